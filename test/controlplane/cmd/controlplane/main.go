@@ -1,0 +1,52 @@
+// Command controlplane builds the control plane's programs into the cache and says where they are.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"millwright.dev/test/controlplane"
+)
+
+const usage = `usage: controlplane build|assets
+
+  build   builds etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and
+          hollow-kubelet into the cache unless they are there; progress goes to standard error
+  assets  prints the folder that holds them
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "controlplane:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("want one argument\n%s", usage)
+	}
+	switch args[0] {
+	case "build":
+		_, err := controlplane.Build(ctx, os.Stderr)
+		return err
+	case "assets":
+		dir, err := controlplane.Assets()
+		if err != nil {
+			return err
+		}
+		fmt.Println(dir)
+		return nil
+	case "help", "-h", "--help":
+		fmt.Print(usage)
+		return nil
+	default:
+		return fmt.Errorf("no command %q\n%s", args[0], usage)
+	}
+}
