@@ -1,0 +1,98 @@
+# Millwright. `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+GO ?= go
+# Tools are built from their modules, pinned in go.tools.mod and go.lint.mod, into a folder that is
+# named after those pins: a changed pin is another folder, never a stale tool.
+CACHE := $(or $(MILLWRIGHT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/millwright)
+TOOLS := $(CACHE)/tools/$(shell cat go.tools.mod go.tools.sum | sha256sum | cut -c1-12)
+LINT := $(CACHE)/lint/$(shell cat go.lint.mod go.lint.sum | sha256sum | cut -c1-12)
+CONTROLLER_GEN := $(TOOLS)/controller-gen
+KUSTOMIZE := $(TOOLS)/kustomize
+GOLANGCI_LINT := $(LINT)/golangci-lint
+
+MANAGERS := bin/core bin/aws bin/cloudconfig
+SIMULATORS := bin/ec2-simulator bin/sim-machine
+LDFLAGS := -s -w
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build controlplane manifests ## Run the whole life of machines on loopback. KEEP=1 stays up, CLUSTERS=2 splits control and target.
+	@echo "building the demo"
+	@$(GO) build -o bin/demo ./test/sandbox/cmd/demo
+	@KEEP="$(KEEP)" CLUSTERS="$(CLUSTERS)" exec bin/demo
+
+.PHONY: test
+test: build controlplane manifests ## Run all tests, with the race detector, on the real control plane.
+	@assets="$$($(GO) run ./test/controlplane/cmd/controlplane assets)"; \
+	export KUBEBUILDER_ASSETS="$$assets"; \
+	$(GO) test -race -timeout 20m $(TESTFLAGS) $$($(GO) list ./... | grep -v '/test/e2e$$'); \
+	$(GO) test -race -timeout 20m -v $(TESTFLAGS) ./test/e2e/...
+
+.PHONY: build
+build: ## Build the managers and the simulators into bin/.
+	@mkdir -p bin
+	@echo "building the managers and the simulators (the first time takes some minutes)"
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/core ./core
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/aws ./providers/aws
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/cloudconfig ./bootstrap/cloudconfig
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ec2-simulator ./test/clouds/aws
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sim-machine ./test/clouds/vm
+
+.PHONY: controlplane
+controlplane: ## Build etcd, the Kubernetes control plane and the hollow kubelet from their Go modules, once.
+	@$(GO) run ./test/controlplane/cmd/controlplane build
+
+.PHONY: assets
+assets: ## Print the folder that holds the control plane's binaries.
+	@$(GO) run ./test/controlplane/cmd/controlplane assets
+
+.PHONY: manifests
+manifests: generate ## Render the install manifests of each component into out/.
+	@config/render.sh $(KUSTOMIZE)
+
+##@ Develop
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) $(KUSTOMIZE) ## Regenerate deepcopy functions, CRDs and RBAC from the code.
+	@config/generate.sh $(CONTROLLER_GEN)
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format the code.
+	@$(GOLANGCI_LINT) fmt ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run the linters.
+	@$(GOLANGCI_LINT) run ./...
+
+.PHONY: verify
+verify: ## Fail when generated files, go.mod, formatting or lint are not up to date.
+	@config/verify.sh
+	@$(MAKE) lint
+
+.PHONY: clean
+clean: ## Remove what was built here; the caches outside the tree stay.
+	@rm -rf bin out config/core/crd/generated
+
+$(CONTROLLER_GEN): go.tools.mod go.tools.sum
+	@echo "building controller-gen"
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 $(GO) build -modfile=go.tools.mod -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(KUSTOMIZE): go.tools.mod go.tools.sum
+	@echo "building kustomize"
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 $(GO) build -modfile=go.tools.mod -o $@ sigs.k8s.io/kustomize/kustomize/v5
+
+$(GOLANGCI_LINT): go.lint.mod go.lint.sum
+	@echo "building golangci-lint from its module (minutes, once)"
+	@mkdir -p $(LINT)
+	@CGO_ENABLED=0 $(GO) build -modfile=go.lint.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

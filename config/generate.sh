@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Regenerates what is derived from Go code: deepcopy functions, CRDs, RBAC roles.
+# Upstream's CRDs are derived from its module each time and not committed; our own are.
+# usage: config/generate.sh path/to/controller-gen
+set -euo pipefail
+cd "$(dirname "$0")/.."
+gen=$1
+
+core_crds=config/core/crd/generated
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+"$gen" paths=sigs.k8s.io/cluster-api/api/core/v1beta1 paths=sigs.k8s.io/cluster-api/api/core/v1beta2 \
+  crd:crdVersions=v1 output:crd:dir="$tmp"
+mkdir -p "$core_crds"
+for kind in clusters machines machinesets machinedeployments machinehealthchecks machinedrainrules; do
+  # No timestamps move when nothing changed: builds that depend on the file stay cached.
+  cmp -s "$tmp/cluster.x-k8s.io_$kind.yaml" "$core_crds/cluster.x-k8s.io_$kind.yaml" ||
+    cp "$tmp/cluster.x-k8s.io_$kind.yaml" "$core_crds/"
+done
+
+"$gen" rbac:roleName=millwright-core-manager paths=./core/... output:rbac:dir=config/core/rbac
+"$gen" object rbac:roleName=millwright-aws-manager crd:crdVersions=v1 \
+  paths=./providers/aws/... paths=./providers/driver/... \
+  output:crd:dir=config/providers/aws/crd output:rbac:dir=config/providers/aws/rbac
+"$gen" object rbac:roleName=millwright-cloudconfig-manager crd:crdVersions=v1 \
+  paths=./bootstrap/cloudconfig/... \
+  output:crd:dir=config/bootstrap/cloudconfig/crd output:rbac:dir=config/bootstrap/cloudconfig/rbac

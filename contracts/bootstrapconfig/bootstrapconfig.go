@@ -1,0 +1,62 @@
+// Package bootstrapconfig reads what the contract makes a bootstrap provider say about the bootstrap
+// data of a machine. The core reads bootstrap objects through this package only. The rules, BC-001 and
+// on, are in ../README.md.
+package bootstrapconfig
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/field"
+	"millwright.dev/contracts/version"
+)
+
+var (
+	dataSecretName = field.Path{"status", "dataSecretName"}
+	failureReason  = field.Path{"status", "failureReason"}
+	failureMessage = field.Path{"status", "failureMessage"}
+)
+
+// Accessor reads a bootstrap config by one version of the contract.
+type Accessor struct{ contract version.Contract }
+
+// At returns the accessor for a contract version; every other value than V1Beta1 means V1Beta2.
+func At(contract version.Contract) Accessor { return Accessor{contract: contract} }
+
+// DataSecretCreatedPath is the field that says that the data Secret exists (BC-002).
+func (a Accessor) DataSecretCreatedPath() field.Path {
+	if a.contract == version.V1Beta1 {
+		return field.Path{"status", "ready"}
+	}
+	return field.Path{"status", "initialization", "dataSecretCreated"}
+}
+
+// DataSecretCreated says whether the provider has written the data Secret; false while the field is absent.
+func (a Accessor) DataSecretCreated(obj *unstructured.Unstructured) (bool, error) {
+	value, _, err := a.DataSecretCreatedPath().Bool(obj)
+	return value, err
+}
+
+// DataSecretName returns the name of the data Secret in the namespace of the Machine, "" until known (BC-003).
+func (Accessor) DataSecretName(obj *unstructured.Unstructured) (string, error) {
+	return dataSecretName.Text(obj)
+}
+
+// Ready returns the provider's condition Ready, nil when it reports none (BC-004).
+func (Accessor) Ready(obj *unstructured.Unstructured) (*metav1.Condition, error) {
+	return field.Condition(obj, clusterv1.ReadyCondition)
+}
+
+// Failure returns a failure from which the provider says it cannot recover; both are "" when there is none.
+// Only the older contract has it (BC-005).
+func (a Accessor) Failure(obj *unstructured.Unstructured) (reason, message string, err error) {
+	if a.contract != version.V1Beta1 {
+		return "", "", nil
+	}
+	if reason, err = failureReason.Text(obj); err != nil {
+		return "", "", err
+	}
+	message, err = failureMessage.Text(obj)
+	return reason, message, err
+}

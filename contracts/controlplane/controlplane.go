@@ -1,0 +1,58 @@
+// Package controlplane reads what the contract makes a control plane provider say.
+// Rules CP-001 and on are in ../README.md.
+package controlplane
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/field"
+	"millwright.dev/contracts/version"
+)
+
+var (
+	controlPlaneEndpoint   = field.Path{"spec", "controlPlaneEndpoint"}
+	externalManagedControl = field.Path{"status", "externalManagedControlPlane"}
+)
+
+// Accessor reads a control plane by one version of the contract.
+type Accessor struct{ contract version.Contract }
+
+// At returns the accessor for a contract version; every other value than V1Beta1 means V1Beta2.
+func At(contract version.Contract) Accessor { return Accessor{contract: contract} }
+
+// InitializedPath is the field that says that the API server takes requests (CP-001).
+func (a Accessor) InitializedPath() field.Path {
+	if a.contract == version.V1Beta1 {
+		return field.Path{"status", "initialized"}
+	}
+	return field.Path{"status", "initialization", "controlPlaneInitialized"}
+}
+
+// Initialized says whether the API server has taken requests once; false while the field is absent.
+func (a Accessor) Initialized(obj *unstructured.Unstructured) (bool, error) {
+	value, _, err := a.InitializedPath().Bool(obj)
+	return value, err
+}
+
+// ControlPlaneEndpoint returns where the API server answers, the zero value until known (CP-002).
+func (Accessor) ControlPlaneEndpoint(obj *unstructured.Unstructured) (clusterv1.APIEndpoint, error) {
+	return controlPlaneEndpoint.Endpoint(obj)
+}
+
+// ExternallyManaged says that no Machine stands behind the control plane (CP-003).
+func (Accessor) ExternallyManaged(obj *unstructured.Unstructured) (bool, error) {
+	value, _, err := externalManagedControl.Bool(obj)
+	return value, err
+}
+
+// Available returns the provider's condition Available, or Ready where it has only that; nil when it
+// reports neither (CP-004).
+func (Accessor) Available(obj *unstructured.Unstructured) (*metav1.Condition, error) {
+	condition, err := field.Condition(obj, clusterv1.AvailableCondition)
+	if err != nil || condition != nil {
+		return condition, err
+	}
+	return field.Condition(obj, clusterv1.ReadyCondition)
+}

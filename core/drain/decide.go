@@ -1,0 +1,114 @@
+package drain
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// unreachableGrace is how long after the end of its grace period a terminating pod of an unreachable Node is
+// still waited for; it is also the grace period that such pods are evicted with. Cluster API has the same second.
+const unreachableGrace = time.Second
+
+// Action is what a drain does about a pod.
+type Action string
+
+const (
+	// Evict means that the pod is evicted and its end awaited.
+	Evict Action = "Evict"
+	// Skip means that the pod stays, and the drain does not wait for it.
+	Skip Action = "Skip"
+	// WaitCompleted means that the pod is not evicted, and the drain waits until it is finished and gone.
+	WaitCompleted Action = "WaitCompleted"
+	// undecided means that something must be read first; the drain waits, the pod is left alone.
+	undecided Action = "Undecided"
+)
+
+// Decision is what is done about a pod, and when.
+type Decision struct {
+	// Action is what to do.
+	Action Action
+	// Order groups the pods: those of a higher order are left alone until all of lower orders have gone.
+	Order int32
+}
+
+// circumstances is what a decision rests on besides the pod.
+type circumstances struct {
+	now         time.Time
+	unreachable bool
+	daemonSets  daemonSetLookup
+	behaviour   func(*Pod) Decision
+}
+
+// daemonSetLookup says whether a DaemonSet exists; known is false while that has not been read.
+type daemonSetLookup func(types.UID) (exists, known bool)
+
+// decide applies the rules in their order; the first that has an opinion decides. They are those of Cluster
+// API (capi.md §1, Drain), which took the first four from kubectl.
+func decide(pod *Pod, c circumstances) Decision {
+	rules := []func(*Pod, circumstances) (Decision, bool){
+		lostWithNode,
+		ofDaemonSet,
+		static,
+		labelled,
+		byBehaviour,
+	}
+	for _, rule := range rules {
+		if decision, ok := rule(pod, c); ok {
+			return decision
+		}
+	}
+	return Decision{Action: Evict}
+}
+
+// lostWithNode skips pods that would be gone if their Node could still say so.
+func lostWithNode(pod *Pod, c circumstances) (Decision, bool) {
+	if !c.unreachable || pod.DeletionTimestamp == nil {
+		return Decision{}, false
+	}
+	return Decision{Action: Skip}, !c.now.Before(lostAt(pod))
+}
+
+// lostAt is when a terminating pod of an unreachable Node counts as lost.
+func lostAt(pod *Pod) time.Time { return pod.DeletionTimestamp.Add(unreachableGrace) }
+
+// ofDaemonSet skips pods of a DaemonSet, since it would put them back on the Node at once. Pods whose
+// DaemonSet is gone and pods that are finished are evicted like any other.
+func ofDaemonSet(pod *Pod, c circumstances) (Decision, bool) {
+	if pod.DaemonSet == "" || pod.Finished {
+		return Decision{}, false
+	}
+	exists, known := c.daemonSets(pod.DaemonSet)
+	if !known {
+		return Decision{Action: undecided}, true
+	}
+	return Decision{Action: Skip}, exists
+}
+
+// static skips mirror pods: only the kubelet's manifest folder can end the real one.
+func static(pod *Pod, _ circumstances) (Decision, bool) {
+	return Decision{Action: Skip}, pod.Mirror
+}
+
+// labelled obeys the label cluster.x-k8s.io/drain with the values skip and wait-completed, in any case. Other
+// values say nothing, as upstream has it.
+func labelled(pod *Pod, _ circumstances) (Decision, bool) {
+	switch value := pod.Labels[clusterv1.PodDrainLabel]; {
+	case strings.EqualFold(value, "skip"):
+		return Decision{Action: Skip}, true
+	case strings.EqualFold(value, "wait-completed"), strings.EqualFold(value, "waitcompleted"):
+		return Decision{Action: WaitCompleted}, true
+	default:
+		return Decision{}, false
+	}
+}
+
+// byBehaviour asks what the caller brought along.
+func byBehaviour(pod *Pod, c circumstances) (Decision, bool) {
+	if c.behaviour == nil {
+		return Decision{}, false
+	}
+	return c.behaviour(pod), true
+}

@@ -1,0 +1,66 @@
+package drain
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Pod is what a drain keeps of a pod: a thousand Nodes with a hundred pods each fit into little memory.
+type Pod struct {
+	// Key is the pod's namespace and name.
+	Key types.NamespacedName
+	// UID tells a pod from its successor of the same name.
+	UID types.UID
+	// Labels are the pod's labels.
+	Labels map[string]string
+	// Mirror is true for a static pod, which only the kubelet's manifest folder can remove.
+	Mirror bool
+	// DaemonSet is the UID of the DaemonSet that controls the pod, empty for all other pods.
+	DaemonSet types.UID
+	// Finished means that the pod has succeeded or failed, so that nothing runs any more.
+	Finished bool
+	// DeletionTimestamp is when the pod's grace period ends, nil when it is not being deleted.
+	DeletionTimestamp *time.Time
+	// Claims are the names of the PersistentVolumeClaims that the pod uses, in its namespace.
+	Claims []string
+}
+
+// strip keeps of a pod what a drain needs.
+func strip(pod *corev1.Pod) *Pod {
+	stripped := &Pod{
+		Key:      types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
+		UID:      pod.UID,
+		Labels:   pod.Labels,
+		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+	}
+	_, stripped.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
+	if owner := metav1.GetControllerOf(pod); owner != nil &&
+		owner.Kind == "DaemonSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String() {
+		stripped.DaemonSet = owner.UID
+	}
+	if pod.DeletionTimestamp != nil {
+		ends := pod.DeletionTimestamp.Time
+		stripped.DeletionTimestamp = &ends
+	}
+	for i := range pod.Spec.Volumes {
+		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
+			stripped.Claims = append(stripped.Claims, claim.ClaimName)
+		}
+	}
+	return stripped
+}
+
+// Unreachable says whether nothing is known of the Node any more, so that its kubelet cannot be expected to
+// end pods: its Ready condition is Unknown, which the node lifecycle controller sets when heartbeats stay out.
+func Unreachable(node *corev1.Node) bool {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == corev1.NodeReady {
+			return node.Status.Conditions[i].Status == corev1.ConditionUnknown
+		}
+	}
+	return false
+}

@@ -1,0 +1,96 @@
+// Package testenv starts a real kube-apiserver and etcd for the tests of one package, with the custom
+// resources that they ask for.
+package testenv
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/pkg/errors"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"millwright.dev/test/controlplane"
+)
+
+// CRDs names a folder of custom resource definitions, relative to the root of the repository.
+type CRDs string
+
+// The folders that `make generate` fills.
+const (
+	CoreCRDs        CRDs = "config/core/crd/generated"
+	AWSCRDs         CRDs = "config/providers/aws/crd"
+	CloudConfigCRDs CRDs = "config/bootstrap/cloudconfig/crd"
+)
+
+// Options say what the API server has and how it is started.
+type Options struct {
+	// CRDs are installed before Start returns.
+	CRDs []CRDs
+	// Objects are further custom resource definitions, made by the test itself.
+	Objects []*apiextensionsv1.CustomResourceDefinition
+	// APIServerArgs are set over envtest's defaults, by flag name without dashes.
+	APIServerArgs map[string]string
+}
+
+// Env is a running API server.
+type Env struct {
+	// Config is the administrator's.
+	Config *rest.Config
+	// Kubeconfig is the administrator's too, as a file's content.
+	Kubeconfig []byte
+
+	env *envtest.Environment
+}
+
+// Start starts the API server. It fails with an error that names the make target to run when the
+// binaries or the generated CRDs are missing.
+func Start(o Options) (*Env, error) {
+	assets, err := controlplane.Assets()
+	if err != nil {
+		return nil, err
+	}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory: assets,
+		CRDs:                  o.Objects,
+		ErrorIfCRDPathMissing: true,
+	}
+	for _, folder := range o.CRDs {
+		path := filepath.Join(Root(), string(folder))
+		if files, _ := filepath.Glob(filepath.Join(path, "*.yaml")); len(files) == 0 {
+			return nil, errors.Errorf("%s has no CRDs: run `make generate`", path)
+		}
+		env.CRDDirectoryPaths = append(env.CRDDirectoryPaths, path)
+	}
+	args := env.ControlPlane.GetAPIServer().Configure()
+	for name, value := range o.APIServerArgs {
+		args.Set(name, value)
+	}
+	config, err := env.Start()
+	if err != nil {
+		return nil, errors.Wrap(err, "starting the test API server")
+	}
+	// The tests' own clients are not what is measured: they are never throttled on their side.
+	config.QPS = -1
+	return &Env{Config: config, Kubeconfig: env.KubeConfig, env: env}, nil
+}
+
+// Stop ends the API server and etcd and removes their folders.
+func (e *Env) Stop() error {
+	return errors.Wrap(e.env.Stop(), "stopping the test API server")
+}
+
+// Root is the folder that holds go.mod.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	dir := filepath.Dir(file)
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+	return "."
+}
