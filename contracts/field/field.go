@@ -19,7 +19,7 @@ func (p Path) String() string { return strings.Join(p, ".") }
 type TypeError struct {
 	// Object names kind, namespace and name of the object.
 	Object string
-	// Path is the field that the contract prescribes, also when one of its parents has the wrong type.
+	// Path is the field of the wrong type: what the contract prescribes, or a parent of it.
 	Path Path
 	// Want and Got name the prescribed and the found type.
 	Want, Got string
@@ -32,7 +32,7 @@ func (e *TypeError) Error() string {
 
 // Bool returns the boolean at the path, and false when it is absent.
 func (p Path) Bool(obj *unstructured.Unstructured) (value, found bool, err error) {
-	raw, found, err := p.raw(obj, "a boolean")
+	raw, found, err := p.raw(obj)
 	if err != nil || !found {
 		return false, false, err
 	}
@@ -45,7 +45,7 @@ func (p Path) Bool(obj *unstructured.Unstructured) (value, found bool, err error
 
 // Text returns the string at the path, and "" when it is absent.
 func (p Path) Text(obj *unstructured.Unstructured) (string, error) {
-	raw, found, err := p.raw(obj, "a string")
+	raw, found, err := p.raw(obj)
 	if err != nil || !found {
 		return "", err
 	}
@@ -58,7 +58,7 @@ func (p Path) Text(obj *unstructured.Unstructured) (string, error) {
 
 // Integer returns the whole number at the path, and 0 when it is absent.
 func (p Path) Integer(obj *unstructured.Unstructured) (int64, error) {
-	raw, found, err := p.raw(obj, "an integer")
+	raw, found, err := p.raw(obj)
 	if err != nil || !found {
 		return 0, err
 	}
@@ -76,7 +76,7 @@ func (p Path) Integer(obj *unstructured.Unstructured) (int64, error) {
 // List returns the list of objects at the path, and nil when it is absent. An entry that is no object
 // is an error which names its index.
 func (p Path) List(obj *unstructured.Unstructured) ([]map[string]any, error) {
-	raw, found, err := p.raw(obj, "a list")
+	raw, found, err := p.raw(obj)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -120,15 +120,15 @@ func (p Path) TextIn(obj *unstructured.Unstructured, i int, entry map[string]any
 }
 
 // raw walks to the path. An explicit null counts as absent, as it does in the Kubernetes API.
-func (p Path) raw(obj *unstructured.Unstructured, want string) (any, bool, error) {
+func (p Path) raw(obj *unstructured.Unstructured) (any, bool, error) {
 	var current any = obj.Object
-	for _, name := range p {
+	for i, name := range p {
 		if current == nil {
 			return nil, false, nil
 		}
 		parent, ok := current.(map[string]any)
 		if !ok {
-			return nil, false, p.typeError(obj, want, current)
+			return nil, false, p[:i].typeError(obj, "an object", current)
 		}
 		current = parent[name]
 	}
