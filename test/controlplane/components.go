@@ -1,0 +1,97 @@
+package controlplane
+
+import (
+	"net"
+	"path/filepath"
+	"strconv"
+
+	"millwright.dev/test/process"
+)
+
+// serviceCIDR is what ClusterIPs would come from; serviceIP is the API server's own in it.
+const serviceCIDR = "10.96.0.0/16"
+
+var serviceIP = net.IPv4(10, 96, 0, 1)
+
+// etcdURL is a Unix socket in the working folder, which its host and port name: no port is taken, the
+// folder's name may be long, and nobody else can reach it.
+const etcdURL = "unix://client:2379"
+
+// spec completes what all components have in common.
+func (c *ControlPlane) spec(name string, args []string) process.Spec {
+	return process.Spec{
+		Name: name,
+		Path: filepath.Join(c.assets, name),
+		Args: args,
+		Dir:  c.dir,
+		Log:  filepath.Join(c.options.LogDir, name+".log"),
+	}
+}
+
+func (c *ControlPlane) etcd() process.Spec {
+	return c.spec("etcd", []string{
+		"--name=etcd",
+		"--data-dir=etcd",
+		"--listen-client-urls=" + etcdURL,
+		"--advertise-client-urls=" + etcdURL,
+		"--listen-peer-urls=unix://peer:2380",
+		"--initial-advertise-peer-urls=unix://peer:2380",
+		"--initial-cluster=etcd=unix://peer:2380",
+		// The data need not survive the machine, so waiting for the disk is wasted.
+		"--unsafe-no-fsync",
+		"--log-level=warn",
+	})
+}
+
+func (c *ControlPlane) apiServer(port int) process.Spec {
+	return c.spec("kube-apiserver", append([]string{
+		"--etcd-servers=" + etcdURL,
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(port),
+		"--tls-cert-file=pki/apiserver.crt",
+		"--tls-private-key-file=pki/apiserver.key",
+		"--client-ca-file=pki/ca.crt",
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--enable-bootstrap-token-auth",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=pki/sa.pub",
+		"--service-account-signing-key-file=pki/sa.key",
+		"--service-cluster-ip-range=" + serviceCIDR,
+		"--allow-privileged",
+		"--profiling=false",
+		// Endpoints cannot hold a loopback address, and no pod here reaches the Service anyway.
+		"--endpoint-reconciler-type=none",
+		"--v=1",
+	}, c.options.APIServerArgs...))
+}
+
+func (c *ControlPlane) controllerManager() process.Spec {
+	return c.spec("kube-controller-manager", append([]string{
+		"--kubeconfig=pki/kube-controller-manager.kubeconfig",
+		// Serves nothing: no port to collide on. What it does shows in the cluster.
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--controllers=*,bootstrapsigner,tokencleaner",
+		"--use-service-account-credentials",
+		"--service-account-private-key-file=pki/sa.key",
+		"--root-ca-file=pki/ca.crt",
+		"--cluster-signing-cert-file=pki/ca.crt",
+		"--cluster-signing-key-file=pki/ca.key",
+		"--allocate-node-cidrs=false",
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
+		"--v=1",
+	}, c.options.ControllerManagerArgs...))
+}
+
+func (c *ControlPlane) scheduler() process.Spec {
+	return c.spec("kube-scheduler", []string{
+		"--kubeconfig=pki/kube-scheduler.kubeconfig",
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
+		"--v=1",
+	})
+}
