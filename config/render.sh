@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Renders the install manifests into out/, one folder per provider as clusterctl expects them.
+# usage: config/render.sh path/to/kustomize
+set -euo pipefail
+cd "$(dirname "$0")/.."
+kustomize=$1
+
+render() { # folder of the kustomization, file below out/
+  mkdir -p "out/$(dirname "$2")"
+  "$kustomize" build "$1" -o "out/$2"
+}
+render config/core core/core-components.yaml
+render config/providers/aws infrastructure-aws/infrastructure-components.yaml
+render config/bootstrap/cloudconfig bootstrap-cloudconfig/bootstrap-components.yaml
+render config/target target/target-components.yaml
+for provider in core infrastructure-aws bootstrap-cloudconfig; do
+  cp config/metadata.yaml "out/$provider/metadata.yaml"
+done
+# The plain CRDs, a file each.
+rm -rf out/core/crds
+mkdir -p out/core/crds
+"$kustomize" build config/core/crd -o out/core/crds
