@@ -1,0 +1,79 @@
+package v1alpha1
+
+// Conditions of a CloudConfig. Each has status True, False or Unknown; the reasons follow it.
+const (
+	// DataSecretAvailableCondition is true when the Secret with the machine's user data exists and the
+	// machine can use what it says.
+	DataSecretAvailableCondition = "DataSecretAvailable"
+	// NodeSecretSyncedCondition is true when the node's Secret in the target cluster holds what the spec
+	// says.
+	NodeSecretSyncedCondition = "NodeSecretSynced"
+	// BootstrapTokenValidCondition is true while the machine's bootstrap tokens can be used, and also
+	// after the machine has joined, when it needs none (reason NotNeeded).
+	BootstrapTokenValidCondition = "BootstrapTokenValid"
+	// ReadyCondition sums up the three above.
+	ReadyCondition = "Ready"
+	// PausedCondition is true while nothing is done because the Cluster or the CloudConfig is paused.
+	PausedCondition = "Paused"
+)
+
+// Reasons for something that is awaited.
+const (
+	// WaitingForOwnerMachineReason: no Machine owns the CloudConfig yet.
+	WaitingForOwnerMachineReason = "WaitingForOwnerMachine"
+	// WaitingForClusterReason: the Cluster of the Machine does not exist.
+	WaitingForClusterReason = "WaitingForCluster"
+	// WaitingForInfrastructureReason: the Cluster's infrastructure is not provisioned.
+	WaitingForInfrastructureReason = "WaitingForClusterInfrastructure"
+	// WaitingForControlPlaneReason: the Cluster's control plane is not initialized.
+	WaitingForControlPlaneReason = "WaitingForControlPlaneInitialized"
+	// WaitingForConnectionReason: the target cluster's API server does not answer.
+	WaitingForConnectionReason = "WaitingForTargetCluster"
+	// WaitingForDataSecretReason: the user data comes first.
+	WaitingForDataSecretReason = "WaitingForDataSecret"
+	// WaitingForProviderIDReason: the machine's infrastructure is not created yet.
+	WaitingForProviderIDReason = "WaitingForProviderID"
+	// WaitingForFileSourceReason: a Secret that a file takes its content from is missing or lacks the key.
+	WaitingForFileSourceReason = "WaitingForFileSource"
+)
+
+// Reasons for something that needs a person.
+const (
+	// ControlPlaneUnsupportedReason: the Machine is one of a control plane, which this provider does not make.
+	ControlPlaneUnsupportedReason = "ControlPlaneUnsupported"
+	// KubeconfigInvalidReason: the Cluster's kubeconfig has no https endpoint or no embedded CA.
+	KubeconfigInvalidReason = "KubeconfigInvalid"
+	// UserDataTooLargeReason: the user data would exceed the limit.
+	UserDataTooLargeReason = "UserDataTooLarge"
+	// ContentInvalidReason: the content of a file cannot be decoded.
+	ContentInvalidReason = "ContentInvalid"
+	// ConfigTooLargeReason: the configuration does not fit into a Secret.
+	ConfigTooLargeReason = "ConfigTooLarge"
+	// DataSecretLostReason: the Secret with the user data of a machine that has not joined is gone, with
+	// the token in it.
+	DataSecretLostReason = "DataSecretLost"
+	// ForeignObjectReason: something else owns an object of the name that is needed.
+	ForeignObjectReason = "ForeignObject"
+	// TargetForbiddenReason: the identity in the Cluster's kubeconfig lacks a permission.
+	TargetForbiddenReason = "TargetForbidden"
+	// CertificateRequestRefusedReason: a certificate request with the machine's token was not approved.
+	CertificateRequestRefusedReason = "CertificateRequestRefused"
+	// InternalErrorReason: a call failed and is tried again.
+	InternalErrorReason = "InternalError"
+)
+
+// Reasons for something that has been reached.
+const (
+	// AvailableReason: the data Secret can be used.
+	AvailableReason = "Available"
+	// SyncedReason: the node's Secret holds what the spec says.
+	SyncedReason = "Synced"
+	// ValidReason: the tokens exist and are not expired.
+	ValidReason = "Valid"
+	// NotNeededReason: the machine has joined; its tokens are deleted.
+	NotNeededReason = "NotNeeded"
+	// ReadyReason: everything that the machine needs is there.
+	ReadyReason = "Ready"
+	// DeletingReason: the CloudConfig is being deleted.
+	DeletingReason = "Deleting"
+)

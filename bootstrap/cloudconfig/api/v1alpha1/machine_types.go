@@ -1,0 +1,282 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// KubeletSpec configures the kubelet of a machine. The flags that bind the kubelet to its Machine
+// (names, credentials, provider ID) are set by the controller and cannot be given here.
+// +kubebuilder:validation:MinProperties=1
+type KubeletSpec struct {
+	// extraArgs are further flags of the kubelet, in this order, without the leading dashes in the name.
+	// The same name may be given more than once where the kubelet takes a flag more than once.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	ExtraArgs []Arg `json:"extraArgs,omitempty"`
+
+	// nodeLabels are labels that the Node has from its registration on. The kubelet may set only some
+	// labels of kubernetes.io and k8s.io itself (see the NodeRestriction admission plugin of
+	// Kubernetes); give roles and the like as labels of the Machine instead.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="a label has at most 317 characters in its key and 63 in its value"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9][A-Za-z0-9./_-]*$') && self[k].matches('^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$'))",message="keys and values must be valid labels"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^(.*[.])?(kubernetes|k8s)[.]io/') || k.matches('^(.*[.])?(node|kubelet)[.]kubernetes[.]io/') || k in ['kubernetes.io/hostname', 'kubernetes.io/os', 'kubernetes.io/arch', 'topology.kubernetes.io/zone', 'topology.kubernetes.io/region', 'failure-domain.beta.kubernetes.io/zone', 'failure-domain.beta.kubernetes.io/region', 'beta.kubernetes.io/os', 'beta.kubernetes.io/arch', 'beta.kubernetes.io/instance-type'])",message="a kubelet may not set this label of kubernetes.io or k8s.io; set it on the Machine"
+	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
+
+	// taints are taints that the Node has from its registration on, beside
+	// node.cluster.x-k8s.io/uninitialized:NoSchedule, which every Node has until its Machine is linked.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="effect must be NoSchedule, PreferNoSchedule or NoExecute"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.key.matches('^[A-Za-z0-9][A-Za-z0-9./_-]*$') && (!has(t.value) || t.value.matches('^[A-Za-z0-9._-]*$')))",message="key and value must be valid for a taint"
+	Taints []corev1.Taint `json:"taints,omitempty"`
+}
+
+// Arg is a flag of a program.
+// +kubebuilder:validation:XValidation:rule="!(self.name in ['kubeconfig', 'bootstrap-kubeconfig', 'cert-dir', 'root-dir', 'hostname-override', 'provider-id', 'register-with-taints', 'node-labels'])",message="this flag is set by the controller; labels and taints have fields of their own"
+type Arg struct {
+	// name of the flag without leading dashes.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9-]*$`
+	Name string `json:"name"`
+
+	// value of the flag.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f]*$`
+	Value string `json:"value,omitempty"`
+}
+
+// FileStage says when a file reaches the machine.
+// +kubebuilder:validation:Enum=Boot;Managed
+type FileStage string
+
+const (
+	// FileStageBoot files are in the user data: cloud-init writes them at the first boot, before
+	// anything is downloaded. For what the download itself needs, such as a proxy. They cannot change.
+	FileStageBoot FileStage = "Boot"
+	// FileStageManaged files are downloaded and followed: changes reach the machine, and a file that
+	// leaves the list is deleted from the machine.
+	FileStageManaged FileStage = "Managed"
+)
+
+// FileEncoding says how content is written down.
+// +kubebuilder:validation:Enum=base64
+type FileEncoding string
+
+// FileEncodingBase64 content is base64 (RFC 4648, with padding; line breaks are ignored).
+const FileEncodingBase64 FileEncoding = "base64"
+
+// File is a file on the machine's disk, owned by root.
+// +kubebuilder:validation:XValidation:rule="has(self.content) != has(self.contentFrom)",message="exactly one of content and contentFrom must be set"
+type File struct {
+	// path is absolute, without "..", of letters, digits and ._@:+- between slashes.
+	// +required
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(/[A-Za-z0-9._@:+-]+)+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.][.]?(/|$)')",message="path must not contain . or .. as an element"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/var/lib/cloud-config-downloader/') && !self.startsWith('/etc/systemd/system/cloud-config-downloader.service')",message="the files of the downloader belong to the controller"
+	Path string `json:"path"`
+
+	// permissions are the octal mode of the file. Default 0644.
+	// +optional
+	// +kubebuilder:default="0644"
+	// +kubebuilder:validation:MinLength=4
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^0[0-7]{3}$`
+	Permissions string `json:"permissions,omitempty"`
+
+	// encoding of the content; plain text when it is not set.
+	// +optional
+	Encoding FileEncoding `json:"encoding,omitempty"`
+
+	// content of the file. May be empty.
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=262144
+	Content *string `json:"content,omitempty"`
+
+	// contentFrom takes the content from elsewhere.
+	// +optional
+	ContentFrom *FileSource `json:"contentFrom,omitempty"`
+
+	// stage says when the file reaches the machine. Default Managed.
+	// +optional
+	// +kubebuilder:default=Managed
+	Stage FileStage `json:"stage,omitempty"`
+}
+
+// FileSource is where the content of a file is taken from.
+type FileSource struct {
+	// secret is a key of a Secret in the namespace of the CloudConfig. A change of the Secret reaches
+	// the machine when the CloudConfig is next reconciled, at the latest after the manager's sync period.
+	// +required
+	Secret SecretKeyReference `json:"secret,omitzero"`
+}
+
+// SecretKeyReference is a key of a Secret in the same namespace.
+type SecretKeyReference struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// key in the Secret's data.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}
+
+// UnitCommand is what is done with a unit when it is new or has changed.
+// +kubebuilder:validation:Enum=start;restart;stop
+type UnitCommand string
+
+const (
+	// UnitCommandStart starts a unit that is new, and restarts it when it has changed.
+	UnitCommandStart UnitCommand = "start"
+	// UnitCommandRestart restarts a unit that is new or has changed.
+	UnitCommandRestart UnitCommand = "restart"
+	// UnitCommandStop stops the unit.
+	UnitCommandStop UnitCommand = "stop"
+)
+
+// Unit is a systemd unit.
+// +kubebuilder:validation:XValidation:rule="self.name != 'cloud-config-downloader.service'",message="the unit of the downloader belongs to the controller"
+// +kubebuilder:validation:XValidation:rule="self.name != 'kubelet.service' || !has(self.content)",message="the content of kubelet.service belongs to the controller; use dropIns or kubelet.extraArgs"
+type Unit struct {
+	// name of the unit with its suffix, for instance registry-mirror.service.
+	// +required
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9:_.@-]+\.(service|socket|timer|mount|automount|path|target|slice|swap)$`
+	Name string `json:"name"`
+
+	// enable says whether the unit starts at boot. Default true.
+	// +optional
+	// +kubebuilder:default=true
+	Enable *bool `json:"enable,omitempty"`
+
+	// command is what is done with the unit when it is new or has changed. Default start.
+	// +optional
+	// +kubebuilder:default=start
+	Command UnitCommand `json:"command,omitempty"`
+
+	// content is the text of the unit file. Without it the unit comes with the image, and only drop-ins,
+	// enable and command apply; such a unit is never deleted.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	Content string `json:"content,omitempty"`
+
+	// dropIns are fragments in the folder <name>.d of the unit.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	DropIns []DropIn `json:"dropIns,omitempty"`
+}
+
+// DropIn is a fragment of a systemd unit.
+type DropIn struct {
+	// name of the fragment with suffix .conf.
+	// +required
+	// +kubebuilder:validation:MinLength=6
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9:_.@-]+\.conf$`
+	Name string `json:"name"`
+
+	// content of the fragment.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	Content string `json:"content"`
+}
+
+// User is a login on the machine, created by cloud-init at the first boot.
+type User struct {
+	// name of the login.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[a-z_][a-z0-9_-]*$`
+	Name string `json:"name"`
+
+	// sshAuthorizedKeys are public keys that may log in as the user.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	SSHAuthorizedKeys []string `json:"sshAuthorizedKeys,omitempty"`
+
+	// sudo is a rule of sudoers for the user, for instance "ALL=(ALL) NOPASSWD:ALL". None when not set.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Sudo string `json:"sudo,omitempty"`
+
+	// groups that the user is in beside its own.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=32
+	// +kubebuilder:validation:items:Pattern=`^[a-z_][a-z0-9_-]*$`
+	Groups []string `json:"groups,omitempty"`
+}
+
+// AgentSpec configures the program that downloads and applies the configuration on the machine.
+// +kubebuilder:validation:MinProperties=1
+type AgentSpec struct {
+	// pollIntervalSeconds is the time between two looks at the node's Secret after the machine has
+	// joined. Before that it looks every second. Default 30.
+	// +optional
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	PollIntervalSeconds int32 `json:"pollIntervalSeconds,omitempty"`
+}
+
+// CSRApproval says who approves the kubelet's request for its first client certificate.
+// +kubebuilder:validation:Enum=Provider;ControllerManager
+type CSRApproval string
+
+const (
+	// CSRApprovalProvider has this provider approve exactly one request, made with the join token of
+	// that Machine, for the Node name of that Machine.
+	CSRApprovalProvider CSRApproval = "Provider"
+	// CSRApprovalControllerManager leaves it to kube-controller-manager of the target cluster, where
+	// somebody has bound the ClusterRoles of kubelet approval. It approves any Node name.
+	CSRApprovalControllerManager CSRApproval = "ControllerManager"
+)
+
+// BootstrapSpec configures how the machine is trusted to join.
+// +kubebuilder:validation:MinProperties=1
+type BootstrapSpec struct {
+	// tokenTTL is how long a bootstrap token lives without being extended. The tokens of a machine are
+	// extended until it has joined, and deleted then. Between 1m and 24h; default 15m.
+	// +optional
+	// +kubebuilder:default="15m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="tokenTTL must be between 1m and 24h"
+	TokenTTL *metav1.Duration `json:"tokenTTL,omitempty"`
+
+	// csrApproval says who approves the kubelet's certificate requests. Default Provider.
+	// +optional
+	// +kubebuilder:default=Provider
+	CSRApproval CSRApproval `json:"csrApproval,omitempty"`
+}
