@@ -1,0 +1,57 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// AWSMachineTemplateSpec holds the template of an AWSMachine.
+type AWSMachineTemplateSpec struct {
+	// template of the AWSMachines to be made.
+	// +required
+	Template AWSMachineTemplateResource `json:"template,omitempty,omitzero"`
+}
+
+// AWSMachineTemplateResource is what an AWSMachine is made from.
+type AWSMachineTemplateResource struct {
+	// metadata is put on the AWSMachines made from the template.
+	// +optional
+	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec of the AWSMachines made from the template.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="!has(self.providerID)",message="providerID belongs to one instance and cannot be set in a template"
+	Spec AWSMachineSpec `json:"spec,omitempty,omitzero"`
+}
+
+// AWSMachineTemplate is what a MachineSet makes AWSMachines from. It is immutable: to change the
+// machines of a MachineDeployment, make a new template and refer to it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=awsmachinetemplates,scope=Namespaced,categories={cluster-api,millwright},shortName=awsmt
+// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta1=v1alpha1","cluster.x-k8s.io/v1beta2=v1alpha1"}
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.template.spec.instanceType`,description="EC2 instance type"
+// +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.spec.template.spec.region`,description="AWS region"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was created"
+type AWSMachineTemplate struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec of the template.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="AWSMachineTemplate is immutable: make a new one and refer to it"
+	Spec AWSMachineTemplateSpec `json:"spec,omitempty,omitzero"`
+}
+
+// AWSMachineTemplateList is a list of AWSMachineTemplates.
+//
+// +kubebuilder:object:root=true
+type AWSMachineTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AWSMachineTemplate `json:"items"`
+}

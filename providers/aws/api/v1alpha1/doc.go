@@ -1,0 +1,6 @@
+// Package v1alpha1 holds the kinds of the AWS provider: AWSMachine, one EC2 instance, and
+// AWSMachineTemplate, from which a MachineSet makes AWSMachines.
+//
+// +kubebuilder:object:generate=true
+// +groupName=infrastructure.millwright.dev
+package v1alpha1
