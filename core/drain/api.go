@@ -14,7 +14,7 @@ const (
 	// DefaultMaxParallelEvictions is how many evictions of one Node are under way at once.
 	DefaultMaxParallelEvictions = 10
 	// DefaultMinRetry is the delay before a refused eviction is tried for the second time.
-	DefaultMinRetry = 5 * time.Second
+	DefaultMinRetry = 2 * time.Second
 	// DefaultMaxRetry is what the delay grows to. MCM retries every 20 s, Cluster API too.
 	DefaultMaxRetry = 20 * time.Second
 	// DefaultProgressInterval is how often a drain that merely goes on is reported.
@@ -29,9 +29,9 @@ const (
 
 // Options configures a Drainer. The zero value of each field means its default.
 type Options struct {
-	// Notify is called when the drain with this key has something to do or to report: the pods are known,
-	// an eviction was refused, the last pod has gone. It must not block; adding to a work queue is right.
-	// Calls for pods that merely go away are combined, see ProgressInterval.
+	// Notify is called when there is news of the drain with this key since the last Step: at once when the
+	// last pod has gone and when the first eviction is refused, and at most every ProgressInterval for all
+	// else. It must neither block nor call the Drainer; adding to a work queue is right.
 	Notify func(key types.NamespacedName)
 	// Clock tells the time; the real one by default.
 	Clock clock.WithDelayedExecution
@@ -49,14 +49,15 @@ type Options struct {
 	Burst int
 }
 
-// Request says what to drain and how. All fields are read at each Step, so that a change takes effect at once.
+// Request says what to drain and how. The last one is what the drain goes on under, so that a change takes
+// effect at the Step that brings it.
 type Request struct {
 	// Key names the drain, and is what Notify is called with: the namespace and name of the Machine.
 	Key types.NamespacedName
 	// Cluster names the target cluster. Drains with the same Cluster share connections.
 	Cluster types.NamespacedName
-	// Config reaches the target cluster. When another pointer is given than at the last Step, the
-	// connection is made anew, as after a rotation of the kubeconfig. It is not modified.
+	// Config reaches the target cluster. When its address or credentials differ from those of the last
+	// Step, as after a rotation of the kubeconfig, the connection is made anew. It is not modified.
 	Config *rest.Config
 	// Node is the Node as last read. Its name, spec.unschedulable and Ready condition are used; a stale
 	// one does no harm.
@@ -91,7 +92,8 @@ type Result struct {
 	// Message tells in words for a condition what is awaited and, where someone must act, who and how.
 	// It is stable while nothing changes, and empty when Done.
 	Message string
-	// NextDeadline is when Step should be called again even if Notify was not. Zero means never.
+	// NextDeadline is when the drain itself tries next, zero when it waits for events alone. There is no
+	// need to call Step then: Notify tells when there is news.
 	NextDeadline time.Time
 }
 

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -42,8 +41,8 @@ type circumstances struct {
 	behaviour   func(*Pod) Decision
 }
 
-// daemonSetLookup says whether a DaemonSet exists; known is false while that has not been read.
-type daemonSetLookup func(types.UID) (exists, known bool)
+// daemonSetLookup says whether the DaemonSet of a pod exists; known is false while that has not been read.
+type daemonSetLookup func(*Pod) (exists, known bool)
 
 // decide applies the rules in their order; the first that has an opinion decides. They are those of Cluster
 // API (capi.md §1, Drain), which took the first four from kubectl.
@@ -80,7 +79,7 @@ func ofDaemonSet(pod *Pod, c circumstances) (Decision, bool) {
 	if pod.DaemonSet == "" || pod.Finished {
 		return Decision{}, false
 	}
-	exists, known := c.daemonSets(pod.DaemonSet)
+	exists, known := c.daemonSets(pod)
 	if !known {
 		return Decision{Action: undecided}, true
 	}

@@ -1,0 +1,136 @@
+package drain
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	pkgerrors "github.com/pkg/errors"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// cordonPatch makes a Node unschedulable.
+const cordonPatch = `{"spec":{"unschedulable":true}}`
+
+// target is a target cluster: its clients and what the drains in it share.
+type target struct {
+	// source is the configuration that it was made from.
+	source *rest.Config
+	http   *http.Client
+	core   corev1client.CoreV1Interface
+	apps   metadata.Interface
+	// daemonSets knows which DaemonSets exist.
+	daemonSets daemonSets
+	// users counts the drains that hold it; guarded by Drainer.mu.
+	users int
+}
+
+// newTarget makes the clients for a configuration, without sending anything.
+func newTarget(source *rest.Config, options *Options) (*target, error) {
+	config := rest.CopyConfig(source)
+	// A timeout of the whole client would cut watches; each other request has its own.
+	config.Timeout = 0
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(options.QPS, options.Burst)
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, pkgerrors.Wrap(err, "failed to make an HTTP client for the target cluster")
+	}
+	apps, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
+	if err != nil {
+		return nil, pkgerrors.Wrap(err, "failed to make a metadata client for the target cluster")
+	}
+	config.ContentConfig.ContentType = runtime.ContentTypeProtobuf
+	config.ContentConfig.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	core, err := corev1client.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, pkgerrors.Wrap(err, "failed to make a client for the target cluster")
+	}
+	return &target{source: source, http: httpClient, core: core, apps: apps}, nil
+}
+
+// sameConnection says whether two configurations reach the same API server as the same user. Functions in them
+// cannot be compared and are taken to be alike.
+func sameConnection(a, b *rest.Config) bool {
+	return a == b || a.Host == b.Host && a.APIPath == b.APIPath &&
+		a.Username == b.Username && a.Password == b.Password &&
+		a.BearerToken == b.BearerToken && a.BearerTokenFile == b.BearerTokenFile &&
+		reflect.DeepEqual(a.Impersonate, b.Impersonate) &&
+		reflect.DeepEqual(a.TLSClientConfig, b.TLSClientConfig)
+}
+
+// close lets go of idle connections.
+func (t *target) close() { utilnet.CloseIdleConnectionsFor(t.http.Transport) }
+
+// cordon makes a Node unschedulable.
+func (t *target) cordon(ctx context.Context, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	defer cancel()
+	return t.core.RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).
+		Body([]byte(cordonPatch)).MaxRetries(0).Do(ctx).Error()
+}
+
+// evict asks for the eviction of exactly this pod, not of a successor with the same name. It does not repeat
+// the request by itself where the server asks for patience: that would hold the place of other pods.
+func (t *target) evict(ctx context.Context, pod *Pod, graceSeconds *int64) error {
+	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	defer cancel()
+	return t.core.RESTClient().Post().Namespace(pod.Key.Namespace).Resource("pods").Name(pod.Key.Name).
+		SubResource("eviction").Body(&policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Key.Namespace, Name: pod.Key.Name},
+		DeleteOptions: &metav1.DeleteOptions{
+			GracePeriodSeconds: graceSeconds,
+			Preconditions:      &metav1.Preconditions{UID: &pod.UID},
+		},
+	}).MaxRetries(0).Do(ctx).Error()
+}
+
+// podsOf lists and watches the pods of one Node, which the API server has indexed by Node. It reports each
+// failure, and each success after one with nil.
+func (t *target) podsOf(node string, report func(error)) *cache.ListWatch {
+	selector := fields.OneTermEqualSelector("spec.nodeName", node).String()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+			defer cancel()
+			pods, err := t.core.Pods(corev1.NamespaceAll).List(ctx, options)
+			report(err)
+			return pods, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			events, err := t.core.Pods(corev1.NamespaceAll).Watch(ctx, options)
+			report(err)
+			return events, err
+		},
+	}
+}
+
+// listDaemonSets reads the UIDs of all DaemonSets.
+func (t *target) listDaemonSets(ctx context.Context) (map[types.UID]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	defer cancel()
+	list, err := t.apps.Resource(appsv1.SchemeGroupVersion.WithResource("daemonsets")).
+		List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	uids := make(map[types.UID]bool, len(list.Items))
+	for i := range list.Items {
+		uids[list.Items[i].UID] = true
+	}
+	return uids, nil
+}

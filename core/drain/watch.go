@@ -1,0 +1,104 @@
+package drain
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// watch keeps the pods of the Node up to date until the drain is stopped. The reflector lists, watches, and
+// does both again with growing delays when it is cut off.
+func (n *nodeDrain) watch() {
+	reflector := cache.NewReflectorWithOptions(
+		n.target.podsOf(n.node, n.readReported), &corev1.Pod{}, podStore{n},
+		cache.ReflectorOptions{Name: "drain of Node " + n.node})
+	reflector.RunWithContext(n.ctx)
+}
+
+// readReported takes in whether the pods could be read.
+func (n *nodeDrain) readReported(err error) {
+	problem := ""
+	if err != nil {
+		problem = toOutcome(err).reason
+	}
+	n.mu.Lock()
+	known := n.readProblem == problem
+	n.readProblem = problem
+	n.mu.Unlock()
+	if !known {
+		n.changed()
+	}
+}
+
+// podStore is the drain as the reflector sees it: it keeps the pods stripped.
+type podStore struct{ drain *nodeDrain }
+
+var _ cache.ReflectorStore = podStore{}
+
+// Add takes in a new pod.
+func (s podStore) Add(obj any) error { return s.Update(obj) }
+
+// Update takes in a changed pod.
+func (s podStore) Update(obj any) error {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	s.drain.mu.Lock()
+	s.drain.keep(strip(pod))
+	s.drain.mu.Unlock()
+	s.drain.changed()
+	return nil
+}
+
+// Delete drops a pod.
+func (s podStore) Delete(obj any) error {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	s.drain.mu.Lock()
+	s.drain.drop(pod.UID)
+	s.drain.mu.Unlock()
+	s.drain.changed()
+	return nil
+}
+
+// Replace takes in the whole list.
+func (s podStore) Replace(objects []any, _ string) error {
+	s.drain.mu.Lock()
+	left := map[types.UID]bool{}
+	for _, obj := range objects {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			left[pod.UID] = true
+			s.drain.keep(strip(pod))
+		}
+	}
+	for uid := range s.drain.pods {
+		if !left[uid] {
+			s.drain.drop(uid)
+		}
+	}
+	s.drain.listed = true
+	s.drain.mu.Unlock()
+	s.drain.changed()
+	return nil
+}
+
+// Resync has no meaning here.
+func (s podStore) Resync() error { return nil }
+
+// keep is called under mu.
+func (n *nodeDrain) keep(pod *Pod) {
+	if _, known := n.seenAt[pod.UID]; !known {
+		n.seenAt[pod.UID] = n.now()
+	}
+	n.pods[pod.UID] = pod
+}
+
+// drop is called under mu.
+func (n *nodeDrain) drop(uid types.UID) {
+	delete(n.pods, uid)
+	delete(n.seenAt, uid)
+	delete(n.attempts, uid)
+}
