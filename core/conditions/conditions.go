@@ -1,0 +1,124 @@
+// Package conditions sets, reads and summarizes metav1.Conditions. All functions are pure; the time is
+// handed in.
+package conditions
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// True, False and Unknown make a condition; the rest is filled in by Set.
+func True(conditionType, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+// False makes a condition with the status False.
+func False(conditionType, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// Unknown makes a condition with the status Unknown.
+func Unknown(conditionType, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
+}
+
+// Set puts the condition into the list. The transition time becomes now when the status differs from the one
+// before, and stays otherwise. generation is that of the object which was judged.
+func Set(list *[]metav1.Condition, condition metav1.Condition, generation int64, now time.Time) {
+	condition.ObservedGeneration = generation
+	condition.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
+	meta.SetStatusCondition(list, condition)
+}
+
+// Changes says whether Set would change anything but the observed generation.
+func Changes(list []metav1.Condition, condition metav1.Condition) bool {
+	have := meta.FindStatusCondition(list, condition.Type)
+	return have == nil || have.Status != condition.Status || have.Reason != condition.Reason || have.Message != condition.Message
+}
+
+// Part is one condition that goes into a summary.
+type Part struct {
+	// Type is the type of the condition.
+	Type string
+	// Negative means that False is the good status, as for Deleting.
+	Negative bool
+	// Optional means that the condition counts only when present.
+	Optional bool
+	// Override replaces the message of the condition when it is not empty.
+	Override string
+}
+
+// Summary is how a summarized condition is called.
+type Summary struct {
+	// Type is the type of the resulting condition.
+	Type string
+	// Good, Bad and Unknown are the reasons for the status True, False and Unknown.
+	Good, Bad, Unknown string
+}
+
+// Summarize joins conditions into one: False when one of the parts is bad, else Unknown when one is unknown or
+// missing, else True. The message has one line for each part that is not good, in the order of the parts.
+func Summarize(list []metav1.Condition, as Summary, parts ...Part) metav1.Condition {
+	bad, unknown := false, false
+	var lines []string
+	for _, part := range parts {
+		condition := meta.FindStatusCondition(list, part.Type)
+		if condition == nil {
+			if !part.Optional {
+				unknown = true
+				lines = append(lines, "* "+part.Type+": not reported yet")
+			}
+			continue
+		}
+		switch {
+		case good(condition.Status, part.Negative):
+			continue
+		case condition.Status == metav1.ConditionUnknown:
+			unknown = true
+		default:
+			bad = true
+		}
+		lines = append(lines, line(part, condition))
+	}
+	message := strings.Join(lines, "\n")
+	switch {
+	case bad:
+		return False(as.Type, as.Bad, message)
+	case unknown:
+		return Unknown(as.Type, as.Unknown, message)
+	}
+	return True(as.Type, as.Good, "")
+}
+
+func good(status metav1.ConditionStatus, negative bool) bool {
+	if negative {
+		return status == metav1.ConditionFalse
+	}
+	return status == metav1.ConditionTrue
+}
+
+func line(part Part, condition *metav1.Condition) string {
+	message := condition.Message
+	if part.Override != "" {
+		message = part.Override
+	}
+	if message == "" {
+		message = condition.Reason
+	}
+	return "* " + part.Type + ": " + strings.ReplaceAll(message, "\n", "\n  ")
+}
+
+// Foreign returns the conditions whose type is not in own, for comparing what others wrote.
+func Foreign(list []metav1.Condition, own ...string) []metav1.Condition {
+	var foreign []metav1.Condition
+	for _, condition := range list {
+		if !slices.Contains(own, condition.Type) {
+			foreign = append(foreign, condition)
+		}
+	}
+	return foreign
+}

@@ -1,0 +1,69 @@
+package conditions_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"millwright.dev/core/conditions"
+)
+
+func TestSetKeepsTheTransitionTime(t *testing.T) {
+	g := NewWithT(t)
+	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	var list []metav1.Condition
+
+	conditions.Set(&list, conditions.False("Ready", "NotReady", "a"), 1, start)
+	conditions.Set(&list, conditions.False("Ready", "NotReady", "b"), 2, start.Add(time.Minute))
+	g.Expect(list).To(HaveLen(1))
+	g.Expect(list[0].LastTransitionTime.Time.Equal(start)).To(BeTrue(), "the status has not changed")
+	g.Expect(list[0].Message).To(Equal("b"))
+	g.Expect(list[0].ObservedGeneration).To(Equal(int64(2)))
+
+	conditions.Set(&list, conditions.True("Ready", "Ready", ""), 2, start.Add(time.Hour))
+	g.Expect(list[0].LastTransitionTime.Time.Equal(start.Add(time.Hour))).To(BeTrue())
+
+	g.Expect(conditions.Changes(list, conditions.True("Ready", "Ready", ""))).To(BeFalse())
+	g.Expect(conditions.Changes(list, conditions.True("Ready", "Ready", "x"))).To(BeTrue())
+	g.Expect(conditions.Changes(list, conditions.True("Other", "Ready", ""))).To(BeTrue())
+}
+
+func TestSummarize(t *testing.T) {
+	as := conditions.Summary{Type: "Ready", Good: "Ready", Bad: "NotReady", Unknown: "ReadyUnknown"}
+	parts := []conditions.Part{{Type: "A"}, {Type: "Deleting", Negative: true}, {Type: "Check", Optional: true}}
+	fine := conditions.False("Deleting", "NotDeleting", "")
+	tests := []struct {
+		name string
+		list []metav1.Condition
+		want metav1.Condition
+	}{
+		{"all good", []metav1.Condition{conditions.True("A", "Fine", ""), fine}, conditions.True("Ready", "Ready", "")},
+		{"one missing", []metav1.Condition{fine}, conditions.Unknown("Ready", "ReadyUnknown", "* A: not reported yet")},
+		{"bad before unknown", []metav1.Condition{conditions.Unknown("A", "Lost", "no answer"), conditions.True("Deleting", "Deleting", "drains")},
+			conditions.False("Ready", "NotReady", "* A: no answer\n* Deleting: drains")},
+		{"a reason stands in for a message", []metav1.Condition{conditions.False("A", "Why", ""), fine}, conditions.False("Ready", "NotReady", "* A: Why")},
+		{"optional and present", []metav1.Condition{conditions.True("A", "Fine", ""), fine, conditions.False("Check", "No", "one\ntwo")},
+			conditions.False("Ready", "NotReady", "* Check: one\n  two")},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			NewWithT(t).Expect(conditions.Summarize(test.list, as, parts...)).To(Equal(test.want))
+		})
+	}
+}
+
+func TestSummarizeOverridesMessages(t *testing.T) {
+	g := NewWithT(t)
+	list := []metav1.Condition{conditions.True("Deleting", "DrainingNode", "long and changing")}
+	got := conditions.Summarize(list, conditions.Summary{Type: "Ready", Bad: "NotReady"}, conditions.Part{Type: "Deleting", Negative: true, Override: "deletion in progress"})
+	g.Expect(got.Message).To(Equal("* Deleting: deletion in progress"))
+}
+
+func TestForeign(t *testing.T) {
+	g := NewWithT(t)
+	list := []metav1.Condition{conditions.True("A", "a", ""), conditions.True("B", "b", "")}
+	g.Expect(conditions.Foreign(list, "A")).To(ConsistOf(HaveField("Type", "B")))
+	g.Expect(conditions.Foreign(list, "A", "B")).To(BeEmpty())
+}

@@ -1,0 +1,86 @@
+package outcome_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"millwright.dev/core/outcome"
+)
+
+var (
+	errBroken = errors.New("broken")
+	conflict  = apierrors.NewConflict(schema.GroupResource{Resource: "machines"}, "a", errors.New("changed"))
+)
+
+// steps returns steps that record their index and end with the given outcomes.
+func steps(ran *[]int, ends ...outcome.Outcome) []outcome.Step[*[]int] {
+	var list []outcome.Step[*[]int]
+	for i, end := range ends {
+		list = append(list, func(context.Context, *[]int) outcome.Outcome {
+			*ran = append(*ran, i)
+			return end
+		})
+	}
+	return list
+}
+
+func TestRunners(t *testing.T) {
+	tests := []struct {
+		name             string
+		ends             []outcome.Outcome
+		inOrder          []int
+		after            time.Duration
+		finished, failed bool
+	}{
+		{"nothing to wait for", []outcome.Outcome{outcome.Continue(), outcome.Continue()}, []int{0, 1}, 0, true, false},
+		{"the second waits", []outcome.Outcome{outcome.Continue(), outcome.Wait(), outcome.Continue()}, []int{0, 1}, 0, false, false},
+		{"the first fails", []outcome.Outcome{outcome.Fail(errBroken), outcome.Continue()}, []int{0}, 0, false, true},
+		{"a later look does not stop the run", []outcome.Outcome{outcome.ContinueAfter(time.Minute), outcome.Continue()}, []int{0, 1}, time.Minute, true, false},
+		{"the earlier deadline holds", []outcome.Outcome{outcome.ContinueAfter(time.Minute), outcome.ContinueAfter(time.Second)}, []int{0, 1}, time.Second, true, false},
+		{"failing with nil is no failure", []outcome.Outcome{outcome.Fail(nil), outcome.Continue()}, []int{0, 1}, 0, true, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var ran []int
+			got := outcome.InOrder(t.Context(), &ran, steps(&ran, test.ends...)...)
+			g.Expect(ran).To(Equal(test.inOrder))
+			g.Expect(got.Finished()).To(Equal(test.finished))
+			g.Expect(got.Err() != nil).To(Equal(test.failed))
+			g.Expect(got.After()).To(Equal(test.after))
+
+			ran = nil
+			got = outcome.All(t.Context(), &ran, steps(&ran, test.ends...)...)
+			g.Expect(ran).To(HaveLen(len(test.ends)), "All runs every step")
+			g.Expect(got.Finished()).To(Equal(test.finished))
+		})
+	}
+}
+
+func TestResult(t *testing.T) {
+	g := NewWithT(t)
+	result, err := outcome.WaitFor(-time.Second).Result()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result.RequeueAfter).To(Equal(time.Millisecond), "a deadline in the past means at once")
+
+	result, err = outcome.Wait().Result()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result.IsZero()).To(BeTrue())
+
+	_, err = outcome.Fail(errBroken).Result()
+	g.Expect(err).To(MatchError(errBroken))
+
+	result, err = outcome.Fail(kerrors.NewAggregate([]error{conflict, conflict})).Result()
+	g.Expect(err).NotTo(HaveOccurred(), "to lose a race is no error")
+	g.Expect(result.RequeueAfter).To(BeNumerically(">", 0))
+
+	_, err = outcome.Fail(conflict).And(outcome.Fail(errBroken)).Result()
+	g.Expect(err).To(MatchError(ContainSubstring("broken")), "a conflict hides no real failure")
+}

@@ -1,0 +1,122 @@
+package target
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Connection is a connection to one target cluster that stood when it was handed out. It may break at any
+// time; then requests fail and the Node cache keeps what it saw last.
+type Connection struct {
+	// Cluster names the Cluster object in the management cluster.
+	Cluster types.NamespacedName
+	// Config reaches the API server. The pointer stays the same as long as the connection does; do not modify it.
+	Config *rest.Config
+	// Client reads and writes live, with a timeout for each request.
+	Client client.Client
+
+	nodes nodes
+	probe rest.Interface
+	hash  string
+}
+
+// Node returns the cached Node of that name, nil when there is none. It is shared: copy it before changing it.
+func (c *Connection) Node(name string) (*corev1.Node, error) { return c.nodes.get(name) }
+
+// NodesWithProviderID returns the cached Nodes with that provider ID; normally there is at most one.
+// They are shared: copy before changing.
+func (c *Connection) NodesWithProviderID(id string) ([]*corev1.Node, error) {
+	return c.nodes.withProviderID(id)
+}
+
+// newConnection prepares a connection; nothing is sent yet.
+func newConnection(cluster types.NamespacedName, from kubeconfig, options Options, notify func(*corev1.Node)) (*Connection, error) {
+	config := rest.CopyConfig(from.config)
+	config.UserAgent = options.UserAgent
+	config.QPS, config.Burst = options.QPS, options.Burst
+	requests := rest.CopyConfig(config)
+	requests.Timeout = options.RequestTimeout
+	httpClient, err := rest.HTTPClientFor(requests)
+	if err != nil {
+		return nil, errors.Wrap(err, "making an HTTP client")
+	}
+	live, err := liveClient(requests, httpClient, options.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	// The informer's requests are watches, so they have no timeout of their own; and they are few, so they do
+	// not queue behind the limit of the others.
+	watching := rest.CopyConfig(config)
+	watching.ContentType = runtime.ContentTypeProtobuf
+	watching.QPS = -1
+	core, err := corev1client.NewForConfig(watching)
+	if err != nil {
+		return nil, errors.Wrap(err, "making a client for Nodes")
+	}
+	probing := rest.CopyConfig(requests)
+	probing.QPS = -1
+	prober, err := corev1client.NewForConfigAndClient(probing, httpClient)
+	if err != nil {
+		return nil, errors.Wrap(err, "making a client for probes")
+	}
+	c := &Connection{Cluster: cluster, Config: config, Client: live, probe: prober.RESTClient(), hash: from.hash}
+	c.nodes, err = newNodes(core.RESTClient(), notify)
+	return c, err
+}
+
+func liveClient(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme) (client.Client, error) {
+	// The kinds that are used in target clusters are built in, so the mapping is known without discovery.
+	live, err := client.New(config, client.Options{Scheme: scheme, Mapper: builtIn(scheme), HTTPClient: httpClient})
+	return live, errors.Wrap(err, "making a client")
+}
+
+func newNodes(getter cache.Getter, notify func(*corev1.Node)) (nodes, error) {
+	informer := cache.NewSharedIndexInformer(
+		cache.NewListWatchFromClient(getter, "nodes", metav1.NamespaceAll, fields.Everything()), &corev1.Node{}, 0, indexers)
+	if err := informer.SetTransform(keepUsed); err != nil {
+		return nodes{}, errors.Wrap(err, "setting the transform of the Node cache")
+	}
+	if _, err := informer.AddEventHandler(nodeHandler(notify)); err != nil {
+		return nodes{}, errors.Wrap(err, "adding the handler of the Node cache")
+	}
+	return nodes{informer: informer}, nil
+}
+
+// answer asks the API server for its version: the cheapest request that needs valid credentials and no permission.
+func (c *Connection) answer(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := c.probe.Get().AbsPath("/version").Do(ctx).Error()
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		return &NotConnectedError{Reason: Unauthorized, Message: "the API server does not accept the credentials of the kubeconfig", cause: err}
+	}
+	return &NotConnectedError{Reason: Unreachable, Message: "the API server does not answer", cause: err}
+}
+
+// mayReadNodes lists one Node, so that a missing permission is told instead of hidden in the retries of the informer.
+func (c *Connection) mayReadNodes(ctx context.Context) error {
+	err := c.Client.List(ctx, &corev1.NodeList{}, client.Limit(1))
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		return &NotConnectedError{Reason: Unauthorized, Message: "the kubeconfig does not allow to list Nodes", cause: err}
+	}
+	return &NotConnectedError{Reason: Unreachable, Message: "the API server does not list Nodes", cause: err}
+}

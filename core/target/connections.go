@@ -1,0 +1,185 @@
+package target
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Options configures Connections. Zero durations and numbers mean the defaults given.
+type Options struct {
+	// Secrets reads kubeconfig Secrets live.
+	Secrets client.Reader
+	// Scheme knows the kinds that are used in target clusters.
+	Scheme *runtime.Scheme
+	// UserAgent is how the core calls itself in target clusters.
+	UserAgent string
+	// QPS and Burst limit the requests to each target cluster.
+	QPS   float32
+	Burst int
+	// Clock tells the time; the real one by default.
+	Clock clock.Clock
+	// RequestTimeout bounds each request but watches; 10 s.
+	RequestTimeout time.Duration
+	// ProbeInterval, ProbeTimeout and ProbeFailures say how often the API server is asked for a sign of life (10 s),
+	// how long it may take (5 s), and how many failures in a row mean that it is gone (5).
+	ProbeInterval, ProbeTimeout time.Duration
+	ProbeFailures               int
+	// SyncTimeout bounds the first reading of all Nodes; 5 min.
+	SyncTimeout time.Duration
+	// MinRetry and MaxRetry bound the delay between attempts to connect, which doubles; 500 ms and 30 s.
+	MinRetry, MaxRetry time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&o.RequestTimeout, 10 * time.Second}, {&o.ProbeInterval, 10 * time.Second}, {&o.ProbeTimeout, 5 * time.Second},
+		{&o.SyncTimeout, 5 * time.Minute}, {&o.MinRetry, 500 * time.Millisecond}, {&o.MaxRetry, 30 * time.Second},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if o.ProbeFailures == 0 {
+		o.ProbeFailures = 5
+	}
+	return o
+}
+
+// dialBackoff returns the delays between attempts to connect, lengthened at random so that clusters behind one
+// broken network do not try in step.
+func (o Options) dialBackoff() *wait.Backoff {
+	return &wait.Backoff{Duration: o.MinRetry, Factor: 2, Jitter: 0.1, Steps: 20, Cap: o.MaxRetry}
+}
+
+// Connections holds the connections to all target clusters.
+type Connections struct {
+	options Options
+	started time.Time
+
+	mutex   sync.Mutex
+	runners map[types.NamespacedName]*runner
+	group   wait.Group
+
+	subscribers    sync.RWMutex
+	onNode         []func(types.NamespacedName, *corev1.Node)
+	onConnectivity []func(types.NamespacedName)
+}
+
+// New returns Connections without any connection.
+func New(options Options) *Connections {
+	options = options.withDefaults()
+	return &Connections{options: options, started: options.Clock.Now(), runners: map[types.NamespacedName]*runner{}}
+}
+
+// OnNode has f called when a Node of a target cluster appears, changes in a field that is cached, or goes.
+// f must not block.
+func (c *Connections) OnNode(f func(cluster types.NamespacedName, node *corev1.Node)) {
+	c.subscribers.Lock()
+	defer c.subscribers.Unlock()
+	c.onNode = append(c.onNode, f)
+}
+
+// OnConnectivity has f called when a connection is made or lost, and when the reason why there is none changes.
+// f must not block.
+func (c *Connections) OnConnectivity(f func(cluster types.NamespacedName)) {
+	c.subscribers.Lock()
+	defer c.subscribers.Unlock()
+	c.onConnectivity = append(c.onConnectivity, f)
+}
+
+// Get returns the connection to a cluster, or a *NotConnectedError. It never blocks.
+func (c *Connections) Get(cluster types.NamespacedName) (*Connection, error) {
+	c.mutex.Lock()
+	found := c.runners[cluster]
+	c.mutex.Unlock()
+	if found == nil {
+		return nil, &NotConnectedError{Reason: NotDialledYet, Message: "no connection to the target cluster has been tried yet", LastSuccess: c.started}
+	}
+	connection, failure := found.state()
+	if failure != nil {
+		return nil, failure
+	}
+	return connection, nil
+}
+
+// LastSuccess returns when the API server of a cluster answered last; the start of this process when it never has.
+func (c *Connections) LastSuccess(cluster types.NamespacedName) time.Time {
+	c.mutex.Lock()
+	found := c.runners[cluster]
+	c.mutex.Unlock()
+	if found == nil {
+		return c.started
+	}
+	return found.lastAnswer()
+}
+
+// Ensure begins to connect to a cluster, or has the kubeconfig of a known one looked at again.
+func (c *Connections) Ensure(ctx context.Context, cluster types.NamespacedName) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if found := c.runners[cluster]; found != nil {
+		found.poke()
+		return
+	}
+	// The connection outlives the reconcile that asked for it, and ends with Remove or Close.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	created := &runner{
+		cluster: cluster, options: c.options, connections: c, cancel: cancel, look: make(chan struct{}, 1), lastSuccess: c.started,
+		failure: &NotConnectedError{Reason: NotDialledYet, Message: "the connection to the target cluster is being made"},
+	}
+	c.runners[cluster] = created
+	ctx = ctrl.LoggerInto(ctx, ctrl.Log.WithName("target").WithValues("Cluster", cluster))
+	c.group.StartWithContext(ctx, created.run)
+}
+
+// Remove ends the connection to a cluster. It returns at once.
+func (c *Connections) Remove(cluster types.NamespacedName) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if found := c.runners[cluster]; found != nil {
+		found.cancel()
+		delete(c.runners, cluster)
+	}
+}
+
+// Close ends all connections and waits until their goroutines are gone.
+func (c *Connections) Close() {
+	c.mutex.Lock()
+	for cluster, found := range c.runners {
+		found.cancel()
+		delete(c.runners, cluster)
+	}
+	c.mutex.Unlock()
+	c.group.Wait()
+}
+
+func (c *Connections) nodeChanged(cluster types.NamespacedName, node *corev1.Node) {
+	c.subscribers.RLock()
+	defer c.subscribers.RUnlock()
+	for _, f := range c.onNode {
+		f(cluster, node)
+	}
+}
+
+func (c *Connections) clusterChanged(cluster types.NamespacedName) {
+	c.subscribers.RLock()
+	defer c.subscribers.RUnlock()
+	for _, f := range c.onConnectivity {
+		f(cluster)
+	}
+}

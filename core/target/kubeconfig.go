@@ -1,0 +1,100 @@
+package target
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	kubeconfigSuffix = "-kubeconfig"
+	kubeconfigKey    = "value"
+)
+
+// SecretName returns the name of the Secret that holds the kubeconfig of a Cluster, in the Cluster's
+// namespace under the key `value`.
+func SecretName(cluster string) string { return cluster + kubeconfigSuffix }
+
+// clusterOf returns the name of the Cluster whose kubeconfig a Secret of that name would hold.
+func clusterOf(secret string) (string, bool) {
+	cluster, ok := strings.CutSuffix(secret, kubeconfigSuffix)
+	return cluster, ok && cluster != ""
+}
+
+// kubeconfig is what a Secret says about how to reach a cluster.
+type kubeconfig struct {
+	config *rest.Config
+	// hash identifies the content, so that a Secret written anew with the same content changes nothing.
+	hash string
+}
+
+// readKubeconfig reads and checks the Secret live, since the cache holds Secrets by metadata only.
+func readKubeconfig(ctx context.Context, reader client.Reader, cluster types.NamespacedName) (kubeconfig, error) {
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: cluster.Namespace, Name: SecretName(cluster.Name)}
+	if err := reader.Get(ctx, key, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return kubeconfig{}, &NotConnectedError{Reason: KubeconfigMissing,
+				Message: fmt.Sprintf("Secret %s does not exist: create it with the kubeconfig under the key %q", key.Name, kubeconfigKey)}
+		}
+		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigMissing, Message: fmt.Sprintf("Secret %s could not be read", key.Name), cause: err}
+	}
+	data := secret.Data[kubeconfigKey]
+	if len(data) == 0 {
+		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s has no key %q", key.Name, kubeconfigKey)}
+	}
+	config, err := parse(data)
+	if err != nil {
+		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s: %s", key.Name, err)}
+	}
+	return kubeconfig{config: config, hash: fmt.Sprintf("%x", sha256.Sum256(data))}, nil
+}
+
+// parse turns a kubeconfig into a client configuration. The kubeconfig belongs to whoever may write Secrets in
+// the namespace of the Cluster, so it must not make this process run a program or read a file of its own.
+// Errors repeat nothing of the content.
+func parse(data []byte) (*rest.Config, error) {
+	loaded, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, fmt.Errorf("the content is not a kubeconfig")
+	}
+	for name, user := range loaded.AuthInfos {
+		if what := refused(user); what != "" {
+			return nil, fmt.Errorf("user %q uses %s, which is refused: put credentials into the kubeconfig itself", name, what)
+		}
+	}
+	for name, cluster := range loaded.Clusters {
+		if cluster.CertificateAuthority != "" {
+			return nil, fmt.Errorf("cluster %q refers to a file for its certificate authority, which is refused: use certificate-authority-data", name)
+		}
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig has no usable current context")
+	}
+	return config, nil
+}
+
+// refused names what makes the credentials of a user unacceptable, "" when nothing does.
+func refused(user *clientcmdapi.AuthInfo) string {
+	switch {
+	case user.Exec != nil:
+		return "an exec plugin"
+	case user.AuthProvider != nil:
+		return "an auth provider plugin"
+	case user.TokenFile != "":
+		return "a token file"
+	case user.ClientCertificate != "", user.ClientKey != "":
+		return "certificate files"
+	}
+	return ""
+}

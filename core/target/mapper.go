@@ -1,0 +1,36 @@
+package target
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// clusterScoped are the kinds among those used in target clusters that have no namespace.
+var clusterScoped = map[schema.GroupVersionKind]bool{
+	corev1.SchemeGroupVersion.WithKind("Node"):                true,
+	corev1.SchemeGroupVersion.WithKind("Namespace"):           true,
+	corev1.SchemeGroupVersion.WithKind("PersistentVolume"):    true,
+	storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"): true,
+	storagev1.SchemeGroupVersion.WithKind("StorageClass"):     true,
+}
+
+// builtIn maps the kinds of the groups that are used in target clusters, without asking the API server.
+func builtIn(scheme *runtime.Scheme) meta.RESTMapper {
+	versions := []schema.GroupVersion{corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, storagev1.SchemeGroupVersion}
+	mapper := meta.NewDefaultRESTMapper(versions)
+	for _, version := range versions {
+		for kind := range scheme.KnownTypes(version) {
+			gvk := version.WithKind(kind)
+			scope := meta.RESTScopeNamespace
+			if clusterScoped[gvk] {
+				scope = meta.RESTScopeRoot
+			}
+			mapper.Add(gvk, scope)
+		}
+	}
+	return mapper
+}

@@ -1,0 +1,96 @@
+package target
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"millwright.dev/core/filter"
+)
+
+// Reconciler begins and ends connections as Clusters come and go, and has changed kubeconfigs noticed at once.
+// It only tells Connections what is wanted, so no cluster ever holds up another.
+type Reconciler struct {
+	// Client reads Clusters from the cache.
+	Client client.Client
+	// Connections is what is kept in step.
+	Connections *Connections
+	// WatchFilter restricts to Clusters with that value of the label cluster.x-k8s.io/watch-filter; "" is all.
+	WatchFilter string
+}
+
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+
+// SetupWithManager adds the controller, and ends all connections with the manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("target").
+		For(&clusterv1.Cluster{}, builder.WithPredicates(filter.HasLabel(r.WatchFilter), connectivityChanged())).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofKubeconfig)).
+		WithOptions(options).
+		Complete(r)
+	if err != nil {
+		return errors.Wrap(err, "adding the controller of target connections")
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		r.Connections.Close()
+		return nil
+	}))
+}
+
+// Reconcile connects once the Cluster has infrastructure, and disconnects when the Cluster is gone. A Cluster
+// that is being deleted stays connected, since its Nodes are drained and deleted first.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	cluster := &clusterv1.Cluster{}
+	if err := r.Client.Get(ctx, request.NamespacedName, cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Connections.Remove(request.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, errors.Wrapf(err, "reading Cluster %s", request)
+	}
+	if ready(cluster) && filter.Matches(r.WatchFilter, cluster) {
+		r.Connections.Ensure(ctx, request.NamespacedName)
+	}
+	return ctrl.Result{}, nil
+}
+
+// ready says whether a kubeconfig can be expected to work: there is nothing to wait for without infrastructure.
+func ready(cluster *clusterv1.Cluster) bool {
+	return !cluster.Spec.InfrastructureRef.IsDefined() || ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false)
+}
+
+// connectivityChanged lets only those updates of Clusters pass that Reconcile would do something about.
+func connectivityChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*clusterv1.Cluster)
+		after, ok2 := e.ObjectNew.(*clusterv1.Cluster)
+		return ok && ok2 && ready(before) != ready(after)
+	}}
+}
+
+// ofKubeconfig maps a kubeconfig Secret to its Cluster.
+func ofKubeconfig(_ context.Context, secret client.Object) []reconcile.Request {
+	cluster, ok := clusterOf(secret.GetName())
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: cluster}}}
+}
+
