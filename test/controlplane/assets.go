@@ -59,7 +59,7 @@ type build struct {
 }
 
 func newBuild() (*build, error) {
-	root, err := moduleRoot()
+	root, err := Root()
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +92,10 @@ func (b *build) complete() bool {
 	return true
 }
 
-// moduleRoot finds the folder of the module millwright.dev above the working folder, which is the
-// package's folder in a test. Binaries built with -trimpath do not know their sources, so that is
-// only the second way.
-func moduleRoot() (string, error) {
+// Root finds the folder of the module millwright.dev: above the working folder, which is the package's
+// folder in a test, or where this file was compiled from. Binaries built with -trimpath do not know
+// their sources, so that is only the second way.
+func Root() (string, error) {
 	if dir, err := os.Getwd(); err == nil {
 		if root, ok := rootAbove(dir); ok {
 			return root, nil

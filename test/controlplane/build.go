@@ -77,7 +77,7 @@ func (b *build) run(ctx context.Context, parent string, out io.Writer) error {
 	if err := os.RemoveAll(b.target); err != nil {
 		return errors.Wrap(err, "removing an incomplete build")
 	}
-	if err := os.Chmod(staging, 0o755); err != nil { //nolint:gosec // Programs, not secrets.
+	if err := os.Chmod(staging, 0o755); err != nil {
 		return errors.Wrap(err, "opening the build folder to other users")
 	}
 	if err := os.Rename(staging, b.target); err != nil {
@@ -90,7 +90,7 @@ func (b *build) run(ctx context.Context, parent string, out io.Writer) error {
 func (b *build) compile(ctx context.Context, p program, dir, label string, out io.Writer) error {
 	begin := time.Now()
 	fmt.Fprintf(out, "%s …\n", label)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", b.ldflags(), //nolint:gosec // Own arguments.
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", b.ldflags(),
 		"-o", filepath.Join(dir, p.name), p.pkg)
 	cmd.Dir = b.source
 	cmd.Env = buildEnvironment(os.Environ())
@@ -155,7 +155,7 @@ func lock(ctx context.Context, path string, out io.Writer) (func(), error) {
 	release := func() { _ = file.Close() }
 	waiting := false
 	for {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // A file descriptor is small.
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return release, nil
 		}

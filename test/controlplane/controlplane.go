@@ -48,7 +48,7 @@ type ControlPlane struct {
 	admin   []byte
 	config  *rest.Config
 	// lifetime is the context given to Start: its end kills all processes.
-	lifetime context.Context //nolint:containedctx // Components that start later share it.
+	lifetime context.Context
 
 	mu        sync.Mutex
 	server    *process.Process
@@ -134,7 +134,7 @@ func (c *ControlPlane) run(spec process.Spec) error {
 // bindAPIServer starts the API server on a port that proves free; another program may be faster.
 func (c *ControlPlane) bindAPIServer(ctx context.Context) error {
 	for try := 1; ; try++ {
-		port, err := freePort()
+		port, err := FreePort()
 		if err != nil {
 			return err
 		}
@@ -198,6 +198,9 @@ func (c *ControlPlane) Stop() error {
 	group.Wait()
 	return errors.Wrap(os.RemoveAll(c.dir), "removing the control plane's folder")
 }
+
+// Name is the name given in Options.
+func (c *ControlPlane) Name() string { return c.options.Name }
 
 // URL is the address of the API server, such as https://127.0.0.1:23456.
 func (c *ControlPlane) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", c.port) }
