@@ -1,0 +1,113 @@
+// Package driver says what Millwright needs of a cloud to keep machines on it.
+//
+// A provider implements Driver for its cloud and gives its machine kind the accessors of Object.
+// The rest is shared: the reconciler (inframachine), the inventory of instances (inventory), the
+// pacing of launches (pace) and the manager around them (manager). See README.md for how to write
+// a provider.
+package driver
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// Object is a provider's machine kind. Both accessors return pointers into the object.
+type Object interface {
+	client.Object
+	CommonSpec() *driverv1.MachineSpec
+	CommonStatus() *driverv1.MachineStatus
+}
+
+// Scope names the set of instances that one List returns, normally an account and a region.
+// Launches are paced by scope too, since that is how clouds limit them.
+type Scope string
+
+// Driver speaks to one cloud. All methods may be called concurrently, must honour the context and
+// must return within its deadline: none waits for the cloud to finish what it was asked for.
+//
+// Errors are *Error with a class where the cloud's answer allows one; any other error means that the
+// outcome is unknown. In particular, an error of a class other than Unknown from Create promises
+// that no instance was made.
+type Driver[M Object] interface {
+	// Scope returns the scope that obj's instance is in. It depends on nothing but the spec.
+	Scope(obj M) Scope
+
+	// Place decides where the next instance goes: whatever a cloud takes for a different request
+	// although the token is the same, such as the zone. It is called once for each attempt, and the
+	// answer is persisted before Create, so that each Create of one attempt gets the same Placement.
+	// It should pass over places that lacked capacity a short while ago, and must not return one
+	// outside of launch.FailureDomain when that is set. Fails as Create does.
+	Place(ctx context.Context, launch Launch[M]) (Placement, error)
+
+	// Create asks the cloud for an instance and returns it as soon as it has a provider ID, in
+	// whatever state. It is idempotent by launch.Token: as long as the cloud remembers the token, the
+	// same instance is returned. When the cloud remembers the token with other parameters, Create
+	// returns the instance that the token made. It fails with class NotFound if the token was used
+	// and its instance cannot be found.
+	Create(ctx context.Context, launch Launch[M]) (Instance, error)
+
+	// Observe reads one instance from the cloud itself, past any cache: by provider ID if the handle
+	// has one, else by token. An instance that has ceased to exist is returned as Terminated as long
+	// as the cloud lists it; after that, and for one that never was, it fails with class NotFound.
+	Observe(ctx context.Context, handle Handle) (Instance, error)
+
+	// Delete asks the cloud to end the instance and returns without waiting for it. Repeating it is
+	// harmless. It fails with class NotFound if the cloud does not know the instance, and with class
+	// Terminal if the cloud refuses until a person acts (termination protection).
+	Delete(ctx context.Context, handle Handle) error
+
+	// Dependants names what was launched with the instance and still exists: disks, network
+	// interfaces. It is called once the instance is gone.
+	Dependants(ctx context.Context, handle Handle) ([]string, error)
+
+	// List returns every instance in the scope that Create ever made, by whatever Millwright
+	// installation, in any state that the cloud still lists. Serves the inventory.
+	List(ctx context.Context, scope Scope) ([]Instance, error)
+}
+
+// Placement is where an instance goes.
+type Placement struct {
+	// ID is the driver's own name of the place, for example a subnet. Not empty.
+	ID string
+	// FailureDomain is the failure domain that the place is in.
+	FailureDomain string
+}
+
+// Launch is what Create needs to know.
+type Launch[M Object] struct {
+	// Object is the provider's machine; it is not to be changed.
+	Object M
+	// Token makes the launch idempotent: at most 64 ASCII characters, unique to the attempt.
+	Token string
+	// OwnerUID marks the instance and its dependants as made for this object. It is the UID that
+	// the object had when it was first launched (clusterctl move changes UIDs).
+	OwnerUID types.UID
+	// Attempt counts from 1. A new attempt begins only when the cloud has said that the one before
+	// it made no instance.
+	Attempt int
+	// ClusterName is the name of the Cluster.
+	ClusterName string
+	// FailureDomain is the failure domain that the Machine asks for; empty for any.
+	FailureDomain string
+	// Placement is what Place returned. Empty in calls of Place.
+	Placement Placement
+	// UserData is the bootstrap data, compressed already if the spec says so. Secret: it must not
+	// appear in an error or a log.
+	UserData []byte
+}
+
+// Handle finds an instance.
+type Handle struct {
+	// Scope that the instance is in.
+	Scope Scope
+	// ProviderID of the instance; empty when only the token is known.
+	ProviderID string
+	// Token of the launch; empty for instances that were not launched from here.
+	Token string
+	// OwnerUID that the instance was launched with.
+	OwnerUID types.UID
+}

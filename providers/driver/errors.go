@@ -1,0 +1,142 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Class says what a failed call to the cloud means for the one who called.
+type Class string
+
+const (
+	// ClassCapacity: the cloud has no room for this type of instance at this place now. Another place
+	// may have; the next attempt goes there.
+	ClassCapacity Class = "Capacity"
+	// ClassQuota: a quota of the account is used up. Tried again slowly.
+	ClassQuota Class = "Quota"
+	// ClassThrottle: too many calls. Tried again after a while that grows.
+	ClassThrottle Class = "Throttle"
+	// ClassAuth: credentials are missing, expired or too narrow. Tried again slowly, since a person
+	// repairs them.
+	ClassAuth Class = "Auth"
+	// ClassTerminal: the request as such is refused. Not tried again until it changes.
+	ClassTerminal Class = "Terminal"
+	// ClassNotFound: the instance that the call is about does not exist.
+	ClassNotFound Class = "NotFound"
+	// ClassUnknown: anything else, above all calls whose answer was lost. The call may have taken
+	// effect. Tried again after a while that grows.
+	ClassUnknown Class = "Unknown"
+)
+
+// Error is a failed call to a cloud. The message must hold no secret: it is shown in conditions
+// and events.
+type Error struct {
+	// Class of the error.
+	Class Class
+	// Operation is the cloud's name of the call, for example RunInstances.
+	Operation string
+	// Code is the cloud's own code of the error.
+	Code string
+	// RetryAfter is how long the cloud asks to wait, if it does.
+	RetryAfter time.Duration
+	// Err is the cause.
+	Err error
+}
+
+// Error returns the operation, the code and the cause's message.
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return fmt.Sprintf("%s: %v", e.Operation, e.Err)
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Operation, e.Code, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// NewCapacityError returns an error of class Capacity.
+func NewCapacityError(operation, code string, err error) *Error {
+	return &Error{Class: ClassCapacity, Operation: operation, Code: code, Err: err}
+}
+
+// NewQuotaError returns an error of class Quota.
+func NewQuotaError(operation, code string, err error) *Error {
+	return &Error{Class: ClassQuota, Operation: operation, Code: code, Err: err}
+}
+
+// NewThrottleError returns an error of class Throttle; after is zero unless the cloud said how long
+// to wait.
+func NewThrottleError(operation, code string, after time.Duration, err error) *Error {
+	return &Error{Class: ClassThrottle, Operation: operation, Code: code, RetryAfter: after, Err: err}
+}
+
+// NewAuthError returns an error of class Auth.
+func NewAuthError(operation, code string, err error) *Error {
+	return &Error{Class: ClassAuth, Operation: operation, Code: code, Err: err}
+}
+
+// NewTerminalError returns an error of class Terminal.
+func NewTerminalError(operation, code string, err error) *Error {
+	return &Error{Class: ClassTerminal, Operation: operation, Code: code, Err: err}
+}
+
+// NewNotFoundError returns an error of class NotFound.
+func NewNotFoundError(operation, code string, err error) *Error {
+	return &Error{Class: ClassNotFound, Operation: operation, Code: code, Err: err}
+}
+
+// NewUnknownError returns an error of class Unknown.
+func NewUnknownError(operation, code string, err error) *Error {
+	return &Error{Class: ClassUnknown, Operation: operation, Code: code, Err: err}
+}
+
+// ClassOf returns the class of err; Unknown if it has none, and "" for nil.
+func ClassOf(err error) Class {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return ClassUnknown
+}
+
+// RetryAfterOf returns how long the cloud asked to wait, or zero.
+func RetryAfterOf(err error) time.Duration {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// IsCapacity says whether err is of class Capacity.
+func IsCapacity(err error) bool { return ClassOf(err) == ClassCapacity }
+
+// IsQuota says whether err is of class Quota.
+func IsQuota(err error) bool { return ClassOf(err) == ClassQuota }
+
+// IsThrottle says whether err is of class Throttle.
+func IsThrottle(err error) bool { return ClassOf(err) == ClassThrottle }
+
+// IsAuth says whether err is of class Auth.
+func IsAuth(err error) bool { return ClassOf(err) == ClassAuth }
+
+// IsTerminal says whether err is of class Terminal.
+func IsTerminal(err error) bool { return ClassOf(err) == ClassTerminal }
+
+// IsNotFound says whether err is of class NotFound.
+func IsNotFound(err error) bool { return ClassOf(err) == ClassNotFound }
+
+// IsUnknown says whether err is of class Unknown: the call may have taken effect.
+func IsUnknown(err error) bool { return ClassOf(err) == ClassUnknown }
+
+// IgnoreNotFound returns nil for an error of class NotFound, else err.
+func IgnoreNotFound(err error) error {
+	if IsNotFound(err) {
+		return nil
+	}
+	return err
+}

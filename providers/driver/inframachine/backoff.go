@@ -1,0 +1,96 @@
+package inframachine
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"millwright.dev/providers/driver"
+)
+
+// DefaultBackoff returns the time to wait after the n-th failure of a class in a row (n counts from
+// 1): it doubles from a first value up to a last one. Capacity begins low, since the next attempt
+// goes to another place; quotas and credentials are repaired by people.
+func DefaultBackoff(class driver.Class, n int) time.Duration {
+	first, last := time.Second, 5*time.Minute
+	switch class {
+	case driver.ClassCapacity:
+		first, last = 2*time.Second, 3*time.Minute
+	case driver.ClassThrottle:
+		first, last = time.Second, time.Minute
+	case driver.ClassQuota, driver.ClassAuth:
+		first, last = 30*time.Second, 10*time.Minute
+	case driver.ClassTerminal:
+		first, last = time.Minute, 10*time.Minute
+	case driver.ClassNotFound, driver.ClassUnknown:
+	}
+	for ; n > 1 && first < last; n-- {
+		first *= 2
+	}
+	return min(first, last)
+}
+
+// backoff keeps, for each object, the latest failure of a call to the cloud and the time before which
+// it is not repeated. It is kept in memory only: after a restart each call is tried once at once.
+type backoff struct {
+	clock clock.PassiveClock
+	base  func(driver.Class, int) time.Duration
+
+	mu      sync.Mutex
+	entries map[types.NamespacedName]*failedCall
+}
+
+type failedCall struct {
+	err   error
+	class driver.Class
+	count int
+	until time.Time
+}
+
+func newBackoff(clk clock.PassiveClock, base func(driver.Class, int) time.Duration) *backoff {
+	return &backoff{clock: clk, base: base, entries: map[types.NamespacedName]*failedCall{}}
+}
+
+// fail records a failure and returns the time to wait: what the cloud asks for, else that of the
+// class, spread by a fifth so that many machines do not come back at once.
+func (b *backoff) fail(key types.NamespacedName, err error) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	class := driver.ClassOf(err)
+	e, ok := b.entries[key]
+	if !ok || e.class != class {
+		e = &failedCall{class: class}
+		b.entries[key] = e
+	}
+	e.err = err
+	e.count++
+	wait := b.base(class, e.count)
+	wait += rand.N(max(wait/5, 1)) //nolint:gosec // spreads load, protects nothing
+	wait = max(wait, driver.RetryAfterOf(err))
+	e.until = b.clock.Now().Add(wait)
+	return wait
+}
+
+// remaining returns the time until the call may be repeated, and the failure; zero and nil if it may.
+func (b *backoff) remaining(key types.NamespacedName) (time.Duration, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, ok := b.entries[key]
+	if !ok {
+		return 0, nil
+	}
+	if wait := e.until.Sub(b.clock.Now()); wait > 0 {
+		return wait, e.err
+	}
+	return 0, nil
+}
+
+// forget is called when a call has succeeded, or the object is gone.
+func (b *backoff) forget(key types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.entries, key)
+}

@@ -1,0 +1,227 @@
+package inframachine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pkg/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// checkFinalizer ends the work on an object that holds nothing in the cloud.
+func (r *Reconciler[M]) checkFinalizer(_ context.Context, s *scope[M]) outcome {
+	if controllerutil.ContainsFinalizer(s.obj, Finalizer) {
+		return proceed()
+	}
+	s.released = true
+	r.forget(s.key)
+	return done()
+}
+
+// locate finds the instance. When a launch was asked for and its answer was lost, absence is believed
+// only after the grace: an instance that is not listed yet would stay behind for ever.
+func (r *Reconciler[M]) locate(ctx context.Context, s *scope[M]) outcome {
+	if s.launchedErr != nil && s.handle.ProviderID == "" {
+		s.facts.standing = &reasoned{driverv1.WaitingForLaunchOutcomeReason, s.launchedErr.Error() +
+			". An instance may exist: restore the annotation, or end the instance and remove the finalizer " + Finalizer}
+		return untilEvent()
+	}
+	if s.handle.ProviderID == "" && !s.launched.outstanding() {
+		return r.release(ctx, s)
+	}
+	s.view = r.Inventory.Track(s.key, s.handle, true)
+	if s.view.Known || s.handle.ProviderID != "" {
+		if s.handle.ProviderID == "" {
+			s.handle.ProviderID = s.view.Instance.ProviderID
+		}
+		return proceed()
+	}
+	return r.locateByToken(ctx, s)
+}
+
+func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome {
+	s.facts.standing = &reasoned{driverv1.WaitingForLaunchOutcomeReason,
+		"A launch was asked for and its answer was lost; looking for its instance"}
+	if wait, _ := r.backoff.remaining(s.key); wait > 0 {
+		return untilDeadline(wait)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
+	defer cancel()
+	instance, err := r.Driver.Observe(callCtx, s.handle)
+	switch {
+	case err == nil:
+		r.backoff.forget(s.key)
+		r.Inventory.Put(s.handle.Scope, instance)
+		s.handle.ProviderID = instance.ProviderID
+		s.view.Instance, s.view.Known = instance, true
+		return proceed()
+	case !driver.IsNotFound(err):
+		s.facts.standing = explain(err)
+		return untilDeadline(r.backoff.fail(s.key, err))
+	}
+	if wait := s.launchedAt().Add(r.Options.VisibilityGrace).Sub(s.now); wait > 0 {
+		return untilDeadline(wait) // The inventory wakes the object if the instance shows up before.
+	}
+	return r.release(ctx, s)
+}
+
+// terminate asks the cloud to end the instance, unless it is ending already.
+func (r *Reconciler[M]) terminate(ctx context.Context, s *scope[M]) outcome {
+	if s.view.Known && hasEnded(s.view.Instance.State) {
+		return proceed()
+	}
+	s.facts.standing = &reasoned{driverv1.TerminatingInstanceReason, "Asking the cloud to end the instance"}
+	if wait, err := r.backoff.remaining(s.key); wait > 0 {
+		s.facts.standing = explainDeletion(err)
+		return untilDeadline(wait)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
+	defer cancel()
+	err := r.Driver.Delete(callCtx, s.handle)
+	switch {
+	case driver.IsNotFound(err):
+		return r.believeAbsence(s, err)
+	case err != nil:
+		s.facts.standing = explainDeletion(err)
+		return untilDeadline(r.backoff.fail(s.key, err))
+	}
+	r.backoff.forget(s.key)
+	s.announceNormal(eventTerminating, "Terminate", "Asked the cloud to end instance %s", s.handle.ProviderID)
+	s.view.Instance.ProviderID, s.view.Instance.Token = s.handle.ProviderID, s.handle.Token
+	s.view.Instance.State, s.view.Known = driverv1.InstanceTerminating, true
+	r.Inventory.Put(s.handle.Scope, s.view.Instance)
+	return proceed()
+}
+
+// believeAbsence proceeds past the grace; before that the cloud may only not list the instance yet.
+func (r *Reconciler[M]) believeAbsence(s *scope[M], err error) outcome {
+	if s.launchedAt().Add(r.Options.VisibilityGrace).After(s.now) {
+		s.facts.standing = &reasoned{driverv1.InstanceNotVisibleReason,
+			"The instance was launched a short while ago and the cloud does not list it yet; it is ended as soon as it shows"}
+		return untilDeadline(r.backoff.fail(s.key, err))
+	}
+	r.backoff.forget(s.key)
+	s.facts.missing, s.view.Known = true, false
+	return proceed()
+}
+
+// awaitTermination waits for the cloud to say that the instance has ceased to exist.
+func (r *Reconciler[M]) awaitTermination(ctx context.Context, s *scope[M]) outcome {
+	if s.facts.missing {
+		return proceed()
+	}
+	s.facts.observed = s.observedWhileEnding()
+	s.facts.standing = &reasoned{driverv1.TerminatingInstanceReason,
+		"The cloud is ending the instance" + listError(s.view.Err)}
+	if s.view.Instance.State == driverv1.InstanceTerminated {
+		return proceed()
+	}
+	if s.view.Listed || s.view.ListedAt.IsZero() {
+		return untilEvent() // The inventory lists it and wakes the object when it changes.
+	}
+	return r.confirmTermination(ctx, s)
+}
+
+// confirmTermination asks the cloud itself about an instance that lists do not hold.
+func (r *Reconciler[M]) confirmTermination(ctx context.Context, s *scope[M]) outcome {
+	if wait, _ := r.backoff.remaining(s.key); wait > 0 {
+		return untilDeadline(wait)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
+	defer cancel()
+	instance, err := r.Driver.Observe(callCtx, s.handle)
+	switch {
+	case driver.IsNotFound(err):
+		return r.believeAbsence(s, err)
+	case err != nil:
+		return untilDeadline(r.backoff.fail(s.key, err))
+	case instance.State != driverv1.InstanceTerminated:
+		pending := driver.NewUnknownError("Observe", "", errors.Errorf("the instance is %s", instance.State))
+		return untilDeadline(r.backoff.fail(s.key, pending))
+	}
+	r.backoff.forget(s.key)
+	s.view.Instance = instance
+	s.facts.observed = s.observedWhileEnding()
+	return proceed()
+}
+
+// awaitDependants waits until what was launched with the instance is gone too.
+func (r *Reconciler[M]) awaitDependants(ctx context.Context, s *scope[M]) outcome {
+	s.facts.standing = &reasoned{driverv1.WaitingForDependantsReason,
+		"The instance is gone; checking what was launched with it"}
+	if wait, err := r.backoff.remaining(s.key); wait > 0 {
+		s.facts.standing = dependantsRemain(err)
+		return untilDeadline(wait)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
+	defer cancel()
+	remaining, err := r.Driver.Dependants(callCtx, s.handle)
+	if err == nil && len(remaining) > 0 {
+		err = driver.NewUnknownError("", "", &dependantsError{remaining})
+	}
+	if err != nil {
+		s.facts.standing = dependantsRemain(err)
+		return untilDeadline(r.backoff.fail(s.key, err))
+	}
+	return proceed()
+}
+
+// release lets the object go.
+func (r *Reconciler[M]) release(ctx context.Context, s *scope[M]) outcome {
+	base, ok := s.obj.DeepCopyObject().(client.Object)
+	if !ok {
+		return failed(errors.Errorf("%s is not an object", r.Kind))
+	}
+	controllerutil.RemoveFinalizer(s.obj, Finalizer)
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, s.obj, patch)); err != nil {
+		return failed(errors.Wrapf(err, "removing the finalizer of %s %s", r.Kind, s.key))
+	}
+	s.released = true
+	if s.handle.ProviderID != "" {
+		s.announceNormal(eventTerminated, "Terminate", "Instance %s and what was launched with it are gone", s.handle.ProviderID)
+	}
+	r.forget(s.key)
+	return done()
+}
+
+// observedWhileEnding returns the instance for the status, if more is known of it than its state.
+func (s *scope[M]) observedWhileEnding() *driver.Instance {
+	if s.view.Instance.ID == "" {
+		return nil
+	}
+	return &s.view.Instance
+}
+
+func hasEnded(state driverv1.InstanceState) bool {
+	return state == driverv1.InstanceTerminating || state == driverv1.InstanceTerminated
+}
+
+// explainDeletion explains why the cloud did not take the request to end the instance.
+func explainDeletion(err error) *reasoned {
+	why := explain(err)
+	if driver.IsTerminal(err) {
+		return &reasoned{driverv1.DeletionBlockedReason, err.Error() +
+			". Tried again slowly; remove what protects the instance"}
+	}
+	return why
+}
+
+// dependantsError says what is left. It is kept as the latest failure, for the condition's sake.
+type dependantsError struct{ remaining []string }
+
+func (e *dependantsError) Error() string { return strings.Join(e.remaining, ", ") }
+
+func dependantsRemain(err error) *reasoned {
+	var d *dependantsError
+	if errors.As(err, &d) {
+		return &reasoned{driverv1.WaitingForDependantsReason, fmt.Sprintf(
+			"The instance is gone; waiting for the cloud to delete %s. What stays for long must be deleted by hand", d)}
+	}
+	return explain(err)
+}

@@ -1,0 +1,62 @@
+package inframachine
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// Reasons of events on the provider's machine.
+const (
+	// eventLaunched: the cloud has accepted the launch and the provider ID is recorded.
+	eventLaunched = "InstanceLaunched"
+	// eventLaunchFailed: the cloud has refused the launch, or its answer was lost.
+	eventLaunchFailed = "InstanceLaunchFailed"
+	// eventRunning: the instance has been seen running for the first time.
+	eventRunning = "InstanceRunning"
+	// eventFailed: the machine has failed for good.
+	eventFailed = "MachineFailed"
+	// eventTerminating: the cloud has accepted the termination.
+	eventTerminating = "InstanceTerminating"
+	// eventTerminated: the instance and what was launched with it are gone.
+	eventTerminated = "InstanceTerminated"
+)
+
+// announcement is an event that is published once the status is written.
+type announcement struct {
+	eventType, reason, action, message string
+}
+
+func (s *scope[M]) announceNormal(reason, action, format string, args ...any) {
+	s.announce = append(s.announce, announcement{corev1.EventTypeNormal, reason, action, fmt.Sprintf(format, args...)})
+}
+
+func (s *scope[M]) announceWarning(reason, action, format string, args ...any) {
+	s.announce = append(s.announce, announcement{corev1.EventTypeWarning, reason, action, fmt.Sprintf(format, args...)})
+}
+
+// maxNote is the API's limit on the text of an event.
+const maxNote = 1024
+
+func (r *Reconciler[M]) publish(s *scope[M]) {
+	for _, a := range s.announce {
+		note := a.message
+		if len(note) > maxNote {
+			note = note[:maxNote]
+		}
+		r.Recorder.Eventf(s.obj, nil, a.eventType, a.reason, a.action, "%s", note)
+	}
+	s.announce = nil
+}
+
+// announceChanges compares the status before and after the write.
+func (s *scope[M]) announceChanges(before, after *driverv1.MachineStatus) {
+	if !before.IsProvisioned() && after.IsProvisioned() {
+		s.announceNormal(eventRunning, "Observe", "Instance %s runs in %s", after.InstanceID, after.FailureDomain)
+	}
+	if !before.HasFailed() && after.HasFailed() {
+		s.announceWarning(eventFailed, "Observe", "%s: %s", *after.FailureReason, *after.FailureMessage)
+	}
+}

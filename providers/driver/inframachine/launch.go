@@ -1,0 +1,189 @@
+package inframachine
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// launch brings the instance into being, exactly one of it: the record of the launch, with its token
+// and its placement, is persisted before each call, and the provider ID right after the answer.
+func (r *Reconciler[M]) launch(ctx context.Context, s *scope[M]) outcome {
+	if s.handle.ProviderID != "" {
+		return proceed()
+	}
+	if s.launchedErr != nil {
+		s.facts.standing = &reasoned{driverv1.InvalidConfigurationReason,
+			s.launchedErr.Error() + ". Nothing is launched, since an instance may exist: restore the annotation or delete the object"}
+		return untilEvent()
+	}
+	steps := []func(context.Context, *scope[M]) outcome{
+		r.recoverLaunch, r.holdBack, r.readUserData, r.takeSlot, r.place, r.persistCall, r.create,
+	}
+	for _, step := range steps {
+		if s.handle.ProviderID != "" {
+			break
+		}
+		if out := step(ctx, s); !out.proceed {
+			return out
+		}
+	}
+	return proceed()
+}
+
+// recoverLaunch looks for the instance of a call whose answer did not get into the object: the cache
+// may lag behind the write, the write may have failed, or this process is not the one that called.
+func (r *Reconciler[M]) recoverLaunch(ctx context.Context, s *scope[M]) outcome {
+	if !s.launched.outstanding() {
+		return proceed()
+	}
+	if view := r.Inventory.Track(s.key, s.handle, true); view.Known {
+		return r.recordInstance(ctx, s, view.Instance)
+	}
+	return proceed()
+}
+
+// holdBack waits until the latest failure may be tried again, whatever woke the object meanwhile.
+func (r *Reconciler[M]) holdBack(_ context.Context, s *scope[M]) outcome {
+	wait, err := r.backoff.remaining(s.key)
+	if wait == 0 {
+		return proceed()
+	}
+	s.facts.standing = explain(err)
+	return untilDeadline(wait)
+}
+
+// takeSlot paces launches.
+func (r *Reconciler[M]) takeSlot(_ context.Context, s *scope[M]) outcome {
+	if wait := r.Pacer.Admit(s.handle.Scope, s.key); wait > 0 {
+		s.facts.standing = &reasoned{driverv1.WaitingForLaunchSlotReason,
+			"Launches are paced to stay within the cloud's limit on calls"}
+		return untilDeadline(wait)
+	}
+	return proceed()
+}
+
+// place fills in the request, and decides the place of a new attempt.
+func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome {
+	s.request.Object = s.obj
+	s.request.Token = s.launched.token()
+	s.request.OwnerUID = s.launched.UID
+	s.request.Attempt = s.launched.Attempt
+	s.request.ClusterName = s.clusterName
+	s.request.FailureDomain = s.owner.Spec.FailureDomain
+	if s.launched.Placement != "" {
+		s.request.Placement = driver.Placement{ID: s.launched.Placement, FailureDomain: s.launched.FailureDomain}
+		return proceed()
+	}
+	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
+	defer cancel()
+	placement, err := r.Driver.Place(callCtx, s.request)
+	if err != nil {
+		return r.launchFailed(ctx, s, err, s.launched)
+	}
+	s.request.Placement = placement
+	return proceed()
+}
+
+// persistCall writes the record of the call that is about to be made, together with the finalizer:
+// from here on there may be an instance. The write fails if the object is not the latest, since a
+// stale object may know nothing of an earlier attempt.
+func (r *Reconciler[M]) persistCall(ctx context.Context, s *scope[M]) outcome {
+	if err := r.writeRecord(ctx, s, s.launched.called(s.now, s.request.Placement)); err != nil {
+		return failed(err)
+	}
+	return proceed()
+}
+
+// create asks the cloud for the instance.
+func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome {
+	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
+	defer cancel()
+	instance, err := r.Driver.Create(callCtx, s.request)
+	if err != nil {
+		return r.launchFailed(ctx, s, err, afterRejection(s.launched, err))
+	}
+	r.backoff.forget(s.key)
+	r.Inventory.Put(s.handle.Scope, instance)
+	return r.recordInstance(ctx, s, instance)
+}
+
+// recordInstance writes the provider ID. Should the write fail, the instance is found again by its
+// token.
+func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instance driver.Instance) outcome {
+	base, ok := s.obj.DeepCopyObject().(client.Object)
+	if !ok {
+		return failed(errors.Errorf("%s is not an object", r.Kind))
+	}
+	s.obj.CommonSpec().ProviderID = instance.ProviderID
+	if err := r.Client.Patch(ctx, s.obj, client.MergeFrom(base)); err != nil {
+		return failed(errors.Wrapf(err, "recording %s in %s %s", instance.ProviderID, r.Kind, s.key))
+	}
+	s.handle.ProviderID = instance.ProviderID
+	s.announceNormal(eventLaunched, "Launch", "Instance %s was launched in %s", instance.ID, instance.FailureDomain)
+	return proceed()
+}
+
+// launchFailed explains the failure and decides when to try again. record is what is now known of the
+// launch.
+func (r *Reconciler[M]) launchFailed(ctx context.Context, s *scope[M], err error, record launchRecord) outcome {
+	why := explain(err)
+	s.announceWarning(eventLaunchFailed, "Launch", "%s", why.message)
+	wait := r.backoff.fail(s.key, err)
+	vanished := driver.IsNotFound(err) && s.launched.FirstCall != nil &&
+		!s.now.Before(s.launched.FirstCall.Add(r.Options.VisibilityGrace))
+	switch {
+	case vanished:
+		s.facts.failure = &reasoned{driverv1.InstanceVanishedReason,
+			"The launch took effect and its instance is gone: " + err.Error()}
+	case driver.IsTerminal(err):
+		s.facts.failure = why
+	default:
+		s.facts.standing = why
+	}
+	if record != s.launched {
+		if err := r.writeRecord(ctx, s, record); err != nil {
+			return failed(err)
+		}
+	}
+	if s.facts.failure != nil {
+		return done()
+	}
+	return untilDeadline(wait)
+}
+
+// afterRejection returns the record after a call that failed. Only an answer that is certain to mean
+// that there is no instance changes it, and only a lack of capacity begins a new attempt.
+func afterRejection(record launchRecord, err error) launchRecord {
+	switch driver.ClassOf(err) {
+	case driver.ClassCapacity:
+		return record.next()
+	case driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassTerminal:
+		return record.rejected()
+	case driver.ClassNotFound, driver.ClassUnknown:
+	}
+	return record
+}
+
+// writeRecord persists the record, and the finalizer with it.
+func (r *Reconciler[M]) writeRecord(ctx context.Context, s *scope[M], record launchRecord) error {
+	base, ok := s.obj.DeepCopyObject().(client.Object)
+	if !ok {
+		return errors.Errorf("%s is not an object", r.Kind)
+	}
+	controllerutil.AddFinalizer(s.obj, Finalizer)
+	if err := record.writeTo(s.obj); err != nil {
+		return err
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, s.obj, patch); err != nil {
+		return errors.Wrapf(err, "recording the launch in %s %s", r.Kind, s.key)
+	}
+	s.launched = record
+	return nil
+}

@@ -1,0 +1,37 @@
+package inframachine
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+var (
+	timeToProvisioned = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "millwright_machine_provisioned_seconds",
+		Help:    "Time from the creation of a provider's machine object to the first sight of its instance running.",
+		Buckets: prometheus.ExponentialBuckets(1, 2, 12),
+	}, []string{"kind"})
+
+	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "millwright_machine_failures_total",
+		Help: "Number of provider's machines that have failed for good, by the reason of the failure.",
+	}, []string{"kind", "reason"})
+)
+
+func init() {
+	metrics.Registry.MustRegister(timeToProvisioned, failures)
+}
+
+// measure counts what has changed with the status that has just been written.
+func (r *Reconciler[M]) measure(s *scope[M], before *driverv1.MachineStatus) {
+	after := s.obj.CommonStatus()
+	s.announceChanges(before, after)
+	if !before.IsProvisioned() && after.IsProvisioned() {
+		timeToProvisioned.WithLabelValues(r.Kind).Observe(s.now.Sub(s.obj.GetCreationTimestamp().Time).Seconds())
+	}
+	if !before.HasFailed() && after.HasFailed() {
+		failures.WithLabelValues(r.Kind, *after.FailureReason).Inc()
+	}
+}

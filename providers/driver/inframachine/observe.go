@@ -1,0 +1,83 @@
+package inframachine
+
+import (
+	"context"
+	"time"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// observe takes the state of the instance from the inventory and judges it.
+func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome {
+	status := s.obj.CommonStatus()
+	s.view = r.Inventory.Track(s.key, s.handle, !status.IsProvisioned())
+	v := judge(r.sighting(s), s.now)
+	if v.confirm {
+		var out outcome
+		if v, out = r.confirmAbsence(ctx, s); !out.proceed {
+			return out
+		}
+	}
+	if v.failure {
+		s.facts.failure = v.why
+		r.Inventory.Forget(s.key)
+	} else {
+		s.facts.standing = v.why
+		r.Inventory.Track(s.key, s.handle, v.inTransition)
+	}
+	if s.view.Known {
+		s.facts.observed = &s.view.Instance
+	}
+	return outcome{after: v.after}
+}
+
+// sighting gathers what judge needs.
+func (r *Reconciler[M]) sighting(s *scope[M]) sighting {
+	timeout := driverv1.DefaultLaunchTimeoutSeconds
+	if t := s.obj.CommonSpec().LaunchTimeoutSeconds; t != nil {
+		timeout = *t
+	}
+	return sighting{
+		view:          s.view,
+		launchedAt:    s.launchedAt(),
+		provisioned:   s.obj.CommonStatus().IsProvisioned(),
+		launchTimeout: time.Duration(timeout) * time.Second,
+		grace:         r.Options.VisibilityGrace,
+	}
+}
+
+// launchedAt is when the launch was last asked for. An object whose record was lost is as old as
+// itself.
+func (s *scope[M]) launchedAt() time.Time {
+	if s.launched.LastCall != nil {
+		return *s.launched.LastCall
+	}
+	return s.obj.GetCreationTimestamp().Time
+}
+
+// confirmAbsence asks the cloud itself about an instance that the lists do not hold: a machine is not
+// declared dead on the word of a list.
+func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (verdict, outcome) {
+	if wait, _ := r.backoff.remaining(s.key); wait > 0 {
+		return verdict{}, untilDeadline(wait)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
+	defer cancel()
+	instance, err := r.Driver.Observe(callCtx, s.handle)
+	switch {
+	case driver.IsNotFound(err):
+		s.facts.missing = true
+		return vanished(), proceed()
+	case err != nil:
+		return verdict{}, untilDeadline(r.backoff.fail(s.key, err))
+	}
+	r.backoff.forget(s.key)
+	r.Inventory.Put(s.handle.Scope, instance)
+	s.view.Instance, s.view.Known = instance, true
+	v := judgeKnown(r.sighting(s), s.now)
+	if v.after == 0 && !v.failure {
+		v.after = r.Options.VisibilityGrace // No list speaks of it: ask again.
+	}
+	return v, proceed()
+}

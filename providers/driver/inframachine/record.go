@@ -1,0 +1,99 @@
+package inframachine
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/providers/driver"
+)
+
+// LaunchAnnotation holds the record of the launch as JSON. It is an annotation because clusterctl
+// move carries annotations to the other cluster and drops status, and gives the object a new UID: a
+// token that could not be carried would launch a second instance there. Not to be edited.
+const LaunchAnnotation = "infrastructure.millwright.dev/launch"
+
+// launchRecord is what must be known of a launch after a crash. It is written before each call of
+// Create, so that a call whose answer is lost is repeated with the same token and placement, and
+// after each call that certainly made no instance.
+type launchRecord struct {
+	// UID that the object had at its first launch. Instances are marked with it.
+	UID types.UID `json:"uid,omitempty"`
+	// Attempt counts from 1.
+	Attempt int `json:"attempt,omitempty"`
+	// Placement and FailureDomain of the attempt; empty before it was placed.
+	Placement     string `json:"placement,omitempty"`
+	FailureDomain string `json:"failureDomain,omitempty"`
+	// FirstCall and LastCall are when Create was first and last called in this attempt. Both are unset
+	// while it is certain that the attempt has made no instance.
+	FirstCall *time.Time `json:"firstCall,omitempty"`
+	LastCall  *time.Time `json:"lastCall,omitempty"`
+}
+
+// token of the attempt: at most 64 ASCII characters as long as the UID has at most 36.
+func (r launchRecord) token() string {
+	if r.UID == "" {
+		return ""
+	}
+	return fmt.Sprintf("mw-%s-%d", r.UID, r.Attempt)
+}
+
+// outstanding says whether an instance may exist that has not been recorded.
+func (r launchRecord) outstanding() bool { return r.LastCall != nil }
+
+// called returns the record to be persisted before a call at now.
+func (r launchRecord) called(now time.Time, p driver.Placement) launchRecord {
+	now = now.UTC().Truncate(time.Second)
+	r.Placement, r.FailureDomain = p.ID, p.FailureDomain
+	if r.FirstCall == nil {
+		r.FirstCall = &now
+	}
+	r.LastCall = &now
+	return r
+}
+
+// rejected returns the record to be persisted after a call that made no instance.
+func (r launchRecord) rejected() launchRecord {
+	r.FirstCall, r.LastCall = nil, nil
+	return r
+}
+
+// next returns the record of the attempt after one that was rejected: a new token and place.
+func (r launchRecord) next() launchRecord {
+	return launchRecord{UID: r.UID, Attempt: r.Attempt + 1}
+}
+
+// readRecord returns the object's record; for an object that was never launched, that of a first
+// attempt that has not been placed.
+func readRecord(obj client.Object) (launchRecord, error) {
+	text, ok := obj.GetAnnotations()[LaunchAnnotation]
+	if !ok {
+		return launchRecord{UID: obj.GetUID(), Attempt: 1}, nil
+	}
+	var r launchRecord
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return launchRecord{}, errors.Wrapf(err, "annotation %s", LaunchAnnotation)
+	}
+	if r.UID == "" || r.Attempt < 1 {
+		return launchRecord{}, errors.Errorf("annotation %s: uid or attempt is missing", LaunchAnnotation)
+	}
+	return r, nil
+}
+
+func (r launchRecord) writeTo(obj client.Object) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return errors.Wrap(err, "encoding the launch record")
+	}
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[LaunchAnnotation] = string(text)
+	obj.SetAnnotations(annotations)
+	return nil
+}

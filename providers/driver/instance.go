@@ -1,0 +1,59 @@
+package driver
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// Instance is what a cloud says of an instance.
+type Instance struct {
+	// ID is the cloud's own name of the instance.
+	ID string
+	// ProviderID is the value of Node.spec.providerID that the cloud's own cloud-controller-manager
+	// sets. It identifies the instance throughout.
+	ProviderID string
+	// Token that the instance was launched with.
+	Token string
+	// OwnerUID that the instance was launched with.
+	OwnerUID types.UID
+	// State of the instance.
+	State driverv1.InstanceState
+	// StateCode and StateMessage are the cloud's explanation of the state, if it gives one.
+	StateCode    string
+	StateMessage string
+	// Interrupted says that the cloud took the instance back (spot).
+	Interrupted bool
+	// LaunchTime is when the cloud accepted the launch; zero if it does not say.
+	LaunchTime time.Time
+	// FailureDomain that the instance is in.
+	FailureDomain string
+	// Addresses of the instance.
+	Addresses []clusterv1.MachineAddress
+	// Interruptible says that the cloud may take the instance back at any time.
+	Interruptible bool
+}
+
+// Equal says whether both are the same in everything that a machine's status shows.
+func (i Instance) Equal(other Instance) bool {
+	return i.ProviderID == other.ProviderID &&
+		i.State == other.State &&
+		i.StateCode == other.StateCode &&
+		i.StateMessage == other.StateMessage &&
+		i.Interrupted == other.Interrupted &&
+		i.FailureDomain == other.FailureDomain &&
+		i.Interruptible == other.Interruptible &&
+		slices.Equal(i.Addresses, other.Addresses)
+}
+
+// Matches says whether the handle means this instance.
+func (h Handle) Matches(i Instance) bool {
+	if h.ProviderID != "" {
+		return h.ProviderID == i.ProviderID
+	}
+	return h.Token != "" && h.Token == i.Token
+}

@@ -1,0 +1,131 @@
+// Package inventory keeps what the cloud says of all instances of a scope, read by one paginated
+// list for all machines, and wakes the machines whose instance changed.
+//
+// A scope is listed every few seconds while one of its machines waits for a change (an instance
+// starting or ending), and every minute or two otherwise; never while no machine is tracked in it.
+package inventory
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"millwright.dev/providers/driver"
+)
+
+// Lister is the part of a Driver that the inventory needs.
+type Lister interface {
+	List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error)
+}
+
+// Options of an Inventory.
+type Options struct {
+	// Clock for intervals.
+	Clock clock.WithTicker
+	// Fast is the time between two lists while a machine waits for a change.
+	Fast time.Duration
+	// Slow is the time between two lists otherwise; it varies by a tenth, so that the scopes of many
+	// installations do not beat together.
+	Slow time.Duration
+	// Timeout of one list, all its pages together.
+	Timeout time.Duration
+}
+
+// View is what the inventory knows of one instance.
+type View struct {
+	// Instance as last seen; meaningful if Known.
+	Instance driver.Instance
+	// Known says that the instance is in the latest list, or was put in by the one who launched it
+	// and the cloud does not list it yet.
+	Known bool
+	// Listed says that the instance is in the latest list.
+	Listed bool
+	// ListedAt is when the latest successful list began; zero before the first one.
+	ListedAt time.Time
+	// Err is why the latest list failed; nil if it did not.
+	Err error
+}
+
+// Inventory of all scopes. It implements manager.Runnable.
+type Inventory struct {
+	lister Lister
+	opts   Options
+	wake   *waker
+
+	mu     sync.Mutex
+	ctx    context.Context // set by Start; nil before
+	scopes map[driver.Scope]*scope
+	where  map[types.NamespacedName]driver.Scope
+}
+
+// New returns an Inventory that lists nothing before Start.
+func New(lister Lister, opts Options) *Inventory {
+	return &Inventory{
+		lister: lister,
+		opts:   opts,
+		wake:   newWaker(),
+		scopes: map[driver.Scope]*scope{},
+		where:  map[types.NamespacedName]driver.Scope{},
+	}
+}
+
+// Start lists until ctx is done.
+func (i *Inventory) Start(ctx context.Context) error {
+	i.mu.Lock()
+	i.ctx = ctx
+	for _, s := range i.scopes {
+		go s.run(ctx)
+	}
+	i.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+// NeedLeaderElection is true: only the leader asks the cloud.
+func (i *Inventory) NeedLeaderElection() bool { return true }
+
+// Track makes the machine key known by the handle of its instance and returns what is known of it.
+// While inTransition, the scope is listed fast. The machine is woken whenever the View changes.
+func (i *Inventory) Track(key types.NamespacedName, handle driver.Handle, inTransition bool) View {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if old, ok := i.where[key]; ok && old != handle.Scope {
+		i.scopes[old].forget(key)
+	}
+	i.where[key] = handle.Scope
+	return i.scope(handle.Scope).track(key, handle, inTransition)
+}
+
+// Put enters an instance that the cloud has just spoken of in answer to another call; the next list
+// that holds the instance replaces it.
+func (i *Inventory) Put(name driver.Scope, instance driver.Instance) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.scope(name).putIn(instance)
+}
+
+// Forget ends the tracking of key.
+func (i *Inventory) Forget(key types.NamespacedName) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if name, ok := i.where[key]; ok {
+		i.scopes[name].forget(key)
+		delete(i.where, key)
+	}
+}
+
+// scope returns the scope of that name, and begins to list it if it is new. i.mu is held.
+func (i *Inventory) scope(name driver.Scope) *scope {
+	s, ok := i.scopes[name]
+	if !ok {
+		s = newScope(name, i.lister, i.opts, i.wake)
+		i.scopes[name] = s
+		if i.ctx != nil {
+			go s.run(i.ctx)
+		}
+	}
+	return s
+}

@@ -1,0 +1,221 @@
+package inventory
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"millwright.dev/providers/driver"
+)
+
+// scope lists one scope. The fields below mu are shared between the reconciler's workers and the
+// goroutine that lists.
+type scope struct {
+	name   driver.Scope
+	lister Lister
+	opts   Options
+	wake   *waker
+	// hurry tells the listing goroutine that a machine has begun to wait.
+	hurry chan struct{}
+
+	mu       sync.Mutex
+	listed   map[string]driver.Instance // by provider ID, from the latest list
+	put      map[string]driver.Instance // by provider ID, not in a list yet
+	tracked  map[types.NamespacedName]*tracked
+	listedAt time.Time
+	err      error
+}
+
+// tracked is a machine and the View that it was told last.
+type tracked struct {
+	handle       driver.Handle
+	inTransition bool
+	told         View
+}
+
+func newScope(name driver.Scope, lister Lister, opts Options, wake *waker) *scope {
+	return &scope{
+		name: name, lister: lister, opts: opts, wake: wake,
+		hurry:   make(chan struct{}, 1),
+		listed:  map[string]driver.Instance{},
+		put:     map[string]driver.Instance{},
+		tracked: map[types.NamespacedName]*tracked{},
+	}
+}
+
+func (s *scope) track(key types.NamespacedName, handle driver.Handle, inTransition bool) View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.tracked[key]
+	if !ok {
+		t = &tracked{}
+		s.tracked[key] = t
+	}
+	begins := inTransition && !t.inTransition
+	t.handle, t.inTransition, t.told = handle, inTransition, s.view(handle)
+	if begins || !ok {
+		s.hasten()
+	}
+	return t.told
+}
+
+func (s *scope) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t, ok := s.tracked[key]; ok {
+		delete(s.put, t.handle.ProviderID)
+		delete(s.tracked, key)
+	}
+}
+
+// putIn replaces what is known of an instance by what the cloud has just said.
+func (s *scope) putIn(instance driver.Instance) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.listed[instance.ProviderID]; ok {
+		s.listed[instance.ProviderID] = instance
+		return
+	}
+	s.put[instance.ProviderID] = instance
+}
+
+// view returns what is known by the handle. s.mu is held.
+func (s *scope) view(handle driver.Handle) View {
+	v := View{ListedAt: s.listedAt, Err: s.err}
+	if i, ok := find(s.listed, handle); ok {
+		v.Instance, v.Known, v.Listed = i, true, true
+	} else if i, ok := find(s.put, handle); ok {
+		v.Instance, v.Known = i, true
+	}
+	return v
+}
+
+func find(instances map[string]driver.Instance, handle driver.Handle) (driver.Instance, bool) {
+	if handle.ProviderID != "" {
+		i, ok := instances[handle.ProviderID]
+		return i, ok
+	}
+	for _, i := range instances {
+		if handle.Matches(i) {
+			return i, true
+		}
+	}
+	return driver.Instance{}, false
+}
+
+func (s *scope) hasten() {
+	select {
+	case s.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// run lists at once, then whenever the interval has passed, until ctx is done.
+func (s *scope) run(ctx context.Context) {
+	timer := s.opts.Clock.NewTimer(0)
+	next := s.opts.Clock.Now()
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.hurry:
+			if wait := s.soonest(); s.opts.Clock.Now().Add(wait).Before(next) {
+				next = s.opts.Clock.Now().Add(wait)
+				timer.Reset(wait)
+			}
+		case <-timer.C():
+			s.list(ctx)
+			wait := s.interval()
+			next = s.opts.Clock.Now().Add(wait)
+			timer.Reset(wait)
+		}
+	}
+}
+
+// interval until the next list. With nothing tracked it is the slow one, and list does nothing.
+func (s *scope) interval() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tracked {
+		if t.inTransition {
+			return s.opts.Fast
+		}
+	}
+	tenth := s.opts.Slow / 10
+	return s.opts.Slow - tenth/2 + rand.N(max(tenth, 1)) //nolint:gosec // spreads load, protects nothing
+}
+
+// soonest is when a machine that has just begun to wait may have its answer: what it waits for takes
+// at least one fast interval, but nothing at all is known before the first list.
+func (s *scope) soonest() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listedAt.IsZero() && s.err == nil {
+		return 0
+	}
+	return s.opts.Fast
+}
+
+// list asks the cloud and wakes the machines whose View has changed.
+func (s *scope) list(ctx context.Context) {
+	s.mu.Lock()
+	idle := len(s.tracked) == 0
+	s.mu.Unlock()
+	if idle {
+		return
+	}
+	began := s.opts.Clock.Now()
+	listCtx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	defer cancel()
+	instances, err := s.lister.List(listCtx, s.name)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing instances failed", "scope", s.name)
+	}
+	for _, key := range s.enter(instances, err, began) {
+		s.wake.enqueue(key)
+	}
+}
+
+// enter takes the result of a list in and returns the machines to wake.
+func (s *scope) enter(instances []driver.Instance, err error, began time.Time) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	if err == nil {
+		s.listed = make(map[string]driver.Instance, len(instances))
+		for _, i := range instances {
+			s.listed[i.ProviderID] = i
+			delete(s.put, i.ProviderID)
+		}
+		s.listedAt = began
+	}
+	var changed []types.NamespacedName
+	for key, t := range s.tracked {
+		now := s.view(t.handle)
+		if t.concerns(now) {
+			changed = append(changed, key)
+		}
+		t.told = now
+	}
+	return changed
+}
+
+// concerns says whether the machine has anything to do about the new View. A machine whose
+// instance runs undisturbed is not woken because lists fail.
+func (t *tracked) concerns(now View) bool {
+	if t.told.Known != now.Known || !t.told.Instance.Equal(now.Instance) {
+		return true
+	}
+	if t.told.ListedAt.IsZero() && !now.ListedAt.IsZero() {
+		return !now.Known || t.inTransition
+	}
+	return t.inTransition && driver.ClassOf(t.told.Err) != driver.ClassOf(now.Err)
+}
