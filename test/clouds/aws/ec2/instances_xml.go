@@ -1,0 +1,244 @@
+package ec2
+
+import (
+	"strings"
+
+	"millwright.dev/test/clouds/aws/simapi"
+)
+
+type runInstancesReply struct {
+	envelope
+	xmlReservation
+}
+
+type xmlReservation struct {
+	ID        string        `xml:"reservationId"`
+	OwnerID   string        `xml:"ownerId"`
+	Instances []xmlInstance `xml:"instancesSet>item"`
+}
+
+type xmlState struct {
+	Code int    `xml:"code"`
+	Name string `xml:"name"`
+}
+
+type xmlReason struct {
+	Code    string `xml:"code"`
+	Message string `xml:"message"`
+}
+
+type xmlInstance struct {
+	ID                 string            `xml:"instanceId"`
+	ImageID            string            `xml:"imageId"`
+	State              xmlState          `xml:"instanceState"`
+	PrivateDNSName     string            `xml:"privateDnsName"`
+	DNSName            string            `xml:"dnsName"`
+	Reason             string            `xml:"reason"`
+	KeyName            string            `xml:"keyName,omitempty"`
+	LaunchIndex        int               `xml:"amiLaunchIndex"`
+	InstanceType       string            `xml:"instanceType"`
+	LaunchTime         string            `xml:"launchTime"`
+	Placement          xmlPlacement      `xml:"placement"`
+	Monitoring         string            `xml:"monitoring>state"`
+	SubnetID           string            `xml:"subnetId,omitempty"`
+	VPCID              string            `xml:"vpcId,omitempty"`
+	PrivateIPAddress   string            `xml:"privateIpAddress,omitempty"`
+	PublicIPAddress    string            `xml:"ipAddress,omitempty"`
+	SourceDestCheck    bool              `xml:"sourceDestCheck"`
+	Groups             []xmlGroup        `xml:"groupSet>item"`
+	StateReason        *xmlReason        `xml:"stateReason"`
+	Architecture       string            `xml:"architecture"`
+	RootDeviceType     string            `xml:"rootDeviceType"`
+	RootDeviceName     string            `xml:"rootDeviceName"`
+	BlockDevices       []xmlBlockDevice  `xml:"blockDeviceMapping>item"`
+	VirtualizationType string            `xml:"virtualizationType"`
+	Lifecycle          string            `xml:"instanceLifecycle,omitempty"`
+	SpotRequestID      string            `xml:"spotInstanceRequestId,omitempty"`
+	ClientToken        string            `xml:"clientToken"`
+	Tags               []xmlTag          `xml:"tagSet>item"`
+	Hypervisor         string            `xml:"hypervisor"`
+	Interfaces         []xmlInstanceENI  `xml:"networkInterfaceSet>item"`
+	Profile            *xmlProfile       `xml:"iamInstanceProfile"`
+	EBSOptimized       bool              `xml:"ebsOptimized"`
+	ENASupport         bool              `xml:"enaSupport"`
+	Metadata           xmlMetadataOption `xml:"metadataOptions"`
+	PlatformDetails    string            `xml:"platformDetails"`
+}
+
+type xmlPlacement struct {
+	AvailabilityZone   string `xml:"availabilityZone"`
+	AvailabilityZoneID string `xml:"availabilityZoneId"`
+	GroupName          string `xml:"groupName"`
+	Tenancy            string `xml:"tenancy"`
+	HostID             string `xml:"hostId,omitempty"`
+	Affinity           string `xml:"affinity,omitempty"`
+	PartitionNumber    int    `xml:"partitionNumber,omitempty"`
+}
+
+type xmlProfile struct {
+	ARN string `xml:"arn"`
+	ID  string `xml:"id"`
+}
+
+type xmlMetadataOption struct {
+	State    string `xml:"state"`
+	Tokens   string `xml:"httpTokens"`
+	HopLimit int    `xml:"httpPutResponseHopLimit"`
+	Endpoint string `xml:"httpEndpoint"`
+	IPv6     string `xml:"httpProtocolIpv6"`
+	Tags     string `xml:"instanceMetadataTags"`
+}
+
+type xmlBlockDevice struct {
+	DeviceName string         `xml:"deviceName"`
+	EBS        xmlEBSInstance `xml:"ebs"`
+}
+
+type xmlEBSInstance struct {
+	VolumeID            string `xml:"volumeId"`
+	Status              string `xml:"status"`
+	AttachTime          string `xml:"attachTime"`
+	DeleteOnTermination bool   `xml:"deleteOnTermination"`
+}
+
+type xmlInstanceENI struct {
+	ID               string           `xml:"networkInterfaceId"`
+	SubnetID         string           `xml:"subnetId"`
+	VPCID            string           `xml:"vpcId"`
+	Description      string           `xml:"description"`
+	OwnerID          string           `xml:"ownerId"`
+	Status           string           `xml:"status"`
+	MAC              string           `xml:"macAddress"`
+	PrivateIPAddress string           `xml:"privateIpAddress"`
+	PrivateDNSName   string           `xml:"privateDnsName"`
+	SourceDestCheck  bool             `xml:"sourceDestCheck"`
+	Groups           []xmlGroup       `xml:"groupSet>item"`
+	Attachment       xmlENIAttachment `xml:"attachment"`
+	Association      *xmlAssociation  `xml:"association"`
+	Addresses        []xmlAddress     `xml:"privateIpAddressesSet>item"`
+	InterfaceType    string           `xml:"interfaceType"`
+}
+
+type xmlENIAttachment struct {
+	ID                  string `xml:"attachmentId"`
+	InstanceID          string `xml:"instanceId,omitempty"`
+	InstanceOwnerID     string `xml:"instanceOwnerId,omitempty"`
+	DeviceIndex         int    `xml:"deviceIndex"`
+	Status              string `xml:"status"`
+	AttachTime          string `xml:"attachTime"`
+	DeleteOnTermination bool   `xml:"deleteOnTermination"`
+	NetworkCardIndex    int    `xml:"networkCardIndex"`
+}
+
+type xmlAssociation struct {
+	PublicIP      string `xml:"publicIp"`
+	PublicDNSName string `xml:"publicDnsName"`
+	IPOwnerID     string `xml:"ipOwnerId"`
+}
+
+type xmlAddress struct {
+	PrivateIPAddress string          `xml:"privateIpAddress"`
+	PrivateDNSName   string          `xml:"privateDnsName"`
+	Primary          bool            `xml:"primary"`
+	Association      *xmlAssociation `xml:"association"`
+}
+
+func (s *Server) describeReservation(id string, instances []*instance) xmlReservation {
+	out := xmlReservation{ID: id, OwnerID: s.options.AccountID}
+	for _, i := range instances {
+		out.Instances = append(out.Instances, s.describeInstance(i))
+	}
+	return out
+}
+
+func (s *Server) describeInstance(i *instance) xmlInstance {
+	l := i.launch
+	out := xmlInstance{
+		ID: i.id, ImageID: l.image.ID, State: xmlState{Code: stateCodes[i.state], Name: i.state}, Reason: i.transition,
+		KeyName: l.keyName, LaunchIndex: i.launchIndex, InstanceType: l.kind.Name, LaunchTime: xmlTime(i.launchTime),
+		Placement: xmlPlacement{
+			AvailabilityZone: l.zone.AvailabilityZone, AvailabilityZoneID: l.zone.AvailabilityZoneID, GroupName: l.placement.group,
+			Tenancy: l.placement.tenancy, HostID: l.placement.hostID, Affinity: l.placement.affinity, PartitionNumber: l.placement.partition,
+		},
+		Monitoring: onOff(l.monitoring), SourceDestCheck: true, StateReason: describeReason(i.reason),
+		Architecture: l.image.Architecture, RootDeviceType: "ebs", RootDeviceName: l.image.RootDeviceName,
+		VirtualizationType: "hvm", SpotRequestID: i.spotRequestID, ClientToken: l.token, Tags: xmlTags(i.tags),
+		Hypervisor: "xen", EBSOptimized: l.ebsOptimized, ENASupport: true, PlatformDetails: "Linux/UNIX",
+		Metadata: xmlMetadataOption{
+			State: "applied", Tokens: l.metadata.tokens, HopLimit: l.metadata.hopLimit, Endpoint: l.metadata.endpoint,
+			IPv6: l.metadata.ipv6, Tags: l.metadata.tags,
+		},
+	}
+	if l.spot {
+		out.Lifecycle = "spot"
+	}
+	if l.profile != "" {
+		out.Profile = &xmlProfile{ARN: s.profileARN(l.profile), ID: "AIPA0000000000000SIM"}
+	}
+	s.describeNetwork(i, &out)
+	for _, v := range i.volumes {
+		if i.state != pending {
+			out.BlockDevices = append(out.BlockDevices, xmlBlockDevice{DeviceName: v.device.name, EBS: xmlEBSInstance{
+				VolumeID: v.id, Status: v.attachment, AttachTime: xmlTime(v.attachTime), DeleteOnTermination: v.device.deleteOnTermination,
+			}})
+		}
+	}
+	return out
+}
+
+// describeNetwork fills in what a terminated instance no longer has.
+func (s *Server) describeNetwork(i *instance, out *xmlInstance) {
+	primary := i.primary()
+	if primary == nil {
+		return
+	}
+	out.SubnetID, out.VPCID = primary.subnet.ID, primary.subnet.VPCID
+	out.PrivateIPAddress, out.PrivateDNSName = primary.privateIP, s.privateDNS(primary.privateIP)
+	if i.state != pending {
+		out.PublicIPAddress, out.DNSName = primary.publicIP, s.publicDNS(primary.publicIP)
+	}
+	out.Groups = xmlGroups(primary.groups)
+	for _, n := range i.interfaces {
+		out.Interfaces = append(out.Interfaces, xmlInstanceENI{
+			ID: n.id, SubnetID: n.subnet.ID, VPCID: n.subnet.VPCID, Description: n.request.description, OwnerID: s.options.AccountID,
+			Status: "in-use", MAC: n.mac, PrivateIPAddress: n.privateIP, PrivateDNSName: s.privateDNS(n.privateIP), SourceDestCheck: true,
+			Groups: xmlGroups(n.groups), Attachment: attachment(n), Association: s.association(n),
+			Addresses: s.interfaceAddresses(n), InterfaceType: n.request.kind,
+		})
+	}
+}
+
+func describeReason(r simapi.StateReason) *xmlReason {
+	if r.Code == "" {
+		return nil
+	}
+	return &xmlReason{Code: r.Code, Message: r.Message}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "enabled"
+	}
+	return "disabled"
+}
+
+// privateDNS is the IP-based name, see
+// https://docs.aws.amazon.com/vpc/latest/userguide/vpc-dns.html.
+func (s *Server) privateDNS(ip string) string {
+	domain := s.options.Region + ".compute.internal"
+	if s.options.Region == "us-east-1" {
+		domain = "ec2.internal"
+	}
+	return "ip-" + strings.ReplaceAll(ip, ".", "-") + "." + domain
+}
+
+func (s *Server) publicDNS(ip string) string {
+	if ip == "" {
+		return ""
+	}
+	domain := s.options.Region + ".compute.amazonaws.com"
+	if s.options.Region == "us-east-1" {
+		domain = "compute-1.amazonaws.com"
+	}
+	return "ec2-" + strings.ReplaceAll(ip, ".", "-") + "." + domain
+}

@@ -1,0 +1,120 @@
+package ec2
+
+import "strconv"
+
+type describeTypesReply struct {
+	envelope
+	NextToken string    `xml:"nextToken,omitempty"`
+	Types     []xmlType `xml:"instanceTypeSet>item"`
+}
+
+type xmlType struct {
+	Name              string      `xml:"instanceType"`
+	CurrentGeneration bool        `xml:"currentGeneration"`
+	FreeTier          bool        `xml:"freeTierEligible"`
+	UsageClasses      []string    `xml:"supportedUsageClasses>item"`
+	RootDeviceTypes   []string    `xml:"supportedRootDeviceTypes>item"`
+	Virtualization    []string    `xml:"supportedVirtualizationTypes>item"`
+	BareMetal         bool        `xml:"bareMetal"`
+	Hypervisor        string      `xml:"hypervisor"`
+	Architectures     []string    `xml:"processorInfo>supportedArchitectures>item"`
+	VCPU              xmlVCPU     `xml:"vCpuInfo"`
+	MemoryMiB         int         `xml:"memoryInfo>sizeInMiB"`
+	InstanceStorage   bool        `xml:"instanceStorageSupported"`
+	Network           xmlNetwork  `xml:"networkInfo"`
+	GPU               *xmlGPUInfo `xml:"gpuInfo"`
+	Burstable         bool        `xml:"burstablePerformanceSupported"`
+}
+
+type xmlVCPU struct {
+	VCPUs   int `xml:"defaultVCpus"`
+	Cores   int `xml:"defaultCores"`
+	Threads int `xml:"defaultThreadsPerCore"`
+}
+
+type xmlNetwork struct {
+	Performance   string `xml:"networkPerformance"`
+	MaxInterfaces int    `xml:"maximumNetworkInterfaces"`
+	MaxCards      int    `xml:"maximumNetworkCards"`
+	DefaultCard   int    `xml:"defaultNetworkCardIndex"`
+	IPv4Addresses int    `xml:"ipv4AddressesPerInterface"`
+	IPv6Addresses int    `xml:"ipv6AddressesPerInterface"`
+	IPv6          bool   `xml:"ipv6Supported"`
+	ENA           string `xml:"enaSupport"`
+	EFA           bool   `xml:"efaSupported"`
+}
+
+type xmlGPUInfo struct {
+	GPUs        []xmlGPU `xml:"gpus>item"`
+	TotalMemory int      `xml:"totalGpuMemoryInMiB"`
+}
+
+type xmlGPU struct {
+	Name         string `xml:"name"`
+	Manufacturer string `xml:"manufacturer"`
+	Count        int    `xml:"count"`
+	MemoryMiB    int    `xml:"memoryInfo>sizeInMiB"`
+}
+
+// typeFilters are the simulated filters of
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html.
+func typeFilters() filterTable[indexed[InstanceType]] {
+	return filterTable[indexed[InstanceType]]{
+		"bare-metal":                              field(func(*InstanceType) string { return "false" }),
+		"burstable-performance-supported":         field(func(t *InstanceType) string { return strconv.FormatBool(t.Burstable) }),
+		"current-generation":                      field(func(*InstanceType) string { return "true" }),
+		"instance-type":                           field(func(t *InstanceType) string { return t.Name }),
+		"memory-info.size-in-mib":                 field(func(t *InstanceType) string { return strconv.Itoa(t.MemoryMiB) }),
+		"network-info.maximum-network-interfaces": field(func(t *InstanceType) string { return strconv.Itoa(t.MaxInterfaces) }),
+		"processor-info.supported-architecture":   field(func(t *InstanceType) string { return t.Architecture }),
+		"supported-virtualization-type":           field(func(*InstanceType) string { return "hvm" }),
+		"vcpu-info.default-vcpus":                 field(func(t *InstanceType) string { return strconv.Itoa(t.VCPUs) }),
+		"supported-usage-class": func(indexed[InstanceType]) []string {
+			return []string{"on-demand", "spot"}
+		},
+	}
+}
+
+func describeInstanceTypes(s *Server, _ *call, p params) (reply, error) {
+	for _, name := range p.strings("InstanceType") {
+		if s.catalog.instanceType(name) == nil {
+			return nil, fail("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
+		}
+	}
+	selected, next, err := describe(p, index(s.catalog.InstanceTypes), resource[indexed[InstanceType]]{
+		idList: "InstanceType", id: func(t indexed[InstanceType]) string { return t.item.Name },
+		missing: "InvalidInstanceType", noun: "instance type", filters: typeFilters(),
+		paging: paging{scope: "types", min: 5, max: 100, idsExclude: "InstanceType"},
+		seq:    func(t indexed[InstanceType]) int { return t.index },
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &describeTypesReply{NextToken: next}
+	for _, t := range selected {
+		out.Types = append(out.Types, describeType(t.item))
+	}
+	return out, nil
+}
+
+func describeType(t *InstanceType) xmlType {
+	threads := 2
+	if t.Architecture == "arm64" {
+		threads = 1
+	}
+	out := xmlType{
+		Name: t.Name, CurrentGeneration: true, UsageClasses: []string{"on-demand", "spot"}, RootDeviceTypes: []string{"ebs"},
+		Virtualization: []string{"hvm"}, Hypervisor: "nitro", Architectures: []string{t.Architecture}, MemoryMiB: t.MemoryMiB,
+		VCPU: xmlVCPU{VCPUs: t.VCPUs, Cores: t.VCPUs / threads, Threads: threads}, Burstable: t.Burstable,
+		Network: xmlNetwork{
+			Performance: "Up to 10 Gigabit", MaxInterfaces: t.MaxInterfaces, MaxCards: 1, IPv4Addresses: t.AddressesPerInterface,
+			IPv6Addresses: t.AddressesPerInterface, IPv6: true, ENA: "required",
+		},
+	}
+	if g := t.GPU; g != nil {
+		out.GPU = &xmlGPUInfo{TotalMemory: g.Count * g.MemoryMiB, GPUs: []xmlGPU{{
+			Name: g.Name, Manufacturer: g.Manufacturer, Count: g.Count, MemoryMiB: g.MemoryMiB,
+		}}}
+	}
+	return out
+}
