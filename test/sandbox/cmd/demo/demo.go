@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"millwright.dev/test/sandbox"
+	"millwright.dev/test/sandbox/scenario"
+)
+
+// What the demo shows.
+const (
+	machinesAtFirst = 3
+	machinesScaled  = 5
+	podsDeployed    = 6
+	podsPromised    = 4
+	newInstanceType = "m5.xlarge"
+)
+
+// demo is one run.
+type demo struct {
+	begin    time.Time
+	screen   *screen
+	logs     string
+	clusters int
+	keep     bool
+
+	sandbox  *sandbox.Sandbox
+	scenario *scenario.Scenario
+	// stopWatch ends the watches before their API servers go.
+	stopWatch context.CancelFunc
+	// atStart and atRunning are the core's counters before the first Machine and when the first ones ran.
+	atStart, atRunning *sandbox.Metrics
+}
+
+// newDemo reads the settings from the environment, which make passes on: KEEP and CLUSTERS.
+func newDemo(out *os.File) (*demo, error) {
+	d := &demo{begin: time.Now(), clusters: 1, stopWatch: func() {}}
+	if value := os.Getenv("CLUSTERS"); value != "" {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > 2 {
+			return nil, fmt.Errorf("CLUSTERS is %q, not 1 or 2", value)
+		}
+		d.clusters = n
+	}
+	if value := os.Getenv("KEEP"); value != "" {
+		keep, err := strconv.ParseBool(value)
+		if err != nil {
+			return nil, fmt.Errorf("KEEP is %q, not 1 or 0", value)
+		}
+		d.keep = keep
+	}
+	logs, err := os.MkdirTemp("", "millwright-demo-logs-")
+	if err != nil {
+		return nil, errors.Wrap(err, "making the folder for logs")
+	}
+	d.logs = logs
+	d.screen = newScreen(out, d.begin)
+	return d, nil
+}
+
+// step is one of the things that the demo shows.
+type step struct {
+	title string
+	run   func(context.Context) error
+}
+
+func (d *demo) run(ctx context.Context) error {
+	steps := []step{
+		{"Start a real control plane, simulated EC2 and the three managers", d.start},
+		{"Apply config/samples/aws", d.applySamples},
+		{"Wait until 3 Machines are Running and their Nodes Ready", d.awaitFirst},
+		{"Deploy 6 pods of which 4 must be available, scale to 5 Machines", d.scale},
+		{"Replace all Machines by " + newInstanceType + ", one more at a time and none less", d.roll},
+		{"Delete everything", d.deleteAll},
+		{"Check that nothing is left", d.check},
+	}
+	if d.keep {
+		steps = append(steps[:3], step{"Stay up", d.stay})
+	}
+	for i, s := range steps {
+		d.screen.title("[%d/%d] %s", i+1, len(steps), s.title)
+		if err := s.run(ctx); err != nil {
+			return errors.Wrapf(err, "step %d (%s)", i+1, s.title)
+		}
+	}
+	if d.keep {
+		return nil
+	}
+	return d.printTimeline(ctx)
+}
+
+func (d *demo) start(ctx context.Context) error {
+	var err error
+	// The processes do not end with ctx but by down, in the right order.
+	background := context.WithoutCancel(ctx)
+	d.sandbox, err = startInterruptibly(ctx, background, sandbox.Options{
+		Clusters: d.clusters, LogDir: d.logs, Progress: d.screen,
+	})
+	if err != nil {
+		return err
+	}
+	watching, cancel := context.WithCancel(background)
+	d.stopWatch = cancel
+	d.scenario, err = scenario.New(watching, d.sandbox, scenario.Options{OnChange: d.screen.refresh})
+	if err != nil {
+		return err
+	}
+	d.screen.source(d.scenario.Watch.Machines)
+	d.atStart, err = d.sandbox.Core.Metrics(ctx)
+	return err
+}
+
+func (d *demo) applySamples(ctx context.Context) error { return d.scenario.ApplySamples(ctx) }
+
+func (d *demo) awaitFirst(ctx context.Context) error {
+	if err := d.scenario.AwaitRunning(ctx, machinesAtFirst); err != nil {
+		return err
+	}
+	var err error
+	d.atRunning, err = d.sandbox.Core.Metrics(ctx)
+	return err
+}
+
+func (d *demo) scale(ctx context.Context) error {
+	if err := d.scenario.DeployWorkload(ctx, podsDeployed, podsPromised); err != nil {
+		return err
+	}
+	if err := d.scenario.Scale(ctx, machinesScaled); err != nil {
+		return err
+	}
+	return d.scenario.AwaitRunning(ctx, machinesScaled)
+}
+
+func (d *demo) roll(ctx context.Context) error {
+	old := d.scenario.Watch.UIDs()
+	if err := d.scenario.Roll(ctx, newInstanceType); err != nil {
+		return err
+	}
+	if err := d.scenario.AwaitRolled(ctx, old, machinesScaled); err != nil {
+		return err
+	}
+	if err := d.scenario.AwaitWorkload(ctx, podsDeployed); err != nil {
+		return err
+	}
+	_, states := d.scenario.Watch.BudgetSatisfied()
+	d.screen.say("the disruption budget held in all %d states that were seen of it", states)
+	return nil
+}
+
+func (d *demo) deleteAll(ctx context.Context) error {
+	if err := d.scenario.DeleteWorkload(ctx); err != nil {
+		return err
+	}
+	if err := d.scenario.DeleteMachines(ctx); err != nil {
+		return err
+	}
+	return d.scenario.DeleteRest(ctx)
+}
+
+func (d *demo) check(ctx context.Context) error {
+	if err := d.scenario.AwaitNothingLeft(ctx); err != nil {
+		return err
+	}
+	forbidden, err := d.sandbox.Forbidden()
+	if err != nil {
+		return err
+	}
+	if len(forbidden) > 0 {
+		return errors.Errorf("an install manifest lacks rights; %d times a manager was refused, first:\n%s", len(forbidden), forbidden[0])
+	}
+	d.screen.say("no instances, volumes or network interfaces in EC2; no Nodes, Secrets, bootstrap tokens, roles, bindings or pending certificate requests in the cluster")
+	return nil
+}
+
+func (d *demo) stay(ctx context.Context) error {
+	d.screen.close()
+	names := map[string]string{"cluster": "everything", "control": "Machines", "target": "Nodes"}
+	fmt.Printf("\nIt stays up until Ctrl-C (or: kill %d).\n\n", os.Getpid())
+	clusters := []*sandbox.Cluster{d.sandbox.Control}
+	if d.sandbox.Target != d.sandbox.Control {
+		clusters = append(clusters, d.sandbox.Target)
+	}
+	for _, c := range clusters {
+		fmt.Printf("  # %s\n  export KUBECONFIG=%s\n", names[c.Name()], c.KubeconfigPath())
+	}
+	fmt.Printf("  %s get machines,nodes\n\n  logs: %s\n", d.sandbox.Kubectl(), d.logs)
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if err := d.sandbox.Check(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// startInterruptibly starts a sandbox whose processes live with background, and gives up with ctx.
+func startInterruptibly(ctx, background context.Context, options sandbox.Options) (*sandbox.Sandbox, error) {
+	starting, cancel := context.WithCancel(background)
+	release := context.AfterFunc(ctx, cancel)
+	s, err := sandbox.Start(starting, options)
+	if !release() && err == nil {
+		// Interrupted at the very end: the processes are going already.
+		return s, errors.Wrap(context.Cause(ctx), "starting the sandbox")
+	}
+	return s, err
+}
+
+// down ends everything that runs.
+func (d *demo) down() error {
+	d.stopWatch()
+	if d.sandbox == nil {
+		return nil
+	}
+	return d.sandbox.Stop()
+}
+
+func (d *demo) removeLogs() { _ = os.RemoveAll(d.logs) }

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/sandbox/scenario"
+)
+
+func TestTable(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Now()
+	lines := table([]scenario.Machine{
+		{Name: "a", Phase: "Running", Instance: "i-1", Node: "a", NodeReady: true, Created: now.Add(-9 * time.Second)},
+		{Name: "bcd", Phase: "Pending", Created: now, Awaited: "WaitingForInfrastructure: an instance"},
+	}, now)
+	g.Expect(lines).To(Equal([]string{
+		"  MACHINE  PHASE    INSTANCE  NODE   AGE  AWAITED",
+		"  a        Running  i-1       Ready  9s   ",
+		"  bcd      Pending  -         -      0s   WaitingForInfrastructure: an instance",
+	}))
+}
+
+func TestScreenPrintsOnlyChangesWithoutATerminal(t *testing.T) {
+	g := NewWithT(t)
+	file, err := os.CreateTemp(t.TempDir(), "")
+	g.Expect(err).NotTo(HaveOccurred())
+	s := newScreen(file, time.Now())
+	machines := []scenario.Machine{{Name: "a", Phase: "Pending"}}
+	s.machines = func() []scenario.Machine { return machines }
+	s.lines()
+	s.lines()
+	machines = nil
+	s.lines()
+	s.close()
+	s.lines("after the end")
+	content, err := os.ReadFile(file.Name())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(content)).To(MatchRegexp(`^ +0\.\ds  a  Pending  -  -\n +0\.\ds  a  gone\n$`))
+}
+
+func TestWriteTakesWholeLines(t *testing.T) {
+	g := NewWithT(t)
+	file, err := os.CreateTemp(t.TempDir(), "")
+	g.Expect(err).NotTo(HaveOccurred())
+	s := newScreen(file, time.Now())
+	for _, part := range []string{"one\ntw", "o\n", "thr"} {
+		_, err := s.Write([]byte(part))
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	s.close()
+	content, err := os.ReadFile(file.Name())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(content)).To(MatchRegexp(`^ +0\.\ds  one\n +0\.\ds  two\n$`))
+}
+
+func TestCut(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(cut("abcd", 4)).To(Equal("abcd"))
+	g.Expect(cut("äbcde", 4)).To(Equal("äbc…"))
+}
+
+func TestCallsForCountsWhatNamesOneInstance(t *testing.T) {
+	calls := []simapi.Call{
+		{Action: "RunInstances", InstanceIDs: []string{"i-1"}},
+		{Action: "DescribeInstances", InstanceIDs: []string{"i-1", "i-2"}},
+		{Action: "TerminateInstances", InstanceIDs: []string{"i-1"}},
+	}
+	NewWithT(t).Expect(callsFor("i-1", calls)).To(Equal(2))
+}
+
+func TestRequestsLeavesReadsOut(t *testing.T) {
+	got := requests(map[string]int{"GET": 9, "POST": 9, "PATCH": 5}, map[string]int{"GET": 1, "POST": 3}, 2)
+	NewWithT(t).Expect(got).To(Equal("11 writes (PATCH 5, POST 6), 5.5 per Machine"))
+}

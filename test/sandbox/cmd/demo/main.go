@@ -1,0 +1,48 @@
+// Command demo shows the whole life of machines on loopback: see the README of test/sandbox.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// exitInterrupted is what a shell expects of a program that SIGINT ended.
+const exitInterrupted = 130
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	// The handler stays for all of the way down: a second Ctrl-C must not leave folders behind.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	d, err := newDemo(os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		return 1
+	}
+	err = d.run(ctx)
+	d.screen.close()
+	interrupted := ctx.Err() != nil
+	if downErr := d.down(); err == nil {
+		err = downErr
+	}
+	switch {
+	case err == nil:
+		d.removeLogs()
+		fmt.Printf("\nThe demo took %s. Nothing is left of it: no process, no port, no folder.\n", time.Since(d.begin).Round(time.Second))
+		return 0
+	case interrupted || errors.Is(err, context.Canceled):
+		d.removeLogs()
+		fmt.Println("\nInterrupted; everything is torn down.")
+		return exitInterrupted
+	default:
+		fmt.Fprintf(os.Stderr, "\nThe demo FAILED: %v\nThe logs of all processes are in %s\n", err, d.logs)
+		return 1
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/sandbox/scenario"
+)
+
+// printTimeline prints when each Machine reached each phase, and what it cost.
+func (d *demo) printTimeline(ctx context.Context) error {
+	calls, err := d.sandbox.EC2.Calls(ctx)
+	if err != nil {
+		return errors.Wrap(err, "reading the calls of EC2")
+	}
+	core, err := d.sandbox.Core.Metrics(ctx)
+	if err != nil {
+		return err
+	}
+	d.screen.close()
+	lives := d.scenario.Watch.Timeline().Lives()
+	fmt.Println("\nTimeline: seconds from the creation of each Machine; EC2 calls that name its instance alone")
+	for _, line := range timelineTable(lives, calls) {
+		fmt.Println(line)
+	}
+	n := len(lives)
+	fmt.Printf("\nEC2 calls: %s\n  in all %d, %.1f per Machine\n", actions(calls), len(calls), per(len(calls), n))
+	fmt.Printf("Core, until the first %d Machines were Running: %s\n", machinesAtFirst,
+		requests(d.atRunning.Requests(), d.atStart.Requests(), machinesAtFirst))
+	fmt.Printf("Core, whole life of %d Machines: %s\n", n, requests(core.Requests(), d.atStart.Requests(), n))
+	return nil
+}
+
+func timelineTable(lives []scenario.Life, calls []simapi.Call) []string {
+	header := append([]string{"MACHINE", "INSTANCE"}, scenario.Moments...)
+	header = append(header, "EC2 CALLS")
+	rows := make([][]string, 0, len(lives))
+	for _, life := range lives {
+		row := []string{life.Machine.Name, dash(life.Machine.Instance)}
+		for _, moment := range scenario.Moments {
+			cell := "-"
+			if after, ok := life.After(moment); ok {
+				cell = fmt.Sprintf("%.1f", after.Seconds())
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, append(row, strconv.Itoa(callsFor(life.Machine.Instance, calls))))
+	}
+	return align(header, rows)
+}
+
+// callsFor counts the calls that were made for one instance; a list of all instances serves everyone.
+func callsFor(instance string, calls []simapi.Call) int {
+	count := 0
+	for _, call := range calls {
+		if len(call.InstanceIDs) == 1 && call.InstanceIDs[0] == instance {
+			count++
+		}
+	}
+	return count
+}
+
+func actions(calls []simapi.Call) string {
+	counts := map[string]int{}
+	for _, call := range calls {
+		counts[call.Action]++
+	}
+	return join(counts)
+}
+
+func requests(now, before map[string]int, machines int) string {
+	counts := map[string]int{}
+	writes := 0
+	for method, count := range now {
+		if method == "GET" {
+			continue
+		}
+		counts[method] = count - before[method]
+		writes += counts[method]
+	}
+	return fmt.Sprintf("%d writes (%s), %.1f per Machine", writes, join(counts), per(writes, machines))
+}
+
+func join(counts map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func per(count, machines int) float64 {
+	if machines == 0 {
+		return 0
+	}
+	return float64(count) / float64(machines)
+}

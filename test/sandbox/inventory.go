@@ -1,0 +1,138 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pkg/errors"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+)
+
+// counted are the kinds of which nothing may be left when all Machines are gone, beyond what was there
+// before the first one was made.
+func counted() []client.ObjectList {
+	return []client.ObjectList{
+		&corev1.NodeList{},
+		&corev1.SecretList{},
+		&rbacv1.RoleList{},
+		&rbacv1.RoleBindingList{},
+		&rbacv1.ClusterRoleList{},
+		&rbacv1.ClusterRoleBindingList{},
+	}
+}
+
+// declared are the kinds that exist in the control cluster only.
+func declared() []client.ObjectList {
+	return []client.ObjectList{
+		&clusterv1.ClusterList{},
+		&clusterv1.MachineDeploymentList{},
+		&clusterv1.MachineSetList{},
+		&clusterv1.MachineList{},
+		&infrav1.AWSMachineList{},
+		&infrav1.AWSMachineTemplateList{},
+		&bootstrapv1.CloudConfigList{},
+		&bootstrapv1.CloudConfigTemplateList{},
+	}
+}
+
+// inventory is the set of what there is, by descriptions such as "target: Secret kube-system/a".
+type inventory map[string]bool
+
+func (s *Sandbox) inventory(ctx context.Context) (inventory, error) {
+	found := inventory{}
+	for _, c := range s.clusters() {
+		if err := found.add(ctx, c.Client, c.Name(), counted()); err != nil {
+			return nil, err
+		}
+	}
+	return found, found.add(ctx, s.Control.Client, s.Control.Name(), declared())
+}
+
+func (i inventory) add(ctx context.Context, c Client, cluster string, lists []client.ObjectList) error {
+	for _, list := range lists {
+		if err := c.List(ctx, list); err != nil {
+			return errors.Wrapf(err, "listing %T", list)
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			object, ok := item.(client.Object)
+			if !ok {
+				return fmt.Errorf("%T is no object", item)
+			}
+			kind, err := c.GroupVersionKindFor(object)
+			if err != nil {
+				return err
+			}
+			i[fmt.Sprintf("%s: %s %s", cluster, kind.Kind, client.ObjectKeyFromObject(object))] = true
+			return nil
+		})
+		if err != nil {
+			return errors.Wrapf(err, "reading %T", list)
+		}
+	}
+	return nil
+}
+
+// Leftovers says what is left of Machines: everything in the clusters that was not there when the
+// sandbox started, certificate requests that nobody has decided on, and what costs money in EC2.
+func (s *Sandbox) Leftovers(ctx context.Context) ([]string, error) {
+	now, err := s.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for thing := range now {
+		if !s.before[thing] {
+			left = append(left, thing)
+		}
+	}
+	requests := &certificatesv1.CertificateSigningRequestList{}
+	if err := s.Target.Client.List(ctx, requests); err != nil {
+		return nil, errors.Wrap(err, "listing certificate requests")
+	}
+	for _, request := range requests.Items {
+		if len(request.Status.Conditions) == 0 {
+			left = append(left, fmt.Sprintf("%s: CertificateSigningRequest %s is pending", s.Target.Name(), request.Name))
+		}
+	}
+	cloud, err := s.cloudLeftovers(ctx)
+	slices.Sort(left)
+	return append(left, cloud...), err
+}
+
+func (s *Sandbox) cloudLeftovers(ctx context.Context) ([]string, error) {
+	var left []string
+	instances, err := s.EC2.Instances(ctx)
+	if err != nil {
+		return nil, errors.Wrap(err, "listing instances")
+	}
+	for _, instance := range instances {
+		if instance.Live() {
+			left = append(left, fmt.Sprintf("EC2: instance %s is %s", instance.ID, instance.State))
+		}
+	}
+	volumes, err := s.EC2.Volumes(ctx)
+	if err != nil {
+		return nil, errors.Wrap(err, "listing volumes")
+	}
+	for _, volume := range volumes {
+		left = append(left, fmt.Sprintf("EC2: volume %s is %s", volume.ID, volume.Status))
+	}
+	interfaces, err := s.EC2.NetworkInterfaces(ctx)
+	if err != nil {
+		return nil, errors.Wrap(err, "listing network interfaces")
+	}
+	for _, ni := range interfaces {
+		left = append(left, fmt.Sprintf("EC2: network interface %s is %s", ni.ID, ni.Status))
+	}
+	return left, nil
+}

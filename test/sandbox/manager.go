@@ -1,0 +1,225 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"millwright.dev/test/process"
+)
+
+const (
+	// managerTimeout bounds the start of a manager.
+	managerTimeout = time.Minute
+	// managerGrace is how long a manager may take to end when it is asked to.
+	managerGrace = 15 * time.Second
+)
+
+// Manager is one of Millwright's managers: a program that a test can kill and start again.
+type Manager struct {
+	// Name is core, aws or cloudconfig.
+	Name string
+
+	spec             process.Spec
+	kubeconfig       string
+	health, metrics  string
+	lifetime         context.Context
+	mu               sync.Mutex
+	process          *process.Process
+	expectedToBeDown bool
+}
+
+// newManager prepares a manager that runs as the Deployment says: with its flags, and with a token of
+// its ServiceAccount. What a process on loopback must have otherwise comes after and wins.
+func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv1.Deployment) (*Manager, error) {
+	if deployment == nil || len(deployment.Spec.Template.Spec.Containers) == 0 {
+		return nil, fmt.Errorf("the install manifest of %s has no Deployment", name)
+	}
+	pod := deployment.Spec.Template.Spec
+	kubeconfig, err := s.Control.ServiceAccountKubeconfig(ctx, deployment.Namespace, pod.ServiceAccountName)
+	if err != nil {
+		return nil, err
+	}
+	home := filepath.Join(s.dir, name)
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return nil, errors.Wrap(err, "making a manager's folder")
+	}
+	path := filepath.Join(home, "kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		return nil, errors.Wrap(err, "writing a manager's kubeconfig")
+	}
+	m := &Manager{Name: name, kubeconfig: path, lifetime: ctx}
+	if m.health, err = loopbackAddress(); err != nil {
+		return nil, err
+	}
+	if m.metrics, err = loopbackAddress(); err != nil {
+		return nil, err
+	}
+	args := append([]string{}, pod.Containers[0].Args...)
+	args = append(args,
+		"--kubeconfig="+path,
+		"--health-addr="+m.health,
+		"--diagnostics-address="+m.metrics,
+		// Metrics without TLS and authentication: on loopback, read by the tests.
+		"--insecure-diagnostics",
+		// A killed manager's lease would have to run out before the next one works.
+		"--leader-elect=false",
+		"--v=2",
+	)
+	m.spec = process.Spec{
+		Name:     name,
+		Path:     s.paths.file("bin/" + name),
+		Args:     append(args, s.options.ManagerArgs[name]...),
+		CleanEnv: true,
+		Env: append(s.environment(home),
+			"POD_NAMESPACE="+deployment.Namespace, "POD_NAME="+name, "POD_UID="+name),
+		Dir: home,
+		Log: filepath.Join(s.options.LogDir, name+".log"),
+	}
+	return m, nil
+}
+
+// environment is all that a manager gets: nothing of the caller's AWS or Kubernetes settings.
+func (s *Sandbox) environment(home string) []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"),
+		"HOME=" + home,
+		"TMPDIR=" + home,
+		"AWS_REGION=us-east-1",
+		"AWS_ACCESS_KEY_ID=AKIASANDBOX000000000",
+		"AWS_SECRET_ACCESS_KEY=sandbox",
+		"AWS_EC2_METADATA_DISABLED=true",
+		"AWS_ENDPOINT_URL_EC2=" + s.simulator.url,
+	}
+}
+
+func (s *Sandbox) startManagers(ctx context.Context) error {
+	for _, m := range s.managers() {
+		if err := m.launch(); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.managers() {
+		if err := m.awaitReady(ctx); err != nil {
+			return err
+		}
+		s.say("manager %q is ready, as %s", m.Name, m.identity())
+	}
+	return nil
+}
+
+func (m *Manager) identity() string {
+	return "the ServiceAccount of its manifest, process " + strconv.Itoa(m.PID())
+}
+
+// Start starts the manager again after Kill or Stop, and waits until it is ready.
+func (m *Manager) Start(ctx context.Context) error {
+	if err := m.launch(); err != nil {
+		return err
+	}
+	return m.awaitReady(ctx)
+}
+
+func (m *Manager) launch() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, err := process.Start(m.lifetime, m.spec)
+	if err != nil {
+		return err
+	}
+	m.process, m.expectedToBeDown = p, false
+	return nil
+}
+
+// Kill ends the manager at once, as a crash of its machine would.
+func (m *Manager) Kill() {
+	if p := m.takeDown(); p != nil {
+		p.Kill()
+	}
+}
+
+// Stop asks the manager to end, as a rolling update of its Deployment would.
+func (m *Manager) Stop() {
+	if p := m.takeDown(); p != nil {
+		p.Stop(managerGrace)
+	}
+}
+
+func (m *Manager) takeDown() *process.Process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expectedToBeDown = true
+	return m.process
+}
+
+// PID is the process ID of the running manager.
+func (m *Manager) PID() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.process == nil {
+		return 0
+	}
+	return m.process.PID()
+}
+
+// Log is the path of the manager's log.
+func (m *Manager) Log() string { return m.spec.Log }
+
+// Kubeconfig is the one that the manager uses.
+func (m *Manager) Kubeconfig() ([]byte, error) {
+	content, err := os.ReadFile(m.kubeconfig)
+	return content, errors.Wrapf(err, "reading the kubeconfig of %s", m.Name)
+}
+
+// refused is how an API server says that an identity lacks a right, as it appears in logs.
+const refused = "is forbidden: "
+
+// Forbidden are the lines in the managers' logs that say that a right is missing in an install
+// manifest. A manager tries again, so nothing else may tell of it.
+func (s *Sandbox) Forbidden() ([]string, error) {
+	var lines []string
+	for _, m := range s.managers() {
+		content, err := os.ReadFile(m.Log())
+		if err != nil {
+			return nil, errors.Wrapf(err, "reading the log of %s", m.Name)
+		}
+		for line := range strings.SplitSeq(string(content), "\n") {
+			if strings.Contains(line, refused) {
+				lines = append(lines, m.Name+": "+line)
+			}
+		}
+	}
+	return lines, nil
+}
+
+func (m *Manager) awaitReady(ctx context.Context) error {
+	return await(ctx, m.Name+" is ready", managerTimeout, func(ctx context.Context) error {
+		if err := m.check(); err != nil {
+			return err
+		}
+		for _, path := range []string{"/healthz", "/readyz"} {
+			if err := get(ctx, "http://"+m.health+path); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// check returns an error when the manager has ended by itself.
+func (m *Manager) check() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.process == nil || m.expectedToBeDown || m.process.Running() {
+		return nil
+	}
+	return &endedError{name: m.Name, log: tail(m.spec.Log)}
+}

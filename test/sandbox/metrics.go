@@ -1,0 +1,72 @@
+package sandbox
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/pkg/errors"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Metrics are the counters of a manager since it started.
+type Metrics struct {
+	families map[string]*dto.MetricFamily
+}
+
+// Metrics reads the manager's counters.
+func (m *Manager) Metrics(ctx context.Context) (*Metrics, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, errors.Wrap(err, "making a request for metrics")
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, errors.Wrapf(err, "reading the metrics of %s", m.Name)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.Errorf("reading the metrics of %s: %s", m.Name, response.Status)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	return &Metrics{families: families}, errors.Wrapf(err, "parsing the metrics of %s", m.Name)
+}
+
+// Requests counts requests to API servers by method: GET, POST, PUT, PATCH, DELETE.
+func (m *Metrics) Requests() map[string]int { return m.sum("rest_client_requests_total", "method") }
+
+// Writes counts requests to API servers that change something; reads and watches are left out, and
+// so are reviews of tokens and rights, which serving metrics would cost.
+func (m *Metrics) Writes() int {
+	writes := 0
+	for method, count := range m.Requests() {
+		if method != http.MethodGet {
+			writes += count
+		}
+	}
+	return writes
+}
+
+// Reconciles counts reconciliations by controller.
+func (m *Metrics) Reconciles() map[string]int {
+	return m.sum("controller_runtime_reconcile_total", "controller")
+}
+
+// sum adds up a counter's values by one of its labels.
+func (m *Metrics) sum(name, label string) map[string]int {
+	sums := map[string]int{}
+	family := m.families[name]
+	if family == nil {
+		return sums
+	}
+	for _, metric := range family.GetMetric() {
+		for _, pair := range metric.GetLabel() {
+			if pair.GetName() == label {
+				sums[pair.GetValue()] += int(metric.GetCounter().GetValue())
+			}
+		}
+	}
+	return sums
+}

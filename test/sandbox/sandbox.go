@@ -1,0 +1,249 @@
+// Package sandbox runs all of Millwright on loopback: one or two real control planes, a simulated
+// AWS account whose instances boot, and the core manager, the AWS provider and the CloudConfig
+// bootstrap provider, each its own process with the identity and the rights of its install manifest.
+// The demo and the e2e tests start it.
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"millwright.dev/test/clouds/aws/simclient"
+	"millwright.dev/test/controlplane"
+)
+
+// Options of a sandbox. The zero value is one cluster with everything in it and short delays in EC2.
+type Options struct {
+	// Clusters is 1 for a cluster that holds both the Machines and the Nodes, or 2 for a control and
+	// a target cluster; 1 when unset.
+	Clusters int
+	// LogDir takes the logs of all processes. When empty they go with the sandbox.
+	LogDir string
+	// Progress takes a line for each step of the start; nothing is said when nil.
+	Progress io.Writer
+	// Delays of EC2; unset ones have short defaults.
+	Delays Delays
+	// ManagerArgs are added to the flags of a manager, by its name.
+	ManagerArgs map[string][]string
+}
+
+// Delays are how long the simulated EC2 takes.
+type Delays struct {
+	// Pending is the time from the launch of an instance until it runs and boots; 1 s when unset.
+	Pending time.Duration
+	// ShuttingDown is the time from the termination of an instance until it is gone; 1 s when unset.
+	ShuttingDown time.Duration
+	// Consistency is how long a new instance cannot be found; 500 ms when unset.
+	Consistency time.Duration
+}
+
+// Sandbox is a running sandbox.
+type Sandbox struct {
+	// Control is the cluster that holds Machines, Target the one that holds Nodes; they are the same
+	// with one cluster.
+	Control, Target *Cluster
+	// EC2 controls and observes the simulated AWS account.
+	EC2 *simclient.Client
+	// Core, AWS and CloudConfig are the managers.
+	Core, AWS, CloudConfig *Manager
+
+	options   Options
+	paths     *paths
+	dir       string
+	simulator *simulator
+	// before is what there was before the first Machine.
+	before inventory
+
+	stop    sync.Once
+	stopErr error
+}
+
+// Start starts a sandbox and returns when all of it serves. The end of ctx kills all processes; Stop
+// must be called in any case. When Start fails it leaves nothing behind but LogDir.
+func Start(ctx context.Context, options Options) (*Sandbox, error) {
+	options.setDefaults()
+	paths, err := findPaths()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "millwright-sandbox-")
+	if err != nil {
+		return nil, errors.Wrap(err, "making the sandbox's folder")
+	}
+	if options.LogDir == "" {
+		options.LogDir = filepath.Join(dir, "logs")
+	}
+	s := &Sandbox{options: options, paths: paths, dir: dir}
+	if err := s.start(ctx); err != nil {
+		_ = s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (o *Options) setDefaults() {
+	setDefault(&o.Clusters, 1)
+	setDefault(&o.Delays.Pending, time.Second)
+	setDefault(&o.Delays.ShuttingDown, time.Second)
+	setDefault(&o.Delays.Consistency, 500*time.Millisecond)
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// start is the order in which the parts come up: each needs those before it.
+func (s *Sandbox) start(ctx context.Context) error {
+	if err := os.MkdirAll(s.options.LogDir, 0o750); err != nil {
+		return errors.Wrap(err, "making the folder for logs")
+	}
+	for _, step := range []func(context.Context) error{
+		s.startClusters,
+		s.startSimulator,
+		s.install,
+		s.takeInventory,
+		s.startManagers,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Sandbox) startClusters(ctx context.Context) error {
+	names := []string{"cluster"}
+	if s.options.Clusters == 2 {
+		names = []string{"control", "target"}
+	}
+	clusters := make([]*Cluster, len(names))
+	failures := make([]error, len(names))
+	var group sync.WaitGroup
+	for i, name := range names {
+		group.Go(func() {
+			clusters[i], failures[i] = startCluster(ctx, name, filepath.Join(s.options.LogDir, name))
+		})
+	}
+	group.Wait()
+	// Kept before errors are looked at: Stop ends the one that did start.
+	s.Control, s.Target = clusters[0], clusters[len(clusters)-1]
+	for i, err := range failures {
+		if err != nil {
+			return errors.Wrapf(err, "starting the control plane of %q", names[i])
+		}
+		s.say("control plane of %q serves at %s", names[i], clusters[i].URL())
+	}
+	return nil
+}
+
+func (s *Sandbox) takeInventory(ctx context.Context) error {
+	var err error
+	s.before, err = s.inventory(ctx)
+	return err
+}
+
+// Stop ends all processes and removes the sandbox's folder. It may be called again.
+func (s *Sandbox) Stop() error {
+	s.stop.Do(func() { s.stopErr = s.tearDown() })
+	return s.stopErr
+}
+
+// tearDown goes the way back: nothing outlives what it needs.
+func (s *Sandbox) tearDown() error {
+	var failures []error
+	for _, m := range s.managers() {
+		m.Kill()
+	}
+	if s.simulator != nil {
+		s.simulator.stop()
+	}
+	for _, c := range s.clusters() {
+		failures = append(failures, c.Stop())
+	}
+	failures = append(failures, errors.Wrap(os.RemoveAll(s.dir), "removing the sandbox's folder"))
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check returns an error when a process that should run has ended by itself.
+func (s *Sandbox) Check() error {
+	for _, m := range s.managers() {
+		if err := m.check(); err != nil {
+			return err
+		}
+	}
+	if s.simulator != nil {
+		return s.simulator.check()
+	}
+	return nil
+}
+
+// LogDir is the folder with the logs of all processes.
+func (s *Sandbox) LogDir() string { return s.options.LogDir }
+
+// Dir is the sandbox's own folder.
+func (s *Sandbox) Dir() string { return s.dir }
+
+// Kubectl is the path of the kubectl that was built with the control plane.
+func (s *Sandbox) Kubectl() string { return s.Control.Program("kubectl") }
+
+func (s *Sandbox) managers() []*Manager {
+	var managers []*Manager
+	for _, m := range []*Manager{s.Core, s.AWS, s.CloudConfig} {
+		if m != nil {
+			managers = append(managers, m)
+		}
+	}
+	return managers
+}
+
+func (s *Sandbox) clusters() []*Cluster {
+	var clusters []*Cluster
+	for _, c := range []*Cluster{s.Control, s.Target} {
+		if c != nil && (len(clusters) == 0 || clusters[0] != c) {
+			clusters = append(clusters, c)
+		}
+	}
+	return clusters
+}
+
+func (s *Sandbox) say(format string, args ...any) {
+	fmt.Fprintf(s.options.Progress, format+"\n", args...)
+}
+
+// Cluster is a control plane with a client.
+type Cluster struct {
+	*controlplane.ControlPlane
+	// Client is an administrator's; it watches too.
+	Client Client
+}
+
+func startCluster(ctx context.Context, name, logDir string) (*Cluster, error) {
+	plane, err := controlplane.Start(ctx, controlplane.Options{Name: name, LogDir: logDir})
+	if err != nil {
+		return nil, err
+	}
+	client, err := newClient(plane.Config())
+	if err != nil {
+		_ = plane.Stop()
+		return nil, err
+	}
+	return &Cluster{ControlPlane: plane, Client: client}, nil
+}

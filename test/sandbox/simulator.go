@@ -1,0 +1,95 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"millwright.dev/test/clouds/aws/simclient"
+	"millwright.dev/test/process"
+)
+
+const (
+	// simulatorTimeout bounds the start of the simulator.
+	simulatorTimeout = 30 * time.Second
+	// simulatorGrace is how long the simulator may take to end its machines.
+	simulatorGrace = 10 * time.Second
+)
+
+// simulator is the EC2 simulator; its machines are its children.
+type simulator struct {
+	process *process.Process
+	url     string
+}
+
+// startSimulator starts EC2 with machines that boot, from an image that holds the hollow kubelet.
+func (s *Sandbox) startSimulator(ctx context.Context) error {
+	image := filepath.Join(s.dir, "image")
+	if err := os.MkdirAll(filepath.Join(image, "opt", "bin"), 0o750); err != nil {
+		return errors.Wrap(err, "making the machine image")
+	}
+	if err := os.Symlink(s.Target.Program("hollow-kubelet"), filepath.Join(image, "opt", "bin", "kubelet")); err != nil {
+		return errors.Wrap(err, "putting the kubelet into the machine image")
+	}
+	ready := filepath.Join(s.dir, "ec2-endpoint")
+	state := filepath.Join(s.dir, "ec2")
+	p, err := process.Start(ctx, process.Spec{
+		Name: "ec2-simulator",
+		Path: s.paths.file("bin/ec2-simulator"),
+		Args: []string{
+			"--listen=127.0.0.1:0",
+			"--ready-file=" + ready,
+			"--state-dir=" + state,
+			"--boot",
+			"--machine-binary=" + s.paths.file("bin/sim-machine"),
+			"--image=" + image,
+			"--pending-delay=" + s.options.Delays.Pending.String(),
+			"--shutting-down-delay=" + s.options.Delays.ShuttingDown.String(),
+			"--consistency-delay=" + s.options.Delays.Consistency.String(),
+		},
+		CleanEnv: true,
+		Env:      []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + s.dir},
+		Dir:      s.dir,
+		Log:      filepath.Join(s.options.LogDir, "ec2-simulator.log"),
+	})
+	if err != nil {
+		return err
+	}
+	s.simulator = &simulator{process: p}
+	err = await(ctx, "the EC2 simulator is ready", simulatorTimeout, func(context.Context) error {
+		if err := s.simulator.check(); err != nil {
+			return err
+		}
+		content, err := os.ReadFile(ready)
+		if err != nil {
+			return err
+		}
+		s.simulator.url = strings.TrimSpace(string(content))
+		if s.simulator.url == "" {
+			return errors.New("the endpoint is not written yet")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.EC2 = simclient.New(s.simulator.url)
+	s.say("simulated EC2 serves at %s", s.simulator.url)
+	return nil
+}
+
+func (s *simulator) stop() { s.process.Stop(simulatorGrace) }
+
+func (s *simulator) check() error {
+	if s.process.Running() {
+		return nil
+	}
+	return &endedError{name: s.process.Name(), log: tail(s.process.Log())}
+}
+
+// EC2URL is the endpoint of the simulated EC2 API.
+func (s *Sandbox) EC2URL() string { return s.simulator.url }
