@@ -1,0 +1,65 @@
+// Package e2e runs Millwright's managers, as `make build` has built them, through whole lives of
+// machines on real control planes and a simulated AWS account, with and without faults.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"testing"
+
+	"millwright.dev/test/sandbox"
+)
+
+// logsEnv names a folder that keeps the logs of all processes; without it they are kept only when a
+// test fails.
+const logsEnv = "E2E_LOGS"
+
+// shared is the sandbox with one cluster that most tests take turns in: each has a namespace of its
+// own and leaves nothing behind.
+var shared struct {
+	once    sync.Once
+	sandbox *sandbox.Sandbox
+	err     error
+}
+
+// suite is the context of all processes, and the folder of their logs.
+var suite struct {
+	ctx  context.Context
+	logs string
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	suite.ctx = ctx
+	suite.logs = os.Getenv(logsEnv)
+	if suite.logs == "" {
+		dir, err := os.MkdirTemp("", "millwright-e2e-logs-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		suite.logs = dir
+	}
+	code := m.Run()
+	if shared.sandbox != nil {
+		if err := shared.sandbox.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	if code != 0 {
+		fmt.Fprintln(os.Stderr, "The logs of all processes are in", suite.logs)
+	} else if os.Getenv(logsEnv) == "" {
+		_ = os.RemoveAll(suite.logs)
+	}
+	return code
+}

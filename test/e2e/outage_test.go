@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// outage is how long the API server is away.
+const outage = 30 * time.Second
+
+// TestAPIServerOutage stops the API server for half a minute in the middle of a scale-up: nothing is
+// lost, nothing is replaced, and what was under way arrives.
+func TestAPIServerOutage(t *testing.T) {
+	w := sharedWorld(t, "outage")
+	w.Expect(w.scenario.ApplySamples(w.ctx)).To(Succeed())
+	w.Expect(w.scenario.AwaitRunning(w.ctx, 3)).To(Succeed())
+	w.Expect(w.scenario.DeployWorkload(w.ctx, 6, 4)).To(Succeed())
+	before := w.identities()
+	w.Expect(w.sandbox.EC2.ClearCalls(w.ctx)).To(Succeed())
+	w.Expect(w.scenario.Scale(w.ctx, 4)).To(Succeed())
+	w.Eventually(func() ([]string, error) {
+		calls, err := w.sandbox.EC2.Calls(w.ctx, "RunInstances")
+		var tokens []string
+		for _, call := range calls {
+			tokens = append(tokens, call.ClientToken)
+		}
+		return tokens, err
+	}).Should(HaveLen(1), "the fourth Machine is being launched")
+
+	w.sandbox.Control.StopAPIServer()
+	end := time.NewTimer(outage)
+	defer end.Stop()
+	select {
+	case <-end.C:
+	case <-w.ctx.Done():
+	}
+	w.Expect(w.sandbox.Check()).To(Succeed(), "no manager gives up")
+	w.Expect(w.sandbox.Control.StartAPIServer(w.ctx)).To(Succeed())
+
+	w.Expect(w.scenario.AwaitRunning(w.ctx, 4)).To(Succeed())
+	w.Expect(w.scenario.AwaitWorkload(w.ctx, 6)).To(Succeed())
+	after := w.identities()
+	w.Expect(after).To(HaveLen(4))
+	for uid, identity := range before {
+		w.Expect(after).To(HaveKeyWithValue(uid, identity), "same Machine, same instance, same Node")
+	}
+	w.Expect(w.live()).To(HaveLen(4))
+	terminated, err := w.sandbox.EC2.Calls(w.ctx, "TerminateInstances")
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(terminated).To(BeEmpty(), "nothing was replaced in between")
+	w.Expect(w.scenario.Watch.Violation()).NotTo(HaveOccurred())
+}

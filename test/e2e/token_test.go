@@ -1,0 +1,180 @@
+package e2e
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/test/sandbox"
+)
+
+// TestTokensBeforeTheJoin takes the two tokens that a machine holds before it joins and tries what
+// somebody who stole them would.
+func TestTokensBeforeTheJoin(t *testing.T) {
+	w := sharedWorld(t, "tokens")
+	w.neverBoot()
+	w.Expect(w.sandbox.ApplySamples(w.ctx, w.namespace, replicas(2))).To(Succeed())
+	w.Eventually(w.machines).Should(HaveLen(2))
+	machines := w.machines()
+	own := target.NamesFor(w.namespace, sandbox.SampleCluster, machines[0].Name)
+	other := target.NamesFor(w.namespace, sandbox.SampleCluster, machines[1].Name)
+	download, join := w.awaitTokens(own)
+	w.awaitTokens(other)
+
+	t.Run("the download token reads its own Secret and nothing else", func(t *testing.T) {
+		g := NewWithT(t)
+		c := w.clientOf(download)
+		g.Expect(c.Get(w.ctx, key(own.Object()), &corev1.Secret{})).To(Succeed())
+		w.expectNothingElse(g, c, other)
+		g.Expect(c.Create(w.ctx, request(t, "stolen-download", machines[0].Name))).To(Satisfy(forbidden))
+	})
+	t.Run("the join token asks for certificates and reads nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		c := w.clientOf(join)
+		g.Expect(c.Get(w.ctx, key(own.Object()), &corev1.Secret{})).To(Satisfy(forbidden))
+		w.expectNothingElse(g, c, other)
+	})
+	t.Run("the join token gets a certificate for its own Node only", func(t *testing.T) {
+		w.expectOwnCertificateOnly(t, w.clientOf(join), machines)
+	})
+}
+
+// neverBoot keeps instances pending for the rest of the test: they hold tokens and do not join.
+func (w *world) neverBoot() {
+	w.t.Helper()
+	delays, err := w.sandbox.EC2.Delays(w.ctx)
+	w.Expect(err).NotTo(HaveOccurred())
+	slow := delays
+	slow.Pending = time.Hour
+	w.Expect(w.sandbox.EC2.SetDelays(w.ctx, slow)).To(Succeed())
+	w.t.Cleanup(func() { w.Expect(w.sandbox.EC2.SetDelays(suite.ctx, delays)).To(Succeed()) })
+}
+
+// awaitTokens waits for the tokens of a machine and for its Secret.
+func (w *world) awaitTokens(names target.Names) (download, join string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		secrets := &corev1.SecretList{}
+		g.Expect(w.target.List(w.ctx, secrets, client.InNamespace(target.Namespace), client.MatchingLabels{target.HashLabel: names.Hash})).To(Succeed())
+		download, join = "", ""
+		for _, s := range secrets.Items {
+			if s.Type != corev1.SecretTypeBootstrapToken {
+				continue
+			}
+			token := string(s.Data["token-id"]) + "." + string(s.Data["token-secret"])
+			if string(s.Data["auth-extra-groups"]) == names.DownloadGroup() {
+				download = token
+			} else {
+				join = token
+			}
+		}
+		g.Expect(download).NotTo(BeEmpty())
+		g.Expect(join).NotTo(BeEmpty())
+		g.Expect(w.target.Get(w.ctx, key(names.Object()), &corev1.Secret{})).To(Succeed())
+		g.Expect(w.target.Get(w.ctx, client.ObjectKey{Name: names.Object()}, &rbacv1.ClusterRoleBinding{})).To(Succeed())
+	}).Should(Succeed())
+	return download, join
+}
+
+func (w *world) clientOf(token string) sandbox.Client {
+	w.t.Helper()
+	kubeconfig, err := w.sandbox.Target.TokenKubeconfig(token)
+	w.Expect(err).NotTo(HaveOccurred())
+	c, err := sandbox.ClientFor(kubeconfig)
+	w.Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+func key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: target.Namespace, Name: name}
+}
+
+// expectNothingElse tries what neither token may do.
+func (w *world) expectNothingElse(g *WithT, c sandbox.Client, other target.Names) {
+	w.t.Helper()
+	system := client.InNamespace(target.Namespace)
+	meta := metav1.ObjectMeta{Namespace: target.Namespace, Name: "stolen"}
+	for what, err := range map[string]error{
+		"get another machine's Secret": c.Get(w.ctx, key(other.Object()), &corev1.Secret{}),
+		"list Secrets":                 c.List(w.ctx, &corev1.SecretList{}, system),
+		"list all Secrets":             c.List(w.ctx, &corev1.SecretList{}),
+		"create a Secret":              c.Create(w.ctx, &corev1.Secret{ObjectMeta: meta}),
+		"get ConfigMaps":               c.List(w.ctx, &corev1.ConfigMapList{}, system),
+		"list Nodes":                   c.List(w.ctx, &corev1.NodeList{}),
+		"create a Node":                c.Create(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "stolen"}}),
+		"list pods":                    c.List(w.ctx, &corev1.PodList{}),
+		"create a pod": c.Create(w.ctx, &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "a", Image: "a"}},
+		}}),
+		"list ClusterRoleBindings": c.List(w.ctx, &rbacv1.ClusterRoleBindingList{}),
+		"create a ClusterRoleBinding": c.Create(w.ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "stolen"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		}),
+		"list Machines": c.List(w.ctx, &clusterv1.MachineList{}),
+	} {
+		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", what, err)
+	}
+}
+
+// expectOwnCertificateOnly asks for certificates of other Nodes first and of the own one last: when
+// that is issued, the others have been looked at and got nothing.
+func (w *world) expectOwnCertificateOnly(t *testing.T, c sandbox.Client, machines []clusterv1.Machine) {
+	t.Helper()
+	g := NewWithT(t)
+	wrong := []*certificatesv1.CertificateSigningRequest{
+		request(t, "stolen-other-machine", machines[1].Name),
+		request(t, "stolen-no-machine", "no-machine"),
+	}
+	own := request(t, "stolen-own", machines[0].Name)
+	for _, r := range append(wrong, own) {
+		g.Expect(c.Create(w.ctx, r)).To(Succeed(), r.Name)
+		t.Cleanup(func() { g.Expect(client.IgnoreNotFound(w.target.Delete(w.ctx, r))).To(Succeed()) })
+	}
+	g.Eventually(func() (string, error) {
+		err := w.target.Get(w.ctx, client.ObjectKeyFromObject(own), own)
+		return string(own.Status.Certificate), err
+	}).WithTimeout(waitFor).Should(ContainSubstring("BEGIN CERTIFICATE"))
+	for _, r := range wrong {
+		g.Expect(w.target.Get(w.ctx, client.ObjectKeyFromObject(r), r)).To(Succeed())
+		g.Expect(r.Status.Certificate).To(BeEmpty(), r.Name)
+		for _, condition := range r.Status.Conditions {
+			g.Expect(condition.Type).NotTo(Equal(certificatesv1.CertificateApproved), r.Name)
+		}
+	}
+}
+
+// request is what a kubelet of that name asks for.
+func request(t *testing.T, name, node string) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	g := NewWithT(t)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	g.Expect(err).NotTo(HaveOccurred())
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}},
+	}, private)
+	g.Expect(err).NotTo(HaveOccurred())
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}
+}
