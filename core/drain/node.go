@@ -167,7 +167,8 @@ func (n *nodeDrain) tell(now Result) {
 		stopTimer(&n.progress)
 		n.notify()
 	case n.progress == nil:
-		n.progress = n.drainer.options.Clock.AfterFunc(n.drainer.options.ProgressInterval, n.notifyProgress)
+		n.progress = n.drainer.options.Clock.AfterFunc(n.drainer.options.ProgressInterval,
+			func() { go n.notifyProgress() })
 	}
 }
 
@@ -190,7 +191,8 @@ func (n *nodeDrain) wakeAt(next, now time.Time) {
 	if next.IsZero() || n.stopped {
 		return
 	}
-	n.wake = n.drainer.options.Clock.AfterFunc(max(next.Sub(now), 0), n.changed)
+	// In a goroutine, since a fake clock calls under its own lock.
+	n.wake = n.drainer.options.Clock.AfterFunc(max(next.Sub(now), 0), func() { go n.changed() })
 }
 
 func stopTimer(timer *clock.Timer) {

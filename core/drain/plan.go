@@ -25,11 +25,11 @@ type plan struct {
 	evicting    []*Pod
 	terminating []*Pod
 	// blocked are pods whose eviction was refused, and that wait for the next attempt or its answer.
-	blocked     []*Pod
-	completing  []*Pod
-	later       []*Pod
-	undecided   []*Pod
-	skipped     int
+	blocked    []*Pod
+	completing []*Pod
+	later      []*Pod
+	undecided  []*Pod
+	skipped    int
 	// next is when something becomes due by time alone, zero for never.
 	next time.Time
 }

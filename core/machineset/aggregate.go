@@ -1,0 +1,109 @@
+package machineset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+)
+
+// aggregateReasons are the reasons of a condition that sums up one condition of many Machines.
+type aggregateReasons struct{ good, bad, unknown, none, internal string }
+
+// notYetReportedReason stands in for a condition that a Machine does not have yet.
+const notYetReportedReason = "NotYetReported"
+
+// messagesInAggregate is how many different messages an aggregate shows.
+const messagesInAggregate = 3
+
+// aggregate sums up one condition over all Machines: False if one is false, else Unknown if one is, else True.
+// Machines that say the same share a line.
+func aggregate(s *scope, failure error, kind string, reasons aggregateReasons, of func(*clusterv1.Machine) condition) condition {
+	if !s.machinesRead {
+		return conditions.Unknown(kind, reasons.internal, unread(failure))
+	}
+	if len(s.machines) == 0 {
+		return conditions.True(kind, reasons.none, "")
+	}
+	groups := map[string][]*clusterv1.Machine{}
+	bad := false
+	for _, machine := range s.machines {
+		part := of(machine)
+		if part.Status == metav1.ConditionTrue {
+			continue
+		}
+		bad = bad || part.Status == metav1.ConditionFalse
+		groups[cmp.Or(part.Message, part.Reason)] = append(groups[cmp.Or(part.Message, part.Reason)], machine)
+	}
+	switch {
+	case len(groups) == 0:
+		return conditions.True(kind, reasons.good, "")
+	case bad:
+		return conditions.False(kind, reasons.bad, groupsToText(groups))
+	default:
+		return conditions.Unknown(kind, reasons.unknown, groupsToText(groups))
+	}
+}
+
+// groupsToText words what groups of Machines say, the largest first.
+func groupsToText(groups map[string][]*clusterv1.Machine) string {
+	messages := make([]string, 0, len(groups))
+	for message, machines := range groups {
+		slices.SortFunc(machines, func(a, b *clusterv1.Machine) int { return cmp.Compare(a.Name, b.Name) })
+		messages = append(messages, message)
+	}
+	slices.SortFunc(messages, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(groups[b]), len(groups[a])), cmp.Compare(a, b))
+	})
+	var lines []string
+	for _, message := range messages[:min(len(messages), messagesInAggregate)] {
+		machines := groups[message]
+		noun := "Machine"
+		if len(machines) > 1 {
+			noun = "Machines"
+		}
+		indented := strings.ReplaceAll(message, "\n", "\n  ")
+		separator := " "
+		if strings.HasPrefix(message, "* ") {
+			separator = "\n  "
+		}
+		lines = append(lines, fmt.Sprintf("* %s %s:%s%s", noun, listNames(machines), separator, indented))
+	}
+	others := 0
+	for _, message := range messages[min(len(messages), messagesInAggregate):] {
+		others += len(groups[message])
+	}
+	if others > 0 {
+		lines = append(lines, fmt.Sprintf("* %s for other reasons", plural(others, "Machine")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// conditionOf is a condition of a Machine; Unknown when it has none yet.
+func conditionOf(machine *clusterv1.Machine, kind string) condition {
+	if found := meta.FindStatusCondition(machine.Status.Conditions, kind); found != nil {
+		return *found
+	}
+	return conditions.Unknown(kind, notYetReportedReason, kind+" is not reported yet")
+}
+
+// upToDateCondition judges whether a Machine is what its owner wants by now. It follows from the templates: of
+// a set under a deployment, all Machines are outdated from the moment at which the deployment's template rolls,
+// without any of them having to be written first.
+func upToDateCondition(s *scope, machine *clusterv1.Machine) condition {
+	const kind = clusterv1.MachineUpToDateCondition
+	if len(s.outdated) > 0 {
+		return conditions.False(kind, clusterv1.MachineNotUpToDateReason, strings.Join(s.outdated, ", "))
+	}
+	if want := s.set.Spec.Template.Spec.Version; !bare(machine) && machine.Spec.Version != want {
+		return conditions.False(kind, clusterv1.MachineNotUpToDateReason,
+			fmt.Sprintf("version %s, %s required", orNone(machine.Spec.Version), orNone(want)))
+	}
+	return conditions.True(kind, clusterv1.MachineUpToDateReason, "")
+}

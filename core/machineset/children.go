@@ -1,0 +1,163 @@
+package machineset
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/template"
+	"millwright.dev/core/outcome"
+)
+
+var machineKind = clusterv1.GroupVersion.WithKind("Machine")
+
+// child is one of the two objects that are made for a Machine.
+type child struct {
+	// ref is the Machine's reference to it.
+	ref clusterv1.ContractVersionedObjectReference
+	// from is its template; nil when that is missing.
+	from *unstructured.Unstructured
+	// ready says whether the Machine has taken from it what it needs.
+	ready bool
+	// condition is the Machine's condition that tells whether it existed before.
+	condition string
+}
+
+// childrenOf lists what has to exist for a Machine, in the order of creation.
+func childrenOf(machine *clusterv1.Machine, s *scope) []child {
+	var children []child
+	if machine.Spec.Bootstrap.ConfigRef.IsDefined() {
+		children = append(children, child{
+			ref: machine.Spec.Bootstrap.ConfigRef, from: s.bootstrap,
+			ready:     ptr.Deref(machine.Status.Initialization.BootstrapDataSecretCreated, false),
+			condition: clusterv1.MachineBootstrapConfigReadyCondition,
+		})
+	}
+	return append(children, child{
+		ref: machine.Spec.InfrastructureRef, from: s.infrastructure,
+		ready:     ptr.Deref(machine.Status.Initialization.InfrastructureProvisioned, false),
+		condition: clusterv1.MachineInfrastructureReadyCondition,
+	})
+}
+
+// mayCreate says whether a child that is missing may be created: its Machine must not be known to have had it
+// before. What was deleted behind our back is reported, not silently made again.
+func (c *child) mayCreate(machine *clusterv1.Machine) bool {
+	if c.ready {
+		return false
+	}
+	condition := meta.FindStatusCondition(machine.Status.Conditions, c.condition)
+	return condition == nil || condition.Reason != clusterv1.ObjectDeletedReason
+}
+
+// complete creates what an interruption – a crash, an error – has left out for Machines that exist.
+func (r *Reconciler) complete(ctx context.Context, s *scope) outcome.Outcome {
+	end := outcome.Continue()
+	for _, machine := range s.machines {
+		if !machine.DeletionTimestamp.IsZero() || bare(machine) || r.ledger.isComplete(s.set.UID, machine.UID) {
+			continue
+		}
+		if err := r.completeOne(ctx, s, machine); err != nil {
+			end = end.And(outcome.Fail(err))
+		}
+	}
+	return end
+}
+
+func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *clusterv1.Machine) error {
+	complete := true
+	for _, child := range childrenOf(machine, s) {
+		switch {
+		case !child.mayCreate(machine):
+		case child.from == nil:
+			// The obstacle is noted already.
+			complete = false
+		default:
+			exists, err := r.exists(ctx, &child, machine)
+			if err != nil {
+				return err
+			}
+			if exists {
+				continue
+			}
+			if err := r.createChild(ctx, s, machine, &child); err != nil {
+				return err
+			}
+		}
+	}
+	if complete {
+		r.ledger.completed(s.set.UID, machine.UID)
+	}
+	return nil
+}
+
+// exists looks into the cache; when that is behind, the creation is refused, which does no harm.
+func (r *Reconciler) exists(ctx context.Context, child *child, machine *clusterv1.Machine) (bool, error) {
+	kind := child.from.GroupVersionKind()
+	kind.Kind = child.ref.Kind
+	object, err := r.providers.get(ctx, kind, client.ObjectKey{Namespace: machine.Namespace, Name: child.ref.Name})
+	return object != nil, err
+}
+
+// createChild makes the bootstrap config or infrastructure machine of a Machine, owned by it from the start.
+func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *clusterv1.Machine, child *child) error {
+	made, err := template.Clone(child.from, template.Options{
+		Name:        child.ref.Name,
+		ClusterName: s.set.Spec.ClusterName,
+		Labels:      machineLabels(s.set),
+		Annotations: s.set.Spec.Template.Annotations,
+		Owner:       *metav1.NewControllerRef(machine, machineKind),
+	})
+	var shape *template.ShapeError
+	if errors.As(err, &shape) {
+		s.obstacle(err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if made.GetKind() != child.ref.Kind {
+		s.obstacle(fmt.Sprintf("Machine %s refers to a %s, but the template in use makes a %s: delete the Machine",
+			machine.Name, child.ref.Kind, made.GetKind()))
+		return nil
+	}
+	err = r.Client.Create(ctx, made)
+	if apierrors.IsAlreadyExists(err) {
+		return r.checkOwner(ctx, s, machine, made)
+	}
+	return errors.Wrapf(err, "creating %s %s for its Machine", made.GetKind(), client.ObjectKeyFromObject(made))
+}
+
+// checkOwner tells an object that we have made before from one that is in the way.
+func (r *Reconciler) checkOwner(ctx context.Context, s *scope, machine *clusterv1.Machine, made *unstructured.Unstructured) error {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(made.GroupVersionKind())
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(made), found); err != nil {
+		return errors.Wrapf(err, "reading %s %s", made.GetKind(), client.ObjectKeyFromObject(made))
+	}
+	if !metav1.IsControlledBy(found, machine) {
+		s.obstacle(fmt.Sprintf("%s %s exists and does not belong to the Machine of that name: delete one of them",
+			made.GetKind(), made.GetName()))
+	}
+	return nil
+}
+
+// obstacle notes why Machines cannot be created or completed, once.
+func (s *scope) obstacle(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, known := range s.obstacles {
+		if known == why {
+			return
+		}
+	}
+	s.obstacles = append(s.obstacles, why)
+}

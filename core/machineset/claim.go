@@ -1,0 +1,83 @@
+package machineset
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/outcome"
+)
+
+// claims are the changes of ownership that a selector asks for.
+type claims struct {
+	// adopt are Machines that become the set's, release those that no longer are.
+	adopt, release []*clusterv1.Machine
+}
+
+// planClaims compares the Machines with the selector. Machines that are being deleted keep the owner that they
+// have, and find no new one.
+func planClaims(set *clusterv1.MachineSet, selector labels.Selector, owned, candidates []*clusterv1.Machine) claims {
+	var plan claims
+	for _, machine := range owned {
+		if machine.DeletionTimestamp.IsZero() && !selector.Matches(labels.Set(machine.Labels)) {
+			plan.release = append(plan.release, machine)
+		}
+	}
+	have := uids(owned)
+	for _, machine := range candidates {
+		// The cache may show a Machine as free that was adopted a moment ago.
+		if !have[machine.UID] && machine.DeletionTimestamp.IsZero() && machine.Spec.ClusterName == set.Spec.ClusterName {
+			plan.adopt = append(plan.adopt, machine)
+		}
+	}
+	return plan
+}
+
+// claim adopts and releases. Each patch carries the version of the Machine, so that of two sets that want one
+// Machine only one gets it.
+func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
+	plan := planClaims(s.set, s.selector, s.machines, s.candidates)
+	end := outcome.Continue()
+	for _, machine := range plan.release {
+		released := machine.DeepCopy()
+		released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, func(reference metav1.OwnerReference) bool {
+			return reference.UID == s.set.UID
+		})
+		if r.claimed(ctx, s, machine, released, &end) {
+			s.machines = slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return m.UID == machine.UID })
+			r.event(s, machine, "Released", "Release", "Released Machine %s: its labels no longer match the selector", machine.Name)
+		}
+	}
+	for _, machine := range plan.adopt {
+		adopted := machine.DeepCopy()
+		adopted.OwnerReferences = append(adopted.OwnerReferences, *metav1.NewControllerRef(s.set, setKind))
+		if r.claimed(ctx, s, machine, adopted, &end) {
+			s.machines = append(s.machines, adopted)
+			r.ledger.created(s.set.UID, adopted, s.now)
+			r.event(s, machine, "Adopted", "Adopt", "Adopted Machine %s", machine.Name)
+		}
+	}
+	return end
+}
+
+// claimed writes a change of ownership and says whether it was made. One that has lost a race is left to the
+// event that the other's write brings.
+func (r *Reconciler) claimed(ctx context.Context, s *scope, from, to *clusterv1.Machine, end *outcome.Outcome) bool {
+	err := r.Client.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case err == nil:
+		ctrl.LoggerFrom(ctx).Info("Changed the ownership of a Machine", "Machine", client.ObjectKeyFromObject(from))
+		return true
+	case apierrors.IsNotFound(err):
+	default:
+		*end = end.And(outcome.Fail(errors.Wrapf(err, "changing the ownership of Machine %s by MachineSet %s", from.Name, s.set.Name)))
+	}
+	return false
+}

@@ -1,0 +1,174 @@
+package machineset
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+)
+
+type condition = metav1.Condition
+
+// Reasons that Cluster API does not have.
+const (
+	// InvalidSpecReason says that the spec must be corrected before Machines are created or deleted; the
+	// message names field and remedy.
+	InvalidSpecReason = "InvalidSpec"
+	// BlockedReason says that Machines are missing and cannot be created; the message names the cause.
+	BlockedReason = "ScalingUpBlocked"
+)
+
+// judges make the conditions of a set, each from the scope alone.
+var judges = []func(*scope, error) condition{
+	scalingUpCondition,
+	scalingDownCondition,
+	machinesReadyCondition,
+	machinesUpToDateCondition,
+	remediatingCondition,
+	deletingCondition,
+}
+
+func pausedCondition(s *scope) condition {
+	if len(s.paused) > 0 {
+		return conditions.True(clusterv1.PausedCondition, clusterv1.PausedReason, strings.Join(s.paused, "; "))
+	}
+	return conditions.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")
+}
+
+// wanted is how many Machines there shall be.
+func wanted(s *scope) int {
+	if !s.set.DeletionTimestamp.IsZero() {
+		return 0
+	}
+	return s.replicas
+}
+
+// scalingUpCondition also tells what keeps Machines from being created, even while none is missing.
+func scalingUpCondition(s *scope, failure error) condition {
+	const kind = clusterv1.MachineSetScalingUpCondition
+	deleting := !s.set.DeletionTimestamp.IsZero()
+	if len(s.problems) > 0 && !deleting {
+		return conditions.True(kind, InvalidSpecReason, list("The MachineSet waits for its correction:", s.problems))
+	}
+	if !s.machinesRead {
+		return conditions.Unknown(kind, clusterv1.MachineSetScalingUpInternalErrorReason, unread(failure))
+	}
+	missing := wanted(s) - len(s.machines)
+	disabled := s.set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true"
+	switch {
+	case missing <= 0 && len(s.obstacles) > 0:
+		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, list("Scaling up would be blocked:", s.obstacles))
+	case missing <= 0:
+		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, "")
+	case disabled:
+		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, fmt.Sprintf(
+			"%s missing, and creation is disabled by the annotation %s", plural(missing, "Machine"), clusterv1.DisableMachineCreateAnnotation))
+	}
+	message := fmt.Sprintf("Scaling up from %d to %d replicas", len(s.machines), wanted(s))
+	switch {
+	case len(s.obstacles) > 0:
+		return conditions.True(kind, BlockedReason, list(message+" is blocked:", s.obstacles))
+	case failure != nil:
+		message += fmt.Sprintf(": the last attempt failed and is repeated: %v", failure)
+	}
+	return conditions.True(kind, clusterv1.MachineSetScalingUpReason, message)
+}
+
+func scalingDownCondition(s *scope, failure error) condition {
+	const kind = clusterv1.MachineSetScalingDownCondition
+	if len(s.problems) > 0 && s.set.DeletionTimestamp.IsZero() {
+		return conditions.Unknown(kind, InvalidSpecReason, "See ScalingUp")
+	}
+	if !s.machinesRead {
+		return conditions.Unknown(kind, clusterv1.MachineSetScalingDownInternalErrorReason, unread(failure))
+	}
+	if len(s.machines) <= wanted(s) {
+		return conditions.False(kind, clusterv1.MachineSetNotScalingDownReason, "")
+	}
+	return conditions.True(kind, clusterv1.MachineSetScalingDownReason, fmt.Sprintf(
+		"Scaling down from %d to %d replicas; being deleted: %s", len(s.machines), wanted(s), listNames(deletingMachines(s))))
+}
+
+func machinesReadyCondition(s *scope, failure error) condition {
+	return aggregate(s, failure, clusterv1.MachineSetMachinesReadyCondition, aggregateReasons{
+		good: clusterv1.MachineSetMachinesReadyReason, bad: clusterv1.MachineSetMachinesNotReadyReason,
+		unknown: clusterv1.MachineSetMachinesReadyUnknownReason, none: clusterv1.MachineSetMachinesReadyNoReplicasReason,
+		internal: clusterv1.MachineSetMachinesReadyInternalErrorReason,
+	}, func(machine *clusterv1.Machine) condition {
+		return conditionOf(machine, clusterv1.MachineReadyCondition)
+	})
+}
+
+func machinesUpToDateCondition(s *scope, failure error) condition {
+	return aggregate(s, failure, clusterv1.MachineSetMachinesUpToDateCondition, aggregateReasons{
+		good: clusterv1.MachineSetMachinesUpToDateReason, bad: clusterv1.MachineSetMachinesNotUpToDateReason,
+		unknown: clusterv1.MachineSetMachinesUpToDateUnknownReason, none: clusterv1.MachineSetMachinesUpToDateNoReplicasReason,
+		internal: clusterv1.MachineSetMachinesUpToDateInternalErrorReason,
+	}, func(machine *clusterv1.Machine) condition { return upToDateCondition(s, machine) })
+}
+
+// remediatingCondition names the Machines that a health check has found unhealthy and handed to their owner.
+func remediatingCondition(s *scope, failure error) condition {
+	const kind = clusterv1.MachineSetRemediatingCondition
+	if !s.machinesRead {
+		return conditions.Unknown(kind, clusterv1.MachineSetRemediatingInternalErrorReason, unread(failure))
+	}
+	var remediated []*clusterv1.Machine
+	for _, machine := range s.machines {
+		if meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition) &&
+			meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition) {
+			remediated = append(remediated, machine)
+		}
+	}
+	if len(remediated) == 0 {
+		return conditions.False(kind, clusterv1.MachineSetNotRemediatingReason, "")
+	}
+	return conditions.True(kind, clusterv1.MachineSetRemediatingReason, "Unhealthy Machines: "+listNames(remediated))
+}
+
+func deletingCondition(s *scope, _ error) condition {
+	const kind = clusterv1.MachineSetDeletingCondition
+	if s.set.DeletionTimestamp.IsZero() {
+		return conditions.False(kind, clusterv1.MachineSetNotDeletingReason, "")
+	}
+	message := "All Machines are gone"
+	if len(s.machines) > 0 {
+		message = fmt.Sprintf("Waiting for the end of %s: %s", plural(len(s.machines), "Machine"), listNames(s.machines))
+	}
+	return conditions.True(kind, clusterv1.MachineSetDeletingReason, message)
+}
+
+func deletingMachines(s *scope) []*clusterv1.Machine {
+	var deleting []*clusterv1.Machine
+	for _, machine := range byDeletion(s.machines, "") {
+		if !machine.DeletionTimestamp.IsZero() {
+			deleting = append(deleting, machine)
+		}
+	}
+	return deleting
+}
+
+// unread words that the Machines are not known.
+func unread(failure error) string {
+	if failure == nil {
+		return "The Machines are not known"
+	}
+	return fmt.Sprintf("The Machines are not known: %v", failure)
+}
+
+// list words a heading and items below it.
+func list(heading string, items []string) string {
+	return heading + "\n* " + strings.Join(items, "\n* ")
+}
+
+// plural words a number of things.
+func plural(number int, noun string) string {
+	if number == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", number, noun)
+}

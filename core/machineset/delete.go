@@ -1,0 +1,25 @@
+package machineset
+
+import (
+	"context"
+
+	"millwright.dev/core/outcome"
+)
+
+// deleteAll deletes all Machines of the set and waits until they are gone: each brings a watch event.
+func (r *Reconciler) deleteAll(ctx context.Context, s *scope) outcome.Outcome {
+	if err := r.verify(ctx, s); err != nil {
+		return outcome.Fail(err)
+	}
+	plan := scalePlan{reason: "the MachineSet is being deleted"}
+	for _, machine := range s.machines {
+		if machine.DeletionTimestamp.IsZero() {
+			plan.remove = append(plan.remove, machine)
+		}
+	}
+	end := r.scaleDown(ctx, s, plan).And(r.watchUnseen(ctx, s))
+	if len(s.machines) > 0 {
+		return end.And(outcome.Wait())
+	}
+	return end
+}

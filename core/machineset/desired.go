@@ -1,0 +1,71 @@
+package machineset
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/labels/format"
+
+	"millwright.dev/contracts/template"
+)
+
+// DefaultNodeDeletionTimeoutSeconds is what an empty spec.deletion.nodeDeletionTimeoutSeconds means; Cluster
+// API's admission fills in the same.
+const DefaultNodeDeletionTimeoutSeconds int32 = 10
+
+var setKind = clusterv1.GroupVersion.WithKind("MachineSet")
+
+// machineLabels are the labels of the Machines of a set, and of what is made for them: those of the template,
+// and over them the names of the Cluster, the set and its deployment.
+func machineLabels(set *clusterv1.MachineSet) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, set.Spec.Template.Labels)
+	labels[clusterv1.ClusterNameLabel] = set.Spec.ClusterName
+	// A name may be longer than a label value.
+	labels[clusterv1.MachineSetNameLabel] = format.MustFormatValue(set.Name)
+	if deployment, ok := set.Labels[clusterv1.MachineDeploymentNameLabel]; ok {
+		labels[clusterv1.MachineDeploymentNameLabel] = deployment
+	}
+	return labels
+}
+
+// desiredMachine is a new Machine of the set, complete: nothing has to be patched into it before its bootstrap
+// config and infrastructure machine exist, whose names it has already.
+func desiredMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
+	machine := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       set.Namespace,
+			Name:            name,
+			Labels:          machineLabels(set),
+			Annotations:     maps.Clone(set.Spec.Template.Annotations),
+			Finalizers:      []string{clusterv1.MachineFinalizer},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, setKind)},
+		},
+		Spec: *set.Spec.Template.Spec.DeepCopy(),
+	}
+	machine.Spec.ClusterName = set.Spec.ClusterName
+	pointTo(&machine.Spec.InfrastructureRef, name)
+	if machine.Spec.Bootstrap.ConfigRef.IsDefined() {
+		pointTo(&machine.Spec.Bootstrap.ConfigRef, name)
+	}
+	defaultNodeDeletionTimeout(&machine.Spec)
+	rememberPropagated(machine, set)
+	return machine
+}
+
+// pointTo turns a reference to a template into one to what is made from it.
+func pointTo(ref *clusterv1.ContractVersionedObjectReference, name string) {
+	// The kind was checked by problems.
+	if kind, err := template.KindOf(ref.Kind); err == nil {
+		ref.Kind = kind
+	}
+	ref.Name = name
+}
+
+func defaultNodeDeletionTimeout(spec *clusterv1.MachineSpec) {
+	if spec.Deletion.NodeDeletionTimeoutSeconds == nil {
+		spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To(DefaultNodeDeletionTimeoutSeconds)
+	}
+}

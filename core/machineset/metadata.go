@@ -1,0 +1,83 @@
+package machineset
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"millwright.dev/core/outcome"
+)
+
+var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")
+
+// ensureMetadata gives the set its finalizer, before any Machine exists, and ties it to its Cluster. A set that
+// a MachineDeployment made has all of it from the start.
+func (r *Reconciler) ensureMetadata(ctx context.Context, s *scope) outcome.Outcome {
+	desired := s.set.DeepCopy()
+	controllerutil.AddFinalizer(desired, clusterv1.MachineSetFinalizer)
+	if desired.Labels == nil {
+		desired.Labels = map[string]string{}
+	}
+	desired.Labels[clusterv1.ClusterNameLabel] = desired.Spec.ClusterName
+	if s.cluster != nil && metav1.GetControllerOf(desired) == nil {
+		desired.OwnerReferences = withOwner(desired.OwnerReferences, clusterReference(s.cluster))
+	}
+	if equality.Semantic.DeepEqual(desired.ObjectMeta, s.set.ObjectMeta) {
+		return outcome.Continue()
+	}
+	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.set, client.MergeFromWithOptimisticLock{})); err != nil {
+		return outcome.Fail(errors.Wrapf(err, "patching the metadata of MachineSet %s", client.ObjectKeyFromObject(s.set)))
+	}
+	r.written.Wrote(desired)
+	s.set, s.before = desired, desired.DeepCopy()
+	return outcome.Continue()
+}
+
+// removeFinalizer lets the set go, when no Machine is left.
+func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) outcome.Outcome {
+	desired := s.set.DeepCopy()
+	if !controllerutil.RemoveFinalizer(desired, clusterv1.MachineSetFinalizer) {
+		return outcome.Continue()
+	}
+	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.set, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return outcome.Fail(errors.Wrapf(err, "removing the finalizer of MachineSet %s", client.ObjectKeyFromObject(s.set)))
+	}
+	s.gone = true
+	return outcome.Continue()
+}
+
+func clusterReference(cluster *clusterv1.Cluster) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: clusterKind.GroupVersion().String(),
+		Kind:       clusterKind.Kind,
+		Name:       cluster.Name,
+		UID:        cluster.UID,
+	}
+}
+
+// withOwner returns the references with this owner among them, in place of an earlier one of the same kind and
+// name, whose UID or API version may be outdated.
+func withOwner(references []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
+	for i, reference := range references {
+		if sameGroup(reference, owner) && reference.Kind == owner.Kind && reference.Name == owner.Name {
+			result := slices.Clone(references)
+			owner.Controller, owner.BlockOwnerDeletion = reference.Controller, reference.BlockOwnerDeletion
+			result[i] = owner
+			return result
+		}
+	}
+	return append(slices.Clone(references), owner)
+}
+
+func sameGroup(a, b metav1.OwnerReference) bool {
+	groupA, errA := schema.ParseGroupVersion(a.APIVersion)
+	groupB, errB := schema.ParseGroupVersion(b.APIVersion)
+	return errA == nil && errB == nil && groupA.Group == groupB.Group
+}

@@ -1,0 +1,70 @@
+package machineset
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// rank is how readily a Machine is given up: lower ranks go first.
+type rank int
+
+// The ranks, in the order in which Machines go (capi.md §2, Deletion order).
+const (
+	// rankDeleting is for Machines that go already: they make room for free.
+	rankDeleting rank = iota
+	// rankChosen is for Machines with the annotation cluster.x-k8s.io/delete-machine.
+	rankChosen
+	// rankUnhealthy is for Machines without a Node, or with an unhealthy one.
+	rankUnhealthy
+	rankHealthy
+)
+
+// rankOf judges one Machine.
+func rankOf(machine *clusterv1.Machine) rank {
+	_, chosen := machine.Annotations[clusterv1.DeleteMachineAnnotation]
+	switch {
+	case !machine.DeletionTimestamp.IsZero():
+		return rankDeleting
+	case chosen:
+		return rankChosen
+	case unhealthy(machine):
+		return rankUnhealthy
+	default:
+		return rankHealthy
+	}
+}
+
+// unhealthy says whether a Machine is of less use than others: it has no Node, or its Node or its health check
+// is known to fail.
+func unhealthy(machine *clusterv1.Machine) bool {
+	return !machine.Status.NodeRef.IsDefined() ||
+		meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineNodeHealthyCondition) ||
+		meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
+}
+
+// byDeletion returns the Machines in the order in which they are to go: by rank, then by the policy, then by
+// name, so that the order is the same each time. Random is by name too: the names are random.
+func byDeletion(machines []*clusterv1.Machine, policy clusterv1.MachineSetDeletionOrder) []*clusterv1.Machine {
+	return slices.SortedFunc(slices.Values(machines), func(a, b *clusterv1.Machine) int {
+		return cmp.Or(
+			cmp.Compare(rankOf(a), rankOf(b)),
+			byAge(policy, a.CreationTimestamp, b.CreationTimestamp),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+}
+
+func byAge(policy clusterv1.MachineSetDeletionOrder, a, b metav1.Time) int {
+	switch policy {
+	case clusterv1.OldestMachineSetDeletionOrder:
+		return a.Compare(b.Time)
+	case clusterv1.NewestMachineSetDeletionOrder:
+		return b.Compare(a.Time)
+	default:
+		return 0
+	}
+}

@@ -1,0 +1,167 @@
+package machineset
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/outcome"
+)
+
+// machineControllerIndex indexes Machines in the cache by the UID of their controller; those without one by
+// noController.
+const machineControllerIndex = "machineset.controller-uid"
+
+// noController is the index value of Machines that nobody controls.
+const noController = "none"
+
+// indexMachine is the value of machineControllerIndex.
+func indexMachine(object client.Object) []string {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return []string{noController}
+}
+
+// readContext reads the Cluster and the deployment that the set belongs to.
+func (r *Reconciler) readContext(ctx context.Context, s *scope) outcome.Outcome {
+	cluster := &clusterv1.Cluster{}
+	key := client.ObjectKey{Namespace: s.set.Namespace, Name: s.set.Spec.ClusterName}
+	switch err := r.Client.Get(ctx, key, cluster); {
+	case err == nil:
+		s.cluster = cluster
+	case !apierrors.IsNotFound(err):
+		return outcome.Fail(errors.Wrapf(err, "reading Cluster %s", key))
+	}
+	owner := metav1.GetControllerOf(s.set)
+	if owner == nil || owner.Kind != "MachineDeployment" {
+		return outcome.Continue()
+	}
+	deployment := &clusterv1.MachineDeployment{}
+	key.Name = owner.Name
+	switch err := r.Client.Get(ctx, key, deployment); {
+	case err == nil && deployment.UID == owner.UID:
+		s.deployment = deployment
+		s.outdated = OutdatedBecause(&deployment.Spec.Template, &s.set.Spec.Template)
+	case client.IgnoreNotFound(err) != nil:
+		return outcome.Fail(errors.Wrapf(err, "reading MachineDeployment %s", key))
+	}
+	return outcome.Continue()
+}
+
+// checkPaused stops everything while the set or its Cluster is paused.
+func (r *Reconciler) checkPaused(_ context.Context, s *scope) outcome.Outcome {
+	if s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) {
+		s.paused = append(s.paused, fmt.Sprintf("Cluster %s has spec.paused set to true", s.cluster.Name))
+	}
+	if _, ok := s.set.Annotations[clusterv1.PausedAnnotation]; ok {
+		s.paused = append(s.paused, "MachineSet has the annotation "+clusterv1.PausedAnnotation)
+	}
+	if len(s.paused) > 0 {
+		return outcome.Wait()
+	}
+	return outcome.Continue()
+}
+
+// checkSpec stops what would go wrong. The Cluster is waited for by a watch, the rest by an edit of the set.
+func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
+	s.problems = problems(s.set)
+	if s.cluster == nil {
+		s.problems = append(s.problems, fmt.Sprintf(
+			"spec.clusterName: Cluster %q does not exist in this namespace: create it", s.set.Spec.ClusterName))
+	}
+	s.replicas = Replicas(s.set.Spec.Replicas, s.set.Annotations)
+	if len(s.problems) > 0 {
+		return outcome.Wait()
+	}
+	return outcome.Continue()
+}
+
+// readMachines finds the Machines that the set controls, and those that it might adopt.
+func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome {
+	owned, err := r.listMachines(ctx, s.set.Namespace, string(s.set.UID))
+	if err != nil {
+		return outcome.Fail(err)
+	}
+	s.machines = r.ledger.settle(s.set.UID, owned, s.now)
+	s.machinesRead = true
+	selector, err := effectiveSelector(s.set)
+	if err != nil {
+		// It is reported by checkSpec. Without a selector the set adopts and releases nothing.
+		return outcome.Continue()
+	}
+	s.selector = selector
+	if s.candidates, err = r.listMachines(ctx, s.set.Namespace, noController, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return outcome.Fail(err)
+	}
+	return outcome.Continue()
+}
+
+// listMachines lists from the cache, without copies: a set of a thousand Machines is read many times.
+func (r *Reconciler) listMachines(ctx context.Context, namespace, controller string, options ...client.ListOption) ([]*clusterv1.Machine, error) {
+	list := &clusterv1.MachineList{}
+	options = append(options, client.InNamespace(namespace),
+		client.MatchingFields{machineControllerIndex: controller}, client.UnsafeDisableDeepCopy)
+	if err := r.Client.List(ctx, list, options...); err != nil {
+		return nil, errors.Wrapf(err, "listing Machines in namespace %s", namespace)
+	}
+	machines := make([]*clusterv1.Machine, len(list.Items))
+	for i := range list.Items {
+		machines[i] = &list.Items[i]
+	}
+	return machines, nil
+}
+
+// verify sees to it that nothing is created or deleted on the ground of a cache that is behind: once after the
+// start of the process, and after each write whose effect is unknown, the API server itself is asked which
+// Machines there are. It is asked for metadata only. Where the cache was behind, s.machines is corrected.
+func (r *Reconciler) verify(ctx context.Context, s *scope) error {
+	if r.ledger.verified(s.set.UID) {
+		return nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineList"))
+	if err := r.APIReader.List(ctx, list, client.InNamespace(s.set.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: s.set.Spec.ClusterName}); err != nil {
+		return errors.Wrapf(err, "listing the Machines of MachineSet %s", client.ObjectKeyFromObject(s.set))
+	}
+	var live []*clusterv1.Machine
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], s.set) {
+			live = append(live, &clusterv1.Machine{ObjectMeta: list.Items[i].ObjectMeta})
+		}
+	}
+	cached, err := r.listMachines(ctx, s.set.Namespace, string(s.set.UID))
+	if err != nil {
+		return err
+	}
+	r.ledger.verify(s.set.UID, live, cached, s.now)
+	s.machines = r.ledger.settle(s.set.UID, cached, s.now)
+	return nil
+}
+
+// watchUnseen has the set looked at again when a Machine that was created stays out of the cache: it may have
+// been deleted before a watch could tell.
+func (r *Reconciler) watchUnseen(_ context.Context, s *scope) outcome.Outcome {
+	until := r.ledger.unseenUntil(s.set.UID)
+	if until.IsZero() {
+		return outcome.Continue()
+	}
+	return outcome.ContinueAfter(until.Sub(s.now))
+}
+
+// uids is the set of UIDs of Machines.
+func uids(machines []*clusterv1.Machine) map[types.UID]bool {
+	result := make(map[types.UID]bool, len(machines))
+	for _, machine := range machines {
+		result[machine.UID] = true
+	}
+	return result
+}

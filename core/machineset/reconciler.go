@@ -1,0 +1,149 @@
+package machineset
+
+import (
+	"context"
+	"time"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/version"
+	"millwright.dev/core/outcome"
+	"millwright.dev/core/persist"
+)
+
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets/finalizers,verbs=update
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/finalizers,verbs=update
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// staleRetry is how soon a set is looked at again whose own last write is not in the cache yet.
+const staleRetry = 100 * time.Millisecond
+
+// Reconciler keeps the number of Machines of each MachineSet. Client, APIReader and Resolver must be set;
+// SetupWithManager fills in whatever else is empty.
+type Reconciler struct {
+	// Client reads from the cache, at least typed objects, and writes.
+	Client client.Client
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Resolver tells the API versions of the providers' kinds.
+	Resolver *version.Resolver
+	// Recorder records events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// WatchFilterValue, when not empty, limits the reconciler to sets with this value of the label
+	// cluster.x-k8s.io/watch-filter.
+	WatchFilterValue string
+
+	// providers reads the providers' objects from the manager's cache, and watches templates.
+	providers providerReader
+	// written knows the versions of the sets that were written last.
+	written persist.Versions
+	// ledger knows the Machines that were written last.
+	ledger ledger
+	// pace spaces the reconciles that events of Machines ask for.
+	pace pace
+	// newName makes names for Machines; replaced in tests.
+	newName func(*clusterv1.MachineSet) (string, error)
+}
+
+// Reconcile brings one MachineSet closer to what its spec says:
+//
+//  1. read the set, its Cluster and deployment; stop if it is paused
+//  2. take the finalizer, owner and label that the set needs
+//  3. find its Machines: owned ones, adopt those that match, release those that no longer do
+//  4. if the set is being deleted, delete them and wait
+//  5. otherwise read the templates, complete Machines whose creation was interrupted, bring those up to
+//     date, and create or delete as many as the number of replicas asks for
+//  6. write the status, if it has changed
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	r.pace.began(request.NamespacedName, r.Clock.Now())
+	set := &clusterv1.MachineSet{}
+	if err := r.Client.Get(ctx, request.NamespacedName, set); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.pace.forget(request.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, errors.Wrapf(err, "reading MachineSet %s", request)
+	}
+	if r.WatchFilterValue != "" && set.Labels[clusterv1.WatchLabel] != r.WatchFilterValue {
+		return ctrl.Result{}, nil
+	}
+	if r.written.Stale(set) {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	s := &scope{set: set, before: set.DeepCopy(), now: r.Clock.Now()}
+	steps := r.normal()
+	if !set.DeletionTimestamp.IsZero() {
+		steps = r.deletion()
+	}
+	end := outcome.InOrder(ctx, s, steps...)
+	if s.gone {
+		r.written.Forget(set.UID)
+		r.ledger.forget(set.UID)
+		return end.Result()
+	}
+	return end.And(r.save(ctx, s, end.Err())).Result()
+}
+
+// normal are the steps for a set that shall exist. Each stops those after it when it has to wait.
+func (r *Reconciler) normal() []outcome.Step[*scope] {
+	return []outcome.Step[*scope]{
+		r.readContext,
+		r.checkPaused,
+		r.ensureMetadata,
+		r.readMachines,
+		r.checkSpec,
+		r.claim,
+		r.readTemplates,
+		r.work,
+	}
+}
+
+// work are the steps that do not depend on one another.
+func (r *Reconciler) work(ctx context.Context, s *scope) outcome.Outcome {
+	return outcome.All(ctx, s,
+		r.complete,
+		r.propagate,
+		r.scale,
+		r.watchUnseen,
+	)
+}
+
+// deletion are the steps for a set that is being deleted.
+func (r *Reconciler) deletion() []outcome.Step[*scope] {
+	return []outcome.Step[*scope]{
+		r.readContext,
+		r.checkPaused,
+		r.readMachines,
+		r.deleteAll,
+		r.removeFinalizer,
+	}
+}
+
+// save writes the status that follows from what was read and done.
+func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.Outcome {
+	conclude(s, failure)
+	written, err := persist.Save(ctx, r.Client, s.before, s.set, statusOf)
+	if err != nil {
+		// A set that has gone in the meantime needs no status.
+		return outcome.Fail(client.IgnoreNotFound(errors.Cause(err)))
+	}
+	if written.Status || written.Object {
+		r.written.Wrote(s.set)
+	}
+	return outcome.Continue()
+}
+
+func statusOf(set *clusterv1.MachineSet) *clusterv1.MachineSetStatus { return &set.Status }

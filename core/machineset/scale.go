@@ -1,0 +1,102 @@
+package machineset
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/outcome"
+)
+
+// scale creates missing Machines or deletes superfluous ones.
+func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
+	plan := planScale(s.set, s.replicas, s.machines)
+	if plan.create == 0 && len(plan.remove) == 0 {
+		return outcome.Continue()
+	}
+	if err := r.verify(ctx, s); err != nil {
+		return outcome.Fail(err)
+	}
+	// The Machines may be others now.
+	plan = planScale(s.set, s.replicas, s.machines)
+	if plan.create > 0 && len(s.obstacles) == 0 {
+		return r.scaleUp(ctx, s, plan)
+	}
+	return r.scaleDown(ctx, s, plan)
+}
+
+func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan scalePlan) outcome.Outcome {
+	made, err := r.create(ctx, s, plan.create)
+	s.machines = append(slices.Clone(s.machines), made...)
+	if len(made) > 0 {
+		ctrl.LoggerFrom(ctx).Info("Created Machines", "count", len(made), "reason", plan.reason)
+		r.event(s, nil, "Created", "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.reason, listNames(made))
+	}
+	return outcome.Fail(err)
+}
+
+func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan scalePlan) outcome.Outcome {
+	end := outcome.Continue()
+	var removed []*clusterv1.Machine
+	for _, machine := range plan.remove {
+		if err := r.remove(ctx, s, machine); err != nil {
+			end = end.And(outcome.Fail(err))
+			continue
+		}
+		removed = append(removed, machine)
+	}
+	s.machines = r.ledger.mark(s.set.UID, s.machines, s.now)
+	if len(removed) > 0 {
+		ctrl.LoggerFrom(ctx).Info("Deleted Machines", "count", len(removed), "reason", plan.reason)
+		r.event(s, nil, "Deleted", "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.reason, listNames(removed))
+	}
+	return end
+}
+
+// remove deletes a Machine, exactly as it was read: one that has changed since, and that may have another owner
+// or have become healthy, is looked at again.
+func (r *Reconciler) remove(ctx context.Context, s *scope, machine *clusterv1.Machine) error {
+	target := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machine.Namespace, Name: machine.Name}}
+	err := r.Client.Delete(ctx, target, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
+	if err == nil || apierrors.IsNotFound(err) {
+		r.ledger.deleted(s.set.UID, machine.UID)
+		return nil
+	}
+	if !definitelyNot(err) {
+		r.ledger.doubt(s.set.UID)
+	}
+	return errors.Wrapf(err, "deleting Machine %s", client.ObjectKeyFromObject(machine))
+}
+
+// event records an event about the set, and about one of its Machines if one is given.
+func (r *Reconciler) event(s *scope, machine *clusterv1.Machine, reason, action, note string, args ...any) {
+	if machine == nil {
+		r.Recorder.Eventf(s.set, nil, corev1.EventTypeNormal, reason, action, note, args...)
+		return
+	}
+	r.Recorder.Eventf(s.set, machine, corev1.EventTypeNormal, reason, action, note, args...)
+}
+
+// namesInText is how many names an event or a condition has; they are read by people.
+const namesInText = 5
+
+// listNames lists the names of the first Machines and counts the others.
+func listNames(machines []*clusterv1.Machine) string {
+	names := make([]string, 0, namesInText)
+	for _, machine := range machines[:min(len(machines), namesInText)] {
+		names = append(names, machine.Name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(machines) - len(names); more > 0 {
+		text += " and " + plural(more, "other")
+	}
+	return text
+}

@@ -1,0 +1,47 @@
+package machineset
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// scope is what one reconcile has read and done. Steps fill it in; conclude judges it.
+type scope struct {
+	// set is changed in memory; before is how it was read, or last written.
+	set, before *clusterv1.MachineSet
+	now         time.Time
+
+	// cluster is nil when there is none of that name.
+	cluster *clusterv1.Cluster
+	// deployment owns the set; nil when none does, or when it is not there any more.
+	deployment *clusterv1.MachineDeployment
+	// outdated says why the set's Machines are not what the deployment wants; empty when they are.
+	outdated []string
+	// paused says why nothing is done; empty when the set is not paused.
+	paused []string
+	// problems says what is wrong with the spec.
+	problems []string
+	selector labels.Selector
+	replicas int
+
+	// machines are all Machines that the set controls, those included that were created a moment ago.
+	// They are shared with the cache: copy before changing one.
+	machines []*clusterv1.Machine
+	// machinesRead is false until machines can be relied on.
+	machinesRead bool
+	// candidates are Machines that nobody controls and that the selector matches.
+	candidates []*clusterv1.Machine
+
+	// infrastructure and bootstrap are the templates; bootstrap is nil when Machines need none.
+	infrastructure, bootstrap *unstructured.Unstructured
+	// obstacles says why no Machine can be created or completed.
+	obstacles []string
+	// mu guards obstacles while Machines are created in parallel.
+	mu sync.Mutex
+	// gone means that the finalizer was removed.
+	gone bool
+}

@@ -1,0 +1,54 @@
+package machineset
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"millwright.dev/contracts/version"
+)
+
+// SetupWithManager adds the reconciler to a manager: its watches, and an index of Machines in the cache.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if r.Recorder == nil {
+		r.Recorder = mgr.GetEventRecorder("machineset")
+	}
+	if r.newName == nil {
+		r.newName = randomName
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1.Machine{}, machineControllerIndex, indexMachine); err != nil {
+		return errors.Wrap(err, "indexing Machines by their controller")
+	}
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(version.CRDKind)
+	built, err := ctrl.NewControllerManagedBy(mgr).
+		Named("machineset").
+		For(&clusterv1.MachineSet{}, builder.WithPredicates(r.mine(), setChanged())).
+		Watches(&clusterv1.Machine{}, r.machineHandler()).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.setsOfCluster), builder.WithPredicates(clusterChanged())).
+		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.setsOfDeployment),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(r.setsOfCRD), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WithOptions(options).
+		Build(r)
+	if err != nil {
+		return errors.Wrap(err, "building the MachineSet controller")
+	}
+	r.providers = providerReader{
+		cache:      mgr.GetCache(),
+		controller: built,
+		handler:    handler.EnqueueRequestsFromMapFunc(r.setsOfTemplate),
+	}
+	return nil
+}

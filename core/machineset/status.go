@@ -1,0 +1,99 @@
+package machineset
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+)
+
+// conclude turns what was read and done into the status of the set. failure is the error that ended the
+// reconcile, if one did.
+func conclude(s *scope, failure error) {
+	status := &s.set.Status
+	set := func(condition condition) {
+		conditions.Set(&status.Conditions, condition, s.set.Generation, s.now)
+	}
+	set(pausedCondition(s))
+	if len(s.paused) > 0 {
+		// While it is paused the rest stays as it was found.
+		return
+	}
+	if s.selector != nil {
+		status.Selector = s.selector.String()
+	}
+	if s.machinesRead {
+		count(s)
+	}
+	for _, judge := range judges {
+		set(judge(s, failure))
+	}
+	if failure == nil {
+		status.ObservedGeneration = s.set.Generation
+	}
+}
+
+// count fills in the numbers of Machines.
+func count(s *scope) {
+	var ready, available, upToDate, labelled int32
+	required := machineLabels(s.set)
+	for _, machine := range s.machines {
+		if meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineReadyCondition) {
+			ready++
+		}
+		if meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition) {
+			available++
+		}
+		if upToDateCondition(s, machine).Status == "True" {
+			upToDate++
+		}
+		if contains(machine.Labels, required) {
+			labelled++
+		}
+	}
+	status := &s.set.Status
+	status.Replicas = ptr.To(int32(len(s.machines))) //nolint:gosec // as many Machines do not exist
+	status.ReadyReplicas, status.AvailableReplicas, status.UpToDateReplicas = &ready, &available, &upToDate
+	status.Versions = versionsOf(s.machines)
+	if status.Deprecated == nil {
+		status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{}
+	}
+	if status.Deprecated.V1Beta1 == nil {
+		status.Deprecated.V1Beta1 = &clusterv1.MachineSetV1Beta1DeprecatedStatus{}
+	}
+	older := status.Deprecated.V1Beta1
+	older.ReadyReplicas, older.AvailableReplicas, older.FullyLabeledReplicas = ready, available, labelled
+}
+
+// contains says whether all of the required labels are there.
+func contains(labels, required map[string]string) bool {
+	for key, value := range required {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// maxVersions is what the field takes.
+const maxVersions = 100
+
+// versionsOf counts the Machines by the kubelet's version where a Node has told one; others do not count.
+func versionsOf(machines []*clusterv1.Machine) []clusterv1.StatusVersion {
+	counts := map[string]int32{}
+	for _, machine := range machines {
+		if machine.Status.NodeInfo != nil && machine.Status.NodeInfo.KubeletVersion != "" {
+			counts[machine.Status.NodeInfo.KubeletVersion]++
+		}
+	}
+	var versions []clusterv1.StatusVersion
+	for version, number := range counts {
+		versions = append(versions, clusterv1.StatusVersion{Version: version, Replicas: number})
+	}
+	slices.SortFunc(versions, func(a, b clusterv1.StatusVersion) int { return cmp.Compare(a.Version, b.Version) })
+	return versions[:min(len(versions), maxVersions)]
+}
