@@ -71,18 +71,29 @@ type Options struct {
 	Concurrency int
 }
 
+// DefaultOptions returns the defaults.
+func DefaultOptions() Options {
+	return Options{
+		VisibilityGrace: 5 * time.Minute,
+		CallTimeout:     30 * time.Second,
+		Backoff:         DefaultBackoff,
+		Concurrency:     10,
+	}
+}
+
 func (o Options) withDefaults() Options {
+	defaults := DefaultOptions()
 	if o.VisibilityGrace == 0 {
-		o.VisibilityGrace = 5 * time.Minute
+		o.VisibilityGrace = defaults.VisibilityGrace
 	}
 	if o.CallTimeout == 0 {
-		o.CallTimeout = 30 * time.Second
+		o.CallTimeout = defaults.CallTimeout
 	}
 	if o.Backoff == nil {
-		o.Backoff = DefaultBackoff
+		o.Backoff = defaults.Backoff
 	}
 	if o.Concurrency == 0 {
-		o.Concurrency = 10
+		o.Concurrency = defaults.Concurrency
 	}
 	return o
 }

@@ -1,0 +1,118 @@
+package instance
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	apitypes "k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// Codes of StateReason that say that AWS took a spot instance back.
+var interruptionCodes = map[string]bool{
+	"Server.SpotInstanceTermination": true,
+	"Server.SpotInstanceShutdown":    true,
+}
+
+// fromEC2 turns EC2's description of an instance into the driver's.
+func fromEC2(i types.Instance) driver.Instance {
+	zone := ""
+	if i.Placement != nil {
+		zone = aws.ToString(i.Placement.AvailabilityZone)
+	}
+	out := driver.Instance{
+		ID:            aws.ToString(i.InstanceId),
+		ProviderID:    providerID(zone, aws.ToString(i.InstanceId)),
+		Token:         aws.ToString(i.ClientToken),
+		OwnerUID:      apitypes.UID(tagValue(i.Tags, TagOwnerUID)),
+		State:         stateOf(i.State),
+		LaunchTime:    aws.ToTime(i.LaunchTime),
+		FailureDomain: zone,
+		Addresses:     addresses(i),
+		Interruptible: i.InstanceLifecycle == types.InstanceLifecycleTypeSpot,
+	}
+	if i.StateReason != nil {
+		out.StateCode = aws.ToString(i.StateReason.Code)
+		out.StateMessage = messageOf(out.StateCode, aws.ToString(i.StateReason.Message))
+		out.Interrupted = interruptionCodes[out.StateCode]
+	}
+	return out
+}
+
+// messageOf drops the code that EC2 repeats at the beginning of the message.
+func messageOf(code, message string) string {
+	if code == "" {
+		return message
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(message, code), ": ")
+}
+
+// stateOf maps EC2's states. A state that AWS adds one day counts as pending: it is waited for, and
+// nothing is concluded from it.
+func stateOf(s *types.InstanceState) driverv1.InstanceState {
+	if s == nil {
+		return driverv1.InstancePending
+	}
+	switch s.Name {
+	case types.InstanceStateNameRunning:
+		return driverv1.InstanceRunning
+	case types.InstanceStateNameStopping:
+		return driverv1.InstanceStopping
+	case types.InstanceStateNameStopped:
+		return driverv1.InstanceStopped
+	case types.InstanceStateNameShuttingDown:
+		return driverv1.InstanceTerminating
+	case types.InstanceStateNameTerminated:
+		return driverv1.InstanceTerminated
+	case types.InstanceStateNamePending:
+	}
+	return driverv1.InstancePending
+}
+
+// addresses returns each address once: those of the primary interface first, as EC2 lists them.
+func addresses(i types.Instance) []clusterv1.MachineAddress {
+	list := &addressList{}
+	list.add(clusterv1.MachineInternalIP, aws.ToString(i.PrivateIpAddress))
+	list.add(clusterv1.MachineInternalDNS, aws.ToString(i.PrivateDnsName))
+	list.add(clusterv1.MachineExternalIP, aws.ToString(i.PublicIpAddress))
+	list.add(clusterv1.MachineExternalDNS, aws.ToString(i.PublicDnsName))
+	for _, nic := range i.NetworkInterfaces {
+		for _, a := range nic.PrivateIpAddresses {
+			list.add(clusterv1.MachineInternalIP, aws.ToString(a.PrivateIpAddress))
+		}
+		for _, a := range nic.Ipv6Addresses {
+			list.add(clusterv1.MachineInternalIP, canonical(aws.ToString(a.Ipv6Address)))
+		}
+	}
+	return list.items
+}
+
+type addressList struct {
+	items []clusterv1.MachineAddress
+}
+
+func (l *addressList) add(kind clusterv1.MachineAddressType, address string) {
+	if address == "" {
+		return
+	}
+	for _, a := range l.items {
+		if a.Type == kind && a.Address == address {
+			return
+		}
+	}
+	l.items = append(l.items, clusterv1.MachineAddress{Type: kind, Address: address})
+}
+
+// canonical returns an IPv6 address in its canonical form, so that it compares equal to that of a Node.
+func canonical(address string) string {
+	parsed, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	return parsed.String()
+}

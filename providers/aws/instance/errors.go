@@ -1,0 +1,143 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/aws/smithy-go"
+
+	"millwright.dev/providers/driver"
+)
+
+// classes holds the codes of EC2's errors by class. Source: "Error codes for the Amazon EC2 API" in
+// the EC2 developer guide. A code that ends in * stands for all that begin so.
+var classes = []struct {
+	class driver.Class
+	codes []string
+}{
+	{driver.ClassCapacity, []string{
+		"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity",
+		"InsufficientCapacity", "ReservationCapacityExceeded", "UnfulfillableCapacity", "SpotMaxPriceTooLow",
+		"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity",
+		// The instance type is not offered in the zone: another zone may have it.
+		"Unsupported",
+	}},
+	{driver.ClassQuota, []string{
+		"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded",
+		"NetworkInterfaceLimitExceeded", "MaxIOPSLimitExceeded", "SecurityGroupsPerInterfaceLimitExceeded",
+		"AddressLimitExceeded", "VolumeIOPSLimit", "ResourceLimitExceeded",
+	}},
+	{driver.ClassThrottle, []string{
+		"RequestLimitExceeded", "Throttling*", "EC2ThrottledException", "TooManyRequestsException",
+		"SlowDown", "PriorRequestNotComplete", "RequestThrottled*",
+	}},
+	{driver.ClassAuth, []string{
+		"UnauthorizedOperation", "AuthFailure*", "ExpiredToken*", "InvalidClientTokenId", "UnrecognizedClientException",
+		"Blocked", "PendingVerification", "OptInRequired", "AccessDenied*", "SignatureDoesNotMatch",
+		"IncompleteSignature", "MissingAuthenticationToken", "RequestExpired", "InvalidAccessKeyId",
+	}},
+	{driver.ClassNotFound, []string{"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"}},
+	{driver.ClassTerminal, []string{
+		"InvalidAMIID.*", "InvalidParameter*", "InvalidSubnet*", "InvalidGroup.*",
+		"InvalidSecurityGroupID.*", "InvalidKeyPair.*", "InvalidBlockDeviceMapping", "InvalidInput", "InvalidSnapshot.*",
+		"InvalidUserData.*", "InvalidTag*", "TagLimitExceeded", "MissingParameter", "UnknownParameter", "ValidationError",
+		"VolumeTypeNotAvailableInZone", "UnsupportedOperation", "UnsupportedInstanceAttribute", "OperationNotPermitted",
+		"InvalidKMSKey*", "InvalidHostID.*", "InvalidPlacementGroup.*", "EncryptedVolumesNotSupported",
+		"InstanceTypeNotSupported", "OperationNotSupported", "InvalidAMIAttributeItemValue",
+	}},
+}
+
+// codeMismatch says that the token was used before with other parameters.
+const codeMismatch = "IdempotentParameterMismatch"
+
+// instanceProfileMessage begins the message of an InvalidParameterValue for an instance profile that IAM
+// has not spread to the region yet. EC2 gives no code of its own for it.
+const instanceProfileMessage = "invalid iam instance profile"
+
+// classify wraps an error of the SDK with its class.
+func classify(operation string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var already *driver.Error
+	if errors.As(err, &already) {
+		return err
+	}
+	code, message := codeOf(err)
+	e := &driver.Error{Class: classOf(code, message), Operation: operation, Code: code, Err: plain(err, message)}
+	var unsigned *credentialsError
+	if errors.As(err, &unsigned) {
+		e.Class, e.Err = driver.ClassAuth, &apiMessage{message: unsigned.Error(), err: err}
+	}
+	return e
+}
+
+// classOf returns the class of a code; Unknown for those that are not in the table, which are the
+// server's own faults and whatever AWS adds.
+func classOf(code, message string) driver.Class {
+	if strings.HasPrefix(strings.ToLower(message), instanceProfileMessage) {
+		return driver.ClassUnknown
+	}
+	for _, c := range classes {
+		if slices.ContainsFunc(c.codes, func(pattern string) bool { return matches(pattern, code) }) {
+			return c.class
+		}
+	}
+	return driver.ClassUnknown
+}
+
+func matches(pattern, code string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(code, prefix)
+	}
+	return pattern == code
+}
+
+// codeOf returns the API's code and message; empty if the API did not answer.
+func codeOf(err error) (code, message string) {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode(), api.ErrorMessage()
+	}
+	return "", ""
+}
+
+// plain returns an error for people: the API's own message without request IDs, which differ each
+// time and would make each condition a new one.
+func plain(err error, message string) error {
+	switch {
+	case message != "":
+		return &apiMessage{message: message, err: err}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &apiMessage{message: "no answer within the time limit", err: err}
+	}
+	return &apiMessage{message: "no answer from the API", err: err}
+}
+
+// credentialsError says that a call was never sent, for lack of credentials to sign it. It does not
+// show its cause, which may quote what the credentials were read from.
+type credentialsError struct{ err error }
+
+func (e *credentialsError) Error() string {
+	return "there are no usable AWS credentials; the provider's log has the details"
+}
+
+func (e *credentialsError) Unwrap() error { return e.err }
+
+// apiMessage shows a message that stays the same and keeps the cause for errors.As and logs.
+type apiMessage struct {
+	message string
+	err     error
+}
+
+func (e *apiMessage) Error() string { return e.message }
+
+func (e *apiMessage) Unwrap() error { return e.err }
+
+// isMismatch says whether the token was used before with other parameters.
+func isMismatch(err error) bool {
+	code, _ := codeOf(err)
+	return code == codeMismatch
+}

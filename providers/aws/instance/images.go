@@ -1,0 +1,77 @@
+package instance
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/pkg/errors"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/driver"
+)
+
+// image is what a launch needs to know of an AMI.
+type image struct {
+	id string
+	// rootDevice is the device name under which the root volume is changed.
+	rootDevice string
+}
+
+// image finds the AMI. An id is looked up only when the root volume is to be changed, for its device
+// name.
+func (r *region) image(ctx context.Context, ref infrav1.AMIReference, needRootDevice bool) (image, error) {
+	if ref.ID != "" {
+		if !needRootDevice {
+			return image{id: ref.ID}, nil
+		}
+		return r.images.get(ctx, ref.ID, true, func(ctx context.Context) (image, error) {
+			return r.newestImage(ctx, &ec2.DescribeImagesInput{ImageIds: []string{ref.ID}}, ref.ID)
+		})
+	}
+	key := fmt.Sprintf("%v %v", ref.Owners, ref.Filters)
+	return r.images.get(ctx, key, false, func(ctx context.Context) (image, error) {
+		in := &ec2.DescribeImagesInput{Owners: ref.Owners, Filters: filters(ref.Filters)}
+		return r.newestImage(ctx, in, key)
+	})
+}
+
+// newestImage returns the newest available image. Images of the same age are told apart by id, so that
+// the answer is always the same.
+func (r *region) newestImage(ctx context.Context, in *ec2.DescribeImagesInput, what string) (image, error) {
+	var found []types.Image
+	pages := ec2.NewDescribeImagesPaginator(r.api, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return image{}, classify("DescribeImages", err)
+		}
+		found = append(found, page.Images...)
+	}
+	found = slices.DeleteFunc(found, func(i types.Image) bool { return i.State != "" && i.State != types.ImageStateAvailable })
+	if len(found) == 0 {
+		return image{}, driver.NewTerminalError("DescribeImages", "",
+			errors.Errorf("no available image matches %s", what))
+	}
+	newest := slices.MaxFunc(found, func(a, b types.Image) int {
+		return cmp.Or(
+			strings.Compare(aws.ToString(a.CreationDate), aws.ToString(b.CreationDate)), // RFC 3339, all in UTC
+			strings.Compare(aws.ToString(a.ImageId), aws.ToString(b.ImageId)),
+		)
+	})
+	return image{id: aws.ToString(newest.ImageId), rootDevice: aws.ToString(newest.RootDeviceName)}, nil
+}
+
+// filters turns the filters of the API into the SDK's.
+func filters(list []infrav1.Filter) []types.Filter {
+	out := make([]types.Filter, 0, len(list))
+	for _, f := range list {
+		out = append(out, types.Filter{Name: aws.String(f.Name), Values: f.Values})
+	}
+	return out
+}

@@ -1,0 +1,64 @@
+package instance
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// searchTTL is how long the result of a search by filters is used again. What an ID names does not
+// change in the properties that a launch needs, and is kept for good.
+const searchTTL = 5 * time.Minute
+
+// lookup caches answers, so that a hundred Machines of one template ask once. Errors are not cached:
+// the reconciler spaces its own repetitions.
+type lookup[T any] struct {
+	clock clock.PassiveClock
+	ttl   time.Duration
+
+	mu      sync.Mutex
+	answers map[string]*answer[T]
+}
+
+type answer[T any] struct {
+	mu    sync.Mutex // held while asking: others wait for the same answer
+	value T
+	until time.Time // zero: not known
+}
+
+func newLookup[T any](clk clock.PassiveClock, ttl time.Duration) *lookup[T] {
+	return &lookup[T]{clock: clk, ttl: ttl, answers: map[string]*answer[T]{}}
+}
+
+// get returns the answer for key, asking if there is none. forGood says that it never changes.
+func (l *lookup[T]) get(ctx context.Context, key string, forGood bool, ask func(context.Context) (T, error)) (T, error) {
+	a := l.entry(key)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := l.clock.Now()
+	if now.Before(a.until) {
+		return a.value, nil
+	}
+	value, err := ask(ctx)
+	if err != nil {
+		return value, err
+	}
+	a.value, a.until = value, now.Add(l.ttl)
+	if forGood {
+		a.until = now.AddDate(100, 0, 0)
+	}
+	return value, nil
+}
+
+func (l *lookup[T]) entry(key string) *answer[T] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, ok := l.answers[key]
+	if !ok {
+		a = &answer[T]{}
+		l.answers[key] = a
+	}
+	return a
+}

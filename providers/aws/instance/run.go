@@ -1,0 +1,149 @@
+package instance
+
+import (
+	"context"
+	"encoding/base64"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/pkg/errors"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/driver"
+)
+
+// maxUserData is EC2's limit on user data in bytes, before base64.
+const maxUserData = 16 * 1024
+
+// Create runs one instance.
+func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMachine]) (driver.Instance, error) {
+	if size := len(launch.UserData); size > maxUserData {
+		return driver.Instance{}, driver.NewTerminalError("RunInstances", "", errors.Errorf(
+			"the user data has %d bytes and EC2 allows %d; set spec.userDataCompression to Gzip", size, maxUserData))
+	}
+	spec := &launch.Object.Spec
+	r, err := d.in(ctx, spec.Region)
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	img, err := r.image(ctx, spec.AMI, spec.RootVolume != nil)
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	out, err := r.api.RunInstances(ctx, runInput(launch, img), once)
+	if isMismatch(err) {
+		return r.afterMismatch(ctx, launch.Token)
+	}
+	if err != nil {
+		err = classify("RunInstances", err)
+		if driver.IsCapacity(err) {
+			r.capacity.report(offeringOf(spec, launch.Placement.ID))
+		}
+		return driver.Instance{}, err
+	}
+	if len(out.Instances) != 1 {
+		return driver.Instance{}, driver.NewUnknownError("RunInstances", "",
+			errors.Errorf("the answer holds %d instances where one was asked for", len(out.Instances)))
+	}
+	return fromEC2(out.Instances[0]), nil
+}
+
+// afterMismatch returns the instance that the token has made already, with other parameters: the image
+// search may have a newer result by now, or the bootstrap data may have been renewed.
+func (r *region) afterMismatch(ctx context.Context, token string) (driver.Instance, error) {
+	i, err := r.byToken(ctx, token)
+	if driver.IsNotFound(err) {
+		return i, driver.NewNotFoundError("RunInstances", codeMismatch,
+			errors.New("the client token was used before and its instance is not listed"))
+	}
+	return i, err
+}
+
+// runInput is the request. It depends on nothing but its arguments.
+func runInput(launch driver.Launch[*infrav1.AWSMachine], img image) *ec2.RunInstancesInput {
+	spec := &launch.Object.Spec
+	in := &ec2.RunInstancesInput{
+		ClientToken:  aws.String(launch.Token),
+		MinCount:     aws.Int32(1),
+		MaxCount:     aws.Int32(1),
+		ImageId:      aws.String(img.id),
+		InstanceType: types.InstanceType(spec.InstanceType),
+		NetworkInterfaces: []types.InstanceNetworkInterfaceSpecification{{
+			DeviceIndex:              aws.Int32(0),
+			SubnetId:                 aws.String(launch.Placement.ID),
+			Groups:                   spec.SecurityGroupIDs,
+			AssociatePublicIpAddress: spec.PublicIP,
+			DeleteOnTermination:      aws.Bool(true),
+		}},
+		BlockDeviceMappings: blockDevices(spec, img.rootDevice),
+		MetadataOptions:     metadataOptions(spec.Metadata),
+		TagSpecifications:   tagSpecifications(ownershipTags(launch)),
+		UserData:            aws.String(base64.StdEncoding.EncodeToString(launch.UserData)),
+		// A machine that shuts itself down is gone, not stopped: nothing starts it again.
+		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
+	}
+	if spec.IAMInstanceProfile != "" {
+		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: aws.String(spec.IAMInstanceProfile)}
+	}
+	if spec.KeyName != "" {
+		in.KeyName = aws.String(spec.KeyName)
+	}
+	if spec.Spot != nil {
+		in.InstanceMarketOptions = spotOptions(spec.Spot)
+	}
+	return in
+}
+
+func spotOptions(spot *infrav1.Spot) *types.InstanceMarketOptionsRequest {
+	options := &types.SpotMarketOptions{
+		SpotInstanceType:             types.SpotInstanceTypeOneTime,
+		InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate,
+	}
+	if spot.MaxPrice != "" {
+		options.MaxPrice = aws.String(spot.MaxPrice)
+	}
+	return &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot, SpotOptions: options}
+}
+
+func metadataOptions(m infrav1.InstanceMetadata) *types.InstanceMetadataOptionsRequest {
+	options := &types.InstanceMetadataOptionsRequest{
+		HttpEndpoint:            types.InstanceMetadataEndpointStateEnabled,
+		HttpTokens:              types.HttpTokensStateRequired,
+		HttpPutResponseHopLimit: aws.Int32(1),
+	}
+	if m.Tokens == infrav1.MetadataTokensOptional {
+		options.HttpTokens = types.HttpTokensStateOptional
+	}
+	if m.HopLimit != nil {
+		options.HttpPutResponseHopLimit = m.HopLimit
+	}
+	return options
+}
+
+// blockDevices returns the volumes; all are deleted with the instance.
+func blockDevices(spec *infrav1.AWSMachineSpec, rootDevice string) []types.BlockDeviceMapping {
+	var devices []types.BlockDeviceMapping
+	if spec.RootVolume != nil {
+		devices = append(devices, blockDevice(rootDevice, spec.RootVolume))
+	}
+	for i := range spec.Volumes {
+		devices = append(devices, blockDevice(spec.Volumes[i].Device, &spec.Volumes[i].Volume))
+	}
+	return devices
+}
+
+func blockDevice(name string, v *infrav1.Volume) types.BlockDeviceMapping {
+	ebs := &types.EbsBlockDevice{
+		DeleteOnTermination: aws.Bool(true),
+		VolumeSize:          v.SizeGiB,
+		VolumeType:          types.VolumeType(v.Type),
+		Iops:                v.IOPS,
+		Throughput:          v.ThroughputMiBps,
+		Encrypted:           v.Encrypted,
+	}
+	if v.KMSKeyID != "" {
+		ebs.KmsKeyId = aws.String(v.KMSKeyID)
+	}
+	return types.BlockDeviceMapping{DeviceName: aws.String(name), Ebs: ebs}
+}

@@ -1,0 +1,54 @@
+// Package instance is the Driver for EC2: it turns launches, observations and terminations into calls
+// of the EC2 API, and EC2's answers into instances and classes of errors.
+package instance
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/pkg/errors"
+)
+
+// API are the calls of EC2 that the Driver makes; *ec2.Client has them.
+type API interface {
+	RunInstances(context.Context, *ec2.RunInstancesInput, ...func(*ec2.Options)) (*ec2.RunInstancesOutput, error)
+	TerminateInstances(context.Context, *ec2.TerminateInstancesInput, ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
+	DescribeInstances(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
+	DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error)
+	DescribeSubnets(context.Context, *ec2.DescribeSubnetsInput, ...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error)
+	DescribeVolumes(context.Context, *ec2.DescribeVolumesInput, ...func(*ec2.Options)) (*ec2.DescribeVolumesOutput, error)
+	DescribeNetworkInterfaces(context.Context, *ec2.DescribeNetworkInterfacesInput, ...func(*ec2.Options)) (*ec2.DescribeNetworkInterfacesOutput, error)
+}
+
+// Clients makes the client of a region. It is called once for each region.
+type Clients func(ctx context.Context, region string) (API, error)
+
+// DefaultClients makes clients by the SDK's default chain: environment, shared files, web identity,
+// the pod's or the instance's role. AWS_ENDPOINT_URL_EC2 is honoured.
+func DefaultClients(ctx context.Context, region string) (API, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
+	if err != nil {
+		return nil, errors.Wrapf(err, "loading the AWS configuration for region %s", region)
+	}
+	cfg.Credentials = recognizable(cfg.Credentials)
+	return ec2.NewFromConfig(cfg, measured), nil
+}
+
+// recognizable makes failures to get credentials an error of a type of their own.
+func recognizable(provider aws.CredentialsProvider) aws.CredentialsProvider {
+	return aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		credentials, err := provider.Retrieve(ctx)
+		if err != nil {
+			return credentials, &credentialsError{err}
+		}
+		return credentials, nil
+	})
+}
+
+// once keeps the SDK from repeating a call by itself: it would hold a worker for seconds, take a lack
+// of capacity (an HTTP 500) for a fault of the server, and hide what the Machine is waiting for.
+func once(o *ec2.Options) {
+	o.Retryer = aws.NopRetryer{}
+}

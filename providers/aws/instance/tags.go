@@ -1,0 +1,74 @@
+package instance
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/driver"
+)
+
+// Tags of ownership, on each instance, volume and network interface from its launch on. The API
+// refuses user tags of these names.
+const (
+	// TagOwnerUID holds the UID that the AWSMachine had at its first launch. Lists are made by it, and
+	// dependants found by it.
+	TagOwnerUID = "infrastructure.millwright.dev/owner-uid"
+	// TagCluster holds namespace/name of the Cluster.
+	TagCluster = "infrastructure.millwright.dev/cluster"
+	// TagMachine holds namespace/name of the AWSMachine.
+	TagMachine = "infrastructure.millwright.dev/machine"
+	// tagClusterOwned followed by the name of the cluster is what the AWS cloud-controller-manager and
+	// the AWS load balancer controller find the instances of a cluster by.
+	tagClusterOwned = "kubernetes.io/cluster/"
+	tagName         = "Name"
+	tagMachineName  = "MachineName"
+)
+
+// taggedAtLaunch are the resources that one launch creates.
+var taggedAtLaunch = []types.ResourceType{
+	types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface,
+}
+
+// ownershipTags returns the tags of all resources of a launch: the user's, and over them the owner's.
+func ownershipTags(launch driver.Launch[*infrav1.AWSMachine]) map[string]string {
+	m := launch.Object
+	tags := make(map[string]string, len(m.Spec.Tags)+6)
+	for key, value := range m.Spec.Tags {
+		tags[key] = string(value)
+	}
+	tags[TagOwnerUID] = string(launch.OwnerUID)
+	tags[TagCluster] = m.Namespace + "/" + launch.ClusterName
+	tags[TagMachine] = m.Namespace + "/" + m.Name
+	tags[tagClusterOwned+launch.ClusterName] = "owned"
+	tags[tagName] = m.Name
+	tags[tagMachineName] = m.Namespace + "/" + m.Name
+	return tags
+}
+
+// tagSpecifications puts the same tags on everything that the launch creates. They are sorted, since
+// the same token must always come with the same request.
+func tagSpecifications(tags map[string]string) []types.TagSpecification {
+	list := make([]types.Tag, 0, len(tags))
+	for key, value := range tags {
+		list = append(list, types.Tag{Key: aws.String(key), Value: aws.String(value)})
+	}
+	slices.SortFunc(list, func(a, b types.Tag) int { return strings.Compare(*a.Key, *b.Key) })
+	specs := make([]types.TagSpecification, 0, len(taggedAtLaunch))
+	for _, resource := range taggedAtLaunch {
+		specs = append(specs, types.TagSpecification{ResourceType: resource, Tags: list})
+	}
+	return specs
+}
+
+func tagValue(tags []types.Tag, key string) string {
+	for _, t := range tags {
+		if aws.ToString(t.Key) == key {
+			return aws.ToString(t.Value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,100 @@
+// The AWS provider: keeps EC2 instances for Machines. Flags and wiring only.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	cliflag "k8s.io/component-base/cli/flag"
+	logsv1 "k8s.io/component-base/logs/api/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/aws/instance"
+	"millwright.dev/providers/driver/inframachine"
+	"millwright.dev/providers/driver/inventory"
+	"millwright.dev/providers/driver/manager"
+	"millwright.dev/providers/driver/pace"
+)
+
+// name of the provider: of its lease, its user agent and its objects in config/providers/aws.
+const name = "millwright-aws"
+
+// EC2 refills the RunInstances bucket of an account and region with two calls per second, up to five.
+const (
+	launchesPerSecond = 2
+	launchBurst       = 5
+)
+
+// +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachines,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachines/status,verbs=patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+func main() {
+	options := manager.NewOptions(name, launchesPerSecond, launchBurst)
+	fs := pflag.CommandLine
+	options.AddFlags(fs)
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	fs.AddGoFlagSet(flag.CommandLine)
+	pflag.Parse()
+	if err := logsv1.ValidateAndApply(options.Logs, nil); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	ctrl.SetLogger(klog.Background())
+	if err := run(ctrl.SetupSignalHandler(), options); err != nil {
+		ctrl.Log.Error(err, "The AWS provider ends")
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, options *manager.Options) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return errors.Wrap(err, "filling the scheme")
+		}
+	}
+	rc, err := ctrl.GetConfig()
+	if err != nil {
+		return errors.Wrap(err, "finding the API server")
+	}
+	mgr, err := manager.New(rc, scheme, options)
+	if err != nil {
+		return err
+	}
+	if err := addMachineReconciler(mgr, options); err != nil {
+		return err
+	}
+	return errors.Wrap(mgr.Start(ctx), "running the manager")
+}
+
+func addMachineReconciler(mgr ctrl.Manager, options *manager.Options) error {
+	clk := clock.RealClock{}
+	ec2 := instance.New(instance.DefaultClients, clk)
+	r := &inframachine.Reconciler[*infrav1.AWSMachine]{
+		Client:       mgr.GetClient(),
+		SecretReader: mgr.GetAPIReader(),
+		Recorder:     mgr.GetEventRecorder(name),
+		Clock:        clk,
+		Driver:       ec2,
+		Inventory:    inventory.New(ec2, options.Inventory(clk)),
+		Pacer:        pace.New(clk, options.LaunchesPerSecond, options.LaunchBurst),
+		Kind:         "AWSMachine",
+		New:          func() *infrav1.AWSMachine { return &infrav1.AWSMachine{} },
+		NewList:      func() client.ObjectList { return &infrav1.AWSMachineList{} },
+		Options:      options.Machine(),
+	}
+	return r.SetupWithManager(mgr)
+}

@@ -1,0 +1,52 @@
+package manager
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// slimMachine keeps of a Machine what a launch depends on.
+func slimMachine(obj any) (any, error) {
+	m, ok := obj.(*clusterv1.Machine)
+	if !ok {
+		return obj, nil // A tombstone.
+	}
+	return &clusterv1.Machine{
+		TypeMeta:   m.TypeMeta,
+		ObjectMeta: slimMeta(m.ObjectMeta),
+		Spec: clusterv1.MachineSpec{
+			ClusterName:       m.Spec.ClusterName,
+			Bootstrap:         clusterv1.Bootstrap{DataSecretName: m.Spec.Bootstrap.DataSecretName},
+			InfrastructureRef: m.Spec.InfrastructureRef,
+			FailureDomain:     m.Spec.FailureDomain,
+		},
+	}, nil
+}
+
+// slimCluster keeps of a Cluster whether machines may be launched in it.
+func slimCluster(obj any) (any, error) {
+	c, ok := obj.(*clusterv1.Cluster)
+	if !ok {
+		return obj, nil // A tombstone.
+	}
+	return &clusterv1.Cluster{
+		TypeMeta:   c.TypeMeta,
+		ObjectMeta: slimMeta(c.ObjectMeta),
+		Spec:       clusterv1.ClusterSpec{Paused: c.Spec.Paused},
+		Status: clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{
+			InfrastructureProvisioned: c.Status.Initialization.InfrastructureProvisioned,
+		}},
+	}, nil
+}
+
+// slimMeta keeps what identifies an object and says whether it is being deleted.
+func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:              m.Name,
+		Namespace:         m.Namespace,
+		UID:               m.UID,
+		ResourceVersion:   m.ResourceVersion,
+		CreationTimestamp: m.CreationTimestamp,
+		DeletionTimestamp: m.DeletionTimestamp,
+	}
+}
