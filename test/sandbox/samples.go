@@ -11,8 +11,9 @@ import (
 
 const (
 	samples = "config/samples/aws/"
-	// SampleCluster and SampleDeployment are the names that the samples give.
-	SampleCluster    = "sample"
+	// SampleCluster is the name of the Cluster in the samples.
+	SampleCluster = "sample"
+	// SampleDeployment is the name of the MachineDeployment in the samples.
 	SampleDeployment = "workers"
 
 	// The ServiceAccount of out/target, whose token a Cluster's kubeconfig carries.
