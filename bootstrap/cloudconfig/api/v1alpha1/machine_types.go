@@ -78,6 +78,7 @@ const FileEncodingBase64 FileEncoding = "base64"
 
 // File is a file on the machine's disk, owned by root.
 // +kubebuilder:validation:XValidation:rule="has(self.content) != has(self.contentFrom)",message="exactly one of content and contentFrom must be set"
+// +kubebuilder:validation:XValidation:rule="!self.path.startsWith('/etc/systemd/system/cloud-config-downloader.service.d/') || (has(self.stage) && self.stage == 'Boot')",message="a drop-in of the downloader's own unit must have stage Boot"
 type File struct {
 	// path is absolute, without "..", of letters, digits and ._@:+- between slashes.
 	// +required
@@ -85,7 +86,7 @@ type File struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^(/[A-Za-z0-9._@:+-]+)+$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.][.]?(/|$)')",message="path must not contain . or .. as an element"
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/var/lib/cloud-config-downloader/') && !self.startsWith('/etc/systemd/system/cloud-config-downloader.service')",message="the files of the downloader belong to the controller"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/var/lib/cloud-config-downloader/') && !(self in ['/etc/systemd/system/cloud-config-downloader.service', '/etc/systemd/system/kubelet.service'])",message="the files of the downloader and the kubelet's unit belong to the controller"
 	Path string `json:"path"`
 
 	// permissions are the octal mode of the file. Default 0644.

@@ -1,0 +1,153 @@
+package approval
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"millwright.dev/bootstrap/cloudconfig/target"
+)
+
+const (
+	nodeUserPrefix = "system:node:"
+	nodesGroup     = "system:nodes"
+)
+
+// Facts are what is known about the Machine whose token, or whose Node, has made a request.
+type Facts struct {
+	// NodeName is the name that the Machine's Node has or will have.
+	NodeName string
+	// ProviderID is the Machine's.
+	ProviderID string
+	// Joined says that the Machine is linked to its Node.
+	Joined bool
+	// Deleting says that the Machine is being deleted.
+	Deleting bool
+	// JoinTokenID is the id of the token that the machine was given; empty when it was given none.
+	JoinTokenID string
+	// JoinGroup is the group of that token and of no other.
+	JoinGroup string
+	// Approved names the request that was approved for the Machine before it joined; empty for none.
+	Approved string
+	// NodeExists says that there is a Node of that name, NodeProviderID is its provider ID.
+	NodeExists     bool
+	NodeProviderID string
+}
+
+// decide says whether to approve a request, and why not. It is called for requests of the signer
+// kubernetes.io/kube-apiserver-client-kubelet that one of our Machines has made; see Facts. All rules
+// have to be met:
+//
+//	1 the signer is kubernetes.io/kube-apiserver-client-kubelet
+//	2 the request is well-formed and signed with its own key
+//	3 its subject is O=system:nodes and CN=system:node:<name of the Machine's Node>, and nothing else
+//	4 it names no DNS names, IP addresses, e-mail addresses or URIs
+//	5 its usages are those of a client: digital signature, client auth and perhaps key encipherment
+//
+// and for the first certificate, asked for with the join token:
+//
+//	6 the user is system:bootstrap:<id of the token that this machine was given>, in that token's group
+//	7 the Machine is not being deleted and not linked to a Node
+//	8 there is no Node of that name, or its provider ID is the Machine's
+//	9 no other request was approved for the Machine
+//
+// and for a renewal, asked for with the certificate of before:
+//
+//	10 the user is the Node that the request is for, in group system:nodes, and the Machine is linked to it
+func decide(csr *certificatesv1.CertificateSigningRequest, facts Facts) (approve bool, reason string) {
+	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
+		return false, "it is for another signer"
+	}
+	if reason := refuseContent(csr, facts.NodeName); reason != "" {
+		return false, reason
+	}
+	if strings.HasPrefix(csr.Spec.Username, nodeUserPrefix) {
+		reason = refuseRenewal(csr, facts)
+	} else {
+		reason = refuseFirst(csr, facts)
+	}
+	return reason == "", reason
+}
+
+// refuseContent applies rules 2 to 5.
+func refuseContent(csr *certificatesv1.CertificateSigningRequest, nodeName string) string {
+	request, ok := parse(csr.Spec.Request)
+	if !ok {
+		return "it is not one PEM block with a certificate request that is signed with its own key"
+	}
+	subject := request.Subject
+	if nodeName == "" || subject.CommonName != nodeUserPrefix+nodeName {
+		return fmt.Sprintf("it asks for %q, but the Node of this Machine is %q", subject.CommonName, nodeUserPrefix+nodeName)
+	}
+	if !slices.Equal(subject.Organization, []string{nodesGroup}) || len(subject.Names) != 2 {
+		return "its subject must be O=" + nodesGroup + " and the common name, and nothing else"
+	}
+	if len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0 {
+		return "a kubelet's client certificate must not name hosts, addresses or URIs"
+	}
+	if !clientUsages(csr.Spec.Usages) {
+		return "its usages must be those of a client: digital signature, client auth and perhaps key encipherment"
+	}
+	return ""
+}
+
+func parse(raw []byte) (*x509.CertificateRequest, bool) {
+	block, rest := pem.Decode(raw)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
+		return nil, false
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil || request.CheckSignature() != nil {
+		return nil, false
+	}
+	return request, true
+}
+
+func clientUsages(usages []certificatesv1.KeyUsage) bool {
+	for _, usage := range usages {
+		switch usage {
+		case certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth, certificatesv1.UsageKeyEncipherment:
+		default:
+			return false
+		}
+	}
+	return slices.Contains(usages, certificatesv1.UsageDigitalSignature) && slices.Contains(usages, certificatesv1.UsageClientAuth)
+}
+
+// refuseFirst applies rules 6 to 9.
+func refuseFirst(csr *certificatesv1.CertificateSigningRequest, facts Facts) string {
+	id, ok := target.UserOf(csr.Spec.Username)
+	switch {
+	case !ok || facts.JoinTokenID == "" || id != facts.JoinTokenID || !slices.Contains(csr.Spec.Groups, facts.JoinGroup):
+		return "it was not made with the join token of this Machine"
+	case facts.Deleting:
+		return "the Machine is being deleted"
+	case facts.Joined:
+		return "the Machine has a Node already"
+	case facts.NodeExists && (facts.ProviderID == "" || facts.NodeProviderID != facts.ProviderID):
+		return fmt.Sprintf("a Node %s exists that is not of this Machine", facts.NodeName)
+	case facts.Approved != "" && facts.Approved != requestID(csr):
+		return "another request was approved for this Machine before; replace the Machine if its kubelet has lost that certificate"
+	}
+	return ""
+}
+
+// refuseRenewal applies rule 10.
+func refuseRenewal(csr *certificatesv1.CertificateSigningRequest, facts Facts) string {
+	switch {
+	case csr.Spec.Username != nodeUserPrefix+facts.NodeName || !slices.Contains(csr.Spec.Groups, nodesGroup):
+		return "a Node may ask for its own certificate only"
+	case !facts.Joined:
+		return "the Machine is not linked to this Node"
+	}
+	return ""
+}
+
+// requestID tells requests apart, also those that have one name one after the other.
+func requestID(csr *certificatesv1.CertificateSigningRequest) string {
+	return csr.Name + "/" + string(csr.UID)
+}

@@ -1,0 +1,141 @@
+// Package approval approves the requests of kubelets for their client certificates, each only for the
+// Machine that it belongs to: see README.md for the rules.
+package approval
+
+import (
+	"context"
+	"errors"
+
+	pkgerrors "github.com/pkg/errors"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+)
+
+// Targets yields clients of target clusters; upstream's ClusterCache is one.
+type Targets interface {
+	// GetReader reads from the cache, which holds the requests of one signer.
+	GetReader(ctx context.Context, cluster client.ObjectKey) (client.Reader, error)
+	// GetUncachedClient reads live, and writes.
+	GetUncachedClient(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
+}
+
+// Request is a certificate signing request in a target cluster.
+type Request struct {
+	// Cluster is the target cluster's Cluster.
+	Cluster client.ObjectKey
+	// Name of the request.
+	Name string
+}
+
+// Reconciler approves requests. It denies none: what it does not approve may be somebody else's.
+type Reconciler struct {
+	// Client reads Machines, Clusters and CloudConfigs from the cache.
+	Client client.Client
+	// Targets connects to target clusters.
+	Targets Targets
+	// Recorder records events on CloudConfigs.
+	Recorder events.EventRecorder
+}
+
+// Reconcile finds the Machine that has made the request, decides, and approves or says why not.
+func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Result, error) {
+	csr, err := r.pending(ctx, req)
+	if err != nil || csr == nil {
+		return reconcile.Result{}, err
+	}
+	s, err := r.subjectOf(ctx, req.Cluster, csr)
+	if err != nil || s == nil || !s.config.Spec.ProviderApproves() {
+		return reconcile.Result{}, err
+	}
+	if paused, err := r.paused(ctx, req.Cluster); err != nil || paused {
+		return reconcile.Result{}, err
+	}
+	remote, err := r.Targets.GetUncachedClient(ctx, req.Cluster)
+	if err != nil {
+		return reconcile.Result{}, ignoreDisconnected(err)
+	}
+	if err := r.observe(ctx, remote, s); err != nil {
+		return reconcile.Result{}, err
+	}
+	approve, reason := decide(csr, s.facts)
+	if !approve {
+		ctrl.LoggerFrom(ctx).Info("Not approving a certificate signing request", "request", req.Name, "machine", s.machine.Name, "reason", reason)
+		r.Recorder.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.CertificateRequestRefusedReason, "Approve",
+			"CertificateSigningRequest %s is not approved: %s", req.Name, reason)
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, r.approve(ctx, remote, s, csr)
+}
+
+// pending reads the request; nil when there is nothing to decide any more.
+func (r *Reconciler) pending(ctx context.Context, req Request) (*certificatesv1.CertificateSigningRequest, error) {
+	reader, err := r.Targets.GetReader(ctx, req.Cluster)
+	if err != nil {
+		return nil, ignoreDisconnected(err)
+	}
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := reader.Get(ctx, client.ObjectKey{Name: req.Name}, csr); err != nil {
+		return nil, pkgerrors.Wrapf(client.IgnoreNotFound(err), "reading CertificateSigningRequest %s", req.Name)
+	}
+	if !undecided(csr) {
+		return nil, nil
+	}
+	return csr, nil
+}
+
+// undecided says whether nobody has approved or denied the request.
+func undecided(csr *certificatesv1.CertificateSigningRequest) bool {
+	return len(csr.Status.Conditions) == 0 && len(csr.Status.Certificate) == 0 && csr.DeletionTimestamp.IsZero()
+}
+
+// approve records the first approval for a Machine and then approves. A crash in between is made up
+// for when the request is seen again: the record names it.
+func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subject, csr *certificatesv1.CertificateSigningRequest) error {
+	if !s.facts.Joined && s.facts.Approved == "" {
+		secret := s.secret.DeepCopy()
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, ApprovedAnnotation, requestID(csr))
+		// An update fails when the Secret was changed meanwhile, also by a concurrent approval.
+		if err := remote.Update(ctx, secret); err != nil {
+			return pkgerrors.Wrapf(err, "recording the approval in Secret %s", secret.Name)
+		}
+	}
+	approved := csr.DeepCopy()
+	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+		Reason: "MillwrightApproved", Message: "The request is of Machine " + client.ObjectKeyFromObject(s.machine).String(),
+	})
+	if err := remote.SubResource("approval").Update(ctx, approved); err != nil {
+		return pkgerrors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
+	}
+	r.Recorder.Eventf(s.config, nil, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
+		"Approved CertificateSigningRequest %s for Node %s", csr.Name, s.facts.NodeName)
+	return nil
+}
+
+func (r *Reconciler) paused(ctx context.Context, key client.ObjectKey) (bool, error) {
+	cluster := &clusterv1.Cluster{}
+	err := r.Client.Get(ctx, key, cluster)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return ptr.Deref(cluster.Spec.Paused, false), pkgerrors.Wrapf(err, "reading Cluster %s", key.Name)
+}
+
+// ignoreDisconnected makes nothing of a lost connection: all requests come again with the next one.
+func ignoreDisconnected(err error) error {
+	if errors.Is(err, clustercache.ErrClusterNotConnected) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/cluster-api/util/predicates"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+)
+
+const name = "cloudconfig"
+
+// SetupWithManager starts the controller with the manager. Connections and disconnections of target
+// clusters come from the ClusterCache.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, connections clustercache.ClusterCache, options controller.Options) error {
+	log := ctrl.LoggerFrom(ctx).WithValues("controller", name)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		For(&bootstrapv1.CloudConfig{}, builder.WithPredicates(configChanges())).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOfMachine), builder.WithPredicates(machineChanges())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.configsOfCluster), builder.WithPredicates(clusterChanges())).
+		WatchesRawSource(connections.GetClusterSource(name, r.configsAwaitingCluster)).
+		WithEventFilter(predicates.ResourceHasFilterLabel(mgr.GetScheme(), log, r.WatchFilterValue)).
+		WithOptions(options).
+		Complete(r)
+	return errors.Wrap(err, "setting up the controller of CloudConfigs")
+}
+
+// configOfMachine maps a Machine to the CloudConfig that its spec names.
+func configOfMachine(_ context.Context, object client.Object) []ctrl.Request {
+	machine, ok := object.(*clusterv1.Machine)
+	if !ok {
+		return nil
+	}
+	ref := machine.Spec.Bootstrap.ConfigRef
+	if ref.Kind != "CloudConfig" || ref.APIGroup != bootstrapv1.GroupVersion.Group || ref.Name == "" {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: machine.Namespace, Name: ref.Name}}}
+}
+
+// configsAwaitingCluster maps a Cluster, whose connection has come or gone, to the CloudConfigs that
+// may wait for that. One that is ready is left in peace: there may be thousands of them.
+func (r *Reconciler) configsAwaitingCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
+	var awaiting []ctrl.Request
+	for _, request := range r.configsOfCluster(ctx, cluster) {
+		config := &bootstrapv1.CloudConfig{}
+		if err := r.Client.Get(ctx, request.NamespacedName, config); err == nil &&
+			(!config.DeletionTimestamp.IsZero() || !meta.IsStatusConditionTrue(config.Status.Conditions, bootstrapv1.ReadyCondition)) {
+			awaiting = append(awaiting, request)
+		}
+	}
+	return awaiting
+}
+
+// configsOfCluster maps a Cluster to the CloudConfigs of all its Machines.
+func (r *Reconciler) configsOfCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
+	machines := &clusterv1.MachineList{}
+	err := r.Client.List(ctx, machines, client.InNamespace(cluster.GetNamespace()),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.GetName()})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the Machines of a Cluster failed", "cluster", cluster.GetName())
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range machines.Items {
+		requests = append(requests, configOfMachine(ctx, &machines.Items[i])...)
+	}
+	return requests
+}

@@ -1,0 +1,136 @@
+package controller
+
+import (
+	"context"
+	stderrors "errors"
+	"fmt"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/target"
+)
+
+// reconcileDelete removes what was made for the machine, in the target cluster and here, and then the
+// finalizer. See CleanupTimeout for a target cluster that cannot be reached.
+func (r *Reconciler) reconcileDelete(ctx context.Context, s *scope, original *bootstrapv1.CloudConfig) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(s.config, bootstrapv1.Finalizer) {
+		return ctrl.Result{}, nil
+	}
+	err := run(ctx, s, []step{r.cleanTarget, r.deleteDataSecret})
+	if err != nil || s.wait != nil {
+		err = s.explain(err)
+		if patchErr := r.patchStatus(ctx, original, s.config, deletingConditions(s)); patchErr != nil {
+			return ctrl.Result{}, patchErr
+		}
+		return s.result(), err
+	}
+	controllerutil.RemoveFinalizer(s.config, bootstrapv1.Finalizer)
+	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
+	return ctrl.Result{}, errors.Wrap(client.IgnoreNotFound(r.Client.Patch(ctx, s.config, patch)), "removing the finalizer")
+}
+
+// identify returns the machine's names in its target cluster and the Cluster's key; false when neither
+// the status nor an owner tells, in which case nothing can have been made.
+func identify(config *bootstrapv1.CloudConfig, machine *clusterv1.Machine) (target.Names, client.ObjectKey, bool) {
+	key := client.ObjectKey{Namespace: config.Namespace, Name: config.Labels[clusterv1.ClusterNameLabel]}
+	if machine != nil {
+		key = clusterKey(machine)
+		return target.NamesFor(key.Namespace, key.Name, machine.Name), key, true
+	}
+	if key.Name == "" {
+		return target.Names{}, key, false
+	}
+	if names, ok := target.NamesOf(config.Status.Target.Name); ok {
+		return names, key, true
+	}
+	for _, owner := range config.OwnerReferences {
+		if owner.Kind == "Machine" {
+			return target.NamesFor(key.Namespace, key.Name, owner.Name), key, true
+		}
+	}
+	return target.Names{}, key, false
+}
+
+func (r *Reconciler) cleanTarget(ctx context.Context, s *scope) error {
+	names, key, ok := identify(s.config, s.machine)
+	if !ok {
+		return nil
+	}
+	remote, err := r.Targets.GetUncachedClient(ctx, key)
+	if err == nil {
+		s.target = &target.Machine{Client: remote, Names: names, Config: client.ObjectKeyFromObject(s.config).String()}
+		err = r.removeFromTarget(ctx, s)
+	}
+	if err == nil || !unreachable(err) {
+		return err
+	}
+	return r.giveUpOrWait(ctx, s, key, names)
+}
+
+func (r *Reconciler) removeFromTarget(ctx context.Context, s *scope) error {
+	ids := s.recorded()
+	secret, err := s.target.NodeSecret(ctx)
+	if err != nil && !collides(err) {
+		return err
+	}
+	if token, ok := joinTokenOf(secret); ok {
+		ids = append(ids, token.ID)
+	}
+	if s.dataSecret, err = r.dataSecret(ctx, s, s.config.Status.DataSecretName); err != nil {
+		return err
+	}
+	if token, ok := s.downloadToken(); ok {
+		ids = append(ids, token.ID)
+	}
+	return s.target.RemoveAll(ctx, ids...)
+}
+
+// unreachable says whether the error is about the way to the target cluster, not an answer from it.
+func unreachable(err error) bool {
+	if stderrors.Is(err, clustercache.ErrClusterNotConnected) {
+		return true
+	}
+	return apierrors.ReasonForError(errors.Cause(err)) == metav1.StatusReasonUnknown && !apierrors.IsInternalError(err)
+}
+
+// giveUpOrWait waits for a target cluster that cannot be reached, until CleanupTimeout after the
+// deletion was asked for. Without its Cluster it is not awaited at all. What stays behind then is
+// harmless: tokens expire, and the roles are bound to groups and a Node that no longer exist.
+func (r *Reconciler) giveUpOrWait(ctx context.Context, s *scope, key client.ObjectKey, names target.Names) error {
+	cluster := &clusterv1.Cluster{}
+	err := r.Client.Get(ctx, key, cluster)
+	if client.IgnoreNotFound(err) != nil {
+		return errors.Wrapf(err, "reading Cluster %s", key.Name)
+	}
+	deadline := s.config.DeletionTimestamp.Add(r.CleanupTimeout)
+	if err == nil && s.now.Before(deadline) {
+		s.awaits(bootstrapv1.WaitingForConnectionReason, fmt.Sprintf(
+			"Cluster %s cannot be reached; what it holds for this machine (%s) is left there after %s",
+			key.Name, names.Object(), deadline.UTC().Format("15:04:05 UTC")))
+		s.wake(deadline)
+		return nil
+	}
+	r.warn(s.config, "CleanupSkipped", "CleanUp",
+		"Cluster %s cannot be reached: left Secret, Role, RoleBinding and ClusterRoleBinding %s and expiring tokens", key.Name, names.Object())
+	return nil
+}
+
+// deleteDataSecret deletes the user data, which the garbage collector would do too, but later.
+func (r *Reconciler) deleteDataSecret(ctx context.Context, s *scope) error {
+	secret, err := r.dataSecret(ctx, s, s.config.Name)
+	if err != nil || secret == nil || !metav1.IsControlledBy(secret, s.config) {
+		return err
+	}
+	uid := secret.UID
+	err = r.Client.Delete(ctx, secret, client.Preconditions{UID: &uid})
+	return errors.Wrapf(client.IgnoreNotFound(err), "deleting Secret %s", secret.Name)
+}

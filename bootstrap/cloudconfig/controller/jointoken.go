@@ -1,0 +1,100 @@
+package controller
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/node"
+	"millwright.dev/bootstrap/cloudconfig/target"
+)
+
+// syncJoining writes the Secret of a machine that has not joined, with a join token in it, and makes
+// the token valid. The token is in the Secret before it exists, hence none is ever left over.
+func (r *Reconciler) syncJoining(ctx context.Context, s *scope, current *corev1.Secret, payload *node.Payload) error {
+	token, err := r.joinToken(ctx, s, current)
+	if err != nil {
+		return err
+	}
+	written, err := s.target.WriteNodeSecret(ctx, current, nodeData(s, current, payload, token))
+	if err != nil {
+		return err
+	}
+	if err := s.target.EnsureJoinAccess(ctx); err != nil {
+		return err
+	}
+	groups := []string{s.target.Names.JoinGroup()}
+	if !s.config.Spec.ProviderApproves() {
+		groups = append(groups, target.SharedJoinGroup)
+	}
+	expiration, err := s.target.EnsureToken(ctx, s.tokenOptions(token, "Requests the client certificate of one kubelet", groups...))
+	if collides(err) {
+		// Another token has this id. The next try finds the id recorded but no such token of ours.
+		s.config.Status.Target.JoinTokenID = token.ID
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if written {
+		r.event(s.config, bootstrapv1.SyncedReason, "WriteNodeSecret", "Wrote revision %.12s of the configuration for Node %s", payload.Revision, s.node())
+	}
+	s.config.Status.Target.JoinTokenID = token.ID
+	s.tokensValid = true
+	s.wake(target.RefreshAt(expiration, s.config.Spec.TokenTTL()))
+	return nil
+}
+
+// joinToken returns the token to join with: the one that the machine was given, or a new one when it
+// has none or when its token, which is known to have existed, is gone. Such a token was taken away or
+// has expired unattended, and is not brought back.
+func (r *Reconciler) joinToken(ctx context.Context, s *scope, current *corev1.Secret) (target.Token, error) {
+	token, ok := joinTokenOf(current)
+	if !ok {
+		return target.NewToken(), nil
+	}
+	if s.config.Status.Target.JoinTokenID != token.ID {
+		return token, nil
+	}
+	exists, err := s.target.TokenExists(ctx, token.ID)
+	if err != nil || exists {
+		return token, err
+	}
+	r.event(s.config, bootstrapv1.ValidReason, "ReplaceToken", "Replaced join token %s, which was lost", token.ID)
+	return target.NewToken(), nil
+}
+
+// removeTokens deletes the machine's tokens: those that the status, the node's Secret and the user
+// data name. A machine whose status and Secret name none has none.
+func (r *Reconciler) removeTokens(ctx context.Context, s *scope, current *corev1.Secret) error {
+	ids := s.recorded()
+	token, ok := joinTokenOf(current)
+	if !ok && len(ids) == 0 {
+		return nil
+	}
+	ids = append(ids, token.ID)
+	secret, err := r.dataSecret(ctx, s, s.config.Status.DataSecretName)
+	if err != nil {
+		return err
+	}
+	s.dataSecret = secret
+	if download, ok := s.downloadToken(); ok {
+		ids = append(ids, download.ID)
+	}
+	if err := s.target.RemoveTokens(ctx, ids...); err != nil {
+		return err
+	}
+	r.event(s.config, bootstrapv1.NotNeededReason, "RemoveTokens", "Node %s has joined; removed its bootstrap tokens", s.node())
+	return nil
+}
+
+// retireTokens forgets the tokens of a machine that has joined; they are deleted by now.
+func (r *Reconciler) retireTokens(_ context.Context, s *scope) error {
+	if s.joined() {
+		s.config.Status.Target.DownloadTokenID = ""
+		s.config.Status.Target.JoinTokenID = ""
+	}
+	return nil
+}
+

@@ -1,0 +1,98 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/node"
+	"millwright.dev/bootstrap/cloudconfig/target"
+)
+
+// syncNodeSecret writes the Secret that the machine downloads, and makes the token in it valid. It
+// waits for the provider ID, since the kubelet registers its Node with it.
+func (r *Reconciler) syncNodeSecret(ctx context.Context, s *scope) error {
+	if s.machine.Spec.ProviderID == "" {
+		s.awaits(bootstrapv1.WaitingForProviderIDReason, fmt.Sprintf(
+			"spec.providerID of Machine %s is not known; its infrastructure is awaited", s.machine.Name))
+		return nil
+	}
+	payload, err := r.payload(ctx, s)
+	if err != nil || s.wait != nil {
+		return err
+	}
+	current, err := s.target.NodeSecret(ctx)
+	if err != nil {
+		return err
+	}
+	if s.joined() {
+		err = r.syncJoined(ctx, s, current, payload)
+	} else {
+		err = r.syncJoining(ctx, s, current, payload)
+	}
+	if err == nil {
+		s.synced = true
+		s.config.Status.Target.Revision = payload.Revision
+	}
+	return err
+}
+
+// payload packs what the machine downloads.
+func (r *Reconciler) payload(ctx context.Context, s *scope) (*node.Payload, error) {
+	managed, err := r.files(ctx, s, false)
+	if err != nil || s.wait != nil {
+		return nil, err
+	}
+	payload, err := node.NewBundle(&s.config.Spec, managed, node.KubeletOptions{
+		NodeName: s.node(), ProviderID: s.machine.Spec.ProviderID, Spec: s.config.Spec.Kubelet,
+	}).Pack()
+	var tooLarge *node.TooLargeError
+	if errors.As(err, &tooLarge) {
+		s.awaits(bootstrapv1.ConfigTooLargeReason, tooLarge.Error())
+		return nil, nil
+	}
+	return payload, err
+}
+
+// nodeData is the content of the node's Secret; without a usable token there is none in it.
+func nodeData(s *scope, current *corev1.Secret, payload *node.Payload, token target.Token) map[string][]byte {
+	data := map[string][]byte{
+		node.PayloadKey:      payload.Data,
+		node.RevisionKey:     []byte(payload.Revision),
+		node.ServerKey:       []byte(s.endpoint.server),
+		node.AuthorityKey:    s.endpoint.authority,
+		node.PollIntervalKey: []byte(strconv.Itoa(int(s.config.Spec.PollIntervalSeconds()))),
+		node.NodeNameKey:     []byte(s.node()),
+		node.ProviderIDKey:   []byte(s.machine.Spec.ProviderID),
+	}
+	if current != nil && string(current.Data[node.RevisionKey]) == payload.Revision {
+		// The same archive, however it was compressed then.
+		data[node.PayloadKey] = current.Data[node.PayloadKey]
+	}
+	if token.Usable() {
+		data[node.JoinTokenKey] = []byte(token.Plain())
+	}
+	return data
+}
+
+// joinTokenOf returns the token in a node's Secret.
+func joinTokenOf(secret *corev1.Secret) (target.Token, bool) {
+	if secret == nil {
+		return target.Token{}, false
+	}
+	return target.ParseToken(string(secret.Data[node.JoinTokenKey]))
+}
+
+// syncJoined writes the Secret of a machine that has joined. Its tokens go first: the Secret, which
+// names one of them, is changed when they are gone.
+func (r *Reconciler) syncJoined(ctx context.Context, s *scope, current *corev1.Secret, payload *node.Payload) error {
+	if err := r.removeTokens(ctx, s, current); err != nil {
+		return err
+	}
+	_, err := s.target.WriteNodeSecret(ctx, current, nodeData(s, current, payload, target.Token{}))
+	return err
+}

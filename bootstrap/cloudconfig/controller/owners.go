@@ -1,0 +1,74 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/annotations"
+
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+)
+
+// findOwners reads the Machine that owns the CloudConfig and the Machine's Cluster, if they exist.
+func (r *Reconciler) findOwners(ctx context.Context, s *scope) error {
+	machine, err := util.GetOwnerMachine(ctx, r.Client, s.config.ObjectMeta)
+	switch {
+	case apierrors.IsNotFound(err) || (err == nil && machine == nil):
+		return nil
+	case err != nil:
+		return errors.Wrap(err, "reading the owner Machine")
+	}
+	s.machine = machine
+	cluster := &clusterv1.Cluster{}
+	switch err := r.Client.Get(ctx, clusterKey(machine), cluster); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return errors.Wrapf(err, "reading Cluster %s", machine.Spec.ClusterName)
+	}
+	s.cluster = cluster
+	return nil
+}
+
+// pausedBy says what pauses the CloudConfig; empty when nothing does. Pausing stops everything, also
+// the extension of bootstrap tokens: a Cluster that is being moved must not be written to from here.
+func pausedBy(s *scope) string {
+	switch {
+	case s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false):
+		return "spec.paused of the Cluster is true"
+	case annotations.HasPaused(s.config):
+		return "the CloudConfig has the annotation " + clusterv1.PausedAnnotation
+	}
+	return ""
+}
+
+// awaitCluster waits for what has to exist before anything can be made for the machine. The order is
+// that of Cluster API's contract for bootstrap providers.
+func (r *Reconciler) awaitCluster(_ context.Context, s *scope) error {
+	switch {
+	case s.machine == nil:
+		s.awaits(bootstrapv1.WaitingForOwnerMachineReason,
+			"no Machine owns this CloudConfig; the controller of Machines sets the owner of what spec.bootstrap.configRef names")
+	case !s.machine.DeletionTimestamp.IsZero():
+		s.awaits(bootstrapv1.DeletingReason,
+			fmt.Sprintf("Machine %s is being deleted; its tokens are no longer extended", s.machine.Name))
+	case util.IsControlPlaneMachine(s.machine):
+		s.awaits(bootstrapv1.ControlPlaneUnsupportedReason,
+			fmt.Sprintf("Machine %s belongs to a control plane; a CloudConfig makes worker machines only", s.machine.Name))
+	case s.cluster == nil:
+		s.awaits(bootstrapv1.WaitingForClusterReason,
+			fmt.Sprintf("Cluster %s of Machine %s does not exist", s.machine.Spec.ClusterName, s.machine.Name))
+	case !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false):
+		s.awaits(bootstrapv1.WaitingForInfrastructureReason,
+			fmt.Sprintf("Cluster %s is not provisioned: status.initialization.infrastructureProvisioned is awaited", s.cluster.Name))
+	case !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false):
+		s.awaits(bootstrapv1.WaitingForControlPlaneReason,
+			fmt.Sprintf("the control plane of Cluster %s is not initialized: status.initialization.controlPlaneInitialized is awaited", s.cluster.Name))
+	}
+	return nil
+}

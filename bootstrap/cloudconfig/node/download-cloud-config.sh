@@ -1,0 +1,224 @@
+#!/bin/sh
+# Downloads the configuration of this machine and has it applied, for as long as the machine lives.
+# It is part of the user data and therefore never changes: it fetches, verifies and records, and
+# leaves the work to apply-cloud-config.sh, which comes with the configuration and so can be improved.
+#
+# usage: download-cloud-config.sh [once]
+# Environment: ROOT is a prefix of every path, empty on a real machine. systemctl is found in PATH.
+#
+# The body is in braces and ends with exit, since a shell reads its script while it runs.
+{
+set -u
+umask 077
+ROOT=${ROOT:-}
+export ROOT
+base=$ROOT/var/lib/cloud-config-downloader
+credentials=$base/credentials
+downloads=$base/downloads
+applied=$base/applied
+kubelet=$ROOT/var/lib/kubelet
+certificate=$kubelet/pki/kubelet-client-current.pem
+sentinel=$ROOT/run/cluster-api/bootstrap-success.complete
+last=
+fresh=yes
+
+# say logs a line, unless the line before said the same.
+say() {
+  [ "$*" = "$last" ] || printf 'cloud-config-downloader: %s\n' "$*"
+  last=$*
+}
+
+# replace puts stdin in the place of file $1, whole or not at all.
+replace() {
+  cat >"$1.new" || return 1
+  sync "$1.new" 2>/dev/null || sync
+  mv -f "$1.new" "$1"
+}
+
+# value prints what key $1 of the downloaded Secret holds. The server is asked for pretty JSON, which
+# has one key in a line; of any other answer nothing is found, and nothing is done.
+value() {
+  sed -n 's|^ *"'"$1"'": "\([A-Za-z0-9+/=]*\)",\{0,1\}$|\1|p' "$downloads/answer" | base64 -d 2>/dev/null
+}
+
+checksum() {
+  set -- "$(sha256sum <"$1")"
+  printf '%s' "${1%% *}"
+}
+
+# ask fetches this machine's Secret with credential $1 (certificate or token) from server $2, whose
+# certificate is by the authority in file $3. It sets status to the HTTP status, 000 for no answer.
+ask() {
+  server=$2
+  authority=$3
+  case $1 in
+  certificate) set -- --cert "$certificate" --key "$certificate" ;;
+  *) set -- --header "@$credentials/authorization" ;;
+  esac
+  rm -f "$downloads/answer"
+  status=$(curl --silent --show-error --connect-timeout 5 --max-time 20 --cacert "$authority" "$@" \
+    --output "$downloads/answer" --write-out '%{http_code}' \
+    "$server/api/v1/namespaces/kube-system/secrets/$name?pretty=1" 2>"$downloads/error") || status=000
+  [ "$status" = 200 ]
+}
+
+# fetch downloads the Secret, with the kubelet's certificate as soon as that is accepted, which is
+# from the moment that the Node is linked to its Machine.
+fetch() {
+  name=$(cat "$credentials/secret") && here=$(cat "$credentials/server") || return 1
+  way=certificate
+  if [ -s "$certificate" ] && ask certificate "$here" "$credentials/ca.crt"; then
+    joined
+    return 0
+  fi
+  way=token
+  if [ -s "$credentials/authorization" ]; then
+    ask token "$here" "$credentials/ca.crt" && return 0
+  elif [ ! -s "$certificate" ]; then
+    say "has no credential to read Secret kube-system/$name with; replace the machine"
+    return 1
+  fi
+  complain
+  return 1
+}
+
+complain() {
+  case $status in
+  000) say "awaits the API server at $here: $(tail -n 1 "$downloads/error")" ;;
+  401) say "awaits a valid credential: $here does not know the one of this machine; its bootstrap token may have expired" ;;
+  403) say "awaits permission to read Secret kube-system/$name" ;;
+  404) say "awaits Secret kube-system/$name, which is written when the provider ID of the machine is known" ;;
+  *) say "awaits Secret kube-system/$name: the API server at $here answered with status $status" ;;
+  esac
+}
+
+# joined forgets what is no longer needed. /run is empty after a boot, so the sentinel comes again.
+joined() {
+  rm -f "$credentials/authorization" "$kubelet/kubeconfig-bootstrap"
+  [ -e "$sentinel" ] && return 0
+  mkdir -p "${sentinel%/*}" && echo success | replace "$sentinel" && say "the machine has joined"
+}
+
+# stage takes the downloaded Secret apart. It fails, and nothing changes, unless it is whole.
+stage() {
+  rm -rf "$downloads/stage" && mkdir -p "$downloads/stage/bundle" || return 1
+  value payload | gzip -dc >"$downloads/stage/bundle.tar" 2>/dev/null
+  revision=$(value revision)
+  if [ -z "$revision" ] || [ "$(checksum "$downloads/stage/bundle.tar")" != "$revision" ]; then
+    say "refuses the content of Secret kube-system/$name: it is empty, cut short or does not have the checksum that it names"
+    return 1
+  fi
+}
+
+# follow_endpoint adopts another address or authority of the API server once it is proven to work.
+follow_endpoint() {
+  value ca.crt >"$downloads/stage/ca.crt"
+  there=$(value server)
+  case $there in https://*) ;; *) return 0 ;; esac
+  [ -s "$downloads/stage/ca.crt" ] || return 0
+  [ "$there" = "$here" ] && [ "$(checksum "$downloads/stage/ca.crt")" = "$(checksum "$credentials/ca.crt")" ] && return 0
+  cp "$downloads/answer" "$downloads/answer.kept"
+  if ask "$way" "$there" "$downloads/stage/ca.crt"; then
+    replace "$credentials/ca.crt" <"$downloads/stage/ca.crt" && printf '%s\n' "$there" | replace "$credentials/server"
+    here=$there
+  else
+    say "stays with the API server at $here: $there does not answer with its new certificate authority"
+  fi
+  mv -f "$downloads/answer.kept" "$downloads/answer"
+}
+
+# kubeconfig prints a kubeconfig. Its files are relative to its folder; $1 and $2 are lines for the user.
+kubeconfig() {
+  printf '%s\n' 'apiVersion: v1' 'kind: Config' 'clusters:' '- name: target' '  cluster:' \
+    "    server: $here" '    certificate-authority: ca.crt' 'contexts:' '- name: target' '  context:' \
+    '    cluster: target' '    user: kubelet' 'current-context: target' 'users:' '- name: kubelet' '  user:' "$@"
+}
+
+# credential gives the kubelet what it needs to join. A kubelet that rotates its certificate writes its
+# kubeconfig before it has the certificate which that names, so the file alone is no proof of one.
+credential() {
+  mkdir -p "$kubelet" || return 1
+  [ -e "$kubelet/ca.crt" ] && [ "$(checksum "$kubelet/ca.crt")" = "$(checksum "$credentials/ca.crt")" ] ||
+    replace "$kubelet/ca.crt" <"$credentials/ca.crt" || return 1
+  if [ -s "$certificate" ]; then
+    [ -s "$kubelet/kubeconfig-real" ] || kubeconfig '    client-certificate: pki/kubelet-client-current.pem' \
+      '    client-key: pki/kubelet-client-current.pem' | replace "$kubelet/kubeconfig-real"
+    return
+  fi
+  if [ -s "$kubelet/kubeconfig-real" ] && ! grep -q kubelet-client-current.pem "$kubelet/kubeconfig-real"; then
+    return 0
+  fi
+  token=$(value bootstrap-token | sed -n '/^[a-z0-9]\{6\}\.[a-z0-9]\{16\}$/p')
+  if [ -z "$token" ]; then
+    say "awaits a token to join with in Secret kube-system/$name"
+    return 1
+  fi
+  kubeconfig "    token: $token" >"$downloads/kubeconfig"
+  [ -e "$kubelet/kubeconfig-bootstrap" ] &&
+    [ "$(checksum "$kubelet/kubeconfig-bootstrap")" = "$(checksum "$downloads/kubeconfig")" ] && return 0
+  # A kubelet that waits with the token of before would wait in vain.
+  [ -e "$kubelet/kubeconfig-bootstrap" ] && again=yes
+  replace "$kubelet/kubeconfig-bootstrap" <"$downloads/kubeconfig"
+}
+
+# start starts what is enabled, once in each run: the machine may have been switched off half-way.
+start() {
+  while read -r kind unit enable command _; do
+    [ "$kind$enable" = unityes ] && [ "$command" != stop ] || continue
+    systemctl start "$unit" </dev/null || say "could not start $unit"
+  done <"$applied/manifest"
+}
+
+apply() {
+  if [ "$revision" = "$(cat "$applied/revision" 2>/dev/null)" ]; then
+    [ "$fresh" = no ] || start
+    fresh=no
+    [ "$again" = no ] || systemctl restart kubelet.service </dev/null
+    return
+  fi
+  say "applies revision $revision"
+  tar -xof "$downloads/stage/bundle.tar" -C "$downloads/stage/bundle" </dev/null &&
+    sh "$downloads/stage/bundle/apply.sh" "$downloads/stage/bundle" "$applied" </dev/null || {
+    say "could not apply revision $revision; it is tried again"
+    return 1
+  }
+  printf '%s\n' "$revision" | replace "$applied/revision" || return 1
+  fresh=no
+  say "has applied revision $revision"
+}
+
+poll() {
+  again=no
+  mkdir -p "$downloads" "$applied" || return 1
+  fetch && stage || return 1
+  follow_endpoint
+  interval=$(value poll-interval | sed -n '/^[1-9][0-9]\{0,3\}$/p')
+  [ -z "$interval" ] || [ "$interval" = "$(cat "$applied/poll-interval" 2>/dev/null)" ] ||
+    printf '%s\n' "$interval" | replace "$applied/poll-interval"
+  credential && apply
+  result=$?
+  rm -rf "$downloads/stage" "$downloads/answer" "$downloads/kubeconfig"
+  return $result
+}
+
+# pause prints the seconds until the next look: one until the machine has joined.
+pause() {
+  if [ -e "$credentials/authorization" ] || [ ! -e "$sentinel" ]; then
+    echo 1
+  else
+    cat "$applied/poll-interval" 2>/dev/null || echo 30
+  fi
+}
+
+slept=0
+while :; do
+  poll
+  result=$?
+  [ "${1:-}" != once ] || exit $result
+  [ $slept -lt 900 ] || exit 0
+  seconds=$(pause)
+  sleep "$seconds"
+  slept=$((slept + seconds))
+done
+exit
+}

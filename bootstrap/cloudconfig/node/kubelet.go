@@ -1,0 +1,95 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+)
+
+// KubeletOptions is what the kubelet's unit depends on. Nothing volatile may be among it: a change of
+// the unit restarts the kubelet.
+type KubeletOptions struct {
+	// NodeName is the name that the Node will have.
+	NodeName string
+	// ProviderID is the Machine's; the Node is linked to the Machine by it.
+	ProviderID string
+	// Spec is what the CloudConfig adds.
+	Spec bootstrapv1.KubeletSpec
+}
+
+// KubeletUnitFile renders the unit of the kubelet.
+//
+// Every Node is born with the taint node.cluster.x-k8s.io/uninitialized:NoSchedule, which the core
+// removes when it has linked the Node to its Machine and set the Machine's labels (Cluster API's
+// contract for bootstrap providers): a kubelet may not change taints afterwards.
+func KubeletUnitFile(o KubeletOptions) []byte {
+	args := []string{
+		"--kubeconfig=/var/lib/kubelet/kubeconfig-real",
+		"--bootstrap-kubeconfig=/var/lib/kubelet/kubeconfig-bootstrap",
+		"--cert-dir=/var/lib/kubelet/pki",
+		"--root-dir=/var/lib/kubelet",
+		"--hostname-override=" + o.NodeName,
+		"--provider-id=" + o.ProviderID,
+		"--register-with-taints=" + taints(o.Spec.Taints),
+	}
+	if labels := labels(o.Spec.NodeLabels); labels != "" {
+		args = append(args, "--node-labels="+labels)
+	}
+	for _, arg := range o.Spec.ExtraArgs {
+		args = append(args, "--"+arg.Name+"="+arg.Value)
+	}
+	command := "/opt/bin/kubelet"
+	for _, arg := range args {
+		command += " " + quoteForSystemd(arg)
+	}
+	return fmt.Appendf(nil, `[Unit]
+Description=Kubernetes kubelet
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart=%s
+Restart=always
+RestartSec=2
+
+[Install]
+WantedBy=multi-user.target
+`, command)
+}
+
+func taints(extra []corev1.Taint) string {
+	all := []string{clusterv1.NodeUninitializedTaint.Key + "=:" + string(clusterv1.NodeUninitializedTaint.Effect)}
+	for _, taint := range extra {
+		all = append(all, fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect))
+	}
+	return strings.Join(all, ",")
+}
+
+func labels(all map[string]string) string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, key+"="+all[key])
+	}
+	return strings.Join(out, ",")
+}
+
+// quoteForSystemd makes one word of a command line of a unit out of any text without control
+// characters: see "Command lines" in systemd.service(5) and "Specifiers" in systemd.unit(5).
+func quoteForSystemd(word string) string {
+	word = strings.NewReplacer("%", "%%", "$", "$$").Replace(word)
+	plain := func(r rune) bool {
+		return (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') || (r >= '0' && r <= '9') ||
+			strings.ContainsRune("-_./:=,@+%$", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+}

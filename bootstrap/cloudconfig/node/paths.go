@@ -1,0 +1,34 @@
+package node
+
+// Paths on the machine. The scripts in this folder name the same ones.
+const (
+	downloaderFolder = "/var/lib/cloud-config-downloader"
+	downloaderScript = downloaderFolder + "/download-cloud-config.sh"
+	credentialFolder = downloaderFolder + "/credentials"
+	unitFolder       = "/etc/systemd/system"
+
+	// DownloaderUnit is the unit that keeps the downloader running.
+	DownloaderUnit = "cloud-config-downloader.service"
+	// KubeletUnit is the unit of the kubelet.
+	KubeletUnit = "kubelet.service"
+)
+
+// Keys of a node's Secret in the target cluster. The downloader reads them by the same names.
+const (
+	// PayloadKey holds the bundle: a tar archive, compressed by gzip.
+	PayloadKey = "payload"
+	// RevisionKey holds the SHA-256 of the uncompressed archive in hexadecimal digits.
+	RevisionKey = "revision"
+	// JoinTokenKey holds the bootstrap token for the kubelet; it is absent after the join.
+	JoinTokenKey = "bootstrap-token"
+	// ServerKey holds the URL of the target cluster's API server.
+	ServerKey = "server"
+	// AuthorityKey holds the certificate authority of the target cluster's API server, in PEM.
+	AuthorityKey = "ca.crt"
+	// PollIntervalKey holds the seconds between two polls after the join, in decimal digits.
+	PollIntervalKey = "poll-interval"
+	// NodeNameKey holds the name of the Node; it is for people, the kubelet's unit names it too.
+	NodeNameKey = "node-name"
+	// ProviderIDKey holds the provider ID of the machine; it is for people too.
+	ProviderIDKey = "provider-id"
+)

@@ -1,0 +1,10 @@
+// Package target makes, compares and removes what one machine has in its target cluster: its Secret,
+// its two bootstrap tokens, and the roles and bindings that say what each of them may do.
+//
+//	who                                        may
+//	download token, group …:<hash>             get the Secret of this node           Role + RoleBinding
+//	join token, group …:<hash>:join            ask for a client certificate          ClusterRoleBinding
+//	Node, once it is linked to its Machine     get the Secret of this node           RoleBinding
+//
+// Nothing is ever bound to system:bootstrappers, the group that every bootstrap token is in.
+package target
