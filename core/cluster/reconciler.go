@@ -1,0 +1,131 @@
+// Package cluster reconciles Clusters: it decides when a Cluster is initialized, mirrors what its
+// infrastructure and control plane say, and deletes its contents in order. See README.md.
+package cluster
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"millwright.dev/core/external"
+	"millwright.dev/core/outcome"
+	"millwright.dev/core/persist"
+	"millwright.dev/core/target"
+)
+
+// kindCluster is the kind as it appears in owner references.
+var kindCluster = clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind)
+
+// Reconciler reconciles Clusters.
+type Reconciler struct {
+	// Client reads from the cache and writes to the management cluster.
+	Client client.Client
+	// Connections knows which target clusters answer.
+	Connections *target.Connections
+	// Kinds reads infrastructure clusters and control planes.
+	Kinds *external.Kinds
+	// Recorder writes events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.Clock
+	// Options are what flags set.
+	Options Options
+
+	versions persist.Versions
+}
+
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments;machinesets;machines,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile brings one Cluster on:
+//
+//  1. read it, and what it refers to;
+//  2. paused: say so and leave it alone;
+//  3. being deleted: delete workers, control plane and infrastructure in order, then let it go;
+//  4. otherwise: finalizer, infrastructure, control plane, connection;
+//  5. judge: conditions and phase;
+//  6. write what changed, then tell about it.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	cluster := &clusterv1.Cluster{}
+	if err := r.Client.Get(ctx, request.NamespacedName, cluster); err != nil {
+		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Cluster %s", request)
+	}
+	if r.versions.Stale(cluster) {
+		return outcome.WaitFor(staleRetry).Result()
+	}
+	s := r.newScope(cluster)
+
+	var result outcome.Outcome
+	switch {
+	case s.paused():
+	case s.deleting():
+		result = outcome.InOrder(ctx, s, r.deleteWorkers, r.deleteControlPlane, r.deleteInfrastructure, r.release)
+	default:
+		result = outcome.InOrder(ctx, s, r.ensureFinalizer).
+			And(outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection))
+	}
+	if s.gone {
+		r.versions.Forget(cluster.UID)
+		return result.Result()
+	}
+	result = result.And(s.judge())
+	return result.And(outcome.Fail(r.save(ctx, s))).Result()
+}
+
+// ensureFinalizer keeps the Cluster from going before its contents. It is written by itself and at once, since
+// everything else rests on it.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outcome {
+	if !controllerutil.AddFinalizer(s.cluster, clusterv1.ClusterFinalizer) {
+		return outcome.Continue()
+	}
+	return outcome.Fail(r.patchMetadata(ctx, s, "adding the finalizer of"))
+}
+
+// patchMetadata writes the metadata of the scope's Cluster alone and takes over what the server answers.
+func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, what string) error {
+	patched := s.original.DeepCopy()
+	patched.Finalizers = s.cluster.Finalizers
+	patch := client.MergeFromWithOptions(s.original, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, patched, patch); err != nil {
+		return errors.Wrapf(err, "%s Cluster %s", what, client.ObjectKeyFromObject(s.original))
+	}
+	r.versions.Wrote(patched)
+	s.original = patched
+	s.cluster.ObjectMeta = *patched.ObjectMeta.DeepCopy()
+	return nil
+}
+
+// save writes what the steps changed, and tells about it when it is written.
+func (r *Reconciler) save(ctx context.Context, s *scope) error {
+	written, err := persist.Save(ctx, r.Client, s.original, s.cluster, func(c *clusterv1.Cluster) *clusterv1.ClusterStatus { return &c.Status })
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if written.Object || written.Status {
+		r.versions.Wrote(s.cluster)
+		r.tell(s)
+	}
+	return nil
+}
+
+// tell emits the events for what has been written.
+func (r *Reconciler) tell(s *scope) {
+	before, after := s.original.Status.Initialization, s.cluster.Status.Initialization
+	if !ptr.Deref(before.ControlPlaneInitialized, false) && ptr.Deref(after.ControlPlaneInitialized, false) {
+		r.Recorder.Eventf(s.cluster, nil, "Normal", "ControlPlaneInitialized", "Initialize", "The API server of the target cluster answers")
+	}
+}

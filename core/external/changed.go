@@ -1,0 +1,73 @@
+package external
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"millwright.dev/contracts/field"
+)
+
+// watched are the fields of providers' objects that the contracts give a meaning. A change of any other field
+// wakes nobody: providers are free to count, log and time in their status.
+var watched = []field.Path{
+	{"spec", "providerID"},
+	{"spec", "failureDomain"},
+	{"spec", "controlPlaneEndpoint"},
+	{"status", "ready"},
+	{"status", "initialized"},
+	{"status", "initialization"},
+	{"status", "dataSecretName"},
+	{"status", "addresses"},
+	{"status", "failureDomain"},
+	{"status", "failureDomains"},
+	{"status", "interruptible"},
+	{"status", "failureReason"},
+	{"status", "failureMessage"},
+	{"status", "externalManagedControlPlane"},
+}
+
+// Changed lets an update pass when a field of a contract, a summarizing condition, or metadata that the core
+// cares about has changed.
+func Changed() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*unstructured.Unstructured)
+		after, ok2 := e.ObjectNew.(*unstructured.Unstructured)
+		if !ok || !ok2 {
+			return true
+		}
+		return metadataChanged(before, after) || fieldsChanged(before, after) ||
+			conditionChanged(before, after, clusterv1.ReadyCondition) || conditionChanged(before, after, clusterv1.AvailableCondition)
+	}}
+}
+
+func metadataChanged(before, after client.Object) bool {
+	return before.GetUID() != after.GetUID() ||
+		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
+		before.GetLabels()[clusterv1.ClusterNameLabel] != after.GetLabels()[clusterv1.ClusterNameLabel] ||
+		!equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences()) ||
+		before.GetAnnotations()[clusterv1.MachineCertificatesExpiryDateAnnotation] != after.GetAnnotations()[clusterv1.MachineCertificatesExpiryDateAnnotation]
+}
+
+func fieldsChanged(before, after *unstructured.Unstructured) bool {
+	for _, path := range watched {
+		a, foundA, errA := unstructured.NestedFieldNoCopy(before.Object, path...)
+		b, foundB, errB := unstructured.NestedFieldNoCopy(after.Object, path...)
+		if foundA != foundB || (errA == nil) != (errB == nil) || !equality.Semantic.DeepEqual(a, b) {
+			return true
+		}
+	}
+	return false
+}
+
+func conditionChanged(before, after *unstructured.Unstructured, conditionType string) bool {
+	a, errA := field.Condition(before, conditionType)
+	b, errB := field.Condition(after, conditionType)
+	if (errA == nil) != (errB == nil) || (a == nil) != (b == nil) {
+		return true
+	}
+	return a != nil && (a.Status != b.Status || a.Reason != b.Reason || a.Message != b.Message)
+}

@@ -1,0 +1,170 @@
+// Package external reads the objects of providers, whose kinds are known only at run time. It watches each
+// kind from when it is first asked for, so that whoever refers to one of its objects is woken by events.
+package external
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"millwright.dev/contracts/version"
+)
+
+// SyncGrace is how long the first reading of a kind may take before it is reported.
+const SyncGrace = 10 * time.Second
+
+// NotSyncedError says that a kind is known, but its objects have not been read yet. Callers wait: they are
+// enqueued when the objects have been read, and once after SyncGrace.
+type NotSyncedError struct {
+	// Kind is the kind that is being read.
+	Kind schema.GroupVersionKind
+	// Overdue is true when the reading takes longer than SyncGrace, which mostly means a missing permission.
+	Overdue bool
+}
+
+// Error says what is awaited and what to look after.
+func (e *NotSyncedError) Error() string {
+	return "objects of kind " + e.Kind.Kind + "." + e.Kind.Group + " cannot be read yet: check that the core's ClusterRole may list and watch them" +
+		" (the provider's ClusterRole needs the label cluster.x-k8s.io/aggregate-to-manager)"
+}
+
+// Kinds reads providers' objects for one controller.
+type Kinds struct {
+	// Resolver finds API version and contract of a kind.
+	Resolver *version.Resolver
+	// Cache is the cache of the management cluster.
+	Cache cache.Cache
+	// Clock tells the time.
+	Clock clock.Clock
+
+	controller controller.Controller
+	handler    handler.EventHandler
+
+	mutex sync.Mutex
+	ctx   context.Context //nolint:containedctx // the controller's, which watches and waiting goroutines end with
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	kinds map[schema.GroupVersionKind]*kind
+}
+
+// kind is a watched kind.
+type kind struct {
+	informer cache.Informer
+	since    time.Time
+	waiters  map[reconcile.Request]struct{}
+}
+
+// Bind tells for which controller the kinds are watched, and how their events map to its objects. It must be
+// called before the controller starts.
+func (k *Kinds) Bind(c controller.Controller, h handler.EventHandler) error {
+	k.controller, k.handler, k.kinds = c, h, map[schema.GroupVersionKind]*kind{}
+	return errors.Wrap(c.Watch(source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		k.mutex.Lock()
+		defer k.mutex.Unlock()
+		k.ctx, k.queue = ctx, queue
+		return nil
+	})), "binding the watches of provider kinds")
+}
+
+// Object is a provider's object with the contract to read it by.
+type Object struct {
+	*unstructured.Unstructured
+	// Contract is the contract version that the kind keeps.
+	Contract version.Contract
+}
+
+// Get reads the referenced object from the cache. Apart from failures it returns *version.NoCRDError,
+// *version.NoContractError, *NotSyncedError, or a NotFound error of the API; each of them is followed by an
+// event when it may have been overcome, and waiter is the object to wake then.
+func (k *Kinds) Get(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, namespace string, waiter reconcile.Request) (Object, error) {
+	resolved, err := k.Resolver.Resolve(ctx, ref.GroupKind())
+	if err != nil {
+		return Object{}, err
+	}
+	if err := k.ready(ctx, resolved.GVK, waiter); err != nil {
+		return Object{}, err
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(resolved.GVK)
+	if err := k.Cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, obj); err != nil {
+		return Object{}, errors.Wrapf(err, "reading %s %s/%s", ref.Kind, namespace, ref.Name)
+	}
+	return Object{Unstructured: obj, Contract: resolved.Contract}, nil
+}
+
+// ready makes sure that the kind is watched, and says whether its objects have been read.
+func (k *Kinds) ready(ctx context.Context, gvk schema.GroupVersionKind, waiter reconcile.Request) error {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	watched := k.kinds[gvk]
+	if watched == nil {
+		var err error
+		if watched, err = k.watch(ctx, gvk); err != nil {
+			return err
+		}
+		k.kinds[gvk] = watched
+	}
+	if watched.informer.HasSynced() {
+		return nil
+	}
+	watched.waiters[waiter] = struct{}{}
+	return &NotSyncedError{Kind: gvk, Overdue: k.Clock.Since(watched.since) >= SyncGrace}
+}
+
+// watch begins to watch a kind; the mutex is held.
+func (k *Kinds) watch(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	informer, err := k.Cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, errors.Wrapf(err, "watching %s", gvk)
+	}
+	if err := k.controller.Watch(source.Kind[client.Object](k.Cache, obj, k.handler, Changed())); err != nil {
+		return nil, errors.Wrapf(err, "watching %s", gvk)
+	}
+	watched := &kind{informer: informer, since: k.Clock.Now(), waiters: map[reconcile.Request]struct{}{}}
+	go k.wakeWhenSynced(k.ctx, watched)
+	return watched, nil
+}
+
+// wakeWhenSynced enqueues those who wait for a kind when its objects have been read, and once when that takes long.
+func (k *Kinds) wakeWhenSynced(ctx context.Context, watched *kind) {
+	grace, cancel := context.WithCancel(ctx)
+	overdue := k.Clock.NewTimer(SyncGrace)
+	go func() {
+		defer cancel()
+		defer overdue.Stop()
+		select {
+		case <-overdue.C():
+		case <-grace.Done():
+		}
+	}()
+	synced := toolscache.WaitForCacheSync(grace.Done(), watched.informer.HasSynced)
+	cancel()
+	k.wake(watched)
+	if !synced && toolscache.WaitForCacheSync(ctx.Done(), watched.informer.HasSynced) {
+		k.wake(watched)
+	}
+}
+
+func (k *Kinds) wake(watched *kind) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	for waiter := range watched.waiters {
+		k.queue.Add(waiter)
+	}
+	watched.waiters = map[reconcile.Request]struct{}{}
+}

@@ -1,0 +1,88 @@
+package external
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// OwnedElsewhereError says that a referenced object is controlled by something else than who refers to it.
+// It is left alone: two owners would fight over it.
+type OwnedElsewhereError struct {
+	// Object names the referenced object.
+	Object string
+	// Owner is its controller.
+	Owner metav1.OwnerReference
+}
+
+// Error names both and the remedy.
+func (e *OwnedElsewhereError) Error() string {
+	return fmt.Sprintf("%s is controlled by %s %s: refer to an object of its own", e.Object, e.Owner.Kind, e.Owner.Name)
+}
+
+// Own makes owner the controller of the object and puts the cluster label on it, by one patch, and by none when
+// both are there, as they are on objects that were born owned. An owner reference of a MachineSet gives way:
+// cores that create the object before its Machine set it meanwhile.
+func Own(ctx context.Context, c client.Client, obj Object, owner client.Object, gvk schema.GroupVersionKind, cluster string) error {
+	references, err := ownedBy(obj, owner, gvk)
+	if err != nil {
+		return err
+	}
+	if equality.Semantic.DeepEqual(references, obj.GetOwnerReferences()) && obj.GetLabels()[clusterv1.ClusterNameLabel] == cluster {
+		return nil
+	}
+	before := obj.DeepCopy()
+	obj.SetOwnerReferences(references)
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[clusterv1.ClusterNameLabel] = cluster
+	obj.SetLabels(labels)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	return errors.Wrapf(c.Patch(ctx, obj.Unstructured, patch), "owning %s", name(obj))
+}
+
+// ownedBy returns the owner references that the object shall have.
+func ownedBy(obj Object, owner client.Object, gvk schema.GroupVersionKind) ([]metav1.OwnerReference, error) {
+	want := metav1.OwnerReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: owner.GetName(), UID: owner.GetUID(),
+		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+	}
+	references := slices.Clone(obj.GetOwnerReferences())
+	references = slices.DeleteFunc(references, func(r metav1.OwnerReference) bool {
+		return r.Kind == "MachineSet" && group(r) == clusterv1.GroupVersion.Group
+	})
+	for i, reference := range references {
+		if reference.UID == owner.GetUID() {
+			if !ptr.Deref(reference.Controller, false) {
+				references[i] = want
+			}
+			return references, nil
+		}
+		if ptr.Deref(reference.Controller, false) {
+			return nil, &OwnedElsewhereError{Object: name(obj), Owner: reference}
+		}
+	}
+	return append(references, want), nil
+}
+
+func group(r metav1.OwnerReference) string {
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
+	if err != nil {
+		return ""
+	}
+	return gv.Group
+}
+
+func name(obj Object) string {
+	return obj.GetKind() + " " + obj.GetNamespace() + "/" + obj.GetName()
+}
