@@ -22,10 +22,6 @@ import (
 const Finalizer = "infrastructure.millwright.dev/instance"
 
 // Reconciler keeps one instance for each object of kind M.
-//
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 type Reconciler[M driver.Object] struct {
 	// Client reads from the cache and writes.
 	Client client.Client
@@ -97,6 +93,13 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// What the reconciler needs beside its own kind. Secrets are read one by one, by the name that a
+// Machine gives; RBAC cannot narrow that to the names of bootstrap data.
+//
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile brings one object and its instance together:
 //
