@@ -45,6 +45,7 @@ func life(w *world) {
 	w.t.Logf("the core wrote %d times for 3 Machines until they were Running", after.Writes()-before.Writes())
 	w.expectCluster()
 	w.expectMachines(3, "m5.large")
+	w.expectLeftovers()
 
 	w.Expect(w.scenario.DeployWorkload(w.ctx, 6, 4)).To(Succeed())
 	first := w.identities()
@@ -98,6 +99,19 @@ func (w *world) expectOwnIdentities() {
 		review := &authenticationv1.SelfSubjectReview{}
 		w.Expect(c.Create(w.ctx, review)).To(Succeed())
 		w.Expect(review.Status.UserInfo.Username).To(Equal(user))
+	}
+}
+
+// expectLeftovers makes sure that what must be gone in the end is noticed while it is there.
+func (w *world) expectLeftovers() {
+	w.t.Helper()
+	left, err := w.sandbox.Leftovers(w.ctx)
+	w.Expect(err).NotTo(HaveOccurred())
+	for _, kind := range []string{
+		"EC2: instance ", "EC2: volume ", "EC2: network interface ",
+		": Node ", ": Machine ", ": AWSMachine ", ": CloudConfig ", ": Secret kube-system/cloud-config-", ": Role ", ": RoleBinding ",
+	} {
+		w.Expect(left).To(ContainElement(ContainSubstring(kind)))
 	}
 }
 

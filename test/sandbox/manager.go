@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +28,7 @@ type Manager struct {
 	Name string
 
 	spec             process.Spec
+	account          string
 	kubeconfig       string
 	health, metrics  string
 	lifetime         context.Context
@@ -56,7 +56,10 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		return nil, errors.Wrap(err, "writing a manager's kubeconfig")
 	}
-	m := &Manager{Name: name, kubeconfig: path, lifetime: ctx}
+	m := &Manager{
+		Name: name, kubeconfig: path, lifetime: ctx,
+		account: deployment.Namespace + "/" + pod.ServiceAccountName,
+	}
 	if m.health, err = loopbackAddress(); err != nil {
 		return nil, err
 	}
@@ -111,13 +114,9 @@ func (s *Sandbox) startManagers(ctx context.Context) error {
 		if err := m.awaitReady(ctx); err != nil {
 			return err
 		}
-		s.say("manager %q is ready, as %s", m.Name, m.identity())
+		s.say("manager %q is ready, as ServiceAccount %s", m.Name, m.account)
 	}
 	return nil
-}
-
-func (m *Manager) identity() string {
-	return "the ServiceAccount of its manifest, process " + strconv.Itoa(m.PID())
 }
 
 // Start starts the manager again after Kill or Stop, and waits until it is ready.
