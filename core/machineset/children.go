@@ -75,19 +75,18 @@ func (r *Reconciler) complete(ctx context.Context, s *scope) outcome.Outcome {
 func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *clusterv1.Machine) error {
 	complete := true
 	for _, child := range childrenOf(machine, s) {
+		if !child.mayCreate(machine) {
+			continue
+		}
+		object, known, err := r.read(ctx, s, &child)
 		switch {
-		case !child.mayCreate(machine):
-		case child.from == nil:
+		case err != nil:
+			return err
+		case object != nil:
+		case !known, child.from == nil:
 			// The obstacle is noted already.
 			complete = false
 		default:
-			exists, err := r.exists(ctx, &child, machine)
-			if err != nil {
-				return err
-			}
-			if exists {
-				continue
-			}
 			if err := r.createChild(ctx, s, machine, &child); err != nil {
 				return err
 			}
@@ -99,12 +98,18 @@ func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *cluster
 	return nil
 }
 
-// exists looks into the cache; when that is behind, the creation is refused, which does no harm.
-func (r *Reconciler) exists(ctx context.Context, child *child, machine *clusterv1.Machine) (bool, error) {
-	kind := child.from.GroupVersionKind()
-	kind.Kind = child.ref.Kind
-	object, err := r.providers.get(ctx, kind, client.ObjectKey{Namespace: machine.Namespace, Name: child.ref.Name})
-	return object != nil, err
+// read reads the child of a Machine from the cache; nil when there is none. When the cache is behind, the
+// creation is refused, which does no harm. known is false while nothing can be said.
+func (r *Reconciler) read(ctx context.Context, s *scope, child *child) (object *unstructured.Unstructured, known bool, err error) {
+	found, err := r.kinds.Get(ctx, child.ref, s.set.Namespace, s.request())
+	switch {
+	case err == nil:
+		return found.Unstructured, true, nil
+	case apierrors.IsNotFound(err):
+		return nil, true, nil
+	default:
+		return nil, false, s.awaited(err, child.ref)
+	}
 }
 
 // createChild makes the bootstrap config or infrastructure machine of a Machine, owned by it from the start.

@@ -3,6 +3,7 @@ package machineset
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,13 +22,6 @@ import (
 
 	"millwright.dev/contracts/version"
 )
-
-// mine lets those sets pass that WatchFilterValue asks for.
-func (r *Reconciler) mine() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(object client.Object) bool {
-		return r.WatchFilterValue == "" || object.GetLabels()[clusterv1.WatchLabel] == r.WatchFilterValue
-	})
-}
 
 // setChanged lets events of sets pass but those that only the status has changed for: that is our own write.
 func setChanged() predicate.Predicate {
@@ -150,9 +144,13 @@ func (r *Reconciler) setsOfDeployment(ctx context.Context, deployment client.Obj
 	})
 }
 
-// setsOfTemplate returns the sets that refer to a template.
+// setsOfTemplate returns the sets that refer to a template, when it appears, changes or goes.
 func (r *Reconciler) setsOfTemplate(ctx context.Context, template client.Object) []ctrl.Request {
 	kind := template.GetObjectKind().GroupVersionKind().GroupKind()
+	if !strings.HasSuffix(kind.Kind, clusterv1.TemplateSuffix) {
+		// What was made from templates is read too, but concerns its Machine alone.
+		return nil
+	}
 	return r.setsWhere(ctx, template.GetNamespace(), func(set *clusterv1.MachineSet) bool {
 		return slices.ContainsFunc(templateRefs(set), func(ref clusterv1.ContractVersionedObjectReference) bool {
 			return groupKindOf(ref) == kind && ref.Name == template.GetName()

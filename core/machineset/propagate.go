@@ -54,12 +54,7 @@ func differs(machine *clusterv1.Machine, set *clusterv1.MachineSet) bool {
 func (r *Reconciler) propagateToChildren(ctx context.Context, s *scope, machine *clusterv1.Machine) error {
 	gone := withdrawn(machine, s.set)
 	for _, child := range childrenOf(machine, s) {
-		if child.from == nil {
-			continue
-		}
-		kind := child.from.GroupVersionKind()
-		kind.Kind = child.ref.Kind
-		object, err := r.providers.get(ctx, kind, client.ObjectKey{Namespace: machine.Namespace, Name: child.ref.Name})
+		object, _, err := r.read(ctx, s, &child)
 		if err != nil {
 			return err
 		}

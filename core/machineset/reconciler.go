@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/version"
+	"millwright.dev/core/external"
+	"millwright.dev/core/filter"
 	"millwright.dev/core/outcome"
 	"millwright.dev/core/persist"
 )
@@ -41,13 +43,13 @@ type Reconciler struct {
 	// Recorder records events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
-	Clock clock.PassiveClock
+	Clock clock.Clock
 	// WatchFilterValue, when not empty, limits the reconciler to sets with this value of the label
 	// cluster.x-k8s.io/watch-filter.
 	WatchFilterValue string
 
-	// providers reads the providers' objects from the manager's cache, and watches templates.
-	providers providerReader
+	// kinds reads templates and what was made from them, and wakes sets by events of templates.
+	kinds *external.Kinds
 	// written knows the versions of the sets that were written last.
 	written persist.Versions
 	// ledger knows the Machines that were written last.
@@ -77,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading MachineSet %s", request)
 	}
-	if r.WatchFilterValue != "" && set.Labels[clusterv1.WatchLabel] != r.WatchFilterValue {
+	if !filter.Matches(r.WatchFilterValue, set) {
 		return ctrl.Result{}, nil
 	}
 	if r.written.Stale(set) {

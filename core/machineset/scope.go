@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // scope is what one reconcile has read and done. Steps fill it in; conclude judges it.
@@ -44,4 +46,9 @@ type scope struct {
 	mu sync.Mutex
 	// gone means that the finalizer was removed.
 	gone bool
+}
+
+// request asks for the set to be reconciled.
+func (s *scope) request() ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.set)}
 }

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"millwright.dev/contracts/version"
+	"millwright.dev/core/external"
+	"millwright.dev/core/filter"
 )
 
 // SetupWithManager adds the reconciler to a manager: its watches, and an index of Machines in the cache.
@@ -34,7 +36,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	crd.SetGroupVersionKind(version.CRDKind)
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("machineset").
-		For(&clusterv1.MachineSet{}, builder.WithPredicates(r.mine(), setChanged())).
+		For(&clusterv1.MachineSet{}, builder.WithPredicates(filter.HasLabel(r.WatchFilterValue), setChanged())).
 		Watches(&clusterv1.Machine{}, r.machineHandler()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.setsOfCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.setsOfDeployment),
@@ -45,10 +47,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if err != nil {
 		return errors.Wrap(err, "building the MachineSet controller")
 	}
-	r.providers = providerReader{
-		cache:      mgr.GetCache(),
-		controller: built,
-		handler:    handler.EnqueueRequestsFromMapFunc(r.setsOfTemplate),
-	}
-	return nil
+	r.kinds = &external.Kinds{Resolver: r.Resolver, Cache: mgr.GetCache(), Clock: r.Clock}
+	return errors.Wrap(r.kinds.Bind(built, handler.EnqueueRequestsFromMapFunc(r.setsOfTemplate)), "watching templates")
 }

@@ -6,12 +6,13 @@ import (
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/version"
+	"millwright.dev/core/external"
 	"millwright.dev/core/outcome"
 )
 
@@ -34,30 +35,28 @@ func (r *Reconciler) readTemplates(ctx context.Context, s *scope) outcome.Outcom
 // readTemplate reads one template and makes the Cluster its owner, so that it goes with the Cluster. It returns
 // nil and notes the obstacle when there is none.
 func (r *Reconciler) readTemplate(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
-	resolved, err := r.Resolver.Resolve(ctx, schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
+	template, err := r.kinds.Get(ctx, ref, s.set.Namespace, s.request())
+	if err != nil {
+		return nil, s.awaited(err, ref)
+	}
+	return template.Unstructured, r.ownTemplate(ctx, s, template.Unstructured)
+}
+
+// awaited notes as an obstacle what a watch will tell the end of, and passes on all other errors.
+func (s *scope) awaited(err error, ref clusterv1.ContractVersionedObjectReference) error {
 	var noCRD *version.NoCRDError
 	var noContract *version.NoContractError
+	var notSynced *external.NotSyncedError
 	switch {
-	case errors.As(err, &noCRD), errors.As(err, &noContract):
-		s.obstacles = append(s.obstacles, err.Error())
-		return nil, nil
-	case err != nil:
-		return nil, err
+	case errors.As(err, &noCRD), errors.As(err, &noContract), errors.As(err, &notSynced):
+		s.obstacle(err.Error())
+	case apierrors.IsNotFound(err):
+		s.obstacle(fmt.Sprintf("%s %s/%s does not exist: create it, or correct the reference in spec.template.spec",
+			ref.Kind, s.set.Namespace, ref.Name))
+	default:
+		return err
 	}
-	if err := r.providers.watchTemplates(resolved.GVK); err != nil {
-		return nil, err
-	}
-	key := client.ObjectKey{Namespace: s.set.Namespace, Name: ref.Name}
-	template, err := r.providers.get(ctx, resolved.GVK, key)
-	if err != nil {
-		return nil, err
-	}
-	if template == nil {
-		s.obstacles = append(s.obstacles, fmt.Sprintf(
-			"%s %s does not exist: create it, or correct the reference in spec.template.spec", ref.Kind, key))
-		return nil, nil
-	}
-	return template, r.ownTemplate(ctx, s, template)
+	return nil
 }
 
 // ownTemplate makes the Cluster an owner of a template; once, for all sets that use it.
