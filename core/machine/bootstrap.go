@@ -1,0 +1,49 @@
+package machine
+
+import (
+	"context"
+
+	"k8s.io/utils/ptr"
+
+	"millwright.dev/contracts/bootstrapconfig"
+	"millwright.dev/contracts/field"
+	"millwright.dev/core/outcome"
+)
+
+// reconcileBootstrap follows the bootstrap config until the data Secret exists, and copies its name. A Machine
+// whose data Secret was named by the user has its data from the start.
+func (r *Reconciler) reconcileBootstrap(ctx context.Context, s *scope) outcome.Outcome {
+	named := ptr.Deref(s.machine.Spec.Bootstrap.DataSecretName, "") != ""
+	if named {
+		s.machine.Status.Initialization.BootstrapDataSecretCreated = ptr.To(true)
+	}
+	if !s.bootstrap.ref.IsDefined() {
+		return outcome.Continue()
+	}
+	if end := r.observeOwned(ctx, s, &s.bootstrap); !end.Finished() || named {
+		return end
+	}
+	accessor := bootstrapconfig.At(s.bootstrap.object.Contract)
+	created, err := accessor.DataSecretCreated(s.bootstrap.object.Unstructured)
+	if err != nil {
+		return s.bootstrap.failed(err)
+	}
+	if !created {
+		return outcome.Wait()
+	}
+	name, err := accessor.DataSecretName(s.bootstrap.object.Unstructured)
+	if err == nil && name == "" {
+		err = &field.TypeError{Object: "the bootstrap config", Path: field.Path{"status", "dataSecretName"}, Want: "the name of the data Secret", Got: "empty"}
+	}
+	if err != nil {
+		return s.bootstrap.failed(err)
+	}
+	s.machine.Spec.Bootstrap.DataSecretName = ptr.To(name)
+	s.machine.Status.Initialization.BootstrapDataSecretCreated = ptr.To(true)
+	return outcome.Continue()
+}
+
+// observeBootstrap only reads the bootstrap config, for a Machine that is being deleted.
+func (r *Reconciler) observeBootstrap(ctx context.Context, s *scope) outcome.Outcome {
+	return r.observe(ctx, s, &s.bootstrap)
+}

@@ -1,0 +1,135 @@
+package machine
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+	"millwright.dev/core/outcome"
+)
+
+// ownConditions are the types that this controller writes. Others may write any other type.
+var ownConditions = []string{
+	clusterv1.MachineAvailableCondition, clusterv1.MachineReadyCondition, clusterv1.MachineUpToDateCondition,
+	clusterv1.MachineUpdatingCondition, clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition,
+	clusterv1.MachineNodeHealthyCondition, clusterv1.MachineNodeReadyCondition, clusterv1.MachineDeletingCondition, clusterv1.PausedCondition,
+}
+
+// setConditions concludes all conditions. The outcome is the deadline at which one of them changes by itself.
+func (s *scope) setConditions() outcome.Outcome {
+	s.set(s.pausedCondition())
+	if s.paused() {
+		return outcome.Continue()
+	}
+	if s.cluster == nil && !s.deleting() {
+		s.set(conditions.Unknown(clusterv1.MachineReadyCondition, ReasonClusterMissing,
+			"Cluster "+s.machine.Spec.ClusterName+" does not exist: create it or delete the Machine"))
+		return outcome.Continue()
+	}
+	s.set(s.bootstrapCondition())
+	s.set(s.infrastructureCondition())
+	deadline := s.setNodeConditions()
+	s.set(s.deletingCondition())
+	s.set(conditions.False(clusterv1.MachineUpdatingCondition, clusterv1.MachineNotUpdatingReason, ""))
+	s.set(s.upToDateCondition())
+	s.set(s.readyCondition())
+	return deadline.And(s.setAvailableCondition())
+}
+
+// ReasonClusterMissing is the reason of Ready for a Machine whose Cluster does not exist.
+const ReasonClusterMissing = "ClusterDoesNotExist"
+
+// set puts a condition into the status; one without a type means that nothing is known and leaves what was there.
+func (s *scope) set(condition metav1.Condition) {
+	if condition.Type != "" {
+		conditions.Set(&s.machine.Status.Conditions, condition, s.machine.Generation, s.now)
+	}
+}
+
+func (s *scope) pausedCondition() metav1.Condition {
+	if !s.paused() {
+		return conditions.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")
+	}
+	message := "the annotation " + clusterv1.PausedAnnotation + " is set"
+	if s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) {
+		message = "spec.paused of Cluster " + s.cluster.Name + " is true"
+	}
+	return conditions.True(clusterv1.PausedCondition, clusterv1.PausedReason, message)
+}
+
+func (s *scope) deletingCondition() metav1.Condition {
+	if !s.deleting() {
+		return conditions.False(clusterv1.MachineDeletingCondition, clusterv1.MachineNotDeletingReason, "")
+	}
+	if s.progress.reason == "" && meta.FindStatusCondition(s.machine.Status.Conditions, clusterv1.MachineDeletingCondition) != nil {
+		return metav1.Condition{}
+	}
+	if s.progress.reason == "" {
+		s.progress.reason = clusterv1.MachineDeletingReason
+	}
+	return conditions.True(clusterv1.MachineDeletingCondition, s.progress.reason, s.progress.message)
+}
+
+// upToDateCondition compares the Machine's MachineSet with its MachineDeployment; other Machines have no such condition.
+func (s *scope) upToDateCondition() metav1.Condition {
+	if s.machineSet == nil || s.machineDeployment == nil || s.options.UpToDate == nil {
+		return metav1.Condition{}
+	}
+	if upToDate, message := s.options.UpToDate(s.machineSet, s.machineDeployment); !upToDate {
+		return conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineNotUpToDateReason, message)
+	}
+	return conditions.True(clusterv1.MachineUpToDateCondition, clusterv1.MachineUpToDateReason, "")
+}
+
+// readyCondition sums up; the gates of the spec count as well.
+func (s *scope) readyCondition() metav1.Condition {
+	parts := []conditions.Part{
+		{Type: clusterv1.MachineDeletingCondition, Negative: true, Override: s.deletingSummary()},
+		{Type: clusterv1.MachineUpdatingCondition, Negative: true},
+		{Type: clusterv1.MachineBootstrapConfigReadyCondition},
+		{Type: clusterv1.MachineInfrastructureReadyCondition},
+		{Type: clusterv1.MachineNodeHealthyCondition},
+		{Type: clusterv1.MachineHealthCheckSucceededCondition, Optional: true},
+	}
+	for _, gate := range s.machine.Spec.ReadinessGates {
+		parts = append(parts, conditions.Part{Type: gate.ConditionType, Negative: gate.Polarity == clusterv1.NegativePolarityCondition})
+	}
+	if s.deleting() {
+		// What has been taken down on purpose is nothing to report.
+		parts = parts[:1]
+	}
+	return conditions.Summarize(s.machine.Status.Conditions, conditions.Summary{
+		Type: clusterv1.MachineReadyCondition, Good: clusterv1.MachineReadyReason,
+		Bad: clusterv1.MachineNotReadyReason, Unknown: clusterv1.MachineReadyUnknownReason,
+	}, parts...)
+}
+
+// deletingSummary keeps the details of a drain out of the summary, which goes up to MachineSet and Cluster and
+// would change with each pod.
+func (s *scope) deletingSummary() string {
+	if !s.deleting() {
+		return ""
+	}
+	return "Machine deletion in progress, stage: " + s.progress.reason
+}
+
+// setAvailableCondition tells whether the Machine has been ready for spec.minReadySeconds, and when it will have been.
+func (s *scope) setAvailableCondition() outcome.Outcome {
+	const conditionType = clusterv1.MachineAvailableCondition
+	ready := meta.FindStatusCondition(s.machine.Status.Conditions, clusterv1.MachineReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionTrue {
+		s.set(conditions.False(conditionType, clusterv1.NotReadyReason, ""))
+		return outcome.Continue()
+	}
+	minReady := time.Duration(ptr.Deref(s.machine.Spec.MinReadySeconds, 0)) * time.Second
+	if rest := ready.LastTransitionTime.Add(minReady).Sub(s.now); minReady > 0 && rest > 0 {
+		s.set(conditions.False(conditionType, clusterv1.MachineWaitingForMinReadySecondsReason, ""))
+		return outcome.ContinueAfter(rest)
+	}
+	s.set(conditions.True(conditionType, clusterv1.MachineAvailableReason, ""))
+	return outcome.Continue()
+}

@@ -1,0 +1,126 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+	"millwright.dev/core/external"
+	"millwright.dev/core/outcome"
+	"millwright.dev/core/target"
+)
+
+// setNodeConditions concludes NodeReady and NodeHealthy.
+func (s *scope) setNodeConditions() outcome.Outcome {
+	switch {
+	case s.node != nil:
+		s.set(nodeReady(s.node))
+		s.set(nodeHealthy(s.node))
+	case s.disconnection != nil:
+		return s.setDisconnected()
+	case s.nodeErr != nil:
+		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInternalErrorReason, s.nodeErr.Error())
+	case s.machine.Status.NodeRef.IsDefined():
+		s.setBoth(metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason, "Node "+s.machine.Status.NodeRef.Name+" has been deleted")
+	case s.deleting():
+		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeDoesNotExistReason, "The Machine has no Node")
+	case s.machine.Spec.ProviderID == "":
+		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason, "Waiting for "+external.Name(s.infrastructure.ref)+" to report its provider ID")
+	default:
+		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason, "Waiting for a Node with the provider ID "+s.machine.Spec.ProviderID)
+	}
+	return outcome.Continue()
+}
+
+// setDisconnected keeps what was known for the grace period after the API server answered last: a short outage
+// of the API server says nothing about the Nodes.
+func (s *scope) setDisconnected() outcome.Outcome {
+	known := meta.FindStatusCondition(s.machine.Status.Conditions, clusterv1.MachineNodeHealthyCondition)
+	if known != nil && s.disconnection.Reason == target.NotDialledYet {
+		return outcome.Continue()
+	}
+	end := s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod)
+	if known != nil && s.machine.Status.NodeRef.IsDefined() && s.now.Before(end) {
+		return outcome.ContinueAfter(end.Sub(s.now))
+	}
+	reason := clusterv1.MachineNodeInspectionFailedReason
+	if s.machine.Status.NodeRef.IsDefined() {
+		reason = clusterv1.MachineNodeConnectionDownReason
+	}
+	s.setBoth(metav1.ConditionUnknown, reason, "Waiting for the connection to the target cluster: "+s.disconnection.Message)
+	return outcome.Continue()
+}
+
+func (s *scope) setBoth(status metav1.ConditionStatus, reason, message string) {
+	for _, conditionType := range []string{clusterv1.MachineNodeReadyCondition, clusterv1.MachineNodeHealthyCondition} {
+		s.set(metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message})
+	}
+}
+
+// nodeReady mirrors the Node's condition Ready.
+func nodeReady(node *corev1.Node) metav1.Condition {
+	const conditionType = clusterv1.MachineNodeReadyCondition
+	ready := nodeCondition(node, corev1.NodeReady)
+	switch {
+	case ready == nil:
+		return conditions.Unknown(conditionType, clusterv1.MachineNodeReadyUnknownReason, "Node "+node.Name+" reports no condition Ready yet")
+	case ready.Status == corev1.ConditionTrue:
+		return conditions.True(conditionType, clusterv1.MachineNodeReadyReason, "")
+	case ready.Status == corev1.ConditionFalse:
+		return conditions.False(conditionType, clusterv1.MachineNodeNotReadyReason, ready.Message)
+	}
+	return conditions.Unknown(conditionType, clusterv1.MachineNodeReadyUnknownReason, ready.Message)
+}
+
+// nodeHealthy sums up Ready and the pressures of the Node.
+func nodeHealthy(node *corev1.Node) metav1.Condition {
+	const conditionType = clusterv1.MachineNodeHealthyCondition
+	bad, unknown := false, false
+	var lines []string
+	for _, check := range []struct {
+		condition corev1.NodeConditionType
+		good      corev1.ConditionStatus
+	}{
+		{corev1.NodeReady, corev1.ConditionTrue},
+		{corev1.NodeMemoryPressure, corev1.ConditionFalse},
+		{corev1.NodeDiskPressure, corev1.ConditionFalse},
+		{corev1.NodePIDPressure, corev1.ConditionFalse},
+	} {
+		have := nodeCondition(node, check.condition)
+		switch {
+		case have == nil:
+			unknown = true
+			lines = append(lines, fmt.Sprintf("* Node.%s: not reported yet", check.condition))
+			continue
+		case have.Status == check.good:
+			continue
+		case have.Status == corev1.ConditionUnknown:
+			unknown = true
+		default:
+			bad = true
+		}
+		lines = append(lines, fmt.Sprintf("* Node.%s: %s", check.condition, have.Message))
+	}
+	message := strings.Join(lines, "\n")
+	switch {
+	case bad:
+		return conditions.False(conditionType, clusterv1.MachineNodeNotHealthyReason, message)
+	case unknown:
+		return conditions.Unknown(conditionType, clusterv1.MachineNodeHealthUnknownReason, message)
+	}
+	return conditions.True(conditionType, clusterv1.MachineNodeHealthyReason, "")
+}
+
+func nodeCondition(node *corev1.Node, conditionType corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == conditionType {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}

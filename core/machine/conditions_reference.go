@@ -1,0 +1,94 @@
+package machine
+
+import (
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/bootstrapconfig"
+	"millwright.dev/contracts/inframachine"
+	"millwright.dev/core/conditions"
+	"millwright.dev/core/external"
+)
+
+// bootstrapCondition tells whether the bootstrap data are there.
+func (s *scope) bootstrapCondition() metav1.Condition {
+	const conditionType = clusterv1.MachineBootstrapConfigReadyCondition
+	done := ptr.Deref(s.machine.Status.Initialization.BootstrapDataSecretCreated, false)
+	if !s.bootstrap.ref.IsDefined() {
+		if !done {
+			return conditions.False(conditionType, clusterv1.MachineBootstrapConfigNotReadyReason, "Neither spec.bootstrap.configRef nor spec.bootstrap.dataSecretName is set: set one")
+		}
+		return conditions.True(conditionType, clusterv1.MachineBootstrapDataSecretProvidedReason, "")
+	}
+	return s.referenceCondition(conditionType, &s.bootstrap, done, "Waiting for "+external.Name(s.bootstrap.ref)+" to make the bootstrap data",
+		func(o external.Object) (*metav1.Condition, string, string, error) {
+			accessor := bootstrapconfig.At(o.Contract)
+			return facts(o, accessor.Ready, accessor.Failure)
+		})
+}
+
+// infrastructureCondition tells whether the infrastructure is there.
+func (s *scope) infrastructureCondition() metav1.Condition {
+	const conditionType = clusterv1.MachineInfrastructureReadyCondition
+	done := ptr.Deref(s.machine.Status.Initialization.InfrastructureProvisioned, false)
+	return s.referenceCondition(conditionType, &s.infrastructure, done, "Waiting for "+external.Name(s.infrastructure.ref)+" to be provisioned",
+		func(o external.Object) (*metav1.Condition, string, string, error) {
+			accessor := inframachine.At(o.Contract)
+			return facts(o, accessor.Ready, accessor.Failure)
+		})
+}
+
+// referenceCondition judges a reference: what stands in the way of its object, a final failure that it reports, its
+// condition Ready, or the flag of the contract, in this order.
+func (s *scope) referenceCondition(conditionType string, r *reference, done bool, awaited string,
+	read func(external.Object) (ready *metav1.Condition, reason, message string, err error)) metav1.Condition {
+	switch {
+	case r.beingMade:
+		return conditions.False(conditionType, clusterv1.NotReadyReason, awaited)
+	case apierrors.IsNotFound(r.err) && s.existed(conditionType, done):
+		return conditions.False(conditionType, clusterv1.ObjectDeletedReason, external.Name(r.ref)+" has been deleted")
+	case r.err != nil:
+		return external.Problem(conditionType, r.ref, r.err)
+	case !r.found():
+		return metav1.Condition{}
+	}
+	ready, reason, message, err := read(r.object)
+	switch {
+	case err != nil:
+		return external.Problem(conditionType, r.ref, err)
+	case reason != "" || message != "":
+		return conditions.False(conditionType, external.ReasonOr(reason, clusterv1.NotReadyReason), message)
+	}
+	return external.Mirrored(conditionType, ready, done, awaited)
+}
+
+// neverSeen are the reasons of a condition that do not show that the object has ever existed.
+var neverSeen = []string{
+	clusterv1.ObjectDoesNotExistReason, clusterv1.NotReadyReason, clusterv1.InternalErrorReason,
+	external.ReasonCRDMissing, external.ReasonOwnedElsewhere,
+}
+
+// existed says whether an object that is not there now has been seen before.
+func (s *scope) existed(conditionType string, done bool) bool {
+	if done || s.deleting() {
+		return true
+	}
+	before := meta.FindStatusCondition(s.original.Status.Conditions, conditionType)
+	return before != nil && !slices.Contains(neverSeen, before.Reason)
+}
+
+// facts reads what conditions are concluded from.
+func facts(o external.Object, ready func(*unstructured.Unstructured) (*metav1.Condition, error),
+	failure func(*unstructured.Unstructured) (string, string, error)) (condition *metav1.Condition, reason, message string, err error) {
+	if condition, err = ready(o.Unstructured); err != nil {
+		return nil, "", "", err
+	}
+	reason, message, err = failure(o.Unstructured)
+	return condition, reason, message, err
+}

@@ -1,0 +1,125 @@
+// Package machine reconciles Machines: it follows bootstrap data, infrastructure and Node until the Machine
+// runs, keeps Node and Machine in step, and takes everything down again in order. See README.md.
+package machine
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/drain"
+	"millwright.dev/core/external"
+	"millwright.dev/core/outcome"
+	"millwright.dev/core/persist"
+	"millwright.dev/core/target"
+)
+
+// kindMachine is the kind as it appears in owner references.
+var kindMachine = clusterv1.GroupVersion.WithKind("Machine")
+
+// Reconciler reconciles Machines.
+type Reconciler struct {
+	// Client reads from the cache and writes to the management cluster.
+	Client client.Client
+	// Connections gives access to the Nodes.
+	Connections *target.Connections
+	// Kinds reads bootstrap and infrastructure objects.
+	Kinds *external.Kinds
+	// Recorder writes events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.WithDelayedExecution
+	// Options are what flags set.
+	Options Options
+
+	drainer  *drain.Drainer
+	wake     waker
+	versions persist.Versions
+}
+
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinesets;machinedeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile brings one Machine on:
+//
+//  1. read it, its Cluster and its owners;
+//  2. paused: say so and leave it alone;
+//  3. being deleted: observe what there is, then take it down step by step;
+//  4. otherwise: finalizer and owner, bootstrap data, infrastructure, Node;
+//  5. judge: conditions and phase;
+//  6. write what changed, then tell about it.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	machine := &clusterv1.Machine{}
+	if err := r.Client.Get(ctx, request.NamespacedName, machine); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.drainer.Forget(request.NamespacedName)
+		}
+		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", request)
+	}
+	if r.versions.Stale(machine) {
+		return outcome.WaitFor(staleRetry).Result()
+	}
+	s, err := r.read(ctx, machine)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	result := r.run(ctx, s)
+	if s.gone {
+		r.versions.Forget(machine.UID)
+		return result.Result()
+	}
+	if s.undetermined() || s.quiet && result.Err() == nil {
+		return result.Result()
+	}
+	result = result.And(s.judge())
+	return result.And(outcome.Fail(r.save(ctx, s))).Result()
+}
+
+// run runs the steps that the state of the Machine calls for.
+func (r *Reconciler) run(ctx context.Context, s *scope) outcome.Outcome {
+	switch {
+	case s.paused():
+		r.drainer.Forget(s.key())
+		return outcome.Continue()
+	case s.deleting():
+		observed := outcome.All(ctx, s, r.observeBootstrap, r.observeInfrastructure, r.observeNode)
+		if observed.Err() != nil || s.undetermined() {
+			return observed
+		}
+		return outcome.InOrder(ctx, s, r.preDrainHooks, r.drainNode, r.detachVolumes, r.preTerminateHooks,
+			r.deleteInfrastructure, r.deleteBootstrap, r.deleteNode, r.release)
+	case s.cluster == nil:
+		return outcome.Wait()
+	}
+	adopted := outcome.InOrder(ctx, s, r.ensureFinalizer, r.adopt)
+	if !adopted.Finished() {
+		return adopted
+	}
+	return outcome.All(ctx, s, r.reconcileBootstrap, r.reconcileInfrastructure, r.reconcileNode)
+}
+
+// save writes what the steps changed, and tells about it when it is written.
+func (r *Reconciler) save(ctx context.Context, s *scope) error {
+	written, err := persist.Save(ctx, r.Client, s.original, s.machine, statusOf)
+	if written.Object || written.Status {
+		r.versions.Wrote(s.machine)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil && written.Status {
+		r.tell(s)
+	}
+	return err
+}
+
+func statusOf(m *clusterv1.Machine) *clusterv1.MachineStatus { return &m.Status }
