@@ -60,11 +60,9 @@ func main() {
 }
 
 func run(ctx context.Context, options *manager.Options) error {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return errors.Wrap(err, "filling the scheme")
-		}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
 	}
 	rc, err := ctrl.GetConfig()
 	if err != nil {
@@ -74,16 +72,27 @@ func run(ctx context.Context, options *manager.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := addMachineReconciler(mgr, options); err != nil {
+	if err := newMachineReconciler(mgr, options, clock.RealClock{}, instance.DefaultClients).SetupWithManager(mgr); err != nil {
 		return err
 	}
 	return errors.Wrap(mgr.Start(ctx), "running the manager")
 }
 
-func addMachineReconciler(mgr ctrl.Manager, options *manager.Options) error {
-	clk := clock.RealClock{}
-	ec2 := instance.New(instance.DefaultClients, clk)
-	r := &inframachine.Reconciler[*infrav1.AWSMachine]{
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, errors.Wrap(err, "filling the scheme")
+		}
+	}
+	return scheme, nil
+}
+
+func newMachineReconciler(
+	mgr ctrl.Manager, options *manager.Options, clk clock.WithTicker, clients instance.Clients,
+) *inframachine.Reconciler[*infrav1.AWSMachine] {
+	ec2 := instance.New(clients, clk)
+	return &inframachine.Reconciler[*infrav1.AWSMachine]{
 		Client:       mgr.GetClient(),
 		SecretReader: mgr.GetAPIReader(),
 		Recorder:     mgr.GetEventRecorder(name),
@@ -96,5 +105,4 @@ func addMachineReconciler(mgr ctrl.Manager, options *manager.Options) error {
 		NewList:      func() client.ObjectList { return &infrav1.AWSMachineList{} },
 		Options:      options.Machine(),
 	}
-	return r.SetupWithManager(mgr)
 }

@@ -28,6 +28,8 @@ type region struct {
 	images   *lookup[image]
 	subnets  *lookup[[]subnet]
 	capacity *shortages
+	// architectures that an instance type can boot.
+	architectures *lookup[[]string]
 }
 
 // New returns a Driver.
@@ -52,10 +54,11 @@ func (d *Driver) in(ctx context.Context, name string) (*region, error) {
 		return nil, driver.NewAuthError("LoadConfig", "", err)
 	}
 	r := &region{
-		api:      api,
-		images:   newLookup[image](d.clock, searchTTL),
-		subnets:  newLookup[[]subnet](d.clock, searchTTL),
-		capacity: newShortages(d.clock),
+		api:           api,
+		images:        newLookup[image](d.clock, searchTTL),
+		subnets:       newLookup[[]subnet](d.clock, searchTTL),
+		capacity:      newShortages(d.clock),
+		architectures: newLookup[[]string](d.clock, searchTTL),
 	}
 	d.regions[name] = r
 	return r, nil

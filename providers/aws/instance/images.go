@@ -25,7 +25,8 @@ type image struct {
 
 // image finds the AMI. An id is looked up only when the root volume is to be changed, for its device
 // name.
-func (r *region) image(ctx context.Context, ref infrav1.AMIReference, needRootDevice bool) (image, error) {
+func (r *region) image(ctx context.Context, spec *infrav1.AWSMachineSpec) (image, error) {
+	ref, needRootDevice := spec.AMI, spec.RootVolume != nil
 	if ref.ID != "" {
 		if !needRootDevice {
 			return image{id: ref.ID}, nil
@@ -34,10 +35,13 @@ func (r *region) image(ctx context.Context, ref infrav1.AMIReference, needRootDe
 			return r.newestImage(ctx, &ec2.DescribeImagesInput{ImageIds: []string{ref.ID}}, ref.ID)
 		})
 	}
-	key := fmt.Sprintf("%v %v", ref.Owners, ref.Filters)
+	key := fmt.Sprintf("%v of %v for %s", ref.Filters, ref.Owners, spec.InstanceType)
 	return r.images.get(ctx, key, false, func(ctx context.Context) (image, error) {
-		in := &ec2.DescribeImagesInput{Owners: ref.Owners, Filters: filters(ref.Filters)}
-		return r.newestImage(ctx, in, key)
+		filters, err := r.imageFilters(ctx, ref.Filters, spec.InstanceType)
+		if err != nil {
+			return image{}, err
+		}
+		return r.newestImage(ctx, &ec2.DescribeImagesInput{Owners: ref.Owners, Filters: filters}, key)
 	})
 }
 

@@ -27,7 +27,7 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMa
 	if err != nil {
 		return driver.Instance{}, err
 	}
-	img, err := r.image(ctx, spec.AMI, spec.RootVolume != nil)
+	img, err := r.image(ctx, spec)
 	if err != nil {
 		return driver.Instance{}, err
 	}

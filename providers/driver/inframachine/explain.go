@@ -1,6 +1,8 @@
 package inframachine
 
 import (
+	"strings"
+
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
@@ -10,7 +12,7 @@ func explain(err error) *reasoned {
 	if err == nil {
 		return nil
 	}
-	cause := err.Error()
+	cause := strings.TrimRight(err.Error(), ".")
 	switch driver.ClassOf(err) {
 	case driver.ClassCapacity:
 		return &reasoned{driverv1.InsufficientCapacityReason,

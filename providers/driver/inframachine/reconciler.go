@@ -30,7 +30,7 @@ type Reconciler[M driver.Object] struct {
 	// Recorder of events.
 	Recorder events.EventRecorder
 	// Clock for deadlines.
-	Clock clock.Clock
+	Clock clock.PassiveClock
 	// Driver of the cloud.
 	Driver driver.Driver[M]
 	// Inventory of the cloud's instances; it must list through the same Driver.

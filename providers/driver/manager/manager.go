@@ -16,15 +16,20 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// New returns a controller manager made by the options, with health checks.
-func New(rc *rest.Config, scheme *runtime.Scheme, o *Options) (ctrl.Manager, error) {
+// New returns a controller manager made by the options, with health checks. adjust may change what
+// the options do not cover.
+func New(rc *rest.Config, scheme *runtime.Scheme, o *Options, adjust ...func(*ctrl.Options)) (ctrl.Manager, error) {
 	_, metrics, err := flags.GetManagerOptions(o.Diagnostics)
 	if err != nil {
 		return nil, errors.Wrap(err, "reading the diagnostics flags")
 	}
 	rc = rest.CopyConfig(rc)
 	rc.QPS, rc.Burst, rc.UserAgent = o.KubeAPIQPS, o.KubeAPIBurst, o.Name
-	mgr, err := ctrl.NewManager(rc, o.managerOptions(scheme, *metrics))
+	options := o.managerOptions(scheme, *metrics)
+	for _, f := range adjust {
+		f(&options)
+	}
+	mgr, err := ctrl.NewManager(rc, options)
 	if err != nil {
 		return nil, errors.Wrap(err, "making the manager")
 	}

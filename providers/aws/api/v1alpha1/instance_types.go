@@ -20,7 +20,8 @@ type Filter struct {
 }
 
 // AMIReference names a machine image: by id, or by filters among the images of given owners, of
-// which the newest available one is taken.
+// which the newest available one is taken. Unless a filter names an architecture, only images that
+// the instance type can boot are searched.
 // +kubebuilder:validation:XValidation:rule="has(self.id) != has(self.filters)",message="exactly one of id and filters must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.filters) == has(self.owners)",message="owners must be set with filters, and only then: a search without owners finds images that anybody published"
 type AMIReference struct {

@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/aws/instance"
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/manager"
+	simulator "millwright.dev/test/clouds/aws/ec2"
+	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/testenv"
+)
+
+// What the simulated account has beforehand.
+const (
+	testImage  = "ami-0a000000000000001"
+	testGroup  = "sg-0a000000000000001"
+	testRegion = "us-east-1"
+	zoneA      = "us-east-1a"
+	subnetA    = "subnet-0a000000000000001"
+	subnetB    = "subnet-0a000000000000002"
+)
+
+var env *testenv.Env
+
+func TestMain(m *testing.M) {
+	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	flag.Parse()
+	if !testing.Verbose() {
+		klog.LogToStderr(false)
+	}
+	ctrl.SetLogger(klog.Background())
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	var err error
+	env, err = testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs, testenv.AWSCRDs}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = env.Stop() }()
+	return m.Run()
+}
+
+// steppedClock is the real clock, moved forward by hand.
+type steppedClock struct {
+	clock.RealClock
+	offset atomic.Int64
+}
+
+func (c *steppedClock) Now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
+
+func (c *steppedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+func (c *steppedClock) step(d time.Duration) { c.offset.Add(int64(d)) }
+
+// fixture is a namespace, a simulated EC2 account and, once started, the provider.
+type fixture struct {
+	*GomegaWithT
+	t         *testing.T
+	ctx       context.Context
+	client    client.Client
+	namespace string
+	sim       *simulator.Server
+	endpoint  string
+	clock     *steppedClock
+	options   *manager.Options
+	backoff   func(driver.Class, int) time.Duration
+	// intercept, if set, wraps the provider's client.
+	intercept interceptor.Funcs
+	stop      func()
+	// said is the message of the condition that was read last, by the object's name.
+	said map[string]string
+}
+
+func newFixture(t *testing.T, sim simulator.Options) *fixture {
+	t.Helper()
+	g := NewWithT(t)
+	scheme, err := newScheme()
+	g.Expect(err).NotTo(HaveOccurred())
+	c, err := client.New(env.Config, client.Options{Scheme: scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "aws-"}}
+	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
+
+	server := simulator.New(sim)
+	endpoint := httptest.NewServer(server)
+	f := &fixture{
+		GomegaWithT: g, t: t, ctx: t.Context(), client: c, namespace: namespace.Name,
+		sim: server, endpoint: endpoint.URL, clock: &steppedClock{}, options: testOptions(namespace.Name),
+		backoff: func(driver.Class, int) time.Duration { return 50 * time.Millisecond },
+		stop:    func() {}, said: map[string]string{},
+	}
+	t.Cleanup(func() {
+		f.stop()
+		server.Close()
+		endpoint.Close()
+	})
+	return f
+}
+
+func testOptions(namespace string) *manager.Options {
+	options := manager.NewOptions(name, 0, 1)
+	options.AddFlags(pflag.NewFlagSet("test", pflag.ContinueOnError))
+	options.Namespace = namespace
+	options.HealthAddr, options.Diagnostics.DiagnosticsAddress = "0", "0"
+	options.Diagnostics.InsecureDiagnostics = true
+	options.InventoryFast, options.InventorySlow = 50*time.Millisecond, 300*time.Millisecond
+	options.CloudTimeout = 5 * time.Second
+	return options
+}
+
+// start runs the provider as a process of its own would: nothing is kept in memory from an earlier one.
+func (f *fixture) start() {
+	f.t.Helper()
+	scheme, err := newScheme()
+	f.Expect(err).NotTo(HaveOccurred())
+	mgr, err := manager.New(env.Config, scheme, f.options, func(o *ctrl.Options) {
+		skip := true
+		o.Controller.SkipNameValidation = &skip
+	})
+	f.Expect(err).NotTo(HaveOccurred())
+	r := newMachineReconciler(mgr, f.options, f.clock, f.clients)
+	r.Client = interceptor.NewClient(withoutWatch{mgr.GetClient()}, f.intercept)
+	r.Options.Backoff = f.backoff
+	f.Expect(r.SetupWithManager(mgr)).To(Succeed())
+
+	ctx, cancel := context.WithCancel(f.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	f.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			f.t.Errorf("the manager ended: %v", err)
+		}
+		f.stop = func() {}
+	}
+}
+
+// withoutWatch lets a client that cannot watch be intercepted; the reconciler never watches by it.
+type withoutWatch struct{ client.Client }
+
+func (withoutWatch) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+	return nil, errors.New("this client does not watch")
+}
+
+func (f *fixture) clients(_ context.Context, region string) (instance.API, error) {
+	return ec2.New(ec2.Options{
+		Region:       region,
+		BaseEndpoint: aws.String(f.endpoint),
+		Credentials:  credentials.NewStaticCredentialsProvider("AKIATEST", "secret", ""),
+	}), nil
+}
+
+// machine makes a Cluster, a bootstrap Secret, a Machine and the AWSMachine that it owns.
+func (f *fixture) machine(name string, adjust ...func(*infrav1.AWSMachine)) *infrav1.AWSMachine {
+	f.t.Helper()
+	f.cluster(true)
+	f.secret(name)
+	owner := f.ownerMachine(name, name, true)
+	return f.awsMachine(name, owner, adjust...)
+}
+
+func (f *fixture) cluster(provisioned bool) *clusterv1.Cluster {
+	f.t.Helper()
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "green"},
+		Spec: clusterv1.ClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}}}
+	if err := f.client.Create(f.ctx, cluster); client.IgnoreAlreadyExists(err) != nil {
+		f.t.Fatal(err)
+	}
+	f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(cluster), cluster)).To(Succeed())
+	base := cluster.DeepCopy()
+	cluster.Status.Initialization.InfrastructureProvisioned = &provisioned
+	f.Expect(f.client.Status().Patch(f.ctx, cluster, client.MergeFrom(base))).To(Succeed())
+	return cluster
+}
+
+func (f *fixture) secret(name string) {
+	f.t.Helper()
+	f.Expect(f.client.Create(f.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
+		Data:       map[string][]byte{"value": []byte("#cloud-config\n"), "format": []byte("cloud-config")},
+	})).To(Succeed())
+}
+
+func (f *fixture) ownerMachine(name, infraName string, withData bool) *clusterv1.Machine {
+	f.t.Helper()
+	m := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
+		Spec: clusterv1.MachineSpec{
+			ClusterName: "green",
+			Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: "bootstrap.millwright.dev", Kind: "CloudConfig", Name: name}},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: infrav1.GroupVersion.Group, Kind: "AWSMachine", Name: infraName},
+		},
+	}
+	if withData {
+		m.Spec.Bootstrap.DataSecretName = &m.Name
+	}
+	f.Expect(f.client.Create(f.ctx, m)).To(Succeed())
+	return m
+}
+
+func (f *fixture) awsMachine(name string, owner *clusterv1.Machine, adjust ...func(*infrav1.AWSMachine)) *infrav1.AWSMachine {
+	f.t.Helper()
+	m := &infrav1.AWSMachine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name,
+			Labels: map[string]string{clusterv1.ClusterNameLabel: "green"}},
+		Spec: infrav1.AWSMachineSpec{
+			Region: testRegion, InstanceType: "m5.large", AMI: infrav1.AMIReference{ID: testImage},
+			Subnets: []infrav1.SubnetReference{{ID: subnetA}}, SecurityGroupIDs: []string{testGroup},
+		},
+	}
+	if owner != nil {
+		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, clusterv1.GroupVersion.WithKind("Machine"))}
+	}
+	for _, a := range adjust {
+		a(m)
+	}
+	f.Expect(f.client.Create(f.ctx, m)).To(Succeed())
+	return m
+}
+
+// get returns the AWSMachine as the API server has it.
+func (f *fixture) get(name string) (*infrav1.AWSMachine, error) {
+	m := &infrav1.AWSMachine{}
+	err := f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, m)
+	return m, err
+}
+
+// touch wakes an object, as a change by somebody else would.
+func (f *fixture) touch(name string) {
+	f.t.Helper()
+	m, err := f.get(name)
+	f.Expect(err).NotTo(HaveOccurred())
+	base := m.DeepCopy()
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations["test/touched"] = time.Now().Format(time.RFC3339Nano)
+	f.Expect(f.client.Patch(f.ctx, m, client.MergeFrom(base))).To(Succeed())
+}
+
+// ready returns "status reason" of the condition Ready.
+func (f *fixture) ready(name string) func() string { return f.condition(name, driverv1.ReadyCondition) }
+
+func (f *fixture) condition(name, conditionType string) func() string {
+	return func() string {
+		m, err := f.get(name)
+		if err != nil {
+			return err.Error()
+		}
+		for _, c := range m.Status.Conditions {
+			if c.Type == conditionType {
+				f.said[name] = c.Message
+				return fmt.Sprintf("%s %s", c.Status, c.Reason)
+			}
+		}
+		return "none"
+	}
+}
+
+func (f *fixture) becomesReady(name string) *infrav1.AWSMachine {
+	f.t.Helper()
+	f.Eventually(f.ready(name)).Should(Equal("True InstanceRunning"), func() string { return f.said[name] })
+	m, err := f.get(name)
+	f.Expect(err).NotTo(HaveOccurred())
+	return m
+}
+
+// calls counts the calls of an action.
+func (f *fixture) calls(action string) int {
+	n := 0
+	for _, c := range f.sim.Calls() {
+		if c.Action == action {
+			n++
+		}
+	}
+	return n
+}
+
+// instances returns all instances ever made.
+func (f *fixture) instances() []simapi.Instance { return f.sim.Instances() }
+
+// largeSecret makes bootstrap data that EC2 takes only when it is compressed.
+func (f *fixture) largeSecret(name string) {
+	f.t.Helper()
+	f.Expect(f.client.Create(f.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
+		Data:       map[string][]byte{"value": []byte("#cloud-config\n# " + strings.Repeat("long ", 8000))},
+	})).To(Succeed())
+}
