@@ -1,0 +1,144 @@
+// Package machines boots simulated EC2 instances: for each a metadata service on a loopback listener
+// of its own and a sim-machine process (test/clouds/vm) with a private root folder.
+package machines
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"millwright.dev/test/process"
+)
+
+// Options say how machines are started.
+type Options struct {
+	// Binary is the sim-machine program.
+	Binary string
+	// StateDir has a folder for each instance: console.log, and root while it is on.
+	StateDir string
+	// Image is a folder whose files are linked into each root; none when empty.
+	Image string
+	// Report takes the failures to start a machine, which nobody waits for.
+	Report func(instanceID string, err error)
+}
+
+// grace is how long a machine may take to kill its programs, and a metadata service to end.
+const grace = 5 * time.Second
+
+// Machines runs the machines of one account. It implements ec2.Machines.
+type Machines struct {
+	options Options
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	mu      sync.Mutex
+	running map[string]*machine
+	ending  sync.WaitGroup
+}
+
+type machine struct {
+	process  *process.Process
+	metadata *http.Server
+	root     string
+}
+
+// New makes the folder for the state. When ctx ends all machines are killed.
+func New(ctx context.Context, options Options) (*Machines, error) {
+	if err := os.MkdirAll(options.StateDir, 0o700); err != nil {
+		return nil, errors.Wrap(err, "making the folder of the machines")
+	}
+	if options.Report == nil {
+		options.Report = func(string, error) {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	return &Machines{options: options, ctx: ctx, cancel: cancel, running: map[string]*machine{}}, nil
+}
+
+// Start switches a machine on.
+func (m *Machines) Start(id string, metadata http.Handler) {
+	started, err := m.boot(id, metadata)
+	if err != nil {
+		m.options.Report(id, err)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running[id] = started
+}
+
+func (m *Machines) boot(id string, metadata http.Handler) (*machine, error) {
+	folder := filepath.Join(m.options.StateDir, id)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, errors.Wrapf(err, "making the folder of %s", id)
+	}
+	listener, err := new(net.ListenConfig).Listen(m.ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Wrapf(err, "listening for the metadata service of %s", id)
+	}
+	started := &machine{
+		root:     filepath.Join(folder, "root"),
+		metadata: &http.Server{Handler: metadata, ReadHeaderTimeout: grace},
+	}
+	go func() { _ = started.metadata.Serve(listener) }()
+	started.process, err = process.Start(m.ctx, process.Spec{
+		Name: id, Path: m.options.Binary, Log: m.console(id),
+		Args: []string{"--metadata-endpoint=http://" + listener.Addr().String(), "--root=" + started.root, "--image=" + m.options.Image},
+	})
+	if err != nil {
+		_ = started.metadata.Close()
+		return nil, err
+	}
+	return started, nil
+}
+
+func (m *Machines) console(id string) string {
+	return filepath.Join(m.options.StateDir, id, "console.log")
+}
+
+// Stop switches a machine off and removes its root folder, which holds credentials. It does not wait.
+func (m *Machines) Stop(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	running, ok := m.running[id]
+	if !ok {
+		return
+	}
+	delete(m.running, id)
+	m.ending.Go(func() { running.off() })
+}
+
+func (r *machine) off() {
+	r.process.Stop(grace)
+	_ = r.metadata.Close()
+	_ = os.RemoveAll(r.root)
+}
+
+// Console is what the machine has written so far.
+func (m *Machines) Console(id string) string {
+	raw, err := os.ReadFile(m.console(id))
+	if err != nil {
+		return ""
+	}
+	return string(raw)
+}
+
+// Close switches all machines off and waits until they are gone.
+func (m *Machines) Close() {
+	m.mu.Lock()
+	ids := make([]string, 0, len(m.running))
+	for id := range m.running {
+		ids = append(ids, id)
+	}
+	m.mu.Unlock()
+	for _, id := range ids {
+		m.Stop(id)
+	}
+	m.ending.Wait()
+	m.cancel()
+}

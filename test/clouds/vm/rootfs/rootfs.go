@@ -1,0 +1,90 @@
+// Package rootfs is the private root folder of a simulated machine. It is no container: programs run
+// in the host's file system, and the paths that a machine may write to are mapped into the folder.
+package rootfs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// Root is the absolute path of the folder.
+type Root string
+
+// folders exist on every machine.
+var folders = []string{
+	"etc/systemd/system", "opt/bin", "run", "sim/bin", "tmp", "usr/local/bin", "var/lib", "var/log",
+}
+
+// Make creates the folder with the usual ones in it. Only the owner may look into it, since the files
+// in it hold credentials.
+func Make(path string) (Root, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", errors.Wrap(err, "finding the root folder")
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return "", errors.Wrap(err, "making the root folder")
+	}
+	if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // A folder needs the x bit.
+		return "", errors.Wrap(err, "closing the root folder to others")
+	}
+	for _, f := range folders {
+		if err := os.MkdirAll(filepath.Join(path, f), 0o755); err != nil { //nolint:gosec // The root above is closed.
+			return "", errors.Wrap(err, "making the root folder")
+		}
+	}
+	return Root(path), nil
+}
+
+// Path is where the machine's absolute path lies on the host.
+func (r Root) Path(path string) string { return filepath.Join(string(r), path) }
+
+// mapped are the places that are the machine's own: a word's beginning, or what follows a character
+// that ends a path.
+var mapped = regexp.MustCompile("(^|[\\s\"'=:;,(|&<>`])(/(?:etc|var|opt|run|usr/local))(/|$|[\\s\"':;,)|&<>`])")
+
+// Map replaces the paths below /etc, /var, /opt, /run and /usr/local in an argument of a program, also
+// in the form --flag=/path and within a shell command. Paths that lie in the root already stay.
+func (r Root) Map(argument string) string {
+	var out strings.Builder
+	rest := argument
+	for {
+		m := mapped.FindStringSubmatchIndex(rest)
+		if m == nil {
+			out.WriteString(rest)
+			return out.String()
+		}
+		out.WriteString(rest[:m[4]])
+		if strings.HasPrefix(rest[m[4]:], string(r)+"/") {
+			out.WriteString(string(r))
+			rest = rest[m[4]+len(r):]
+			continue
+		}
+		out.WriteString(string(r) + rest[m[4]:m[5]])
+		rest = rest[m[5]:]
+	}
+}
+
+// Link puts links to all files of an image folder at their places in the root.
+func (r Root) Link(image string) error {
+	image, err := filepath.Abs(image)
+	if err != nil {
+		return errors.Wrap(err, "finding the image")
+	}
+	err = filepath.WalkDir(image, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := r.Path(strings.TrimPrefix(path, image))
+		if entry.IsDir() {
+			return os.MkdirAll(target, 0o755) //nolint:gosec // The root above is closed.
+		}
+		return os.Symlink(path, target)
+	})
+	return errors.Wrap(err, "linking the image")
+}
