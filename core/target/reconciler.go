@@ -93,4 +93,3 @@ func ofKubeconfig(_ context.Context, secret client.Object) []reconcile.Request {
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: cluster}}}
 }
-
