@@ -123,7 +123,10 @@ func (b *Bundle) archive() ([]byte, error) {
 			return nil, err
 		}
 	}
-	return out.Bytes(), errors.Wrap(archive.Close(), "archiving the bundle")
+	if err := archive.Close(); err != nil {
+		return nil, errors.Wrap(err, "archiving the bundle")
+	}
+	return out.Bytes(), nil
 }
 
 // TooLargeError says that something does not fit where it has to go.
