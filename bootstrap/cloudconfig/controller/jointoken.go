@@ -97,4 +97,3 @@ func (r *Reconciler) retireTokens(_ context.Context, s *scope) error {
 	}
 	return nil
 }
-
