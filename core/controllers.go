@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"millwright.dev/contracts/version"
+	"millwright.dev/core/cluster"
+	"millwright.dev/core/external"
+	"millwright.dev/core/index"
+	"millwright.dev/core/machine"
+	"millwright.dev/core/target"
+)
+
+// addControllers adds indexes, target connections and controllers to the manager.
+func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
+	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	connections := target.New(target.Options{
+		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: name, QPS: o.targetQPS, Burst: o.targetBurst,
+	})
+	resolver := &version.Resolver{Reader: mgr.GetClient()}
+	kinds := func() *external.Kinds {
+		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
+	}
+	steps := []func() error{
+		func() error {
+			r := &target.Reconciler{Client: mgr.GetClient(), Connections: connections, WatchFilter: o.watchFilter}
+			return r.SetupWithManager(mgr, concurrency(o.targetConcurrency))
+		},
+		func() error {
+			r := &cluster.Reconciler{
+				Client: mgr.GetClient(), Connections: connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("cluster"),
+				Options: cluster.Options{RemoteConnectionGracePeriod: o.remoteConnectionGrace, WatchFilter: o.watchFilter},
+			}
+			return r.SetupWithManager(mgr, concurrency(o.clusterConcurrency))
+		},
+		func() error {
+			r := &machine.Reconciler{
+				Client: mgr.GetClient(), Connections: connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("machine"),
+				Options: machine.Options{
+					RemoteConditionsGracePeriod: o.remoteConditionsGrace, WatchFilter: o.watchFilter,
+					SyncLabels: o.syncLabels, SyncAnnotations: o.syncAnnotations,
+				},
+			}
+			return r.SetupWithManager(mgr, concurrency(o.machineConcurrency))
+		},
+	}
+	for _, add := range steps {
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func concurrency(n int) controller.Options { return controller.Options{MaxConcurrentReconciles: n} }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/logs"
+	logsv1 "k8s.io/component-base/logs/api/v1"
+	"sigs.k8s.io/cluster-api/feature"
+	capiflags "sigs.k8s.io/cluster-api/util/flags"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// minRemoteConditionsGracePeriod leaves time to notice a lost connection before conditions are given up.
+const minRemoteConditionsGracePeriod = 2 * time.Minute
+
+// options are the settings of the command line.
+type options struct {
+	log         *logs.Options
+	diagnostics capiflags.ManagerOptions
+
+	leaderElect                           bool
+	leaseDuration, renewDeadline          time.Duration
+	retryPeriod, syncPeriod               time.Duration
+	leaseNamespace                        string
+	namespace, watchFilter                string
+	healthAddr, profilerAddress           string
+	contentionProfiling                   bool
+	kubeAPIQPS, targetQPS                 float32
+	kubeAPIBurst, targetBurst             int
+	remoteConnectionGrace                 time.Duration
+	remoteConditionsGrace                 time.Duration
+	clusterConcurrency, targetConcurrency int
+	machineConcurrency                    int
+	machineSetConcurrency                 int
+	machineDeploymentConcurrency          int
+	syncLabelTexts, syncAnnotationTexts   []string
+
+	// syncLabels and syncAnnotations are the texts compiled.
+	syncLabels, syncAnnotations []*regexp.Regexp
+}
+
+func newOptions() *options { return &options{log: logs.NewOptions()} }
+
+// addFlags adds all flags. Names and defaults are those of Cluster API's core where it has the flag, so that one
+// manifest can run either.
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	logsv1.AddFlags(o.log, flags)
+	capiflags.AddManagerOptions(flags, &o.diagnostics)
+	o.addManagerFlags(flags)
+	o.addControllerFlags(flags)
+	addIgnoredFlags(flags)
+}
+
+func (o *options) addManagerFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Run only while holding a lease, so that one of several replicas is active.")
+	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "How long others wait for the holder of the lease to renew it.")
+	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "How long the holder tries to renew the lease before it gives up.")
+	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "How long to wait between attempts at the lease.")
+	flags.StringVar(&o.leaseNamespace, "leader-elect-resource-namespace", "", "The namespace of the lease; that of the process by default.")
+	flags.StringVar(&o.namespace, "namespace", "", "The one namespace to work in; all when empty.")
+	flags.StringVar(&o.watchFilter, "watch-filter", "", "Work only on objects with this value of the label "+clusterv1.WatchLabel+"; on all when empty.")
+	flags.StringVar(&o.healthAddr, "health-addr", ":9440", "The address of /healthz and /readyz; 0 for none.")
+	flags.StringVar(&o.profilerAddress, "profiler-address", "", "The address of the pprof profiler, for example localhost:6060; none when empty.")
+	flags.BoolVar(&o.contentionProfiling, "contention-profiling", false, "Profile blocking too.")
+	flags.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute, "How often everything is looked at again without an event.")
+	flags.Float32Var(&o.kubeAPIQPS, "kube-api-qps", 100, "Requests per second to the management API server.")
+	flags.IntVar(&o.kubeAPIBurst, "kube-api-burst", 200, "Requests to the management API server that may exceed the rate for a moment.")
+}
+
+func (o *options) addControllerFlags(flags *pflag.FlagSet) {
+	flags.Float32Var(&o.targetQPS, "clustercache-client-qps", 100, "Requests per second to each target API server (Cluster API: 20).")
+	flags.IntVar(&o.targetBurst, "clustercache-client-burst", 200, "Requests to each target API server that may exceed the rate for a moment (Cluster API: 30).")
+	flags.DurationVar(&o.remoteConnectionGrace, "remote-connection-grace-period", 50*time.Second,
+		"How long the condition RemoteConnectionProbe of a Cluster stays True after its API server has answered last.")
+	flags.DurationVar(&o.remoteConditionsGrace, "remote-conditions-grace-period", 5*time.Minute,
+		"How long conditions about Nodes stay after the API server of the target cluster has answered last.")
+	flags.IntVar(&o.clusterConcurrency, "cluster-concurrency", 50, "Clusters to reconcile at once.")
+	flags.IntVar(&o.targetConcurrency, "clustercache-concurrency", 10, "Clusters to begin connecting to at once; connecting itself is not limited.")
+	flags.IntVar(&o.machineConcurrency, "machine-concurrency", 100, "Machines to reconcile at once.")
+	flags.IntVar(&o.machineSetConcurrency, "machineset-concurrency", 50, "MachineSets to reconcile at once.")
+	flags.IntVar(&o.machineDeploymentConcurrency, "machinedeployment-concurrency", 50, "MachineDeployments to reconcile at once.")
+	flags.StringSliceVar(&o.syncLabelTexts, "additional-sync-machine-labels", nil, "Regular expressions of further labels that go from a Machine to its Node, by key.")
+	flags.StringSliceVar(&o.syncAnnotationTexts, "additional-sync-machine-annotations", nil, "Regular expressions of further annotations that go from a Machine to its Node, by key.")
+}
+
+// addIgnoredFlags adds the flags of Cluster API's core that mean nothing here, or nothing yet, so that a manifest
+// which sets them starts.
+func addIgnoredFlags(flags *pflag.FlagSet) {
+	const ignored = "Accepted for compatibility, without effect."
+	for _, concurrency := range []string{
+		"clustertopology-concurrency", "clusterclass-concurrency", "extensionconfig-concurrency",
+		"machinepool-concurrency", "clusterresourceset-concurrency", "machinehealthcheck-concurrency",
+	} {
+		flags.Int(concurrency, 0, ignored)
+	}
+	flags.Int("webhook-port", 9443, ignored)
+	for _, text := range []string{
+		"webhook-cert-dir", "webhook-cert-name", "webhook-key-name", "runtime-extension-client-cert-file", "runtime-extension-client-key-file",
+	} {
+		flags.String(text, "", ignored)
+	}
+	flags.StringSlice("machineset-preflight-checks", nil, ignored)
+	flags.StringSlice("skip-crd-migration-phases", nil, ignored)
+	feature.MutableGates.AddFlag(flags)
+}
+
+// complete checks what was set and derives the rest.
+func (o *options) complete() error {
+	if o.remoteConditionsGrace <= o.remoteConnectionGrace {
+		return errors.New("--remote-conditions-grace-period must be greater than --remote-connection-grace-period")
+	}
+	if o.remoteConditionsGrace < minRemoteConditionsGracePeriod {
+		return errors.Errorf("--remote-conditions-grace-period must be at least %s", minRemoteConditionsGracePeriod)
+	}
+	var err error
+	if o.syncLabels, err = compile("--additional-sync-machine-labels", o.syncLabelTexts); err != nil {
+		return err
+	}
+	o.syncAnnotations, err = compile("--additional-sync-machine-annotations", o.syncAnnotationTexts)
+	return err
+}
+
+func compile(name string, texts []string) ([]*regexp.Regexp, error) {
+	var expressions []*regexp.Regexp
+	for _, text := range texts {
+		expression, err := regexp.Compile(text)
+		if err != nil {
+			return nil, errors.Wrapf(err, "%s", name)
+		}
+		expressions = append(expressions, expression)
+	}
+	return expressions, nil
+}
