@@ -1,0 +1,180 @@
+// Package cores builds the cores that are compared and runs each as a process of its own, with the
+// same flags and nothing of the caller's environment.
+package cores
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"millwright.dev/test/controlplane"
+	"millwright.dev/test/process"
+	"millwright.dev/test/scale/measure"
+)
+
+// The names of the cores.
+const (
+	Ours     = "ours"
+	Upstream = "upstream"
+)
+
+// upstreamArgs switch off what the benchmark does not use and ours does not have, in upstream's favour:
+// it saves the watch of MachinePools. All other feature gates stay at their defaults.
+var upstreamArgs = []string{"--feature-gates=MachinePool=false"}
+
+const (
+	startTimeout = 60 * time.Second
+	startPoll    = 50 * time.Millisecond
+	// stopGrace is how long a core may take to end after SIGTERM before it is killed.
+	stopGrace = 30 * time.Second
+)
+
+// Core is a core manager that can be run.
+type Core struct {
+	// Name is Ours or Upstream.
+	Name string
+	// Version is a release, or the commit for ours.
+	Version string
+	// Path is the binary.
+	Path string
+	// ExtraArgs are flags that only this core has.
+	ExtraArgs []string
+}
+
+// Options say how a core is run.
+type Options struct {
+	// Kubeconfig is the path of the core's kubeconfig.
+	Kubeconfig string
+	// Dir is the folder for the log and the certificate of the webhook server.
+	Dir string
+	// Args are further flags, the same for all cores.
+	Args []string
+}
+
+// Running is a core at work.
+type Running struct {
+	core        Core
+	process     *process.Process
+	diagnostics string
+	health      string
+}
+
+// Start runs the core and returns once it says that it is ready. The end of the context kills it.
+func Start(ctx context.Context, core Core, options Options) (*Running, error) {
+	certificates := filepath.Join(options.Dir, "webhook")
+	if err := ensureCertificate(certificates); err != nil {
+		return nil, err
+	}
+	var addresses [3]string
+	var port int
+	for i := range addresses {
+		var err error
+		if port, err = controlplane.FreePort(); err != nil {
+			return nil, errors.Wrap(err, "finding a port for a core")
+		}
+		addresses[i] = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	r := &Running{core: core, diagnostics: "http://" + addresses[0] + "/metrics", health: "http://" + addresses[1] + "/readyz"}
+	args := []string{
+		"--kubeconfig=" + options.Kubeconfig,
+		"--insecure-diagnostics",
+		"--diagnostics-address=" + addresses[0],
+		"--health-addr=" + addresses[1],
+		fmt.Sprintf("--webhook-port=%d", port),
+		"--webhook-cert-dir=" + certificates,
+	}
+	args = append(append(args, core.ExtraArgs...), options.Args...)
+	var err error
+	r.process, err = process.Start(ctx, process.Spec{
+		Name:     core.Name + " core",
+		Path:     core.Path,
+		Args:     args,
+		CleanEnv: true,
+		Env:      []string{"PATH=" + os.Getenv("PATH"), "HOME=" + options.Dir},
+		Log:      filepath.Join(options.Dir, core.Name+".log"),
+	})
+	if err != nil {
+		return nil, errors.Wrapf(err, "running %s", core.Name)
+	}
+	if err := r.waitUntilReady(ctx); err != nil {
+		r.process.Kill()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Running) waitUntilReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	ticker := time.NewTicker(startPoll)
+	defer ticker.Stop()
+	for {
+		if r.ready(ctx) {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-r.process.Done():
+			return fmt.Errorf("the %s core ended while starting: %w; its log is %s", r.core.Name, r.process.Err(), r.process.Log())
+		case <-ctx.Done():
+			return errors.Wrapf(context.Cause(ctx), "the %s core was not ready after %s; its log is %s", r.core.Name, startTimeout, r.process.Log())
+		}
+	}
+}
+
+func (r *Running) ready(ctx context.Context) bool {
+	body, err := get(ctx, r.health)
+	if err != nil {
+		return false
+	}
+	return body.Close() == nil
+}
+
+// Alive fails with the log's path when the core has ended by itself.
+func (r *Running) Alive() error {
+	if r.process.Running() {
+		return nil
+	}
+	return fmt.Errorf("the %s core ended by itself: %w; its log is %s", r.core.Name, r.process.Err(), r.process.Log())
+}
+
+// PID is the core's process ID.
+func (r *Running) PID() int { return r.process.PID() }
+
+// Log is the path of the core's log.
+func (r *Running) Log() string { return r.process.Log() }
+
+// Stop asks the core to end and waits until it has.
+func (r *Running) Stop() { r.process.Stop(stopGrace) }
+
+// Counters reads the core's own metrics. Rendering them costs the core some milliseconds.
+func (r *Running) Counters(ctx context.Context) (measure.Counters, error) {
+	body, err := get(ctx, r.diagnostics)
+	if err != nil {
+		return measure.Counters{}, errors.Wrapf(err, "reading the metrics of the %s core", r.core.Name)
+	}
+	defer func() { _ = body.Close() }()
+	return measure.ParseCounters(body)
+}
+
+func get(ctx context.Context, url string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return response.Body, nil
+}

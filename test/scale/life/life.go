@@ -1,0 +1,175 @@
+package life
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/pkg/errors"
+
+	"millwright.dev/test/scale/cores"
+	"millwright.dev/test/scale/measure"
+	"millwright.dev/test/scale/report"
+)
+
+// Options of a run.
+type Options struct {
+	// Root is the folder of the repository.
+	Root string
+	// Dir is the folder for logs and kubeconfigs of this run; it is made when missing.
+	Dir string
+	// FurtherCRDs is a folder with the CRDs that upstream's core asks for beside those of Root.
+	FurtherCRDs string
+	// Setting is the kind of Cluster.
+	Setting Setting
+	// N is the number of replicas.
+	N int
+	// Phases are the names of the phases to run, in the order of AllPhases; all when empty.
+	Phases []string
+	// CoreArgs are further flags for the core.
+	CoreArgs []string
+	// PhaseTimeout limits how long a phase may take to reach its state.
+	PhaseTimeout time.Duration
+	// Log takes what the stand-in providers say.
+	Log logr.Logger
+	// Out takes the progress, a line per phase.
+	Out io.Writer
+}
+
+// life is a run under way.
+type life struct {
+	*world
+	options Options
+	binary  cores.Core
+	core    *cores.Running
+	// replicas is what the deployment shall have now.
+	replicas int
+	run      report.Run
+}
+
+// Run takes a MachineDeployment through its life under the core. When it fails, the phases that were
+// completed are in the result, and the error says who is stuck.
+func Run(ctx context.Context, core cores.Core, o Options) (report.Run, error) {
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+		return report.Run{}, errors.Wrap(err, "making the folder of a run")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := &life{options: o, binary: core, run: report.Run{
+		Core: core.Name, Version: core.Version, Setting: string(o.Setting), N: o.N, Started: time.Now().UTC(),
+	}}
+	var err error
+	if l.world, err = newWorld(ctx, o); err != nil {
+		return l.run, err
+	}
+	defer l.close()
+	if err := l.start(ctx); err != nil {
+		return l.run, err
+	}
+	defer func() { l.core.Stop() }()
+	for _, p := range selected(o.Phases) {
+		if err := l.measure(ctx, p); err != nil {
+			return l.run, errors.Wrapf(err, "phase %s of the %s core, %s setting, N=%d", p.name, core.Name, o.Setting, o.N)
+		}
+	}
+	return l.run, nil
+}
+
+// start runs the core and waits until it holds its connection and is quiet.
+func (l *life) start(ctx context.Context) error {
+	var err error
+	options := cores.Options{Kubeconfig: l.kubeconfig, Dir: l.options.Dir, Args: l.options.CoreArgs}
+	if l.core, err = cores.Start(ctx, l.binary, options); err != nil {
+		return err
+	}
+	_, quiet, err := l.awaitQuiet(ctx, func(c measure.Counters) bool { return c.Connected })
+	if err == nil && !quiet {
+		err = fmt.Errorf("the %s core did not connect to the target cluster and fall quiet within %s; its log is %s", l.binary.Name, quietTimeout, l.core.Log())
+	}
+	return err
+}
+
+// measure runs a phase between two samples.
+func (l *life) measure(ctx context.Context, p phase) error {
+	if p.prepare != nil {
+		if err := p.prepare(ctx, l); err != nil {
+			return errors.Wrap(err, "preparing")
+		}
+		if _, _, err := l.awaitQuiet(ctx, nil); err != nil {
+			return err
+		}
+	}
+	if err := measure.ResetPeak(l.core.PID()); err != nil {
+		return err
+	}
+	before, err := l.sample(ctx)
+	if err != nil {
+		return err
+	}
+	nodesDeleted, podsEnded := l.view.state().nodesDeleted, l.providers.PodsEnded()
+	if p.restarts {
+		l.core.Stop()
+		before = measure.Sample{Time: time.Now(), ByResource: before.ByResource}
+	}
+	result := report.Phase{Name: p.name, DeletesMachines: p.deletes}
+	if result.Machines, err = p.act(ctx, l); err != nil {
+		return err
+	}
+	result.WallSeconds = time.Since(before.Time).Seconds()
+	last, quiet, err := l.awaitQuiet(ctx, l.restarted(p))
+	if err != nil {
+		return err
+	}
+	after, err := l.sample(ctx)
+	if err != nil {
+		return err
+	}
+	result.NotQuiet = !quiet
+	result.QuietSeconds = last.Sub(before.Time).Seconds()
+	result.SetCost(after.Since(before))
+	result.NodesDeleted = l.view.state().nodesDeleted - nodesDeleted
+	result.PodsEvicted = l.providers.PodsEnded() - podsEnded
+	l.run.Phases = append(l.run.Phases, result)
+	fmt.Fprintln(l.options.Out, report.Line(l.run, result))
+	return l.finish(ctx, p)
+}
+
+// restarted is what must be true, beside quiet, of the counters of a core that was just restarted:
+// that it has looked at every Machine and holds its connection.
+func (l *life) restarted(p phase) func(measure.Counters) bool {
+	if !p.restarts {
+		return nil
+	}
+	return func(c measure.Counters) bool {
+		return c.Connected && c.Reconciles[MachineController] >= l.replicas
+	}
+}
+
+func (l *life) finish(ctx context.Context, p phase) error {
+	if !p.ends {
+		return nil
+	}
+	var err error
+	l.run.Leftovers, err = l.leftovers(ctx)
+	return err
+}
+
+func (l *life) sample(ctx context.Context) (measure.Sample, error) {
+	if err := l.core.Alive(); err != nil {
+		return measure.Sample{}, err
+	}
+	var s measure.Sample
+	var err error
+	s.Time = time.Now()
+	if s.Process, err = measure.ReadProcess(l.core.PID()); err != nil {
+		return s, err
+	}
+	if s.Counters, err = l.core.Counters(ctx); err != nil {
+		return s, err
+	}
+	s.ByResource, err = l.audit.Counts()
+	return s, err
+}
