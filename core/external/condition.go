@@ -25,7 +25,10 @@ const (
 const maxMessage = 32768
 
 // validReason is what the API allows as the reason of a condition.
-var validReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?$`)
+var validReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+
+// maxReason is the length that the API allows for the reason of a condition.
+const maxReason = 1024
 
 // Expected says whether the error describes a state of the world that an event will end, rather than a failure.
 func Expected(err error) bool {
@@ -84,9 +87,7 @@ func Mirrored(conditionType string, from *metav1.Condition, done bool, awaited s
 	switch {
 	case from != nil:
 		reason, message := from.Reason, from.Message
-		if !validReason.MatchString(reason) {
-			reason = fallbackReason(from.Status)
-		}
+		reason = ReasonOr(reason, fallbackReason(from.Status))
 		if len(message) > maxMessage {
 			message = message[:maxMessage]
 		}
@@ -99,7 +100,7 @@ func Mirrored(conditionType string, from *metav1.Condition, done bool, awaited s
 
 // ReasonOr returns the reason if the API allows it, and another otherwise.
 func ReasonOr(reason, otherwise string) string {
-	if validReason.MatchString(reason) {
+	if len(reason) <= maxReason && validReason.MatchString(reason) {
 		return reason
 	}
 	return otherwise
