@@ -68,7 +68,7 @@ func (b *backoff) fail(key types.NamespacedName, err error) time.Duration {
 	e.err = err
 	e.count++
 	wait := b.base(class, e.count)
-	wait += rand.N(max(wait/5, 1)) //nolint:gosec // spreads load, protects nothing
+	wait += rand.N(max(wait/5, 1))
 	wait = max(wait, driver.RetryAfterOf(err))
 	e.until = b.clock.Now().Add(wait)
 	return wait

@@ -147,7 +147,7 @@ func (s *scope) interval() time.Duration {
 		}
 	}
 	tenth := s.opts.Slow / 10
-	return s.opts.Slow - tenth/2 + rand.N(max(tenth, 1)) //nolint:gosec // spreads load, protects nothing
+	return s.opts.Slow - tenth/2 + rand.N(max(tenth, 1))
 }
 
 // soonest is when a machine that has just begun to wait may have its answer: what it waits for takes
