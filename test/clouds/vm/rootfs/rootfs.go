@@ -48,6 +48,9 @@ func (r Root) Path(path string) string { return filepath.Join(string(r), path) }
 // that ends a path.
 var mapped = regexp.MustCompile("(^|[\\s\"'=:;,(|&<>`])(/(?:etc|var|opt|run|usr/local))(/|$|[\\s\"':;,)|&<>`])")
 
+// terminators end a path within an argument.
+const terminators = " \t\n\"':;,)|&<>`"
+
 // Map replaces the paths below /etc, /var, /opt, /run and /usr/local in an argument of a program, also
 // in the form --flag=/path and within a shell command. Paths that lie in the root already stay.
 func (r Root) Map(argument string) string {
@@ -59,14 +62,16 @@ func (r Root) Map(argument string) string {
 			out.WriteString(rest)
 			return out.String()
 		}
-		out.WriteString(rest[:m[4]])
-		if strings.HasPrefix(rest[m[4]:], string(r)+"/") {
-			out.WriteString(string(r))
-			rest = rest[m[4]+len(r):]
-			continue
+		path := rest[m[4]:]
+		if end := strings.IndexAny(path, terminators); end >= 0 {
+			path = path[:end]
 		}
-		out.WriteString(string(r) + rest[m[4]:m[5]])
-		rest = rest[m[5]:]
+		out.WriteString(rest[:m[4]])
+		if !strings.HasPrefix(path, string(r)+"/") {
+			out.WriteString(string(r))
+		}
+		out.WriteString(path)
+		rest = rest[m[4]+len(path):]
 	}
 }
 

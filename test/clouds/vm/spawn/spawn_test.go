@@ -1,0 +1,66 @@
+package spawn_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/test/clouds/vm/spawn"
+)
+
+// TestSpawner walks through one Spawner, of which a process has one.
+func TestSpawner(t *testing.T) {
+	g := NewWithT(t)
+	s, err := spawn.New()
+	g.Expect(err).NotTo(HaveOccurred())
+	folder := t.TempDir()
+	env := []string{"PATH=" + os.Getenv("PATH"), "MARK=" + folder}
+	pid := func(name string) func() int {
+		return func() int {
+			raw, _ := os.ReadFile(filepath.Join(folder, name))
+			n, _ := strconv.Atoi(strings.TrimSpace(string(raw)))
+			return n
+		}
+	}
+	gone := func(n int) func() bool { return func() bool { return syscall.Kill(n, 0) != nil } }
+
+	_, err = s.Start(spawn.Command{Path: "no-such-program", Env: env})
+	g.Expect(err).To(HaveOccurred())
+	failing, err := s.Start(spawn.Command{Path: "sh", Args: []string{"-c", "exit 3"}, Env: env})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(failing.Done()).Should(BeClosed())
+	g.Expect(failing.Err()).To(HaveOccurred())
+	g.Expect(failing.Signaled()).To(BeFalse())
+
+	// An orphan in a session of its own is adopted, and reaped when it ends.
+	parent, err := s.Start(spawn.Command{Path: "sh", Dir: folder, Env: env, Args: []string{
+		"-c", "setsid sh -c 'echo $$ > orphan; while ! test -e end; do sleep 0.02; done' & exit 0",
+	}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(parent.Done()).Should(BeClosed())
+	g.Expect(parent.Err()).NotTo(HaveOccurred())
+	g.Eventually(pid("orphan"), "5s").ShouldNot(BeZero())
+	g.Expect(syscall.Kill(pid("orphan")(), 0)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(folder, "end"), nil, 0o600)).To(Succeed())
+	g.Eventually(gone(pid("orphan")()), "5s").Should(BeTrue(), "no zombie is left")
+
+	// One that has thrown the marker away is found as a descendant, one with the marker by it.
+	_, err = s.Start(spawn.Command{Path: "sh", Dir: folder, Env: env, Args: []string{
+		"-c", "setsid env -i sh -c 'echo $$ > bare; sleep 1000' & setsid sh -c 'echo $$ > marked; sleep 1000' & wait",
+	}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(pid("bare"), "5s").ShouldNot(BeZero())
+	g.Eventually(pid("marked"), "5s").ShouldNot(BeZero())
+	spawn.KillMarked("MARK=" + folder)
+	g.Eventually(gone(pid("marked")()), "5s").Should(BeTrue())
+	g.Expect(syscall.Kill(pid("bare")(), 0)).To(Succeed())
+	s.KillAll("MARK=" + folder)
+	g.Eventually(gone(pid("bare")()), "5s").Should(BeTrue())
+	_, err = s.Start(spawn.Command{Path: "true", Env: env})
+	g.Expect(err).To(HaveOccurred(), "the machine is off")
+}
