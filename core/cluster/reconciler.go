@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"github.com/pkg/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -79,8 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.versions.Forget(cluster.UID)
 		return result.Result()
 	}
-	result = result.And(s.judge())
-	return result.And(outcome.Fail(r.save(ctx, s))).Result()
+	return result.And(r.conclude(ctx, s)).Result()
 }
 
 // ensureFinalizer keeps the Cluster from going before its contents. It is written by itself and at once, since
@@ -106,21 +104,28 @@ func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, what string) e
 	return nil
 }
 
-// save writes what the steps changed, and tells about it when it is written.
-func (r *Reconciler) save(ctx context.Context, s *scope) error {
-	written, err := persist.Save(ctx, r.Client, s.original, s.cluster, func(c *clusterv1.Cluster) *clusterv1.ClusterStatus { return &c.Status })
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
+// conclude writes metadata and spec, judges, and writes the status: in this order, since the conditions name the
+// generation that they are about.
+func (r *Reconciler) conclude(ctx context.Context, s *scope) outcome.Outcome {
+	base, err := persist.Object(ctx, r.Client, s.original, s.cluster, statusOf)
 	if err != nil {
-		return err
+		return outcome.Fail(client.IgnoreNotFound(err))
 	}
-	if written.Object || written.Status {
+	deadline := s.judge()
+	written, err := persist.Status(ctx, r.Client, base, s.cluster, statusOf)
+	if err != nil {
+		return outcome.Fail(client.IgnoreNotFound(err))
+	}
+	if s.cluster.ResourceVersion != s.original.ResourceVersion {
 		r.versions.Wrote(s.cluster)
+	}
+	if written {
 		r.tell(s)
 	}
-	return nil
+	return deadline
 }
+
+func statusOf(c *clusterv1.Cluster) *clusterv1.ClusterStatus { return &c.Status }
 
 // tell emits the events for what has been written.
 func (r *Reconciler) tell(s *scope) {

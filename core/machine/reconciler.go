@@ -80,8 +80,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if s.undetermined() || s.quiet && result.Err() == nil {
 		return result.Result()
 	}
-	result = result.And(s.judge())
-	return result.And(outcome.Fail(r.save(ctx, s))).Result()
+	return result.And(r.conclude(ctx, s)).Result()
+}
+
+// conclude writes metadata and spec, judges, and writes the status: in this order, since the conditions name the
+// generation that they are about.
+func (r *Reconciler) conclude(ctx context.Context, s *scope) outcome.Outcome {
+	base, err := persist.Object(ctx, r.Client, s.original, s.machine, statusOf)
+	if err != nil {
+		return outcome.Fail(client.IgnoreNotFound(err))
+	}
+	deadline := s.judge()
+	written, err := persist.Status(ctx, r.Client, base, s.machine, statusOf)
+	if err != nil {
+		return outcome.Fail(client.IgnoreNotFound(err))
+	}
+	if s.machine.ResourceVersion != s.original.ResourceVersion {
+		r.versions.Wrote(s.machine)
+	}
+	if written {
+		r.tell(s)
+	}
+	return deadline
 }
 
 // run runs the steps that the state of the Machine calls for.
@@ -105,21 +125,6 @@ func (r *Reconciler) run(ctx context.Context, s *scope) outcome.Outcome {
 		return adopted
 	}
 	return outcome.All(ctx, s, r.reconcileBootstrap, r.reconcileInfrastructure, r.reconcileNode)
-}
-
-// save writes what the steps changed, and tells about it when it is written.
-func (r *Reconciler) save(ctx context.Context, s *scope) error {
-	written, err := persist.Save(ctx, r.Client, s.original, s.machine, statusOf)
-	if written.Object || written.Status {
-		r.versions.Wrote(s.machine)
-	}
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err == nil && written.Status {
-		r.tell(s)
-	}
-	return err
 }
 
 func statusOf(m *clusterv1.Machine) *clusterv1.MachineStatus { return &m.Status }

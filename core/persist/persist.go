@@ -18,28 +18,46 @@ type Written struct {
 	Status bool
 }
 
-// Save patches the differences between the object as read (before) and as it shall be (after), metadata and
-// spec first. status returns the object's status field. Both patches carry the resource version as read, since
-// they replace whole lists (owner references, finalizers, conditions) in which others write as well: who comes
-// late gets a conflict. On success after is what the server now has; on error its content is undefined.
+// Save patches the differences between the object as read (before) and as it shall be (after): Object, then Status.
+// Where the status depends on the generation that the first patch leads to, call the two yourself.
+// On error the content of after is undefined.
 func Save[O client.Object, S any](ctx context.Context, c client.Client, before, after O, status func(O) *S) (Written, error) {
 	var written Written
+	base, err := Object(ctx, c, before, after, status)
+	if err != nil {
+		return written, err
+	}
+	written.Object = base.GetResourceVersion() != before.GetResourceVersion()
+	written.Status, err = Status(ctx, c, base, after, status)
+	return written, err
+}
+
+// Object patches metadata and spec, if they differ. Afterwards after has what the server has, with the status that
+// it had before the call; base is the object as the server has it, to compare the status with.
+//
+// The patch carries the resource version as read, since it replaces whole lists (owner references, finalizers) in
+// which others write as well: who comes late gets a conflict. status returns the object's status field.
+func Object[O client.Object, S any](ctx context.Context, c client.Client, before, after O, status func(O) *S) (base O, err error) {
 	desired := *status(after)
+	defer func() { *status(after) = desired }()
 	*status(after) = *status(before)
-	if !equality.Semantic.DeepEqual(before, after) {
-		if err := c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return written, errors.Wrapf(err, "patching %T %s", after, client.ObjectKeyFromObject(before))
-		}
-		written.Object = true
+	if equality.Semantic.DeepEqual(before, after) {
+		return before, nil
 	}
-	if equality.Semantic.DeepEqual(*status(after), desired) {
-		return written, nil
+	if err := c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return before, errors.Wrapf(err, "patching %T %s", after, client.ObjectKeyFromObject(before))
 	}
-	base := after.DeepCopyObject().(O)
-	*status(after) = desired
+	return after.DeepCopyObject().(O), nil
+}
+
+// Status patches the status, if it differs from that of base, and says whether it did. Like Object it loses races:
+// the list of conditions is replaced as a whole, and others write conditions too.
+func Status[O client.Object, S any](ctx context.Context, c client.Client, base, after O, status func(O) *S) (bool, error) {
+	if equality.Semantic.DeepEqual(*status(base), *status(after)) {
+		return false, nil
+	}
 	if err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return written, errors.Wrapf(err, "patching the status of %T %s", after, client.ObjectKeyFromObject(before))
+		return false, errors.Wrapf(err, "patching the status of %T %s", after, client.ObjectKeyFromObject(base))
 	}
-	written.Status = true
-	return written, nil
+	return true, nil
 }

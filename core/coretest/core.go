@@ -1,0 +1,187 @@
+// Package coretest runs the controllers of the core against a real API server, for tests. The API server is
+// the management cluster and the target cluster in one. Providers are stood in for by the test.
+package coretest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"millwright.dev/contracts/version"
+	"millwright.dev/core/cluster"
+	"millwright.dev/core/external"
+	"millwright.dev/core/index"
+	"millwright.dev/core/machine"
+	"millwright.dev/core/target"
+	"millwright.dev/test/testenv"
+)
+
+// Core is a running core with its API server.
+type Core struct {
+	// Env is the API server.
+	Env *testenv.Env
+	// Client reads and writes live as an administrator; its requests are not counted.
+	Client client.Client
+	// Requests counts what the core sends.
+	Requests *Requests
+	// Connections are the core's.
+	Connections *target.Connections
+
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// Start starts an API server with the core's CRDs and those of the stand-in providers, and the core.
+func Start() (*Core, error) {
+	ctrl.SetLogger(klog.Background())
+	env, err := testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: standInCRDs()})
+	if err != nil {
+		return nil, err
+	}
+	c := &Core{Env: env, Requests: &Requests{}, done: make(chan error, 1)}
+	if err := c.start(); err != nil {
+		return nil, errors.Wrap(errors.WithMessage(err, fmt.Sprint(env.Stop())), "starting the core")
+	}
+	return c, nil
+}
+
+// Main runs the tests of a package with a core, which it hands to use first.
+func Main(m *testing.M, use func(*Core)) int {
+	c, err := Start()
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	use(c)
+	code := m.Run()
+	if err := c.Stop(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return code
+}
+
+// Stop stops the core and the API server.
+func (c *Core) Stop() error {
+	c.cancel()
+	err := <-c.done
+	if stopErr := c.Env.Stop(); err == nil {
+		err = stopErr
+	}
+	return err
+}
+
+func (c *Core) start() error {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return err
+	}
+	if err := clusterv1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	var err error
+	if c.Client, err = client.New(c.Env.Config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	config := rest.CopyConfig(c.Env.Config)
+	config.Wrap(c.Requests.wrap)
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	})
+	if err != nil {
+		return err
+	}
+	var ctx context.Context
+	ctx, c.cancel = context.WithCancel(context.Background())
+	if err := c.addControllers(ctx, mgr); err != nil {
+		return err
+	}
+	go func() { c.done <- mgr.Start(ctx) }()
+	return nil
+}
+
+func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
+	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	c.Connections = target.New(target.Options{
+		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: "test", QPS: -1, MinRetry: 50 * time.Millisecond, MaxRetry: time.Second,
+	})
+	resolver := &version.Resolver{Reader: mgr.GetClient()}
+	kinds := func() *external.Kinds {
+		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
+	}
+	options := controller.Options{MaxConcurrentReconciles: 10}
+	connect := &target.Reconciler{Client: mgr.GetClient(), Connections: c.Connections}
+	if err := connect.SetupWithManager(mgr, options); err != nil {
+		return err
+	}
+	clusters := &cluster.Reconciler{
+		Client: mgr.GetClient(), Connections: c.Connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("cluster"),
+		Options: cluster.Options{RemoteConnectionGracePeriod: 50 * time.Second},
+	}
+	if err := clusters.SetupWithManager(mgr, options); err != nil {
+		return err
+	}
+	machines := &machine.Reconciler{
+		Client: mgr.GetClient(), Connections: c.Connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("machine"),
+		Options: machine.Options{RemoteConditionsGracePeriod: 5 * time.Minute},
+	}
+	return machines.SetupWithManager(mgr, options)
+}
+
+// Namespace creates a namespace for one test.
+func (c *Core) Namespace(t *testing.T) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	if err := c.Client.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	return namespace.Name
+}
+
+// Cluster creates a Cluster that is nothing but the kubeconfig of the test's API server.
+func (c *Core) Cluster(t *testing.T, namespace, name string) *clusterv1.Cluster {
+	t.Helper()
+	// The API wants a spec with at least one field.
+	created := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       clusterv1.ClusterSpec{Paused: ptr.To(false)},
+	}
+	if err := c.Client.Create(t.Context(), created); err != nil {
+		t.Fatal(err)
+	}
+	c.Kubeconfig(t, namespace, name, c.Env.Kubeconfig)
+	return created
+}
+
+// Kubeconfig creates the kubeconfig Secret of a Cluster.
+func (c *Core) Kubeconfig(t *testing.T, namespace, cluster string, content []byte) {
+	t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: target.SecretName(cluster), Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}},
+		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": content},
+	}
+	if err := c.Client.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+}

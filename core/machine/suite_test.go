@@ -1,0 +1,151 @@
+package machine_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/version"
+	"millwright.dev/core/coretest"
+)
+
+// core is the running core that the tests share; each test has a namespace of its own.
+var core *coretest.Core
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	os.Exit(coretest.Main(m, func(c *coretest.Core) { core = c }))
+}
+
+// fixture is a Cluster with one Machine and its stand-in objects.
+type fixture struct {
+	*WithT
+	t         *testing.T
+	contract  version.Contract
+	namespace string
+	machine   *clusterv1.Machine
+	config    *unstructured.Unstructured
+	infra     *unstructured.Unstructured
+}
+
+// newFixture makes a Cluster. Nothing else exists yet; names carry the namespace, since Nodes have none.
+func newFixture(t *testing.T, contract version.Contract) *fixture {
+	t.Helper()
+	f := &fixture{WithT: NewWithT(t), t: t, contract: contract, namespace: core.Namespace(t)}
+	core.Cluster(t, f.namespace, "c")
+	f.machine = &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: f.namespace + "-m"},
+		Spec: clusterv1.MachineSpec{
+			ClusterName:       "c",
+			Bootstrap:         clusterv1.Bootstrap{ConfigRef: coretest.Ref(coretest.Kind(coretest.Config, contract), f.namespace+"-m")},
+			InfrastructureRef: coretest.Ref(coretest.Kind(coretest.Machine, contract), f.namespace+"-m"),
+		},
+	}
+	return f
+}
+
+// providerID is the provider ID of the fixture's machine.
+func (f *fixture) providerID() string { return "stand-in:///" + f.machine.Name }
+
+// createMachine creates the Machine as a person would.
+func (f *fixture) createMachine() {
+	f.t.Helper()
+	core.Create(f.t, f.machine)
+}
+
+// createBorn creates the Machine and its objects as a MachineSet does: all of it owned, nothing left to write.
+func (f *fixture) createBorn() {
+	f.t.Helper()
+	set := &clusterv1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "s"},
+		Spec: clusterv1.MachineSetSpec{
+			ClusterName: "c", Replicas: ptr.To[int32](0), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"x": "y"}},
+			Template: clusterv1.MachineTemplateSpec{
+				ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"x": "y"}},
+				Spec:       *f.machine.Spec.DeepCopy(),
+			},
+		},
+	}
+	core.Create(f.t, set)
+	f.machine.Finalizers = []string{clusterv1.MachineFinalizer}
+	f.machine.Labels = map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineSetNameLabel: "s"}
+	f.machine.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, clusterv1.GroupVersion.WithKind("MachineSet"))}
+	core.Create(f.t, f.machine)
+	f.createObjects(*metav1.NewControllerRef(f.machine, clusterv1.GroupVersion.WithKind("Machine")))
+}
+
+// createObjects creates bootstrap config and infrastructure.
+func (f *fixture) createObjects(owners ...metav1.OwnerReference) {
+	f.t.Helper()
+	f.config = coretest.Object(coretest.Kind(coretest.Config, f.contract), f.namespace, f.machine.Name, owners...)
+	f.infra = coretest.Object(coretest.Kind(coretest.Machine, f.contract), f.namespace, f.machine.Name, owners...)
+	for _, obj := range []*unstructured.Unstructured{f.config, f.infra} {
+		if len(owners) > 0 {
+			obj.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "c"})
+		}
+		core.Create(f.t, obj)
+	}
+}
+
+// refresh reads an object anew.
+func (f *fixture) refresh(obj client.Object) {
+	f.t.Helper()
+	f.Expect(core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+}
+
+// eventually waits until the Machine matches.
+func (f *fixture) eventually(check func(Gomega, *clusterv1.Machine)) {
+	f.t.Helper()
+	f.Eventually(func(g Gomega) {
+		m := &clusterv1.Machine{}
+		g.Expect(core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(f.machine), m)).To(Succeed())
+		check(g, m)
+	}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Succeed())
+}
+
+// eventuallyGone waits until the object does not exist.
+func (f *fixture) eventuallyGone(obj client.Object) {
+	f.t.Helper()
+	f.Eventually(func() bool {
+		err := core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(obj), obj)
+		return client.IgnoreNotFound(err) == nil && err != nil
+	}).WithTimeout(patience).WithPolling(20*time.Millisecond).Should(BeTrue(), "%T %s should be gone", obj, obj.GetName())
+}
+
+// awaitsNothing checks that nothing is reconciled for a while, neither in a loop nor by polling.
+func (f *fixture) awaitsNothing() {
+	f.t.Helper()
+	f.Eventually(func() int {
+		before := coretest.Reconciles("machine")
+		time.Sleep(300 * time.Millisecond)
+		return coretest.Reconciles("machine") - before
+	}).WithTimeout(patience).Should(BeZero(), "the controller should come to rest")
+	before := coretest.Reconciles("machine")
+	f.Consistently(func() int { return coretest.Reconciles("machine") - before }).WithTimeout(2 * time.Second).Should(BeZero())
+}
+
+// condition returns status and reason of a condition, for matching.
+func condition(m *clusterv1.Machine, conditionType string) string {
+	found := meta.FindStatusCondition(m.Status.Conditions, conditionType)
+	if found == nil {
+		return "absent"
+	}
+	return string(found.Status) + "/" + found.Reason
+}
+
+func message(m *clusterv1.Machine, conditionType string) string {
+	if found := meta.FindStatusCondition(m.Status.Conditions, conditionType); found != nil {
+		return found.Message
+	}
+	return ""
+}
