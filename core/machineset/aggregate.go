@@ -13,8 +13,11 @@ import (
 	"millwright.dev/core/conditions"
 )
 
-// aggregateReasons are the reasons of a condition that sums up one condition of many Machines.
-type aggregateReasons struct{ good, bad, unknown, none, internal string }
+// Reasons are those of a condition that sums up one condition of many Machines.
+type Reasons struct {
+	// Good, Bad and Unknown are the reasons for True, False and Unknown; None is that for no Machines.
+	Good, Bad, Unknown, None string
+}
 
 // notYetReportedReason stands in for a condition that a Machine does not have yet.
 const notYetReportedReason = "NotYetReported"
@@ -22,18 +25,15 @@ const notYetReportedReason = "NotYetReported"
 // messagesInAggregate is how many different messages an aggregate shows.
 const messagesInAggregate = 3
 
-// aggregate sums up one condition over all Machines: False if one is false, else Unknown if one is, else True.
-// Machines that say the same share a line.
-func aggregate(s *scope, failure error, kind string, reasons aggregateReasons, of func(*clusterv1.Machine) condition) condition {
-	if !s.machinesRead {
-		return conditions.Unknown(kind, reasons.internal, unread(failure))
-	}
-	if len(s.machines) == 0 {
-		return conditions.True(kind, reasons.none, "")
+// Aggregate sums up one condition over Machines: False if one is false, else Unknown if one is, else True, also
+// for no Machines. Machines that say the same share a line of the message.
+func Aggregate(machines []*clusterv1.Machine, kind string, reasons Reasons, of func(*clusterv1.Machine) metav1.Condition) metav1.Condition {
+	if len(machines) == 0 {
+		return conditions.True(kind, reasons.None, "")
 	}
 	groups := map[string][]*clusterv1.Machine{}
 	bad := false
-	for _, machine := range s.machines {
+	for _, machine := range machines {
 		part := of(machine)
 		if part.Status == metav1.ConditionTrue {
 			continue
@@ -43,11 +43,11 @@ func aggregate(s *scope, failure error, kind string, reasons aggregateReasons, o
 	}
 	switch {
 	case len(groups) == 0:
-		return conditions.True(kind, reasons.good, "")
+		return conditions.True(kind, reasons.Good, "")
 	case bad:
-		return conditions.False(kind, reasons.bad, groupsToText(groups))
+		return conditions.False(kind, reasons.Bad, groupsToText(groups))
 	default:
-		return conditions.Unknown(kind, reasons.unknown, groupsToText(groups))
+		return conditions.Unknown(kind, reasons.Unknown, groupsToText(groups))
 	}
 }
 
@@ -73,7 +73,7 @@ func groupsToText(groups map[string][]*clusterv1.Machine) string {
 		if strings.HasPrefix(message, "* ") {
 			separator = "\n  "
 		}
-		lines = append(lines, fmt.Sprintf("* %s %s:%s%s", noun, listNames(machines), separator, indented))
+		lines = append(lines, fmt.Sprintf("* %s %s:%s%s", noun, ListNames(machines), separator, indented))
 	}
 	others := 0
 	for _, message := range messages[min(len(messages), messagesInAggregate):] {
@@ -85,8 +85,8 @@ func groupsToText(groups map[string][]*clusterv1.Machine) string {
 	return strings.Join(lines, "\n")
 }
 
-// conditionOf is a condition of a Machine; Unknown when it has none yet.
-func conditionOf(machine *clusterv1.Machine, kind string) condition {
+// ConditionOf is a condition of a Machine; Unknown when it has none yet.
+func ConditionOf(machine *clusterv1.Machine, kind string) condition {
 	if found := meta.FindStatusCondition(machine.Status.Conditions, kind); found != nil {
 		return *found
 	}

@@ -90,24 +90,30 @@ func scalingDownCondition(s *scope, failure error) condition {
 		return conditions.False(kind, clusterv1.MachineSetNotScalingDownReason, "")
 	}
 	return conditions.True(kind, clusterv1.MachineSetScalingDownReason, fmt.Sprintf(
-		"Scaling down from %d to %d replicas; being deleted: %s", len(s.machines), wanted(s), listNames(deletingMachines(s))))
+		"Scaling down from %d to %d replicas; being deleted: %s", len(s.machines), wanted(s), ListNames(deletingMachines(s))))
 }
 
 func machinesReadyCondition(s *scope, failure error) condition {
-	return aggregate(s, failure, clusterv1.MachineSetMachinesReadyCondition, aggregateReasons{
-		good: clusterv1.MachineSetMachinesReadyReason, bad: clusterv1.MachineSetMachinesNotReadyReason,
-		unknown: clusterv1.MachineSetMachinesReadyUnknownReason, none: clusterv1.MachineSetMachinesReadyNoReplicasReason,
-		internal: clusterv1.MachineSetMachinesReadyInternalErrorReason,
+	const kind = clusterv1.MachineSetMachinesReadyCondition
+	if !s.machinesRead {
+		return conditions.Unknown(kind, clusterv1.MachineSetMachinesReadyInternalErrorReason, unread(failure))
+	}
+	return Aggregate(s.machines, kind, Reasons{
+		Good: clusterv1.MachineSetMachinesReadyReason, Bad: clusterv1.MachineSetMachinesNotReadyReason,
+		Unknown: clusterv1.MachineSetMachinesReadyUnknownReason, None: clusterv1.MachineSetMachinesReadyNoReplicasReason,
 	}, func(machine *clusterv1.Machine) condition {
-		return conditionOf(machine, clusterv1.MachineReadyCondition)
+		return ConditionOf(machine, clusterv1.MachineReadyCondition)
 	})
 }
 
 func machinesUpToDateCondition(s *scope, failure error) condition {
-	return aggregate(s, failure, clusterv1.MachineSetMachinesUpToDateCondition, aggregateReasons{
-		good: clusterv1.MachineSetMachinesUpToDateReason, bad: clusterv1.MachineSetMachinesNotUpToDateReason,
-		unknown: clusterv1.MachineSetMachinesUpToDateUnknownReason, none: clusterv1.MachineSetMachinesUpToDateNoReplicasReason,
-		internal: clusterv1.MachineSetMachinesUpToDateInternalErrorReason,
+	const kind = clusterv1.MachineSetMachinesUpToDateCondition
+	if !s.machinesRead {
+		return conditions.Unknown(kind, clusterv1.MachineSetMachinesUpToDateInternalErrorReason, unread(failure))
+	}
+	return Aggregate(s.machines, kind, Reasons{
+		Good: clusterv1.MachineSetMachinesUpToDateReason, Bad: clusterv1.MachineSetMachinesNotUpToDateReason,
+		Unknown: clusterv1.MachineSetMachinesUpToDateUnknownReason, None: clusterv1.MachineSetMachinesUpToDateNoReplicasReason,
 	}, func(machine *clusterv1.Machine) condition { return upToDateCondition(s, machine) })
 }
 
@@ -117,17 +123,23 @@ func remediatingCondition(s *scope, failure error) condition {
 	if !s.machinesRead {
 		return conditions.Unknown(kind, clusterv1.MachineSetRemediatingInternalErrorReason, unread(failure))
 	}
+	remediated := Remediated(s.machines)
+	if len(remediated) == 0 {
+		return conditions.False(kind, clusterv1.MachineSetNotRemediatingReason, "")
+	}
+	return conditions.True(kind, clusterv1.MachineSetRemediatingReason, "Unhealthy Machines: "+ListNames(remediated))
+}
+
+// Remediated are the Machines that a health check has found unhealthy and handed to their owner.
+func Remediated(machines []*clusterv1.Machine) []*clusterv1.Machine {
 	var remediated []*clusterv1.Machine
-	for _, machine := range s.machines {
+	for _, machine := range machines {
 		if meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition) &&
 			meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition) {
 			remediated = append(remediated, machine)
 		}
 	}
-	if len(remediated) == 0 {
-		return conditions.False(kind, clusterv1.MachineSetNotRemediatingReason, "")
-	}
-	return conditions.True(kind, clusterv1.MachineSetRemediatingReason, "Unhealthy Machines: "+listNames(remediated))
+	return remediated
 }
 
 func deletingCondition(s *scope, _ error) condition {
@@ -137,14 +149,14 @@ func deletingCondition(s *scope, _ error) condition {
 	}
 	message := "All Machines are gone"
 	if len(s.machines) > 0 {
-		message = fmt.Sprintf("Waiting for the end of %s: %s", plural(len(s.machines), "Machine"), listNames(s.machines))
+		message = fmt.Sprintf("Waiting for the end of %s: %s", plural(len(s.machines), "Machine"), ListNames(s.machines))
 	}
 	return conditions.True(kind, clusterv1.MachineSetDeletingReason, message)
 }
 
 func deletingMachines(s *scope) []*clusterv1.Machine {
 	var deleting []*clusterv1.Machine
-	for _, machine := range byDeletion(s.machines, "") {
+	for _, machine := range ByDeletion(s.machines, "") {
 		if !machine.DeletionTimestamp.IsZero() {
 			deleting = append(deleting, machine)
 		}

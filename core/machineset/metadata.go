@@ -27,7 +27,7 @@ func (r *Reconciler) ensureMetadata(ctx context.Context, s *scope) outcome.Outco
 	}
 	desired.Labels[clusterv1.ClusterNameLabel] = desired.Spec.ClusterName
 	if s.cluster != nil && metav1.GetControllerOf(desired) == nil {
-		desired.OwnerReferences = withOwner(desired.OwnerReferences, clusterReference(s.cluster))
+		desired.OwnerReferences = WithOwner(desired.OwnerReferences, ClusterReference(s.cluster))
 	}
 	if equality.Semantic.DeepEqual(desired.ObjectMeta, s.set.ObjectMeta) {
 		return outcome.Continue()
@@ -53,7 +53,8 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) outcome.Outc
 	return outcome.Continue()
 }
 
-func clusterReference(cluster *clusterv1.Cluster) metav1.OwnerReference {
+// ClusterReference is the owner reference to a Cluster; it is not that of a controller.
+func ClusterReference(cluster *clusterv1.Cluster) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: clusterKind.GroupVersion().String(),
 		Kind:       clusterKind.Kind,
@@ -62,9 +63,9 @@ func clusterReference(cluster *clusterv1.Cluster) metav1.OwnerReference {
 	}
 }
 
-// withOwner returns the references with this owner among them, in place of an earlier one of the same kind and
+// WithOwner returns the references with this owner among them, in place of an earlier one of the same kind and
 // name, whose UID or API version may be outdated.
-func withOwner(references []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
+func WithOwner(references []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
 	for i, reference := range references {
 		if sameGroup(reference, owner) && reference.Kind == owner.Kind && reference.Name == owner.Name {
 			result := slices.Clone(references)

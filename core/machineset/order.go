@@ -12,7 +12,8 @@ import (
 // rank is how readily a Machine is given up: lower ranks go first.
 type rank int
 
-// The ranks, in the order in which Machines go (capi.md §2, Deletion order).
+// The ranks, in the order in which Machines go. They are those of Cluster API (capi.md §2, Deletion order), and
+// one more: a Machine that serves already is worth more than one that does not yet.
 const (
 	// rankDeleting is for Machines that go already: they make room for free.
 	rankDeleting rank = iota
@@ -20,7 +21,9 @@ const (
 	rankChosen
 	// rankUnhealthy is for Machines without a Node, or with an unhealthy one.
 	rankUnhealthy
-	rankHealthy
+	// rankUnavailable is for Machines that are not available yet, or not any more.
+	rankUnavailable
+	rankAvailable
 )
 
 // rankOf judges one Machine.
@@ -33,8 +36,10 @@ func rankOf(machine *clusterv1.Machine) rank {
 		return rankChosen
 	case unhealthy(machine):
 		return rankUnhealthy
+	case !meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition):
+		return rankUnavailable
 	default:
-		return rankHealthy
+		return rankAvailable
 	}
 }
 
@@ -46,9 +51,9 @@ func unhealthy(machine *clusterv1.Machine) bool {
 		meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
 }
 
-// byDeletion returns the Machines in the order in which they are to go: by rank, then by the policy, then by
+// ByDeletion returns the Machines in the order in which they are to go: by rank, then by the policy, then by
 // name, so that the order is the same each time. Random is by name too: the names are random.
-func byDeletion(machines []*clusterv1.Machine, policy clusterv1.MachineSetDeletionOrder) []*clusterv1.Machine {
+func ByDeletion(machines []*clusterv1.Machine, policy clusterv1.MachineSetDeletionOrder) []*clusterv1.Machine {
 	return slices.SortedFunc(slices.Values(machines), func(a, b *clusterv1.Machine) int {
 		return cmp.Or(
 			cmp.Compare(rankOf(a), rankOf(b)),
@@ -67,4 +72,10 @@ func byAge(policy clusterv1.MachineSetDeletionOrder, a, b metav1.Time) int {
 	default:
 		return 0
 	}
+}
+
+// Available says whether a Machine serves: it is available, and not on its way out.
+func Available(machine *clusterv1.Machine) bool {
+	return machine.DeletionTimestamp.IsZero() &&
+		meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition)
 }

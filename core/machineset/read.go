@@ -15,14 +15,14 @@ import (
 	"millwright.dev/core/outcome"
 )
 
-// machineControllerIndex indexes Machines in the cache by the UID of their controller; those without one by
+// ControllerIndex indexes Machines in the cache by the UID of their controller; those without one by
 // noController.
-const machineControllerIndex = "machineset.controller-uid"
+const ControllerIndex = "machineset.controller-uid"
 
 // noController is the index value of Machines that nobody controls.
 const noController = "none"
 
-// indexMachine is the value of machineControllerIndex.
+// indexMachine is the value of ControllerIndex.
 func indexMachine(object client.Object) []string {
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		return []string{string(owner.UID)}
@@ -86,7 +86,7 @@ func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
 
 // readMachines finds the Machines that the set controls, and those that it might adopt.
 func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome {
-	owned, err := r.listMachines(ctx, s.set.Namespace, string(s.set.UID))
+	owned, err := MachinesOf(ctx, r.Client, s.set)
 	if err != nil {
 		return outcome.Fail(err)
 	}
@@ -98,25 +98,32 @@ func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome
 		return outcome.Continue()
 	}
 	s.selector = selector
-	if s.candidates, err = r.listMachines(ctx, s.set.Namespace, noController, client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return outcome.Fail(err)
+	list := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingFields{ControllerIndex: noController},
+		client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+		return outcome.Fail(errors.Wrapf(err, "listing Machines without a controller in namespace %s", s.set.Namespace))
 	}
+	s.candidates = pointers(list.Items)
 	return outcome.Continue()
 }
 
-// listMachines lists from the cache, without copies: a set of a thousand Machines is read many times.
-func (r *Reconciler) listMachines(ctx context.Context, namespace, controller string, options ...client.ListOption) ([]*clusterv1.Machine, error) {
+func pointers(items []clusterv1.Machine) []*clusterv1.Machine {
+	machines := make([]*clusterv1.Machine, len(items))
+	for i := range items {
+		machines[i] = &items[i]
+	}
+	return machines
+}
+
+// MachinesOf lists the Machines that a set controls, from a cache with ControllerIndex and without copies: they
+// must not be changed.
+func MachinesOf(ctx context.Context, reader client.Reader, set *clusterv1.MachineSet) ([]*clusterv1.Machine, error) {
 	list := &clusterv1.MachineList{}
-	options = append(options, client.InNamespace(namespace),
-		client.MatchingFields{machineControllerIndex: controller}, client.UnsafeDisableDeepCopy)
-	if err := r.Client.List(ctx, list, options...); err != nil {
-		return nil, errors.Wrapf(err, "listing Machines in namespace %s", namespace)
+	if err := reader.List(ctx, list, client.InNamespace(set.Namespace),
+		client.MatchingFields{ControllerIndex: string(set.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, errors.Wrapf(err, "listing the Machines of MachineSet %s", client.ObjectKeyFromObject(set))
 	}
-	machines := make([]*clusterv1.Machine, len(list.Items))
-	for i := range list.Items {
-		machines[i] = &list.Items[i]
-	}
-	return machines, nil
+	return pointers(list.Items), nil
 }
 
 // verify sees to it that nothing is created or deleted on the ground of a cache that is behind: once after the
@@ -138,7 +145,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 			live = append(live, &clusterv1.Machine{ObjectMeta: list.Items[i].ObjectMeta})
 		}
 	}
-	cached, err := r.listMachines(ctx, s.set.Namespace, string(s.set.UID))
+	cached, err := MachinesOf(ctx, r.Client, s.set)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan scalePlan) outc
 	s.machines = append(slices.Clone(s.machines), made...)
 	if len(made) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Created Machines", "count", len(made), "reason", plan.reason)
-		r.event(s, nil, "Created", "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.reason, listNames(made))
+		r.event(s, nil, "Created", "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.reason, ListNames(made))
 	}
 	return outcome.Fail(err)
 }
@@ -56,7 +56,7 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan scalePlan) ou
 	s.machines = r.ledger.mark(s.set.UID, s.machines, s.now)
 	if len(removed) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Deleted Machines", "count", len(removed), "reason", plan.reason)
-		r.event(s, nil, "Deleted", "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.reason, listNames(removed))
+		r.event(s, nil, "Deleted", "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.reason, ListNames(removed))
 	}
 	return end
 }
@@ -88,8 +88,8 @@ func (r *Reconciler) event(s *scope, machine *clusterv1.Machine, reason, action,
 // namesInText is how many names an event or a condition has; they are read by people.
 const namesInText = 5
 
-// listNames lists the names of the first Machines and counts the others.
-func listNames(machines []*clusterv1.Machine) string {
+// ListNames lists the names of the first Machines and counts the others.
+func ListNames(machines []*clusterv1.Machine) string {
 	names := make([]string, 0, namesInText)
 	for _, machine := range machines[:min(len(machines), namesInText)] {
 		names = append(names, machine.Name)

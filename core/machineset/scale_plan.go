@@ -28,7 +28,7 @@ func planScale(set *clusterv1.MachineSet, replicas int, machines []*clusterv1.Ma
 	}
 	plan := scalePlan{reason: "more Machines than replicas"}
 	// Those that are being deleted already come first, and cover a part of the surplus.
-	for _, machine := range byDeletion(machines, set.Spec.Deletion.Order)[:surplus] {
+	for _, machine := range ByDeletion(machines, set.Spec.Deletion.Order)[:surplus] {
 		if machine.DeletionTimestamp.IsZero() {
 			plan.remove = append(plan.remove, machine)
 		}

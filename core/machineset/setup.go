@@ -29,7 +29,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if r.newName == nil {
 		r.newName = randomName
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1.Machine{}, machineControllerIndex, indexMachine); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1.Machine{}, ControllerIndex, indexMachine); err != nil {
 		return errors.Wrap(err, "indexing Machines by their controller")
 	}
 	crd := &metav1.PartialObjectMetadata{}

@@ -32,7 +32,8 @@ func conclude(s *scope, failure error) {
 	for _, judge := range judges {
 		set(judge(s, failure))
 	}
-	if failure == nil {
+	if s.machinesRead {
+		// The numbers are right even if the attempt to change them has failed; conditions tell of failures.
 		status.ObservedGeneration = s.set.Generation
 	}
 }
@@ -58,7 +59,7 @@ func count(s *scope) {
 	status := &s.set.Status
 	status.Replicas = ptr.To(int32(len(s.machines))) //nolint:gosec // as many Machines do not exist
 	status.ReadyReplicas, status.AvailableReplicas, status.UpToDateReplicas = &ready, &available, &upToDate
-	status.Versions = versionsOf(s.machines)
+	status.Versions = VersionsOf(s.machines)
 	if status.Deprecated == nil {
 		status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{}
 	}
@@ -82,8 +83,8 @@ func contains(labels, required map[string]string) bool {
 // maxVersions is what the field takes.
 const maxVersions = 100
 
-// versionsOf counts the Machines by the kubelet's version where a Node has told one; others do not count.
-func versionsOf(machines []*clusterv1.Machine) []clusterv1.StatusVersion {
+// VersionsOf counts the Machines by the kubelet's version where a Node has told one; others do not count.
+func VersionsOf(machines []*clusterv1.Machine) []clusterv1.StatusVersion {
 	counts := map[string]int32{}
 	for _, machine := range machines {
 		if machine.Status.NodeInfo != nil && machine.Status.NodeInfo.KubeletVersion != "" {

@@ -64,7 +64,7 @@ func (r *Reconciler) ownTemplate(ctx context.Context, s *scope, template *unstru
 	if !template.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	owners := withOwner(template.GetOwnerReferences(), clusterReference(s.cluster))
+	owners := WithOwner(template.GetOwnerReferences(), ClusterReference(s.cluster))
 	if equality.Semantic.DeepEqual(owners, template.GetOwnerReferences()) {
 		return nil
 	}

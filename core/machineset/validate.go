@@ -46,10 +46,21 @@ func problems(set *clusterv1.MachineSet) []string {
 		add("spec.selector %q does not select the labels in spec.template.metadata.labels: "+
 			"its own Machines would be unknown to it; make them agree", selector)
 	}
-	spec := &set.Spec.Template.Spec
-	if spec.ClusterName != "" && spec.ClusterName != set.Spec.ClusterName {
+	found = append(found, TemplateProblems(&set.Spec.Template, set.Spec.ClusterName)...)
+	if _, err := machineName(set, func(n int) string { return "bcdfg"[:n] }); err != nil {
+		add("%v", err)
+	}
+	return found
+}
+
+// TemplateProblems says what is wrong with the template of a MachineSet or MachineDeployment.
+func TemplateProblems(from *clusterv1.MachineTemplateSpec, clusterName string) []string {
+	var found []string
+	add := func(wrong string, args ...any) { found = append(found, fmt.Sprintf(wrong, args...)) }
+	spec := &from.Spec
+	if spec.ClusterName != "" && spec.ClusterName != clusterName {
 		add("spec.template.spec.clusterName %q differs from spec.clusterName %q: set it to the same",
-			spec.ClusterName, set.Spec.ClusterName)
+			spec.ClusterName, clusterName)
 	}
 	if !spec.InfrastructureRef.IsDefined() {
 		add("spec.template.spec.infrastructureRef is empty: name an infrastructure machine template")
@@ -63,9 +74,6 @@ func problems(set *clusterv1.MachineSet) []string {
 		}
 	case spec.Bootstrap.DataSecretName == nil:
 		add("spec.template.spec.bootstrap is empty: name a bootstrap config template in configRef, or a Secret in dataSecretName")
-	}
-	if _, err := machineName(set, func(n int) string { return "bcdfg"[:n] }); err != nil {
-		add("%v", err)
 	}
 	return found
 }

@@ -1,0 +1,63 @@
+package machinedeployment
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/outcome"
+)
+
+// claim adopts sets that nobody controls and that the selector matches, and releases those that it matches no
+// longer. Each patch carries the version of the set, so that of two deployments only one gets it.
+func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
+	end := outcome.Continue()
+	for _, set := range s.candidates {
+		if !set.DeletionTimestamp.IsZero() || set.Spec.ClusterName != s.deployment.Spec.ClusterName {
+			continue
+		}
+		adopted := set.DeepCopy()
+		adopted.OwnerReferences = append(adopted.OwnerReferences, *metav1.NewControllerRef(s.deployment, deploymentKind))
+		if err := r.own(ctx, set, adopted); err != nil {
+			end = end.And(outcome.Fail(err))
+			continue
+		}
+		s.sets = append(s.sets, adopted)
+		r.Recorder.Eventf(s.deployment, adopted, corev1.EventTypeNormal, "Adopted", "Adopt", "Adopted MachineSet %s", set.Name)
+	}
+	for _, set := range slices.Clone(s.sets) {
+		if !set.DeletionTimestamp.IsZero() || s.settings.selector.Matches(labels.Set(set.Labels)) {
+			continue
+		}
+		released := set.DeepCopy()
+		released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, func(reference metav1.OwnerReference) bool {
+			return reference.UID == s.deployment.UID
+		})
+		if err := r.own(ctx, set, released); err != nil {
+			end = end.And(outcome.Fail(err))
+			continue
+		}
+		s.sets = slices.DeleteFunc(s.sets, func(other *clusterv1.MachineSet) bool { return other.UID == set.UID })
+		r.Recorder.Eventf(s.deployment, released, corev1.EventTypeNormal, "Released", "Release",
+			"Released MachineSet %s: its labels no longer match the selector", set.Name)
+	}
+	bySeniority(s.sets)
+	if len(s.candidates) > 0 {
+		end = end.And(r.readMachines(ctx, s))
+	}
+	return end
+}
+
+func (r *Reconciler) own(ctx context.Context, from, to *clusterv1.MachineSet) error {
+	if err := r.Client.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{})); err != nil {
+		return errors.Wrapf(err, "changing the ownership of MachineSet %s", client.ObjectKeyFromObject(from))
+	}
+	r.written.Wrote(to)
+	return nil
+}

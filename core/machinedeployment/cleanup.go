@@ -1,0 +1,99 @@
+package machinedeployment
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/machineset"
+	"millwright.dev/core/outcome"
+)
+
+// complete says whether the rollout is: all Machines are there, current and available.
+func complete(s *scope) bool {
+	if s.current == nil || desired(s.current) != s.settings.replicas {
+		return false
+	}
+	machines := s.machines[s.current.UID]
+	if len(machines) != s.settings.replicas || len(s.allMachines()) != len(machines) {
+		return false
+	}
+	for _, machine := range machines {
+		if !machineset.Available(machine) {
+			return false
+		}
+	}
+	return true
+}
+
+// spent are the sets that have served: outdated and empty, after a rollout that is complete.
+func spent(s *scope) []*clusterv1.MachineSet {
+	if s.settings.paused || !complete(s) {
+		return nil
+	}
+	var sets []*clusterv1.MachineSet
+	for _, set := range s.sets {
+		if set.UID != s.current.UID && set.DeletionTimestamp.IsZero() && desired(set) == 0 &&
+			set.Status.ObservedGeneration == set.Generation {
+			sets = append(sets, set)
+		}
+	}
+	return sets
+}
+
+// cleanUp deletes sets that have served.
+func (r *Reconciler) cleanUp(ctx context.Context, s *scope) outcome.Outcome {
+	return outcome.Fail(r.deleteSets(ctx, s, spent(s), "it is outdated and empty"))
+}
+
+// deleteAll deletes all sets, and waits until they are gone: each brings a watch event, and goes only after its
+// Machines.
+func (r *Reconciler) deleteAll(ctx context.Context, s *scope) outcome.Outcome {
+	var living []*clusterv1.MachineSet
+	for _, set := range s.sets {
+		if set.DeletionTimestamp.IsZero() {
+			living = append(living, set)
+		}
+	}
+	if err := r.deleteSets(ctx, s, living, "the MachineDeployment is being deleted"); err != nil {
+		return outcome.Fail(err)
+	}
+	if len(s.sets) > 0 {
+		return outcome.Wait()
+	}
+	unknown, err := r.unknownSets(ctx, s)
+	if err != nil {
+		return outcome.Fail(err)
+	}
+	if unknown {
+		s.stale = true
+		return outcome.Wait()
+	}
+	return outcome.Continue()
+}
+
+// deleteSets deletes sets exactly as they were read: one that has changed since is looked at again.
+func (r *Reconciler) deleteSets(ctx context.Context, s *scope, sets []*clusterv1.MachineSet, reason string) error {
+	var failures []error
+	for _, set := range sets {
+		target := &clusterv1.MachineSet{}
+		target.Namespace, target.Name = set.Namespace, set.Name
+		preconditions := client.Preconditions{UID: &set.UID}
+		if s.deployment.DeletionTimestamp.IsZero() {
+			preconditions.ResourceVersion = &set.ResourceVersion
+		}
+		if err := r.Client.Delete(ctx, target, preconditions); client.IgnoreNotFound(err) != nil {
+			failures = append(failures, errors.Wrapf(err, "deleting MachineSet %s", client.ObjectKeyFromObject(set)))
+			continue
+		}
+		r.decreases.forget(set.UID)
+		ctrl.LoggerFrom(ctx).Info("Deleted MachineSet", "MachineSet", set.Name, "reason", reason)
+		r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, "Deleted", "DeleteMachineSet", "Deleted MachineSet %s: %s", set.Name, reason)
+	}
+	return kerrors.NewAggregate(failures)
+}

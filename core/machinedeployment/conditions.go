@@ -1,0 +1,215 @@
+package machinedeployment
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+	"millwright.dev/core/machineset"
+)
+
+type condition = metav1.Condition
+
+// Reasons that Cluster API does not have.
+const (
+	// InvalidSpecReason says that the spec must be corrected; the message names field and remedy.
+	InvalidSpecReason = machineset.InvalidSpecReason
+	// RolloutPausedReason says that Machines are outdated and stay so while spec.paused is true.
+	RolloutPausedReason = "RolloutPaused"
+)
+
+// judges make the conditions of a deployment, each from the scope alone.
+var judges = []func(*scope, error) condition{
+	availableCondition,
+	machinesReadyCondition,
+	machinesUpToDateCondition,
+	rollingOutCondition,
+	scalingUpCondition,
+	scalingDownCondition,
+	remediatingCondition,
+	deletingCondition,
+}
+
+func pausedCondition(s *scope) condition {
+	if len(s.paused) > 0 {
+		return conditions.True(clusterv1.PausedCondition, clusterv1.PausedReason, strings.Join(s.paused, "; "))
+	}
+	return conditions.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")
+}
+
+// availableCondition is True while enough Machines serve.
+func availableCondition(s *scope, failure error) condition {
+	const kind = clusterv1.MachineDeploymentAvailableCondition
+	if !s.read {
+		return conditions.Unknown(kind, clusterv1.MachineDeploymentAvailableInternalErrorReason, unread(failure))
+	}
+	available, minimum := availableMachines(s), wanted(s)-s.settings.maxUnavailable
+	switch {
+	case !s.deployment.DeletionTimestamp.IsZero():
+		return conditions.False(kind, clusterv1.MachineDeploymentNotAvailableReason, "Deletion in progress")
+	case len(s.problems) > 0:
+		return conditions.Unknown(kind, InvalidSpecReason, "See ScalingUp")
+	case available >= minimum:
+		return conditions.True(kind, clusterv1.MachineDeploymentAvailableReason, "")
+	}
+	return conditions.False(kind, clusterv1.MachineDeploymentNotAvailableReason, fmt.Sprintf(
+		"%d available replicas, at least %d required (spec.replicas is %d, maxUnavailable %d)",
+		available, minimum, wanted(s), s.settings.maxUnavailable))
+}
+
+func machinesReadyCondition(s *scope, failure error) condition {
+	const kind = clusterv1.MachineDeploymentMachinesReadyCondition
+	if !s.read {
+		return conditions.Unknown(kind, clusterv1.MachineDeploymentMachinesReadyInternalErrorReason, unread(failure))
+	}
+	return machineset.Aggregate(s.allMachines(), kind, machineset.Reasons{
+		Good: clusterv1.MachineDeploymentMachinesReadyReason, Bad: clusterv1.MachineDeploymentMachinesNotReadyReason,
+		Unknown: clusterv1.MachineDeploymentMachinesReadyUnknownReason, None: clusterv1.MachineDeploymentMachinesReadyNoReplicasReason,
+	}, func(machine *clusterv1.Machine) condition {
+		return machineset.ConditionOf(machine, clusterv1.MachineReadyCondition)
+	})
+}
+
+func machinesUpToDateCondition(s *scope, failure error) condition {
+	const kind = clusterv1.MachineDeploymentMachinesUpToDateCondition
+	if !s.read {
+		return conditions.Unknown(kind, clusterv1.MachineDeploymentMachinesUpToDateInternalErrorReason, unread(failure))
+	}
+	outdated := outdatedSets(s)
+	switch {
+	case existing(s) == 0:
+		return conditions.True(kind, clusterv1.MachineDeploymentMachinesUpToDateNoReplicasReason, "")
+	case len(outdated) == 0:
+		return conditions.True(kind, clusterv1.MachineDeploymentMachinesUpToDateReason, "")
+	}
+	return conditions.False(kind, clusterv1.MachineDeploymentMachinesNotUpToDateReason, strings.Join(outdated, "\n"))
+}
+
+// outdatedSets words which sets have outdated Machines, and why.
+func outdatedSets(s *scope) []string {
+	var lines []string
+	for _, set := range s.sets {
+		because := machineset.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)
+		if machines := s.machines[set.UID]; len(because) > 0 && len(machines) > 0 {
+			lines = append(lines, fmt.Sprintf("* MachineSet %s, %d Machines (%s): %s",
+				set.Name, len(machines), machineset.ListNames(machines), strings.Join(because, ", ")))
+		}
+	}
+	return lines
+}
+
+// rollingOutCondition says whether Machines are being replaced, how far that is and why they are.
+func rollingOutCondition(s *scope, failure error) condition {
+	const kind = clusterv1.MachineDeploymentRollingOutCondition
+	if !s.read {
+		return conditions.Unknown(kind, clusterv1.MachineDeploymentRollingOutInternalErrorReason, unread(failure))
+	}
+	outdated := outdatedSets(s)
+	switch {
+	case len(outdated) == 0 || !s.deployment.DeletionTimestamp.IsZero():
+		return conditions.False(kind, clusterv1.MachineDeploymentNotRollingOutReason, "")
+	case len(s.problems) > 0:
+		return conditions.False(kind, InvalidSpecReason, "See ScalingUp")
+	case s.settings.paused:
+		return conditions.False(kind, RolloutPausedReason, "spec.paused is true; outdated are:\n"+strings.Join(outdated, "\n"))
+	}
+	head := fmt.Sprintf("Rolling out: %d of %d replicas are up to date; outdated are:\n", len(upToDate(s)), wanted(s))
+	return conditions.True(kind, clusterv1.MachineDeploymentRollingOutReason, head+strings.Join(outdated, "\n"))
+}
+
+// scalingUpCondition also passes on what keeps a set from creating Machines.
+func scalingUpCondition(s *scope, failure error) condition {
+	const kind = clusterv1.MachineDeploymentScalingUpCondition
+	deleting := !s.deployment.DeletionTimestamp.IsZero()
+	if len(s.problems) > 0 && !deleting {
+		return conditions.True(kind, InvalidSpecReason, list("The MachineDeployment waits for its correction:", s.problems))
+	}
+	if !s.read {
+		return conditions.Unknown(kind, clusterv1.MachineDeploymentScalingUpInternalErrorReason, unread(failure))
+	}
+	blocked := blockedSets(s)
+	if existing(s) >= wanted(s) {
+		message := ""
+		if len(blocked) > 0 && !deleting {
+			message = list("Scaling up would be blocked:", blocked)
+		}
+		return conditions.False(kind, clusterv1.MachineDeploymentNotScalingUpReason, message)
+	}
+	message := fmt.Sprintf("Scaling up from %d to %d replicas", existing(s), wanted(s))
+	switch {
+	case len(blocked) > 0:
+		return conditions.True(kind, machineset.BlockedReason, list(message+" is blocked:", blocked))
+	case failure != nil:
+		message += fmt.Sprintf(": the last attempt failed and is repeated: %v", failure)
+	}
+	return conditions.True(kind, clusterv1.MachineDeploymentScalingUpReason, message)
+}
+
+// blockedSets words what sets say that cannot create Machines.
+func blockedSets(s *scope) []string {
+	var lines []string
+	for _, set := range s.sets {
+		said := meta.FindStatusCondition(set.Status.Conditions, clusterv1.MachineSetScalingUpCondition)
+		if said != nil && (said.Reason == machineset.BlockedReason || said.Reason == machineset.InvalidSpecReason) {
+			lines = append(lines, fmt.Sprintf("MachineSet %s: %s", set.Name, strings.ReplaceAll(said.Message, "\n", "\n  ")))
+		}
+	}
+	return lines
+}
+
+func scalingDownCondition(s *scope, failure error) condition {
+	const kind = clusterv1.MachineDeploymentScalingDownCondition
+	if !s.read {
+		return conditions.Unknown(kind, clusterv1.MachineDeploymentScalingDownInternalErrorReason, unread(failure))
+	}
+	if existing(s) <= wanted(s) {
+		return conditions.False(kind, clusterv1.MachineDeploymentNotScalingDownReason, "")
+	}
+	return conditions.True(kind, clusterv1.MachineDeploymentScalingDownReason,
+		fmt.Sprintf("Scaling down from %d to %d replicas", existing(s), wanted(s)))
+}
+
+func remediatingCondition(s *scope, failure error) condition {
+	const kind = clusterv1.MachineDeploymentRemediatingCondition
+	if !s.read {
+		return conditions.Unknown(kind, clusterv1.MachineDeploymentRemediatingInternalErrorReason, unread(failure))
+	}
+	remediated := machineset.Remediated(s.allMachines())
+	if len(remediated) == 0 {
+		return conditions.False(kind, clusterv1.MachineDeploymentNotRemediatingReason, "")
+	}
+	return conditions.True(kind, clusterv1.MachineDeploymentRemediatingReason, "Unhealthy Machines: "+machineset.ListNames(remediated))
+}
+
+func deletingCondition(s *scope, _ error) condition {
+	const kind = clusterv1.MachineDeploymentDeletingCondition
+	if s.deployment.DeletionTimestamp.IsZero() {
+		return conditions.False(kind, clusterv1.MachineDeploymentNotDeletingReason, "")
+	}
+	message := "All MachineSets are gone"
+	if len(s.sets) > 0 {
+		names := make([]string, 0, len(s.sets))
+		for _, set := range s.sets {
+			names = append(names, fmt.Sprintf("%s (%d Machines)", set.Name, len(s.machines[set.UID])))
+		}
+		message = "Waiting for the end of MachineSets " + strings.Join(names, ", ")
+	}
+	return conditions.True(kind, clusterv1.MachineDeploymentDeletingReason, message)
+}
+
+// unread words that sets or Machines are not known.
+func unread(failure error) string {
+	if failure == nil {
+		return "The MachineSets and their Machines are not known"
+	}
+	return fmt.Sprintf("The MachineSets and their Machines are not known: %v", failure)
+}
+
+// list words a heading and items below it.
+func list(heading string, items []string) string {
+	return heading + "\n* " + strings.Join(items, "\n* ")
+}

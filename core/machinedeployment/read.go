@@ -1,0 +1,123 @@
+package machinedeployment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/machineset"
+	"millwright.dev/core/outcome"
+)
+
+// readCluster reads the Cluster that the deployment belongs to.
+func (r *Reconciler) readCluster(ctx context.Context, s *scope) outcome.Outcome {
+	cluster := &clusterv1.Cluster{}
+	key := client.ObjectKey{Namespace: s.deployment.Namespace, Name: s.deployment.Spec.ClusterName}
+	switch err := r.Client.Get(ctx, key, cluster); {
+	case err == nil:
+		s.cluster = cluster
+	case !apierrors.IsNotFound(err):
+		return outcome.Fail(errors.Wrapf(err, "reading Cluster %s", key))
+	}
+	return outcome.Continue()
+}
+
+// checkPaused stops everything while the deployment or its Cluster is paused. That spec.paused stops is the
+// rollout alone; see makePlan.
+func (r *Reconciler) checkPaused(_ context.Context, s *scope) outcome.Outcome {
+	if s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) {
+		s.paused = append(s.paused, fmt.Sprintf("Cluster %s has spec.paused set to true", s.cluster.Name))
+	}
+	if _, ok := s.deployment.Annotations[clusterv1.PausedAnnotation]; ok {
+		s.paused = append(s.paused, "MachineDeployment has the annotation "+clusterv1.PausedAnnotation)
+	}
+	if len(s.paused) > 0 {
+		return outcome.Wait()
+	}
+	return outcome.Continue()
+}
+
+// checkSpec stops what would go wrong. The Cluster is waited for by a watch, the rest by an edit.
+func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
+	s.settings, s.problems = resolve(s.deployment)
+	if s.cluster == nil {
+		s.problems = append(s.problems, fmt.Sprintf(
+			"spec.clusterName: Cluster %q does not exist in this namespace: create it", s.deployment.Spec.ClusterName))
+	}
+	if len(s.problems) > 0 {
+		return outcome.Wait()
+	}
+	return outcome.Continue()
+}
+
+// readSets finds the sets that the deployment controls, and those that it might adopt. It goes no further
+// while one of them is older in the cache than what was written last.
+func (r *Reconciler) readSets(ctx context.Context, s *scope) outcome.Outcome {
+	list := &clusterv1.MachineSetList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.deployment.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return outcome.Fail(errors.Wrapf(err, "listing MachineSets in namespace %s", s.deployment.Namespace))
+	}
+	selector := effectiveSelector(s.deployment)
+	matcher, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		// It is reported by checkSpec. Without a selector nothing is adopted.
+		matcher = labels.Nothing()
+	}
+	for i := range list.Items {
+		set := &list.Items[i]
+		switch {
+		case metav1.IsControlledBy(set, s.deployment):
+			if r.written.Stale(set) {
+				s.stale = true
+				return outcome.Wait()
+			}
+			s.sets = append(s.sets, set)
+		case metav1.GetControllerOf(set) == nil && matcher.Matches(labels.Set(set.Labels)):
+			s.candidates = append(s.candidates, set)
+		}
+	}
+	bySeniority(s.sets)
+	return outcome.Continue()
+}
+
+// readMachines finds the Machines of each set.
+func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome {
+	s.machines = map[types.UID][]*clusterv1.Machine{}
+	for _, set := range s.sets {
+		machines, err := machineset.MachinesOf(ctx, r.Client, set)
+		if err != nil {
+			return outcome.Fail(err)
+		}
+		s.machines[set.UID] = machines
+	}
+	s.read = true
+	return outcome.Continue()
+}
+
+// unknownSets asks the API server whether there are sets of the deployment that the cache does not show: before
+// one is created, so that there are never two, and before the deployment goes.
+func (r *Reconciler) unknownSets(ctx context.Context, s *scope) (bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineSetList"))
+	if err := r.APIReader.List(ctx, list, client.InNamespace(s.deployment.Namespace), client.MatchingLabels(identity(s.deployment))); err != nil {
+		return false, errors.Wrapf(err, "listing the MachineSets of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment))
+	}
+	known := map[types.UID]bool{}
+	for _, set := range s.sets {
+		known[set.UID] = true
+	}
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], s.deployment) && !known[list.Items[i].UID] {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,137 @@
+package machinedeployment
+
+import (
+	"context"
+	"time"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/filter"
+	"millwright.dev/core/outcome"
+	"millwright.dev/core/persist"
+)
+
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments/finalizers,verbs=update
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// staleRetry is how soon a deployment is looked at again while own writes are not in the cache yet.
+const staleRetry = 50 * time.Millisecond
+
+// Reconciler brings the MachineSets of each MachineDeployment to what its spec says. Client and APIReader must
+// be set; SetupWithManager fills in whatever else is empty. The MachineSet controller must be set up with the
+// same manager before, since it adds machineset.ControllerIndex to the cache.
+type Reconciler struct {
+	// Client reads typed objects from the cache, and writes.
+	Client client.Client
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Recorder records events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// WatchFilterValue, when not empty, limits the reconciler to deployments with this value of the label
+	// cluster.x-k8s.io/watch-filter.
+	WatchFilterValue string
+
+	// written knows the versions of the deployments and sets that were written last.
+	written persist.Versions
+	// decreases remembers what sets have been told to give up, until they have looked at it.
+	decreases decreases
+	// random makes the end of the name of a set; replaced in tests.
+	random func(int) string
+}
+
+// Reconcile brings one MachineDeployment closer to what its spec says:
+//
+//  1. read the deployment and its Cluster; stop if it is paused by annotation or Cluster
+//  2. take the finalizer, owner and label that it needs
+//  3. find its sets – owned ones, adopt and release by the selector – and their Machines
+//  4. if the deployment is being deleted, delete the sets and wait
+//  5. otherwise choose the current set, bring the fields up to date that reach existing sets, plan the number
+//     of replicas of each set and apply the plan, and delete empty sets when the rollout is complete
+//  6. write the status, if it has changed
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	deployment := &clusterv1.MachineDeployment{}
+	if err := r.Client.Get(ctx, request.NamespacedName, deployment); err != nil {
+		if apierrors.IsNotFound(err) {
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, errors.Wrapf(err, "reading MachineDeployment %s", request)
+	}
+	if !filter.Matches(r.WatchFilterValue, deployment) {
+		return ctrl.Result{}, nil
+	}
+	if r.written.Stale(deployment) {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	s := &scope{deployment: deployment, before: deployment.DeepCopy(), now: r.Clock.Now()}
+	steps := r.normal()
+	if !deployment.DeletionTimestamp.IsZero() {
+		steps = r.deletion()
+	}
+	end := outcome.InOrder(ctx, s, steps...)
+	if s.gone {
+		r.written.Forget(deployment.UID)
+		return end.Result()
+	}
+	if s.stale {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	return end.And(r.save(ctx, s, end.Err())).Result()
+}
+
+// normal are the steps for a deployment that shall exist. Each stops those after it when it has to wait.
+func (r *Reconciler) normal() []outcome.Step[*scope] {
+	return []outcome.Step[*scope]{
+		r.readCluster,
+		r.checkPaused,
+		r.ensureMetadata,
+		r.readSets,
+		r.readMachines,
+		r.checkSpec,
+		r.claim,
+		r.choose,
+		r.roll,
+		r.cleanUp,
+	}
+}
+
+// deletion are the steps for a deployment that is being deleted.
+func (r *Reconciler) deletion() []outcome.Step[*scope] {
+	return []outcome.Step[*scope]{
+		r.readCluster,
+		r.checkPaused,
+		r.readSets,
+		r.readMachines,
+		r.deleteAll,
+		r.removeFinalizer,
+	}
+}
+
+// save writes the status that follows from what was read and done.
+func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.Outcome {
+	conclude(s, failure)
+	written, err := persist.Save(ctx, r.Client, s.before, s.deployment, statusOf)
+	if err != nil {
+		// A deployment that has gone in the meantime needs no status.
+		return outcome.Fail(client.IgnoreNotFound(errors.Cause(err)))
+	}
+	if written.Status || written.Object {
+		r.written.Wrote(s.deployment)
+	}
+	return outcome.Continue()
+}
+
+func statusOf(deployment *clusterv1.MachineDeployment) *clusterv1.MachineDeploymentStatus {
+	return &deployment.Status
+}

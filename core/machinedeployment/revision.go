@@ -1,0 +1,85 @@
+package machinedeployment
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/machineset"
+)
+
+// chooseCurrent finds the set whose template is the deployment's. Of several it is the one with the most
+// replicas, then the oldest. Once spec.rollout.after has come, only sets that were created after it count.
+func chooseCurrent(s *scope) *clusterv1.MachineSet {
+	after := s.deployment.Spec.Rollout.After
+	forced := !after.IsZero() && !s.now.Before(after.Time)
+	var current *clusterv1.MachineSet
+	for _, set := range s.sets {
+		switch {
+		case !set.DeletionTimestamp.IsZero():
+		case len(machineset.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)) > 0:
+		case forced && set.CreationTimestamp.Before(&after):
+		case current == nil || desired(set) > desired(current):
+			current = set
+		}
+	}
+	return current
+}
+
+// desired is the number of replicas that a set is told to have.
+func desired(set *clusterv1.MachineSet) int { return int(ptr.Deref(set.Spec.Replicas, 0)) }
+
+// revisionOf is the revision that a set has in its annotation; zero when it has none.
+func revisionOf(set *clusterv1.MachineSet) int64 {
+	revision, err := strconv.ParseInt(set.Annotations[clusterv1.RevisionAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return revision
+}
+
+// currentRevision is the revision of the current set: its own as long as no other set has one as high, else the
+// next one after all others. So a deployment that goes back to an earlier template goes on in its revisions.
+func currentRevision(sets []*clusterv1.MachineSet, current *clusterv1.MachineSet) int64 {
+	highest, own := int64(0), int64(0)
+	for _, set := range sets {
+		if current != nil && set.UID == current.UID {
+			own = revisionOf(set)
+		} else {
+			highest = max(highest, revisionOf(set))
+		}
+	}
+	if own > highest {
+		return own
+	}
+	return highest + 1
+}
+
+// bySeniority sorts sets by creation, then by name.
+func bySeniority(sets []*clusterv1.MachineSet) {
+	slices.SortFunc(sets, func(a, b *clusterv1.MachineSet) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// templateHash is a short text for what of a template makes a rollout. It only helps people to see which
+// Machines belong together: sets are told apart by a random end, and compared by their templates.
+func templateHash(template *clusterv1.MachineTemplateSpec) string {
+	fields, err := json.Marshal([]any{
+		template.Spec.Version, template.Spec.Bootstrap, template.Spec.InfrastructureRef, template.Spec.FailureDomain,
+	})
+	if err != nil {
+		// Strings in structs can always be marshalled.
+		return "0"
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write(fields)
+	return rand.SafeEncodeString(fmt.Sprint(hash.Sum32()))
+}

@@ -1,0 +1,140 @@
+package machinedeployment
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/machineset"
+	"millwright.dev/core/outcome"
+)
+
+// choose finds the current set and says when rollout.after will ask for another one.
+func (r *Reconciler) choose(_ context.Context, s *scope) outcome.Outcome {
+	s.current = chooseCurrent(s)
+	if s.current == nil && len(s.sets) > 0 {
+		s.outdated = machineset.OutdatedBecause(&s.deployment.Spec.Template, &s.sets[len(s.sets)-1].Spec.Template)
+	}
+	if after := s.deployment.Spec.Rollout.After; !after.IsZero() && s.now.Before(after.Time) {
+		return outcome.ContinueAfter(after.Sub(s.now))
+	}
+	return outcome.Continue()
+}
+
+// roll plans the numbers of replicas, and writes them together with the fields that reach existing sets: one
+// patch for each set that differs.
+func (r *Reconciler) roll(ctx context.Context, s *scope) outcome.Outcome {
+	plan := makePlan(r.look(s))
+	intents := map[string]intent{}
+	for _, intent := range plan.scale {
+		intents[intent.set] = intent
+	}
+	var failures []error
+	for i, set := range s.sets {
+		if !set.DeletionTimestamp.IsZero() {
+			continue
+		}
+		desired, err := r.applyToSet(ctx, s, set, intents)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		s.sets[i] = desired
+		if s.current != nil && s.current.UID == desired.UID {
+			s.current = desired
+		}
+	}
+	if plan.create && len(failures) == 0 {
+		return r.createSet(ctx, s, plan)
+	}
+	return outcome.Fail(kerrors.NewAggregate(failures))
+}
+
+// look makes the planner's view.
+func (r *Reconciler) look(s *scope) view {
+	v := view{
+		replicas: s.settings.replicas, maxSurge: s.settings.maxSurge, maxUnavailable: s.settings.maxUnavailable,
+		strategy: s.settings.strategy, paused: s.settings.paused,
+	}
+	for _, set := range s.sets {
+		machines := s.machines[set.UID]
+		seen := setView{
+			name:    set.Name,
+			current: s.current != nil && s.current.UID == set.UID,
+			desired: desired(set),
+			settled: set.Status.ObservedGeneration == set.Generation && int(ptr.Deref(set.Status.Replicas, -1)) == len(machines),
+			reserve: r.decreases.reserve(set),
+		}
+		if !set.DeletionTimestamp.IsZero() {
+			// It keeps none of its Machines and takes no orders.
+			seen.desired = 0
+		}
+		for _, machine := range machineset.ByDeletion(machines, set.Spec.Deletion.Order) {
+			seen.order = append(seen.order, machineset.Available(machine))
+			if !machine.DeletionTimestamp.IsZero() {
+				seen.deleting++
+			}
+		}
+		v.sets = append(v.sets, seen)
+	}
+	return v
+}
+
+// applyToSet brings one set up to date and returns it as it is now. The patch carries no version: nobody else
+// writes these fields, and the set's own controller writes the status all the time.
+func (r *Reconciler) applyToSet(ctx context.Context, s *scope, set *clusterv1.MachineSet, intents map[string]intent) (*clusterv1.MachineSet, error) {
+	changed := set.DeepCopy()
+	revision := int64(0)
+	if s.current != nil && s.current.UID == set.UID {
+		revision = currentRevision(s.sets, s.current)
+	}
+	synchronizeSet(changed, s.deployment, revision)
+	scale, scaled := intents[set.Name]
+	if scaled {
+		changed.Spec.Replicas = ptr.To(int32(scale.to)) //nolint:gosec // as many Machines do not exist
+	}
+	if equality.Semantic.DeepEqual(set, changed) {
+		return set, nil
+	}
+	if err := r.Client.Patch(ctx, changed, client.MergeFrom(set)); err != nil {
+		return nil, errors.Wrapf(err, "updating MachineSet %s", client.ObjectKeyFromObject(set))
+	}
+	r.written.Wrote(changed)
+	if scaled {
+		r.decreases.note(changed, scale.from, scale.to)
+		ctrl.LoggerFrom(ctx).Info("Scaled MachineSet", "MachineSet", set.Name, "from", scale.from, "to", scale.to, "reason", scale.reason)
+		r.Recorder.Eventf(s.deployment, changed, corev1.EventTypeNormal, "Scaled", "Scale",
+			"Scaled MachineSet %s from %d to %d: %s", set.Name, scale.from, scale.to, scale.reason)
+	}
+	return changed, nil
+}
+
+// createSet makes the current set.
+func (r *Reconciler) createSet(ctx context.Context, s *scope, plan plan) outcome.Outcome {
+	unknown, err := r.unknownSets(ctx, s)
+	if err != nil {
+		return outcome.Fail(err)
+	}
+	if unknown {
+		s.stale = true
+		return outcome.Wait()
+	}
+	set := newSet(s, plan.createReplicas, r.random)
+	if err := r.Client.Create(ctx, set); err != nil {
+		return outcome.Fail(errors.Wrapf(err, "creating MachineSet %s", client.ObjectKeyFromObject(set)))
+	}
+	r.written.Wrote(set)
+	s.sets = append(s.sets, set)
+	s.current = set
+	ctrl.LoggerFrom(ctx).Info("Created MachineSet", "MachineSet", set.Name, "replicas", plan.createReplicas, "reason", plan.createReason)
+	r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, "Created", "CreateMachineSet",
+		"Created MachineSet %s with %d replicas: %s", set.Name, plan.createReplicas, plan.createReason)
+	return outcome.Continue()
+}

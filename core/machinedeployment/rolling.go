@@ -1,0 +1,60 @@
+package machinedeployment
+
+import "fmt"
+
+// rollingUpdate lets the current set grow into the room that there is, and takes from the others what can be
+// spared.
+func (d *draft) rollingUpdate() {
+	d.growCurrent()
+	d.shrinkOutdated()
+}
+
+// growCurrent brings the current set to the number of replicas, as far as the surge allows.
+func (d *draft) growCurrent() {
+	current := d.current()
+	if current.desired > d.replicas {
+		d.resize(current, d.replicas, fmt.Sprintf("%d replicas are wanted", d.replicas))
+		return
+	}
+	if limit := min(d.replicas, d.roomFor(current, d.maxSurge)); limit > current.desired {
+		d.resize(current, limit, fmt.Sprintf(
+			"%d replicas are wanted, and up to %d Machines may exist", d.replicas, d.replicas+d.maxSurge))
+	}
+}
+
+// roomFor is how many Machines a set may have beside those of the others. Machines count until they are gone.
+func (d *draft) roomFor(set *setView, surge int) int {
+	return d.replicas + surge - (d.total() - set.existing())
+}
+
+// shrinkOutdated takes Machines from the outdated sets, the oldest set first: those first whose loss leaves as
+// many available as before, then available ones down to the minimum. Together with what is available of the
+// current set there must be enough left even if what is unavailable now recovers: so an outage that makes all
+// Machines look unavailable does not delete them all.
+func (d *draft) shrinkOutdated() {
+	minimum := max(d.replicas-d.maxUnavailable, 0)
+	spare := d.current().available() - minimum
+	for _, set := range d.outdated() {
+		spare += set.desired
+	}
+	for _, set := range d.outdated() {
+		to := set.desired
+		for ; spare > 0 && to > 0 && set.availableAt(to-1) == set.available(); to-- {
+			spare--
+		}
+		d.resize(set, to, "outdated Machines that are not available make room")
+	}
+	budget := d.availableTotal() - minimum
+	for _, set := range d.outdated() {
+		to := set.desired
+		for ; spare > 0 && to > 0; to-- {
+			cost := set.availableAt(to) - set.availableAt(to-1)
+			if cost > budget {
+				break
+			}
+			budget -= cost
+			spare--
+		}
+		d.resize(set, to, fmt.Sprintf("%d Machines must be available, and more are", minimum))
+	}
+}

@@ -1,0 +1,119 @@
+package machinedeployment
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+	"millwright.dev/core/machineset"
+)
+
+// conclude turns what was read and done into the status of the deployment, and its revision annotation. failure
+// is the error that ended the reconcile, if one did.
+func conclude(s *scope, failure error) {
+	status := &s.deployment.Status
+	set := func(condition condition) {
+		conditions.Set(&status.Conditions, condition, s.deployment.Generation, s.now)
+	}
+	set(pausedCondition(s))
+	if len(s.paused) > 0 {
+		// While it is paused the rest stays as it was found.
+		return
+	}
+	if s.settings.selector != nil {
+		status.Selector = s.settings.selector.String()
+	}
+	if s.read {
+		count(s)
+	}
+	status.Phase = string(phase(s))
+	for _, judge := range judges {
+		set(judge(s, failure))
+	}
+	if s.read {
+		status.ObservedGeneration = s.deployment.Generation
+	}
+	if s.current != nil {
+		s.deployment.Annotations = with(s.deployment.Annotations, clusterv1.RevisionAnnotation,
+			strconv.FormatInt(currentRevision(s.sets, s.current), 10))
+	}
+}
+
+// wanted is how many Machines there shall be.
+func wanted(s *scope) int {
+	if !s.deployment.DeletionTimestamp.IsZero() {
+		return 0
+	}
+	return machineset.Replicas(s.deployment.Spec.Replicas, s.deployment.Annotations)
+}
+
+// existing is how many Machines there are, those included that are being deleted.
+func existing(s *scope) int { return len(s.allMachines()) }
+
+// upToDate are the Machines that are what the deployment wants.
+func upToDate(s *scope) []*clusterv1.Machine {
+	var machines []*clusterv1.Machine
+	for _, set := range s.sets {
+		if len(machineset.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)) == 0 {
+			machines = append(machines, s.machines[set.UID]...)
+		}
+	}
+	return machines
+}
+
+// availableMachines counts those that serve.
+func availableMachines(s *scope) int {
+	number := 0
+	for _, machine := range s.allMachines() {
+		if machineset.Available(machine) {
+			number++
+		}
+	}
+	return number
+}
+
+// count fills in the numbers of Machines.
+func count(s *scope) {
+	all := s.allMachines()
+	var ready int32
+	for _, machine := range all {
+		if meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineReadyCondition) {
+			ready++
+		}
+	}
+	total, available, current := int32(len(all)), int32(availableMachines(s)), int32(len(upToDate(s))) //nolint:gosec // as many Machines do not exist
+	status := &s.deployment.Status
+	status.Replicas, status.ReadyReplicas, status.AvailableReplicas = &total, &ready, &available
+	status.UpToDateReplicas = &current
+	status.Versions = machineset.VersionsOf(all)
+	if status.Deprecated == nil {
+		status.Deprecated = &clusterv1.MachineDeploymentDeprecatedStatus{}
+	}
+	if status.Deprecated.V1Beta1 == nil {
+		status.Deprecated.V1Beta1 = &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{}
+	}
+	older := status.Deprecated.V1Beta1
+	older.ReadyReplicas, older.AvailableReplicas, older.UpdatedReplicas = ready, available, current
+	older.UnavailableReplicas = max(0, max(total, int32(wanted(s)))-available) //nolint:gosec // as above
+}
+
+// phase is a function of two numbers: of Machines that shall exist and that do. It is Unknown until both are
+// known.
+func phase(s *scope) clusterv1.MachineDeploymentPhase {
+	have, want := int(ptr.Deref(s.deployment.Status.Replicas, -1)), wanted(s)
+	switch {
+	case !s.deployment.DeletionTimestamp.IsZero():
+		return clusterv1.MachineDeploymentPhaseScalingDown
+	case !s.read:
+		return clusterv1.MachineDeploymentPhaseUnknown
+	case have < want:
+		return clusterv1.MachineDeploymentPhaseScalingUp
+	case have > want:
+		return clusterv1.MachineDeploymentPhaseScalingDown
+	default:
+		return clusterv1.MachineDeploymentPhaseRunning
+	}
+}
