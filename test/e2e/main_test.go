@@ -11,6 +11,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"millwright.dev/test/sandbox"
 )
 
@@ -37,6 +41,9 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	// Clients say on their own that an API server which a test has stopped does not answer.
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	suite.ctx = ctx

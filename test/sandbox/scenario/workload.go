@@ -53,6 +53,17 @@ func (s *Scenario) missingPods(ctx context.Context, replicas int32) []string {
 	if d.Status.AvailableReplicas != replicas {
 		missing = append(missing, fmt.Sprintf("%d of %d pods are available", d.Status.AvailableReplicas, replicas))
 	}
+	pods := &corev1.PodList{}
+	if err := s.Sandbox.Target.Client.List(ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels(workloadLabels())); err != nil {
+		return []string{err.Error()}
+	}
+	for _, pod := range pods.Items {
+		// The hollow kubelet reports a pod as ready some moments before its phase is Running, and pods that
+		// are Pending are evicted whatever their budget says.
+		if pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodRunning {
+			missing = append(missing, fmt.Sprintf("pod %s is %s", pod.Name, pod.Status.Phase))
+		}
+	}
 	if satisfied, _ := s.Watch.BudgetSatisfied(); !satisfied {
 		missing = append(missing, "the disruption budget was not seen satisfied yet")
 	}

@@ -9,7 +9,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/pkg/errors"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // exitInterrupted is what a shell expects of a program that SIGINT ended.
@@ -18,6 +21,9 @@ const exitInterrupted = 130
 func main() { os.Exit(run()) }
 
 func run() int {
+	// Clients say on their own that an API server which is being ended does not answer.
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
 	// The handler stays for all of the way down: a second Ctrl-C must not leave folders behind.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
