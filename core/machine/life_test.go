@@ -83,6 +83,15 @@ func (f *fixture) provision() {
 	core.SetStatus(f.t, f.infra, status)
 }
 
+// eventuallyConnected waits until the target cluster is connected.
+func (f *fixture) eventuallyConnected() {
+	f.t.Helper()
+	f.Eventually(func() error {
+		_, err := core.Connections.Get(client.ObjectKey{Namespace: f.namespace, Name: "c"})
+		return err
+	}).WithTimeout(patience).Should(Succeed())
+}
+
 // eventuallyCached waits until the core's cache has the Node with its conditions.
 func (f *fixture) eventuallyCached(name string) {
 	f.t.Helper()
@@ -116,6 +125,7 @@ func (f *fixture) run() *corev1.Node {
 // to objects that were born owned.
 func TestBudget(t *testing.T) {
 	f := newFixture(t, version.V1Beta2)
+	f.eventuallyConnected()
 	before := coretest.Reconciles("machine")
 	f.run()
 
