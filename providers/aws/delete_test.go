@@ -115,6 +115,42 @@ func TestDeleteWhenTheAnswerWasLost(t *testing.T) {
 	f.Expect(f.live()).To(BeZero())
 }
 
+func TestDeleteWhenTheAnswerWasLostAndTheRepetitionRefused(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	gate := f.gateBackoff()
+	f.sim.AddFault(simapi.Fault{Action: "RunInstances", Count: 1, Cut: simapi.CutAfter})
+	f.sim.AddFault(apiFault("RequestLimitExceeded", 0))
+	f.sim.AddFault(simapi.Fault{ID: "blind", Action: "DescribeInstances", Error: &simapi.APIError{Code: "UnauthorizedOperation"}})
+	f.start()
+	f.machine("m")
+	f.Eventually(f.ready("m")).Should(Equal("False CloudError"))
+	gate.open(f, "m")
+	f.Eventually(f.ready("m")).Should(Equal("False Throttled"))
+	f.delete("m")
+	f.Consistently(f.gone("m"), "300ms").Should(BeFalse(), "a refusal says nothing about the call before it")
+	f.sim.RemoveFault("blind")
+	gate.open(f, "m")
+	f.Eventually(f.gone("m")).Should(BeTrue())
+	f.Expect(f.instances()).To(HaveLen(1))
+	f.Expect(f.live()).To(BeZero())
+}
+
+func TestDeleteOfAnObjectThatCameWithAProviderID(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	f.machine("m")
+	m := f.becomesReady("m")
+	f.stop()
+	base := m.DeepCopy()
+	m.Finalizers = nil
+	f.Expect(f.client.Patch(f.ctx, m, client.MergeFrom(base))).To(Succeed())
+	f.start()
+	f.Eventually(func() []string { m, _ := f.get("m"); return m.Finalizers }).ShouldNot(BeEmpty())
+	f.delete("m")
+	f.Eventually(f.gone("m")).Should(BeTrue())
+	f.Expect(f.live()).To(BeZero())
+}
+
 func TestDeleteWhenTheCallWasNeverMade(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.gateBackoff()

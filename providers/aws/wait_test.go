@@ -121,7 +121,7 @@ func TestUnreadableLaunchRecordLaunchesNothing(t *testing.T) {
 	f.machine("m", func(m *infrav1.AWSMachine) {
 		m.Annotations = map[string]string{"infrastructure.millwright.dev/launch": "{"}
 	})
-	f.Eventually(f.ready("m")).Should(Equal("False InvalidConfiguration"))
+	f.Eventually(f.ready("m")).Should(Equal("False LaunchRecordUnreadable"))
 	m, err := f.get("m")
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(m.Status.HasFailed()).To(BeFalse(), "a person can repair it")

@@ -10,21 +10,21 @@ import (
 type Class string
 
 const (
-	// ClassCapacity: the cloud has no room for this type of instance at this place now. Another place
+	// ClassCapacity means that the cloud has no room for this type of instance at this place now. Another place
 	// may have; the next attempt goes there.
 	ClassCapacity Class = "Capacity"
-	// ClassQuota: a quota of the account is used up. Tried again slowly.
+	// ClassQuota means that a quota of the account is used up. Tried again slowly.
 	ClassQuota Class = "Quota"
-	// ClassThrottle: too many calls. Tried again after a while that grows.
+	// ClassThrottle means that there were too many calls. Tried again after a while that grows.
 	ClassThrottle Class = "Throttle"
-	// ClassAuth: credentials are missing, expired or too narrow. Tried again slowly, since a person
+	// ClassAuth means that credentials are missing, expired or too narrow. Tried again slowly, since a person
 	// repairs them.
 	ClassAuth Class = "Auth"
-	// ClassTerminal: the request as such is refused. Not tried again until it changes.
+	// ClassTerminal means that the request as such is refused. Not tried again until it changes.
 	ClassTerminal Class = "Terminal"
-	// ClassNotFound: the instance that the call is about does not exist.
+	// ClassNotFound means that the instance that the call is about does not exist.
 	ClassNotFound Class = "NotFound"
-	// ClassUnknown: anything else, above all calls whose answer was lost. The call may have taken
+	// ClassUnknown is anything else, above all calls whose answer was lost. The call may have taken
 	// effect. Tried again after a while that grows.
 	ClassUnknown Class = "Unknown"
 )

@@ -27,7 +27,7 @@ func (r *Reconciler[M]) checkFinalizer(_ context.Context, s *scope[M]) outcome {
 // only after the grace: an instance that is not listed yet would stay behind for ever.
 func (r *Reconciler[M]) locate(ctx context.Context, s *scope[M]) outcome {
 	if s.launchedErr != nil && s.handle.ProviderID == "" {
-		s.facts.standing = &reasoned{driverv1.WaitingForLaunchOutcomeReason, s.launchedErr.Error() +
+		s.facts.standing = &reasoned{driverv1.LaunchRecordUnreadableReason, s.launchedErr.Error() +
 			". An instance may exist: restore the annotation, or end the instance and remove the finalizer " + Finalizer}
 		return untilEvent()
 	}

@@ -10,17 +10,17 @@ import (
 
 // Reasons of events on the provider's machine.
 const (
-	// eventLaunched: the cloud has accepted the launch and the provider ID is recorded.
+	// eventLaunched says that the cloud has accepted the launch and the provider ID is recorded.
 	eventLaunched = "InstanceLaunched"
-	// eventLaunchFailed: the cloud has refused the launch, or its answer was lost.
+	// eventLaunchFailed says that the cloud has refused the launch, or its answer was lost.
 	eventLaunchFailed = "InstanceLaunchFailed"
-	// eventRunning: the instance has been seen running for the first time.
+	// eventRunning says that the instance has been seen running for the first time.
 	eventRunning = "InstanceRunning"
-	// eventFailed: the machine has failed for good.
+	// eventFailed says that the machine has failed for good.
 	eventFailed = "MachineFailed"
-	// eventTerminating: the cloud has accepted the termination.
+	// eventTerminating says that the cloud has accepted the termination.
 	eventTerminating = "InstanceTerminating"
-	// eventTerminated: the instance and what was launched with it are gone.
+	// eventTerminated says that the instance and what was launched with it are gone.
 	eventTerminated = "InstanceTerminated"
 )
 

@@ -18,7 +18,7 @@ func (r *Reconciler[M]) launch(ctx context.Context, s *scope[M]) outcome {
 		return proceed()
 	}
 	if s.launchedErr != nil {
-		s.facts.standing = &reasoned{driverv1.InvalidConfigurationReason,
+		s.facts.standing = &reasoned{driverv1.LaunchRecordUnreadableReason,
 			s.launchedErr.Error() + ". Nothing is launched, since an instance may exist: restore the annotation or delete the object"}
 		return untilEvent()
 	}
@@ -94,6 +94,7 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome {
 // from here on there may be an instance. The write fails if the object is not the latest, since a
 // stale object may know nothing of an earlier attempt.
 func (r *Reconciler[M]) persistCall(ctx context.Context, s *scope[M]) outcome {
+	s.uncertain = s.launched.outstanding()
 	if err := r.writeRecord(ctx, s, s.launched.called(s.now, s.request.Placement)); err != nil {
 		return failed(err)
 	}
@@ -106,7 +107,7 @@ func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome {
 	defer cancel()
 	instance, err := r.Driver.Create(callCtx, s.request)
 	if err != nil {
-		return r.launchFailed(ctx, s, err, afterRejection(s.launched, err))
+		return r.launchFailed(ctx, s, err, s.launched.after(err, s.uncertain, s.now, r.Options.VisibilityGrace))
 	}
 	r.backoff.forget(s.key)
 	r.Inventory.Put(s.handle.Scope, instance)
@@ -155,19 +156,6 @@ func (r *Reconciler[M]) launchFailed(ctx context.Context, s *scope[M], err error
 		return done()
 	}
 	return untilDeadline(wait)
-}
-
-// afterRejection returns the record after a call that failed. Only an answer that is certain to mean
-// that there is no instance changes it, and only a lack of capacity begins a new attempt.
-func afterRejection(record launchRecord, err error) launchRecord {
-	switch driver.ClassOf(err) {
-	case driver.ClassCapacity:
-		return record.next()
-	case driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassTerminal:
-		return record.rejected()
-	case driver.ClassNotFound, driver.ClassUnknown:
-	}
-	return record
 }
 
 // writeRecord persists the record, and the finalizer with it.

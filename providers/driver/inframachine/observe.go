@@ -4,6 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/pkg/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
@@ -30,6 +34,24 @@ func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome {
 		s.facts.observed = &s.view.Instance
 	}
 	return outcome{after: v.after}
+}
+
+// keepFinalizer adds the finalizer to an object that came with a provider ID: moved here, restored from
+// a backup, or made by hand for an instance that exists.
+func (r *Reconciler[M]) keepFinalizer(ctx context.Context, s *scope[M]) outcome {
+	if controllerutil.ContainsFinalizer(s.obj, Finalizer) {
+		return proceed()
+	}
+	base, ok := s.obj.DeepCopyObject().(client.Object)
+	if !ok {
+		return failed(errors.Errorf("%s is not an object", r.Kind))
+	}
+	controllerutil.AddFinalizer(s.obj, Finalizer)
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, s.obj, patch); err != nil {
+		return failed(errors.Wrapf(err, "adding the finalizer of %s %s", r.Kind, s.key))
+	}
+	return proceed()
 }
 
 // sighting gathers what judge needs.

@@ -134,7 +134,7 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 // run goes through the steps that the object's state asks for, up to the first that is unfinished.
 func (r *Reconciler[M]) run(ctx context.Context, s *scope[M]) outcome {
 	steps := []func(context.Context, *scope[M]) outcome{
-		r.checkFailure, r.awaitOwner, r.awaitCluster, r.launch, r.observe,
+		r.checkFailure, r.awaitOwner, r.awaitCluster, r.launch, r.keepFinalizer, r.observe,
 	}
 	if !s.obj.GetDeletionTimestamp().IsZero() {
 		steps = []func(context.Context, *scope[M]) outcome{

@@ -28,8 +28,8 @@ type launchRecord struct {
 	// Placement and FailureDomain of the attempt; empty before it was placed.
 	Placement     string `json:"placement,omitempty"`
 	FailureDomain string `json:"failureDomain,omitempty"`
-	// FirstCall and LastCall are when Create was first and last called in this attempt. Both are unset
-	// while it is certain that the attempt has made no instance.
+	// FirstCall and LastCall are when Create was first and last called in this attempt with an outcome
+	// that is not known. Both are unset while it is certain that the attempt has made no instance.
 	FirstCall *time.Time `json:"firstCall,omitempty"`
 	LastCall  *time.Time `json:"lastCall,omitempty"`
 }
@@ -65,6 +65,27 @@ func (r launchRecord) rejected() launchRecord {
 // next returns the record of the attempt after one that was rejected: a new token and place.
 func (r launchRecord) next() launchRecord {
 	return launchRecord{UID: r.UID, Attempt: r.Attempt + 1}
+}
+
+// after returns the record to be persisted after a call failed. uncertain says that an earlier call of
+// the same attempt had an unknown outcome.
+//
+// A refusal proves that this call made no instance, and nothing about an earlier one: limits and
+// permissions are checked before tokens. Only a lack of capacity proves both, since a token that has
+// made an instance returns it; even that is believed only when the instance would have shown up by now.
+func (r launchRecord) after(err error, uncertain bool, now time.Time, grace time.Duration) launchRecord {
+	switch driver.ClassOf(err) {
+	case driver.ClassCapacity:
+		if !uncertain || r.FirstCall == nil || !now.Before(r.FirstCall.Add(grace)) {
+			return r.next()
+		}
+	case driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassTerminal:
+		if !uncertain {
+			return r.rejected()
+		}
+	case driver.ClassNotFound, driver.ClassUnknown:
+	}
+	return r
 }
 
 // readRecord returns the object's record; for an object that was never launched, that of a first

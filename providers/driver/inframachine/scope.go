@@ -32,6 +32,8 @@ type scope[M driver.Object] struct {
 	// launched is the record of the launch, as persisted; launchedErr says why it cannot be read.
 	launched    launchRecord
 	launchedErr error
+	// uncertain says that an earlier call of the attempt had an unknown outcome.
+	uncertain bool
 	// request is what Create will be asked for.
 	request driver.Launch[M]
 	// handle of the instance, as far as it is known.

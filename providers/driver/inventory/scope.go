@@ -28,6 +28,7 @@ type scope struct {
 	tracked  map[types.NamespacedName]*tracked
 	listedAt time.Time
 	err      error
+	failures int // lists that failed since the last one that did not
 }
 
 // tracked is a machine and the View that it was told last.
@@ -137,13 +138,14 @@ func (s *scope) run(ctx context.Context) {
 	}
 }
 
-// interval until the next list. With nothing tracked it is the slow one, and list does nothing.
+// interval until the next list. With nothing tracked it is the slow one, and list does nothing. After
+// failures the fast one doubles up to the slow one.
 func (s *scope) interval() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tracked {
 		if t.inTransition {
-			return s.opts.Fast
+			return min(s.opts.Fast<<min(s.failures, 16), max(s.opts.Slow, s.opts.Fast))
 		}
 	}
 	tenth := s.opts.Slow / 10
@@ -158,7 +160,7 @@ func (s *scope) soonest() time.Duration {
 	if s.listedAt.IsZero() && s.err == nil {
 		return 0
 	}
-	return s.opts.Fast
+	return s.opts.Fast << min(s.failures, 16)
 }
 
 // list asks the cloud and wakes the machines whose View has changed.
@@ -189,7 +191,9 @@ func (s *scope) enter(instances []driver.Instance, err error, began time.Time) [
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
+	s.failures++
 	if err == nil {
+		s.failures = 0
 		s.listed = make(map[string]driver.Instance, len(instances))
 		for _, i := range instances {
 			s.listed[i.ProviderID] = i

@@ -16,78 +16,79 @@ const (
 
 // Reasons of InstanceProvisioned and Ready before an instance exists.
 const (
-	// WaitingForOwnerMachineReason: no Machine owns the object, or the owner refers to another one.
+	// WaitingForOwnerMachineReason means that no Machine owns the object, or the owner refers to another one.
 	WaitingForOwnerMachineReason = "WaitingForOwnerMachine"
-	// WaitingForClusterReason: the Cluster that the Machine names does not exist.
+	// WaitingForClusterReason means that the Cluster that the Machine names does not exist.
 	WaitingForClusterReason = "WaitingForCluster"
-	// WaitingForClusterInfrastructureReason: the infrastructure of the Cluster is not provisioned.
+	// WaitingForClusterInfrastructureReason means that the infrastructure of the Cluster is not provisioned.
 	WaitingForClusterInfrastructureReason = "WaitingForClusterInfrastructure"
-	// WaitingForBootstrapDataReason: the Machine names no bootstrap data Secret yet, or the Secret
+	// WaitingForBootstrapDataReason means that the Machine names no bootstrap data Secret yet, or the Secret
 	// is missing or has no data.
 	WaitingForBootstrapDataReason = "WaitingForBootstrapData"
-	// WaitingForLaunchSlotReason: launches are paced on this side to stay within the cloud's limit.
+	// WaitingForLaunchSlotReason means that launches are paced on this side to stay within the cloud's limit.
 	WaitingForLaunchSlotReason = "WaitingForLaunchSlot"
-	// LaunchingReason: the launch has been asked for and its outcome is not known yet.
-	LaunchingReason = "Launching"
-	// InsufficientCapacityReason: the cloud has no room for the instance type at the place asked for.
+	// InsufficientCapacityReason means that the cloud has no room for the instance type at the place asked for.
 	InsufficientCapacityReason = "InsufficientCapacity"
-	// QuotaExceededReason: a quota of the account is used up.
+	// QuotaExceededReason means that a quota of the account is used up.
 	QuotaExceededReason = "QuotaExceeded"
-	// ThrottledReason: the cloud refused the call because there were too many.
+	// ThrottledReason means that the cloud refused the call because there were too many.
 	ThrottledReason = "Throttled"
-	// UnauthorizedReason: the provider's credentials are missing, expired or too narrow.
+	// UnauthorizedReason means that the provider's credentials are missing, expired or too narrow.
 	UnauthorizedReason = "Unauthorized"
-	// CloudErrorReason: a call failed for another reason; it is tried again.
+	// CloudErrorReason means that a call failed for another reason; it is tried again.
 	CloudErrorReason = "CloudError"
-	// InvalidConfigurationReason: the cloud refuses the spec. Failed for good.
+	// LaunchRecordUnreadableReason means that somebody changed the annotation with the record of the
+	// launch, so that it is not known whether an instance exists. Nothing is launched.
+	LaunchRecordUnreadableReason = "LaunchRecordUnreadable"
+	// InvalidConfigurationReason means that the cloud refuses the spec. Failed for good.
 	InvalidConfigurationReason = "InvalidConfiguration"
 )
 
 // Reasons of InstanceProvisioned and Ready once an instance exists.
 const (
-	// InstancePendingReason: the cloud is starting the instance.
+	// InstancePendingReason means that the cloud is starting the instance.
 	InstancePendingReason = "InstancePending"
-	// InstanceNotVisibleReason: the instance was launched a moment ago and the cloud does not list
+	// InstanceNotVisibleReason means that the instance was launched a moment ago and the cloud does not list
 	// it yet.
 	InstanceNotVisibleReason = "InstanceNotVisible"
-	// InstanceRunningReason: the instance runs.
+	// InstanceRunningReason means that the instance runs.
 	InstanceRunningReason = "InstanceRunning"
-	// InstanceStoppingReason: the instance is being stopped, by somebody else.
+	// InstanceStoppingReason means that the instance is being stopped, by somebody else.
 	InstanceStoppingReason = "InstanceStopping"
-	// InstanceStoppedReason: the instance is stopped. It is not started again by the provider.
+	// InstanceStoppedReason means that the instance is stopped. It is not started again by the provider.
 	InstanceStoppedReason = "InstanceStopped"
-	// InstanceTerminatedReason: the instance was terminated by somebody else. Failed for good.
+	// InstanceTerminatedReason means that the instance was terminated by somebody else. Failed for good.
 	InstanceTerminatedReason = "InstanceTerminated"
-	// InstanceInterruptedReason: the cloud took a spot instance back. Failed for good.
+	// InstanceInterruptedReason means that the cloud took a spot instance back. Failed for good.
 	InstanceInterruptedReason = "InstanceInterrupted"
-	// InstanceLaunchFailedReason: the instance was accepted and ended before it ran. Failed for good.
+	// InstanceLaunchFailedReason means that the instance was accepted and ended before it ran. Failed for good.
 	InstanceLaunchFailedReason = "InstanceLaunchFailed"
-	// InstanceLaunchTimeoutReason: the instance did not run within its launch timeout. Failed for good.
+	// InstanceLaunchTimeoutReason means that the instance did not run within its launch timeout. Failed for good.
 	InstanceLaunchTimeoutReason = "InstanceLaunchTimeout"
-	// InstanceVanishedReason: the instance existed and the cloud does not know it any more. It is
+	// InstanceVanishedReason means that the instance existed and the cloud does not know it any more. It is
 	// never launched again under the same Machine. Failed for good.
 	InstanceVanishedReason = "InstanceVanished"
 )
 
 // Reasons of Ready while the object is being deleted.
 const (
-	// TerminatingInstanceReason: termination has been asked for and the cloud has not finished it.
+	// TerminatingInstanceReason means that termination has been asked for and the cloud has not finished it.
 	TerminatingInstanceReason = "TerminatingInstance"
-	// WaitingForLaunchOutcomeReason: a launch was asked for and its answer was lost; the instance
+	// WaitingForLaunchOutcomeReason means that a launch was asked for and its answer was lost; the instance
 	// is looked for until the cloud can be trusted that there is none.
 	WaitingForLaunchOutcomeReason = "WaitingForLaunchOutcome"
-	// WaitingForDependantsReason: the instance is gone; disks or network interfaces that were
+	// WaitingForDependantsReason means that the instance is gone; disks or network interfaces that were
 	// launched with it are not.
 	WaitingForDependantsReason = "WaitingForDependants"
-	// DeletionBlockedReason: the cloud refuses the termination, for example because the instance is
+	// DeletionBlockedReason means that the cloud refuses the termination, for example because the instance is
 	// protected against it.
 	DeletionBlockedReason = "DeletionBlocked"
 )
 
 // Reasons of Paused.
 const (
-	// PausedReason: the Cluster is paused or the object carries the annotation cluster.x-k8s.io/paused.
+	// PausedReason means that the Cluster is paused or the object carries the annotation cluster.x-k8s.io/paused.
 	PausedReason = "Paused"
-	// NotPausedReason: neither is.
+	// NotPausedReason means that neither is.
 	NotPausedReason = "NotPaused"
 )
