@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -12,6 +14,8 @@ import (
 	"millwright.dev/core/external"
 	"millwright.dev/core/index"
 	"millwright.dev/core/machine"
+	"millwright.dev/core/machinedeployment"
+	"millwright.dev/core/machineset"
 	"millwright.dev/core/target"
 )
 
@@ -42,12 +46,17 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		func() error {
 			r := &machine.Reconciler{
 				Client: mgr.GetClient(), Connections: connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("machine"),
-				Options: machine.Options{
-					RemoteConditionsGracePeriod: o.remoteConditionsGrace, WatchFilter: o.watchFilter,
-					SyncLabels: o.syncLabels, SyncAnnotations: o.syncAnnotations,
-				},
+				Options: o.machineOptions(),
 			}
 			return r.SetupWithManager(mgr, concurrency(o.machineConcurrency))
+		},
+		func() error {
+			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilterValue: o.watchFilter}
+			return r.SetupWithManager(ctx, mgr, concurrency(o.machineSetConcurrency))
+		},
+		func() error {
+			r := &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), WatchFilterValue: o.watchFilter}
+			return r.SetupWithManager(ctx, mgr, concurrency(o.machineDeploymentConcurrency))
 		},
 	}
 	for _, add := range steps {
@@ -56,6 +65,17 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		}
 	}
 	return nil
+}
+
+func (o *options) machineOptions() machine.Options {
+	return machine.Options{
+		RemoteConditionsGracePeriod: o.remoteConditionsGrace, WatchFilter: o.watchFilter,
+		SyncLabels: o.syncLabels, SyncAnnotations: o.syncAnnotations,
+		UpToDate: func(set *clusterv1.MachineSet, deployment *clusterv1.MachineDeployment) (bool, string) {
+			because := machineset.OutdatedBecause(&deployment.Spec.Template, &set.Spec.Template)
+			return len(because) == 0, strings.Join(because, ", ")
+		},
+	}
 }
 
 func concurrency(n int) controller.Options { return controller.Options{MaxConcurrentReconciles: n} }
