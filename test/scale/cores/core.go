@@ -28,6 +28,12 @@ const (
 // it saves the watch of MachinePools. All other feature gates stay at their defaults.
 var upstreamArgs = []string{"--feature-gates=MachinePool=false"}
 
+// limits are how many requests per second a core may make. They are those that upstream's core has to
+// the control cluster, for both cores and to both clusters: how they differ by default is not measured.
+var limits = []string{
+	"--kube-api-qps=100", "--kube-api-burst=200", "--clustercache-client-qps=100", "--clustercache-client-burst=200",
+}
+
 const (
 	startTimeout = 60 * time.Second
 	startPoll    = 50 * time.Millisecond
@@ -89,7 +95,7 @@ func Start(ctx context.Context, core Core, options Options) (*Running, error) {
 		fmt.Sprintf("--webhook-port=%d", port),
 		"--webhook-cert-dir=" + certificates,
 	}
-	args = append(append(args, core.ExtraArgs...), options.Args...)
+	args = append(append(append(args, limits...), core.ExtraArgs...), options.Args...)
 	var err error
 	r.process, err = process.Start(ctx, process.Spec{
 		Name:     core.Name + " core",

@@ -46,28 +46,28 @@ func (l *life) await(ctx context.Context, what string, done func(state) bool) er
 	return nil
 }
 
-// awaitQuiet waits until the core does nothing but probe and until also, when given, is true of its
-// counters. It returns when the counters changed for the last time, and false when that never came.
-func (l *life) awaitQuiet(ctx context.Context, also func(measure.Counters) bool) (time.Time, bool, error) {
-	give := time.NewTimer(quietTimeout)
-	defer give.Stop()
+// awaitQuiet waits until the core does nothing but probe and until also, when given, is true of it. It
+// returns when the core was last seen active, and false when the wait was given up.
+func (l *life) awaitQuiet(ctx context.Context, also func(measure.Sample) bool) (time.Time, bool, error) {
+	limit := time.NewTimer(quietTimeout)
+	defer limit.Stop()
 	ticker := time.NewTicker(quietPoll)
 	defer ticker.Stop()
 	activity, since := -1, time.Now()
 	for {
-		counters, err := l.core.Counters(ctx)
+		s, err := l.sample(ctx)
 		if err != nil {
 			return since, false, l.explain(err)
 		}
-		if a := counters.Activity(); a != activity {
-			activity, since = a, time.Now()
+		if s.Activity() != activity {
+			activity, since = s.Activity(), s.Time
 		}
-		if time.Since(since) >= quietTime && (also == nil || also(counters)) {
+		if s.Time.Sub(since) >= quietTime && (also == nil || also(s)) {
 			return since, true, nil
 		}
 		select {
 		case <-ticker.C:
-		case <-give.C:
+		case <-limit.C:
 			return since, false, nil
 		case <-ctx.Done():
 			return since, false, context.Cause(ctx)

@@ -78,17 +78,21 @@ func Run(ctx context.Context, core cores.Core, o Options) (report.Run, error) {
 	return l.run, nil
 }
 
-// start runs the core and waits until it holds its connection and is quiet.
+// start runs the core for the first time and waits until it has reached the target cluster and is quiet.
 func (l *life) start(ctx context.Context) error {
-	var err error
-	options := cores.Options{Kubeconfig: l.kubeconfig, Dir: l.options.Dir, Args: l.options.CoreArgs}
-	if l.core, err = cores.Start(ctx, l.binary, options); err != nil {
+	if err := l.launch(ctx); err != nil {
 		return err
 	}
-	_, quiet, err := l.awaitQuiet(ctx, func(c measure.Counters) bool { return c.Connected })
+	_, quiet, err := l.awaitQuiet(ctx, func(s measure.Sample) bool { return s.Probes() > 0 })
 	if err == nil && !quiet {
-		err = fmt.Errorf("the %s core did not connect to the target cluster and fall quiet within %s; its log is %s", l.binary.Name, quietTimeout, l.core.Log())
+		err = fmt.Errorf("the %s core did not reach the target cluster and fall quiet within %s; its log is %s", l.binary.Name, quietTimeout, l.core.Log())
 	}
+	return err
+}
+
+func (l *life) launch(ctx context.Context) error {
+	var err error
+	l.core, err = cores.Start(ctx, l.binary, cores.Options{Kubeconfig: l.kubeconfig, Dir: l.options.Dir, Args: l.options.CoreArgs})
 	return err
 }
 
@@ -119,7 +123,7 @@ func (l *life) measure(ctx context.Context, p phase) error {
 		return err
 	}
 	result.WallSeconds = time.Since(before.Time).Seconds()
-	last, quiet, err := l.awaitQuiet(ctx, l.restarted(p))
+	last, quiet, err := l.awaitQuiet(ctx, l.restarted(p, before))
 	if err != nil {
 		return err
 	}
@@ -129,6 +133,10 @@ func (l *life) measure(ctx context.Context, p phase) error {
 	}
 	result.NotQuiet = !quiet
 	result.QuietSeconds = last.Sub(before.Time).Seconds()
+	if p.restarts {
+		// Only from its own counters is seen that a core has looked at everything.
+		result.WallSeconds = result.QuietSeconds
+	}
 	result.SetCost(after.Since(before))
 	result.NodesDeleted = l.view.state().nodesDeleted - nodesDeleted
 	result.PodsEvicted = l.providers.PodsEnded() - podsEnded
@@ -137,14 +145,14 @@ func (l *life) measure(ctx context.Context, p phase) error {
 	return l.finish(ctx, p)
 }
 
-// restarted is what must be true, beside quiet, of the counters of a core that was just restarted:
-// that it has looked at every Machine and holds its connection.
-func (l *life) restarted(p phase) func(measure.Counters) bool {
+// restarted is what must be true, beside quiet, of a core that was just restarted: that it has reached
+// the target cluster and has looked at every Machine.
+func (l *life) restarted(p phase, before measure.Sample) func(measure.Sample) bool {
 	if !p.restarts {
 		return nil
 	}
-	return func(c measure.Counters) bool {
-		return c.Connected && c.Reconciles[MachineController] >= l.replicas
+	return func(s measure.Sample) bool {
+		return s.Probes() > before.Probes() && s.Counters.Reconciles[MachineController] >= l.replicas
 	}
 }
 
@@ -157,19 +165,27 @@ func (l *life) finish(ctx context.Context, p phase) error {
 	return err
 }
 
+// sample reads the audit log before and after the core's metrics, and again when a health probe came in
+// between: probes are told from other requests by both together.
 func (l *life) sample(ctx context.Context) (measure.Sample, error) {
 	if err := l.core.Alive(); err != nil {
 		return measure.Sample{}, err
 	}
-	var s measure.Sample
-	var err error
-	s.Time = time.Now()
-	if s.Process, err = measure.ReadProcess(l.core.PID()); err != nil {
-		return s, err
+	before, err := l.audit.Counts()
+	if err != nil {
+		return measure.Sample{}, err
 	}
-	if s.Counters, err = l.core.Counters(ctx); err != nil {
-		return s, err
+	s := measure.Sample{Time: time.Now(), ByResource: before}
+	for {
+		if s.Process, err = measure.ReadProcess(l.core.PID()); err != nil {
+			return s, err
+		}
+		if s.Counters, err = l.core.Counters(ctx); err != nil {
+			return s, err
+		}
+		probes := s.Probes()
+		if s.ByResource, err = l.audit.Counts(); err != nil || s.Probes() == probes {
+			return s, err
+		}
 	}
-	s.ByResource, err = l.audit.Counts()
-	return s, err
 }

@@ -103,7 +103,7 @@ func heartbeats(ctx context.Context, l *life) (int, error) {
 // restart starts the core anew. That it has looked at all Machines is seen in its counters, by the
 // wait for quiet that follows.
 func restart(ctx context.Context, l *life) (int, error) {
-	return l.replicas, l.start(ctx)
+	return l.replicas, l.launch(ctx)
 }
 
 func rollout(ctx context.Context, l *life) (int, error) {

@@ -53,18 +53,21 @@ func (v *view) observe(ctx context.Context, c cache.Cache) error {
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(object any) { v.set(object, true) },
 			UpdateFunc: func(_, object any) { v.set(object, true) },
-			DeleteFunc: func(object any) {
-				if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-					object = tombstone.Obj
-				}
-				v.set(object, false)
-			},
+			DeleteFunc: func(object any) { v.set(lastKnown(object), false) },
 		})
 		if err != nil {
 			return errors.Wrapf(err, "following %T", object)
 		}
 	}
 	return nil
+}
+
+// lastKnown is the object of a deletion, also when the informer has missed the event itself.
+func lastKnown(object any) any {
+	if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		return tombstone.Obj
+	}
+	return object
 }
 
 // set notes that an object is there as it is, or that it is gone.

@@ -2,9 +2,9 @@ package life
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/pkg/errors"
@@ -26,7 +26,7 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
-  users: ["USERS"]
+  users: [%q, %q]
 - level: None
 `
 
@@ -45,13 +45,13 @@ type world struct {
 // newWorld starts a control plane and the stand-ins. The end of the context ends both; close must be
 // called as well.
 func newWorld(ctx context.Context, o Options) (*world, error) {
-	users := []string{accountUser(coreAccount), accountUser(targetAccount)}
+	core, target := accountUser(coreAccount), accountUser(targetAccount)
 	policy := filepath.Join(o.Dir, "audit-policy.yaml")
-	content := strings.ReplaceAll(auditPolicy, "USERS", strings.Join(users, `", "`))
+	content := fmt.Sprintf(auditPolicy, core, target)
 	if err := os.WriteFile(policy, []byte(content), 0o600); err != nil {
 		return nil, errors.Wrap(err, "writing the audit policy")
 	}
-	w := &world{setting: o.Setting, audit: &measure.AuditLog{Path: filepath.Join(o.Dir, "audit.log"), Users: users}}
+	w := &world{setting: o.Setting, audit: &measure.AuditLog{Path: filepath.Join(o.Dir, "audit.log"), Core: core, Target: target}}
 	// Runs in the same folder begin a log of their own.
 	if err := os.RemoveAll(w.audit.Path); err != nil {
 		return nil, errors.Wrap(err, "removing the audit log of an earlier run")

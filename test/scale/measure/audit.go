@@ -17,8 +17,9 @@ import (
 type AuditLog struct {
 	// Path is the file that kube-apiserver writes.
 	Path string
-	// Users are those whose requests count, by user name.
-	Users []string
+	// Core and Target are the names of the users that a core is to the control cluster and to the
+	// target cluster. The requests of others do not count.
+	Core, Target string
 
 	offset int64
 	counts map[string]int
@@ -41,8 +42,16 @@ type auditEvent struct {
 	} `json:"responseStatus"`
 }
 
-// WatchVerb begins the names of requests that open a watch.
-const WatchVerb = "watch "
+// Names of requests in the counts.
+const (
+	// watchVerb begins the names of requests that open a watch.
+	watchVerb = "watch "
+	// probe is the name of the health probes of the target cluster.
+	probe = "health probe"
+)
+
+// probePaths are what the cores ask the target cluster for to see that it answers.
+var probePaths = []string{"/", "/version"}
 
 // Counts reads what was added since the last call and returns the requests counted so far by verb
 // and resource, such as "patch machines/status"; failed ones have the code behind it, such as
@@ -81,19 +90,30 @@ func (a *AuditLog) count(line []byte) error {
 	if err := json.Unmarshal(line, &event); err != nil {
 		return errors.Wrap(err, "parsing a line of the audit log")
 	}
-	if slices.Contains(a.Users, event.User.Username) && event.counts() {
-		a.counts[event.name()]++
+	user := event.User.Username
+	if user != a.Core && user != a.Target || !event.counts() {
+		return nil
 	}
+	if user == a.Target && slices.Contains(probePaths, event.path()) {
+		a.counts[probe]++
+		return nil
+	}
+	a.counts[event.name()]++
 	return nil
 }
 
 // counts picks one stage per request: watches when they begin, since they end phases later, and all
 // others when they are answered.
 func (e auditEvent) counts() bool {
-	if e.Verb == strings.TrimSpace(WatchVerb) {
+	if e.Verb == strings.TrimSpace(watchVerb) {
 		return e.Stage == "ResponseStarted"
 	}
 	return e.Stage == "ResponseComplete" || e.Stage == "Panic"
+}
+
+func (e auditEvent) path() string {
+	path, _, _ := strings.Cut(e.RequestURI, "?")
+	return path
 }
 
 func (e auditEvent) name() string {
@@ -102,7 +122,7 @@ func (e auditEvent) name() string {
 		resource += "/" + e.ObjectRef.Subresource
 	}
 	if resource == "" {
-		resource, _, _ = strings.Cut(e.RequestURI, "?")
+		resource = e.path()
 	}
 	if e.ResponseStatus.Code >= 400 {
 		return fmt.Sprintf("%s %s %d", e.Verb, resource, e.ResponseStatus.Code)

@@ -10,20 +10,18 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// The metrics that are read; both cores export them through controller-runtime and the ClusterCache.
+// The metrics that are read; both cores export them through controller-runtime.
 const (
 	requestsMetric   = "rest_client_requests_total"
 	reconcilesMetric = "controller_runtime_reconcile_total"
-	probesMetric     = "capi_cluster_cache_healthchecks_total"
-	connectionMetric = "capi_cluster_cache_connection_up"
 )
 
 // conflict is the status code of a write that lost against another one.
 const conflict = "409"
 
-// ProbeController is the controller that runs the health probes of target clusters. Its reconciles
-// are those probes.
-const ProbeController = "clustercache"
+// probeController is the controller of upstream's core that probes target clusters: its reconciles come
+// with the time, not with the load.
+const probeController = "clustercache"
 
 // Counters are a core's own counts since its process began, or between two samples.
 type Counters struct {
@@ -31,13 +29,8 @@ type Counters struct {
 	Requests map[string]int
 	// Conflicts are the requests among them that were answered with 409.
 	Conflicts int
-	// Probes are the health probes of target clusters.
-	Probes int
 	// Reconciles are the reconciles by controller.
 	Reconciles map[string]int
-	// Connected says whether the core holds a connection to each target cluster that it knows; false
-	// when it knows none.
-	Connected bool
 }
 
 // ParseCounters reads a metrics page in Prometheus' text format. A metric that is missing counts as
@@ -59,14 +52,6 @@ func ParseCounters(page io.Reader) (Counters, error) {
 	for _, m := range families[reconcilesMetric].GetMetric() {
 		c.Reconciles[label(m, "controller")] += int(m.GetCounter().GetValue())
 	}
-	for _, m := range families[probesMetric].GetMetric() {
-		c.Probes += int(m.GetCounter().GetValue())
-	}
-	connections := families[connectionMetric].GetMetric()
-	c.Connected = len(connections) > 0
-	for _, m := range connections {
-		c.Connected = c.Connected && m.GetGauge().GetValue() == 1
-	}
 	return c, nil
 }
 
@@ -84,25 +69,26 @@ func (c Counters) Sub(earlier Counters) Counters {
 	return Counters{
 		Requests:   subtract(c.Requests, earlier.Requests),
 		Conflicts:  c.Conflicts - earlier.Conflicts,
-		Probes:     c.Probes - earlier.Probes,
 		Reconciles: subtract(c.Reconciles, earlier.Reconciles),
-		Connected:  c.Connected,
 	}
 }
 
-// Activity is a number that stands still exactly while the core does nothing but probe: all requests
-// and reconciles without those of the health probes.
-func (c Counters) Activity() int {
-	sum := -c.Probes
-	for _, n := range c.Requests {
-		sum += n
-	}
-	for controller, n := range c.Reconciles {
-		if controller != ProbeController {
-			sum += n
+// AllRequests are the API requests with every method.
+func (c Counters) AllRequests() int { return sum(c.Requests, func(string) bool { return true }) }
+
+// AllReconciles are the reconciles of all controllers but the one that probes target clusters.
+func (c Counters) AllReconciles() int {
+	return sum(c.Reconciles, func(controller string) bool { return controller != probeController })
+}
+
+func sum(counts map[string]int, counted func(name string) bool) int {
+	total := 0
+	for name, n := range counts {
+		if counted(name) {
+			total += n
 		}
 	}
-	return sum
+	return total
 }
 
 // subtract leaves out what did not change.

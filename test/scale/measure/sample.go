@@ -13,7 +13,7 @@ type Sample struct {
 	Counters Counters
 	// Process is the kernel's account.
 	Process Process
-	// ByResource are the API server's counts by verb and resource.
+	// ByResource are the API server's counts by verb and resource, over all processes of the run.
 	ByResource map[string]int
 }
 
@@ -40,45 +40,27 @@ func (s Sample) Since(earlier Sample) Cost {
 	}
 }
 
-// Requests are all API requests but the health probes of target clusters.
-func (c Cost) Requests() int {
-	sum := -c.Counters.Probes
-	for _, n := range c.Counters.Requests {
-		sum += n
-	}
-	return sum
+// Activity stands still exactly while a core does nothing but probe. Only its changes mean something.
+func (s Sample) Activity() int {
+	return s.Counters.AllRequests() - s.ByResource[probe] + s.Counters.AllReconciles()
 }
+
+// Requests are all API requests but the health probes of the target cluster.
+func (c Cost) Requests() int { return c.Counters.AllRequests() - c.Probes() }
+
+// Probes are the health probes of the target cluster, as the API server counted them.
+func (c Cost) Probes() int { return c.ByResource[probe] }
 
 // Writes are the requests that change something.
 func (c Cost) Writes() int {
-	sum := 0
-	for method, n := range c.Counters.Requests {
-		if method != "GET" && method != "HEAD" {
-			sum += n
-		}
-	}
-	return sum
+	return sum(c.Counters.Requests, func(method string) bool { return method != "GET" && method != "HEAD" })
 }
 
-// Watches are the watches among the requests. API servers end each watch after some minutes, and a
+// Watches are the watches among the requests. An API server ends each watch after some minutes, and a
 // client opens it anew: outside of a start they are the clock's doing, not the load's.
 func (c Cost) Watches() int {
-	sum := 0
-	for name, n := range c.ByResource {
-		if strings.HasPrefix(name, WatchVerb) {
-			sum += n
-		}
-	}
-	return sum
+	return sum(c.ByResource, func(name string) bool { return strings.HasPrefix(name, watchVerb) })
 }
 
-// Reconciles are those of all controllers but the one that runs the health probes.
-func (c Cost) Reconciles() int {
-	sum := 0
-	for controller, n := range c.Counters.Reconciles {
-		if controller != ProbeController {
-			sum += n
-		}
-	}
-	return sum
-}
+// Probes are the health probes of the target cluster since the beginning of the run.
+func (s Sample) Probes() int { return s.ByResource[probe] }

@@ -66,7 +66,7 @@ type Phase struct {
 	CPUSeconds float64 `json:"cpuSeconds"`
 	// PeakRSSBytes is the core's peak of resident memory within the phase.
 	PeakRSSBytes int64 `json:"peakRSSBytes"`
-	// Requests are the core's API requests without its health probes and without renewed watches.
+	// Requests are the core's API requests without its health probes.
 	Requests int `json:"requests"`
 	// Writes are those among the requests that change something.
 	Writes int `json:"writes"`
@@ -98,7 +98,7 @@ func (p *Phase) SetCost(cost measure.Cost) {
 	p.Writes = cost.Writes()
 	p.Conflicts = cost.Counters.Conflicts
 	p.Verbs = cost.Counters.Requests
-	p.Probes = cost.Counters.Probes
+	p.Probes = cost.Probes()
 	p.Watches = cost.Watches()
 	p.Reconciles = cost.Counters.Reconciles
 	p.ByResource = cost.ByResource
@@ -106,7 +106,7 @@ func (p *Phase) SetCost(cost measure.Cost) {
 
 // AllReconciles are the reconciles of all controllers but the one that probes target clusters.
 func (p *Phase) AllReconciles() int {
-	return measure.Cost{Counters: measure.Counters{Reconciles: p.Reconciles}}.Reconciles()
+	return measure.Counters{Reconciles: p.Reconciles}.AllReconciles()
 }
 
 // Phase finds a phase by name; nil when the run has none.
