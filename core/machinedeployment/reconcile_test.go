@@ -1,0 +1,109 @@
+package machinedeployment
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/machineset"
+)
+
+func toTemplateB(deployment *clusterv1.MachineDeployment) {
+	deployment.Spec.Template.Spec.InfrastructureRef.Name = "b"
+}
+
+func TestLifeOfADeployment(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(3)
+	w.start(t)
+	w.eventually(w.running(3))
+	first := w.listSets()[0]
+	w.g.Expect(first.Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "1"))
+	w.g.Expect(metav1.IsControlledBy(&first, w.current())).To(BeTrue())
+
+	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = ptr.To[int32](5) })
+	w.eventually(w.running(5))
+	w.g.Expect(w.listSets()[0].UID).To(Equal(first.UID), "scaling makes no new set")
+
+	stop := w.sample(5+1, 5)
+	w.update(toTemplateB)
+	w.eventually(func(g Gomega) {
+		w.running(5)(g)
+		g.Expect(w.listSets()[0].UID).NotTo(Equal(first.UID))
+	})
+	stop()
+	w.g.Expect(w.listSets()[0].Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
+	w.g.Expect(w.current().Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
+
+	w.g.Expect(direct.Delete(w.ctx, w.current())).To(Succeed())
+	w.eventually(func(g Gomega) {
+		list := &clusterv1.MachineDeploymentList{}
+		g.Expect(direct.List(w.ctx, list)).To(Succeed())
+		for _, deployment := range list.Items {
+			g.Expect(deployment.Namespace).NotTo(Equal(w.namespace))
+		}
+	})
+	w.g.Expect(w.listSets()).To(BeEmpty())
+	w.g.Expect(w.listMachines()).To(BeEmpty())
+}
+
+// sample watches the numbers all the while until the function that it returns is called.
+func (w *world) sample(highest, lowest int) (stop func()) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	problems := make(chan string, 1)
+	go func() {
+		defer close(problems)
+		for ctx.Err() == nil {
+			machines := w.listMachines()
+			available := 0
+			for i := range machines {
+				if machineset.Available(&machines[i]) {
+					available++
+				}
+			}
+			if len(machines) > highest || available < lowest {
+				problems <- formatNumbers(len(machines), available)
+				return
+			}
+			time.Sleep(often / 4)
+		}
+	}()
+	return func() {
+		cancel()
+		if problem, ok := <-problems; ok {
+			w.g.Expect(problem).To(BeEmpty(), "at most %d may exist, at least %d be available", highest, lowest)
+		}
+	}
+}
+
+func TestUnavailableInsteadOfSurge(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(4, func(d *clusterv1.MachineDeployment) {
+		d.Spec.Rollout.Strategy = clusterv1.MachineDeploymentRolloutStrategy{
+			Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
+			RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+				MaxSurge: ptr.To(intstr.FromInt32(0)), MaxUnavailable: ptr.To(intstr.FromString("25%")),
+			},
+		}
+	})
+	w.start(t)
+	w.eventually(w.running(4))
+	stop := w.sample(4, 3)
+	w.update(toTemplateB)
+	w.eventually(func(g Gomega) {
+		w.running(4)(g)
+		g.Expect(w.listSets()[0].Spec.Template.Spec.InfrastructureRef.Name).To(Equal("b"))
+	})
+	stop()
+}
+
+func formatNumbers(machines, available int) string {
+	return fmt.Sprintf("%d Machines exist, %d are available", machines, available)
+}
