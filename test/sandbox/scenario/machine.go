@@ -69,7 +69,7 @@ func summarize(machine *clusterv1.Machine, node *corev1.Node) Machine {
 		m.Phase = string(clusterv1.MachinePhaseDeleting)
 	}
 	m.NodeReady = node != nil && nodeReady(node)
-	m.Awaited = awaited(machine)
+	m.Awaited = awaited(machine, m.Phase)
 	return m
 }
 
@@ -96,27 +96,29 @@ func uninitialized(node *corev1.Node) bool {
 	})
 }
 
-// steps are the conditions in the order in which they come true.
-var steps = []string{
-	clusterv1.MachineBootstrapConfigReadyCondition,
-	clusterv1.MachineInfrastructureReadyCondition,
-	clusterv1.MachineNodeReadyCondition,
+// next is the condition that leads on from each phase. A bootstrap config is not Ready before it knows
+// the provider ID, so the first condition that is not true would be the wrong one to look at.
+var next = map[string]string{
+	string(clusterv1.MachinePhasePending):      clusterv1.MachineBootstrapConfigReadyCondition,
+	string(clusterv1.MachinePhaseProvisioning): clusterv1.MachineInfrastructureReadyCondition,
+	string(clusterv1.MachinePhaseProvisioned):  clusterv1.MachineNodeReadyCondition,
+	string(clusterv1.MachinePhaseRunning):      clusterv1.MachineNodeReadyCondition,
+	string(clusterv1.MachinePhaseDeleting):     clusterv1.MachineDeletingCondition,
 }
 
-// awaited is the first condition that is not true yet, or how far the deletion is.
-func awaited(machine *clusterv1.Machine) string {
-	if !machine.DeletionTimestamp.IsZero() {
-		if c := condition(machine, clusterv1.MachineDeletingCondition); c != nil && c.Status == metav1.ConditionTrue {
-			return describe(c)
-		}
+// awaited is what the condition that leads on from the phase says while it is not true; for the
+// deletion, while it is.
+func awaited(machine *clusterv1.Machine, phase string) string {
+	c := condition(machine, next[phase])
+	deleting := phase == string(clusterv1.MachinePhaseDeleting)
+	switch {
+	case c != nil && (c.Status == metav1.ConditionTrue) == deleting:
+		return describe(c)
+	case deleting:
 		return "deletion to begin"
+	default:
+		return ""
 	}
-	for _, step := range steps {
-		if c := condition(machine, step); c != nil && c.Status != metav1.ConditionTrue {
-			return describe(c)
-		}
-	}
-	return ""
 }
 
 func condition(machine *clusterv1.Machine, name string) *metav1.Condition {

@@ -60,34 +60,28 @@ func TestSummarize(t *testing.T) {
 }
 
 func TestAwaited(t *testing.T) {
-	conditions := func(status ...metav1.ConditionStatus) func(*clusterv1.Machine) {
-		return func(m *clusterv1.Machine) {
-			for i, s := range status {
-				m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
-					Type: steps[i], Status: s, Reason: "R", Message: "first\nof  " + steps[i],
-				})
-			}
-		}
+	machine := func(phase clusterv1.MachinePhase, about string, status metav1.ConditionStatus, deleted *metav1.Time) *clusterv1.Machine {
+		return runningMachine(func(m *clusterv1.Machine) {
+			m.Status.Phase, m.DeletionTimestamp = string(phase), deleted
+			m.Status.Conditions = []metav1.Condition{{Type: about, Status: status, Reason: "R", Message: "first\nof  all"}}
+		})
 	}
 	now := metav1.Now()
 	for name, test := range map[string]struct {
-		edit func(*clusterv1.Machine)
-		want string
+		machine *clusterv1.Machine
+		want    string
 	}{
-		"nothing known":  {nil, ""},
-		"bootstrap":      {conditions(metav1.ConditionFalse, metav1.ConditionFalse), "R: first of BootstrapConfigReady"},
-		"infrastructure": {conditions(metav1.ConditionTrue, metav1.ConditionUnknown), "R: first of InfrastructureReady"},
-		"all is well":    {conditions(metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionTrue), ""},
-		"deletion unseen": {func(m *clusterv1.Machine) {
-			m.DeletionTimestamp = &now
-		}, "deletion to begin"},
-		"drain": {func(m *clusterv1.Machine) {
-			m.DeletionTimestamp = &now
-			m.Status.Conditions = []metav1.Condition{{Type: "Deleting", Status: metav1.ConditionTrue, Reason: "DrainingNode"}}
-		}, "Deleting: DrainingNode"},
+		"nothing known":    {machine("Pending", "Other", "False", nil), ""},
+		"bootstrap data":   {machine("Pending", "BootstrapConfigReady", "False", nil), "R: first of all"},
+		"an instance":      {machine("Provisioning", "InfrastructureReady", "Unknown", nil), "R: first of all"},
+		"not the config":   {machine("Provisioning", "BootstrapConfigReady", "False", nil), ""},
+		"a Node":           {machine("Provisioned", "NodeReady", "Unknown", nil), "R: first of all"},
+		"nothing any more": {machine("Running", "NodeReady", "True", nil), ""},
+		"deletion unseen":  {machine("Running", "Deleting", "False", &now), "deletion to begin"},
+		"a drain":          {machine("Deleting", "Deleting", "True", &now), "R: first of all"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(summarize(runningMachine(test.edit), nil).Awaited).To(Equal(test.want))
+			NewWithT(t).Expect(summarize(test.machine, nil).Awaited).To(Equal(test.want))
 		})
 	}
 }
