@@ -33,6 +33,8 @@ type Options struct {
 	CoreArgs []string
 	// PhaseTimeout limits how long a phase may take to reach its state.
 	PhaseTimeout time.Duration
+	// RequestBodies keeps what the core sends in the audit log.
+	RequestBodies bool
 	// Log takes what the stand-in providers say.
 	Log logr.Logger
 	// Out takes the progress, a line per phase.

@@ -25,7 +25,7 @@ const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
-- level: Metadata
+- level: %s
   users: [%q, %q]
 - level: None
 `
@@ -47,7 +47,11 @@ type world struct {
 func newWorld(ctx context.Context, o Options) (*world, error) {
 	core, target := accountUser(coreAccount), accountUser(targetAccount)
 	policy := filepath.Join(o.Dir, "audit-policy.yaml")
-	content := fmt.Sprintf(auditPolicy, core, target)
+	level := "Metadata"
+	if o.RequestBodies {
+		level = "Request"
+	}
+	content := fmt.Sprintf(auditPolicy, level, core, target)
 	if err := os.WriteFile(policy, []byte(content), 0o600); err != nil {
 		return nil, errors.Wrap(err, "writing the audit policy")
 	}

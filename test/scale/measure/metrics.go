@@ -31,6 +31,8 @@ type Counters struct {
 	Conflicts int
 	// Reconciles are the reconciles by controller.
 	Reconciles map[string]int
+	// Results are the reconciles by controller and result, such as "machine requeue_after".
+	Results map[string]int
 }
 
 // ParseCounters reads a metrics page in Prometheus' text format. A metric that is missing counts as
@@ -41,7 +43,7 @@ func ParseCounters(page io.Reader) (Counters, error) {
 	if err != nil {
 		return Counters{}, errors.Wrap(err, "parsing metrics")
 	}
-	c := Counters{Requests: map[string]int{}, Reconciles: map[string]int{}}
+	c := Counters{Requests: map[string]int{}, Reconciles: map[string]int{}, Results: map[string]int{}}
 	for _, m := range families[requestsMetric].GetMetric() {
 		n := int(m.GetCounter().GetValue())
 		c.Requests[label(m, "method")] += n
@@ -50,7 +52,9 @@ func ParseCounters(page io.Reader) (Counters, error) {
 		}
 	}
 	for _, m := range families[reconcilesMetric].GetMetric() {
-		c.Reconciles[label(m, "controller")] += int(m.GetCounter().GetValue())
+		n := int(m.GetCounter().GetValue())
+		c.Reconciles[label(m, "controller")] += n
+		c.Results[label(m, "controller")+" "+label(m, "result")] += n
 	}
 	return c, nil
 }
@@ -70,6 +74,7 @@ func (c Counters) Sub(earlier Counters) Counters {
 		Requests:   subtract(c.Requests, earlier.Requests),
 		Conflicts:  c.Conflicts - earlier.Conflicts,
 		Reconciles: subtract(c.Reconciles, earlier.Reconciles),
+		Results:    subtract(c.Results, earlier.Results),
 	}
 }
 

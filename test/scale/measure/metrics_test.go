@@ -29,6 +29,7 @@ func TestParseCounters(t *testing.T) {
 		Requests:   map[string]int{"GET": 15, "POST": 4, "PATCH": 17},
 		Conflicts:  2,
 		Reconciles: map[string]int{"machine": 31, "clustercache": 5},
+		Results:    map[string]int{"machine error": 1, "machine success": 30, "clustercache requeue_after": 5},
 	}))
 	g.Expect(c.AllRequests()).To(Equal(36))
 	g.Expect(c.AllReconciles()).To(Equal(31), "probes are not load")
@@ -49,10 +50,17 @@ func TestParseCountersRefusesWhatIsNoMetricsPage(t *testing.T) {
 
 func TestSub(t *testing.T) {
 	g := NewWithT(t)
-	earlier := Counters{Requests: map[string]int{"GET": 10, "POST": 1}, Conflicts: 1, Reconciles: map[string]int{"machine": 4}}
-	later := Counters{Requests: map[string]int{"GET": 10, "POST": 3, "PATCH": 2}, Conflicts: 3, Reconciles: map[string]int{"machine": 9}}
+	earlier := Counters{
+		Requests: map[string]int{"GET": 10, "POST": 1}, Conflicts: 1,
+		Reconciles: map[string]int{"machine": 4}, Results: map[string]int{"machine error": 1, "machine success": 3},
+	}
+	later := Counters{
+		Requests: map[string]int{"GET": 10, "POST": 3, "PATCH": 2}, Conflicts: 3,
+		Reconciles: map[string]int{"machine": 9}, Results: map[string]int{"machine error": 1, "machine success": 8},
+	}
 	g.Expect(later.Sub(earlier)).To(Equal(Counters{
-		Requests: map[string]int{"POST": 2, "PATCH": 2}, Conflicts: 2, Reconciles: map[string]int{"machine": 5},
+		Requests: map[string]int{"POST": 2, "PATCH": 2}, Conflicts: 2,
+		Reconciles: map[string]int{"machine": 5}, Results: map[string]int{"machine success": 5},
 	}))
 }
 

@@ -70,11 +70,12 @@ func TestGrowth(t *testing.T) {
 func TestResources(t *testing.T) {
 	g := NewWithT(t)
 	p := scaleUp(30, 40, 1)
+	p.Results = map[string]int{"machine error": 1, "machine success": 39}
 	p.ByResource = map[string]int{"create machines": 10, "patch machines/status": 20}
 	var out strings.Builder
 	Resources(&out, []Run{{Core: "ours", Setting: "first", N: 10, Phases: []Phase{p}}})
 	g.Expect(out.String()).To(MatchRegexp(`(?s)20 +2\.00/M  patch machines/status.*10 +1\.00/M  create machines`))
-	g.Expect(out.String()).To(ContainSubstring("reconciles: 40 machine, 9 clustercache, 5 machineset"))
+	g.Expect(out.String()).To(ContainSubstring("reconciles: 39 machine success, 1 machine error"))
 }
 
 func TestCheck(t *testing.T) {

@@ -20,7 +20,7 @@ func Resources(out io.Writer, runs []Run) {
 			for _, name := range byCount(p.ByResource) {
 				fmt.Fprintf(out, "    %7d %7.2f/M  %s\n", p.ByResource[name], p.per(float64(p.ByResource[name])), name)
 			}
-			fmt.Fprintf(out, "    reconciles: %s\n", counts(p.Reconciles))
+			fmt.Fprintf(out, "    reconciles: %s\n", counts(p.Results))
 		}
 	}
 }

@@ -80,6 +80,8 @@ type Phase struct {
 	Watches int `json:"watches"`
 	// Reconciles are by controller.
 	Reconciles map[string]int `json:"reconciles"`
+	// Results are the reconciles by controller and result.
+	Results map[string]int `json:"results"`
 	// ByResource are the requests by verb and resource as the API server counted them.
 	ByResource map[string]int `json:"byResource"`
 	// NodesDeleted and PodsEvicted are what happened in the target cluster.
@@ -101,6 +103,7 @@ func (p *Phase) SetCost(cost measure.Cost) {
 	p.Probes = cost.Probes()
 	p.Watches = cost.Watches()
 	p.Reconciles = cost.Counters.Reconciles
+	p.Results = cost.Counters.Results
 	p.ByResource = cost.ByResource
 }
 

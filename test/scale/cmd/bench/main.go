@@ -111,16 +111,17 @@ func (b *bench) all(ctx context.Context) error {
 	for _, r := range b.options.runs() {
 		begin := time.Now()
 		result, err := life.Run(ctx, b.cores[r.core], life.Options{
-			Root:         b.root,
-			Dir:          filepath.Join(b.out, "logs", fmt.Sprintf("%s-%s-%d", r.core, r.setting, r.n)),
-			FurtherCRDs:  b.crds,
-			Setting:      r.setting,
-			N:            r.n,
-			Phases:       b.options.phases,
-			CoreArgs:     b.options.coreArgs,
-			PhaseTimeout: b.options.phaseTimeout,
-			Log:          logr.Discard(),
-			Out:          os.Stderr,
+			Root:          b.root,
+			Dir:           filepath.Join(b.out, "logs", fmt.Sprintf("%s-%s-%d", r.core, r.setting, r.n)),
+			FurtherCRDs:   b.crds,
+			Setting:       r.setting,
+			N:             r.n,
+			Phases:        b.options.phases,
+			CoreArgs:      b.options.coreArgs,
+			PhaseTimeout:  b.options.phaseTimeout,
+			RequestBodies: b.options.bodies,
+			Log:           logr.Discard(),
+			Out:           os.Stderr,
 		})
 		b.file.Runs = append(b.file.Runs, result)
 		if err != nil {

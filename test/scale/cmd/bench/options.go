@@ -26,6 +26,7 @@ type options struct {
 	check        string
 	out          string
 	byResource   bool
+	bodies       bool
 	coreArgs     []string
 	phaseTimeout time.Duration
 }
@@ -43,6 +44,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.check, "check", "", "fail when ours exceeds the budget in this file")
 	flags.StringVar(&o.out, "out", "out/bench", "folder for results, logs and the binary of ours, relative to the repository")
 	flags.BoolVar(&o.byResource, "by-resource", false, "print what the requests of each phase were for; -check does it when a budget is exceeded")
+	flags.BoolVar(&o.bodies, "request-bodies", false, "keep what the core sends in audit.log beside its log, to see what a write was for")
 	flags.StringVar(&coreArgs, "core-args", "", "further flags for both cores, separated by spaces, such as --profiler-address=127.0.0.1:6060")
 	flags.DurationVar(&o.phaseTimeout, "phase-timeout", 20*time.Minute, "how long a phase may take")
 	if err := flags.Parse(args); err != nil {
