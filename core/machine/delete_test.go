@@ -1,0 +1,301 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/version"
+	"millwright.dev/core/coretest"
+	"millwright.dev/core/machine"
+)
+
+const providerFinalizer = "standin.example.com/provider"
+
+// annotate changes annotations of an object by a merge patch; nil removes.
+func (f *fixture) annotate(obj client.Object, key string, value *string) {
+	f.t.Helper()
+	f.refresh(obj)
+	before := obj.DeepCopyObject().(client.Object)
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if value == nil {
+		delete(annotations, key)
+	} else {
+		annotations[key] = *value
+	}
+	obj.SetAnnotations(annotations)
+	f.Expect(core.Client.Patch(f.t.Context(), obj, client.MergeFrom(before))).To(Succeed())
+}
+
+// setFinalizers sets the finalizers of an object by a merge patch.
+func (f *fixture) setFinalizers(obj client.Object, finalizers ...string) {
+	f.t.Helper()
+	f.refresh(obj)
+	before := obj.DeepCopyObject().(client.Object)
+	obj.SetFinalizers(finalizers)
+	f.Expect(core.Client.Patch(f.t.Context(), obj, client.MergeFrom(before))).To(Succeed())
+}
+
+// pod creates a Pod on a Node, which no kubelet runs.
+func (f *fixture) pod(name, node string) *corev1.Pod {
+	f.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"app": "x"}},
+		Spec: corev1.PodSpec{
+			NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}},
+			// Without a kubelet only a Pod without grace period goes when it is evicted.
+			TerminationGracePeriodSeconds: ptr.To[int64](0),
+		},
+	}
+	core.Create(f.t, pod)
+	// Only a Pod that runs is protected by a budget.
+	before := pod.DeepCopy()
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	f.Expect(core.Client.Status().Patch(f.t.Context(), pod, client.MergeFrom(before))).To(Succeed())
+	return pod
+}
+
+// TestDeletionGoesInOrder walks through each step of a deletion and holds it there.
+func TestDeletionGoesInOrder(t *testing.T) {
+	f := newFixture(t, version.V1Beta2)
+	node := f.run()
+	f.setFinalizers(f.infra, providerFinalizer)
+	f.setFinalizers(f.config, providerFinalizer)
+	pod := f.pod("held", node.Name)
+	core.Create(t, &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "budget"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+		},
+	})
+	preDrain, preTerminate := clusterv1.PreDrainDeleteHookAnnotationPrefix+"/a", clusterv1.PreTerminateDeleteHookAnnotationPrefix+"/b"
+	f.annotate(f.machine, preDrain, ptr.To(""))
+	f.annotate(f.machine, preTerminate, ptr.To(""))
+
+	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(m.Status.Phase).To(Equal("Deleting"))
+		g.Expect(condition(m, "Deleting")).To(Equal("True/WaitingForPreDrainHook"))
+		g.Expect(message(m, "Deleting")).To(ContainSubstring(preDrain))
+		g.Expect(m.Status.Deletion.WaitForPreDrainHookStartTime.IsZero()).To(BeFalse())
+	})
+	f.refresh(node)
+	f.Expect(node.Spec.Unschedulable).To(BeFalse(), "nothing is drained before the hooks")
+
+	f.annotate(f.machine, preDrain, nil)
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "Deleting")).To(Equal("True/DrainingNode"))
+		g.Expect(message(m, "Deleting")).To(And(ContainSubstring("held"), ContainSubstring("budget")))
+		g.Expect(m.Status.Deletion.NodeDrainStartTime.IsZero()).To(BeFalse())
+		g.Expect(message(m, "Ready")).NotTo(ContainSubstring("held"), "the summary names no pods")
+	})
+	f.refresh(node)
+	f.Expect(node.Spec.Unschedulable).To(BeTrue())
+	f.refresh(f.infra)
+	f.Expect(f.infra.GetDeletionTimestamp()).To(BeNil(), "the machine is kept while it is drained")
+
+	f.Expect(core.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0))).To(Succeed())
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "Deleting")).To(Equal("True/WaitingForPreTerminateHook"))
+	})
+	f.annotate(f.machine, preTerminate, nil)
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "Deleting")).To(Equal("True/WaitingForInfrastructureDeletion"))
+	})
+	f.refresh(f.config)
+	f.Expect(f.config.GetDeletionTimestamp()).To(BeNil(), "bootstrap data after infrastructure")
+
+	f.setFinalizers(f.infra)
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "Deleting")).To(Equal("True/WaitingForBootstrapDeletion"))
+	})
+	f.refresh(node)
+	f.setFinalizers(f.config)
+	f.eventuallyGone(node)
+	f.eventuallyGone(f.machine)
+}
+
+// TestDeletionBudget holds the deletion of a Machine without pods to what the benchmark allows.
+func TestDeletionBudget(t *testing.T) {
+	f := newFixture(t, version.V1Beta2)
+	node := f.run()
+	f.setFinalizers(f.infra, providerFinalizer)
+	f.awaitsNothing()
+	before, reconciles := len(core.Requests.Writes("/"+f.machine.Name)), coretest.Reconciles("machine")
+
+	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+	f.eventuallyDeleting(f.infra)
+	f.setFinalizers(f.infra)
+	f.eventuallyGone(f.machine)
+	f.eventuallyGone(node)
+
+	// Two deletions, the finalizer and the conditions; cordon, pods and the Node itself go to the target cluster.
+	f.Expect(len(core.Requests.Writes("/"+f.machine.Name))-before).To(BeNumerically("<=", 6), "%v", core.Requests.Writes("/" + f.machine.Name)[before:])
+	f.Expect(coretest.Reconciles("machine") - reconciles).To(BeNumerically("<=", 14))
+}
+
+func (f *fixture) eventuallyDeleting(obj client.Object) {
+	f.t.Helper()
+	f.Eventually(func() bool {
+		f.refresh(obj)
+		return obj.GetDeletionTimestamp() != nil
+	}).WithTimeout(patience).Should(BeTrue())
+}
+
+// TestDeletionFromEveryPhase enters the deletion at each stage of a Machine's life, and leaves nothing.
+func TestDeletionFromEveryPhase(t *testing.T) {
+	stages := []struct {
+		name  string
+		reach func(*fixture)
+	}{
+		{"nothing exists", func(f *fixture) { f.createMachine() }},
+		{"objects exist, not adopted", func(f *fixture) {
+			f.machine.Finalizers = []string{clusterv1.MachineFinalizer}
+			f.createObjects()
+			f.createMachine()
+		}},
+		{"born owned", func(f *fixture) { f.createBorn() }},
+		{"bootstrap data exist", func(f *fixture) {
+			f.createBorn()
+			core.SetStatus(f.t, f.config, coretest.BootstrapReady(f.contract, "data"))
+			f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.Phase).To(Equal("Provisioning")) })
+		}},
+		{"the machine exists but is not provisioned, and its Node has joined", func(f *fixture) {
+			f.createBorn()
+			core.SetSpec(f.t, f.infra, map[string]any{"providerID": f.providerID()})
+			core.Node(f.t, f.machine.Name, f.providerID(), true)
+		}},
+		{"provisioned", func(f *fixture) { f.createBorn(); f.provision() }},
+		{"running", func(f *fixture) { f.run() }},
+		{"the Node has gone", func(f *fixture) { f.Expect(core.Client.Delete(f.t.Context(), f.run())).To(Succeed()) }},
+		{"the infrastructure has gone", func(f *fixture) { f.run(); f.Expect(core.Client.Delete(f.t.Context(), f.infra)).To(Succeed()) }},
+		{"kinds are not installed", func(f *fixture) {
+			f.machine.Spec.Bootstrap.ConfigRef.Kind, f.machine.Spec.InfrastructureRef.Kind = "Nowhere", "Nowhere"
+			f.createMachine()
+		}},
+	}
+	for _, stage := range stages {
+		t.Run(stage.name, func(t *testing.T) {
+			f := newFixture(t, version.V1Beta1)
+			f.eventuallyConnected()
+			stage.reach(f)
+			f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+			f.eventuallyGone(f.machine)
+			if f.infra != nil {
+				f.eventuallyGone(f.infra)
+				f.eventuallyGone(f.config)
+			}
+			f.eventuallyGone(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.machine.Name}})
+		})
+	}
+}
+
+func TestDrainTimeout(t *testing.T) {
+	f := newFixture(t, version.V1Beta2)
+	f.machine.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](1)
+	node := f.run()
+	pod := f.pod("stuck", node.Name)
+	f.setFinalizers(pod, providerFinalizer)
+	defer f.setFinalizers(pod)
+	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+	f.eventuallyGone(f.machine)
+	f.eventuallyGone(node)
+}
+
+func TestDrainCanBeSkipped(t *testing.T) {
+	f := newFixture(t, version.V1Beta2)
+	node := f.run()
+	pod := f.pod("stuck", node.Name)
+	f.setFinalizers(pod, providerFinalizer)
+	defer f.setFinalizers(pod)
+	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "Deleting")).To(Equal("True/DrainingNode"))
+	})
+	f.annotate(f.machine, clusterv1.ExcludeNodeDrainingAnnotation, ptr.To(""))
+	f.eventuallyGone(f.machine)
+}
+
+func TestVolumesAreAwaited(t *testing.T) {
+	f := newFixture(t, version.V1Beta2)
+	node := f.run()
+	attached := func(volumes ...corev1.AttachedVolume) {
+		f.refresh(node)
+		before := node.DeepCopy()
+		node.Status.VolumesAttached = volumes
+		f.Expect(core.Client.Status().Patch(t.Context(), node, client.MergeFrom(before))).To(Succeed())
+	}
+	attached(corev1.AttachedVolume{Name: "v", DevicePath: "/dev/v"})
+	f.awaitsNothing()
+	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "Deleting")).To(Equal("True/WaitingForVolumeDetach"))
+		g.Expect(message(m, "Deleting")).To(ContainSubstring("1 volumes"))
+	})
+	attached()
+	f.eventuallyGone(f.machine)
+}
+
+// TestNodeDeletionTimeoutStartsWithTheNode covers what upstream gets wrong: the timeout is not spent by what came before.
+func TestNodeDeletionTimeoutStartsWithTheNode(t *testing.T) {
+	f := newFixture(t, version.V1Beta2)
+	f.machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](2)
+	node := f.run()
+	f.setFinalizers(f.infra, providerFinalizer)
+	f.setFinalizers(node, providerFinalizer)
+	defer f.setFinalizers(node)
+	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+	f.eventuallyDeleting(f.infra)
+	// The infrastructure takes longer than the timeout of the Node.
+	f.refresh(f.machine)
+	f.Eventually(func() bool { return time.Since(f.machine.DeletionTimestamp.Time) > 3*time.Second }).WithTimeout(patience).Should(BeTrue())
+	f.setFinalizers(f.infra)
+
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "Deleting")).To(Equal("True/DeletingNode"))
+		g.Expect(m.Annotations).To(HaveKey(machine.NodeDeletionStartAnnotation))
+	})
+	f.eventuallyGone(f.machine)
+	f.refresh(node)
+	f.Expect(node.DeletionTimestamp).NotTo(BeNil(), "the Node was deleted, and its finalizer is somebody else's")
+}
+
+func TestForeignObjectsAreNotDeleted(t *testing.T) {
+	f := newFixture(t, version.V1Beta2)
+	other := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Other", Name: "o", UID: "u", Controller: ptr.To(true)}
+	f.createObjects(other)
+	f.createMachine()
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/OwnedElsewhere"))
+	})
+	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+	f.eventuallyGone(f.machine)
+	f.refresh(f.infra)
+	f.Expect(f.infra.GetDeletionTimestamp()).To(BeNil())
+}
+
+func TestDeletionWithoutCluster(t *testing.T) {
+	f := newFixture(t, version.V1Beta2)
+	f.machine.Spec.ClusterName = "gone"
+	f.machine.Finalizers = []string{clusterv1.MachineFinalizer}
+	f.createObjects()
+	f.createMachine()
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "Ready")).To(Equal("Unknown/" + machine.ReasonClusterMissing))
+	})
+	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+	f.eventuallyGone(f.machine)
+	f.eventuallyGone(f.infra)
+}
