@@ -30,7 +30,7 @@ func toMessage(node string, r *Result, problems []string) string {
 	add("waiting for completion of", keys(r.Completing))
 	add("after them:", keys(r.Later))
 	if len(parts) == 0 {
-		return fmt.Sprintf("Draining Node %s", node)
+		parts = append(parts, "reading its pods")
 	}
 	return fmt.Sprintf("Draining Node %s: %s", node, strings.Join(parts, "; "))
 }

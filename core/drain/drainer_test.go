@@ -1,0 +1,292 @@
+package drain
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"runtime"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var realClock = clock.RealClock{}
+
+func TestDrainsANodeWithFewRequests(t *testing.T) {
+	w := newWorld(t, realClock)
+	for _, name := range []string{"a", "b", "c"} {
+		w.pod(name)
+	}
+	w.pod("static", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })
+
+	first := w.step()
+	w.g.Expect(first.Done).To(BeFalse())
+	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a", "b", "c")) })
+	w.eventually(func(g Gomega) {
+		result := w.step()
+		g.Expect(result.Terminating).To(HaveLen(3))
+		g.Expect(result.Evicting).To(BeEmpty())
+		g.Expect(result.Skipped).To(Equal(1))
+		g.Expect(result.Message).To(ContainSubstring("waiting for termination of pods"))
+	})
+	w.g.Expect(w.node.Spec.Unschedulable).To(BeTrue())
+
+	w.end("a", "b")
+	w.g.Consistently(func() bool { return w.step().Done }).WithTimeout(200 * time.Millisecond).Should(BeFalse())
+	w.end("c")
+	w.g.Eventually(w.notified).WithTimeout(waiting).Should(Receive(Equal(w.request().Key)))
+	w.eventually(func(g Gomega) {
+		result := w.step()
+		g.Expect(result.Done).To(BeTrue())
+		g.Expect(result.Message).To(BeEmpty())
+	})
+	w.g.Expect(w.requests.count()).To(Equal(map[string]int{"patch": 1, "watch pods": 1, "evict": 3}), "one streamed list and watch")
+}
+
+func TestNodeThatIsCordonedAndEmptyCostsNoWrite(t *testing.T) {
+	w := newWorld(t, realClock)
+	w.node.Spec.Unschedulable = true
+	w.g.Expect(direct.Update(t.Context(), w.node)).To(Succeed())
+	w.eventually(func(g Gomega) { g.Expect(w.step().Done).To(BeTrue()) })
+	w.g.Expect(w.requests.count()).To(Equal(map[string]int{"watch pods": 1}))
+}
+
+func TestBlockedByABudgetUntilItLetsGo(t *testing.T) {
+	fake := clocktesting.NewFakeClock(time.Now())
+	w := newWorld(t, fake)
+	w.pod("a")
+	w.pod("b")
+	budget := w.budget(0)
+	w.step()
+	w.g.Eventually(w.notified).WithTimeout(waiting).Should(Receive())
+	w.eventually(func(g Gomega) {
+		result := w.step()
+		g.Expect(result.Blocked).To(HaveLen(2))
+		g.Expect(result.Blocked[0].PodDisruptionBudget).To(Equal("web"))
+		g.Expect(result.Message).To(ContainSubstring("PodDisruptionBudget " + w.namespace + "/web forbids it"))
+		g.Expect(result.NextDeadline).To(BeTemporally(">", fake.Now()))
+	})
+	w.g.Expect(w.requests.count()["evict"]).To(Equal(2))
+	w.g.Consistently(func() int { return w.requests.count()["evict"] }).WithTimeout(200*time.Millisecond).Should(Equal(2), "nothing is polled")
+
+	fake.Step(3 * time.Second)
+	w.eventually(func(g Gomega) { g.Expect(w.requests.count()["evict"]).To(Equal(4)) })
+	w.g.Expect(w.step().Blocked).To(HaveLen(2), "a retry does not look like progress")
+
+	w.allow(budget, 1)
+	w.eventually(func(g Gomega) {
+		fake.Step(time.Second)
+		g.Expect(w.terminating()).To(HaveLen(1))
+	})
+	w.eventually(func(g Gomega) {
+		result := w.step()
+		g.Expect(result.Blocked).To(HaveLen(1))
+		g.Expect(result.Terminating).To(HaveLen(1))
+	})
+}
+
+func TestThrottlingIsHonoured(t *testing.T) {
+	fake := clocktesting.NewFakeClock(time.Now())
+	w := newWorld(t, fake)
+	w.pod("a")
+	w.requests.setAnswer(func(r *http.Request) *http.Response {
+		if kindOf(r) != "evict" {
+			return nil
+		}
+		body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"too busy","code":429,"details":{"retryAfterSeconds":17}}`
+		return &http.Response{
+			StatusCode: http.StatusTooManyRequests, Request: r, Body: io.NopCloser(bytes.NewBufferString(body)),
+			Header: http.Header{"Content-Type": {"application/json"}, "Retry-After": {"17"}},
+		}
+	})
+	w.step()
+	w.eventually(func(g Gomega) {
+		result := w.step()
+		g.Expect(result.Blocked).To(ConsistOf(HaveField("Reason", "too busy")))
+		g.Expect(result.Blocked[0].PodDisruptionBudget).To(BeEmpty())
+		g.Expect(result.NextDeadline).To(Equal(fake.Now().Add(17 * time.Second)))
+	})
+	fake.Step(10 * time.Second)
+	w.g.Consistently(func() int { return w.requests.count()["evict"] }).WithTimeout(200 * time.Millisecond).Should(Equal(1))
+	w.requests.setAnswer(nil)
+	fake.Step(10 * time.Second)
+	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a")) })
+}
+
+func TestNothingIsEvictedBeforeTheCordon(t *testing.T) {
+	fake := clocktesting.NewFakeClock(time.Now())
+	w := newWorld(t, fake)
+	w.pod("a")
+	w.requests.setAnswer(func(r *http.Request) *http.Response {
+		if kindOf(r) != "patch" {
+			return nil
+		}
+		body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no right to patch","code":403}`
+		return &http.Response{
+			StatusCode: http.StatusForbidden, Request: r, Body: io.NopCloser(bytes.NewBufferString(body)),
+			Header: http.Header{"Content-Type": {"application/json"}},
+		}
+	})
+	w.step()
+	w.eventually(func(g Gomega) {
+		result := w.step()
+		g.Expect(result.Listed).To(BeTrue())
+		g.Expect(result.Message).To(ContainSubstring("cannot cordon the Node: no right to patch"))
+	})
+	w.g.Expect(w.terminating()).To(BeEmpty())
+	w.requests.setAnswer(nil)
+	fake.Step(5 * time.Second)
+	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a")) })
+}
+
+func TestNewPodsAreEvictedToo(t *testing.T) {
+	w := newWorld(t, realClock)
+	w.pod("a")
+	w.step()
+	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a")) })
+	w.pod("late")
+	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a", "late")) })
+}
+
+func TestSuccessorOfAPodIsLeftAlone(t *testing.T) {
+	w := newWorld(t, realClock)
+	stale := w.pod("a")
+	w.end("a")
+	w.pod("a", func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })
+	target, err := newTarget(w.config, &w.drainer.options)
+	w.g.Expect(err).NotTo(HaveOccurred())
+	answer := toOutcome(target.evict(t.Context(), strip(stale), nil))
+	w.g.Expect(answer.ok).To(BeTrue(), "the pod that was meant has gone: %s", answer.reason)
+	w.g.Expect(w.terminating()).To(BeEmpty())
+}
+
+func TestDaemonSetPodsStayAndOrphansGo(t *testing.T) {
+	w := newWorld(t, realClock)
+	set := &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "agent"},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "agent"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			},
+		},
+	}
+	w.create(set)
+	owned := func(uid types.UID) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: uid, Controller: ptr.To(true)}}
+		}
+	}
+	w.pod("agent", owned(set.UID))
+	w.pod("orphan", owned("gone"))
+	w.step()
+	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("orphan")) })
+	w.end("orphan")
+	w.eventually(func(g Gomega) { g.Expect(w.step().Done).To(BeTrue()) })
+	w.g.Expect(w.requests.count()["get daemonsets"]).To(Equal(1))
+}
+
+func TestPodsOfAnUnreachableNodeAreNotWaitedForForever(t *testing.T) {
+	w := newWorld(t, realClock)
+	w.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+	w.g.Expect(direct.Status().Update(t.Context(), w.node)).To(Succeed())
+	w.pod("a")
+	w.step()
+	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a")) })
+	w.eventually(func(g Gomega) { g.Expect(w.step().Done).To(BeTrue()) })
+	w.g.Expect(w.terminating()).To(ConsistOf("a"), "its kubelet cannot end it")
+}
+
+func TestResumesAfterARestart(t *testing.T) {
+	w := newWorld(t, realClock)
+	w.pod("a")
+	w.step()
+	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a")) })
+	w.drainer.Close()
+	_, err := w.drainer.Step(t.Context(), w.request())
+	w.g.Expect(err).To(HaveOccurred(), "a closed Drainer says so")
+
+	before := w.requests.count()["evict"]
+	w.drainer = New(Options{})
+	t.Cleanup(w.drainer.Close)
+	w.eventually(func(g Gomega) { g.Expect(w.step().Terminating).To(HaveLen(1)) })
+	w.end("a")
+	w.eventually(func(g Gomega) { g.Expect(w.step().Done).To(BeTrue()) })
+	w.g.Expect(w.requests.count()["evict"]).To(Equal(before), "what terminates is not evicted again")
+}
+
+func TestUncordonedInBetweenIsCordonedAgain(t *testing.T) {
+	w := newWorld(t, realClock)
+	w.pod("a")
+	w.step()
+	w.eventually(func(g Gomega) {
+		w.step()
+		g.Expect(w.node.Spec.Unschedulable).To(BeTrue())
+	})
+	w.step()
+	w.node.Spec.Unschedulable = false
+	w.g.Expect(direct.Update(t.Context(), w.node)).To(Succeed())
+	w.step()
+	w.eventually(func(g Gomega) {
+		g.Expect(direct.Get(t.Context(), client.ObjectKeyFromObject(w.node), w.node)).To(Succeed())
+		g.Expect(w.node.Spec.Unschedulable).To(BeTrue())
+	})
+	w.g.Expect(w.requests.count()["patch"]).To(Equal(2))
+}
+
+func TestForgetStopsAndLeavesNothingBehind(t *testing.T) {
+	w := newWorld(t, realClock)
+	w.pod("a")
+	w.budget(0)
+	settle := func() int {
+		runtime.GC()
+		return runtime.NumGoroutine()
+	}
+	before := settle()
+	for range 20 {
+		w.step()
+		w.drainer.Forget(w.request().Key)
+	}
+	w.step()
+	w.eventually(func(g Gomega) { g.Expect(w.step().Blocked).To(HaveLen(1)) })
+	w.drainer.Forget(w.request().Key)
+	w.drainer.Forget(types.NamespacedName{Name: "never was"})
+	w.g.Expect(w.drainer.drains).To(BeEmpty())
+	w.g.Expect(w.drainer.targets).To(BeEmpty())
+	w.drainer.Close()
+	// The transports of this test's own client live on, with two goroutines for a connection.
+	w.g.Eventually(settle).WithTimeout(waiting).WithPolling(often).Should(BeNumerically("<=", before+2))
+}
+
+func TestAnotherKubeconfigMakesAnotherConnection(t *testing.T) {
+	w := newWorld(t, realClock)
+	w.pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "wait-completed"} })
+	w.eventually(func(g Gomega) { g.Expect(w.step().Completing).To(HaveLen(1)) })
+	first := w.drainer.drains[w.request().Key].target
+
+	w.config = rest.CopyConfig(w.config)
+	w.step()
+	w.g.Expect(w.drainer.drains[w.request().Key].target).To(BeIdenticalTo(first), "a copy is the same")
+	w.config.BearerToken = "another"
+	w.step()
+	w.g.Expect(w.drainer.drains[w.request().Key].target).NotTo(BeIdenticalTo(first))
+}
+
+func TestStepRefusesWhatItCannotDrain(t *testing.T) {
+	g := NewWithT(t)
+	drainer := New(Options{})
+	defer drainer.Close()
+	_, err := drainer.Step(t.Context(), Request{})
+	g.Expect(err).To(HaveOccurred())
+}

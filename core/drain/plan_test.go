@@ -1,0 +1,173 @@
+package drain
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func podMap(pods ...*Pod) map[types.UID]*Pod {
+	result := map[types.UID]*Pod{}
+	for _, pod := range pods {
+		result[pod.UID] = pod
+	}
+	return result
+}
+
+func podNames(pods []*Pod) []string {
+	var names []string
+	for _, pod := range pods {
+		names = append(names, pod.Key.Name)
+	}
+	return names
+}
+
+func TestPlanSortsPodsByWhatIsToBeDone(t *testing.T) {
+	g := NewWithT(t)
+	pods := podMap(simplePod("new-b"), simplePod("new-a"), simplePod("flying"), simplePod("granted"), simplePod("refused"),
+		simplePod("retried"), simplePod("refused-again"), simplePod("old-grant"), simplePod("ending", terminatingSince(start)),
+		simplePod("static", mirrored), simplePod("job", label("wait-completed")), simplePod("job-done", label("wait-completed"), finished),
+		simplePod("unknown", ofSet("unread")))
+	attempts := map[types.UID]*attempt{
+		"uid-flying":        {inFlight: true},
+		"uid-granted":       {retryAt: start.Add(20 * time.Second)},
+		"uid-refused":       {failures: 1, retryAt: start.Add(5 * time.Second)},
+		"uid-retried":       {failures: 2, retryAt: start.Add(time.Second)},
+		"uid-refused-again": {failures: 2, inFlight: true},
+		"uid-old-grant":     {retryAt: start},
+	}
+	p := makePlan(pods, attempts, circumstances{now: start, daemonSets: lookup})
+
+	g.Expect(podNames(p.due)).To(Equal([]string{"new-a", "new-b", "old-grant", "retried"}), "retries within a second go along")
+	g.Expect(podNames(p.evicting)).To(Equal([]string{"flying", "granted"}))
+	g.Expect(podNames(p.blocked)).To(Equal([]string{"refused", "refused-again"}))
+	g.Expect(podNames(p.terminating)).To(Equal([]string{"ending"}))
+	g.Expect(podNames(p.completing)).To(Equal([]string{"job"}))
+	g.Expect(podNames(p.undecided)).To(Equal([]string{"unknown"}))
+	g.Expect(p.skipped).To(Equal(2))
+	g.Expect(p.next).To(Equal(start.Add(5*time.Second)), "the earliest retry")
+	g.Expect(p.done()).To(BeFalse())
+}
+
+func TestPlanGoesGroupByGroup(t *testing.T) {
+	g := NewWithT(t)
+	order := func(pod *Pod) Decision {
+		switch pod.Key.Name {
+		case "first", "first-ending":
+			return Decision{Action: Evict, Order: -1}
+		case "waited":
+			return Decision{Action: WaitCompleted, Order: 2}
+		default:
+			return Decision{Action: Evict, Order: 2}
+		}
+	}
+	c := circumstances{now: start, daemonSets: lookup, behaviour: order}
+	p := makePlan(podMap(simplePod("first"), simplePod("second"), simplePod("waited")), nil, c)
+	g.Expect(podNames(p.due)).To(Equal([]string{"first"}))
+	g.Expect(podNames(p.later)).To(Equal([]string{"second", "waited"}))
+
+	p = makePlan(podMap(simplePod("first-ending", terminatingSince(start)), simplePod("second")), nil, c)
+	g.Expect(p.due).To(BeEmpty(), "a group lasts until its last pod has gone")
+	g.Expect(podNames(p.later)).To(Equal([]string{"second"}))
+
+	p = makePlan(podMap(simplePod("second"), simplePod("waited")), nil, c)
+	g.Expect(podNames(p.due)).To(Equal([]string{"second"}))
+	g.Expect(podNames(p.completing)).To(Equal([]string{"waited"}))
+}
+
+func TestPlanOfAnUnreachableNodeWakesWhenPodsCountAsLost(t *testing.T) {
+	g := NewWithT(t)
+	c := circumstances{now: start, unreachable: true, daemonSets: lookup}
+	p := makePlan(podMap(simplePod("a", terminatingSince(start.Add(time.Minute))), simplePod("b", terminatingSince(start.Add(time.Hour)))), nil, c)
+	g.Expect(p.next).To(Equal(start.Add(time.Minute + unreachableGrace)))
+	c.now = start.Add(2 * time.Hour)
+	g.Expect(makePlan(podMap(simplePod("a", terminatingSince(start))), nil, c).done()).To(BeTrue())
+}
+
+func TestPlanOfNothingIsDone(t *testing.T) {
+	g := NewWithT(t)
+	p := makePlan(podMap(simplePod("static", mirrored), simplePod("agent", ofSet("there"))), nil, circumstances{now: start, daemonSets: lookup})
+	g.Expect(p.done()).To(BeTrue())
+	g.Expect(p.next.IsZero()).To(BeTrue())
+}
+
+func TestBackoffDoublesUpToItsBound(t *testing.T) {
+	g := NewWithT(t)
+	a := &attempt{}
+	for i, want := range []time.Duration{2, 4, 8, 16, 20, 20, 20, 20, 20, 20, 20, 20} {
+		a.inFlight = true
+		a.refused(start, outcome{reason: "no", budget: "b"}, 2*time.Second, 20*time.Second)
+		delay := a.retryAt.Sub(start)
+		g.Expect(delay).To(And(BeNumerically(">=", want*time.Second), BeNumerically("<=", want*time.Second*11/10)), "attempt %d", i)
+		g.Expect(a.inFlight).To(BeFalse())
+	}
+	a.refused(start, outcome{retryAfter: time.Minute}, 2*time.Second, 20*time.Second)
+	g.Expect(a.retryAt).To(Equal(start.Add(time.Minute)), "the server's wish is a floor")
+	a.granted(start)
+	g.Expect(*a).To(Equal(attempt{retryAt: start.Add(grantedTimeout)}), "success forgets the failures")
+}
+
+func TestToOutcome(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	budget := func(retryAfter int, message string) error {
+		err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
+		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: message})
+		return err
+	}
+	ending := apierrors.NewForbidden(pods, "a", errors.New("ending"))
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	tests := map[string]struct {
+		err  error
+		want outcome
+	}{
+		"granted":         {nil, outcome{ok: true}},
+		"gone":            {apierrors.NewNotFound(pods, "a"), outcome{ok: true}},
+		"another of it":   {apierrors.NewConflict(pods, "a", errors.New("the UID in the precondition (x) does not match")), outcome{ok: true}},
+		"a budget":        {budget(0, "The disruption budget web needs 4 healthy pods and has 4 currently"), outcome{budget: "web", reason: "The disruption budget web needs 4 healthy pods and has 4 currently"}},
+		"a fresh budget":  {budget(10, "The disruption budget web is still being processed by the server."), outcome{budget: "web", reason: "The disruption budget web is still being processed by the server.", retryAfter: 10 * time.Second}},
+		"worded anew":     {budget(0, "PDB web says no"), outcome{reason: "PDB web says no"}},
+		"throttled":       {apierrors.NewTooManyRequests("too busy", 3), outcome{reason: "too busy", retryAfter: 3 * time.Second}},
+		"no status":       {errors.New("connection refused"), outcome{reason: "the eviction could not be sent: connection refused"}},
+		"namespace ends":  {ending, outcome{reason: "its namespace is being deleted, which forbids evictions; the namespace controller deletes the pod"}},
+		"another refusal": {apierrors.NewForbidden(pods, "a", errors.New("no right")), outcome{reason: `pods "a" is forbidden: no right`}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(toOutcome(test.err)).To(Equal(test.want))
+		})
+	}
+	g := NewWithT(t)
+	changed := toOutcome(apierrors.NewConflict(pods, "a", errors.New("the object has been modified")))
+	g.Expect(changed.ok).To(BeFalse(), "a pod that has merely changed is still there")
+}
+
+func TestMessage(t *testing.T) {
+	g := NewWithT(t)
+	status := func(names ...string) []PodStatus {
+		var list []PodStatus
+		for _, name := range names {
+			list = append(list, PodStatus{Pod: types.NamespacedName{Namespace: "ns", Name: name}})
+		}
+		return list
+	}
+	g.Expect(toMessage("n", &Result{Done: true}, nil)).To(BeEmpty())
+	g.Expect(toMessage("n", &Result{}, nil)).To(Equal("Draining Node n: reading its pods"))
+	g.Expect(toMessage("n", &Result{Evicting: status("a"), Terminating: status("b", "c", "d", "e", "f")}, nil)).To(Equal(
+		"Draining Node n: evicting pod ns/a; waiting for termination of pods ns/b, ns/c, ns/d and 2 more"))
+	blocked := status("a", "b", "c")
+	blocked[0].PodDisruptionBudget, blocked[0].Reason = "web", "needs 4, has 4"
+	blocked[1].PodDisruptionBudget, blocked[1].Reason = "web", "needs 4, has 3"
+	blocked[2].Reason = "no right"
+	g.Expect(toMessage("n", &Result{Blocked: blocked, Later: status("z")}, []string{"cannot cordon the Node: no right"})).To(Equal(
+		"Draining Node n: cannot cordon the Node: no right; " +
+			"cannot evict pods ns/a, ns/b: PodDisruptionBudget ns/web forbids it (needs 4, has 4); " +
+			"cannot evict pod ns/c: no right; after them: pod ns/z"))
+}
