@@ -150,5 +150,6 @@ func TestNothingOutlivesTheSimulator(t *testing.T) {
 		id := s.launch()
 		s.Expect(syscall.Kill(s.process.PID(), syscall.SIGKILL)).To(Succeed())
 		s.Eventually(s.processes(id), "10s").Should(BeEmpty())
+		s.Eventually(s.root(id), "10s").ShouldNot(BeAnExistingFile())
 	})
 }

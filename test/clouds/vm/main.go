@@ -31,8 +31,9 @@ func main() {
 	case "curl":
 		os.Exit(curl.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	if len(os.Args) == 3 && os.Args[1] == "guard" {
+	if len(os.Args) == 4 && os.Args[1] == "guard" {
 		spawn.Watch(os.Args[2])
+		_ = os.RemoveAll(os.Args[3])
 		return
 	}
 	if err := run(); err != nil {
@@ -59,7 +60,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if err := spawn.Guard(options.Program, "guard", m.Marker()); err != nil {
+	if err := spawn.Guard(options.Program, "guard", m.Marker(), m.Root()); err != nil {
 		return err
 	}
 	defer m.PowerOff()

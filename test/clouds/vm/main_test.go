@@ -202,12 +202,13 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 				v.Eventually(func() bool { return alive(pid) }, "5s").Should(BeFalse())
 			}
 			v.Eventually(func() []string { return commandsWith(v.root) }, "5s").Should(BeEmpty())
+			v.Eventually(v.root, "5s").ShouldNot(BeAnExistingFile(), "it holds credentials")
 		})
 	}
 }
 
-// commandsWith are the processes whose command line or environment names the root; the guard's does
-// not.
+// commandsWith are the processes whose command line or environment names the root, the guard's among
+// them.
 func commandsWith(root string) []string {
 	found, _ := filepath.Glob("/proc/[0-9]*")
 	var out []string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"os"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -14,7 +15,7 @@ import (
 
 func TestWriteFiles(t *testing.T) {
 	g := NewWithT(t)
-	root, err := rootfs.Make(t.TempDir())
+	root, err := rootfs.Make(filepath.Join(t.TempDir(), "root"))
 	g.Expect(err).NotTo(HaveOccurred())
 	config, err := cloudinit.Parse([]byte(`#cloud-config
 users: []

@@ -29,7 +29,7 @@ type Options struct {
 	// MetadataEndpoint is the URL of the machine's instance metadata service, which a real machine has at
 	// http://169.254.169.254.
 	MetadataEndpoint string
-	// Root is the private root folder; it is made.
+	// Root is the private root folder; it is made, and may not exist before.
 	Root string
 	// Image is a folder whose files are linked into the root; none when empty.
 	Image string
@@ -70,6 +70,9 @@ func New(options Options) (*Machine, error) {
 
 // Marker is the NAME=value in the environment of all programs of the machine.
 func (m *Machine) Marker() string { return m.marker }
+
+// Root is the absolute path of the root folder.
+func (m *Machine) Root() string { return string(m.root) }
 
 // installCommands puts systemctl into the machine's PATH, and curl when the host has none.
 func (m *Machine) installCommands() error {
@@ -199,7 +202,7 @@ func (m *Machine) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(m.options.Console, "%s %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, args...))
 }
 
-// PowerOff kills everything that the machine has started. The root folder stays.
+// PowerOff kills everything that the machine has started. The root folder stays; the guard removes it.
 func (m *Machine) PowerOff() {
 	if m.listener != nil {
 		_ = m.listener.Close()

@@ -20,18 +20,15 @@ var folders = []string{
 	"etc/systemd/system", "opt/bin", "run", "sim/bin", "tmp", "usr/local/bin", "var/lib", "var/log",
 }
 
-// Make creates the folder with the usual ones in it. Only the owner may look into it, since the files
-// in it hold credentials.
+// Make creates the folder, which may not exist before, with the usual ones in it. Only the owner may
+// look into it, since the files in it hold credentials.
 func Make(path string) (Root, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", errors.Wrap(err, "finding the root folder")
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := os.Mkdir(path, 0o700); err != nil {
 		return "", errors.Wrap(err, "making the root folder")
-	}
-	if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // A folder needs the x bit.
-		return "", errors.Wrap(err, "closing the root folder to others")
 	}
 	for _, f := range folders {
 		if err := os.MkdirAll(filepath.Join(path, f), 0o755); err != nil { //nolint:gosec // The root above is closed.

@@ -50,4 +50,6 @@ func TestMakeAndLink(t *testing.T) {
 	info, err := os.Stat(path)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o700)))
+	_, err = rootfs.Make(path)
+	g.Expect(err).To(HaveOccurred(), "a folder of somebody else's is not taken")
 }

@@ -69,14 +69,16 @@ func (r *run) life() (end state, result string, again bool) {
 	end = inactive
 	if result != "success" {
 		s.manager.say("systemd: %s: Failed with result '%s'.", u.name, result)
-		r.tell(jobFailed(u, result))
 		end = failed
 	}
 	if u.restart == "no" || u.restart == "on-failure" && result == "success" {
 		return end, result, false
 	}
 	s.set(activating, result)
-	if !r.pause(u.restartSec) {
+	if result != "success" {
+		r.tell(jobFailed(u, result)) // The start has failed; a later one may do better.
+	}
+	if !r.pause(u.restartDelay) {
 		return inactive, "success", false
 	}
 	return end, result, true

@@ -23,7 +23,7 @@ type unit struct {
 	environmentFiles  []string
 	workingDirectory  string
 	restart           string
-	restartSec        time.Duration
+	restartDelay      time.Duration
 	runtimeMax        time.Duration
 	timeoutStop       time.Duration
 	remainAfterExit   bool
@@ -46,7 +46,7 @@ const infinite = time.Duration(0)
 
 func newUnit(name string) *unit {
 	return &unit{
-		name: name, kind: "simple", restart: "no", restartSec: 100 * time.Millisecond, timeoutStop: 90 * time.Second,
+		name: name, kind: "simple", restart: "no", restartDelay: 100 * time.Millisecond, timeoutStop: 90 * time.Second,
 		startInterval: 10 * time.Second, startBurst: 5,
 	}
 }
@@ -194,7 +194,7 @@ func (u *unit) stringList(section, key string) *[]string {
 
 func (u *unit) duration(section, key string) *time.Duration {
 	return map[string]*time.Duration{
-		"Service.RestartSec": &u.restartSec, "Service.RuntimeMaxSec": &u.runtimeMax, "Service.TimeoutStopSec": &u.timeoutStop,
+		"Service.RestartSec": &u.restartDelay, "Service.RuntimeMaxSec": &u.runtimeMax, "Service.TimeoutStopSec": &u.timeoutStop,
 		"Unit.StartLimitIntervalSec": &u.startInterval,
 	}[section+"."+key]
 }

@@ -60,7 +60,7 @@ WantedBy=multi-user.target
 	g.Expect(u.startPre).To(Equal([]command{{words: []string{"/bin/pre", "--x"}, ignoreFailure: true}}))
 	g.Expect(u.start).To(Equal([]command{{words: []string{"/bin/b"}}}))
 	g.Expect(u.restart).To(Equal("always"))
-	g.Expect(u.restartSec).To(Equal(90 * time.Second))
+	g.Expect(u.restartDelay).To(Equal(90 * time.Second))
 	g.Expect(u.runtimeMax).To(Equal(1500 * time.Millisecond))
 	g.Expect(u.startInterval).To(Equal(infinite))
 	g.Expect(u.wantedBy).To(Equal([]string{"multi-user.target"}))
