@@ -117,24 +117,28 @@ func (s *scope) hasten() {
 
 // run lists at once, then whenever the interval has passed, until ctx is done.
 func (s *scope) run(ctx context.Context) {
-	timer := s.opts.Clock.NewTimer(0)
-	next := s.opts.Clock.Now()
+	clk := s.opts.Clock
+	wait := s.list(ctx)
+	next := clk.Now().Add(wait)
+	timer := clk.NewTimer(wait)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.hurry:
-			if wait := s.soonest(); s.opts.Clock.Now().Add(wait).Before(next) {
-				next = s.opts.Clock.Now().Add(wait)
-				timer.Reset(wait)
+			wait = s.soonest()
+			if !clk.Now().Add(wait).Before(next) {
+				continue
+			}
+			if wait == 0 {
+				wait = s.list(ctx)
 			}
 		case <-timer.C():
-			s.list(ctx)
-			wait := s.interval()
-			next = s.opts.Clock.Now().Add(wait)
-			timer.Reset(wait)
+			wait = s.list(ctx)
 		}
+		next = clk.Now().Add(wait)
+		timer.Reset(wait)
 	}
 }
 
@@ -163,20 +167,20 @@ func (s *scope) soonest() time.Duration {
 	return s.opts.Fast << min(s.failures, 16)
 }
 
-// list asks the cloud and wakes the machines whose View has changed.
-func (s *scope) list(ctx context.Context) {
+// list asks the cloud, wakes the machines whose View has changed, and returns the time to the next list.
+func (s *scope) list(ctx context.Context) time.Duration {
 	s.mu.Lock()
 	idle := len(s.tracked) == 0
 	s.mu.Unlock()
 	if idle {
-		return
+		return s.interval()
 	}
 	began := s.opts.Clock.Now()
 	listCtx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
 	instances, err := s.lister.List(listCtx, s.name)
 	if ctx.Err() != nil {
-		return
+		return s.interval()
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing instances failed", "scope", s.name)
@@ -184,6 +188,7 @@ func (s *scope) list(ctx context.Context) {
 	for _, key := range s.enter(instances, err, began) {
 		s.wake.enqueue(key)
 	}
+	return s.interval()
 }
 
 // enter takes the result of a list in and returns the machines to wake.
