@@ -47,9 +47,18 @@ func (r *Reconciler) payload(ctx context.Context, s *scope) (*node.Payload, erro
 	if err != nil || s.wait != nil {
 		return nil, err
 	}
-	payload, err := node.NewBundle(&s.config.Spec, managed, node.KubeletOptions{
+	bundle, err := node.NewBundle(&s.config.Spec, managed, node.KubeletOptions{
 		NodeName: s.node(), ProviderID: s.machine.Spec.ProviderID, Spec: s.config.Spec.Kubelet,
-	}).Pack()
+	})
+	var invalid *node.InvalidLabelError
+	if errors.As(err, &invalid) {
+		s.awaits(bootstrapv1.ContentInvalidReason, invalid.Error())
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	payload, err := bundle.Pack()
 	var tooLarge *node.TooLargeError
 	if errors.As(err, &tooLarge) {
 		s.awaits(bootstrapv1.ConfigTooLargeReason, tooLarge.Error())

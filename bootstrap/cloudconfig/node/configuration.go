@@ -63,8 +63,12 @@ func (e *InvalidContentError) Error() string {
 }
 
 // NewBundle puts together what a machine downloads: the managed files, the units with their drop-ins,
-// and the kubelet's unit, last, so that it starts when everything that it may need is there.
-func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet KubeletOptions) *Bundle {
+// and the kubelet's unit, last, so that it starts when everything that it may need is there. It fails
+// with an *InvalidLabelError only.
+func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet KubeletOptions) (*Bundle, error) {
+	if err := checkLabels(kubelet.Spec.NodeLabels); err != nil {
+		return nil, err
+	}
 	bundle := &Bundle{Files: append([]File{}, managed...)}
 	last := Unit{Name: KubeletUnit, Enable: true, Command: string(bootstrapv1.UnitCommandStart), Own: true}
 	for i := range spec.Units {
@@ -91,5 +95,5 @@ func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet Kubele
 		Path: unitFolder + "/" + KubeletUnit, Mode: bootstrapv1.DefaultPermissions, Unit: KubeletUnit, Content: KubeletUnitFile(kubelet),
 	})
 	bundle.Units = append(bundle.Units, last)
-	return bundle
+	return bundle, nil
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
@@ -64,7 +63,7 @@ WantedBy=multi-user.target
 `, command)
 }
 
-func taints(extra []corev1.Taint) string {
+func taints(extra []bootstrapv1.Taint) string {
 	all := []string{clusterv1.NodeUninitializedTaint.Key + "=:" + string(clusterv1.NodeUninitializedTaint.Effect)}
 	for _, taint := range extra {
 		all = append(all, fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect))
@@ -72,10 +71,10 @@ func taints(extra []corev1.Taint) string {
 	return strings.Join(all, ",")
 }
 
-func labels(all map[string]string) string {
+func labels(all map[string]bootstrapv1.LabelValue) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, key+"="+all[key])
+		out = append(out, key+"="+string(all[key]))
 	}
 	return strings.Join(out, ",")
 }

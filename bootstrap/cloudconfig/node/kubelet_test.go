@@ -17,8 +17,8 @@ func TestKubeletUnitFile(t *testing.T) {
 	unit := string(KubeletUnitFile(KubeletOptions{
 		NodeName: "machine-1", ProviderID: "aws:///us-east-1a/i-1",
 		Spec: bootstrapv1.KubeletSpec{
-			NodeLabels: map[string]string{"b": "2", "a": "1"},
-			Taints:     []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoExecute}},
+			NodeLabels: map[string]bootstrapv1.LabelValue{"b": "2", "a": "1"},
+			Taints:     []bootstrapv1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoExecute}},
 			ExtraArgs:  []bootstrapv1.Arg{{Name: "v", Value: "4"}, {Name: "node-ip", Value: "a b"}},
 		},
 	}))
@@ -33,6 +33,19 @@ func TestKubeletUnitFile(t *testing.T) {
 		"--hostname-override=machine-1 --provider-id=aws:///us-east-1a/i-1 " +
 		"--register-with-taints=node.cluster.x-k8s.io/uninitialized=:NoSchedule,k=v:NoExecute " +
 		`--node-labels=a=1,b=2 --v=4 "--node-ip=a b"`))
+}
+
+func TestLabels(t *testing.T) {
+	g := NewWithT(t)
+	for key, ok := range map[string]bool{
+		"a": true, "example.com/a": true, "node.kubernetes.io/a": true, "x.node.kubernetes.io/a": true, "kubernetes.io/os": true,
+		"topology.kubernetes.io/zone": true, "notkubernetes.io/a": true,
+		"node-role.kubernetes.io/worker": false, "kubernetes.io/a": false, "x.k8s.io/a": false, "a,b": false, "a=b": false, "": false, "a b": false,
+	} {
+		_, err := NewBundle(&bootstrapv1.CloudConfigSpec{}, nil, KubeletOptions{Spec: bootstrapv1.KubeletSpec{NodeLabels: map[string]bootstrapv1.LabelValue{key: ""}}})
+		var invalid *InvalidLabelError
+		g.Expect(errors.As(err, &invalid)).To(Equal(!ok), key)
+	}
 }
 
 func TestQuoteForSystemd(t *testing.T) {

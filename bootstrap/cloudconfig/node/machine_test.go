@@ -297,7 +297,11 @@ func (a *apiServer) serve(t *testing.T, spec bootstrapv1.CloudConfigSpec) *Paylo
 	if err != nil {
 		t.Fatal(err)
 	}
-	payload, err := NewBundle(&spec, managed, KubeletOptions{NodeName: "machine-1", ProviderID: "aws:///a/i-1", Spec: spec.Kubelet}).Pack()
+	bundle, err := NewBundle(&spec, managed, KubeletOptions{NodeName: "machine-1", ProviderID: "aws:///a/i-1", Spec: spec.Kubelet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := bundle.Pack()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,12 @@ func TestBundle(t *testing.T) {
 		{Name: "image.service"},
 	}}
 	managed := []File{{Path: "/etc/a", Mode: "0600", Content: []byte("a")}}
-	bundle := NewBundle(spec, managed, KubeletOptions{NodeName: "n", ProviderID: "p"})
+	bundleFor := func(providerID string) *Bundle {
+		bundle, err := NewBundle(spec, managed, KubeletOptions{NodeName: "n", ProviderID: providerID})
+		g.Expect(err).NotTo(HaveOccurred())
+		return bundle
+	}
+	bundle := bundleFor("p")
 	g.Expect(bundle.Manifest()).To(Equal(`file 0 0600 - /etc/a
 file 1 0644 kubelet.service /etc/systemd/system/kubelet.service.d/10.conf
 file 2 0644 own.service /etc/systemd/system/own.service
@@ -107,10 +112,10 @@ unit kubelet.service yes start own
 `))
 	one, err := bundle.Pack()
 	g.Expect(err).NotTo(HaveOccurred())
-	two, err := NewBundle(spec, managed, KubeletOptions{NodeName: "n", ProviderID: "p"}).Pack()
+	two, err := bundleFor("p").Pack()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(two).To(Equal(one), "the same content has the same revision")
-	three, err := NewBundle(spec, managed, KubeletOptions{NodeName: "n", ProviderID: "q"}).Pack()
+	three, err := bundleFor("q").Pack()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(three.Revision).NotTo(Equal(one.Revision))
 

@@ -5,7 +5,7 @@ import (
 )
 
 // Finalizer keeps a CloudConfig until everything that was made for it in the target cluster is gone.
-const Finalizer = "cloudconfig.bootstrap.millwright.dev"
+const Finalizer = "bootstrap.millwright.dev/cloudconfig"
 
 // CloudConfigSpec says how a machine becomes a Node.
 //
@@ -21,7 +21,6 @@ type CloudConfigSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=path
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Files []File `json:"files,omitempty"`
 
@@ -30,7 +29,6 @@ type CloudConfigSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Units []Unit `json:"units,omitempty"`
 
@@ -39,7 +37,6 @@ type CloudConfigSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Users []User `json:"users,omitempty"`
 
@@ -53,7 +50,6 @@ type CloudConfigSpec struct {
 }
 
 // CloudConfigStatus is what the controller has observed and made.
-// +kubebuilder:validation:MinProperties=1
 type CloudConfigStatus struct {
 	// conditions say what has been reached and what is awaited: Ready, DataSecretAvailable,
 	// NodeSecretSynced, BootstrapTokenValid, Paused.
@@ -89,7 +85,6 @@ type CloudConfigStatus struct {
 }
 
 // CloudConfigInitializationStatus is the part of the status that Cluster API's contract v1beta2 defines.
-// +kubebuilder:validation:MinProperties=1
 type CloudConfigInitializationStatus struct {
 	// dataSecretCreated is true as soon as dataSecretName can be used. It never becomes false again.
 	// +optional
@@ -98,7 +93,6 @@ type CloudConfigInitializationStatus struct {
 
 // TargetStatus names what exists for one machine in the target cluster. None of it is confidential:
 // the id of a bootstrap token is the public half of the token.
-// +kubebuilder:validation:MinProperties=1
 type TargetStatus struct {
 	// name is the name of the node's Secret, Role and RoleBinding in namespace kube-system and of the
 	// ClusterRoleBinding: "cloud-config-" and a hash that is derived from namespace, Cluster and Machine.

@@ -9,12 +9,11 @@ import (
 type CloudConfigTemplateSpec struct {
 	// template is what CloudConfigs are made from.
 	// +required
-	Template CloudConfigTemplateResource `json:"template,omitzero"`
+	Template CloudConfigTemplateResource `json:"template"`
 }
 
 // CloudConfigTemplateResource is what CloudConfigs are made from. A Machine gets a copy when it is
 // created; a later change of the template does not reach it.
-// +kubebuilder:validation:MinProperties=1
 type CloudConfigTemplateResource struct {
 	// metadata are labels and annotations that the CloudConfigs get.
 	// +optional
@@ -41,7 +40,7 @@ type CloudConfigTemplate struct {
 
 	// spec holds the template.
 	// +required
-	Spec CloudConfigTemplateSpec `json:"spec,omitzero"`
+	Spec CloudConfigTemplateSpec `json:"spec"`
 }
 
 // CloudConfigTemplateList is a list of CloudConfigTemplates.

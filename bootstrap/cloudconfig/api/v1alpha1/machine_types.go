@@ -7,36 +7,54 @@ import (
 
 // KubeletSpec configures the kubelet of a machine. The flags that bind the kubelet to its Machine
 // (names, credentials, provider ID) are set by the controller and cannot be given here.
-// +kubebuilder:validation:MinProperties=1
 type KubeletSpec struct {
 	// extraArgs are further flags of the kubelet, in this order, without the leading dashes in the name.
 	// The same name may be given more than once where the kubelet takes a flag more than once.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	ExtraArgs []Arg `json:"extraArgs,omitempty"`
 
 	// nodeLabels are labels that the Node has from its registration on. The kubelet may set only some
 	// labels of kubernetes.io and k8s.io itself (see the NodeRestriction admission plugin of
-	// Kubernetes); give roles and the like as labels of the Machine instead.
+	// Kubernetes); give roles and the like as labels of the Machine instead. A key that a kubelet
+	// would refuse is named by condition NodeSecretSynced, reason ContentInvalid.
 	// +optional
-	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="a label has at most 317 characters in its key and 63 in its value"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9][A-Za-z0-9./_-]*$') && self[k].matches('^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$'))",message="keys and values must be valid labels"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^(.*[.])?(kubernetes|k8s)[.]io/') || k.matches('^(.*[.])?(node|kubelet)[.]kubernetes[.]io/') || k in ['kubernetes.io/hostname', 'kubernetes.io/os', 'kubernetes.io/arch', 'topology.kubernetes.io/zone', 'topology.kubernetes.io/region', 'failure-domain.beta.kubernetes.io/zone', 'failure-domain.beta.kubernetes.io/region', 'beta.kubernetes.io/os', 'beta.kubernetes.io/arch', 'beta.kubernetes.io/instance-type'])",message="a kubelet may not set this label of kubernetes.io or k8s.io; set it on the Machine"
-	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
+	NodeLabels map[string]LabelValue `json:"nodeLabels,omitempty"`
 
 	// taints are taints that the Node has from its registration on, beside
 	// node.cluster.x-k8s.io/uninitialized:NoSchedule, which every Node has until its Machine is linked.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="effect must be NoSchedule, PreferNoSchedule or NoExecute"
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.key.matches('^[A-Za-z0-9][A-Za-z0-9./_-]*$') && (!has(t.value) || t.value.matches('^[A-Za-z0-9._-]*$')))",message="key and value must be valid for a taint"
-	Taints []corev1.Taint `json:"taints,omitempty"`
+	Taints []Taint `json:"taints,omitempty"`
+}
+
+// LabelValue is the value of a label.
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$`
+type LabelValue string
+
+// Taint keeps pods that do not tolerate it away from the Node.
+type Taint struct {
+	// key of the taint.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`
+	Key string `json:"key"`
+
+	// value of the taint; empty when not set.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$`
+	Value string `json:"value,omitempty"`
+
+	// effect on pods that do not tolerate the taint.
+	// +required
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	Effect corev1.TaintEffect `json:"effect"`
 }
 
 // Arg is a flag of a program.
@@ -185,7 +203,6 @@ type Unit struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	DropIns []DropIn `json:"dropIns,omitempty"`
 }
@@ -218,7 +235,6 @@ type User struct {
 	// sshAuthorizedKeys are public keys that may log in as the user.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=1024
@@ -233,7 +249,6 @@ type User struct {
 	// groups that the user is in beside its own.
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=32
@@ -242,7 +257,6 @@ type User struct {
 }
 
 // AgentSpec configures the program that downloads and applies the configuration on the machine.
-// +kubebuilder:validation:MinProperties=1
 type AgentSpec struct {
 	// pollIntervalSeconds is the time between two looks at the node's Secret after the machine has
 	// joined. Before that it looks every second. Default 30.
@@ -267,7 +281,6 @@ const (
 )
 
 // BootstrapSpec configures how the machine is trusted to join.
-// +kubebuilder:validation:MinProperties=1
 type BootstrapSpec struct {
 	// tokenTTL is how long a bootstrap token lives without being extended. The tokens of a machine are
 	// extended until it has joined, and deleted then. Between 1m and 24h; default 15m.
