@@ -1,0 +1,73 @@
+package inframachine
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+)
+
+func TestMachineConcerns(t *testing.T) {
+	data := "data"
+	for name, test := range map[string]struct {
+		change func(*clusterv1.Machine)
+		want   bool
+	}{
+		"status":            {func(m *clusterv1.Machine) { m.Status.Phase = "Running" }, false},
+		"labels":            {func(m *clusterv1.Machine) { m.Labels = map[string]string{"a": "b"} }, false},
+		"provider ID":       {func(m *clusterv1.Machine) { m.Spec.ProviderID = "aws:///a/i" }, false},
+		"bootstrap data":    {func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = &data }, true},
+		"infrastructureRef": {func(m *clusterv1.Machine) { m.Spec.InfrastructureRef.Name = "x" }, true},
+		"failure domain":    {func(m *clusterv1.Machine) { m.Spec.FailureDomain = "a" }, true},
+	} {
+		before, after := &clusterv1.Machine{}, &clusterv1.Machine{}
+		test.change(after)
+		NewWithT(t).Expect(machineConcerns().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want), name)
+	}
+	NewWithT(t).Expect(machineConcerns().Delete(event.DeleteEvent{Object: &clusterv1.Machine{}})).To(BeFalse())
+}
+
+func TestClusterConcerns(t *testing.T) {
+	yes := true
+	for name, test := range map[string]struct {
+		change func(*clusterv1.Cluster)
+		want   bool
+	}{
+		"phase":          {func(c *clusterv1.Cluster) { c.Status.Phase = "Provisioned" }, false},
+		"paused":         {func(c *clusterv1.Cluster) { c.Spec.Paused = &yes }, true},
+		"infrastructure": {func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = &yes }, true},
+	} {
+		before, after := &clusterv1.Cluster{}, &clusterv1.Cluster{}
+		test.change(after)
+		NewWithT(t).Expect(clusterConcerns().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want), name)
+	}
+}
+
+func TestChangedByOthers(t *testing.T) {
+	now := metav1.Now()
+	controller := true
+	for name, test := range map[string]struct {
+		change func(*metav1.PartialObjectMetadata)
+		want   bool
+	}{
+		"status or spec": {func(*metav1.PartialObjectMetadata) {}, false},
+		"launch record":  {func(m *metav1.PartialObjectMetadata) { m.Annotations[LaunchAnnotation] = "x" }, false},
+		"finalizer":      {func(m *metav1.PartialObjectMetadata) { m.Finalizers = []string{Finalizer} }, false},
+		"pause":          {func(m *metav1.PartialObjectMetadata) { m.Annotations[clusterv1.PausedAnnotation] = "" }, true},
+		"label":          {func(m *metav1.PartialObjectMetadata) { m.Labels = map[string]string{"a": "b"} }, true},
+		"deletion":       {func(m *metav1.PartialObjectMetadata) { m.DeletionTimestamp = &now }, true},
+		"owner": {func(m *metav1.PartialObjectMetadata) {
+			m.OwnerReferences = []metav1.OwnerReference{{UID: "u", Controller: &controller}}
+		}, true},
+		"resync": {func(m *metav1.PartialObjectMetadata) { m.ResourceVersion = "1" }, true},
+	} {
+		object := func(version string) *metav1.PartialObjectMetadata {
+			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{}}}
+		}
+		before, after := object("1"), object("2")
+		test.change(after)
+		NewWithT(t).Expect(changedByOthers().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want), name)
+	}
+}

@@ -1,0 +1,68 @@
+package inframachine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"millwright.dev/providers/driver"
+)
+
+func TestDefaultBackoff(t *testing.T) {
+	for _, test := range []struct {
+		class driver.Class
+		n     int
+		want  time.Duration
+	}{
+		{driver.ClassCapacity, 1, 2 * time.Second},
+		{driver.ClassCapacity, 3, 8 * time.Second},
+		{driver.ClassCapacity, 100, 3 * time.Minute},
+		{driver.ClassThrottle, 1, time.Second},
+		{driver.ClassThrottle, 100, time.Minute},
+		{driver.ClassQuota, 1, 30 * time.Second},
+		{driver.ClassQuota, 100, 10 * time.Minute},
+		{driver.ClassAuth, 2, time.Minute},
+		{driver.ClassTerminal, 1, time.Minute},
+		{driver.ClassUnknown, 1, time.Second},
+		{driver.ClassUnknown, 1000000, 5 * time.Minute},
+	} {
+		NewWithT(t).Expect(DefaultBackoff(test.class, test.n)).To(Equal(test.want), "%s %d", test.class, test.n)
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	g := NewWithT(t)
+	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	b := newBackoff(clk, DefaultBackoff)
+	key := types.NamespacedName{Name: "m"}
+	wait, err := b.remaining(key)
+	g.Expect(wait).To(BeZero())
+	g.Expect(err).NotTo(HaveOccurred())
+
+	capacity := driver.NewCapacityError("Run", "C", errors.New("x"))
+	within := func(d, want time.Duration) {
+		t.Helper()
+		g.Expect(d).To(And(BeNumerically(">=", want), BeNumerically("<=", want*6/5)))
+	}
+	within(b.fail(key, capacity), 2*time.Second)
+	within(b.fail(key, capacity), 4*time.Second)
+	wait, err = b.remaining(key)
+	within(wait, 4*time.Second)
+	g.Expect(err).To(Equal(capacity))
+
+	within(b.fail(key, driver.NewQuotaError("Run", "Q", errors.New("x"))), 30*time.Second)
+	within(b.fail(key, capacity), 2*time.Second) // another class begins anew
+	asked := driver.NewThrottleError("Run", "T", time.Hour, errors.New("x"))
+	g.Expect(b.fail(key, asked)).To(Equal(time.Hour), "what the cloud asks for")
+
+	clk.SetTime(clk.Now().Add(2 * time.Hour))
+	wait, err = b.remaining(key)
+	g.Expect(wait).To(BeZero())
+	g.Expect(err).NotTo(HaveOccurred())
+	b.forget(key)
+	within(b.fail(key, asked.Err), time.Second)
+}

@@ -1,0 +1,32 @@
+package inframachine
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/providers/driver"
+)
+
+func TestExplain(t *testing.T) {
+	for class, reason := range map[driver.Class]string{
+		driver.ClassCapacity: "InsufficientCapacity", driver.ClassQuota: "QuotaExceeded", driver.ClassThrottle: "Throttled",
+		driver.ClassAuth: "Unauthorized", driver.ClassTerminal: "InvalidConfiguration", driver.ClassNotFound: "InstanceNotVisible",
+		driver.ClassUnknown: "CloudError",
+	} {
+		why := explain(&driver.Error{Class: class, Operation: "Run", Code: "Code", Err: errors.New("The cause.")})
+		g := NewWithT(t)
+		g.Expect(why.reason).To(Equal(reason))
+		g.Expect(why.message).To(HavePrefix("Run: Code: The cause. "), "one full stop, then what to do")
+	}
+	NewWithT(t).Expect(explain(nil)).To(BeNil())
+	NewWithT(t).Expect(explain(errors.New("x")).reason).To(Equal("CloudError"))
+}
+
+func TestExplainDeletion(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(explainDeletion(driver.NewTerminalError("T", "C", errors.New("x"))).reason).To(Equal("DeletionBlocked"))
+	g.Expect(explainDeletion(driver.NewThrottleError("T", "C", 0, errors.New("x"))).reason).To(Equal("Throttled"))
+	g.Expect(dependantsRemain(driver.NewUnknownError("", "", &dependantsError{[]string{"volume v"}})).message).To(ContainSubstring("volume v"))
+}

@@ -1,0 +1,81 @@
+package inframachine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/inventory"
+)
+
+func TestJudge(t *testing.T) {
+	launched := time.Unix(100000, 0)
+	const timeout, grace = 20 * time.Minute, 5 * time.Minute
+	listed := func(i driver.Instance) inventory.View {
+		return inventory.View{Known: true, Listed: true, ListedAt: launched, Instance: i}
+	}
+	in := func(state driverv1.InstanceState) inventory.View { return listed(driver.Instance{State: state}) }
+	put := func(state driverv1.InstanceState) inventory.View {
+		v := in(state)
+		v.Listed = false
+		return v
+	}
+	absent := inventory.View{ListedAt: launched}
+	unlisted := inventory.View{}
+
+	for name, test := range map[string]struct {
+		view        inventory.View
+		age         time.Duration
+		provisioned bool
+		reason      string
+		want        verdict
+	}{
+		"running":                       {in(driverv1.InstanceRunning), 0, false, "InstanceRunning", verdict{}},
+		"running later":                 {in(driverv1.InstanceRunning), time.Hour, true, "InstanceRunning", verdict{}},
+		"pending":                       {in(driverv1.InstancePending), time.Minute, false, "InstancePending", verdict{inTransition: true, after: 19 * time.Minute}},
+		"pending too long":              {in(driverv1.InstancePending), timeout, false, "InstanceLaunchTimeout", verdict{failure: true}},
+		"pending again":                 {in(driverv1.InstancePending), time.Hour, true, "InstancePending", verdict{inTransition: true}},
+		"stopping":                      {in(driverv1.InstanceStopping), time.Hour, true, "InstanceStopping", verdict{inTransition: true}},
+		"stopped":                       {in(driverv1.InstanceStopped), time.Hour, true, "InstanceStopped", verdict{}},
+		"stopped and never run":         {in(driverv1.InstanceStopped), timeout, false, "InstanceLaunchTimeout", verdict{failure: true}},
+		"terminating":                   {in(driverv1.InstanceTerminating), time.Hour, true, "InstanceTerminated", verdict{failure: true}},
+		"terminated":                    {in(driverv1.InstanceTerminated), time.Hour, true, "InstanceTerminated", verdict{failure: true}},
+		"terminated and never run":      {in(driverv1.InstanceTerminated), time.Minute, false, "InstanceLaunchFailed", verdict{failure: true}},
+		"interrupted":                   {listed(driver.Instance{State: driverv1.InstanceTerminating, Interrupted: true}), time.Hour, true, "InstanceInterrupted", verdict{failure: true}},
+		"interrupted and never run":     {listed(driver.Instance{State: driverv1.InstanceTerminated, Interrupted: true}), 0, false, "InstanceInterrupted", verdict{failure: true}},
+		"launched, not listed yet":      {put(driverv1.InstancePending), time.Minute, false, "InstancePending", verdict{inTransition: true, after: 4 * time.Minute}},
+		"launched, never listed":        {put(driverv1.InstancePending), grace, false, "InstanceNotVisible", verdict{inTransition: true, confirm: true}},
+		"absent shortly after launch":   {absent, time.Minute, false, "InstanceNotVisible", verdict{inTransition: true, after: 4 * time.Minute}},
+		"absent shortly after running":  {absent, time.Minute, true, "", verdict{after: 4 * time.Minute}},
+		"absent past the grace":         {absent, grace, false, "InstanceNotVisible", verdict{inTransition: true, confirm: true}},
+		"absent long after running":     {absent, time.Hour, true, "", verdict{confirm: true}},
+		"before the first list":         {unlisted, time.Hour, false, "InstanceNotVisible", verdict{inTransition: true}},
+		"after a restart, long running": {unlisted, time.Hour, true, "", verdict{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			got := judge(sighting{view: test.view, launchedAt: launched, provisioned: test.provisioned, launchTimeout: timeout, grace: grace},
+				launched.Add(test.age))
+			reason := ""
+			if got.why != nil {
+				reason, got.why = got.why.reason, nil
+			}
+			g.Expect(reason).To(Equal(test.reason))
+			g.Expect(got).To(Equal(test.want))
+		})
+	}
+}
+
+func TestDetail(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(detail(driver.Instance{})).To(BeEmpty())
+	g.Expect(detail(driver.Instance{StateCode: "C"})).To(Equal(": C"))
+	g.Expect(detail(driver.Instance{StateMessage: "m"})).To(Equal(": m"))
+	g.Expect(detail(driver.Instance{StateCode: "C", StateMessage: "m"})).To(Equal(": C: m"))
+	g.Expect(listError(nil)).To(BeEmpty())
+	g.Expect(listError(errors.New("no"))).To(ContainSubstring("no"))
+}

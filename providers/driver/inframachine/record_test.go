@@ -1,0 +1,91 @@
+package inframachine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"millwright.dev/providers/driver"
+)
+
+func TestTokens(t *testing.T) {
+	g := NewWithT(t)
+	first := launchRecord{UID: "0a000000-0000-4000-8000-000000000000", Attempt: 1}
+	g.Expect(first.token()).To(Equal("mw-0a000000-0000-4000-8000-000000000000-1"))
+	g.Expect(first.next().token()).To(Equal("mw-0a000000-0000-4000-8000-000000000000-2"))
+	last := first
+	last.Attempt = 1 << 30
+	g.Expect(len(last.token())).To(BeNumerically("<=", 64))
+	g.Expect(launchRecord{}.token()).To(BeEmpty(), "without a UID nothing is found")
+}
+
+func TestRecordOfACall(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Unix(1000, 500).UTC()
+	r := launchRecord{UID: "u", Attempt: 1}
+	g.Expect(r.outstanding()).To(BeFalse())
+	called := r.called(now, driver.Placement{ID: "subnet", FailureDomain: "a"})
+	g.Expect(called.outstanding()).To(BeTrue())
+	again := called.called(now.Add(time.Minute), driver.Placement{ID: "subnet", FailureDomain: "a"})
+	g.Expect(*again.FirstCall).To(Equal(now.Truncate(time.Second)))
+	g.Expect(*again.LastCall).To(Equal(now.Add(time.Minute).Truncate(time.Second)))
+	g.Expect(again.token()).To(Equal(r.token()))
+
+	obj := &metav1.PartialObjectMetadata{}
+	obj.UID = "another UID, after a move"
+	g.Expect(again.writeTo(obj)).To(Succeed())
+	read, err := readRecord(obj)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(read).To(Equal(again))
+}
+
+func TestRecordAfterAFailure(t *testing.T) {
+	const grace = 5 * time.Minute
+	now := time.Unix(10000, 0).UTC()
+	closed := launchRecord{UID: "u", Attempt: 3, Placement: "s", FailureDomain: "a"}
+	open := closed.called(now, driver.Placement{ID: "s", FailureDomain: "a"})
+	next := launchRecord{UID: "u", Attempt: 4}
+	for name, test := range map[string]struct {
+		class     driver.Class
+		uncertain bool
+		at        time.Time
+		want      launchRecord
+	}{
+		"capacity":                          {driver.ClassCapacity, false, now, next},
+		"quota":                             {driver.ClassQuota, false, now, closed},
+		"throttle":                          {driver.ClassThrottle, false, now, closed},
+		"auth":                              {driver.ClassAuth, false, now, closed},
+		"terminal":                          {driver.ClassTerminal, false, now, closed},
+		"unknown":                           {driver.ClassUnknown, false, now, open},
+		"not found":                         {driver.ClassNotFound, false, now, open},
+		"capacity after a lost answer":      {driver.ClassCapacity, true, now, open},
+		"capacity long after a lost answer": {driver.ClassCapacity, true, now.Add(grace), next},
+		"quota after a lost answer":         {driver.ClassQuota, true, now, open},
+		"throttle after a lost answer":      {driver.ClassThrottle, true, now.Add(time.Hour), open},
+		"auth after a lost answer":          {driver.ClassAuth, true, now, open},
+		"terminal after a lost answer":      {driver.ClassTerminal, true, now, open},
+		"unknown after a lost answer":       {driver.ClassUnknown, true, now, open},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := &driver.Error{Class: test.class, Err: errors.New("x")}
+			NewWithT(t).Expect(open.after(err, test.uncertain, test.at, grace)).To(Equal(test.want))
+		})
+	}
+}
+
+func TestReadRecord(t *testing.T) {
+	g := NewWithT(t)
+	obj := &metav1.PartialObjectMetadata{}
+	obj.UID = "u"
+	r, err := readRecord(obj)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(r).To(Equal(launchRecord{UID: "u", Attempt: 1}))
+	for _, text := range []string{"", "{", "{}", `{"uid":"u"}`, `{"attempt":1}`, `{"uid":"u","attempt":-1}`} {
+		obj.Annotations = map[string]string{LaunchAnnotation: text}
+		_, err := readRecord(obj)
+		g.Expect(err).To(HaveOccurred(), text)
+	}
+}
