@@ -1,0 +1,183 @@
+package cluster_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/version"
+	"millwright.dev/core/coretest"
+)
+
+func TestClusterThatIsOnlyAKubeconfig(t *testing.T) {
+	g := NewWithT(t)
+	cluster := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: core.Namespace(t), Name: "c"},
+		Spec:       clusterv1.ClusterSpec{Paused: ptr.To(false)},
+	}
+	core.Create(t, cluster)
+	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(c.Finalizers).To(ConsistOf(clusterv1.ClusterFinalizer))
+		g.Expect(c.Status.Initialization.InfrastructureProvisioned).To(HaveValue(BeTrue()))
+		g.Expect(c.Status.Initialization.ControlPlaneInitialized).To(BeNil())
+		g.Expect(c.Status.Phase).To(Equal("Pending"))
+		g.Expect(condition(c, "InfrastructureReady")).To(Equal("True/NotNeeded"))
+		g.Expect(condition(c, "ControlPlaneInitialized")).To(Equal("False/NotInitialized"))
+		g.Expect(message(c, "ControlPlaneInitialized")).To(ContainSubstring("Secret c-kubeconfig does not exist"))
+		g.Expect(condition(c, "RemoteConnectionProbe")).To(Equal("False/ProbeFailed"))
+	})
+
+	core.Kubeconfig(t, cluster.Namespace, "c", core.Env.Kubeconfig)
+	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(c.Status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
+		g.Expect(c.Status.Phase).To(Equal("Provisioned"))
+		for _, good := range []string{"ControlPlaneInitialized", "RemoteConnectionProbe", "Available"} {
+			g.Expect(condition(c, good)).To(HavePrefix("True/"), good)
+		}
+		g.Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
+	})
+
+	before := coretest.Reconciles("cluster")
+	g.Consistently(func() int { return coretest.Reconciles("cluster") - before }).WithTimeout(2 * time.Second).Should(BeZero())
+}
+
+func TestRefusedKubeconfig(t *testing.T) {
+	namespace := core.Namespace(t)
+	cluster := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)},
+	}
+	core.Create(t, cluster)
+	core.Kubeconfig(t, namespace, "c", []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x",
+		"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":"https://127.0.0.1:1"}}],
+		"users":[{"name":"x","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"touch","args":["/tmp/owned"],"interactiveMode":"Never"}}}]}`))
+	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(message(c, "RemoteConnectionProbe")).To(ContainSubstring("uses an exec plugin, which is refused"))
+	})
+}
+
+func TestClusterWithReferences(t *testing.T) {
+	for _, contract := range []version.Contract{version.V1Beta1, version.V1Beta2} {
+		t.Run(string(contract), func(t *testing.T) {
+			g := NewWithT(t)
+			namespace := core.Namespace(t)
+			cluster := &clusterv1.Cluster{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"},
+				Spec: clusterv1.ClusterSpec{
+					InfrastructureRef: coretest.Ref(coretest.Kind(coretest.InfraCluster, contract), "i"),
+					ControlPlaneRef:   coretest.Ref(coretest.Kind(coretest.ControlPlane, contract), "p"),
+				},
+			}
+			core.Create(t, cluster)
+			eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+				g.Expect(condition(c, "InfrastructureReady")).To(Equal("False/ObjectDoesNotExist"))
+				g.Expect(condition(c, "ControlPlaneAvailable")).To(Equal("False/ObjectDoesNotExist"))
+				g.Expect(c.Status.Phase).To(Equal("Provisioning"))
+			})
+
+			infra := coretest.Object(coretest.Kind(coretest.InfraCluster, contract), namespace, "i")
+			plane := coretest.Object(coretest.Kind(coretest.ControlPlane, contract), namespace, "p")
+			core.Create(t, infra)
+			core.Create(t, plane)
+			eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+				g.Expect(condition(c, "InfrastructureReady")).To(Equal("False/NotReady"))
+				g.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(infra), infra)).To(Succeed())
+				g.Expect(infra.GetOwnerReferences()).To(ConsistOf(HaveField("UID", c.UID)))
+				g.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(plane), plane)).To(Succeed())
+				g.Expect(plane.GetOwnerReferences()).To(ConsistOf(HaveField("UID", c.UID)))
+			})
+
+			core.SetSpec(t, infra, map[string]any{"controlPlaneEndpoint": map[string]any{"host": "api.example.com", "port": int64(6443)}})
+			core.SetStatus(t, infra, coretest.Provisioned(contract))
+			initialized := map[string]any{"initialized": true}
+			if contract == version.V1Beta2 {
+				initialized = map[string]any{"initialization": map[string]any{"controlPlaneInitialized": true}}
+			}
+			core.SetStatus(t, plane, initialized)
+			eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+				g.Expect(c.Spec.ControlPlaneEndpoint.String()).To(Equal("api.example.com:6443"))
+				g.Expect(c.Status.Initialization.InfrastructureProvisioned).To(HaveValue(BeTrue()))
+				g.Expect(condition(c, "ControlPlaneInitialized")).To(Equal("True/Initialized"))
+				g.Expect(c.Status.Phase).To(Equal("Provisioned"))
+				g.Expect(condition(c, "Available")).To(Equal("False/NotAvailable"), "no kubeconfig yet")
+			})
+
+			g.Expect(core.Client.Delete(t.Context(), cluster)).To(Succeed())
+			eventuallyGone(t, cluster)
+			eventuallyGone(t, infra)
+			eventuallyGone(t, plane)
+		})
+	}
+}
+
+func TestPaused(t *testing.T) {
+	cluster := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: core.Namespace(t), Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(true)},
+	}
+	core.Create(t, cluster)
+	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, "Paused")).To(Equal("True/Paused"))
+		g.Expect(c.Finalizers).To(BeEmpty())
+	})
+}
+
+// TestDeletionGoesInOrder holds each kind by a finalizer and sees that the next is not touched before.
+func TestDeletionGoesInOrder(t *testing.T) {
+	g := NewWithT(t)
+	namespace := core.Namespace(t)
+	cluster := core.Cluster(t, namespace, "c")
+	held := []string{"standin.example.com/held"}
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: held}
+	}
+	template := clusterv1.MachineTemplateSpec{
+		ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"x": "y"}},
+		Spec: clusterv1.MachineSpec{
+			ClusterName: "c", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("data")}, InfrastructureRef: coretest.Ref("Nowhere", "n"),
+		},
+	}
+	selector := metav1.LabelSelector{MatchLabels: map[string]string{"x": "y"}}
+	steps := []client.Object{
+		&clusterv1.MachineDeployment{ObjectMeta: meta("d"), Spec: clusterv1.MachineDeploymentSpec{ClusterName: "c", Selector: selector, Template: template}},
+		&clusterv1.MachineSet{ObjectMeta: meta("s"), Spec: clusterv1.MachineSetSpec{ClusterName: "c", Selector: selector, Template: template}},
+		&clusterv1.Machine{ObjectMeta: meta("m"), Spec: template.Spec},
+	}
+	for _, obj := range steps {
+		core.Create(t, obj)
+	}
+	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, "ControlPlaneInitialized")).To(HavePrefix("True/"))
+	})
+	g.Expect(core.Client.Delete(t.Context(), cluster)).To(Succeed())
+	// A Cluster is often deleted together with its kubeconfig; the connection must outlive it.
+	g.Expect(core.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c-kubeconfig"}})).To(Succeed())
+
+	for i, obj := range steps {
+		eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+			g.Expect(condition(c, "Deleting")).To(Equal("True/WaitingForWorkersDeletion"))
+			g.Expect(message(c, "Deleting")).To(HaveSuffix(" " + obj.GetName()))
+			g.Expect(c.Status.Phase).To(Equal("Deleting"))
+		})
+		for j, other := range steps[i:] {
+			g.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(other), other)).To(Succeed())
+			g.Expect(other.GetDeletionTimestamp() != nil).To(Equal(j == 0), "only %T is being deleted, not %T", obj, other)
+		}
+		_, err := core.Connections.Get(client.ObjectKeyFromObject(cluster))
+		g.Expect(err).NotTo(HaveOccurred(), "the target cluster stays connected")
+		before := obj.DeepCopyObject().(client.Object)
+		finalizers := obj.GetFinalizers()
+		obj.SetFinalizers(finalizers[1:])
+		if finalizers[0] != held[0] {
+			obj.SetFinalizers(finalizers[:len(finalizers)-1])
+		}
+		g.Expect(core.Client.Patch(t.Context(), obj, client.MergeFrom(before))).To(Succeed())
+		eventuallyGone(t, obj)
+	}
+	eventuallyGone(t, cluster)
+}

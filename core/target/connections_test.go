@@ -1,0 +1,163 @@
+package target_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/target"
+	"millwright.dev/test/testenv"
+)
+
+var (
+	env  *testenv.Env
+	live client.Client
+)
+
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	var err error
+	if env, err = testenv.Start(testenv.Options{}); err == nil {
+		live, err = client.New(env.Config, client.Options{Scheme: clientgoscheme.Scheme})
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer func() { _ = env.Stop() }()
+	return m.Run()
+}
+
+func newConnections() *target.Connections {
+	return target.New(target.Options{
+		Secrets: live, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1,
+		MinRetry: 20 * time.Millisecond, MaxRetry: 100 * time.Millisecond, ProbeInterval: 100 * time.Millisecond,
+	})
+}
+
+func writeKubeconfig(t *testing.T, name string, content []byte) *corev1.Secret {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: target.SecretName(name)}, Data: map[string][]byte{"value": content}}
+	if err := live.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = live.Delete(context.WithoutCancel(t.Context()), secret) })
+	return secret
+}
+
+func TestConnectionFollowsItsSecret(t *testing.T) {
+	g := NewWithT(t)
+	connections := newConnections()
+	defer connections.Close()
+	key := types.NamespacedName{Namespace: "default", Name: "follows"}
+	var changes, nodes atomic.Int32
+	connections.OnConnectivity(func(types.NamespacedName) { changes.Add(1) })
+	connections.OnNode(func(cluster types.NamespacedName, _ *corev1.Node) {
+		if cluster == key {
+			nodes.Add(1)
+		}
+	})
+
+	reason := func() string {
+		_, err := connections.Get(key)
+		var not *target.NotConnectedError
+		if errors.As(err, &not) {
+			return not.Reason
+		}
+		return ""
+	}
+	g.Expect(reason()).To(Equal(target.NotDialledYet))
+	connections.Ensure(t.Context(), key)
+	g.Eventually(reason).WithTimeout(patience).Should(Equal(target.KubeconfigMissing))
+
+	secret := writeKubeconfig(t, key.Name, []byte("nonsense"))
+	g.Eventually(reason).WithTimeout(patience).Should(Equal(target.KubeconfigInvalid))
+
+	secret.Data["value"] = env.Kubeconfig
+	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
+	connections.Ensure(t.Context(), key)
+	g.Eventually(reason).WithTimeout(patience).Should(BeEmpty())
+	g.Expect(changes.Load()).To(BeNumerically(">=", 3))
+	first, err := connections.Get(key)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "follows"}, Spec: corev1.NodeSpec{ProviderID: "p://follows"}}
+	g.Expect(live.Create(t.Context(), node)).To(Succeed())
+	defer func() { g.Expect(live.Delete(context.WithoutCancel(t.Context()), node)).To(Succeed()) }()
+	g.Eventually(nodes.Load).WithTimeout(patience).Should(BeNumerically(">=", 1))
+	found, err := first.NodesWithProviderID("p://follows")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found).To(HaveLen(1))
+
+	// The same content written anew changes nothing, another does; without a Secret the connection is kept.
+	secret.Labels = map[string]string{"a": "b"}
+	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
+	connections.Ensure(t.Context(), key)
+	g.Consistently(func() *target.Connection { c, _ := connections.Get(key); return c }).Should(BeIdenticalTo(first))
+	secret.Data["value"] = append([]byte("# rotated\n"), env.Kubeconfig...)
+	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
+	connections.Ensure(t.Context(), key)
+	g.Eventually(func() bool { c, _ := connections.Get(key); return c != nil && c != first }).WithTimeout(patience).Should(BeTrue())
+	g.Expect(live.Delete(t.Context(), secret)).To(Succeed())
+	connections.Ensure(t.Context(), key)
+	g.Consistently(reason).Should(BeEmpty())
+}
+
+// TestDeadClustersHoldUpNobody: a hundred clusters that do not answer, and one that does.
+func TestDeadClustersHoldUpNobody(t *testing.T) {
+	g := NewWithT(t)
+	connections := newConnections()
+	defer connections.Close()
+	// A port of the documentation network: packets go nowhere, nothing answers.
+	dead := []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":"https://192.0.2.1:6443"}}],"users":[{"name":"x","user":{"token":"t"}}]}`)
+	for i := range 100 {
+		name := fmt.Sprintf("dead-%d", i)
+		writeKubeconfig(t, name, dead)
+		connections.Ensure(t.Context(), types.NamespacedName{Namespace: "default", Name: name})
+	}
+	writeKubeconfig(t, "alive", env.Kubeconfig)
+	key := types.NamespacedName{Namespace: "default", Name: "alive"}
+	connections.Ensure(t.Context(), key)
+	g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(5 * time.Second).Should(Succeed())
+}
+
+// TestNothingOutlivesItsCluster counts goroutines before and after.
+func TestNothingOutlivesItsCluster(t *testing.T) {
+	g := NewWithT(t)
+	connections := newConnections()
+	writeKubeconfig(t, "short", env.Kubeconfig)
+	key := types.NamespacedName{Namespace: "default", Name: "short"}
+	cycle := func() {
+		connections.Ensure(t.Context(), key)
+		g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+		connections.Remove(key)
+		_, err := connections.Get(key)
+		g.Expect(err).To(HaveOccurred())
+	}
+	cycle() // the first makes what HTTP clients share
+	connections.Close()
+	before := runtime.NumGoroutine()
+	for range 5 {
+		cycle()
+	}
+	connections.Close()
+	g.Eventually(runtime.NumGoroutine).WithTimeout(patience).Should(BeNumerically("<=", before+3))
+}
