@@ -30,6 +30,7 @@ func TestManyNodesDrainAtOnce(t *testing.T) {
 		must(direct.Create(t.Context(), pod))
 		before := pod.DeepCopy()
 		pod.Status.Phase = corev1.PodRunning
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		must(direct.Status().Patch(t.Context(), pod, client.MergeFrom(before)))
 		requests[i] = Request{
 			Key: types.NamespacedName{Namespace: "m", Name: node.Name}, Cluster: types.NamespacedName{Name: "c"},
