@@ -1,0 +1,65 @@
+package machine
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"millwright.dev/core/conditions"
+)
+
+func TestChanged(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*clusterv1.Machine)
+		want   bool
+	}{
+		{"nothing", func(*clusterv1.Machine) {}, false},
+		{"own status", func(m *clusterv1.Machine) { m.Status.Phase = "Running" }, false},
+		{"own condition", func(m *clusterv1.Machine) {
+			m.Status.Conditions = append(m.Status.Conditions, conditions.True("Ready", "Ready", ""))
+		}, false},
+		{"somebody else's condition", func(m *clusterv1.Machine) {
+			m.Status.Conditions = append(m.Status.Conditions, conditions.False("HealthCheckSucceeded", "Sick", ""))
+		}, true},
+		{"spec", func(m *clusterv1.Machine) { m.Generation++ }, true},
+		{"deletion", func(m *clusterv1.Machine) { m.DeletionTimestamp = ptr.To(metav1.Now()) }, true},
+		{"annotation", func(m *clusterv1.Machine) { m.Annotations = map[string]string{"a": "b"} }, true},
+		{"label", func(m *clusterv1.Machine) { m.Labels = map[string]string{"a": "b"} }, true},
+		{"owner", func(m *clusterv1.Machine) { m.OwnerReferences = []metav1.OwnerReference{{UID: "u"}} }, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			before := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+			after := before.DeepCopy()
+			test.change(after)
+			NewWithT(t).Expect(changed().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want))
+		})
+	}
+}
+
+func TestClusterChanged(t *testing.T) {
+	g := NewWithT(t)
+	before := &clusterv1.Cluster{}
+	paused := &clusterv1.Cluster{Spec: clusterv1.ClusterSpec{Paused: ptr.To(true)}}
+	status := &clusterv1.Cluster{Status: clusterv1.ClusterStatus{Phase: "Provisioned"}}
+	g.Expect(clusterChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: paused})).To(BeTrue())
+	g.Expect(clusterChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: status})).To(BeFalse())
+}
+
+func TestTemplateChanged(t *testing.T) {
+	g := NewWithT(t)
+	before := &clusterv1.MachineDeployment{}
+	scaled := before.DeepCopy()
+	scaled.Spec.Replicas = ptr.To[int32](3)
+	scaled.Status.Phase = "Running"
+	g.Expect(templateChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: scaled})).To(BeFalse(), "scaling concerns no Machine that exists")
+	rolled := before.DeepCopy()
+	rolled.Spec.Template.Spec.Version = "v1.36.4"
+	g.Expect(templateChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: rolled})).To(BeTrue())
+	g.Expect(templateChanged().Create(event.CreateEvent{Object: before})).To(BeFalse())
+}
