@@ -1,0 +1,64 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/aws/smithy-go"
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/providers/driver"
+)
+
+func TestClassify(t *testing.T) {
+	for class, codes := range map[driver.Class][]string{
+		driver.ClassCapacity: {"InsufficientInstanceCapacity", "InsufficientHostCapacity", "ReservationCapacityExceeded",
+			"UnfulfillableCapacity", "SpotMaxPriceTooLow", "Unsupported", "InsufficientFreeAddressesInSubnet"},
+		driver.ClassQuota:    {"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded"},
+		driver.ClassThrottle: {"RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"},
+		driver.ClassAuth: {"UnauthorizedOperation", "AuthFailure", "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
+			"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "AccessDenied", "AccessDeniedException"},
+		driver.ClassTerminal: {"InvalidAMIID.NotFound", "InvalidAMIID.Malformed", "InvalidAMIID.Unavailable", "InvalidParameter",
+			"InvalidParameterValue", "InvalidParameterCombination", "InvalidSubnetID.NotFound", "InvalidGroup.NotFound",
+			"InvalidKeyPair.NotFound", "OperationNotPermitted", "UnsupportedOperation", "InvalidBlockDeviceMapping"},
+		driver.ClassNotFound: {"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"},
+		driver.ClassUnknown:  {"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout", "SomethingNew", ""},
+	} {
+		for _, code := range codes {
+			t.Run(code, func(t *testing.T) {
+				g := NewWithT(t)
+				cause := &smithy.GenericAPIError{Code: code, Message: "Why."}
+				err := classify("RunInstances", fmt.Errorf("operation error EC2: https response error, RequestID: 123: %w", cause))
+				g.Expect(driver.ClassOf(err)).To(Equal(class))
+				g.Expect(err.Error()).NotTo(ContainSubstring("RequestID"), "it differs each time")
+				g.Expect(err.Error()).To(ContainSubstring("Why."))
+				g.Expect(errors.Is(err, cause)).To(BeTrue())
+			})
+		}
+	}
+}
+
+func TestClassifyOtherErrors(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(classify("Run", nil)).To(Succeed())
+
+	profile := &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "Invalid IAM Instance Profile name"}
+	g.Expect(driver.IsUnknown(classify("Run", profile))).To(BeTrue(), "IAM spreads a new profile within seconds")
+
+	timeout := classify("Run", fmt.Errorf("dial tcp 127.0.0.1:40123: %w", context.DeadlineExceeded))
+	g.Expect(driver.IsUnknown(timeout)).To(BeTrue())
+	g.Expect(timeout).To(MatchError("Run: no answer within the time limit"))
+	g.Expect(timeout).To(MatchError(context.DeadlineExceeded))
+	g.Expect(classify("Run", errors.New("connection reset by 10.1.2.3:40123"))).To(MatchError("Run: no answer from the API"))
+
+	secret := errors.New("token file holds eyJhbGciOi")
+	unsigned := classify("Run", fmt.Errorf("get identity: %w", &credentialsError{secret}))
+	g.Expect(driver.IsAuth(unsigned)).To(BeTrue())
+	g.Expect(unsigned.Error()).NotTo(ContainSubstring("eyJhbGciOi"))
+	g.Expect(unsigned).To(MatchError(secret), "the cause is kept for the log")
+
+	already := driver.NewQuotaError("Describe", "C", errors.New("x"))
+	g.Expect(classify("Run", already)).To(BeIdenticalTo(already), "classified once, where it happened")
+}

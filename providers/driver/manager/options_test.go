@@ -1,0 +1,46 @@
+package manager
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+)
+
+func TestFlagsHaveUpstreamsNamesAndDefaults(t *testing.T) {
+	g := NewWithT(t)
+	o := NewOptions("millwright-test", 2, 5)
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.AddFlags(fs)
+	for name, value := range map[string]string{
+		"diagnostics-address": ":8443", "insecure-diagnostics": "false", "health-addr": ":9440", "webhook-port": "9443",
+		"webhook-cert-dir": "/tmp/k8s-webhook-server/serving-certs/", "leader-elect": "false",
+		"leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s", "leader-elect-retry-period": "2s",
+		"namespace": "", "watch-filter": "", "sync-period": "10m0s", "kube-api-qps": "100", "kube-api-burst": "200",
+		"profiler-address": "", "tls-min-version": "VersionTLS12",
+		"launches-per-second": "2", "launch-burst": "5",
+	} {
+		flag := fs.Lookup(name)
+		if flag == nil {
+			t.Errorf("--%s is missing", name)
+			continue
+		}
+		g.Expect(flag.DefValue).To(Equal(value), name)
+	}
+	g.Expect(fs.Parse([]string{"--instance-visibility-grace=7m", "--watch-filter=x", "--inventory-fast-interval=1s"})).To(Succeed())
+	g.Expect(o.Machine().VisibilityGrace).To(Equal(7 * time.Minute))
+	g.Expect(o.Machine().WatchFilter).To(Equal("x"))
+	g.Expect(o.Inventory(nil).Fast).To(Equal(time.Second))
+}
+
+func TestLeaseNamespace(t *testing.T) {
+	g := NewWithT(t)
+	o := NewOptions("millwright-test", 0, 0)
+	t.Setenv("POD_NAMESPACE", "")
+	g.Expect(o.leaseNamespace()).To(Equal("millwright-test-system"))
+	t.Setenv("POD_NAMESPACE", "pod")
+	g.Expect(o.leaseNamespace()).To(Equal("pod"))
+	o.LeaderElectionNamespace = "flag"
+	g.Expect(o.leaseNamespace()).To(Equal("flag"))
+}

@@ -1,0 +1,54 @@
+package manager
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+func TestSlimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
+	g := NewWithT(t)
+	data := "data"
+	m := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n", UID: "u", ResourceVersion: "1",
+			Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{}}},
+		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", Version: "v1",
+			Bootstrap:         clusterv1.Bootstrap{DataSecretName: &data},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: "AWSMachine", Name: "m"}},
+		Status: clusterv1.MachineStatus{Phase: "Running"},
+	}
+	slim, err := slimMachine(m)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(slim).To(Equal(&clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n", UID: "u", ResourceVersion: "1"},
+		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", Bootstrap: clusterv1.Bootstrap{DataSecretName: &data},
+			InfrastructureRef: m.Spec.InfrastructureRef},
+	}))
+}
+
+func TestSlimClusterKeepsWhetherMachinesMayBeLaunched(t *testing.T) {
+	g := NewWithT(t)
+	yes := true
+	c := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", Annotations: map[string]string{"a": "b"}},
+		Spec:       clusterv1.ClusterSpec{Paused: &yes, ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "h"}},
+	}
+	c.Status.Initialization.InfrastructureProvisioned = &yes
+	slim, err := slimCluster(c)
+	g.Expect(err).NotTo(HaveOccurred())
+	want := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n"}, Spec: clusterv1.ClusterSpec{Paused: &yes}}
+	want.Status.Initialization.InfrastructureProvisioned = &yes
+	g.Expect(slim).To(Equal(want))
+}
+
+func TestTombstonesPass(t *testing.T) {
+	tombstone := cache.DeletedFinalStateUnknown{Key: "n/m"}
+	for _, transform := range []func(any) (any, error){slimMachine, slimCluster} {
+		got, err := transform(tombstone)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(got).To(Equal(tombstone))
+	}
+}
