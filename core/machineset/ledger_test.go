@@ -1,0 +1,88 @@
+package machineset
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+func TestLedgerFillsInWhatTheCacheDoesNotShow(t *testing.T) {
+	g := NewWithT(t)
+	l := &ledger{}
+	a, b, c := machine("a"), machine("b"), machine("c")
+	l.created("set", b, start)
+	l.deleted("set", a.UID)
+	known := l.settle("set", []*clusterv1.Machine{a, c}, start)
+	g.Expect(namesOf(known)).To(Equal("a c b"))
+	g.Expect(known[0].DeletionTimestamp.IsZero()).To(BeFalse(), "its deletion was asked for")
+	g.Expect(a.DeletionTimestamp.IsZero()).To(BeTrue(), "what the cache holds is left alone")
+	g.Expect(l.unseenUntil("set")).To(Equal(start.Add(unseenTimeout)))
+	g.Expect(l.unseenUntil("another")).To(BeZero())
+
+	known = l.settle("set", []*clusterv1.Machine{b, c}, start)
+	g.Expect(namesOf(known)).To(Equal("b c"))
+	g.Expect(l.unseenUntil("set")).To(BeZero(), "the cache has caught up")
+	g.Expect(l.page("set").deleted).To(BeEmpty())
+}
+
+func TestLedgerDoubtsWhatStaysUnseen(t *testing.T) {
+	g := NewWithT(t)
+	l := &ledger{}
+	g.Expect(l.verified("set")).To(BeFalse(), "after a start nothing is certain")
+	l.verify("set", nil, nil, start)
+	g.Expect(l.verified("set")).To(BeTrue())
+	l.created("set", machine("a"), start)
+	l.settle("set", nil, start.Add(unseenTimeout-time.Second))
+	g.Expect(l.verified("set")).To(BeTrue())
+	l.settle("set", nil, start.Add(unseenTimeout))
+	g.Expect(l.verified("set")).To(BeFalse())
+	l.verify("set", nil, nil, start)
+	g.Expect(l.settle("set", nil, start)).To(BeEmpty(), "it has gone unseen")
+	l.doubt("set")
+	g.Expect(l.verified("set")).To(BeFalse())
+}
+
+func TestLedgerLearnsFromTheServer(t *testing.T) {
+	g := NewWithT(t)
+	l := &ledger{}
+	a, b, gone := machine("a"), machine("b"), machine("gone")
+	live := []*clusterv1.Machine{machine("a", deleting), machine("new")}
+	l.verify("set", append(live, b), []*clusterv1.Machine{a, b, gone}, start)
+	known := l.settle("set", []*clusterv1.Machine{a, b, gone}, start)
+	g.Expect(namesOf(known)).To(Equal("a b gone new"))
+	var going []string
+	for _, m := range known {
+		if !m.DeletionTimestamp.IsZero() {
+			going = append(going, m.Name)
+		}
+	}
+	g.Expect(going).To(ConsistOf("a", "gone"))
+}
+
+func TestLedgerRemembersWhatIsComplete(t *testing.T) {
+	g := NewWithT(t)
+	l := &ledger{}
+	l.completed("set", "uid-a")
+	g.Expect(l.isComplete("set", "uid-a")).To(BeTrue())
+	g.Expect(l.isComplete("set", "uid-b")).To(BeFalse())
+	l.settle("set", nil, start)
+	g.Expect(l.isComplete("set", "uid-a")).To(BeFalse(), "what is gone is forgotten")
+	l.completed("set", "uid-a")
+	l.forget("set")
+	g.Expect(l.sets).To(BeEmpty())
+}
+
+func TestPace(t *testing.T) {
+	g := NewWithT(t)
+	p := &pace{}
+	key := types.NamespacedName{Name: "s"}
+	g.Expect(p.delay(key, start)).To(BeZero(), "the first event need not wait")
+	p.began(key, start)
+	g.Expect(p.delay(key, start.Add(interval/5))).To(Equal(interval * 4 / 5))
+	g.Expect(p.delay(key, start.Add(2*interval))).To(BeZero())
+	p.forget(key)
+	g.Expect(p.last).To(BeEmpty())
+}

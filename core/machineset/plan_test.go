@@ -1,0 +1,315 @@
+package machineset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+)
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// machine is an available Machine; change may make it something else.
+func machine(name string, change ...func(*clusterv1.Machine)) *clusterv1.Machine {
+	m := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(start), Labels: map[string]string{"pool": "a"}},
+		Spec:       clusterv1.MachineSpec{ClusterName: "c"},
+		Status:     clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: name}},
+	}
+	say(m, conditions.True(clusterv1.MachineReadyCondition, "Ready", ""), conditions.True(clusterv1.MachineAvailableCondition, "Available", ""))
+	for _, c := range change {
+		c(m)
+	}
+	return m
+}
+
+func say(m *clusterv1.Machine, list ...metav1.Condition) {
+	for _, c := range list {
+		conditions.Set(&m.Status.Conditions, c, 1, start)
+	}
+}
+
+func deleting(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: start} }
+
+func chosen(m *clusterv1.Machine) {
+	m.Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""}
+}
+
+func nodeless(m *clusterv1.Machine) { m.Status.NodeRef = clusterv1.MachineNodeReference{} }
+
+func sick(m *clusterv1.Machine) {
+	say(m, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""))
+}
+
+func unavailable(m *clusterv1.Machine) {
+	say(m, conditions.False(clusterv1.MachineAvailableCondition, "WaitingForMinReadySeconds", ""))
+}
+
+func aged(d time.Duration) func(*clusterv1.Machine) {
+	return func(m *clusterv1.Machine) { m.CreationTimestamp = metav1.NewTime(start.Add(-d)) }
+}
+
+func namesOf(machines []*clusterv1.Machine) string {
+	var names []string
+	for _, m := range machines {
+		names = append(names, m.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestByDeletion(t *testing.T) {
+	g := NewWithT(t)
+	all := []*clusterv1.Machine{
+		machine("fine-old", aged(time.Hour)), machine("a-fine-new"), machine("soon", unavailable), machine("sick", sick),
+		machine("nodeless", nodeless), machine("chosen", chosen), machine("going", deleting, chosen),
+	}
+	head := "going chosen nodeless sick soon "
+	g.Expect(namesOf(ByDeletion(all, clusterv1.RandomMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
+	g.Expect(namesOf(ByDeletion(all, ""))).To(Equal(head + "a-fine-new fine-old"))
+	g.Expect(namesOf(ByDeletion(all, clusterv1.NewestMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
+	g.Expect(namesOf(ByDeletion(all, clusterv1.OldestMachineSetDeletionOrder))).To(Equal(head + "fine-old a-fine-new"))
+	g.Expect(namesOf(all)).To(HavePrefix("fine-old"), "the list itself is left alone")
+}
+
+func TestPlanScale(t *testing.T) {
+	disabled := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}}}
+	a, b, going := machine("a"), machine("b"), machine("g", deleting)
+	tests := map[string]struct {
+		set      *clusterv1.MachineSet
+		replicas int
+		machines []*clusterv1.Machine
+		create   int
+		remove   string
+	}{
+		"none yet":                               {replicas: 3, create: 3},
+		"enough":                                 {replicas: 2, machines: []*clusterv1.Machine{a, b}},
+		"one that is being deleted counts":       {replicas: 2, machines: []*clusterv1.Machine{a, going}},
+		"one is missing":                         {replicas: 3, machines: []*clusterv1.Machine{a, going}, create: 1},
+		"one too many":                           {replicas: 1, machines: []*clusterv1.Machine{a, b}, remove: "a"},
+		"too many, and one is being deleted":     {replicas: 2, machines: []*clusterv1.Machine{a, b, going}},
+		"two too many, and one is being deleted": {replicas: 1, machines: []*clusterv1.Machine{a, b, going}, remove: "a"},
+		"none shall be":                          {replicas: 0, machines: []*clusterv1.Machine{b, a}, remove: "a b"},
+		"creation is disabled":                   {set: disabled, replicas: 3, machines: []*clusterv1.Machine{a}},
+		"creation is disabled, deletion goes on": {set: disabled, replicas: 0, machines: []*clusterv1.Machine{a}, remove: "a"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			set := test.set
+			if set == nil {
+				set = &clusterv1.MachineSet{}
+			}
+			plan := planScale(set, test.replicas, test.machines)
+			g.Expect(plan.create).To(Equal(test.create))
+			g.Expect(namesOf(plan.remove)).To(Equal(test.remove))
+		})
+	}
+}
+
+func TestPlanClaims(t *testing.T) {
+	g := NewWithT(t)
+	set := &clusterv1.MachineSet{Spec: clusterv1.MachineSetSpec{ClusterName: "c"}}
+	selector := labels.SelectorFromSet(labels.Set{"pool": "a"})
+	strayed := machine("strayed", func(m *clusterv1.Machine) { m.Labels = nil })
+	strayedGoing := machine("strayed-going", deleting, func(m *clusterv1.Machine) { m.Labels = nil })
+	foreign := machine("foreign", func(m *clusterv1.Machine) { m.Spec.ClusterName = "other" })
+	owned := machine("owned")
+	plan := planClaims(set, selector, []*clusterv1.Machine{owned, strayed, strayedGoing},
+		[]*clusterv1.Machine{machine("free"), machine("free-going", deleting), foreign, owned})
+	g.Expect(namesOf(plan.release)).To(Equal("strayed"))
+	g.Expect(namesOf(plan.adopt)).To(Equal("free"))
+}
+
+func TestMachineName(t *testing.T) {
+	five := func(int) string { return "bcdfg" }
+	tests := map[string]struct {
+		set, naming, want, problem string
+	}{
+		"by default":        {set: "workers", want: "workers-bcdfg"},
+		"by template":       {set: "workers", naming: "{{ .cluster.name }}-{{ .random }}-x", want: "c-bcdfg-x"},
+		"cut":               {set: strings.Repeat("w", 70), want: strings.Repeat("w", 58) + "bcdfg"},
+		"without random":    {set: "workers", naming: "{{ .machineSet.name }}", problem: "{{ .random }}"},
+		"no template":       {set: "workers", naming: "{{ .random", problem: "no valid template"},
+		"unknown variable":  {set: "workers", naming: "{{ .nothing }}-{{ .random }}", problem: "cannot be filled in"},
+		"not a DNS name":    {set: "workers", naming: "W_{{ .random }}", problem: "makes the name"},
+		"nested and absent": {set: "workers", naming: "{{ .cluster.zone }}-{{ .random }}", problem: "cannot be filled in"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: test.set}}
+			set.Spec.ClusterName = "c"
+			set.Spec.MachineNaming.Template = test.naming
+			got, err := machineName(set, five)
+			if test.problem != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got).To(Equal(test.want))
+			g.Expect(len(got)).To(BeNumerically("<=", 63))
+		})
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	limits := map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "9"}
+	g := NewWithT(t)
+	g.Expect(Replicas(nil, nil)).To(Equal(1))
+	g.Expect(Replicas(ptr.To[int32](0), limits)).To(Equal(0))
+	g.Expect(Replicas(nil, limits)).To(Equal(4))
+	g.Expect(Replicas(nil, map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "4"})).To(Equal(1), "both annotations are needed")
+	g.Expect(Replicas(nil, map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "many", clusterv1.AutoscalerMaxSizeAnnotation: "9"})).To(Equal(1))
+}
+
+// validSet is a set without problems.
+func validSet(change ...func(*clusterv1.MachineSet)) *clusterv1.MachineSet {
+	set := &clusterv1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "set", Generation: 3},
+		Spec: clusterv1.MachineSetSpec{
+			ClusterName: "c",
+			Selector:    metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a"}},
+			Template: clusterv1.MachineTemplateSpec{
+				ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"pool": "a"}},
+				Spec: clusterv1.MachineSpec{
+					ClusterName:       "c",
+					InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "XTemplate", Name: "t"},
+					Bootstrap:         clusterv1.Bootstrap{DataSecretName: ptr.To("data")},
+				},
+			},
+		},
+	}
+	for _, c := range change {
+		c(set)
+	}
+	return set
+}
+
+func TestProblemsNameFieldAndRemedy(t *testing.T) {
+	tests := map[string]struct {
+		change func(*clusterv1.MachineSet)
+		want   []string
+	}{
+		"none":                            {func(*clusterv1.MachineSet) {}, nil},
+		"an empty selector has a default": {func(s *clusterv1.MachineSet) { s.Spec.Selector = metav1.LabelSelector{} }, nil},
+		"a selector may ask for the identity": {func(s *clusterv1.MachineSet) {
+			s.Spec.Selector.MatchLabels = map[string]string{clusterv1.MachineSetNameLabel: "s", clusterv1.ClusterNameLabel: "c"}
+		}, nil},
+		"the selector misses the template": {func(s *clusterv1.MachineSet) { s.Spec.Template.Labels = nil }, []string{"spec.selector \"pool=a\"", "make them agree"}},
+		"the selector is invalid": {func(s *clusterv1.MachineSet) {
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
+		}, []string{"spec.selector is invalid"}},
+		"another Cluster": {func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.ClusterName = "d" }, []string{"spec.template.spec.clusterName \"d\""}},
+		"no infrastructure": {func(s *clusterv1.MachineSet) {
+			s.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{}
+		}, []string{"infrastructureRef is empty"}},
+		"no template kind": {func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.InfrastructureRef.Kind = "X" }, []string{"infrastructureRef.kind", "\"X\""}},
+		"no bootstrap":     {func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.Bootstrap.DataSecretName = nil }, []string{"spec.template.spec.bootstrap is empty"}},
+		"no bootstrap kind": {func(s *clusterv1.MachineSet) {
+			s.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: "b", Kind: "Y", Name: "t"}
+		}, []string{"configRef.kind"}},
+		"no name can be made": {func(s *clusterv1.MachineSet) { s.Spec.MachineNaming.Template = "x" }, []string{"machineNaming.template"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			found := strings.Join(problems(validSet(test.change)), "\n")
+			if test.want == nil {
+				g.Expect(found).To(BeEmpty())
+			}
+			for _, want := range test.want {
+				g.Expect(found).To(ContainSubstring(want))
+			}
+		})
+	}
+}
+
+func TestOutdatedBecause(t *testing.T) {
+	base := validSet().Spec.Template
+	tests := map[string]struct {
+		change func(*clusterv1.MachineTemplateSpec)
+		want   string
+	}{
+		"the same":    {func(*clusterv1.MachineTemplateSpec) {}, ""},
+		"labels":      {func(m *clusterv1.MachineTemplateSpec) { m.Labels = map[string]string{"x": "y"} }, ""},
+		"annotations": {func(m *clusterv1.MachineTemplateSpec) { m.Annotations = map[string]string{"x": "y"} }, ""},
+		"timeouts":    {func(m *clusterv1.MachineTemplateSpec) { m.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](9) }, ""},
+		"readiness": {func(m *clusterv1.MachineTemplateSpec) {
+			m.Spec.MinReadySeconds = ptr.To[int32](9)
+			m.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "X"}}
+		}, ""},
+		"taints":         {func(m *clusterv1.MachineTemplateSpec) { m.Spec.Taints = []clusterv1.MachineTaint{{Key: "k"}} }, ""},
+		"version":        {func(m *clusterv1.MachineTemplateSpec) { m.Spec.Version = "v2" }, "version (none), v2 required"},
+		"infrastructure": {func(m *clusterv1.MachineTemplateSpec) { m.Spec.InfrastructureRef.Name = "u" }, "XTemplate.i u required"},
+		"another group":  {func(m *clusterv1.MachineTemplateSpec) { m.Spec.InfrastructureRef.APIGroup = "j" }, "XTemplate.j t required"},
+		"failure domain": {func(m *clusterv1.MachineTemplateSpec) { m.Spec.FailureDomain = "z" }, "failure domain (none), z required"},
+		"data Secret":    {func(m *clusterv1.MachineTemplateSpec) { m.Spec.Bootstrap.DataSecretName = ptr.To("other") }, "bootstrap data Secret data, other required"},
+		"bootstrap config": {func(m *clusterv1.MachineTemplateSpec) {
+			m.Spec.Bootstrap.ConfigRef.Name, m.Spec.Bootstrap.ConfigRef.Kind = "n", "K"
+		}, "bootstrap config template"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			wanted := base.DeepCopy()
+			test.change(wanted)
+			got := strings.Join(OutdatedBecause(wanted, &base), ", ")
+			if test.want == "" {
+				g.Expect(got).To(BeEmpty())
+			} else {
+				g.Expect(got).To(ContainSubstring(test.want))
+			}
+		})
+	}
+}
+
+func TestPropagateTakesBackOnlyItsOwn(t *testing.T) {
+	g := NewWithT(t)
+	set := validSet(func(s *clusterv1.MachineSet) {
+		s.Spec.Template.Labels["tier"] = "one"
+		s.Spec.Template.Annotations = map[string]string{"note": "one"}
+	})
+	m := desiredMachine(set, "m")
+	g.Expect(differs(m, set)).To(BeFalse(), "a new Machine needs no patch")
+	m.Labels["mine"], m.Annotations["mine"] = "kept", "kept"
+	m.Spec.ProviderID, m.Spec.FailureDomain = "p", "z"
+	g.Expect(differs(m, set)).To(BeFalse())
+
+	delete(set.Spec.Template.Labels, "tier")
+	set.Spec.Template.Annotations = nil
+	set.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](7)
+	g.Expect(differs(m, set)).To(BeTrue())
+	propagate(m, set)
+	g.Expect(m.Labels).To(Equal(map[string]string{
+		"pool": "a", "mine": "kept", clusterv1.ClusterNameLabel: "c", clusterv1.MachineSetNameLabel: "s",
+	}))
+	g.Expect(m.Annotations).To(HaveKeyWithValue("mine", "kept"))
+	g.Expect(m.Annotations).NotTo(HaveKey("note"))
+	g.Expect(m.Spec.Deletion.NodeDrainTimeoutSeconds).To(HaveValue(BeEquivalentTo(7)))
+	g.Expect(m.Spec.Deletion.NodeDeletionTimeoutSeconds).To(HaveValue(BeEquivalentTo(DefaultNodeDeletionTimeoutSeconds)))
+	g.Expect(m.Spec.ProviderID + m.Spec.FailureDomain).To(Equal("pz"))
+	g.Expect(differs(m, set)).To(BeFalse())
+
+	m.Annotations[PropagatedAnnotation] = "not JSON"
+	propagate(m, set)
+	g.Expect(m.Labels).To(HaveKey("mine"))
+}
+
+func TestPropagateToAMachineThatIsBeingDeleted(t *testing.T) {
+	g := NewWithT(t)
+	set := validSet()
+	m := desiredMachine(set, "m")
+	deleting(m)
+	set.Spec.Template.Labels["tier"] = "one"
+	g.Expect(differs(m, set)).To(BeFalse(), "labels no longer matter")
+	set.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](1)
+	g.Expect(differs(m, set)).To(BeTrue(), "the drain can be cut short")
+}
