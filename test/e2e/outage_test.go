@@ -40,6 +40,9 @@ func TestAPIServerOutage(t *testing.T) {
 	w.Expect(w.sandbox.Control.StartAPIServer(w.ctx)).To(Succeed())
 
 	w.Expect(w.scenario.AwaitRunning(w.ctx, 4)).To(Succeed())
+	// An API server that has just started answers before it has read its roles.
+	_, err := w.sandbox.Forbidden()
+	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(w.scenario.AwaitWorkload(w.ctx, 6)).To(Succeed())
 	after := w.identities()
 	w.Expect(after).To(HaveLen(4))

@@ -8,7 +8,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -27,7 +26,7 @@ import (
 // somebody who stole them would.
 func TestTokensBeforeTheJoin(t *testing.T) {
 	w := sharedWorld(t, "tokens")
-	w.neverBoot()
+	w.neverJoin()
 	w.Expect(w.sandbox.ApplySamples(w.ctx, w.namespace, replicas(2))).To(Succeed())
 	w.Eventually(w.machines).Should(HaveLen(2))
 	machines := w.machines()
@@ -54,15 +53,12 @@ func TestTokensBeforeTheJoin(t *testing.T) {
 	})
 }
 
-// neverBoot keeps instances pending for the rest of the test: they hold tokens and do not join.
-func (w *world) neverBoot() {
+// neverJoin lets machines boot and get their Secret, and not join: they hold their tokens until the
+// test ends.
+func (w *world) neverJoin() {
 	w.t.Helper()
-	delays, err := w.sandbox.EC2.Delays(w.ctx)
-	w.Expect(err).NotTo(HaveOccurred())
-	slow := delays
-	slow.Pending = time.Hour
-	w.Expect(w.sandbox.EC2.SetDelays(w.ctx, slow)).To(Succeed())
-	w.t.Cleanup(func() { w.Expect(w.sandbox.EC2.SetDelays(suite.ctx, delays)).To(Succeed()) })
+	w.Expect(w.sandbox.WithholdKubelet()).To(Succeed())
+	w.t.Cleanup(func() { w.Expect(w.sandbox.ReturnKubelet()).To(Succeed()) })
 }
 
 // awaitTokens waits for the tokens of a machine and for its Secret.

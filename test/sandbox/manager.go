@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +34,8 @@ type Manager struct {
 	mu               sync.Mutex
 	process          *process.Process
 	expectedToBeDown bool
+	// readLog is how much of the log Forbidden has read.
+	readLog int64
 }
 
 // newManager prepares a manager that runs as the Deployment says: with its flags, and with a token of
@@ -176,27 +177,6 @@ func (m *Manager) Log() string { return m.spec.Log }
 func (m *Manager) Kubeconfig() ([]byte, error) {
 	content, err := os.ReadFile(m.kubeconfig)
 	return content, errors.Wrapf(err, "reading the kubeconfig of %s", m.Name)
-}
-
-// refused is how an API server says that an identity lacks a right, as it appears in logs.
-const refused = "is forbidden: "
-
-// Forbidden are the lines in the managers' logs that say that a right is missing in an install
-// manifest. A manager tries again, so nothing else may tell of it.
-func (s *Sandbox) Forbidden() ([]string, error) {
-	var lines []string
-	for _, m := range s.managers() {
-		content, err := os.ReadFile(m.Log())
-		if err != nil {
-			return nil, errors.Wrapf(err, "reading the log of %s", m.Name)
-		}
-		for line := range strings.SplitSeq(string(content), "\n") {
-			if strings.Contains(line, refused) {
-				lines = append(lines, m.Name+": "+line)
-			}
-		}
-	}
-	return lines, nil
 }
 
 func (m *Manager) awaitReady(ctx context.Context) error {

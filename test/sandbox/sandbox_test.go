@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"millwright.dev/test/process"
 )
 
 const manifestText = `
@@ -60,4 +62,26 @@ func TestDefaults(t *testing.T) {
 	g.Expect(o.Clusters).To(Equal(2))
 	g.Expect(o.Delays.Pending).NotTo(BeZero())
 	g.Expect(o.Progress).NotTo(BeNil())
+}
+
+func TestForbiddenReadsWholeLinesOnce(t *testing.T) {
+	g := NewWithT(t)
+	log := filepath.Join(t.TempDir(), "core.log")
+	s := &Sandbox{Core: &Manager{Name: "core", spec: process.Spec{Log: log}}}
+	for _, step := range []struct {
+		append string
+		want   []string
+	}{
+		{"fine\nnodes is forbidden: User\n", []string{"core: nodes is forbidden: User"}},
+		{"pods is forbidden: ", nil},
+		{"User\n", []string{"core: pods is forbidden: User"}},
+		{"fine\n", nil},
+	} {
+		file, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = file.WriteString(step.append)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(file.Close()).To(Succeed())
+		g.Expect(s.Forbidden()).To(Equal(step.want))
+	}
 }

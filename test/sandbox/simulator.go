@@ -28,12 +28,11 @@ type simulator struct {
 
 // startSimulator starts EC2 with machines that boot, from an image that holds the hollow kubelet.
 func (s *Sandbox) startSimulator(ctx context.Context) error {
-	image := filepath.Join(s.dir, "image")
-	if err := os.MkdirAll(filepath.Join(image, "opt", "bin"), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(s.kubelet()), 0o750); err != nil {
 		return errors.Wrap(err, "making the machine image")
 	}
-	if err := os.Symlink(s.Target.Program("hollow-kubelet"), filepath.Join(image, "opt", "bin", "kubelet")); err != nil {
-		return errors.Wrap(err, "putting the kubelet into the machine image")
+	if err := s.ReturnKubelet(); err != nil {
+		return err
 	}
 	ready := filepath.Join(s.dir, "ec2-endpoint")
 	state := filepath.Join(s.dir, "ec2")
@@ -46,7 +45,7 @@ func (s *Sandbox) startSimulator(ctx context.Context) error {
 			"--state-dir=" + state,
 			"--boot",
 			"--machine-binary=" + s.paths.file("bin/sim-machine"),
-			"--image=" + image,
+			"--image=" + s.image(),
 			"--pending-delay=" + s.options.Delays.Pending.String(),
 			"--shutting-down-delay=" + s.options.Delays.ShuttingDown.String(),
 			"--consistency-delay=" + s.options.Delays.Consistency.String(),
@@ -80,6 +79,23 @@ func (s *Sandbox) startSimulator(ctx context.Context) error {
 	s.EC2 = simclient.New(s.simulator.url)
 	s.say("simulated EC2 serves at %s", s.simulator.url)
 	return nil
+}
+
+// image is the folder that is linked into the root of each machine.
+func (s *Sandbox) image() string { return filepath.Join(s.dir, "image") }
+
+func (s *Sandbox) kubelet() string { return filepath.Join(s.image(), "opt", "bin", "kubelet") }
+
+// WithholdKubelet takes the kubelet out of the image: machines that boot from now on do all that they
+// do before they join, and do not join.
+func (s *Sandbox) WithholdKubelet() error {
+	return errors.Wrap(os.Remove(s.kubelet()), "taking the kubelet out of the machine image")
+}
+
+// ReturnKubelet puts the kubelet into the image.
+func (s *Sandbox) ReturnKubelet() error {
+	err := os.Symlink(s.Target.Program("hollow-kubelet"), s.kubelet())
+	return errors.Wrap(err, "putting the kubelet into the machine image")
 }
 
 func (s *simulator) stop() { s.process.Stop(simulatorGrace) }
