@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	approve, reason := decide(csr, s.facts)
 	if !approve {
 		ctrl.LoggerFrom(ctx).Info("Not approving a certificate signing request", "request", req.Name, "machine", s.machine.Name, "reason", reason)
-		r.Recorder.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.CertificateRequestRefusedReason, "Approve",
+		r.Recorder.Eventf(s.config, csr, corev1.EventTypeWarning, bootstrapv1.CertificateRequestRefusedReason, "Approve",
 			"CertificateSigningRequest %s is not approved: %s", req.Name, reason)
 		return reconcile.Result{}, nil
 	}
@@ -118,7 +118,7 @@ func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subje
 	if err := remote.SubResource("approval").Update(ctx, approved); err != nil {
 		return pkgerrors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
 	}
-	r.Recorder.Eventf(s.config, nil, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
+	r.Recorder.Eventf(s.config, csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
 		"Approved CertificateSigningRequest %s for Node %s", csr.Name, s.facts.NodeName)
 	return nil
 }
