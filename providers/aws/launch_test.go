@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,6 +148,21 @@ func TestAnIdleProviderIsQuiet(t *testing.T) {
 	m, err := f.get("m2")
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(m.ResourceVersion).To(Equal(before), "nothing is written when nothing changes")
+}
+
+func TestWritesOfALaunch(t *testing.T) {
+	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Pending: 300 * time.Millisecond}})
+	var patches, statusPatches atomic.Int32
+	f.intercept.Patch = patchFault(func(string) bool { patches.Add(1); return false }, nil)
+	f.intercept.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		statusPatches.Add(1)
+		return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+	}
+	f.start()
+	f.machine("m")
+	f.becomesReady("m")
+	f.Expect(patches.Load()).To(Equal(int32(2)), "the launch record with the finalizer, and the provider ID")
+	f.Expect(statusPatches.Load()).To(Equal(int32(2)), "pending, running")
 }
 
 func TestMissingBootstrapSecret(t *testing.T) {
