@@ -93,10 +93,13 @@ func (b *bench) prepare(ctx context.Context) error {
 	b.cores = map[string]cores.Core{}
 	for _, name := range b.options.coreNames() {
 		var core cores.Core
-		if name == cores.Ours {
-			core, err = cores.BuildOurs(ctx, b.root, filepath.Join(b.out, "bin"), os.Stderr)
-		} else {
+		switch {
+		case name == cores.Upstream:
 			core, err = cores.BuildUpstream(ctx, b.root, os.Stderr)
+		case b.options.binary != "":
+			core = cores.Core{Name: cores.Ours, Version: b.options.binary, Path: b.options.binary}
+		default:
+			core, err = cores.BuildOurs(ctx, b.root, filepath.Join(b.out, "bin"), os.Stderr)
 		}
 		if err != nil {
 			return err
