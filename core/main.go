@@ -29,10 +29,15 @@ const name = "millwright-core"
 
 func main() {
 	o := newOptions()
-	if err := o.parse(pflag.CommandLine, os.Args[1:]); err != nil {
+	err := o.parse(pflag.CommandLine, os.Args[1:])
+	if err == nil {
+		err = errors.Wrap(logsv1.ValidateAndApply(o.log, nil), "applying the flags of the log")
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
+	ctrl.SetLogger(klog.Background())
 	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
 		klog.ErrorS(err, "The core ends")
 		klog.Flush()
@@ -41,7 +46,7 @@ func main() {
 	klog.Flush()
 }
 
-// parse reads the command line and applies the settings of the log.
+// parse reads the command line.
 func (o *options) parse(flags *pflag.FlagSet, arguments []string) error {
 	o.addFlags(flags)
 	flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
@@ -52,10 +57,6 @@ func (o *options) parse(flags *pflag.FlagSet, arguments []string) error {
 	if err := flags.Parse(arguments); err != nil {
 		return errors.Wrap(err, "reading the command line")
 	}
-	if err := logsv1.ValidateAndApply(o.log, nil); err != nil {
-		return errors.Wrap(err, "applying the flags of the log")
-	}
-	ctrl.SetLogger(klog.Background())
 	return o.complete()
 }
 

@@ -2,15 +2,20 @@ package coretest
 
 import (
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 
 	dto "github.com/prometheus/client_model/go"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Requests counts the requests of the core that change something.
+// Requests counts the requests of the core.
 type Requests struct {
 	mutex sync.Mutex
 	sent  []Request
@@ -39,6 +44,48 @@ func (r *Requests) Writes(containing string) []Request {
 		}
 	}
 	return found
+}
+
+// Count returns the requests so far by verb, events included, health probes of target clusters left out.
+func (r *Requests) Count() map[string]int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	counts := map[string]int{}
+	for _, request := range r.sent {
+		if request.Path != "/version" {
+			counts[request.Verb]++
+		}
+	}
+	return counts
+}
+
+// Proxy serves the API server of a config on loopback and counts what goes through it. It needs no credentials.
+func (r *Requests) Proxy(config *rest.Config) (*httptest.Server, error) {
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	origin, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, err
+	}
+	return httptest.NewServer(&httputil.ReverseProxy{
+		Transport:     roundTripper(func(request *http.Request) (*http.Response, error) { return r.send(transport, request) }),
+		FlushInterval: -1,
+		Rewrite:       func(request *httputil.ProxyRequest) { request.SetURL(origin) },
+		ErrorLog:      log.New(io.Discard, "", 0),
+	}), nil
+}
+
+// send sends a request and counts it.
+func (r *Requests) send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+	response, err := next.RoundTrip(request)
+	if err == nil {
+		r.mutex.Lock()
+		r.sent = append(r.sent, Request{Verb: request.Method, Path: request.URL.Path, Status: response.StatusCode})
+		r.mutex.Unlock()
+	}
+	return response, err
 }
 
 // wrap counts what goes through a transport.

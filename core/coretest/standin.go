@@ -55,11 +55,21 @@ func CRD(kind string, contracts ...version.Contract) *apiextensionsv1.CustomReso
 	}
 }
 
+// Template makes a template of a stand-in kind.
+func Template(kind, namespace, name string) *unstructured.Unstructured {
+	obj := Object(kind+clusterv1.TemplateSuffix, namespace, name)
+	obj.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{}}}
+	return obj
+}
+
+// CRDs returns the definitions of all stand-in kinds.
+func CRDs() []*apiextensionsv1.CustomResourceDefinition { return standInCRDs() }
+
 func standInCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, contract := range []version.Contract{version.V1Beta1, version.V1Beta2} {
 		for _, role := range []string{Machine, Config, InfraCluster, ControlPlane} {
-			crds = append(crds, CRD(Kind(role, contract), contract))
+			crds = append(crds, CRD(Kind(role, contract), contract), CRD(Kind(role, contract)+clusterv1.TemplateSuffix, contract))
 		}
 	}
 	return append(crds, CRD("Lawless"))

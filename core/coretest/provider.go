@@ -1,0 +1,123 @@
+package coretest
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/version"
+)
+
+// providerPeriod is how often the instant providers look.
+const providerPeriod = 20 * time.Millisecond
+
+// Instant plays both providers in a namespace until the context ends: bootstrap data are there at once, and a
+// machine with its Ready Node as soon as there are bootstrap data. Nodes stay; the core has to delete them.
+func Instant(ctx context.Context, c client.Client, namespace string, contract version.Contract) error {
+	p := &instant{Client: c, namespace: namespace, contract: contract, done: map[string]bool{}}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(providerPeriod):
+		}
+		for _, look := range []func(context.Context) error{p.bootstrap, p.infrastructure} {
+			if err := look(ctx); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				return err
+			}
+		}
+	}
+}
+
+type instant struct {
+	client.Client
+	namespace string
+	contract  version.Contract
+	done      map[string]bool
+}
+
+func (p *instant) list(ctx context.Context, role string) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(groupKind(Kind(role, p.contract) + "List").WithVersion("v1"))
+	err := p.List(ctx, list, client.InNamespace(p.namespace))
+	return list.Items, err
+}
+
+func (p *instant) bootstrap(ctx context.Context) error {
+	configs, err := p.list(ctx, Config)
+	for i := range configs {
+		config := &configs[i]
+		if p.done["config/"+config.GetName()] || config.GetDeletionTimestamp() != nil {
+			continue
+		}
+		before := config.DeepCopy()
+		config.Object["status"] = BootstrapReady(p.contract, config.GetName())
+		if err := p.Status().Patch(ctx, config, client.MergeFrom(before)); err != nil {
+			return err
+		}
+		p.done["config/"+config.GetName()] = true
+	}
+	return err
+}
+
+func (p *instant) infrastructure(ctx context.Context) error {
+	machines, err := p.list(ctx, Machine)
+	for i := range machines {
+		if p.done["machine/"+machines[i].GetName()] || machines[i].GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := p.provision(ctx, &machines[i]); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// provision makes one machine and its Node, the Node first.
+func (p *instant) provision(ctx context.Context, infra *unstructured.Unstructured) error {
+	machine := &clusterv1.Machine{}
+	if err := p.Get(ctx, client.ObjectKeyFromObject(infra), machine); err != nil || ptr.Deref(machine.Spec.Bootstrap.DataSecretName, "") == "" {
+		return client.IgnoreNotFound(err)
+	}
+	id := "stand-in:///" + infra.GetName()
+	if err := p.join(ctx, infra.GetName(), id); err != nil {
+		return err
+	}
+	before := infra.DeepCopy()
+	infra.Object["spec"] = map[string]any{"providerID": id}
+	if err := p.Patch(ctx, infra, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	before = infra.DeepCopy()
+	infra.Object["status"] = Provisioned(p.contract)
+	if err := p.Status().Patch(ctx, infra, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	p.done["machine/"+infra.GetName()] = true
+	return nil
+}
+
+func (p *instant) join(ctx context.Context, name, id string) error {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.NodeSpec{ProviderID: id, Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}},
+	}
+	if err := p.Create(ctx, node); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	before := node.DeepCopy()
+	for conditionType, status := range map[corev1.NodeConditionType]corev1.ConditionStatus{
+		corev1.NodeReady: corev1.ConditionTrue, corev1.NodeMemoryPressure: corev1.ConditionFalse,
+		corev1.NodeDiskPressure: corev1.ConditionFalse, corev1.NodePIDPressure: corev1.ConditionFalse,
+	} {
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: conditionType, Status: status})
+	}
+	return p.Status().Patch(ctx, node, client.MergeFrom(before))
+}

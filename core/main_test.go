@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/version"
+	"millwright.dev/core/coretest"
+	"millwright.dev/test/controlplane"
+	"millwright.dev/test/testenv"
+)
+
+const (
+	patience = time.Minute
+	// replicas is how many Machines the test takes through their lives.
+	replicas = 20
+)
+
+func TestOptions(t *testing.T) {
+	tests := []struct {
+		name      string
+		arguments []string
+		problem   string
+	}{
+		{"none", nil, ""},
+		{"those of upstream that mean nothing here", []string{
+			"--clusterclass-concurrency=1", "--machinepool-concurrency=1", "--feature-gates=MachinePool=false", "--webhook-port=9443",
+			"--webhook-cert-dir=/x", "--machineset-preflight-checks=All", "--skip-crd-migration-phases=StorageVersionMigration",
+		}, ""},
+		{"grace periods in the wrong order", []string{"--remote-connection-grace-period=10m"}, "must be greater"},
+		{"grace period too short", []string{"--remote-conditions-grace-period=1m"}, "at least 2m"},
+		{"broken expression", []string{"--additional-sync-machine-labels=("}, "--additional-sync-machine-labels"},
+		{"unknown flag", []string{"--no-such-flag"}, "no-such-flag"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			err := newOptions().parse(pflag.NewFlagSet("core", pflag.ContinueOnError), test.arguments)
+			if test.problem == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
+		})
+	}
+}
+
+// TestCore runs the whole core, as an administrator outside of the cluster, on a MachineDeployment from creation to
+// deletion, and counts its requests.
+func TestCore(t *testing.T) {
+	g := NewWithT(t)
+	ctrl.SetLogger(klog.Background())
+	env, err := testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: coretest.CRDs()})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { g.Expect(env.Stop()).To(Succeed()) }()
+	sent := &coretest.Requests{}
+	proxy, err := sent.Proxy(env.Config)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer proxy.Close()
+	kubeconfig := []byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":"%s"}}]}`, proxy.URL))
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	g.Expect(os.WriteFile(path, kubeconfig, 0o600)).To(Succeed())
+	t.Setenv("KUBECONFIG", path)
+	c, err := client.New(env.Config, client.Options{Scheme: newScheme()})
+	g.Expect(err).NotTo(HaveOccurred())
+	ports := [2]int{}
+	for i := range ports {
+		ports[i], err = controlplane.FreePort()
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	o := newOptions()
+	g.Expect(o.parse(pflag.NewFlagSet("core", pflag.ContinueOnError), []string{
+		fmt.Sprintf("--health-addr=127.0.0.1:%d", ports[0]), fmt.Sprintf("--diagnostics-address=127.0.0.1:%d", ports[1]), "--insecure-diagnostics",
+	})).To(Succeed())
+	done := make(chan error, 2)
+	go func() { done <- run(ctx, o) }()
+	go func() { done <- coretest.Instant(ctx, c, "default", version.V1Beta2) }()
+	defer func() {
+		cancel()
+		g.Expect(<-done).To(Succeed())
+		g.Expect(<-done).To(Succeed())
+	}()
+	for _, path := range []string{"healthz", "readyz"} {
+		g.Eventually(func() int { return status(fmt.Sprintf("http://127.0.0.1:%d/%s", ports[0], path)) }).WithTimeout(patience).Should(Equal(http.StatusOK))
+	}
+
+	deployment := createDeployment(t, c, kubeconfig)
+	before, reconciles := sent.Count(), coretest.Reconciles("machine")
+	patch := client.MergeFrom(deployment.DeepCopy())
+	deployment.Spec.Replicas = ptr.To[int32](replicas)
+	g.Expect(c.Patch(ctx, deployment, patch)).To(Succeed())
+	machines := &clusterv1.MachineList{}
+	g.Eventually(func(g Gomega) {
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
+		g.Expect(deployment.Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(replicas)))
+		g.Expect(c.List(ctx, machines)).To(Succeed())
+		for _, machine := range machines.Items {
+			g.Expect(machine.Status.Phase).To(Equal("Running"))
+		}
+	}).WithTimeout(patience).Should(Succeed())
+	report(t, "scale-up", sent, before, reconciles)
+
+	before, reconciles = sent.Count(), coretest.Reconciles("machine")
+	g.Expect(c.Delete(ctx, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}})).To(Succeed())
+	g.Eventually(func(g Gomega) {
+		err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "c"}, &clusterv1.Cluster{})
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		g.Expect(err).To(HaveOccurred())
+	}).WithTimeout(patience).Should(Succeed())
+	report(t, "delete", sent, before, reconciles)
+	nodes := &corev1.NodeList{}
+	g.Expect(c.List(ctx, nodes)).To(Succeed())
+	g.Expect(nodes.Items).To(BeEmpty(), "no Node is left behind")
+}
+
+// createDeployment creates a Cluster, templates and a MachineDeployment without replicas, and waits until it settles.
+func createDeployment(t *testing.T, c client.Client, kubeconfig []byte) *clusterv1.MachineDeployment {
+	t.Helper()
+	g := NewWithT(t)
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
+	config, machine := coretest.Kind(coretest.Config, version.V1Beta2), coretest.Kind(coretest.Machine, version.V1Beta2)
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: meta("d"), Spec: clusterv1.MachineDeploymentSpec{
+		ClusterName: "c", Replicas: ptr.To[int32](0), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": "d"}},
+		Template: clusterv1.MachineTemplateSpec{
+			ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"pool": "d"}},
+			Spec: clusterv1.MachineSpec{
+				ClusterName: "c", InfrastructureRef: coretest.Ref(machine+"Template", "t"),
+				Bootstrap: clusterv1.Bootstrap{ConfigRef: coretest.Ref(config+"Template", "t")},
+			},
+		},
+	}}
+	secret := &corev1.Secret{ObjectMeta: meta("c-kubeconfig"), Data: map[string][]byte{"value": kubeconfig}}
+	secret.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
+	for _, obj := range []client.Object{
+		secret, &clusterv1.Cluster{ObjectMeta: meta("c"), Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}},
+		coretest.Template(config, "default", "t"), coretest.Template(machine, "default", "t"), deployment,
+	} {
+		g.Expect(c.Create(t.Context(), obj)).To(Succeed())
+	}
+	g.Eventually(func(g Gomega) {
+		sets := &clusterv1.MachineSetList{}
+		g.Expect(c.List(t.Context(), sets)).To(Succeed())
+		g.Expect(sets.Items).To(HaveLen(1))
+		g.Expect(sets.Items[0].Status.ObservedGeneration).To(Equal(sets.Items[0].Generation))
+	}).WithTimeout(patience).Should(Succeed())
+	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
+	return deployment
+}
+
+// report logs what a phase cost for each Machine, and holds it to the budget.
+func report(t *testing.T, phase string, sent *coretest.Requests, before map[string]int, reconciles int) {
+	t.Helper()
+	total := 0
+	for verb, count := range sent.Count() {
+		total += count - before[verb]
+		t.Logf("%s: %s %.1f for each Machine", phase, verb, float64(count-before[verb])/replicas)
+	}
+	perMachine := float64(coretest.Reconciles("machine")-reconciles) / replicas
+	t.Logf("%s: %.1f requests, %.1f reconciles for each Machine", phase, float64(total)/replicas, perMachine)
+	g := NewWithT(t)
+	// What a phase costs whatever the number of Machines weighs more on few than on many.
+	g.Expect(float64(total)/replicas).To(BeNumerically("<=", 11+2), phase)
+	g.Expect(perMachine).To(BeNumerically("<=", 14), phase)
+}
+
+func status(url string) int {
+	response, err := http.Get(url) //nolint:gosec,noctx // an address of this test
+	if err != nil {
+		return 0
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
