@@ -280,7 +280,10 @@ func TestTheLoop(t *testing.T) {
 	g.Expect(cmd.Start()).To(Succeed())
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); <-done }()
+	defer func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = <-done
+	}()
 
 	g.Eventually(api.count, "10s", "50ms").Should(BeNumerically(">", 2))
 	api.serve(t, bootstrapv1.CloudConfigSpec{Agent: bootstrapv1.AgentSpec{PollIntervalSeconds: 60}})

@@ -43,7 +43,8 @@ func checkLabels(labels map[string]bootstrapv1.LabelValue) error {
 
 func kubeletMaySet(key string) bool {
 	namespace, _, found := strings.Cut(key, "/")
-	if !found || !(within(namespace, "kubernetes.io") || within(namespace, "k8s.io")) {
+	reserved := within(namespace, "kubernetes.io") || within(namespace, "k8s.io")
+	if !found || !reserved {
 		return true
 	}
 	return within(namespace, "kubelet.kubernetes.io") || within(namespace, "node.kubernetes.io") || slices.Contains(kubeletLabels, key)

@@ -1,0 +1,218 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/pkg/errors"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/node"
+	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/test/testenv"
+)
+
+var (
+	env    *testenv.Env
+	scheme = runtime.NewScheme()
+)
+
+func TestMain(m *testing.M) { os.Exit(runWithAPIServer(m)) }
+
+func runWithAPIServer(m *testing.M) int {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	var err error
+	if env, err = testenv.Start(testenv.Options{APIServerArgs: map[string]string{"authorization-mode": "Node,RBAC"}}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = env.Stop() }()
+	return m.Run()
+}
+
+// fixture is a real target cluster, and a management cluster as the manager's cache shows it.
+type fixture struct {
+	*WithT
+	t         *testing.T
+	remote    client.Client
+	connected bool
+	cluster   *clusterv1.Cluster
+	machine   *clusterv1.Machine
+	config    *bootstrapv1.CloudConfig
+	names     target.Names
+	events    *events.FakeRecorder
+}
+
+func newFixture(t *testing.T, namespace string) *fixture {
+	t.Helper()
+	f := &fixture{WithT: NewWithT(t), t: t, connected: true, events: events.NewFakeRecorder(100)}
+	f.remote = f.as("", nil)
+	f.cluster = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cluster"}}
+	f.machine = &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "machine-1"},
+		Spec: clusterv1.MachineSpec{ClusterName: "cluster", ProviderID: "aws:///a/i-1", Bootstrap: clusterv1.Bootstrap{
+			ConfigRef: clusterv1.ContractVersionedObjectReference{Kind: "CloudConfig", APIGroup: bootstrapv1.GroupVersion.Group, Name: "config"},
+		}},
+	}
+	f.config = &bootstrapv1.CloudConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "config"}}
+	f.names = target.NamesFor(namespace, "cluster", "machine-1")
+	f.Expect(f.remote.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: f.names.Object(), Labels: map[string]string{target.HashLabel: f.names.Hash}},
+		Data:       map[string][]byte{node.JoinTokenKey: []byte("abcdef.0123456789abcdef")},
+	})).To(Succeed())
+	return f
+}
+
+// as returns a client that impersonates.
+func (f *fixture) as(user string, groups []string) client.Client {
+	config := rest.CopyConfig(env.Config)
+	if user != "" {
+		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:masters")}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	f.Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+func (f *fixture) GetReader(context.Context, client.ObjectKey) (client.Reader, error) {
+	return f.GetUncachedClient(context.Background(), client.ObjectKey{})
+}
+
+func (f *fixture) GetUncachedClient(context.Context, client.ObjectKey) (client.Client, error) {
+	if !f.connected {
+		return nil, clustercache.ErrClusterNotConnected
+	}
+	return f.remote, nil
+}
+
+func (f *fixture) reconcile(request string) error {
+	home := fake.NewClientBuilder().WithScheme(scheme).WithObjects(f.cluster, f.machine, f.config).WithStatusSubresource(f.machine).
+		WithIndex(&clusterv1.Machine{}, hashIndex, indexHash).WithIndex(&clusterv1.Machine{}, nodeIndex, indexNode).Build()
+	r := &Reconciler{Client: home, Targets: f, Recorder: f.events}
+	_, err := r.Reconcile(f.t.Context(), Request{Cluster: client.ObjectKeyFromObject(f.cluster), Name: request})
+	f.machine.ResourceVersion, f.cluster.ResourceVersion, f.config.ResourceVersion = "", "", ""
+	return err
+}
+
+// ask creates the request as the holder of the join token.
+func (f *fixture) ask(name string) {
+	f.t.Helper()
+	csr := firstRequest(f.t)
+	csr.ObjectMeta = metav1.ObjectMeta{Name: name}
+	csr.Spec.Username, csr.Spec.Groups = "", nil
+	f.Expect(f.as("system:bootstrap:abcdef", []string{f.names.JoinGroup()}).Create(f.t.Context(), csr)).To(Succeed())
+}
+
+func (f *fixture) approved(name string) bool {
+	csr := &certificatesv1.CertificateSigningRequest{}
+	f.Expect(f.as("", nil).Get(f.t.Context(), client.ObjectKey{Name: name}, csr)).To(Succeed())
+	return len(csr.Status.Conditions) == 1 && csr.Status.Conditions[0].Type == certificatesv1.CertificateApproved
+}
+
+func TestReconcile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*fixture)
+		want   bool
+		says   string
+	}{
+		"approves":              {func(*fixture) {}, true, "Approved"},
+		"not connected":         {func(f *fixture) { f.connected = false }, false, ""},
+		"paused":                {func(f *fixture) { f.cluster.Spec.Paused = ptr.To(true) }, false, ""},
+		"left to others":        {func(f *fixture) { f.config.Spec.Bootstrap.CSRApproval = bootstrapv1.CSRApprovalControllerManager }, false, ""},
+		"another provider":      {func(f *fixture) { f.machine.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig" }, false, ""},
+		"no CloudConfig":        {func(f *fixture) { f.config.Name = "another" }, false, ""},
+		"another Cluster":       {func(f *fixture) { f.cluster.Name = "another" }, false, ""},
+		"the Machine is linked": {func(f *fixture) { f.machine.Status.NodeRef.Name = "machine-1" }, false, "has a Node already"},
+		"no Secret":             {func(f *fixture) { f.Expect(f.remote.Delete(t.Context(), f.nodeSecret())).To(Succeed()) }, false, "join token of this Machine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, fmt.Sprintf("ns-%d", len(name)*100+int(name[0])))
+			f.ask("csr-" + f.names.Hash)
+			tc.change(f)
+			f.Expect(f.reconcile("csr-" + f.names.Hash)).To(Succeed())
+			f.Expect(f.approved("csr-" + f.names.Hash)).To(Equal(tc.want))
+			if tc.says == "" {
+				f.Expect(f.events.Events).NotTo(Receive())
+			} else {
+				f.Expect(f.events.Events).To(Receive(ContainSubstring(tc.says)))
+			}
+		})
+	}
+}
+
+func (f *fixture) nodeSecret() *corev1.Secret {
+	secret := &corev1.Secret{}
+	f.Expect(f.as("", nil).Get(f.t.Context(), client.ObjectKey{Namespace: "kube-system", Name: f.names.Object()}, secret)).To(Succeed())
+	return secret
+}
+
+// Between the record and the approval the program may end: the same request is approved afterwards,
+// and still no other.
+func TestACrashBeforeTheApproval(t *testing.T) {
+	f := newFixture(t, "crash")
+	f.ask("crash-1")
+	f.ask("crash-2")
+	whole := f.remote
+	withWatch, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	f.Expect(err).NotTo(HaveOccurred())
+	f.remote = interceptor.NewClient(withWatch, interceptor.Funcs{
+		SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
+			return errors.New("the program has ended")
+		},
+	})
+	f.Expect(f.reconcile("crash-1")).NotTo(Succeed())
+	f.Expect(f.nodeSecret().Annotations[ApprovedAnnotation]).To(HavePrefix("crash-1/"))
+	f.remote = whole
+	f.Expect(f.reconcile("crash-2")).To(Succeed())
+	f.Expect(f.approved("crash-2")).To(BeFalse())
+	f.Expect(f.reconcile("crash-1")).To(Succeed())
+	f.Expect(f.approved("crash-1")).To(BeTrue())
+	f.Expect(f.reconcile("crash-1")).To(Succeed(), "what is decided is left alone")
+}
+
+// Two requests at once: only one of the two records can be written.
+func TestTwoAtOnce(t *testing.T) {
+	f := newFixture(t, "race")
+	f.ask("race-1")
+	f.ask("race-2")
+	whole := f.remote
+	withWatch, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	f.Expect(err).NotTo(HaveOccurred())
+	f.remote = interceptor.NewClient(withWatch, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			f.remote = whole
+			f.Expect(f.reconcile("race-2")).To(Succeed(), "another worker is faster")
+			return c.Update(ctx, obj, opts...)
+		},
+	})
+	f.Expect(f.reconcile("race-1")).To(Satisfy(apierrors.IsConflict))
+	f.Expect(f.approved("race-2")).To(BeTrue())
+	f.Expect(f.reconcile("race-1")).To(Succeed())
+	f.Expect(f.approved("race-1")).To(BeFalse())
+}
+
+func TestARequestThatIsGone(t *testing.T) {
+	f := newFixture(t, "gone")
+	f.Expect(f.reconcile("gone-1")).To(Succeed())
+}
