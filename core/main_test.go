@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/coretest"
 	"millwright.dev/test/controlplane"
+	"millwright.dev/test/coretest"
 	"millwright.dev/test/testenv"
 )
 

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/coretest"
+	"millwright.dev/test/coretest"
 )
 
 func TestClusterThatIsOnlyAKubeconfig(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/coretest"
+	"millwright.dev/test/coretest"
 )
 
 // core is the running core that the tests share; each test has a namespace of its own.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/coretest"
 	"millwright.dev/core/machine"
+	"millwright.dev/test/coretest"
 )
 
 const providerFinalizer = "standin.example.com/provider"

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/coretest"
+	"millwright.dev/test/coretest"
 )
 
 func TestLifeOfAMachineMadeByHand(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/coretest"
+	"millwright.dev/test/coretest"
 )
 
 // TestWrongReferences covers what can be wrong about a reference: the condition says so, nothing loops, and the

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/coretest"
+	"millwright.dev/test/coretest"
 )
 
 // core is the running core that the tests share; each test has a namespace of its own.
