@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/pkg/errors"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"millwright.dev/test/scale/cores"
 	"millwright.dev/test/scale/measure"
@@ -54,7 +55,7 @@ type life struct {
 
 // Run takes a MachineDeployment through its life under the core. When it fails, the phases that were
 // completed are in the result, and the error says who is stuck.
-func Run(ctx context.Context, core cores.Core, o Options) (report.Run, error) {
+func Run(ctx context.Context, core cores.Core, o Options) (result report.Run, err error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return report.Run{}, errors.Wrap(err, "making the folder of a run")
 	}
@@ -63,11 +64,10 @@ func Run(ctx context.Context, core cores.Core, o Options) (report.Run, error) {
 	l := &life{options: o, binary: core, run: report.Run{
 		Core: core.Name, Version: core.Version, Setting: string(o.Setting), N: o.N, Started: time.Now().UTC(),
 	}}
-	var err error
 	if l.world, err = newWorld(ctx, o); err != nil {
 		return l.run, err
 	}
-	defer l.close()
+	defer func() { err = kerrors.NewAggregate([]error{err, l.close()}) }()
 	if err := l.start(ctx); err != nil {
 		return l.run, err
 	}

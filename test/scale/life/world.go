@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/go-logr/logr"
 	"github.com/pkg/errors"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -76,18 +76,12 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 		return nil, errors.Wrap(err, "starting the control plane")
 	}
 	if err := w.fill(ctx, o); err != nil {
-		w.close()
-		return nil, err
+		return nil, kerrors.NewAggregate([]error{err, w.close()})
 	}
 	return w, nil
 }
 
-func (w *world) close() {
-	if err := w.plane.Stop(); err != nil {
-		// The next run has a folder of its own.
-		logr.Discard().Error(err, "stopping the control plane")
-	}
-}
+func (w *world) close() error { return errors.Wrap(w.plane.Stop(), "stopping the control plane") }
 
 func (w *world) fill(ctx context.Context, o Options) error {
 	crds, err := coreCRDs(o.Root, o.FurtherCRDs)
