@@ -17,6 +17,16 @@ var serviceIP = net.IPv4(10, 96, 0, 1)
 // folder's name may be long, and nobody else can reach it.
 const etcdURL = "unix://client:2379"
 
+// auditPolicy records who changes what, not how: no content, so no secrets.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+- level: None
+`
+
 // spec completes what all components have in common.
 func (c *ControlPlane) spec(name string, args []string) process.Spec {
 	return process.Spec{
@@ -44,7 +54,7 @@ func (c *ControlPlane) etcd() process.Spec {
 }
 
 func (c *ControlPlane) apiServer(port int) process.Spec {
-	return c.spec("kube-apiserver", append([]string{
+	args := []string{
 		"--etcd-servers=" + etcdURL,
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(port),
@@ -63,7 +73,11 @@ func (c *ControlPlane) apiServer(port int) process.Spec {
 		// Endpoints cannot hold a loopback address, and no pod here reaches the Service anyway.
 		"--endpoint-reconciler-type=none",
 		"--v=1",
-	}, c.options.APIServerArgs...))
+	}
+	if c.options.Audit {
+		args = append(args, "--audit-policy-file=pki/audit-policy.yaml", "--audit-log-path="+c.AuditLog())
+	}
+	return c.spec("kube-apiserver", append(args, c.options.APIServerArgs...))
 }
 
 func (c *ControlPlane) controllerManager() process.Spec {

@@ -33,6 +33,9 @@ type Options struct {
 	LogDir string
 	// APIServerArgs and ControllerManagerArgs are added to the components' flags; later flags win.
 	APIServerArgs, ControllerManagerArgs []string
+	// Audit writes audit.log beside the other logs: a line in JSON for each request that changes
+	// something, without its content.
+	Audit bool
 	// WithoutControllers leaves out the controller manager and the scheduler, for tests that need
 	// the API alone.
 	WithoutControllers bool
@@ -221,6 +224,9 @@ func (c *ControlPlane) KubeconfigPath() string {
 
 // Program is the path of one of the built programs, such as kubectl.
 func (c *ControlPlane) Program(name string) string { return filepath.Join(c.assets, name) }
+
+// AuditLog is the file that Options.Audit asks for.
+func (c *ControlPlane) AuditLog() string { return filepath.Join(c.options.LogDir, "audit.log") }
 
 // Dir is the control plane's own folder.
 func (c *ControlPlane) Dir() string { return c.dir }

@@ -49,6 +49,8 @@ func (c *ControlPlane) issueFiles() error {
 		"apiserver.key": serverKey,
 		"sa.key":        keyPEM,
 		"sa.pub":        publicPEM,
+
+		"audit-policy.yaml": []byte(auditPolicy),
 	})
 }
 

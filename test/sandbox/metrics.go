@@ -34,21 +34,6 @@ func (m *Manager) Metrics(ctx context.Context) (*Metrics, error) {
 	return &Metrics{families: families}, errors.Wrapf(err, "parsing the metrics of %s", m.Name)
 }
 
-// Requests counts requests to API servers by method: GET, POST, PUT, PATCH, DELETE.
-func (m *Metrics) Requests() map[string]int { return m.sum("rest_client_requests_total", "method") }
-
-// Writes counts requests to API servers that change something; reads and watches are left out, and
-// so are reviews of tokens and rights, which serving metrics would cost.
-func (m *Metrics) Writes() int {
-	writes := 0
-	for method, count := range m.Requests() {
-		if method != http.MethodGet {
-			writes += count
-		}
-	}
-	return writes
-}
-
 // Reconciles counts reconciliations by controller.
 func (m *Metrics) Reconciles() map[string]int {
 	return m.sum("controller_runtime_reconcile_total", "controller")

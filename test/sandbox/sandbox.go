@@ -236,7 +236,7 @@ type Cluster struct {
 }
 
 func startCluster(ctx context.Context, name, logDir string) (*Cluster, error) {
-	plane, err := controlplane.Start(ctx, controlplane.Options{Name: name, LogDir: logDir})
+	plane, err := controlplane.Start(ctx, controlplane.Options{Name: name, LogDir: logDir, Audit: true})
 	if err != nil {
 		return nil, err
 	}

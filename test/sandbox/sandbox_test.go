@@ -85,3 +85,18 @@ func TestForbiddenReadsWholeLinesOnce(t *testing.T) {
 		g.Expect(s.Forbidden()).To(Equal(step.want))
 	}
 }
+
+func TestCountWrites(t *testing.T) {
+	g := NewWithT(t)
+	log := filepath.Join(t.TempDir(), "audit.log")
+	lines := `{"userAgent":"millwright-core/v1","verb":"patch","objectRef":{"resource":"machines","subresource":"status"}}
+{"userAgent":"millwright-core/v1","verb":"patch","objectRef":{"resource":"machines","subresource":"status"}}
+{"userAgent":"millwright-core","verb":"create","objectRef":{"resource":"machines"}}
+{"userAgent":"millwright-core/v1","verb":"create","objectRef":{"resource":"events"}}
+{"userAgent":"millwright-corellary/v1","verb":"create","objectRef":{"resource":"machines"}}
+{"userAgent":"millwright-core/v1","verb":"create","objectRef":{"res`
+	g.Expect(os.WriteFile(log, []byte(lines), 0o600)).To(Succeed())
+	counts := map[string]int{}
+	g.Expect(countWrites(log, "millwright-core", counts)).To(Succeed())
+	g.Expect(counts).To(Equal(map[string]int{"patch machines/status": 2, "create machines": 1}))
+}

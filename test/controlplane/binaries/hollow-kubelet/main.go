@@ -32,6 +32,11 @@ import (
 	utilflag "k8s.io/kubernetes/pkg/util/flag"
 )
 
+// runtimeEndpoint is the fake runtime's socket, in the kubelet's own folder, so that it goes with the
+// machine. It is named by way of /proc because the path of a socket may have 107 characters at most,
+// which a folder of a test exceeds easily.
+const runtimeEndpoint = "unix:///proc/self/cwd/runtime.sock"
+
 // options are the flags of a kubelet that the simulated machines set.
 type options struct {
 	kubeconfig          string
@@ -122,16 +127,15 @@ func runKubelet(ctx context.Context, o *options, config *restclient.Config) erro
 	// Many simulated machines share one host: none may claim the kubelet's port.
 	kubeletConfig.EnableServer = false
 
-	endpoint, err := fakeremote.GenerateEndpoint()
-	if err != nil {
+	if err := os.Chdir(o.rootDir); err != nil {
 		return err
 	}
 	runtime := fakeremote.NewFakeRemoteRuntime()
-	if err := runtime.Start(endpoint); err != nil {
+	if err := runtime.Start(runtimeEndpoint); err != nil {
 		return fmt.Errorf("starting the fake runtime: %w", err)
 	}
 	defer runtime.Stop()
-	runtimeService, err := remote.NewRemoteRuntimeService(ctx, endpoint, 15*time.Second, noop.NewTracerProvider(), false)
+	runtimeService, err := remote.NewRemoteRuntimeService(ctx, runtimeEndpoint, 15*time.Second, noop.NewTracerProvider(), false)
 	if err != nil {
 		return fmt.Errorf("connecting to the fake runtime: %w", err)
 	}

@@ -34,8 +34,8 @@ type demo struct {
 	scenario *scenario.Scenario
 	// stopWatch ends the watches before their API servers go.
 	stopWatch context.CancelFunc
-	// atStart and atRunning are the core's counters before the first Machine and when the first ones ran.
-	atStart, atRunning *sandbox.Metrics
+	// atRunning is what the core had written when the first Machines ran.
+	atRunning map[string]int
 }
 
 // newDemo reads the settings from the environment, which make passes on: KEEP and CLUSTERS.
@@ -112,8 +112,7 @@ func (d *demo) start(ctx context.Context) error {
 		return err
 	}
 	d.screen.source(d.scenario.Watch.Machines)
-	d.atStart, err = d.sandbox.Core.Metrics(ctx)
-	return err
+	return nil
 }
 
 func (d *demo) applySamples(ctx context.Context) error { return d.scenario.ApplySamples(ctx) }
@@ -123,7 +122,7 @@ func (d *demo) awaitFirst(ctx context.Context) error {
 		return err
 	}
 	var err error
-	d.atRunning, err = d.sandbox.Core.Metrics(ctx)
+	d.atRunning, err = d.sandbox.Writes(d.sandbox.Core)
 	return err
 }
 

@@ -73,7 +73,7 @@ func TestCallsForCountsWhatNamesOneInstance(t *testing.T) {
 	NewWithT(t).Expect(callsFor("i-1", calls)).To(Equal(2))
 }
 
-func TestRequestsLeavesReadsOut(t *testing.T) {
-	got := requests(map[string]int{"GET": 9, "POST": 9, "PATCH": 5}, map[string]int{"GET": 1, "POST": 3}, 2)
-	NewWithT(t).Expect(got).To(Equal("11 writes (PATCH 5, POST 6), 5.5 per Machine"))
+func TestWritesPerMachine(t *testing.T) {
+	got := writes(map[string]int{"patch machines": 5, "create machines": 2}, 2)
+	NewWithT(t).Expect(got).To(Equal("create machines 2, patch machines 5\n  in all 7, 3.5 per Machine"))
 }

@@ -20,7 +20,7 @@ func (d *demo) printTimeline(ctx context.Context) error {
 	if err != nil {
 		return errors.Wrap(err, "reading the calls of EC2")
 	}
-	core, err := d.sandbox.Core.Metrics(ctx)
+	written, err := d.sandbox.Writes(d.sandbox.Core)
 	if err != nil {
 		return err
 	}
@@ -32,9 +32,8 @@ func (d *demo) printTimeline(ctx context.Context) error {
 	}
 	n := len(lives)
 	fmt.Printf("\nEC2 calls: %s\n  in all %d, %.1f per Machine\n", actions(calls), len(calls), per(len(calls), n))
-	fmt.Printf("Core, until the first %d Machines were Running: %s\n", machinesAtFirst,
-		requests(d.atRunning.Requests(), d.atStart.Requests(), machinesAtFirst))
-	fmt.Printf("Core, whole life of %d Machines: %s\n", n, requests(core.Requests(), d.atStart.Requests(), n))
+	fmt.Printf("Core writes until the first %d Machines were Running: %s\n", machinesAtFirst, writes(d.atRunning, machinesAtFirst))
+	fmt.Printf("Core writes in the whole life of %d Machines: %s\n", n, writes(written, n))
 	return nil
 }
 
@@ -75,17 +74,12 @@ func actions(calls []simapi.Call) string {
 	return join(counts)
 }
 
-func requests(now, before map[string]int, machines int) string {
-	counts := map[string]int{}
-	writes := 0
-	for method, count := range now {
-		if method == "GET" {
-			continue
-		}
-		counts[method] = count - before[method]
-		writes += counts[method]
+func writes(counts map[string]int, machines int) string {
+	sum := 0
+	for _, count := range counts {
+		sum += count
 	}
-	return fmt.Sprintf("%d writes (%s), %.1f per Machine", writes, join(counts), per(writes, machines))
+	return fmt.Sprintf("%s\n  in all %d, %.1f per Machine", join(counts), sum, per(sum, machines))
 }
 
 func join(counts map[string]int) string {
