@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"strings"
+	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/cluster"
@@ -78,4 +81,13 @@ func (o *options) machineOptions() machine.Options {
 	}
 }
 
-func concurrency(n int) controller.Options { return controller.Options{MaxConcurrentReconciles: n} }
+// Bounds of the delay after a failed reconcile, which doubles. The upper one is less than controller-runtime's quarter of an
+// hour: after a long outage of an API server everything should go on within a minute.
+const minRetry, maxRetry = 5 * time.Millisecond, time.Minute
+
+func concurrency(n int) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: n,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+	}
+}

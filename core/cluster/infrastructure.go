@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
 	"millwright.dev/contracts/infracluster"
@@ -54,6 +55,10 @@ func (r *Reconciler) readOwned(ctx context.Context, s *scope, reference *referen
 // failed remembers why the object behind the reference could not be used. What an event will end is waited for,
 // the rest is a failure.
 func (r *reference) failed(err error) outcome.Outcome {
+	if apierrors.IsConflict(err) {
+		// A race that was lost says nothing about the object.
+		return outcome.Fail(err)
+	}
 	r.err = err
 	if external.Expected(err) {
 		return outcome.Wait()

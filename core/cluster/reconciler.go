@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/core/external"
+	"millwright.dev/core/filter"
 	"millwright.dev/core/outcome"
 	"millwright.dev/core/persist"
 	"millwright.dev/core/target"
@@ -43,6 +44,7 @@ type Reconciler struct {
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters/finalizers,verbs=update
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments;machinesets;machines,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -59,6 +61,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	cluster := &clusterv1.Cluster{}
 	if err := r.Client.Get(ctx, request.NamespacedName, cluster); err != nil {
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Cluster %s", request)
+	}
+	if !filter.Matches(r.Options.WatchFilter, cluster) {
+		return ctrl.Result{}, nil
 	}
 	if r.versions.Stale(cluster) {
 		return outcome.WaitFor(staleRetry).Result()

@@ -15,6 +15,7 @@ import (
 
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
+	"millwright.dev/core/filter"
 	"millwright.dev/core/outcome"
 	"millwright.dev/core/persist"
 	"millwright.dev/core/target"
@@ -45,6 +46,7 @@ type Reconciler struct {
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/finalizers,verbs=update
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinesets;machinedeployments,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -64,6 +66,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			r.drainer.Forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", request)
+	}
+	if !filter.Matches(r.Options.WatchFilter, machine) {
+		return ctrl.Result{}, nil
 	}
 	if r.versions.Stale(machine) {
 		return outcome.WaitFor(staleRetry).Result()

@@ -45,6 +45,10 @@ func (r *Reconciler) observeOwned(ctx context.Context, s *scope, reference *refe
 
 // failed remembers why the object cannot be used. What an event will end is waited for, the rest is a failure.
 func (r *reference) failed(err error) outcome.Outcome {
+	if apierrors.IsConflict(err) {
+		// A race that was lost says nothing about the object.
+		return outcome.Fail(err)
+	}
 	r.err = err
 	if external.Expected(err) {
 		return outcome.Wait()

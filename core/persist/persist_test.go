@@ -3,11 +3,13 @@ package persist_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -74,7 +76,8 @@ func TestSaveLosesRaces(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	g := NewWithT(t)
-	var versions persist.Versions
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	versions := persist.Versions{Clock: now}
 	at := func(version string) *clusterv1.Machine {
 		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: version}}
 	}
@@ -86,6 +89,9 @@ func TestVersions(t *testing.T) {
 	versions.Wrote(at("10"))
 	versions.Forget("u")
 	g.Expect(versions.Stale(at("9"))).To(BeFalse())
+	versions.Wrote(at("10"))
+	now.SetTime(now.Now().Add(time.Minute))
+	g.Expect(versions.Stale(at("9"))).To(BeFalse(), "a cache that never catches up holds nothing for ever")
 	versions.Wrote(at("not a version"))
 	g.Expect(versions.Stale(at("9"))).To(BeFalse(), "what cannot be compared never blocks")
 }
