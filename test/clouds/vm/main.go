@@ -60,9 +60,11 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if err := spawn.Guard(options.Program, "guard", m.Marker(), m.Root()); err != nil {
+	dismiss, err := spawn.Guard(options.Program, "guard", m.Marker(), m.Root())
+	if err != nil {
 		return err
 	}
+	defer dismiss()
 	defer m.PowerOff()
 	go func() {
 		if err := m.Boot(ctx); err != nil {

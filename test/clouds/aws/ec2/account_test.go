@@ -58,7 +58,7 @@ func newAccount(t *testing.T, options ec2.Options) *account {
 func newClient(endpoint, region string, attempts int) *sdk.Client {
 	return sdk.New(sdk.Options{
 		Region: region, BaseEndpoint: aws.String(endpoint), RetryMaxAttempts: attempts,
-		Credentials: credentials.NewStaticCredentialsProvider("AKIASIMULATED", "secret", ""),
+		Credentials: credentials.NewStaticCredentialsProvider("AKIASIMULATED", "secret", ""), HTTPClient: simclient.HTTPClient(),
 	})
 }
 

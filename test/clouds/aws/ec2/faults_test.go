@@ -15,6 +15,7 @@ import (
 
 	"millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/clouds/aws/simclient"
 )
 
 func (a *account) fault(f simapi.Fault) string {
@@ -164,6 +165,7 @@ func TestCallersMustSign(t *testing.T) {
 	a.Expect(err).To(haveCode("AuthFailure"), "another region's scope")
 	stranger := sdk.New(sdk.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(a.url), Credentials: credentials.NewStaticCredentialsProvider("AKIAOTHER", "x", ""),
+		HTTPClient: simclient.HTTPClient(),
 	})
 	_, err = stranger.DescribeInstances(a.ctx, &sdk.DescribeInstancesInput{})
 	a.Expect(err).To(haveCode("AuthFailure"))

@@ -28,6 +28,11 @@ type Options struct {
 	Clock clock.WithDelayedExecution
 	// Seed makes the generated IDs the same in each run; they are random when zero.
 	Seed uint64
+	// Latency is how long every answer takes at least, in real time whatever the Clock; 3 ms when zero, no
+	// time when negative. Without it an answer may arrive before the client's HTTP transport has seen the
+	// end of its own request: the SDK closes the request's body by then, and the transport takes that for a
+	// failed write and drops the connection. No network is fast enough for that.
+	Latency time.Duration
 	// Machines boots instances; none boot when nil.
 	Machines Machines
 }
@@ -58,6 +63,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.AccountID == "" {
 		o.AccountID = "000000000000"
+	}
+	if o.Latency == 0 {
+		o.Latency = 3 * time.Millisecond
 	}
 	if o.Delays.Forget == 0 {
 		o.Delays.Forget = time.Hour

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -104,6 +105,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, c *call, p param
 		s.cut(c)
 	}
 	body, err := s.perform(r, c, p)
+	time.Sleep(s.options.Latency)
 	if !s.passAfter(r, fault) {
 		s.cut(c)
 	}

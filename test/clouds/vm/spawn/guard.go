@@ -17,26 +17,27 @@ func guardPID() int { return int(guard.Load()) }
 
 // Guard starts the program with the arguments as the guard of this process: it holds the reading end
 // of a pipe as its standard input, which ends when this process has died, however it died. The guard is to
-// call Watch. It has no death signal and a session of its own.
-func Guard(program string, args ...string) error {
+// call Watch. It has no death signal and a session of its own. The function returned lets the guard do its
+// work while this process still lives, and waits until it has ended.
+func Guard(program string, args ...string) (dismiss func(), err error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
-		return errors.Wrap(err, "making the guard's pipe")
+		return nil, errors.Wrap(err, "making the guard's pipe")
 	}
 	cmd := exec.Command(program, args...) //nolint:gosec // The caller's own program.
 	cmd.Stdin, cmd.Env = reader, []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return errors.Wrap(err, "starting the guard")
+		return nil, errors.Wrap(err, "starting the guard")
 	}
 	guard.Store(int64(cmd.Process.Pid))
-	// The writing end stays open as long as this process lives.
-	lifeline.Store(writer)
-	return errors.Wrap(reader.Close(), "closing the guard's end of the pipe")
+	_ = reader.Close()
+	return func() {
+		_ = writer.Close()
+		// The reaper may have been faster, so that there is nothing to wait for.
+		_ = cmd.Wait()
+	}, nil
 }
-
-// lifeline keeps the writing end from being collected and closed.
-var lifeline atomic.Pointer[os.File]
 
 // Watch is the guard's side: it waits for the end of the guarded process and then kills everything
 // that has the marker in its environment.
