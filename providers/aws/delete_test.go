@@ -62,7 +62,7 @@ func (f *fixture) renewSecret(name string) {
 }
 
 func TestDeleteWaitsForTheInstance(t *testing.T) {
-	f := newFixture(t, simulator.Options{Delays: simapi.Delays{ShuttingDown: 500 * time.Millisecond}})
+	f := newFixture(t, simulator.Options{Delays: simapi.Delays{ShuttingDown: 2 * time.Second}})
 	f.start()
 	f.machine("m")
 	f.becomesReady("m")
@@ -178,7 +178,7 @@ func TestDeleteWhileLaunching(t *testing.T) {
 }
 
 func TestDeleteAcrossARestart(t *testing.T) {
-	f := newFixture(t, simulator.Options{Delays: simapi.Delays{ShuttingDown: time.Second}})
+	f := newFixture(t, simulator.Options{Delays: simapi.Delays{ShuttingDown: 3 * time.Second}})
 	f.start()
 	f.machine("m")
 	f.becomesReady("m")

@@ -169,10 +169,10 @@ func (f *fixture) endpointDown() {
 }
 
 func TestLaunchesArePaced(t *testing.T) {
-	f := newFixture(t, simulator.Options{Throttles: map[string]simulator.Throttle{"RunInstances": {Burst: 2, RefillPerSecond: 10}}})
-	f.options.LaunchesPerSecond, f.options.LaunchBurst = 9, 1
+	f := newFixture(t, simulator.Options{Throttles: map[string]simulator.Throttle{"RunInstances": {Burst: 6, RefillPerSecond: 6}}})
+	f.options.LaunchesPerSecond, f.options.LaunchBurst = 5, 1
 	f.start()
-	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}
 	for _, name := range names {
 		f.machine(name)
 	}

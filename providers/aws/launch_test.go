@@ -21,7 +21,7 @@ import (
 )
 
 func TestLaunch(t *testing.T) {
-	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Pending: 300 * time.Millisecond}})
+	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Pending: time.Second}})
 	f.start()
 	f.machine("m", func(m *infrav1.AWSMachine) {
 		m.Spec.Tags = map[string]infrav1.TagValue{"team": "blue"}
@@ -139,19 +139,17 @@ func TestAnIdleProviderIsQuiet(t *testing.T) {
 	f.machine("m2")
 	f.becomesReady("m1")
 	before := f.becomesReady("m2").ResourceVersion
-	f.Eventually(func() int { // the last fast list may still be on its way
+	f.Eventually(func(g Gomega) { // the last fast list may still be on its way
 		f.sim.ClearCalls()
-		time.Sleep(200 * time.Millisecond)
-		return len(f.sim.Calls())
-	}).Should(BeZero())
-	f.Consistently(func() int { return len(f.sim.Calls()) }, "500ms").Should(BeZero())
+		g.Consistently(func() int { return len(f.sim.Calls()) }, "500ms").Should(BeZero())
+	}).Should(Succeed())
 	m, err := f.get("m2")
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(m.ResourceVersion).To(Equal(before), "nothing is written when nothing changes")
 }
 
 func TestWritesOfALaunch(t *testing.T) {
-	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Pending: 300 * time.Millisecond}})
+	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Pending: time.Second}})
 	var patches, statusPatches atomic.Int32
 	f.intercept.Patch = patchFault(func(string) bool { patches.Add(1); return false }, nil)
 	f.intercept.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {

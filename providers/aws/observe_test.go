@@ -82,7 +82,7 @@ func TestLaunchTimeout(t *testing.T) {
 }
 
 func TestObservesAfterRestart(t *testing.T) {
-	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Pending: 500 * time.Millisecond}})
+	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Pending: 2 * time.Second}})
 	f.start()
 	f.machine("m")
 	f.Eventually(f.ready("m")).Should(Equal("False InstancePending"))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -181,76 +179,6 @@ func (f *fixture) clients(_ context.Context, region string) (instance.API, error
 	}), nil
 }
 
-// machine makes a Cluster, a bootstrap Secret, a Machine and the AWSMachine that it owns.
-func (f *fixture) machine(name string, adjust ...func(*infrav1.AWSMachine)) *infrav1.AWSMachine {
-	f.t.Helper()
-	f.cluster(true)
-	f.secret(name)
-	owner := f.ownerMachine(name, name, true)
-	return f.awsMachine(name, owner, adjust...)
-}
-
-func (f *fixture) cluster(provisioned bool) *clusterv1.Cluster {
-	f.t.Helper()
-	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "green"},
-		Spec: clusterv1.ClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}}}
-	if err := f.client.Create(f.ctx, cluster); client.IgnoreAlreadyExists(err) != nil {
-		f.t.Fatal(err)
-	}
-	f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(cluster), cluster)).To(Succeed())
-	base := cluster.DeepCopy()
-	cluster.Status.Initialization.InfrastructureProvisioned = &provisioned
-	f.Expect(f.client.Status().Patch(f.ctx, cluster, client.MergeFrom(base))).To(Succeed())
-	return cluster
-}
-
-func (f *fixture) secret(name string) {
-	f.t.Helper()
-	f.Expect(f.client.Create(f.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
-		Data:       map[string][]byte{"value": []byte("#cloud-config\n"), "format": []byte("cloud-config")},
-	})).To(Succeed())
-}
-
-func (f *fixture) ownerMachine(name, infraName string, withData bool) *clusterv1.Machine {
-	f.t.Helper()
-	m := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
-		Spec: clusterv1.MachineSpec{
-			ClusterName: "green",
-			Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
-				APIGroup: "bootstrap.millwright.dev", Kind: "CloudConfig", Name: name}},
-			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
-				APIGroup: infrav1.GroupVersion.Group, Kind: "AWSMachine", Name: infraName},
-		},
-	}
-	if withData {
-		m.Spec.Bootstrap.DataSecretName = &m.Name
-	}
-	f.Expect(f.client.Create(f.ctx, m)).To(Succeed())
-	return m
-}
-
-func (f *fixture) awsMachine(name string, owner *clusterv1.Machine, adjust ...func(*infrav1.AWSMachine)) *infrav1.AWSMachine {
-	f.t.Helper()
-	m := &infrav1.AWSMachine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name,
-			Labels: map[string]string{clusterv1.ClusterNameLabel: "green"}},
-		Spec: infrav1.AWSMachineSpec{
-			Region: testRegion, InstanceType: "m5.large", AMI: infrav1.AMIReference{ID: testImage},
-			Subnets: []infrav1.SubnetReference{{ID: subnetA}}, SecurityGroupIDs: []string{testGroup},
-		},
-	}
-	if owner != nil {
-		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, clusterv1.GroupVersion.WithKind("Machine"))}
-	}
-	for _, a := range adjust {
-		a(m)
-	}
-	f.Expect(f.client.Create(f.ctx, m)).To(Succeed())
-	return m
-}
-
 // get returns the AWSMachine as the API server has it.
 func (f *fixture) get(name string) (*infrav1.AWSMachine, error) {
 	m := &infrav1.AWSMachine{}
@@ -311,12 +239,3 @@ func (f *fixture) calls(action string) int {
 
 // instances returns all instances ever made.
 func (f *fixture) instances() []simapi.Instance { return f.sim.Instances() }
-
-// largeSecret makes bootstrap data that EC2 takes only when it is compressed.
-func (f *fixture) largeSecret(name string) {
-	f.t.Helper()
-	f.Expect(f.client.Create(f.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
-		Data:       map[string][]byte{"value": []byte("#cloud-config\n# " + strings.Repeat("long ", 8000))},
-	})).To(Succeed())
-}
