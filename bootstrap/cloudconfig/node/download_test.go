@@ -58,6 +58,7 @@ func TestAMachineJoins(t *testing.T) {
 		m.Expect(err).NotTo(HaveOccurred())
 		m.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)))
 		m.Expect(m.exists(sentinel)).To(BeFalse(), "it has not joined yet")
+		m.Expect(m.read(downloaderFolder + "/applied/poll-interval")).To(Equal("30\n"))
 
 		// The certificate is there, but the Node is not linked to its Machine: only the token is accepted.
 		m.write(clientCertificate, string(api.clientCertificate(t, nodeUser)))
@@ -151,7 +152,7 @@ func flip(t *testing.T) func([]byte) []byte {
 	}
 }
 
-func hang(http.ResponseWriter, []byte) { time.Sleep(1500 * time.Millisecond) }
+func hang(http.ResponseWriter, []byte) { time.Sleep(4500 * time.Millisecond) }
 
 func drop(http.ResponseWriter, []byte) { panic(http.ErrAbortHandler) }
 
@@ -285,11 +286,14 @@ func TestTheLoop(t *testing.T) {
 		_ = <-done
 	}()
 
-	g.Eventually(api.count, "10s", "50ms").Should(BeNumerically(">", 2))
-	api.serve(t, bootstrapv1.CloudConfigSpec{Agent: bootstrapv1.AgentSpec{PollIntervalSeconds: 60}})
-	g.Eventually(func() bool { return m.exists(bootstrapKubeconfig) }, "10s", "50ms").Should(BeTrue())
+	g.Eventually(api.count, "30s", "50ms").Should(BeNumerically(">", 2))
+	api.serve(t, bootstrapv1.CloudConfigSpec{})
+	api.set(func(a *apiServer) { a.data[PollIntervalKey] = []byte("60") })
+	g.Eventually(func() bool { return m.exists(bootstrapKubeconfig) }, "30s", "50ms").Should(BeTrue())
 	m.join(api)
-	g.Eventually(func() bool { return m.exists(sentinel) }, "10s", "50ms").Should(BeTrue())
+	g.Eventually(func() bool { return m.exists(sentinel) }, "30s", "50ms").Should(BeTrue())
+	n := api.count()
+	g.Consistently(api.count, "2500ms", "100ms").Should(Equal(n), "it has joined, and looks once a minute only")
 	select {
 	case err := <-done:
 		t.Fatalf("the loop has ended: %v", err)

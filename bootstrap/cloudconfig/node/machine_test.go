@@ -81,10 +81,12 @@ func newMachine(t *testing.T, shell []string, api *apiServer) *machine {
 	}
 	m.program("systemctl", `echo "$*" >> "$ROOT/systemctl.log"
 ! grep -qxF -e "$2" "$ROOT/failing" 2>/dev/null`)
+	// The disk of a test never loses power.
+	m.program("sync", ":")
 	real, err := exec.LookPath("curl")
 	m.Expect(err).NotTo(HaveOccurred())
-	// The last of two equal options wins: a hanging server costs a second, not twenty.
-	m.program("curl", `echo "$*" >> "$ROOT/curl.log"; exec `+real+` "$@" --max-time 1`)
+	// The last of two equal options wins: a hanging server costs four seconds, not twenty.
+	m.program("curl", `echo "$*" >> "$ROOT/curl.log"; exec `+real+` "$@" --max-time 4`)
 	return m
 }
 
