@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -89,6 +90,18 @@ func (c *Core) Stop() error {
 	return err
 }
 
+// Restart stops the core and starts another on the same API server.
+func (c *Core) Restart(t *testing.T) {
+	t.Helper()
+	c.cancel()
+	if err := <-c.done; err != nil {
+		t.Fatal(err)
+	}
+	if err := c.start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (c *Core) start() error {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -104,12 +117,14 @@ func (c *Core) start() error {
 	if c.Client, err = client.New(c.Env.Config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	config := rest.CopyConfig(c.Env.Config)
-	config.Wrap(c.Requests.wrap)
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	rc := rest.CopyConfig(c.Env.Config)
+	rc.Wrap(c.Requests.wrap)
+	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		// Restart runs controllers of the same names one after the other in one process.
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
 		return err
