@@ -135,14 +135,19 @@ func (l *ledger) verified(set types.UID) bool {
 	return l.page(set).verified
 }
 
-// verify takes in the Machines that the API server has, by their metadata: those that the cache lacks count as
-// created, those that the cache has too many or shows as alive wrongly count as deleted.
+// verify takes in the Machines that the API server has, by their metadata, and those of the cache that were
+// among what was asked for: Machines that the cache lacks count as created, those that it has too many or shows
+// as alive wrongly count as deleted.
 func (l *ledger) verify(set types.UID, live []*clusterv1.Machine, cached []*clusterv1.Machine, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	page := l.page(set)
 	page.verified = true
-	page.created = map[types.UID]unseen{}
+	for uid, entry := range page.created {
+		if now.Sub(entry.since) >= unseenTimeout {
+			delete(page.created, uid)
+		}
+	}
 	shown := make(map[types.UID]bool, len(cached))
 	for _, machine := range cached {
 		shown[machine.UID] = true

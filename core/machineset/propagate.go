@@ -25,7 +25,7 @@ func (r *Reconciler) propagate(ctx context.Context, s *scope) outcome.Outcome {
 		updated := machine.DeepCopy()
 		propagate(updated, s.set)
 		if updated.DeletionTimestamp.IsZero() {
-			if err := r.propagateToChildren(ctx, s, machine); err != nil {
+			if known, err := r.propagateToChildren(ctx, s, machine); err != nil || !known {
 				failures = append(failures, err)
 				continue
 			}
@@ -50,22 +50,23 @@ func differs(machine *clusterv1.Machine, set *clusterv1.MachineSet) bool {
 		!sameStrings(machine.Labels, updated.Labels) || !sameStrings(machine.Annotations, updated.Annotations)
 }
 
-// propagateToChildren gives labels and annotations to what was made for a Machine.
-func (r *Reconciler) propagateToChildren(ctx context.Context, s *scope, machine *clusterv1.Machine) error {
+// propagateToChildren gives labels and annotations to what was made for a Machine. known is false when that
+// cannot be read yet.
+func (r *Reconciler) propagateToChildren(ctx context.Context, s *scope, machine *clusterv1.Machine) (known bool, err error) {
 	gone := withdrawn(machine, s.set)
 	for _, child := range childrenOf(machine, s) {
-		object, _, err := r.read(ctx, s, &child)
-		if err != nil {
-			return err
+		object, known, err := r.read(ctx, s, &child)
+		if err != nil || !known {
+			return false, err
 		}
 		if object == nil || !object.GetDeletionTimestamp().IsZero() {
 			continue
 		}
 		if err := r.patchMetadata(ctx, object, gone, s.set); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 func (r *Reconciler) patchMetadata(ctx context.Context, object *unstructured.Unstructured, gone propagated, set *clusterv1.MachineSet) error {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/labels/format"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/outcome"
@@ -133,13 +134,17 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 	if r.ledger.verified(s.set.UID) {
 		return nil
 	}
+	// Whatever the set has created carries these labels, and so does what it has adopted, a moment later.
+	labels := client.MatchingLabels{
+		clusterv1.ClusterNameLabel:    s.set.Spec.ClusterName,
+		clusterv1.MachineSetNameLabel: format.MustFormatValue(s.set.Name),
+	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineList"))
-	if err := r.APIReader.List(ctx, list, client.InNamespace(s.set.Namespace),
-		client.MatchingLabels{clusterv1.ClusterNameLabel: s.set.Spec.ClusterName}); err != nil {
+	if err := r.APIReader.List(ctx, list, client.InNamespace(s.set.Namespace), labels); err != nil {
 		return errors.Wrapf(err, "listing the Machines of MachineSet %s", client.ObjectKeyFromObject(s.set))
 	}
-	var live []*clusterv1.Machine
+	var live, listed []*clusterv1.Machine
 	for i := range list.Items {
 		if metav1.IsControlledBy(&list.Items[i], s.set) {
 			live = append(live, &clusterv1.Machine{ObjectMeta: list.Items[i].ObjectMeta})
@@ -149,7 +154,12 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	r.ledger.verify(s.set.UID, live, cached, s.now)
+	for _, machine := range cached {
+		if contains(machine.Labels, labels) {
+			listed = append(listed, machine)
+		}
+	}
+	r.ledger.verify(s.set.UID, live, listed, s.now)
 	s.machines = r.ledger.settle(s.set.UID, cached, s.now)
 	return nil
 }

@@ -96,6 +96,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.ledger.forget(set.UID)
 		return end.Result()
 	}
+	if s.syncing && end.Err() == nil {
+		// What is not known yet is no news for a status. The end of the reading wakes the set.
+		return end.Result()
+	}
 	return end.And(r.save(ctx, s, end.Err())).Result()
 }
 
@@ -109,6 +113,7 @@ func (r *Reconciler) normal() []outcome.Step[*scope] {
 		r.checkSpec,
 		r.claim,
 		r.readTemplates,
+		r.awaitSync,
 		r.work,
 	}
 }

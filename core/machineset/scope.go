@@ -40,6 +40,8 @@ type scope struct {
 
 	// infrastructure and bootstrap are the templates; bootstrap is nil when Machines need none.
 	infrastructure, bootstrap *unstructured.Unstructured
+	// syncing means that objects of a kind are being read for the first time.
+	syncing bool
 	// obstacles says why no Machine can be created or completed.
 	obstacles []string
 	// mu guards obstacles while Machines are created in parallel.

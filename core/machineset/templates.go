@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/template"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
 	"millwright.dev/core/outcome"
@@ -32,14 +33,29 @@ func (r *Reconciler) readTemplates(ctx context.Context, s *scope) outcome.Outcom
 	return outcome.Fail(err)
 }
 
+// awaitSync stops the reconcile while a cache is being filled for the first time: a moment later all is known.
+func (r *Reconciler) awaitSync(_ context.Context, s *scope) outcome.Outcome {
+	if s.syncing {
+		return outcome.Wait()
+	}
+	return outcome.Continue()
+}
+
 // readTemplate reads one template and makes the Cluster its owner, so that it goes with the Cluster. It returns
 // nil and notes the obstacle when there is none.
 func (r *Reconciler) readTemplate(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
-	template, err := r.kinds.Get(ctx, ref, s.set.Namespace, s.request())
+	found, err := r.kinds.Get(ctx, ref, s.set.Namespace, s.request())
 	if err != nil {
 		return nil, s.awaited(err, ref)
 	}
-	return template.Unstructured, r.ownTemplate(ctx, s, template.Unstructured)
+	if err := r.ownTemplate(ctx, s, found.Unstructured); err != nil {
+		return nil, err
+	}
+	// Before any Machine is made for it that could never be completed.
+	if _, err := template.Clone(found.Unstructured, template.Options{}); err != nil {
+		return nil, s.awaited(err, ref)
+	}
+	return found.Unstructured, nil
 }
 
 // awaited notes as an obstacle what a watch will tell the end of, and passes on all other errors.
@@ -47,8 +63,11 @@ func (s *scope) awaited(err error, ref clusterv1.ContractVersionedObjectReferenc
 	var noCRD *version.NoCRDError
 	var noContract *version.NoContractError
 	var notSynced *external.NotSyncedError
+	var shape *template.ShapeError
 	switch {
-	case errors.As(err, &noCRD), errors.As(err, &noContract), errors.As(err, &notSynced):
+	case errors.As(err, &notSynced) && !notSynced.Overdue:
+		s.syncing = true
+	case errors.As(err, &noCRD), errors.As(err, &noContract), errors.As(err, &notSynced), errors.As(err, &shape):
 		s.obstacle(err.Error())
 	case apierrors.IsNotFound(err):
 		s.obstacle(fmt.Sprintf("%s %s/%s does not exist: create it, or correct the reference in spec.template.spec",
@@ -60,16 +79,16 @@ func (s *scope) awaited(err error, ref clusterv1.ContractVersionedObjectReferenc
 }
 
 // ownTemplate makes the Cluster an owner of a template; once, for all sets that use it.
-func (r *Reconciler) ownTemplate(ctx context.Context, s *scope, template *unstructured.Unstructured) error {
-	if !template.GetDeletionTimestamp().IsZero() {
+func (r *Reconciler) ownTemplate(ctx context.Context, s *scope, from *unstructured.Unstructured) error {
+	if !from.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	owners := WithOwner(template.GetOwnerReferences(), ClusterReference(s.cluster))
-	if equality.Semantic.DeepEqual(owners, template.GetOwnerReferences()) {
+	owners := WithOwner(from.GetOwnerReferences(), ClusterReference(s.cluster))
+	if equality.Semantic.DeepEqual(owners, from.GetOwnerReferences()) {
 		return nil
 	}
-	before := template.DeepCopy()
-	template.SetOwnerReferences(owners)
-	err := r.Client.Patch(ctx, template, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return errors.Wrapf(err, "making Cluster %s an owner of %s %s", s.cluster.Name, template.GetKind(), template.GetName())
+	before := from.DeepCopy()
+	from.SetOwnerReferences(owners)
+	err := r.Client.Patch(ctx, from, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return errors.Wrapf(err, "making Cluster %s an owner of %s %s", s.cluster.Name, from.GetKind(), from.GetName())
 }

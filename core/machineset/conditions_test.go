@@ -1,0 +1,155 @@
+package machineset
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+)
+
+// scopeOf is a scope in which all went well.
+func scopeOf(replicas int, machines ...*clusterv1.Machine) *scope {
+	set := validSet()
+	return &scope{
+		set: set, before: set.DeepCopy(), now: start, replicas: replicas, machines: machines, machinesRead: true,
+		selector: labels.SelectorFromSet(labels.Set{"pool": "a"}), cluster: &clusterv1.Cluster{},
+	}
+}
+
+func notReady(why string) func(*clusterv1.Machine) {
+	return func(m *clusterv1.Machine) { say(m, conditions.False(clusterv1.MachineReadyCondition, "NotReady", why)) }
+}
+
+func TestConditions(t *testing.T) {
+	up, down := clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetScalingDownCondition
+	tests := map[string]struct {
+		scope           *scope
+		failure         error
+		kind            string
+		status          metav1.ConditionStatus
+		reason, message string
+	}{
+		"as many as there shall be":      {scope: scopeOf(1, machine("a")), kind: up, status: "False", reason: "NotScalingUp"},
+		"too few":                        {scope: scopeOf(3, machine("a")), kind: up, status: "True", reason: "ScalingUp", message: "Scaling up from 1 to 3 replicas"},
+		"too few, and it failed":         {scope: scopeOf(3), failure: errors.New("quota"), kind: up, status: "True", reason: "ScalingUp", message: "failed and is repeated: quota"},
+		"too few, a template is missing": {scope: with(scopeOf(3), func(s *scope) { s.obstacle("no t"); s.obstacle("no t") }), kind: up, status: "True", reason: BlockedReason, message: "from 0 to 3 replicas is blocked:\n* no t"},
+		"enough, a template is missing":  {scope: with(scopeOf(0), func(s *scope) { s.obstacle("no t") }), kind: up, status: "False", reason: "NotScalingUp", message: "would be blocked:\n* no t"},
+		"the spec is wrong":              {scope: with(scopeOf(3), func(s *scope) { s.problems = []string{"spec.x"} }), kind: up, status: "True", reason: InvalidSpecReason, message: "* spec.x"},
+		"creation is disabled": {scope: with(scopeOf(3), func(s *scope) {
+			s.set.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
+		}), kind: up, status: "False", reason: "NotScalingUp", message: "3 Machines missing, and creation is disabled"},
+		"nothing is known":        {scope: with(scopeOf(3), func(s *scope) { s.machinesRead = false }), failure: errors.New("no answer"), kind: up, status: "Unknown", reason: "InternalError", message: "no answer"},
+		"too many":                {scope: scopeOf(1, machine("a"), machine("b", deleting)), kind: down, status: "True", reason: "ScalingDown", message: "from 2 to 1 replicas; being deleted: b"},
+		"not too many":            {scope: scopeOf(1, machine("a")), kind: down, status: "False", reason: "NotScalingDown"},
+		"all are ready":           {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesReadyCondition, status: "True", reason: "Ready"},
+		"there are none":          {scope: scopeOf(1), kind: clusterv1.MachineSetMachinesReadyCondition, status: "True", reason: "NoReplicas"},
+		"one has said nothing":    {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) { m.Status.Conditions = nil })), kind: clusterv1.MachineSetMachinesReadyCondition, status: "Unknown", reason: "ReadyUnknown", message: "* Machine a: Ready is not reported yet"},
+		"two say the same":        {scope: scopeOf(3, machine("b", notReady("x")), machine("a", notReady("x")), machine("c", notReady("* y\n* z"))), kind: clusterv1.MachineSetMachinesReadyCondition, status: "False", reason: "NotReady", message: "* Machines a, b: x\n* Machine c:\n  * y\n  * z"},
+		"all are up to date":      {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
+		"outdated by deployment":  {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.outdated = []string{"version v1, v2 required"} }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "Machine a: version v1, v2 required"},
+		"outdated by itself":      {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.set.Spec.Template.Spec.Version = "v2" }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "version (none), v2 required"},
+		"none is remediated":      {scope: scopeOf(1, machine("a", sick)), kind: clusterv1.MachineSetRemediatingCondition, status: "False", reason: "NotRemediating"},
+		"one is to be remediated": {scope: scopeOf(1, machine("a", sick, owed)), kind: clusterv1.MachineSetRemediatingCondition, status: "True", reason: "Remediating", message: "Unhealthy Machines: a"},
+		"it is there to stay":     {scope: scopeOf(1), kind: clusterv1.MachineSetDeletingCondition, status: "False", reason: "NotDeleting"},
+		"it goes":                 {scope: with(scopeOf(1, machine("a")), goes), kind: clusterv1.MachineSetDeletingCondition, status: "True", reason: "Deleting", message: "Waiting for the end of 1 Machine: a"},
+		"it goes, and scales":     {scope: with(scopeOf(1, machine("a")), goes), kind: down, status: "True", reason: "ScalingDown", message: "from 1 to 0"},
+		"not paused":              {scope: scopeOf(1), kind: clusterv1.PausedCondition, status: "False", reason: "NotPaused"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			conclude(test.scope, test.failure)
+			got := meta.FindStatusCondition(test.scope.set.Status.Conditions, test.kind)
+			g.Expect(got).NotTo(BeNil())
+			g.Expect(got.Status).To(Equal(test.status))
+			g.Expect(got.Reason).To(Equal(test.reason))
+			g.Expect(got.ObservedGeneration).To(BeEquivalentTo(3))
+			if test.message == "" {
+				g.Expect(got.Message).To(BeEmpty())
+			}
+			g.Expect(got.Message).To(ContainSubstring(test.message))
+		})
+	}
+}
+
+func with(s *scope, change func(*scope)) *scope {
+	change(s)
+	return s
+}
+
+func owed(m *clusterv1.Machine) {
+	say(m, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
+}
+
+func goes(s *scope) { s.set.DeletionTimestamp = &metav1.Time{Time: start} }
+
+func TestCounts(t *testing.T) {
+	g := NewWithT(t)
+	versioned := func(m *clusterv1.Machine) { m.Status.NodeInfo = nodeInfo("v1.36.3") }
+	s := scopeOf(4, machine("a", versioned), machine("b", unavailable, versioned), machine("c", notReady("x"), unavailable),
+		machine("d", deleting))
+	conclude(s, nil)
+	status := s.set.Status
+	g.Expect(status.Replicas).To(HaveValue(BeEquivalentTo(4)), "one that is being deleted counts until it is gone")
+	g.Expect(status.ReadyReplicas).To(HaveValue(BeEquivalentTo(3)))
+	g.Expect(status.AvailableReplicas).To(HaveValue(BeEquivalentTo(2)))
+	g.Expect(status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(4)))
+	g.Expect(status.Versions).To(ConsistOf(clusterv1.StatusVersion{Version: "v1.36.3", Replicas: 2}))
+	g.Expect(status.Selector).To(Equal("pool=a"))
+	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
+	g.Expect(status.Deprecated.V1Beta1.FullyLabeledReplicas).To(BeZero(), "they lack the set's name")
+
+	before := s.set.DeepCopy()
+	s.now = start.Add(1)
+	conclude(s, nil)
+	g.Expect(s.set).To(Equal(before), "the same facts make the same status")
+}
+
+func TestPausedLeavesTheRestAlone(t *testing.T) {
+	g := NewWithT(t)
+	s := scopeOf(4)
+	s.paused = []string{"Cluster c has spec.paused set to true"}
+	conclude(s, nil)
+	g.Expect(s.set.Status.Conditions).To(HaveLen(1))
+	g.Expect(s.set.Status.ObservedGeneration).To(BeZero())
+	g.Expect(s.set.Status.Replicas).To(BeNil())
+}
+
+func TestMachineChanged(t *testing.T) {
+	tests := map[string]struct {
+		change func(*clusterv1.Machine)
+		want   bool
+	}{
+		"only the version":           {func(m *clusterv1.Machine) { m.ResourceVersion = "2" }, false},
+		"addresses":                  {func(m *clusterv1.Machine) { m.Status.Addresses = clusterv1.MachineAddresses{{Address: "a"}} }, false},
+		"the phase":                  {func(m *clusterv1.Machine) { m.Status.Phase = "Running" }, false},
+		"a condition of no interest": {func(m *clusterv1.Machine) { say(m, conditions.True("Other", "X", "")) }, false},
+		"when a condition was seen":  {func(m *clusterv1.Machine) { m.Status.Conditions[0].ObservedGeneration = 9 }, false},
+		"readiness":                  {notReady("x"), true},
+		"availability":               {unavailable, true},
+		"deletion":                   {deleting, true},
+		"the Node":                   {nodeless, true},
+		"the wish to delete it":      {chosen, true},
+		"labels":                     {func(m *clusterv1.Machine) { m.Labels = nil }, true},
+		"owners":                     {func(m *clusterv1.Machine) { m.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }, true},
+		"the spec":                   {func(m *clusterv1.Machine) { m.Generation = 7 }, true},
+		"the version of the kubelet": {func(m *clusterv1.Machine) { m.Status.NodeInfo = nodeInfo("v1") }, true},
+		"health":                     {sick, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(machineChanged(machine("a"), machine("a", test.change))).To(Equal(test.want))
+		})
+	}
+}
+
+func nodeInfo(kubelet string) *corev1.NodeSystemInfo {
+	return &corev1.NodeSystemInfo{KubeletVersion: kubelet}
+}
