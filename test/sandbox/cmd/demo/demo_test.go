@@ -73,7 +73,13 @@ func TestCallsForCountsWhatNamesOneInstance(t *testing.T) {
 	NewWithT(t).Expect(callsFor("i-1", calls)).To(Equal(2))
 }
 
-func TestWritesPerMachine(t *testing.T) {
-	got := writes(map[string]int{"patch machines": 5, "create machines": 2}, 2)
-	NewWithT(t).Expect(got).To(Equal("create machines 2, patch machines 5\n  in all 7, 3.5 per Machine"))
+func TestWritesTable(t *testing.T) {
+	lines := writesTable(map[string]int{"patch machines": 3}, 2, map[string]int{"patch machines": 5, "create machines": 2}, 4)
+	NewWithT(t).Expect(lines).To(Equal([]string{
+		"  WRITE            UNTIL 2 RAN  LIVES OF 4",
+		"  create machines  0            2",
+		"  patch machines   3            5",
+		"  in all           3            7",
+		"  per Machine      1.5          1.8",
+	}))
 }

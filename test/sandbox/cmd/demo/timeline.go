@@ -32,8 +32,10 @@ func (d *demo) printTimeline(ctx context.Context) error {
 	}
 	n := len(lives)
 	fmt.Printf("\nEC2 calls: %s\n  in all %d, %.1f per Machine\n", actions(calls), len(calls), per(len(calls), n))
-	fmt.Printf("Core writes until the first %d Machines were Running: %s\n", machinesAtFirst, writes(d.atRunning, machinesAtFirst))
-	fmt.Printf("Core writes in the whole life of %d Machines: %s\n", n, writes(written, n))
+	fmt.Printf("\nCore writes, events left out\n")
+	for _, line := range writesTable(d.atRunning, machinesAtFirst, written, n) {
+		fmt.Println(line)
+	}
 	return nil
 }
 
@@ -74,12 +76,20 @@ func actions(calls []simapi.Call) string {
 	return join(counts)
 }
 
-func writes(counts map[string]int, machines int) string {
-	sum := 0
-	for _, count := range counts {
-		sum += count
+// writesTable shows what was written until the first Machines ran, and in the lives of all.
+func writesTable(first map[string]int, machinesFirst int, all map[string]int, machines int) []string {
+	header := []string{"WRITE", fmt.Sprintf("UNTIL %d RAN", machinesFirst), fmt.Sprintf("LIVES OF %d", machines)}
+	var rows [][]string
+	sumFirst, sumAll := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		rows = append(rows, []string{name, strconv.Itoa(first[name]), strconv.Itoa(all[name])})
+		sumFirst += first[name]
+		sumAll += all[name]
 	}
-	return fmt.Sprintf("%s\n  in all %d, %.1f per Machine", join(counts), sum, per(sum, machines))
+	rows = append(rows,
+		[]string{"in all", strconv.Itoa(sumFirst), strconv.Itoa(sumAll)},
+		[]string{"per Machine", fmt.Sprintf("%.1f", per(sumFirst, machinesFirst)), fmt.Sprintf("%.1f", per(sumAll, machines))})
+	return align(header, rows)
 }
 
 func join(counts map[string]int) string {
