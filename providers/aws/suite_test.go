@@ -32,6 +32,7 @@ import (
 	"millwright.dev/providers/driver/manager"
 	simulator "millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/clouds/aws/simclient"
 	"millwright.dev/test/testenv"
 )
 
@@ -175,6 +176,7 @@ func (f *fixture) clients(_ context.Context, region string) (instance.API, error
 	return ec2.New(ec2.Options{
 		Region:       region,
 		BaseEndpoint: aws.String(f.endpoint),
+		HTTPClient:   simclient.HTTPClient(),
 		Credentials:  credentials.NewStaticCredentialsProvider("AKIATEST", "secret", ""),
 	}), nil
 }

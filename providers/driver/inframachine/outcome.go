@@ -3,6 +3,7 @@ package inframachine
 import (
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -28,8 +29,16 @@ func untilDeadline(d time.Duration) outcome { return outcome{after: max(d, time.
 // failed: the API server refused or could not be reached; the queue's own backoff applies.
 func failed(err error) outcome { return outcome{err: err} }
 
+// conflictRetry is when an object is reconciled again that was not the latest when it was written: the
+// cache has it by then.
+const conflictRetry = 500 * time.Millisecond
+
+// result turns the outcome into what controller-runtime expects. To lose a race is no error.
 func (o outcome) result() (ctrl.Result, error) {
-	if o.err != nil {
+	switch {
+	case apierrors.IsConflict(o.err):
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	case o.err != nil:
 		return ctrl.Result{}, o.err
 	}
 	return ctrl.Result{RequeueAfter: o.after}, nil
