@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -270,33 +269,4 @@ func TestAReboot(t *testing.T) {
 		m.Expect(m.exists(sentinel)).To(BeTrue(), "/run is empty after a boot")
 		m.Expect(m.calls()).To(Equal([]string{"start a.service", "start kubelet.service"}))
 	})
-}
-
-// The loop looks every second until the machine has joined, and outlives whatever goes wrong.
-func TestTheLoop(t *testing.T) {
-	g := NewWithT(t)
-	api := newAPIServer(t)
-	m := newMachine(t, []string{"sh"}, api)
-	cmd := m.command()
-	g.Expect(cmd.Start()).To(Succeed())
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	defer func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = <-done
-	}()
-
-	g.Eventually(api.count, "30s", "50ms").Should(BeNumerically(">", 2))
-	api.serve(t, bootstrapv1.CloudConfigSpec{})
-	api.set(func(a *apiServer) { a.data[PollIntervalKey] = []byte("60") })
-	g.Eventually(func() bool { return m.exists(bootstrapKubeconfig) }, "30s", "50ms").Should(BeTrue())
-	m.join(api)
-	g.Eventually(func() bool { return m.exists(sentinel) }, "30s", "50ms").Should(BeTrue())
-	n := api.count()
-	g.Consistently(api.count, "2500ms", "100ms").Should(Equal(n), "it has joined, and looks once a minute only")
-	select {
-	case err := <-done:
-		t.Fatalf("the loop has ended: %v", err)
-	default:
-	}
 }
