@@ -6,9 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
+
+	"millwright.dev/test/scale/measure"
 )
 
 func scaleUp(requests, reconciles int, wall float64) Phase {
@@ -36,6 +39,8 @@ func TestTables(t *testing.T) {
 	g.Expect(text).To(ContainSubstring("### first setting, N = 10"))
 	g.Expect(text).To(ContainSubstring("| scale-up | upstream | 8.0 | 0.80 | 80.0 | 64 | 240 | 24.0 | 23.0 | 0 | 36.0 | 36.5 |  |"))
 	g.Expect(text).To(ContainSubstring("| | **ours/upstream** | **0.25** |  | **0.25** | **1.00** |  | **0.38** |"))
+	g.Expect(text).To(ContainSubstring("| phase | core | machine | clustercache | machineset |"))
+	g.Expect(text).To(ContainSubstring("| scale-up | ours | 9.00 | 0.90 | 0.50 |"))
 	g.Expect(text).To(ContainSubstring("deleted no Node |"), "what upstream does not do is beside its figure")
 	g.Expect(text).To(ContainSubstring("| evicted 30 Pods |"))
 	g.Expect(text).To(ContainSubstring("upstream (v1): peak of all phases 64 MiB; left over: 10 nodes"))
@@ -163,6 +168,24 @@ func TestReadBudgetRefusesUnknownFields(t *testing.T) {
 	g.Expect(os.WriteFile(path, []byte("settings: {first: {phases: {idle: {request: 0}}}}"), 0o600)).To(Succeed())
 	_, err := ReadBudget(path)
 	g.Expect(err).To(MatchError(ContainSubstring("request")))
+}
+
+func TestSetCost(t *testing.T) {
+	g := NewWithT(t)
+	p := Phase{Machines: 10, WallSeconds: 5}
+	p.SetCost(measure.Cost{
+		CPU: 2 * time.Second,
+		Counters: measure.Counters{
+			Requests: map[string]int{"GET": 6, "PATCH": 30}, Reconciles: map[string]int{machineController: 50},
+		},
+		ByResource: map[string]int{"health probe": 1, "watch nodes": 2},
+	})
+	g.Expect(p.Requests).To(Equal(35))
+	g.Expect(p.Watches).To(Equal(2))
+	g.Expect(p.PerMachine).To(Equal(PerMachine{
+		WallMilliseconds: 500, CPUMilliseconds: 200, Requests: 3.5, Writes: 3,
+		Verbs: map[string]float64{"GET": 0.6, "PATCH": 3}, Reconciles: map[string]float64{machineController: 5},
+	}))
 }
 
 func TestWrite(t *testing.T) {

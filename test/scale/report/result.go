@@ -84,6 +84,8 @@ type Phase struct {
 	Results map[string]int `json:"results"`
 	// ByResource are the requests by verb and resource as the API server counted them.
 	ByResource map[string]int `json:"byResource"`
+	// PerMachine are the figures divided by Machines.
+	PerMachine PerMachine `json:"perMachine"`
 	// NodesDeleted and PodsEvicted are what happened in the target cluster.
 	NodesDeleted int `json:"nodesDeleted"`
 	PodsEvicted  int `json:"podsEvicted"`
@@ -92,7 +94,18 @@ type Phase struct {
 	DeletesMachines bool `json:"deletesMachines,omitempty"`
 }
 
-// SetCost fills in what the core spent.
+// PerMachine are figures of a phase divided by the Machines that it was about.
+type PerMachine struct {
+	WallMilliseconds float64 `json:"wallMilliseconds"`
+	CPUMilliseconds  float64 `json:"cpuMilliseconds"`
+	Requests         float64 `json:"requests"`
+	Writes           float64 `json:"writes"`
+	// Verbs are all requests by HTTP method, Reconciles are by controller.
+	Verbs      map[string]float64 `json:"verbs"`
+	Reconciles map[string]float64 `json:"reconciles"`
+}
+
+// SetCost fills in what the core spent; wall time and Machines must be there.
 func (p *Phase) SetCost(cost measure.Cost) {
 	p.CPUSeconds = cost.CPU.Seconds()
 	p.PeakRSSBytes = cost.PeakRSS
@@ -105,6 +118,14 @@ func (p *Phase) SetCost(cost measure.Cost) {
 	p.Reconciles = cost.Counters.Reconciles
 	p.Results = cost.Counters.Results
 	p.ByResource = cost.ByResource
+	p.PerMachine = PerMachine{
+		WallMilliseconds: p.per(p.WallSeconds * 1000),
+		CPUMilliseconds:  p.per(p.CPUSeconds * 1000),
+		Requests:         p.per(float64(p.Requests)),
+		Writes:           p.per(float64(p.Writes)),
+		Verbs:            p.perEach(p.Verbs),
+		Reconciles:       p.perEach(p.Reconciles),
+	}
 }
 
 // AllReconciles are the reconciles of all controllers but the one that probes target clusters.

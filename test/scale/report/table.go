@@ -44,6 +44,14 @@ func (p *Phase) per(value float64) float64 {
 	return value / float64(p.Machines)
 }
 
+func (p *Phase) perEach(counts map[string]int) map[string]float64 {
+	divided := make(map[string]float64, len(counts))
+	for name, n := range counts {
+		divided[name] = p.per(float64(n))
+	}
+	return divided
+}
+
 // Line sums a phase up as soon as it is over.
 func Line(r Run, p Phase) string {
 	return fmt.Sprintf("%-8s %-6s N=%-5d %-10s %6.1f s wall, %6.2f s CPU, %4.0f MiB, %6.1f requests/M, %6.1f Machine reconciles/M%s",
@@ -104,6 +112,8 @@ func Tables(out io.Writer, runs []Run) {
 			writePhase(out, name, g.runs)
 		}
 		fmt.Fprintln(out)
+		writeBreakdown(out, "Requests per Machine by verb, health probes included", g.runs, func(p *Phase) map[string]int { return p.Verbs })
+		writeBreakdown(out, "Reconciles per Machine by controller", g.runs, func(p *Phase) map[string]int { return p.Reconciles })
 		for _, r := range g.runs {
 			fmt.Fprintf(out, "%s (%s): peak of all phases %.0f MiB%s\n", r.Core, r.Version, float64(r.PeakRSSBytes())/mebibyte, remains(r))
 		}
