@@ -1,0 +1,193 @@
+package machinedeployment
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/machineset"
+)
+
+func (w *world) says(kind, reason, message string) func(Gomega) {
+	return func(g Gomega) {
+		found := meta.FindStatusCondition(w.current().Status.Conditions, kind)
+		g.Expect(found).NotTo(BeNil())
+		g.Expect(*found).To(And(HaveField("Reason", reason), HaveField("Message", ContainSubstring(message))))
+	}
+}
+
+func TestBrokenTemplateIsReplacedByAGoodOne(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.template(infraGroup, "StandInMachineTemplate", "c"))
+	w.deployment(3)
+	w.start(t)
+	w.eventually(w.running(3))
+	stop := w.sample(4, 3)
+	w.machines.setBroken("b")
+	w.update(toTemplateB)
+	w.eventually(func(g Gomega) { g.Expect(w.listMachines()).To(HaveLen(4)) })
+	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentRollingOutReason, "1 of 3 replicas are up to date"))
+	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.InfrastructureRef.Name = "c" })
+	w.eventually(func(g Gomega) {
+		w.running(3)(g)
+		g.Expect(w.listSets()[0].Spec.Template.Spec.InfrastructureRef.Name).To(Equal("c"))
+	})
+	stop()
+	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+}
+
+func TestPausedRolloutScalesAndResumes(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(2)
+	w.start(t)
+	w.eventually(w.running(2))
+	w.update(func(d *clusterv1.MachineDeployment) {
+		d.Spec.Paused = ptr.To(true)
+		d.Spec.Replicas = ptr.To[int32](3)
+		toTemplateB(d)
+	})
+	w.eventually(func(g Gomega) {
+		g.Expect(w.listSets()).To(HaveLen(1))
+		g.Expect(w.current().Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(3)))
+		g.Expect(w.current().Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(0)))
+	})
+	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, RolloutPausedReason, "infrastructure machine template"))
+	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Paused = nil })
+	w.eventually(func(g Gomega) {
+		w.running(3)(g)
+		g.Expect(w.listSets()[0].Spec.Template.Spec.InfrastructureRef.Name).To(Equal("b"))
+	})
+}
+
+func TestOnDelete(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(2, func(d *clusterv1.MachineDeployment) {
+		d.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
+	})
+	w.start(t)
+	w.eventually(w.running(2))
+	w.update(toTemplateB)
+	w.eventually(func(g Gomega) { g.Expect(w.listSets()).To(HaveLen(2)) })
+	before := w.listMachines()
+	w.g.Expect(before).To(HaveLen(2))
+	for i := range before {
+		w.g.Expect(direct.Delete(t.Context(), &before[i])).To(Succeed())
+		w.eventually(func(g Gomega) {
+			g.Expect(w.listMachines()).To(HaveLen(2))
+			g.Expect(w.current().Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(i + 1)))
+			g.Expect(w.current().Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(2)))
+		})
+	}
+	w.eventually(w.running(2))
+}
+
+func TestFieldsReachMachinesWithoutARollout(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(1)
+	w.start(t)
+	w.eventually(w.running(1))
+	before := w.listMachines()[0]
+	w.update(func(d *clusterv1.MachineDeployment) {
+		d.Spec.Template.Labels["tier"] = "front"
+		d.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](9)
+	})
+	w.eventually(func(g Gomega) {
+		machines := w.listMachines()
+		g.Expect(machines).To(HaveLen(1))
+		g.Expect(machines[0].UID).To(Equal(before.UID))
+		g.Expect(machines[0].Labels).To(HaveKeyWithValue("tier", "front"))
+		g.Expect(machines[0].Spec.Deletion.NodeDrainTimeoutSeconds).To(HaveValue(BeEquivalentTo(9)))
+	})
+}
+
+func TestInvalidDeploymentSaysWhatToDo(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(1, func(d *clusterv1.MachineDeployment) {
+		d.Spec.Rollout.Strategy = clusterv1.MachineDeploymentRolloutStrategy{
+			Type:          clusterv1.RollingUpdateMachineDeploymentStrategyType,
+			RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{MaxSurge: ptr.To(intstr.FromString("lots"))},
+		}
+		d.Spec.Template.Labels = nil
+	})
+	w.start(t)
+	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `maxSurge "lots"`))
+	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `spec.selector "pool=a"`))
+	w.g.Expect(w.listSets()).To(BeEmpty())
+	w.update(func(d *clusterv1.MachineDeployment) {
+		d.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = nil
+		d.Spec.Template.Labels = map[string]string{"pool": "a"}
+	})
+	w.eventually(w.running(1))
+}
+
+func TestBlockedSetIsPassedOn(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(1, func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.InfrastructureRef.Name = "absent" })
+	w.start(t)
+	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, machineset.BlockedReason, "absent does not exist"))
+	w.create(w.template(infraGroup, "StandInMachineTemplate", "absent"))
+	w.eventually(w.running(1))
+}
+
+func TestRestartInTheMiddleOfARollout(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(4)
+	w.start(t)
+	w.eventually(w.running(4))
+	stop := w.sample(5, 4)
+	w.update(toTemplateB)
+	for n := range int32(3) {
+		w.eventually(func(g Gomega) {
+			g.Expect(w.current().Status.UpToDateReplicas).To(HaveValue(BeNumerically(">", n)))
+		})
+		w.stop()
+		w.start(t)
+	}
+	w.eventually(w.running(4))
+	stop()
+	w.g.Expect(w.current().Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
+}
+
+func TestRolloutAfterIsKeptToTheTime(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(1)
+	w.start(t)
+	w.eventually(w.running(1))
+	first := w.listSets()[0].UID
+	time.Sleep(time.Until(w.listSets()[0].CreationTimestamp.Add(1100 * time.Millisecond)))
+	after := time.Now().Add(2 * time.Second).Truncate(time.Second)
+	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Rollout.After.Time = after })
+	w.eventually(func(g Gomega) {
+		w.running(1)(g)
+		set := w.listSets()[0]
+		g.Expect(set.UID).NotTo(Equal(first))
+		g.Expect(set.CreationTimestamp.Time).To(BeTemporally("~", after, time.Second))
+	})
+}
+
+func TestIdleDeploymentCostsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(2)
+	w.start(t)
+	w.eventually(w.running(2))
+	version := func() []string {
+		set := w.listSets()[0]
+		return []string{w.current().ResourceVersion, set.ResourceVersion}
+	}
+	w.eventually(func(g Gomega) {
+		now := version()
+		g.Consistently(version).WithTimeout(time.Second).Should(Equal(now))
+	})
+	now := version()
+	machine := w.listMachines()[0]
+	before := machine.DeepCopy()
+	machine.Status.Phase = "Running"
+	w.g.Expect(direct.Status().Patch(t.Context(), &machine, client.MergeFrom(before))).To(Succeed())
+	w.g.Consistently(version).WithTimeout(time.Second).Should(Equal(now))
+}

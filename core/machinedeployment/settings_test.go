@@ -1,0 +1,225 @@
+package machinedeployment
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// valid is a deployment without problems.
+func valid(change ...func(*clusterv1.MachineDeployment)) *clusterv1.MachineDeployment {
+	deployment := &clusterv1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "d"},
+		Spec: clusterv1.MachineDeploymentSpec{
+			ClusterName: "c", Replicas: ptr.To[int32](10),
+			Template: clusterv1.MachineTemplateSpec{
+				Spec: clusterv1.MachineSpec{
+					ClusterName:       "c",
+					InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "i", Kind: "XTemplate", Name: "t"},
+					Bootstrap:         clusterv1.Bootstrap{DataSecretName: ptr.To("data")},
+				},
+			},
+		},
+	}
+	for _, c := range change {
+		c(deployment)
+	}
+	return deployment
+}
+
+func limits(surge, unavailable *intstr.IntOrString) func(*clusterv1.MachineDeployment) {
+	return func(d *clusterv1.MachineDeployment) {
+		d.Spec.Rollout.Strategy.RollingUpdate = clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{MaxSurge: surge, MaxUnavailable: unavailable}
+	}
+}
+
+func TestResolveLimits(t *testing.T) {
+	number := func(n int32) *intstr.IntOrString { return ptr.To(intstr.FromInt32(n)) }
+	text := func(s string) *intstr.IntOrString { return ptr.To(intstr.FromString(s)) }
+	tests := map[string]struct {
+		surge, unavailable         *intstr.IntOrString
+		wantSurge, wantUnavailable int
+		problem                    string
+	}{
+		"defaults":                       {nil, nil, 1, 0, ""},
+		"numbers":                        {number(3), number(2), 3, 2, ""},
+		"percentages round up and down":  {text("25%"), text("25%"), 3, 2, ""},
+		"both zero would never move":     {number(0), number(0), 0, 1, ""},
+		"both round to zero":             {number(0), text("5%"), 0, 1, ""},
+		"more unavailable than replicas": {number(0), number(99), 0, 10, ""},
+		"no number":                      {text("many"), nil, 0, 1, `maxSurge "many" is neither a number nor a percentage`},
+		"negative":                       {nil, number(-1), 1, 0, `maxUnavailable "-1"`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			got, found := resolve(valid(limits(test.surge, test.unavailable)))
+			if test.problem != "" {
+				g.Expect(strings.Join(found, "\n")).To(ContainSubstring(test.problem))
+				return
+			}
+			g.Expect(found).To(BeEmpty())
+			g.Expect([]int{got.maxSurge, got.maxUnavailable}).To(Equal([]int{test.wantSurge, test.wantUnavailable}))
+		})
+	}
+}
+
+func TestResolveDefaultsAndProblems(t *testing.T) {
+	g := NewWithT(t)
+	got, found := resolve(valid(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil }))
+	g.Expect(found).To(BeEmpty())
+	g.Expect(got.replicas).To(Equal(1))
+	g.Expect(got.strategy).To(Equal(clusterv1.RollingUpdateMachineDeploymentStrategyType))
+	g.Expect(got.selector.String()).To(Equal("cluster.x-k8s.io/cluster-name=c,cluster.x-k8s.io/deployment-name=d"))
+
+	for problem, change := range map[string]func(*clusterv1.MachineDeployment){
+		"spec.rollout.strategy.type": func(d *clusterv1.MachineDeployment) { d.Spec.Rollout.Strategy.Type = "Recreate" },
+		"metadata.name":              func(d *clusterv1.MachineDeployment) { d.Name = strings.Repeat("d", 64) },
+		"make them agree":            func(d *clusterv1.MachineDeployment) { d.Spec.Selector.MatchLabels = map[string]string{"a": "b"} },
+		"spec.selector is invalid": func(d *clusterv1.MachineDeployment) {
+			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
+		},
+		"spec.template.spec.clusterName": func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.ClusterName = "other" },
+	} {
+		_, found := resolve(valid(change))
+		g.Expect(strings.Join(found, "\n")).To(ContainSubstring(problem))
+	}
+}
+
+func setOf(name, infrastructure string, replicas int32, age time.Duration, revision string) *clusterv1.MachineSet {
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(start.Add(-age)),
+		Annotations: map[string]string{clusterv1.RevisionAnnotation: revision},
+	}}
+	set.Spec.Replicas = &replicas
+	set.Spec.Template = *valid().Spec.Template.DeepCopy()
+	set.Spec.Template.Spec.InfrastructureRef.Name = infrastructure
+	return set
+}
+
+func TestChooseCurrent(t *testing.T) {
+	chosen := func(now time.Time, after time.Time, sets ...*clusterv1.MachineSet) string {
+		s := &scope{deployment: valid(), sets: sets, now: now}
+		if !after.IsZero() {
+			s.deployment.Spec.Rollout.After = metav1.NewTime(after)
+		}
+		bySeniority(s.sets)
+		if current := chooseCurrent(s); current != nil {
+			return current.Name
+		}
+		return ""
+	}
+	g := NewWithT(t)
+	old, fits, twin := setOf("old", "u", 5, 3*time.Hour, "1"), setOf("fits", "t", 2, 2*time.Hour, "2"), setOf("twin", "t", 2, time.Hour, "3")
+	bigger := setOf("bigger", "t", 3, time.Hour, "3")
+	going := setOf("going", "t", 9, time.Hour, "4")
+	going.DeletionTimestamp = &metav1.Time{Time: start}
+	g.Expect(chosen(start, time.Time{}, old)).To(BeEmpty())
+	g.Expect(chosen(start, time.Time{}, old, twin, fits)).To(Equal("fits"), "the older of equals")
+	g.Expect(chosen(start, time.Time{}, fits, bigger, going)).To(Equal("bigger"))
+	g.Expect(chosen(start, start.Add(time.Minute), fits)).To(Equal("fits"), "the time has not come")
+	g.Expect(chosen(start, start, fits)).To(BeEmpty(), "the time has come")
+	g.Expect(chosen(start, start.Add(-90*time.Minute), fits, twin)).To(Equal("twin"), "made since")
+}
+
+func TestCurrentRevision(t *testing.T) {
+	g := NewWithT(t)
+	a, b, c := setOf("a", "t", 1, 0, "1"), setOf("b", "u", 1, 0, "2"), setOf("c", "v", 1, 0, "none")
+	all := []*clusterv1.MachineSet{a, b, c}
+	g.Expect(currentRevision(nil, nil)).To(BeEquivalentTo(1))
+	g.Expect(currentRevision(all, nil)).To(BeEquivalentTo(3))
+	g.Expect(currentRevision(all, b)).To(BeEquivalentTo(2), "it is the latest")
+	g.Expect(currentRevision(all, a)).To(BeEquivalentTo(3), "an earlier template comes back")
+	g.Expect(currentRevision(all, c)).To(BeEquivalentTo(3))
+}
+
+func TestNewSetNeedsNoPatch(t *testing.T) {
+	g := NewWithT(t)
+	deployment := valid(func(d *clusterv1.MachineDeployment) {
+		d.Annotations = map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "All", "mine": "x"}
+		d.Spec.Template.Labels = map[string]string{"tier": "front"}
+	})
+	s := &scope{deployment: deployment, now: start}
+	set := newSet(s, 4, func(int) string { return "bcdfg" })
+	g.Expect(set.Name).To(Equal("d-bcdfg"))
+	g.Expect(set.Finalizers).To(ConsistOf(clusterv1.MachineSetFinalizer))
+	g.Expect(metav1.IsControlledBy(set, deployment)).To(BeTrue())
+	g.Expect(set.Annotations).To(Equal(map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "All", clusterv1.RevisionAnnotation: "1"}))
+	hash := set.Labels[clusterv1.MachineDeploymentUniqueLabel]
+	g.Expect(hash).To(HaveSuffix("-bcdfg"))
+	g.Expect(set.Spec.Selector.MatchLabels).To(HaveKeyWithValue(clusterv1.MachineDeploymentUniqueLabel, hash))
+	g.Expect(set.Spec.Template.Labels).To(Equal(set.Labels))
+	g.Expect(set.Spec.Replicas).To(HaveValue(BeEquivalentTo(4)))
+
+	again := set.DeepCopy()
+	synchronizeSet(again, deployment, 1)
+	g.Expect(again).To(Equal(set))
+	g.Expect(deployment.Spec.Selector.MatchLabels).To(BeEmpty(), "the deployment is left alone")
+}
+
+func TestSynchronizeSet(t *testing.T) {
+	g := NewWithT(t)
+	deployment := valid()
+	set := newSet(&scope{deployment: deployment}, 4, func(int) string { return "bcdfg" })
+	set.Labels["mine"], set.Annotations["mine"] = "x", "x"
+	deployment.Spec.Template.Labels = map[string]string{"tier": "front"}
+	deployment.Spec.Template.Spec.MinReadySeconds = ptr.To[int32](5)
+	deployment.Spec.Template.Spec.Version = "v2"
+	deployment.Spec.Deletion.Order = clusterv1.OldestMachineSetDeletionOrder
+	deployment.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
+	before := set.DeepCopy()
+	synchronizeSet(set, deployment, 0)
+	g.Expect(set.Spec.Template.Labels).To(And(HaveKeyWithValue("tier", "front"),
+		HaveKeyWithValue(clusterv1.MachineDeploymentUniqueLabel, before.Labels[clusterv1.MachineDeploymentUniqueLabel])))
+	g.Expect(set.Labels).To(HaveKey("mine"))
+	g.Expect(set.Annotations).To(And(HaveKey("mine"), HaveKeyWithValue(clusterv1.DisableMachineCreateAnnotation, "true"),
+		HaveKeyWithValue(clusterv1.RevisionAnnotation, "1")))
+	g.Expect(set.Spec.Template.Spec.MinReadySeconds).To(HaveValue(BeEquivalentTo(5)))
+	g.Expect(set.Spec.Deletion.Order).To(Equal(clusterv1.OldestMachineSetDeletionOrder))
+	g.Expect(set.Spec.Template.Spec.Version).To(BeEmpty(), "a version makes a rollout")
+	g.Expect(set.Spec.Selector).To(Equal(before.Spec.Selector))
+
+	synchronizeSet(set, deployment, 2)
+	g.Expect(set.Annotations).NotTo(HaveKey(clusterv1.DisableMachineCreateAnnotation))
+	g.Expect(set.Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
+}
+
+func TestTemplateHash(t *testing.T) {
+	g := NewWithT(t)
+	a := valid().Spec.Template
+	b := *a.DeepCopy()
+	b.Labels = map[string]string{"x": "y"}
+	b.Spec.MinReadySeconds = ptr.To[int32](5)
+	g.Expect(templateHash(&b)).To(Equal(templateHash(&a)))
+	b.Spec.Version = "v2"
+	g.Expect(templateHash(&b)).NotTo(Equal(templateHash(&a)))
+}
+
+func TestDecreases(t *testing.T) {
+	g := NewWithT(t)
+	d := &decreases{}
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{UID: "s", Generation: 4}}
+	set.Status.ObservedGeneration = 3
+	d.note(set, 2, 3)
+	g.Expect(d.reserve(set)).To(BeZero(), "an increase reserves nothing")
+	d.note(set, 5, 3)
+	set.Generation = 5
+	d.note(set, 3, 1)
+	g.Expect(d.reserve(set)).To(Equal(5))
+	set.Status.ObservedGeneration = 4
+	g.Expect(d.reserve(set)).To(Equal(5))
+	set.Status.ObservedGeneration = 5
+	g.Expect(d.reserve(set)).To(BeZero())
+	d.note(set, 9, 1)
+	d.forget("s")
+	g.Expect(d.pending).To(BeEmpty())
+}
