@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"os"
 	"sync/atomic"
@@ -53,7 +54,9 @@ func TestMain(m *testing.M) {
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	flag.Parse()
 	if !testing.Verbose() {
+		// Without an output of its own klog would write files below the temporary folder.
 		klog.LogToStderr(false)
+		klog.SetOutput(io.Discard)
 	}
 	ctrl.SetLogger(klog.Background())
 	os.Exit(runTests(m))
