@@ -32,7 +32,7 @@ func (a *attempt) refused(now time.Time, answer outcome, lowest, highest time.Du
 	}
 	a.failures++
 	a.budget, a.reason = answer.budget, answer.reason
-	delay += time.Duration(rand.Int64N(int64(delay/10) + 1)) //nolint:gosec // spreads retries, keeps no secret
+	delay += time.Duration(rand.Int64N(int64(delay/10) + 1))
 	a.retryAt = now.Add(max(delay, answer.retryAfter))
 }
 

@@ -33,7 +33,7 @@ func newSet(s *scope, replicas int, random func(int) string) *clusterv1.MachineS
 		},
 		Spec: clusterv1.MachineSetSpec{
 			ClusterName: s.deployment.Spec.ClusterName,
-			Replicas:    ptr.To(int32(replicas)), //nolint:gosec // as many Machines do not exist
+			Replicas:    ptr.To(int32(replicas)),
 			Selector:    selector,
 			Template:    *s.deployment.Spec.Template.DeepCopy(),
 		},

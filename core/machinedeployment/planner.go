@@ -2,7 +2,6 @@ package machinedeployment
 
 import (
 	"slices"
-	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -22,8 +21,7 @@ type view struct {
 
 // setView is what the planner sees of a MachineSet.
 type setView struct {
-	name    string
-	created time.Time
+	name string
 	// current means that its Machines are what the deployment wants.
 	current bool
 	// desired is the number of replicas in its spec.

@@ -98,7 +98,7 @@ func (r *Reconciler) applyToSet(ctx context.Context, s *scope, set *clusterv1.Ma
 	synchronizeSet(changed, s.deployment, revision)
 	scale, scaled := intents[set.Name]
 	if scaled {
-		changed.Spec.Replicas = ptr.To(int32(scale.to)) //nolint:gosec // as many Machines do not exist
+		changed.Spec.Replicas = ptr.To(int32(scale.to))
 	}
 	if equality.Semantic.DeepEqual(set, changed) {
 		return set, nil

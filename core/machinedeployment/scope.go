@@ -37,8 +37,6 @@ type scope struct {
 	current *clusterv1.MachineSet
 	// outdated says why the youngest set is not current; empty when one is.
 	outdated []string
-	// next is when rollout.after comes; zero when it does not.
-	next time.Time
 	// gone means that the finalizer was removed.
 	gone bool
 }

@@ -84,7 +84,7 @@ func count(s *scope) {
 			ready++
 		}
 	}
-	total, available, current := int32(len(all)), int32(availableMachines(s)), int32(len(upToDate(s))) //nolint:gosec // as many Machines do not exist
+	total, available, current := int32(len(all)), int32(availableMachines(s)), int32(len(upToDate(s)))
 	status := &s.deployment.Status
 	status.Replicas, status.ReadyReplicas, status.AvailableReplicas = &total, &ready, &available
 	status.UpToDateReplicas = &current
@@ -96,8 +96,8 @@ func count(s *scope) {
 		status.Deprecated.V1Beta1 = &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{}
 	}
 	older := status.Deprecated.V1Beta1
-	older.ReadyReplicas, older.AvailableReplicas, older.UpdatedReplicas = ready, available, current
-	older.UnavailableReplicas = max(0, max(total, int32(wanted(s)))-available) //nolint:gosec // as above
+	older.ReadyReplicas, older.AvailableReplicas, older.UpdatedReplicas = ready, available, current //nolint:staticcheck // clients of v1beta1 read them
+	older.UnavailableReplicas = max(0, max(total, int32(wanted(s)))-available)                      //nolint:staticcheck // clients of v1beta1 read them
 }
 
 // phase is a function of two numbers: of Machines that shall exist and that do. It is Unknown until both are

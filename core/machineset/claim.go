@@ -61,6 +61,8 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 		if r.claimed(ctx, s, machine, adopted, &end) {
 			s.machines = append(s.machines, adopted)
 			r.ledger.created(s.set.UID, adopted, s.now)
+			// What belongs to it was, or will be, made by whoever made the Machine.
+			r.ledger.completed(s.set.UID, adopted.UID)
 			r.event(s, machine, "Adopted", "Adopt", "Adopted Machine %s", machine.Name)
 		}
 	}

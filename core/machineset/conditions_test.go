@@ -104,7 +104,7 @@ func TestCounts(t *testing.T) {
 	g.Expect(status.Versions).To(ConsistOf(clusterv1.StatusVersion{Version: "v1.36.3", Replicas: 2}))
 	g.Expect(status.Selector).To(Equal("pool=a"))
 	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
-	g.Expect(status.Deprecated.V1Beta1.FullyLabeledReplicas).To(BeZero(), "they lack the set's name")
+	g.Expect(status.Deprecated.V1Beta1.FullyLabeledReplicas).To(BeZero(), "they lack the set's name") //nolint:staticcheck // clients of v1beta1 read them
 
 	before := s.set.DeepCopy()
 	s.now = start.Add(1)

@@ -136,6 +136,7 @@ func TestAdoptsAndReleases(t *testing.T) {
 		}
 	}
 	w.eventually(owned("early"))
+	w.g.Expect(w.children(infraGroup, "StandInMachine")).NotTo(ContainElement("early"), "it was not made by the set")
 	w.eventually(func(g Gomega) { g.Expect(w.machines()).To(HaveLen(2)) })
 	w.create(orphan("late"))
 	w.eventually(func(g Gomega) {

@@ -57,7 +57,7 @@ func count(s *scope) {
 		}
 	}
 	status := &s.set.Status
-	status.Replicas = ptr.To(int32(len(s.machines))) //nolint:gosec // as many Machines do not exist
+	status.Replicas = ptr.To(int32(len(s.machines)))
 	status.ReadyReplicas, status.AvailableReplicas, status.UpToDateReplicas = &ready, &available, &upToDate
 	status.Versions = VersionsOf(s.machines)
 	if status.Deprecated == nil {
@@ -67,7 +67,7 @@ func count(s *scope) {
 		status.Deprecated.V1Beta1 = &clusterv1.MachineSetV1Beta1DeprecatedStatus{}
 	}
 	older := status.Deprecated.V1Beta1
-	older.ReadyReplicas, older.AvailableReplicas, older.FullyLabeledReplicas = ready, available, labelled
+	older.ReadyReplicas, older.AvailableReplicas, older.FullyLabeledReplicas = ready, available, labelled //nolint:staticcheck // clients of v1beta1 read them
 }
 
 // contains says whether all of the required labels are there.
