@@ -1,0 +1,107 @@
+package machinedeployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+var errCrash = errors.New("the process has crashed")
+
+// crash fails everything from a certain write of a MachineSet on, as if the process had ended: before the write
+// takes effect, or after that and before the answer is read. Writes of the status do not count.
+type crash struct {
+	mu      sync.Mutex
+	at      int
+	after   bool
+	writes  int
+	crashed chan struct{}
+}
+
+func (c *crash) do(object client.Object, write func() error) error {
+	c.mu.Lock()
+	number := 0
+	if _, ok := object.(*clusterv1.MachineSet); ok {
+		c.writes++
+		if number = c.writes; number == c.at {
+			close(c.crashed)
+		}
+	}
+	dead := c.writes > c.at || (c.writes == c.at && number == 0)
+	c.mu.Unlock()
+	switch {
+	case dead:
+		return errCrash
+	case number != c.at:
+		return write()
+	case c.after:
+		_ = write()
+	}
+	return errCrash
+}
+
+func (c *crash) wrap(inner client.WithWatch) client.Client {
+	return interceptor.NewClient(inner, interceptor.Funcs{
+		Create: func(ctx context.Context, w client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			return c.do(object, func() error { return w.Create(ctx, object, options...) })
+		},
+		Delete: func(ctx context.Context, w client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return c.do(object, func() error { return w.Delete(ctx, object, options...) })
+		},
+		Patch: func(ctx context.Context, w client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return c.do(object, func() error { return w.Patch(ctx, object, patch, options...) })
+		},
+	})
+}
+
+// TestCrashWhileRollingOut ends the process at each write of a set in turn, from the first set to the deletion
+// of the last outdated one. Whatever happens, one set and its Machines are left in the end, and no Machine more
+// than the surge allows has existed in between.
+func TestCrashWhileRollingOut(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		crashed := true
+		for at := 1; crashed; at++ {
+			crashed = t.Run(fmt.Sprintf("write %d, after its effect: %t", at, after), func(t *testing.T) {
+				crashed = rollOutWithCrash(t, &crash{at: at, after: after, crashed: make(chan struct{})})
+			}) && crashed
+		}
+	}
+}
+
+func rollOutWithCrash(t *testing.T, c *crash) (crashed bool) {
+	t.Helper()
+	w := newWorld(t)
+	w.deployment(2)
+	w.start(t, c.wrap)
+	restart := func() {
+		crashed = true
+		w.stop()
+		w.start(t)
+	}
+	onTemplate := func(name string) func(Gomega) {
+		return func(g Gomega) {
+			if !crashed {
+				select {
+				case <-c.crashed:
+					restart()
+				default:
+				}
+			}
+			w.running(2)(g)
+			g.Expect(w.listSets()[0].Spec.Template.Spec.InfrastructureRef.Name).To(Equal(name))
+		}
+	}
+	w.eventually(onTemplate("a"))
+	stop := w.sample(3, 2)
+	w.update(toTemplateB)
+	w.eventually(onTemplate("b"))
+	stop()
+	return crashed
+}
