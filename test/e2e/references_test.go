@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/test/sandbox"
 )
@@ -17,7 +18,7 @@ import (
 const (
 	// quiet is how long Machines that wait are watched.
 	quiet = 10 * time.Second
-	// quietReconciles is how often three waiting Machines may be reconciled meanwhile: what has just
+	// quietReconciles is how often all managers together may reconcile anything meanwhile: what has just
 	// been written wakes its own reconciler once more, a loop would do so without end.
 	quietReconciles = 15
 )
@@ -27,19 +28,30 @@ const (
 func TestWrongReferences(t *testing.T) {
 	w := sharedWorld(t, "wrong-references")
 	w.Expect(w.sandbox.ApplySamples(w.ctx, w.namespace, replicas(0))).To(Succeed())
-	machines := map[string]*clusterv1.Machine{
-		"NoSuchMachine": w.strayMachine("kind-without-crd", "NoSuchMachine", "any"),
-		"missing":       w.strayMachine("object-missing", "AWSMachine", "missing"),
-		"not-ready":     w.strayMachine("object-not-ready", "AWSMachine", w.pausedInfra("not-ready")),
+	infrastructure, bootstrap := clusterv1.MachineInfrastructureReadyCondition, clusterv1.MachineBootstrapConfigReadyCondition
+	wrong := []struct {
+		name, condition, says string
+		edit                  func(*clusterv1.MachineSpec)
+	}{
+		{"infra-without-crd", infrastructure, "NoSuchMachine", infra("NoSuchMachine", "any")},
+		{"infra-missing", infrastructure, "missing", infra("AWSMachine", "missing")},
+		{"infra-not-ready", infrastructure, "not-ready", infra("AWSMachine", w.pausedInfra("not-ready"))},
+		{"config-without-crd", bootstrap, "NoSuchConfig", config("NoSuchConfig", "any")},
+		{"config-missing", bootstrap, "missing", config("CloudConfig", "missing")},
 	}
-	for text, machine := range machines {
-		w.awaitCondition(machine, machine.GetConditions, clusterv1.MachineInfrastructureReadyCondition, says(text))
+	machines := make([]*clusterv1.Machine, 0, len(wrong))
+	for _, c := range wrong {
+		machines = append(machines, w.strayMachine(c.name, c.edit))
+	}
+	for i, c := range wrong {
+		w.awaitCondition(machines[i], machines[i].GetConditions, c.condition, says(c.says))
 	}
 
-	w.Eventually(func() int { return w.reconciles() }).Should(BeNumerically(">", 0))
 	before := w.reconciles()
+	w.Expect(before).To(BeNumerically(">", 0))
 	w.Consistently(func() int { return w.reconciles() - before }).WithTimeout(quiet).WithPolling(time.Second).
 		Should(BeNumerically("<=", quietReconciles))
+	t.Logf("%d reconciles in %s", w.reconciles()-before, quiet)
 
 	for _, machine := range machines {
 		w.Expect(w.control.Delete(w.ctx, machine)).To(Succeed())
@@ -47,8 +59,23 @@ func TestWrongReferences(t *testing.T) {
 	w.Eventually(w.machines).Should(BeEmpty(), "a Machine with a wrong reference can be deleted")
 }
 
-// strayMachine makes a Machine by hand, with a reference to the infrastructure.
-func (w *world) strayMachine(name, kind, ref string) *clusterv1.Machine {
+func infra(kind, name string) func(*clusterv1.MachineSpec) {
+	return func(spec *clusterv1.MachineSpec) {
+		spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: kind, Name: name}
+	}
+}
+
+func config(kind, name string) func(*clusterv1.MachineSpec) {
+	return func(spec *clusterv1.MachineSpec) {
+		spec.Bootstrap = clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
+			APIGroup: bootstrapv1.GroupVersion.Group, Kind: kind, Name: name,
+		}}
+	}
+}
+
+// strayMachine makes a Machine by hand: its bootstrap data is there and its infrastructure is missing,
+// unless edit says otherwise.
+func (w *world) strayMachine(name string, edit func(*clusterv1.MachineSpec)) *clusterv1.Machine {
 	w.t.Helper()
 	machine := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -58,11 +85,10 @@ func (w *world) strayMachine(name, kind, ref string) *clusterv1.Machine {
 		Spec: clusterv1.MachineSpec{
 			ClusterName: sandbox.SampleCluster,
 			Bootstrap:   clusterv1.Bootstrap{DataSecretName: ptr.To("by-hand")},
-			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
-				APIGroup: infrav1.GroupVersion.Group, Kind: kind, Name: ref,
-			},
 		},
 	}
+	infra("AWSMachine", "missing")(&machine.Spec)
+	edit(&machine.Spec)
 	w.Expect(w.control.Create(w.ctx, machine)).To(Succeed())
 	return machine
 }
@@ -84,12 +110,18 @@ func (w *world) pausedInfra(name string) string {
 	return name
 }
 
-// reconciles is how often the core has reconciled Machines since it started.
+// reconciles is how often the managers have reconciled anything since they started.
 func (w *world) reconciles() int {
 	w.t.Helper()
-	metrics, err := w.sandbox.Core.Metrics(w.ctx)
-	w.Expect(err).NotTo(HaveOccurred())
-	return metrics.Reconciles()["machine"]
+	sum := 0
+	for _, manager := range []*sandbox.Manager{w.sandbox.Core, w.sandbox.AWS, w.sandbox.CloudConfig} {
+		metrics, err := manager.Metrics(w.ctx)
+		w.Expect(err).NotTo(HaveOccurred())
+		for _, count := range metrics.Reconciles() {
+			sum += count
+		}
+	}
+	return sum
 }
 
 // describes matches a condition by its reason.

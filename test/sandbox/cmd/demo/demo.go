@@ -85,9 +85,11 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	for i, s := range steps {
 		d.screen.title("[%d/%d] %s", i+1, len(steps), s.title)
+		begin := time.Now()
 		if err := s.run(ctx); err != nil {
 			return errors.Wrapf(err, "step %d (%s)", i+1, s.title)
 		}
+		d.screen.say("done in %.1f s", time.Since(begin).Seconds())
 	}
 	if d.keep {
 		return nil
