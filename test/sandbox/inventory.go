@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
+	"golang.org/x/sync/errgroup"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -48,38 +49,53 @@ func declared() []client.ObjectList {
 // inventory is the set of what there is, by descriptions such as "target: Secret kube-system/a".
 type inventory map[string]bool
 
+// inventory lists all kinds at once: an API server that serves a kind for the first time lets the first
+// reader wait a second.
 func (s *Sandbox) inventory(ctx context.Context) (inventory, error) {
-	found := inventory{}
+	type listing struct {
+		cluster *Cluster
+		list    client.ObjectList
+	}
+	var listings []listing
 	for _, c := range s.clusters() {
-		if err := found.add(ctx, c.Client, c.Name(), counted()); err != nil {
-			return nil, err
+		for _, list := range counted() {
+			listings = append(listings, listing{c, list})
 		}
 	}
-	return found, found.add(ctx, s.Control.Client, s.Control.Name(), declared())
+	for _, list := range declared() {
+		listings = append(listings, listing{s.Control, list})
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	for _, l := range listings {
+		group.Go(func() error {
+			return errors.Wrapf(l.cluster.Client.List(groupCtx, l.list), "listing %T", l.list)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	found := inventory{}
+	for _, l := range listings {
+		if err := found.add(l.cluster, l.list); err != nil {
+			return nil, errors.Wrapf(err, "reading %T", l.list)
+		}
+	}
+	return found, nil
 }
 
-func (i inventory) add(ctx context.Context, c Client, cluster string, lists []client.ObjectList) error {
-	for _, list := range lists {
-		if err := c.List(ctx, list); err != nil {
-			return errors.Wrapf(err, "listing %T", list)
+func (i inventory) add(c *Cluster, list client.ObjectList) error {
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		object, ok := item.(client.Object)
+		if !ok {
+			return fmt.Errorf("%T is no object", item)
 		}
-		err := meta.EachListItem(list, func(item runtime.Object) error {
-			object, ok := item.(client.Object)
-			if !ok {
-				return fmt.Errorf("%T is no object", item)
-			}
-			kind, err := c.GroupVersionKindFor(object)
-			if err != nil {
-				return err
-			}
-			i[fmt.Sprintf("%s: %s %s", cluster, kind.Kind, client.ObjectKeyFromObject(object))] = true
-			return nil
-		})
+		kind, err := c.Client.GroupVersionKindFor(object)
 		if err != nil {
-			return errors.Wrapf(err, "reading %T", list)
+			return err
 		}
-	}
-	return nil
+		i[fmt.Sprintf("%s: %s %s", c.Name(), kind.Kind, client.ObjectKeyFromObject(object))] = true
+		return nil
+	})
 }
 
 // Leftovers says what is left of Machines: everything in the clusters that was not there when the
