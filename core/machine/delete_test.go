@@ -1,6 +1,8 @@
 package machine_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -192,13 +195,38 @@ func TestVolumesAreAwaited(t *testing.T) {
 	}
 	attached(corev1.AttachedVolume{Name: "v", DevicePath: "/dev/v"})
 	f.awaitsNothing()
+	watches := podWatches(t)
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, "Deleting")).To(Equal("True/WaitingForVolumeDetach"))
 		g.Expect(message(m, "Deleting")).To(ContainSubstring("1 volumes"))
 	})
+	// Whatever wakes the Machine meanwhile, its pods have been read and are not read again.
+	for _, value := range []string{"a", "b", "c"} {
+		f.annotate(f.machine, clusterv1.PreTerminateDeleteHookAnnotationPrefix+"/test", ptr.To(value))
+		f.awaitsNothing()
+	}
+	f.annotate(f.machine, clusterv1.PreTerminateDeleteHookAnnotationPrefix+"/test", nil)
 	attached()
 	f.eventuallyGone(f.machine)
+	f.Eventually(func() int { return podWatches(t) - watches }).WithTimeout(patience).Should(Equal(1))
+}
+
+// podWatches counts the watches of pods that the API server has ended.
+func podWatches(t *testing.T) int {
+	t.Helper()
+	g := NewWithT(t)
+	metrics, err := kubernetes.NewForConfigOrDie(core.Env.Config).RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	count := 0
+	for _, line := range strings.Split(string(metrics), "\n") {
+		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `resource="pods"`) && strings.Contains(line, `verb="WATCH"`) {
+			n, err := strconv.Atoi(line[strings.LastIndex(line, " ")+1:])
+			g.Expect(err).NotTo(HaveOccurred())
+			count += n
+		}
+	}
+	return count
 }
 
 // TestNodeDeletionTimeoutStartsWithTheNode covers what upstream gets wrong: the timeout is not spent by what came before.

@@ -55,7 +55,8 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, rest time.Duration
 		return outcome.Fail(errors.Wrapf(err, "draining Node %s of Machine %s", s.node.Name, s.key()))
 	}
 	if result.Done {
-		r.drainer.Forget(s.key())
+		// Its pods stay watched until the machine itself goes (skipNodeSteps): a step after this one may
+		// wait, and each look at the Machine meanwhile would read the pods anew.
 		return outcome.Continue()
 	}
 	s.progress = deletion{clusterv1.MachineDeletingDrainingNodeReason, result.Message}
