@@ -1,6 +1,8 @@
 package external
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -39,9 +41,15 @@ func Changed() predicate.Predicate {
 		if !ok || !ok2 {
 			return true
 		}
-		return metadataChanged(before, after) || fieldsChanged(before, after) ||
+		return templateChanged(before, after) || metadataChanged(before, after) || fieldsChanged(before, after) ||
 			conditionChanged(before, after, clusterv1.ReadyCondition) || conditionChanged(before, after, clusterv1.AvailableCondition)
 	}}
+}
+
+// templateChanged lets every change of a template's spec pass: what is cloned from it is all of it, and a set that
+// waits for a mistake in its template to be mended has no other event to wait for.
+func templateChanged(before, after *unstructured.Unstructured) bool {
+	return strings.HasSuffix(after.GetKind(), clusterv1.TemplateSuffix) && before.GetGeneration() != after.GetGeneration()
 }
 
 func metadataChanged(before, after client.Object) bool {

@@ -45,6 +45,20 @@ func TestChanged(t *testing.T) {
 		{"another condition", object(condition("Busy", "False", "a")), object(condition("Busy", "True", "b")), false},
 		{"broken conditions", object(condition("Ready", "False", "a")), object(map[string]any{"conditions": "none"}), true},
 	}
+	spec := func(kind string, generation int64) *unstructured.Unstructured {
+		obj := object(nil)
+		obj.SetKind(kind)
+		obj.SetGeneration(generation)
+		return obj
+	}
+	tests = append(tests, []struct {
+		name          string
+		before, after *unstructured.Unstructured
+		want          bool
+	}{
+		{"spec of a machine", spec("TestMachine", 1), spec("TestMachine", 2), false},
+		{"spec of a template", spec("TestMachineTemplate", 1), spec("TestMachineTemplate", 2), true},
+	}...)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := external.Changed().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after})
