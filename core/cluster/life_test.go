@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/contracts/version"
 	"millwright.dev/test/coretest"
@@ -170,13 +171,14 @@ func TestDeletionGoesInOrder(t *testing.T) {
 		}
 		_, err := core.Connections.Get(client.ObjectKeyFromObject(cluster))
 		g.Expect(err).NotTo(HaveOccurred(), "the target cluster stays connected")
-		before := obj.DeepCopyObject().(client.Object)
-		finalizers := obj.GetFinalizers()
-		obj.SetFinalizers(finalizers[1:])
-		if finalizers[0] != held[0] {
-			obj.SetFinalizers(finalizers[:len(finalizers)-1])
-		}
-		g.Expect(core.Client.Patch(t.Context(), obj, client.MergeFrom(before))).To(Succeed())
+		// The kind's own controller removes its finalizer at the same time.
+		g.Eventually(func() error {
+			if err := core.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+				return err
+			}
+			controllerutil.RemoveFinalizer(obj, held[0])
+			return core.Client.Update(t.Context(), obj)
+		}).Should(Succeed())
 		eventuallyGone(t, obj)
 	}
 	eventuallyGone(t, cluster)
