@@ -34,8 +34,10 @@ demo: build controlplane manifests ## Run the whole life of machines on loopback
 test: build controlplane manifests ## Run all tests, with the race detector, on the real control plane.
 	@assets="$$($(GO) run ./test/controlplane/cmd/controlplane assets)"; \
 	export KUBEBUILDER_ASSETS="$$assets"; \
-	$(GO) test -race -timeout 20m $(TESTFLAGS) $$($(GO) list ./... | grep -v '/test/e2e$$'); \
-	$(GO) test -race -timeout 20m -v $(TESTFLAGS) ./test/e2e/...
+	failed=0; \
+	$(GO) test -race -timeout 20m $(TESTFLAGS) $$($(GO) list ./... | grep -v '/test/e2e$$') || failed=1; \
+	$(GO) test -race -timeout 20m -v $(TESTFLAGS) ./test/e2e/... || failed=1; \
+	exit $$failed
 
 .PHONY: build
 build: ## Build the managers and the simulators into bin/.
