@@ -19,6 +19,7 @@ import (
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machinedeployment"
 	"millwright.dev/core/machineset"
+	"millwright.dev/core/persist"
 	"millwright.dev/core/target"
 )
 
@@ -34,6 +35,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	kinds := func() *external.Kinds {
 		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
 	}
+	sets := &persist.Versions{}
 	steps := []func() error{
 		func() error {
 			r := &target.Reconciler{Client: mgr.GetClient(), Connections: connections, WatchFilter: o.watchFilter}
@@ -54,11 +56,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 			return r.SetupWithManager(mgr, concurrency(o.machineConcurrency))
 		},
 		func() error {
-			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilterValue: o.watchFilter}
+			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilterValue: o.watchFilter, Written: sets}
 			return r.SetupWithManager(ctx, mgr, concurrency(o.machineSetConcurrency))
 		},
 		func() error {
-			r := &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), WatchFilterValue: o.watchFilter}
+			r := &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), WatchFilterValue: o.watchFilter, Sets: sets}
 			return r.SetupWithManager(ctx, mgr, concurrency(o.machineDeploymentConcurrency))
 		},
 	}

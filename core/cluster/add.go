@@ -40,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	crd.SetGroupVersionKind(version.CRDKind)
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("cluster").
-		For(&clusterv1.Cluster{}, builder.WithPredicates(filter.HasLabel(r.Options.WatchFilter), changed())).
+		For(&clusterv1.Cluster{}, builder.WithPredicates(filter.HasLabel(r.Options.WatchFilter), predicate.Or(r.versions.Awaited(), changed()))).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(ofWorker), builder.WithPredicates(deletions())).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.ofLooseWorker), builder.WithPredicates(deletions())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofLooseWorker), builder.WithPredicates(deletions())).

@@ -65,8 +65,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !filter.Matches(r.Options.WatchFilter, cluster) {
 		return ctrl.Result{}, nil
 	}
-	if r.versions.Stale(cluster) {
-		return outcome.WaitFor(staleRetry).Result()
+	if wait := r.versions.Behind(cluster); wait > 0 {
+		return outcome.WaitFor(wait).Result()
 	}
 	s := r.newScope(cluster)
 
@@ -80,7 +80,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			And(outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection))
 	}
 	if s.gone {
-		r.versions.Forget(cluster.UID)
 		return result.Result()
 	}
 	return result.And(r.conclude(ctx, s)).Result()

@@ -70,5 +70,11 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 	if !controllerutil.RemoveFinalizer(s.machine, clusterv1.MachineFinalizer) {
 		return outcome.Continue()
 	}
-	return outcome.Fail(client.IgnoreNotFound(r.patchFinalizers(ctx, s, "removing the finalizer of")))
+	if err := r.patchFinalizers(ctx, s, "removing the finalizer of"); err != nil {
+		return outcome.Fail(client.IgnoreNotFound(err))
+	}
+	if len(s.machine.Finalizers) == 0 {
+		r.versions.Released(s.machine)
+	}
+	return outcome.Continue()
 }

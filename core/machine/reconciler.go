@@ -70,8 +70,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !filter.Matches(r.Options.WatchFilter, machine) {
 		return ctrl.Result{}, nil
 	}
-	if r.versions.Stale(machine) {
-		return outcome.WaitFor(staleRetry).Result()
+	if wait := r.versions.Behind(machine); wait > 0 {
+		return outcome.WaitFor(wait).Result()
 	}
 	s, err := r.read(ctx, machine)
 	if err != nil {
@@ -79,7 +79,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	result := r.run(ctx, s)
 	if s.gone {
-		r.versions.Forget(machine.UID)
 		return result.Result()
 	}
 	if s.undetermined() || s.quiet && result.Err() == nil {

@@ -19,9 +19,6 @@ import (
 	"millwright.dev/core/target"
 )
 
-// staleRetry is when a Machine is looked at again whose cached copy is older than the last own write.
-const staleRetry = 100 * time.Millisecond
-
 // scope is what one reconcile has read and found out about a Machine. The steps fill it and change machine in
 // memory; judge concludes from it.
 type scope struct {

@@ -58,6 +58,6 @@ func (r *Reconciler) own(ctx context.Context, from, to *clusterv1.MachineSet) er
 	if err := r.Client.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{})); err != nil {
 		return errors.Wrapf(err, "changing the ownership of MachineSet %s", client.ObjectKeyFromObject(from))
 	}
-	r.written.Wrote(to)
+	r.Sets.Wrote(to)
 	return nil
 }

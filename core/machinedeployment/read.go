@@ -75,9 +75,9 @@ func (r *Reconciler) readSets(ctx context.Context, s *scope) outcome.Outcome {
 		set := &list.Items[i]
 		switch {
 		case metav1.IsControlledBy(set, s.deployment):
-			if r.written.Stale(set) {
+			if wait := r.Sets.Behind(set); wait > 0 {
 				s.stale = true
-				return outcome.Wait()
+				return outcome.WaitFor(wait)
 			}
 			s.sets = append(s.sets, set)
 		case metav1.GetControllerOf(set) == nil && matcher.Matches(labels.Set(set.Labels)):

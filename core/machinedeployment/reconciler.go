@@ -2,7 +2,6 @@ package machinedeployment
 
 import (
 	"context"
-	"time"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,9 +23,6 @@ import (
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// staleRetry is how soon a deployment is looked at again while own writes are not in the cache yet.
-const staleRetry = 50 * time.Millisecond
-
 // Reconciler brings the MachineSets of each MachineDeployment to what its spec says. Client and APIReader must
 // be set; SetupWithManager fills in whatever else is empty. The MachineSet controller must be set up with the
 // same manager before, since it adds machineset.ControllerIndex to the cache.
@@ -42,8 +38,10 @@ type Reconciler struct {
 	// WatchFilterValue, when not empty, limits the reconciler to deployments with this value of the label
 	// cluster.x-k8s.io/watch-filter.
 	WatchFilterValue string
+	// Sets knows the versions of the MachineSets that were written last. It is shared with their controller.
+	Sets *persist.Versions
 
-	// written knows the versions of the deployments and sets that were written last.
+	// written knows the versions of the deployments that were written last.
 	written persist.Versions
 	// decreases remembers what sets have been told to give up, until they have looked at it.
 	decreases decreases
@@ -71,8 +69,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !filter.Matches(r.WatchFilterValue, deployment) {
 		return ctrl.Result{}, nil
 	}
-	if r.written.Stale(deployment) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	if wait := r.written.Behind(deployment); wait > 0 {
+		return outcome.WaitFor(wait).Result()
 	}
 	s := &scope{deployment: deployment, before: deployment.DeepCopy(), now: r.Clock.Now()}
 	steps := r.normal()
@@ -81,11 +79,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	end := outcome.InOrder(ctx, s, steps...)
 	if s.gone {
-		r.written.Forget(deployment.UID)
 		return end.Result()
 	}
 	if s.stale {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+		return end.Result()
 	}
 	return end.And(r.save(ctx, s, end.Err())).Result()
 }

@@ -106,7 +106,7 @@ func (r *Reconciler) applyToSet(ctx context.Context, s *scope, set *clusterv1.Ma
 	if err := r.Client.Patch(ctx, changed, client.MergeFrom(set)); err != nil {
 		return nil, errors.Wrapf(err, "updating MachineSet %s", client.ObjectKeyFromObject(set))
 	}
-	r.written.Wrote(changed)
+	r.Sets.Wrote(changed)
 	if scaled {
 		r.decreases.note(changed, scale.from, scale.to)
 		ctrl.LoggerFrom(ctx).Info("Scaled MachineSet", "MachineSet", set.Name, "from", scale.from, "to", scale.to, "reason", scale.reason)
@@ -130,7 +130,7 @@ func (r *Reconciler) createSet(ctx context.Context, s *scope, plan plan) outcome
 	if err := r.Client.Create(ctx, set); err != nil {
 		return outcome.Fail(errors.Wrapf(err, "creating MachineSet %s", client.ObjectKeyFromObject(set)))
 	}
-	r.written.Wrote(set)
+	r.Sets.Wrote(set)
 	s.sets = append(s.sets, set)
 	s.current = set
 	ctrl.LoggerFrom(ctx).Info("Created MachineSet", "MachineSet", set.Name, "replicas", plan.createReplicas, "reason", plan.createReason)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"millwright.dev/core/filter"
+	"millwright.dev/core/persist"
 )
 
 // SetupWithManager adds the reconciler to a manager. Machines are not watched: their sets sum them up, and it
@@ -32,12 +33,15 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, optio
 	if r.Recorder == nil {
 		r.Recorder = mgr.GetEventRecorder("machinedeployment")
 	}
+	if r.Sets == nil {
+		r.Sets = &persist.Versions{}
+	}
 	if r.random == nil {
 		r.random = rand.String
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").
-		For(&clusterv1.MachineDeployment{}, builder.WithPredicates(filter.HasLabel(r.WatchFilterValue), deploymentChanged())).
+		For(&clusterv1.MachineDeployment{}, builder.WithPredicates(filter.HasLabel(r.WatchFilterValue), predicate.Or(r.written.Awaited(), deploymentChanged()))).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfSet), builder.WithPredicates(setChanged())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfCluster), builder.WithPredicates(clusterChanged())).
 		WithOptions(options).

@@ -35,7 +35,7 @@ func (r *Reconciler) ensureMetadata(ctx context.Context, s *scope) outcome.Outco
 	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.set, client.MergeFromWithOptimisticLock{})); err != nil {
 		return outcome.Fail(errors.Wrapf(err, "patching the metadata of MachineSet %s", client.ObjectKeyFromObject(s.set)))
 	}
-	r.written.Wrote(desired)
+	r.Written.Wrote(desired)
 	s.set, s.before = desired, desired.DeepCopy()
 	return outcome.Continue()
 }

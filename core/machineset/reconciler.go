@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"context"
-	"time"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,9 +27,6 @@ import (
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// staleRetry is how soon a set is looked at again whose own last write is not in the cache yet.
-const staleRetry = 100 * time.Millisecond
-
 // Reconciler keeps the number of Machines of each MachineSet. Client, APIReader and Resolver must be set;
 // SetupWithManager fills in whatever else is empty.
 type Reconciler struct {
@@ -47,11 +43,12 @@ type Reconciler struct {
 	// WatchFilterValue, when not empty, limits the reconciler to sets with this value of the label
 	// cluster.x-k8s.io/watch-filter.
 	WatchFilterValue string
+	// Written knows the versions of the sets that were written last. It is shared with the MachineDeployment
+	// controller, which writes sets too: a status written on the ground of an older spec would be a conflict.
+	Written *persist.Versions
 
 	// kinds reads templates and what was made from them, and wakes sets by events of templates.
 	kinds *external.Kinds
-	// written knows the versions of the sets that were written last.
-	written persist.Versions
 	// ledger knows the Machines that were written last.
 	ledger ledger
 	// pace spaces the reconciles that events of Machines ask for.
@@ -82,8 +79,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !filter.Matches(r.WatchFilterValue, set) {
 		return ctrl.Result{}, nil
 	}
-	if r.written.Stale(set) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	if wait := r.Written.Behind(set); wait > 0 {
+		return outcome.WaitFor(wait).Result()
 	}
 	s := &scope{set: set, before: set.DeepCopy(), now: r.Clock.Now()}
 	steps := r.normal()
@@ -92,7 +89,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	end := outcome.InOrder(ctx, s, steps...)
 	if s.gone {
-		r.written.Forget(set.UID)
 		r.ledger.forget(set.UID)
 		return end.Result()
 	}
@@ -148,7 +144,7 @@ func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.
 		return outcome.Fail(client.IgnoreNotFound(errors.Cause(err)))
 	}
 	if written.Status || written.Object {
-		r.written.Wrote(s.set)
+		r.Written.Wrote(s.set)
 	}
 	return outcome.Continue()
 }

@@ -16,6 +16,7 @@ import (
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
 	"millwright.dev/core/filter"
+	"millwright.dev/core/persist"
 )
 
 // SetupWithManager adds the reconciler to a manager: its watches, and an index of Machines in the cache.
@@ -25,6 +26,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	}
 	if r.Recorder == nil {
 		r.Recorder = mgr.GetEventRecorder("machineset")
+	}
+	if r.Written == nil {
+		r.Written = &persist.Versions{}
 	}
 	if r.newName == nil {
 		r.newName = randomName
@@ -36,7 +40,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	crd.SetGroupVersionKind(version.CRDKind)
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("machineset").
-		For(&clusterv1.MachineSet{}, builder.WithPredicates(filter.HasLabel(r.WatchFilterValue), setChanged())).
+		For(&clusterv1.MachineSet{}, builder.WithPredicates(filter.HasLabel(r.WatchFilterValue), predicate.Or(r.Written.Awaited(), setChanged()))).
 		Watches(&clusterv1.Machine{}, r.machineHandler()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.setsOfCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.setsOfDeployment),

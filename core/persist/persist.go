@@ -20,6 +20,10 @@ type Written struct {
 
 // Save patches the differences between the object as read (before) and as it shall be (after): Object, then Status.
 // Where the status depends on the generation that the first patch leads to, call the two yourself.
+//
+// It is for kinds whose status nobody else writes: the patch of the status cannot lose a race, so that a write of the
+// spec meanwhile, by another controller or a user, costs no second attempt. A status is about the generation that it
+// names.
 // On error the content of after is undefined.
 func Save[O client.Object, S any](ctx context.Context, c client.Client, before, after O, status func(O) *S) (Written, error) {
 	var written Written
@@ -28,7 +32,7 @@ func Save[O client.Object, S any](ctx context.Context, c client.Client, before, 
 		return written, err
 	}
 	written.Object = base.GetResourceVersion() != before.GetResourceVersion()
-	written.Status, err = Status(ctx, c, base, after, status)
+	written.Status, err = patchStatus(ctx, c, base, after, status, client.MergeFrom(base))
 	return written, err
 }
 
@@ -53,10 +57,14 @@ func Object[O client.Object, S any](ctx context.Context, c client.Client, before
 // Status patches the status, if it differs from that of base, and says whether it did. Like Object it loses races:
 // the list of conditions is replaced as a whole, and others write conditions too.
 func Status[O client.Object, S any](ctx context.Context, c client.Client, base, after O, status func(O) *S) (bool, error) {
+	return patchStatus(ctx, c, base, after, status, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}
+
+func patchStatus[O client.Object, S any](ctx context.Context, c client.Client, base, after O, status func(O) *S, patch client.Patch) (bool, error) {
 	if equality.Semantic.DeepEqual(*status(base), *status(after)) {
 		return false, nil
 	}
-	if err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.Status().Patch(ctx, after, patch); err != nil {
 		return false, errors.Wrapf(err, "patching the status of %T %s", after, client.ObjectKeyFromObject(base))
 	}
 	return true, nil

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"millwright.dev/core/persist"
 )
@@ -59,19 +60,47 @@ func TestSave(t *testing.T) {
 	}
 }
 
-func TestSaveLosesRaces(t *testing.T) {
-	g := NewWithT(t)
-	c, _ := fakeClient(g)
-	before := &clusterv1.Machine{}
-	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, before)).To(Succeed())
-	other := before.DeepCopy()
-	other.Status.Phase = "Pending"
-	g.Expect(c.Status().Update(t.Context(), other)).To(Succeed())
+func TestRaces(t *testing.T) {
+	for name, test := range map[string]struct {
+		write    func(context.Context, client.Client, *clusterv1.Machine, *clusterv1.Machine) error
+		conflict bool
+	}{
+		"the status of a kind that others write too": {conflict: true,
+			write: func(ctx context.Context, c client.Client, before, after *clusterv1.Machine) error {
+				_, err := persist.Status(ctx, c, before, after, status)
+				return err
+			}},
+		"a status that nobody else writes": {
+			write: func(ctx context.Context, c client.Client, before, after *clusterv1.Machine) error {
+				_, err := persist.Save(ctx, c, before, after, status)
+				return err
+			}},
+		"metadata and spec": {conflict: true,
+			write: func(ctx context.Context, c client.Client, before, after *clusterv1.Machine) error {
+				after.Finalizers = []string{"example.com/own"}
+				_, err := persist.Save(ctx, c, before, after, status)
+				return err
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c, _ := fakeClient(g)
+			before := &clusterv1.Machine{}
+			g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, before)).To(Succeed())
+			other := before.DeepCopy()
+			other.Spec.ProviderID = "from-another-controller"
+			g.Expect(c.Update(t.Context(), other)).To(Succeed())
 
-	after := before.DeepCopy()
-	after.Status.Phase = "Running"
-	_, err := persist.Save(t.Context(), c, before, after, status)
-	g.Expect(apierrors.IsConflict(err)).To(BeTrue())
+			after := before.DeepCopy()
+			after.Status.Phase = "Running"
+			err := test.write(t.Context(), c, before, after)
+			g.Expect(apierrors.IsConflict(err)).To(Equal(test.conflict), "%v", err)
+			if !test.conflict {
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(after.Spec.ProviderID).To(Equal("from-another-controller"), "the other write stays")
+			}
+		})
+	}
 }
 
 func TestVersions(t *testing.T) {
@@ -81,19 +110,54 @@ func TestVersions(t *testing.T) {
 	at := func(version string) *clusterv1.Machine {
 		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: version}}
 	}
-	g.Expect(versions.Stale(at("5"))).To(BeFalse(), "nothing written yet")
+	g.Expect(versions.Behind(at("5"))).To(BeZero(), "nothing written yet")
 	versions.Wrote(at("10"))
-	g.Expect(versions.Stale(at("9"))).To(BeTrue(), "compared as numbers")
-	g.Expect(versions.Stale(at("10"))).To(BeFalse())
-	g.Expect(versions.Stale(at("9"))).To(BeFalse(), "forgotten once caught up")
+	g.Expect(versions.Behind(at("9"))).To(Equal(30*time.Second), "compared as numbers")
+	g.Expect(versions.Behind(at("10"))).To(BeZero())
+	g.Expect(versions.Behind(at("9"))).To(BeZero(), "forgotten once caught up")
 	versions.Wrote(at("10"))
 	versions.Forget("u")
-	g.Expect(versions.Stale(at("9"))).To(BeFalse())
+	g.Expect(versions.Behind(at("9"))).To(BeZero())
 	versions.Wrote(at("10"))
-	now.SetTime(now.Now().Add(time.Minute))
-	g.Expect(versions.Stale(at("9"))).To(BeFalse(), "a cache that never catches up holds nothing for ever")
+	now.SetTime(now.Now().Add(20 * time.Second))
+	g.Expect(versions.Behind(at("9"))).To(Equal(10*time.Second), "what is left of the half minute")
+	now.SetTime(now.Now().Add(10 * time.Second))
+	g.Expect(versions.Behind(at("9"))).To(BeZero(), "a cache that never catches up holds nothing for ever")
 	versions.Wrote(at("not a version"))
-	g.Expect(versions.Stale(at("9"))).To(BeFalse(), "what cannot be compared never blocks")
+	g.Expect(versions.Behind(at("9"))).To(BeZero(), "what cannot be compared never blocks")
+}
+
+func TestAwaited(t *testing.T) {
+	g := NewWithT(t)
+	versions := persist.Versions{}
+	awaited := versions.Awaited()
+	at := func(version string) *clusterv1.Machine {
+		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: version}}
+	}
+	passes := func(version string) bool { return awaited.Update(event.UpdateEvent{ObjectOld: at("1"), ObjectNew: at(version)}) }
+	g.Expect(passes("5")).To(BeFalse(), "nothing written yet")
+
+	versions.Wrote(at("10"))
+	g.Expect(passes("10")).To(BeFalse(), "nobody waits")
+	g.Expect(versions.Behind(at("9"))).To(Equal(time.Millisecond), "the event came between the read and the question")
+	g.Expect(versions.Behind(at("10"))).To(BeZero())
+
+	versions.Wrote(at("20"))
+	g.Expect(versions.Behind(at("10"))).To(BeNumerically(">", time.Second))
+	g.Expect(passes("15")).To(BeFalse(), "another's write from before")
+	g.Expect(passes("20")).To(BeTrue())
+	g.Expect(passes("21")).To(BeFalse(), "woken once")
+
+	versions.Released(at("21"))
+	g.Expect(versions.Behind(at("21"))).To(BeNumerically(">", time.Second), "there is nothing to do until the end comes")
+	g.Expect(passes("22")).To(BeFalse())
+	g.Expect(versions.Behind(at("22"))).To(BeNumerically(">", time.Second))
+
+	versions.Wrote(at("30"))
+	g.Expect(awaited.Delete(event.DeleteEvent{Object: at("29")})).To(BeFalse())
+	g.Expect(versions.Behind(at("29"))).To(BeZero(), "forgotten with the object")
+	g.Expect(awaited.Create(event.CreateEvent{Object: at("30")})).To(BeFalse())
+	g.Expect(awaited.Generic(event.GenericEvent{Object: at("30")})).To(BeFalse())
 }
 
 // fakeClient serves one Machine and counts patches.

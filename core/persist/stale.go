@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -8,55 +9,139 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// staleFor is how long an object may be held back at most. A cache catches up within moments; one that never does,
-// as after the API server was restored from a backup with lower versions, must not hold the object for ever.
-const staleFor = 30 * time.Second
+const (
+	// staleFor is how long an object may be held back at most. A cache catches up within moments; one that never
+	// does, as after the API server was restored from a backup with lower versions, must not hold the object for ever.
+	staleFor = 30 * time.Second
+	// atOnce is the wait for a cache that has caught up since the object was read from it.
+	atOnce = time.Millisecond
+)
 
 // Versions remembers the version that each object had after the last own write, so that a reconcile does not
 // work on a cache that has not caught up: it would compute the same changes again and get a conflict.
+// A reconcile that Behind turns away is woken by the event of the write, which the predicate Awaited lets pass.
 // The zero value is ready for use, also by several goroutines.
 type Versions struct {
 	// Clock tells the time; the real one when nil.
 	Clock clock.PassiveClock
 
-	written sync.Map // types.UID -> write
+	mutex   sync.Mutex
+	written map[types.UID]*write
+	// swept is when versions that count no more were dropped the last time.
+	swept time.Time
 }
 
 // write is an own write.
 type write struct {
 	version string
 	at      time.Time
+	// seen is the newest version that events have shown since; "" when there was none.
+	seen string
+	// awaited is true when a reconcile waits for the event of the write.
+	awaited bool
+	// last is true when the write was the end of the object.
+	last bool
 }
 
 // Wrote remembers the object as the server returned it.
 func (v *Versions) Wrote(obj client.Object) {
-	v.written.Store(obj.GetUID(), write{version: obj.GetResourceVersion(), at: v.now()})
+	v.remember(obj.GetUID(), &write{version: obj.GetResourceVersion(), at: v.now()})
 }
 
-// Stale says whether the object was read from a cache that is older than the last own write.
-// Once the cache has caught up, or has had half a minute for it, the version is forgotten.
-func (v *Versions) Stale(obj client.Object) bool {
-	found, ok := v.written.Load(obj.GetUID())
-	if !ok {
+// Released remembers that the last finalizer of an object was removed: nothing is to be done for it any more, and
+// its end comes as an event. The version that the server returns for that write is the one before it.
+func (v *Versions) Released(obj client.Object) {
+	v.remember(obj.GetUID(), &write{at: v.now(), last: true})
+}
+
+func (v *Versions) remember(uid types.UID, own *write) {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	if v.written == nil {
+		v.written = map[types.UID]*write{}
+	}
+	if now := v.now(); now.Sub(v.swept) >= staleFor {
+		// The end of an object may be told before its last write is remembered.
+		maps.DeleteFunc(v.written, func(_ types.UID, old *write) bool { return now.Sub(old.at) >= staleFor })
+		v.swept = now
+	}
+	v.written[uid] = own
+}
+
+// Behind says whether the object was read from a cache that is older than the last own write, and for how long
+// at most to wait: zero when it is not. Once the cache has caught up, or has had half a minute for it, the
+// version is forgotten.
+func (v *Versions) Behind(obj client.Object) time.Duration {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	own := v.written[obj.GetUID()]
+	if own == nil {
+		return 0
+	}
+	rest := own.at.Add(staleFor).Sub(v.now())
+	if rest <= 0 || !own.last && !older(obj.GetResourceVersion(), own.version) {
+		delete(v.written, obj.GetUID())
+		return 0
+	}
+	if own.last {
+		return rest
+	}
+	if own.seen != "" && !older(own.seen, own.version) {
+		return atOnce
+	}
+	own.awaited = true
+	return rest
+}
+
+// Awaited is a predicate for the events of the objects themselves. Of updates it lets pass those, and only those,
+// that a reconcile was turned away for; it is meant to be joined by predicate.Or, as the first, with one that keeps
+// own writes out. What is remembered of an object goes when the object does.
+func (v *Versions) Awaited() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return v.saw(e.ObjectNew) },
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			v.Forget(e.Object.GetUID())
+			return false
+		},
+	}
+}
+
+// saw notes the version that the cache has now, and says whether a reconcile waits for it.
+func (v *Versions) saw(obj client.Object) bool {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	own := v.written[obj.GetUID()]
+	if own == nil || older(obj.GetResourceVersion(), own.version) {
 		return false
 	}
-	last := found.(write)
-	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), last.version)
-	if err == nil && order < 0 && v.now().Sub(last.at) < staleFor {
-		return true
-	}
-	v.written.CompareAndDelete(obj.GetUID(), found)
-	return false
+	own.seen = obj.GetResourceVersion()
+	awaited := own.awaited
+	own.awaited = false
+	return awaited
 }
 
 // Forget drops what is remembered of an object that is gone.
-func (v *Versions) Forget(uid types.UID) { v.written.Delete(uid) }
+func (v *Versions) Forget(uid types.UID) {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	delete(v.written, uid)
+}
 
 func (v *Versions) now() time.Time {
 	if v.Clock == nil {
 		return time.Now()
 	}
 	return v.Clock.Now()
+}
+
+// older is false for versions that cannot be compared: they never hold anybody up.
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
 }
