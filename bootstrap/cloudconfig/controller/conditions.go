@@ -83,10 +83,12 @@ func tokensValid(s *scope) metav1.Condition {
 	return isFalse(kind, bootstrapv1.WaitingForDataSecretReason, "the user data comes first")
 }
 
-// ready is true when the others are; otherwise it repeats the first that is not.
+// ready is true when the others are; otherwise it repeats the first that is not. That the node's Secret
+// awaits the provider ID does not count: everything has been done that the infrastructure waits for, and
+// a Machine that showed its bootstrap config as unready then would point at the wrong object.
 func ready(others ...metav1.Condition) metav1.Condition {
 	for _, c := range others {
-		if c.Status != metav1.ConditionTrue {
+		if c.Status != metav1.ConditionTrue && c.Reason != bootstrapv1.WaitingForProviderIDReason {
 			return isFalse(bootstrapv1.ReadyCondition, c.Reason, c.Message)
 		}
 	}

@@ -179,7 +179,8 @@ func TestWhatTokensMayDo(t *testing.T) {
 	f.Eventually(func() error { return asNode("machine").Get(f.ctx, key(f.names), &corev1.Secret{}) }, "10s").Should(Succeed())
 	f.Expect(asNode("machine").Get(f.ctx, key(other.names), &corev1.Secret{})).To(forbidden)
 	f.Expect(asNode("another").Get(f.ctx, key(f.names), &corev1.Secret{})).To(forbidden)
-	f.Eventually(func() error { return f.as(bearer(lost)).Get(f.ctx, key(f.names), &corev1.Secret{}) }, "10s", "100ms").
+	// The API server remembers for ten seconds that a token was good.
+	f.Eventually(func() error { return f.as(bearer(lost)).Get(f.ctx, key(f.names), &corev1.Secret{}) }, "30s", "100ms").
 		Should(Satisfy(apierrors.IsUnauthorized), "the token is worth nothing after the join")
 }
 

@@ -87,6 +87,7 @@ func TestWaitsForTheMachine(t *testing.T) {
 	result := f.reconcile()
 	f.condition(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.AvailableReason)
 	f.condition(bootstrapv1.NodeSecretSyncedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForProviderIDReason)
+	f.condition(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.ReadyReason)
 	f.Expect(result.RequeueAfter).To(BeNumerically("~", bootstrapv1.DefaultTokenTTL/3, 2e9), "the token is extended")
 
 	f.provisioned()

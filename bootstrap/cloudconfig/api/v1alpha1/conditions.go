@@ -11,7 +11,8 @@ const (
 	// BootstrapTokenValidCondition is true while the machine's bootstrap tokens can be used, and also
 	// after the machine has joined, when it needs none (reason NotNeeded).
 	BootstrapTokenValidCondition = "BootstrapTokenValid"
-	// ReadyCondition sums up the three above.
+	// ReadyCondition sums up the three above. While the machine's infrastructure is awaited it is true:
+	// the user data, which are what the infrastructure needs, are there.
 	ReadyCondition = "Ready"
 	// PausedCondition is true while nothing is done because the Cluster or the CloudConfig is paused.
 	PausedCondition = "Paused"
