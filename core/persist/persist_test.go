@@ -134,7 +134,9 @@ func TestAwaited(t *testing.T) {
 	at := func(version string) *clusterv1.Machine {
 		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: version}}
 	}
-	passes := func(version string) bool { return awaited.Update(event.UpdateEvent{ObjectOld: at("1"), ObjectNew: at(version)}) }
+	passes := func(version string) bool {
+		return awaited.Update(event.UpdateEvent{ObjectOld: at("1"), ObjectNew: at(version)})
+	}
 	g.Expect(passes("5")).To(BeFalse(), "nothing written yet")
 
 	versions.Wrote(at("10"))
