@@ -14,6 +14,10 @@ import (
 	"millwright.dev/core/outcome"
 )
 
+// drainSettling is how long after the deletion of a Machine nothing is said about a drain that is still reading the
+// pods of the Node.
+const drainSettling = 2 * time.Second
+
 func drainStart(d *clusterv1.MachineDeletionStatus) *metav1.Time { return &d.NodeDrainStartTime }
 
 func preTerminateStart(d *clusterv1.MachineDeletionStatus) *metav1.Time {
@@ -58,6 +62,11 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, rest time.Duration
 		// Its pods stay watched until the machine itself goes (skipNodeSteps): a step after this one may
 		// wait, and each look at the Machine meanwhile would read the pods anew.
 		return outcome.Continue()
+	}
+	if !result.Listed && s.now.Sub(s.original.DeletionTimestamp.Time) < drainSettling {
+		// The pods are known in a moment, and the drain of an empty Node is over then.
+		s.quiet = true
+		return outcome.WaitFor(drainSettling / 2)
 	}
 	s.progress = deletion{clusterv1.MachineDeletingDrainingNodeReason, result.Message}
 	if s.progress.message == "" {
