@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	capiflags "sigs.k8s.io/cluster-api/util/flags"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,13 +36,13 @@ func newScheme() *runtime.Scheme {
 
 // newManager makes the manager with its caches, health checks and diagnostics.
 func newManager(rc *rest.Config, o *options) (ctrl.Manager, error) {
-	_, metrics, err := capiflags.GetManagerOptions(o.diagnostics)
+	metrics, err := o.diagnostics.Server()
 	if err != nil {
 		return nil, errors.Wrap(err, "reading the flags of the diagnostics")
 	}
 	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme:                     newScheme(),
-		Metrics:                    *metrics,
+		Metrics:                    metrics,
 		HealthProbeBindAddress:     o.healthAddr,
 		PprofBindAddress:           o.profilerAddress,
 		LeaderElection:             o.leaderElect,

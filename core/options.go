@@ -9,9 +9,10 @@ import (
 	"k8s.io/component-base/logs"
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	"sigs.k8s.io/cluster-api/feature"
-	capiflags "sigs.k8s.io/cluster-api/util/flags"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/diagnostics"
 )
 
 // minRemoteConditionsGracePeriod leaves time to notice a lost connection before conditions are given up.
@@ -20,7 +21,7 @@ const minRemoteConditionsGracePeriod = 2 * time.Minute
 // options are the settings of the command line.
 type options struct {
 	log         *logs.Options
-	diagnostics capiflags.ManagerOptions
+	diagnostics diagnostics.Options
 
 	leaderElect                           bool
 	leaseDuration, renewDeadline          time.Duration
@@ -49,7 +50,7 @@ func newOptions() *options { return &options{log: logs.NewOptions()} }
 // manifest can run either.
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	logsv1.AddFlags(o.log, flags)
-	capiflags.AddManagerOptions(flags, &o.diagnostics)
+	o.diagnostics.AddFlags(flags)
 	o.addManagerFlags(flags)
 	o.addControllerFlags(flags)
 	addIgnoredFlags(flags)
