@@ -119,7 +119,7 @@ func (b *bench) all(ctx context.Context) error {
 			FurtherCRDs:   b.crds,
 			Setting:       r.setting,
 			N:             r.n,
-			Phases:        b.options.phases,
+			Phases:        b.options.phasesIn(r.setting),
 			CoreArgs:      b.options.coreArgs,
 			PhaseTimeout:  b.options.phaseTimeout,
 			RequestBodies: b.options.bodies,

@@ -40,7 +40,8 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.secondN, "n-second", 0, fmt.Sprintf("number of Machines in the second setting (default n, at most %d)", secondN))
 	flags.StringVar(&coreList, "cores", "upstream,ours", "the cores to run, in this order")
 	flags.StringVar(&settingList, "settings", "first,second", "the kinds of Cluster to run in: first has no references, second a stub control plane")
-	flags.StringVar(&phaseList, "phases", strings.Join(life.AllPhases(), ","), "the phases to run; scale-up always is")
+	flags.StringVar(&phaseList, "phases", "", "the phases to run, of "+strings.Join(life.AllPhases(), ",")+
+		"; scale-up always is (default all, but no rollout in the first setting beside upstream, nor for growth)")
 	flags.StringVar(&growthList, "growth", "", "run ours alone in the first setting at each of these N, and print how its cost per Machine grows")
 	flags.StringVar(&o.check, "check", "", "fail when ours exceeds the budget in this file")
 	flags.StringVar(&o.out, "out", "out/bench", "folder for results, logs and the binary of ours, relative to the repository")
@@ -63,8 +64,10 @@ func parse(args []string) (options, error) {
 	if o.cores, err = choose(coreList, []string{cores.Ours, cores.Upstream}); err != nil {
 		return o, err
 	}
-	if o.phases, err = choose(phaseList, life.AllPhases()); err != nil {
-		return o, err
+	if phaseList != "" {
+		if o.phases, err = choose(phaseList, life.AllPhases()); err != nil {
+			return o, err
+		}
 	}
 	if o.growth, err = numbers(growthList); err != nil {
 		return o, err
@@ -132,6 +135,20 @@ func (o *options) runs() []planned {
 		}
 	}
 	return runs
+}
+
+// phasesIn are the phases of a run in a setting. Unless said otherwise the rollout is left to the second setting
+// when upstream's core runs too, which takes minutes for it and does half of the work in the first; and it is left
+// out of the growth, which is about the others.
+func (o *options) phasesIn(setting life.Setting) []string {
+	if len(o.phases) > 0 {
+		return o.phases
+	}
+	all := life.AllPhases()
+	if len(o.growth) > 0 || setting == life.First && slices.Contains(o.cores, cores.Upstream) {
+		all = slices.DeleteFunc(all, func(name string) bool { return name == life.Rollout })
+	}
+	return all
 }
 
 // coreNames are the cores that have a run.

@@ -60,6 +60,20 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestPhases(t *testing.T) {
+	g := NewWithT(t)
+	phases := func(setting life.Setting, args ...string) []string {
+		o, err := parse(args)
+		g.Expect(err).NotTo(HaveOccurred())
+		return o.phasesIn(setting)
+	}
+	g.Expect(phases(life.First)).NotTo(ContainElement(life.Rollout))
+	g.Expect(phases(life.Second)).To(Equal(life.AllPhases()))
+	g.Expect(phases(life.First, "-cores", "ours")).To(Equal(life.AllPhases()), "the budget is about all")
+	g.Expect(phases(life.First, "-growth", "10,20")).NotTo(ContainElement(life.Rollout))
+	g.Expect(phases(life.First, "-phases", "rollout,delete")).To(Equal([]string{life.Rollout, life.Delete}))
+}
+
 func TestHost(t *testing.T) {
 	g := NewWithT(t)
 	h := host()
