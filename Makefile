@@ -5,6 +5,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 GO ?= go
+# A checkout that belongs to another user is no reason for a build to fail.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
 # Tools are built from their modules, pinned in go.tools.mod and go.lint.mod, into a folder that is
 # named after those pins: a changed pin is another folder, never a stale tool.
 CACHE := $(or $(MILLWRIGHT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/millwright)
@@ -60,6 +62,20 @@ assets: ## Print the folder that holds the control plane's binaries.
 .PHONY: manifests
 manifests: generate ## Render the install manifests of each component into out/.
 	@config/render.sh $(KUSTOMIZE)
+
+##@ Measure
+
+.PHONY: bench
+bench: controlplane generate ## Take N Machines (300) through their life under this core and upstream's, and compare the cost.
+	@$(GO) run ./test/scale/cmd/bench -n $(or $(N),300) $(BENCHFLAGS)
+
+.PHONY: bench-check
+bench-check: controlplane generate ## Fail when N Machines (100) cost more requests or reconciles than the budget, or leave anything.
+	@$(GO) run ./test/scale/cmd/bench -n $(or $(N),100) -cores ours -check test/scale/budget.yaml $(BENCHFLAGS)
+
+.PHONY: bench-growth
+bench-growth: controlplane generate ## Show how the cost per Machine grows from 100 to 3000.
+	@$(GO) run ./test/scale/cmd/bench -growth 100,300,1000,3000 $(BENCHFLAGS)
 
 ##@ Develop
 
