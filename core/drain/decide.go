@@ -45,7 +45,8 @@ type circumstances struct {
 type daemonSetLookup func(*Pod) (exists, known bool)
 
 // decide applies the rules in their order; the first that has an opinion decides. They are those of Cluster
-// API (capi.md §1, Drain), which took the first four from kubectl.
+// API, which took the first four from kubectl:
+// https://cluster-api.sigs.k8s.io/tasks/automated-machine-management/machine_deletions
 func decide(pod *Pod, c circumstances) Decision {
 	rules := []func(*Pod, circumstances) (Decision, bool){
 		lostWithNode,

@@ -167,7 +167,8 @@ func TestRolloutAfterIsKeptToTheTime(t *testing.T) {
 		w.running(1)(g)
 		set := w.listSets()[0]
 		g.Expect(set.UID).NotTo(Equal(first))
-		g.Expect(set.CreationTimestamp.Time).To(BeTemporally("~", after, time.Second))
+		g.Expect(set.CreationTimestamp.Time).To(BeTemporally(">=", after), "not before its time")
+		g.Expect(set.CreationTimestamp.Time).To(BeTemporally("<=", after.Add(5*time.Second)), "at its time, not at the next resync")
 	})
 }
 

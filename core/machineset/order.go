@@ -12,7 +12,7 @@ import (
 // rank is how readily a Machine is given up: lower ranks go first.
 type rank int
 
-// The ranks, in the order in which Machines go. They are those of Cluster API (capi.md §2, Deletion order), and
+// The ranks, in the order in which Machines go. They are those of Cluster API (the deletePriority functions of its MachineSet controller), and
 // one more: a Machine that serves already is worth more than one that does not yet.
 const (
 	// rankDeleting is for Machines that go already: they make room for free.

@@ -11,7 +11,7 @@ import (
 // OutdatedBecause lists in words why Machines of the template current are not what the template wanted asks
 // for; nothing when they are. It is what makes a rollout: only the fields compared here ask for new Machines.
 // All others – labels, annotations, timeouts, readiness gates, minReadySeconds, taints – reach existing ones.
-// The rule is that of Cluster API (capi.md §3, MachineTemplateUpToDate).
+// The rule is that of Cluster API's MachineDeployment controller (MachineTemplateUpToDate).
 func OutdatedBecause(wanted, current *clusterv1.MachineTemplateSpec) []string {
 	var because []string
 	differ := func(what, is, want string) {
