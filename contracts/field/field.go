@@ -73,6 +73,19 @@ func (p Path) Integer(obj *unstructured.Unstructured) (int64, error) {
 	return 0, p.typeError(obj, "an integer", raw)
 }
 
+// Object returns the object at the path, and nil when it is absent.
+func (p Path) Object(obj *unstructured.Unstructured) (map[string]any, error) {
+	raw, found, err := p.raw(obj)
+	if err != nil || !found {
+		return nil, err
+	}
+	value, ok := raw.(map[string]any)
+	if !ok {
+		return nil, p.typeError(obj, "an object", raw)
+	}
+	return value, nil
+}
+
 // List returns the list of objects at the path, and nil when it is absent. An entry that is no object
 // is an error which names its index.
 func (p Path) List(obj *unstructured.Unstructured) ([]map[string]any, error) {

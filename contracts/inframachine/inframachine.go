@@ -57,6 +57,12 @@ func (Accessor) FailureDomain(obj *unstructured.Unstructured) (string, error) {
 	return specFailureDomain.Text(obj)
 }
 
+// ChosenFailureDomain returns where the older form of the contract says that the machine was placed, which the Machine's
+// spec takes over, "" when the provider does not say (IM-005).
+func (Accessor) ChosenFailureDomain(obj *unstructured.Unstructured) (string, error) {
+	return specFailureDomain.Text(obj)
+}
+
 // Interruptible says whether the cloud may take the machine away at any time, as it may a spot instance (IM-006).
 func (Accessor) Interruptible(obj *unstructured.Unstructured) (bool, error) {
 	value, _, err := interruptible.Bool(obj)
