@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +21,19 @@ const (
 	// DefaultProgressInterval is how often a drain that merely goes on is reported.
 	DefaultProgressInterval = 10 * time.Second
 	// DefaultQPS is the rate of requests to one target cluster.
-	DefaultQPS = 200
+	DefaultQPS = 500
 	// DefaultBurst is how many requests to one target cluster may exceed the rate for a moment.
-	DefaultBurst = 400
+	DefaultBurst = 1000
 	// DefaultRequestTimeout bounds each request but watches.
 	DefaultRequestTimeout = 30 * time.Second
+	// DefaultDetachTimeout is how long the volumes of an evicted pod may take to be detached, after its grace
+	// period, until the next pod with volumes is evicted all the same. MCM: --machine-pv-detach-timeout.
+	DefaultDetachTimeout = 2 * time.Minute
+	// DefaultReattachTimeout is how long they may take to be attached to another Node. MCM:
+	// --machine-pv-reattach-timeout.
+	DefaultReattachTimeout = 90 * time.Second
+	// DefaultForceTimeout is how long a forced drain tries to delete pods and VolumeAttachments, as with MCM.
+	DefaultForceTimeout = time.Minute
 )
 
 // Options configures a Drainer. The zero value of each field means its default.
@@ -47,7 +56,46 @@ type Options struct {
 	// apart from those of Request.Config, so that a thousand drains do not starve anything else.
 	QPS   float32
 	Burst int
+	// DetachTimeout and ReattachTimeout bound how long a pod with volumes waits for those of the pod before it;
+	// DefaultDetachTimeout, DefaultReattachTimeout.
+	DetachTimeout, ReattachTimeout time.Duration
+	// ForceTimeout bounds a forced drain; DefaultForceTimeout.
+	ForceTimeout time.Duration
 }
+
+// withDefaults fills in what is not set.
+func (o Options) withDefaults() Options {
+	if o.Notify == nil {
+		o.Notify = func(types.NamespacedName) {}
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	o.MaxParallelEvictions = cmp.Or(o.MaxParallelEvictions, DefaultMaxParallelEvictions)
+	o.MinRetry = cmp.Or(o.MinRetry, DefaultMinRetry)
+	o.MaxRetry = cmp.Or(o.MaxRetry, DefaultMaxRetry)
+	o.ProgressInterval = cmp.Or(o.ProgressInterval, DefaultProgressInterval)
+	o.QPS = cmp.Or(o.QPS, DefaultQPS)
+	o.Burst = cmp.Or(o.Burst, DefaultBurst)
+	o.DetachTimeout = cmp.Or(o.DetachTimeout, DefaultDetachTimeout)
+	o.ReattachTimeout = cmp.Or(o.ReattachTimeout, DefaultReattachTimeout)
+	o.ForceTimeout = cmp.Or(o.ForceTimeout, DefaultForceTimeout)
+	return o
+}
+
+// Mode is how far a drain goes.
+type Mode string
+
+const (
+	// Normal cordons the Node and evicts its pods.
+	Normal Mode = ""
+	// Observe neither cordons nor evicts; it only says which volumes are attached to the Node.
+	Observe Mode = "Observe"
+	// Forced deletes the pods without grace period, whatever PodDisruptionBudgets say, then the
+	// VolumeAttachments of the Node, and is done after Options.ForceTimeout in any case. DaemonSets' pods, static
+	// ones and those that a label or a rule skips stay.
+	Forced Mode = "Forced"
+)
 
 // Request says what to drain and how. The last one is what the drain goes on under, so that a change takes
 // effect at the Step that brings it.
@@ -62,48 +110,17 @@ type Request struct {
 	// Node is the Node as last read. Its name, spec.unschedulable and Ready condition are used; a stale
 	// one does no harm.
 	Node *corev1.Node
-	// Behaviour decides about pods that no fixed rule (see the README) has decided about, and sets the order
-	// of groups. Nil means Drain in order 0 for all. It is the place for MachineDrainRules.
+	// Mode is how far to go. A change takes effect at once: requests of the mode before are cut off.
+	Mode Mode
+	// Began is when the drain began, which may have been in another process. It serves to find again what was
+	// under way then; zero when it is not known.
+	Began time.Time
+	// Rules are the MachineDrainRules that apply, see CompileRules. They decide about pods that no fixed rule
+	// (see the README) has decided about.
+	Rules *Rules
+	// Behaviour decides about pods that neither a fixed rule nor Rules have decided about. Nil means Evict in
+	// order 0 for all.
 	Behaviour func(*Pod) Decision
-	// GracePeriodSeconds replaces the pods' own grace period, when not nil.
+	// GracePeriodSeconds replaces the pods' own grace period, when not nil. It has no effect on a forced drain.
 	GracePeriodSeconds *int64
-}
-
-// Result says how far a drain is. The lists are sorted by namespace and name.
-type Result struct {
-	// Done means that no pod remains that the drain must wait for.
-	Done bool
-	// Cordoned means that the Node is unschedulable as far as is known.
-	Cordoned bool
-	// Listed means that the pods are known; before, all lists are empty.
-	Listed bool
-	// Evicting are pods whose eviction is due, under way, or granted while the pod does not terminate yet.
-	Evicting []PodStatus
-	// Terminating are pods with a deletionTimestamp that have not gone yet.
-	Terminating []PodStatus
-	// Blocked are pods whose eviction was refused or has failed; it is tried again.
-	Blocked []PodStatus
-	// Completing are pods that may not be evicted and whose completion is awaited.
-	Completing []PodStatus
-	// Later are pods of later groups, which are left alone until the groups before them have gone.
-	Later []PodStatus
-	// Skipped counts the pods that stay: of DaemonSets, static ones, those that are labelled so.
-	Skipped int
-	// Message tells in words for a condition what is awaited and, where someone must act, who and how.
-	// It is stable while nothing changes, and empty when Done.
-	Message string
-	// NextDeadline is when the drain itself tries next, zero when it waits for events alone. There is no
-	// need to call Step then: Notify tells when there is news.
-	NextDeadline time.Time
-}
-
-// PodStatus names a pod of a Result.
-type PodStatus struct {
-	// Pod is the pod's namespace and name.
-	Pod types.NamespacedName
-	// PodDisruptionBudget is the name, in the pod's namespace, of the budget that forbids the eviction.
-	// Empty when it is something else that does, or when the API server did not say.
-	PodDisruptionBudget string
-	// Reason says in words why the pod is blocked.
-	Reason string
 }

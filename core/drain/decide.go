@@ -21,7 +21,8 @@ const (
 	Skip Action = "Skip"
 	// WaitCompleted means that the pod is not evicted, and the drain waits until it is finished and gone.
 	WaitCompleted Action = "WaitCompleted"
-	// undecided means that something must be read first; the drain waits, the pod is left alone.
+	// undecided means that something must be read first; the drain waits, the pod is left alone. The order that goes
+	// with it is the lowest that may come out, so that nothing overtakes the pod meanwhile.
 	undecided Action = "Undecided"
 )
 
@@ -38,7 +39,13 @@ type circumstances struct {
 	now         time.Time
 	unreachable bool
 	daemonSets  daemonSetLookup
+	rules       *Rules
+	namespaces  namespaceLookup
 	behaviour   func(*Pod) Decision
+	// volumes are what is attached to the Node; nil when volumes play no part.
+	volumes *nodeVolumes
+	// handovers are the volumes on their way to other Nodes.
+	handovers map[string]handover
 }
 
 // daemonSetLookup says whether the DaemonSet of a pod exists; known is false while that has not been read.
@@ -53,6 +60,7 @@ func decide(pod *Pod, c circumstances) Decision {
 		ofDaemonSet,
 		static,
 		labelled,
+		byRules,
 		byBehaviour,
 	}
 	for _, rule := range rules {
@@ -81,10 +89,15 @@ func ofDaemonSet(pod *Pod, c circumstances) (Decision, bool) {
 		return Decision{}, false
 	}
 	exists, known := c.daemonSets(pod)
-	if !known {
-		return Decision{Action: undecided}, true
+	if known {
+		return Decision{Action: Skip}, exists
 	}
-	return Decision{Action: Skip}, exists
+	c.daemonSets = func(*Pod) (bool, bool) { return false, true }
+	orphan := decide(pod, c)
+	if orphan.Action != Skip {
+		orphan.Action = undecided
+	}
+	return orphan, true
 }
 
 // static skips mirror pods: only the kubelet's manifest folder can end the real one.
@@ -103,6 +116,15 @@ func labelled(pod *Pod, _ circumstances) (Decision, bool) {
 	default:
 		return Decision{}, false
 	}
+}
+
+// byRules asks the MachineDrainRules.
+func byRules(pod *Pod, c circumstances) (Decision, bool) {
+	decision, ok := c.rules.decide(pod, c.namespaces)
+	if ok && decision.Action == undecided && c.behaviour != nil {
+		decision.Order = min(decision.Order, c.behaviour(pod).Order)
+	}
+	return decision, ok
 }
 
 // byBehaviour asks what the caller brought along.

@@ -100,17 +100,20 @@ func TestStrip(t *testing.T) {
 		Spec: corev1.PodSpec{Volumes: []corev1.Volume{
 			{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}},
 			{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		}},
+			{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+		}, Priority: ptr.To[int32](5)},
 		Status: corev1.PodStatus{Phase: corev1.PodFailed},
 	}
 	g.Expect(strip(pod)).To(Equal(&Pod{
 		Key: types.NamespacedName{Namespace: "ns", Name: "a"}, UID: "u", Labels: map[string]string{"l": "v"},
-		Mirror: true, DaemonSet: "owner", Finished: true, DeletionTimestamp: &start, Claims: []string{"c"},
+		Mirror: true, DaemonSet: "owner", Finished: true, DeletionTimestamp: &start, Claims: []string{"c", "a-scratch"}, Priority: 5,
 	}))
 
 	pod.OwnerReferences = controlled("example.com/v1", "DaemonSet")
 	pod.Annotations, pod.DeletionTimestamp, pod.Status.Phase = nil, nil, corev1.PodRunning
+	pod.Spec.Priority = nil
 	stripped := strip(pod)
+	g.Expect(stripped.Priority).To(BeZero(), "a pod without priority is no reason to panic")
 	g.Expect(stripped.DaemonSet).To(BeEmpty(), "another group's DaemonSet is none")
 	g.Expect(stripped.Mirror || stripped.Finished || stripped.DeletionTimestamp != nil).To(BeFalse())
 }

@@ -3,11 +3,14 @@ package drain
 import (
 	"context"
 	"sync"
+	"time"
 
 	pkgerrors "github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 )
+
+// linger is how long a target cluster is kept after its last drain: in a rollout the next one is not far.
+const linger = 30 * time.Second
 
 // Drainer holds the drains that are under way. It is safe for concurrent use.
 type Drainer struct {
@@ -23,20 +26,8 @@ type Drainer struct {
 
 // New makes a Drainer. Close, or Start with a context that ends, frees what it holds.
 func New(options Options) *Drainer {
-	if options.Notify == nil {
-		options.Notify = func(types.NamespacedName) {}
-	}
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
-	}
-	options.MaxParallelEvictions = orDefault(options.MaxParallelEvictions, DefaultMaxParallelEvictions)
-	options.MinRetry = orDefault(options.MinRetry, DefaultMinRetry)
-	options.MaxRetry = orDefault(options.MaxRetry, DefaultMaxRetry)
-	options.ProgressInterval = orDefault(options.ProgressInterval, DefaultProgressInterval)
-	options.QPS = orDefault(options.QPS, DefaultQPS)
-	options.Burst = orDefault(options.Burst, DefaultBurst)
 	return &Drainer{
-		options: options,
+		options: options.withDefaults(),
 		drains:  map[types.NamespacedName]*nodeDrain{},
 		targets: map[types.NamespacedName]*target{},
 	}
@@ -67,12 +58,30 @@ func (d *Drainer) Forget(key types.NamespacedName) {
 	d.forgetLocked(key)
 }
 
+// ForgetCluster ends at once what is kept of a target cluster for drains to come. It is called when the cluster does not
+// exist any more; drains that are under way in it go on until they are forgotten.
+func (d *Drainer) ForgetCluster(cluster types.NamespacedName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known, ok := d.targets[cluster]
+	if !ok {
+		return
+	}
+	known.expired = true
+	if known.users == 0 {
+		d.dropLocked(cluster, known)
+	}
+}
+
 // Close ends all drains and waits until all goroutines have ended. After it, Step fails.
 func (d *Drainer) Close() {
 	d.mu.Lock()
 	d.closed = true
 	for key := range d.drains {
 		d.forgetLocked(key)
+	}
+	for cluster, target := range d.targets {
+		d.dropLocked(cluster, target)
 	}
 	d.mu.Unlock()
 	d.running.Wait()
@@ -118,8 +127,12 @@ func (d *Drainer) targetLocked(request *Request) (*target, error) {
 		if err != nil {
 			return nil, pkgerrors.Wrapf(err, "failed to connect to Cluster %s", request.Cluster)
 		}
+		if ok && current.users == 0 {
+			current.close()
+		}
 		d.targets[request.Cluster], current = made, made
 	}
+	stopTimer(&current.expiry)
 	current.users++
 	return current, nil
 }
@@ -135,10 +148,30 @@ func (d *Drainer) forgetLocked(key types.NamespacedName) {
 	if drain.target.users > 0 {
 		return
 	}
-	if d.targets[drain.cluster] == drain.target {
-		delete(d.targets, drain.cluster)
+	if d.closed || drain.target.expired || d.targets[drain.cluster] != drain.target {
+		d.dropLocked(drain.cluster, drain.target)
+		return
 	}
-	drain.target.close()
+	unused := drain.target
+	// A clock may call with a lock held that whoever asks it for the time needs.
+	unused.expiry = d.options.Clock.AfterFunc(linger, func() { go d.expire(drain.cluster, unused) })
+}
+
+// expire ends a target cluster that has had no drain for a while.
+func (d *Drainer) expire(cluster types.NamespacedName, unused *target) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if unused.users == 0 {
+		d.dropLocked(cluster, unused)
+	}
+}
+
+// dropLocked ends a target cluster that no drain uses.
+func (d *Drainer) dropLocked(cluster types.NamespacedName, unused *target) {
+	if d.targets[cluster] == unused {
+		delete(d.targets, cluster)
+	}
+	unused.close()
 }
 
 // spawn runs a function in a goroutine that Close waits for. It is called under mu or by such a goroutine, so
@@ -149,13 +182,4 @@ func (d *Drainer) spawn(run func()) {
 		defer d.running.Done()
 		run()
 	}()
-}
-
-// orDefault returns the value, or the default when it is zero.
-func orDefault[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
 }

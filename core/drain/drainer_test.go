@@ -50,7 +50,7 @@ func TestDrainsANodeWithFewRequests(t *testing.T) {
 		g.Expect(result.Done).To(BeTrue())
 		g.Expect(result.Message).To(BeEmpty())
 	})
-	w.g.Expect(w.requests.count()).To(Equal(map[string]int{"patch": 1, "watch pods": 1, "evict": 3}), "one streamed list and watch")
+	w.g.Expect(w.requests.count()).To(Equal(map[string]int{"patch": 1, "watch pods": 1, "watch volumeattachments": 1, "evict": 3}), "streamed lists and watches")
 }
 
 func TestNodeThatIsCordonedAndEmptyCostsNoWrite(t *testing.T) {
@@ -58,7 +58,7 @@ func TestNodeThatIsCordonedAndEmptyCostsNoWrite(t *testing.T) {
 	w.node.Spec.Unschedulable = true
 	w.g.Expect(direct.Update(t.Context(), w.node)).To(Succeed())
 	w.eventually(func(g Gomega) { g.Expect(w.step().Done).To(BeTrue()) })
-	w.g.Expect(w.requests.count()).To(Equal(map[string]int{"watch pods": 1}))
+	w.g.Expect(w.requests.count()).To(Equal(map[string]int{"watch pods": 1, "watch volumeattachments": 1}))
 }
 
 func TestBlockedByABudgetUntilItLetsGo(t *testing.T) {
@@ -263,10 +263,32 @@ func TestForgetStopsAndLeavesNothingBehind(t *testing.T) {
 	w.drainer.Forget(w.request().Key)
 	w.drainer.Forget(types.NamespacedName{Name: "never was"})
 	w.g.Expect(w.drainer.drains).To(BeEmpty())
-	w.g.Expect(w.drainer.targets).To(BeEmpty())
 	w.drainer.Close()
+	w.g.Expect(w.drainer.targets).To(BeEmpty())
 	// The transports of this test's own client live on, with two goroutines for a connection.
 	w.g.Eventually(settle).WithTimeout(waiting).WithPolling(often).Should(BeNumerically("<=", before+2))
+}
+
+// TestTheNextDrainReadsNothingAnew has a drain follow another after a while, and then none.
+func TestTheNextDrainReadsNothingAnew(t *testing.T) {
+	fake := clocktesting.NewFakeClock(time.Now())
+	w := newWorld(t, fake)
+	w.pod("a")
+	w.budget(0)
+	watched := func() int { return w.requests.count()["watch volumeattachments"] }
+	for range 3 {
+		w.eventually(func(g Gomega) { g.Expect(w.step().VolumesKnown).To(BeTrue()) })
+		w.drainer.Forget(w.request().Key)
+		fake.Step(linger - time.Second)
+	}
+	w.g.Expect(watched()).To(Equal(1))
+	w.g.Expect(w.drainer.targets).To(HaveLen(1))
+	fake.Step(time.Second)
+	w.eventually(func(g Gomega) {
+		w.drainer.mu.Lock()
+		defer w.drainer.mu.Unlock()
+		g.Expect(w.drainer.targets).To(BeEmpty())
+	})
 }
 
 func TestAnotherKubeconfigMakesAnotherConnection(t *testing.T) {

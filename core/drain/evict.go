@@ -1,57 +1,36 @@
 package drain
 
 import (
-	"slices"
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// sendEvictions queues pods for eviction and starts workers for them, as many as may be under way at once. It
-// is called under mu.
+// sendEvictions sends evictions of pods, as many at once as allowed. It is called under mu.
 func (n *nodeDrain) sendEvictions(due []*Pod) {
-	if n.stopped {
-		return
-	}
+	grace := n.grace()
 	for _, pod := range due {
-		known := n.attempts[pod.UID]
-		if known == nil {
-			known = &attempt{}
-			n.attempts[pod.UID] = known
-		}
-		known.inFlight = true
-		n.queue = append(n.queue, pod)
-	}
-	for range min(len(n.queue), n.drainer.options.MaxParallelEvictions-n.workers) {
-		n.workers++
-		n.drainer.spawn(n.evictQueued)
+		n.send(attemptFor(n.attempts, pod.UID), func(ctx context.Context) error { return n.target.evict(ctx, pod, grace) })
 	}
 }
 
-// evictQueued evicts pods until the queue is empty. The last worker looks at what has come of it, so that one
-// look serves all.
-func (n *nodeDrain) evictQueued() {
-	for {
-		pod, grace, last := n.nextQueued()
-		if pod == nil {
-			if last {
-				n.changed()
-			}
-			return
-		}
-		err := n.target.evict(n.ctx, pod, grace)
-		n.evicted(pod, toOutcome(err))
+// sendDeletions sends the deletions of a forced drain. It is called under mu.
+func (n *nodeDrain) sendDeletions(p *plan) {
+	for _, pod := range p.due {
+		n.send(attemptFor(n.force.pods, pod.UID), func(ctx context.Context) error { return n.target.deletePod(ctx, pod) })
+	}
+	for _, a := range p.detach {
+		n.send(attemptFor(n.force.attachments, a.uid), func(ctx context.Context) error { return n.target.detach(ctx, a) })
 	}
 }
 
-// nextQueued takes the next pod; without one, it signs the worker off and says whether it was the last.
-func (n *nodeDrain) nextQueued() (pod *Pod, graceSeconds *int64, last bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.queue) == 0 {
-		n.workers--
-		return nil, nil, n.workers == 0
+func attemptFor(attempts map[types.UID]*attempt, uid types.UID) *attempt {
+	known := attempts[uid]
+	if known == nil {
+		known = &attempt{}
+		attempts[uid] = known
 	}
-	pod = n.queue[0]
-	n.queue = slices.Delete(n.queue, 0, 1)
-	return pod, n.grace(), false
+	return known
 }
 
 // grace is the grace period that pods are evicted with: the caller's; for an unreachable Node the shortest
@@ -62,21 +41,4 @@ func (n *nodeDrain) grace() *int64 {
 	}
 	seconds := int64(unreachableGrace.Seconds())
 	return &seconds
-}
-
-// evicted records the answer.
-func (n *nodeDrain) evicted(pod *Pod, answer outcome) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	known := n.attempts[pod.UID]
-	if known == nil {
-		// The pod has gone in the meantime.
-		return
-	}
-	if answer.ok {
-		known.granted(n.now())
-		return
-	}
-	options := &n.drainer.options
-	known.refused(n.now(), answer, options.MinRetry, options.MaxRetry)
 }

@@ -16,23 +16,74 @@ func toMessage(node string, r *Result, problems []string) string {
 	if r.Done {
 		return ""
 	}
-	parts := slices.Clone(problems)
-	add := func(what string, pods []types.NamespacedName) {
-		if len(pods) > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", what, names(pods)))
-		}
-	}
-	add("evicting", keys(r.Evicting))
-	add("waiting for termination of", keys(r.Terminating))
+	m := message{parts: slices.Clone(problems)}
+	m.pods("evicting", r.Evicting)
+	m.pods("waiting for termination of", r.Terminating)
 	for _, group := range byReason(r.Blocked) {
-		parts = append(parts, fmt.Sprintf("cannot evict %s: %s", names(group.pods), group.reason))
+		m.add(fmt.Sprintf("cannot evict %s: %s", names(group.pods), group.reason))
 	}
-	add("waiting for completion of", keys(r.Completing))
-	add("after them:", keys(r.Later))
-	if len(parts) == 0 {
-		parts = append(parts, "reading its pods")
+	m.pods("waiting for completion of", r.Completing)
+	m.volumes("waiting until %s detached", r.Detaching)
+	m.volumes("waiting until %s attached to another Node", r.Reattaching)
+	m.pods("one by one, because of their volumes:", r.Queued)
+	m.pods("after them:", r.Later)
+	if len(m.parts) == 0 {
+		m.add("reading its pods")
 	}
-	return fmt.Sprintf("Draining Node %s: %s", node, strings.Join(parts, "; "))
+	return fmt.Sprintf("Draining Node %s%s: %s", node, counted(r.left()), m)
+}
+
+// toForcedMessage words the Result of a forced drain.
+func toForcedMessage(node string, r *Result, detaching bool, problems []string) string {
+	if r.Done {
+		return ""
+	}
+	m := message{parts: slices.Clone(problems)}
+	m.pods("deleting", r.Evicting)
+	for _, group := range byReason(r.Blocked) {
+		m.add(fmt.Sprintf("cannot delete %s: %s", names(group.pods), group.reason))
+	}
+	m.pods("given up:", r.Abandoned)
+	if detaching && r.left() == 0 {
+		m.add("deleting the VolumeAttachments of the Node")
+	}
+	if len(m.parts) == 0 {
+		m.add("reading its pods")
+	}
+	return fmt.Sprintf("Draining Node %s by force%s: %s", node, counted(r.left()), m)
+}
+
+func counted(pods int) string {
+	switch pods {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 pod left"
+	default:
+		return fmt.Sprintf(", %d pods left", pods)
+	}
+}
+
+// message is a message in the making.
+type message struct{ parts []string }
+
+func (m message) String() string { return strings.Join(m.parts, "; ") }
+
+func (m *message) add(part string) { m.parts = append(m.parts, part) }
+
+func (m *message) pods(what string, pods []PodStatus) {
+	if len(pods) > 0 {
+		m.add(what + " " + names(keys(pods)))
+	}
+}
+
+func (m *message) volumes(format string, volumes []string) {
+	switch {
+	case len(volumes) == 1:
+		m.add(fmt.Sprintf(format, "PersistentVolume "+volumes[0]+" is"))
+	case len(volumes) > 1:
+		m.add(fmt.Sprintf(format, "PersistentVolumes "+listed(volumes)+" are"))
+	}
 }
 
 // blockedGroup is pods that are blocked for the same reason.
@@ -53,6 +104,10 @@ func byReason(blocked []PodStatus) []*blockedGroup {
 			key = "pdb/" + pod.Pod.Namespace + "/" + pod.PodDisruptionBudget
 			reason = fmt.Sprintf("PodDisruptionBudget %s/%s forbids it (%s)",
 				pod.Pod.Namespace, pod.PodDisruptionBudget, pod.Reason)
+			if pod.Hopeless {
+				reason = fmt.Sprintf("PodDisruptionBudget %s/%s can never be satisfied: %s; change it, or add replicas",
+					pod.Pod.Namespace, pod.PodDisruptionBudget, pod.Reason)
+			}
 		}
 		group, ok := index[key]
 		if !ok {
@@ -67,16 +122,20 @@ func byReason(blocked []PodStatus) []*blockedGroup {
 
 // names lists the first pods and counts the others.
 func names(pods []types.NamespacedName) string {
-	shown := make([]string, 0, namesInMessage)
-	for _, pod := range pods[:min(len(pods), namesInMessage)] {
+	shown := make([]string, 0, len(pods))
+	for _, pod := range pods {
 		shown = append(shown, pod.String())
 	}
-	noun := "pod"
 	if len(pods) > 1 {
-		noun = "pods"
+		return "pods " + listed(shown)
 	}
-	list := fmt.Sprintf("%s %s", noun, strings.Join(shown, ", "))
-	if more := len(pods) - len(shown); more > 0 {
+	return "pod " + listed(shown)
+}
+
+// listed lists the first names and counts the others.
+func listed(names []string) string {
+	list := strings.Join(names[:min(len(names), namesInMessage)], ", ")
+	if more := len(names) - namesInMessage; more > 0 {
 		list = fmt.Sprintf("%s and %d more", list, more)
 	}
 	return list

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ type nodeDrain struct {
 	key     types.NamespacedName
 	node    string
 	nodeUID types.UID
+	began   time.Time
 
 	// ctx ends when the drain is stopped, and its requests with it.
 	ctx    context.Context
@@ -37,9 +39,14 @@ type nodeDrain struct {
 	inUse    map[types.UID]bool
 	cordon   cordon
 	attempts map[types.UID]*attempt
-	// queue holds the pods whose eviction waits for one of the workers.
-	queue   []*Pod
-	workers int
+	// sender sends evictions and deletions.
+	sender sender
+	// force is the forced drain, nil while it is not.
+	force *force
+	// handovers are the volumes on their way to other Nodes. resumed says whether those have been looked for
+	// that were under way before; they are when the Node was cordoned as the drain began here.
+	handovers map[string]handover
+	resumed   bool
 	// wake fires when something is due by time alone; progress when a combined notification is due.
 	wake, progress clock.Timer
 	// told is what the last Step has returned.
@@ -51,13 +58,14 @@ func newNodeDrain(drainer *Drainer, target *target, request *Request) *nodeDrain
 	return &nodeDrain{
 		drainer: drainer, target: target,
 		cluster: request.Cluster, key: request.Key,
-		node: request.Node.Name, nodeUID: request.Node.UID,
+		node: request.Node.Name, nodeUID: request.Node.UID, began: drainer.options.Clock.Now(),
 		ctx: ctx, cancel: cancel,
 		request:  *request,
 		pods:     map[types.UID]*Pod{},
 		seenAt:   map[types.UID]time.Time{},
 		inUse:    map[types.UID]bool{},
 		attempts: map[types.UID]*attempt{},
+		resumed:  !request.Node.Spec.Unschedulable,
 	}
 }
 
@@ -76,7 +84,8 @@ func (n *nodeDrain) stop() {
 	defer n.mu.Unlock()
 	n.stopped = true
 	n.cancel()
-	n.queue = nil
+	n.sender.stop()
+	n.target.leave(n)
 	stopTimer(&n.wake)
 	stopTimer(&n.progress)
 }
@@ -85,11 +94,31 @@ func (n *nodeDrain) stop() {
 func (n *nodeDrain) step(request Request) Result {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	forcedNow := n.setMode(request.Mode)
 	n.request = request
 	n.cordon.observe(request.Node)
 	n.told = n.advance()
+	n.told.ForcedNow = forcedNow
 	stopTimer(&n.progress)
 	return n.told
+}
+
+// setMode changes the mode, and says whether the drain has become a forced one. What is under way in the mode before is
+// cut off, so that it does not hold up what is done instead, and no pod is evicted that shall not be any more.
+func (n *nodeDrain) setMode(mode Mode) (forcedNow bool) {
+	if mode == n.request.Mode && (mode == Forced) == (n.force != nil) {
+		return false
+	}
+	n.sender.stop()
+	n.attempts, n.force = map[types.UID]*attempt{}, nil
+	if mode != Forced {
+		return false
+	}
+	n.force = &force{
+		deadline: n.now().Add(n.drainer.options.ForceTimeout),
+		pods:     map[types.UID]*attempt{}, attachments: map[types.UID]*attempt{},
+	}
+	return true
 }
 
 // changed is called, without mu, when something has happened that may call for action or be worth a report.
@@ -106,28 +135,66 @@ func (n *nodeDrain) changed() {
 // is. It is called under mu.
 func (n *nodeDrain) advance() Result {
 	now := n.now()
-	n.sendCordon(now)
-	current := &plan{}
-	if n.listed {
-		current = makePlan(n.pods, n.attempts, n.circumstances(now))
-		n.readDaemonSets(current, now)
-		if n.cordon.done {
-			n.sendEvictions(current.due)
-		}
+	if n.request.Mode != Observe {
+		n.sendCordon(now)
+	}
+	n.joinNeeded()
+	var current *plan
+	c := n.circumstances(now)
+	switch {
+	case n.force != nil:
+		current = n.advanceForced(c)
+	case n.listed:
+		current = n.advanceNormal(c)
+	default:
+		current = &plan{}
 	}
 	n.cordon.plan(current)
 	n.wakeAt(current.next, now)
-	return n.report(current)
+	return n.report(current, c)
+}
+
+func (n *nodeDrain) advanceNormal(c circumstances) *plan {
+	if c.volumes != nil && c.volumes.known {
+		n.moveHandovers(c)
+		c.handovers = n.handovers
+	}
+	current := makePlan(n.pods, n.attempts, c)
+	if n.request.Mode == Observe {
+		current.next = time.Time{}
+		return current
+	}
+	n.readDaemonSets(current, c.now)
+	if n.cordon.done {
+		n.sendEvictions(current.due)
+	}
+	return current
+}
+
+func (n *nodeDrain) advanceForced(c circumstances) *plan {
+	current := makeForcedPlan(forced{
+		force: n.force, pods: n.pods, listed: n.listed,
+		attachments: n.target.attachments.find(ofNode(n.node)), read: n.target.attachments.known(),
+	}, c)
+	n.readDaemonSets(current, c.now)
+	n.sendDeletions(current)
+	return current
 }
 
 // circumstances gathers what decisions rest on.
 func (n *nodeDrain) circumstances(now time.Time) circumstances {
-	return circumstances{
+	c := circumstances{
 		now:         now,
 		unreachable: Unreachable(n.request.Node),
 		daemonSets:  n.daemonSet,
+		rules:       n.request.Rules,
+		namespaces:  n.target.namespaces.get,
 		behaviour:   n.request.Behaviour,
 	}
+	if !c.unreachable {
+		c.volumes = gatherVolumes(n.request.Node, n.target.attachments, n.target.volumes)
+	}
+	return c
 }
 
 // daemonSet looks the DaemonSet of a pod up, and remembers for this drain that it exists.
@@ -144,7 +211,8 @@ func (n *nodeDrain) daemonSet(pod *Pod) (exists, known bool) {
 
 // readDaemonSets has the DaemonSets read where a decision waits for them, and goes on when they have been.
 func (n *nodeDrain) readDaemonSets(current *plan, now time.Time) {
-	if n.stopped || len(current.undecided) == 0 {
+	ofDaemonSets := func(pod *Pod) bool { return pod.DaemonSet != "" }
+	if n.stopped || !slices.ContainsFunc(current.undecided, ofDaemonSets) {
 		return
 	}
 	if n.target.daemonSets.await(now, n.changed) {
@@ -162,8 +230,10 @@ func (n *nodeDrain) readDaemonSets(current *plan, now time.Time) {
 // obstacle, and later, so that several changes go together, of mere progress. It is called under mu.
 func (n *nodeDrain) tell(now Result) {
 	switch {
-	case now.Done == n.told.Done && now.Message == n.told.Message:
-	case now.Done, len(now.Blocked) > 0 && len(n.told.Blocked) == 0:
+	case now.Done == n.told.Done && now.Message == n.told.Message && now.VolumesKnown == n.told.VolumesKnown &&
+		now.VolumesProblem == n.told.VolumesProblem && slices.Equal(now.Volumes, n.told.Volumes):
+	case now.settled(), len(now.Blocked) > 0 && len(n.told.Blocked) == 0, n.force != nil && now.Done,
+		now.hopeless() && !n.told.hopeless(), now.drained() && !n.told.drained():
 		stopTimer(&n.progress)
 		n.notify()
 	case n.progress == nil:

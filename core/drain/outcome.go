@@ -15,8 +15,12 @@ import (
 type outcome struct {
 	// ok means that the pod is being deleted, or gone.
 	ok bool
+	// gone means that the pod does not exist.
+	gone bool
 	// budget is the PodDisruptionBudget that forbids it, if one does and the server named it.
 	budget string
+	// several means that more than one PodDisruptionBudget is about the pod, which forbids every eviction.
+	several bool
 	// reason says in words why not.
 	reason string
 	// retryAfter is the delay that the server asked for; zero if it did not.
@@ -27,22 +31,25 @@ type outcome struct {
 // the next word. There is no field for it (see pkg/registry/core/pod/storage/eviction.go in Kubernetes).
 const budgetMessagePrefix = "The disruption budget "
 
-// toOutcome translates the answer to an eviction.
+// severalBudgets is how the eviction API words that it does not know which of several budgets to ask.
+const severalBudgets = "more than one PodDisruptionBudget"
+
+// toOutcome translates the answer to an eviction, or to another request.
 func toOutcome(err error) outcome {
 	var status apierrors.APIStatus
 	switch {
-	case err == nil, apierrors.IsNotFound(err):
+	case err == nil:
 		return outcome{ok: true}
-	case isReplaced(err):
-		// The UID is another one: our pod has gone, and one of the same name lives elsewhere.
-		return outcome{ok: true}
+	case apierrors.IsNotFound(err), isReplaced(err):
+		// With another UID our pod has gone too, and one of the same name lives elsewhere.
+		return outcome{ok: true, gone: true}
 	case apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return outcome{reason: "its namespace is being deleted, which forbids evictions; " +
 			"the namespace controller deletes the pod"}
 	case errors.As(err, &status):
 		return refusal(err, status)
 	default:
-		return outcome{reason: fmt.Sprintf("the eviction could not be sent: %v", err)}
+		return outcome{reason: fmt.Sprintf("the request could not be sent: %v", err)}
 	}
 }
 
@@ -53,6 +60,7 @@ func isReplaced(err error) bool {
 // refusal reads a status that is not success.
 func refusal(err error, status apierrors.APIStatus) outcome {
 	result := outcome{reason: status.Status().Message}
+	result.several = strings.Contains(result.reason, severalBudgets)
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		result.retryAfter = time.Duration(seconds) * time.Second
 	}

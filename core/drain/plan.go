@@ -27,17 +27,30 @@ type plan struct {
 	// blocked are pods whose eviction was refused, and that wait for the next attempt or its answer.
 	blocked    []*Pod
 	completing []*Pod
-	later      []*Pod
-	undecided  []*Pod
-	skipped    int
+	// queued are pods with volumes that wait until those before them have handed over theirs.
+	queued    []*Pod
+	later     []*Pod
+	undecided []*Pod
+	// staying are the pods that are not waited for, because they remain on the Node until its end.
+	staying []*Pod
+	// completed counts the pods whose completion was awaited.
+	completed int
+	// abandoned are pods that a forced drain could not delete, released those that it has.
+	abandoned, released []*Pod
+	// detach are the VolumeAttachments that a forced drain has to delete now; detaching says that it waits
+	// for the answer to some.
+	detach    []attachment
+	detaching bool
+	// over means that a forced drain has run out of time.
+	over bool
 	// next is when something becomes due by time alone, zero for never.
 	next time.Time
 }
 
 // done says whether nothing is left to wait for.
 func (p *plan) done() bool {
-	return len(p.due)+len(p.evicting)+len(p.terminating)+len(p.blocked)+
-		len(p.completing)+len(p.later)+len(p.undecided) == 0
+	return p.over || len(p.due)+len(p.evicting)+len(p.terminating)+len(p.blocked)+len(p.completing)+
+		len(p.queued)+len(p.later)+len(p.undecided)+len(p.detach) == 0 && !p.detaching
 }
 
 // at moves next forward to t, if t is earlier.
@@ -47,45 +60,68 @@ func (p *plan) at(t time.Time) {
 	}
 }
 
+// decided is a pod with what is to be done about it.
+type decided struct {
+	pod      *Pod
+	decision Decision
+}
+
 // makePlan sorts the pods into what is to be done about them. It reads, and changes nothing.
 func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circumstances) *plan {
 	result := &plan{}
-	type grouped struct {
-		pod      *Pod
-		decision Decision
+	left, first := result.split(pods, attempts, c)
+	var own map[types.UID][]string
+	if c.volumes != nil {
+		own = c.volumes.own(pods)
 	}
-	var left []grouped
-	first := int32(math.MaxInt32)
-	for _, pod := range pods {
-		decision := decide(pod, c)
+	var withVolumes []*Pod
+	for _, d := range left {
 		switch {
-		case decision.Action == Skip, decision.Action == WaitCompleted && pod.Finished:
-			result.skipped++
-			continue
-		case decision.Action == undecided:
-			result.undecided = append(result.undecided, pod)
-			continue
-		}
-		left = append(left, grouped{pod, decision})
-		first = min(first, decision.Order)
-	}
-	for _, g := range left {
-		switch {
-		case g.pod.DeletionTimestamp != nil:
-			result.terminating = append(result.terminating, g.pod)
+		case d.pod.DeletionTimestamp != nil:
+			result.terminating = append(result.terminating, d.pod)
 			if c.unreachable {
-				result.at(lostAt(g.pod))
+				result.at(lostAt(d.pod))
 			}
-		case g.decision.Order > first:
-			result.later = append(result.later, g.pod)
-		case g.decision.Action == WaitCompleted:
-			result.completing = append(result.completing, g.pod)
+		case d.decision.Order > first:
+			result.later = append(result.later, d.pod)
+		case d.decision.Action == WaitCompleted:
+			result.completing = append(result.completing, d.pod)
+		case c.volumes != nil && !c.volumes.known && len(d.pod.Claims) > 0 && !d.pod.Finished:
+			result.undecided = append(result.undecided, d.pod)
+		case len(own[d.pod.UID]) > 0:
+			withVolumes = append(withVolumes, d.pod)
 		default:
-			result.place(g.pod, attempts[g.pod.UID], c.now)
+			result.place(d.pod, attempts[d.pod.UID], c.now)
 		}
 	}
+	result.placeInTurn(withVolumes, attempts, own, c)
 	result.sort()
 	return result
+}
+
+// split decides about each pod, puts aside those that need not go, and returns the others with their lowest order. A
+// pod that the API server says does not exist has gone, though the watch may not have told yet, or never will; one
+// with volumes is waited for, since its volumes outlive it.
+func (p *plan) split(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circumstances) (left []decided, first int32) {
+	first = math.MaxInt32
+	for _, pod := range pods {
+		decision := decide(pod, c)
+		a := attempts[pod.UID]
+		switch {
+		case a != nil && a.gone && len(pod.Claims) == 0:
+		case decision.Action == Skip:
+			p.staying = append(p.staying, pod)
+		case decision.Action == WaitCompleted && pod.Finished:
+			p.completed++
+		case decision.Action == undecided:
+			p.undecided = append(p.undecided, pod)
+			first = min(first, decision.Order)
+		default:
+			left = append(left, decided{pod, decision})
+			first = min(first, decision.Order)
+		}
+	}
+	return left, first
 }
 
 // place puts a pod that is to be evicted where its eviction has got to.
@@ -105,8 +141,42 @@ func (p *plan) place(pod *Pod, a *attempt, now time.Time) {
 	}
 }
 
+// placeInTurn places pods that have attached volumes of their own: one is evicted after the other, the one with the
+// highest priority first, and each only when the volumes of the one before are attached elsewhere. A pod that may
+// not be evicted yet does not hold up those behind it.
+func (p *plan) placeInTurn(pods []*Pod, attempts map[types.UID]*attempt, own map[types.UID][]string, c circumstances) {
+	slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), comparePods(a, b)) })
+	busy := slices.ContainsFunc(p.terminating, func(pod *Pod) bool { return len(own[pod.UID]) > 0 })
+	for _, pod := range pods {
+		a := attempts[pod.UID]
+		busy = busy || a != nil && (a.inFlight || a.ok)
+	}
+	for _, h := range c.handovers {
+		if h.pending() {
+			busy = true
+			p.at(h.deadline)
+		}
+	}
+	for _, pod := range pods {
+		a := attempts[pod.UID]
+		fresh := a == nil || !a.inFlight && !a.ok
+		switch {
+		case fresh && busy && (a == nil || a.failures == 0):
+			p.queued = append(p.queued, pod)
+		case fresh && busy:
+			// It is tried again in its turn, and not by the time.
+			p.blocked = append(p.blocked, pod)
+		default:
+			busy = busy || a == nil || a.due(c.now)
+			p.place(pod, a, c.now)
+		}
+	}
+}
+
 func (p *plan) sort() {
-	for _, pods := range [][]*Pod{p.due, p.evicting, p.terminating, p.blocked, p.completing, p.later, p.undecided} {
+	for _, pods := range [][]*Pod{
+		p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.staying, p.abandoned, p.released,
+	} {
 		slices.SortFunc(pods, comparePods)
 	}
 }

@@ -52,9 +52,24 @@ func TestPlanSortsPodsByWhatIsToBeDone(t *testing.T) {
 	g.Expect(podNames(p.terminating)).To(Equal([]string{"ending"}))
 	g.Expect(podNames(p.completing)).To(Equal([]string{"job"}))
 	g.Expect(podNames(p.undecided)).To(Equal([]string{"unknown"}))
-	g.Expect(p.skipped).To(Equal(2))
+	g.Expect(podNames(p.staying)).To(Equal([]string{"static"}))
+	g.Expect(p.completed).To(Equal(1))
 	g.Expect(p.next).To(Equal(start.Add(5*time.Second)), "the earliest retry")
 	g.Expect(p.done()).To(BeFalse())
+}
+
+// TestPlanForgetsWhatDoesNotExist: the eviction was answered with "not found", and the watch has not told yet, or never
+// will, as with the in-memory API server of Cluster API's development provider.
+func TestPlanForgetsWhatDoesNotExist(t *testing.T) {
+	g := NewWithT(t)
+	c := circumstances{now: start, daemonSets: lookup, behaviour: func(pod *Pod) Decision {
+		return Decision{Action: Evict, Order: int32(len(pod.Key.Name))}
+	}}
+	attempts := map[types.UID]*attempt{"uid-a": {ok: true, gone: true}}
+
+	p := makePlan(podMap(simplePod("a"), simplePod("later")), attempts, c)
+	g.Expect(podNames(p.due)).To(Equal([]string{"later"}), "nothing of a lower order is left")
+	g.Expect(makePlan(podMap(simplePod("a")), attempts, c).done()).To(BeTrue())
 }
 
 func TestPlanGoesGroupByGroup(t *testing.T) {
@@ -112,7 +127,7 @@ func TestBackoffDoublesUpToItsBound(t *testing.T) {
 	a.refused(start, outcome{retryAfter: time.Minute}, 2*time.Second, 20*time.Second)
 	g.Expect(a.retryAt).To(Equal(start.Add(time.Minute)), "the server's wish is a floor")
 	a.granted(start)
-	g.Expect(*a).To(Equal(attempt{retryAt: start.Add(grantedTimeout)}), "success forgets the failures")
+	g.Expect(*a).To(Equal(attempt{ok: true, retryAt: start.Add(grantedTimeout)}), "success forgets the failures")
 }
 
 func TestToOutcome(t *testing.T) {
@@ -129,13 +144,13 @@ func TestToOutcome(t *testing.T) {
 		want outcome
 	}{
 		"granted":         {nil, outcome{ok: true}},
-		"gone":            {apierrors.NewNotFound(pods, "a"), outcome{ok: true}},
-		"another of it":   {apierrors.NewConflict(pods, "a", errors.New("the UID in the precondition (x) does not match")), outcome{ok: true}},
+		"gone":            {apierrors.NewNotFound(pods, "a"), outcome{ok: true, gone: true}},
+		"another of it":   {apierrors.NewConflict(pods, "a", errors.New("the UID in the precondition (x) does not match")), outcome{ok: true, gone: true}},
 		"a budget":        {budget(0, "The disruption budget web needs 4 healthy pods and has 4 currently"), outcome{budget: "web", reason: "The disruption budget web needs 4 healthy pods and has 4 currently"}},
 		"a fresh budget":  {budget(10, "The disruption budget web is still being processed by the server."), outcome{budget: "web", reason: "The disruption budget web is still being processed by the server.", retryAfter: 10 * time.Second}},
 		"worded anew":     {budget(0, "PDB web says no"), outcome{reason: "PDB web says no"}},
 		"throttled":       {apierrors.NewTooManyRequests("too busy", 3), outcome{reason: "too busy", retryAfter: 3 * time.Second}},
-		"no status":       {errors.New("connection refused"), outcome{reason: "the eviction could not be sent: connection refused"}},
+		"no status":       {errors.New("connection refused"), outcome{reason: "the request could not be sent: connection refused"}},
 		"namespace ends":  {ending, outcome{reason: "its namespace is being deleted, which forbids evictions; the namespace controller deletes the pod"}},
 		"another refusal": {apierrors.NewForbidden(pods, "a", errors.New("no right")), outcome{reason: `pods "a" is forbidden: no right`}},
 	}
@@ -161,13 +176,24 @@ func TestMessage(t *testing.T) {
 	g.Expect(toMessage("n", &Result{Done: true}, nil)).To(BeEmpty())
 	g.Expect(toMessage("n", &Result{}, nil)).To(Equal("Draining Node n: reading its pods"))
 	g.Expect(toMessage("n", &Result{Evicting: status("a"), Terminating: status("b", "c", "d", "e", "f")}, nil)).To(Equal(
-		"Draining Node n: evicting pod ns/a; waiting for termination of pods ns/b, ns/c, ns/d and 2 more"))
+		"Draining Node n, 6 pods left: evicting pod ns/a; waiting for termination of pods ns/b, ns/c, ns/d and 2 more"))
 	blocked := status("a", "b", "c")
 	blocked[0].PodDisruptionBudget, blocked[0].Reason = "web", "needs 4, has 4"
 	blocked[1].PodDisruptionBudget, blocked[1].Reason = "web", "needs 4, has 3"
 	blocked[2].Reason = "no right"
 	g.Expect(toMessage("n", &Result{Blocked: blocked, Later: status("z")}, []string{"cannot cordon the Node: no right"})).To(Equal(
-		"Draining Node n: cannot cordon the Node: no right; " +
+		"Draining Node n, 4 pods left: cannot cordon the Node: no right; " +
 			"cannot evict pods ns/a, ns/b: PodDisruptionBudget ns/web forbids it (needs 4, has 4); " +
 			"cannot evict pod ns/c: no right; after them: pod ns/z"))
+
+	hopeless := status("a")
+	hopeless[0].PodDisruptionBudget, hopeless[0].Hopeless, hopeless[0].Reason = "web", true, "it allows no disruption although all 3 pods are healthy"
+	g.Expect(toMessage("n", &Result{Blocked: hopeless, Queued: status("q"), Detaching: []string{"pv-1"}, Reattaching: []string{"pv-2", "pv-3"}}, nil)).To(Equal(
+		"Draining Node n, 2 pods left: cannot evict pod ns/a: PodDisruptionBudget ns/web can never be satisfied: " +
+			"it allows no disruption although all 3 pods are healthy; change it, or add replicas; " +
+			"waiting until PersistentVolume pv-1 is detached; waiting until PersistentVolumes pv-2, pv-3 are attached to another Node; " +
+			"one by one, because of their volumes: pod ns/q"))
+	g.Expect(toForcedMessage("n", &Result{Evicting: status("a"), Abandoned: status("b")}, true, nil)).To(Equal(
+		"Draining Node n by force, 1 pod left: deleting pod ns/a; given up: pod ns/b"))
+	g.Expect(toForcedMessage("n", &Result{}, true, nil)).To(Equal("Draining Node n by force: deleting the VolumeAttachments of the Node"))
 }

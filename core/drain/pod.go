@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // Pod is what a drain keeps of a pod: a thousand Nodes with a hundred pods each fit into little memory.
@@ -25,8 +26,11 @@ type Pod struct {
 	Finished bool
 	// DeletionTimestamp is when the pod's grace period ends, nil when it is not being deleted.
 	DeletionTimestamp *time.Time
-	// Claims are the names of the PersistentVolumeClaims that the pod uses, in its namespace.
+	// Claims are the names of the PersistentVolumeClaims that the pod uses, in its namespace, those that its
+	// ephemeral volumes have made included.
 	Claims []string
+	// Priority is the pod's priority; 0 when it has none.
+	Priority int32
 }
 
 // strip keeps of a pod what a drain needs.
@@ -35,6 +39,7 @@ func strip(pod *corev1.Pod) *Pod {
 		Key:      types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
 		UID:      pod.UID,
 		Labels:   pod.Labels,
+		Priority: ptr.Deref(pod.Spec.Priority, 0),
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}
 	_, stripped.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
@@ -47,8 +52,12 @@ func strip(pod *corev1.Pod) *Pod {
 		stripped.DeletionTimestamp = &ends
 	}
 	for i := range pod.Spec.Volumes {
-		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
-			stripped.Claims = append(stripped.Claims, claim.ClaimName)
+		volume := &pod.Spec.Volumes[i]
+		switch {
+		case volume.PersistentVolumeClaim != nil:
+			stripped.Claims = append(stripped.Claims, volume.PersistentVolumeClaim.ClaimName)
+		case volume.Ephemeral != nil:
+			stripped.Claims = append(stripped.Claims, pod.Name+"-"+volume.Name)
 		}
 	}
 	return stripped

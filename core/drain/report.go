@@ -1,17 +1,28 @@
 package drain
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // report turns a plan into a Result. It is called under mu.
-func (n *nodeDrain) report(p *plan) Result {
+func (n *nodeDrain) report(p *plan, c circumstances) Result {
 	result := Result{
-		Done:         n.listed && n.cordon.done && p.done(),
+		Done:         n.done(p),
 		Cordoned:     n.cordon.done,
 		Listed:       n.listed,
 		Evicting:     n.statuses(p.evicting),
 		Terminating:  n.statuses(p.terminating),
 		Blocked:      n.statuses(p.blocked),
 		Completing:   n.statuses(p.completing),
+		Queued:       n.statuses(p.queued),
 		Later:        n.statuses(p.later),
-		Skipped:      p.skipped,
+		Abandoned:    n.statuses(p.abandoned),
+		Skipped:      len(p.staying) + p.completed,
+		Detaching:    inStage(n.handovers, detaching),
+		Reattaching:  inStage(n.handovers, reattaching),
+		Age:          c.now.Sub(n.began),
 		NextDeadline: p.next,
 	}
 	for _, status := range n.statuses(p.due) {
@@ -24,8 +35,33 @@ func (n *nodeDrain) report(p *plan) Result {
 	}
 	sortStatuses(result.Evicting)
 	sortStatuses(result.Blocked)
-	result.Message = toMessage(n.node, &result, n.problems(p))
+	switch {
+	case c.volumes == nil:
+		result.VolumesKnown = true
+	case n.listed && c.volumes.known:
+		result.VolumesKnown, result.Volumes = true, c.volumes.without(p.staying)
+	}
+	result.VolumesProblem = strings.Join(slices.DeleteFunc(
+		[]string{n.target.attachments.problem(), n.target.volumes.problem()}, func(s string) bool { return s == "" }), "; ")
+	switch {
+	case n.force != nil:
+		result.Message = toForcedMessage(n.node, &result, len(p.detach) > 0 || p.detaching, n.problems(p))
+	case n.request.Mode != Observe:
+		result.Message = toMessage(n.node, &result, n.problems(p))
+	}
 	return result
+}
+
+// done says whether the drain, as far as its mode goes, is over.
+func (n *nodeDrain) done(p *plan) bool {
+	switch {
+	case n.force != nil:
+		return p.done()
+	case n.request.Mode == Observe:
+		return n.listed
+	default:
+		return n.listed && n.cordon.done && p.done()
+	}
 }
 
 // problems says what keeps the whole drain from going on.
@@ -37,21 +73,56 @@ func (n *nodeDrain) problems(p *plan) []string {
 	if n.readProblem != "" {
 		problems = append(problems, "cannot read the pods of the Node: "+n.readProblem)
 	}
-	if reason, _ := n.target.daemonSets.problem(); reason != "" && len(p.undecided) > 0 {
-		problems = append(problems, reason)
+	if len(p.undecided) > 0 {
+		reason, _ := n.target.daemonSets.problem()
+		for _, problem := range []string{
+			reason, n.target.namespaces.problem(), n.target.attachments.problem(), n.target.volumes.problem(),
+		} {
+			if problem != "" {
+				problems = append(problems, problem)
+			}
+		}
 	}
 	return problems
 }
 
 // statuses names pods, with what is known of their evictions.
 func (n *nodeDrain) statuses(pods []*Pod) []PodStatus {
+	attempts := n.attempts
+	if n.force != nil {
+		attempts = n.force.pods
+	}
 	var statuses []PodStatus
 	for _, pod := range pods {
 		status := PodStatus{Pod: pod.Key}
-		if known := n.attempts[pod.UID]; known != nil {
+		if known := attempts[pod.UID]; known != nil {
 			status.PodDisruptionBudget, status.Reason = known.budget, known.reason
+			n.explain(&status, pod, known)
 		}
 		statuses = append(statuses, status)
 	}
 	return statuses
+}
+
+// explain adds to a refusal what the PodDisruptionBudgets themselves say.
+func (n *nodeDrain) explain(status *PodStatus, pod *Pod, a *attempt) {
+	if known, found := n.target.budgets.get(pod.Key.Namespace + "/" + a.budget); found && known.hopeless {
+		status.Hopeless = true
+		status.Reason = fmt.Sprintf("it allows no disruption although all %d pods are healthy", known.expected)
+	}
+	if !a.several {
+		return
+	}
+	var names []string
+	for _, b := range n.target.budgets.find(pod.Key.Namespace) {
+		if b.covers(pod, "") {
+			names = append(names, b.key.Name)
+		}
+	}
+	slices.Sort(names)
+	status.Hopeless = true
+	status.Reason = "more than one PodDisruptionBudget is about it, so the API server refuses every eviction"
+	if len(names) > 0 {
+		status.Reason += ": " + strings.Join(names, ", ")
+	}
 }

@@ -1,6 +1,8 @@
 package drain
 
 import (
+	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -27,7 +29,7 @@ import (
 )
 
 const (
-	waiting = 15 * time.Second
+	waiting = 45 * time.Second
 	often   = 10 * time.Millisecond
 )
 
@@ -38,6 +40,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.fuzz").Value.String() != "" {
+		// Fuzzing is for pure functions, and runs in several processes.
+		os.Exit(m.Run())
+	}
 	os.Exit(run(m))
 }
 
@@ -102,9 +109,11 @@ func (w *world) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 		c(pod)
 	}
 	w.create(pod)
+	before := pod.DeepCopy()
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	w.g.Expect(direct.Status().Update(w.t.Context(), pod)).To(Succeed())
+	// The drain may have evicted it already.
+	w.g.Expect(direct.Status().Patch(w.t.Context(), pod, client.MergeFrom(before))).To(Succeed())
 	return pod
 }
 
@@ -184,6 +193,9 @@ type requestLog struct {
 	kinds map[string]int
 	// answer may answer a request in place of the server.
 	answer func(*http.Request) *http.Response
+	// outage lets nothing through; open are the requests under way, by what ends them.
+	outage bool
+	open   []context.CancelFunc
 }
 
 var podPath = regexp.MustCompile(`/pods/[^/]+/eviction$`)
@@ -192,6 +204,9 @@ func kindOf(r *http.Request) string {
 	switch {
 	case podPath.MatchString(r.URL.Path):
 		return "evict"
+	case r.Method == http.MethodDelete:
+		parts := strings.Split(r.URL.Path, "/")
+		return "delete " + strings.TrimSuffix(parts[len(parts)-2], "s")
 	case r.Method == http.MethodPatch:
 		return "patch"
 	case r.URL.Query().Get("watch") != "":
@@ -208,8 +223,16 @@ func (l *requestLog) over(next http.RoundTripper) http.RoundTripper {
 			l.kinds = map[string]int{}
 		}
 		l.kinds[kindOf(r)]++
-		answer := l.answer
+		answer, outage := l.answer, l.outage
+		if r.URL.Query().Get("watch") != "" && !outage {
+			ctx, end := context.WithCancel(r.Context())
+			l.open = append(l.open, end)
+			r = r.WithContext(ctx)
+		}
 		l.mu.Unlock()
+		if outage {
+			return refused(r)
+		}
 		if answer != nil {
 			if response := answer(r); response != nil {
 				return response, nil

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"reflect"
 
@@ -11,15 +12,20 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	policyv1client "k8s.io/client-go/kubernetes/typed/policy/v1"
+	storagev1client "k8s.io/client-go/kubernetes/typed/storage/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 )
 
 // cordonPatch makes a Node unschedulable.
@@ -28,14 +34,24 @@ const cordonPatch = `{"spec":{"unschedulable":true}}`
 // target is a target cluster: its clients and what the drains in it share.
 type target struct {
 	// source is the configuration that it was made from.
-	source *rest.Config
-	http   *http.Client
-	core   corev1client.CoreV1Interface
-	apps   metadata.Interface
+	source  *rest.Config
+	http    *http.Client
+	core    corev1client.CoreV1Interface
+	storage storagev1client.StorageV1Interface
+	policy  policyv1client.PolicyV1Interface
+	meta    metadata.Interface
 	// daemonSets knows which DaemonSets exist.
 	daemonSets daemonSets
-	// users counts the drains that hold it; guarded by Drainer.mu.
-	users int
+	// The others are read while a drain needs them.
+	attachments *collection[attachment]
+	volumes     *collection[persistentVolume]
+	budgets     *collection[budget]
+	namespaces  *collection[labels.Set]
+	// users counts the drains that hold it, and expiry ends it when it has had none for a while; guarded by Drainer.mu.
+	users  int
+	expiry clock.Timer
+	// expired means that it is to end with its last user.
+	expired bool
 }
 
 // newTarget makes the clients for a configuration, without sending anything.
@@ -48,17 +64,30 @@ func newTarget(source *rest.Config, options *Options) (*target, error) {
 	if err != nil {
 		return nil, pkgerrors.Wrap(err, "failed to make an HTTP client for the target cluster")
 	}
-	apps, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
+	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
 	if err != nil {
 		return nil, pkgerrors.Wrap(err, "failed to make a metadata client for the target cluster")
 	}
 	config.ContentConfig.ContentType = runtime.ContentTypeProtobuf
 	config.ContentConfig.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	core, err := corev1client.NewForConfigAndClient(config, httpClient)
-	if err != nil {
+	t := &target{source: source, http: httpClient, meta: meta}
+	var errs [3]error
+	t.core, errs[0] = corev1client.NewForConfigAndClient(config, httpClient)
+	t.storage, errs[1] = storagev1client.NewForConfigAndClient(config, httpClient)
+	t.policy, errs[2] = policyv1client.NewForConfigAndClient(config, httpClient)
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, pkgerrors.Wrap(err, "failed to make a client for the target cluster")
 	}
-	return &target{source: source, http: httpClient, core: core, apps: apps}, nil
+	t.attachments, t.volumes, t.budgets, t.namespaces = newAttachments(t), newVolumes(t), newBudgets(t), newNamespaces(t)
+	return t, nil
+}
+
+// leave ends what a drain has had the target cluster read.
+func (t *target) leave(n *nodeDrain) {
+	t.attachments.leave(n)
+	t.volumes.leave(n)
+	t.budgets.leave(n)
+	t.namespaces.leave(n)
 }
 
 // sameConnection says whether two configurations reach the same API server as the same user. Functions in them
@@ -71,8 +100,15 @@ func sameConnection(a, b *rest.Config) bool {
 		reflect.DeepEqual(a.TLSClientConfig, b.TLSClientConfig)
 }
 
-// close lets go of idle connections.
-func (t *target) close() { utilnet.CloseIdleConnectionsFor(t.http.Transport) }
+// close ends what is read and lets go of idle connections.
+func (t *target) close() {
+	stopTimer(&t.expiry)
+	t.attachments.stop()
+	t.volumes.stop()
+	t.budgets.stop()
+	t.namespaces.stop()
+	utilnet.CloseIdleConnectionsFor(t.http.Transport)
+}
 
 // cordon makes a Node unschedulable.
 func (t *target) cordon(ctx context.Context, node string) error {
@@ -97,33 +133,44 @@ func (t *target) evict(ctx context.Context, pod *Pod, graceSeconds *int64) error
 	}).MaxRetries(0).Do(ctx).Error()
 }
 
+// deletePod deletes exactly this pod, without grace period.
+func (t *target) deletePod(ctx context.Context, pod *Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	defer cancel()
+	options := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &pod.UID}}
+	return t.core.Pods(pod.Key.Namespace).Delete(ctx, pod.Key.Name, options)
+}
+
+// detach deletes a VolumeAttachment, upon which the volume is detached.
+func (t *target) detach(ctx context.Context, a attachment) error {
+	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
+	defer cancel()
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.uid}}
+	return t.storage.VolumeAttachments().Delete(ctx, a.name, options)
+}
+
 // podsOf lists and watches the pods of one Node, which the API server has indexed by Node. It reports each
 // failure, and each success after one with nil.
 func (t *target) podsOf(node string, report func(error)) *cache.ListWatch {
 	selector := fields.OneTermEqualSelector("spec.nodeName", node).String()
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = selector
-			ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
-			defer cancel()
-			pods, err := t.core.Pods(corev1.NamespaceAll).List(ctx, options)
-			report(err)
-			return pods, err
+	ofNode := func(options *metav1.ListOptions) { options.FieldSelector = selector }
+	pods := t.core.Pods(corev1.NamespaceAll)
+	return listWatch(
+		func(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error) {
+			ofNode(&options)
+			return pods.List(ctx, options)
 		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selector
-			events, err := t.core.Pods(corev1.NamespaceAll).Watch(ctx, options)
-			report(err)
-			return events, err
-		},
-	}
+		func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			ofNode(&options)
+			return pods.Watch(ctx, options)
+		}, report)
 }
 
 // listDaemonSets reads the UIDs of all DaemonSets.
 func (t *target) listDaemonSets(ctx context.Context) (map[types.UID]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
 	defer cancel()
-	list, err := t.apps.Resource(appsv1.SchemeGroupVersion.WithResource("daemonsets")).
+	list, err := t.meta.Resource(appsv1.SchemeGroupVersion.WithResource("daemonsets")).
 		List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err

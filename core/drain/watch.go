@@ -4,13 +4,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"millwright.dev/core/rewatch"
 )
 
 // watch keeps the pods of the Node up to date until the drain is stopped. The reflector lists, watches, and
 // does both again with growing delays when it is cut off.
 func (n *nodeDrain) watch() {
 	reflector := cache.NewReflectorWithOptions(
-		n.target.podsOf(n.node, n.readReported), &corev1.Pod{}, podStore{n},
+		rewatch.Patient(n.target.podsOf(n.node, n.readReported)), &corev1.Pod{}, podStore{n},
 		cache.ReflectorOptions{Name: "drain of Node " + n.node})
 	reflector.RunWithContext(n.ctx)
 }

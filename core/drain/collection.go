@@ -1,0 +1,276 @@
+package drain
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"millwright.dev/core/rewatch"
+)
+
+// collection is a thin copy of all objects of one kind in a target cluster. One watch keeps it, which all
+// drains of the cluster share. It begins when the first of them needs it and ends with the target, some time after
+// the last drain: the drains of a rollout come one after the other, and reading everything anew for each would be dear.
+type collection[T any] struct {
+	// what names the kind in messages.
+	what string
+	// example is an empty object of the kind.
+	example runtime.Object
+	// source lists and watches the kind; it reports each failure, and success with nil.
+	source func(report func(error)) *cache.ListWatch
+	// thin keeps of an object what is used, with a key that is unique and keys to find it by.
+	thin func(obj any) (item T, key string, index []string)
+	// affects says whether a change concerns a drain. It is called under the drain's mu, and may change the
+	// drain. An object that is new has no before, one that is gone no after.
+	affects func(n *nodeDrain, before, after *T) bool
+
+	mu      sync.Mutex
+	members map[*nodeDrain]bool
+	copied  *thinCopy[T]
+}
+
+// thinCopy is what one run of the watch has copied.
+type thinCopy[T any] struct {
+	owner  *collection[T]
+	cancel context.CancelFunc
+
+	// The rest is guarded by the owner's mu.
+	items   map[string]T
+	indexes map[string][]string
+	index   map[string]map[string]bool
+	synced  bool
+	problem string
+}
+
+// join makes a drain a member and starts the watch for the first one. It is called under the drain's mu.
+func (c *collection[T]) join(n *nodeDrain) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n.stopped || c.members[n] {
+		return
+	}
+	if c.members == nil {
+		c.members = map[*nodeDrain]bool{}
+	}
+	c.members[n] = true
+	if c.copied != nil {
+		return
+	}
+	// The watch serves other drains too, so it does not end with this one.
+	ctx, cancel := context.WithCancel(context.Background())
+	c.copied = newThinCopy(c, cancel)
+	reflector := cache.NewReflectorWithOptions(rewatch.Patient(c.source(c.copied.reported)), c.example, c.copied,
+		cache.ReflectorOptions{Name: "drains: " + c.what})
+	n.drainer.spawn(func() { reflector.RunWithContext(ctx) })
+}
+
+// leave ends the membership of a drain. It may be called for non-members.
+func (c *collection[T]) leave(n *nodeDrain) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.members, n)
+}
+
+// stop ends the watch.
+func (c *collection[T]) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.copied != nil {
+		c.copied.cancel()
+		c.copied = nil
+	}
+}
+
+// known says whether everything has been read once since the first member joined.
+func (c *collection[T]) known() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.copied != nil && c.copied.synced
+}
+
+// problem says why it cannot be read; empty while it can.
+func (c *collection[T]) problem() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.copied == nil || c.copied.problem == "" {
+		return ""
+	}
+	return "cannot read " + c.what + ": " + c.copied.problem
+}
+
+// get returns the item with a key.
+func (c *collection[T]) get(key string) (item T, found bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.copied == nil {
+		return item, false
+	}
+	item, found = c.copied.items[key]
+	return item, found
+}
+
+// find returns the items with an index key, in no order.
+func (c *collection[T]) find(index string) []T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.copied == nil {
+		return nil
+	}
+	var items []T
+	for key := range c.copied.index[index] {
+		items = append(items, c.copied.items[key])
+	}
+	return items
+}
+
+// all returns the items that a filter lets pass, in no order. It looks at every item.
+func (c *collection[T]) all(pass func(T) bool) []T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.copied == nil {
+		return nil
+	}
+	var items []T
+	for _, item := range c.copied.items {
+		if pass(item) {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// tell has those members go on that a change concerns.
+func (c *collection[T]) tell(members []*nodeDrain, before, after *T) {
+	for _, n := range members {
+		n.mu.Lock()
+		affected := !n.stopped && c.affects(n, before, after)
+		n.mu.Unlock()
+		if affected {
+			n.changed()
+		}
+	}
+}
+
+func (c *collection[T]) membersLocked() []*nodeDrain {
+	members := make([]*nodeDrain, 0, len(c.members))
+	for n := range c.members {
+		members = append(members, n)
+	}
+	return members
+}
+
+func newThinCopy[T any](owner *collection[T], cancel context.CancelFunc) *thinCopy[T] {
+	return &thinCopy[T]{
+		owner: owner, cancel: cancel,
+		items: map[string]T{}, indexes: map[string][]string{}, index: map[string]map[string]bool{},
+	}
+}
+
+// reported takes in whether the kind could be read.
+func (t *thinCopy[T]) reported(err error) {
+	problem := ""
+	if err != nil {
+		problem = toOutcome(err).reason
+	}
+	t.owner.mu.Lock()
+	news := t.problem != problem
+	t.problem = problem
+	members := t.owner.membersLocked()
+	t.owner.mu.Unlock()
+	if news {
+		for _, n := range members {
+			n.changed()
+		}
+	}
+}
+
+// Add takes in a new object.
+func (t *thinCopy[T]) Add(obj any) error { return t.Update(obj) }
+
+// Update takes in a changed object.
+func (t *thinCopy[T]) Update(obj any) error {
+	item, key, index := t.owner.thin(obj)
+	t.owner.mu.Lock()
+	before := t.putLocked(item, key, index)
+	members := t.owner.membersLocked()
+	t.owner.mu.Unlock()
+	t.owner.tell(members, before, &item)
+	return nil
+}
+
+// Delete drops an object.
+func (t *thinCopy[T]) Delete(obj any) error {
+	_, key, _ := t.owner.thin(obj)
+	t.owner.mu.Lock()
+	before, found := t.items[key]
+	t.dropLocked(key)
+	members := t.owner.membersLocked()
+	t.owner.mu.Unlock()
+	if found {
+		t.owner.tell(members, &before, nil)
+	}
+	return nil
+}
+
+// Replace takes in the whole list, and has all members look.
+func (t *thinCopy[T]) Replace(objects []any, _ string) error {
+	t.owner.mu.Lock()
+	left := map[string]bool{}
+	for _, obj := range objects {
+		item, key, index := t.owner.thin(obj)
+		t.putLocked(item, key, index)
+		left[key] = true
+	}
+	for key := range t.items {
+		if !left[key] {
+			t.dropLocked(key)
+		}
+	}
+	t.synced = true
+	items := make([]T, 0, len(t.items))
+	for _, item := range t.items {
+		items = append(items, item)
+	}
+	members := t.owner.membersLocked()
+	t.owner.mu.Unlock()
+	for _, n := range members {
+		n.mu.Lock()
+		for i := range items {
+			t.owner.affects(n, nil, &items[i])
+		}
+		n.mu.Unlock()
+		n.changed()
+	}
+	return nil
+}
+
+// Resync has no meaning here.
+func (t *thinCopy[T]) Resync() error { return nil }
+
+func (t *thinCopy[T]) putLocked(item T, key string, index []string) (before *T) {
+	if known, found := t.items[key]; found {
+		before = &known
+		t.dropLocked(key)
+	}
+	t.items[key], t.indexes[key] = item, index
+	for _, i := range index {
+		if t.index[i] == nil {
+			t.index[i] = map[string]bool{}
+		}
+		t.index[i][key] = true
+	}
+	return before
+}
+
+func (t *thinCopy[T]) dropLocked(key string) {
+	for _, i := range t.indexes[key] {
+		delete(t.index[i], key)
+		if len(t.index[i]) == 0 {
+			delete(t.index, i)
+		}
+	}
+	delete(t.items, key)
+	delete(t.indexes, key)
+}

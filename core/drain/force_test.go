@@ -1,0 +1,67 @@
+package drain
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func forcing(pods ...*Pod) forced {
+	return forced{
+		force: &force{deadline: start.Add(time.Minute), pods: map[types.UID]*attempt{}, attachments: map[types.UID]*attempt{}},
+		pods:  podMap(pods...), listed: true, read: true,
+	}
+}
+
+func TestForcedPlan(t *testing.T) {
+	g := NewWithT(t)
+	c := circumstances{now: start, daemonSets: lookup, behaviour: func(*Pod) Decision { return Decision{Action: WaitCompleted, Order: 3} }}
+	f := forcing(simplePod("web"), simplePod("job", label("wait-completed")), simplePod("slow", terminatingSince(start.Add(time.Hour))),
+		simplePod("agent", ofSet("there")), simplePod("static", mirrored), simplePod("kept", label("skip")))
+	f.attachments = []attachment{{name: "va", uid: "va"}, {name: "ending", uid: "ending", ending: start}}
+	p := makeForcedPlan(f, c)
+	g.Expect(podNames(p.due)).To(Equal([]string{"job", "slow", "web"}), "neither order nor completion nor grace periods count")
+	g.Expect(p.staying).To(HaveLen(3))
+	g.Expect(p.detach).To(BeEmpty(), "the volumes come after the pods")
+	g.Expect(p.done()).To(BeFalse())
+	g.Expect(p.next).To(Equal(start.Add(time.Minute)))
+
+	f.force.pods["uid-web"] = &attempt{ok: true}
+	f.force.pods["uid-slow"] = &attempt{failures: 1, retryAt: start.Add(2 * time.Second)}
+	f.force.pods["uid-job"] = &attempt{failures: 2, retryAt: start.Add(2 * time.Second)}
+	p = makeForcedPlan(f, c)
+	g.Expect(podNames(p.released)).To(Equal([]string{"web"}), "what was accepted is not waited for")
+	g.Expect(podNames(p.blocked)).To(Equal([]string{"slow"}), "there is a second attempt")
+	g.Expect(podNames(p.abandoned)).To(Equal([]string{"job"}), "and no third")
+	g.Expect(p.done()).To(BeFalse())
+
+	f.force.pods["uid-slow"] = &attempt{ok: true}
+	p = makeForcedPlan(f, c)
+	g.Expect(p.detach).To(Equal(f.attachments[:1]), "what is being detached already is left alone")
+	f.force.attachments["va"] = &attempt{inFlight: true}
+	g.Expect(makeForcedPlan(f, c).done()).To(BeFalse())
+	for _, end := range []*attempt{{ok: true}, {failures: 2}} {
+		f.force.attachments["va"] = end
+		g.Expect(makeForcedPlan(f, c).done()).To(BeTrue())
+	}
+}
+
+func TestForcedPlanEndsInAnyCase(t *testing.T) {
+	for name, change := range map[string]func(*forced){
+		"the pods cannot be read":    func(f *forced) { f.listed = false },
+		"the volumes cannot be read": func(f *forced) { f.read = false },
+		"no answer comes":            func(f *forced) { f.force.pods["uid-web"] = &attempt{inFlight: true} },
+		"a DaemonSet is not read":    func(f *forced) { f.pods = podMap(simplePod("a", ofSet("unread"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			f := forcing(simplePod("web"))
+			f.force.pods["uid-web"] = &attempt{ok: true}
+			change(&f)
+			g.Expect(makeForcedPlan(f, circumstances{now: start, daemonSets: lookup}).done()).To(BeFalse())
+			g.Expect(makeForcedPlan(f, circumstances{now: start.Add(time.Minute), daemonSets: lookup}).done()).To(BeTrue())
+		})
+	}
+}

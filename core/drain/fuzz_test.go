@@ -1,0 +1,191 @@
+package drain
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/test/choices"
+)
+
+// FuzzPlan: whatever pods, rules and attempts there are, each pod is in one place, nothing goes out of turn, what is not
+// known yet makes nothing go that would not go if it were known, and a plan changes nothing.
+func FuzzPlan(f *testing.F) {
+	for _, seed := range [][]byte{nil, {3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {5, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}} {
+		f.Add(seed)
+	}
+	f.Fuzz(checkPlan)
+}
+
+// TestPlansOfAllKinds makes plans from bytes drawn at random, always the same ones.
+func TestPlansOfAllKinds(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 20000 {
+		data := make([]byte, 200)
+		for j := range data {
+			data[j] = byte(random.Uint32())
+		}
+		if checkPlan(t, data); t.Failed() {
+			t.Fatalf("Number %d: %v", i, data)
+		}
+	}
+}
+
+func checkPlan(t *testing.T, data []byte) {
+	t.Helper()
+	c := choices.From(data)
+	pods, attempts := somePods(c)
+	whole := someCircumstances(c)
+	partly := whole
+	if c.Yes() {
+		partly.namespaces = func(string) (labels.Set, bool) { return nil, false }
+	}
+	if c.Yes() {
+		partly.daemonSets = func(*Pod) (bool, bool) { return false, false }
+	}
+	before := fmt.Sprint(attempts)
+	full, part := makePlan(pods, attempts, whole), makePlan(pods, attempts, partly)
+	if fmt.Sprint(attempts) != before {
+		t.Error("A plan has changed an attempt")
+	}
+	for _, p := range []*plan{full, part} {
+		checkPlaces(t, p, pods)
+		if len(p.staying)+p.completed < len(pods) && p.done() && !anyGone(attempts) {
+			t.Error("Done, though pods are left that must go")
+		}
+	}
+	if len(full.undecided) > 0 {
+		t.Error("Everything is known, yet something is undecided")
+	}
+	for _, pod := range part.due {
+		if !slices.Contains(full.due, pod) {
+			t.Errorf("Pod %s goes only because something is not known yet", pod.Key.Name)
+		}
+	}
+	checkOrder(t, full, whole)
+	if again := makePlan(pods, attempts, whole); !reflect.DeepEqual(again, full) {
+		t.Error("The second time is another")
+	}
+	checkForced(t, pods, whole)
+}
+
+// checkPlaces checks that each pod is in exactly one place.
+func checkPlaces(t *testing.T, p *plan, pods map[types.UID]*Pod) {
+	t.Helper()
+	seen := map[types.UID]int{}
+	for _, place := range [][]*Pod{p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.staying} {
+		for _, pod := range place {
+			seen[pod.UID]++
+		}
+	}
+	for uid, count := range seen {
+		if count != 1 || pods[uid] == nil {
+			t.Errorf("Pod %s is in %d places", uid, count)
+		}
+	}
+}
+
+// checkOrder checks that nothing is evicted that should stay, or before its turn.
+func checkOrder(t *testing.T, p *plan, c circumstances) {
+	t.Helper()
+	for _, pod := range slices.Concat(p.due, p.evicting) {
+		d := decide(pod, c)
+		if d.Action != Evict || pod.DeletionTimestamp != nil {
+			t.Errorf("Pod %s is evicted: %v", pod.Key.Name, d)
+		}
+		for _, other := range slices.Concat(p.due, p.evicting, p.blocked, p.completing, p.queued) {
+			if decide(other, c).Order < d.Order {
+				t.Errorf("Pod %s goes before %s", pod.Key.Name, other.Key.Name)
+			}
+		}
+	}
+	for _, pod := range p.later {
+		if decide(pod, c).Action == Skip {
+			t.Errorf("Pod %s stays, and is waited for", pod.Key.Name)
+		}
+	}
+}
+
+// checkForced checks that a forced drain deletes nothing that stays, and ends.
+func checkForced(t *testing.T, pods map[types.UID]*Pod, c circumstances) {
+	t.Helper()
+	now := forced{force: &force{deadline: start.Add(time.Minute)}, pods: pods, listed: true, read: true}
+	p := makeForcedPlan(now, c)
+	for _, pod := range p.due {
+		if stays(pod, c) {
+			t.Errorf("Pod %s stays, and is deleted by force", pod.Key.Name)
+		}
+	}
+	c.now = start.Add(time.Hour)
+	if !makeForcedPlan(now, c).done() {
+		t.Error("A forced drain does not end")
+	}
+}
+
+func anyGone(attempts map[types.UID]*attempt) bool {
+	for _, a := range attempts {
+		if a.gone {
+			return true
+		}
+	}
+	return false
+}
+
+// somePods makes pods as they may be on a Node, with what has been tried of them.
+func somePods(c *choices.Choices) (map[types.UID]*Pod, map[types.UID]*attempt) {
+	found, attempts := map[types.UID]*Pod{}, map[types.UID]*attempt{}
+	for i := range c.Below(6) {
+		pod := simplePod(fmt.Sprintf("p%d", i), func(p *Pod) {
+			p.Key.Namespace = choices.Of(c, "a", "b")
+			p.Labels = choices.Some(c, []string{"app", clusterv1.PodDrainLabel}, []string{"web", "skip", "wait-completed", "other"})
+			p.Mirror = c.Below(8) == 1
+			p.Finished = c.Below(4) == 1
+			p.DaemonSet = choices.Of[types.UID](c, "", "", "", "exists", "gone")
+			p.Priority = int32(c.Below(3))
+			if c.Below(4) == 1 {
+				p.DeletionTimestamp = ptr.To(start.Add(time.Duration(c.Below(5)-2) * time.Second))
+			}
+		})
+		found[pod.UID] = pod
+		if c.Yes() {
+			attempts[pod.UID] = &attempt{
+				inFlight: c.Yes(), ok: c.Yes(), gone: c.Below(8) == 1, failures: c.Below(3), retryAt: start.Add(time.Duration(c.Below(60)-20) * time.Second),
+			}
+		}
+	}
+	return found, attempts
+}
+
+// someCircumstances makes what a plan rests on besides, with everything known.
+func someCircumstances(c *choices.Choices) circumstances {
+	var all []clusterv1.MachineDrainRule
+	for i := range c.Below(4) {
+		order := ptr.To(int32(c.Below(3) - 1))
+		rule := newRule(fmt.Sprintf("r%d", i), choices.Of(c, drainBehavior, skipBehavior, waitBehavior, "Nonsense"), order)
+		for range c.Below(3) {
+			selector := clusterv1.MachineDrainRulePodSelector{}
+			if c.Yes() {
+				selector.Selector = choices.Of(c, withLabel("app", "web"), broken())
+			}
+			if c.Yes() {
+				selector.NamespaceSelector = withLabel("team", choices.Of(c, "a", "b"))
+			}
+			rule.Spec.Pods = append(rule.Spec.Pods, selector)
+		}
+		all = append(all, rule)
+	}
+	rules, _ := CompileRules(all, nil, nil)
+	return circumstances{
+		now: start, unreachable: c.Yes(), rules: rules,
+		daemonSets: func(pod *Pod) (bool, bool) { return pod.DaemonSet == "exists", true },
+		namespaces: func(name string) (labels.Set, bool) { return labels.Set{"team": name}, true },
+	}
+}

@@ -1,0 +1,50 @@
+package drain
+
+import (
+	"errors"
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// TestADrainGoesOnSoonAfterAnOutage cuts the watches of a drain and keeps the API server out of reach for a while.
+func TestADrainGoesOnSoonAfterAnOutage(t *testing.T) {
+	w := newWorld(t, realClock)
+	w.pod("a")
+	w.eventually(func(g Gomega) { g.Expect(w.step().Terminating).To(HaveLen(1)) })
+	w.requests.cut(func() {
+		w.end("a")
+		w.eventually(func(g Gomega) { g.Expect(w.step().Message).To(ContainSubstring("cannot read the pods of the Node")) })
+		time.Sleep(3 * time.Second)
+	})
+	back := time.Now()
+	w.eventually(func(g Gomega) { g.Expect(w.step().Done).To(BeTrue()) })
+	w.g.Expect(time.Since(back)).To(BeNumerically("<", 15*time.Second))
+}
+
+// cut ends all open answers, and lets no request through while something is done.
+func (l *requestLog) cut(during func()) {
+	l.setOutage(true)
+	defer l.setOutage(false)
+	during()
+}
+
+func (l *requestLog) setOutage(outage bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.outage = outage
+	if outage {
+		for _, end := range l.open {
+			end()
+		}
+		l.open = nil
+	}
+}
+
+// refused is what a client sees of an API server that is not there.
+func refused(r *http.Request) (*http.Response, error) {
+	return nil, errors.Join(errors.New(r.URL.Path), syscall.ECONNREFUSED)
+}
