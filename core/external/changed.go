@@ -19,6 +19,7 @@ var watched = []field.Path{
 	{"spec", "providerID"},
 	{"spec", "failureDomain"},
 	{"spec", "controlPlaneEndpoint"},
+	{"spec", "version"},
 	{"status", "ready"},
 	{"status", "initialized"},
 	{"status", "initialization"},
@@ -30,6 +31,8 @@ var watched = []field.Path{
 	{"status", "failureReason"},
 	{"status", "failureMessage"},
 	{"status", "externalManagedControlPlane"},
+	{"status", "version"},
+	{"status", "versions"},
 }
 
 // Changed lets an update pass when a field of a contract, a summarizing condition, or metadata that the core
@@ -55,9 +58,16 @@ func templateChanged(before, after *unstructured.Unstructured) bool {
 func metadataChanged(before, after client.Object) bool {
 	return before.GetUID() != after.GetUID() ||
 		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
+		// Who holds an object that is being deleted is reported.
+		!after.GetDeletionTimestamp().IsZero() && !equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers()) ||
 		before.GetLabels()[clusterv1.ClusterNameLabel] != after.GetLabels()[clusterv1.ClusterNameLabel] ||
 		!equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences()) ||
-		before.GetAnnotations()[clusterv1.MachineCertificatesExpiryDateAnnotation] != after.GetAnnotations()[clusterv1.MachineCertificatesExpiryDateAnnotation]
+		annotationChanged(before, after, clusterv1.MachineCertificatesExpiryDateAnnotation) ||
+		annotationChanged(before, after, clusterv1.MachineSetSkipPreflightChecksAnnotation)
+}
+
+func annotationChanged(before, after client.Object, key string) bool {
+	return before.GetAnnotations()[key] != after.GetAnnotations()[key]
 }
 
 func fieldsChanged(before, after *unstructured.Unstructured) bool {

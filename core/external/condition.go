@@ -21,9 +21,6 @@ const (
 	ReasonOwnedElsewhere = "OwnedElsewhere"
 )
 
-// maxMessage is the length that the API allows for the message of a condition.
-const maxMessage = 32768
-
 // validReason is what the API allows as the reason of a condition.
 var validReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
@@ -86,12 +83,8 @@ func Problem(conditionType string, ref clusterv1.ContractVersionedObjectReferenc
 func Mirrored(conditionType string, from *metav1.Condition, done bool, awaited string) metav1.Condition {
 	switch {
 	case from != nil:
-		reason, message := from.Reason, from.Message
-		reason = ReasonOr(reason, fallbackReason(from.Status))
-		if len(message) > maxMessage {
-			message = message[:maxMessage]
-		}
-		return metav1.Condition{Type: conditionType, Status: from.Status, Reason: reason, Message: message}
+		reason := ReasonOr(from.Reason, fallbackReason(from.Status))
+		return metav1.Condition{Type: conditionType, Status: from.Status, Reason: reason, Message: conditions.Message(from.Message)}
 	case done:
 		return conditions.True(conditionType, clusterv1.ReadyReason, "")
 	}

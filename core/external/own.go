@@ -66,6 +66,8 @@ func ownedBy(obj Object, owner client.Object, gvk schema.GroupVersionKind) ([]me
 			if !ptr.Deref(reference.Controller, false) {
 				references[i] = want
 			}
+			// The garbage collector looks for the owner under the version named, which may be served no more.
+			references[i].APIVersion = want.APIVersion
 			return references, nil
 		}
 		if ptr.Deref(reference.Controller, false) {

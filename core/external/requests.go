@@ -3,6 +3,8 @@ package external
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,16 +14,41 @@ import (
 	"millwright.dev/core/index"
 )
 
-// ToReferrers maps an event of a provider's object to the objects that refer to it, found by index. Owner
-// references would not do: an object that was made by hand has none before it is adopted.
+// ToReferrers maps an event of a provider's object to the objects that refer to it, found by name and by index.
+// Owner references would not do: an object that was made by hand has none before it is adopted.
 // newList makes an empty list of the referrers' kind.
 func ToReferrers(reader client.Reader, newList func() client.ObjectList) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		gvk := obj.GetObjectKind().GroupVersionKind()
 		ref := clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: obj.GetName()}
-		return requests(ctx, reader, newList(), client.InNamespace(obj.GetNamespace()),
+		found := requests(ctx, reader, newList(), client.InNamespace(obj.GetNamespace()),
 			client.MatchingFields{index.Reference: index.ReferenceValue(ref)})
+		if namesake := sameName(ctx, reader, newList(), client.ObjectKeyFromObject(obj)); namesake != nil && index.Refers(namesake, ref) {
+			found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(namesake)})
+		}
+		return found
 	})
+}
+
+// sameName reads the object of the list's kind that has that name; nil when there is none.
+func sameName(ctx context.Context, reader client.Reader, list client.ObjectList, key client.ObjectKey) client.Object {
+	var obj client.Object
+	switch list.(type) {
+	case *clusterv1.MachineList:
+		obj = &clusterv1.Machine{}
+	case *clusterv1.ClusterList:
+		obj = &clusterv1.Cluster{}
+	default:
+		return nil
+	}
+	err := reader.Get(ctx, key, obj, &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)})
+	if err != nil {
+		if !apierrors.IsNotFound(err) {
+			ctrl.LoggerFrom(ctx).Error(err, "Finding out whom an event concerns")
+		}
+		return nil
+	}
+	return obj
 }
 
 // ToReferrersOfCRD maps an event of a CRD to the objects that refer to any object of its kind.

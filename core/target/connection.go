@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/rewatch"
 )
 
 // Connection is a connection to one target cluster that stood when it was handed out. It may break at any
@@ -28,9 +31,10 @@ type Connection struct {
 	// Client reads and writes live, with a timeout for each request.
 	Client client.Client
 
-	nodes nodes
-	probe rest.Interface
-	hash  string
+	nodes   nodes
+	lookups lookups
+	probe   rest.Interface
+	hash    string
 }
 
 // Node returns the cached Node of that name, nil when there is none. It is shared: copy it before changing it.
@@ -53,13 +57,15 @@ func newConnection(cluster types.NamespacedName, from kubeconfig, options Option
 	if err != nil {
 		return nil, errors.Wrap(err, "making an HTTP client")
 	}
-	live, err := liveClient(requests, httpClient, options.Scheme)
+	live, err := liveClient(requests, httpClient, options)
 	if err != nil {
 		return nil, err
 	}
 	// The informer's requests are watches, so they have no timeout of their own; and they are few, so they do
 	// not queue behind the limit of the others.
 	watching := rest.CopyConfig(config)
+	// A server that speaks JSON only may answer so, too.
+	watching.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	watching.ContentType = runtime.ContentTypeProtobuf
 	watching.QPS = -1
 	core, err := corev1client.NewForConfig(watching)
@@ -77,14 +83,14 @@ func newConnection(cluster types.NamespacedName, from kubeconfig, options Option
 	return c, err
 }
 
-func liveClient(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme) (client.Client, error) {
+func liveClient(config *rest.Config, httpClient *http.Client, options Options) (client.Client, error) {
 	// The kinds that are used in target clusters are built in, so the mapping is known without discovery.
-	live, err := client.New(config, client.Options{Scheme: scheme, Mapper: builtIn(scheme), HTTPClient: httpClient})
+	live, err := client.New(config, client.Options{Scheme: options.Scheme, Mapper: options.mapper, HTTPClient: httpClient})
 	return live, errors.Wrap(err, "making a client")
 }
 
 func newNodes(getter cache.Getter, notify func(*corev1.Node)) (nodes, error) {
-	informer := cache.NewSharedIndexInformer(
+	informer := rewatch.NewInformer(
 		cache.NewListWatchFromClient(getter, "nodes", metav1.NamespaceAll, fields.Everything()), &corev1.Node{}, 0, indexers)
 	if err := informer.SetTransform(keepUsed); err != nil {
 		return nodes{}, errors.Wrap(err, "setting the transform of the Node cache")
@@ -96,15 +102,25 @@ func newNodes(getter cache.Getter, notify func(*corev1.Node)) (nodes, error) {
 }
 
 // answer asks the API server for its version: the cheapest request that needs valid credentials and no permission.
+// A server that does not know that path, such as the in-memory one of Cluster API's development provider, is asked
+// for its root instead, as upstream's core does; the root alone would not do, since it needs a permission that not
+// every identity has.
 func (c *Connection) answer(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := c.probe.Get().AbsPath("/version").Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		err = c.probe.Get().AbsPath("/").Do(ctx).Error()
+	}
+	var status apierrors.APIStatus
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return &NotConnectedError{Reason: Unauthorized, Message: "the API server does not accept the credentials of the kubeconfig", cause: err}
+	case errors.As(err, &status) && status.Status().Code > 0:
+		return &NotConnectedError{Reason: Unreachable, cause: err, Message: fmt.Sprintf(
+			"the API server does not answer as one: the probe got the HTTP status %d", status.Status().Code)}
 	}
 	return &NotConnectedError{Reason: Unreachable, Message: "the API server does not answer", cause: err}
 }

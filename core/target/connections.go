@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,6 +19,9 @@ import (
 type Options struct {
 	// Secrets reads kubeconfig Secrets live.
 	Secrets client.Reader
+	// Kubeconfig, if not empty, is a file, or InCluster: then that is the target cluster of all Clusters, and no Secret
+	// is looked at.
+	Kubeconfig string
 	// Scheme knows the kinds that are used in target clusters.
 	Scheme *runtime.Scheme
 	// UserAgent is how the core calls itself in target clusters.
@@ -37,6 +41,9 @@ type Options struct {
 	SyncTimeout time.Duration
 	// MinRetry and MaxRetry bound the delay between attempts to connect, which doubles; 500 ms and 30 s.
 	MinRetry, MaxRetry time.Duration
+
+	// mapper is made once, since it takes longer than all else that a connection needs.
+	mapper meta.RESTMapper
 }
 
 func (o Options) withDefaults() Options {
@@ -57,6 +64,7 @@ func (o Options) withDefaults() Options {
 	if o.ProbeFailures == 0 {
 		o.ProbeFailures = 5
 	}
+	o.mapper = builtIn(o.Scheme)
 	return o
 }
 

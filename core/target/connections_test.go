@@ -120,23 +120,39 @@ func TestConnectionFollowsItsSecret(t *testing.T) {
 	g.Consistently(reason).Should(BeEmpty())
 }
 
-// TestDeadClustersHoldUpNobody: a hundred clusters that do not answer, and one that does.
+// kubeconfigFor reaches a server without credentials.
+func kubeconfigFor(server string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":%q}}],"users":[{"name":"x","user":{}}]}`, server)
+}
+
+// kubeconfigs stands in for the Secrets of very many Clusters; all but one lead nowhere.
+type kubeconfigs struct {
+	client.Reader
+	alive string
+}
+
+func (k kubeconfigs) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	// A port of the documentation network: packets go nowhere, nothing answers.
+	content := kubeconfigFor("https://192.0.2.1:6443")
+	if key.Name == target.SecretName(k.alive) {
+		content = env.Kubeconfig
+	}
+	obj.(*corev1.Secret).Data = map[string][]byte{"value": content}
+	return nil
+}
+
+// TestDeadClustersHoldUpNobody: two thousand clusters that do not answer, and one that does, the last to come.
 func TestDeadClustersHoldUpNobody(t *testing.T) {
 	g := NewWithT(t)
-	connections := newConnections()
+	connections := target.New(target.Options{Secrets: kubeconfigs{alive: "alive"}, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1})
 	defer connections.Close()
-	// A port of the documentation network: packets go nowhere, nothing answers.
-	dead := []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
-		"clusters":[{"name":"x","cluster":{"server":"https://192.0.2.1:6443"}}],"users":[{"name":"x","user":{"token":"t"}}]}`)
-	for i := range 100 {
-		name := fmt.Sprintf("dead-%d", i)
-		writeKubeconfig(t, name, dead)
-		connections.Ensure(t.Context(), types.NamespacedName{Namespace: "default", Name: name})
+	for i := range 2000 {
+		connections.Ensure(t.Context(), types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("dead-%d", i)})
 	}
-	writeKubeconfig(t, "alive", env.Kubeconfig)
 	key := types.NamespacedName{Namespace: "default", Name: "alive"}
 	connections.Ensure(t.Context(), key)
-	g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(5 * time.Second).Should(Succeed())
+	g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
 }
 
 // TestNothingOutlivesItsCluster counts goroutines before and after.

@@ -37,6 +37,18 @@ type kubeconfig struct {
 	hash string
 }
 
+// kubeconfigOf reads the kubeconfig of a Cluster from where it is.
+func (o Options) kubeconfigOf(ctx context.Context, cluster types.NamespacedName) (kubeconfig, error) {
+	if o.Kubeconfig == "" {
+		return readKubeconfig(ctx, o.Secrets, cluster)
+	}
+	from, err := readSingle(o.Kubeconfig)
+	if err != nil {
+		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: "the kubeconfig that the core was started with cannot be used", cause: err}
+	}
+	return from, nil
+}
+
 // readKubeconfig reads and checks the Secret live, since the cache holds Secrets by metadata only.
 func readKubeconfig(ctx context.Context, reader client.Reader, cluster types.NamespacedName) (kubeconfig, error) {
 	secret := &corev1.Secret{}

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"millwright.dev/core/trim"
 )
 
 // byProviderID is the index of the Node cache over spec.providerID.
@@ -56,6 +58,7 @@ func keepUsed(obj any) (any, error) {
 		condition.LastHeartbeatTime = metav1.Time{}
 		kept.Status.Conditions = append(kept.Status.Conditions, condition)
 	}
+	trim.Node(kept)
 	return kept, nil
 }
 

@@ -48,8 +48,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		return errors.Wrap(err, "adding the controller of target connections")
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		defer r.Connections.Close()
+		if err := r.Connections.WatchKubeconfig(ctx); err != nil {
+			return err
+		}
 		<-ctx.Done()
-		r.Connections.Close()
 		return nil
 	}))
 }

@@ -67,7 +67,7 @@ func (r *runner) run(ctx context.Context) {
 
 // dial makes a connection and publishes it. stop ends what it started and waits for the end.
 func (r *runner) dial(ctx context.Context) (stop func(), err error) {
-	from, err := readKubeconfig(ctx, r.options.Secrets, r.cluster)
+	from, err := r.options.kubeconfigOf(ctx, r.cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (r *runner) watchOver(ctx context.Context) error {
 // Secret is gone or broken the connection is kept: it still works, and a Cluster that is being deleted together
 // with its Secret needs it for its Nodes.
 func (r *runner) rotated(ctx context.Context, connection *Connection) bool {
-	from, err := readKubeconfig(ctx, r.options.Secrets, r.cluster)
+	from, err := r.options.kubeconfigOf(ctx, r.cluster)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("Keeping the connection to the target cluster although its kubeconfig cannot be read", "reason", err.Error())
 		return false

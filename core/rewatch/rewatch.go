@@ -1,0 +1,85 @@
+// Package rewatch makes informers that go on soon after an outage of their API server.
+//
+// client-go's own wait ever longer between their attempts, up to a minute once the server has been away for half of
+// one, and nothing tells them that it is back. Here the requests themselves are tried again, every few seconds as long as the
+// server cannot be reached, so that the informer never comes to that.
+package rewatch
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// The delay between two attempts doubles from minDelay to maxDelay, and is lengthened at random by up to a half, so that
+// the informers of a process do not come back in step.
+const (
+	minDelay = 500 * time.Millisecond
+	maxDelay = 4 * time.Second
+	jitter   = 0.5
+)
+
+// NewInformer makes an informer like cache.NewSharedIndexInformer; it fits cache.Options.NewInformer of controller-runtime.
+func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(Patient(lw), example, resync, indexers)
+}
+
+// Patient returns a ListerWatcher whose requests are tried again while the API server cannot be reached. All other
+// errors are passed on, for the informer to do with them what it does.
+func Patient(lw cache.ListerWatcher) cache.ListerWatcher {
+	return &patient{ListerWatcher: lw, next: cache.ToListerWatcherWithContext(lw)}
+}
+
+// patient has the methods without a context of what it wraps; informers use those below.
+type patient struct {
+	cache.ListerWatcher
+	next cache.ListerWatcherWithContext
+}
+
+// ListWithContext implements cache.ListerWithContext.
+func (p *patient) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return again(ctx, func() (runtime.Object, error) { return p.next.ListWithContext(ctx, options) })
+}
+
+// WatchWithContext implements cache.WatcherWithContext.
+func (p *patient) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return again(ctx, func() (watch.Interface, error) { return p.next.WatchWithContext(ctx, options) })
+}
+
+// again sends a request until the API server answers, or ctx ends.
+func again[T any](ctx context.Context, send func() (T, error)) (T, error) {
+	backoff := wait.Backoff{Duration: minDelay, Factor: 2, Jitter: jitter, Steps: 10, Cap: maxDelay}
+	for attempt := 0; ; attempt++ {
+		result, err := send()
+		if err == nil || !unreachable(err) {
+			return result, err
+		}
+		if attempt == 0 {
+			klog.FromContext(ctx).Info("The API server cannot be reached; the watch is tried again every few seconds", "err", err)
+		}
+		delay := time.NewTimer(backoff.Step())
+		select {
+		case <-ctx.Done():
+			delay.Stop()
+			return result, err
+		case <-delay.C:
+		}
+	}
+}
+
+// unreachable says whether an error is about the way to the API server, or about a server that is not up.
+func unreachable(err error) bool {
+	var broken net.Error
+	return errors.As(err, &broken) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) ||
+		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsProbableEOF(err) || apierrors.IsServiceUnavailable(err)
+}

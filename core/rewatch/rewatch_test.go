@@ -1,0 +1,111 @@
+package rewatch_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"millwright.dev/core/rewatch"
+)
+
+// server answers the first requests with errors.
+type server struct {
+	cache.ListerWatcher
+	failures []error
+	asked    atomic.Int32
+}
+
+func (s *server) fail() error {
+	asked := int(s.asked.Add(1))
+	if asked <= len(s.failures) {
+		return s.failures[asked-1]
+	}
+	return nil
+}
+
+func (s *server) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	return &corev1.NodeList{}, s.fail()
+}
+
+func (s *server) WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return watch.NewFake(), s.fail()
+}
+
+// refused is the error of a connection to a port where nobody listens.
+func refused(t *testing.T) error {
+	t.Helper()
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	_, err := http.Get(closed.URL) //nolint:noctx,bodyclose // it fails
+	return err
+}
+
+func TestPatient(t *testing.T) {
+	gone := apierrors.NewResourceExpired("too old")
+	forbidden := apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no"))
+	tests := []struct {
+		name     string
+		failures []error
+		asked    int
+		want     error
+	}{
+		{"an answer", nil, 1, nil},
+		{"a server that is away", []error{refused(t), io.ErrUnexpectedEOF}, 3, nil},
+		{"a server that starts", []error{apierrors.NewServiceUnavailable("starting")}, 2, nil},
+		{"an old version, which the informer itself knows to deal with", []error{gone}, 1, gone},
+		{"a missing right", []error{forbidden}, 1, forbidden},
+		{"a missing right after an outage", []error{refused(t), forbidden}, 2, forbidden},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			for _, send := range []func(cache.ListerWatcherWithContext) error{
+				func(lw cache.ListerWatcherWithContext) error {
+					_, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
+					return err
+				},
+				func(lw cache.ListerWatcherWithContext) error {
+					_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{})
+					return err
+				},
+			} {
+				s := &server{failures: test.failures}
+				err := send(cache.ToListerWatcherWithContext(rewatch.Patient(s)))
+				if test.want == nil {
+					g.Expect(err).NotTo(HaveOccurred())
+				} else {
+					g.Expect(err).To(MatchError(test.want))
+				}
+				g.Expect(s.asked.Load()).To(BeEquivalentTo(test.asked))
+			}
+		})
+	}
+}
+
+// TestPatienceEndsWithItsContext: nothing goes on when the informer is stopped.
+func TestPatienceEndsWithItsContext(t *testing.T) {
+	g := NewWithT(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	away := make([]error, 100)
+	for i := range away {
+		away[i] = refused(t)
+	}
+	_, err := cache.ToListerWatcherWithContext(rewatch.Patient(&server{failures: away})).WatchWithContext(ctx, metav1.ListOptions{})
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(ctx.Err()).To(HaveOccurred())
+}
