@@ -3,29 +3,26 @@ package machine
 import (
 	"context"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/conditions"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
 	"millwright.dev/core/filter"
@@ -41,11 +38,18 @@ type Options struct {
 	RemoteConditionsGracePeriod time.Duration
 	// SyncLabels and SyncAnnotations choose further labels and annotations that go to the Node, by their keys.
 	SyncLabels, SyncAnnotations []*regexp.Regexp
-	// UpToDate says whether the template of a MachineSet is that of its MachineDeployment, and if not, in what it
-	// differs. Nil leaves the condition UpToDate out.
-	UpToDate func(*clusterv1.MachineSet, *clusterv1.MachineDeployment) (bool, string)
+	// UpToDate says whether the Machines of a MachineSet are what its MachineDeployment wants at that time, and if not,
+	// why. Nil leaves the condition UpToDate out.
+	UpToDate func(*clusterv1.MachineSet, *clusterv1.MachineDeployment, time.Time) (bool, string)
+	// PropagateTaints brings spec.taints of Machines to their Nodes.
+	PropagateTaints bool
+	// KeepOutdatedFromScaleDown keeps the cluster autoscaler from removing Nodes of an outdated revision.
+	KeepOutdatedFromScaleDown bool
 	// Drain configures the drains; Notify and Clock are set by the controller.
 	Drain drain.Options
+	// DrainTimeout is how long a drain may take before it is forced, and volumes to be detached, for Machines that do
+	// not say; 0 is DefaultDrainTimeout, less is for ever.
+	DrainTimeout time.Duration
 }
 
 // SetupWithManager adds the controller to the manager.
@@ -63,7 +67,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Named("machine").
 		For(&clusterv1.Machine{}, builder.WithPredicates(filter.HasLabel(r.Options.WatchFilter), predicate.Or(r.versions.Awaited(), changed()))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged())).
-		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofDeployment), builder.WithPredicates(templateChanged())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofLabelledCluster), builder.WithPredicates(onlyLabelsChanged())).
+		Watches(&clusterv1.Cluster{}, r.onClusterGone()).
+		Watches(&clusterv1.MachineDrainRule{}, handler.EnqueueRequestsFromMapFunc(r.ofDrainRule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofDeployment), builder.WithPredicates(deploymentChanged())).
+		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.ofSet), builder.WithPredicates(setChanged())).
 		WatchesMetadata(crd, external.ToReferrersOfCRD(r.Client, machines), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source.Func(r.onTarget)).
 		WithOptions(options).
@@ -122,6 +130,22 @@ func (r *Reconciler) ofDeployment(ctx context.Context, deployment client.Object)
 	return r.list(ctx, client.InNamespace(deployment.GetNamespace()), client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: deployment.GetName()})
 }
 
+// ofSet finds the Machines of a MachineSet.
+func (r *Reconciler) ofSet(ctx context.Context, obj client.Object) []reconcile.Request {
+	set, ok := obj.(*clusterv1.MachineSet)
+	if !ok {
+		return nil
+	}
+	list := &clusterv1.MachineList{}
+	err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{index.Cluster: set.Spec.ClusterName}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Finding the Machines of a MachineSet", "MachineSet", client.ObjectKeyFromObject(set))
+		return nil
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(m clusterv1.Machine) bool { return !metav1.IsControlledBy(&m, set) })
+	return external.Requests(list)
+}
+
 func (r *Reconciler) list(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	list := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
@@ -129,50 +153,6 @@ func (r *Reconciler) list(ctx context.Context, options ...client.ListOption) []r
 		return nil
 	}
 	return external.Requests(list)
-}
-
-// changed lets those updates of a Machine pass that say something new to its controller: what users and other
-// controllers write, and not its own writes to the status.
-func changed() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*clusterv1.Machine)
-		after, ok2 := e.ObjectNew.(*clusterv1.Machine)
-		if !ok || !ok2 {
-			return true
-		}
-		return before.Generation != after.Generation ||
-			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
-			!equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
-			!equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) ||
-			!equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
-			!equality.Semantic.DeepEqual(conditions.Foreign(before.Status.Conditions, ownConditions...), conditions.Foreign(after.Status.Conditions, ownConditions...))
-	}}
-}
-
-// clusterChanged lets those updates of a Cluster pass that change what its Machines may do.
-func clusterChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*clusterv1.Cluster)
-		after, ok2 := e.ObjectNew.(*clusterv1.Cluster)
-		return ok && ok2 && (ptr.Deref(before.Spec.Paused, false) != ptr.Deref(after.Spec.Paused, false) ||
-			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero())
-	}}
-}
-
-// templateChanged lets those updates of a MachineDeployment pass that may outdate its Machines.
-func templateChanged() predicate.Predicate {
-	never := func(event.GenericEvent) bool { return false }
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: never,
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*clusterv1.MachineDeployment)
-			after, ok2 := e.ObjectNew.(*clusterv1.MachineDeployment)
-			return ok && ok2 && !equality.Semantic.DeepEqual(before.Spec.Template, after.Spec.Template)
-		},
-	}
 }
 
 // waker adds Machines to the work queue once the controller has one.

@@ -51,15 +51,40 @@ func TestClusterChanged(t *testing.T) {
 	g.Expect(clusterChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: status})).To(BeFalse())
 }
 
-func TestTemplateChanged(t *testing.T) {
+func TestDeploymentChanged(t *testing.T) {
 	g := NewWithT(t)
 	before := &clusterv1.MachineDeployment{}
-	scaled := before.DeepCopy()
-	scaled.Spec.Replicas = ptr.To[int32](3)
-	scaled.Status.Phase = "Running"
-	g.Expect(templateChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: scaled})).To(BeFalse(), "scaling concerns no Machine that exists")
-	rolled := before.DeepCopy()
-	rolled.Spec.Template.Spec.Version = "v1.36.4"
-	g.Expect(templateChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: rolled})).To(BeTrue())
-	g.Expect(templateChanged().Create(event.CreateEvent{Object: before})).To(BeFalse())
+	update := func(change func(*clusterv1.MachineDeployment)) bool {
+		after := before.DeepCopy()
+		change(after)
+		return deploymentChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+	}
+	g.Expect(update(func(d *clusterv1.MachineDeployment) {
+		d.Spec.Replicas = ptr.To[int32](3)
+		d.Status.Phase = "Running"
+		d.Annotations = map[string]string{"somebody.example.com/else": "x"}
+	})).To(BeFalse(), "scaling concerns no Machine that exists")
+	g.Expect(update(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.Version = "v1.36.4" })).To(BeTrue())
+	g.Expect(update(func(d *clusterv1.MachineDeployment) {
+		d.Annotations = map[string]string{clusterv1.RevisionAnnotation: "2"}
+	})).To(BeTrue())
+	g.Expect(update(func(d *clusterv1.MachineDeployment) { d.Spec.Rollout.After = metav1.Now() })).To(BeTrue())
+	g.Expect(deploymentChanged().Create(event.CreateEvent{Object: before})).To(BeFalse())
+}
+
+func TestSetChanged(t *testing.T) {
+	g := NewWithT(t)
+	before := &clusterv1.MachineSet{}
+	update := func(change func(*clusterv1.MachineSet)) bool {
+		after := before.DeepCopy()
+		change(after)
+		return setChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+	}
+	g.Expect(update(func(s *clusterv1.MachineSet) {
+		s.Spec.Replicas = ptr.To[int32](3)
+		s.Status.ReadyReplicas = ptr.To[int32](3)
+	})).To(BeFalse(), "the status of a set changes with each of its Machines")
+	g.Expect(update(func(s *clusterv1.MachineSet) { s.Annotations = map[string]string{clusterv1.RevisionAnnotation: "2"} })).To(BeTrue())
+	g.Expect(update(func(s *clusterv1.MachineSet) { s.OwnerReferences = []metav1.OwnerReference{{UID: "d"}} })).To(BeTrue())
+	g.Expect(update(func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.Version = "v1.36.4" })).To(BeTrue())
 }

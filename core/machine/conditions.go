@@ -34,8 +34,8 @@ func (s *scope) setConditions() outcome.Outcome {
 	s.set(s.infrastructureCondition())
 	deadline := s.setNodeConditions()
 	s.set(s.deletingCondition())
-	s.set(conditions.False(clusterv1.MachineUpdatingCondition, clusterv1.MachineNotUpdatingReason, ""))
-	s.set(s.upToDateCondition())
+	s.set(s.updatingCondition())
+	deadline = deadline.And(s.setUpToDateCondition())
 	s.set(s.readyCondition())
 	return deadline.And(s.setAvailableCondition())
 }
@@ -65,24 +65,13 @@ func (s *scope) deletingCondition() metav1.Condition {
 	if !s.deleting() {
 		return conditions.False(clusterv1.MachineDeletingCondition, clusterv1.MachineNotDeletingReason, "")
 	}
-	if s.progress.reason == "" && meta.FindStatusCondition(s.machine.Status.Conditions, clusterv1.MachineDeletingCondition) != nil {
+	if s.progress.reason == "" && meta.IsStatusConditionTrue(s.machine.Status.Conditions, clusterv1.MachineDeletingCondition) {
 		return metav1.Condition{}
 	}
 	if s.progress.reason == "" {
 		s.progress.reason = clusterv1.MachineDeletingReason
 	}
 	return conditions.True(clusterv1.MachineDeletingCondition, s.progress.reason, s.progress.message)
-}
-
-// upToDateCondition compares the Machine's MachineSet with its MachineDeployment; other Machines have no such condition.
-func (s *scope) upToDateCondition() metav1.Condition {
-	if s.machineSet == nil || s.machineDeployment == nil || s.options.UpToDate == nil {
-		return metav1.Condition{}
-	}
-	if upToDate, message := s.options.UpToDate(s.machineSet, s.machineDeployment); !upToDate {
-		return conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineNotUpToDateReason, message)
-	}
-	return conditions.True(clusterv1.MachineUpToDateCondition, clusterv1.MachineUpToDateReason, "")
 }
 
 // readyCondition sums up; the gates of the spec count as well.
@@ -126,8 +115,9 @@ func (s *scope) setAvailableCondition() outcome.Outcome {
 		return outcome.Continue()
 	}
 	minReady := time.Duration(ptr.Deref(s.machine.Spec.MinReadySeconds, 0)) * time.Second
-	if rest := ready.LastTransitionTime.Add(minReady).Sub(s.now); minReady > 0 && rest > 0 {
-		s.set(conditions.False(conditionType, clusterv1.MachineWaitingForMinReadySecondsReason, ""))
+	end := ready.LastTransitionTime.Add(minReady)
+	if rest := end.Sub(s.now); minReady > 0 && rest > 0 {
+		s.set(conditions.False(conditionType, clusterv1.MachineWaitingForMinReadySecondsReason, "Available at "+end.UTC().Format(time.RFC3339)+" if it stays Ready"))
 		return outcome.ContinueAfter(rest)
 	}
 	s.set(conditions.True(conditionType, clusterv1.MachineAvailableReason, ""))

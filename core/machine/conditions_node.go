@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
@@ -52,8 +53,17 @@ func (s *scope) setDisconnected() outcome.Outcome {
 	if s.machine.Status.NodeRef.IsDefined() {
 		reason = clusterv1.MachineNodeConnectionDownReason
 	}
-	s.setBoth(metav1.ConditionUnknown, reason, "Waiting for the connection to the target cluster: "+s.disconnection.Message)
+	s.setBoth(metav1.ConditionUnknown, reason, s.awaitedConnection())
 	return outcome.Continue()
+}
+
+// awaitedConnection says what stands between the core and the target cluster. Before the Cluster has infrastructure nobody
+// tries to connect.
+func (s *scope) awaitedConnection() string {
+	if s.cluster != nil && s.cluster.Spec.InfrastructureRef.IsDefined() && !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false) {
+		return "Waiting for the infrastructure of Cluster " + s.cluster.Name + ": see its condition " + clusterv1.ClusterInfrastructureReadyCondition
+	}
+	return "Waiting for the connection to the target cluster: " + s.disconnection.Message
 }
 
 func (s *scope) setBoth(status metav1.ConditionStatus, reason, message string) {

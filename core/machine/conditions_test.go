@@ -184,8 +184,11 @@ func TestMayGiveUp(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := &scope{now: noon, options: Options{RemoteConditionsGracePeriod: 5 * time.Minute}, cluster: test.cluster, disconnection: test.lost}
+			m := &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "p"}}
+			s := &scope{now: noon, options: Options{RemoteConditionsGracePeriod: 5 * time.Minute}, machine: m, cluster: test.cluster, disconnection: test.lost}
 			NewWithT(t).Expect(s.mayGiveUp()).To(Equal(test.want))
+			m.Spec.ProviderID = ""
+			NewWithT(t).Expect(s.mayGiveUp()).To(BeTrue(), "no Node can be the Machine's")
 		})
 	}
 }

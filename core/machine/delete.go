@@ -2,27 +2,83 @@ package machine
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/core/external"
 	"millwright.dev/core/outcome"
 )
 
-// deleteInfrastructure deletes the infrastructure object and waits until it is gone, and the machine with it.
-func (r *Reconciler) deleteInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
-	return r.deleteReferenced(ctx, s, &s.infrastructure, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
+// takeDown is the deletion: it observes what there is, and takes it down step by step. Each step requires those
+// before it, finds out from the two clusters where it is, and so goes on where another process has left off.
+func (r *Reconciler) takeDown(ctx context.Context, s *scope) outcome.Outcome {
+	observed := outcome.All(ctx, s, r.observeBootstrap, r.observeInfrastructure, r.observeLeavingNode)
+	if observed.Err() != nil || s.undetermined() {
+		return observed
+	}
+	return outcome.InOrder(ctx, s, r.preDrainHooks, r.drainNode, r.detachVolumes, r.preTerminateHooks,
+		r.deleteInfrastructure, r.deleteBootstrap, r.deleteNode, r.release)
 }
 
 // deleteBootstrap deletes the bootstrap config and waits until it is gone.
 func (r *Reconciler) deleteBootstrap(ctx context.Context, s *scope) outcome.Outcome {
 	return r.deleteReferenced(ctx, s, &s.bootstrap, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason)
+}
+
+// deleteInfrastructure deletes the infrastructure object and waits until it is gone, and the machine with it.
+func (r *Reconciler) deleteInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
+	if s.machine.Spec.ProviderID != s.original.Spec.ProviderID {
+		// Only the infrastructure object knows it so far, and the Node is found by it: it is written down first.
+		// The event of that write leads on.
+		s.progress = deletion{clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, "Waiting for the deletion of " + external.Name(s.infrastructure.ref)}
+		return outcome.Wait()
+	}
+	return r.deleteReferenced(ctx, s, &s.infrastructure, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
+}
+
+// deleteReferenced deletes the object behind a reference, and waits until it is gone.
+func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *reference, reason string) outcome.Outcome {
+	if reference.found() && controlledByOther(reference.object, s.original) {
+		return outcome.Continue()
+	}
+	if reference.gone() {
+		return r.confirmGone(ctx, s, reference)
+	}
+	name := external.Name(reference.ref)
+	s.progress = deletion{reason, "Waiting for the deletion of " + name}
+	if reference.err != nil {
+		s.progress.message = external.Problem("", reference.ref, reference.err).Message
+		return reference.failed(reference.err)
+	}
+	if begun := reference.object.GetDeletionTimestamp(); begun != nil {
+		s.progress.message = fmt.Sprintf("%s is being deleted %s and waits for %s", name, since(begun.Time), held(reference.object.GetFinalizers()))
+		return outcome.Wait()
+	}
+	preconditions := client.Preconditions{UID: ptr.To(reference.object.GetUID())}
+	if s.machine.Spec.ProviderID == "" {
+		// It must not go with a provider ID that the cache does not have yet.
+		preconditions.ResourceVersion = ptr.To(reference.object.GetResourceVersion())
+	}
+	err := r.Client.Delete(ctx, reference.object.Unstructured, preconditions)
+	switch {
+	case apierrors.IsNotFound(err):
+		return outcome.Continue()
+	case err != nil:
+		s.progress.message = fmt.Sprintf("%s cannot be deleted: %s", name, why(err))
+		return outcome.Fail(errors.Wrapf(err, "deleting %s of Machine %s", name, s.key()))
+	}
+	// The watch will say in a moment that the object is going, or gone; a condition before that would only flash up.
+	s.quiet = len(s.told) == 0
+	return outcome.Wait()
 }
 
 // infrastructureGone says whether the infrastructure object does not exist.
@@ -33,48 +89,42 @@ func (r *reference) gone() bool {
 	return !r.ref.IsDefined() || apierrors.IsNotFound(r.err) || external.NotInstalled(r.err)
 }
 
-func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *reference, reason string) outcome.Outcome {
-	if reference.gone() || reference.found() && controlledByOther(reference.object, s.original) {
+// confirmGone makes sure that an object that the Machine has never seen is not merely younger than the cache: then
+// nobody would delete it any more. Its coming into the cache leads on.
+func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *reference) outcome.Outcome {
+	if !apierrors.IsNotFound(reference.err) || s.seen(reference) {
 		return outcome.Continue()
 	}
-	s.progress = deletion{reason, "Waiting for the deletion of " + external.Name(reference.ref)}
-	if reference.err != nil {
-		s.progress.message = external.Problem("", reference.ref, reference.err).Message
-		return reference.failed(reference.err)
+	resolved, err := r.Kinds.Resolver.Resolve(ctx, reference.ref.GroupKind())
+	if err != nil {
+		return outcome.Fail(err)
 	}
-	if reference.object.GetDeletionTimestamp().IsZero() {
-		precondition := client.Preconditions{UID: ptr.To(reference.object.GetUID())}
-		err := r.Client.Delete(ctx, reference.object.Unstructured, precondition)
-		switch {
-		case apierrors.IsNotFound(err):
-			return outcome.Continue()
-		case err != nil:
-			return outcome.Fail(errors.Wrapf(err, "deleting %s of Machine %s", external.Name(reference.ref), s.key()))
-		}
-		// What has no finalizers goes at once, and the watch will say so; a condition would only flash up.
-		s.quiet = reference == &s.bootstrap && len(reference.object.GetFinalizers()) == 0
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(resolved.GVK)
+	// This client reads unstructured objects from the server.
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: s.original.Namespace, Name: reference.ref.Name}, obj)
+	switch {
+	case apierrors.IsNotFound(err):
+		return outcome.Continue()
+	case err != nil:
+		return outcome.Fail(errors.Wrapf(err, "reading %s of Machine %s", external.Name(reference.ref), s.key()))
 	}
+	s.quiet = true
 	return outcome.Wait()
+}
+
+// seen says whether the Machine records that the object behind one of its references has existed.
+func (s *scope) seen(reference *reference) bool {
+	conditionType, done := clusterv1.MachineInfrastructureReadyCondition, s.machine.Status.Initialization.InfrastructureProvisioned
+	if reference == &s.bootstrap {
+		conditionType, done = clusterv1.MachineBootstrapConfigReadyCondition, s.machine.Status.Initialization.BootstrapDataSecretCreated
+	}
+	before := meta.FindStatusCondition(s.original.Status.Conditions, conditionType)
+	return ptr.Deref(done, false) || before != nil && before.Reason != clusterv1.ObjectDeletedReason && !slices.Contains(neverSeen, before.Reason)
 }
 
 // controlledByOther says whether an object belongs to something else than the Machine. It is not deleted with it.
 func controlledByOther(obj external.Object, machine *clusterv1.Machine) bool {
 	owner := metav1.GetControllerOf(obj)
 	return owner != nil && owner.UID != machine.UID && owner.Kind != "MachineSet"
-}
-
-// release lets the Machine go.
-func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
-	s.gone = true
-	r.drainer.Forget(s.key())
-	if !controllerutil.RemoveFinalizer(s.machine, clusterv1.MachineFinalizer) {
-		return outcome.Continue()
-	}
-	if err := r.patchFinalizers(ctx, s, "removing the finalizer of"); err != nil {
-		return outcome.Fail(client.IgnoreNotFound(err))
-	}
-	if len(s.machine.Finalizers) == 0 {
-		r.versions.Released(s.machine)
-	}
-	return outcome.Continue()
 }

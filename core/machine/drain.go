@@ -7,16 +7,18 @@ import (
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/drain"
 	"millwright.dev/core/outcome"
 )
 
-// drainSettling is how long after the deletion of a Machine nothing is said about a drain that is still reading the
-// pods of the Node.
+// drainSettling is how long nothing is said about a drain that is still reading the pods and volumes of the Node: that
+// is over in a moment, when a deletion begins and when the core has been restarted.
 const drainSettling = 2 * time.Second
+
+// ReasonDrainForced is the reason of the event that tells that, and why, a drain has been turned into a forced one.
+const ReasonDrainForced = "DrainForced"
 
 func drainStart(d *clusterv1.MachineDeletionStatus) *metav1.Time { return &d.NodeDrainStartTime }
 
@@ -24,113 +26,84 @@ func preTerminateStart(d *clusterv1.MachineDeletionStatus) *metav1.Time {
 	return &d.WaitForPreTerminateHookStartTime
 }
 
-// drainNode cordons the Node and evicts its pods, until none is left that must be waited for, or time is up.
+// drained is what the drain step leaves for the step of the volumes.
+type drained struct {
+	result drain.Result
+	// forced is whether the drain is a forced one, so that volumes are not waited for, and when it will be.
+	forced forcing
+}
+
+// drainNode cordons the Node and evicts its pods, until none is left that must be waited for. When time is up, or
+// someone says so, the drain is forced: it takes a minute at most, whatever holds it up.
 func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
-	if s.skipNodeSteps() || hasAnnotation(s.machine, clusterv1.ExcludeNodeDrainingAnnotation) {
+	excluded := hasAnnotation(s.machine, clusterv1.ExcludeNodeDrainingAnnotation)
+	gone := s.connection != nil && s.node == nil
+	if s.skipNodeSteps() || gone || s.volumesTimedOut() || excluded && s.volumesExcluded() {
 		r.drainer.Forget(s.key())
 		return outcome.Continue()
 	}
-	if s.connection == nil && s.mayGiveUp() {
-		return outcome.Continue()
+	if !excluded {
+		s.begin(drainStart)
 	}
-	if s.connection != nil && s.node == nil {
+	forced := s.forced()
+	s.drained.forced = forced
+	switch {
+	case s.connection == nil && (s.mayGiveUp() || excluded || forced.cause != ""):
+		return outcome.Continue()
+	case s.connection == nil:
+		return s.awaitConnection(clusterv1.MachineDeletingDrainingNodeReason, forced.rest)
+	case excluded && forced.cause != "":
 		r.drainer.Forget(s.key())
 		return outcome.Continue()
+	case excluded:
+		return r.stepDrain(ctx, s, drain.Observe, forced)
+	case forced.cause != "":
+		return r.stepDrain(ctx, s, drain.Forced, forced)
+	default:
+		return r.stepDrain(ctx, s, drain.Normal, forced)
 	}
-	start := s.begin(drainStart)
-	rest, limited := remaining(start, s.machine.Spec.Deletion.NodeDrainTimeoutSeconds, s.now)
-	if limited && rest <= 0 {
-		s.timedOut("DrainTimedOut", "Drain", "The Node could not be drained within spec.deletion.nodeDrainTimeoutSeconds; the pods left end with the machine")
-		r.drainer.Forget(s.key())
-		return outcome.Continue()
-	}
-	if s.connection == nil {
-		return s.awaitConnection(clusterv1.MachineDeletingDrainingNodeReason, rest)
-	}
-	return r.stepDrain(ctx, s, rest)
 }
 
 // stepDrain moves the drain on and reports what is left.
-func (r *Reconciler) stepDrain(ctx context.Context, s *scope, rest time.Duration) outcome.Outcome {
-	result, err := r.drainer.Step(ctx, drain.Request{
-		Key: s.key(), Cluster: s.clusterKey(), Config: s.connection.Config, Node: s.node,
-	})
+func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, forced forcing) outcome.Outcome {
+	rules, invalid, err := r.drainRules(ctx, s)
+	if err != nil {
+		return outcome.Fail(err)
+	}
+	request := drain.Request{Key: s.key(), Cluster: s.clusterKey(), Config: s.connection.Config, Node: s.node, Mode: mode, Rules: rules}
+	if s.begun(drainStart) {
+		request.Began = s.machine.Status.Deletion.NodeDrainStartTime.Time
+	}
+	result, err := r.drainer.Step(ctx, request)
 	if err != nil {
 		return outcome.Fail(errors.Wrapf(err, "draining Node %s of Machine %s", s.node.Name, s.key()))
 	}
-	if result.Done {
+	s.drained.result = result
+	if result.ForcedNow {
+		r.Recorder.Eventf(s.original, nil, corev1.EventTypeWarning, ReasonDrainForced, "Drain", "Node %s is drained by force: %s", s.node.Name, forced.cause)
+	}
+	switch {
+	case mode == drain.Observe, result.Done:
 		// Its pods stay watched until the machine itself goes (skipNodeSteps): a step after this one may
 		// wait, and each look at the Machine meanwhile would read the pods anew.
 		return outcome.Continue()
-	}
-	if !result.Listed && s.now.Sub(s.original.DeletionTimestamp.Time) < drainSettling {
-		// The pods are known in a moment, and the drain of an empty Node is over then.
+	case !result.Listed && result.Age < drainSettling:
 		s.quiet = true
 		return outcome.WaitFor(drainSettling / 2)
 	}
-	s.progress = deletion{clusterv1.MachineDeletingDrainingNodeReason, result.Message}
-	if s.progress.message == "" {
-		s.progress.message = "Draining Node " + s.node.Name
+	message := result.Message + " (" + since(request.Began)
+	if forced.cause != "" {
+		message += "; " + forced.cause
 	}
-	end := outcome.Wait()
-	if !result.NextDeadline.IsZero() {
-		end = end.And(outcome.WaitFor(result.NextDeadline.Sub(s.now)))
-	}
-	if rest > 0 {
-		end = end.And(outcome.WaitFor(rest))
-	}
-	return end
+	s.progress = deletion{clusterv1.MachineDeletingDrainingNodeReason, message + ")" + inWords(invalid)}
+	return forced.deadline().And(outcome.Wait())
 }
 
-// skipNodeSteps says whether drain and volumes are past: when the pre-terminate hooks have been waited for, or
-// the infrastructure is gone or going, there is nothing to be gentle with any more.
-func (s *scope) skipNodeSteps() bool {
-	going := s.infrastructure.found() && !s.infrastructure.object.GetDeletionTimestamp().IsZero()
-	return going || s.infrastructureGone() || s.begun(preTerminateStart)
-}
-
-// mayGiveUp says whether a target cluster that cannot be reached need not be waited for: the Cluster is gone, or
-// it is being deleted and nothing has been heard of the target for the grace period.
-func (s *scope) mayGiveUp() bool {
-	if s.cluster == nil {
-		return true
-	}
-	return !s.cluster.DeletionTimestamp.IsZero() && s.disconnection != nil &&
-		!s.now.Before(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod))
-}
-
-// awaitConnection waits for the connection to the target cluster; rest, when positive, is the time that is left.
-func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outcome {
-	message := "Waiting for the connection to the target cluster"
-	end := outcome.Wait()
-	if s.disconnection != nil {
-		message += ": " + s.disconnection.Message
-		if s.cluster != nil && !s.cluster.DeletionTimestamp.IsZero() {
-			end = end.And(outcome.WaitFor(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod).Sub(s.now)))
-		}
-	}
-	s.progress = deletion{reason, message}
-	if rest > 0 {
-		end = end.And(outcome.WaitFor(rest))
-	}
-	return end
-}
-
-// timedOut tells about a step of the deletion that was given up.
-func (s *scope) timedOut(reason, action, note string) {
-	s.tell(corev1.EventTypeWarning, reason, action, note)
-}
-
-// remaining returns how much of a timeout is left since start; limited is false for no timeout, which is nil or 0.
-func remaining(start metav1.Time, seconds *int32, now time.Time) (rest time.Duration, limited bool) {
-	timeout := time.Duration(ptr.Deref(seconds, 0)) * time.Second
-	if timeout == 0 {
+// left returns how much of a timeout is left since start; limited is false for no timeout, which is one that is not
+// positive.
+func left(start metav1.Time, timeout time.Duration, now time.Time) (rest time.Duration, limited bool) {
+	if timeout <= 0 {
 		return 0, false
 	}
 	return start.Add(timeout).Sub(now), true
-}
-
-func hasAnnotation(m *clusterv1.Machine, key string) bool {
-	_, ok := m.Annotations[key]
-	return ok
 }

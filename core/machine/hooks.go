@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,26 +12,44 @@ import (
 	"millwright.dev/core/outcome"
 )
 
+// maxHookOwner is how much of a hook's value is shown.
+const maxHookOwner = 64
+
 // preDrainHooks waits until nobody holds the Machine before its Node is drained.
 func (r *Reconciler) preDrainHooks(_ context.Context, s *scope) outcome.Outcome {
-	return s.awaitHooks(clusterv1.PreDrainDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreDrainHookReason,
+	return s.awaitHooks("pre-drain hook", clusterv1.PreDrainDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreDrainHookReason,
 		func(d *clusterv1.MachineDeletionStatus) *metav1.Time { return &d.WaitForPreDrainHookStartTime })
 }
 
 // preTerminateHooks waits until nobody holds the Machine before its infrastructure is deleted.
 func (r *Reconciler) preTerminateHooks(_ context.Context, s *scope) outcome.Outcome {
-	return s.awaitHooks(clusterv1.PreTerminateDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
-		func(d *clusterv1.MachineDeletionStatus) *metav1.Time { return &d.WaitForPreTerminateHookStartTime })
+	return s.awaitHooks("pre-terminate hook", clusterv1.PreTerminateDeleteHookAnnotationPrefix,
+		clusterv1.MachineDeletingWaitingForPreTerminateHookReason, preTerminateStart)
 }
 
-func (s *scope) awaitHooks(prefix, reason string, start func(*clusterv1.MachineDeletionStatus) *metav1.Time) outcome.Outcome {
+// awaitHooks waits for the removal of annotations, which is an event of the Machine, so that it acts at once. Nothing
+// ends the wait but that: who sets a hook has a reason that no timeout knows.
+func (s *scope) awaitHooks(what, prefix, reason string, start func(*clusterv1.MachineDeletionStatus) *metav1.Time) outcome.Outcome {
 	hooks := Hooks(s.machine.Annotations, prefix)
 	if len(hooks) == 0 {
 		return outcome.Continue()
 	}
-	s.begin(start)
-	s.progress = deletion{reason, "Waiting for the removal of the annotations " + strings.Join(hooks, ", ")}
+	began := s.begin(start)
+	s.progress = deletion{reason, fmt.Sprintf("Waiting %s for %s, until whoever set the annotation removes it: %s",
+		since(began.Time), counted(len(hooks), what), strings.Join(s.described(hooks), ", "))}
 	return outcome.Wait()
+}
+
+// described are the hooks with their values, which by the rule of the Cluster API name their owners.
+func (s *scope) described(hooks []string) []string {
+	lines := make([]string, 0, len(hooks))
+	for _, hook := range hooks {
+		if owner := s.machine.Annotations[hook]; owner != "" {
+			hook += fmt.Sprintf(" (%.*s)", maxHookOwner, owner)
+		}
+		lines = append(lines, hook)
+	}
+	return lines
 }
 
 // Hooks returns the annotations that have the prefix, sorted.
@@ -43,21 +62,4 @@ func Hooks(annotations map[string]string, prefix string) []string {
 	}
 	slices.Sort(hooks)
 	return hooks
-}
-
-// begin records that a part of the deletion has begun, unless it had, and returns when.
-func (s *scope) begin(field func(*clusterv1.MachineDeletionStatus) *metav1.Time) metav1.Time {
-	if s.machine.Status.Deletion == nil {
-		s.machine.Status.Deletion = &clusterv1.MachineDeletionStatus{}
-	}
-	start := field(s.machine.Status.Deletion)
-	if start.IsZero() {
-		*start = metav1.NewTime(s.now).Rfc3339Copy()
-	}
-	return *start
-}
-
-// begun says whether a part of the deletion has begun.
-func (s *scope) begun(field func(*clusterv1.MachineDeletionStatus) *metav1.Time) bool {
-	return s.machine.Status.Deletion != nil && !field(s.machine.Status.Deletion).IsZero()
 }

@@ -53,7 +53,14 @@ func (s *scope) copyFacts(accessor inframachine.Accessor) error {
 	if s.interruptible, err = accessor.Interruptible(obj); err != nil {
 		return err
 	}
+	chosen, err := accessor.ChosenFailureDomain(obj)
+	if err != nil {
+		return err
+	}
 	s.machine.Spec.ProviderID = id
+	if chosen != "" {
+		s.machine.Spec.FailureDomain = chosen
+	}
 	s.machine.Status.Addresses = addresses
 	s.machine.Status.FailureDomain = domain
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	pkgerrors "github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,9 @@ import (
 
 	"millwright.dev/core/outcome"
 )
+
+// nodeConflictRetry is the pause before a patch that came too late for the Node's version is made anew.
+const nodeConflictRetry = 200 * time.Millisecond
 
 // SeveralNodesError says that more than one Node claims the provider ID of a Machine.
 type SeveralNodesError struct {
@@ -71,16 +75,31 @@ func (r *Reconciler) reconcileNode(ctx context.Context, s *scope) outcome.Outcom
 			s.node = nil
 			return outcome.Wait()
 		}
+		if apierrors.IsConflict(err) {
+			// The cache is behind. What it lacks may be a heartbeat, which is no event, so time has to do.
+			return outcome.WaitFor(nodeConflictRetry)
+		}
 		return outcome.Fail(err)
 	}
-	if s.machine.Status.NodeRef.Name != s.node.Name {
-		s.machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: s.node.Name}
-		s.tell(corev1.EventTypeNormal, "NodeJoined", "Join", "Node "+s.node.Name+" has joined the cluster")
-	}
+	s.link()
 	if s.machine.Status.NodeInfo == nil || !equality.Semantic.DeepEqual(*s.machine.Status.NodeInfo, s.node.Status.NodeInfo) {
 		s.machine.Status.NodeInfo = s.node.Status.NodeInfo.DeepCopy()
 	}
 	return outcome.Continue()
+}
+
+// link records the Node in the Machine. A machine that joins under another name, as after its disk was made anew, is
+// another Node of the same Machine. The first one is no event: when it was stands in the condition NodeReady, and an event
+// for each Machine would be one request more.
+func (s *scope) link() {
+	before := s.machine.Status.NodeRef.Name
+	if before == s.node.Name {
+		return
+	}
+	s.machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: s.node.Name}
+	if before != "" {
+		s.tell(corev1.EventTypeNormal, ReasonNodeReplaced, "Link", "Node "+s.node.Name+" has taken the place of Node "+before)
+	}
 }
 
 // syncNode writes the differences between the Node and what the Machine wants of it, by one patch at most.

@@ -2,10 +2,10 @@ package machine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -26,12 +26,25 @@ const (
 	nodeDeletionRetry = 2 * time.Second
 )
 
+// Reasons of events about Nodes that outlive their Machines.
+const (
+	// ReasonNodeDeletionTimedOut means that the Node could not be deleted in time and is left behind.
+	ReasonNodeDeletionTimedOut = "NodeDeletionTimedOut"
+	// ReasonNodesLeft means that several Nodes claim the provider ID of the Machine, and none is known to be its.
+	ReasonNodesLeft = "NodesLeftBehind"
+)
+
 // deleteNode removes the Machine's Node from the target cluster. The timeout begins with the first attempt, not
 // with the deletion of the Machine, which may have been long ago when the drain took its time. While the target
 // cluster cannot be reached at all, the Machine waits for it at least for the grace period of remote conditions.
 func (r *Reconciler) deleteNode(ctx context.Context, s *scope) outcome.Outcome {
-	node := s.nodeToDelete()
-	if s.connection == nil && s.mayGiveUp() || s.connection != nil && node == nil {
+	if s.connection == nil && s.mayGiveUp() {
+		return outcome.Continue()
+	}
+	if s.connection != nil && s.node == nil && !s.mayJoinLate() {
+		if s.nodeErr != nil {
+			s.timedOut(ReasonNodesLeft, "DeleteNode", "Nodes are left behind: "+s.nodeErr.Error())
+		}
 		return outcome.Continue()
 	}
 	start := s.nodeDeletionStart()
@@ -41,51 +54,99 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope) outcome.Outcome {
 		rest = max(rest, start.Add(s.options.RemoteConditionsGracePeriod).Sub(s.now))
 	}
 	if limited && rest <= 0 {
-		r.Recorder.Eventf(s.original, nil, corev1.EventTypeWarning, "NodeDeletionTimedOut", "DeleteNode",
-			"Node %s could not be deleted within spec.deletion.nodeDeletionTimeoutSeconds and is left behind", s.original.Status.NodeRef.Name)
+		s.timedOut(ReasonNodeDeletionTimedOut, "DeleteNode", s.leavingNodeName()+
+			" could not be deleted within spec.deletion.nodeDeletionTimeoutSeconds and is left behind")
 		return outcome.Continue()
 	}
 	if s.connection == nil {
 		s.recordNodeDeletion(start)
 		return s.awaitConnection(clusterv1.MachineDeletingDeletingNodeReason, rest)
 	}
-	err := s.connection.Client.Delete(ctx, node, client.Preconditions{UID: ptr.To(node.UID)})
-	if apierrors.IsNotFound(err) || err == nil && len(node.Finalizers) == 0 {
+	deleted, err := r.tryDeleteNode(ctx, s)
+	if deleted {
 		return outcome.Continue()
 	}
 	s.recordNodeDeletion(start)
-	return s.awaitNodeDeletion(ctx, node, err, rest, limited)
+	return s.awaitNodeDeletion(ctx, start, err, rest, limited)
+}
+
+// tryDeleteNode deletes the Node. It is false without an error while finalizers of others hold the Node.
+func (r *Reconciler) tryDeleteNode(ctx context.Context, s *scope) (deleted bool, err error) {
+	if s.node == nil {
+		if err := r.readLateNode(ctx, s); err != nil || s.node == nil {
+			return err == nil, err
+		}
+	}
+	if !s.node.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	err = s.connection.Client.Delete(ctx, s.node, client.Preconditions{UID: ptr.To(s.node.UID)})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && len(s.node.Finalizers) == 0, errors.Wrapf(err, "deleting Node %s of Machine %s", s.node.Name, s.key())
 }
 
 // awaitNodeDeletion reports what holds up the deletion of the Node, and comes back.
-func (s *scope) awaitNodeDeletion(ctx context.Context, node *corev1.Node, err error, rest time.Duration, limited bool) outcome.Outcome {
-	s.progress = deletion{clusterv1.MachineDeletingDeletingNodeReason, "Waiting for the finalizers of Node " + node.Name}
+func (s *scope) awaitNodeDeletion(ctx context.Context, start time.Time, err error, rest time.Duration, limited bool) outcome.Outcome {
 	end := outcome.Wait()
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(errors.Wrapf(err, "deleting Node %s of Machine %s", node.Name, s.key()), "Deleting the Node is tried again")
-		s.progress.message = "Node " + node.Name + " cannot be deleted: " + string(apierrors.ReasonForError(err))
+	var message string
+	if err == nil {
+		message = fmt.Sprintf("%s is being deleted %s and waits for %s", s.leavingNodeName(), since(start), held(s.node.Finalizers))
+	} else {
+		ctrl.LoggerFrom(ctx).Error(err, "Deleting the Node is tried again")
+		message = fmt.Sprintf("%s cannot be deleted %s and is tried again every %s: %s", s.leavingNodeName(), since(start), nodeDeletionRetry, why(err))
 		end = outcome.WaitFor(nodeDeletionRetry)
 	}
+	s.progress = deletion{clusterv1.MachineDeletingDeletingNodeReason, message}
 	if limited {
 		end = end.And(outcome.WaitFor(rest))
 	}
 	return end
 }
 
-// nodeToDelete returns the Node that goes with the Machine: the one with its provider ID, else the one that it was
-// linked with, unless that has become another machine's.
-func (s *scope) nodeToDelete() *corev1.Node {
+// observeLeavingNode finds the Node that goes with a Machine being deleted: the one with its provider ID, else the
+// one that it was linked with, unless that has become another machine's. Of several it is the one that it was linked with.
+func (r *Reconciler) observeLeavingNode(ctx context.Context, s *scope) outcome.Outcome {
+	end := r.observeNode(ctx, s)
 	if s.node != nil || s.connection == nil || !s.machine.Status.NodeRef.IsDefined() {
-		return s.node
+		return end
 	}
 	node, err := s.connection.Node(s.machine.Status.NodeRef.Name)
-	if err != nil || node == nil {
-		return nil
+	if err != nil {
+		return outcome.Fail(errors.Wrapf(err, "reading the Node of Machine %s", s.key()))
 	}
-	if node.Spec.ProviderID != "" && node.Spec.ProviderID != s.machine.Spec.ProviderID {
-		return nil
+	if node != nil && (node.Spec.ProviderID == "" || node.Spec.ProviderID == s.machine.Spec.ProviderID) {
+		s.node, s.nodeErr = node, nil
 	}
-	return node
+	return end
+}
+
+// mayJoinLate says whether a Node of the Machine may exist that has never been seen: the Machine was deleted before
+// its Node had joined.
+func (s *scope) mayJoinLate() bool {
+	return !s.machine.Status.NodeRef.IsDefined() && s.machine.Spec.ProviderID != "" && s.nodeErr == nil
+}
+
+// readLateNode reads from the server a Node that may have joined just before the machine went, and be younger than
+// the cache.
+func (r *Reconciler) readLateNode(ctx context.Context, s *scope) error {
+	node, err := s.connection.LookUpNode(ctx, s.machine.Spec.ProviderID)
+	if node != nil {
+		s.node = node
+	}
+	return err
+}
+
+// leavingNodeName names the Node as well as is known.
+func (s *scope) leavingNodeName() string {
+	switch {
+	case s.node != nil:
+		return "Node " + s.node.Name
+	case s.machine.Status.NodeRef.IsDefined():
+		return "Node " + s.machine.Status.NodeRef.Name
+	}
+	return "A Node with the provider ID " + s.machine.Spec.ProviderID
 }
 
 // nodeDeletionStart returns when the deletion of the Node was first tried: now, if it was not.

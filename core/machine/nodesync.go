@@ -17,9 +17,29 @@ type Wishes struct {
 	Labels map[string]string
 	// Annotations likewise.
 	Annotations map[string]string
-	// Identity are annotations that say to whom the Node belongs; they are set, and never removed.
+	// Identity are annotations that say to whom the Node belongs. Of those that identityAnnotations names, those
+	// that are not wished are removed.
 	Identity map[string]string
+	// Taints are those of the Machine's spec; they count only when PropagateTaints is set.
+	Taints          []clusterv1.MachineTaint
+	PropagateTaints bool
+	// Outdated means that the Node belongs to an earlier revision of a MachineDeployment: pods had better go elsewhere.
+	Outdated bool
+	// KeepFromScaleDown means that the cluster autoscaler shall not remove an outdated Node.
+	KeepFromScaleDown bool
 }
+
+// identityAnnotations are the annotations of a Node that say to whom it belongs.
+var identityAnnotations = []string{
+	clusterv1.ClusterNameAnnotation, clusterv1.ClusterNamespaceAnnotation, clusterv1.MachineAnnotation,
+	clusterv1.OwnerKindAnnotation, clusterv1.OwnerNameAnnotation,
+}
+
+// ownAnnotations are the annotations of a Node that the core keeps, and that no expression of a flag makes a Machine's.
+var ownAnnotations = append([]string{
+	clusterv1.LabelsFromMachineAnnotation, clusterv1.AnnotationsFromMachineAnnotation, clusterv1.TaintsFromMachineAnnotation,
+	ScaleDownDisabledMarkerAnnotation,
+}, identityAnnotations...)
 
 // Synced is the result of SyncNode.
 type Synced struct {
@@ -27,7 +47,7 @@ type Synced struct {
 	Changed, Taints bool
 }
 
-// SyncNode changes the Node to what is wished. Which labels and annotations came from the Machine is kept in two
+// SyncNode changes the Node to what is wished. Which labels, annotations and taints came from the Machine is kept in
 // annotations of the Node, so that only those are removed; what others have set stays. The taint
 // node.cluster.x-k8s.io/uninitialized goes in the same change: it holds pods off until the labels are there.
 func SyncNode(node *corev1.Node, wishes Wishes) Synced {
@@ -40,15 +60,16 @@ func SyncNode(node *corev1.Node, wishes Wishes) Synced {
 	}
 	replace(node.Labels, tracked(node.Annotations[clusterv1.LabelsFromMachineAnnotation]), wishes.Labels)
 	replace(node.Annotations, tracked(node.Annotations[clusterv1.AnnotationsFromMachineAnnotation]), wishes.Annotations)
+	for _, key := range identityAnnotations {
+		delete(node.Annotations, key)
+	}
 	maps.Copy(node.Annotations, wishes.Identity)
 	node.Annotations[clusterv1.LabelsFromMachineAnnotation] = track(wishes.Labels)
 	node.Annotations[clusterv1.AnnotationsFromMachineAnnotation] = track(wishes.Annotations)
 
-	taints := len(node.Spec.Taints)
-	node.Spec.Taints = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
-		return taint.MatchTaint(&clusterv1.NodeUninitializedTaint)
-	})
-	result := Synced{Taints: len(node.Spec.Taints) != taints}
+	syncScaleDown(node, wishes.Outdated, wishes.KeepFromScaleDown)
+
+	result := Synced{Taints: syncTaints(node, wishes)}
 	result.Changed = result.Taints || !maps.Equal(before.labels, node.Labels) || !maps.Equal(before.annotations, node.Annotations)
 	return result
 }
@@ -88,7 +109,10 @@ func (s *scope) wishes() Wishes {
 			clusterv1.ClusterNamespaceAnnotation: s.machine.Namespace,
 			clusterv1.MachineAnnotation:          s.machine.Name,
 		},
+		Taints: s.machine.Spec.Taints, PropagateTaints: s.options.PropagateTaints,
+		Outdated: s.outdatedRevision(), KeepFromScaleDown: s.options.KeepOutdatedFromScaleDown,
 	}
+	maps.DeleteFunc(wishes.Annotations, func(key, _ string) bool { return slices.Contains(ownAnnotations, key) })
 	if s.interruptible {
 		wishes.Labels[clusterv1.InterruptibleLabel] = ""
 	}

@@ -39,7 +39,8 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, what string)
 // ownerLabels are the labels that say that something else than the Cluster owns the Machine.
 var ownerLabels = []string{clusterv1.MachineSetNameLabel, clusterv1.MachinePoolNameLabel, clusterv1.MachineControlPlaneNameLabel}
 
-// adopt puts the cluster label on the Machine and makes the Cluster its owner, if it is nobody else's.
+// adopt puts the cluster label on the Machine and makes the Cluster its owner, if it is nobody else's. A reference to
+// the Cluster that names an older API version is brought up to date.
 func (r *Reconciler) adopt(_ context.Context, s *scope) outcome.Outcome {
 	if s.machine.Labels[clusterv1.ClusterNameLabel] != s.cluster.Name {
 		labels := maps.Clone(s.machine.Labels)
@@ -55,8 +56,9 @@ func (r *Reconciler) adopt(_ context.Context, s *scope) outcome.Outcome {
 	reference := metav1.OwnerReference{
 		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.cluster.Name, UID: s.cluster.UID,
 	}
-	for _, existing := range s.machine.OwnerReferences {
-		if existing.UID == reference.UID {
+	for i := range s.machine.OwnerReferences {
+		if existing := &s.machine.OwnerReferences[i]; existing.UID == reference.UID {
+			existing.APIVersion = reference.APIVersion
 			return outcome.Continue()
 		}
 	}

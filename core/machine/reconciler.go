@@ -39,9 +39,11 @@ type Reconciler struct {
 	// Options are what flags set.
 	Options Options
 
-	drainer  *drain.Drainer
-	wake     waker
-	versions persist.Versions
+	drainer *drain.Drainer
+	// toldRules are the invalid MachineDrainRules that events have been emitted about.
+	toldRules toldOnce
+	wake      waker
+	versions  persist.Versions
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
@@ -115,12 +117,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) outcome.Outcome {
 		r.drainer.Forget(s.key())
 		return outcome.Continue()
 	case s.deleting():
-		observed := outcome.All(ctx, s, r.observeBootstrap, r.observeInfrastructure, r.observeNode)
-		if observed.Err() != nil || s.undetermined() {
-			return observed
-		}
-		return outcome.InOrder(ctx, s, r.preDrainHooks, r.drainNode, r.detachVolumes, r.preTerminateHooks,
-			r.deleteInfrastructure, r.deleteBootstrap, r.deleteNode, r.release)
+		return r.takeDown(ctx, s)
 	case s.cluster == nil:
 		return outcome.Wait()
 	}
@@ -128,7 +125,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) outcome.Outcome {
 	if !adopted.Finished() {
 		return adopted
 	}
-	return outcome.All(ctx, s, r.reconcileBootstrap, r.reconcileInfrastructure, r.reconcileNode)
+	return outcome.All(ctx, s, r.reconcileBootstrap, r.reconcileInfrastructure, r.reconcileNode, r.reconcileCertificates)
 }
 
 func statusOf(m *clusterv1.Machine) *clusterv1.MachineStatus { return &m.Status }

@@ -46,6 +46,8 @@ type scope struct {
 
 	// progress is how far the deletion is.
 	progress deletion
+	// drained is what the drain has found.
+	drained drained
 	// told are the events to emit when the changes are written.
 	told []told
 	// quiet is true when the next event is moments away, so that a condition about the wait is not worth a write.
@@ -155,6 +157,8 @@ func (s *scope) tell(kind, reason, action, note string) {
 // judge concludes conditions and phase from what the steps found.
 func (s *scope) judge() outcome.Outcome {
 	deadline := s.setConditions()
+	s.setDeprecated()
+	s.tellProblems()
 	phase := string(ToPhase(s.machine))
 	if s.machine.Status.Phase != phase {
 		s.machine.Status.Phase = phase

@@ -3,47 +3,101 @@ package machine
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/drain"
 	"millwright.dev/core/outcome"
 )
 
-// defaultVolumeDetachSeconds is the timeout of a Machine that sets none. The Cluster API waits forever then; but
-// pods that a drain leaves in place, as those of DaemonSets, may keep volumes attached as long as the Node lives.
-const defaultVolumeDetachSeconds = 120
+// ReasonVolumeDetachTimedOut is the reason of the event that tells that volumes were attached for too long and are not
+// waited for any more.
+const ReasonVolumeDetachTimedOut = "VolumeDetachTimedOut"
+
+// volumesInMessage is how many volumes a message names.
+const volumesInMessage = 3
 
 func volumesStart(d *clusterv1.MachineDeletionStatus) *metav1.Time {
 	return &d.WaitForNodeVolumeDetachStartTime
 }
 
-// detachVolumes waits until the Node reports no attached volumes, so that none is torn from a running machine.
+func (s *scope) volumesExcluded() bool {
+	return hasAnnotation(s.machine, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)
+}
+
+// volumesTimeout is how long volumes may take to be detached, not positive for ever. A Machine that does not say
+// gets as long as a drain may take, where the Cluster API waits for ever; 0 is for ever with both.
+func (s *scope) volumesTimeout() time.Duration {
+	if own := s.machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds; own != nil {
+		return time.Duration(*own) * time.Second
+	}
+	return s.options.drainTimeout()
+}
+
+// volumesTimedOut says whether volumes have been waited for for as long as they may be.
+func (s *scope) volumesTimedOut() bool {
+	if !s.begun(volumesStart) {
+		return false
+	}
+	rest, limited := left(s.machine.Status.Deletion.WaitForNodeVolumeDetachStartTime, s.volumesTimeout(), s.now)
+	return limited && rest <= 0
+}
+
+// detachVolumes waits until no volume is attached to the Node any more, so that none is torn from a running machine.
+// Volumes of pods that stay are not waited for, nor those of a Node that cannot say that it has let go of them.
 func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome {
-	if s.skipNodeSteps() || hasAnnotation(s.machine, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation) {
+	if s.skipNodeSteps() || s.volumesExcluded() || s.drained.forced.cause != "" {
 		return outcome.Continue()
 	}
 	if s.connection == nil && s.mayGiveUp() {
 		return outcome.Continue()
 	}
-	if s.connection != nil && (s.node == nil || drain.Unreachable(s.node) || len(s.node.Status.VolumesAttached) == 0) {
+	if s.connection != nil && (s.node == nil || drain.Unreachable(s.node)) {
 		return outcome.Continue()
 	}
-	seconds := ptr.To(ptr.Deref(s.machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds, defaultVolumeDetachSeconds))
-	rest, limited := remaining(s.begin(volumesStart), seconds, s.now)
-	if limited && rest <= 0 {
-		s.timedOut("VolumeDetachTimedOut", "DetachVolumes", "Volumes are still attached to the Node after spec.deletion.nodeVolumeDetachTimeoutSeconds")
+	if s.volumesTimedOut() {
+		s.timedOut(ReasonVolumeDetachTimedOut, "DetachVolumes", fmt.Sprintf("Volumes are still attached to the Node after %s", s.volumesTimeout()))
 		return outcome.Continue()
 	}
+	found := &s.drained.result
+	if s.connection != nil && found.VolumesKnown && len(found.Volumes) == 0 {
+		return outcome.Continue()
+	}
+	if s.connection != nil && !found.VolumesKnown && found.VolumesProblem == "" && found.Age < drainSettling {
+		s.quiet = true
+		return outcome.WaitFor(drainSettling / 2)
+	}
+	rest, limited := left(s.begin(volumesStart), s.volumesTimeout(), s.now)
 	const reason = clusterv1.MachineDeletingWaitingForVolumeDetachReason
 	if s.connection == nil {
 		return s.awaitConnection(reason, rest)
 	}
-	s.progress = deletion{reason, fmt.Sprintf("Waiting for %d volumes to be detached from Node %s", len(s.node.Status.VolumesAttached), s.node.Name)}
+	s.progress = deletion{reason, volumesMessage(s.node.Name, found) + " (" + since(s.machine.Status.Deletion.WaitForNodeVolumeDetachStartTime.Time) + ")"}
+	end := s.drained.forced.deadline().And(outcome.Wait())
 	if limited {
-		return outcome.WaitFor(rest)
+		end = end.And(outcome.WaitFor(rest))
 	}
-	return outcome.Wait()
+	return end
+}
+
+// volumesMessage says what is waited for.
+func volumesMessage(node string, found *drain.Result) string {
+	switch {
+	case !found.VolumesKnown && found.VolumesProblem != "":
+		return fmt.Sprintf("Waiting for the volumes of Node %s: %s", node, found.VolumesProblem)
+	case !found.VolumesKnown:
+		return fmt.Sprintf("Waiting for the volumes of Node %s: reading them", node)
+	}
+	names := make([]string, 0, len(found.Volumes))
+	for _, volume := range found.Volumes {
+		names = append(names, volume.String())
+	}
+	list := strings.Join(names[:min(len(names), volumesInMessage)], ", ")
+	if more := len(names) - volumesInMessage; more > 0 {
+		list = fmt.Sprintf("%s and %d more", list, more)
+	}
+	return fmt.Sprintf("Waiting for Node %s to let go of %s: %s", node, counted(len(names), "volume"), list)
 }

@@ -1,0 +1,74 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+	"millwright.dev/core/outcome"
+)
+
+// updating says whether somebody updates the machine in place.
+func (s *scope) updating() bool {
+	return hasAnnotation(s.machine, clusterv1.UpdateInProgressAnnotation)
+}
+
+// updatingCondition tells whether the machine is being updated in place. The core does not do that by itself: who does
+// holds up an annotation for the time (docs/decisions/0006).
+func (s *scope) updatingCondition() metav1.Condition {
+	if !s.updating() {
+		return conditions.False(clusterv1.MachineUpdatingCondition, clusterv1.MachineNotUpdatingReason, "")
+	}
+	return conditions.True(clusterv1.MachineUpdatingCondition, clusterv1.MachineInPlaceUpdatingReason,
+		"Waiting for the in-place update to end: whoever does it removes the annotation "+clusterv1.UpdateInProgressAnnotation)
+}
+
+// setUpToDateCondition compares the Machine's MachineSet with its MachineDeployment; other Machines have no such
+// condition. The outcome is the moment from which on a rollout is asked for.
+func (s *scope) setUpToDateCondition() outcome.Outcome {
+	const conditionType = clusterv1.MachineUpToDateCondition
+	if s.machineSet == nil || s.machineDeployment == nil || s.options.UpToDate == nil {
+		return outcome.Continue()
+	}
+	deadline := outcome.Continue()
+	after := s.machineDeployment.Spec.Rollout.After
+	if rest := after.Sub(s.now); rest > 0 && s.machineSet.CreationTimestamp.Before(&after) {
+		deadline = outcome.ContinueAfter(rest)
+	}
+	upToDate, because := s.options.UpToDate(s.machineSet, s.machineDeployment, s.now)
+	switch {
+	case !upToDate:
+		s.set(conditions.False(conditionType, clusterv1.MachineNotUpToDateReason, because))
+	case s.updating():
+		s.set(conditions.False(conditionType, clusterv1.MachineUpToDateUpdatingReason, "In-place update in progress"))
+	case s.kubeletBehind() != "":
+		s.set(conditions.False(conditionType, clusterv1.MachineUpToDateUpdatingReason, s.kubeletBehind()))
+	default:
+		s.set(conditions.True(conditionType, clusterv1.MachineUpToDateReason, ""))
+	}
+	return deadline
+}
+
+// kubeletBehind says in words that the kubelet is not of the version that the spec asks for, "" when it is or when one
+// of the two is not known. A distribution's suffix to the version does not count unless the spec has one.
+func (s *scope) kubeletBehind() string {
+	if s.machine.Status.NodeInfo == nil {
+		return ""
+	}
+	want, have := normalized(s.machine.Spec.Version), normalized(s.machine.Status.NodeInfo.KubeletVersion)
+	if want == "" || have == "" || have == want || strings.HasPrefix(have, want+"-") || strings.HasPrefix(have, want+"+") {
+		return ""
+	}
+	return fmt.Sprintf("kubelet version %s, %s required", have, want)
+}
+
+// normalized is a version with the leading v that it may lack.
+func normalized(version string) string {
+	if version == "" || strings.HasPrefix(version, "v") {
+		return version
+	}
+	return "v" + version
+}

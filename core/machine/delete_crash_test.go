@@ -1,0 +1,120 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/version"
+	"millwright.dev/test/coretest"
+)
+
+// maxCrashes bounds the writes of the deletions below.
+const maxCrashes = 80
+
+// TestDeletionSurvivesCrashes has the core die after each of its writes while Machines are deleted that are in several
+// stages, one of which has everything that a deletion can wait for. Nothing is left in the end.
+func TestDeletionSurvivesCrashes(t *testing.T) {
+	core.MortalTarget(t)
+	everything := newFixture(t, version.V1Beta2)
+	node := everything.run()
+	everything.pod("evicted", node.Name)
+	everything.annotate(everything.machine, preDrainHook, new(""))
+	everything.annotate(everything.machine, preTerminateHook, new(""))
+	for _, obj := range []client.Object{everything.infra, everything.config, node} {
+		everything.setFinalizers(obj, providerFinalizer)
+	}
+	all := []*fixture{everything}
+	for _, stage := range stages {
+		switch stage.name {
+		case "objects exist, not adopted", "the machine exists but is not provisioned, and its Node has joined", "the infrastructure is made, the bootstrap config not yet":
+			f := newFixture(t, version.V1Beta2)
+			stage.reach(f)
+			all = append(all, f)
+		}
+	}
+	everything.awaitsNothing()
+	t.Cleanup(func() { core.Restart(t) })
+
+	died := core.Crash(1)
+	for _, f := range all {
+		f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+	}
+	crashes := 0
+	for !allGone(all) {
+		select {
+		case write := <-died:
+			crashes++
+			t.Logf("Died with %s", write)
+			everything.Expect(crashes).To(BeNumerically("<", maxCrashes), "the deletion should come to an end")
+			core.Restart(t)
+			died = core.Crash(1)
+		case <-time.After(20 * time.Millisecond):
+			everything.letGo()
+		}
+	}
+	t.Logf("The core has died %d times", crashes)
+	everything.Expect(crashes).To(BeNumerically(">", 10))
+	for _, f := range all {
+		f.leavesNothing()
+	}
+	everything.eventuallyGone(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: everything.namespace, Name: "evicted"}})
+}
+
+const (
+	preDrainHook     = clusterv1.PreDrainDeleteHookAnnotationPrefix + "/a"
+	preTerminateHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/b"
+)
+
+func allGone(fixtures []*fixture) bool {
+	for _, f := range fixtures {
+		err := core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(f.machine), &clusterv1.Machine{})
+		if !apierrors.IsNotFound(err) {
+			return false
+		}
+	}
+	return true
+}
+
+// letGo plays those who hold a deletion: each lets go when the Machine says that it waits for them.
+func (f *fixture) letGo() {
+	f.t.Helper()
+	m := &clusterv1.Machine{}
+	if err := core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(f.machine), m); err != nil {
+		f.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		return
+	}
+	switch condition(m, clusterv1.MachineDeletingCondition) {
+	case "True/" + clusterv1.MachineDeletingWaitingForPreDrainHookReason:
+		f.annotate(f.machine, preDrainHook, nil)
+	case "True/" + clusterv1.MachineDeletingWaitingForPreTerminateHookReason:
+		f.annotate(f.machine, preTerminateHook, nil)
+	case "True/" + clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason:
+		f.releaseIfDeleting(coretest.Object(coretest.Kind(coretest.Machine, f.contract), f.namespace, f.machine.Name))
+	case "True/" + clusterv1.MachineDeletingWaitingForBootstrapDeletionReason:
+		f.releaseIfDeleting(coretest.Object(coretest.Kind(coretest.Config, f.contract), f.namespace, f.machine.Name))
+	case "True/" + clusterv1.MachineDeletingDeletingNodeReason:
+		node := &corev1.Node{}
+		node.Name = f.machine.Name
+		f.releaseIfDeleting(node)
+	}
+}
+
+// releaseIfDeleting removes the finalizers of an object that is being deleted.
+func (f *fixture) releaseIfDeleting(obj client.Object) {
+	f.t.Helper()
+	err := core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(obj), obj)
+	if apierrors.IsNotFound(err) {
+		return
+	}
+	f.Expect(err).NotTo(HaveOccurred())
+	if obj.GetDeletionTimestamp() != nil {
+		f.setFinalizers(obj)
+	}
+}

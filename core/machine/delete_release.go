@@ -1,0 +1,31 @@
+package machine
+
+import (
+	"context"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"millwright.dev/core/outcome"
+)
+
+// release lets the Machine go, now that nothing is left of it. A Machine that others hold stays, in the phase Deleted.
+func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
+	s.gone = true
+	r.drainer.Forget(s.key())
+	if controllerutil.RemoveFinalizer(s.machine, clusterv1.MachineFinalizer) {
+		if err := r.patchFinalizers(ctx, s, "removing the finalizer of"); err != nil {
+			return outcome.Fail(client.IgnoreNotFound(err))
+		}
+		r.tell(s)
+		s.told = nil
+	}
+	if others := s.machine.Finalizers; len(others) > 0 {
+		s.gone = false
+		s.progress = deletion{clusterv1.MachineDeletingDeletionCompletedReason, "Nothing is left of the machine, but the object has " + held(others)}
+		return outcome.Wait()
+	}
+	r.versions.Released(s.machine)
+	return outcome.Continue()
+}

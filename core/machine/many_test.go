@@ -1,0 +1,117 @@
+package machine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/version"
+	"millwright.dev/test/coretest"
+)
+
+// TestAThousandMachinesDrainAtOnce deletes a thousand Machines whose Pods do not end, with the ten workers that the
+// core of these tests has: every Node is drained within seconds, though not one drain ends. Then the Pods end.
+func TestAThousandMachinesDrainAtOnce(t *testing.T) {
+	const machines = 1000
+	g := NewWithT(t)
+	namespace := core.Namespace(t)
+	core.Cluster(t, namespace, "c")
+	in := client.InNamespace(namespace)
+	g.Expect(inParallel(machines, func(i int) error {
+		return bearRunning(t.Context(), namespace, fmt.Sprintf("%s-%d", namespace, i))
+	})).To(Succeed())
+	count := func(matches func(*clusterv1.Machine) bool) func(Gomega) int {
+		return func(g Gomega) int {
+			list, n := &clusterv1.MachineList{}, 0
+			g.Expect(core.Client.List(t.Context(), list, in)).To(Succeed())
+			for i := range list.Items {
+				if matches(&list.Items[i]) {
+					n++
+				}
+			}
+			return n
+		}
+	}
+	const long = 3 * time.Minute
+	g.Eventually(count(func(m *clusterv1.Machine) bool { return m.Status.NodeRef.IsDefined() })).
+		WithTimeout(long).WithPolling(time.Second).Should(Equal(machines))
+
+	began := time.Now()
+	g.Expect(core.Client.DeleteAllOf(t.Context(), &clusterv1.Machine{}, in)).To(Succeed())
+	g.Eventually(func(g Gomega) int {
+		pods, evicted := &corev1.PodList{}, 0
+		g.Expect(core.Client.List(t.Context(), pods, in)).To(Succeed())
+		for i := range pods.Items {
+			if pods.Items[i].DeletionTimestamp != nil {
+				evicted++
+			}
+		}
+		return evicted
+	}).WithTimeout(long).WithPolling(200 * time.Millisecond).Should(Equal(machines))
+	took := time.Since(began)
+	t.Logf("%d Machines had begun to drain %s after they were deleted", machines, took.Round(100*time.Millisecond))
+	g.Expect(took).To(BeNumerically("<", 90*time.Second), "within seconds; the rest is for a machine that has much else to do")
+	g.Eventually(count(func(m *clusterv1.Machine) bool {
+		return condition(m, clusterv1.MachineDeletingCondition) == "True/"+clusterv1.MachineDeletingDrainingNodeReason
+	})).WithTimeout(long).WithPolling(200*time.Millisecond).Should(Equal(machines), "and none has ended")
+
+	g.Expect(core.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, in, client.GracePeriodSeconds(0))).To(Succeed())
+	g.Eventually(count(func(*clusterv1.Machine) bool { return true })).WithTimeout(long).WithPolling(time.Second).Should(BeZero())
+}
+
+// bearRunning makes a Machine with its infrastructure, its Node and a Pod on it.
+func bearRunning(ctx context.Context, namespace, name string) error {
+	id := "stand-in:///" + name
+	infra := coretest.Object(coretest.Kind(coretest.Machine, version.V1Beta2), namespace, name)
+	infra.Object["spec"] = map[string]any{"providerID": id}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: id}}
+	for _, obj := range []client.Object{infra, node, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1.PodSpec{NodeName: name, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}} {
+		if err := core.Client.Create(ctx, obj); err != nil {
+			return err
+		}
+	}
+	for obj, set := range map[client.Object]func(){
+		infra: func() { infra.Object["status"] = coretest.Provisioned(version.V1Beta2) },
+		node: func() {
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		},
+	} {
+		before := obj.DeepCopyObject().(client.Object)
+		set()
+		if err := core.Client.Status().Patch(ctx, obj, client.MergeFrom(before)); err != nil {
+			return err
+		}
+	}
+	return core.Client.Create(ctx, &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: clusterv1.MachineSpec{
+			ClusterName: "c", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("data")},
+			InfrastructureRef: coretest.Ref(coretest.Kind(coretest.Machine, version.V1Beta2), name),
+		},
+	})
+}
+
+// inParallel calls do for 0 to n-1, twenty at a time.
+func inParallel(n int, do func(int) error) error {
+	var running sync.WaitGroup
+	failures, free := make([]error, n), make(chan struct{}, 20)
+	for i := range n {
+		free <- struct{}{}
+		running.Go(func() { failures[i] = do(i); <-free })
+	}
+	running.Wait()
+	return errors.Join(failures...)
+}

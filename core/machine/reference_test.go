@@ -1,0 +1,84 @@
+package machine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/admission/defaults"
+	"millwright.dev/docs/doccheck"
+)
+
+const referencePage = "docs/reference/machine.md"
+
+// folders are where the reasons, annotations and labels are used that the page documents.
+var folders = []string{"core/machine", "core/external"}
+
+// eventReasons are the reasons of events that no condition has.
+var eventReasons = []string{
+	ReasonProviderFailed, ReasonNodeReplaced, ReasonDrainForced, ReasonInvalidDrainRule, ReasonVolumeDetachTimedOut,
+	ReasonNodeDeletionTimedOut, ReasonNodesLeft,
+}
+
+// TestReferenceIsWhole compares the page with the constants that the code uses.
+func TestReferenceIsWhole(t *testing.T) {
+	g := NewWithT(t)
+	page := doccheck.Read(t, referencePage)
+	page.CheckLinks(t)
+
+	reasons := slices.Concat(page.Keys(t, "Conditions", "Reasons"), page.Keys(t, "Events", "Event"))
+	doccheck.Compare(t, page, "reasons", reasons, doccheck.Constants(t, doccheck.Named("Reason"), folders...))
+	g.Expect(doccheck.Literals(t, "core/machine", map[string]int{"tell": 1, "timedOut": 0, "True": 1, "False": 1, "Unknown": 1})).
+		To(BeEmpty(), "each reason is a constant")
+	doccheck.Compare(t, page, "conditions", page.Keys(t, "Conditions", "Condition"), ownConditions)
+	for _, row := range page.Table(t, "Conditions") {
+		g.Expect(row["Meaning"].Text).NotTo(BeEmpty())
+	}
+
+	told := slices.Clone(eventReasons)
+	for _, reasons := range problems {
+		told = slices.AppendSeq(told, maps.Keys(reasons))
+	}
+	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), told)
+	doccheck.Compare(t, page, "phases", page.Keys(t, "Phases", "Phase"), doccheck.Constants(t, doccheck.Named("MachinePhase"), folders[0]))
+
+	deleting := append(page.Keys(t, "Deletion", "Reason of Deleting"), clusterv1.MachineDeletingReason, clusterv1.MachineDeletingDeletionCompletedReason)
+	doccheck.Compare(t, page, "steps", deleting, doccheck.Constants(t, func(name string) bool {
+		return strings.HasPrefix(name, "MachineDeleting") && strings.HasSuffix(name, "Reason")
+	}, folders[0]))
+}
+
+func TestReferenceHasAllMarks(t *testing.T) {
+	page := doccheck.Read(t, referencePage)
+	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, func(name string) bool {
+		// What core/external looks at beside these is the MachineSets'.
+		return strings.Contains(name, "Annotation") && !strings.HasSuffix(name, "Domain") && name != "MachineSetSkipPreflightChecksAnnotation" && name != "LastAppliedAnnotation"
+	}, folders...))
+	labels := doccheck.Constants(t, func(name string) bool {
+		return strings.HasSuffix(name, "Label") || name == "podDrainLabel"
+	}, "core/machine", "core/drain", "core/filter")
+	doccheck.Compare(t, page, "labels", page.Keys(t, "Labels", "Label"), labels)
+	doccheck.Compare(t, page, "taints", page.Keys(t, "What goes to the Node", "Taint"),
+		[]string{clusterv1.NodeUninitializedTaint.Key, clusterv1.NodeOutdatedRevisionTaint.Key})
+}
+
+func TestReferenceHasTheDefaults(t *testing.T) {
+	g := NewWithT(t)
+	want := map[string]string{
+		"spec.deletion.nodeDrainTimeoutSeconds":        DefaultDrainTimeout.String(),
+		"spec.deletion.nodeVolumeDetachTimeoutSeconds": DefaultDrainTimeout.String(),
+		"spec.deletion.nodeDeletionTimeoutSeconds":     "10 seconds",
+	}
+	g.Expect(defaults.NodeDeletionTimeoutSeconds).To(BeEquivalentTo(defaultNodeDeletionSeconds))
+	g.Expect(defaultNodeDeletionSeconds).To(Equal(10))
+	for _, row := range doccheck.Read(t, referencePage).Table(t, "Timeouts") {
+		g.Expect(row["Field"].Code).To(HaveLen(1))
+		g.Expect(row["Default"].Text).To(ContainSubstring(want[row["Field"].Code[0]]))
+		delete(want, row["Field"].Code[0])
+	}
+	g.Expect(want).To(BeEmpty())
+}
