@@ -3,6 +3,7 @@ package machineset
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,7 +63,7 @@ func (c *child) mayCreate(machine *clusterv1.Machine) bool {
 func (r *Reconciler) complete(ctx context.Context, s *scope) outcome.Outcome {
 	end := outcome.Continue()
 	for _, machine := range s.machines {
-		if !machine.DeletionTimestamp.IsZero() || bare(machine) || r.ledger.isComplete(s.set.UID, machine.UID) {
+		if !machine.DeletionTimestamp.IsZero() || bare(machine) || wasAdopted(machine) || r.ledger.isComplete(s.set.UID, machine.UID) {
 			continue
 		}
 		if err := r.completeOne(ctx, s, machine); err != nil {
@@ -70,6 +71,11 @@ func (r *Reconciler) complete(ctx context.Context, s *scope) outcome.Outcome {
 		}
 	}
 	return end
+}
+
+func wasAdopted(machine *clusterv1.Machine) bool {
+	_, ok := machine.Annotations[AdoptedAnnotation]
+	return ok
 }
 
 func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *clusterv1.Machine) error {
@@ -83,13 +89,16 @@ func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *cluster
 		case err != nil:
 			return err
 		case object != nil:
+			complete = s.mayKeep(machine, object) && complete
 		case !known, child.from == nil:
 			// The obstacle is noted already.
 			complete = false
 		default:
-			if err := r.createChild(ctx, s, machine, &child); err != nil {
+			made, err := r.createChild(ctx, s, machine, &child)
+			if err != nil {
 				return err
 			}
+			complete = complete && made
 		}
 	}
 	if complete {
@@ -112,8 +121,9 @@ func (r *Reconciler) read(ctx context.Context, s *scope, child *child) (object *
 	}
 }
 
-// createChild makes the bootstrap config or infrastructure machine of a Machine, owned by it from the start.
-func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *clusterv1.Machine, child *child) error {
+// createChild makes the bootstrap config or infrastructure machine of a Machine, owned by it from the start. It returns
+// whether that exists now; what is in the way otherwise is noted.
+func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *clusterv1.Machine, child *child) (bool, error) {
 	made, err := template.Clone(child.from, template.Options{
 		Name:        child.ref.Name,
 		ClusterName: s.set.Spec.ClusterName,
@@ -124,45 +134,55 @@ func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *cluster
 	var shape *template.ShapeError
 	if errors.As(err, &shape) {
 		s.obstacle(err.Error())
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if made.GetKind() != child.ref.Kind {
-		s.obstacle(fmt.Sprintf("Machine %s refers to a %s, but the template in use makes a %s: delete the Machine",
+		s.flaw(fmt.Sprintf("Machine %s refers to a %s, but the template in use makes a %s: delete the Machine",
 			machine.Name, child.ref.Kind, made.GetKind()))
-		return nil
+		return false, nil
 	}
 	err = r.Client.Create(ctx, made)
 	if apierrors.IsAlreadyExists(err) {
 		return r.checkOwner(ctx, s, machine, made)
 	}
-	return errors.Wrapf(err, "creating %s %s for its Machine", made.GetKind(), client.ObjectKeyFromObject(made))
+	return err == nil, errors.Wrapf(err, "creating %s %s for its Machine", made.GetKind(), client.ObjectKeyFromObject(made))
 }
 
 // checkOwner tells an object that we have made before from one that is in the way.
-func (r *Reconciler) checkOwner(ctx context.Context, s *scope, machine *clusterv1.Machine, made *unstructured.Unstructured) error {
+func (r *Reconciler) checkOwner(ctx context.Context, s *scope, machine *clusterv1.Machine, made *unstructured.Unstructured) (bool, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(made.GroupVersionKind())
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(made), found); err != nil {
-		return errors.Wrapf(err, "reading %s %s", made.GetKind(), client.ObjectKeyFromObject(made))
+		return false, errors.Wrapf(err, "reading %s %s", made.GetKind(), client.ObjectKeyFromObject(made))
 	}
-	if !metav1.IsControlledBy(found, machine) {
-		s.obstacle(fmt.Sprintf("%s %s exists and does not belong to the Machine of that name: delete one of them",
-			made.GetKind(), made.GetName()))
-	}
-	return nil
+	return s.mayKeep(machine, found), nil
 }
 
-// obstacle notes why Machines cannot be created or completed, once.
-func (s *scope) obstacle(why string) {
+// mayKeep says whether an object that bears the name of what a Machine needs is the Machine's, or will be: one that
+// nobody controls is taken over by the Machine controller. One that belongs to something else is noted.
+func (s *scope) mayKeep(machine *clusterv1.Machine, object client.Object) bool {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil || owner.UID == machine.UID || owner.UID == s.set.UID {
+		return true
+	}
+	s.flaw(fmt.Sprintf("%s %s exists and belongs to %s %s, not to the Machine of that name: delete one of them",
+		object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), owner.Kind, owner.Name))
+	return false
+}
+
+// obstacle notes why no Machine can be created or completed, once.
+func (s *scope) obstacle(why string) { s.note(&s.obstacles, why) }
+
+// flaw notes why one Machine cannot be completed, once. It keeps no other from being created.
+func (s *scope) flaw(why string) { s.note(&s.flaws, why) }
+
+func (s *scope) note(list *[]string, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, known := range s.obstacles {
-		if known == why {
-			return
-		}
+	if !slices.Contains(*list, why) {
+		*list = append(*list, why)
 	}
-	s.obstacles = append(s.obstacles, why)
 }

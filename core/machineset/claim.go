@@ -15,6 +15,10 @@ import (
 	"millwright.dev/core/outcome"
 )
 
+// AdoptedAnnotation marks a Machine that its MachineSet has not made: bootstrap config and infrastructure machine are
+// the business of whoever did, and are never completed from the set's templates.
+const AdoptedAnnotation = "machineset.millwright.dev/adopted"
+
 // claims are the changes of ownership that a selector asks for.
 type claims struct {
 	// adopt are Machines that become the set's, release those that no longer are.
@@ -50,20 +54,21 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 		released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, func(reference metav1.OwnerReference) bool {
 			return reference.UID == s.set.UID
 		})
+		delete(released.Annotations, AdoptedAnnotation)
 		if r.claimed(ctx, s, machine, released, &end) {
 			s.machines = slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return m.UID == machine.UID })
-			r.event(s, machine, "Released", "Release", "Released Machine %s: its labels no longer match the selector", machine.Name)
+			r.event(s, machine, releasedEvent, "Release", "Released Machine %s: its labels no longer match the selector", machine.Name)
 		}
 	}
 	for _, machine := range plan.adopt {
 		adopted := machine.DeepCopy()
 		adopted.OwnerReferences = append(adopted.OwnerReferences, *metav1.NewControllerRef(s.set, setKind))
+		adopted.Annotations = cloned(adopted.Annotations)
+		adopted.Annotations[AdoptedAnnotation] = ""
 		if r.claimed(ctx, s, machine, adopted, &end) {
 			s.machines = append(s.machines, adopted)
 			r.ledger.created(s.set.UID, adopted, s.now)
-			// What belongs to it was, or will be, made by whoever made the Machine.
-			r.ledger.completed(s.set.UID, adopted.UID)
-			r.event(s, machine, "Adopted", "Adopt", "Adopted Machine %s", machine.Name)
+			r.event(s, machine, adoptedEvent, "Adopt", "Adopted Machine %s", machine.Name)
 		}
 	}
 	return end

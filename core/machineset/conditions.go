@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -47,8 +46,17 @@ func wanted(s *scope) int {
 	return s.replicas
 }
 
-// scalingUpCondition also tells what keeps Machines from being created, even while none is missing.
+// scalingUpCondition also tells what keeps Machines from being created, even while none is missing, and which cannot
+// be completed.
 func scalingUpCondition(s *scope, failure error) condition {
+	result := scalingUp(s, failure)
+	if len(s.flaws) > 0 {
+		result.Message = strings.TrimPrefix(result.Message+"\n"+list("Machines that cannot be completed:", s.flaws), "\n")
+	}
+	return result
+}
+
+func scalingUp(s *scope, failure error) condition {
 	const kind = clusterv1.MachineSetScalingUpCondition
 	deleting := !s.set.DeletionTimestamp.IsZero()
 	if len(s.problems) > 0 && !deleting {
@@ -90,7 +98,7 @@ func scalingDownCondition(s *scope, failure error) condition {
 		return conditions.False(kind, clusterv1.MachineSetNotScalingDownReason, "")
 	}
 	return conditions.True(kind, clusterv1.MachineSetScalingDownReason, fmt.Sprintf(
-		"Scaling down from %d to %d replicas; being deleted: %s", len(s.machines), wanted(s), ListNames(deletingMachines(s))))
+		"Scaling down from %d to %d replicas; being deleted: %s", len(s.machines), wanted(s), ListNames(deletingMachines(s)))+slowText(s.machines, s.now))
 }
 
 func machinesReadyCondition(s *scope, failure error) condition {
@@ -117,31 +125,6 @@ func machinesUpToDateCondition(s *scope, failure error) condition {
 	}, func(machine *clusterv1.Machine) condition { return upToDateCondition(s, machine) })
 }
 
-// remediatingCondition names the Machines that a health check has found unhealthy and handed to their owner.
-func remediatingCondition(s *scope, failure error) condition {
-	const kind = clusterv1.MachineSetRemediatingCondition
-	if !s.machinesRead {
-		return conditions.Unknown(kind, clusterv1.MachineSetRemediatingInternalErrorReason, unread(failure))
-	}
-	remediated := Remediated(s.machines)
-	if len(remediated) == 0 {
-		return conditions.False(kind, clusterv1.MachineSetNotRemediatingReason, "")
-	}
-	return conditions.True(kind, clusterv1.MachineSetRemediatingReason, "Unhealthy Machines: "+ListNames(remediated))
-}
-
-// Remediated are the Machines that a health check has found unhealthy and handed to their owner.
-func Remediated(machines []*clusterv1.Machine) []*clusterv1.Machine {
-	var remediated []*clusterv1.Machine
-	for _, machine := range machines {
-		if meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition) &&
-			meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition) {
-			remediated = append(remediated, machine)
-		}
-	}
-	return remediated
-}
-
 func deletingCondition(s *scope, _ error) condition {
 	const kind = clusterv1.MachineSetDeletingCondition
 	if s.set.DeletionTimestamp.IsZero() {
@@ -150,6 +133,7 @@ func deletingCondition(s *scope, _ error) condition {
 	message := "All Machines are gone"
 	if len(s.machines) > 0 {
 		message = fmt.Sprintf("Waiting for the end of %s: %s", plural(len(s.machines), "Machine"), ListNames(s.machines))
+		message += slowText(s.machines, s.now)
 	}
 	return conditions.True(kind, clusterv1.MachineSetDeletingReason, message)
 }

@@ -3,6 +3,7 @@ package machineset
 import (
 	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -45,18 +46,34 @@ func TestConditions(t *testing.T) {
 		"creation is disabled": {scope: with(scopeOf(3), func(s *scope) {
 			s.set.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
 		}), kind: up, status: "False", reason: "NotScalingUp", message: "3 Machines missing, and creation is disabled"},
-		"nothing is known":        {scope: with(scopeOf(3), func(s *scope) { s.machinesRead = false }), failure: errors.New("no answer"), kind: up, status: "Unknown", reason: "InternalError", message: "no answer"},
-		"too many":                {scope: scopeOf(1, machine("a"), machine("b", deleting)), kind: down, status: "True", reason: "ScalingDown", message: "from 2 to 1 replicas; being deleted: b"},
-		"not too many":            {scope: scopeOf(1, machine("a")), kind: down, status: "False", reason: "NotScalingDown"},
-		"all are ready":           {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesReadyCondition, status: "True", reason: "Ready"},
-		"there are none":          {scope: scopeOf(1), kind: clusterv1.MachineSetMachinesReadyCondition, status: "True", reason: "NoReplicas"},
-		"one has said nothing":    {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) { m.Status.Conditions = nil })), kind: clusterv1.MachineSetMachinesReadyCondition, status: "Unknown", reason: "ReadyUnknown", message: "* Machine a: Ready is not reported yet"},
-		"two say the same":        {scope: scopeOf(3, machine("b", notReady("x")), machine("a", notReady("x")), machine("c", notReady("* y\n* z"))), kind: clusterv1.MachineSetMachinesReadyCondition, status: "False", reason: "NotReady", message: "* Machines a, b: x\n* Machine c:\n  * y\n  * z"},
-		"all are up to date":      {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
-		"outdated by deployment":  {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.outdated = []string{"version v1, v2 required"} }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "Machine a: version v1, v2 required"},
-		"outdated by itself":      {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.set.Spec.Template.Spec.Version = "v2" }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "version (none), v2 required"},
-		"none is remediated":      {scope: scopeOf(1, machine("a", sick)), kind: clusterv1.MachineSetRemediatingCondition, status: "False", reason: "NotRemediating"},
-		"one is to be remediated": {scope: scopeOf(1, machine("a", sick, owed)), kind: clusterv1.MachineSetRemediatingCondition, status: "True", reason: "Remediating", message: "Unhealthy Machines: a"},
+		"nothing is known":               {scope: with(scopeOf(3), func(s *scope) { s.machinesRead = false }), failure: errors.New("no answer"), kind: up, status: "Unknown", reason: "InternalError", message: "no answer"},
+		"too many":                       {scope: scopeOf(1, machine("a"), machine("b", deleting)), kind: down, status: "True", reason: "ScalingDown", message: "from 2 to 1 replicas; being deleted: b"},
+		"not too many":                   {scope: scopeOf(1, machine("a")), kind: down, status: "False", reason: "NotScalingDown"},
+		"all are ready":                  {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesReadyCondition, status: "True", reason: "Ready"},
+		"there are none":                 {scope: scopeOf(1), kind: clusterv1.MachineSetMachinesReadyCondition, status: "True", reason: "NoReplicas"},
+		"one has said nothing":           {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) { m.Status.Conditions = nil })), kind: clusterv1.MachineSetMachinesReadyCondition, status: "Unknown", reason: "ReadyUnknown", message: "* Machine a: Ready is not reported yet"},
+		"two say the same":               {scope: scopeOf(3, machine("b", notReady("x")), machine("a", notReady("x")), machine("c", notReady("* y\n* z"))), kind: clusterv1.MachineSetMachinesReadyCondition, status: "False", reason: "NotReady", message: "* Machines a, b: x\n* Machine c:\n  * y\n  * z"},
+		"all are up to date":             {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
+		"outdated by deployment":         {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.outdated = []string{"version v1, v2 required"} }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "Machine a: version v1, v2 required"},
+		"outdated by itself":             {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.set.Spec.Template.Spec.Version = "v2" }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "version (none), v2 required"},
+		"standalone, not told by itself": {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
+		"updated in place": {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) {
+			m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+		})), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "In-place update in progress"},
+		"kubelet behind": {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) {
+			say(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineUpToDateUpdatingReason, "kubelet version v1"))
+		})), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "kubelet version v1"},
+		"standalone, told by a tool": {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) {
+			say(m, conditions.False(clusterv1.MachineUpToDateCondition, "OldImage", "image of May"))
+		})), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "image of May"},
+		"told before a rollback": {scope: with(scopeOf(1, machine("a", func(m *clusterv1.Machine) {
+			say(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineNotUpToDateReason, "version v1"))
+		})), func(s *scope) { s.deployment = &clusterv1.MachineDeployment{} }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
+		"v or no v": {scope: with(scopeOf(1, machine("a", func(m *clusterv1.Machine) { m.Spec.Version = "v1.36.3" })), func(s *scope) {
+			s.set.Spec.Template.Spec.Version = "1.36.3"
+		}), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
+		"none is remediated":      {scope: scopeOf(1, machine("a", sick)), kind: clusterv1.MachineSetRemediatingCondition, status: "False", reason: "NotRemediating", message: "not handed to the MachineSet by the health check: a"},
+		"one is to be remediated": {scope: scopeOf(1, machine("a", sick, owed)), kind: clusterv1.MachineSetRemediatingCondition, status: "True", reason: "Remediating", message: "* Machine a: WaitingForRemediation"},
 		"it is there to stay":     {scope: scopeOf(1), kind: clusterv1.MachineSetDeletingCondition, status: "False", reason: "NotDeleting"},
 		"it goes":                 {scope: with(scopeOf(1, machine("a")), goes), kind: clusterv1.MachineSetDeletingCondition, status: "True", reason: "Deleting", message: "Waiting for the end of 1 Machine: a"},
 		"it goes, and scales":     {scope: with(scopeOf(1, machine("a")), goes), kind: down, status: "True", reason: "ScalingDown", message: "from 1 to 0"},
@@ -152,4 +169,27 @@ func TestMachineChanged(t *testing.T) {
 
 func nodeInfo(kubelet string) *corev1.NodeSystemInfo {
 	return &corev1.NodeSystemInfo{KubeletVersion: kubelet}
+}
+
+// TestSlowDeletions are named from their deadline on, with what each waits for.
+func TestSlowDeletions(t *testing.T) {
+	g := NewWithT(t)
+	since := func(d time.Duration, reason string) func(*clusterv1.Machine) {
+		return func(m *clusterv1.Machine) {
+			m.DeletionTimestamp = &metav1.Time{Time: start.Add(-d)}
+			if reason != "" {
+				say(m, conditions.True(clusterv1.MachineDeletingCondition, reason, ""))
+			}
+		}
+	}
+	s := scopeOf(0, machine("a", since(16*time.Minute, clusterv1.MachineDeletingDrainingNodeReason)), machine("b", since(14*time.Minute, "")),
+		machine("c", since(slowDeletion, "")), machine("d", since(12*time.Minute, "")))
+	s.now = start
+	g.Expect(scalingDownCondition(s, nil).Message).To(HaveSuffix(
+		"\n* in deletion for more than 15 minutes, DrainingNode: a\n* in deletion for more than 15 minutes, not reported: c"))
+	s.set.DeletionTimestamp = &metav1.Time{Time: start}
+	g.Expect(deletingCondition(s, nil).Message).To(ContainSubstring("DrainingNode: a"))
+	g.Expect(nextSlow(s.machines, start)).To(Equal(start.Add(time.Minute)))
+	g.Expect(nextSlow(s.machines, start.Add(time.Minute))).To(Equal(start.Add(3 * time.Minute)))
+	g.Expect(nextSlow([]*clusterv1.Machine{machine("x")}, start)).To(BeZero())
 }

@@ -68,12 +68,17 @@ func (r *Reconciler) createOne(ctx context.Context, s *scope) (*clusterv1.Machin
 
 // completeNew is completeOne for a Machine that was created a moment ago: nothing needs to be looked up.
 func (r *Reconciler) completeNew(ctx context.Context, s *scope, machine *clusterv1.Machine) error {
+	complete := true
 	for _, child := range childrenOf(machine, s) {
-		if err := r.createChild(ctx, s, machine, &child); err != nil {
+		made, err := r.createChild(ctx, s, machine, &child)
+		if err != nil {
 			return err
 		}
+		complete = complete && made
 	}
-	r.ledger.completed(s.set.UID, machine.UID)
+	if complete {
+		r.ledger.completed(s.set.UID, machine.UID)
+	}
 	return nil
 }
 

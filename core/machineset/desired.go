@@ -4,16 +4,12 @@ import (
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	"millwright.dev/contracts/template"
+	"millwright.dev/core/admission/defaults"
 )
-
-// DefaultNodeDeletionTimeoutSeconds is what an empty spec.deletion.nodeDeletionTimeoutSeconds means; Cluster
-// API's admission fills in the same.
-const DefaultNodeDeletionTimeoutSeconds int32 = 10
 
 var setKind = clusterv1.GroupVersion.WithKind("MachineSet")
 
@@ -50,7 +46,7 @@ func desiredMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
 	if machine.Spec.Bootstrap.ConfigRef.IsDefined() {
 		pointTo(&machine.Spec.Bootstrap.ConfigRef, name)
 	}
-	defaultNodeDeletionTimeout(&machine.Spec)
+	defaultMachine(&machine.Spec)
 	rememberPropagated(machine, set)
 	return machine
 }
@@ -64,8 +60,8 @@ func pointTo(ref *clusterv1.ContractVersionedObjectReference, name string) {
 	ref.Name = name
 }
 
-func defaultNodeDeletionTimeout(spec *clusterv1.MachineSpec) {
-	if spec.Deletion.NodeDeletionTimeoutSeconds == nil {
-		spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To(DefaultNodeDeletionTimeoutSeconds)
-	}
+// defaultMachine fills in what admission fills in for a Machine.
+func defaultMachine(spec *clusterv1.MachineSpec) {
+	spec.Version = defaults.Version(spec.Version)
+	spec.Deletion.NodeDeletionTimeoutSeconds = defaults.NodeDeletionTimeout(spec.Deletion.NodeDeletionTimeoutSeconds)
 }

@@ -36,13 +36,28 @@ func setChanged() predicate.Predicate {
 	}}
 }
 
-// clusterChanged lets events pass that matter to sets: a Cluster that appears, is paused or unpaused.
+// clusterChanged lets events pass that matter to sets: a Cluster that appears, is paused or unpaused, or that gets
+// another control plane or another version.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, okBefore := e.ObjectOld.(*clusterv1.Cluster)
 		after, okAfter := e.ObjectNew.(*clusterv1.Cluster)
-		return okBefore && okAfter && ptr.Deref(before.Spec.Paused, false) != ptr.Deref(after.Spec.Paused, false)
+		return okBefore && okAfter && (ptr.Deref(before.Spec.Paused, false) != ptr.Deref(after.Spec.Paused, false) ||
+			before.Spec.ControlPlaneRef != after.Spec.ControlPlaneRef ||
+			before.Spec.Topology.Version != after.Spec.Topology.Version ||
+			upgradeStep(before) != upgradeStep(after))
 	}}
+}
+
+// deploymentChanged lets events pass that matter to the sets of a deployment: all of its spec, and the revision that
+// it is at.
+func deploymentChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[clusterv1.RevisionAnnotation] != e.ObjectNew.GetAnnotations()[clusterv1.RevisionAnnotation]
+		},
+	})
 }
 
 // machineChanged says whether a change of a Machine can matter to its set.
@@ -62,6 +77,7 @@ func machineChanged(before, after *clusterv1.Machine) bool {
 var watchedConditions = []string{
 	clusterv1.MachineReadyCondition,
 	clusterv1.MachineAvailableCondition,
+	clusterv1.MachineUpToDateCondition,
 	clusterv1.MachineNodeHealthyCondition,
 	clusterv1.MachineHealthCheckSucceededCondition,
 	clusterv1.MachineOwnerRemediatedCondition,
@@ -104,7 +120,12 @@ func (r *Reconciler) machineHandler() handler.EventHandler {
 				add(ctx, q, after)
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			add(ctx, q, e.Object)
+			for _, set := range r.waitingForTickets(e.Object, e.DeleteStateUnknown) {
+				q.Add(ctrl.Request{NamespacedName: set})
+			}
+		},
 	}
 }
 
@@ -139,17 +160,21 @@ func (r *Reconciler) setsOfCluster(ctx context.Context, cluster client.Object) [
 
 // setsOfDeployment returns the sets of a deployment: whether they are up to date may have changed.
 func (r *Reconciler) setsOfDeployment(ctx context.Context, deployment client.Object) []ctrl.Request {
+	if !deployment.GetDeletionTimestamp().IsZero() {
+		// Should it remediate once more, the API server is asked again.
+		r.tickets.forget(deployment.GetUID())
+	}
 	return r.setsWhere(ctx, deployment.GetNamespace(), func(set *clusterv1.MachineSet) bool {
 		return metav1.IsControlledBy(set, deployment)
 	})
 }
 
-// setsOfTemplate returns the sets that refer to a template, when it appears, changes or goes.
-func (r *Reconciler) setsOfTemplate(ctx context.Context, template client.Object) []ctrl.Request {
+// setsOfExternal returns the sets that refer to a template, when it appears, changes or goes, and those that wait for
+// a control plane. What was made from templates is read too, but concerns its Machine alone.
+func (r *Reconciler) setsOfExternal(ctx context.Context, template client.Object) []ctrl.Request {
 	kind := template.GetObjectKind().GroupVersionKind().GroupKind()
 	if !strings.HasSuffix(kind.Kind, clusterv1.TemplateSuffix) {
-		// What was made from templates is read too, but concerns its Machine alone.
-		return nil
+		return toRequests(r.forControlPlane.wake(controlPlaneKey(kind, client.ObjectKeyFromObject(template))))
 	}
 	return r.setsWhere(ctx, template.GetNamespace(), func(set *clusterv1.MachineSet) bool {
 		return slices.ContainsFunc(templateRefs(set), func(ref clusterv1.ContractVersionedObjectReference) bool {
@@ -158,13 +183,24 @@ func (r *Reconciler) setsOfTemplate(ctx context.Context, template client.Object)
 	})
 }
 
-// setsOfCRD returns the sets whose templates are of the kind that a CRD defines.
+func toRequests(sets []types.NamespacedName) []ctrl.Request {
+	var requests []ctrl.Request
+	for _, set := range sets {
+		requests = append(requests, ctrl.Request{NamespacedName: set})
+	}
+	return requests
+}
+
+// setsOfCRD returns the sets whose templates are of the kind that a CRD defines, or that wait for a control plane of it.
 func (r *Reconciler) setsOfCRD(ctx context.Context, crd client.Object) []ctrl.Request {
-	return r.setsWhere(ctx, metav1.NamespaceAll, func(set *clusterv1.MachineSet) bool {
+	waiting := toRequests(r.forControlPlane.wakeWhere(func(awaited string) bool {
+		return strings.HasPrefix(awaited, crd.GetName()+" ")
+	}))
+	return append(waiting, r.setsWhere(ctx, metav1.NamespaceAll, func(set *clusterv1.MachineSet) bool {
 		return slices.ContainsFunc(templateRefs(set), func(ref clusterv1.ContractVersionedObjectReference) bool {
 			return version.CRDName(groupKindOf(ref)) == crd.GetName()
 		})
-	})
+	})...)
 }
 
 func templateRefs(set *clusterv1.MachineSet) []clusterv1.ContractVersionedObjectReference {

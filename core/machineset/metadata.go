@@ -17,23 +17,21 @@ import (
 
 var clusterKind = clusterv1.GroupVersion.WithKind("Cluster")
 
-// ensureMetadata gives the set its finalizer, before any Machine exists, and ties it to its Cluster. A set that
-// a MachineDeployment made has all of it from the start.
+// ensureMetadata gives the set its finalizer, before any Machine exists, ties it to its Cluster, and fills in the
+// defaults of admission, so that clients – the cluster autoscaler reads the number of replicas – find the same with and
+// without it. A set that a MachineDeployment made has all of it from the start.
 func (r *Reconciler) ensureMetadata(ctx context.Context, s *scope) outcome.Outcome {
 	desired := s.set.DeepCopy()
 	controllerutil.AddFinalizer(desired, clusterv1.MachineSetFinalizer)
-	if desired.Labels == nil {
-		desired.Labels = map[string]string{}
-	}
-	desired.Labels[clusterv1.ClusterNameLabel] = desired.Spec.ClusterName
+	withDefaults(desired)
 	if s.cluster != nil && metav1.GetControllerOf(desired) == nil {
 		desired.OwnerReferences = WithOwner(desired.OwnerReferences, ClusterReference(s.cluster))
 	}
-	if equality.Semantic.DeepEqual(desired.ObjectMeta, s.set.ObjectMeta) {
+	if equality.Semantic.DeepEqual(desired.ObjectMeta, s.set.ObjectMeta) && equality.Semantic.DeepEqual(desired.Spec, s.set.Spec) {
 		return outcome.Continue()
 	}
 	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.set, client.MergeFromWithOptimisticLock{})); err != nil {
-		return outcome.Fail(errors.Wrapf(err, "patching the metadata of MachineSet %s", client.ObjectKeyFromObject(s.set)))
+		return outcome.Fail(errors.Wrapf(err, "patching MachineSet %s", client.ObjectKeyFromObject(s.set)))
 	}
 	r.Written.Wrote(desired)
 	s.set, s.before = desired, desired.DeepCopy()

@@ -3,6 +3,7 @@ package machineset
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,13 +13,23 @@ import (
 // rank is how readily a Machine is given up: lower ranks go first.
 type rank int
 
-// The ranks, in the order in which Machines go. They are those of Cluster API (the deletePriority functions of its MachineSet controller), and
-// one more: a Machine that serves already is worth more than one that does not yet.
+// PriorityAnnotation is how the machine-controller-manager says which Machines go first: those with the lowest
+// number. A Machine without it, or where it is no number, has DefaultPriority.
+const PriorityAnnotation = "machinepriority.machine.sapcloud.io"
+
+// DefaultPriority is that of the machine-controller-manager.
+const DefaultPriority = 3
+
+// The ranks, in the order in which Machines go. They are those of Cluster API (the deletePriority functions of its
+// MachineSet controller), and one more: a Machine that serves already is worth more than one that does not yet. The
+// priority comes between rankChosen and the others.
 const (
 	// rankDeleting is for Machines that go already: they make room for free.
 	rankDeleting rank = iota
 	// rankChosen is for Machines with the annotation cluster.x-k8s.io/delete-machine.
 	rankChosen
+	// rankUpdating is for Machines that are being updated in place: what is not finished yet is given up first.
+	rankUpdating
 	// rankUnhealthy is for Machines without a Node, or with an unhealthy one.
 	rankUnhealthy
 	// rankUnavailable is for Machines that are not available yet, or not any more.
@@ -34,6 +45,8 @@ func rankOf(machine *clusterv1.Machine) rank {
 		return rankDeleting
 	case chosen:
 		return rankChosen
+	case updating(machine):
+		return rankUpdating
 	case unhealthy(machine):
 		return rankUnhealthy
 	case !meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition):
@@ -41,6 +54,20 @@ func rankOf(machine *clusterv1.Machine) rank {
 	default:
 		return rankAvailable
 	}
+}
+
+// updating says whether somebody updates a Machine in place.
+func updating(machine *clusterv1.Machine) bool {
+	_, ok := machine.Annotations[clusterv1.UpdateInProgressAnnotation]
+	return ok
+}
+
+// priorityOf reads PriorityAnnotation.
+func priorityOf(machine *clusterv1.Machine) int {
+	if priority, err := strconv.Atoi(machine.Annotations[PriorityAnnotation]); err == nil {
+		return priority
+	}
+	return DefaultPriority
 }
 
 // unhealthy says whether a Machine is of less use than others: it has no Node, or its Node or its health check
@@ -51,11 +78,14 @@ func unhealthy(machine *clusterv1.Machine) bool {
 		meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
 }
 
-// ByDeletion returns the Machines in the order in which they are to go: by rank, then by the policy, then by
-// name, so that the order is the same each time. Random is by name too: the names are random.
+// ByDeletion returns the Machines in the order in which they are to go: those that go already and those that a user
+// has chosen; then by priority, by rank, by the policy, and by name, so that the order is the same each time. Random is
+// by name too: the names are random.
 func ByDeletion(machines []*clusterv1.Machine, policy clusterv1.MachineSetDeletionOrder) []*clusterv1.Machine {
 	return slices.SortedFunc(slices.Values(machines), func(a, b *clusterv1.Machine) int {
 		return cmp.Or(
+			cmp.Compare(min(rankOf(a), rankUpdating), min(rankOf(b), rankUpdating)),
+			cmp.Compare(priorityOf(a), priorityOf(b)),
 			cmp.Compare(rankOf(a), rankOf(b)),
 			byAge(policy, a.CreationTimestamp, b.CreationTimestamp),
 			cmp.Compare(a.Name, b.Name),
@@ -74,8 +104,8 @@ func byAge(policy clusterv1.MachineSetDeletionOrder, a, b metav1.Time) int {
 	}
 }
 
-// Available says whether a Machine serves: it is available, and not on its way out.
+// Available says whether a Machine serves: it is available, not on its way out, and not being updated.
 func Available(machine *clusterv1.Machine) bool {
-	return machine.DeletionTimestamp.IsZero() &&
+	return machine.DeletionTimestamp.IsZero() && !updating(machine) &&
 		meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition)
 }

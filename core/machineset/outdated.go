@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/admission/defaults"
 )
 
 // OutdatedBecause lists in words why Machines of the template current are not what the template wanted asks
@@ -20,7 +22,8 @@ func OutdatedBecause(wanted, current *clusterv1.MachineTemplateSpec) []string {
 		}
 	}
 	a, b := &wanted.Spec, &current.Spec
-	differ("version", b.Version, a.Version)
+	// Admission puts the v before a version; whether it has been there yet makes no other Machine.
+	differ("version", defaults.Version(b.Version), defaults.Version(a.Version))
 	differ("bootstrap config template", refToText(b.Bootstrap.ConfigRef), refToText(a.Bootstrap.ConfigRef))
 	differ("bootstrap data Secret", ptr.Deref(b.Bootstrap.DataSecretName, ""), ptr.Deref(a.Bootstrap.DataSecretName, ""))
 	differ("infrastructure machine template", refToText(b.InfrastructureRef), refToText(a.InfrastructureRef))

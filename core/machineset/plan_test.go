@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/core/admission/defaults"
+	"millwright.dev/core/admission/validate"
 	"millwright.dev/core/conditions"
 )
 
@@ -63,20 +65,6 @@ func namesOf(machines []*clusterv1.Machine) string {
 		names = append(names, m.Name)
 	}
 	return strings.Join(names, " ")
-}
-
-func TestByDeletion(t *testing.T) {
-	g := NewWithT(t)
-	all := []*clusterv1.Machine{
-		machine("fine-old", aged(time.Hour)), machine("a-fine-new"), machine("soon", unavailable), machine("sick", sick),
-		machine("nodeless", nodeless), machine("chosen", chosen), machine("going", deleting, chosen),
-	}
-	head := "going chosen nodeless sick soon "
-	g.Expect(namesOf(ByDeletion(all, clusterv1.RandomMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
-	g.Expect(namesOf(ByDeletion(all, ""))).To(Equal(head + "a-fine-new fine-old"))
-	g.Expect(namesOf(ByDeletion(all, clusterv1.NewestMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
-	g.Expect(namesOf(ByDeletion(all, clusterv1.OldestMachineSetDeletionOrder))).To(Equal(head + "fine-old a-fine-new"))
-	g.Expect(namesOf(all)).To(HavePrefix("fine-old"), "the list itself is left alone")
 }
 
 func TestPlanScale(t *testing.T) {
@@ -198,21 +186,32 @@ func TestProblemsNameFieldAndRemedy(t *testing.T) {
 		change func(*clusterv1.MachineSet)
 		want   []string
 	}{
-		"none":                            {func(*clusterv1.MachineSet) {}, nil},
-		"an empty selector has a default": {func(s *clusterv1.MachineSet) { s.Spec.Selector = metav1.LabelSelector{} }, nil},
-		"a selector may ask for the identity": {func(s *clusterv1.MachineSet) {
-			s.Spec.Selector.MatchLabels = map[string]string{clusterv1.MachineSetNameLabel: "s", clusterv1.ClusterNameLabel: "c"}
-		}, nil},
+		"none":                             {func(*clusterv1.MachineSet) {}, nil},
+		"an empty selector has a default":  {func(s *clusterv1.MachineSet) { s.Spec.Selector = metav1.LabelSelector{} }, nil},
 		"the selector misses the template": {func(s *clusterv1.MachineSet) { s.Spec.Template.Labels = nil }, []string{"spec.selector \"pool=a\"", "make them agree"}},
+		"expressions select too": {func(s *clusterv1.MachineSet) {
+			s.Spec.Selector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "pool", Operator: "Exists"}}}
+		}, nil},
+		"limits of the autoscaler": {func(s *clusterv1.MachineSet) {
+			s.Annotations = map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "few", clusterv1.AutoscalerMaxSizeAnnotation: "9"}
+		}, []string{clusterv1.AutoscalerMinSizeAnnotation, "set spec.replicas"}},
+		"limits that do not matter": {func(s *clusterv1.MachineSet) {
+			s.Spec.Replicas = ptr.To[int32](2)
+			s.Annotations = map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "few", clusterv1.AutoscalerMaxSizeAnnotation: "9"}
+		}, nil},
+		"a priority that is no number": {func(s *clusterv1.MachineSet) {
+			s.Spec.Template.Annotations = map[string]string{PriorityAnnotation: "high"}
+		}, nil},
+		"a check to skip that there is no more": {func(s *clusterv1.MachineSet) {
+			s.Spec.Replicas = ptr.To[int32](2)
+			s.Annotations = map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "KubeadmVersion"}
+		}, nil},
 		"the selector is invalid": {func(s *clusterv1.MachineSet) {
 			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
-		}, []string{"spec.selector is invalid"}},
-		"another Cluster": {func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.ClusterName = "d" }, []string{"spec.template.spec.clusterName \"d\""}},
-		"no infrastructure": {func(s *clusterv1.MachineSet) {
-			s.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{}
-		}, []string{"infrastructureRef is empty"}},
+		}, []string{"spec.selector: Invalid", "is no selector"}},
+		"another Cluster":  {func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.ClusterName = "d" }, []string{"spec.template.spec.clusterName: Invalid value: \"d\"", "set both"}},
 		"no template kind": {func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.InfrastructureRef.Kind = "X" }, []string{"infrastructureRef.kind", "\"X\""}},
-		"no bootstrap":     {func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.Bootstrap.DataSecretName = nil }, []string{"spec.template.spec.bootstrap is empty"}},
+		"no bootstrap":     {func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.Bootstrap.DataSecretName = nil }, []string{"spec.template.spec.bootstrap: Required value: name a bootstrap config"}},
 		"no bootstrap kind": {func(s *clusterv1.MachineSet) {
 			s.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: "b", Kind: "Y", Name: "t"}
 		}, []string{"configRef.kind"}},
@@ -221,7 +220,9 @@ func TestProblemsNameFieldAndRemedy(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			found := strings.Join(problems(validSet(test.change)), "\n")
+			set := validSet(test.change)
+			withDefaults(set)
+			found := strings.Join(problems(set), "\n")
 			if test.want == nil {
 				g.Expect(found).To(BeEmpty())
 			}
@@ -230,6 +231,14 @@ func TestProblemsNameFieldAndRemedy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAdmissionKnowsTheAnnotation: validation names it by itself.
+func TestAdmissionKnowsTheAnnotation(t *testing.T) {
+	set := validSet(func(s *clusterv1.MachineSet) {
+		s.Spec.Template.Annotations = map[string]string{PriorityAnnotation: "high"}
+	})
+	NewWithT(t).Expect(validate.MachineSet(set, nil).ToAggregate()).To(MatchError(ContainSubstring("must be a whole number")))
 }
 
 func TestOutdatedBecause(t *testing.T) {
@@ -294,7 +303,7 @@ func TestPropagateTakesBackOnlyItsOwn(t *testing.T) {
 	g.Expect(m.Annotations).To(HaveKeyWithValue("mine", "kept"))
 	g.Expect(m.Annotations).NotTo(HaveKey("note"))
 	g.Expect(m.Spec.Deletion.NodeDrainTimeoutSeconds).To(HaveValue(BeEquivalentTo(7)))
-	g.Expect(m.Spec.Deletion.NodeDeletionTimeoutSeconds).To(HaveValue(BeEquivalentTo(DefaultNodeDeletionTimeoutSeconds)))
+	g.Expect(m.Spec.Deletion.NodeDeletionTimeoutSeconds).To(HaveValue(BeEquivalentTo(defaults.NodeDeletionTimeoutSeconds)))
 	g.Expect(m.Spec.ProviderID + m.Spec.FailureDomain).To(Equal("pz"))
 	g.Expect(differs(m, set)).To(BeFalse())
 

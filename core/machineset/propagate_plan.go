@@ -90,7 +90,7 @@ func applyMetadata(set *clusterv1.MachineSet, gone propagated, labels, annotatio
 // deleted only gets those that have a bearing on its end.
 func propagate(machine *clusterv1.Machine, set *clusterv1.MachineSet) {
 	from := set.Spec.Template.Spec.DeepCopy()
-	defaultNodeDeletionTimeout(from)
+	defaultMachine(from)
 	machine.Spec.Deletion = from.Deletion
 	machine.Spec.ReadinessGates = from.ReadinessGates
 	machine.Spec.MinReadySeconds = from.MinReadySeconds

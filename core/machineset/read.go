@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -50,7 +51,7 @@ func (r *Reconciler) readContext(ctx context.Context, s *scope) outcome.Outcome 
 	switch err := r.Client.Get(ctx, key, deployment); {
 	case err == nil && deployment.UID == owner.UID:
 		s.deployment = deployment
-		s.outdated = OutdatedBecause(&deployment.Spec.Template, &s.set.Spec.Template)
+		s.outdated = Outdated(deployment, s.set, s.now)
 	case client.IgnoreNotFound(err) != nil:
 		return outcome.Fail(errors.Wrapf(err, "reading MachineDeployment %s", key))
 	}
@@ -134,14 +135,15 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 	if r.ledger.verified(s.set.UID) {
 		return nil
 	}
-	// Whatever the set has created carries these labels, and so does what it has adopted, a moment later.
-	labels := client.MatchingLabels{
-		clusterv1.ClusterNameLabel:    s.set.Spec.ClusterName,
-		clusterv1.MachineSetNameLabel: format.MustFormatValue(s.set.Name),
+	// Whatever the set has created or adopted matches its selector. Without a valid one it only deletes, and all
+	// that it has created carries its name.
+	selector := s.selector
+	if selector == nil {
+		selector = labels.SelectorFromSet(labels.Set{clusterv1.MachineSetNameLabel: format.MustFormatValue(s.set.Name)})
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineList"))
-	if err := r.APIReader.List(ctx, list, client.InNamespace(s.set.Namespace), labels); err != nil {
+	if err := r.APIReader.List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return errors.Wrapf(err, "listing the Machines of MachineSet %s", client.ObjectKeyFromObject(s.set))
 	}
 	var live, listed []*clusterv1.Machine
@@ -155,7 +157,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 		return err
 	}
 	for _, machine := range cached {
-		if contains(machine.Labels, labels) {
+		if selector.Matches(labels.Set(machine.Labels)) {
 			listed = append(listed, machine)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -40,6 +41,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.Clock
+	// Preflight are the checks that come before each creation or remediation of a Machine; none when empty.
+	Preflight []clusterv1.MachineSetPreflightCheck
 	// WatchFilterValue, when not empty, limits the reconciler to sets with this value of the label
 	// cluster.x-k8s.io/watch-filter.
 	WatchFilterValue string
@@ -53,6 +56,11 @@ type Reconciler struct {
 	ledger ledger
 	// pace spaces the reconciles that events of Machines ask for.
 	pace pace
+	// tickets bound how many Machines of a deployment are remediated at once.
+	tickets tickets
+	// forTickets are sets that wait for the end of a remediation in their namespace; forControlPlane are those that
+	// wait for a change of their control plane.
+	forTickets, forControlPlane waitList
 	// newName makes names for Machines; replaced in tests.
 	newName func(*clusterv1.MachineSet) (string, error)
 }
@@ -63,15 +71,15 @@ type Reconciler struct {
 //  2. take the finalizer, owner and label that the set needs
 //  3. find its Machines: owned ones, adopt those that match, release those that no longer do
 //  4. if the set is being deleted, delete them and wait
-//  5. otherwise read the templates, complete Machines whose creation was interrupted, bring those up to
-//     date, and create or delete as many as the number of replicas asks for
+//  5. otherwise read the templates, remediate Machines that a health check has handed over, complete those whose
+//     creation was interrupted, bring them up to date, and create or delete as many as the number of replicas asks for
 //  6. write the status, if it has changed
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	r.pace.began(request.NamespacedName, r.Clock.Now())
 	set := &clusterv1.MachineSet{}
 	if err := r.Client.Get(ctx, request.NamespacedName, set); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.pace.forget(request.NamespacedName)
+			r.forget(request.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading MachineSet %s", request)
@@ -99,6 +107,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return end.And(r.save(ctx, s, end.Err())).Result()
 }
 
+// forget drops what is remembered of a set that is gone.
+func (r *Reconciler) forget(set types.NamespacedName) {
+	r.pace.forget(set)
+	r.forTickets.content(set)
+	r.forControlPlane.content(set)
+}
+
 // normal are the steps for a set that shall exist. Each stops those after it when it has to wait.
 func (r *Reconciler) normal() []outcome.Step[*scope] {
 	return []outcome.Step[*scope]{
@@ -117,10 +132,12 @@ func (r *Reconciler) normal() []outcome.Step[*scope] {
 // work are the steps that do not depend on one another.
 func (r *Reconciler) work(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.All(ctx, s,
+		r.remediate,
 		r.complete,
 		r.propagate,
 		r.scale,
 		r.watchUnseen,
+		r.watchSlow,
 	)
 }
 

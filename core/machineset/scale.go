@@ -22,6 +22,11 @@ func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
 	if plan.create == 0 && len(plan.remove) == 0 {
 		return outcome.Continue()
 	}
+	if plan.create > 0 {
+		if end := r.holdUp(ctx, s); !end.Finished() {
+			return end
+		}
+	}
 	if err := r.verify(ctx, s); err != nil {
 		return outcome.Fail(err)
 	}
@@ -33,12 +38,27 @@ func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
 	return r.scaleDown(ctx, s, plan)
 }
 
+// holdUp notes what the preflight checks have against new Machines.
+func (r *Reconciler) holdUp(ctx context.Context, s *scope) outcome.Outcome {
+	awaited, err := r.preflight(ctx, s)
+	if err != nil {
+		return outcome.Fail(err)
+	}
+	if s.syncing {
+		return outcome.Wait()
+	}
+	for _, why := range awaited {
+		s.obstacle(why)
+	}
+	return outcome.Continue()
+}
+
 func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan scalePlan) outcome.Outcome {
 	made, err := r.create(ctx, s, plan.create)
 	s.machines = append(slices.Clone(s.machines), made...)
 	if len(made) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Created Machines", "count", len(made), "reason", plan.reason)
-		r.event(s, nil, "Created", "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.reason, ListNames(made))
+		r.event(s, nil, createdEvent, "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.reason, ListNames(made))
 	}
 	return outcome.Fail(err)
 }
@@ -56,7 +76,7 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan scalePlan) ou
 	s.machines = r.ledger.mark(s.set.UID, s.machines, s.now)
 	if len(removed) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Deleted Machines", "count", len(removed), "reason", plan.reason)
-		r.event(s, nil, "Deleted", "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.reason, ListNames(removed))
+		r.event(s, nil, deletedEvent, "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.reason, ListNames(removed))
 	}
 	return end
 }
@@ -75,6 +95,14 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, machine *clusterv1.Ma
 	}
 	return errors.Wrapf(err, "deleting Machine %s", client.ObjectKeyFromObject(machine))
 }
+
+// What events tell.
+const (
+	createdEvent  = "Created"
+	deletedEvent  = "Deleted"
+	adoptedEvent  = "Adopted"
+	releasedEvent = "Released"
+)
 
 // event records an event about the set, and about one of its Machines if one is given.
 func (r *Reconciler) event(s *scope, machine *clusterv1.Machine, reason, action, note string, args ...any) {

@@ -42,10 +42,15 @@ type scope struct {
 	infrastructure, bootstrap *unstructured.Unstructured
 	// syncing means that objects of a kind are being read for the first time.
 	syncing bool
-	// obstacles says why no Machine can be created or completed.
-	obstacles []string
-	// mu guards obstacles while Machines are created in parallel.
+	// obstacles says why no Machine can be created or completed; flaws says so of single ones.
+	obstacles, flaws []string
+	// mu guards both while Machines are created in parallel.
 	mu sync.Mutex
+	// elsewhere names the Machines of other sets of the deployment whose remediation is in flight.
+	elsewhere []string
+	// preflighted means that the preflight checks were made; heldBy says what they have against new Machines.
+	preflighted bool
+	heldBy      []string
 	// gone means that the finalizer was removed.
 	gone bool
 }

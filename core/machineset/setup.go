@@ -44,7 +44,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&clusterv1.Machine{}, r.machineHandler()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.setsOfCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.setsOfDeployment),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			builder.WithPredicates(deploymentChanged())).
 		WatchesMetadata(crd, handler.EnqueueRequestsFromMapFunc(r.setsOfCRD), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(options).
 		Build(r)
@@ -52,5 +52,5 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		return errors.Wrap(err, "building the MachineSet controller")
 	}
 	r.kinds = &external.Kinds{Resolver: r.Resolver, Cache: mgr.GetCache(), Clock: r.Clock}
-	return errors.Wrap(r.kinds.Bind(built, handler.EnqueueRequestsFromMapFunc(r.setsOfTemplate)), "watching templates")
+	return errors.Wrap(r.kinds.Bind(built, handler.EnqueueRequestsFromMapFunc(r.setsOfExternal)), "watching templates")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -43,13 +44,15 @@ func count(s *scope) {
 	var ready, available, upToDate, labelled int32
 	required := machineLabels(s.set)
 	for _, machine := range s.machines {
-		if meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineReadyCondition) {
+		// One that is being updated in place counts as neither, whether it says so itself yet or not.
+		serves := !updating(machine)
+		if serves && meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineReadyCondition) {
 			ready++
 		}
-		if meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition) {
+		if serves && meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition) {
 			available++
 		}
-		if upToDateCondition(s, machine).Status == "True" {
+		if upToDateCondition(s, machine).Status == metav1.ConditionTrue {
 			upToDate++
 		}
 		if contains(machine.Labels, required) {

@@ -31,15 +31,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"millwright.dev/contracts/version"
+	"millwright.dev/core/external"
+	"millwright.dev/core/trim"
 	"millwright.dev/test/testenv"
 )
 
 const (
 	infraGroup     = "infrastructure.example.com"
 	bootstrapGroup = "bootstrap.example.com"
-	clusterName    = "c"
-	waiting        = 20 * time.Second
-	often          = 20 * time.Millisecond
+	// controlPlaneGroup is that of control planes.
+	controlPlaneGroup = "controlplane.example.com"
+	clusterName       = "c"
+	waiting           = 40 * time.Second
+	often             = 20 * time.Millisecond
 )
 
 var (
@@ -57,12 +61,13 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	log.SetLogger(klog.Background())
-	must(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme))
+	must(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme))
 	var err error
 	env, err = testenv.Start(testenv.Options{
 		CRDs: []testenv.CRDs{testenv.CoreCRDs},
 		Objects: []*apiextensionsv1.CustomResourceDefinition{
 			standIn(infraGroup, "StandInMachine"), standIn(infraGroup, "StandInMachineTemplate"),
+			standIn(controlPlaneGroup, "StandInControlPlane"),
 			standIn(bootstrapGroup, "StandInConfig"), standIn(bootstrapGroup, "StandInConfigTemplate"),
 		},
 	})
@@ -142,30 +147,33 @@ func (w *world) template(group, kind string) *unstructured.Unstructured {
 
 // set is a MachineSet that fits the world; change may alter it before it is created.
 func (w *world) set(replicas int32, change ...func(*clusterv1.MachineSet)) *clusterv1.MachineSet {
-	set := &clusterv1.MachineSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "s"},
-		Spec: clusterv1.MachineSetSpec{
-			ClusterName: clusterName,
-			Replicas:    &replicas,
-			Selector:    metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a"}},
-			Template: clusterv1.MachineTemplateSpec{
-				ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"pool": "a"}},
-				Spec: clusterv1.MachineSpec{
-					ClusterName:       clusterName,
-					Version:           "v1.36.3",
-					InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infraGroup, Kind: "StandInMachineTemplate", Name: "t"},
-					Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
-						APIGroup: bootstrapGroup, Kind: "StandInConfigTemplate", Name: "t",
-					}},
-				},
-			},
-		},
-	}
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+	w.fill(set, replicas)
 	for _, c := range change {
 		c(set)
 	}
 	w.create(set)
 	return set
+}
+
+func (w *world) fill(set *clusterv1.MachineSet, replicas int32) {
+	set.Namespace = w.namespace
+	set.Spec = clusterv1.MachineSetSpec{
+		ClusterName: clusterName,
+		Replicas:    &replicas,
+		Selector:    metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a"}},
+		Template: clusterv1.MachineTemplateSpec{
+			ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"pool": "a"}},
+			Spec: clusterv1.MachineSpec{
+				ClusterName:       clusterName,
+				Version:           "v1.36.3",
+				InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infraGroup, Kind: "StandInMachineTemplate", Name: "t"},
+				Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
+					APIGroup: bootstrapGroup, Kind: "StandInConfigTemplate", Name: "t",
+				}},
+			},
+		},
+	}
 }
 
 // start runs a manager with a reconciler for this namespace alone; wrap may put something between it and the
@@ -179,6 +187,7 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 		Client:    mgr.GetClient(),
 		APIReader: mgr.GetAPIReader(),
 		Resolver:  &version.Resolver{Reader: mgr.GetCache()},
+		Preflight: PreflightChecks()[:1],
 	}
 	w.g.Expect(w.reconciler.SetupWithManager(ctx, mgr, controller.Options{
 		MaxConcurrentReconciles: 2, SkipNameValidation: ptr.To(true),
@@ -203,6 +212,8 @@ func (w *world) managerOptions(wrap ...func(client.WithWatch) client.Client) ctr
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	}
 	options.Cache.DefaultNamespaces = map[string]cache.Config{w.namespace: {}}
+	// As the core caches: what is trimmed must survive every write.
+	options.Cache.DefaultTransform = trim.Transform(external.Trim)
 	options.NewClient = func(c *rest.Config, o client.Options) (client.Client, error) {
 		made, err := client.NewWithWatch(c, o)
 		if err != nil || len(wrap) == 0 {
@@ -284,4 +295,8 @@ func (w *world) endMachines() {
 		ended.Finalizers = nil
 		w.g.Expect(client.IgnoreNotFound(direct.Patch(w.ctx, ended, client.MergeFrom(&machine)))).To(Succeed())
 	}
+}
+
+func requestFor(object client.Object) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }

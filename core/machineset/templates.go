@@ -60,6 +60,16 @@ func (r *Reconciler) readTemplate(ctx context.Context, s *scope, ref clusterv1.C
 
 // awaited notes as an obstacle what a watch will tell the end of, and passes on all other errors.
 func (s *scope) awaited(err error, ref clusterv1.ContractVersionedObjectReference) error {
+	why, err := s.expected(err, ref, "the reference in spec.template.spec")
+	if why != "" {
+		s.obstacle(why)
+	}
+	return err
+}
+
+// expected words why an object cannot be read, if a watch will tell the end of it, and passes on all other errors.
+// where says what to correct if there is no such object.
+func (s *scope) expected(err error, ref clusterv1.ContractVersionedObjectReference, where string) (why string, unexpected error) {
 	var noCRD *version.NoCRDError
 	var noContract *version.NoContractError
 	var notSynced *external.NotSyncedError
@@ -67,15 +77,13 @@ func (s *scope) awaited(err error, ref clusterv1.ContractVersionedObjectReferenc
 	switch {
 	case errors.As(err, &notSynced) && !notSynced.Overdue:
 		s.syncing = true
+		return "", nil
 	case errors.As(err, &noCRD), errors.As(err, &noContract), errors.As(err, &notSynced), errors.As(err, &shape):
-		s.obstacle(err.Error())
+		return err.Error(), nil
 	case apierrors.IsNotFound(err):
-		s.obstacle(fmt.Sprintf("%s %s/%s does not exist: create it, or correct the reference in spec.template.spec",
-			ref.Kind, s.set.Namespace, ref.Name))
-	default:
-		return err
+		return fmt.Sprintf("%s %s/%s does not exist: create it, or correct %s", ref.Kind, s.set.Namespace, ref.Name, where), nil
 	}
-	return nil
+	return "", err
 }
 
 // ownTemplate makes the Cluster an owner of a template; once, for all sets that use it.

@@ -2,7 +2,7 @@ package machineset
 
 import (
 	"fmt"
-	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -10,19 +10,26 @@ import (
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	"millwright.dev/contracts/template"
+	"millwright.dev/core/admission/defaults"
+	"millwright.dev/core/admission/validate"
 )
 
 // Replicas is how many Machines a set shall have. An empty spec.replicas means what admission would have
 // filled in: the lower limit of the cluster autoscaler where the set has both of its annotations, else 1.
 func Replicas(replicas *int32, annotations map[string]string) int {
-	if replicas != nil {
-		return int(*replicas)
+	number, err := defaults.Replicas(replicas, nil, annotations)
+	if err != nil {
+		return 1
 	}
-	lowest, err := strconv.ParseInt(annotations[clusterv1.AutoscalerMinSizeAnnotation], 10, 32)
-	if _, bounded := annotations[clusterv1.AutoscalerMaxSizeAnnotation]; err == nil && bounded && lowest >= 0 {
-		return int(lowest)
-	}
-	return 1
+	return int(number)
+}
+
+// withDefaults fills in what admission fills in, for a set that has passed none: number of replicas, selector, label
+// and the v of a version. The number that the set had before is the one that its status tells.
+func withDefaults(set *clusterv1.MachineSet) {
+	before := &clusterv1.MachineSet{}
+	before.Spec.Replicas = set.Status.Replicas
+	defaults.MachineSet(set, before)
 }
 
 // effectiveSelector is the selector of the set; an empty one means the label with the set's name, as
@@ -36,19 +43,14 @@ func effectiveSelector(set *clusterv1.MachineSet) (labels.Selector, error) {
 }
 
 // problems says what is wrong with a set, each with the field and what to do. Admission refuses such sets
-// where it is installed; without it, the set waits for its correction.
+// where it is installed; without it, the set waits for its correction. Of the annotations only those matter without
+// which there is no number of Machines: a set is not held up for one that could be ignored.
 func problems(set *clusterv1.MachineSet) []string {
 	var found []string
-	add := func(wrong string, args ...any) { found = append(found, fmt.Sprintf(wrong, args...)) }
-	if selector, err := effectiveSelector(set); err != nil {
-		add("spec.selector is invalid: %v", err)
-	} else if !selector.Matches(labels.Set(machineLabels(set))) {
-		add("spec.selector %q does not select the labels in spec.template.metadata.labels: "+
-			"its own Machines would be unknown to it; make them agree", selector)
-	}
-	found = append(found, TemplateProblems(&set.Spec.Template, set.Spec.ClusterName)...)
-	if _, err := machineName(set, func(n int) string { return "bcdfg"[:n] }); err != nil {
-		add("%v", err)
+	for _, problem := range validate.MachineSet(set, nil) {
+		if set.Spec.Replicas == nil || !strings.Contains(problem.Field, "metadata.annotations") {
+			found = append(found, problem.Error())
+		}
 	}
 	return found
 }

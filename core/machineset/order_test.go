@@ -1,0 +1,56 @@
+package machineset
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+func TestByDeletion(t *testing.T) {
+	g := NewWithT(t)
+	all := []*clusterv1.Machine{
+		machine("fine-old", aged(time.Hour)), machine("a-fine-new"), machine("soon", unavailable), machine("sick", sick),
+		machine("nodeless", nodeless), machine("chosen", chosen), machine("going", deleting, chosen),
+	}
+	head := "going chosen nodeless sick soon "
+	g.Expect(namesOf(ByDeletion(all, clusterv1.RandomMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
+	g.Expect(namesOf(ByDeletion(all, ""))).To(Equal(head + "a-fine-new fine-old"))
+	g.Expect(namesOf(ByDeletion(all, clusterv1.NewestMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
+	g.Expect(namesOf(ByDeletion(all, clusterv1.OldestMachineSetDeletionOrder))).To(Equal(head + "fine-old a-fine-new"))
+	g.Expect(namesOf(all)).To(HavePrefix("fine-old"), "the list itself is left alone")
+}
+
+// TestByDeletionMapsThePriority: as with the machine-controller-manager the priority counts more than health, and
+// less than what a user or the autoscaler has chosen through Cluster API's annotation.
+func TestByDeletionMapsThePriority(t *testing.T) {
+	g := NewWithT(t)
+	priority := func(value string) func(*clusterv1.Machine) {
+		return func(m *clusterv1.Machine) {
+			if m.Annotations == nil {
+				m.Annotations = map[string]string{}
+			}
+			m.Annotations[PriorityAnnotation] = value
+		}
+	}
+	inPlace := func(m *clusterv1.Machine) {
+		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+	}
+	all := []*clusterv1.Machine{
+		machine("kept-sick", sick, priority("4")), machine("fine"), machine("sick", sick), machine("updating", inPlace),
+		machine("first-fine", priority("1")), machine("no-number", priority("high")), machine("zero", priority("0")),
+		machine("negative", priority("-1")), machine("chosen", chosen, priority("9")), machine("going", deleting, priority("9")),
+	}
+	g.Expect(namesOf(ByDeletion(all, ""))).To(Equal("going chosen negative zero first-fine updating sick fine no-number kept-sick"))
+}
+
+// TestByDeletionKeepsAgesApart: ages count to the second, however old. (Cluster API maps them to a float in which all
+// that are older than about a year are the same, and goes by name then.)
+func TestByDeletionKeepsAgesApart(t *testing.T) {
+	g := NewWithT(t)
+	day := 24 * time.Hour
+	all := []*clusterv1.Machine{machine("a", aged(3650*day)), machine("b", aged(3651*day)), machine("c", aged(3651*day+time.Second))}
+	g.Expect(namesOf(ByDeletion(all, clusterv1.OldestMachineSetDeletionOrder))).To(Equal("c b a"))
+	g.Expect(namesOf(ByDeletion(all, clusterv1.NewestMachineSetDeletionOrder))).To(Equal("a b c"))
+}

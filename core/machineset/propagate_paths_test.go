@@ -1,0 +1,188 @@
+package machineset
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/template"
+)
+
+func TestFieldsReachMachinesInPlace(t *testing.T) {
+	w := newWorld(t)
+	w.set(1, func(s *clusterv1.MachineSet) { s.Spec.Template.Annotations = map[string]string{"old": "x"} })
+	w.start(t)
+	w.eventually(w.complete(1))
+	before := w.machines()[0]
+	w.update(func(set *clusterv1.MachineSet) {
+		set.Spec.Template.Labels["tier"] = "front"
+		set.Spec.Template.Annotations = map[string]string{"new": "y"}
+		set.Spec.Template.Spec.MinReadySeconds = ptr.To[int32](7)
+		set.Spec.Template.Spec.Version = "v1.37.0"
+	})
+	w.eventually(func(g Gomega) {
+		machines := w.machines()
+		g.Expect(machines).To(HaveLen(1))
+		after := machines[0]
+		g.Expect(after.UID).To(Equal(before.UID))
+		g.Expect(after.Labels).To(HaveKeyWithValue("tier", "front"))
+		g.Expect(after.Annotations).To(And(HaveKeyWithValue("new", "y"), Not(HaveKey("old"))))
+		g.Expect(after.Spec.MinReadySeconds).To(HaveValue(BeEquivalentTo(7)))
+		g.Expect(after.Spec.Version).To(Equal(before.Spec.Version), "a version asks for new Machines")
+		for group, kind := range map[string]string{infraGroup: "StandInMachine", bootstrapGroup: "StandInConfig"} {
+			child := w.child(g, group, kind, after.Name)
+			g.Expect(child.GetLabels()).To(HaveKeyWithValue("tier", "front"))
+			g.Expect(child.GetAnnotations()).To(And(HaveKeyWithValue("new", "y"), Not(HaveKey("old")),
+				HaveKeyWithValue(clusterv1.TemplateClonedFromNameAnnotation, "t")))
+		}
+	})
+}
+
+// inPlace changes every field of the template that reaches Machines.
+func inPlace(set *clusterv1.MachineSet) {
+	set.Spec.Template.Labels["tier"] = "back"
+	set.Spec.Template.Annotations = map[string]string{"note": "new"}
+	spec := &set.Spec.Template.Spec
+	spec.MinReadySeconds = ptr.To[int32](7)
+	spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Gate", Polarity: clusterv1.PositivePolarityCondition}}
+	spec.Taints = []clusterv1.MachineTaint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways}}
+	spec.Deletion = clusterv1.MachineDeletionSpec{
+		NodeDrainTimeoutSeconds: ptr.To[int32](1), NodeVolumeDetachTimeoutSeconds: ptr.To[int32](2), NodeDeletionTimeoutSeconds: ptr.To[int32](3),
+	}
+}
+
+// TestEachFieldInPlace goes through living and deleting Machines, and through what was made for them.
+func TestEachFieldInPlace(t *testing.T) {
+	w := newWorld(t)
+	w.set(2, func(set *clusterv1.MachineSet) { set.Spec.Template.Annotations = map[string]string{"gone": "soon"} })
+	w.start(t)
+	w.eventually(w.settled(2))
+	going, staying := w.machines()[0], w.machines()[1]
+	w.annotate(&staying, "mine", "kept")
+	w.g.Expect(direct.Delete(w.ctx, going.DeepCopy())).To(Succeed())
+	w.update(inPlace)
+	spec := w.current().Spec.Template.Spec
+	w.eventually(func(g Gomega) {
+		for _, machine := range w.machines() {
+			g.Expect(machine.Spec.MinReadySeconds).To(Equal(spec.MinReadySeconds))
+			g.Expect(machine.Spec.ReadinessGates).To(Equal(spec.ReadinessGates))
+			g.Expect(machine.Spec.Taints).To(Equal(spec.Taints))
+			g.Expect(machine.Spec.Deletion).To(Equal(spec.Deletion))
+			if machine.Name == going.Name {
+				g.Expect(machine.Labels).NotTo(HaveKey("tier"))
+				g.Expect(machine.Annotations).To(HaveKey("gone"), "the metadata of one that goes stay")
+				continue
+			}
+			g.Expect(machine.Labels).To(HaveKeyWithValue("tier", "back"))
+			g.Expect(machine.Annotations).To(And(HaveKeyWithValue("note", "new"), HaveKeyWithValue("mine", "kept"), Not(HaveKey("gone"))))
+		}
+		for group, kind := range map[string]string{infraGroup: "StandInMachine", bootstrapGroup: "StandInConfig"} {
+			child := w.child(g, group, kind, staying.Name)
+			g.Expect(child.GetLabels()).To(HaveKeyWithValue("tier", "back"))
+			g.Expect(child.GetAnnotations()).To(And(HaveKeyWithValue("note", "new"), Not(HaveKey("gone")),
+				HaveKeyWithValue(clusterv1.TemplateClonedFromNameAnnotation, "t")))
+		}
+	})
+}
+
+// TestFieldsThatMakeARollout stay as they are on existing Machines.
+func TestFieldsThatMakeARollout(t *testing.T) {
+	g := NewWithT(t)
+	set := validSet()
+	m := desiredMachine(set, "m")
+	before := m.DeepCopy()
+	spec := &set.Spec.Template.Spec
+	spec.Version, spec.FailureDomain, spec.Bootstrap.DataSecretName = "v9.9.9", "z", ptr.To("other")
+	spec.InfrastructureRef.Name, spec.InfrastructureRef.Kind = "u", "YTemplate"
+	g.Expect(differs(m, set)).To(BeFalse())
+	propagate(m, set)
+	g.Expect(m).To(Equal(before))
+	kind, err := template.KindOf("XTemplate")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(m.Spec.InfrastructureRef.Kind).To(Equal(kind))
+}
+
+// TestCrashWhilePropagating ends the process at each write: the Machine is written after what belongs to it, so that
+// it tells what is still to be done.
+func TestCrashWhilePropagating(t *testing.T) {
+	crashes(t, func(t *testing.T, c *crash) bool {
+		w := newWorld(t)
+		w.set(2)
+		w.start(t)
+		w.eventually(w.settled(2))
+		w.stop()
+		w.update(inPlace)
+		done := func(g Gomega) {
+			for _, machine := range w.machines() {
+				g.Expect(machine.Labels).To(HaveKeyWithValue("tier", "back"))
+				g.Expect(machine.Spec.MinReadySeconds).To(HaveValue(BeEquivalentTo(7)))
+				for group, kind := range map[string]string{infraGroup: "StandInMachine", bootstrapGroup: "StandInConfig"} {
+					g.Expect(w.child(g, group, kind, machine.Name).GetLabels()).To(HaveKeyWithValue("tier", "back"))
+				}
+			}
+			w.settled(2)(g)
+		}
+		w.start(t, c.wrap)
+		crashed := w.untilCrashOr(c, done)
+		w.stop()
+		w.start(t)
+		w.eventually(done)
+		return crashed
+	})
+}
+
+// TestCrashWhileGoing ends the process at each write of a set that is being deleted.
+func TestCrashWhileGoing(t *testing.T) {
+	crashes(t, func(t *testing.T, c *crash) bool {
+		w := newWorld(t)
+		set := w.set(2)
+		w.start(t)
+		w.eventually(w.settled(2))
+		w.stop()
+		w.g.Expect(direct.Delete(w.ctx, w.current())).To(Succeed())
+		gone := func(g Gomega) {
+			w.endMachines()
+			g.Expect(client.IgnoreNotFound(direct.Get(w.ctx, client.ObjectKeyFromObject(set), &clusterv1.MachineSet{}))).To(Succeed())
+			g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(set), &clusterv1.MachineSet{})).NotTo(Succeed())
+			g.Expect(w.machines()).To(BeEmpty())
+		}
+		w.start(t, c.wrap)
+		crashed := w.untilCrashOr(c, gone)
+		w.stop()
+		w.start(t)
+		w.eventually(gone)
+		return crashed
+	})
+}
+
+// TestNothingIsPolled: a set whose Machines come up waits for their events. Cluster API looks again every 15 seconds.
+func TestNothingIsPolled(t *testing.T) {
+	w := newWorld(t)
+	set := w.set(2)
+	w.start(t)
+	w.eventually(w.settled(2))
+	w.eventually(func(g Gomega) {
+		result, err := w.reconciler.Reconcile(w.ctx, requestFor(set))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result.RequeueAfter).To(BeZero())
+	})
+	w.g.Expect(w.current().Status.ReadyReplicas).To(HaveValue(BeEquivalentTo(0)), "none is ready")
+}
+
+// TestDefaultsAreFilledIn, as admission would have: the autoscaler reads the number of replicas from the object.
+func TestDefaultsAreFilledIn(t *testing.T) {
+	w := newWorld(t)
+	w.set(0, func(set *clusterv1.MachineSet) {
+		set.Spec.Replicas = nil
+		set.Spec.Template.Spec.Version = "1.36.3"
+		set.Annotations = map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "2", clusterv1.AutoscalerMaxSizeAnnotation: "3"}
+	})
+	w.start(t)
+	w.eventually(w.settled(2))
+	w.g.Expect(w.current().Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
+	w.g.Expect(w.machines()[0].Spec.Version).To(Equal("v1.36.3"))
+}

@@ -1,0 +1,256 @@
+package machineset
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/conditions"
+)
+
+// deployment makes a MachineDeployment of that revision; no controller runs for it here.
+func (w *world) deployment(revision string, maxInFlight *intstr.IntOrString) *clusterv1.MachineDeployment {
+	deployment := &clusterv1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "d", Annotations: map[string]string{clusterv1.RevisionAnnotation: revision}},
+	}
+	set := &clusterv1.MachineSet{}
+	w.fill(set, 2)
+	deployment.Spec = clusterv1.MachineDeploymentSpec{
+		ClusterName: clusterName, Replicas: ptr.To[int32](2), Selector: set.Spec.Selector, Template: set.Spec.Template,
+		Remediation: clusterv1.MachineDeploymentRemediationSpec{MaxInFlight: maxInFlight},
+	}
+	w.create(deployment)
+	return deployment
+}
+
+// of puts a set under a deployment, at a revision and with Machines of its own.
+func of(deployment *clusterv1.MachineDeployment, name, revision string) func(*clusterv1.MachineSet) {
+	return func(set *clusterv1.MachineSet) {
+		set.Name = name
+		set.Labels = map[string]string{clusterv1.MachineDeploymentNameLabel: deployment.Name}
+		set.Annotations = map[string]string{clusterv1.RevisionAnnotation: revision}
+		set.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(deployment, clusterv1.GroupVersion.WithKind("MachineDeployment"))}
+		set.Spec.Selector.MatchLabels = map[string]string{"pool": "a", "set": name}
+		set.Spec.Template.Labels = map[string]string{"pool": "a", "set": name}
+	}
+}
+
+// judge writes what a health check and its owner are to say about a Machine; nil for what it does not say.
+func (w *world) judge(name string, list ...metav1.Condition) {
+	w.eventually(func(g Gomega) {
+		machine := &clusterv1.Machine{}
+		g.Expect(direct.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, machine)).To(Succeed())
+		before := machine.DeepCopy()
+		for _, condition := range list {
+			conditions.Set(&machine.Status.Conditions, condition, machine.Generation, time.Now())
+		}
+		g.Expect(direct.Status().Patch(w.ctx, machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).To(Succeed())
+	})
+}
+
+// findUnhealthy does what a health check does.
+func (w *world) findUnhealthy(names ...string) {
+	for _, name := range names {
+		w.judge(name, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "UnhealthyNode", ""),
+			conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
+	}
+}
+
+// fate is the reason that a Machine's OwnerRemediated has; "" without one, "gone" without a Machine.
+func (w *world) fate(name string) string {
+	for _, machine := range w.machines() {
+		if machine.Name == name {
+			if found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition); found != nil {
+				return found.Reason
+			}
+			return ""
+		}
+	}
+	return "gone"
+}
+
+func (w *world) becomes(name, fate string) {
+	w.g.Eventually(func() string { return w.fate(name) }).WithTimeout(waiting).WithPolling(often).Should(Equal(fate))
+}
+
+// deletingNow counts the Machines that are being deleted.
+func (w *world) deletingNow() int {
+	return len(w.machines()) - len(w.living())
+}
+
+// namesIn are the names of the living Machines of a set.
+func (w *world) namesIn(set string) []string {
+	var names []string
+	for _, machine := range w.living() {
+		if machine.Labels["set"] == set {
+			names = append(names, machine.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestRemediationOfAStandaloneSet(t *testing.T) {
+	w := newWorld(t)
+	w.set(3)
+	w.start(t)
+	w.eventually(w.settled(3))
+	names := livingNames(w)
+	w.findUnhealthy(names[0], names[1])
+	w.becomes(names[0], clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+	w.becomes(names[1], clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+	w.eventually(func(g Gomega) {
+		g.Expect(w.deletingNow()).To(Equal(2))
+		g.Expect(w.machines()).To(HaveLen(3), "a Machine is replaced when it is gone")
+		w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "is deleted and will be replaced")(g)
+	})
+	w.eventually(func(g Gomega) {
+		w.endMachines()
+		w.settled(3)(g)
+	})
+	w.g.Expect(livingNames(w)).To(ContainElement(names[2]), "the healthy one was left alone")
+	w.eventually(w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetNotRemediatingReason, ""))
+}
+
+func TestNoRemediationWithoutTheHealthCheckAskingForIt(t *testing.T) {
+	w := newWorld(t)
+	w.set(2)
+	w.start(t)
+	w.eventually(w.settled(2))
+	names := livingNames(w)
+	w.judge(names[0], conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "UnhealthyNode", ""))
+	w.eventually(w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetNotRemediatingReason, names[0]))
+
+	// It is well again before anything was done, in the same write in which the owner was asked.
+	w.judge(names[1], conditions.True(clusterv1.MachineHealthCheckSucceededCondition, "HealthCheckSucceeded", ""),
+		conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
+	w.becomes(names[1], "")
+	w.g.Expect(w.living()).To(HaveLen(2))
+}
+
+// TestRemediationsOfAllSetsOfADeploymentCount is what Cluster API does not do: its limit is one for each MachineSet.
+// The end of a remediation in one set lets the other go on, without anybody looking at the clock.
+func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
+	w := newWorld(t)
+	deployment := w.deployment("1", ptr.To(intstr.FromInt32(1)))
+	w.set(1, of(deployment, "first", "1"))
+	w.start(t)
+	w.eventually(func(g Gomega) { g.Expect(w.namesIn("first")).To(HaveLen(1)) })
+	old := w.namesIn("first")[0]
+	w.findUnhealthy(old)
+	w.becomes(old, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+
+	w.set(2, of(deployment, "s", "2"))
+	w.eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(2)) })
+	w.annotate(deployment, clusterv1.RevisionAnnotation, "2")
+	young := w.namesIn("s")
+	w.findUnhealthy(young...)
+	for _, name := range young {
+		w.becomes(name, clusterv1.MachineSetMachineRemediationDeferredReason)
+	}
+	w.eventually(func(g Gomega) {
+		w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "spec.remediation.maxInFlight 1 of MachineDeployment d allows 1 remediation at once")(g)
+		w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "In flight in other MachineSets: "+old)(g)
+	})
+	w.g.Expect(w.deletingNow()).To(Equal(1))
+
+	for range 2 {
+		w.endMachines()
+		w.eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
+	}
+	w.g.Expect(w.fate(young[0]) == "gone" || w.fate(young[1]) == "gone").To(BeTrue())
+	// More room is an event as well.
+	third := w.namesIn("s")
+	w.findUnhealthy(third...)
+	before := deployment.DeepCopy()
+	deployment.Spec.Remediation.MaxInFlight = ptr.To(intstr.FromString("100%"))
+	w.g.Expect(direct.Patch(w.ctx, deployment, client.MergeFrom(before))).To(Succeed())
+	w.eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(2)) })
+}
+
+func (w *world) annotate(object client.Object, key, value string) {
+	before := object.DeepCopyObject().(client.Object)
+	annotations := cloned(object.GetAnnotations())
+	annotations[key] = value
+	object.SetAnnotations(annotations)
+	w.g.Expect(direct.Patch(w.ctx, object, client.MergeFrom(before))).To(Succeed())
+}
+
+func TestNoRemediationOfAnEarlierRevision(t *testing.T) {
+	w := newWorld(t)
+	deployment := w.deployment("2", nil)
+	w.set(1, of(deployment, "s", "1"))
+	w.start(t)
+	w.eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(1)) })
+	name := w.namesIn("s")[0]
+	w.findUnhealthy(name)
+	w.becomes(name, clusterv1.MachineSetMachineCannotBeRemediatedReason)
+	w.g.Expect(w.deletingNow()).To(BeZero())
+	// The deployment goes back to it, by nothing but its annotation.
+	w.annotate(deployment, clusterv1.RevisionAnnotation, "1")
+	w.becomes(name, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+}
+
+func TestNoRemediationThatCouldNotBeMadeUpFor(t *testing.T) {
+	w := newWorld(t)
+	w.set(1)
+	w.start(t)
+	w.eventually(w.settled(1))
+	w.g.Expect(direct.Delete(t.Context(), w.template(infraGroup, "StandInMachineTemplate"))).To(Succeed())
+	name := livingNames(w)[0]
+	w.findUnhealthy(name)
+	w.becomes(name, clusterv1.MachineSetMachineRemediationDeferredReason)
+	w.eventually(w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "StandInMachineTemplate "+w.namespace+"/t does not exist"))
+	w.update(func(set *clusterv1.MachineSet) {
+		set.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
+	})
+	w.create(w.template(infraGroup, "StandInMachineTemplate"))
+	w.eventually(w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "* the annotation cluster.x-k8s.io/disable-machine-create"))
+	w.g.Expect(w.deletingNow()).To(BeZero())
+	w.update(func(set *clusterv1.MachineSet) { set.Annotations = nil })
+	w.becomes(name, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+}
+
+// TestCrashWhileRemediating ends the process at each write: never are more Machines on their way out than the limit
+// allows, and none is forgotten.
+func TestCrashWhileRemediating(t *testing.T) {
+	crashes(t, func(t *testing.T, c *crash) bool {
+		w := newWorld(t)
+		deployment := w.deployment("1", ptr.To(intstr.FromInt32(1)))
+		w.set(3, of(deployment, "s", "1"))
+		w.start(t)
+		w.eventually(w.settled(3))
+		w.stop()
+		sick := w.namesIn("s")[:2]
+		w.findUnhealthy(sick...)
+		w.start(t, c.wrap)
+		crashed := w.untilCrashOr(c, func(g Gomega) {
+			g.Expect(w.deletingNow()).To(Equal(1))
+			w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waits until others are done")(g)
+		})
+		w.stop()
+		w.start(t)
+		w.eventually(func(g Gomega) {
+			g.Expect([]string{w.fate(sick[0]), w.fate(sick[1])}).To(ConsistOf(
+				clusterv1.MachineSetMachineRemediationMachineDeletingReason, clusterv1.MachineSetMachineRemediationDeferredReason))
+			g.Expect(w.deletingNow()).To(Equal(1))
+		})
+		w.eventually(func(g Gomega) {
+			if w.deletingNow() > 1 {
+				t.Fatal("two at once")
+			}
+			w.endMachines()
+			g.Expect(livingNames(w)).NotTo(ContainElement(BeElementOf(sick)))
+			w.settled(3)(g)
+		})
+		return crashed
+	})
+}

@@ -1,0 +1,181 @@
+package machineset
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+)
+
+// ownerRemediated words what becomes of an unhealthy Machine, in the condition by which health check and owner talk
+// to each other.
+func ownerRemediated(reason, message string) condition {
+	return conditions.False(clusterv1.MachineOwnerRemediatedCondition, reason, message)
+}
+
+// Remediated are the Machines that a health check has found unhealthy and handed to their owner.
+func Remediated(machines []*clusterv1.Machine) []*clusterv1.Machine {
+	var remediated []*clusterv1.Machine
+	for _, machine := range machines {
+		if foundUnhealthy(machine) && handedOver(machine) {
+			remediated = append(remediated, machine)
+		}
+	}
+	return remediated
+}
+
+// foundUnhealthy says whether a health check has failed for a Machine.
+func foundUnhealthy(machine *clusterv1.Machine) bool {
+	return meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
+}
+
+// handedOver says whether the health check asks the owner of a Machine to see to it.
+func handedOver(machine *clusterv1.Machine) bool {
+	return meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
+}
+
+// recovered are the Machines whose health check succeeds again before they were remediated: the owner is no longer
+// asked for anything.
+func recovered(machines []*clusterv1.Machine) []*clusterv1.Machine {
+	var well []*clusterv1.Machine
+	for _, machine := range machines {
+		if machine.DeletionTimestamp.IsZero() && handedOver(machine) &&
+			meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition) {
+			well = append(well, machine)
+		}
+	}
+	return well
+}
+
+// toRemediate are the Machines that are to be remediated, in the order in which they are: those whose remediation has
+// begun, so that an interrupted one is not exchanged for another; those with the annotation
+// cluster.x-k8s.io/remediate-machine; then the newest first, since a Machine that never came up carries no load.
+func toRemediate(machines []*clusterv1.Machine) []*clusterv1.Machine {
+	sick := slices.DeleteFunc(Remediated(machines), func(machine *clusterv1.Machine) bool {
+		return !machine.DeletionTimestamp.IsZero()
+	})
+	slices.SortFunc(sick, func(a, b *clusterv1.Machine) int {
+		return cmp.Or(
+			first(begun(a), begun(b)),
+			first(demanded(a), demanded(b)),
+			b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+	return sick
+}
+
+// first sorts what is true before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+func demanded(machine *clusterv1.Machine) bool {
+	_, ok := machine.Annotations[clusterv1.RemediateMachineAnnotation]
+	return ok
+}
+
+// begun says whether the deletion of a Machine has been announced.
+func begun(machine *clusterv1.Machine) bool {
+	said := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
+	return said != nil && said.Status == metav1.ConditionFalse &&
+		said.Reason == clusterv1.MachineSetMachineRemediationMachineDeletingReason
+}
+
+// ofCurrentRevision says whether a set holds what its deployment is at. Those of earlier revisions go with the
+// rollout. It goes by the revisions that the deployment has given out, and by the templates before there are any: a
+// deployment that is paused keeps its revision, and so its Machines' remediation.
+func ofCurrentRevision(s *scope) bool {
+	if s.deployment == nil {
+		return true
+	}
+	wanted, ok := s.deployment.Annotations[clusterv1.RevisionAnnotation]
+	has, okSet := s.set.Annotations[clusterv1.RevisionAnnotation]
+	if ok && okSet {
+		return wanted == has
+	}
+	return len(s.outdated) == 0
+}
+
+// unlimited is the limit of remediations where none is set.
+const unlimited = math.MaxInt
+
+// remediationLimit is how many Machines of a deployment may be remediated at once: its
+// spec.remediation.maxInFlight, a percentage of its replicas rounded up. A standalone set has no such field and no
+// limit. problem says what is wrong with the field.
+func remediationLimit(deployment *clusterv1.MachineDeployment) (limit int, problem string) {
+	if deployment == nil || deployment.Spec.Remediation.MaxInFlight == nil {
+		return unlimited, ""
+	}
+	value := deployment.Spec.Remediation.MaxInFlight
+	limit, err := intstr.GetScaledValueFromIntOrPercent(value, Replicas(deployment.Spec.Replicas, deployment.Annotations), true)
+	if err != nil {
+		return 0, fmt.Sprintf("spec.remediation.maxInFlight %q of MachineDeployment %s is neither a number nor a percentage: correct it",
+			value.String(), deployment.Name)
+	}
+	return limit, ""
+}
+
+// deferredByLimit words that the limit is reached. It names no other Machine: the text of a hundred that wait shall
+// not change with each that is done.
+func deferredByLimit(deployment *clusterv1.MachineDeployment, limit int) condition {
+	value := deployment.Spec.Remediation.MaxInFlight.String()
+	message := fmt.Sprintf("Waits until others are done: spec.remediation.maxInFlight %s of MachineDeployment %s allows %s at once",
+		value, deployment.Name, plural(limit, "remediation"))
+	if limit <= 0 {
+		message = fmt.Sprintf("Not remediated: spec.remediation.maxInFlight %s of MachineDeployment %s allows none", value, deployment.Name)
+	}
+	return ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason, message)
+}
+
+// deferredBecause words what else keeps a Machine from being remediated.
+func deferredBecause(hindrances []string) condition {
+	return ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason,
+		list("Waits, since the Machine could not be replaced now:", hindrances))
+}
+
+func notOfCurrentRevision(deployment *clusterv1.MachineDeployment) condition {
+	return ownerRemediated(clusterv1.MachineSetMachineCannotBeRemediatedReason, fmt.Sprintf(
+		"The Machine is not of the current revision of MachineDeployment %s: it goes with the rollout", deployment.Name))
+}
+
+func remediationBegun() condition {
+	return ownerRemediated(clusterv1.MachineSetMachineRemediationMachineDeletingReason, "The Machine is deleted and will be replaced")
+}
+
+// remediatingCondition tells what becomes of the Machines that a health check has handed over.
+func remediatingCondition(s *scope, failure error) condition {
+	const kind = clusterv1.MachineSetRemediatingCondition
+	if !s.machinesRead {
+		return conditions.Unknown(kind, clusterv1.MachineSetRemediatingInternalErrorReason, unread(failure))
+	}
+	remediated := Remediated(s.machines)
+	if len(remediated) == 0 {
+		message := ""
+		if sick := slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return !foundUnhealthy(m) }); len(sick) > 0 {
+			message = "Unhealthy, and not handed to the MachineSet by the health check: " + ListNames(sick)
+		}
+		return conditions.False(kind, clusterv1.MachineSetNotRemediatingReason, message)
+	}
+	text := Aggregate(remediated, kind, Reasons{}, func(machine *clusterv1.Machine) condition {
+		return ConditionOf(machine, clusterv1.MachineOwnerRemediatedCondition)
+	}).Message
+	if len(s.elsewhere) > 0 {
+		text += "\nIn flight in other MachineSets: " + strings.Join(s.elsewhere, ", ")
+	}
+	return conditions.True(kind, clusterv1.MachineSetRemediatingReason, text)
+}

@@ -1,0 +1,54 @@
+package machineset
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// TestRemediationStorm has two sets of one deployment remediate at once, while every second patch and deletion meets a
+// conflict: whenever one looks, no more Machines go than the limit allows, and in the end all that were sick are gone.
+func TestRemediationStorm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	deployment := w.deployment("1", ptr.To(intstr.FromInt32(3)))
+	w.set(6, of(deployment, "s", "1"))
+	w.set(6, of(deployment, "twin", "1"))
+	w.start(t)
+	w.eventually(func(g Gomega) { g.Expect(w.living()).To(HaveLen(12)) })
+	w.stop()
+	sick := append(w.namesIn("s"), w.namesIn("twin")...)
+	w.findUnhealthy(sick...)
+	storm := &storm{}
+	w.start(t, storm.wrap)
+	most := 0
+	w.eventually(func(g Gomega) {
+		going := w.deletingNow()
+		if going > 3 {
+			t.Fatalf("%d go at once", going)
+		}
+		most = max(most, going)
+		// They are let go together, when there is no room left.
+		if going == 3 || w.remaining(sick) == going {
+			w.endMachines()
+		}
+		g.Expect(w.remaining(sick)).To(BeZero())
+		g.Expect(w.living()).To(HaveLen(12))
+	})
+	w.stop()
+	w.g.Expect(most).To(Equal(3), "and as many as it allows do")
+	w.g.Expect(storm.failed).To(BeNumerically(">", 5), "the storm was one")
+}
+
+// remaining counts those of the Machines that are still there.
+func (w *world) remaining(names []string) int {
+	remaining := 0
+	for _, name := range names {
+		if w.fate(name) != "gone" {
+			remaining++
+		}
+	}
+	return remaining
+}
