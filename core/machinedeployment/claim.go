@@ -29,7 +29,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 			continue
 		}
 		s.sets = append(s.sets, adopted)
-		r.Recorder.Eventf(s.deployment, adopted, corev1.EventTypeNormal, "Adopted", "Adopt", "Adopted MachineSet %s", set.Name)
+		r.Recorder.Eventf(s.deployment, adopted, corev1.EventTypeNormal, AdoptedEvent, "Adopt", "Adopted MachineSet %s", set.Name)
 	}
 	for _, set := range slices.Clone(s.sets) {
 		if !set.DeletionTimestamp.IsZero() || s.settings.selector.Matches(labels.Set(set.Labels)) {
@@ -44,7 +44,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 			continue
 		}
 		s.sets = slices.DeleteFunc(s.sets, func(other *clusterv1.MachineSet) bool { return other.UID == set.UID })
-		r.Recorder.Eventf(s.deployment, released, corev1.EventTypeNormal, "Released", "Release",
+		r.Recorder.Eventf(s.deployment, released, corev1.EventTypeNormal, ReleasedEvent, "Release",
 			"Released MachineSet %s: its labels no longer match the selector", set.Name)
 	}
 	bySeniority(s.sets)

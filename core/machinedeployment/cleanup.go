@@ -31,24 +31,31 @@ func complete(s *scope) bool {
 	return true
 }
 
-// spent are the sets that have served: outdated and empty, after a rollout that is complete.
+// spent are the sets that have served: outdated and empty, after a rollout that is complete, but for those of the
+// latest revisions that are kept as history. A set whose template is the current one is no history.
 func spent(s *scope) []*clusterv1.MachineSet {
 	if s.settings.paused || !complete(s) {
 		return nil
 	}
-	var sets []*clusterv1.MachineSet
+	var history, sets []*clusterv1.MachineSet
 	for _, set := range s.sets {
-		if set.UID != s.current.UID && set.DeletionTimestamp.IsZero() && desired(set) == 0 &&
-			set.Status.ObservedGeneration == set.Generation {
+		switch {
+		case set.UID == s.current.UID || !set.DeletionTimestamp.IsZero() || desired(set) > 0 ||
+			set.Status.ObservedGeneration != set.Generation:
+		case revisionOf(set) > 0 && len(machineset.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)) > 0:
+			history = append(history, set)
+		default:
 			sets = append(sets, set)
 		}
 	}
-	return sets
+	limit, _ := historyLimit(s.deployment)
+	byRevision(history)
+	return append(sets, history[min(limit, len(history)):]...)
 }
 
-// cleanUp deletes sets that have served.
+// cleanUp deletes sets that have served and are beyond the history.
 func (r *Reconciler) cleanUp(ctx context.Context, s *scope) outcome.Outcome {
-	return outcome.Fail(r.deleteSets(ctx, s, spent(s), "it is outdated and empty"))
+	return outcome.Fail(r.deleteSets(ctx, s, spent(s), "it is outdated, empty and not kept as history"))
 }
 
 // deleteAll deletes all sets, and waits until they are gone: each brings a watch event, and goes only after its
@@ -93,7 +100,7 @@ func (r *Reconciler) deleteSets(ctx context.Context, s *scope, sets []*clusterv1
 		}
 		r.decreases.forget(set.UID)
 		ctrl.LoggerFrom(ctx).Info("Deleted MachineSet", "MachineSet", set.Name, "reason", reason)
-		r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, "Deleted", "DeleteMachineSet", "Deleted MachineSet %s: %s", set.Name, reason)
+		r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, DeletedEvent, "DeleteMachineSet", "Deleted MachineSet %s: %s", set.Name, reason)
 	}
 	return kerrors.NewAggregate(failures)
 }

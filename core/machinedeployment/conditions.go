@@ -20,6 +20,11 @@ const (
 	InvalidSpecReason = machineset.InvalidSpecReason
 	// RolloutPausedReason says that Machines are outdated and stay so while spec.paused is true.
 	RolloutPausedReason = "RolloutPaused"
+	// ProgressDeadlineExceededReason says that a rollout has made no progress for longer than its deadline; the
+	// message names the Machines and what they wait for.
+	ProgressDeadlineExceededReason = "ProgressDeadlineExceeded"
+	// RollbackRevisionNotFoundReason says that RollbackToAnnotation names no revision that is kept.
+	RollbackRevisionNotFoundReason = "RollbackRevisionNotFound"
 )
 
 // judges make the conditions of a deployment, each from the scope alone.
@@ -89,38 +94,6 @@ func machinesUpToDateCondition(s *scope, failure error) condition {
 	return conditions.False(kind, clusterv1.MachineDeploymentMachinesNotUpToDateReason, strings.Join(outdated, "\n"))
 }
 
-// outdatedSets words which sets have outdated Machines, and why.
-func outdatedSets(s *scope) []string {
-	var lines []string
-	for _, set := range s.sets {
-		because := machineset.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)
-		if machines := s.machines[set.UID]; len(because) > 0 && len(machines) > 0 {
-			lines = append(lines, fmt.Sprintf("* MachineSet %s, %d Machines (%s): %s",
-				set.Name, len(machines), machineset.ListNames(machines), strings.Join(because, ", ")))
-		}
-	}
-	return lines
-}
-
-// rollingOutCondition says whether Machines are being replaced, how far that is and why they are.
-func rollingOutCondition(s *scope, failure error) condition {
-	const kind = clusterv1.MachineDeploymentRollingOutCondition
-	if !s.read {
-		return conditions.Unknown(kind, clusterv1.MachineDeploymentRollingOutInternalErrorReason, unread(failure))
-	}
-	outdated := outdatedSets(s)
-	switch {
-	case len(outdated) == 0 || !s.deployment.DeletionTimestamp.IsZero():
-		return conditions.False(kind, clusterv1.MachineDeploymentNotRollingOutReason, "")
-	case len(s.problems) > 0:
-		return conditions.False(kind, InvalidSpecReason, "See ScalingUp")
-	case s.settings.paused:
-		return conditions.False(kind, RolloutPausedReason, "spec.paused is true; outdated are:\n"+strings.Join(outdated, "\n"))
-	}
-	head := fmt.Sprintf("Rolling out: %d of %d replicas are up to date; outdated are:\n", len(upToDate(s)), wanted(s))
-	return conditions.True(kind, clusterv1.MachineDeploymentRollingOutReason, head+strings.Join(outdated, "\n"))
-}
-
 // scalingUpCondition also passes on what keeps a set from creating Machines.
 func scalingUpCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineDeploymentScalingUpCondition
@@ -170,7 +143,7 @@ func scalingDownCondition(s *scope, failure error) condition {
 		return conditions.False(kind, clusterv1.MachineDeploymentNotScalingDownReason, "")
 	}
 	return conditions.True(kind, clusterv1.MachineDeploymentScalingDownReason,
-		fmt.Sprintf("Scaling down from %d to %d replicas", existing(s), wanted(s)))
+		fmt.Sprintf("Scaling down from %d to %d replicas", existing(s), wanted(s))+slowDeletions(s))
 }
 
 func remediatingCondition(s *scope, failure error) condition {
@@ -196,7 +169,7 @@ func deletingCondition(s *scope, _ error) condition {
 		for _, set := range s.sets {
 			names = append(names, fmt.Sprintf("%s (%d Machines)", set.Name, len(s.machines[set.UID])))
 		}
-		message = "Waiting for the end of MachineSets " + strings.Join(names, ", ")
+		message = "Waiting for the end of MachineSets " + strings.Join(names, ", ") + slowDeletions(s)
 	}
 	return conditions.True(kind, clusterv1.MachineDeploymentDeletingReason, message)
 }

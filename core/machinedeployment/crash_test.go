@@ -15,9 +15,11 @@ import (
 
 var errCrash = errors.New("the process has crashed")
 
-// crash fails everything from a certain write of a MachineSet on, as if the process had ended: before the write
-// takes effect, or after that and before the answer is read. Writes of the status do not count.
+// crash fails everything from a certain write of a MachineSet, or of what counts otherwise, on, as if the process
+// had ended: before the write takes effect, or after that and before the answer is read. Writes of the status do
+// not count.
 type crash struct {
+	counts  func(client.Object) bool
 	mu      sync.Mutex
 	at      int
 	after   bool
@@ -25,10 +27,19 @@ type crash struct {
 	crashed chan struct{}
 }
 
+func newCrash(counts func(client.Object) bool, at int, after bool) *crash {
+	return &crash{counts: counts, at: at, after: after, crashed: make(chan struct{})}
+}
+
+func isSet(object client.Object) bool {
+	_, ok := object.(*clusterv1.MachineSet)
+	return ok
+}
+
 func (c *crash) do(object client.Object, write func() error) error {
 	c.mu.Lock()
 	number := 0
-	if _, ok := object.(*clusterv1.MachineSet); ok {
+	if c.counts(object) {
 		c.writes++
 		if number = c.writes; number == c.at {
 			close(c.crashed)
@@ -69,7 +80,7 @@ func TestCrashWhileRollingOut(t *testing.T) {
 		crashed := true
 		for at := 1; crashed; at++ {
 			crashed = t.Run(fmt.Sprintf("write %d, after its effect: %t", at, after), func(t *testing.T) {
-				crashed = rollOutWithCrash(t, &crash{at: at, after: after, crashed: make(chan struct{})})
+				crashed = rollOutWithCrash(t, newCrash(isSet, at, after))
 			}) && crashed
 		}
 	}

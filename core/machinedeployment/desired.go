@@ -39,7 +39,7 @@ func newSet(s *scope, replicas int, random func(int) string) *clusterv1.MachineS
 		},
 	}
 	set.Labels = with(nil, clusterv1.MachineDeploymentUniqueLabel, hash)
-	synchronizeSet(set, s.deployment, currentRevision(s.sets, nil))
+	synchronizeSet(set, s.deployment, currentRevision(s.deployment, s.sets, nil))
 	return set
 }
 

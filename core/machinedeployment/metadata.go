@@ -22,7 +22,9 @@ func (r *Reconciler) ensureMetadata(ctx context.Context, s *scope) outcome.Outco
 	if s.cluster != nil && metav1.GetControllerOf(desired) == nil {
 		desired.OwnerReferences = machineset.WithOwner(desired.OwnerReferences, machineset.ClusterReference(s.cluster))
 	}
-	if equality.Semantic.DeepEqual(desired.ObjectMeta, s.deployment.ObjectMeta) {
+	openForAutoscaler(desired)
+	if equality.Semantic.DeepEqual(desired.ObjectMeta, s.deployment.ObjectMeta) &&
+		equality.Semantic.DeepEqual(desired.Spec, s.deployment.Spec) {
 		return outcome.Continue()
 	}
 	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.deployment, client.MergeFromWithOptimisticLock{})); err != nil {

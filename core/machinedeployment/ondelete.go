@@ -10,9 +10,13 @@ func (d *draft) onDelete() {
 			d.resize(set, left, "outdated Machines that were deleted are not replaced")
 		}
 	}
+	minimum := max(d.replicas-d.maxUnavailable, 0)
+	d.takeMissing(d.replicas)
+	d.takeChosen(minimum, append(d.outdated(), d.current())...)
+	d.takeUnavailable(d.replicas)
 	d.shrinkTo(d.replicas)
 	current := d.current()
-	if limit := d.roomFor(current, 0); limit > current.desired {
+	if limit := d.roomFor(current, 0); limit > current.desired && !current.shrinking() {
 		d.resize(current, limit, fmt.Sprintf("%d replicas are wanted", d.replicas))
 	}
 }
@@ -20,10 +24,7 @@ func (d *draft) onDelete() {
 // shrinkTo takes Machines until the numbers add up to n: from the outdated sets first, the oldest before the
 // others.
 func (d *draft) shrinkTo(n int) {
-	surplus := -n
-	for i := range d.sets {
-		surplus += d.sets[i].desired
-	}
+	surplus := d.surplus(n)
 	sets := append(d.outdated(), d.current())
 	for _, set := range sets {
 		if set == nil || surplus <= 0 {

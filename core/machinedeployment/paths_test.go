@@ -73,7 +73,7 @@ func TestOnDelete(t *testing.T) {
 	w.start(t)
 	w.eventually(w.running(2))
 	w.update(toTemplateB)
-	w.eventually(func(g Gomega) { g.Expect(w.listSets()).To(HaveLen(2)) })
+	w.eventually(func(g Gomega) { g.Expect(w.allSets()).To(HaveLen(2)) })
 	before := w.listMachines()
 	w.g.Expect(before).To(HaveLen(2))
 	for i := range before {
@@ -117,8 +117,8 @@ func TestInvalidDeploymentSaysWhatToDo(t *testing.T) {
 	})
 	w.start(t)
 	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `maxSurge "lots"`))
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `spec.selector "pool=a"`))
-	w.g.Expect(w.listSets()).To(BeEmpty())
+	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `spec.selector "cluster.x-k8s.io/cluster-name=c,pool=a"`))
+	w.g.Expect(w.allSets()).To(BeEmpty())
 	w.update(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = nil
 		d.Spec.Template.Labels = map[string]string{"pool": "a"}

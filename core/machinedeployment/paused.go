@@ -10,29 +10,60 @@ import (
 // several sets have Machines: each grows and shrinks by its share, so that the mixture stays what it was. The
 // surge that the rollout had reached is left as it is.
 func (d *draft) scaleProportionally() {
-	total := 0
-	for i := range d.sets {
-		total += d.sets[i].desired
-	}
+	minimum := max(d.replicas-d.maxUnavailable, 0)
 	highest := d.replicas
-	if d.replicas > 0 {
+	if d.replicas > 0 && len(d.active()) > 1 {
 		highest += d.maxSurge
 	}
-	active := d.active()
-	if len(active) <= 1 {
-		highest = d.replicas
-	}
-	if len(active) == 0 {
-		// All sets are empty: the one that would get Machines next gets them.
-		if set := d.current(); set != nil {
-			active = []*setView{set}
-		} else if len(d.sets) > 0 {
-			active = []*setView{&d.sets[len(d.sets)-1]}
+	d.takeMissing(highest)
+	d.takeChosen(minimum, append(d.outdated(), d.current())...)
+	total := d.surplus(0)
+	switch goal := min(max(total, d.replicas), highest); {
+	case goal < total:
+		if enough := min(d.availableTotal(), minimum); d.shared(goal).availableTotal() < enough {
+			// An equal share would cost more than those that are of no use anyway.
+			d.takeUnavailable(goal)
+		}
+		d.share(goal)
+	default:
+		limit := max(d.total(), highest)
+		for d.growShares(goal, limit) {
 		}
 	}
-	if goal := min(max(total, d.replicas), highest); goal != total && len(active) > 0 {
-		d.share(active, goal, total)
+}
+
+// growShares lets the sets grow towards the goal as far as there is room: Machines count until they are gone. It
+// says whether that was anything; what is left may still fit when it is shared anew.
+func (d *draft) growShares(goal, limit int) bool {
+	for ; goal > d.surplus(0) && len(d.sets) > 0; goal-- {
+		if d.shared(goal).total() <= limit {
+			d.share(goal)
+			return true
+		}
 	}
+	return false
+}
+
+// shared is a draft of what share would do.
+func (d *draft) shared(goal int) *draft {
+	trial := &draft{view: d.view, before: d.before, reasons: map[string]string{}}
+	trial.sets = slices.Clone(d.sets)
+	trial.share(goal)
+	return trial
+}
+
+// sharing are the sets that are to have Machines. When all are empty it is the one that would get Machines next.
+func (d *draft) sharing() []*setView {
+	if sets := d.active(); len(sets) > 0 {
+		return sets
+	}
+	if set := d.current(); set != nil {
+		return []*setView{set}
+	}
+	if len(d.sets) > 0 {
+		return []*setView{&d.sets[len(d.sets)-1]}
+	}
+	return nil
 }
 
 // active are the sets that are to have Machines.
@@ -48,7 +79,11 @@ func (d *draft) active() []*setView {
 
 // share gives each set its part of the goal: the whole number below first, then one more to those that have
 // lost most by it, larger sets before smaller ones.
-func (d *draft) share(sets []*setView, goal, total int) {
+func (d *draft) share(goal int) {
+	total, sets := d.surplus(0), d.sharing()
+	if goal == total {
+		return
+	}
 	type part struct {
 		set       *setView
 		whole     int

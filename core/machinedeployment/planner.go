@@ -15,6 +15,8 @@ type view struct {
 	strategy                 clusterv1.MachineDeploymentRolloutStrategyType
 	// paused means that nothing rolls; scaling goes on.
 	paused bool
+	// recreate means that a rolling update lets all outdated Machines go before it makes new ones.
+	recreate bool
 	// sets are in the order in which they were created.
 	sets []setView
 }
@@ -29,8 +31,10 @@ type setView struct {
 	// order tells for each Machine that exists, deleting ones included, whether it is available; in the order
 	// in which the MachineSet would delete them.
 	order []bool
-	// deleting is how many of them are being deleted.
+	// deleting is how many of them are being deleted; they are the first in the order.
 	deleting int
+	// chosen is how many Machines, next in the order, somebody has chosen to go when the deployment shrinks.
+	chosen int
 	// settled means that the set has counted exactly these Machines.
 	settled bool
 	// reserve is how many Machines it may still turn out to have, because it has not looked at its last
@@ -55,6 +59,12 @@ func (s *setView) availableAt(n int) int {
 // available is the number of available Machines that are left when the set has what it desires.
 func (s *setView) available() int { return s.availableAt(s.desired) }
 
+// shrinking says whether the set was told to give up Machines and has not looked at it yet, or is about to give
+// up chosen ones: to tell it otherwise now would take that back.
+func (s *setView) shrinking() bool {
+	return s.reserve > s.desired || (s.chosen > 0 && len(s.order)-s.deleting > s.desired)
+}
+
 // intent is a change of the number of replicas of one set.
 type intent struct {
 	set      string
@@ -77,7 +87,9 @@ type plan struct {
 // before, and it keeps, whatever the sets and Machines do meanwhile,
 //
 //   - that no more than replicas + maxSurge Machines exist, of those that it had to do with,
-//   - that no fewer than replicas − maxUnavailable are available, as far as that is its own doing.
+//   - that no fewer than replicas − maxUnavailable are available, as far as that is its own doing,
+//   - that a plan takes nothing back which the one before has ordered, unless something has happened since,
+//   - that Machines which were chosen to go are those that go when there are more than replicas.
 func makePlan(v view) plan {
 	work := newDraft(v)
 	switch {
@@ -85,6 +97,8 @@ func makePlan(v view) plan {
 		work.scaleProportionally()
 	case v.strategy == clusterv1.OnDeleteMachineDeploymentStrategyType:
 		work.onDelete()
+	case v.recreate:
+		work.recreateAll()
 	default:
 		work.rollingUpdate()
 	}
@@ -108,12 +122,26 @@ func newDraft(v view) *draft {
 	d.sets = slices.Clone(v.sets)
 	for i := range d.sets {
 		d.before[d.sets[i].name] = d.sets[i].desired
+		d.sets[i].order = d.sets[i].reliable()
 	}
 	if !v.paused && d.current() == nil {
 		d.fresh = true
 		d.sets = append(d.sets, setView{current: true})
 	}
 	return d
+}
+
+// reliable is the order without counting on Machines that are outdated and chosen: they may be drained any moment by
+// whoever has chosen them, and must not keep others, behind them in the order, from going.
+func (s *setView) reliable() []bool {
+	if s.current || s.chosen == 0 {
+		return s.order
+	}
+	order := slices.Clone(s.order)
+	for i := range s.chosen {
+		order[s.deleting+i] = false
+	}
+	return order
 }
 
 // current is the set that Machines are to belong to; nil while there is none.

@@ -32,6 +32,14 @@ func rolling(replicas, surge, unavailable int, sets ...setView) view {
 		strategy: clusterv1.RollingUpdateMachineDeploymentStrategyType}
 }
 
+// chosen marks n Machines, the next to go.
+func chosen(n int) func(*setView) { return func(s *setView) { s.chosen = n } }
+
+func recreate(v view) view {
+	v.recreate = true
+	return v
+}
+
 func onDelete(v view) view {
 	v.strategy = clusterv1.OnDeleteMachineDeploymentStrategyType
 	return v
@@ -74,6 +82,35 @@ func TestPlan(t *testing.T) {
 		"on delete: one is still being created":   {onDelete(rolling(3, 0, 0, set("a", 3, 0, 2, func(s *setView) { s.settled = false }), set("b", 0, 0, 0, current))), -1, nil},
 		"on delete: scaled up":                    {onDelete(rolling(5, 0, 0, set("a", 3, 0, 3), set("b", 0, 0, 0, current))), -1, map[string]int{"b": 2}},
 		"on delete: scaled down, the old ones go": {onDelete(rolling(2, 0, 0, set("a", 2, 0, 2), set("b", 1, 0, 1, current))), -1, map[string]int{"a": 1}},
+
+		// Cluster API v1.14.2 computes the second scale-down from the numbers before the first, and so loses the first.
+		"on delete: deleted by hand and scaled down at once":         {onDelete(rolling(2, 0, 0, set("a", 5, 2, 3, going(2)), set("b", 0, 0, 0, current))), -1, map[string]int{"a": 2}},
+		"on delete: deleted in two outdated sets, and scaled down":   {onDelete(rolling(2, 0, 0, set("a", 3, 1, 2, going(1)), set("b", 2, 0, 2), set("c", 0, 0, 0, current))), -1, map[string]int{"a": 0}},
+		"on delete: chosen ones go, of whatever set":                 {onDelete(rolling(4, 0, 0, set("a", 3, 0, 3, chosen(1)), set("b", 3, 0, 3, current, chosen(1)))), -1, map[string]int{"a": 2, "b": 2}},
+		"on delete: what is not there yet is given up before others": {onDelete(rolling(3, 0, 0, set("a", 2, 0, 2), set("b", 2, 0, 1, current))), -1, map[string]int{"b": 1}},
+		"on delete: what is not available goes before what serves":   {onDelete(rolling(3, 0, 0, set("a", 2, 0, 2), set("b", 2, 1, 1, current))), -1, map[string]int{"b": 1}},
+
+		// The surge is counted over what exists: Machines that are being deleted count until they are gone, whichever
+		// set they are of (Cluster API's fix 5f4d95e8, which v1.14.2 does not have).
+		"surge: a deleting Machine of the outdated set takes the room": {rolling(3, 1, 0, set("a", 2, 1, 2, going(1)), set("b", 1, 0, 1, current)), -1, nil},
+		"surge: a deleting Machine of the current set does too":        {rolling(3, 1, 0, set("a", 2, 0, 2), set("b", 2, 1, 1, current, going(1))), -1, nil},
+		"surge: a deleting Machine of a third set does too":            {rolling(3, 1, 0, set("a", 0, 1, 0, going(1)), set("b", 2, 0, 2), set("c", 1, 0, 1, current)), -1, nil},
+
+		"chosen: the number alone asks for nothing":             {rolling(3, 1, 0, set("a", 3, 0, 3, current, chosen(1))), -1, nil},
+		"chosen: the number goes down by as many":               {rolling(2, 1, 0, set("a", 3, 0, 3, current, chosen(1))), -1, map[string]int{"a": 2}},
+		"chosen in a rollout: of the current set":               {rolling(4, 1, 0, set("a", 3, 0, 3), set("b", 3, 0, 3, current, chosen(1))), -1, map[string]int{"a": 2, "b": 2}},
+		"chosen in a rollout: of a younger outdated set":        {rolling(4, 1, 0, set("a", 2, 0, 2), set("b", 2, 0, 2, chosen(1)), set("c", 1, 0, 1, current)), -1, map[string]int{"b": 1}},
+		"chosen in a rollout: not below the minimum":            {rolling(4, 1, 0, set("a", 3, 0, 3), set("b", 2, 0, 1, current, chosen(1))), -1, nil},
+		"chosen in a rollout: no order to grow takes them back": {rolling(4, 2, 0, set("a", 2, 0, 2), set("b", 2, 0, 3, current, chosen(1))), -1, nil},
+		"chosen while paused: they go, the others stay":         {pausedRollout(rolling(9, 0, 0, set("a", 6, 0, 6), set("b", 4, 0, 4, current, chosen(1)))), -1, map[string]int{"b": 3}},
+
+		"recreate: all outdated ones go":                             {recreate(rolling(3, 0, 0, set("a", 3, 0, 3))), 0, map[string]int{"a": 0}},
+		"recreate: as long as one is there, none comes":              {recreate(rolling(3, 0, 0, set("a", 0, 1, 0, going(1)), set("b", 0, 0, 0, current))), -1, nil},
+		"recreate: a set that has not looked yet counts":             {recreate(rolling(3, 0, 0, set("a", 0, 0, 0, func(s *setView) { s.reserve = 3 }), set("b", 0, 0, 0, current))), -1, nil},
+		"recreate: all have gone":                                    {recreate(rolling(3, 0, 0, set("a", 0, 0, 0), set("b", 0, 0, 0, current))), -1, map[string]int{"b": 3}},
+		"recreate: scaled up outside a rollout":                      {recreate(rolling(5, 0, 0, set("b", 3, 0, 3, current))), -1, map[string]int{"b": 5}},
+		"recreate: scaled down in the middle":                        {recreate(rolling(1, 0, 0, set("a", 0, 1, 0, going(1)), set("b", 2, 0, 2, current))), -1, map[string]int{"b": 1}},
+		"all at once without recreate: new ones come as old ones go": {rolling(3, 0, 3, set("a", 0, 2, 0, going(2)), set("b", 0, 0, 0, current)), -1, map[string]int{"b": 1}},
 
 		"paused: no new set":                 {pausedRollout(rolling(3, 1, 0, set("a", 3, 0, 3))), -1, nil},
 		"paused: scaled up":                  {pausedRollout(rolling(5, 1, 0, set("a", 3, 0, 3))), -1, map[string]int{"a": 5}},

@@ -48,6 +48,9 @@ func (r *Reconciler) checkPaused(_ context.Context, s *scope) outcome.Outcome {
 // checkSpec stops what would go wrong. The Cluster is waited for by a watch, the rest by an edit.
 func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
 	s.settings, s.problems = resolve(s.deployment)
+	if len(s.problems) == 0 {
+		s.problems = invalid(s.deployment)
+	}
 	if s.cluster == nil {
 		s.problems = append(s.problems, fmt.Sprintf(
 			"spec.clusterName: Cluster %q does not exist in this namespace: create it", s.deployment.Spec.ClusterName))

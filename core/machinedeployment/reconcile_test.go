@@ -50,7 +50,7 @@ func TestLifeOfADeployment(t *testing.T) {
 			g.Expect(deployment.Namespace).NotTo(Equal(w.namespace))
 		}
 	})
-	w.g.Expect(w.listSets()).To(BeEmpty())
+	w.g.Expect(w.allSets()).To(BeEmpty())
 	w.g.Expect(w.listMachines()).To(BeEmpty())
 }
 

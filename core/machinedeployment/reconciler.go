@@ -55,9 +55,11 @@ type Reconciler struct {
 //  2. take the finalizer, owner and label that it needs
 //  3. find its sets – owned ones, adopt and release by the selector – and their Machines
 //  4. if the deployment is being deleted, delete the sets and wait
-//  5. otherwise choose the current set, bring the fields up to date that reach existing sets, plan the number
-//     of replicas of each set and apply the plan, and delete empty sets when the rollout is complete
-//  6. write the status, if it has changed
+//  5. otherwise bring back the template of an earlier revision, if that is asked for
+//  6. choose the current set, bring the fields up to date that reach existing sets, plan the number of replicas
+//     of each set and apply the plan; delete empty sets beyond the history when the rollout is complete
+//  7. say when the rollout will have made no progress for too long
+//  8. write the status, if it has changed
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	deployment := &clusterv1.MachineDeployment{}
 	if err := r.Client.Get(ctx, request.NamespacedName, deployment); err != nil {
@@ -95,11 +97,14 @@ func (r *Reconciler) normal() []outcome.Step[*scope] {
 		r.ensureMetadata,
 		r.readSets,
 		r.readMachines,
+		r.rollBack,
+		r.fillIn,
 		r.checkSpec,
 		r.claim,
 		r.choose,
 		r.roll,
 		r.cleanUp,
+		r.watchProgress,
 	}
 }
 
@@ -110,6 +115,7 @@ func (r *Reconciler) deletion() []outcome.Step[*scope] {
 		r.checkPaused,
 		r.readSets,
 		r.readMachines,
+		r.watchDeletions,
 		r.deleteAll,
 		r.removeFinalizer,
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -16,17 +17,15 @@ import (
 )
 
 // chooseCurrent finds the set whose template is the deployment's. Of several it is the one with the most
-// replicas, then the oldest. Once spec.rollout.after has come, only sets that were created after it count.
+// replicas, then the highest revision, then the oldest. Once spec.rollout.after has come, only sets that were
+// created after it count.
 func chooseCurrent(s *scope) *clusterv1.MachineSet {
-	after := s.deployment.Spec.Rollout.After
-	forced := !after.IsZero() && !s.now.Before(after.Time)
 	var current *clusterv1.MachineSet
 	for _, set := range s.sets {
 		switch {
 		case !set.DeletionTimestamp.IsZero():
-		case len(machineset.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)) > 0:
-		case forced && set.CreationTimestamp.Before(&after):
-		case current == nil || desired(set) > desired(current):
+		case len(machineset.Outdated(s.deployment, set, s.now)) > 0:
+		case current == nil || cmp.Or(desired(set)-desired(current), int(revisionOf(set)-revisionOf(current))) > 0:
 			current = set
 		}
 	}
@@ -36,9 +35,9 @@ func chooseCurrent(s *scope) *clusterv1.MachineSet {
 // desired is the number of replicas that a set is told to have.
 func desired(set *clusterv1.MachineSet) int { return int(ptr.Deref(set.Spec.Replicas, 0)) }
 
-// revisionOf is the revision that a set has in its annotation; zero when it has none.
-func revisionOf(set *clusterv1.MachineSet) int64 {
-	revision, err := strconv.ParseInt(set.Annotations[clusterv1.RevisionAnnotation], 10, 64)
+// revisionOf is the revision that a set, or a deployment, has in its annotation; zero when it has none.
+func revisionOf(object metav1.Object) int64 {
+	revision, err := strconv.ParseInt(object.GetAnnotations()[clusterv1.RevisionAnnotation], 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -46,8 +45,9 @@ func revisionOf(set *clusterv1.MachineSet) int64 {
 }
 
 // currentRevision is the revision of the current set: its own as long as no other set has one as high, else the
-// next one after all others. So a deployment that goes back to an earlier template goes on in its revisions.
-func currentRevision(sets []*clusterv1.MachineSet, current *clusterv1.MachineSet) int64 {
+// next one after all others and after what the deployment has counted so far. So a deployment that goes back to
+// an earlier template goes on in its revisions, and so does one that has lost its sets.
+func currentRevision(deployment *clusterv1.MachineDeployment, sets []*clusterv1.MachineSet, current *clusterv1.MachineSet) int64 {
 	highest, own := int64(0), int64(0)
 	for _, set := range sets {
 		if current != nil && set.UID == current.UID {
@@ -59,7 +59,7 @@ func currentRevision(sets []*clusterv1.MachineSet, current *clusterv1.MachineSet
 	if own > highest {
 		return own
 	}
-	return highest + 1
+	return max(highest, revisionOf(deployment)) + 1
 }
 
 // bySeniority sorts sets by creation, then by name.

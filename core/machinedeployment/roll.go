@@ -2,6 +2,7 @@ package machinedeployment
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,7 @@ import (
 func (r *Reconciler) choose(_ context.Context, s *scope) outcome.Outcome {
 	s.current = chooseCurrent(s)
 	if s.current == nil && len(s.sets) > 0 {
-		s.outdated = machineset.OutdatedBecause(&s.deployment.Spec.Template, &s.sets[len(s.sets)-1].Spec.Template)
+		s.outdated = machineset.Outdated(s.deployment, s.sets[len(s.sets)-1], s.now)
 	}
 	if after := s.deployment.Spec.Rollout.After; !after.IsZero() && s.now.Before(after.Time) {
 		return outcome.ContinueAfter(after.Sub(s.now))
@@ -32,6 +33,7 @@ func (r *Reconciler) choose(_ context.Context, s *scope) outcome.Outcome {
 // patch for each set that differs.
 func (r *Reconciler) roll(ctx context.Context, s *scope) outcome.Outcome {
 	plan := makePlan(r.look(s))
+	s.planned = plan.create || len(plan.scale) > 0
 	intents := map[string]intent{}
 	for _, intent := range plan.scale {
 		intents[intent.set] = intent
@@ -61,7 +63,7 @@ func (r *Reconciler) roll(ctx context.Context, s *scope) outcome.Outcome {
 func (r *Reconciler) look(s *scope) view {
 	v := view{
 		replicas: s.settings.replicas, maxSurge: s.settings.maxSurge, maxUnavailable: s.settings.maxUnavailable,
-		strategy: s.settings.strategy, paused: s.settings.paused,
+		strategy: s.settings.strategy, paused: s.settings.paused, recreate: s.settings.recreate,
 	}
 	for _, set := range s.sets {
 		machines := s.machines[set.UID]
@@ -78,8 +80,10 @@ func (r *Reconciler) look(s *scope) view {
 		}
 		for _, machine := range machineset.ByDeletion(machines, set.Spec.Deletion.Order) {
 			seen.order = append(seen.order, machineset.Available(machine))
-			if !machine.DeletionTimestamp.IsZero() {
+			if _, chosen := machine.Annotations[clusterv1.DeleteMachineAnnotation]; !machine.DeletionTimestamp.IsZero() {
 				seen.deleting++
+			} else if chosen {
+				seen.chosen++
 			}
 		}
 		v.sets = append(v.sets, seen)
@@ -93,14 +97,14 @@ func (r *Reconciler) applyToSet(ctx context.Context, s *scope, set *clusterv1.Ma
 	changed := set.DeepCopy()
 	revision := int64(0)
 	if s.current != nil && s.current.UID == set.UID {
-		revision = currentRevision(s.sets, s.current)
+		revision = currentRevision(s.deployment, s.sets, s.current)
 	}
 	synchronizeSet(changed, s.deployment, revision)
 	scale, scaled := intents[set.Name]
 	if scaled {
 		changed.Spec.Replicas = ptr.To(int32(scale.to))
 	}
-	if equality.Semantic.DeepEqual(set, changed) {
+	if equality.Semantic.DeepEqual(set, changed) || (!scaled && resting(s, set)) {
 		return set, nil
 	}
 	if err := r.Client.Patch(ctx, changed, client.MergeFrom(set)); err != nil {
@@ -110,10 +114,24 @@ func (r *Reconciler) applyToSet(ctx context.Context, s *scope, set *clusterv1.Ma
 	if scaled {
 		r.decreases.note(changed, scale.from, scale.to)
 		ctrl.LoggerFrom(ctx).Info("Scaled MachineSet", "MachineSet", set.Name, "from", scale.from, "to", scale.to, "reason", scale.reason)
-		r.Recorder.Eventf(s.deployment, changed, corev1.EventTypeNormal, "Scaled", "Scale",
-			"Scaled MachineSet %s from %d to %d: %s", set.Name, scale.from, scale.to, scale.reason)
+		if turns(s, scale) {
+			r.Recorder.Eventf(s.deployment, changed, corev1.EventTypeNormal, ScaledEvent, "Scale",
+				"Scaled MachineSet %s from %d to %d: %s", set.Name, scale.from, scale.to, scale.reason)
+		}
 	}
 	return changed, nil
+}
+
+// turns says whether a step is worth an event of the deployment: all but those between the ends of a rollout, which
+// are as many as Machines. How far it is stands in the condition RollingOut, and each set tells of its Machines.
+func turns(s *scope, step intent) bool {
+	between := slices.ContainsFunc(s.sets, func(set *clusterv1.MachineSet) bool { return set.Name != step.set && desired(set) > 0 })
+	return !between || step.to == 0 || step.to == s.settings.replicas
+}
+
+// resting says whether a set is only kept as history: it is brought up to date when it is taken again.
+func resting(s *scope, set *clusterv1.MachineSet) bool {
+	return desired(set) == 0 && len(s.machines[set.UID]) == 0 && (s.current == nil || s.current.UID != set.UID)
 }
 
 // createSet makes the current set.
@@ -134,7 +152,7 @@ func (r *Reconciler) createSet(ctx context.Context, s *scope, plan plan) outcome
 	s.sets = append(s.sets, set)
 	s.current = set
 	ctrl.LoggerFrom(ctx).Info("Created MachineSet", "MachineSet", set.Name, "replicas", plan.createReplicas, "reason", plan.createReason)
-	r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, "Created", "CreateMachineSet",
+	r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, CreatedEvent, "CreateMachineSet",
 		"Created MachineSet %s with %d replicas: %s", set.Name, plan.createReplicas, plan.createReason)
 	return outcome.Continue()
 }

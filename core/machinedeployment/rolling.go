@@ -5,8 +5,11 @@ import "fmt"
 // rollingUpdate lets the current set grow into the room that there is, and takes from the others what can be
 // spared.
 func (d *draft) rollingUpdate() {
+	minimum := max(d.replicas-d.maxUnavailable, 0)
+	d.takeChosen(minimum, d.current())
 	d.growCurrent()
-	d.shrinkOutdated()
+	d.takeChosen(minimum, d.outdated()...)
+	d.shrinkOutdated(minimum)
 }
 
 // growCurrent brings the current set to the number of replicas, as far as the surge allows.
@@ -16,7 +19,7 @@ func (d *draft) growCurrent() {
 		d.resize(current, d.replicas, fmt.Sprintf("%d replicas are wanted", d.replicas))
 		return
 	}
-	if limit := min(d.replicas, d.roomFor(current, d.maxSurge)); limit > current.desired {
+	if limit := min(d.replicas, d.roomFor(current, d.maxSurge)); limit > current.desired && !current.shrinking() {
 		d.resize(current, limit, fmt.Sprintf(
 			"%d replicas are wanted, and up to %d Machines may exist", d.replicas, d.replicas+d.maxSurge))
 	}
@@ -31,12 +34,8 @@ func (d *draft) roomFor(set *setView, surge int) int {
 // many available as before, then available ones down to the minimum. Together with what is available of the
 // current set there must be enough left even if what is unavailable now recovers: so an outage that makes all
 // Machines look unavailable does not delete them all.
-func (d *draft) shrinkOutdated() {
-	minimum := max(d.replicas-d.maxUnavailable, 0)
-	spare := d.current().available() - minimum
-	for _, set := range d.outdated() {
-		spare += set.desired
-	}
+func (d *draft) shrinkOutdated(minimum int) {
+	spare := d.recoverable() - minimum
 	for _, set := range d.outdated() {
 		to := set.desired
 		for ; spare > 0 && to > 0 && set.availableAt(to-1) == set.available(); to-- {

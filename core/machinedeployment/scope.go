@@ -33,6 +33,15 @@ type scope struct {
 	// stale means that the cache does not show the last own writes; nothing can be concluded.
 	stale bool
 
+	// rollbackRefused says why RollbackToAnnotation cannot be followed; empty when it can, or is not there.
+	rollbackRefused string
+	// planned means that the plan of this reconcile changes something.
+	planned bool
+	// progress is when the rollout came closer to its end last; stalled words what it waits for when that is
+	// longer ago than the deadline.
+	progress time.Time
+	stalled  string
+
 	// current is the set that new Machines belong to; nil while there is none.
 	current *clusterv1.MachineSet
 	// outdated says why the youngest set is not current; empty when one is.
@@ -47,7 +56,9 @@ type settings struct {
 	maxSurge, maxUnavailable int
 	strategy                 clusterv1.MachineDeploymentRolloutStrategyType
 	paused                   bool
-	selector                 labels.Selector
+	// recreate means that all outdated Machines go before new ones are made.
+	recreate bool
+	selector labels.Selector
 }
 
 // allMachines are the Machines of all sets.

@@ -31,6 +31,7 @@ func resolve(deployment *clusterv1.MachineDeployment) (settings, []string) {
 		strategy: spec.Rollout.Strategy.Type,
 		paused:   ptr.Deref(spec.Paused, false),
 	}
+	result.recreate = recreates(deployment) && result.strategy != clusterv1.OnDeleteMachineDeploymentStrategyType
 	switch result.strategy {
 	case "":
 		result.strategy = clusterv1.RollingUpdateMachineDeploymentStrategyType
@@ -69,7 +70,7 @@ func (s *settings) resolveLimits(from *clusterv1.MachineDeploymentRolloutStrateg
 	}
 	s.maxSurge = limit("maxSurge", from.MaxSurge, DefaultMaxSurge, true)
 	s.maxUnavailable = min(limit("maxUnavailable", from.MaxUnavailable, DefaultMaxUnavailable, false), s.replicas)
-	if s.strategy == clusterv1.OnDeleteMachineDeploymentStrategyType {
+	if s.strategy == clusterv1.OnDeleteMachineDeploymentStrategyType || s.recreate {
 		s.maxSurge, s.maxUnavailable = 0, 0
 	} else if s.maxSurge == 0 && s.maxUnavailable == 0 {
 		s.maxUnavailable = 1

@@ -124,7 +124,7 @@ func TestChooseCurrent(t *testing.T) {
 	going := setOf("going", "t", 9, time.Hour, "4")
 	going.DeletionTimestamp = &metav1.Time{Time: start}
 	g.Expect(chosen(start, time.Time{}, old)).To(BeEmpty())
-	g.Expect(chosen(start, time.Time{}, old, twin, fits)).To(Equal("fits"), "the older of equals")
+	g.Expect(chosen(start, time.Time{}, old, twin, fits)).To(Equal("twin"), "of equals the later revision")
 	g.Expect(chosen(start, time.Time{}, fits, bigger, going)).To(Equal("bigger"))
 	g.Expect(chosen(start, start.Add(time.Minute), fits)).To(Equal("fits"), "the time has not come")
 	g.Expect(chosen(start, start, fits)).To(BeEmpty(), "the time has come")
@@ -135,11 +135,16 @@ func TestCurrentRevision(t *testing.T) {
 	g := NewWithT(t)
 	a, b, c := setOf("a", "t", 1, 0, "1"), setOf("b", "u", 1, 0, "2"), setOf("c", "v", 1, 0, "none")
 	all := []*clusterv1.MachineSet{a, b, c}
-	g.Expect(currentRevision(nil, nil)).To(BeEquivalentTo(1))
-	g.Expect(currentRevision(all, nil)).To(BeEquivalentTo(3))
-	g.Expect(currentRevision(all, b)).To(BeEquivalentTo(2), "it is the latest")
-	g.Expect(currentRevision(all, a)).To(BeEquivalentTo(3), "an earlier template comes back")
-	g.Expect(currentRevision(all, c)).To(BeEquivalentTo(3))
+	g.Expect(currentRevision(valid(), nil, nil)).To(BeEquivalentTo(1))
+	g.Expect(currentRevision(valid(), all, nil)).To(BeEquivalentTo(3))
+	g.Expect(currentRevision(valid(), all, b)).To(BeEquivalentTo(2), "it is the latest")
+	g.Expect(currentRevision(valid(), all, a)).To(BeEquivalentTo(3), "an earlier template comes back")
+	g.Expect(currentRevision(valid(), all, c)).To(BeEquivalentTo(3))
+	counted := valid(func(d *clusterv1.MachineDeployment) {
+		d.Annotations = map[string]string{clusterv1.RevisionAnnotation: "7"}
+	})
+	g.Expect(currentRevision(counted, nil, nil)).To(BeEquivalentTo(8), "the sets were lost, the count was not")
+	g.Expect(currentRevision(counted, all, b)).To(BeEquivalentTo(2), "a set that has its revision keeps it")
 }
 
 func TestNewSetNeedsNoPatch(t *testing.T) {

@@ -2,12 +2,9 @@ package machinedeployment
 
 import (
 	"cmp"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -16,209 +13,134 @@ import (
 // seeds is how many worlds are simulated; MILLWRIGHT_SEEDS sets another number, MILLWRIGHT_SEED replays one.
 const seeds = 4000
 
-// simMachine is a Machine in a simulated world.
-type simMachine struct {
-	name      int
-	available bool
-	deleting  bool
-	// doomed Machines never become available.
-	doomed bool
+// rounds is how long chaos lasts.
+const rounds = 40
+
+// numbers are what the promises are about.
+type numbers struct {
+	// machines exist; bound may come to exist without another word of the planner.
+	machines, bound int
+	// available are those that serve; left are those of them that will when every set has acted.
+	available, left int
+	// given are those that do not because somebody has chosen them.
+	given int
 }
 
-// simSet is a MachineSet in a simulated world.
-type simSet struct {
-	name     string
-	template int
-	desired  int
-	// acted is the number that the set has looked at last.
-	acted    int
-	machines []*simMachine
-}
-
-// simulation is a world of one deployment: its sets act on their numbers, and its Machines come up, fail and
-// end, at random moments between two plans.
-type simulation struct {
-	*rand.Rand
-	view
-	template int
-	sets     []*simSet
-	names    int
-	trace    strings.Builder
-	// chaos lets Machines fail, users edit and sets lag.
-	chaos bool
-}
-
-func newSimulation(seed uint64) *simulation {
-	s := &simulation{Rand: rand.New(rand.NewPCG(seed, 1))}
-	s.replicas = s.IntN(12)
-	s.maxSurge = s.IntN(4)
-	s.maxUnavailable = s.IntN(4)
-	if s.maxSurge+s.maxUnavailable == 0 {
-		s.maxUnavailable = 1
-	}
-	s.strategy = clusterv1.RollingUpdateMachineDeploymentStrategyType
-	s.note("replicas %d, surge %d, unavailable %d", s.replicas, s.maxSurge, s.maxUnavailable)
-	return s
-}
-
-func (s *simulation) note(format string, args ...any) {
-	fmt.Fprintf(&s.trace, format+"\n", args...)
-}
-
-// order returns the Machines as the set would delete them: deleting ones, then by availability, then by name.
-func (set *simSet) order() []*simMachine {
-	rank := func(m *simMachine) int {
-		switch {
-		case m.deleting:
-			return 0
-		case !m.available:
-			return 1
-		default:
-			return 2
+func (s *simulation) count() numbers {
+	var n numbers
+	for _, set := range s.sets {
+		n.machines += len(set.machines)
+		n.bound += max(len(set.machines), set.desired, set.reserve)
+		order := set.order()
+		for i, machine := range order {
+			if machine.deleting || !machine.available {
+				continue
+			}
+			n.available++
+			switch {
+			case i >= len(order)-set.desired:
+				n.left++
+			case machine.chosen:
+				n.given++
+			}
 		}
 	}
-	return slices.SortedFunc(slices.Values(set.machines), func(a, b *simMachine) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.name*7919%101, b.name*7919%101))
+	return n
+}
+
+// check holds a plan, just applied, to the promises.
+func (s *simulation) check(t *testing.T, p plan, before, after numbers) {
+	t.Helper()
+	// A bound that was exceeded before, since somebody has lowered a number or edited a set, may only fall.
+	if limit := max(s.replicas+s.maxSurge, before.bound); after.bound > limit {
+		t.Fatalf("%d Machines may come to exist, %d are allowed\n%s", after.bound, limit, s.trace.String())
+	}
+	minimum := s.replicas - s.maxUnavailable
+	if s.recreate && !s.paused {
+		minimum = 0
+	}
+	if after.left+after.given < min(minimum, before.left) {
+		t.Fatalf("%d Machines left available, %d required, %d before\n%s", after.left, minimum, before.left, s.trace.String())
+	}
+	for _, i := range p.scale {
+		set, direction := s.set(i.set), cmp.Compare(i.to, i.from)
+		if set.direction == -direction && set.moment == s.moments {
+			t.Fatalf("%s is told the opposite of what it was told, and nothing has happened between\n%s", i.set, s.trace.String())
+		}
+		if i.reason == "" {
+			t.Fatalf("no reason for %s\n%s", i.set, s.trace.String())
+		}
+		set.direction, set.moment = direction, s.moments
+	}
+	if s.strategy == clusterv1.OnDeleteMachineDeploymentStrategyType && !s.paused {
+		s.checkOnDelete(t, p)
+	}
+}
+
+// checkOnDelete makes sure that no outdated Machine goes unless somebody has deleted it or there are too many.
+func (s *simulation) checkOnDelete(t *testing.T, p plan) {
+	t.Helper()
+	total := 0
+	for _, set := range s.sets {
+		total += set.desired
+	}
+	for _, i := range p.scale {
+		if set := s.set(i.set); set != s.current() && i.to > i.from {
+			t.Fatalf("%s is outdated and grows\n%s", i.set, s.trace.String())
+		}
+	}
+	if !p.create && total < s.replicas && s.settledWorld() {
+		t.Fatalf("%d replicas are told to the sets, %d are wanted\n%s", total, s.replicas, s.trace.String())
+	}
+}
+
+// settledWorld says whether all sets have acted and no Machine is going.
+func (s *simulation) settledWorld() bool {
+	return !slices.ContainsFunc(s.sets, func(set *simSet) bool {
+		return set.acted != set.desired || slices.ContainsFunc(set.machines, func(m *simMachine) bool { return m.deleting })
 	})
 }
 
-// look is what the reconciler would hand to the planner.
-func (s *simulation) look() view {
-	v := s.view
-	v.sets = nil
-	for _, set := range s.sets {
-		seen := setView{name: set.name, current: set.template == s.template, desired: set.desired, settled: set.acted == set.desired}
-		if set.acted != set.desired {
-			seen.reserve = set.acted
+// replan plans and applies until a plan changes nothing: a few times, since nothing happens between.
+func (s *simulation) replan(t *testing.T) (quiet bool, before, after numbers) {
+	t.Helper()
+	before = s.count()
+	last := before
+	for plans := range 5 {
+		p := makePlan(s.look())
+		if !p.create && len(p.scale) == 0 {
+			return plans == 0, before, last
 		}
-		for _, machine := range set.order() {
-			seen.order = append(seen.order, machine.available && !machine.deleting)
-			if machine.deleting {
-				seen.deleting++
-			}
-		}
-		v.sets = append(v.sets, seen)
+		s.apply(p)
+		after = s.count()
+		s.check(t, p, last, after)
+		last = after
 	}
-	return v
+	t.Fatalf("plans follow plans, though nothing happens\n%s", s.trace.String())
+	return false, before, after
 }
 
-// apply does what the plan says.
-func (s *simulation) apply(p plan) {
-	for _, i := range p.scale {
-		for _, set := range s.sets {
-			if set.name == i.set {
-				s.note("  scale %s %d→%d: %s", i.set, i.from, i.to, i.reason)
-				set.desired = i.to
-			}
-		}
-	}
-	if p.create {
-		set := &simSet{name: fmt.Sprintf("s%03d", len(s.sets)), template: s.template, desired: p.createReplicas}
-		s.note("  create %s with %d: %s", set.name, set.desired, p.createReason)
-		s.sets = append(s.sets, set)
-	}
-}
-
-// act lets one set do what its number says.
-func (s *simulation) act(set *simSet) {
-	set.acted = set.desired
-	for len(set.machines) < set.desired {
-		s.names++
-		set.machines = append(set.machines, &simMachine{name: s.names, doomed: s.chaos && s.IntN(8) == 0})
-	}
-	order := set.order()
-	for i := range len(order) - set.desired {
-		order[i].deleting = true
-	}
-}
-
-// happen lets one Machine move on; it says whether the planner's doing may have cost availability.
-func (s *simulation) happen(machine *simMachine, set *simSet) {
-	switch {
-	case machine.deleting:
-		set.machines = slices.DeleteFunc(set.machines, func(m *simMachine) bool { return m == machine })
-	case !machine.available && !machine.doomed:
-		machine.available = true
-	case s.chaos && s.IntN(10) == 0:
-		s.note("  Machine %d of %s fails", machine.name, set.name)
-		machine.available = false
-		machine.doomed = s.IntN(2) == 0
-	}
-}
-
-// users lets a user change something now and then.
-func (s *simulation) users() {
-	switch s.IntN(12) {
-	case 0:
-		s.template = s.IntN(3)
-		s.note("  user: template %d", s.template)
-	case 1:
-		s.replicas = s.IntN(12)
-		s.note("  user: replicas %d", s.replicas)
-	case 2:
-		for _, set := range s.sets {
-			for _, machine := range set.machines {
-				if s.IntN(6) == 0 {
-					machine.deleting = true
-					s.note("  user: delete Machine %d of %s", machine.name, set.name)
-				}
-			}
-		}
-	}
-}
-
-func (s *simulation) total() (machines, available, bound int) {
-	for _, set := range s.sets {
-		machines += len(set.machines)
-		bound += max(len(set.machines), set.desired)
-		for _, machine := range set.machines {
-			if machine.available && !machine.deleting {
-				available++
-			}
-		}
-	}
-	return machines, available, bound
-}
-
-// promised is how many available Machines are left once every set has acted.
-func (s *simulation) promised() int {
-	sum := 0
-	seen := s.look()
-	for i := range seen.sets {
-		sum += seen.sets[i].available()
-	}
-	return sum
-}
-
-// step plans once and lets the world go on, checking the promises all the while.
+// step plans and lets the world go on, checking the promises all the while.
 func (s *simulation) step(t *testing.T, round int) (quiet bool) {
-	p := makePlan(s.look())
+	t.Helper()
 	s.note("round %d", round)
-	_, _, boundBefore := s.total()
-	before := s.promised()
-	s.apply(p)
-	_, _, bound := s.total()
-	// A bound that was exceeded before, since the user has lowered a number, may only fall.
-	if limit := max(s.replicas+s.maxSurge, boundBefore); bound > limit {
-		t.Fatalf("%d Machines may come to exist, %d are allowed\n%s", bound, limit, s.trace.String())
-	}
-	if minimum := s.replicas - s.maxUnavailable; s.promised() < min(minimum, before) {
-		t.Fatalf("%d Machines left available, %d required, %d before\n%s", s.promised(), minimum, before, s.trace.String())
-	}
-	promised := s.promised()
+	quiet, before, after := s.replan(t)
 	s.Shuffle(len(s.sets), func(i, j int) { s.sets[i], s.sets[j] = s.sets[j], s.sets[i] })
-	lagging := false
+	lags := false
 	for _, set := range s.sets {
 		if s.chaos && s.IntN(3) == 0 {
-			lagging = true
+			lags = true
 			continue
 		}
 		s.act(set)
 	}
 	slices.SortFunc(s.sets, func(a, b *simSet) int { return cmp.Compare(a.name, b.name) })
-	if machines, available, _ := s.total(); !lagging && (available != promised || machines > max(bound, boundBefore)) {
-		t.Fatalf("%d Machines are available, %d were foreseen; %d exist of %d\n%s", available, promised, machines, bound, s.trace.String())
+	if now := s.count(); !lags && (now.available != after.left || now.machines > max(after.bound, before.bound)) {
+		t.Fatalf("%d Machines are available, %d were foreseen; %d exist of %d\n%s",
+			now.available, after.left, now.machines, after.bound, s.trace.String())
 	}
+	s.remediate()
+	s.deleteOutdated()
 	for _, set := range s.sets {
 		for _, machine := range slices.Clone(set.machines) {
 			if s.IntN(3) > 0 {
@@ -226,35 +148,26 @@ func (s *simulation) step(t *testing.T, round int) (quiet bool) {
 			}
 		}
 	}
-	return len(p.scale) == 0 && !p.create
+	return quiet
 }
 
 // converged says whether all Machines are current, available and of the right number.
 func (s *simulation) converged() bool {
+	current := s.current()
 	for _, set := range s.sets {
 		switch {
-		case set.template != s.template && len(set.machines)+set.desired > 0:
+		case set != current && len(set.machines)+set.desired > 0:
 			return false
-		case set.template == s.template && (len(set.machines) != s.replicas || set.desired != s.replicas):
+		case set == current && (len(set.machines) != s.replicas || set.desired != s.replicas):
 			return false
 		}
 	}
-	_, available, _ := s.total()
-	return available == s.replicas
+	return s.count().available == s.replicas
 }
 
-// heal takes away what keeps the world from settling.
-func (s *simulation) heal() {
-	s.chaos = false
-	for _, set := range s.sets {
-		for _, machine := range set.machines {
-			machine.doomed = false
-		}
-	}
-	s.note("the world settles")
-}
-
-func TestSimulation(t *testing.T) {
+// eachSeed runs a test for the seeds that were asked for.
+func eachSeed(t *testing.T, simulate func(*testing.T, uint64)) {
+	t.Helper()
 	first, last := uint64(0), uint64(seeds)
 	if value := os.Getenv("MILLWRIGHT_SEEDS"); value != "" {
 		last, _ = strconv.ParseUint(value, 10, 64)
@@ -268,18 +181,28 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-func simulate(t *testing.T, seed uint64) {
+// TestSimulation lets worlds go through chaos and settle: every promise is checked at every step, and in the end
+// each world is what its deployment says.
+func TestSimulation(t *testing.T) {
+	eachSeed(t, func(t *testing.T, seed uint64) {
+		t.Helper()
+		s := newSimulation(seed)
+		s.note("seed %d: replay with MILLWRIGHT_SEED=%d", seed, seed)
+		s.chaos = true
+		for round := range rounds {
+			s.step(t, round)
+			s.people()
+		}
+		s.heal()
+		s.settle(t)
+	})
+}
+
+// settle runs until all is as it should be. Each round of a rollout replaces at least one Machine, and each
+// Machine takes a few rounds to come and go.
+func (s *simulation) settle(t *testing.T) {
 	t.Helper()
-	s := newSimulation(seed)
-	s.note("seed %d: replay with MILLWRIGHT_SEED=%d", seed, seed)
-	s.chaos = true
-	for round := range 40 {
-		s.step(t, round)
-		s.users()
-	}
-	s.heal()
-	// Each round of a rollout replaces at least one Machine, and each Machine takes a few rounds to come and go.
-	for round := 40; round < 40+40*(s.replicas+3); round++ {
+	for round := rounds; round < rounds+40*(s.replicas+3); round++ {
 		s.step(t, round)
 		if s.converged() {
 			if !s.step(t, round+1) {
@@ -289,4 +212,20 @@ func simulate(t *testing.T, seed uint64) {
 		}
 	}
 	t.Fatalf("it does not converge\n%s", s.trace.String())
+}
+
+// TestCalmRolloutReplacesEachMachineOnce runs rollouts in which nothing fails: no Machine more is created than are
+// wanted.
+func TestCalmRolloutReplacesEachMachineOnce(t *testing.T) {
+	eachSeed(t, func(t *testing.T, seed uint64) {
+		t.Helper()
+		s := newSimulation(seed)
+		s.settle(t)
+		s.created, s.template = 0, 1
+		s.happened("user: template 1")
+		s.settle(t)
+		if s.created != s.replicas {
+			t.Fatalf("%d Machines were created for %d replicas\n%s", s.created, s.replicas, s.trace.String())
+		}
+	})
 }

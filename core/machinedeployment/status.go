@@ -1,6 +1,7 @@
 package machinedeployment
 
 import (
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,7 +39,7 @@ func conclude(s *scope, failure error) {
 	}
 	if s.current != nil {
 		s.deployment.Annotations = with(s.deployment.Annotations, clusterv1.RevisionAnnotation,
-			strconv.FormatInt(currentRevision(s.sets, s.current), 10))
+			strconv.FormatInt(currentRevision(s.deployment, s.sets, s.current), 10))
 	}
 }
 
@@ -57,11 +58,12 @@ func existing(s *scope) int { return len(s.allMachines()) }
 func upToDate(s *scope) []*clusterv1.Machine {
 	var machines []*clusterv1.Machine
 	for _, set := range s.sets {
-		if len(machineset.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)) == 0 {
+		if len(machineset.Outdated(s.deployment, set, s.now)) == 0 {
 			machines = append(machines, s.machines[set.UID]...)
 		}
 	}
-	return machines
+	// One that is being updated in place is neither what it was nor what it shall be.
+	return slices.DeleteFunc(machines, machineset.Updating)
 }
 
 // availableMachines counts those that serve.

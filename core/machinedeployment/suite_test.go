@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,12 +12,14 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -31,7 +34,9 @@ import (
 
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/conditions"
+	"millwright.dev/core/external"
 	"millwright.dev/core/machineset"
+	"millwright.dev/core/trim"
 	"millwright.dev/test/testenv"
 )
 
@@ -61,7 +66,7 @@ func run(m *testing.M) int {
 	must(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme))
 	var err error
 	env, err = testenv.Start(testenv.Options{
-		CRDs: []testenv.CRDs{testenv.CoreCRDs},
+		CRDs: []testenv.CRDs{testenv.CoreCRDs, testenv.AWSCRDs, testenv.CloudConfigCRDs},
 		Objects: []*apiextensionsv1.CustomResourceDefinition{
 			standIn(infraGroup, "StandInMachine"), standIn(infraGroup, "StandInMachineTemplate"),
 			standIn(bootstrapGroup, "StandInConfig"), standIn(bootstrapGroup, "StandInConfigTemplate"),
@@ -172,6 +177,8 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 	ctx, cancel := context.WithCancel(context.Background())
 	options := ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}}
 	options.Cache.DefaultNamespaces = map[string]cache.Config{w.namespace: {}}
+	// As the core caches: what is trimmed must survive every write.
+	options.Cache.DefaultTransform = trim.Transform(external.Trim)
 	options.NewClient = func(c *rest.Config, o client.Options) (client.Client, error) {
 		made, err := client.NewWithWatch(c, o)
 		if err != nil || len(wrap) == 0 {
@@ -209,7 +216,31 @@ type machinePlayer struct {
 	mu sync.Mutex
 	// broken Machines, by template, never become available.
 	broken string
+	// holding keeps Machines that are being deleted, but for those that are released by name.
+	holding  bool
+	released map[string]bool
 }
+
+func (p *machinePlayer) hold(holding bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holding, p.released = holding, map[string]bool{}
+}
+
+func (p *machinePlayer) release(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.released[name] = true
+}
+
+func (p *machinePlayer) holds(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.holding && !p.released[name]
+}
+
+// outOfStock is what broken Machines say.
+const outOfStock = "large instances are out of stock"
 
 func (p *machinePlayer) setBroken(template string) {
 	p.mu.Lock()
@@ -224,6 +255,9 @@ func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	}
 	before := machine.DeepCopy()
 	if !machine.DeletionTimestamp.IsZero() {
+		if p.holds(machine.Name) {
+			return ctrl.Result{RequeueAfter: often}, nil
+		}
 		for _, ref := range []clusterv1.ContractVersionedObjectReference{machine.Spec.InfrastructureRef, machine.Spec.Bootstrap.ConfigRef} {
 			child := &unstructured.Unstructured{}
 			child.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.APIGroup, Version: "v1", Kind: ref.Kind})
@@ -239,11 +273,15 @@ func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	p.mu.Lock()
 	broken := p.broken
 	p.mu.Unlock()
-	if machine.Status.NodeRef.IsDefined() || (broken != "" && p.template(ctx, machine) == broken) {
+	if machine.Status.NodeRef.IsDefined() {
 		return ctrl.Result{}, nil
 	}
-	machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: machine.Name}
 	now := time.Now()
+	if broken != "" && p.template(ctx, machine) == broken {
+		conditions.Set(&machine.Status.Conditions, conditions.False(clusterv1.MachineInfrastructureReadyCondition, "OutOfStock", outOfStock), machine.Generation, now)
+		return ctrl.Result{RequeueAfter: often}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
+	}
+	machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: machine.Name}
 	conditions.Set(&machine.Status.Conditions, conditions.True(clusterv1.MachineReadyCondition, "Ready", ""), machine.Generation, now)
 	conditions.Set(&machine.Status.Conditions, conditions.True(clusterv1.MachineAvailableCondition, "Available", ""), machine.Generation, now)
 	return ctrl.Result{}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
@@ -272,6 +310,15 @@ func (w *world) current() *clusterv1.MachineDeployment {
 	return deployment
 }
 
+// scaleBy patches the scale subresource, as autoscalers do.
+func (w *world) scaleBy(delta int32) {
+	scale := &autoscalingv1.Scale{}
+	deployment := w.current()
+	w.g.Expect(direct.SubResource("scale").Get(w.ctx, deployment, scale)).To(Succeed())
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, scale.Spec.Replicas+delta)
+	w.g.Expect(direct.SubResource("scale").Patch(w.ctx, deployment, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+}
+
 func (w *world) update(change func(*clusterv1.MachineDeployment)) {
 	deployment := w.current()
 	before := deployment.DeepCopy()
@@ -279,10 +326,16 @@ func (w *world) update(change func(*clusterv1.MachineDeployment)) {
 	w.g.Expect(direct.Patch(w.ctx, deployment, client.MergeFrom(before))).To(Succeed())
 }
 
-func (w *world) listSets() []clusterv1.MachineSet {
+// allSets are the sets of the deployment, those that are kept as history included.
+func (w *world) allSets() []clusterv1.MachineSet {
 	list := &clusterv1.MachineSetList{}
 	w.g.Expect(direct.List(w.ctx, list, client.InNamespace(w.namespace))).To(Succeed())
 	return list.Items
+}
+
+// listSets are the sets that are to have Machines.
+func (w *world) listSets() []clusterv1.MachineSet {
+	return slices.DeleteFunc(w.allSets(), func(set clusterv1.MachineSet) bool { return ptr.Deref(set.Spec.Replicas, 0) == 0 })
 }
 
 func (w *world) listMachines() []clusterv1.Machine {

@@ -1,0 +1,181 @@
+package machinedeployment
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+)
+
+// TestStalledRolloutSaysWhatItWaitsFor lets a rollout hang: one condition names the Machine and what it waits for,
+// nothing is written while nothing changes, and the report ends with the standstill.
+func TestStalledRolloutSaysWhatItWaitsFor(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(2, func(d *clusterv1.MachineDeployment) {
+		d.Annotations = map[string]string{ProgressDeadlineAnnotation: "3s"}
+	})
+	w.start(t)
+	w.eventually(w.settled(2, "a", "1"))
+	w.machines.setBroken("b")
+	w.update(toTemplateB)
+	const kind = clusterv1.MachineDeploymentRollingOutCondition
+	w.eventually(w.says(kind, clusterv1.MachineDeploymentRollingOutReason, "1 of 2 replicas are up to date"))
+	w.eventually(w.says(kind, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
+	for _, machine := range w.listMachines() {
+		if machine.Labels[clusterv1.MachineDeploymentUniqueLabel] == w.currentSet().Labels[clusterv1.MachineDeploymentUniqueLabel] {
+			w.eventually(w.says(kind, ProgressDeadlineExceededReason, "Machine "+machine.Name))
+		}
+	}
+	version := func() string { return w.current().ResourceVersion }
+	w.g.Eventually(func(g Gomega) {
+		now := version()
+		g.Consistently(version).WithTimeout(2 * time.Second).Should(Equal(now))
+	}).WithTimeout(waiting).Should(Succeed())
+
+	w.machines.setBroken("")
+	w.eventually(w.settled(2, "b", "2"))
+	w.eventually(w.says(kind, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+}
+
+// currentSet is the set with the highest revision.
+func (w *world) currentSet() *clusterv1.MachineSet {
+	var sets []*clusterv1.MachineSet
+	for _, set := range w.allSets() {
+		sets = append(sets, &set)
+	}
+	byRevision(sets)
+	return sets[0]
+}
+
+// member is a Machine of a set, created some time before start.
+func member(name string, age time.Duration, said ...metav1.Condition) *clusterv1.Machine {
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(start.Add(-age))}}
+	machine.Status.Conditions = said
+	return machine
+}
+
+func going5m(machine *clusterv1.Machine) *clusterv1.Machine {
+	machine.DeletionTimestamp = ptr.To(metav1.NewTime(start.Add(-5 * time.Minute)))
+	return machine
+}
+
+func since(age time.Duration, said metav1.Condition) metav1.Condition {
+	said.LastTransitionTime = metav1.NewTime(start.Add(-age))
+	return said
+}
+
+// rollout is a scope in the middle of a rollout that began half an hour before start.
+func rollout(outdated, current []*clusterv1.Machine, change ...func(*scope)) *scope {
+	old, fresh := setOf("old", "u", int32(len(outdated)), 3*time.Hour, "1"), setOf("fresh", "t", int32(len(current)), 30*time.Minute, "2")
+	s := &scope{
+		deployment: valid(), before: valid(), now: start, sets: []*clusterv1.MachineSet{old, fresh}, current: fresh, read: true,
+		machines: map[types.UID][]*clusterv1.Machine{"old": outdated, "fresh": current},
+		settings: settings{replicas: 3, maxSurge: 1},
+	}
+	s.before.Status.Conditions = []metav1.Condition{since(30*time.Minute, conditions.True(clusterv1.MachineDeploymentRollingOutCondition, "RollingOut", ""))}
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+func TestLastProgress(t *testing.T) {
+	up := conditions.True(clusterv1.MachineAvailableCondition, "Available", "")
+	down := conditions.False(clusterv1.MachineAvailableCondition, "NotAvailable", "")
+	machines := func(m ...*clusterv1.Machine) []*clusterv1.Machine { return m }
+	tests := map[string]struct {
+		scope *scope
+		ago   time.Duration
+	}{
+		"its beginning":                          {rollout(nil, nil), 30 * time.Minute},
+		"a plan of this very moment":             {rollout(nil, nil, func(s *scope) { s.planned = true }), 0},
+		"it has not been said to have begun":     {rollout(nil, nil, func(s *scope) { s.before.Status.Conditions = nil }), 0},
+		"a new set":                              {rollout(nil, nil, func(s *scope) { s.current.CreationTimestamp = metav1.NewTime(start.Add(-time.Minute)) }), time.Minute},
+		"a new Machine":                          {rollout(nil, machines(member("m", 7*time.Minute))), 7 * time.Minute},
+		"a new Machine became available":         {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up)))), 2 * time.Minute},
+		"a new Machine became unavailable":       {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, down)))), 7 * time.Minute},
+		"an outdated Machine goes":               {rollout(machines(going5m(member("m", time.Hour))), nil), 5 * time.Minute},
+		"an outdated Machine became available":   {rollout(machines(member("m", time.Hour, since(time.Minute, up))), nil), 30 * time.Minute},
+		"a new Machine goes, which is a relapse": {rollout(nil, machines(going5m(member("m", 20*time.Minute)))), 20 * time.Minute},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(lastProgress(test.scope)).To(BeTemporally("==", start.Add(-test.ago)))
+		})
+	}
+}
+
+func TestStall(t *testing.T) {
+	machines := func(m ...*clusterv1.Machine) []*clusterv1.Machine { return m }
+	annotated := func(key, value string) func(*scope) {
+		return func(s *scope) { s.deployment.Annotations = map[string]string{key: value} }
+	}
+	waits := conditions.Unknown(clusterv1.MachineNodeReadyCondition, "NodeDoesNotExist", "no Node yet")
+	outdated := machines(member("o", time.Hour))
+	onlyNew := func(age time.Duration, change ...func(*scope)) *scope {
+		return rollout(outdated, machines(member("n", age, waits)), change...)
+	}
+	tests := map[string]struct {
+		scope *scope
+		again time.Duration
+		says  []string
+	}{
+		"before the default deadline": {onlyNew(4 * time.Minute), 6 * time.Minute, nil},
+		"after the default deadline":  {onlyNew(11 * time.Minute), 0, []string{"Machine n: NodeReady is Unknown: no Node yet"}},
+		"before its own deadline":     {onlyNew(11*time.Minute, annotated(ProgressDeadlineAnnotation, "20m")), 9 * time.Minute, nil},
+		"after its own deadline":      {onlyNew(3*time.Minute, annotated(ProgressDeadlineAnnotation, "2m")), 0, []string{"no Node yet"}},
+		"no deadline":                 {onlyNew(29*time.Minute, annotated(ProgressDeadlineAnnotation, "0")), 0, nil},
+		"a deadline that is none":     {onlyNew(11*time.Minute, annotated(ProgressDeadlineAnnotation, "soon")), 0, []string{"no Node yet"}},
+		"paused":                      {onlyNew(29*time.Minute, func(s *scope) { s.settings.paused = true }), 0, nil},
+		"nothing is outdated":         {rollout(nil, machines(member("n", 29*time.Minute))), 0, nil},
+		"a drain that does not end": {
+			rollout(machines(going5m(member("o", time.Hour, conditions.True(clusterv1.MachineDeletingCondition, "DrainingNode", "a PodDisruptionBudget does not allow it")))),
+				nil, annotated(ProgressDeadlineAnnotation, "4m")),
+			0, []string{"Machine o: Deleting is True: a PodDisruptionBudget does not allow it"},
+		},
+		"a set that is blocked": {
+			rollout(outdated, nil, func(s *scope) {
+				s.current.Status.Conditions = []metav1.Condition{conditions.True(clusterv1.MachineSetScalingUpCondition, "ScalingUpBlocked", "the template is missing")}
+				s.current.Spec.Replicas = ptr.To[int32](1)
+			}), 0, []string{"MachineSet fresh: the template is missing"},
+		},
+		"a set that does nothing": {
+			rollout(outdated, nil, func(s *scope) { s.current.Spec.Replicas = ptr.To[int32](1) }),
+			0, []string{"MachineSet fresh: 0 Machines exist, 1 are wanted"},
+		},
+		"OnDelete waits for a person": {rollout(outdated, nil), 0, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := test.scope
+			g.Expect(stall(s).After()).To(Equal(test.again))
+			said := rollingOutCondition(s, nil)
+			if test.says == nil {
+				g.Expect(s.stalled).To(BeEmpty())
+				g.Expect(said.Reason).NotTo(Equal(ProgressDeadlineExceededReason))
+				return
+			}
+			g.Expect(said.Reason).To(Equal(ProgressDeadlineExceededReason))
+			g.Expect(string(said.Status)).To(Equal("True"), "it is still rolling out")
+			for _, part := range test.says {
+				g.Expect(said.Message).To(ContainSubstring(part))
+			}
+		})
+	}
+}
+
+func TestSlowDeletionsAreNamed(t *testing.T) {
+	g := NewWithT(t)
+	slow := member("slow", time.Hour, conditions.True(clusterv1.MachineDeletingCondition, "DrainingNode", "pod p stays"))
+	slow.DeletionTimestamp = ptr.To(metav1.NewTime(start.Add(-15 * time.Minute)))
+	s := rollout([]*clusterv1.Machine{slow, going5m(member("quick", time.Hour))}, nil)
+	g.Expect(nextSlow(s).After()).To(Equal(10*time.Minute), "when quick will have been going for so long")
+	g.Expect(slowDeletions(s)).To(And(ContainSubstring("Machine slow: Deleting is True: pod p stays"), Not(ContainSubstring("quick"))))
+}

@@ -1,0 +1,106 @@
+package machinedeployment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/machineset"
+	"millwright.dev/core/outcome"
+)
+
+// rollBack does what RollbackToAnnotation asks for: what makes a revision of the template – version, bootstrap,
+// infrastructure, failure domain – becomes what it was, and the annotation goes, in one write. So it happens once
+// or not at all, whenever the process ends; from there on it is a rollout like any other. An annotation that names
+// no revision stays, and RollingOut says so, until somebody corrects it.
+func (r *Reconciler) rollBack(ctx context.Context, s *scope) outcome.Outcome {
+	value, asked := s.deployment.Annotations[RollbackToAnnotation]
+	if !asked {
+		return outcome.Continue()
+	}
+	set, refused := rollbackTarget(s.deployment, s.sets, value)
+	if refused != "" {
+		s.rollbackRefused = refused
+		if said := meta.FindStatusCondition(s.deployment.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition); said == nil || said.Reason != RollbackRevisionNotFoundReason {
+			r.Recorder.Eventf(s.deployment, nil, corev1.EventTypeWarning, RollbackRevisionNotFoundReason, "RollBack", "%s", refused)
+		}
+		return outcome.Continue()
+	}
+	desired := s.deployment.DeepCopy()
+	delete(desired.Annotations, RollbackToAnnotation)
+	restore(&desired.Spec.Template.Spec, &set.Spec.Template.Spec)
+	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.deployment, client.MergeFromWithOptimisticLock{})); err != nil {
+		return outcome.Fail(errors.Wrapf(err, "rolling back MachineDeployment %s", client.ObjectKeyFromObject(s.deployment)))
+	}
+	r.written.Wrote(desired)
+	s.deployment, s.before = desired, desired.DeepCopy()
+	ctrl.LoggerFrom(ctx).Info("Rolled back the template", "MachineSet", set.Name, "revision", revisionOf(set))
+	r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, RolledBackEvent, "RollBack",
+		"Rolled back to revision %d, the template of MachineSet %s", revisionOf(set), set.Name)
+	return outcome.Continue()
+}
+
+// rollbackTarget finds the set whose template is asked for, or says why there is none.
+func rollbackTarget(deployment *clusterv1.MachineDeployment, sets []*clusterv1.MachineSet, value string) (*clusterv1.MachineSet, string) {
+	revision, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || revision < 0 {
+		return nil, fmt.Sprintf("annotation %s %q is no revision: use the number of a revision that is kept, or 0 for the previous one",
+			RollbackToAnnotation, value)
+	}
+	var kept, others []*clusterv1.MachineSet
+	for _, set := range sets {
+		if !set.DeletionTimestamp.IsZero() || revisionOf(set) == 0 {
+			continue
+		}
+		kept = append(kept, set)
+		if revisionOf(set) == revision {
+			return set, ""
+		}
+		if len(machineset.OutdatedBecause(&deployment.Spec.Template, &set.Spec.Template)) > 0 {
+			others = append(others, set)
+		}
+	}
+	byRevision(kept)
+	byRevision(others)
+	switch {
+	case revision == 0 && len(others) > 0:
+		return others[0], ""
+	case revision == 0:
+		return nil, "There is no previous revision to roll back to; " + keptRevisions(kept) +
+			": take the annotation " + RollbackToAnnotation + " away"
+	}
+	return nil, fmt.Sprintf("Revision %d, to roll back to, is not kept; %s: correct the annotation %s, or take it away",
+		revision, keptRevisions(kept), RollbackToAnnotation)
+}
+
+func keptRevisions(sets []*clusterv1.MachineSet) string {
+	if len(sets) == 0 {
+		return "no revision is kept"
+	}
+	parts := make([]string, 0, len(sets))
+	for _, set := range sets {
+		parts = append(parts, fmt.Sprintf("%d (MachineSet %s)", revisionOf(set), set.Name))
+	}
+	return "kept are " + strings.Join(parts, ", ")
+}
+
+// byRevision sorts sets by revision, the highest first.
+func byRevision(sets []*clusterv1.MachineSet) {
+	slices.SortStableFunc(sets, func(a, b *clusterv1.MachineSet) int { return int(revisionOf(b) - revisionOf(a)) })
+}
+
+// restore brings back what makes a revision. Labels, taints, timeouts and the like stay as they are by now: they
+// are of no revision.
+func restore(to, from *clusterv1.MachineSpec) {
+	from = from.DeepCopy()
+	to.Version, to.Bootstrap, to.InfrastructureRef, to.FailureDomain = from.Version, from.Bootstrap, from.InfrastructureRef, from.FailureDomain
+}
