@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 "$gen" paths=sigs.k8s.io/cluster-api/api/core/v1beta1 paths=sigs.k8s.io/cluster-api/api/core/v1beta2 \
   crd:crdVersions=v1 output:crd:dir="$tmp"
 mkdir -p "$core_crds"
-for kind in clusters machines machinesets machinedeployments machinehealthchecks machinedrainrules; do
+for kind in clusters machines machinesets machinedeployments machinehealthchecks machinedrainrules machinepools; do
   # No timestamps move when nothing changed: builds that depend on the file stay cached.
   cmp -s "$tmp/cluster.x-k8s.io_$kind.yaml" "$core_crds/cluster.x-k8s.io_$kind.yaml" ||
     cp "$tmp/cluster.x-k8s.io_$kind.yaml" "$core_crds/"

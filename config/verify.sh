@@ -15,4 +15,21 @@ if [ "$before" != "$(state | sha256sum)" ]; then
   echo "verify: files above are not up to date; run 'make generate' and 'go mod tidy' and commit the result" >&2
   exit 1
 fi
+make manifests
+# The variants of the core: each has what its name says.
+with=out/core/core-components.yaml without=out/core-without-webhooks/core-components.yaml certmanager=out/core-cert-manager/core-components.yaml
+expect() { # number, pattern, file
+  local found
+  found=$(grep -cE -- "$2" "$3" || true)
+  [ "$found" = "$1" ] || { echo "verify: $3 has '$2' $found times, not $1" >&2; exit 1; }
+}
+expect 7 '^    strategy: Webhook$' "$with"
+expect 7 '^    strategy: Webhook$' "$certmanager"
+expect 0 'strategy: Webhook|WebhookConfiguration' "$without"
+expect 1 'webhook-port=0' "$without"
+expect 7 '^    served: false$' "$without"
+expect 0 '^    served: false$' "$with"
+expect 9 '^    webhooks.millwright.dev/trust-from:' "$with"
+expect 0 'webhooks.millwright.dev/trust-from' "$certmanager"
+expect 9 '^    cert-manager.io/inject-ca-from:' "$certmanager"
 go vet ./...

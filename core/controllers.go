@@ -14,7 +14,9 @@ import (
 
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/cluster"
+	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
+	"millwright.dev/core/features"
 	"millwright.dev/core/index"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machinedeployment"
@@ -29,7 +31,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		return err
 	}
 	connections := target.New(target.Options{
-		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: name, QPS: o.targetQPS, Burst: o.targetBurst,
+		Secrets: mgr.GetAPIReader(), Kubeconfig: o.targetKubeconfig,
+		Scheme: mgr.GetScheme(), UserAgent: name, QPS: o.targetQPS, Burst: o.targetBurst,
 	})
 	resolver := &version.Resolver{Reader: mgr.GetClient()}
 	kinds := func() *external.Kinds {
@@ -56,7 +59,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 			return r.SetupWithManager(mgr, concurrency(o.machineConcurrency))
 		},
 		func() error {
-			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilterValue: o.watchFilter, Written: sets}
+			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilterValue: o.watchFilter, Written: sets, Preflight: o.preflight}
 			return r.SetupWithManager(ctx, mgr, concurrency(o.machineSetConcurrency))
 		},
 		func() error {
@@ -73,11 +76,18 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 }
 
 func (o *options) machineOptions() machine.Options {
+	drainTimeout := o.drainTimeout
+	if drainTimeout == 0 {
+		drainTimeout = -1
+	}
 	return machine.Options{
+		DrainTimeout:                drainTimeout,
+		Drain:                       drain.Options{DetachTimeout: o.pvDetachTimeout, ReattachTimeout: o.pvReattachTimeout},
 		RemoteConditionsGracePeriod: o.remoteConditionsGrace, WatchFilter: o.watchFilter,
 		SyncLabels: o.syncLabels, SyncAnnotations: o.syncAnnotations,
-		UpToDate: func(set *clusterv1.MachineSet, deployment *clusterv1.MachineDeployment) (bool, string) {
-			because := machineset.OutdatedBecause(&deployment.Spec.Template, &set.Spec.Template)
+		PropagateTaints: features.TaintPropagation(), KeepOutdatedFromScaleDown: o.keepOutdatedFromScaleDown,
+		UpToDate: func(set *clusterv1.MachineSet, deployment *clusterv1.MachineDeployment, now time.Time) (bool, string) {
+			because := machineset.Outdated(deployment, set, now)
 			return len(because) == 0, strings.Join(because, ", ")
 		},
 	}

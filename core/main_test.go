@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,10 @@ func TestOptions(t *testing.T) {
 		{"grace periods in the wrong order", []string{"--remote-connection-grace-period=10m"}, "must be greater"},
 		{"grace period too short", []string{"--remote-conditions-grace-period=1m"}, "at least 2m"},
 		{"broken expression", []string{"--additional-sync-machine-labels=("}, "--additional-sync-machine-labels"},
+		{"no preflight checks", []string{"--machineset-preflight-checks="}, ""},
+		{"no such check", []string{"--machineset-preflight-checks=ControlPlaneIsStable,Stable"}, `"Stable" is none of All, ControlPlaneIsStable`},
+		{"no target cluster", []string{"--target-kubeconfig=none"}, "--target-kubeconfig: a Machine becomes a Node"},
+		{"no kubeconfig of the target cluster", []string{"--target-kubeconfig=/does/not/exist"}, "no such file"},
 		{"unknown flag", []string{"--no-such-flag"}, "no-such-flag"},
 	}
 	for _, test := range tests {
@@ -88,8 +93,10 @@ func TestCore(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	o := newOptions()
+	o.severalInProcess = true
 	g.Expect(o.parse(pflag.NewFlagSet("core", pflag.ContinueOnError), []string{
 		fmt.Sprintf("--health-addr=127.0.0.1:%d", ports[0]), fmt.Sprintf("--diagnostics-address=127.0.0.1:%d", ports[1]), "--insecure-diagnostics",
+		"--webhook-port=0",
 	})).To(Succeed())
 	done := make(chan error, 2)
 	go func() { done <- run(ctx, o) }()
@@ -213,16 +220,8 @@ func createPods(t *testing.T, c client.Client) {
 	}
 }
 
-// targetRules are what README.md says that the core may do in a target cluster.
-var targetRules = []rbacv1.PolicyRule{
-	{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch", "delete"}},
-	{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}},
-	{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
-	{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"list"}},
-}
-
 // grant gives the user core the rights of the install manifest, with those to the stand-in kinds that a provider's
-// ClusterRole would add, and the user target the rights that a kubeconfig needs.
+// ClusterRole would add, and the user target the rights that config/target gives.
 func grant(t *testing.T, c client.Client) {
 	t.Helper()
 	g := NewWithT(t)
@@ -233,7 +232,11 @@ func grant(t *testing.T, c client.Client) {
 	manager.Rules = append(manager.Rules, rbacv1.PolicyRule{
 		APIGroups: []string{coretest.Group}, Resources: []string{"*"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 	})
-	for user, rules := range map[string][]rbacv1.PolicyRule{"core": manager.Rules, "target": targetRules} {
+	content, err = os.ReadFile(filepath.Join(testenv.Root(), "config/target/cluster_role.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	target := &rbacv1.ClusterRole{}
+	g.Expect(yaml.Unmarshal([]byte(strings.Split(string(content), "\n---\n")[0]), target)).To(Succeed())
+	for user, rules := range map[string][]rbacv1.PolicyRule{"core": manager.Rules, "target": target.Rules} {
 		g.Expect(c.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules})).To(Succeed())
 		g.Expect(c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: user},

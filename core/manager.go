@@ -21,6 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"millwright.dev/core/admission"
+	"millwright.dev/core/external"
+	"millwright.dev/core/rewatch"
+	"millwright.dev/core/trim"
 )
 
 // cacheSyncTimeout bounds the first reading of all objects; it is long, since large installations are slow to read.
@@ -31,6 +36,7 @@ func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(clusterv1.AddToScheme(scheme))
+	utilruntime.Must(admission.AddToScheme(scheme))
 	return scheme
 }
 
@@ -40,7 +46,11 @@ func newManager(rc *rest.Config, o *options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "reading the flags of the diagnostics")
 	}
-	mgr, err := ctrl.NewManager(rc, ctrl.Options{
+	server, err := newWebhookServer(o)
+	if err != nil {
+		return nil, err
+	}
+	settings := ctrl.Options{
 		Scheme:                     newScheme(),
 		Metrics:                    metrics,
 		HealthProbeBindAddress:     o.healthAddr,
@@ -54,17 +64,26 @@ func newManager(rc *rest.Config, o *options) (ctrl.Manager, error) {
 		RetryPeriod:                &o.retryPeriod,
 		// The process ends with the manager, so its lease can be given up at once.
 		LeaderElectionReleaseOnCancel: true,
-		Controller:                    config.Controller{UsePriorityQueue: ptr.To(true), CacheSyncTimeout: cacheSyncTimeout},
-		Cache:                         o.cacheOptions(),
-		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-	})
+		Controller: config.Controller{
+			UsePriorityQueue: ptr.To(true), CacheSyncTimeout: cacheSyncTimeout, SkipNameValidation: &o.severalInProcess,
+		},
+		Cache:  o.cacheOptions(),
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	}
+	if server != nil {
+		settings.WebhookServer = server
+	}
+	mgr, err := ctrl.NewManager(rc, settings)
 	if err != nil {
 		return nil, errors.Wrap(err, "making the manager")
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, errors.Wrap(err, "adding the health check")
 	}
-	return mgr, errors.Wrap(mgr.AddReadyzCheck("ping", healthz.Ping), "adding the readiness check")
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, errors.Wrap(err, "adding the readiness check")
+	}
+	return mgr, addWebhooks(mgr, server, o)
 }
 
 // leaseNamespaceOrOwn is where the lease lives. Outside a cluster there is no own namespace.
@@ -80,13 +99,15 @@ func (o *options) leaseNamespaceOrOwn() string {
 	return ""
 }
 
-// cacheOptions keep the caches small: no managed fields, and Secrets only by metadata and only those of Clusters.
+// cacheOptions keep the caches small: of providers' objects what the contracts speak of, no managed fields, and Secrets
+// only by metadata and only those of Clusters.
 func (o *options) cacheOptions() cache.Options {
 	ofClusters, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.Exists, nil)
 	utilruntime.Must(err)
 	options := cache.Options{
+		NewInformer:      rewatch.NewInformer,
 		SyncPeriod:       &o.syncPeriod,
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: trim.Transform(external.Trim),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}: {Label: labels.NewSelector().Add(*ofClusters), Transform: keepIdentity},
 		},

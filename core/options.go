@@ -2,6 +2,8 @@ package main
 
 import (
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -13,6 +15,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/diagnostics"
+	"millwright.dev/core/drain"
+	"millwright.dev/core/machine"
+	"millwright.dev/core/machineset"
+	"millwright.dev/core/target"
 )
 
 // minRemoteConditionsGracePeriod leaves time to notice a lost connection before conditions are given up.
@@ -22,6 +28,9 @@ const minRemoteConditionsGracePeriod = 2 * time.Minute
 type options struct {
 	log         *logs.Options
 	diagnostics diagnostics.Options
+	webhooks    webhookOptions
+	// severalInProcess is for tests that run the core more than once: the names of controllers are taken then.
+	severalInProcess bool
 
 	leaderElect                           bool
 	leaseDuration, renewDeadline          time.Duration
@@ -36,10 +45,17 @@ type options struct {
 	remoteConditionsGrace                 time.Duration
 	clusterConcurrency, targetConcurrency int
 	machineConcurrency                    int
+	drainTimeout                          time.Duration
+	pvDetachTimeout, pvReattachTimeout    time.Duration
 	machineSetConcurrency                 int
 	machineDeploymentConcurrency          int
 	syncLabelTexts, syncAnnotationTexts   []string
+	preflightTexts                        []string
+	keepOutdatedFromScaleDown             bool
+	targetKubeconfig                      string
 
+	// preflight are preflightTexts, known to be checks.
+	preflight []clusterv1.MachineSetPreflightCheck
 	// syncLabels and syncAnnotations are the texts compiled.
 	syncLabels, syncAnnotations []*regexp.Regexp
 }
@@ -51,6 +67,7 @@ func newOptions() *options { return &options{log: logs.NewOptions()} }
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	logsv1.AddFlags(o.log, flags)
 	o.diagnostics.AddFlags(flags)
+	o.webhooks.addFlags(flags)
 	o.addManagerFlags(flags)
 	o.addControllerFlags(flags)
 	addIgnoredFlags(flags)
@@ -73,6 +90,8 @@ func (o *options) addManagerFlags(flags *pflag.FlagSet) {
 }
 
 func (o *options) addControllerFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.targetKubeconfig, "target-kubeconfig", "",
+		"The kubeconfig file of the one target cluster of all Clusters, or "+target.InCluster+"; when empty, each Cluster has a Secret with its own.")
 	flags.Float32Var(&o.targetQPS, "clustercache-client-qps", 100, "Requests per second to each target API server (Cluster API: 20).")
 	flags.IntVar(&o.targetBurst, "clustercache-client-burst", 200, "Requests to each target API server that may exceed the rate for a moment (Cluster API: 30).")
 	flags.DurationVar(&o.remoteConnectionGrace, "remote-connection-grace-period", 50*time.Second,
@@ -82,10 +101,20 @@ func (o *options) addControllerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.clusterConcurrency, "cluster-concurrency", 50, "Clusters to reconcile at once.")
 	flags.IntVar(&o.targetConcurrency, "clustercache-concurrency", 10, "Clusters to begin connecting to at once; connecting itself is not limited.")
 	flags.IntVar(&o.machineConcurrency, "machine-concurrency", 100, "Machines to reconcile at once.")
+	flags.DurationVar(&o.drainTimeout, "machine-drain-timeout", machine.DefaultDrainTimeout,
+		"How long the drain of a Node may take until it is forced, for Machines without spec.deletion.nodeDrainTimeoutSeconds; 0 is for ever.")
+	flags.DurationVar(&o.pvDetachTimeout, "machine-pv-detach-timeout", drain.DefaultDetachTimeout,
+		"How long the volumes of an evicted pod may take to be detached, after its grace period, until the next pod with volumes is evicted.")
+	flags.DurationVar(&o.pvReattachTimeout, "machine-pv-reattach-timeout", drain.DefaultReattachTimeout,
+		"How long they may then take to be attached to another Node.")
 	flags.IntVar(&o.machineSetConcurrency, "machineset-concurrency", 50, "MachineSets to reconcile at once.")
 	flags.IntVar(&o.machineDeploymentConcurrency, "machinedeployment-concurrency", 50, "MachineDeployments to reconcile at once.")
+	flags.StringSliceVar(&o.preflightTexts, "machineset-preflight-checks", []string{string(clusterv1.MachineSetPreflightCheckAll)},
+		"What has to be right of a control plane before MachineSets create or remediate Machines: "+checkNames()+"; none when empty.")
 	flags.StringSliceVar(&o.syncLabelTexts, "additional-sync-machine-labels", nil, "Regular expressions of further labels that go from a Machine to its Node, by key.")
 	flags.StringSliceVar(&o.syncAnnotationTexts, "additional-sync-machine-annotations", nil, "Regular expressions of further annotations that go from a Machine to its Node, by key.")
+	flags.BoolVar(&o.keepOutdatedFromScaleDown, "autoscaler-scaledown-annotation-during-rollout", true,
+		"Keep the cluster autoscaler from removing Nodes that a rollout is about to replace, by the annotation cluster-autoscaler.kubernetes.io/scale-down-disabled.")
 }
 
 // addIgnoredFlags adds the flags of Cluster API's core that mean nothing here, or nothing yet, so that a manifest
@@ -98,13 +127,9 @@ func addIgnoredFlags(flags *pflag.FlagSet) {
 	} {
 		flags.Int(concurrency, 0, ignored)
 	}
-	flags.Int("webhook-port", 9443, ignored)
-	for _, text := range []string{
-		"webhook-cert-dir", "webhook-cert-name", "webhook-key-name", "runtime-extension-client-cert-file", "runtime-extension-client-key-file",
-	} {
+	for _, text := range []string{"runtime-extension-client-cert-file", "runtime-extension-client-key-file"} {
 		flags.String(text, "", ignored)
 	}
-	flags.StringSlice("machineset-preflight-checks", nil, ignored)
 	flags.StringSlice("skip-crd-migration-phases", nil, ignored)
 	feature.MutableGates.AddFlag(flags)
 }
@@ -117,12 +142,42 @@ func (o *options) complete() error {
 	if o.remoteConditionsGrace < minRemoteConditionsGracePeriod {
 		return errors.Errorf("--remote-conditions-grace-period must be at least %s", minRemoteConditionsGracePeriod)
 	}
+	if err := o.completePreflight(); err != nil {
+		return err
+	}
+	if o.drainTimeout < 0 || o.pvDetachTimeout <= 0 || o.pvReattachTimeout <= 0 {
+		return errors.New("--machine-drain-timeout must not be negative, and --machine-pv-detach-timeout and --machine-pv-reattach-timeout must be positive")
+	}
+	if err := target.CheckKubeconfig(o.targetKubeconfig); err != nil {
+		return errors.Wrap(err, "--target-kubeconfig")
+	}
 	var err error
 	if o.syncLabels, err = compile("--additional-sync-machine-labels", o.syncLabelTexts); err != nil {
 		return err
 	}
 	o.syncAnnotations, err = compile("--additional-sync-machine-annotations", o.syncAnnotationTexts)
 	return err
+}
+
+// completePreflight takes only checks that there are: a name that is misspelt would leave out a check in silence.
+func (o *options) completePreflight() error {
+	o.preflight = nil
+	for _, text := range o.preflightTexts {
+		check := clusterv1.MachineSetPreflightCheck(text)
+		if !slices.Contains(machineset.PreflightChecks(), check) {
+			return errors.Errorf("--machineset-preflight-checks: %q is none of %s", text, checkNames())
+		}
+		o.preflight = append(o.preflight, check)
+	}
+	return nil
+}
+
+func checkNames() string {
+	var names []string
+	for _, check := range machineset.PreflightChecks() {
+		names = append(names, string(check))
+	}
+	return strings.Join(names, ", ")
 }
 
 func compile(name string, texts []string) ([]*regexp.Regexp, error) {

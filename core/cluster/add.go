@@ -44,6 +44,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(ofWorker), builder.WithPredicates(deletions())).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.ofLooseWorker), builder.WithPredicates(deletions())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofLooseWorker), builder.WithPredicates(deletions())).
+		Watches(&clusterv1.MachineDeployment{}, reporting(clusterOf), builder.WithPredicates(reportChanged())).
+		Watches(&clusterv1.MachineSet{}, reporting(clusterOf), builder.WithPredicates(reportChanged())).
+		Watches(&clusterv1.Machine{}, reporting(clusterOf), builder.WithPredicates(reportChanged())).
 		WatchesMetadata(crd, external.ToReferrersOfCRD(r.Client, clusters), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source.Func(r.onConnectivity)).
 		WithOptions(options).

@@ -32,6 +32,7 @@ func (s *scope) setConditions() outcome.Outcome {
 	s.set(s.initializedCondition())
 	s.set(s.controlPlaneCondition())
 	deadline := s.setProbeCondition()
+	s.setWorkerConditions()
 	s.set(s.availableCondition())
 	return deadline
 }
@@ -135,11 +136,5 @@ func (s *scope) availableCondition() metav1.Condition {
 	return conditions.Summarize(s.cluster.Status.Conditions, conditions.Summary{
 		Type: clusterv1.ClusterAvailableCondition, Good: clusterv1.ClusterAvailableReason,
 		Bad: clusterv1.ClusterNotAvailableReason, Unknown: clusterv1.ClusterAvailableUnknownReason,
-	},
-		conditions.Part{Type: clusterv1.ClusterDeletingCondition, Negative: true},
-		conditions.Part{Type: clusterv1.ClusterRemoteConnectionProbeCondition},
-		conditions.Part{Type: clusterv1.ClusterInfrastructureReadyCondition},
-		conditions.Part{Type: clusterv1.ClusterControlPlaneAvailableCondition},
-		conditions.Part{Type: clusterv1.ClusterControlPlaneInitializedCondition},
-	)
+	}, s.availabilityParts()...)
 }

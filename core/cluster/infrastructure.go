@@ -36,6 +36,11 @@ func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outc
 	if !s.cluster.Spec.ControlPlaneEndpoint.IsValid() && endpoint.IsValid() {
 		s.cluster.Spec.ControlPlaneEndpoint = endpoint
 	}
+	domains, err := accessor.FailureDomains(s.infrastructure.object.Unstructured)
+	if err != nil {
+		return s.infrastructure.failed(err)
+	}
+	s.cluster.Status.FailureDomains = domains
 	return outcome.Continue()
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/pkg/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,7 +53,7 @@ type Reconciler struct {
 //  1. read it, and what it refers to;
 //  2. paused: say so and leave it alone;
 //  3. being deleted: delete workers, control plane and infrastructure in order, then let it go;
-//  4. otherwise: finalizer, infrastructure, control plane, connection;
+//  4. otherwise: finalizer, infrastructure, control plane, connection, workers;
 //  5. judge: conditions and phase;
 //  6. write what changed, then tell about it.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -77,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		result = outcome.InOrder(ctx, s, r.deleteWorkers, r.deleteControlPlane, r.deleteInfrastructure, r.release)
 	default:
 		result = outcome.InOrder(ctx, s, r.ensureFinalizer).
-			And(outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection))
+			And(outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection, r.readWorkers))
 	}
 	if s.gone {
 		return result.Result()
@@ -130,11 +129,3 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope) outcome.Outcome {
 }
 
 func statusOf(c *clusterv1.Cluster) *clusterv1.ClusterStatus { return &c.Status }
-
-// tell emits the events for what has been written.
-func (r *Reconciler) tell(s *scope) {
-	before, after := s.original.Status.Initialization, s.cluster.Status.Initialization
-	if !ptr.Deref(before.ControlPlaneInitialized, false) && ptr.Deref(after.ControlPlaneInitialized, false) {
-		r.Recorder.Eventf(s.cluster, nil, "Normal", "ControlPlaneInitialized", "Initialize", "The API server of the target cluster answers")
-	}
-}

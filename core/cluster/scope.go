@@ -28,6 +28,9 @@ type scope struct {
 	connected     bool
 	disconnection *target.NotConnectedError
 
+	// workers is nil when they were not read.
+	workers *workers
+
 	// progress is how far the deletion is.
 	progress deletion
 	// gone is true when the finalizer has been removed.
@@ -68,5 +71,8 @@ func (s *scope) request() ctrl.Request {
 func (s *scope) judge() outcome.Outcome {
 	s.cluster.Status.ObservedGeneration = s.cluster.Generation
 	s.cluster.Status.Phase = string(ToPhase(s.cluster))
-	return s.setConditions()
+	s.setWorkers()
+	deadline := s.setConditions()
+	s.setDeprecated()
+	return deadline
 }

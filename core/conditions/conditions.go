@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,9 +27,29 @@ func Unknown(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
+// MaxMessage is how many bytes a message may have; the API allows as many characters.
+const MaxMessage = 32768
+
+// cut is how a message ends of which a part was left out.
+const cut = "…"
+
+// Message shortens a message to what the API allows. Messages repeat what others write, who know no such limit, and one
+// that is too long would make the API server refuse the whole status.
+func Message(message string) string {
+	if len(message) <= MaxMessage {
+		return message
+	}
+	end := MaxMessage - len(cut)
+	for end > 0 && !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + cut
+}
+
 // Set puts the condition into the list. The transition time becomes now when the status differs from the one
-// before, and stays otherwise. generation is that of the object which was judged.
+// before, and stays otherwise. generation is that of the object which was judged. Its message is shortened where needed.
 func Set(list *[]metav1.Condition, condition metav1.Condition, generation int64, now time.Time) {
+	condition.Message = Message(condition.Message)
 	condition.ObservedGeneration = generation
 	condition.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 	meta.SetStatusCondition(list, condition)
@@ -37,7 +58,7 @@ func Set(list *[]metav1.Condition, condition metav1.Condition, generation int64,
 // Changes says whether Set would change anything but the observed generation.
 func Changes(list []metav1.Condition, condition metav1.Condition) bool {
 	have := meta.FindStatusCondition(list, condition.Type)
-	return have == nil || have.Status != condition.Status || have.Reason != condition.Reason || have.Message != condition.Message
+	return have == nil || have.Status != condition.Status || have.Reason != condition.Reason || have.Message != Message(condition.Message)
 }
 
 // Part is one condition that goes into a summary.

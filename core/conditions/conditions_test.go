@@ -1,8 +1,10 @@
 package conditions_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,4 +68,17 @@ func TestForeign(t *testing.T) {
 	list := []metav1.Condition{conditions.True("A", "a", ""), conditions.True("B", "b", "")}
 	g.Expect(conditions.Foreign(list, "A")).To(ConsistOf(HaveField("Type", "B")))
 	g.Expect(conditions.Foreign(list, "A", "B")).To(BeEmpty())
+}
+
+// TestMessagesFit: a message that is too long ends with a mark, at the boundary of a character, and is no change each time.
+func TestMessagesFit(t *testing.T) {
+	g := NewWithT(t)
+	long := conditions.False("T", "R", strings.Repeat("ä", conditions.MaxMessage))
+	var list []metav1.Condition
+	conditions.Set(&list, long, 1, time.Now())
+	g.Expect(len(list[0].Message)).To(BeNumerically("<=", conditions.MaxMessage))
+	g.Expect(list[0].Message).To(HaveSuffix("ää…"))
+	g.Expect(utf8.ValidString(list[0].Message)).To(BeTrue())
+	g.Expect(conditions.Changes(list, long)).To(BeFalse())
+	g.Expect(conditions.Message("short")).To(Equal("short"))
 }

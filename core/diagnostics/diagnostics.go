@@ -51,7 +51,7 @@ func (o *Options) Server() (metricsserver.Options, error) {
 	if o.Insecure {
 		return metricsserver.Options{BindAddress: o.Address}, nil
 	}
-	config, err := o.tlsOptions()
+	config, err := o.TLS()
 	if err != nil {
 		return metricsserver.Options{}, err
 	}
@@ -71,7 +71,8 @@ func (o *Options) Server() (metricsserver.Options, error) {
 	}, nil
 }
 
-func (o *Options) tlsOptions() (func(*tls.Config), error) {
+// TLS is what the TLS flags say, for this and for other servers.
+func (o *Options) TLS() (func(*tls.Config), error) {
 	version, err := cliflag.TLSVersion(o.tlsMinVersion)
 	if err != nil {
 		return nil, errors.Wrap(err, "reading --tls-min-version")

@@ -4,8 +4,10 @@ package index
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pkg/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,11 +17,14 @@ import (
 const (
 	// Cluster indexes Machines, MachineSets and MachineDeployments by spec.clusterName.
 	Cluster = "spec.clusterName"
+	// Loose indexes those Machines by spec.clusterName that no MachineSet controls.
+	Loose = "loose"
 	// NodeName indexes Machines by status.nodeRef.name.
 	NodeName = "status.nodeRef.name"
 	// ProviderID indexes Machines by spec.providerID.
 	ProviderID = "spec.providerID"
-	// Reference indexes Machines and Clusters by the objects that they refer to; see ReferenceValue.
+	// Reference indexes Machines and Clusters by the objects that they refer to; see ReferenceValue. Objects of the
+	// referrer's own name are not in it: whoever looks for referrers tries that name first, see Refers.
 	Reference = "reference"
 	// ReferenceCRD indexes Machines and Clusters by the names of the CRDs of those objects.
 	ReferenceCRD = "referenceCRD"
@@ -40,18 +45,27 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		{&clusterv1.Machine{}, Cluster, of(func(m *clusterv1.Machine) string { return m.Spec.ClusterName })},
 		{&clusterv1.MachineSet{}, Cluster, of(func(s *clusterv1.MachineSet) string { return s.Spec.ClusterName })},
 		{&clusterv1.MachineDeployment{}, Cluster, of(func(d *clusterv1.MachineDeployment) string { return d.Spec.ClusterName })},
+		{&clusterv1.Machine{}, Loose, of(looseIn)},
 		{&clusterv1.Machine{}, NodeName, of(func(m *clusterv1.Machine) string { return m.Status.NodeRef.Name })},
 		{&clusterv1.Machine{}, ProviderID, of(func(m *clusterv1.Machine) string { return m.Spec.ProviderID })},
-		{&clusterv1.Machine{}, Reference, ofReferences(machineReferences, ReferenceValue)},
-		{&clusterv1.Machine{}, ReferenceCRD, ofReferences(machineReferences, crdName)},
-		{&clusterv1.Cluster{}, Reference, ofReferences(clusterReferences, ReferenceValue)},
-		{&clusterv1.Cluster{}, ReferenceCRD, ofReferences(clusterReferences, crdName)},
+		{&clusterv1.Machine{}, Reference, otherNames},
+		{&clusterv1.Machine{}, ReferenceCRD, crdNames},
+		{&clusterv1.Cluster{}, Reference, otherNames},
+		{&clusterv1.Cluster{}, ReferenceCRD, crdNames},
 	} {
 		if err := indexer.IndexField(ctx, i.object, i.field, i.values); err != nil {
 			return errors.Wrapf(err, "adding index %s of %T", i.field, i.object)
 		}
 	}
 	return nil
+}
+
+// looseIn is the Cluster of a Machine that no MachineSet controls.
+func looseIn(m *clusterv1.Machine) string {
+	if owner := metav1.GetControllerOf(m); owner != nil && owner.Kind == "MachineSet" {
+		return ""
+	}
+	return m.Spec.ClusterName
 }
 
 // of makes an index over one text, which objects without it are not in.
@@ -68,32 +82,40 @@ func of[O client.Object](value func(O) string) client.IndexerFunc {
 	}
 }
 
-// ofReferences makes an index over the references of an object that are set.
-func ofReferences[O client.Object](references func(O) []clusterv1.ContractVersionedObjectReference,
-	value func(clusterv1.ContractVersionedObjectReference) string) client.IndexerFunc {
-	return func(obj client.Object) []string {
-		typed, ok := obj.(O)
-		if !ok {
-			return nil
-		}
-		var values []string
-		for _, ref := range references(typed) {
-			if ref.IsDefined() {
-				values = append(values, value(ref))
-			}
-		}
-		return values
+// Refers says whether a Machine or a Cluster refers to an object in its namespace.
+func Refers(referrer client.Object, ref clusterv1.ContractVersionedObjectReference) bool {
+	return slices.Contains(references(referrer), ref)
+}
+
+// references are the references of a Machine or a Cluster that are set.
+func references(referrer client.Object) []clusterv1.ContractVersionedObjectReference {
+	var all []clusterv1.ContractVersionedObjectReference
+	switch typed := referrer.(type) {
+	case *clusterv1.Machine:
+		all = []clusterv1.ContractVersionedObjectReference{typed.Spec.Bootstrap.ConfigRef, typed.Spec.InfrastructureRef}
+	case *clusterv1.Cluster:
+		all = []clusterv1.ContractVersionedObjectReference{typed.Spec.InfrastructureRef, typed.Spec.ControlPlaneRef}
 	}
+	return slices.DeleteFunc(all, func(ref clusterv1.ContractVersionedObjectReference) bool { return !ref.IsDefined() })
 }
 
-func machineReferences(m *clusterv1.Machine) []clusterv1.ContractVersionedObjectReference {
-	return []clusterv1.ContractVersionedObjectReference{m.Spec.Bootstrap.ConfigRef, m.Spec.InfrastructureRef}
+// otherNames are the values of the index Reference. Nearly all Machines refer to objects of their own name, which
+// need no entry to be found: four fewer for each Machine.
+func otherNames(referrer client.Object) []string {
+	var values []string
+	for _, ref := range references(referrer) {
+		if ref.Name != referrer.GetName() {
+			values = append(values, ReferenceValue(ref))
+		}
+	}
+	return values
 }
 
-func clusterReferences(c *clusterv1.Cluster) []clusterv1.ContractVersionedObjectReference {
-	return []clusterv1.ContractVersionedObjectReference{c.Spec.InfrastructureRef, c.Spec.ControlPlaneRef}
-}
-
-func crdName(ref clusterv1.ContractVersionedObjectReference) string {
-	return version.CRDName(ref.GroupKind())
+// crdNames are the values of the index ReferenceCRD.
+func crdNames(referrer client.Object) []string {
+	var values []string
+	for _, ref := range references(referrer) {
+		values = append(values, version.CRDName(ref.GroupKind()))
+	}
+	return values
 }

@@ -1,0 +1,76 @@
+package admission_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/admission/validate"
+	"millwright.dev/core/machine"
+	"millwright.dev/core/machinedeployment"
+	"millwright.dev/core/machineset"
+)
+
+// TestReadmeNamesTests: each rule names a test, and each test that is named exists.
+func TestReadmeNamesTests(t *testing.T) {
+	g := NewWithT(t)
+	content, err := os.ReadFile("README.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	folders := map[string]string{"admission": ".", "defaults": "defaults", "validate": "validate", "certificates": "certificates", "test/admission": "../../test/admission", "core": ".."}
+	named := regexp.MustCompile("`([a-z/]+)/(Test[A-Za-z]+)`").FindAllStringSubmatch(string(content), -1)
+	g.Expect(len(named)).To(BeNumerically(">", 30))
+	for _, name := range named {
+		folder, known := folders[name[1]]
+		g.Expect(known).To(BeTrue(), name[0])
+		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+		g.Expect(err).NotTo(HaveOccurred())
+		found := false
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			g.Expect(err).NotTo(HaveOccurred())
+			found = found || strings.Contains(string(source), "func "+name[2]+"(")
+		}
+		g.Expect(found).To(BeTrue(), "%s does not exist", name[0])
+	}
+	_, rules, _ := strings.Cut(string(content), "## Validation")
+	rules, _, _ = strings.Cut(rules, "That each kind")
+	for _, line := range strings.Split(rules, "\n") {
+		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| Kind") {
+			g.Expect(line).To(ContainSubstring("/Test"), "a rule without a test")
+		}
+	}
+}
+
+// TestAnnotationsAreThoseOfTheControllers: a wrong value of each annotation that a controller knows is refused here, by
+// the name that it has there.
+func TestAnnotationsAreThoseOfTheControllers(t *testing.T) {
+	g := NewWithT(t)
+	refused := func(found field.ErrorList, key string) {
+		g.Expect(found.ToAggregate()).To(MatchError(ContainSubstring("metadata.annotations[" + key + "]")))
+	}
+	for _, key := range []string{machine.ForceDeletionAnnotation, machineset.PriorityAnnotation} {
+		refused(validate.Machine(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "?"}}}, nil), key)
+	}
+	for _, key := range []string{
+		machinedeployment.RollbackToAnnotation, machinedeployment.RevisionHistoryLimitAnnotation,
+		machinedeployment.ProgressDeadlineAnnotation, machinedeployment.RecreateAnnotation,
+	} {
+		refused(validate.MachineDeployment(&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "?"}}}, nil), key)
+	}
+}
+
+// TestPureFunctionsStayPure: controllers and others use them without a webhook server.
+func TestPureFunctionsStayPure(t *testing.T) {
+	g := NewWithT(t)
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./defaults", "./validate").Output()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(out)).NotTo(ContainSubstring("controller-runtime"))
+}

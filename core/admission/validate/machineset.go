@@ -1,0 +1,26 @@
+package validate
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// MachineSet says what is wrong with a MachineSet, and with the change that made it of the old one.
+func MachineSet(set, old *clusterv1.MachineSet) field.ErrorList {
+	found := setAlone(set)
+	if old != nil {
+		found = ratchet(found, setAlone(old))
+		found = append(found, sameCluster(set.Spec.ClusterName, old.Spec.ClusterName)...)
+	}
+	return found
+}
+
+func setAlone(set *clusterv1.MachineSet) field.ErrorList {
+	spec := &set.Spec
+	found := replicas(spec.Replicas, set.Annotations)
+	found = append(found, selector(&spec.Selector, spec.Template.Labels)...)
+	found = append(found, template(&spec.Template, spec.ClusterName)...)
+	found = append(found, naming(spec.MachineNaming, spec.ClusterName, set.Name)...)
+	found = append(found, skippedPreflightChecks(set.Annotations)...)
+	return append(found, annotations(set.Annotations, setAnnotations)...)
+}

@@ -1,0 +1,72 @@
+package validate
+
+import (
+	"errors"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/admission/defaults"
+)
+
+// template says what is wrong with the template of Machines of a MachineSet or MachineDeployment.
+func template(from *clusterv1.MachineTemplateSpec, clusterName string) field.ErrorList {
+	path := field.NewPath("spec", "template")
+	spec := path.Child("spec")
+	var found field.ErrorList
+	if from.Spec.ClusterName != clusterName {
+		found = append(found, field.Invalid(spec.Child("clusterName"), from.Spec.ClusterName,
+			"differs from spec.clusterName: set both to "+quote(clusterName)))
+	}
+	found = append(found, bootstrap(spec.Child("bootstrap"), &from.Spec.Bootstrap)...)
+	found = append(found, templateKind(spec.Child("bootstrap", "configRef", "kind"), from.Spec.Bootstrap.ConfigRef)...)
+	found = append(found, templateKind(spec.Child("infrastructureRef", "kind"), from.Spec.InfrastructureRef)...)
+	found = append(found, version(spec.Child("version"), from.Spec.Version)...)
+	// Machines of sets and deployments are workers.
+	found = append(found, taints(spec.Child("taints"), from.Spec.Taints, false)...)
+	found = append(found, from.ObjectMeta.Validate(path.Child("metadata"))...)
+	return append(found, annotationsAt(path.Child("metadata", "annotations"), from.Annotations, templateAnnotations)...)
+}
+
+// templateKind says that a reference, where it is set, names no template: Machines could not be made from it.
+func templateKind(path *field.Path, ref clusterv1.ContractVersionedObjectReference) field.ErrorList {
+	kind := strings.TrimSuffix(ref.Kind, clusterv1.TemplateSuffix)
+	if !ref.IsDefined() || kind != ref.Kind && kind != "" {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, ref.Kind, "is no kind of template: name one that ends in "+clusterv1.TemplateSuffix)}
+}
+
+// selector says that a selector is invalid, or does not select the labels of the template.
+func selector(from *metav1.LabelSelector, templateLabels map[string]string) field.ErrorList {
+	path := field.NewPath("spec", "selector")
+	matcher, err := metav1.LabelSelectorAsSelector(from)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, from.String(), "is no selector: "+err.Error())}
+	}
+	if !matcher.Matches(labels.Set(templateLabels)) {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), labels.FormatLabels(templateLabels),
+			"are not selected by spec.selector "+quote(matcher.String())+", so its own Machines would be unknown to it: make them agree")}
+	}
+	return nil
+}
+
+// replicas says that a number of Machines is negative, or could not be filled in.
+func replicas(wanted *int32, all map[string]string) field.ErrorList {
+	if wanted != nil {
+		if *wanted < 0 {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), *wanted, "is negative: the least is 0")}
+		}
+		return nil
+	}
+	_, err := defaults.Replicas(nil, nil, all)
+	var limit *defaults.LimitError
+	if errors.As(err, &limit) {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(limit.Annotation), limit.Value,
+			"is no number of Machines, which spec.replicas follows where it is empty: set it to a whole number like 3, or set spec.replicas")}
+	}
+	return nil
+}

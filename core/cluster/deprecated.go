@@ -1,0 +1,29 @@
+//nolint:staticcheck // for clients of v1beta1, as long as upstream converts for them
+package cluster
+
+import (
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+)
+
+// olderConditions are the conditions that clients of v1beta1 look at.
+var olderConditions = []conditions.Older{
+	{Type: clusterv1.ClusterAvailableCondition, As: clusterv1.ReadyV1Beta1Condition},
+	{Type: clusterv1.ClusterInfrastructureReadyCondition, As: clusterv1.InfrastructureReadyV1Beta1Condition},
+	{Type: clusterv1.ClusterControlPlaneAvailableCondition, As: clusterv1.ControlPlaneReadyV1Beta1Condition},
+	{Type: clusterv1.ClusterControlPlaneInitializedCondition, As: clusterv1.ControlPlaneInitializedV1Beta1Condition},
+}
+
+// setDeprecated keeps for clients of v1beta1 the conditions that they know. They follow from the others, so they cost no write.
+func (s *scope) setDeprecated() {
+	if s.paused() {
+		return
+	}
+	status := clusterv1.ClusterV1Beta1DeprecatedStatus{}
+	if s.cluster.Status.Deprecated != nil && s.cluster.Status.Deprecated.V1Beta1 != nil {
+		status = *s.cluster.Status.Deprecated.V1Beta1
+	}
+	status.Conditions = conditions.ToV1Beta1(s.cluster.Status.Conditions, status.Conditions, olderConditions...)
+	s.cluster.Status.Deprecated = &clusterv1.ClusterDeprecatedStatus{V1Beta1: &status}
+}

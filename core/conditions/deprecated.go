@@ -1,0 +1,70 @@
+//nolint:staticcheck // for clients of v1beta1, as long as upstream converts for them
+package conditions
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Older says under which type a condition appears to clients of the API version v1beta1.
+type Older struct {
+	// Type is the type of the condition as of v1beta2.
+	Type string
+	// As is its type as of v1beta1.
+	As clusterv1.ConditionType
+}
+
+// act are reasons of False that nothing but somebody's doing will end.
+var act = []string{
+	clusterv1.ObjectDeletedReason, clusterv1.ObjectDoesNotExistReason, clusterv1.MachineNodeDeletedReason,
+	clusterv1.InternalErrorReason, clusterv1.InvalidConditionReportedReason,
+}
+
+// ToV1Beta1 derives conditions of the older form, for clients of v1beta1. It concludes nothing of its own, not even a
+// time, so they change when the conditions do and cost no write. Of before, what others wrote under other types stays.
+func ToV1Beta1(list []metav1.Condition, before clusterv1.Conditions, types ...Older) clusterv1.Conditions {
+	after := slices.DeleteFunc(slices.Clone(before), func(have clusterv1.Condition) bool {
+		return slices.ContainsFunc(types, func(t Older) bool { return t.As == have.Type })
+	})
+	for _, t := range types {
+		if condition := meta.FindStatusCondition(list, t.Type); condition != nil {
+			after = append(after, older(condition, t.As))
+		}
+	}
+	slices.SortFunc(after, func(a, b clusterv1.Condition) int {
+		return cmp.Or(rank(a.Type)-rank(b.Type), cmp.Compare(a.Type, b.Type))
+	})
+	if len(after) == 0 {
+		return nil
+	}
+	return after
+}
+
+// rank puts Ready first, as clients of v1beta1 are used to.
+func rank(conditionType clusterv1.ConditionType) int {
+	if conditionType == clusterv1.ReadyV1Beta1Condition {
+		return 0
+	}
+	return 1
+}
+
+// older is a condition in the older form: a True one has no reason, a False one a severity.
+func older(condition *metav1.Condition, as clusterv1.ConditionType) clusterv1.Condition {
+	result := clusterv1.Condition{Type: as, Status: corev1.ConditionStatus(condition.Status), LastTransitionTime: condition.LastTransitionTime}
+	if condition.Status == metav1.ConditionTrue {
+		return result
+	}
+	result.Reason, result.Message = condition.Reason, condition.Message
+	if condition.Status == metav1.ConditionFalse {
+		result.Severity = clusterv1.ConditionSeverityInfo
+		if slices.Contains(act, condition.Reason) {
+			result.Severity = clusterv1.ConditionSeverityError
+		}
+	}
+	return result
+}

@@ -1,0 +1,35 @@
+//nolint:staticcheck // for clients of v1beta1, as long as upstream converts for them
+package conditions_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+)
+
+func TestToV1Beta1(t *testing.T) {
+	g := NewWithT(t)
+	at := metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	types := []conditions.Older{{Type: "BootstrapConfigReady", As: "BootstrapReady"}, {Type: "InfrastructureReady", As: "InfrastructureReady"}, {Type: "Ready", As: "Ready"}}
+	list := []metav1.Condition{
+		{Type: "InfrastructureReady", Status: "False", Reason: "ObjectDeleted", Message: "gone", LastTransitionTime: at},
+		{Type: "BootstrapConfigReady", Status: "True", Reason: "Ready", LastTransitionTime: at},
+		{Type: "Ready", Status: "False", Reason: "NotReady", Message: "m", LastTransitionTime: at},
+		{Type: "Paused", Status: "False", Reason: "NotPaused", LastTransitionTime: at},
+	}
+	foreign := clusterv1.Condition{Type: "EtcdPodHealthy", Status: "True", LastTransitionTime: at}
+	got := conditions.ToV1Beta1(list, clusterv1.Conditions{foreign, {Type: "Ready", Status: "True"}}, types...)
+	g.Expect(got).To(Equal(clusterv1.Conditions{
+		{Type: "Ready", Status: "False", Severity: "Info", Reason: "NotReady", Message: "m", LastTransitionTime: at},
+		{Type: "BootstrapReady", Status: "True", LastTransitionTime: at},
+		foreign,
+		{Type: "InfrastructureReady", Status: "False", Severity: "Error", Reason: "ObjectDeleted", Message: "gone", LastTransitionTime: at},
+	}))
+	g.Expect(conditions.ToV1Beta1(list, got, types...)).To(Equal(got), "the same conditions make the same older ones")
+	g.Expect(conditions.ToV1Beta1(nil, nil, types...)).To(BeNil())
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/klog/v2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/version"
+	"millwright.dev/core/admission/certificates"
+	"millwright.dev/test/controlplane"
+	"millwright.dev/test/coretest"
+	"millwright.dev/test/testenv"
+)
+
+// webhookDocuments are the objects in a manifest of the webhooks.
+func webhookDocuments(t *testing.T, name string) []*unstructured.Unstructured {
+	t.Helper()
+	g := NewWithT(t)
+	content, err := os.ReadFile(filepath.Join(testenv.Root(), "config/core/webhook", name))
+	g.Expect(err).NotTo(HaveOccurred())
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	var objects []*unstructured.Unstructured
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if err == io.EOF { //nolint:errorlint // The decoder says so.
+			return objects
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		objects = append(objects, object)
+	}
+}
+
+// TestManifestsOfWebhooks: what is installed is what the code serves, by name.
+func TestManifestsOfWebhooks(t *testing.T) {
+	g := NewWithT(t)
+	s := certificateSettings("")
+	service := webhookDocuments(t, "service.yaml")[0]
+	g.Expect(service.GetName() + "." + service.GetNamespace() + ".svc").To(Equal(s.Names[0]))
+	for _, name := range []string{"mutating.yaml", "validating.yaml"} {
+		configuration := webhookDocuments(t, name)[0]
+		g.Expect(configuration.GetName()).To(Equal(s.Configuration))
+		g.Expect(configuration.GetAnnotations()).To(HaveKeyWithValue(certificates.Annotation, s.Secret.String()))
+		hooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, hook := range hooks {
+			found, _, err := unstructured.NestedMap(hook.(map[string]any), "clientConfig", "service")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(found).To(And(HaveKeyWithValue("name", service.GetName()), HaveKeyWithValue("namespace", service.GetNamespace())))
+		}
+	}
+	for _, object := range webhookDocuments(t, "rbac.yaml") {
+		rules, _, err := unstructured.NestedSlice(object.Object, "rules")
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, rule := range rules {
+			r := rule.(map[string]any)
+			if verbs := r["verbs"].([]any); len(verbs) > 1 || verbs[0] != "create" {
+				g.Expect(r["resourceNames"]).NotTo(BeEmpty(), "rights on named objects alone: %v", r)
+			}
+			if names, ok := r["resourceNames"].([]any); ok && fmt.Sprint(r["resources"]) == "[customresourcedefinitions]" {
+				g.Expect(names).To(ConsistOf(toAny(s.CRDs)...))
+			}
+		}
+	}
+	patch, err := os.ReadFile(filepath.Join(testenv.Root(), "config/core/webhook/crd_conversion.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(patch)).To(ContainSubstring(strings.ReplaceAll(certificates.Annotation, "/", "~1")))
+	g.Expect(string(patch)).To(ContainSubstring(s.Secret.String()))
+}
+
+func toAny(texts []string) []any {
+	var all []any
+	for _, text := range texts {
+		all = append(all, text)
+	}
+	return all
+}
+
+// TestWithAndWithoutWebhooks takes a MachineDeployment that leaves everything open to Running Machines, once with the
+// webhooks and once without. The Machines must be the same, and nobody may write without end.
+func TestWithAndWithoutWebhooks(t *testing.T) {
+	ctrl.SetLogger(klog.Background())
+	with, without := machinesOf(t, true), machinesOf(t, false)
+	NewWithT(t).Expect(with).To(Equal(without))
+}
+
+func machinesOf(t *testing.T, webhooks bool) []string {
+	t.Helper()
+	g, ctx := NewWithT(t), t.Context()
+	env, err := testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: coretest.CRDs()})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { g.Expect(env.Stop()).To(Succeed()) }()
+	c, err := client.New(env.Config, client.Options{Scheme: newScheme()})
+	g.Expect(err).NotTo(HaveOccurred())
+	grant(t, c)
+	port := 0
+	if webhooks {
+		port, err = controlplane.FreePort()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(env.InstallWebhooks(ctx, port)).To(Succeed())
+		grantWebhooks(t, c)
+	}
+	sent := &coretest.Requests{}
+	stop := runCore(t, c, kubeconfigOf(t, sent, env, "core"), fmt.Sprintf("--webhook-port=%d", port))
+	defer stop()
+
+	createOpenDeployment(t, c, kubeconfigOf(t, sent, env, "target"))
+	machines := &clusterv1.MachineList{}
+	g.Eventually(func(g Gomega) {
+		g.Expect(c.List(ctx, machines)).To(Succeed())
+		g.Expect(machines.Items).To(HaveLen(3), "the lower limit of the autoscaler")
+		for _, machine := range machines.Items {
+			g.Expect(machine.Status.Phase).To(Equal("Running"))
+		}
+	}).WithTimeout(2 * patience).Should(Succeed())
+	invalid := machines.Items[0].DeepCopy()
+	invalid.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: "invalid"}
+	invalid.Spec.Version = "v1"
+	g.Expect(c.Create(ctx, invalid, client.DryRunAll) != nil).To(Equal(webhooks), "the test has both ways")
+
+	settled := len(sent.Writes(""))
+	g.Eventually(func() bool {
+		before := settled
+		settled = len(sent.Writes(""))
+		return before == settled
+	}).WithTimeout(patience).WithPolling(3*time.Second).Should(BeTrue(), "writes end")
+	g.Expect(c.List(ctx, machines)).To(Succeed())
+	var all []string
+	for i := range machines.Items {
+		all = append(all, anonymous(t, &machines.Items[i]))
+	}
+	return all
+}
+
+// createOpenDeployment creates a Cluster and a MachineDeployment that says no more than it must.
+func createOpenDeployment(t *testing.T, c client.Client, kubeconfig []byte) {
+	t.Helper()
+	g := NewWithT(t)
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
+	config, machine := coretest.Kind(coretest.Config, version.V1Beta2), coretest.Kind(coretest.Machine, version.V1Beta2)
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: named("d"), Spec: clusterv1.MachineDeploymentSpec{
+		ClusterName: "c",
+		Template: clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{
+			ClusterName: "c", Version: "1.36.3", InfrastructureRef: coretest.Ref(machine+"Template", "t"),
+			Bootstrap: clusterv1.Bootstrap{ConfigRef: coretest.Ref(config+"Template", "t")},
+		}},
+	}}
+	deployment.Annotations = map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "3", clusterv1.AutoscalerMaxSizeAnnotation: "9"}
+	secret := &corev1.Secret{ObjectMeta: named("c-kubeconfig"), Data: map[string][]byte{"value": kubeconfig}}
+	secret.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
+	// Without webhooks the schema asks for a selector; an empty one says nothing.
+	raw := &unstructured.Unstructured{}
+	content, err := json.Marshal(deployment)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(json.Unmarshal(content, &raw.Object)).To(Succeed())
+	raw.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineDeployment"))
+	g.Expect(unstructured.SetNestedMap(raw.Object, map[string]any{}, "spec", "selector")).To(Succeed())
+	for _, obj := range []client.Object{
+		secret, &clusterv1.Cluster{ObjectMeta: named("c"), Spec: clusterv1.ClusterSpec{Paused: new(bool)}},
+		coretest.Template(config, "default", "t"), coretest.Template(machine, "default", "t"), raw,
+	} {
+		g.Eventually(func() error { return c.Create(t.Context(), obj) }).WithTimeout(patience).Should(Succeed(), "%s", obj.GetName())
+	}
+}
+
+// anonymous is a Machine without what is made by chance.
+func anonymous(t *testing.T, machine *clusterv1.Machine) string {
+	t.Helper()
+	g := NewWithT(t)
+	content, err := json.Marshal(map[string]any{
+		"labels": machine.Labels, "annotations": machine.Annotations, "finalizers": machine.Finalizers, "spec": machine.Spec,
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	return strings.NewReplacer(machine.Name, "MACHINE", machine.Labels[clusterv1.MachineSetNameLabel], "SET",
+		machine.Labels[clusterv1.MachineDeploymentUniqueLabel], "HASH").Replace(string(content))
+}
+
+// runCore runs the core with the providers that are ready at once, and waits until it is ready.
+func runCore(t *testing.T, c client.Client, kubeconfig []byte, arguments ...string) (stop func()) {
+	t.Helper()
+	g := NewWithT(t)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	g.Expect(os.WriteFile(path, kubeconfig, 0o600)).To(Succeed())
+	t.Setenv("KUBECONFIG", path)
+	health, err := controlplane.FreePort()
+	g.Expect(err).NotTo(HaveOccurred())
+	o := newOptions()
+	o.severalInProcess = true
+	g.Expect(o.parse(pflag.NewFlagSet("core", pflag.ContinueOnError), append([]string{
+		fmt.Sprintf("--health-addr=127.0.0.1:%d", health), "--diagnostics-address=0",
+	}, arguments...))).To(Succeed())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	go func() { done <- run(ctx, o) }()
+	go func() { done <- coretest.Instant(ctx, c, "default", version.V1Beta2) }()
+	g.Eventually(func() int { return status(fmt.Sprintf("http://127.0.0.1:%d/readyz", health)) }).WithTimeout(patience).Should(Equal(200))
+	return func() {
+		cancel()
+		g.Expect(<-done).To(Succeed())
+		g.Expect(<-done).To(Succeed())
+	}
+}
+
+// grantWebhooks gives the user core the rights that are installed with the webhooks.
+func grantWebhooks(t *testing.T, c client.Client) {
+	t.Helper()
+	g := NewWithT(t)
+	for _, object := range webhookDocuments(t, "rbac.yaml") {
+		if strings.HasSuffix(object.GetKind(), "Binding") {
+			subjects := []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": "core"}}
+			g.Expect(unstructured.SetNestedSlice(object.Object, subjects, "subjects")).To(Succeed())
+		}
+		g.Expect(c.Create(t.Context(), object)).To(Succeed())
+	}
+}
