@@ -78,7 +78,7 @@ func controllerUID(obj client.Object) types.UID {
 	return ""
 }
 
-// machineConcerns leaves the changes of a Machine that a launch may wait for.
+// machineConcerns leaves the changes of a Machine that a launch may wait for, or the end of a deletion.
 func machineConcerns() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return true },
@@ -90,7 +90,8 @@ func machineConcerns() predicate.Predicate {
 			}
 			return dataSecretName(before) != dataSecretName(after) ||
 				before.Spec.InfrastructureRef != after.Spec.InfrastructureRef ||
-				before.Spec.FailureDomain != after.Spec.FailureDomain
+				before.Spec.FailureDomain != after.Spec.FailureDomain ||
+				!after.DeletionTimestamp.IsZero() && before.Spec.ProviderID != after.Spec.ProviderID
 		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,6 +69,23 @@ func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome 
 		return untilDeadline(wait) // The inventory wakes the object if the instance shows up before.
 	}
 	return r.release(ctx, s)
+}
+
+// recordLocated writes down the provider ID of an instance that only its token has led to: the instance may have become a
+// Node, which the Machine finds by it.
+func (r *Reconciler[M]) recordLocated(ctx context.Context, s *scope[M]) outcome {
+	if s.obj.CommonSpec().ProviderID != "" || s.handle.ProviderID == "" {
+		return proceed()
+	}
+	base, ok := s.obj.DeepCopyObject().(client.Object)
+	if !ok {
+		return failed(errors.Errorf("%s is not an object", r.Kind))
+	}
+	s.obj.CommonSpec().ProviderID = s.handle.ProviderID
+	if err := r.Client.Patch(ctx, s.obj, client.MergeFrom(base)); err != nil {
+		return failed(errors.Wrapf(err, "recording %s in %s %s", s.handle.ProviderID, r.Kind, s.key))
+	}
+	return proceed()
 }
 
 // terminate asks the cloud to end the instance, unless it is ending already.
@@ -169,6 +187,25 @@ func (r *Reconciler[M]) awaitDependants(ctx context.Context, s *scope[M]) outcom
 		return untilDeadline(r.backoff.fail(s.key, err))
 	}
 	return proceed()
+}
+
+// handOverGrace is for how long after its deletion an object waits for its Machine to take the provider ID over.
+const handOverGrace = 30 * time.Second
+
+// handOver waits until a Machine that is being deleted knows the provider ID. Millwright's core deletes an object that
+// has one only when it has copied it; here that matters when the ID was recorded afterwards. Other cores may never
+// copy it, so the wait is bounded.
+func (r *Reconciler[M]) handOver(_ context.Context, s *scope[M]) outcome {
+	if s.owner == nil || s.owner.DeletionTimestamp.IsZero() || s.owner.Spec.ProviderID != "" || s.handle.ProviderID == "" {
+		return proceed()
+	}
+	wait := s.obj.GetDeletionTimestamp().Add(handOverGrace).Sub(s.now)
+	if wait <= 0 {
+		return proceed()
+	}
+	s.facts.standing = &reasoned{driverv1.WaitingForOwnerMachineReason,
+		"The instance is gone; waiting for the Machine to take over its provider ID, by which it finds its Node"}
+	return untilDeadline(wait)
 }
 
 // release lets the object go.

@@ -138,7 +138,7 @@ func (r *Reconciler[M]) run(ctx context.Context, s *scope[M]) outcome {
 	}
 	if !s.obj.GetDeletionTimestamp().IsZero() {
 		steps = []func(context.Context, *scope[M]) outcome{
-			r.checkFinalizer, r.locate, r.terminate, r.awaitTermination, r.awaitDependants, r.release,
+			r.checkFinalizer, r.locate, r.recordLocated, r.terminate, r.awaitTermination, r.awaitDependants, r.handOver, r.release,
 		}
 	}
 	if s.facts.paused {

@@ -5,7 +5,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// slimMachine keeps of a Machine what a launch depends on.
+// slimMachine keeps of a Machine what a launch depends on, and what the end of a deletion does.
 func slimMachine(obj any) (any, error) {
 	m, ok := obj.(*clusterv1.Machine)
 	if !ok {
@@ -19,6 +19,7 @@ func slimMachine(obj any) (any, error) {
 			Bootstrap:         clusterv1.Bootstrap{DataSecretName: m.Spec.Bootstrap.DataSecretName},
 			InfrastructureRef: m.Spec.InfrastructureRef,
 			FailureDomain:     m.Spec.FailureDomain,
+			ProviderID:        m.Spec.ProviderID,
 		},
 	}, nil
 }

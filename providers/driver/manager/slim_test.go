@@ -15,7 +15,7 @@ func TestSlimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n", UID: "u", ResourceVersion: "1",
 			Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{}}},
-		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", Version: "v1",
+		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", ProviderID: "p", Version: "v1",
 			Bootstrap:         clusterv1.Bootstrap{DataSecretName: &data},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: "AWSMachine", Name: "m"}},
 		Status: clusterv1.MachineStatus{Phase: "Running"},
@@ -24,7 +24,7 @@ func TestSlimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(slim).To(Equal(&clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n", UID: "u", ResourceVersion: "1"},
-		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", Bootstrap: clusterv1.Bootstrap{DataSecretName: &data},
+		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", ProviderID: "p", Bootstrap: clusterv1.Bootstrap{DataSecretName: &data},
 			InfrastructureRef: m.Spec.InfrastructureRef},
 	}))
 }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	simulator "millwright.dev/test/clouds/aws/ec2"
+)
+
+// launchedUnrecorded makes an instance of which neither AWSMachine nor Machine know the provider ID, and asks for the
+// deletion of both.
+func launchedUnrecorded(t *testing.T) (*fixture, *clusterv1.Machine) {
+	t.Helper()
+	f := newFixture(t, simulator.Options{})
+	f.intercept.Patch = patchFault(recordsProviderID, func() error { return errors.New("the process is about to die") })
+	f.start()
+	owner := &clusterv1.Machine{}
+	owner.Namespace, owner.Name = f.namespace, f.machine("m").Name
+	f.Eventually(f.live).Should(Equal(1))
+	f.stop()
+	f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(owner), owner)).To(Succeed())
+	owner.Finalizers = []string{clusterv1.MachineFinalizer}
+	f.Expect(f.client.Update(f.ctx, owner)).To(Succeed())
+	f.Expect(f.client.Delete(f.ctx, owner)).To(Succeed())
+	f.delete("m")
+	f.intercept.Patch = nil
+	f.start()
+	t.Cleanup(func() {
+		owner.Finalizers = nil
+		_ = f.client.Patch(f.ctx, owner, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	})
+	return f, owner
+}
+
+// An instance that is found by its token only when it is deleted has had time to become a Node. The Machine finds that by
+// the provider ID, so the object does not go before the Machine has it.
+func TestDeletionHandsTheProviderIDOver(t *testing.T) {
+	f, owner := launchedUnrecorded(t)
+	f.Eventually(f.live).Should(BeZero(), "the instance is ended meanwhile")
+	f.Eventually(f.ready("m")).Should(Equal("False WaitingForOwnerMachine"))
+	m, err := f.get("m")
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(m.Spec.ProviderID).NotTo(BeEmpty())
+
+	before := owner.DeepCopy()
+	f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(owner), before)).To(Succeed())
+	owner = before.DeepCopy()
+	owner.Spec.ProviderID = m.Spec.ProviderID
+	f.Expect(f.client.Patch(f.ctx, owner, client.MergeFrom(before))).To(Succeed())
+	f.Eventually(f.gone("m")).Should(BeTrue())
+}
+
+// A core that does not take it over delays the deletion and does not stop it.
+func TestDeletionDoesNotWaitForEverForTheMachine(t *testing.T) {
+	f, _ := launchedUnrecorded(t)
+	f.Eventually(f.ready("m")).Should(Equal("False WaitingForOwnerMachine"))
+	f.clock.step(time.Minute)
+	f.touch("m")
+	f.Eventually(f.gone("m")).Should(BeTrue())
+}
