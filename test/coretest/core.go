@@ -3,8 +3,11 @@
 package coretest
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -32,6 +35,7 @@ import (
 	"millwright.dev/core/index"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/target"
+	"millwright.dev/core/trim"
 	"millwright.dev/test/testenv"
 )
 
@@ -46,8 +50,14 @@ type Core struct {
 	// Connections are the core's.
 	Connections *target.Connections
 
+	// GracePeriod is the grace period of remote conditions that the core has after the next Restart; 5 min.
+	GracePeriod time.Duration
+
 	cancel context.CancelFunc
 	done   chan error
+	life   lives
+	// target is the kubeconfig of further Clusters, when it is not the administrator's.
+	target []byte
 }
 
 // Start starts an API server with the core's CRDs and those of the stand-in providers, and the core.
@@ -64,8 +74,13 @@ func Start() (*Core, error) {
 	return c, nil
 }
 
-// Main runs the tests of a package with a core, which it hands to use first.
+// Main runs the tests of a package with a core, which it hands to use first. Fuzzing, which runs in several processes
+// and is for pure functions, goes without.
 func Main(m *testing.M, use func(*Core)) int {
+	flag.Parse()
+	if flag.Lookup("test.fuzz").Value.String() != "" {
+		return m.Run()
+	}
 	c, err := Start()
 	if err != nil {
 		fmt.Println(err)
@@ -119,9 +134,13 @@ func (c *Core) start() error {
 	}
 	rc := rest.CopyConfig(c.Env.Config)
 	rc.Wrap(c.Requests.wrap)
+	life := c.life.begin()
+	rc.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) { return life.send(next, request) })
+	})
 	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:  cache.Options{DefaultTransform: trim.Transform(external.Trim)},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		// Restart runs controllers of the same names one after the other in one process.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
@@ -144,6 +163,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	c.Connections = target.New(target.Options{
 		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: "test", QPS: -1, MinRetry: 50 * time.Millisecond, MaxRetry: time.Second,
+		ProbeInterval: time.Second,
 	})
 	resolver := &version.Resolver{Reader: mgr.GetClient()}
 	kinds := func() *external.Kinds {
@@ -156,14 +176,14 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	clusters := &cluster.Reconciler{
 		Client: mgr.GetClient(), Connections: c.Connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("cluster"),
-		Options: cluster.Options{RemoteConnectionGracePeriod: 50 * time.Second},
+		Options: cluster.Options{RemoteConnectionGracePeriod: 2 * time.Second},
 	}
 	if err := clusters.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
 	machines := &machine.Reconciler{
 		Client: mgr.GetClient(), Connections: c.Connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("machine"),
-		Options: machine.Options{RemoteConditionsGracePeriod: 5 * time.Minute},
+		Options: machine.Options{RemoteConditionsGracePeriod: cmp.Or(c.GracePeriod, 5*time.Minute), PropagateTaints: true, KeepOutdatedFromScaleDown: true, UpToDate: sameVersion},
 	}
 	return machines.SetupWithManager(mgr, options)
 }
@@ -189,7 +209,11 @@ func (c *Core) Cluster(t *testing.T, namespace, name string) *clusterv1.Cluster 
 	if err := c.Client.Create(t.Context(), created); err != nil {
 		t.Fatal(err)
 	}
-	c.Kubeconfig(t, namespace, name, c.Env.Kubeconfig)
+	kubeconfig := c.target
+	if kubeconfig == nil {
+		kubeconfig = c.Env.Kubeconfig
+	}
+	c.Kubeconfig(t, namespace, name, kubeconfig)
 	return created
 }
 
@@ -203,4 +227,13 @@ func (c *Core) Kubeconfig(t *testing.T, namespace, cluster string, content []byt
 	if err := c.Client.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// sameVersion stands in for the comparison of templates that the MachineDeployment controller makes.
+func sameVersion(set *clusterv1.MachineSet, deployment *clusterv1.MachineDeployment, now time.Time) (bool, string) {
+	is, want := set.Spec.Template.Spec.Version, deployment.Spec.Template.Spec.Version
+	if after := deployment.Spec.Rollout.After; set.CreationTimestamp.Before(&after) && !now.Before(after.Time) {
+		return false, "rollout after"
+	}
+	return is == want, fmt.Sprintf("version %s, %s required", is, want)
 }

@@ -20,13 +20,13 @@ import (
 )
 
 // TestLife is the demo's scenario with one cluster, TestLifeWithTwoClusters with Machines and Nodes in
-// different ones.
+// different ones and with the core's webhooks.
 func TestLife(t *testing.T) { life(sharedWorld(t, "life")) }
 
 func TestLifeWithTwoClusters(t *testing.T) {
 	// It has a sandbox of its own.
 	t.Parallel()
-	s, err := sandbox.Start(suite.ctx, sandbox.Options{Clusters: 2, LogDir: filepath.Join(suite.logs, "two-clusters")})
+	s, err := sandbox.Start(suite.ctx, sandbox.Options{Clusters: 2, Webhooks: true, LogDir: filepath.Join(suite.logs, "two-clusters")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +43,9 @@ func life(w *world) {
 	w.expectCluster()
 	w.expectMachines(3, "m5.large")
 	w.expectLeftovers()
+	if w.sandbox.Webhooks() {
+		w.expectAdmission()
+	}
 
 	w.Expect(w.scenario.DeployWorkload(w.ctx, 6, 4)).To(Succeed())
 	first := w.identities()

@@ -57,8 +57,11 @@ func run(m *testing.M) int {
 		suite.logs = dir
 	}
 	code := m.Run()
-	if shared.sandbox != nil {
-		if err := shared.sandbox.Stop(); err != nil {
+	for _, s := range []*sandbox.Sandbox{shared.sandbox, many.sandbox} {
+		if s == nil {
+			continue
+		}
+		if err := s.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}

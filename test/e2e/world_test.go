@@ -54,18 +54,24 @@ func sharedWorld(t *testing.T, namespace string) *world {
 
 func newWorld(t *testing.T, s *sandbox.Sandbox, namespace string) *world {
 	t.Helper()
+	return newWorldWithin(t, s, namespace, waitFor)
+}
+
+// newWorldWithin is for tests whose steps take longer than others'.
+func newWorldWithin(t *testing.T, s *sandbox.Sandbox, namespace string, timeout time.Duration) *world {
+	t.Helper()
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(suite.ctx)
 	w := &world{
 		WithT: g, t: t, ctx: ctx, namespace: namespace, sandbox: s,
 		control: s.Control.Client, target: s.Target.Client,
 	}
-	g.SetDefaultEventuallyTimeout(waitFor)
+	g.SetDefaultEventuallyTimeout(timeout)
 	g.SetDefaultEventuallyPollingInterval(lookEvery)
 	t.Cleanup(cancel)
 	err := w.control.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	g.Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
-	w.scenario, err = scenario.New(ctx, s, scenario.Options{Namespace: namespace, Timeout: waitFor})
+	w.scenario, err = scenario.New(ctx, s, scenario.Options{Namespace: namespace, Timeout: timeout})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(w.leave)
 	return w

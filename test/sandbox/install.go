@@ -14,7 +14,6 @@ import (
 
 // Paths of the install manifests in the repository.
 const (
-	coreManifest        = "out/core/core-components.yaml"
 	awsManifest         = "out/infrastructure-aws/infrastructure-components.yaml"
 	cloudConfigManifest = "out/bootstrap-cloudconfig/bootstrap-components.yaml"
 	targetManifest      = "out/target/target-components.yaml"
@@ -28,17 +27,26 @@ func (s *Sandbox) install(ctx context.Context) error {
 	if err := s.installTarget(ctx); err != nil {
 		return err
 	}
+	var err error
+	if s.webhooks, err = loopbackAddress(); err != nil {
+		return err
+	}
 	for _, m := range []struct {
 		field      **Manager
 		name, file string
 	}{
-		{&s.Core, "core", coreManifest},
+		{&s.Core, "core", s.options.coreVariant()},
 		{&s.AWS, "aws", awsManifest},
 		{&s.CloudConfig, "cloudconfig", cloudConfigManifest},
 	} {
 		manifest, err := readManifest(s.paths.file(m.file))
 		if err != nil {
 			return err
+		}
+		if m.file == coreManifest {
+			if err := serveWebhooksOn(s.webhooks, manifest.objects); err != nil {
+				return err
+			}
 		}
 		if err := create(ctx, s.Control.Client, manifest.objects); err != nil {
 			return errors.Wrapf(err, "installing %s", m.file)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,6 +79,10 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 		"--leader-elect=false",
 		"--v=2",
 	)
+	if name == "core" && s.options.Webhooks {
+		_, port, _ := strings.Cut(s.webhooks, ":")
+		args = append(args, "--webhook-port="+port)
+	}
 	m.spec = process.Spec{
 		Name:     name,
 		Path:     s.paths.file("bin/" + name),
@@ -116,6 +121,13 @@ func (s *Sandbox) startManagers(ctx context.Context) error {
 			return err
 		}
 		s.say("manager %q is ready, as ServiceAccount %s", m.Name, m.account)
+	}
+	if s.options.Webhooks {
+		if err := await(ctx, "the certificate of the core's webhooks is trusted", managerTimeout, s.webhooksTrusted); err != nil {
+			return err
+		}
+		// The Secret with the certificate is there before the first Machine, and stays.
+		return s.takeInventory(ctx)
 	}
 	return nil
 }

@@ -30,6 +30,11 @@ type Options struct {
 	Progress io.Writer
 	// Delays of EC2; unset ones have short defaults.
 	Delays Delays
+	// Unbooted lets instances run without booting: a stand-in joins their Nodes and runs their pods. It is for more
+	// machines than fit on one computer, as each that boots takes a kubelet of some 75 MB.
+	Unbooted bool
+	// Webhooks installs the core with its webhooks, which serve on loopback; without them when false.
+	Webhooks bool
 	// ManagerArgs are added to the flags of a manager, by its name.
 	ManagerArgs map[string][]string
 }
@@ -58,6 +63,8 @@ type Sandbox struct {
 	paths     *paths
 	dir       string
 	simulator *simulator
+	// webhooks is the address of the core's webhooks.
+	webhooks string
 	// before is what there was before the first Machine.
 	before inventory
 
@@ -116,6 +123,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 		s.install,
 		s.takeInventory,
 		s.startManagers,
+		s.startUnbooted,
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"millwright.dev/test/clouds/aws/simclient"
 	"millwright.dev/test/process"
+	"millwright.dev/test/sandbox/unbooted"
 )
 
 const (
@@ -43,7 +45,7 @@ func (s *Sandbox) startSimulator(ctx context.Context) error {
 			"--listen=127.0.0.1:0",
 			"--ready-file=" + ready,
 			"--state-dir=" + state,
-			"--boot",
+			"--boot=" + strconv.FormatBool(!s.options.Unbooted),
 			"--machine-binary=" + s.paths.file("bin/sim-machine"),
 			"--image=" + s.image(),
 			"--pending-delay=" + s.options.Delays.Pending.String(),
@@ -79,6 +81,16 @@ func (s *Sandbox) startSimulator(ctx context.Context) error {
 	s.EC2 = simclient.New(s.simulator.url)
 	s.say("simulated EC2 serves at %s", s.simulator.url)
 	return nil
+}
+
+// startUnbooted starts what stands in for the inside of machines that do not boot.
+func (s *Sandbox) startUnbooted(ctx context.Context) error {
+	if !s.options.Unbooted {
+		return nil
+	}
+	return unbooted.Start(ctx, unbooted.Options{
+		Control: s.Control.Config(), Target: s.Target.Config(), Scheme: Scheme, Instances: s.EC2.LiveInstances,
+	})
 }
 
 // image is the folder that is linked into the root of each machine.

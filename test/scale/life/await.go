@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// quietTime is how long a core's counters must stand still.
-	quietTime = 2 * time.Second
+	// quietTime is how long a core's counters must stand still. It is longer than ours gathers what it says of Clusters
+	// (five seconds), so that this write counts where it was caused.
+	quietTime = 6 * time.Second
 	// quietPoll is how often they are read: reading costs the core a few milliseconds.
 	quietPoll = time.Second
 	// quietTimeout is when the wait for quiet is given up, and the phase says that it never came.

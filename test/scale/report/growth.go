@@ -17,33 +17,59 @@ func Growth(out io.Writer, runs []Run) {
 	if len(runs) == 0 {
 		return
 	}
-	runs = slices.SortedFunc(slices.Values(runs), func(a, b Run) int { return a.N - b.N })
-	fmt.Fprintf(out, "\n### growth of %s, %s setting\n\n| phase | figure |", runs[0].Core, runs[0].Setting)
+	fmt.Fprintf(out, "\n### growth of %s, %s setting\n\n", runs[0].Core, runs[0].Setting)
+	writeGrowthTable(out, byN(runs))
+}
+
+// byN sorts runs by their size.
+func byN(runs []Run) []*Run {
+	sorted := make([]*Run, 0, len(runs))
 	for i := range runs {
-		fmt.Fprintf(out, " N = %d |", runs[i].N)
+		sorted = append(sorted, &runs[i])
+	}
+	slices.SortFunc(sorted, func(a, b *Run) int { return a.N - b.N })
+	return sorted
+}
+
+func writeGrowthTable(out io.Writer, runs []*Run) {
+	fmt.Fprint(out, "| phase | figure |")
+	for _, r := range runs {
+		fmt.Fprintf(out, " N = %d |", r.N)
 	}
 	fmt.Fprint(out, " growth |\n|---|---|", strings.Repeat("--:|", len(runs)+1), "\n")
-	pointers := make([]*Run, 0, len(runs))
-	for i := range runs {
-		pointers = append(pointers, &runs[i])
-	}
-	for _, name := range phaseNames(pointers) {
+	for _, name := range phaseNames(runs) {
 		for _, c := range columns {
 			if c.title == "req/M" || c.title == "CPU ms/M" || c.title == "Machine reconciles/M" {
-				writeGrowth(out, name, c, pointers)
+				writeGrowth(out, name, c, runs)
 			}
 		}
 	}
-	writeMemory(out, pointers)
+	writeMemory(out, runs)
 }
 
 func writeGrowth(out io.Writer, name string, c column, runs []*Run) {
 	fmt.Fprintf(out, "| %s | %s |", name, c.title)
+	for _, r := range runs {
+		p := r.Phase(name)
+		if p == nil {
+			fmt.Fprint(out, " |")
+			continue
+		}
+		fmt.Fprintf(out, " %.2f |", c.value(p))
+	}
+	if most := grown(name, c, runs); most > 0 {
+		fmt.Fprintf(out, " %.2f |\n", most)
+		return
+	}
+	fmt.Fprintln(out, " |")
+}
+
+// grown is the largest value of a figure against that at the smallest N; zero when that is nothing.
+func grown(name string, c column, runs []*Run) float64 {
 	var first, largest float64
 	for i, r := range runs {
 		p := r.Phase(name)
 		if p == nil {
-			fmt.Fprint(out, " |")
 			continue
 		}
 		value := c.value(p)
@@ -51,13 +77,11 @@ func writeGrowth(out io.Writer, name string, c column, runs []*Run) {
 			first = value
 		}
 		largest = max(largest, value)
-		fmt.Fprintf(out, " %.2f |", value)
 	}
 	if first == 0 {
-		fmt.Fprintln(out, " |")
-		return
+		return 0
 	}
-	fmt.Fprintf(out, " %.2f |\n", largest/first)
+	return largest / first
 }
 
 func writeMemory(out io.Writer, runs []*Run) {
@@ -66,12 +90,15 @@ func writeMemory(out io.Writer, runs []*Run) {
 		fmt.Fprintf(out, " %.0f |", float64(r.PeakRSSBytes())/mebibyte)
 	}
 	fmt.Fprint(out, " |\n")
-	if len(runs) < 2 {
-		return
+	if len(runs) > 1 {
+		fmt.Fprintf(out, "\nEach Machine beyond N = %d took %.0f KiB of the peak.\n", runs[0].N, perFurtherMachine(runs))
 	}
+}
+
+// perFurtherMachine is how many KiB the peak grows with each Machine beyond the smallest N.
+func perFurtherMachine(runs []*Run) float64 {
 	first, last := runs[0], runs[len(runs)-1]
-	perMachine := float64(last.PeakRSSBytes()-first.PeakRSSBytes()) / float64(last.N-first.N) / kibibyte
-	fmt.Fprintf(out, "\nEach Machine beyond N = %d took %.0f KiB of the peak.\n", first.N, perMachine)
+	return float64(last.PeakRSSBytes()-first.PeakRSSBytes()) / float64(last.N-first.N) / kibibyte
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

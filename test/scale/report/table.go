@@ -107,16 +107,29 @@ func groups(runs []Run) []group {
 func Tables(out io.Writer, runs []Run) {
 	for _, g := range groups(runs) {
 		fmt.Fprintf(out, "\n### %s setting, N = %d\n\n", g.setting, g.n)
-		writeHeader(out)
-		for _, name := range phaseNames(g.runs) {
-			writePhase(out, name, g.runs)
-		}
+		writeComparison(out, g)
 		fmt.Fprintln(out)
-		writeBreakdown(out, "Requests per Machine by verb, health probes included", g.runs, func(p *Phase) map[string]int { return p.Verbs })
-		writeBreakdown(out, "Reconciles per Machine by controller", g.runs, func(p *Phase) map[string]int { return p.Reconciles })
-		for _, r := range g.runs {
-			fmt.Fprintf(out, "%s (%s): peak of all phases %.0f MiB%s\n", r.Core, r.Version, float64(r.PeakRSSBytes())/mebibyte, remains(r))
-		}
+		writeBreakdowns(out, g)
+		writePeaks(out, g)
+	}
+}
+
+// writeComparison writes a row for each phase and core.
+func writeComparison(out io.Writer, g group) {
+	writeHeader(out)
+	for _, name := range phaseNames(g.runs) {
+		writePhase(out, name, g.runs)
+	}
+}
+
+func writeBreakdowns(out io.Writer, g group) {
+	writeBreakdown(out, "Requests per Machine by verb, health probes included", g.runs, func(p *Phase) map[string]int { return p.Verbs })
+	writeBreakdown(out, "Reconciles per Machine by controller", g.runs, func(p *Phase) map[string]int { return p.Reconciles })
+}
+
+func writePeaks(out io.Writer, g group) {
+	for _, r := range g.runs {
+		fmt.Fprintf(out, "- %s (%s): peak of all phases %.0f MiB%s\n", r.Core, r.Version, float64(r.PeakRSSBytes())/mebibyte, remains(r))
 	}
 }
 

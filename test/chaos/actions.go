@@ -1,0 +1,343 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/test/clouds/aws/simapi"
+)
+
+// stormFactor is how much likelier faults are in a storm.
+const stormFactor = 4
+
+// do does one action and says to what.
+func (r *run) do(ctx context.Context, a action) (string, error) {
+	switch a.act {
+	case killCore:
+		r.core.kill()
+	case startCore:
+		return "", r.core.start(ctx)
+	case killAWS:
+		r.aws.kill()
+	case startAWS:
+		return "", r.aws.start(ctx)
+	case outage, endOutage:
+		r.coreTarget.Decider.SetOutage(a.act == outage)
+	case storm, endStorm:
+		factor := 1.0
+		if a.act == storm {
+			factor = stormFactor
+		}
+		for _, d := range r.deciders() {
+			d.SetFactor(factor)
+		}
+	case rotate:
+		return "", r.rotate(ctx)
+	case unpause:
+		return r.unpause(ctx)
+	case deleteNode:
+		return r.deleteNode(ctx, a)
+	case vanish:
+		return r.vanish(ctx, a)
+	default:
+		said, err := r.change(ctx, a)
+		// The object may have gone since it was listed, and the core writes as well.
+		return said, client.IgnoreNotFound(err)
+	}
+	return "", nil
+}
+
+// change does what is done to objects.
+func (r *run) change(ctx context.Context, a action) (string, error) {
+	switch a.act {
+	case deleteMachine:
+		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error { return r.deleteMachine(ctx, m) })
+	case markMachine:
+		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
+			return r.patch(ctx, m, func() { setLabel(m, markLabel, fmt.Sprintf("m%d", a.pick%1000)) })
+		})
+	case pauseMachine:
+		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error { return r.pause(ctx, m) })
+	case preferMachine:
+		return r.preferMachine(ctx, a)
+	case scaleSet, pauseSet:
+		return r.onSet(ctx, a)
+	case deleteSet:
+		return r.deleteSet(ctx, a)
+	case deleteInfra:
+		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
+			r.bereft[m.Name] = true
+			// The machine goes first then, and its Node cannot be drained.
+			r.deletedNodes[m.Status.NodeRef.Name] = true
+			return r.plane.direct.Delete(ctx, &infrav1.AWSMachine{ObjectMeta: r.meta(m.Name)})
+		})
+	case pauseCluster:
+		cluster := &clusterv1.Cluster{ObjectMeta: r.meta(clusterName)}
+		return "", r.patchSpec(ctx, cluster, func() { cluster.Spec.Paused = ptr.To(true) })
+	default:
+		return r.onDeployment(ctx, a)
+	}
+}
+
+// pickOf takes one of a list, if there is any.
+func pickOf[T any](list []T, pick uint64) (T, bool) {
+	if len(list) == 0 {
+		var none T
+		return none, false
+	}
+	return list[pick%uint64(len(list))], true
+}
+
+func (r *run) onMachine(ctx context.Context, a action, do func(*clusterv1.Machine) error) (string, error) {
+	list := &clusterv1.MachineList{}
+	if err := r.listAll(ctx, list); err != nil {
+		return "", err
+	}
+	alive := slices.DeleteFunc(list.Items, func(m clusterv1.Machine) bool {
+		return !m.DeletionTimestamp.IsZero() || (a.act == preferMachine && m.Labels[setLabelKey] == "") ||
+			(a.act == deleteInfra && m.Spec.ProviderID == "")
+	})
+	machine, ok := pickOf(alive, a.pick)
+	if !ok {
+		return "none there", nil
+	}
+	return machine.Name + " " + machine.Status.Phase, do(&machine)
+}
+
+func (r *run) onSet(ctx context.Context, a action) (string, error) {
+	list := &clusterv1.MachineSetList{}
+	if err := r.listAll(ctx, list); err != nil {
+		return "", err
+	}
+	if a.act == scaleSet {
+		// The sets of a deployment are the deployment's to scale.
+		list.Items = slices.DeleteFunc(list.Items, func(s clusterv1.MachineSet) bool {
+			return len(s.OwnerReferences) > 0 && s.OwnerReferences[0].Kind == "MachineDeployment"
+		})
+	}
+	set, ok := pickOf(list.Items, a.pick)
+	if !ok {
+		return "none there", nil
+	}
+	if a.act == pauseSet {
+		return set.Name, r.pause(ctx, &set)
+	}
+	return r.scale(ctx, &set, &set.Spec.Replicas, r.sizeOf(set.Name), a)
+}
+
+// sizeOf is how many Machines a group had at first.
+func (r *run) sizeOf(name string) int {
+	shape := shapeOf(r.Machines)
+	for _, g := range append(shape.deployments, shape.sets...) {
+		if g.name == name {
+			return g.replicas
+		}
+	}
+	return 1
+}
+
+// scale sets the replicas to something between nothing and half as many again as at first.
+func (r *run) scale(ctx context.Context, object client.Object, replicas **int32, size int, a action) (string, error) {
+	n := int32(float64(size) * 1.5 * a.amount)
+	said := fmt.Sprintf("%s from %d to %d", object.GetName(), ptr.Deref(*replicas, 0), n)
+	return said, r.patch(ctx, object, func() { *replicas = ptr.To(n) })
+}
+
+func (r *run) onDeployment(ctx context.Context, a action) (string, error) {
+	if a.act == deleteDeployment {
+		return "", r.plane.direct.Delete(ctx, &clusterv1.MachineDeployment{ObjectMeta: r.meta("doomed")})
+	}
+	list := &clusterv1.MachineDeploymentList{}
+	if err := r.listAll(ctx, list); err != nil {
+		return "", err
+	}
+	d, ok := pickOf(list.Items, a.pick)
+	if !ok {
+		return "none there", nil
+	}
+	switch a.act {
+	case pauseDeployment:
+		return d.Name, r.pause(ctx, &d)
+	case scaleDeployment:
+		return r.scale(ctx, &d, &d.Spec.Replicas, r.sizeOf(d.Name), a)
+	case wave:
+		r.waves++
+		value := fmt.Sprintf("w%d", r.waves)
+		return d.Name + " " + value, r.patch(ctx, &d, func() { d.Spec.Template.Labels[waveLabel] = value })
+	}
+	template := machineTemplates[int(a.amount*float64(len(machineTemplates)))]
+	return d.Name + " " + template, r.patch(ctx, &d, func() { d.Spec.Template.Spec.InfrastructureRef.Name = template })
+}
+
+// deleteMachine deletes a Machine. What was made by hand for one that the core has never seen is not the core's.
+func (r *run) deleteMachine(ctx context.Context, m *clusterv1.Machine) error {
+	if err := r.plane.direct.Delete(ctx, m); err != nil {
+		return err
+	}
+	if !r.single[m.Name] {
+		return nil
+	}
+	delete(r.single, m.Name)
+	if len(m.Finalizers) > 0 {
+		return nil
+	}
+	for _, object := range r.singleMachine(m.Name) {
+		if err := client.IgnoreNotFound(r.plane.direct.Delete(ctx, object)); err != nil {
+			return errors.Wrapf(err, "deleting %T %s", object, m.Name)
+		}
+	}
+	return nil
+}
+
+// preferMachine is how an autoscaler takes a Machine away.
+func (r *run) preferMachine(ctx context.Context, a action) (string, error) {
+	return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
+		set := &clusterv1.MachineSet{}
+		name := m.Labels[setLabelKey]
+		if err := r.plane.direct.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, set); err != nil {
+			return err
+		}
+		if err := r.patch(ctx, m, func() { setAnnotation(m, clusterv1.DeleteMachineAnnotation, "yes") }); err != nil {
+			return err
+		}
+		return r.patch(ctx, set, func() { set.Spec.Replicas = ptr.To(max(ptr.Deref(set.Spec.Replicas, 0)-1, 0)) })
+	})
+}
+
+// deleteSet deletes a set under its deployment, which has to make another.
+func (r *run) deleteSet(ctx context.Context, a action) (string, error) {
+	list := &clusterv1.MachineSetList{}
+	if err := r.listAll(ctx, list); err != nil {
+		return "", err
+	}
+	owned := slices.DeleteFunc(list.Items, func(s clusterv1.MachineSet) bool {
+		return len(s.OwnerReferences) == 0 || s.OwnerReferences[0].Kind != "MachineDeployment" || !s.DeletionTimestamp.IsZero()
+	})
+	set, ok := pickOf(owned, a.pick)
+	if !ok {
+		return "none there", nil
+	}
+	return set.Name, r.plane.direct.Delete(ctx, &set)
+}
+
+func (r *run) pause(ctx context.Context, object client.Object) error {
+	r.paused = append(r.paused, object.DeepCopyObject().(client.Object))
+	return r.patch(ctx, object, func() { setAnnotation(object, clusterv1.PausedAnnotation, "") })
+}
+
+func (r *run) unpause(ctx context.Context) (string, error) {
+	var names []string
+	for _, object := range r.paused {
+		names = append(names, object.GetName())
+		err := r.plane.direct.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil {
+			err = r.patch(ctx, object, func() {
+				annotations := object.GetAnnotations()
+				delete(annotations, clusterv1.PausedAnnotation)
+				object.SetAnnotations(annotations)
+			})
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return "", err
+		}
+	}
+	r.paused = nil
+	cluster := &clusterv1.Cluster{ObjectMeta: r.meta(clusterName)}
+	return strings.Join(names, ", "), r.patchSpec(ctx, cluster, func() { cluster.Spec.Paused = ptr.To(false) })
+}
+
+// rotate gives the core another kubeconfig and takes the old one back.
+func (r *run) rotate(ctx context.Context) error {
+	old := r.tokenName()
+	r.token++
+	r.coreTarget.Allow(r.tokenName())
+	content, err := r.coreTarget.Kubeconfig(r.tokenName())
+	if err != nil {
+		return err
+	}
+	secret := r.kubeconfigSecret(content)
+	if err := r.plane.direct.Update(ctx, secret); err != nil {
+		return errors.Wrap(err, "rotating the kubeconfig")
+	}
+	r.coreTarget.Revoke(old)
+	return nil
+}
+
+func (r *run) deleteNode(ctx context.Context, a action) (string, error) {
+	list := &corev1.NodeList{}
+	if err := r.plane.direct.List(ctx, list); err != nil {
+		return "", errors.Wrap(err, "listing Nodes")
+	}
+	node, ok := pickOf(list.Items, a.pick)
+	if !ok {
+		return "none there", nil
+	}
+	r.deletedNodes[node.Name] = true
+	return node.Name, client.IgnoreNotFound(r.plane.direct.Delete(ctx, &node))
+}
+
+// vanish lets an instance be gone as if somebody else had ended it. It is one that its Machine knows of: where the
+// answer to its launch was lost and it is gone before anybody has asked, nothing is left that leads to its Node.
+func (r *run) vanish(ctx context.Context, a action) (string, error) {
+	machines := &clusterv1.MachineList{}
+	if err := r.plane.direct.List(ctx, machines, client.InNamespace(r.namespace)); err != nil {
+		return "", err
+	}
+	known := sets.New[string]()
+	for i := range machines.Items {
+		known.Insert(machines.Items[i].Spec.ProviderID)
+	}
+	running := slices.DeleteFunc(r.account.Instances(), func(i simapi.Instance) bool {
+		return i.State != "running" || !known.Has(providerID(i))
+	})
+	instance, ok := pickOf(running, a.pick)
+	if !ok {
+		return "none there", nil
+	}
+	r.vanished[providerID(instance)] = instance.Tags["Name"]
+	r.kubelets.vanish(instance.ID)
+	return instance.ID + " of " + instance.Tags["Name"], r.account.Vanish(instance.ID)
+}
+
+// patch changes an object as it was read; others may write at the same time.
+func (r *run) patch(ctx context.Context, object client.Object, change func()) error {
+	before := object.DeepCopyObject().(client.Object)
+	change()
+	return errors.Wrapf(r.plane.direct.Patch(ctx, object, client.MergeFrom(before)), "changing %T %s", object, object.GetName())
+}
+
+// patchSpec reads the object first.
+func (r *run) patchSpec(ctx context.Context, object client.Object, change func()) error {
+	if err := r.plane.direct.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return errors.Wrapf(err, "reading %T %s", object, object.GetName())
+	}
+	return r.patch(ctx, object, change)
+}
+
+func setLabel(object client.Object, key, value string) {
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	object.SetLabels(labels)
+}
+
+func setAnnotation(object client.Object, key, value string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	object.SetAnnotations(annotations)
+}

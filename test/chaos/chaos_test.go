@@ -1,0 +1,136 @@
+package chaos
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"millwright.dev/test/testenv"
+)
+
+var (
+	seedFlag     = flag.Uint64("seed", 0, "the one seed to run; 0 for the fixed ones")
+	machinesFlag = flag.Int("machines", 20, "about how many Machines there are")
+	durationFlag = flag.Duration("duration", 12*time.Second, "how long faults and actions last")
+	raceFlag     = flag.Bool("race-core", false, "build the core with the race detector")
+	coreFlag     = flag.String("core", "", "the core to run; built when empty")
+	awsFlag      = flag.String("aws", "", "the AWS provider to run; built when empty")
+	logsFlag     = flag.String("logs", "", "a folder that keeps the logs; without it they are kept only when a run fails")
+)
+
+// fixedSeeds are run by each `go test`.
+var fixedSeeds = []uint64{1, 2, 36}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+func TestChaos(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	seeds := fixedSeeds
+	if *seedFlag != 0 {
+		seeds = []uint64{*seedFlag}
+	}
+	logs := *logsFlag
+	if logs == "" {
+		var err error
+		if logs, err = os.MkdirTemp("", "millwright-chaos-"); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if !t.Failed() {
+				_ = os.RemoveAll(logs)
+			}
+		}()
+	}
+	core, aws := *coreFlag, *awsFlag
+	if core == "" {
+		core = build(t, "core", *raceFlag)
+	}
+	if aws == "" {
+		aws = build(t, "providers/aws", false)
+	}
+	plane, err := StartPlane(ctx, filepath.Join(logs, "plane"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := plane.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			o := Options{Seed: seed, Machines: *machinesFlag, Duration: *durationFlag, Core: core, AWS: aws, Dir: filepath.Join(logs, fmt.Sprint(seed))}
+			runSeed(t, ctx, plane, o)
+		})
+		if t.Failed() {
+			// What is left of a run that failed would be in the way of the next one.
+			return
+		}
+	}
+}
+
+func runSeed(t *testing.T, ctx context.Context, plane *Plane, o Options) { //nolint:revive // The test comes first.
+	t.Helper()
+	t.Logf("again by: %s", o.ReplayCommand())
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	actions, err := os.Create(filepath.Join(o.Dir, "actions.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = actions.Close() }()
+	o.Out = actions
+	if err := Run(ctx, plane, o); err != nil {
+		t.Errorf("%v\nagain by: %s\nactions and logs are in %s", err, o.ReplayCommand(), o.Dir)
+	}
+}
+
+// build builds a manager as it is now.
+func build(t *testing.T, pkg string, race bool) string {
+	t.Helper()
+	target := filepath.Join(t.TempDir(), filepath.Base(pkg))
+	args := []string{"build", "-buildvcs=false", "-ldflags", "-s -w", "-o", target}
+	if race {
+		args = append(args, "-race")
+	}
+	cmd := exec.CommandContext(t.Context(), "go", append(args, "./"+pkg)...)
+	cmd.Dir = testenv.Root()
+	// The flags of the test are not those of the program.
+	cmd.Env = append(os.Environ(), "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", pkg, err, out)
+	}
+	return target
+}
+
+// The same seed is the same plan, and another seed another one.
+func TestPlanFollowsFromTheSeed(t *testing.T) {
+	g := NewWithT(t)
+	o := Options{Seed: 3, Machines: 20, Duration: time.Minute}
+	g.Expect(makePlan(o)).To(Equal(makePlan(o)))
+	other := o
+	other.Seed = 4
+	g.Expect(makePlan(other)).NotTo(Equal(makePlan(o)))
+}

@@ -1,0 +1,105 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"millwright.dev/test/process"
+)
+
+// restartPause is how long a program that has ended by itself stays down, as its Pod would.
+const restartPause = 500 * time.Millisecond
+
+// child is a program that is killed and started again, and that is started again when it ends by itself.
+type child struct {
+	spec process.Spec
+	note func(format string, args ...any)
+
+	mu      sync.Mutex
+	process *process.Process
+	wanted  bool
+	// ended counts how often it has ended by itself.
+	ended int
+}
+
+// start runs the program until the context ends, unless it runs already.
+func (c *child) start(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wanted = true
+	return c.launch(ctx)
+}
+
+// launch is called under mu.
+func (c *child) launch(ctx context.Context) error {
+	if !c.wanted || (c.process != nil && c.process.Running()) {
+		return nil
+	}
+	p, err := process.Start(ctx, c.spec)
+	if err != nil {
+		return err
+	}
+	c.process = p
+	go c.watch(ctx, p)
+	return nil
+}
+
+// watch starts the program again when it ends unwanted.
+func (c *child) watch(ctx context.Context, p *process.Process) {
+	<-p.Done()
+	c.mu.Lock()
+	surprise := c.wanted && c.process == p && ctx.Err() == nil
+	if surprise {
+		c.ended++
+	}
+	c.mu.Unlock()
+	if !surprise {
+		return
+	}
+	c.note("%s ended by itself: %v", c.spec.Name, p.Err())
+	time.Sleep(restartPause)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.launch(ctx); err != nil {
+		c.note("%v", err)
+	}
+}
+
+// kill ends the program at once, by SIGKILL.
+func (c *child) kill() {
+	c.mu.Lock()
+	p := c.process
+	c.wanted = false
+	c.mu.Unlock()
+	if p != nil {
+		p.Kill()
+	}
+}
+
+// endedItself is how often the program has ended without being killed.
+func (c *child) endedItself() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
+// complaints are what must never be in the log of a program.
+var complaints = []string{"panic:", "Observed a panic", "WARNING: DATA RACE", "fatal error:"}
+
+// checkLog fails when the program has panicked or raced.
+func (c *child) checkLog() error {
+	content, err := os.ReadFile(c.spec.Log)
+	if err != nil {
+		return err
+	}
+	for _, complaint := range complaints {
+		if at := bytes.Index(content, []byte(complaint)); at >= 0 {
+			return fmt.Errorf("the log of %s (%s) has %q:\n%s", c.spec.Name, c.spec.Log, complaint, content[at:min(at+2000, len(content))])
+		}
+	}
+	return nil
+}

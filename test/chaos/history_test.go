@@ -1,0 +1,117 @@
+package chaos
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// past is a history that a test writes, one version after the other.
+type past struct {
+	*history
+	version int
+}
+
+func (p *past) stamp(object client.Object, name, owner string) {
+	p.version++
+	object.SetName(name)
+	object.SetUID(types.UID(name))
+	object.SetResourceVersion(fmt.Sprint(p.version))
+	if owner != "" {
+		object.SetOwnerReferences([]metav1.OwnerReference{{UID: types.UID(owner), Controller: ptr.To(true)}})
+	}
+}
+
+func (p *past) deployment(replicas int32, surge string) {
+	d := &clusterv1.MachineDeployment{}
+	d.Spec.Replicas = ptr.To(replicas)
+	d.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.Parse(surge))
+	p.stamp(d, "d", "")
+	p.add(d, false)
+}
+
+func (p *past) set(name string, replicas int32) {
+	s := &clusterv1.MachineSet{}
+	s.Spec.Replicas = ptr.To(replicas)
+	p.stamp(s, name, "d")
+	p.add(s, false)
+}
+
+func (p *past) machine(name, set string, gone bool) {
+	m := &clusterv1.Machine{}
+	p.stamp(m, name, set)
+	p.add(m, gone)
+}
+
+func TestHistoryFindsMachinesTooMany(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		tell func(*past)
+		want []string
+	}{
+		{"as many as wanted", func(p *past) {
+			p.set("s", 2)
+			p.machine("a", "s", false)
+			p.machine("b", "s", false)
+			p.machine("a", "s", true)
+			p.machine("c", "s", false)
+		}, nil},
+		{"one too many in a set", func(p *past) {
+			p.set("s", 1)
+			p.machine("a", "s", false)
+			p.machine("b", "s", false)
+		}, []string{"MachineSet s: Machine b came as number 2 of at most 1"}},
+		{"a Machine that is changed does not come", func(p *past) {
+			p.set("s", 1)
+			p.machine("a", "s", false)
+			p.set("s", 0)
+			p.machine("a", "s", false)
+		}, nil},
+		{"what was wanted a moment ago counts", func(p *past) {
+			p.set("s", 1)
+			p.set("s", 0)
+			p.machine("a", "s", false)
+		}, nil},
+		{"more than replicas and surge", func(p *past) {
+			p.deployment(3, "1")
+			p.set("s", 3)
+			p.set("t", 2)
+			for _, name := range []string{"a", "b", "c"} {
+				p.machine(name, "s", false)
+			}
+			p.machine("e", "t", false)
+			p.machine("f", "t", false)
+		}, []string{"MachineDeployment d: Machine f came as number 5 of at most 4"}},
+		{"a surge in percent is rounded up", func(p *past) {
+			p.deployment(3, "10%")
+			p.set("s", 4)
+			for _, name := range []string{"a", "b", "c", "e"} {
+				p.machine(name, "s", false)
+			}
+		}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &past{history: newHistory()}
+			c.tell(p)
+			NewWithT(t).Expect(p.excesses()).To(Equal(c.want))
+		})
+	}
+}
+
+// Watches of different kinds are not in step; versions are.
+func TestHistoryIsOrderedByVersion(t *testing.T) {
+	g := NewWithT(t)
+	p := &past{history: newHistory()}
+	p.set("s", 0)
+	p.set("s", 1)
+	p.machine("a", "s", false)
+	p.moments[0], p.moments[2] = p.moments[2], p.moments[0]
+	g.Expect(p.excesses()).To(BeEmpty())
+}

@@ -1,0 +1,211 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/test/clouds/aws/ec2"
+	"millwright.dev/test/clouds/aws/simapi"
+)
+
+const (
+	kubeletPeriod = 150 * time.Millisecond
+	// maxJoin is how long a kubelet takes to register its Node, at first and when the Node was deleted under it.
+	maxJoin = 800 * time.Millisecond
+)
+
+// kubelets register a Node with a Pod for each running instance, and anew when somebody deletes the Node. They never
+// delete Nodes, as real ones do not: that is the core's.
+type kubelets struct {
+	account *ec2.Server
+	// cached reads Nodes from a cache and writes past all faults.
+	cached client.Client
+	note   func(format string, args ...any)
+
+	mu       sync.Mutex
+	vanished map[string]bool
+	// alike says that Nodes are named after their Machines, as Millwright's own bootstrap provider does it.
+	alike  bool
+	due    map[string]time.Time
+	random *rand.Rand
+	// scheduled are the Nodes that have got their Pod.
+	scheduled sets.Set[types.UID]
+}
+
+func newKubelets(account *ec2.Server, cached client.Client, note func(string, ...any), seed uint64) *kubelets {
+	return &kubelets{
+		account: account, cached: cached, note: note, vanished: map[string]bool{}, due: map[string]time.Time{}, scheduled: sets.New[types.UID](),
+		alike:  seed/2%2 == 0,
+		random: rand.New(rand.NewPCG(seed, 7)), //nolint:gosec // Chaos, not secrets.
+	}
+}
+
+func (k *kubelets) run(ctx context.Context) {
+	ticker := time.NewTicker(kubeletPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			if err := k.look(ctx, now); err != nil && ctx.Err() == nil {
+				k.note("kubelets: %v", err)
+			}
+		}
+	}
+}
+
+// vanish is what happens to the Node of an instance that is gone without notice: nobody reports for it any more.
+func (k *kubelets) vanish(instance string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.vanished[instance] = true
+}
+
+func (k *kubelets) look(ctx context.Context, now time.Time) error {
+	nodes := &corev1.NodeList{}
+	if err := k.cached.List(ctx, nodes); err != nil {
+		return err
+	}
+	joined := map[string]*corev1.Node{}
+	for i := range nodes.Items {
+		joined[nodes.Items[i].Spec.ProviderID] = &nodes.Items[i]
+	}
+	for _, instance := range k.account.Instances() {
+		node := joined[providerID(instance)]
+		if instance.State != "running" || node != nil {
+			delete(k.due, instance.ID)
+			if node != nil && instance.State == "running" {
+				if err := k.schedule(ctx, node); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		due, waiting := k.due[instance.ID]
+		if !waiting {
+			k.due[instance.ID] = now.Add(time.Duration(k.random.Int64N(int64(maxJoin))))
+			continue
+		}
+		if now.Before(due) {
+			continue
+		}
+		delete(k.due, instance.ID)
+		if err := k.join(ctx, instance); err != nil {
+			return err
+		}
+	}
+	return k.silence(ctx, joined)
+}
+
+// join registers a Node. A kubelet whose machine has ended meanwhile would not have.
+func (k *kubelets) join(ctx context.Context, instance simapi.Instance) error {
+	node := k.newNode(instance)
+	if err := k.cached.Create(ctx, node); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	}
+	for _, now := range k.account.Instances() {
+		if now.ID == instance.ID && now.State == "running" {
+			return nil
+		}
+	}
+	return client.IgnoreNotFound(k.cached.Delete(ctx, node))
+}
+
+// schedule puts a Pod on a Node, as a scheduler would: not before the core has taken its taint away.
+func (k *kubelets) schedule(ctx context.Context, node *corev1.Node) error {
+	untouched := func(t corev1.Taint) bool { return t.Key == clusterv1.NodeUninitializedTaint.Key }
+	if k.scheduled.Has(node.UID) || node.Spec.Unschedulable || node.DeletionTimestamp != nil || slices.ContainsFunc(node.Spec.Taints, untouched) {
+		return nil
+	}
+	k.scheduled.Insert(node.UID)
+	return client.IgnoreAlreadyExists(k.cached.Create(ctx, newPod(node.Name)))
+}
+
+// silence lets the Nodes of vanished instances be Unknown, as the node lifecycle controller would.
+func (k *kubelets) silence(ctx context.Context, joined map[string]*corev1.Node) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, node := range joined {
+		if !k.vanished[instanceID(id)] {
+			continue
+		}
+		delete(k.vanished, instanceID(id))
+		silent := node.DeepCopy()
+		for i := range silent.Status.Conditions {
+			silent.Status.Conditions[i].Status = corev1.ConditionUnknown
+			silent.Status.Conditions[i].Reason = "NodeStatusUnknown"
+		}
+		if err := k.cached.Status().Patch(ctx, silent, client.MergeFrom(node)); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func providerID(instance simapi.Instance) string {
+	return "aws:///" + instance.AvailabilityZone + "/" + instance.ID
+}
+
+// instanceID is the last part of a provider ID.
+func instanceID(providerID string) string {
+	for i := len(providerID) - 1; i >= 0; i-- {
+		if providerID[i] == '/' {
+			return providerID[i+1:]
+		}
+	}
+	return providerID
+}
+
+// newNode is a Node as a kubelet registers it.
+func (k *kubelets) newNode(instance simapi.Instance) *corev1.Node {
+	now := metav1.Now()
+	name := "node-" + instance.ID
+	if k.alike {
+		name = instance.Tags["Name"]
+	}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.NodeSpec{ProviderID: providerID(instance), Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}},
+		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", BootID: instance.ID}},
+	}
+	for kind, status := range map[corev1.NodeConditionType]corev1.ConditionStatus{
+		corev1.NodeReady: corev1.ConditionTrue, corev1.NodeMemoryPressure: corev1.ConditionFalse,
+		corev1.NodeDiskPressure: corev1.ConditionFalse, corev1.NodePIDPressure: corev1.ConditionFalse,
+	} {
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+			Type: kind, Status: status, Reason: "Kubelet", LastHeartbeatTime: now, LastTransitionTime: now,
+		})
+	}
+	return node
+}
+
+// newPod is a Pod on a Node that may be evicted: a ReplicaSet would make it anew elsewhere.
+func newPod(node string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: workloads, Name: fmt.Sprintf("on-%s", node),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "workload", UID: types.UID("workload"), Controller: ptr.To(true)}},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: node, AutomountServiceAccountToken: ptr.To(false),
+			Containers: []corev1.Container{{Name: "workload", Image: "registry.example.com/workload:v1"}},
+		},
+	}
+}

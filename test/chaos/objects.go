@@ -1,0 +1,168 @@
+package chaos
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/test/scale/standin"
+)
+
+const (
+	clusterName = "chaos"
+	// configTemplate is the bootstrap template of all, machineTemplates are those that rollouts change between.
+	configTemplate = "any"
+	// waveLabel goes from a template to its Machines and from there to their Nodes, without a rollout.
+	waveLabel = "node.cluster.x-k8s.io/wave"
+	// markLabel is put on single Machines by hand.
+	markLabel = "node.cluster.x-k8s.io/mark"
+	// setLabelKey has the name of the MachineSet that no deployment owns.
+	setLabelKey = "chaos.millwright.dev/set"
+)
+
+var (
+	machineTemplates = []string{"first", "second", "third"}
+	// instanceTypes are what the templates differ in.
+	instanceTypes = map[string]string{"first": "m5.large", "second": "t3.medium", "third": "m5.xlarge"}
+)
+
+// shape is what there is at the beginning.
+type shape struct {
+	deployments []group
+	sets        []group
+	// single are Machines that nobody owns.
+	single int
+}
+
+// group is a MachineDeployment or a MachineSet.
+type group struct {
+	name     string
+	replicas int
+	// surge and unavailable are those of a deployment's rollouts.
+	surge, unavailable intstr.IntOrString
+}
+
+// shapeOf shares about n Machines out.
+func shapeOf(n int) shape {
+	part := func(percent int) int { return max(n*percent/100, 2) }
+	return shape{
+		deployments: []group{
+			{"surging", part(28), intstr.FromString("30%"), intstr.FromInt32(0)},
+			{"shrinking", part(22), intstr.FromInt32(0), intstr.FromString("25%")},
+			{"steady", part(15), intstr.FromInt32(1), intstr.FromInt32(1)},
+			{"doomed", part(10), intstr.FromInt32(1), intstr.FromInt32(0)},
+		},
+		sets:   []group{{name: "set-a", replicas: part(10)}, {name: "set-b", replicas: part(8)}},
+		single: part(7),
+	}
+}
+
+// foundations are what Machines need.
+func (r *run) foundations() []client.Object {
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}},
+		&clusterv1.Cluster{ObjectMeta: r.meta(clusterName), Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}},
+		r.standIn(standin.ConfigTemplate, configTemplate),
+	}
+	for _, name := range machineTemplates {
+		template := &infrav1.AWSMachineTemplate{ObjectMeta: r.meta(name)}
+		template.Spec.Template.Spec = awsMachineSpec(name)
+		objects = append(objects, template)
+	}
+	return objects
+}
+
+func (r *run) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: r.namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: clusterName}}
+}
+
+func awsMachineSpec(template string) infrav1.AWSMachineSpec {
+	spec := infrav1.AWSMachineSpec{Region: "us-east-1", InstanceType: instanceTypes[template]}
+	spec.AMI.ID = "ami-0a000000000000001"
+	for i := 1; i <= 3; i++ {
+		spec.Subnets = append(spec.Subnets, infrav1.SubnetReference{ID: fmt.Sprintf("subnet-0a%015d", i)})
+	}
+	return spec
+}
+
+func (r *run) standIn(gvk schema.GroupVersionKind, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(gvk)
+	object.SetNamespace(r.namespace)
+	object.SetName(name)
+	object.SetLabels(map[string]string{clusterv1.ClusterNameLabel: clusterName})
+	object.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"size": "any"}}}
+	return object
+}
+
+func machineSpec(config, infra schema.GroupVersionKind, configName, infraName string) clusterv1.MachineSpec {
+	return clusterv1.MachineSpec{
+		ClusterName:       clusterName,
+		Version:           "v1.36.3",
+		Bootstrap:         clusterv1.Bootstrap{ConfigRef: reference(config, configName)},
+		InfrastructureRef: reference(infra, infraName),
+		// Nodes must go, however long the target cluster is out.
+		Deletion: clusterv1.MachineDeletionSpec{NodeDeletionTimeoutSeconds: ptr.To[int32](0)},
+	}
+}
+
+func reference(gvk schema.GroupVersionKind, name string) clusterv1.ContractVersionedObjectReference {
+	return clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: name}
+}
+
+func templateSpec(labels map[string]string, template string) clusterv1.MachineTemplateSpec {
+	return clusterv1.MachineTemplateSpec{
+		ObjectMeta: clusterv1.ObjectMeta{Labels: labels},
+		Spec:       machineSpec(standin.ConfigTemplate, infrav1.GroupVersion.WithKind("AWSMachineTemplate"), configTemplate, template),
+	}
+}
+
+func (r *run) deployment(g group) *clusterv1.MachineDeployment {
+	labels := map[string]string{clusterv1.ClusterNameLabel: clusterName, clusterv1.MachineDeploymentNameLabel: g.name}
+	return &clusterv1.MachineDeployment{
+		ObjectMeta: r.meta(g.name),
+		Spec: clusterv1.MachineDeploymentSpec{
+			ClusterName: clusterName, Replicas: ptr.To(int32(g.replicas)), Selector: metav1.LabelSelector{MatchLabels: labels},
+			Rollout: clusterv1.MachineDeploymentRolloutSpec{Strategy: clusterv1.MachineDeploymentRolloutStrategy{
+				Type:          clusterv1.RollingUpdateMachineDeploymentStrategyType,
+				RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{MaxSurge: &g.surge, MaxUnavailable: &g.unavailable},
+			}},
+			Template: templateSpec(labels, machineTemplates[0]),
+		},
+	}
+}
+
+func (r *run) machineSet(g group) *clusterv1.MachineSet {
+	labels := map[string]string{clusterv1.ClusterNameLabel: clusterName, setLabelKey: g.name}
+	return &clusterv1.MachineSet{
+		ObjectMeta: r.meta(g.name),
+		Spec: clusterv1.MachineSetSpec{
+			ClusterName: clusterName, Replicas: ptr.To(int32(g.replicas)), Selector: metav1.LabelSelector{MatchLabels: labels},
+			Template: templateSpec(labels, machineTemplates[0]),
+		},
+	}
+}
+
+// singleMachine is a Machine with all that belongs to it, made by hand.
+func (r *run) singleMachine(name string) []client.Object {
+	config := r.standIn(standin.Config, name)
+	config.Object["spec"] = map[string]any{"size": "any"}
+	infra := &infrav1.AWSMachine{ObjectMeta: r.meta(name), Spec: awsMachineSpec(machineTemplates[0])}
+	machine := &clusterv1.Machine{ObjectMeta: r.meta(name)}
+	machine.Spec = machineSpec(standin.Config, infrav1.GroupVersion.WithKind("AWSMachine"), name, name)
+	return []client.Object{config, infra, machine}
+}
+
+func (r *run) kubeconfigSecret(content []byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: r.meta(clusterName + "-kubeconfig"), Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": content},
+	}
+}

@@ -1,0 +1,258 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// problems lists everything that is not yet as it must be once all is calm.
+func (r *run) problems(s *state) []string {
+	var p list
+	r.checkMachines(s, &p)
+	r.checkOwners(s, &p)
+	r.checkRest(s, &p)
+	slices.Sort(p)
+	return p
+}
+
+// list collects problems.
+type list []string
+
+func (l *list) add(format string, args ...any) { *l = append(*l, fmt.Sprintf(format, args...)) }
+
+// checkMachines wants each Machine Running, with its instance, its one Node and all of its own objects.
+func (r *run) checkMachines(s *state, p *list) {
+	nodes := s.byProviderID()
+	infra, configs, secrets, running := map[string]string{}, sets.New[string](), sets.New[string](), sets.New[string]()
+	for _, m := range s.infra.Items {
+		infra[m.Name] = m.Spec.ProviderID
+	}
+	for _, c := range s.configs.Items {
+		configs.Insert(c.Name)
+	}
+	for _, secret := range s.secrets.Items {
+		secrets.Insert(secret.Name)
+	}
+	for _, i := range s.instances {
+		if i.State == "running" {
+			running.Insert(providerID(i))
+		}
+	}
+	missing := sets.KeySet(r.single)
+	for i := range s.machines.Items {
+		m := &s.machines.Items[i]
+		missing.Delete(m.Name)
+		if !m.DeletionTimestamp.IsZero() {
+			p.add("Machine %s is being deleted: %s", m.Name, said(m, clusterv1.MachineDeletingCondition))
+			continue
+		}
+		id := m.Spec.ProviderID
+		switch {
+		case id == "" || infra[m.Name] != id:
+			p.add("Machine %s has provider ID %q, its AWSMachine %q: %s", m.Name, id, infra[m.Name], said(m, clusterv1.MachineInfrastructureReadyCondition))
+		case !running.Has(id):
+			p.add("Machine %s has no running instance %s", m.Name, id)
+		case len(nodes[id]) != 1:
+			p.add("Machine %s has %d Nodes", m.Name, len(nodes[id]))
+		case m.Status.Phase != string(clusterv1.MachinePhaseRunning):
+			p.add("Machine %s is %s: %s", m.Name, m.Status.Phase, said(m, clusterv1.MachineReadyCondition))
+		default:
+			checkNode(m, nodes[id][0], p)
+		}
+		if !configs.Has(m.Name) || !secrets.Has(m.Name) {
+			p.add("Machine %s lacks its bootstrap config or Secret", m.Name)
+		}
+	}
+	for name := range missing {
+		p.add("Machine %s is missing", name)
+	}
+}
+
+func checkNode(m *clusterv1.Machine, node *corev1.Node, p *list) {
+	if m.Status.NodeRef.Name != node.Name {
+		p.add("Machine %s refers to Node %q instead of %s", m.Name, m.Status.NodeRef.Name, node.Name)
+	}
+	for _, condition := range []string{clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineNodeReadyCondition} {
+		if !isTrue(m.Status.Conditions, condition) {
+			p.add("Machine %s: %s", m.Name, said(m, condition))
+		}
+	}
+	for _, key := range []string{waveLabel, markLabel} {
+		if m.Labels[key] != node.Labels[key] {
+			p.add("Machine %s has label %s=%q, its Node %q", m.Name, key, m.Labels[key], node.Labels[key])
+		}
+	}
+	if node.Spec.Unschedulable {
+		p.add("Node %s of Machine %s is cordoned", node.Name, m.Name)
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.MatchTaint(&clusterv1.NodeUninitializedTaint) {
+			p.add("Node %s of Machine %s is still uninitialized", node.Name, m.Name)
+		}
+	}
+}
+
+// checkOwners wants exact numbers, and Machines as their templates say.
+func (r *run) checkOwners(s *state, p *list) {
+	owned := s.ownedBy()
+	templates := map[string]string{}
+	for _, m := range s.infra.Items {
+		templates[m.Name] = m.Annotations[clusterv1.TemplateClonedFromNameAnnotation]
+	}
+	ofDeployment := map[types.UID][]*clusterv1.Machine{}
+	for i := range s.sets.Items {
+		set := &s.sets.Items[i]
+		machines := owned[set.UID]
+		if !set.DeletionTimestamp.IsZero() {
+			p.add("MachineSet %s is being deleted", set.Name)
+		}
+		if owner := metav1.GetControllerOf(set); owner != nil {
+			ofDeployment[owner.UID] = append(ofDeployment[owner.UID], machines...)
+		}
+		wanted := ptr.Deref(set.Spec.Replicas, 1)
+		p.numbers("MachineSet "+set.Name, wanted, len(machines), set.Status.Replicas, set.Status.ReadyReplicas, set.Status.AvailableReplicas)
+		if set.Status.ObservedGeneration != set.Generation {
+			p.add("MachineSet %s: generation %d of %d observed", set.Name, set.Status.ObservedGeneration, set.Generation)
+		}
+		p.templates("MachineSet "+set.Name, machines, &set.Spec.Template, templates)
+	}
+	for i := range s.deployments.Items {
+		d := &s.deployments.Items[i]
+		machines := ofDeployment[d.UID]
+		if !d.DeletionTimestamp.IsZero() {
+			p.add("MachineDeployment %s is being deleted", d.Name)
+		}
+		wanted := ptr.Deref(d.Spec.Replicas, 1)
+		p.numbers("MachineDeployment "+d.Name, wanted, len(machines),
+			d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas, d.Status.UpToDateReplicas)
+		if d.Status.ObservedGeneration != d.Generation {
+			p.add("MachineDeployment %s: generation %d of %d observed", d.Name, d.Status.ObservedGeneration, d.Generation)
+		}
+		p.templates("MachineDeployment "+d.Name, machines, &d.Spec.Template, templates)
+	}
+}
+
+func (l *list) numbers(of string, wanted int32, have int, status ...*int32) {
+	if int(wanted) != have {
+		l.add("%s has %d Machines instead of %d", of, have, wanted)
+	}
+	for _, count := range status {
+		if ptr.Deref(count, -1) != wanted {
+			l.add("%s wants %d and counts %d (replicas, ready, available, up to date: %s)", of, wanted, ptr.Deref(count, -1), counts(status))
+			return
+		}
+	}
+}
+
+func counts(numbers []*int32) string {
+	text := ""
+	for _, n := range numbers {
+		text += fmt.Sprint(ptr.Deref(n, -1), " ")
+	}
+	return text
+}
+
+func (l *list) templates(of string, machines []*clusterv1.Machine, template *clusterv1.MachineTemplateSpec, clonedFrom map[string]string) {
+	for _, m := range machines {
+		if got, want := clonedFrom[m.Name], template.Spec.InfrastructureRef.Name; got != want {
+			l.add("%s: Machine %s was made from template %q instead of %q", of, m.Name, got, want)
+		}
+		if got, want := m.Labels[waveLabel], template.Labels[waveLabel]; got != want {
+			l.add("%s: Machine %s has wave %q instead of %q", of, m.Name, got, want)
+		}
+	}
+}
+
+// checkRest wants nothing that belongs to no Machine.
+func (r *run) checkRest(s *state, p *list) {
+	machines, ids := sets.New[string](), sets.New[string]()
+	for _, m := range s.machines.Items {
+		machines.Insert(m.Name)
+		ids.Insert(m.Spec.ProviderID)
+	}
+	for _, m := range s.infra.Items {
+		if !machines.Has(m.Name) {
+			p.add("AWSMachine %s has no Machine", m.Name)
+		}
+	}
+	for _, c := range s.configs.Items {
+		if !machines.Has(c.Name) {
+			p.add("bootstrap config %s has no Machine", c.Name)
+		}
+	}
+	for _, secret := range s.secrets.Items {
+		if !machines.Has(secret.Name) && secret.Name != clusterName+"-kubeconfig" {
+			p.add("Secret %s has no Machine", secret.Name)
+		}
+	}
+	r.checkNodes(s, ids, p)
+	checkCloud(s, ids, p)
+}
+
+// checkNodes wants no Node without a Machine, and no Pod that was left on a Node.
+func (r *run) checkNodes(s *state, ids sets.Set[string], p *list) {
+	names := sets.New[string]()
+	for _, node := range s.nodes.Items {
+		names.Insert(node.Name)
+		if !ids.Has(node.Spec.ProviderID) {
+			p.add("Node %s (%s) has no Machine", node.Name, node.Spec.ProviderID)
+		}
+	}
+	for _, pod := range s.pods.Items {
+		if !names.Has(pod.Spec.NodeName) && !r.deletedNodes[pod.Spec.NodeName] {
+			p.add("Pod %s was not drained from Node %s, which is gone", pod.Name, pod.Spec.NodeName)
+		}
+	}
+}
+
+// checkCloud wants nothing in the cloud without a Machine.
+func checkCloud(s *state, ids sets.Set[string], p *list) {
+	for uid, launched := range s.launched {
+		if launched > 1 {
+			p.add("AWSMachine %s has had %d instances", uid, launched)
+		}
+	}
+	live := sets.New[string]()
+	for _, i := range s.instances {
+		live.Insert(i.ID)
+		if !ids.Has(providerID(i)) {
+			p.add("instance %s (%s, %s) has no Machine", i.ID, i.Tags["Name"], i.State)
+		}
+	}
+	for _, v := range s.volumes {
+		if !live.Has(v.InstanceID) {
+			p.add("volume %s has no instance", v.ID)
+		}
+	}
+	for _, n := range s.networks {
+		if !live.Has(n.InstanceID) {
+			p.add("network interface %s has no instance", n.ID)
+		}
+	}
+}
+
+func isTrue(conditions []metav1.Condition, kind string) bool {
+	for _, c := range conditions {
+		if c.Type == kind {
+			return c.Status == metav1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// said is what a condition of a Machine says.
+func said(m *clusterv1.Machine, kind string) string {
+	for _, c := range m.Status.Conditions {
+		if c.Type == kind {
+			return fmt.Sprintf("%s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	return "no condition " + kind
+}

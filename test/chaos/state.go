@@ -1,0 +1,86 @@
+package chaos
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/aws/instance"
+	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/scale/standin"
+)
+
+var eachListItem = meta.EachListItem
+
+// state is all that there is, read past all faults.
+type state struct {
+	clusters    clusterv1.ClusterList
+	deployments clusterv1.MachineDeploymentList
+	sets        clusterv1.MachineSetList
+	machines    clusterv1.MachineList
+	infra       infrav1.AWSMachineList
+	configs     metav1.PartialObjectMetadataList
+	secrets     corev1.SecretList
+	nodes       corev1.NodeList
+	pods        corev1.PodList
+	// instances are those that have not ended; launched are all that ever were, by the UID of their owner.
+	instances []simapi.Instance
+	launched  map[string]int
+	volumes   []simapi.Volume
+	networks  []simapi.NetworkInterface
+}
+
+func (r *run) read(ctx context.Context) (*state, error) {
+	s := &state{launched: map[string]int{}}
+	s.configs.SetGroupVersionKind(standin.Config.GroupVersion().WithKind(standin.Config.Kind + "List"))
+	group, ctx := errgroup.WithContext(ctx)
+	for _, list := range []client.ObjectList{&s.clusters, &s.deployments, &s.sets, &s.machines, &s.infra, &s.configs, &s.secrets} {
+		group.Go(func() error { return r.listAll(ctx, list) })
+	}
+	for _, list := range []client.ObjectList{&s.nodes, &s.pods} {
+		group.Go(func() error { return errors.Wrapf(r.plane.direct.List(ctx, list), "listing %T", list) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for _, i := range r.account.Instances() {
+		s.launched[i.Tags[instance.TagOwnerUID]]++
+		if i.Live() {
+			s.instances = append(s.instances, i)
+		}
+	}
+	s.volumes, s.networks = r.account.Volumes(), r.account.NetworkInterfaces()
+	return s, nil
+}
+
+// byProviderID groups Nodes by their provider ID.
+func (s *state) byProviderID() map[string][]*corev1.Node {
+	nodes := map[string][]*corev1.Node{}
+	for i := range s.nodes.Items {
+		node := &s.nodes.Items[i]
+		nodes[node.Spec.ProviderID] = append(nodes[node.Spec.ProviderID], node)
+	}
+	return nodes
+}
+
+// ownedBy groups Machines by their controller.
+func (s *state) ownedBy() map[types.UID][]*clusterv1.Machine {
+	machines := map[types.UID][]*clusterv1.Machine{}
+	for i := range s.machines.Items {
+		machine := &s.machines.Items[i]
+		var owner types.UID
+		if ref := metav1.GetControllerOf(machine); ref != nil {
+			owner = ref.UID
+		}
+		machines[owner] = append(machines[owner], machine)
+	}
+	return machines
+}

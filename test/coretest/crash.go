@@ -1,0 +1,136 @@
+package coretest
+
+import (
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// errDead is what the requests of a core end with that has crashed.
+var errDead = errors.New("this core is dead")
+
+// life is one process of the core as far as its requests go.
+type life struct {
+	mutex sync.Mutex
+	// left counts the writes to go until death; negative is for ever.
+	left int
+	dead bool
+	died chan string
+}
+
+func newLife() *life { return &life{left: -1, died: make(chan string, 1)} }
+
+// Crash has the core die with its n-th write from now to either cluster, events and leases aside: that write reaches
+// the server, its answer is lost, and no request after it reaches anything. The channel tells which write that was.
+// Restart starts another.
+func (c *Core) Crash(n int) (died <-chan string) {
+	l := c.life.current()
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.left = n
+	return l.died
+}
+
+// send sends a request unless the process is dead, and loses the answer of the one that it dies with.
+func (l *life) send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+	if l.isDead() {
+		return nil, errDead
+	}
+	response, err := next.RoundTrip(request)
+	if err != nil || request.Method == http.MethodGet || strings.Contains(request.URL.Path, "/events") || strings.Contains(request.URL.Path, "/leases") {
+		return response, err
+	}
+	if l.isDead() || l.lastWrite(request) {
+		_ = response.Body.Close()
+		return nil, errDead
+	}
+	return response, nil
+}
+
+func (l *life) isDead() bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.dead
+}
+
+// lastWrite counts a write, and says whether the process dies with it.
+func (l *life) lastWrite(request *http.Request) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.left > 0 {
+		l.left--
+	}
+	if l.left != 0 {
+		return false
+	}
+	l.dead, l.left = true, -1
+	l.died <- request.Method + " " + request.URL.Path
+	return true
+}
+
+// lives hands requests to the process that lives now.
+type lives struct {
+	mutex sync.Mutex
+	now   *life
+}
+
+func (l *lives) current() *life {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.now
+}
+
+// begin starts another life and returns it.
+func (l *lives) begin() *life {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.now = newLife()
+	return l.now
+}
+
+// MortalTarget has the Clusters that are created from now until the end of the test reach the API server in such a
+// way that their requests, too, end with the core.
+func (c *Core) MortalTarget(t *testing.T) {
+	t.Helper()
+	transport, err := rest.TransportFor(c.Env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin, err := url.Parse(c.Env.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
+			return c.life.current().send(transport, request)
+		}),
+		FlushInterval: -1,
+		Rewrite:       func(request *httputil.ProxyRequest) { request.SetURL(origin) },
+		ErrorLog:      log.New(io.Discard, "", 0),
+	})
+	config := clientcmdapi.NewConfig()
+	config.Clusters["target"] = &clientcmdapi.Cluster{Server: proxy.URL}
+	config.Contexts["target"] = &clientcmdapi.Context{Cluster: "target"}
+	config.CurrentContext = "target"
+	content, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.target = content
+	t.Cleanup(func() {
+		c.target = nil
+		proxy.CloseClientConnections()
+		proxy.Close()
+	})
+}

@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// TestReadme holds the tables of scenarios to the tests: each test is in them, and each that they name exists.
+func TestReadme(t *testing.T) {
+	g := NewWithT(t)
+	files, err := filepath.Glob("*_test.go")
+	g.Expect(err).NotTo(HaveOccurred())
+	tests := map[string]bool{}
+	for _, file := range files {
+		for _, name := range named(g, file, `(?m)^func (Test\w+)\(t \*testing\.T\)`) {
+			tests[name] = true
+		}
+	}
+	delete(tests, t.Name())
+	inReadme := map[string]bool{}
+	for _, name := range named(g, "README.md", "`(Test\\w+)`") {
+		inReadme[name] = true
+		g.Expect(tests).To(HaveKey(name), "README.md names a test that does not exist")
+	}
+	for name := range tests {
+		g.Expect(inReadme).To(HaveKey(name), "README.md does not say what this test is for")
+	}
+}
+
+// named are the first groups of all matches in a file.
+func named(g *WithT, file, pattern string) []string {
+	content, err := os.ReadFile(file) //nolint:gosec // within the folder
+	g.Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(content), -1) {
+		names = append(names, match[1])
+	}
+	return names
+}

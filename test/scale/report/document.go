@@ -1,0 +1,125 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// section is a part of a document that is written from results: what stands between <!-- bench:NAME --> and
+// <!-- bench:end -->, on lines of their own.
+var section = regexp.MustCompile(`(?s)(<!-- bench:([a-z0-9-]+) -->\n).*?(<!-- bench:end -->)`)
+
+// ReadFile reads what a benchmark has written.
+func ReadFile(path string) (File, error) {
+	var f File
+	content, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return f, errors.Wrap(err, "reading results")
+	}
+	return f, errors.Wrapf(json.Unmarshal(content, &f), "parsing %s", path)
+}
+
+// Document returns a document whose sections show the results. Results of one core alone at rising N are the growth.
+// It is an error when a section has no results, or results have no section: a document shows all of one
+// measurement.
+func Document(document string, files []File) (string, error) {
+	sections, err := sectionsOf(files)
+	if err != nil {
+		return "", err
+	}
+	shown := map[string]bool{}
+	var missing []string
+	document = section.ReplaceAllStringFunc(document, func(whole string) string {
+		parts := section.FindStringSubmatch(whole)
+		text, found := sections[parts[2]]
+		if !found {
+			missing = append(missing, parts[2])
+		}
+		shown[parts[2]] = true
+		return parts[1] + text + parts[3]
+	})
+	if len(missing) > 0 {
+		return "", fmt.Errorf("there are no results for the sections %s", strings.Join(missing, ", "))
+	}
+	for _, name := range sortedKeys(sections) {
+		if !shown[name] {
+			return "", fmt.Errorf("the document has no section <!-- bench:%s -->", name)
+		}
+	}
+	return document, nil
+}
+
+// sectionsOf writes all sections, by name.
+func sectionsOf(files []File) (map[string]string, error) {
+	var r Results
+	for i := range files {
+		if growing(files[i].Runs) {
+			r.Growth = append(r.Growth, files[i].Runs...)
+		} else {
+			r.Compared = append(r.Compared, files[i].Runs...)
+		}
+	}
+	if len(r.Compared) == 0 || len(r.Growth) == 0 {
+		return nil, errors.New("a document needs a comparison of the cores and the growth of ours")
+	}
+	sections := map[string]string{
+		"measured": written(func(out io.Writer) { writeMeasured(out, files) }),
+		"goals":    written(func(out io.Writer) { Goals(out, r) }),
+		"growth":   written(func(out io.Writer) { writeGrowthTable(out, byN(r.Growth)) }),
+	}
+	for _, g := range groups(r.Compared) {
+		sections[fmt.Sprintf("%s-%d", g.setting, g.n)] = written(func(out io.Writer) {
+			writeComparison(out, g)
+			fmt.Fprintln(out)
+			writePeaks(out, g)
+			fmt.Fprint(out, "\n<details><summary>by verb and by controller</summary>\n\n")
+			writeBreakdowns(out, g)
+			fmt.Fprint(out, "</details>\n")
+		})
+	}
+	return sections, nil
+}
+
+func written(write func(io.Writer)) string {
+	var text strings.Builder
+	write(&text)
+	return text.String()
+}
+
+// growing says whether runs are of ours alone, at more than one N.
+func growing(runs []Run) bool {
+	sizes := map[int]bool{}
+	for i := range runs {
+		if runs[i].Core != "ours" {
+			return false
+		}
+		sizes[runs[i].N] = true
+	}
+	return len(sizes) > 1
+}
+
+// writeMeasured says on what, when, and which versions were measured.
+func writeMeasured(out io.Writer, files []File) {
+	hosts, versions, first := map[string]bool{}, map[string]bool{}, time.Time{}
+	for _, f := range files {
+		hosts[fmt.Sprintf("%d CPUs (%s), %.0f GiB of memory, Linux %s, %s", f.Host.CPUs, f.Host.Model,
+			float64(f.Host.Memory)/(mebibyte*kibibyte), f.Host.Kernel, f.Host.Go)] = true
+		for i := range f.Runs {
+			run := &f.Runs[i]
+			versions[run.Core+" "+run.Version] = true
+			if first.IsZero() || run.Started.Before(first) {
+				first = run.Started
+			}
+		}
+	}
+	fmt.Fprintf(out, "Measured on %s, on %s. The cores were %s.\n", first.Format(time.DateOnly),
+		strings.Join(sortedKeys(hosts), "; and on "), strings.Join(sortedKeys(versions), ", "))
+}

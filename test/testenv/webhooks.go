@@ -1,0 +1,138 @@
+package testenv
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// webhookManifests are those that are installed with the core.
+const webhookManifests = "config/core/webhook"
+
+// coreCRDs are the CRDs that the core converts.
+var coreCRDs = []string{"clusters", "machines", "machinesets", "machinedeployments", "machinehealthchecks", "machinedrainrules", "machinepools"}
+
+// InstallWebhooks installs the core's webhooks as its manifests say, but for where they are: on a port of this
+// machine. It returns at once; the API server trusts the webhooks when the core has published its authority.
+func (e *Env) InstallWebhooks(ctx context.Context, port int) error {
+	all := scheme.Scheme
+	if err := apiextensionsv1.AddToScheme(all); err != nil {
+		return errors.Wrap(err, "adding CRDs to the scheme")
+	}
+	c, err := client.New(e.Config, client.Options{Scheme: all})
+	if err != nil {
+		return errors.Wrap(err, "making a client")
+	}
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "millwright-system"}}}
+	for _, file := range []struct {
+		name   string
+		object client.Object
+	}{
+		{"mutating.yaml", &admissionregistrationv1.MutatingWebhookConfiguration{}},
+		{"validating.yaml", &admissionregistrationv1.ValidatingWebhookConfiguration{}},
+	} {
+		if err := readYAML(file.name, port, file.object); err != nil {
+			return err
+		}
+		objects = append(objects, file.object)
+	}
+	for _, object := range objects {
+		if err := client.IgnoreAlreadyExists(c.Create(ctx, object)); err != nil {
+			return errors.Wrapf(err, "creating %s", object.GetName())
+		}
+	}
+	var patch []map[string]any
+	if err := readYAML("crd_conversion.yaml", port, &patch); err != nil {
+		return err
+	}
+	content, err := yaml.Marshal(patch)
+	if err != nil {
+		return errors.Wrap(err, "encoding the patch of CRDs")
+	}
+	if content, err = yaml.YAMLToJSON(content); err != nil {
+		return errors.Wrap(err, "encoding the patch of CRDs")
+	}
+	for _, name := range coreCRDs {
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name + ".cluster.x-k8s.io"}}
+		if err := c.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, content)); err != nil {
+			return errors.Wrapf(err, "patching %s", crd.Name)
+		}
+	}
+	return nil
+}
+
+// RemoveWebhooks takes away what InstallWebhooks installed, but for the Secret of the core: requests reach the API
+// server alone again, and v1beta1 is not served.
+func (e *Env) RemoveWebhooks(ctx context.Context) error {
+	c, err := client.New(e.Config, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		return errors.Wrap(err, "making a client")
+	}
+	meta := metav1.ObjectMeta{Name: "millwright-core"}
+	for _, object := range []client.Object{
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta},
+	} {
+		if err := client.IgnoreNotFound(c.Delete(ctx, object)); err != nil {
+			return errors.Wrapf(err, "deleting %T", object)
+		}
+	}
+	const patch = `[{"op":"replace","path":"/spec/versions/0/served","value":false},{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`
+	for _, name := range coreCRDs {
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name + ".cluster.x-k8s.io"}}
+		if err := c.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, []byte(patch))); err != nil {
+			return errors.Wrapf(err, "patching %s", crd.Name)
+		}
+	}
+	return nil
+}
+
+// readYAML reads a manifest, with the Service in it replaced by a URL.
+func readYAML(name string, port int, into any) error {
+	content, err := os.ReadFile(filepath.Join(Root(), webhookManifests, name))
+	if err != nil {
+		return errors.Wrap(err, "reading a manifest of the webhooks")
+	}
+	var document any
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		return errors.Wrapf(err, "reading %s", name)
+	}
+	ByURL(document, port)
+	if content, err = yaml.Marshal(document); err != nil {
+		return errors.Wrapf(err, "encoding %s", name)
+	}
+	if !bytes.Contains(content, []byte("https://localhost")) {
+		return errors.Errorf("%s has no service of a webhook", name)
+	}
+	return errors.Wrapf(yaml.UnmarshalStrict(content, into), "reading %s", name)
+}
+
+// ByURL replaces each Service of a webhook in a document by the same path on this machine.
+func ByURL(document any, port int) {
+	switch node := document.(type) {
+	case []any:
+		for _, child := range node {
+			ByURL(child, port)
+		}
+	case map[string]any:
+		for key, child := range node {
+			config, ok := child.(map[string]any)
+			if service, has := config["service"].(map[string]any); ok && has && key == "clientConfig" {
+				node[key] = map[string]any{"url": fmt.Sprintf("https://localhost:%d%v", port, service["path"])}
+				continue
+			}
+			ByURL(child, port)
+		}
+	}
+}
