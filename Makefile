@@ -41,6 +41,12 @@ test: build controlplane manifests ## Run all tests, with the race detector, on 
 	$(GO) test -race -timeout 20m -v $(TESTFLAGS) ./test/e2e/... || failed=1; \
 	exit $$failed
 
+.PHONY: chaos
+chaos: controlplane generate ## Let everything go wrong for N Machines (200) during DURATION (2m); SEED=… repeats a run. RACE=1 watches for races.
+	@KUBEBUILDER_ASSETS="$$($(GO) run ./test/controlplane/cmd/controlplane assets)" \
+	$(GO) test -count=1 -timeout 40m -v ./test/chaos -run TestChaos -seed "$(or $(SEED),$$((RANDOM+1)))" -machines $(or $(N),200) \
+	  -duration $(or $(DURATION),2m) $(if $(RACE),-race-core) $(if $(LOGS),-logs "$(abspath $(LOGS))")
+
 .PHONY: build
 build: ## Build the managers and the simulators into bin/.
 	@mkdir -p bin
@@ -76,6 +82,14 @@ bench-check: controlplane generate ## Fail when N Machines (100) cost more reque
 .PHONY: bench-growth
 bench-growth: controlplane generate ## Show how the cost per Machine grows from 100 to 3000.
 	@$(GO) run ./test/scale/cmd/bench -growth 100,300,1000,3000 $(BENCHFLAGS)
+
+.PHONY: bench-docs
+bench-docs: ## Make all measurements of docs/performance.md and write them into it (40 minutes).
+	@$(MAKE) bench N=300
+	@$(MAKE) bench N=1000 BENCHFLAGS="-settings first"
+	@$(MAKE) bench-growth
+	@$(GO) run ./test/scale/cmd/document -into docs/performance.md \
+		out/bench/upstream-ours-300.json out/bench/upstream-ours-1000.json out/bench/growth.json
 
 ##@ Develop
 

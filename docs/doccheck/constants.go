@@ -1,0 +1,128 @@
+package doccheck
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright.dev/test/testenv"
+)
+
+// followed are the import paths whose constants are known; everything else is opaque.
+var followed = []string{ownModule, "sigs.k8s.io/cluster-api/"}
+
+const ownModule = "millwright.dev/"
+
+// Constants gives the values of all string constants that the Go files of some folders use or declare, test files
+// aside, and whose name the match accepts: their own and those of packages of this repository and of the Cluster
+// API. The folders are relative to the root of the repository.
+func Constants(t testing.TB, match func(name string) bool, folders ...string) []string {
+	t.Helper()
+	values := map[string]bool{}
+	for _, folder := range folders {
+		l := &loader{fset: token.NewFileSet(), known: map[string]*types.Package{}}
+		used, err := l.constants(filepath.Join(testenv.Root(), filepath.FromSlash(folder)))
+		if err != nil {
+			t.Fatalf("Collecting the constants of %s: %v", folder, err)
+		}
+		for _, c := range used {
+			if match(c.Name()) {
+				values[constant.StringVal(c.Val())] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(values))
+}
+
+// Named accepts names that begin or end with the word, as ReasonPaused and PausedReason do with Reason.
+func Named(word string) func(string) bool {
+	return func(name string) bool { return strings.HasPrefix(name, word) || strings.HasSuffix(name, word) }
+}
+
+// loader type-checks packages as far as constants need it: errors, as of packages that are not followed, are let pass.
+type loader struct {
+	fset  *token.FileSet
+	known map[string]*types.Package
+}
+
+func (l *loader) constants(folder string) ([]*types.Const, error) {
+	files, err := l.parse(folder)
+	if err != nil {
+		return nil, err
+	}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: l, Error: func(error) {}}
+	_, _ = config.Check(folder, l.fset, files, info)
+	var found []*types.Const
+	for _, objects := range []map[*ast.Ident]types.Object{info.Uses, info.Defs} {
+		for _, object := range objects {
+			if c, ok := object.(*types.Const); ok && c.Val().Kind() == constant.String {
+				found = append(found, c)
+			}
+		}
+	}
+	return found, nil
+}
+
+// Import implements types.Importer.
+func (l *loader) Import(path string) (*types.Package, error) {
+	if known, ok := l.known[path]; ok {
+		return known, nil
+	}
+	if !slices.ContainsFunc(followed, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
+		return nil, fmt.Errorf("%s is opaque", path)
+	}
+	folder, err := l.folder(path)
+	if err != nil {
+		return nil, err
+	}
+	files, err := l.parse(folder)
+	if err != nil {
+		return nil, err
+	}
+	config := types.Config{Importer: l, Error: func(error) {}, IgnoreFuncBodies: true}
+	l.known[path], _ = config.Check(path, l.fset, files, nil)
+	return l.known[path], nil
+}
+
+func (l *loader) folder(path string) (string, error) {
+	if inner, ok := strings.CutPrefix(path, ownModule); ok {
+		return filepath.Join(testenv.Root(), inner), nil
+	}
+	found, err := build.Import(path, testenv.Root(), build.FindOnly)
+	if err != nil {
+		return "", fmt.Errorf("finding the source of %s: %w", path, err)
+	}
+	return found.Dir, nil
+}
+
+func (l *loader) parse(folder string) ([]*ast.File, error) {
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var files []*ast.File
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(l.fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s has no Go files", folder)
+	}
+	return files, nil
+}

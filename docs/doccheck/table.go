@@ -1,0 +1,73 @@
+package doccheck
+
+import (
+	"testing"
+
+	"github.com/yuin/goldmark/ast"
+	tables "github.com/yuin/goldmark/extension/ast"
+)
+
+// Row is a line of a table: its cells by the titles of their columns.
+type Row map[string]Cell
+
+// Cell is one field of a table.
+type Cell struct {
+	// Text is what a reader sees, without markup.
+	Text string
+	// Code are the code spans in it.
+	Code []string
+}
+
+// Table gives the rows of all tables below a heading, up to the next heading of its level or above. It ends the
+// test when there is none.
+func (p *Page) Table(t testing.TB, heading string) []Row {
+	t.Helper()
+	var rows []Row
+	for _, node := range p.section(t, heading) {
+		if node.Kind() == tables.KindTable {
+			rows = append(rows, p.rows(node)...)
+		}
+	}
+	if len(rows) == 0 {
+		t.Fatalf("%s has no table with rows below %q", p.Path, heading)
+	}
+	return rows
+}
+
+// Keys gives the code spans of one column of the tables below a heading: what the table documents. It ends the
+// test when no table has such a column.
+func (p *Page) Keys(t testing.TB, heading, column string) []string {
+	t.Helper()
+	var keys []string
+	found := false
+	for _, row := range p.Table(t, heading) {
+		cell, ok := row[column]
+		found = found || ok
+		keys = append(keys, cell.Code...)
+	}
+	if !found {
+		t.Fatalf("%s has no table with a column %q below %q", p.Path, column, heading)
+	}
+	return keys
+}
+
+func (p *Page) rows(table ast.Node) []Row {
+	var titles []string
+	var rows []Row
+	for line := table.FirstChild(); line != nil; line = line.NextSibling() {
+		row := Row{}
+		column := 0
+		for cell := line.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			if line.Kind() == tables.KindTableHeader {
+				titles = append(titles, p.text(cell))
+			} else if column < len(titles) {
+				row[titles[column]] = Cell{Text: p.text(cell), Code: p.code(cell)}
+			}
+			column++
+		}
+		if line.Kind() == tables.KindTableRow {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
