@@ -94,6 +94,18 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
+// A call may take longer than the grace; the instance that it makes is as new as any.
+func TestSlowLaunchIsNotTakenForVanished(t *testing.T) {
+	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Consistency: time.Second}})
+	f.sim.AddFault(simapi.Fault{ID: "hold", Action: "RunInstances", HoldBefore: true})
+	f.start()
+	f.machine("m")
+	f.Eventually(f.holding("hold")).Should(Equal(1))
+	f.clock.step(10 * time.Minute)
+	f.sim.ClearFaults()
+	f.becomesReady("m")
+}
+
 func (f *fixture) holding(id string) func() int {
 	return func() int {
 		for _, fault := range f.sim.Faults() {

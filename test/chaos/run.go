@@ -190,7 +190,7 @@ func (r *run) prepareChildren() error {
 		return err
 	}
 	aws, err := r.program("aws", r.AWS, r.awsManagement, []string{
-		"--launches-per-second=50", "--launch-burst=50", "--instance-visibility-grace=5s",
+		"--launches-per-second=50", "--launch-burst=50", "--instance-visibility-grace=10s",
 		"--inventory-fast-interval=500ms", "--inventory-slow-interval=3s", "--cloud-call-timeout=10s",
 	})
 	if err != nil {

@@ -114,17 +114,23 @@ func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome {
 	return r.recordInstance(ctx, s, instance)
 }
 
-// recordInstance writes the provider ID. Should the write fail, the instance is found again by its
-// token.
+// recordInstance writes the provider ID, and with it that the cloud has answered only now: from here on the visibility
+// grace runs, not from before a call that may have been slow. Should the write fail, the instance is found again by
+// its token.
 func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instance driver.Instance) outcome {
 	base, ok := s.obj.DeepCopyObject().(client.Object)
 	if !ok {
 		return failed(errors.Errorf("%s is not an object", r.Kind))
 	}
 	s.obj.CommonSpec().ProviderID = instance.ProviderID
+	record := s.launched.answered(r.Clock.Now())
+	if err := record.writeTo(s.obj); err != nil {
+		return failed(err)
+	}
 	if err := r.Client.Patch(ctx, s.obj, client.MergeFrom(base)); err != nil {
 		return failed(errors.Wrapf(err, "recording %s in %s %s", instance.ProviderID, r.Kind, s.key))
 	}
+	s.launched = record
 	s.handle.ProviderID = instance.ProviderID
 	s.announceNormal(eventLaunched, "Launch", "Instance %s was launched in %s", instance.ID, instance.FailureDomain)
 	return proceed()

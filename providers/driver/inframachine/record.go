@@ -29,7 +29,8 @@ type launchRecord struct {
 	Placement     string `json:"placement,omitempty"`
 	FailureDomain string `json:"failureDomain,omitempty"`
 	// FirstCall and LastCall are when Create was first and last called in this attempt with an outcome
-	// that is not known. Both are unset while it is certain that the attempt has made no instance.
+	// that is not known; once the instance is recorded, LastCall is when the cloud spoke of it. Both are unset while it
+	// is certain that the attempt has made no instance.
 	FirstCall *time.Time `json:"firstCall,omitempty"`
 	LastCall  *time.Time `json:"lastCall,omitempty"`
 }
@@ -52,6 +53,17 @@ func (r launchRecord) called(now time.Time, p driver.Placement) launchRecord {
 	if r.FirstCall == nil {
 		r.FirstCall = &now
 	}
+	r.LastCall = &now
+	return r
+}
+
+// answered returns the record to be persisted with the instance. The time is rounded up: the grace that runs from it is
+// never short.
+func (r launchRecord) answered(now time.Time) launchRecord {
+	if r.LastCall == nil {
+		return r
+	}
+	now = now.UTC().Truncate(time.Second).Add(time.Second)
 	r.LastCall = &now
 	return r
 }

@@ -33,6 +33,10 @@ func TestRecordOfACall(t *testing.T) {
 	g.Expect(*again.FirstCall).To(Equal(now.Truncate(time.Second)))
 	g.Expect(*again.LastCall).To(Equal(now.Add(time.Minute).Truncate(time.Second)))
 	g.Expect(again.token()).To(Equal(r.token()))
+	answered := again.answered(now.Add(2 * time.Minute))
+	g.Expect(answered.FirstCall).To(Equal(again.FirstCall))
+	g.Expect(*answered.LastCall).To(And(BeTemporally(">=", now.Add(2*time.Minute)), BeTemporally("~", now.Add(2*time.Minute), time.Second)))
+	g.Expect(r.answered(now)).To(Equal(r), "without a call there is nothing to answer")
 
 	obj := &metav1.PartialObjectMetadata{}
 	obj.UID = "another UID, after a move"

@@ -19,6 +19,9 @@ import (
 // New returns a controller manager made by the options, with health checks. adjust may change what
 // the options do not cover.
 func New(rc *rest.Config, scheme *runtime.Scheme, o *Options, adjust ...func(*ctrl.Options)) (ctrl.Manager, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
 	_, metrics, err := flags.GetManagerOptions(o.Diagnostics)
 	if err != nil {
 		return nil, errors.Wrap(err, "reading the diagnostics flags")

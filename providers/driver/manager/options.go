@@ -5,6 +5,7 @@ package manager
 import (
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/logs"
 	logsv1 "k8s.io/component-base/logs/api/v1"
@@ -89,9 +90,19 @@ func (o *Options) addOwnFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.InventoryFast, "inventory-fast-interval", 3*time.Second, "Time between two lists of the cloud's instances while a machine waits for a change.")
 	fs.DurationVar(&o.InventorySlow, "inventory-slow-interval", 90*time.Second, "Time between two lists of the cloud's instances otherwise.")
 	fs.DurationVar(&o.CloudTimeout, "cloud-call-timeout", defaults.CallTimeout, "Time that one call to the cloud may take.")
-	fs.DurationVar(&o.VisibilityGrace, "instance-visibility-grace", defaults.VisibilityGrace, "Time after a launch in which the cloud may fail to list the instance before its absence is believed.")
+	fs.DurationVar(&o.VisibilityGrace, "instance-visibility-grace", defaults.VisibilityGrace, "Time after a launch in which the cloud may fail to list the instance before its absence is believed; at least --cloud-call-timeout.")
 	fs.Float64Var(&o.LaunchesPerSecond, "launches-per-second", o.LaunchesPerSecond, "Highest average rate of launches in a scope (account and region); 0 for no limit.")
 	fs.IntVar(&o.LaunchBurst, "launch-burst", o.LaunchBurst, "Number of launches that may exceed the average rate at once.")
+}
+
+// Validate refuses combinations under which an instance could be lost: a call that this process has given up may still
+// take effect in the cloud, so absence proves nothing before its time is over.
+func (o *Options) Validate() error {
+	if o.VisibilityGrace < o.CloudTimeout {
+		return errors.Errorf("--instance-visibility-grace is %s, less than --cloud-call-timeout, which is %s: raise the one or lower the other",
+			o.VisibilityGrace, o.CloudTimeout)
+	}
+	return nil
 }
 
 // Machine returns the options of the machine reconciler.

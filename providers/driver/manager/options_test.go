@@ -44,3 +44,14 @@ func TestLeaseNamespace(t *testing.T) {
 	o.LeaderElectionNamespace = "flag"
 	g.Expect(o.leaseNamespace()).To(Equal("flag"))
 }
+
+// A call that was given up may still take effect.
+func TestGraceIsNotShorterThanACall(t *testing.T) {
+	g := NewWithT(t)
+	o := NewOptions("millwright-test", 0, 0)
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.AddFlags(fs)
+	g.Expect(o.Validate()).To(Succeed())
+	g.Expect(fs.Parse([]string{"--instance-visibility-grace=5s", "--cloud-call-timeout=10s"})).To(Succeed())
+	g.Expect(o.Validate()).To(MatchError(And(ContainSubstring("--instance-visibility-grace is 5s"), ContainSubstring("raise the one"))))
+}
