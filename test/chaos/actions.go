@@ -78,7 +78,9 @@ func (r *run) change(ctx context.Context, a action) (string, error) {
 		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
 			r.bereft[m.Name] = true
 			// The machine goes first then, and its Node cannot be drained.
-			r.deletedNodes[m.Status.NodeRef.Name] = true
+			for _, node := range nodeNames(m.Name, instanceID(m.Spec.ProviderID)) {
+				r.deletedNodes[node] = true
+			}
 			return r.plane.direct.Delete(ctx, &infrav1.AWSMachine{ObjectMeta: r.meta(m.Name)})
 		})
 	case pauseCluster:

@@ -1,10 +1,13 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,9 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// window is for how long after a change of replicas what was wanted before still counts: the core may not know yet.
-const window = 20 * time.Second
-
 // moment is one change of one object. Versions order the changes of all kinds: they share one etcd.
 type moment struct {
 	version  uint64
@@ -34,8 +34,12 @@ type moment struct {
 	owner    types.UID
 	gone     bool
 	deleting bool
+	// ended is when the deletion began, to the second.
+	ended time.Time
 	// limit is how many Machines a set or a deployment may have by its spec.
 	limit int
+	// generation is that of the spec, observed the one that the core says it has acted on.
+	generation, observed int64
 }
 
 // history is every change of Machines, MachineSets and MachineDeployments, seen past all faults.
@@ -83,22 +87,54 @@ func eachItem(list client.ObjectList, do func(client.Object)) error {
 }
 
 func (h *history) add(object client.Object, gone bool) {
-	m := moment{at: time.Now(), uid: object.GetUID(), name: object.GetName(), gone: gone, deleting: object.GetDeletionTimestamp() != nil}
+	m := moment{at: time.Now(), uid: object.GetUID(), name: object.GetName(), gone: gone, deleting: object.GetDeletionTimestamp() != nil, generation: object.GetGeneration()}
 	m.version, _ = strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		m.owner = owner.UID
+	}
+	switch {
+	case m.deleting:
+		m.ended = object.GetDeletionTimestamp().Time
+	case gone:
+		m.ended = m.at.Truncate(time.Second)
 	}
 	switch o := object.(type) {
 	case *clusterv1.Machine:
 		m.kind = "Machine"
 	case *clusterv1.MachineSet:
-		m.kind, m.limit = "MachineSet", int(ptr.Deref(o.Spec.Replicas, 1))
+		m.kind, m.limit, m.observed = "MachineSet", int(ptr.Deref(o.Spec.Replicas, 1)), o.Status.ObservedGeneration
 	case *clusterv1.MachineDeployment:
 		m.kind, m.limit = "MachineDeployment", int(ptr.Deref(o.Spec.Replicas, 1))+surge(o)
+		m.observed = o.Status.ObservedGeneration
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.moments = append(h.moments, m)
+}
+
+// write tells everything, in order, for who looks into an excess.
+func (h *history) write(path string) error {
+	var text strings.Builder
+	for _, m := range h.inOrder() {
+		fmt.Fprintf(&text, "%s %d %s %s", m.at.Format("15:04:05.000"), m.version, m.kind, m.name)
+		switch {
+		case m.gone:
+			text.WriteString(" gone")
+		case m.deleting:
+			text.WriteString(" deleting")
+		}
+		if m.kind != "Machine" {
+			fmt.Fprintf(&text, " at most %d, generation %d, observed %d", m.limit, m.generation, m.observed)
+		}
+		fmt.Fprintf(&text, " (%s of %s)\n", m.uid, m.owner)
+	}
+	return errors.Wrap(os.WriteFile(path, []byte(text.String()), 0o600), "writing the history")
+}
+
+func (h *history) inOrder() []moment {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.SortedStableFunc(slices.Values(h.moments), func(a, b moment) int { return cmp.Compare(a.version, b.version) })
 }
 
 func surge(d *clusterv1.MachineDeployment) int {
@@ -111,86 +147,4 @@ func surge(d *clusterv1.MachineDeployment) int {
 		return 0
 	}
 	return n
-}
-
-// owners are what a Machine counts for: its set, and the deployment of that.
-type books struct {
-	// machines are the Machines that exist, deleting ones included, with their set.
-	machines map[types.UID]types.UID
-	// deployments are the deployments of sets.
-	deployments map[types.UID]types.UID
-	names       map[types.UID]string
-	limits      map[types.UID][]limit
-}
-
-type limit struct {
-	value int
-	// until is when it was replaced by the next one.
-	until time.Time
-}
-
-// excesses replays the history and tells each time when a Machine came that was one too many.
-func (h *history) excesses() []string {
-	h.mu.Lock()
-	moments := slices.Clone(h.moments)
-	h.mu.Unlock()
-	slices.SortStableFunc(moments, func(a, b moment) int { return int(int64(a.version) - int64(b.version)) })
-	b := &books{machines: map[types.UID]types.UID{}, deployments: map[types.UID]types.UID{}, names: map[types.UID]string{}, limits: map[types.UID][]limit{}}
-	var found []string
-	for _, m := range moments {
-		if m.kind != "Machine" {
-			b.enter(m)
-			continue
-		}
-		if m.gone {
-			delete(b.machines, m.uid)
-			continue
-		}
-		before, known := b.machines[m.uid]
-		b.machines[m.uid] = m.owner
-		if known && before == m.owner || m.owner == "" {
-			continue
-		}
-		found = append(found, b.check(m, m.owner)...)
-		if deployment := b.deployments[m.owner]; deployment != "" {
-			found = append(found, b.check(m, deployment)...)
-		}
-	}
-	return found
-}
-
-// enter notes what a set or a deployment wants from now on.
-func (b *books) enter(m moment) {
-	b.names[m.uid] = m.kind + " " + m.name
-	if m.kind == "MachineSet" && m.owner != "" {
-		b.deployments[m.uid] = m.owner
-	}
-	limits := b.limits[m.uid]
-	if last := len(limits) - 1; last >= 0 {
-		if limits[last].value == m.limit {
-			return
-		}
-		limits[last].until = m.at
-	}
-	b.limits[m.uid] = append(limits, limit{value: m.limit})
-}
-
-// check counts the Machines of a set or a deployment when one has come.
-func (b *books) check(m moment, owner types.UID) []string {
-	allowed, known := 0, false
-	for _, l := range b.limits[owner] {
-		if l.until.IsZero() || m.at.Sub(l.until) < window {
-			allowed, known = max(allowed, l.value), true
-		}
-	}
-	count := 0
-	for _, set := range b.machines {
-		if set == owner || b.deployments[set] == owner {
-			count++
-		}
-	}
-	if !known || count <= allowed {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s: Machine %s came as number %d of at most %d", b.names[owner], m.name, count, allowed)}
 }

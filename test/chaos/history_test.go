@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,16 +30,35 @@ func (p *past) stamp(object client.Object, name, owner string) {
 	}
 }
 
-func (p *past) deployment(replicas int32, surge string) {
+// later lets everything so far be long ago.
+func (p *past) later() {
+	for i := range p.moments {
+		p.moments[i].at = p.moments[i].at.Add(-time.Hour)
+	}
+}
+
+// acted is the generation that the core says it has acted on, beside that of the spec; the newest unless told.
+func acted(generation int64, observed []int64) int64 {
+	if len(observed) > 0 {
+		return observed[0]
+	}
+	return generation
+}
+
+func (p *past) deployment(replicas int32, surge string, observed ...int64) {
 	d := &clusterv1.MachineDeployment{}
+	d.Generation = int64(p.version + 1)
+	d.Status.ObservedGeneration = acted(d.Generation, observed)
 	d.Spec.Replicas = ptr.To(replicas)
 	d.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.Parse(surge))
 	p.stamp(d, "d", "")
 	p.add(d, false)
 }
 
-func (p *past) set(name string, replicas int32) {
+func (p *past) set(name string, replicas int32, observed ...int64) {
 	s := &clusterv1.MachineSet{}
+	s.Generation = int64(p.version + 1)
+	s.Status.ObservedGeneration = acted(s.Generation, observed)
 	s.Spec.Replicas = ptr.To(replicas)
 	p.stamp(s, name, "d")
 	p.add(s, false)
@@ -96,6 +116,42 @@ func TestHistoryFindsMachinesTooMany(t *testing.T) {
 				p.machine(name, "s", false)
 			}
 		}, nil},
+		{"a set that has not acted on its new number yet", func(p *past) {
+			p.set("s", 1)
+			p.set("s", 0, 1)
+			p.later()
+			p.machine("a", "s", false)
+		}, nil},
+		{"a set that has acted on its new number", func(p *past) {
+			p.set("s", 1)
+			p.set("s", 0)
+			p.later()
+			p.machine("a", "s", false)
+		}, []string{"MachineSet s: Machine a came as number 1 of at most 0"}},
+		{"a deployment that has not acted on its new number yet", func(p *past) {
+			p.deployment(2, "0")
+			p.deployment(1, "0", 1)
+			p.set("s", 2)
+			p.later()
+			p.machine("a", "s", false)
+			p.machine("b", "s", false)
+		}, nil},
+		{"a deployment that has acted, but has not reached its set yet", func(p *past) {
+			p.deployment(2, "0")
+			p.set("s", 2)
+			p.deployment(1, "0")
+			p.later()
+			p.machine("a", "s", false)
+			p.machine("b", "s", false)
+		}, nil},
+		{"a set that grew after the deployment had acted", func(p *past) {
+			p.deployment(2, "0")
+			p.deployment(1, "0")
+			p.set("s", 2)
+			p.later()
+			p.machine("a", "s", false)
+			p.machine("b", "s", false)
+		}, []string{"MachineDeployment d: Machine b came as number 2 of at most 1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &past{history: newHistory()}

@@ -31,9 +31,9 @@ const (
 // delete Nodes, as real ones do not: that is the core's.
 type kubelets struct {
 	account *ec2.Server
-	// cached reads Nodes from a cache and writes past all faults.
-	cached client.Client
-	note   func(format string, args ...any)
+	// cached reads Nodes from a cache, direct does not; both go past all faults.
+	cached, direct client.Client
+	note           func(format string, args ...any)
 
 	mu       sync.Mutex
 	vanished map[string]bool
@@ -45,9 +45,9 @@ type kubelets struct {
 	scheduled sets.Set[types.UID]
 }
 
-func newKubelets(account *ec2.Server, cached client.Client, note func(string, ...any), seed uint64) *kubelets {
+func newKubelets(account *ec2.Server, cached, direct client.Client, note func(string, ...any), seed uint64) *kubelets {
 	return &kubelets{
-		account: account, cached: cached, note: note, vanished: map[string]bool{}, due: map[string]time.Time{}, scheduled: sets.New[types.UID](),
+		account: account, cached: cached, direct: direct, note: note, vanished: map[string]bool{}, due: map[string]time.Time{}, scheduled: sets.New[types.UID](),
 		alike:  seed/2%2 == 0,
 		random: rand.New(rand.NewPCG(seed, 7)), //nolint:gosec // Chaos, not secrets.
 	}
@@ -135,7 +135,19 @@ func (k *kubelets) schedule(ctx context.Context, node *corev1.Node) error {
 		return nil
 	}
 	k.scheduled.Insert(node.UID)
-	return client.IgnoreAlreadyExists(k.cached.Create(ctx, newPod(node.Name)))
+	pod := newPod(node.Name)
+	if err := k.cached.Create(ctx, pod); err != nil {
+		return client.IgnoreAlreadyExists(err)
+	}
+	// What was read may be old: a Pod that comes to a cordoned Node after its drain has looked is nobody's to evict.
+	err := k.direct.Get(ctx, client.ObjectKeyFromObject(node), node)
+	if err == nil && !node.Spec.Unschedulable && node.DeletionTimestamp == nil {
+		return nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return client.IgnoreNotFound(k.cached.Delete(ctx, pod, client.GracePeriodSeconds(0)))
 }
 
 // silence lets the Nodes of vanished instances be Unknown, as the node lifecycle controller would.
@@ -173,12 +185,16 @@ func instanceID(providerID string) string {
 	return providerID
 }
 
+// nodeNames are the names that the Node of an instance may have.
+func nodeNames(machine, instance string) [2]string { return [2]string{machine, "node-" + instance} }
+
 // newNode is a Node as a kubelet registers it.
 func (k *kubelets) newNode(instance simapi.Instance) *corev1.Node {
 	now := metav1.Now()
-	name := "node-" + instance.ID
+	names := nodeNames(instance.Tags["Name"], instance.ID)
+	name := names[1]
 	if k.alike {
-		name = instance.Tags["Name"]
+		name = names[0]
 	}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

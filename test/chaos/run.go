@@ -95,7 +95,7 @@ func (r *run) setUp(ctx context.Context) error {
 	}})
 	r.endpoint = httptest.NewUnstartedServer(faults.Cloud(r.account, r.cloud, faults.CloudRates()))
 	r.endpoint.Start()
-	r.kubelets = newKubelets(r.account, r.plane.providers.Client(), r.note, r.Seed)
+	r.kubelets = newKubelets(r.account, r.plane.providers.Client(), r.plane.direct, r.note, r.Seed)
 	if err := r.startProxies(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,9 @@ import (
 )
 
 const (
-	lookEvery = 500 * time.Millisecond
+	// historyLog is in the folder of the run.
+	historyLog = "history.log"
+	lookEvery  = 500 * time.Millisecond
 	// maxWait bounds a wait that goes on making progress.
 	maxWait = 10 * time.Minute
 	// quiet is for how long nothing may be written once all is well.
@@ -35,8 +38,11 @@ func (r *run) verify(ctx context.Context) error {
 	if err := r.staysQuiet(ctx); err != nil {
 		return err
 	}
+	if err := r.history.write(filepath.Join(r.Dir, historyLog)); err != nil {
+		return err
+	}
 	if excesses := r.history.excesses(); len(excesses) > 0 {
-		return errors.Errorf("too many Machines:\n%s", strings.Join(excesses, "\n"))
+		return errors.Errorf("too many Machines, see %s:\n%s", historyLog, strings.Join(excesses, "\n"))
 	}
 	if err := r.leave(ctx); err != nil {
 		return err
@@ -59,6 +65,9 @@ func (r *run) await(ctx context.Context, what string, problems func(*state) []st
 	for {
 		s, err := r.read(ctx)
 		if err != nil {
+			return err
+		}
+		if err := r.collect(ctx, s); err != nil {
 			return err
 		}
 		found := problems(s)
