@@ -32,5 +32,8 @@ func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) outcom
 	if !s.cluster.Spec.ControlPlaneEndpoint.IsValid() && endpoint.IsValid() {
 		s.cluster.Spec.ControlPlaneEndpoint = endpoint
 	}
+	if s.cluster.Status.ControlPlane, err = accessor.Replicas(s.controlPlane.object.Unstructured); err != nil {
+		return s.controlPlane.failed(err)
+	}
 	return outcome.Continue()
 }

@@ -107,6 +107,20 @@ func TestClusterWithReferences(t *testing.T) {
 				g.Expect(condition(c, "ControlPlaneInitialized")).To(Equal("True/Initialized"))
 				g.Expect(c.Status.Phase).To(Equal("Provisioned"))
 				g.Expect(condition(c, "Available")).To(Equal("False/NotAvailable"), "no kubeconfig yet")
+				g.Expect(c.Status.ControlPlane).To(BeNil(), "the control plane does not count")
+			})
+
+			core.SetSpec(t, plane, map[string]any{"replicas": int64(3)})
+			counts := map[string]any{"replicas": int64(3), "readyReplicas": int64(2), "availableReplicas": int64(2), "upToDateReplicas": int64(3)}
+			if contract == version.V1Beta1 {
+				counts = map[string]any{"replicas": int64(3), "readyReplicas": int64(2), "unavailableReplicas": int64(1), "updatedReplicas": int64(3)}
+			}
+			core.SetStatus(t, plane, counts)
+			eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+				g.Expect(c.Status.ControlPlane).To(Equal(&clusterv1.ClusterControlPlaneStatus{
+					DesiredReplicas: ptr.To[int32](3), Replicas: ptr.To[int32](3), ReadyReplicas: ptr.To[int32](2),
+					AvailableReplicas: ptr.To[int32](2), UpToDateReplicas: ptr.To[int32](3),
+				}))
 			})
 
 			g.Expect(core.Client.Delete(t.Context(), cluster)).To(Succeed())

@@ -33,6 +33,13 @@ var watched = []field.Path{
 	{"status", "externalManagedControlPlane"},
 	{"status", "version"},
 	{"status", "versions"},
+	{"spec", "replicas"},
+	{"status", "replicas"},
+	{"status", "readyReplicas"},
+	{"status", "availableReplicas"},
+	{"status", "unavailableReplicas"},
+	{"status", "upToDateReplicas"},
+	{"status", "updatedReplicas"},
 }
 
 // Changed lets an update pass when a field of a contract, a summarizing condition, or metadata that the core

@@ -56,12 +56,14 @@ func TestAutoscalerFindsItsFields(t *testing.T) {
 			g.Expect(crd.Spec.Names.Plural).To(Equal(strings.ToLower(crd.Spec.Names.Kind) + "s"))
 		}
 	}
-	// The guide says so. When the template gets it, say that there.
+	// What a Node of a template would have, to scale from zero.
 	template := found["awsmachinetemplates.infrastructure.millwright.dev"]
 	g.Expect(template).NotTo(BeNil())
 	for _, version := range template.Spec.Versions {
 		status := version.Schema.OpenAPIV3Schema.Properties["status"]
-		g.Expect(status.Properties).NotTo(HaveKey("capacity"))
+		g.Expect(status.Properties).To(HaveKey("capacity"))
+		g.Expect(status.Properties["capacity"].AdditionalProperties.Schema.XIntOrString).To(BeTrue(), "quantities by resource")
+		g.Expect(status.Properties["nodeInfo"].Properties).To(And(HaveKey("architecture"), HaveKey("operatingSystem")))
 	}
 }
 

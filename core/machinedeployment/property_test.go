@@ -35,6 +35,10 @@ func anyView(random *rand.Rand) view {
 		for n := range useless + random.IntN(4) {
 			set.order = append(set.order, n >= useless)
 		}
+		// Priorities go before availability.
+		if tail := set.order[set.deleting+set.chosen:]; random.IntN(3) == 0 {
+			random.Shuffle(len(tail), func(i, j int) { tail[i], tail[j] = tail[j], tail[i] })
+		}
 		v.sets = append(v.sets, set)
 	}
 	return v
@@ -101,12 +105,26 @@ func checkAlone(t *testing.T, v view, p plan, text string) {
 	}
 	rolling := !v.paused && !v.recreate && v.strategy == clusterv1.RollingUpdateMachineDeploymentStrategyType
 	if minimum := v.replicas - v.maxUnavailable; rolling && recoverableAfter < min(minimum, recoverable) {
-		chosen := 0
+		given := blindlyGivenOf(v, p)
 		for i := range v.sets {
-			chosen += v.sets[i].chosen
+			given += v.sets[i].chosen
 		}
-		if recoverableAfter+chosen < min(minimum, recoverable) {
+		if recoverableAfter+given < min(minimum, recoverable) {
 			t.Fatalf("at most %d Machines would be available if all recovered, before %d: %+v\n%s", recoverableAfter, recoverable, p, text)
 		}
 	}
+}
+
+// blindlyGivenOf is what goes of the current set because it has more than the replicas: which of its Machines go is the set's
+// choice.
+func blindlyGivenOf(v view, p plan) int {
+	given := 0
+	for _, i := range p.scale {
+		for n := range v.sets {
+			if set := &v.sets[n]; set.name == i.set && set.current {
+				given += max(set.availableAt(i.from)-set.availableAt(i.to), 0)
+			}
+		}
+	}
+	return given
 }

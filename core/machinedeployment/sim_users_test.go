@@ -66,13 +66,14 @@ func (s *simulation) autoscale() {
 }
 
 // heal takes away what keeps the world from settling. Outdated Machines that never become available do not: no
-// health check replaces those, and the rollout has to go on in spite of them.
+// health check replaces those, and the rollout has to go on in spite of them. It cannot where their set prefers others that
+// must not go.
 func (s *simulation) heal() {
 	s.chaos, s.paused = false, false
 	for _, set := range s.sets {
 		for _, machine := range set.machines {
 			machine.unhealthy = false
-			if set == s.current() {
+			if set == s.current() || set.blind {
 				machine.doomed = false
 			}
 		}

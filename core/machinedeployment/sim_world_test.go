@@ -33,6 +33,9 @@ type simSet struct {
 	// reserve is the number before the decreases that it has not looked at.
 	reserve  int
 	machines []*simMachine
+	// blind means that the set does not prefer to delete what is not available: priorities that somebody has given to the
+	// Machines go before that.
+	blind bool
 	// direction is that of the last intent for the set, and moment when it was.
 	direction, moment int
 }
@@ -52,6 +55,8 @@ type simulation struct {
 	moments int
 	// created counts Machines.
 	created int
+	// blind is what its sets are.
+	blind bool
 }
 
 func newSimulation(seed uint64) *simulation {
@@ -63,7 +68,8 @@ func newSimulation(seed uint64) *simulation {
 		s.maxUnavailable = 1
 	}
 	s.setStrategy(s.IntN(6))
-	s.note("replicas %d, surge %d, unavailable %d, %s, recreate %t", s.replicas, s.maxSurge, s.maxUnavailable, s.strategy, s.recreate)
+	s.blind = s.IntN(3) == 0
+	s.note("replicas %d, surge %d, unavailable %d, %s, recreate %t, blind %t", s.replicas, s.maxSurge, s.maxUnavailable, s.strategy, s.recreate, s.blind)
 	return s
 }
 
@@ -91,8 +97,8 @@ func (s *simulation) happened(format string, args ...any) {
 	s.note("  "+format, args...)
 }
 
-// order returns the Machines as the set would delete them: deleting ones, then chosen ones, then by availability,
-// then by name.
+// order returns the Machines as the set would delete them: deleting ones, then chosen ones, then by availability
+// unless the set is blind to it, then by name.
 func (set *simSet) order() []*simMachine {
 	rank := func(m *simMachine) int {
 		switch {
@@ -100,7 +106,7 @@ func (set *simSet) order() []*simMachine {
 			return 0
 		case m.chosen:
 			return 1
-		case !m.available:
+		case !m.available && !set.blind:
 			return 2
 		default:
 			return 3
@@ -155,7 +161,7 @@ func (s *simulation) apply(p plan) {
 		}
 	}
 	if p.create {
-		set := &simSet{name: fmt.Sprintf("s%03d", len(s.sets)), template: s.template, desired: p.createReplicas}
+		set := &simSet{name: fmt.Sprintf("s%03d", len(s.sets)), template: s.template, desired: p.createReplicas, blind: s.blind}
 		s.note("  create %s with %d: %s", set.name, set.desired, p.createReason)
 		s.sets = append(s.sets, set)
 	}

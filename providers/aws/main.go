@@ -23,6 +23,7 @@ import (
 	"millwright.dev/providers/aws/instance"
 	"millwright.dev/providers/driver/inframachine"
 	"millwright.dev/providers/driver/inventory"
+	"millwright.dev/providers/driver/machinetemplate"
 	"millwright.dev/providers/driver/manager"
 	"millwright.dev/providers/driver/pace"
 )
@@ -38,6 +39,8 @@ const (
 
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachines,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachines/status,verbs=patch
+// +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachinetemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachinetemplates/status,verbs=patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
@@ -72,7 +75,11 @@ func run(ctx context.Context, options *manager.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := newMachineReconciler(mgr, options, clock.RealClock{}, instance.DefaultClients).SetupWithManager(mgr); err != nil {
+	ec2 := instance.New(instance.DefaultClients, clock.RealClock{})
+	if err := newMachineReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
+		return err
+	}
+	if err := newTemplateReconciler(mgr, options, ec2).SetupWithManager(mgr); err != nil {
 		return err
 	}
 	return errors.Wrap(mgr.Start(ctx), "running the manager")
@@ -89,9 +96,8 @@ func newScheme() (*runtime.Scheme, error) {
 }
 
 func newMachineReconciler(
-	mgr ctrl.Manager, options *manager.Options, clk clock.WithTicker, clients instance.Clients,
+	mgr ctrl.Manager, options *manager.Options, clk clock.WithTicker, ec2 *instance.Driver,
 ) *inframachine.Reconciler[*infrav1.AWSMachine] {
-	ec2 := instance.New(clients, clk)
 	return &inframachine.Reconciler[*infrav1.AWSMachine]{
 		Client:       mgr.GetClient(),
 		SecretReader: mgr.GetAPIReader(),
@@ -104,5 +110,16 @@ func newMachineReconciler(
 		New:          func() *infrav1.AWSMachine { return &infrav1.AWSMachine{} },
 		NewList:      func() client.ObjectList { return &infrav1.AWSMachineList{} },
 		Options:      options.Machine(),
+	}
+}
+
+func newTemplateReconciler(mgr ctrl.Manager, options *manager.Options, ec2 *instance.Driver) *machinetemplate.Reconciler[*infrav1.AWSMachineTemplate] {
+	return &machinetemplate.Reconciler[*infrav1.AWSMachineTemplate]{
+		Client:      mgr.GetClient(),
+		Sizer:       ec2,
+		Kind:        "AWSMachineTemplate",
+		New:         func() *infrav1.AWSMachineTemplate { return &infrav1.AWSMachineTemplate{} },
+		CallTimeout: options.CloudTimeout,
+		WatchFilter: options.WatchFilter,
 	}
 }

@@ -151,7 +151,9 @@ func (f *fixture) start() {
 		o.Controller.SkipNameValidation = &skip
 	})
 	f.Expect(err).NotTo(HaveOccurred())
-	r := newMachineReconciler(mgr, f.options, f.clock, f.clients)
+	cloud := instance.New(f.clients, f.clock)
+	f.Expect(newTemplateReconciler(mgr, f.options, cloud).SetupWithManager(mgr)).To(Succeed())
+	r := newMachineReconciler(mgr, f.options, f.clock, cloud)
 	r.Client = interceptor.NewClient(withoutWatch{mgr.GetClient()}, f.intercept)
 	r.Options.Backoff = f.backoff
 	f.Expect(r.SetupWithManager(mgr)).To(Succeed())

@@ -7,14 +7,11 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
-	"millwright.dev/test/clouds/aws/simapi"
 )
 
 // stormFactor is how much likelier faults are in a storm.
@@ -256,90 +253,4 @@ func (r *run) unpause(ctx context.Context) (string, error) {
 	r.paused = nil
 	cluster := &clusterv1.Cluster{ObjectMeta: r.meta(clusterName)}
 	return strings.Join(names, ", "), r.patchSpec(ctx, cluster, func() { cluster.Spec.Paused = ptr.To(false) })
-}
-
-// rotate gives the core another kubeconfig and takes the old one back.
-func (r *run) rotate(ctx context.Context) error {
-	old := r.tokenName()
-	r.token++
-	r.coreTarget.Allow(r.tokenName())
-	content, err := r.coreTarget.Kubeconfig(r.tokenName())
-	if err != nil {
-		return err
-	}
-	secret := r.kubeconfigSecret(content)
-	if err := r.plane.direct.Update(ctx, secret); err != nil {
-		return errors.Wrap(err, "rotating the kubeconfig")
-	}
-	r.coreTarget.Revoke(old)
-	return nil
-}
-
-func (r *run) deleteNode(ctx context.Context, a action) (string, error) {
-	list := &corev1.NodeList{}
-	if err := r.plane.direct.List(ctx, list); err != nil {
-		return "", errors.Wrap(err, "listing Nodes")
-	}
-	node, ok := pickOf(list.Items, a.pick)
-	if !ok {
-		return "none there", nil
-	}
-	r.deletedNodes[node.Name] = true
-	return node.Name, client.IgnoreNotFound(r.plane.direct.Delete(ctx, &node))
-}
-
-// vanish lets an instance be gone as if somebody else had ended it. It is one that its Machine knows of: where the
-// answer to its launch was lost and it is gone before anybody has asked, nothing is left that leads to its Node.
-func (r *run) vanish(ctx context.Context, a action) (string, error) {
-	machines := &clusterv1.MachineList{}
-	if err := r.plane.direct.List(ctx, machines, client.InNamespace(r.namespace)); err != nil {
-		return "", err
-	}
-	known := sets.New[string]()
-	for i := range machines.Items {
-		known.Insert(machines.Items[i].Spec.ProviderID)
-	}
-	running := slices.DeleteFunc(r.account.Instances(), func(i simapi.Instance) bool {
-		return i.State != "running" || !known.Has(providerID(i))
-	})
-	instance, ok := pickOf(running, a.pick)
-	if !ok {
-		return "none there", nil
-	}
-	r.vanished[providerID(instance)] = instance.Tags["Name"]
-	r.kubelets.vanish(instance.ID)
-	return instance.ID + " of " + instance.Tags["Name"], r.account.Vanish(instance.ID)
-}
-
-// patch changes an object as it was read; others may write at the same time.
-func (r *run) patch(ctx context.Context, object client.Object, change func()) error {
-	before := object.DeepCopyObject().(client.Object)
-	change()
-	return errors.Wrapf(r.plane.direct.Patch(ctx, object, client.MergeFrom(before)), "changing %T %s", object, object.GetName())
-}
-
-// patchSpec reads the object first.
-func (r *run) patchSpec(ctx context.Context, object client.Object, change func()) error {
-	if err := r.plane.direct.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return errors.Wrapf(err, "reading %T %s", object, object.GetName())
-	}
-	return r.patch(ctx, object, change)
-}
-
-func setLabel(object client.Object, key, value string) {
-	labels := object.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	object.SetLabels(labels)
-}
-
-func setAnnotation(object client.Object, key, value string) {
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	object.SetAnnotations(annotations)
 }

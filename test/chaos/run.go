@@ -3,10 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,10 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/test/clouds/aws/ec2"
-	"millwright.dev/test/clouds/aws/simapi"
-	"millwright.dev/test/controlplane"
 	"millwright.dev/test/faults"
-	"millwright.dev/test/process"
 )
 
 // maxDelay is the longest that a slow answer takes.
@@ -88,158 +82,11 @@ func (r *run) note(format string, args ...any) {
 	fmt.Fprintf(r.Out, "%7.2fs %s\n", time.Since(r.begin).Seconds(), fmt.Sprintf(format, args...))
 }
 
-func (r *run) setUp(ctx context.Context) error {
-	r.cloud = faults.NewDecider("cloud", r.Seed, maxDelay, 1)
-	r.account = ec2.New(ec2.Options{Seed: r.Seed + 1, Delays: simapi.Delays{
-		Pending: 500 * time.Millisecond, ShuttingDown: 700 * time.Millisecond, Consistency: 300 * time.Millisecond,
-	}})
-	r.endpoint = httptest.NewUnstartedServer(faults.Cloud(r.account, r.cloud, faults.CloudRates()))
-	r.endpoint.Start()
-	r.kubelets = newKubelets(r.account, r.plane.providers.Client(), r.plane.direct, r.note, r.Seed)
-	if err := r.startProxies(); err != nil {
-		return err
-	}
-	if err := r.createWorld(ctx); err != nil {
-		return err
-	}
-	r.history = newHistory()
-	if err := r.history.record(ctx, r.plane.direct, r.namespace); err != nil {
-		return err
-	}
-	go r.kubelets.run(ctx)
-	if err := r.prepareChildren(); err != nil {
-		return err
-	}
-	for _, c := range []*child{r.core, r.aws} {
-		if err := c.start(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *run) startProxies() error {
-	for _, p := range []struct {
-		proxy **faults.Proxy
-		name  string
-		seen  func(*http.Request)
-	}{
-		{&r.coreManagement, "core/management", r.countWrite},
-		{&r.coreTarget, "core/target", r.countWrite},
-		{&r.awsManagement, "aws/management", nil},
-	} {
-		proxy, err := faults.NewProxy(faults.Options{
-			Config:  r.plane.server.Config(),
-			Decider: faults.NewDecider(p.name, r.Seed, maxDelay, 1),
-			Rates:   faults.DefaultRates(),
-			Seen:    p.seen,
-		})
-		if err != nil {
-			return err
-		}
-		*p.proxy = proxy
-		proxy.Allow(r.tokenName())
-	}
-	return nil
-}
-
-func (r *run) countWrite(request *http.Request) {
-	if request.Method != http.MethodGet {
-		r.writes.Add(1)
-	}
-}
-
 func (r *run) tokenName() string { return fmt.Sprintf("token-%d", r.token) }
 
 // deciders are all that make faults.
 func (r *run) deciders() []*faults.Decider {
 	return []*faults.Decider{r.coreManagement.Decider, r.coreTarget.Decider, r.awsManagement.Decider, r.cloud}
-}
-
-// createWorld makes the objects of the beginning.
-func (r *run) createWorld(ctx context.Context) error {
-	kubeconfig, err := r.coreTarget.Kubeconfig(r.tokenName())
-	if err != nil {
-		return err
-	}
-	shape := shapeOf(r.Machines)
-	objects := append(r.foundations(), r.kubeconfigSecret(kubeconfig))
-	for _, g := range shape.deployments {
-		objects = append(objects, r.deployment(g))
-	}
-	for _, g := range shape.sets {
-		objects = append(objects, r.machineSet(g))
-	}
-	for i := range shape.single {
-		name := fmt.Sprintf("single-%d", i)
-		r.single[name] = true
-		objects = append(objects, r.singleMachine(name)...)
-	}
-	for _, object := range objects {
-		if err := r.plane.direct.Create(ctx, object); err != nil {
-			return errors.Wrapf(err, "creating %T %s", object, object.GetName())
-		}
-	}
-	return nil
-}
-
-// prepareChildren says how the programs are run.
-func (r *run) prepareChildren() error {
-	core, err := r.program("core", r.Core, r.coreManagement, nil)
-	if err != nil {
-		return err
-	}
-	aws, err := r.program("aws", r.AWS, r.awsManagement, []string{
-		"--launches-per-second=50", "--launch-burst=50", "--instance-visibility-grace=10s",
-		"--inventory-fast-interval=500ms", "--inventory-slow-interval=3s", "--cloud-call-timeout=10s",
-	})
-	if err != nil {
-		return err
-	}
-	aws.spec.Env = append(aws.spec.Env,
-		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIACHAOS00000000000", "AWS_SECRET_ACCESS_KEY=chaos",
-		"AWS_EC2_METADATA_DISABLED=true", "AWS_ENDPOINT_URL_EC2="+r.endpoint.URL)
-	r.core, r.aws = core, aws
-	return nil
-}
-
-func (r *run) program(name, path string, proxy *faults.Proxy, args []string) (*child, error) {
-	home := filepath.Join(r.Dir, name)
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, errors.Wrapf(err, "making the folder of %s", name)
-	}
-	content, err := proxy.Kubeconfig(r.tokenName())
-	if err != nil {
-		return nil, err
-	}
-	kubeconfig := filepath.Join(home, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, content, 0o600); err != nil {
-		return nil, errors.Wrapf(err, "writing the kubeconfig of %s", name)
-	}
-	port, err := controlplane.FreePort()
-	if err != nil {
-		return nil, err
-	}
-	args = append([]string{
-		"--kubeconfig=" + kubeconfig, "--namespace=" + r.namespace, "--diagnostics-address=0", "--health-addr=0",
-		fmt.Sprintf("--webhook-port=%d", port), "--v=3",
-	}, args...)
-	return &child{note: r.note, spec: process.Spec{
-		Name: name, Path: path, Args: args, Dir: home, CleanEnv: true,
-		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GORACE=halt_on_error=0"},
-		Log: filepath.Join(r.Dir, name+".log"),
-	}}, nil
-}
-
-func (r *run) tearDown() {
-	r.core.kill()
-	r.aws.kill()
-	for _, p := range []*faults.Proxy{r.coreManagement, r.coreTarget, r.awsManagement} {
-		p.Close()
-	}
-	r.endpoint.CloseClientConnections()
-	r.endpoint.Close()
-	r.account.Close()
 }
 
 // grow lets most Machines run before anything is done to them; faults there are from the beginning.

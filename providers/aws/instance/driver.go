@@ -28,8 +28,8 @@ type region struct {
 	images   *lookup[image]
 	subnets  *lookup[[]subnet]
 	capacity *shortages
-	// architectures that an instance type can boot.
-	architectures *lookup[[]string]
+	// models are what it offers, by instance type.
+	models *lookup[model]
 }
 
 // New returns a Driver.
@@ -54,11 +54,11 @@ func (d *Driver) in(ctx context.Context, name string) (*region, error) {
 		return nil, driver.NewAuthError("LoadConfig", "", err)
 	}
 	r := &region{
-		api:           api,
-		images:        newLookup[image](d.clock, searchTTL),
-		subnets:       newLookup[[]subnet](d.clock, searchTTL),
-		capacity:      newShortages(d.clock),
-		architectures: newLookup[[]string](d.clock, searchTTL),
+		api:      api,
+		images:   newLookup[image](d.clock, searchTTL),
+		subnets:  newLookup[[]subnet](d.clock, searchTTL),
+		capacity: newShortages(d.clock),
+		models:   newLookup[model](d.clock, searchTTL),
 	}
 	d.regions[name] = r
 	return r, nil

@@ -3,6 +3,8 @@ package v1alpha1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
 // AWSMachineTemplateSpec holds the template of an AWSMachine.
@@ -29,10 +31,13 @@ type AWSMachineTemplateResource struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:path=awsmachinetemplates,scope=Namespaced,categories={cluster-api,millwright},shortName=awsmt
 // +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta1=v1alpha1","cluster.x-k8s.io/v1beta2=v1alpha1"}
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.template.spec.instanceType`,description="EC2 instance type"
 // +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.spec.template.spec.region`,description="AWS region"
+// +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.capacity.cpu`,description="CPUs of a Node"
+// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.capacity.memory`,description="Memory of a Node"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was created"
 type AWSMachineTemplate struct {
 	metav1.TypeMeta `json:",inline"`
@@ -45,6 +50,20 @@ type AWSMachineTemplate struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="AWSMachineTemplate is immutable: make a new one and refer to it"
 	Spec AWSMachineTemplateSpec `json:"spec,omitempty,omitzero"`
+
+	// status tells how large the Nodes of its machines are.
+	// +optional
+	Status AWSMachineTemplateStatus `json:"status,omitempty,omitzero"`
+}
+
+// AWSMachineTemplateStatus tells how large the Nodes of a template's machines are.
+type AWSMachineTemplateStatus struct {
+	driverv1.MachineTemplateStatus `json:",inline"`
+}
+
+// CommonStatus returns what all providers have in common.
+func (t *AWSMachineTemplate) CommonStatus() *driverv1.MachineTemplateStatus {
+	return &t.Status.MachineTemplateStatus
 }
 
 // AWSMachineTemplateList is a list of AWSMachineTemplates.

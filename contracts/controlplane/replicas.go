@@ -1,0 +1,98 @@
+package controlplane
+
+import (
+	"math"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/field"
+	"millwright.dev/contracts/version"
+)
+
+var (
+	specReplicas        = field.Path{"spec", "replicas"}
+	statusReplicas      = field.Path{"status", "replicas"}
+	readyReplicas       = field.Path{"status", "readyReplicas"}
+	availableReplicas   = field.Path{"status", "availableReplicas"}
+	upToDateReplicas    = field.Path{"status", "upToDateReplicas"}
+	unavailableReplicas = field.Path{"status", "unavailableReplicas"}
+	updatedReplicas     = field.Path{"status", "updatedReplicas"}
+)
+
+// Replicas returns how many instances of the control plane there are, as its provider counts them; nil where it does not
+// count at all. A number that it does not tell is nil (CP-007). In the older contract a provider tells how many are not
+// available, of those that it shall have.
+func (a Accessor) Replicas(obj *unstructured.Unstructured) (*clusterv1.ClusterControlPlaneStatus, error) {
+	upToDate := upToDateReplicas
+	if a.contract == version.V1Beta1 {
+		upToDate = updatedReplicas
+	}
+	counted := &clusterv1.ClusterControlPlaneStatus{}
+	for _, read := range []struct {
+		path field.Path
+		into **int32
+	}{
+		{specReplicas, &counted.DesiredReplicas},
+		{statusReplicas, &counted.Replicas},
+		{readyReplicas, &counted.ReadyReplicas},
+		{availableReplicas, &counted.AvailableReplicas},
+		{upToDate, &counted.UpToDateReplicas},
+	} {
+		value, err := number(obj, read.path)
+		if err != nil {
+			return nil, err
+		}
+		*read.into = value
+	}
+	if a.contract == version.V1Beta1 {
+		missing, err := number(obj, unavailableReplicas)
+		if err != nil {
+			return nil, err
+		}
+		if counted.AvailableReplicas = nil; missing != nil && counted.DesiredReplicas != nil {
+			counted.AvailableReplicas = ptr.To(max(*counted.DesiredReplicas-*missing, 0))
+		}
+	}
+	versions, err := countedVersions(obj)
+	if err != nil {
+		return nil, err
+	}
+	counted.Versions = versions
+	if counted.DesiredReplicas == nil && counted.Replicas == nil && counted.ReadyReplicas == nil && len(versions) == 0 {
+		return nil, nil //nolint:nilnil // Not to count is no error.
+	}
+	return counted, nil
+}
+
+// number is nil where the field is absent. What does not fit is cut off: it is a number to show.
+func number(obj *unstructured.Unstructured, path field.Path) (*int32, error) {
+	if _, found, err := unstructured.NestedFieldNoCopy(obj.Object, path...); err != nil || !found {
+		return nil, nil //nolint:nilerr,nilnil // What is no object on the way is reported by those who need it.
+	}
+	value, err := path.Integer(obj)
+	if err != nil {
+		return nil, err
+	}
+	return ptr.To(int32(min(max(value, 0), math.MaxInt32))), nil
+}
+
+func countedVersions(obj *unstructured.Unstructured) ([]clusterv1.StatusVersion, error) {
+	entries, err := statusVersions.List(obj)
+	if err != nil {
+		return nil, err
+	}
+	var versions []clusterv1.StatusVersion
+	for i, entry := range entries {
+		name, err := statusVersions.TextIn(obj, i, entry, "version")
+		if err != nil {
+			return nil, err
+		}
+		count, _ := entry["replicas"].(int64)
+		if name != "" && count > 0 {
+			versions = append(versions, clusterv1.StatusVersion{Version: name, Replicas: int32(min(count, math.MaxInt32))})
+		}
+	}
+	return versions, nil
+}

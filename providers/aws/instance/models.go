@@ -1,0 +1,93 @@
+package instance
+
+import (
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/pkg/errors"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/driver"
+)
+
+// filterArchitecture is the name of the filter of DescribeImages.
+const filterArchitecture = "architecture"
+
+// model is what a region offers under the name of an instance type.
+type model struct {
+	// architectures that it can boot, by EC2's names.
+	architectures []string
+	cpus          int64
+	memoryMiB     int64
+	// gpus by the names of their resources.
+	gpus map[string]int64
+}
+
+// gpuResources are what the device plugins of the manufacturers call their devices.
+var gpuResources = map[string]string{"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu"}
+
+// imageFilters returns the filters of an image search. Unless they name an architecture, images that
+// the instance type cannot boot are left out: publishers name the images of all architectures alike.
+func (r *region) imageFilters(ctx context.Context, list []infrav1.Filter, instanceType string) ([]types.Filter, error) {
+	out := filters(list)
+	if slices.ContainsFunc(list, func(f infrav1.Filter) bool { return f.Name == filterArchitecture }) {
+		return out, nil
+	}
+	m, err := r.model(ctx, instanceType)
+	if err != nil {
+		return nil, err
+	}
+	return append(out, types.Filter{Name: aws.String(filterArchitecture), Values: m.architectures}), nil
+}
+
+func (r *region) model(ctx context.Context, instanceType string) (model, error) {
+	return r.models.get(ctx, instanceType, true, func(ctx context.Context) (model, error) {
+		return r.describeModel(ctx, instanceType)
+	})
+}
+
+func (r *region) describeModel(ctx context.Context, instanceType string) (model, error) {
+	out, err := r.api.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{
+		InstanceTypes: []types.InstanceType{types.InstanceType(instanceType)},
+	})
+	if err != nil {
+		return model{}, classify("DescribeInstanceTypes", err)
+	}
+	for i := range out.InstanceTypes {
+		if m := fromInstanceType(&out.InstanceTypes[i]); len(m.architectures) > 0 {
+			return m, nil
+		}
+	}
+	return model{}, driver.NewTerminalError("DescribeInstanceTypes", "",
+		errors.Errorf("the region does not offer the instance type %s", instanceType))
+}
+
+func fromInstanceType(t *types.InstanceTypeInfo) model {
+	m := model{}
+	if t.ProcessorInfo != nil {
+		for _, a := range t.ProcessorInfo.SupportedArchitectures {
+			m.architectures = append(m.architectures, string(a))
+		}
+	}
+	if t.VCpuInfo != nil {
+		m.cpus = int64(aws.ToInt32(t.VCpuInfo.DefaultVCpus))
+	}
+	if t.MemoryInfo != nil {
+		m.memoryMiB = aws.ToInt64(t.MemoryInfo.SizeInMiB)
+	}
+	if t.GpuInfo == nil {
+		return m
+	}
+	for _, gpu := range t.GpuInfo.Gpus {
+		if name, ok := gpuResources[aws.ToString(gpu.Manufacturer)]; ok {
+			if m.gpus == nil {
+				m.gpus = map[string]int64{}
+			}
+			m.gpus[name] += int64(aws.ToInt32(gpu.Count))
+		}
+	}
+	return m
+}

@@ -1,0 +1,59 @@
+package instance
+
+import (
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/machinetemplate"
+)
+
+var _ machinetemplate.Sizer[*infrav1.AWSMachineTemplate] = (*Driver)(nil)
+
+// Size is that of the instance type. The disk is that of the root volume where the template gives its size; how many pods
+// fit depends on the network of the cluster, which is not known here.
+func (d *Driver) Size(ctx context.Context, template *infrav1.AWSMachineTemplate) (machinetemplate.Size, error) {
+	spec := &template.Spec.Template.Spec
+	r, err := d.in(ctx, spec.Region)
+	if err != nil {
+		return machinetemplate.Size{}, err
+	}
+	m, err := r.model(ctx, spec.InstanceType)
+	if err != nil {
+		return machinetemplate.Size{}, err
+	}
+	if m.cpus == 0 || m.memoryMiB == 0 {
+		return machinetemplate.Size{}, driver.NewUnknownError("DescribeInstanceTypes", "",
+			errors.Errorf("nothing is said about the size of instance type %s", spec.InstanceType))
+	}
+	return sizeOf(m, spec), nil
+}
+
+func sizeOf(m model, spec *infrav1.AWSMachineSpec) machinetemplate.Size {
+	capacity := corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewQuantity(m.cpus, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(m.memoryMiB<<20, resource.BinarySI),
+	}
+	if v := spec.RootVolume; v != nil && v.SizeGiB != nil {
+		capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(int64(*v.SizeGiB)<<30, resource.BinarySI)
+	}
+	for name, count := range m.gpus {
+		capacity[corev1.ResourceName(name)] = *resource.NewQuantity(count, resource.DecimalSI)
+	}
+	// The bootstrap provider's Nodes run Linux.
+	info := driverv1.NodeInfo{OperatingSystem: "linux"}
+	switch {
+	case slices.Contains(m.architectures, string(types.ArchitectureTypeX8664)):
+		info.Architecture = "amd64"
+	case slices.Contains(m.architectures, string(types.ArchitectureTypeArm64)):
+		info.Architecture = "arm64"
+	}
+	return machinetemplate.Size{Capacity: capacity, NodeInfo: info}
+}

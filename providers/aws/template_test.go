@@ -1,0 +1,103 @@
+package main
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	simulator "millwright.dev/test/clouds/aws/ec2"
+	"millwright.dev/test/clouds/aws/simapi"
+)
+
+func (f *fixture) template(name, instanceType string, adjust ...func(*infrav1.AWSMachineTemplate)) *infrav1.AWSMachineTemplate {
+	f.t.Helper()
+	template := &infrav1.AWSMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
+	template.Spec.Template.Spec = infrav1.AWSMachineSpec{
+		Region: testRegion, InstanceType: instanceType, AMI: infrav1.AMIReference{ID: testImage},
+		Subnets: []infrav1.SubnetReference{{ID: subnetA}}, SecurityGroupIDs: []string{testGroup},
+	}
+	for _, a := range adjust {
+		a(template)
+	}
+	f.Expect(f.client.Create(f.ctx, template)).To(Succeed())
+	return template
+}
+
+// capacity waits until the template's condition CapacityKnown is as told, and returns the status.
+func (f *fixture) capacity(template *infrav1.AWSMachineTemplate, status metav1.ConditionStatus, reason string) driverv1.MachineTemplateStatus {
+	f.t.Helper()
+	f.Eventually(func(g Gomega) {
+		g.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(template), template)).To(Succeed())
+		condition := meta.FindStatusCondition(template.Status.Conditions, driverv1.CapacityKnownCondition)
+		g.Expect(condition).NotTo(BeNil())
+		g.Expect(string(condition.Status) + " " + condition.Reason).To(Equal(string(status) + " " + reason))
+		g.Expect(condition.ObservedGeneration).To(Equal(template.Generation))
+	}).Should(Succeed())
+	return template.Status.MachineTemplateStatus
+}
+
+func quantities(want map[corev1.ResourceName]string) types.GomegaMatcher {
+	return WithTransform(func(list corev1.ResourceList) map[corev1.ResourceName]string {
+		got := map[corev1.ResourceName]string{}
+		for name, quantity := range list {
+			got[name] = quantity.String()
+		}
+		return got
+	}, Equal(want))
+}
+
+func TestTemplatesTellTheirCapacity(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	plain := f.template("plain", "m5.large", func(t *infrav1.AWSMachineTemplate) {
+		t.Spec.Template.Spec.RootVolume = &infrav1.Volume{SizeGiB: new(int32(20))}
+	})
+	status := f.capacity(plain, metav1.ConditionTrue, driverv1.CapacityKnownReason)
+	f.Expect(status.Capacity).To(quantities(map[corev1.ResourceName]string{"cpu": "2", "memory": "8Gi", "ephemeral-storage": "20Gi"}))
+	f.Expect(status.NodeInfo).To(Equal(driverv1.NodeInfo{Architecture: "amd64", OperatingSystem: "linux"}))
+
+	gpu := f.capacity(f.template("gpu", "g4dn.xlarge"), metav1.ConditionTrue, driverv1.CapacityKnownReason)
+	f.Expect(gpu.Capacity).To(HaveKeyWithValue(corev1.ResourceName("nvidia.com/gpu"), resource.MustParse("1")))
+
+	f.template("same", "m5.large")
+	f.Expect(f.calls("DescribeInstanceTypes")).To(Equal(2), "one call for each instance type")
+}
+
+func TestTemplateWhoseCapacityCannotBeTold(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.sim.AddFault(simapi.Fault{ID: "denied", Action: "DescribeInstanceTypes", Error: &simapi.APIError{Code: "UnauthorizedOperation"}})
+	f.start()
+	template := f.template("m", "m5.large")
+	status := f.capacity(template, metav1.ConditionFalse, driverv1.UnauthorizedReason)
+	f.Expect(status.Capacity).To(BeEmpty())
+	f.Expect(status.Conditions[0].Message).To(ContainSubstring("check the provider's credentials and permissions"))
+	f.sim.ClearFaults()
+	f.capacity(template, metav1.ConditionTrue, driverv1.CapacityKnownReason)
+
+	unknown := f.capacity(f.template("unknown", "x9.huge"), metav1.ConditionFalse, driverv1.InvalidConfigurationReason)
+	f.Expect(unknown.Conditions[0].Message).To(ContainSubstring("x9.huge"))
+	before := f.calls("DescribeInstanceTypes")
+	f.Consistently(func() int { return f.calls("DescribeInstanceTypes") - before }, "700ms").Should(BeNumerically("<=", 1), "no hot loop")
+}
+
+func TestPausedTemplateIsLeftAlone(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	template := f.template("m", "m5.large", func(t *infrav1.AWSMachineTemplate) {
+		t.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	})
+	f.Consistently(func() int { return f.calls("DescribeInstanceTypes") }, "300ms").Should(BeZero())
+	base := template.DeepCopy()
+	template.Annotations = nil
+	f.Expect(f.client.Patch(f.ctx, template, client.MergeFrom(base))).To(Succeed())
+	f.capacity(template, metav1.ConditionTrue, driverv1.CapacityKnownReason)
+}

@@ -1,0 +1,52 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MachineTemplateStatus is what a provider's machine template kind says about the Nodes of its machines. The cluster
+// autoscaler reads capacity and nodeInfo to scale a node group from zero; see the contract of Cluster API for
+// infrastructure machine templates,
+// https://cluster-api.sigs.k8s.io/developer/providers/contracts/infra-machine.
+type MachineTemplateStatus struct {
+	// conditions are CapacityKnown.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// capacity is what a Node of such a machine has, before anything is reserved: cpu, memory, and where it is known
+	// ephemeral-storage and GPUs. Annotations on a MachineDeployment go before it.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// nodeInfo says what such a Node runs on.
+	// +optional
+	NodeInfo NodeInfo `json:"nodeInfo,omitempty,omitzero"`
+}
+
+// NodeInfo says what the Nodes of a template's machines run on.
+// +kubebuilder:validation:MinProperties=1
+type NodeInfo struct {
+	// architecture of the CPU, as in the Node's label kubernetes.io/arch.
+	// +optional
+	// +kubebuilder:validation:Enum=amd64;arm64;s390x;ppc64le
+	Architecture string `json:"architecture,omitempty"`
+
+	// operatingSystem, as in the Node's label kubernetes.io/os.
+	// +optional
+	// +kubebuilder:validation:Enum=linux;windows
+	OperatingSystem string `json:"operatingSystem,omitempty"`
+}
+
+// Condition of a provider's machine template kind.
+const (
+	// CapacityKnownCondition is True once the status has the capacity. Until then its message says why not, and what a
+	// person can do. Machines are made from the template either way.
+	CapacityKnownCondition = "CapacityKnown"
+	// CapacityKnownReason means that the cloud has told it. While it is not known, the reason is Unauthorized,
+	// Throttled, InvalidConfiguration or CloudError.
+	CapacityKnownReason = "CapacityKnown"
+)

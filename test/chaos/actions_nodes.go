@@ -1,0 +1,67 @@
+package chaos
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/test/clouds/aws/simapi"
+)
+
+// rotate gives the core another kubeconfig and takes the old one back.
+func (r *run) rotate(ctx context.Context) error {
+	old := r.tokenName()
+	r.token++
+	r.coreTarget.Allow(r.tokenName())
+	content, err := r.coreTarget.Kubeconfig(r.tokenName())
+	if err != nil {
+		return err
+	}
+	secret := r.kubeconfigSecret(content)
+	if err := r.plane.direct.Update(ctx, secret); err != nil {
+		return errors.Wrap(err, "rotating the kubeconfig")
+	}
+	r.coreTarget.Revoke(old)
+	return nil
+}
+
+func (r *run) deleteNode(ctx context.Context, a action) (string, error) {
+	list := &corev1.NodeList{}
+	if err := r.plane.direct.List(ctx, list); err != nil {
+		return "", errors.Wrap(err, "listing Nodes")
+	}
+	node, ok := pickOf(list.Items, a.pick)
+	if !ok {
+		return "none there", nil
+	}
+	r.deletedNodes[node.Name] = true
+	return node.Name, client.IgnoreNotFound(r.plane.direct.Delete(ctx, &node))
+}
+
+// vanish lets an instance be gone as if somebody else had ended it. It is one that its Machine knows of: where the
+// answer to its launch was lost and it is gone before anybody has asked, nothing is left that leads to its Node.
+func (r *run) vanish(ctx context.Context, a action) (string, error) {
+	machines := &clusterv1.MachineList{}
+	if err := r.plane.direct.List(ctx, machines, client.InNamespace(r.namespace)); err != nil {
+		return "", err
+	}
+	known := sets.New[string]()
+	for i := range machines.Items {
+		known.Insert(machines.Items[i].Spec.ProviderID)
+	}
+	running := slices.DeleteFunc(r.account.Instances(), func(i simapi.Instance) bool {
+		return i.State != "running" || !known.Has(providerID(i))
+	})
+	instance, ok := pickOf(running, a.pick)
+	if !ok {
+		return "none there", nil
+	}
+	r.vanished[providerID(instance)] = instance.Tags["Name"]
+	r.kubelets.vanish(instance.ID)
+	return instance.ID + " of " + instance.Tags["Name"], r.account.Vanish(instance.ID)
+}
