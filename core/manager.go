@@ -40,6 +40,11 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
+// shutdownTimeout is how long the reconciles under way may take once the process is to end. It is shorter than what the
+// manifests give the Pod: should they not end, since a queue of controller-runtime can be deadlocked by its shutdown
+// (https://github.com/kubernetes-sigs/controller-runtime/issues/3538), the lease is given up all the same.
+const shutdownTimeout = 8 * time.Second
+
 // newManager makes the manager with its caches, health checks and diagnostics.
 func newManager(rc *rest.Config, o *options) (ctrl.Manager, error) {
 	metrics, err := o.diagnostics.Server()
@@ -64,6 +69,7 @@ func newManager(rc *rest.Config, o *options) (ctrl.Manager, error) {
 		RetryPeriod:                &o.retryPeriod,
 		// The process ends with the manager, so its lease can be given up at once.
 		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
 		Controller: config.Controller{
 			UsePriorityQueue: ptr.To(true), CacheSyncTimeout: cacheSyncTimeout, SkipNameValidation: &o.severalInProcess,
 		},

@@ -1,13 +1,31 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/test/testenv"
 )
+
+// TestShutdownEndsBeforeThePod: the lease is given up only when the controllers have ended, or the time for that is over.
+func TestShutdownEndsBeforeThePod(t *testing.T) {
+	g := NewWithT(t)
+	manifest, err := os.ReadFile(filepath.Join(testenv.Root(), "config/core/base/manager.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	found := regexp.MustCompile(`terminationGracePeriodSeconds: (\d+)`).FindSubmatch(manifest)
+	g.Expect(found).NotTo(BeNil())
+	seconds, err := strconv.Atoi(string(found[1]))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(shutdownTimeout).To(BeNumerically("<", time.Duration(seconds)*time.Second))
+}
 
 // TestMachineOptions: what the Machine controller gets from flags, and by which rule it calls a Machine up to date.
 func TestMachineOptions(t *testing.T) {

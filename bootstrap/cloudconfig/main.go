@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
@@ -107,7 +108,10 @@ func newManager(o *options) (ctrl.Manager, error) {
 		HealthProbeBindAddress: o.healthAddress, PprofBindAddress: o.profilerAddress,
 		LeaderElection: o.leaderElect, LeaderElectionID: managerName, LeaderElectionNamespace: leaseNamespace(),
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &o.leaseDuration, RenewDeadline: &o.renewDeadline, RetryPeriod: &o.retryPeriod,
+		// Shorter than what the manifest gives the Pod, so that the lease is given up even when a controller does not end:
+		// https://github.com/kubernetes-sigs/controller-runtime/issues/3538.
+		GracefulShutdownTimeout: new(8 * time.Second),
+		LeaseDuration:           &o.leaseDuration, RenewDeadline: &o.renewDeadline, RetryPeriod: &o.retryPeriod,
 	})
 	if err != nil {
 		return nil, errors.Wrap(err, "creating the manager")

@@ -16,10 +16,11 @@ import (
 )
 
 // maxCrashes bounds the writes of the deletions below.
-const maxCrashes = 80
+const maxCrashes = 150
 
-// TestDeletionSurvivesCrashes has the core die after each of its writes while Machines are deleted that are in several
-// stages, one of which has everything that a deletion can wait for. Nothing is left in the end.
+// TestDeletionSurvivesCrashes has the core die again and again while Machines are deleted that are in all stages, one of
+// which has everything that a deletion can wait for: every other time before a write has its effect, and every other time
+// after it. Nothing is left in the end.
 func TestDeletionSurvivesCrashes(t *testing.T) {
 	core.MortalTarget(t)
 	everything := newFixture(t, version.V1Beta2)
@@ -32,8 +33,7 @@ func TestDeletionSurvivesCrashes(t *testing.T) {
 	}
 	all := []*fixture{everything}
 	for _, stage := range stages {
-		switch stage.name {
-		case "objects exist, not adopted", "the machine exists but is not provisioned, and its Node has joined", "the infrastructure is made, the bootstrap config not yet":
+		if stage.during == nil {
 			f := newFixture(t, version.V1Beta2)
 			stage.reach(f)
 			all = append(all, f)
@@ -42,7 +42,7 @@ func TestDeletionSurvivesCrashes(t *testing.T) {
 	everything.awaitsNothing()
 	t.Cleanup(func() { core.Restart(t) })
 
-	died := core.Crash(1)
+	died := crash(0)
 	for _, f := range all {
 		f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	}
@@ -54,7 +54,7 @@ func TestDeletionSurvivesCrashes(t *testing.T) {
 			t.Logf("Died with %s", write)
 			everything.Expect(crashes).To(BeNumerically("<", maxCrashes), "the deletion should come to an end")
 			core.Restart(t)
-			died = core.Crash(1)
+			died = crash(crashes)
 		case <-time.After(20 * time.Millisecond):
 			everything.letGo()
 		}
@@ -65,6 +65,16 @@ func TestDeletionSurvivesCrashes(t *testing.T) {
 		f.leavesNothing()
 	}
 	everything.eventuallyGone(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: everything.namespace, Name: "evicted"}})
+}
+
+// crash has the core die soon. How many writes there are before that differs, so that those of one Machine are met between
+// and among those of the others.
+func crash(crashes int) <-chan string {
+	n := 1 + crashes/2%3
+	if crashes%2 == 0 {
+		return core.CrashBefore(n)
+	}
+	return core.Crash(n)
 }
 
 const (

@@ -160,6 +160,13 @@ func aScope(c *choices.Choices, text string) *scope {
 	if s.deleting() {
 		s.progress = deletion{choices.Of(c, "", clusterv1.MachineDeletingDrainingNodeReason), text}
 	}
+	if c.Yes() {
+		upToDate := c.Yes()
+		s.machineSet, s.machineDeployment = &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}
+		s.options.UpToDate = func(*clusterv1.MachineSet, *clusterv1.MachineDeployment, time.Time) (bool, string) {
+			return upToDate, text
+		}
+	}
 	return s
 }
 
@@ -181,7 +188,7 @@ func behind(c *choices.Choices, r *reference, text string) {
 	}
 	state := map[string]any{"initialization": map[string]any{"provisioned": choices.Of[any](c, true, false, text), "dataSecretCreated": c.Yes()}, "ready": c.Yes()}
 	if c.Yes() {
-		condition := map[string]any{"type": "Ready", "status": choices.Of(c, "True", "False", "Unknown", text), "message": text, "reason": choices.Of(c, "Good", text)}
+		condition := map[string]any{"type": "Ready", "status": choices.Of(c, "True", "False", "Unknown", text), "message": text, "reason": choices.Of(c, "Good", text, "")}
 		state["conditions"] = []any{condition}
 	}
 	if c.Yes() {

@@ -25,8 +25,10 @@ type life struct {
 	mutex sync.Mutex
 	// left counts the writes to go until death; negative is for ever.
 	left int
-	dead bool
-	died chan string
+	// before has the last write not reach the server.
+	before bool
+	dead   bool
+	died   chan string
 }
 
 func newLife() *life { return &life{left: -1, died: make(chan string, 1)} }
@@ -34,11 +36,16 @@ func newLife() *life { return &life{left: -1, died: make(chan string, 1)} }
 // Crash has the core die with its n-th write from now to either cluster, events and leases aside: that write reaches
 // the server, its answer is lost, and no request after it reaches anything. The channel tells which write that was.
 // Restart starts another.
-func (c *Core) Crash(n int) (died <-chan string) {
+func (c *Core) Crash(n int) (died <-chan string) { return c.crash(n, false) }
+
+// CrashBefore is like Crash, but that write does not reach the server.
+func (c *Core) CrashBefore(n int) (died <-chan string) { return c.crash(n, true) }
+
+func (c *Core) crash(n int, before bool) <-chan string {
 	l := c.life.current()
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.left = n
+	l.left, l.before = n, before
 	return l.died
 }
 
@@ -47,11 +54,15 @@ func (l *life) send(next http.RoundTripper, request *http.Request) (*http.Respon
 	if l.isDead() {
 		return nil, errDead
 	}
+	counts := request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events") && !strings.Contains(request.URL.Path, "/leases")
+	if counts && l.lastWrite(request, true) {
+		return nil, errDead
+	}
 	response, err := next.RoundTrip(request)
-	if err != nil || request.Method == http.MethodGet || strings.Contains(request.URL.Path, "/events") || strings.Contains(request.URL.Path, "/leases") {
+	if err != nil || !counts {
 		return response, err
 	}
-	if l.isDead() || l.lastWrite(request) {
+	if l.isDead() || l.lastWrite(request, false) {
 		_ = response.Body.Close()
 		return nil, errDead
 	}
@@ -64,10 +75,13 @@ func (l *life) isDead() bool {
 	return l.dead
 }
 
-// lastWrite counts a write, and says whether the process dies with it.
-func (l *life) lastWrite(request *http.Request) bool {
+// lastWrite counts a write, before or after its effect as it is to be, and says whether the process dies with it.
+func (l *life) lastWrite(request *http.Request, before bool) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	if before != l.before {
+		return false
+	}
 	if l.left > 0 {
 		l.left--
 	}

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"os"
+	"time"
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -59,8 +60,12 @@ func (o *Options) managerOptions(scheme *runtime.Scheme, metrics metricsserver.O
 		RetryPeriod:             &o.RetryPeriod,
 		// The process ends with the manager, so its lease can be given up at once.
 		LeaderElectionReleaseOnCancel: true,
-		Cache:                         o.cacheOptions(),
-		Controller:                    config.Controller{UsePriorityQueue: new(true)},
+		// Shorter than what the manifests give the Pod: should a controller not end in time, since its queue can be
+		// deadlocked by its shutdown (https://github.com/kubernetes-sigs/controller-runtime/issues/3538), the lease is
+		// given up all the same. What is broken off in the cloud is found again by its token.
+		GracefulShutdownTimeout: new(8 * time.Second),
+		Cache:                   o.cacheOptions(),
+		Controller:              config.Controller{UsePriorityQueue: new(true)},
 	}
 }
 

@@ -1,0 +1,76 @@
+package machine
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/docs/doccheck"
+	"millwright.dev/test/choices"
+)
+
+// given are reasons that the objects behind the references are made up to have.
+var given = []string{"Good", "Text"}
+
+// TestReferenceReasonsOfEachCondition makes up Machines, and compares the reasons that each condition comes to have with
+// those in its row of the page.
+func TestReferenceReasonsOfEachCondition(t *testing.T) {
+	steps := doccheck.Constants(t, func(name string) bool {
+		return strings.HasPrefix(name, "MachineDeleting") && strings.HasSuffix(name, "Reason")
+	}, "core/machine")
+	seen := map[string]sets.Set[string]{}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // A test that repeats.
+	for i := range 30000 {
+		data := make([]byte, 150)
+		for n := range data {
+			data[n] = byte(random.Uint32())
+		}
+		c := choices.From(data)
+		s := aScope(c, "Text")
+		// What was there before may stay, whatever it was.
+		s.machine.Status.Conditions = nil
+		if i%4 == 0 {
+			mend(s)
+		}
+		if s.deleting() {
+			s.progress.reason = choices.Of(c, steps...)
+		}
+		s.judge()
+		for _, condition := range s.machine.Status.Conditions {
+			if slices.Contains(given, condition.Reason) {
+				continue
+			}
+			if seen[condition.Type] == nil {
+				seen[condition.Type] = sets.New[string]()
+			}
+			seen[condition.Type].Insert(condition.Reason)
+		}
+	}
+	page := doccheck.Read(t, referencePage)
+	for _, row := range page.Table(t, "Conditions") {
+		condition := row["Condition"].Code[0]
+		doccheck.Compare(t, page, "reasons of "+condition, row["Reasons"].Code, sets.List(seen[condition]))
+	}
+}
+
+// mend lets all be well but for what the bootstrap config and the infrastructure say: by chance that hardly comes about.
+func mend(s *scope) {
+	for _, m := range []*clusterv1.Machine{s.original, s.machine} {
+		m.DeletionTimestamp, m.Annotations, m.Spec.ReadinessGates = nil, nil, nil
+		m.Status.Initialization.BootstrapDataSecretCreated, m.Status.Initialization.InfrastructureProvisioned = ptr.To(true), ptr.To(true)
+		m.Status.NodeRef.Name = "n"
+	}
+	s.cluster = &clusterv1.Cluster{}
+	s.disconnection, s.nodeErr = nil, nil
+	s.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}, {Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse},
+	}}}
+}
