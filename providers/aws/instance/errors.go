@@ -45,7 +45,7 @@ var classes = []struct {
 		"InvalidUserData.*", "InvalidTag*", "TagLimitExceeded", "MissingParameter", "UnknownParameter", "ValidationError",
 		"VolumeTypeNotAvailableInZone", "UnsupportedOperation", "UnsupportedInstanceAttribute", "OperationNotPermitted",
 		"InvalidKMSKey*", "InvalidHostID.*", "InvalidPlacementGroup.*", "EncryptedVolumesNotSupported",
-		"InstanceTypeNotSupported", "OperationNotSupported", "InvalidAMIAttributeItemValue",
+		"InstanceTypeNotSupported", "InvalidInstanceType", "OperationNotSupported", "InvalidAMIAttributeItemValue",
 	}},
 }
 

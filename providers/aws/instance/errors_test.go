@@ -20,7 +20,7 @@ func TestClassify(t *testing.T) {
 		driver.ClassThrottle: {"RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"},
 		driver.ClassAuth: {"UnauthorizedOperation", "AuthFailure", "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
 			"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "AccessDenied", "AccessDeniedException"},
-		driver.ClassTerminal: {"InvalidAMIID.NotFound", "InvalidAMIID.Malformed", "InvalidAMIID.Unavailable", "InvalidParameter",
+		driver.ClassTerminal: {"InvalidInstanceType", "InvalidAMIID.NotFound", "InvalidAMIID.Malformed", "InvalidAMIID.Unavailable", "InvalidParameter",
 			"InvalidParameterValue", "InvalidParameterCombination", "InvalidSubnetID.NotFound", "InvalidGroup.NotFound",
 			"InvalidKeyPair.NotFound", "OperationNotPermitted", "UnsupportedOperation", "InvalidBlockDeviceMapping"},
 		driver.ClassNotFound: {"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"},
