@@ -51,14 +51,23 @@ func (r *Reconciler) createBatch(ctx context.Context, s *scope, size int) ([]*cl
 // createOne makes a Machine, then its bootstrap config, then its infrastructure machine. When it is interrupted
 // in between, complete goes on with the same Machine. It returns the Machine whenever that exists.
 func (r *Reconciler) createOne(ctx context.Context, s *scope) (*clusterv1.Machine, error) {
-	name, err := r.newName(s.set)
-	if err != nil {
-		return nil, err
+	name := r.ledger.takeDoubtful(s.set.UID)
+	again := name != ""
+	if !again {
+		var err error
+		if name, err = r.newName(s.set); err != nil {
+			return nil, err
+		}
 	}
 	machine := desiredMachine(s.set, name)
 	if err := r.Client.Create(ctx, machine); err != nil {
-		if !definitelyNot(err) {
+		switch {
+		case again && apierrors.IsAlreadyExists(err):
+			// The creation before has taken effect by now: the API server is asked for it.
 			r.ledger.doubt(s.set.UID)
+		case again || !definitelyNot(err):
+			// A refusal says nothing about the creation before.
+			r.ledger.doubtName(s.set.UID, name)
 		}
 		return nil, errors.Wrapf(err, "creating Machine %s", client.ObjectKeyFromObject(machine))
 	}

@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,9 @@ type account struct {
 	created map[types.UID]unseen
 	// deleted are Machines whose deletion was asked for, and which the cache does not show as deleting yet.
 	deleted map[types.UID]bool
+	// doubtful are the names of Machines whose creation was asked for with an outcome that is not known. It may take effect
+	// after the API server was asked what there is, so these names are the next to be used: a name exists once.
+	doubtful []string
 	// complete are Machines whose bootstrap config and infrastructure machine are known to have existed.
 	complete map[types.UID]bool
 }
@@ -77,6 +81,7 @@ func (l *ledger) settle(set types.UID, cached []*clusterv1.Machine, now time.Tim
 			page.verified = false
 		}
 	}
+	page.trust(known)
 	for uid := range page.deleted {
 		if !present[uid] {
 			delete(page.deleted, uid)
@@ -162,11 +167,41 @@ func (l *ledger) verify(set types.UID, live []*clusterv1.Machine, cached []*clus
 			page.created[machine.UID] = unseen{machine: machine, since: now}
 		}
 	}
+	page.trust(live)
 	for _, machine := range cached {
 		if !exists[machine.UID] {
 			page.deleted[machine.UID] = true
 		}
 	}
+}
+
+// trust takes out of doubt what exists.
+func (a *account) trust(machines []*clusterv1.Machine) {
+	a.doubtful = slices.DeleteFunc(a.doubtful, func(name string) bool {
+		return slices.ContainsFunc(machines, func(m *clusterv1.Machine) bool { return m.Name == name })
+	})
+}
+
+// takeDoubtful returns the name of a Machine that may or may not come to exist, to be created now; "" for none.
+func (l *ledger) takeDoubtful(set types.UID) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	page := l.page(set)
+	if len(page.doubtful) == 0 {
+		return ""
+	}
+	name := page.doubtful[0]
+	page.doubtful = page.doubtful[1:]
+	return name
+}
+
+// doubtName is doubt about whether the creation of a Machine of this name takes effect.
+func (l *ledger) doubtName(set types.UID, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	page := l.page(set)
+	page.doubtful = append(page.doubtful, name)
+	page.verified = false
 }
 
 // doubt makes the API server be asked again before the next Machine is created or deleted.
