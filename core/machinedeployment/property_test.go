@@ -105,7 +105,7 @@ func checkAlone(t *testing.T, v view, p plan, text string) {
 	}
 	rolling := !v.paused && !v.recreate && v.strategy == clusterv1.RollingUpdateMachineDeploymentStrategyType
 	if minimum := v.replicas - v.maxUnavailable; rolling && recoverableAfter < min(minimum, recoverable) {
-		given := blindlyGivenOf(v, p)
+		given := blindlyGivenOf(v, p) + takenBack(v, p)
 		for i := range v.sets {
 			given += v.sets[i].chosen
 		}
@@ -127,4 +127,17 @@ func blindlyGivenOf(v view, p plan) int {
 		}
 	}
 	return given
+}
+
+// takenBack is how many outdated Machines are not made any more, of those that have not been made yet.
+func takenBack(v view, p plan) int {
+	taken := 0
+	for _, i := range p.scale {
+		for n := range v.sets {
+			if set := &v.sets[n]; set.name == i.set && !set.current {
+				taken += max(i.from-max(i.to, len(set.order)), 0)
+			}
+		}
+	}
+	return taken
 }

@@ -6,10 +6,26 @@ import "fmt"
 // spared.
 func (d *draft) rollingUpdate() {
 	minimum := max(d.replicas-d.maxUnavailable, 0)
+	d.takeBack()
 	d.takeChosen(minimum, d.current())
 	d.growCurrent()
 	d.takeChosen(minimum, d.outdated()...)
 	d.shrinkOutdated(minimum)
+}
+
+// takeBack takes orders back for Machines that are not made yet, as far as there would be too many with them: they were
+// given before the number of replicas was lowered.
+func (d *draft) takeBack() {
+	excess := -(d.replicas + d.maxSurge)
+	for i := range d.sets {
+		excess += max(d.sets[i].desired, len(d.sets[i].order))
+	}
+	for _, set := range append(d.outdated(), d.current()) {
+		if unmade := min(set.desired-len(set.order), excess); unmade > 0 {
+			d.resize(set, set.desired-unmade, fmt.Sprintf("%d Machines may exist, and more do", d.replicas+d.maxSurge))
+			excess -= unmade
+		}
+	}
 }
 
 // growCurrent brings the current set to the number of replicas, as far as the surge allows.

@@ -57,6 +57,8 @@ type simulation struct {
 	created int
 	// blind is what its sets are.
 	blind bool
+	// exceeded tells of a set that made Machines when there were enough.
+	exceeded string
 }
 
 func newSimulation(seed uint64) *simulation {
@@ -184,6 +186,9 @@ func (s *simulation) act(set *simSet) {
 		s.created++
 		set.machines = append(set.machines, &simMachine{name: s.names, doomed: s.chaos && s.IntN(8) == 0})
 		s.moments++
+		if total := s.count().machines; s.rolling() && total > s.replicas+s.maxSurge {
+			s.exceeded = fmt.Sprintf("%s makes Machine %d, the %d. of at most %d", set.name, s.names, total, s.replicas+s.maxSurge)
+		}
 	}
 	order := set.order()
 	for i := range len(order) - set.desired {
@@ -192,6 +197,11 @@ func (s *simulation) act(set *simSet) {
 			s.happened("%s deletes Machine %d", set.name, order[i].name)
 		}
 	}
+}
+
+// rolling says whether the strategy is a rolling update that goes on.
+func (s *simulation) rolling() bool {
+	return !s.paused && !s.recreate && s.strategy == clusterv1.RollingUpdateMachineDeploymentStrategyType
 }
 
 // remediate lets the current set delete one Machine that a health check has marked.

@@ -155,6 +155,9 @@ func (s *simulation) step(t *testing.T, round int) (quiet bool) {
 		s.act(set)
 	}
 	slices.SortFunc(s.sets, func(a, b *simSet) int { return cmp.Compare(a.name, b.name) })
+	if s.exceeded != "" {
+		t.Fatalf("%s\n%s", s.exceeded, s.trace.String())
+	}
 	if now := s.count(); !lags && (now.available != after.left || now.machines > max(after.bound, before.bound)) {
 		t.Fatalf("%d Machines are available, %d were foreseen; %d exist of %d\n%s",
 			now.available, after.left, now.machines, after.bound, s.trace.String())
