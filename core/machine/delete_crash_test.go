@@ -23,7 +23,7 @@ const maxCrashes = 150
 // after it. Nothing is left in the end.
 func TestDeletionSurvivesCrashes(t *testing.T) {
 	core.MortalTarget(t)
-	everything := newFixture(t, version.V1Beta2)
+	everything := newPatientFixture(t)
 	node := everything.run()
 	everything.pod("evicted", node.Name)
 	everything.annotate(everything.machine, preDrainHook, new(""))
@@ -34,7 +34,7 @@ func TestDeletionSurvivesCrashes(t *testing.T) {
 	all := []*fixture{everything}
 	for _, stage := range stages {
 		if stage.during == nil {
-			f := newFixture(t, version.V1Beta2)
+			f := newPatientFixture(t)
 			stage.reach(f)
 			all = append(all, f)
 		}
@@ -65,6 +65,14 @@ func TestDeletionSurvivesCrashes(t *testing.T) {
 		f.leavesNothing()
 	}
 	everything.eventuallyGone(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: everything.namespace, Name: "evicted"}})
+}
+
+// newPatientFixture is a Machine whose Node is not left behind, however long the core is away.
+func newPatientFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := newFixture(t, version.V1Beta2)
+	f.machine.Spec.Deletion.NodeDeletionTimeoutSeconds = new(int32(0))
+	return f
 }
 
 // crash has the core die soon. How many writes there are before that differs, so that those of one Machine are met between

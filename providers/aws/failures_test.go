@@ -180,6 +180,7 @@ func TestLaunchesArePaced(t *testing.T) {
 		f.becomesReady(name)
 	}
 	for _, c := range f.sim.Calls() {
-		f.Expect(c.Status).To(Equal(http.StatusOK), "EC2 never had to throttle %s", c.Action)
+		// Zero is a call that is under way.
+		f.Expect(c.Status).To(BeElementOf(http.StatusOK, 0), "EC2 never had to throttle %s", c.Action)
 	}
 }

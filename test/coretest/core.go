@@ -150,7 +150,7 @@ func (c *Core) start() error {
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache:                   cache.Options{DefaultTransform: trim.Transform(external.Trim)},
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		GracefulShutdownTimeout: ptr.To(5 * time.Second),
+		GracefulShutdownTimeout: ptr.To(2 * time.Second),
 		// Restart runs controllers of the same names one after the other in one process.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})

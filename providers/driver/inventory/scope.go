@@ -224,7 +224,9 @@ func (t *tracked) concerns(now View) bool {
 		return true
 	}
 	if t.told.ListedAt.IsZero() && !now.ListedAt.IsZero() {
-		return !now.Known || t.inTransition
+		// That the first list holds what the machine knows already is no news: to look again at once would be to look at an
+		// object whose last write the cache does not show yet.
+		return !now.Listed
 	}
 	return t.inTransition && driver.ClassOf(t.told.Err) != driver.ClassOf(now.Err)
 }
