@@ -205,6 +205,23 @@ func TestPut(t *testing.T) {
 	r.Expect(r.inventory.Track(one, handle("i-1"), true).Instance.State).To(Equal(driverv1.InstanceTerminating), "what the cloud said last counts")
 }
 
+// What was put in is known before any list: the first one is news only where it does not hold it.
+func TestFirstListThatConfirmsIsNoNews(t *testing.T) {
+	r := newRig(t)
+	for _, id := range []string{"i-1", "i-2"} {
+		r.inventory.Put("r", instance(id, driverv1.InstancePending))
+	}
+	r.cloud.answer(nil, instance("i-1", driverv1.InstancePending))
+	r.Eventually(r.clock.HasWaiters).Should(BeTrue())
+	r.Expect(r.cloud.listed()).To(BeZero(), "nothing is tracked yet")
+	r.inventory.Track(two, handle("i-2"), false)
+	r.inventory.Track(one, handle("i-1"), true)
+	r.lists(1)
+	r.Eventually(r.woken).Should(ConsistOf("two"), "it is not listed")
+	r.Consistently(r.woken, "50ms").Should(BeEmpty())
+	r.Expect(r.inventory.Track(one, handle("i-1"), true).Listed).To(BeTrue())
+}
+
 func TestFailedLists(t *testing.T) {
 	r := newRig(t)
 	r.cloud.answer(nil, instance("i-1", driverv1.InstancePending), instance("i-2", driverv1.InstanceRunning))
