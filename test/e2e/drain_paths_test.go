@@ -51,7 +51,7 @@ func TestDrains(t *testing.T) {
 		w.Expect(w.target.Get(w.ctx, client.ObjectKey{Name: all[i].Status.NodeRef.Name}, nodes[i])).To(Succeed())
 		scenarios[i].prepare(nodes[i])
 	}
-	d.awaitRunning()
+	d.awaitReady()
 	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: sandbox.SampleDeployment}}
 	w.Expect(w.control.Delete(w.ctx, deployment)).To(Succeed())
 	for i, s := range scenarios {
@@ -70,8 +70,8 @@ type drains struct {
 	// pods is the namespace of the pods. It is another one than that of the Machines, whose budgets are watched for
 	// violations, which here are wanted.
 	pods string
-	// awaited are the pods that must run before the Machines are deleted.
-	awaited []string
+	// awaited are the pods that must be Ready before the Machines are deleted, budgets those that must count one.
+	awaited, budgets []string
 }
 
 // within has the expectations of the world fail a subtest.
@@ -109,19 +109,29 @@ func (d *drains) podOn(node *corev1.Node, name string, change ...func(*corev1.Po
 	for _, c := range change {
 		c(pod)
 	}
-	d.Expect(d.target.Create(d.ctx, pod)).To(Succeed())
+	// Asked before the creation: the ServiceAccount's admission adds a volume of its own.
 	if len(pod.Spec.Volumes) == 0 {
 		d.awaited = append(d.awaited, name)
 	}
+	d.Expect(d.target.Create(d.ctx, pod)).To(Succeed())
 }
 
-func (d *drains) awaitRunning() {
+// awaitReady waits until the pods are Ready and the budgets count theirs as healthy: the API server evicts a pod that
+// is still Pending, whatever its budget says.
+func (d *drains) awaitReady() {
 	d.t.Helper()
+	d.Expect(d.awaited).NotTo(BeEmpty())
 	d.Eventually(func(g Gomega) {
 		for _, name := range d.awaited {
 			pod := &corev1.Pod{}
 			g.Expect(d.target.Get(d.ctx, d.pod(name), pod)).To(Succeed())
-			g.Expect(pod.Status.Phase).To(Equal(corev1.PodRunning), name)
+			g.Expect(pod.Status.Conditions).To(ContainElement(And(
+				HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionTrue))), name)
+		}
+		for _, name := range d.budgets {
+			budget := &policyv1.PodDisruptionBudget{}
+			g.Expect(d.target.Get(d.ctx, d.pod(name), budget)).To(Succeed())
+			g.Expect(budget.Status.CurrentHealthy).To(BeEquivalentTo(1), name)
 		}
 	}).Should(Succeed())
 }
@@ -171,18 +181,19 @@ func (d *drains) eventuallyEvicted(name string) {
 	}).Should(BeTrue(), name)
 }
 
-// The job ends by its own deadline, some time after the drain has begun.
+// The job ends by its own deadline, which is set once the drain waits for it.
 func (d *drains) prepareCompletion(node *corev1.Node) {
 	d.podOn(node, "job", func(p *corev1.Pod) {
 		p.Labels[clusterv1.PodDrainLabel] = "wait-completed"
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever
-		p.Spec.ActiveDeadlineSeconds = ptr.To[int64](30)
 	})
 }
 
 func (d *drains) followCompletion(node *corev1.Node) {
 	d.says(node, clusterv1.MachineDeletingDrainingNodeReason, "waiting for completion of pod "+d.pod("job").String())
 	d.untouched("job")
+	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.pods, Name: "job"}}
+	d.Expect(d.target.Patch(d.ctx, job, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"activeDeadlineSeconds":1}}`)))).To(Succeed())
 }
 
 func (d *drains) prepareRules(node *corev1.Node) {
@@ -231,6 +242,7 @@ func (d *drains) release(name string) {
 
 // budget makes a budget that lets none of the pods of an app go.
 func (d *drains) budget(app string) {
+	d.budgets = append(d.budgets, app)
 	d.Expect(d.target.Create(d.ctx, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: d.pods, Name: app},
 		Spec: policyv1.PodDisruptionBudgetSpec{
