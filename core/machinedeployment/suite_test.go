@@ -175,7 +175,7 @@ func (w *world) deployment(replicas int32, change ...func(*clusterv1.MachineDepl
 func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	options := ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}}
+	options := ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, GracefulShutdownTimeout: ptr.To(testenv.ShutdownTimeout)}
 	options.Cache.DefaultNamespaces = map[string]cache.Config{w.namespace: {}}
 	// As the core caches: what is trimmed must survive every write.
 	options.Cache.DefaultTransform = trim.Transform(external.Trim)
@@ -205,7 +205,7 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 		if !stopped {
 			stopped = true
 			cancel()
-			w.g.Expect(<-ended).To(Succeed())
+			w.g.Expect(testenv.Ended(<-ended)).To(Succeed())
 		}
 	}
 	t.Cleanup(w.stop)

@@ -199,7 +199,7 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 		if !stopped {
 			stopped = true
 			cancel()
-			w.g.Expect(<-ended).To(Succeed())
+			w.g.Expect(testenv.Ended(<-ended)).To(Succeed())
 		}
 	}
 	t.Cleanup(w.stop)
@@ -210,6 +210,8 @@ func (w *world) managerOptions(wrap ...func(client.WithWatch) client.Client) ctr
 		Scheme:     scheme,
 		Metrics:    server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+
+		GracefulShutdownTimeout: ptr.To(testenv.ShutdownTimeout),
 	}
 	options.Cache.DefaultNamespaces = map[string]cache.Config{w.namespace: {}}
 	// As the core caches: what is trimmed must survive every write.

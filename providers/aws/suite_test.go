@@ -163,7 +163,7 @@ func (f *fixture) start() {
 	go func() { ended <- mgr.Start(ctx) }()
 	f.stop = func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := testenv.Ended(<-ended); err != nil {
 			f.t.Errorf("the manager ended: %v", err)
 		}
 		f.stop = func() {}

@@ -100,7 +100,7 @@ func launch(rc *rest.Config, port int, life certificates.Lifetimes, lease string
 		Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", WebhookServer: web,
 		LeaderElection: lease != "", LeaderElectionID: lease, LeaderElectionNamespace: "millwright-system", LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: ptr.To(4 * time.Second), RenewDeadline: ptr.To(3 * time.Second), RetryPeriod: ptr.To(500 * time.Millisecond),
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)}, GracefulShutdownTimeout: ptr.To(testenv.ShutdownTimeout),
 	})
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func launch(rc *rest.Config, port int, life certificates.Lifetimes, lease string
 
 func (s *server) stop() error {
 	s.cancel()
-	return <-s.done
+	return testenv.Ended(<-s.done)
 }
 
 // serve runs a replica for the length of a test, and waits until the API server goes through its webhooks.

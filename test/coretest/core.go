@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -99,7 +98,7 @@ func Main(m *testing.M, use func(*Core)) int {
 // Stop stops the core and the API server.
 func (c *Core) Stop() error {
 	c.cancel()
-	err := <-c.done
+	err := testenv.Ended(<-c.done)
 	if stopErr := c.Env.Stop(); err == nil {
 		err = stopErr
 	}
@@ -110,19 +109,12 @@ func (c *Core) Stop() error {
 func (c *Core) Restart(t *testing.T) {
 	t.Helper()
 	c.cancel()
-	if err := <-c.done; err != nil && !stuck(err) {
+	if err := testenv.Ended(<-c.done); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.start(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// stuck says whether the manager has given up waiting for a controller whose queue is deadlocked, as that of
-// controller-runtime before v0.25 can be when it is shut down while it is full:
-// https://github.com/kubernetes-sigs/controller-runtime/issues/3538.
-func stuck(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "failed waiting for all runnables to end")
 }
 
 func (c *Core) start() error {
