@@ -20,37 +20,63 @@ import (
 // namedInMessage is how many objects a message names before it only counts.
 const namedInMessage = 3
 
+// departure is what goes at one step of a Cluster's deletion.
+type departure struct {
+	kind string
+	list client.ObjectList
+	// concerned says which objects of the kind go at this step; nil for all.
+	concerned func(client.Object) bool
+}
+
 // deleteWorkers deletes MachineDeployments, then the MachineSets that are left, then the Machines that are left:
-// whoever owns the others goes first, so that nothing is made again. It waits for each kind to be gone.
+// whoever owns the others goes first, so that nothing is made again. It waits for each kind to be gone. The Machines of
+// the control plane stay: the workers are drained by the API server that runs on them.
 func (r *Reconciler) deleteWorkers(ctx context.Context, s *scope) outcome.Outcome {
-	for _, contents := range []struct {
-		kind string
-		list client.ObjectList
-	}{
-		{"MachineDeployment", &clusterv1.MachineDeploymentList{}},
-		{"MachineSet", &clusterv1.MachineSetList{}},
-		{"Machine", &clusterv1.MachineList{}},
-	} {
-		left, err := r.deleteAll(ctx, s.cluster, contents.list)
+	const reason = clusterv1.ClusterDeletingWaitingForWorkersDeletionReason
+	return r.deleteParts(ctx, s, reason,
+		departure{kind: "MachineDeployment", list: &clusterv1.MachineDeploymentList{}},
+		departure{kind: "MachineSet", list: &clusterv1.MachineSetList{}},
+		departure{kind: "Machine", list: &clusterv1.MachineList{}, concerned: func(m client.Object) bool { return !ofControlPlane(m) }})
+}
+
+// deleteControlPlaneMachines deletes the Machines of a control plane that no object stands for, and those that such an
+// object has left behind: while it exists, only it may say when they go.
+func (r *Reconciler) deleteControlPlaneMachines(ctx context.Context, s *scope) outcome.Outcome {
+	const reason = clusterv1.ClusterDeletingWaitingForControlPlaneDeletionReason
+	return r.deleteParts(ctx, s, reason, departure{kind: "control plane Machine", list: &clusterv1.MachineList{}, concerned: ofControlPlane})
+}
+
+// ofControlPlane says whether a Machine is one of a control plane.
+func ofControlPlane(m client.Object) bool {
+	_, ok := m.GetLabels()[clusterv1.MachineControlPlaneLabel]
+	return ok
+}
+
+func (r *Reconciler) deleteParts(ctx context.Context, s *scope, reason string, parts ...departure) outcome.Outcome {
+	for _, p := range parts {
+		left, err := r.deleteAll(ctx, s.cluster, p)
 		if err != nil {
-			s.progress = deletion{clusterv1.ClusterDeletingInternalErrorReason, "The workers cannot be deleted, see the log of the core"}
+			s.progress = deletion{clusterv1.ClusterDeletingInternalErrorReason, "The " + p.kind + "s cannot be deleted, see the log of the core"}
 			return outcome.Fail(err)
 		}
 		if len(left) > 0 {
-			s.progress = deletion{clusterv1.ClusterDeletingWaitingForWorkersDeletionReason, "Waiting for the deletion of " + enumerate(contents.kind, left)}
+			s.progress = deletion{reason, "Waiting for the deletion of " + enumerate(p.kind, left)}
 			return outcome.Wait()
 		}
 	}
 	return outcome.Continue()
 }
 
-// deleteAll deletes the Cluster's objects of one kind, and returns the names of those that are still there.
-func (r *Reconciler) deleteAll(ctx context.Context, cluster *clusterv1.Cluster, list client.ObjectList) ([]string, error) {
-	if err := r.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}); err != nil {
-		return nil, errors.Wrapf(err, "listing the workers of Cluster %s", client.ObjectKeyFromObject(cluster))
+// deleteAll deletes one part of the Cluster, and returns the names of the objects that are still there.
+func (r *Reconciler) deleteAll(ctx context.Context, cluster *clusterv1.Cluster, p departure) ([]string, error) {
+	if err := r.Client.List(ctx, p.list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}); err != nil {
+		return nil, errors.Wrapf(err, "listing what Cluster %s consists of", client.ObjectKeyFromObject(cluster))
 	}
 	var names []string
-	for _, obj := range contents(list) {
+	for _, obj := range contents(p.list) {
+		if p.concerned != nil && !p.concerned(obj) {
+			continue
+		}
 		names = append(names, obj.GetName())
 		if !obj.GetDeletionTimestamp().IsZero() {
 			continue

@@ -52,7 +52,7 @@ type Reconciler struct {
 //
 //  1. read it, and what it refers to;
 //  2. paused: say so and leave it alone;
-//  3. being deleted: delete workers, control plane and infrastructure in order, then let it go;
+//  3. being deleted: delete workers, control plane, its Machines and infrastructure in order, then let it go;
 //  4. otherwise: finalizer, infrastructure, control plane, connection, workers;
 //  5. judge: conditions and phase;
 //  6. write what changed, then tell about it.
@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	switch {
 	case s.paused():
 	case s.deleting():
-		result = outcome.InOrder(ctx, s, r.deleteWorkers, r.deleteControlPlane, r.deleteInfrastructure, r.release)
+		result = outcome.InOrder(ctx, s, r.deleteWorkers, r.deleteControlPlane, r.deleteControlPlaneMachines, r.deleteInfrastructure, r.release)
 	default:
 		result = outcome.InOrder(ctx, s, r.ensureFinalizer).
 			And(outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection, r.readWorkers))

@@ -19,15 +19,20 @@ import (
 // newList makes an empty list of the referrers' kind.
 func ToReferrers(reader client.Reader, newList func() client.ObjectList) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		gvk := obj.GetObjectKind().GroupVersionKind()
-		ref := clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: obj.GetName()}
-		found := requests(ctx, reader, newList(), client.InNamespace(obj.GetNamespace()),
-			client.MatchingFields{index.Reference: index.ReferenceValue(ref)})
-		if namesake := sameName(ctx, reader, newList(), client.ObjectKeyFromObject(obj)); namesake != nil && index.Refers(namesake, ref) {
-			found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(namesake)})
-		}
-		return found
+		return Referrers(ctx, reader, newList, obj)
 	})
+}
+
+// Referrers finds the objects of the list's kind that refer to a provider's object.
+func Referrers(ctx context.Context, reader client.Reader, newList func() client.ObjectList, obj client.Object) []reconcile.Request {
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	ref := clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: obj.GetName()}
+	found := requests(ctx, reader, newList(), client.InNamespace(obj.GetNamespace()),
+		client.MatchingFields{index.Reference: index.ReferenceValue(ref)})
+	if namesake := sameName(ctx, reader, newList(), client.ObjectKeyFromObject(obj)); namesake != nil && index.Refers(namesake, ref) {
+		found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(namesake)})
+	}
+	return found
 }
 
 // sameName reads the object of the list's kind that has that name; nil when there is none.

@@ -79,7 +79,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	if err != nil {
 		return errors.Wrap(err, "adding the Machine controller")
 	}
-	return r.Kinds.Bind(built, external.ToReferrers(r.Client, machines))
+	return r.Kinds.Bind(built, r.toDependents())
 }
 
 // onTarget enqueues Machines for what happens in target clusters and in drains.

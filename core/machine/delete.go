@@ -21,7 +21,7 @@ import (
 // takeDown is the deletion: it observes what there is, and takes it down step by step. Each step requires those
 // before it, finds out from the two clusters where it is, and so goes on where another process has left off.
 func (r *Reconciler) takeDown(ctx context.Context, s *scope) outcome.Outcome {
-	observed := outcome.All(ctx, s, r.observeBootstrap, r.observeInfrastructure, r.observeLeavingNode)
+	observed := outcome.All(ctx, s, r.observeBootstrap, r.observeInfrastructure, r.observeLeavingNode, r.observeControlPlane)
 	if observed.Err() != nil || s.undetermined() {
 		return observed
 	}

@@ -21,20 +21,20 @@ import (
 const startUp = 5 * time.Second
 
 // skipNodeSteps says whether drain and volumes are past: when the pre-terminate hooks have been waited for, or
-// the infrastructure is gone or going, there is nothing to be gentle with any more.
+// the infrastructure or the whole control plane is gone or going, there is nothing to be gentle with any more.
 func (s *scope) skipNodeSteps() bool {
 	going := s.infrastructure.found() && !s.infrastructure.object.GetDeletionTimestamp().IsZero()
-	return going || s.infrastructureGone() || s.begun(preTerminateStart)
+	return going || s.infrastructureGone() || s.endsWithTarget() || s.begun(preTerminateStart)
 }
 
 // mayGiveUp says whether a target cluster that cannot be reached need not be waited for: when no Node can be the
-// Machine's, when the Cluster is gone, or when it is being deleted and nothing has been heard of the target for the
-// grace period.
+// Machine's, when the Cluster is gone, or when it or its control plane is being deleted and nothing has been heard of the
+// target for the grace period.
 func (s *scope) mayGiveUp() bool {
 	if s.nodeless() || s.cluster == nil {
 		return true
 	}
-	return !s.cluster.DeletionTimestamp.IsZero() && s.disconnection != nil &&
+	return s.targetGoing() && s.disconnection != nil &&
 		!s.now.Before(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod))
 }
 
@@ -49,7 +49,7 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 	end := outcome.Wait()
 	if s.disconnection != nil {
 		message += ": " + s.disconnection.Message
-		if s.cluster != nil && !s.cluster.DeletionTimestamp.IsZero() {
+		if s.targetGoing() {
 			end = end.And(outcome.WaitFor(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod).Sub(s.now)))
 		}
 	}

@@ -38,7 +38,7 @@ const (
 // with the deletion of the Machine, which may have been long ago when the drain took its time. While the target
 // cluster cannot be reached at all, the Machine waits for it at least for the grace period of remote conditions.
 func (r *Reconciler) deleteNode(ctx context.Context, s *scope) outcome.Outcome {
-	if s.connection == nil && s.mayGiveUp() {
+	if s.endsWithTarget() || s.connection == nil && s.mayGiveUp() {
 		return outcome.Continue()
 	}
 	if s.connection != nil && s.node == nil && !s.mayJoinLate() {

@@ -41,6 +41,8 @@ type scope struct {
 	// node is the Machine's Node as cached, not to be changed; nodeErr tells of several.
 	node    *corev1.Node
 	nodeErr error
+	// controlPlane is known while the Machine is being deleted.
+	controlPlane controlPlane
 	// interruptible is what the infrastructure says.
 	interruptible bool
 
@@ -146,7 +148,7 @@ func (s *scope) clusterKey() types.NamespacedName {
 // undetermined says whether a provider kind is being read for the first time, as after a start of the core. Then
 // nothing is concluded, so that a restart writes nothing.
 func (s *scope) undetermined() bool {
-	return external.NotSynced(s.bootstrap.err) || external.NotSynced(s.infrastructure.err)
+	return external.NotSynced(s.bootstrap.err) || external.NotSynced(s.infrastructure.err) || external.NotSynced(s.controlPlane.err)
 }
 
 // tell has an event emitted when the changes of this reconcile are written.

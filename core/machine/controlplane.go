@@ -1,0 +1,110 @@
+package machine
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"millwright.dev/contracts/controlplane"
+	"millwright.dev/core/external"
+	"millwright.dev/core/index"
+	"millwright.dev/core/outcome"
+)
+
+// controlPlane is what a deletion must know of the control plane of the Cluster.
+type controlPlane struct {
+	// going is true when the control plane object is gone or being deleted.
+	going bool
+	// last is true for a Machine of the control plane when none of the others stays.
+	last bool
+	// err says why the control plane object could not be read.
+	err error
+}
+
+// ofControlPlane says whether the Machine is one that the API server of the target cluster runs on.
+func (s *scope) ofControlPlane() bool {
+	_, ok := s.original.Labels[clusterv1.MachineControlPlaneLabel]
+	return ok
+}
+
+// targetGoing says whether the target cluster is on its way out, so that it need not be waited for.
+func (s *scope) targetGoing() bool {
+	return s.controlPlane.going || s.cluster != nil && !s.cluster.DeletionTimestamp.IsZero()
+}
+
+// endsWithTarget says whether the Machine is one of a control plane that goes as a whole. Its Node is not drained and
+// not deleted: the API server that would do it goes with it, maybe in the middle of it.
+func (s *scope) endsWithTarget() bool {
+	return s.ofControlPlane() && (s.cluster == nil || s.targetGoing() || s.controlPlane.last)
+}
+
+// observeControlPlane finds out whether the control plane goes. Only a Machine of it asks, and one that cannot reach
+// the target cluster.
+func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) outcome.Outcome {
+	if s.cluster == nil || !s.ofControlPlane() && s.connection != nil {
+		return outcome.Continue()
+	}
+	elsewhere, err := r.readControlPlane(ctx, s)
+	if err != nil || elsewhere || !s.ofControlPlane() {
+		return outcome.Fail(err)
+	}
+	list := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.original.Namespace), client.MatchingFields{index.Cluster: s.cluster.Name},
+		client.HasLabels{clusterv1.MachineControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
+		return outcome.Fail(errors.Wrapf(err, "listing the control plane Machines of Cluster %s", s.clusterKey()))
+	}
+	s.controlPlane.last = true
+	for i := range list.Items {
+		if list.Items[i].Name != s.original.Name && list.Items[i].DeletionTimestamp.IsZero() {
+			s.controlPlane.last = false
+		}
+	}
+	return outcome.Continue()
+}
+
+// readControlPlane reads the control plane object, if there is to be one, and says whether it runs on no Machines. One
+// that cannot be read for lack of rights or of a contract is taken to stay; the Cluster's conditions tell of it.
+func (r *Reconciler) readControlPlane(ctx context.Context, s *scope) (elsewhere bool, err error) {
+	if !s.cluster.Spec.ControlPlaneRef.IsDefined() {
+		return false, nil
+	}
+	object, err := r.Kinds.Get(ctx, s.cluster.Spec.ControlPlaneRef, s.original.Namespace, s.request())
+	switch {
+	case apierrors.IsNotFound(err), external.NotInstalled(err):
+		s.controlPlane.going = true
+		return false, nil
+	case err != nil:
+		s.controlPlane.err = err
+		if external.Expected(err) {
+			return false, nil
+		}
+		return false, err
+	}
+	s.controlPlane.going = !object.GetDeletionTimestamp().IsZero()
+	// A field of the wrong type is reported by the Cluster, and holds up no deletion.
+	elsewhere, err = controlplane.At(object.Contract).ExternallyManaged(object.Unstructured)
+	return err == nil && elsewhere, nil
+}
+
+// toDependents maps an event of a provider's object to the Machines that refer to it, and the end of a control plane to
+// its Machines.
+func (r *Reconciler) toDependents() handler.EventHandler {
+	machines := func() client.ObjectList { return &clusterv1.MachineList{} }
+	clusters := func() client.ObjectList { return &clusterv1.ClusterList{} }
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		found := external.Referrers(ctx, r.Client, machines, obj)
+		if len(found) > 0 || obj.GetDeletionTimestamp().IsZero() {
+			return found
+		}
+		for _, cluster := range external.Referrers(ctx, r.Client, clusters, obj) {
+			found = append(found, r.list(ctx, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name},
+				client.HasLabels{clusterv1.MachineControlPlaneLabel})...)
+		}
+		return found
+	})
+}
