@@ -47,6 +47,11 @@ chaos: controlplane generate ## Let everything go wrong for N Machines (200) dur
 	$(GO) test -count=1 -timeout 40m -v ./test/chaos -run TestChaos -seed "$(or $(SEED),$$((RANDOM+1)))" -machines $(or $(N),200) \
 	  -duration $(or $(DURATION),2m) $(if $(RACE),-race-core) $(if $(LOGS),-logs "$(abspath $(LOGS))")
 
+.PHONY: interop
+interop: build controlplane manifests ## Run this core with Cluster API's own kubeadm and in-memory providers, built from their modules.
+	@KUBEBUILDER_ASSETS="$$($(GO) run ./test/controlplane/cmd/controlplane assets)" \
+	$(GO) test -count=1 -timeout 60m -v ./test/interop -upstream $(if $(LOGS),-logs "$(abspath $(LOGS))")
+
 .PHONY: build
 build: ## Build the managers and the simulators into bin/.
 	@mkdir -p bin

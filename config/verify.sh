@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 state() { git status --porcelain --untracked-files=all; git diff HEAD; }
 before=$(state | sha256sum)
 make generate
-for dir in . test/controlplane/binaries test/scale/upstream; do
+for dir in . test/controlplane/binaries test/scale/upstream test/interop/upstream; do
   (cd "$dir" && go mod tidy)
 done
 if [ "$before" != "$(state | sha256sum)" ]; then

@@ -93,6 +93,20 @@ func decodeObjects(content []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
+// CreateFrom creates the objects of a YAML file, each changed by the edits before; those that exist are left as they are.
+func CreateFrom(ctx context.Context, client Client, path string, edits ...func(*unstructured.Unstructured)) error {
+	objects, err := readObjects(path)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		for _, edit := range edits {
+			edit(object)
+		}
+	}
+	return create(ctx, client, objects)
+}
+
 // create creates the objects; those that exist are left as they are.
 func create(ctx context.Context, client Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {

@@ -17,7 +17,7 @@ import (
 	"millwright.dev/test/controlplane"
 )
 
-// upstreamModule is the nested module that requires upstream's core, relative to the repository.
+// upstreamModule is the nested module that requires upstream's core.
 const upstreamModule = "test/scale/upstream"
 
 // buildFlags make both binaries alike, and like the ones that are released.
@@ -32,29 +32,50 @@ func BuildOurs(ctx context.Context, root, dir string, out io.Writer) (Core, erro
 	return Core{Name: Ours, Version: revision(ctx, root), Path: target}, nil
 }
 
-// BuildUpstream builds upstream's core from its Go module into the cache outside of the tree, unless
-// the nested module and the Go version are those of an earlier build.
+// Tool is a program of another project, which a nested module of this repository pins.
+type Tool struct {
+	// Folder of the nested module, relative to the repository.
+	Folder string
+	// Module that the program is part of, and its Package.
+	Module, Package string
+	// Name of the binary, and of its folder in the cache.
+	Name string
+}
+
+// BuildUpstream builds upstream's core from its Go module.
 func BuildUpstream(ctx context.Context, root string, out io.Writer) (Core, error) {
-	module := filepath.Join(root, upstreamModule)
-	version, err := goOutput(ctx, module, "list", "-m", "-f", "{{.Version}}", "sigs.k8s.io/cluster-api")
-	if err != nil {
-		return Core{}, err
+	path, version, err := BuildTool(ctx, root, Tool{
+		Folder: upstreamModule, Module: "sigs.k8s.io/cluster-api", Package: "sigs.k8s.io/cluster-api/core", Name: "upstream-core",
+	}, out)
+	return Core{Name: Upstream, Version: version, Path: path, ExtraArgs: upstreamArgs}, err
+}
+
+// BuildTool builds a program into the cache outside of the tree, unless the nested module and the Go version are those of
+// an earlier build, and returns where it is and which version of its module it is.
+func BuildTool(ctx context.Context, root string, tool Tool, out io.Writer) (path, version string, err error) {
+	module := filepath.Join(root, tool.Folder)
+	if version, err = goOutput(ctx, module, "list", "-m", "-f", "{{.Version}}", tool.Module); err != nil {
+		return "", "", err
 	}
 	key, err := buildKey(ctx, module)
 	if err != nil {
-		return Core{}, err
+		return "", "", err
 	}
 	cache, err := cacheFolder()
 	if err != nil {
-		return Core{}, err
+		return "", "", err
 	}
-	core := Core{Name: Upstream, Version: version, ExtraArgs: upstreamArgs}
-	core.Path = filepath.Join(cache, "upstream-core", version+"-"+key, "core")
-	if _, err := os.Stat(core.Path); err == nil {
-		return core, nil
+	path = filepath.Join(cache, tool.Name, version+"-"+key, tool.Name)
+	if _, err := os.Stat(path); err == nil {
+		return path, version, nil
 	}
-	fmt.Fprintf(out, "building upstream's core %s from its module (minutes, once)\n", version)
-	return core, goBuild(ctx, module, core.Path, "sigs.k8s.io/cluster-api/core", out)
+	fmt.Fprintf(out, "building %s %s from its module (minutes, once)\n", tool.Name, version)
+	return path, version, goBuild(ctx, module, path, tool.Package, out)
+}
+
+// ModuleFolder is where the sources of a tool's module are.
+func ModuleFolder(ctx context.Context, root string, tool Tool) (string, error) {
+	return goOutput(ctx, filepath.Join(root, tool.Folder), "list", "-m", "-f", "{{.Dir}}", tool.Module)
 }
 
 // goBuild builds beside the target and moves the result into place, so that a program that runs, or a

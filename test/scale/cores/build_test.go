@@ -56,13 +56,13 @@ func TestGoBuildLeavesTheOldBinaryWhenItFails(t *testing.T) {
 func TestEnsureCertificate(t *testing.T) {
 	g := NewWithT(t)
 	dir := filepath.Join(t.TempDir(), "webhook")
-	g.Expect(ensureCertificate(dir)).To(Succeed())
+	g.Expect(EnsureCertificate(dir)).To(Succeed())
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(pair.Leaf.NotAfter).To(BeTemporally(">", time.Now()))
 	before, err := os.ReadFile(filepath.Join(dir, "tls.crt"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(ensureCertificate(dir)).To(Succeed())
+	g.Expect(EnsureCertificate(dir)).To(Succeed())
 	g.Expect(os.ReadFile(filepath.Join(dir, "tls.crt"))).To(Equal(before), "a restarted core keeps its certificate")
 }
 

@@ -18,9 +18,9 @@ import (
 // certificateValidity is longer than any benchmark.
 const certificateValidity = 24 * time.Hour
 
-// ensureCertificate makes a self-signed certificate for the webhook server: a core does not start
+// EnsureCertificate makes a self-signed certificate for the webhook server: a core does not start
 // without one, though the benchmark's API server calls no webhook.
-func ensureCertificate(dir string) error {
+func EnsureCertificate(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "tls.crt")); err == nil {
 		return nil
 	}

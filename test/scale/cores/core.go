@@ -74,7 +74,7 @@ type Running struct {
 // Start runs the core and returns once it says that it is ready. The end of the context kills it.
 func Start(ctx context.Context, core Core, options Options) (*Running, error) {
 	certificates := filepath.Join(options.Dir, "webhook")
-	if err := ensureCertificate(certificates); err != nil {
+	if err := EnsureCertificate(certificates); err != nil {
 		return nil, err
 	}
 	var addresses [3]string
