@@ -20,7 +20,8 @@ func (r *Reconciler) tell(s *scope) {
 	case is == nil:
 	case was && !meta.IsStatusConditionTrue(after.Conditions, probe):
 		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, "RemoteConnectionLost", "Probe", "%.1000s", is.Message)
-	case !was && meta.IsStatusConditionTrue(after.Conditions, probe):
-		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeNormal, "RemoteConnectionRestored", "Probe", "The API server of the target cluster answers again")
+	case !was && meta.IsStatusConditionTrue(after.Conditions, probe) && ptr.Deref(after.Initialization.ControlPlaneInitialized, false):
+		// Before a control plane is initialized, which is told by itself, there is nothing to restore.
+		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeNormal, "RemoteConnectionRestored", "Probe", "The API server of the target cluster answers")
 	}
 }
