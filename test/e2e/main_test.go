@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -36,7 +37,26 @@ var suite struct {
 	logs string
 }
 
+// The tests go in two rows: one whose machines boot, and one whose machines do not. In each row one test runs at a time,
+// since tests of one sandbox count its machines and have it fail, and since kubelets take much of a computer.
+var booting, unbooted sync.Mutex
+
+// takeTurn waits until it is the test's turn in its row; the turn ends after all that the test cleans up.
+func takeTurn(t *testing.T, row *sync.Mutex) {
+	t.Helper()
+	t.Parallel()
+	row.Lock()
+	t.Cleanup(row.Unlock)
+}
+
+// waiting is how many tests may wait for their turn or run: all of them.
+const waiting = "100"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", waiting); err != nil {
+		panic(err)
+	}
 	os.Exit(run(m))
 }
 

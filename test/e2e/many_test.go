@@ -29,6 +29,7 @@ var many struct {
 // manyWorld is a namespace in that sandbox; everything in it is deleted when the test ends.
 func manyWorld(t *testing.T, namespace string) *world {
 	t.Helper()
+	takeTurn(t, &unbooted)
 	many.once.Do(func() {
 		many.sandbox, many.err = sandbox.Start(suite.ctx, sandbox.Options{LogDir: filepath.Join(suite.logs, "many"), Unbooted: true})
 	})

@@ -19,8 +19,6 @@ const recovery = 3 * time.Minute
 // TestAPIServerOutage stops the API server for half a minute in the middle of a scale-up: nothing is
 // lost, nothing is replaced, and what was under way arrives.
 func TestAPIServerOutage(t *testing.T) {
-	// Most of it is waiting.
-	t.Parallel()
 	w := sharedWorld(t, "outage")
 	w.Expect(w.scenario.ApplySamples(w.ctx)).To(Succeed())
 	w.Expect(w.scenario.AwaitRunning(w.ctx, 3)).To(Succeed())

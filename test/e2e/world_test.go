@@ -43,6 +43,7 @@ type world struct {
 // sharedWorld is a namespace in the shared sandbox; everything in it is deleted when the test ends.
 func sharedWorld(t *testing.T, namespace string) *world {
 	t.Helper()
+	takeTurn(t, &booting)
 	shared.once.Do(func() {
 		shared.sandbox, shared.err = sandbox.Start(suite.ctx, sandbox.Options{LogDir: filepath.Join(suite.logs, "shared")})
 	})
