@@ -9,8 +9,12 @@ import (
 	"github.com/pkg/errors"
 )
 
-// refused is how an API server says that an identity lacks a right, as it appears in logs.
-const refused = "is forbidden: "
+// refused is how an API server says that an identity lacks a right, as it appears in logs; ending is how it says the same
+// of a namespace that is being deleted, in which nobody may make anything.
+const (
+	refused = "is forbidden: "
+	ending  = "because it is being terminated"
+)
 
 // Forbidden are the lines in the managers' logs since the last call that say that a right is missing
 // in an install manifest. A manager tries again, so nothing else may tell of it.
@@ -46,7 +50,7 @@ func (m *Manager) forbidden() ([]string, error) {
 			return nil, err
 		}
 		m.readLog += int64(len(line))
-		if strings.Contains(line, refused) {
+		if strings.Contains(line, refused) && !strings.Contains(line, ending) {
 			lines = append(lines, m.Name+": "+strings.TrimSpace(line))
 		}
 	}
