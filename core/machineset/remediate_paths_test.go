@@ -212,8 +212,13 @@ func TestNoRemediationThatCouldNotBeMadeUpFor(t *testing.T) {
 	w.update(func(set *clusterv1.MachineSet) {
 		set.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
 	})
-	w.create(w.template(infraGroup, "StandInMachineTemplate"))
+	// The controller must know of it before it hears of the template, by another watch.
 	w.eventually(w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "* the annotation cluster.x-k8s.io/disable-machine-create"))
+	w.create(w.template(infraGroup, "StandInMachineTemplate"))
+	w.eventually(func(g Gomega) {
+		g.Expect(w.condition(g, clusterv1.MachineSetRemediatingCondition).Message).To(And(
+			ContainSubstring("* the annotation cluster.x-k8s.io/disable-machine-create"), Not(ContainSubstring("does not exist"))))
+	})
 	w.g.Expect(w.deletingNow()).To(BeZero())
 	w.update(func(set *clusterv1.MachineSet) { set.Annotations = nil })
 	w.becomes(name, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
