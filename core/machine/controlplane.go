@@ -2,10 +2,13 @@ package machine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -20,6 +23,8 @@ import (
 type controlPlane struct {
 	// going is true when the control plane object is gone or being deleted.
 	going bool
+	// elsewhere is true when the control plane runs on no Machines, so that none takes the API server with it.
+	elsewhere bool
 	// last is true for a Machine of the control plane when none of the others stays.
 	last bool
 	// err says why the control plane object could not be read.
@@ -40,7 +45,7 @@ func (s *scope) targetGoing() bool {
 // endsWithTarget says whether the Machine is one of a control plane that goes as a whole. Its Node is not drained and
 // not deleted: the API server that would do it goes with it, maybe in the middle of it.
 func (s *scope) endsWithTarget() bool {
-	return s.ofControlPlane() && (s.cluster == nil || s.targetGoing() || s.controlPlane.last)
+	return s.ofControlPlane() && !s.controlPlane.elsewhere && (s.cluster == nil || s.targetGoing() || s.controlPlane.last)
 }
 
 // observeControlPlane finds out whether the control plane goes. Only a Machine of it asks, and one that cannot reach
@@ -49,8 +54,7 @@ func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) outcome.
 	if s.cluster == nil || !s.ofControlPlane() && s.connection != nil {
 		return outcome.Continue()
 	}
-	elsewhere, err := r.readControlPlane(ctx, s)
-	if err != nil || elsewhere || !s.ofControlPlane() {
+	if err := r.readControlPlane(ctx, s); err != nil || s.controlPlane.elsewhere || !s.ofControlPlane() {
 		return outcome.Fail(err)
 	}
 	list := &clusterv1.MachineList{}
@@ -67,32 +71,32 @@ func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) outcome.
 	return outcome.Continue()
 }
 
-// readControlPlane reads the control plane object, if there is to be one, and says whether it runs on no Machines. One
-// that cannot be read for lack of rights or of a contract is taken to stay; the Cluster's conditions tell of it.
-func (r *Reconciler) readControlPlane(ctx context.Context, s *scope) (elsewhere bool, err error) {
+// readControlPlane reads the control plane object, if there is to be one. One that cannot be read for lack of rights or of a contract is taken to stay; the Cluster's conditions tell of it.
+func (r *Reconciler) readControlPlane(ctx context.Context, s *scope) error {
 	if !s.cluster.Spec.ControlPlaneRef.IsDefined() {
-		return false, nil
+		return nil
 	}
 	object, err := r.Kinds.Get(ctx, s.cluster.Spec.ControlPlaneRef, s.original.Namespace, s.request())
 	switch {
 	case apierrors.IsNotFound(err), external.NotInstalled(err):
 		s.controlPlane.going = true
-		return false, nil
+		return nil
 	case err != nil:
 		s.controlPlane.err = err
 		if external.Expected(err) {
-			return false, nil
+			return nil
 		}
-		return false, err
+		return err
 	}
 	s.controlPlane.going = !object.GetDeletionTimestamp().IsZero()
 	// A field of the wrong type is reported by the Cluster, and holds up no deletion.
-	elsewhere, err = controlplane.At(object.Contract).ExternallyManaged(object.Unstructured)
-	return err == nil && elsewhere, nil
+	elsewhere, err := controlplane.At(object.Contract).ExternallyManaged(object.Unstructured)
+	s.controlPlane.elsewhere = err == nil && elsewhere
+	return nil
 }
 
 // toDependents maps an event of a provider's object to the Machines that refer to it, and the end of a control plane to
-// its Machines.
+// those of its Cluster that are being deleted.
 func (r *Reconciler) toDependents() handler.EventHandler {
 	machines := func() client.ObjectList { return &clusterv1.MachineList{} }
 	clusters := func() client.ObjectList { return &clusterv1.ClusterList{} }
@@ -102,9 +106,20 @@ func (r *Reconciler) toDependents() handler.EventHandler {
 			return found
 		}
 		for _, cluster := range external.Referrers(ctx, r.Client, clusters, obj) {
-			found = append(found, r.list(ctx, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name},
-				client.HasLabels{clusterv1.MachineControlPlaneLabel})...)
+			found = append(found, r.deletedOf(ctx, cluster.NamespacedName)...)
 		}
 		return found
 	})
+}
+
+// deletedOf finds the Machines of a Cluster that are being deleted.
+func (r *Reconciler) deletedOf(ctx context.Context, cluster types.NamespacedName) []reconcile.Request {
+	list := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Finding the Machines of a control plane that goes", "Cluster", cluster)
+		return nil
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(m clusterv1.Machine) bool { return m.DeletionTimestamp.IsZero() })
+	return external.Requests(list)
 }

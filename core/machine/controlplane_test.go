@@ -97,11 +97,13 @@ func TestControlPlaneThatGoes(t *testing.T) {
 	t.Run("the control plane runs elsewhere: it is a Machine like any other", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
 		_, pod := f.master()
-		f.controlPlane(map[string]any{"externalManagedControlPlane": true})
+		plane := f.controlPlane(map[string]any{"externalManagedControlPlane": true})
+		f.Expect(core.Client.Delete(t.Context(), plane)).To(Succeed())
 		f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 		f.isDeleting(clusterv1.MachineDeletingDrainingNodeReason)
 		f.Expect(core.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0))).To(Succeed())
 		f.leavesNothing()
+		f.setFinalizers(plane)
 	})
 }
 
@@ -115,10 +117,12 @@ func TestWorkerOfAControlPlaneThatIsGone(t *testing.T) {
 	f.run()
 	plane := f.controlPlane(nil)
 	f.severTarget()
+	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+	f.isDeleting(clusterv1.MachineDeletingDrainingNodeReason)
+	f.awaitsNothing()
 	f.Expect(core.Client.Delete(t.Context(), plane)).To(Succeed())
 	f.setFinalizers(plane)
 	f.eventuallyGone(plane)
-	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.eventuallyGone(f.machine)
 	f.eventuallyGone(f.infra)
 }
