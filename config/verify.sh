@@ -29,6 +29,7 @@ expect 0 'strategy: Webhook|WebhookConfiguration' "$without"
 expect 1 'webhook-port=0' "$without"
 expect 7 '^    served: false$' "$without"
 expect 0 '^    served: false$' "$with"
+expect 1 '^      name: Reason$' <(sed -n '/^  name: machines.cluster.x-k8s.io$/,/^---$/p' "$with")
 expect 9 '^    webhooks.millwright.dev/trust-from:' "$with"
 expect 0 'webhooks.millwright.dev/trust-from' "$certmanager"
 expect 9 '^    cert-manager.io/inject-ca-from:' "$certmanager"

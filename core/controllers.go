@@ -12,11 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/cluster"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
 	"millwright.dev/core/features"
+	"millwright.dev/core/healthcheck"
 	"millwright.dev/core/index"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machinedeployment"
@@ -41,32 +43,36 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	sets := &persist.Versions{}
 	steps := []func() error{
 		func() error {
-			r := &target.Reconciler{Client: mgr.GetClient(), Connections: connections, WatchFilter: o.watchFilter}
+			r := &target.Reconciler{Client: mgr.GetClient(), Connections: connections, WatchFilter: o.WatchFilter}
 			return r.SetupWithManager(mgr, concurrency(o.targetConcurrency))
 		},
 		func() error {
 			r := &cluster.Reconciler{
-				Client: mgr.GetClient(), Connections: connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("cluster"),
-				Options: cluster.Options{RemoteConnectionGracePeriod: o.remoteConnectionGrace, WatchFilter: o.watchFilter},
+				Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: events.Within(mgr.GetEventRecorder("cluster")),
+				Options: cluster.Options{RemoteConnectionGracePeriod: o.remoteConnectionGrace, WatchFilter: o.WatchFilter},
 			}
 			return r.SetupWithManager(mgr, concurrency(o.clusterConcurrency))
 		},
 		func() error {
 			r := &machine.Reconciler{
-				Client: mgr.GetClient(), Connections: connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("machine"),
+				Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: events.Within(mgr.GetEventRecorder("machine")),
 				Options: o.machineOptions(),
 			}
 			return r.SetupWithManager(mgr, concurrency(o.machineConcurrency))
 		},
 		func() error {
-			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilterValue: o.watchFilter, Written: sets, Preflight: o.preflight}
+			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilterValue: o.WatchFilter, Written: sets, Preflight: o.preflight}
 			return r.SetupWithManager(ctx, mgr, concurrency(o.machineSetConcurrency))
 		},
 		func() error {
-			r := &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), WatchFilterValue: o.watchFilter, Sets: sets}
+			r := &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), WatchFilterValue: o.WatchFilter, Sets: sets}
 			return r.SetupWithManager(ctx, mgr, concurrency(o.machineDeploymentConcurrency))
 		},
 	}
+	steps = append(steps, func() error {
+		n := &healthcheck.Notice{Client: mgr.GetClient(), Recorder: events.Within(mgr.GetEventRecorder("machinehealthcheck")), WatchFilter: o.WatchFilter}
+		return n.SetupWithManager(mgr, concurrency(1))
+	})
 	for _, add := range steps {
 		if err := add(); err != nil {
 			return err
@@ -82,8 +88,9 @@ func (o *options) machineOptions() machine.Options {
 	}
 	return machine.Options{
 		DrainTimeout:                drainTimeout,
+		ForceDetach:                 o.forceDetach,
 		Drain:                       drain.Options{DetachTimeout: o.pvDetachTimeout, ReattachTimeout: o.pvReattachTimeout},
-		RemoteConditionsGracePeriod: o.remoteConditionsGrace, WatchFilter: o.watchFilter,
+		RemoteConditionsGracePeriod: o.remoteConditionsGrace, WatchFilter: o.WatchFilter,
 		SyncLabels: o.syncLabels, SyncAnnotations: o.syncAnnotations,
 		PropagateTaints: features.TaintPropagation(), KeepOutdatedFromScaleDown: o.keepOutdatedFromScaleDown,
 		UpToDate: func(set *clusterv1.MachineSet, deployment *clusterv1.MachineDeployment, now time.Time) (bool, string) {

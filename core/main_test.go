@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -26,7 +25,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"millwright.dev/contracts/version"
-	"millwright.dev/test/controlplane"
 	"millwright.dev/test/coretest"
 	"millwright.dev/test/testenv"
 )
@@ -70,47 +68,38 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestCore runs the whole core on a MachineDeployment from creation to deletion, and counts its requests. It has the rights
-// of its install manifest and no others, in the management cluster and in the target cluster.
-func TestCore(t *testing.T) {
+// running is a core that runs as a whole, with instant providers.
+type running struct {
+	client.Client
+	// sent are the requests of the core, to either cluster.
+	sent *coretest.Requests
+	// target is the kubeconfig with which the core reaches the target cluster.
+	target []byte
+}
+
+// startCore runs the whole core until the test ends. It has the rights of its install manifest and no others, in the management
+// cluster and in the target cluster.
+func startCore(t *testing.T) *running {
+	t.Helper()
 	g := NewWithT(t)
 	ctrl.SetLogger(klog.Background())
 	env, err := testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: coretest.CRDs()})
 	g.Expect(err).NotTo(HaveOccurred())
-	defer func() { g.Expect(env.Stop()).To(Succeed()) }()
+	t.Cleanup(func() { g.Expect(env.Stop()).To(Succeed()) })
 	c, err := client.New(env.Config, client.Options{Scheme: newScheme()})
 	g.Expect(err).NotTo(HaveOccurred())
 	grant(t, c)
 	sent := &coretest.Requests{}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	g.Expect(os.WriteFile(path, kubeconfigOf(t, sent, env, "core"), 0o600)).To(Succeed())
-	t.Setenv("KUBECONFIG", path)
-	ports := [2]int{}
-	for i := range ports {
-		ports[i], err = controlplane.FreePort()
-		g.Expect(err).NotTo(HaveOccurred())
-	}
+	t.Cleanup(runCore(t, c, kubeconfigOf(t, sent, env, "core"), "--webhook-port=0"))
+	return &running{Client: c, sent: sent, target: kubeconfigOf(t, sent, env, "target")}
+}
 
-	ctx, cancel := context.WithCancel(t.Context())
-	o := newOptions()
-	o.severalInProcess = true
-	g.Expect(o.parse(pflag.NewFlagSet("core", pflag.ContinueOnError), []string{
-		fmt.Sprintf("--health-addr=127.0.0.1:%d", ports[0]), fmt.Sprintf("--diagnostics-address=127.0.0.1:%d", ports[1]), "--insecure-diagnostics",
-		"--webhook-port=0",
-	})).To(Succeed())
-	done := make(chan error, 2)
-	go func() { done <- run(ctx, o) }()
-	go func() { done <- coretest.Instant(ctx, c, "default", version.V1Beta2) }()
-	defer func() {
-		cancel()
-		g.Expect(<-done).To(Succeed())
-		g.Expect(<-done).To(Succeed())
-	}()
-	for _, path := range []string{"healthz", "readyz"} {
-		g.Eventually(func() int { return status(fmt.Sprintf("http://127.0.0.1:%d/%s", ports[0], path)) }).WithTimeout(patience).Should(Equal(http.StatusOK))
-	}
-
-	deployment := createDeployment(t, c, kubeconfigOf(t, sent, env, "target"))
+// TestCore takes a MachineDeployment from creation to deletion, and counts the requests of the core.
+func TestCore(t *testing.T) {
+	g, ctx := NewWithT(t), t.Context()
+	c := startCore(t)
+	sent := c.sent
+	deployment := createDeployment(t, c, c.target)
 	before, reconciles := sent.Count(), coretest.Reconciles("machine")
 	patch := client.MergeFrom(deployment.DeepCopy())
 	deployment.Spec.Replicas = ptr.To[int32](replicas)

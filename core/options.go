@@ -8,13 +8,11 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
-	"k8s.io/component-base/logs"
-	logsv1 "k8s.io/component-base/logs/api/v1"
 	"sigs.k8s.io/cluster-api/feature"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/diagnostics"
+	"millwright.dev/contracts/controller/manager"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machineset"
@@ -26,26 +24,19 @@ const minRemoteConditionsGracePeriod = 2 * time.Minute
 
 // options are the settings of the command line.
 type options struct {
-	log         *logs.Options
-	diagnostics diagnostics.Options
-	webhooks    webhookOptions
+	*manager.Options
+	webhooks webhookOptions
 	// severalInProcess is for tests that run the core more than once: the names of controllers are taken then.
 	severalInProcess bool
 
-	leaderElect                           bool
-	leaseDuration, renewDeadline          time.Duration
-	retryPeriod, syncPeriod               time.Duration
-	leaseNamespace                        string
-	namespace, watchFilter                string
-	healthAddr, profilerAddress           string
-	contentionProfiling                   bool
-	kubeAPIQPS, targetQPS                 float32
-	kubeAPIBurst, targetBurst             int
+	targetQPS                             float32
+	targetBurst                           int
 	remoteConnectionGrace                 time.Duration
 	remoteConditionsGrace                 time.Duration
 	clusterConcurrency, targetConcurrency int
 	machineConcurrency                    int
 	drainTimeout                          time.Duration
+	forceDetach                           bool
 	pvDetachTimeout, pvReattachTimeout    time.Duration
 	machineSetConcurrency                 int
 	machineDeploymentConcurrency          int
@@ -60,33 +51,14 @@ type options struct {
 	syncLabels, syncAnnotations []*regexp.Regexp
 }
 
-func newOptions() *options { return &options{log: logs.NewOptions()} }
+func newOptions() *options { return &options{Options: manager.NewOptions(name, ownNamespace)} }
 
-// addFlags adds all flags. Names and defaults are those of Cluster API's core where it has the flag, so that one
-// manifest can run either.
+// addFlags adds the flags of the core itself. Names and defaults are those of Cluster API's core where it has the flag, so
+// that one manifest can run either.
 func (o *options) addFlags(flags *pflag.FlagSet) {
-	logsv1.AddFlags(o.log, flags)
-	o.diagnostics.AddFlags(flags)
 	o.webhooks.addFlags(flags)
-	o.addManagerFlags(flags)
 	o.addControllerFlags(flags)
 	addIgnoredFlags(flags)
-}
-
-func (o *options) addManagerFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Run only while holding a lease, so that one of several replicas is active.")
-	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "How long others wait for the holder of the lease to renew it.")
-	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "How long the holder tries to renew the lease before it gives up.")
-	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "How long to wait between attempts at the lease.")
-	flags.StringVar(&o.leaseNamespace, "leader-elect-resource-namespace", "", "The namespace of the lease; that of the process by default.")
-	flags.StringVar(&o.namespace, "namespace", "", "The one namespace to work in; all when empty.")
-	flags.StringVar(&o.watchFilter, "watch-filter", "", "Work only on objects with this value of the label "+clusterv1.WatchLabel+"; on all when empty.")
-	flags.StringVar(&o.healthAddr, "health-addr", ":9440", "The address of /healthz and /readyz; 0 for none.")
-	flags.StringVar(&o.profilerAddress, "profiler-address", "", "The address of the pprof profiler, for example localhost:6060; none when empty.")
-	flags.BoolVar(&o.contentionProfiling, "contention-profiling", false, "Profile blocking too.")
-	flags.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute, "How often everything is looked at again without an event.")
-	flags.Float32Var(&o.kubeAPIQPS, "kube-api-qps", 100, "Requests per second to the management API server.")
-	flags.IntVar(&o.kubeAPIBurst, "kube-api-burst", 200, "Requests to the management API server that may exceed the rate for a moment.")
 }
 
 func (o *options) addControllerFlags(flags *pflag.FlagSet) {
@@ -103,6 +75,9 @@ func (o *options) addControllerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.machineConcurrency, "machine-concurrency", 100, "Machines to reconcile at once.")
 	flags.DurationVar(&o.drainTimeout, "machine-drain-timeout", machine.DefaultDrainTimeout,
 		"How long the drain of a Node may take until it is forced, for Machines without spec.deletion.nodeDrainTimeoutSeconds; 0 is for ever.")
+	flags.BoolVar(&o.forceDetach, "machine-force-detach-volumes", false,
+		"Have a forced drain delete the VolumeAttachments of the Node before its machine is gone, as the Machine Controller Manager does. "+
+			"A volume may then be written to by two machines at once, which can destroy its data.")
 	flags.DurationVar(&o.pvDetachTimeout, "machine-pv-detach-timeout", drain.DefaultDetachTimeout,
 		"How long the volumes of an evicted pod may take to be detached, after its grace period, until the next pod with volumes is evicted.")
 	flags.DurationVar(&o.pvReattachTimeout, "machine-pv-reattach-timeout", drain.DefaultReattachTimeout,
@@ -120,17 +95,20 @@ func (o *options) addControllerFlags(flags *pflag.FlagSet) {
 // addIgnoredFlags adds the flags of Cluster API's core that mean nothing here, or nothing yet, so that a manifest
 // which sets them starts.
 func addIgnoredFlags(flags *pflag.FlagSet) {
-	const ignored = "Accepted for compatibility, without effect."
+	var ignored []string
 	for _, concurrency := range []string{
 		"clustertopology-concurrency", "clusterclass-concurrency", "extensionconfig-concurrency",
 		"machinepool-concurrency", "clusterresourceset-concurrency", "machinehealthcheck-concurrency",
 	} {
-		flags.Int(concurrency, 0, ignored)
+		flags.Int(concurrency, 0, "")
+		ignored = append(ignored, concurrency)
 	}
 	for _, text := range []string{"runtime-extension-client-cert-file", "runtime-extension-client-key-file"} {
-		flags.String(text, "", ignored)
+		flags.String(text, "", "")
+		ignored = append(ignored, text)
 	}
-	flags.StringSlice("skip-crd-migration-phases", nil, ignored)
+	flags.StringSlice("skip-crd-migration-phases", nil, "")
+	manager.Ignore(flags, append(ignored, "skip-crd-migration-phases")...)
 	feature.MutableGates.AddFlag(flags)
 }
 

@@ -42,7 +42,7 @@ func newWebhookServer(o *options) (*admission.Server, error) {
 	if o.webhooks.port == 0 {
 		return nil, nil
 	}
-	tls, err := o.diagnostics.TLS()
+	tls, err := o.Diagnostics.TLS()
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +57,13 @@ func addWebhooks(mgr ctrl.Manager, server *admission.Server, o *options) error {
 		return nil
 	}
 	if o.webhooks.certDir == "" {
-		holder, err := certificates.Add(mgr, certificateSettings(o.leaseNamespaceOrOwn()))
+		holder, err := certificates.Add(mgr, certificateSettings(o.OwnNamespace()))
 		if err != nil {
 			return err
 		}
 		server.Hold(holder)
 	}
-	if err := admission.Register(mgr, admission.Resolve(&version.Resolver{Reader: mgr.GetClient()})); err != nil {
+	if err := admission.Register(mgr, admission.Resolve(&version.Resolver{Reader: mgr.GetClient()}), o.WatchFilter); err != nil {
 		return err
 	}
 	return errors.Wrap(mgr.AddReadyzCheck("webhooks", server.Check), "adding the readiness check of the webhooks")
@@ -71,9 +71,6 @@ func addWebhooks(mgr ctrl.Manager, server *admission.Server, o *options) error {
 
 // certificateSettings are those of a core in the namespace.
 func certificateSettings(namespace string) certificates.Settings {
-	if namespace == "" {
-		namespace = ownNamespace
-	}
 	return certificates.Settings{
 		Secret: types.NamespacedName{Namespace: namespace, Name: webhookSecret},
 		// The second is for a core outside the cluster, to which API servers go by URL.

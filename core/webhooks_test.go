@@ -53,7 +53,7 @@ func webhookDocuments(t *testing.T, name string) []*unstructured.Unstructured {
 // TestManifestsOfWebhooks: what is installed is what the code serves, by name.
 func TestManifestsOfWebhooks(t *testing.T) {
 	g := NewWithT(t)
-	s := certificateSettings("")
+	s := certificateSettings(ownNamespace)
 	service := webhookDocuments(t, "service.yaml")[0]
 	g.Expect(service.GetName() + "." + service.GetNamespace() + ".svc").To(Equal(s.Names[0]))
 	for _, name := range []string{"mutating.yaml", "validating.yaml"} {

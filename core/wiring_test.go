@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/manager"
 	"millwright.dev/test/testenv"
 )
 
@@ -24,7 +25,7 @@ func TestShutdownEndsBeforeThePod(t *testing.T) {
 	g.Expect(found).NotTo(BeNil())
 	seconds, err := strconv.Atoi(string(found[1]))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(shutdownTimeout).To(BeNumerically("<", time.Duration(seconds)*time.Second))
+	g.Expect(manager.ShutdownTimeout).To(BeNumerically("<", time.Duration(seconds)*time.Second))
 }
 
 // TestMachineOptions: what the Machine controller gets from flags, and by which rule it calls a Machine up to date.

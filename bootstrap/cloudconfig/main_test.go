@@ -17,7 +17,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -110,7 +109,7 @@ func (w *world) provision(name string) *clusterv1.Machine {
 
 func (w *world) joinToken(machine string) string {
 	secret := &corev1.Secret{}
-	if err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: "kube-system", Name: w.names(machine).Object()}, secret); err != nil {
+	if err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: target.DefaultNamespace, Name: w.names(machine).Object()}, secret); err != nil {
 		return ""
 	}
 	return string(secret.Data[node.JoinTokenKey])
@@ -191,9 +190,6 @@ func TestTheLifeOfAMachine(t *testing.T) {
 	machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: "one"}
 	w.Expect(w.admin.Status().Update(t.Context(), machine)).To(Succeed())
 	w.Eventually(func() string { return w.joinToken("one") }).Should(BeEmpty())
-	w.Eventually(func() bool {
-		return apierrors.IsNotFound(w.admin.Get(t.Context(), client.ObjectKey{Name: w.names("one").Object()}, &rbacv1.ClusterRoleBinding{}))
-	}).Should(BeTrue())
 
 	w.ask(asNode(t, "one"), "renewal", "one")
 	w.Eventually(w.decided("renewal")).Should(Equal("Approved"))
@@ -202,13 +198,15 @@ func TestTheLifeOfAMachine(t *testing.T) {
 	w.Eventually(w.decided("renewal-2")).Should(Equal("Approved"))
 	w.Expect(w.decided("stranger")()).To(BeEmpty(), "what is not ours is left alone")
 
-	for _, name := range []string{"one", "two"} {
+	w.expectRequestToOutliveItsToken("three")
+
+	for _, name := range []string{"one", "two", "three"} {
 		w.Expect(w.admin.Delete(t.Context(), &bootstrapv1.CloudConfig{ObjectMeta: w.meta(name)})).To(Succeed())
 		w.Eventually(func() bool {
 			return apierrors.IsNotFound(w.admin.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &bootstrapv1.CloudConfig{}))
 		}).Should(BeTrue())
 		left := &corev1.SecretList{}
-		w.Expect(w.admin.List(t.Context(), left, client.InNamespace("kube-system"), client.MatchingLabels{target.HashLabel: w.names(name).Hash})).To(Succeed())
+		w.Expect(w.admin.List(t.Context(), left, client.MatchingLabels{target.HashLabel: w.names(name).Hash})).To(Succeed())
 		w.Expect(left.Items).To(BeEmpty())
 	}
 	for _, secret := range []string{one, two} {
@@ -217,4 +215,29 @@ func TestTheLifeOfAMachine(t *testing.T) {
 		w.Expect(w.notes("one")()+w.notes("two")()).NotTo(ContainSubstring(secret), "an event has a token")
 	}
 	w.Expect(logged.text()).NotTo(ContainSubstring("is forbidden"), "a permission is missing")
+}
+
+// expectRequestToOutliveItsToken has a kubelet ask while nobody approves. Its token expires and is deleted; it does not ask again.
+func (w *world) expectRequestToOutliveItsToken(name string) {
+	w.t.Helper()
+	w.provision(name)
+	token := w.joinToken(name)
+	w.pause(true)
+	w.ask(withToken(w.t, token), "late", name)
+	id, _, _ := strings.Cut(token, ".")
+	w.Expect(w.admin.Delete(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: metav1.NamespaceSystem, Name: target.TokenSecretName(id),
+	}})).To(Succeed())
+	w.Expect(w.decided("late")()).To(BeEmpty(), "the Cluster is paused")
+	w.pause(false)
+	w.Eventually(func() string { return w.joinToken(name) }).WithTimeout(time.Minute).ShouldNot(Equal(token), "it is given another token")
+	w.Eventually(w.decided("late")).WithTimeout(time.Minute).Should(Equal("Approved"))
+}
+
+func (w *world) pause(on bool) {
+	w.t.Helper()
+	cluster := &clusterv1.Cluster{}
+	w.Expect(w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "cluster"}, cluster)).To(Succeed())
+	cluster.Spec.Paused = ptr.To(on)
+	w.Expect(w.admin.Update(w.t.Context(), cluster)).To(Succeed())
 }

@@ -69,7 +69,8 @@ func startManager(t *testing.T) (client.Client, []byte) {
 	for _, name := range []string{
 		"bootstrap/cloudconfig/namespace.yaml", "bootstrap/cloudconfig/rbac/service_account.yaml", "bootstrap/cloudconfig/rbac/role.yaml",
 		"bootstrap/cloudconfig/rbac/role_binding.yaml", "bootstrap/cloudconfig/rbac/leader_election.yaml",
-		"target/service_account.yaml", "target/cluster_role.yaml", "target/role.yaml",
+		"target/namespace.yaml", "target/service_account.yaml", "target/cluster_role.yaml", "target/join_requests.yaml", "target/role.yaml",
+		"target/tokens_policy.yaml",
 	} {
 		install(t, admin, filepath.Join(testenv.Root(), "config", name))
 	}
@@ -77,10 +78,8 @@ func startManager(t *testing.T) (client.Client, []byte) {
 	g.Expect(os.WriteFile(path, kubeconfigFor(t, admin, installNamespace, "millwright-cloudconfig"), 0o600)).To(Succeed())
 	t.Setenv("KUBECONFIG", path)
 
-	o := &options{}
-	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	o.add(fs)
-	g.Expect(fs.Parse([]string{"--health-addr=0", "--diagnostics-address=0", "--leader-elect"})).To(Succeed())
+	o := newOptions()
+	g.Expect(o.program().Parse(pflag.NewFlagSet("test", pflag.ContinueOnError), []string{"--health-addr=0", "--diagnostics-address=0", "--leader-elect"})).To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, o) }()

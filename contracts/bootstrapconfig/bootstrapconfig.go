@@ -14,6 +14,7 @@ import (
 
 var (
 	dataSecretName = field.Path{"status", "dataSecretName"}
+	nodeName       = field.Path{"status", "nodeName"}
 	failureReason  = field.Path{"status", "failureReason"}
 	failureMessage = field.Path{"status", "failureMessage"}
 )
@@ -41,6 +42,11 @@ func (a Accessor) DataSecretCreated(obj *unstructured.Unstructured) (bool, error
 // DataSecretName returns the name of the data Secret in the namespace of the Machine, "" until known (BC-003).
 func (Accessor) DataSecretName(obj *unstructured.Unstructured) (string, error) {
 	return dataSecretName.Text(obj)
+}
+
+// NodeName returns the name that the machine's Node will have, "" when the provider does not say (BC-007).
+func (Accessor) NodeName(obj *unstructured.Unstructured) (string, error) {
+	return nodeName.Text(obj)
 }
 
 // Ready returns the provider's condition Ready, nil when it reports none (BC-004).

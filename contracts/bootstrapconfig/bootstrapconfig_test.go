@@ -80,3 +80,19 @@ func TestFailure(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(reason).To(BeEmpty())
 }
+
+// TestNodeName covers BC-007.
+func TestNodeName(t *testing.T) {
+	g := NewWithT(t)
+	for _, contract := range []version.Contract{version.V1Beta1, version.V1Beta2} {
+		accessor := bootstrapconfig.At(contract)
+		got, err := accessor.NodeName(object(map[string]any{"nodeName": "worker-0"}))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got).To(Equal("worker-0"))
+		got, err = accessor.NodeName(object(nil))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got).To(BeEmpty(), "the field is optional")
+		_, err = accessor.NodeName(object(map[string]any{"nodeName": int64(1)}))
+		g.Expect(err).To(MatchError(ContainSubstring("status.nodeName must be a string")))
+	}
+}

@@ -19,13 +19,14 @@ import (
 
 	"millwright.dev/core/admission/defaults"
 	"millwright.dev/core/admission/validate"
+	"millwright.dev/core/filter"
 )
 
 // Register adds the webhooks of all core kinds to the webhook server of the manager, under the paths that Cluster
 // API's core has. Versions answers which API version of a provider's kind a v1beta1 client shall read.
 //
-// The scheme of the manager must know both API versions: see AddToScheme.
-func Register(mgr ctrl.Manager, versions APIVersions) error {
+// WatchFilter is that of the core. The scheme of the manager must know both API versions: see AddToScheme.
+func Register(mgr ctrl.Manager, versions APIVersions, watchFilter string) error {
 	capiconversion.SetAPIVersionGetter(versions)
 	for _, add := range []func(ctrl.Manager) error{
 		webhook[*clusterv1.Cluster]{
@@ -44,7 +45,14 @@ func Register(mgr ctrl.Manager, versions APIVersions) error {
 			defaults: defaults.MachineDeployment,
 		}.register,
 		webhook[*clusterv1.MachineHealthCheck]{
-			hub: &clusterv1.MachineHealthCheck{}, converter: capiconversion.MachineHealthCheck, validate: validate.MachineHealthCheck,
+			hub: &clusterv1.MachineHealthCheck{}, converter: capiconversion.MachineHealthCheck,
+			validate: func(check, old *clusterv1.MachineHealthCheck) field.ErrorList {
+				found := validate.MachineHealthCheck(check, old)
+				if filter.Matches(watchFilter, check) {
+					found = append(found, validate.HealthCheckWithoutController(check, old)...)
+				}
+				return found
+			},
 			defaults: func(check, _ *clusterv1.MachineHealthCheck) { defaults.MachineHealthCheck(check) },
 		}.register,
 		webhook[*clusterv1.MachineDrainRule]{

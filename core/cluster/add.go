@@ -72,6 +72,7 @@ func changed() predicate.Predicate {
 		before, after := e.ObjectOld, e.ObjectNew
 		return before.GetGeneration() != after.GetGeneration() ||
 			before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
+			before.GetLabels()[clusterv1.WatchLabel] != after.GetLabels()[clusterv1.WatchLabel] ||
 			!equality.Semantic.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) ||
 			!equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers())
 	}}

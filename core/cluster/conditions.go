@@ -10,7 +10,9 @@ import (
 	"millwright.dev/contracts/infracluster"
 	"millwright.dev/core/conditions"
 	"millwright.dev/core/external"
+	"millwright.dev/core/limits"
 	"millwright.dev/core/outcome"
+	"millwright.dev/core/persist"
 )
 
 // ReasonNotNeeded is the reason of InfrastructureReady and ControlPlaneAvailable for a Cluster that refers to no
@@ -28,12 +30,21 @@ func (s *scope) setConditions() outcome.Outcome {
 		s.set(s.availableCondition())
 		return outcome.Continue()
 	}
+	if s.refused != nil {
+		s.set(conditions.False(clusterv1.ClusterAvailableCondition, clusterv1.InternalErrorReason,
+			"Nothing is done for this Cluster before it has the finalizer "+clusterv1.ClusterFinalizer+": "+s.refused.Error()))
+		return outcome.Continue()
+	}
 	s.set(s.infrastructureCondition())
 	s.set(s.initializedCondition())
 	s.set(s.controlPlaneCondition())
 	deadline := s.setProbeCondition()
 	s.setWorkerConditions()
 	s.set(s.availableCondition())
+	if s.unwritten != nil {
+		s.set(conditions.False(clusterv1.ClusterAvailableCondition, clusterv1.InternalErrorReason,
+			"spec.controlPlaneEndpoint of the Cluster cannot be written: "+persist.Refusal(s.unwritten)))
+	}
 	return deadline
 }
 
@@ -96,7 +107,8 @@ func (r *reference) condition(conditionType string, done bool, read func(externa
 	if err != nil {
 		return external.Problem(conditionType, r.ref, err)
 	}
-	return external.Mirrored(conditionType, from, done, "Waiting for the provider of "+external.Name(r.ref))
+	condition := external.Mirrored(conditionType, from, done, "Waiting for the provider of "+external.Name(r.ref))
+	return external.WithMessage(condition, limits.Message(external.Name(r.ref), r.problems))
 }
 
 // initializedCondition is sticky: a control plane that has been there once stays initialized.
@@ -108,7 +120,7 @@ func (s *scope) initializedCondition() metav1.Condition {
 	case s.controlPlane.ref.IsDefined():
 		return conditions.False(conditionType, clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for "+external.Name(s.controlPlane.ref)+" to be initialized")
 	case s.disconnection != nil:
-		return conditions.False(conditionType, clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for the API server to answer: "+s.disconnection.Message)
+		return conditions.False(conditionType, clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for the API server to answer: "+explain(s.disconnection))
 	}
 	return conditions.False(conditionType, clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for the API server to answer")
 }
@@ -117,8 +129,12 @@ func (s *scope) initializedCondition() metav1.Condition {
 // after the last answer; what is not known yet changes nothing.
 func (s *scope) setProbeCondition() outcome.Outcome {
 	const conditionType = clusterv1.ClusterRemoteConnectionProbeCondition
+	if s.connectionTrouble != "" {
+		s.set(conditions.False(conditionType, clusterv1.ClusterRemoteConnectionProbeFailedReason, s.connectionTrouble))
+		return outcome.Continue()
+	}
 	if s.connected {
-		s.set(conditions.True(conditionType, clusterv1.ClusterRemoteConnectionProbeSucceededReason, ""))
+		s.set(conditions.True(conditionType, clusterv1.ClusterRemoteConnectionProbeSucceededReason, keptConnection(s.kubeconfigProblem)))
 		return outcome.Continue()
 	}
 	if s.disconnection == nil || s.notYetTried() && meta.FindStatusCondition(s.cluster.Status.Conditions, conditionType) != nil {
@@ -128,8 +144,16 @@ func (s *scope) setProbeCondition() outcome.Outcome {
 	if meta.IsStatusConditionTrue(s.cluster.Status.Conditions, conditionType) && s.now.Before(end) {
 		return outcome.ContinueAfter(end.Sub(s.now))
 	}
-	s.set(conditions.False(conditionType, clusterv1.ClusterRemoteConnectionProbeFailedReason, s.disconnection.Message))
+	s.set(conditions.False(conditionType, clusterv1.ClusterRemoteConnectionProbeFailedReason, explain(s.disconnection)))
 	return outcome.Continue()
+}
+
+// keptConnection is the message about a connection that was made with an earlier kubeconfig.
+func keptConnection(problem string) string {
+	if problem == "" {
+		return ""
+	}
+	return "The connection is kept with the kubeconfig that was read before, until it fails or the core restarts: " + problem
 }
 
 func (s *scope) availableCondition() metav1.Condition {

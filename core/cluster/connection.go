@@ -13,8 +13,12 @@ import (
 // reconcileConnection finds out whether the target cluster answers. A Cluster without a controlPlaneRef is
 // initialized by that alone: nobody else could say so, and whoever can reach the API server can make Nodes join it.
 func (r *Reconciler) reconcileConnection(_ context.Context, s *scope) outcome.Outcome {
-	_, err := r.Connections.Get(s.request().NamespacedName)
+	connection, err := r.Connections.Get(s.request().NamespacedName)
 	s.connected = err == nil
+	if s.connected {
+		s.connectionTrouble = connection.Trouble()
+		s.kubeconfigProblem = r.Connections.KubeconfigProblem(s.request().NamespacedName)
+	}
 	errors.As(err, &s.disconnection)
 	if s.connected && !s.controlPlane.ref.IsDefined() {
 		s.cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)

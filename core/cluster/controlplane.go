@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"millwright.dev/contracts/controlplane"
+	"millwright.dev/core/limits"
 	"millwright.dev/core/outcome"
 )
 
@@ -29,11 +30,17 @@ func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) outcom
 	if err != nil {
 		return s.controlPlane.failed(err)
 	}
+	endpoint, s.controlPlane.problems = limits.Endpoint(endpoint)
 	if !s.cluster.Spec.ControlPlaneEndpoint.IsValid() && endpoint.IsValid() {
 		s.cluster.Spec.ControlPlaneEndpoint = endpoint
 	}
 	if s.cluster.Status.ControlPlane, err = accessor.Replicas(s.controlPlane.object.Unstructured); err != nil {
 		return s.controlPlane.failed(err)
+	}
+	if counted := s.cluster.Status.ControlPlane; counted != nil {
+		var wrong []string
+		counted.Versions, wrong = limits.Versions(counted.Versions)
+		s.controlPlane.problems = append(s.controlPlane.problems, wrong...)
 	}
 	return outcome.Continue()
 }

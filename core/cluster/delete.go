@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -15,6 +16,7 @@ import (
 	"millwright.dev/core/external"
 	"millwright.dev/core/index"
 	"millwright.dev/core/outcome"
+	"millwright.dev/core/persist"
 )
 
 // namedInMessage is how many objects a message names before it only counts.
@@ -56,7 +58,7 @@ func (r *Reconciler) deleteParts(ctx context.Context, s *scope, reason string, p
 	for _, p := range parts {
 		left, err := r.deleteAll(ctx, s.cluster, p)
 		if err != nil {
-			s.progress = deletion{clusterv1.ClusterDeletingInternalErrorReason, "The " + p.kind + "s cannot be deleted, see the log of the core"}
+			s.progress = deletion{clusterv1.ClusterDeletingInternalErrorReason, "The " + p.kind + "s cannot be deleted: " + err.Error()}
 			return outcome.Fail(err)
 		}
 		if len(left) > 0 {
@@ -81,7 +83,9 @@ func (r *Reconciler) deleteAll(ctx context.Context, cluster *clusterv1.Cluster, 
 		if !obj.GetDeletionTimestamp().IsZero() {
 			continue
 		}
-		if err := r.Client.Delete(ctx, obj); err != nil && !apierrors.IsNotFound(err) {
+		// Another object may have its name by now.
+		uid := obj.GetUID()
+		if err := r.Client.Delete(ctx, obj, client.Preconditions{UID: &uid}); err != nil && !apierrors.IsNotFound(err) {
 			return nil, errors.Wrapf(err, "deleting %T %s", obj, client.ObjectKeyFromObject(obj))
 		}
 	}
@@ -147,12 +151,28 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		s.progress.message = err.Error()
 		return reference.failed(err)
 	}
+	if controlledByOther(object, s.original) {
+		return outcome.Continue()
+	}
 	if object.GetDeletionTimestamp().IsZero() {
-		if err := r.Client.Delete(ctx, object.Unstructured); err != nil && !apierrors.IsNotFound(err) {
+		// What was read may have been replaced meanwhile by an object of the same name that somebody else owns.
+		uid, resourceVersion := object.GetUID(), object.GetResourceVersion()
+		err := r.Client.Delete(ctx, object.Unstructured, client.Preconditions{UID: &uid, ResourceVersion: &resourceVersion})
+		if apierrors.IsConflict(err) {
+			return outcome.Fail(err)
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			s.progress.message = external.Name(reference.ref) + " cannot be deleted: " + err.Error()
 			return outcome.Fail(errors.Wrapf(err, "deleting %s of Cluster %s", external.Name(reference.ref), s.request()))
 		}
 	}
 	return outcome.Wait()
+}
+
+// controlledByOther says whether an object belongs to something else than the Cluster. It is not deleted with it.
+func controlledByOther(object external.Object, cluster *clusterv1.Cluster) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && owner.UID != cluster.UID
 }
 
 // release lets the Cluster go.
@@ -162,5 +182,11 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 	if !controllerutil.RemoveFinalizer(s.cluster, clusterv1.ClusterFinalizer) {
 		return outcome.Continue()
 	}
-	return outcome.Fail(client.IgnoreNotFound(r.patchMetadata(ctx, s, "removing the finalizer of")))
+	err := r.patchMetadata(ctx, s, "removing the finalizer of")
+	if refusal := persist.Refusal(err); refusal != "" {
+		s.gone = false
+		s.cluster.Finalizers = s.original.Finalizers
+		s.progress = deletion{clusterv1.ClusterDeletingInternalErrorReason, "Nothing is left of the Cluster, but the object stays: " + refusal}
+	}
+	return outcome.Fail(client.IgnoreNotFound(err))
 }

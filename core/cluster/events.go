@@ -18,8 +18,12 @@ func (r *Reconciler) tell(s *scope) {
 	const probe = clusterv1.ClusterRemoteConnectionProbeCondition
 	switch was, is := meta.IsStatusConditionTrue(before.Conditions, probe), meta.FindStatusCondition(after.Conditions, probe); {
 	case is == nil:
+	case was && meta.IsStatusConditionTrue(after.Conditions, probe):
+		if is.Message != "" && is.Message != meta.FindStatusCondition(before.Conditions, probe).Message {
+			r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, "KubeconfigNotUsed", "Connect", "%.1000s", is.Message)
+		}
 	case was && !meta.IsStatusConditionTrue(after.Conditions, probe):
-		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, "RemoteConnectionLost", "Probe", "%.1000s", is.Message)
+		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, "RemoteConnectionLost", "Probe", "%s", is.Message)
 	case !was && meta.IsStatusConditionTrue(after.Conditions, probe) && ptr.Deref(after.Initialization.ControlPlaneInitialized, false):
 		// Before a control plane is initialized, which is told by itself, there is nothing to restore.
 		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeNormal, "RemoteConnectionRestored", "Probe", "The API server of the target cluster answers")

@@ -2,12 +2,14 @@ package cluster
 
 import (
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
 	"millwright.dev/contracts/infracluster"
 	"millwright.dev/core/external"
+	"millwright.dev/core/limits"
 	"millwright.dev/core/outcome"
 )
 
@@ -33,6 +35,7 @@ func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outc
 	if err != nil {
 		return s.infrastructure.failed(err)
 	}
+	endpoint, wrongEndpoint := limits.Endpoint(endpoint)
 	if !s.cluster.Spec.ControlPlaneEndpoint.IsValid() && endpoint.IsValid() {
 		s.cluster.Spec.ControlPlaneEndpoint = endpoint
 	}
@@ -40,7 +43,9 @@ func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outc
 	if err != nil {
 		return s.infrastructure.failed(err)
 	}
-	s.cluster.Status.FailureDomains = domains
+	var wrongDomains []string
+	s.cluster.Status.FailureDomains, wrongDomains = limits.FailureDomains(domains)
+	s.infrastructure.problems = slices.Concat(wrongEndpoint, wrongDomains)
 	return outcome.Continue()
 }
 
@@ -50,7 +55,7 @@ func (r *Reconciler) readOwned(ctx context.Context, s *scope, reference *referen
 	if reference.err != nil {
 		return reference.failed(reference.err)
 	}
-	err := external.Own(ctx, r.Client, reference.object, s.cluster, kindCluster, s.cluster.Name)
+	err := external.Own(ctx, r.Client, r.APIReader, reference.object, s.cluster, kindCluster, s.cluster.Name)
 	if err != nil {
 		return reference.failed(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -46,6 +47,34 @@ func TestClusterThatIsOnlyAKubeconfig(t *testing.T) {
 
 	before := coretest.Reconciles("cluster")
 	g.Consistently(func() int { return coretest.Reconciles("cluster") - before }).WithTimeout(2 * time.Second).Should(BeZero())
+}
+
+// TestARotationToARefusedKubeconfigIsTold: the old connection lives on, and nobody would know until the core restarts.
+func TestARotationToARefusedKubeconfigIsTold(t *testing.T) {
+	g := NewWithT(t)
+	namespace := core.Namespace(t)
+	cluster := core.Cluster(t, namespace, "c")
+	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, "RemoteConnectionProbe")).To(HavePrefix("True/"))
+	})
+	rotate(t, namespace, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x",
+		"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":"https://127.0.0.1:1"}}],
+		"users":[{"name":"x","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"touch","interactiveMode":"Never"}}}]}`))
+	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, "RemoteConnectionProbe")).To(HavePrefix("True/"), "it works still")
+		g.Expect(message(c, "RemoteConnectionProbe")).To(And(ContainSubstring("is kept"), ContainSubstring("an exec plugin, which is refused")))
+	})
+	g.Eventually(func(g Gomega) []eventsv1.Event {
+		list := &eventsv1.EventList{}
+		g.Expect(core.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+		return list.Items
+	}).WithTimeout(patience).Should(ContainElement(And(HaveField("Reason", "KubeconfigNotUsed"), HaveField("Type", corev1.EventTypeWarning))))
+	rotate(t, namespace, core.Env.Kubeconfig)
+	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, "RemoteConnectionProbe")).To(HavePrefix("True/"))
+		g.Expect(message(c, "RemoteConnectionProbe")).To(BeEmpty())
+	})
 }
 
 func TestRefusedKubeconfig(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -27,6 +28,8 @@ var kindCluster = clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind)
 type Reconciler struct {
 	// Client reads from the cache and writes to the management cluster.
 	Client client.Client
+	// APIReader reads from the API server.
+	APIReader client.Reader
 	// Connections knows which target clusters answer.
 	Connections *target.Connections
 	// Kinds reads infrastructure clusters and control planes.
@@ -75,22 +78,38 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case s.deleting():
 		result = outcome.InOrder(ctx, s, r.deleteWorkers, r.deleteControlPlane, r.deleteControlPlaneMachines, r.deleteInfrastructure, r.release)
 	default:
-		result = outcome.InOrder(ctx, s, r.ensureFinalizer).
-			And(outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection, r.readWorkers))
+		result = outcome.InOrder(ctx, s, r.ensureFinalizer, r.work)
 	}
-	if s.gone {
+	if s.gone || s.outdated {
 		return result.Result()
 	}
 	return result.And(r.conclude(ctx, s)).Result()
 }
 
+// work are the steps that do not depend on one another, only on the finalizer.
+func (r *Reconciler) work(ctx context.Context, s *scope) outcome.Outcome {
+	return outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection, r.readWorkers)
+}
+
 // ensureFinalizer keeps the Cluster from going before its contents. It is written by itself and at once, since
-// everything else rests on it.
+// everything else rests on it: an object that is owned by a Cluster that is gone is deleted by the garbage collector.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outcome {
 	if !controllerutil.AddFinalizer(s.cluster, clusterv1.ClusterFinalizer) {
 		return outcome.Continue()
 	}
-	return outcome.Fail(r.patchMetadata(ctx, s, "adding the finalizer of"))
+	err := r.patchMetadata(ctx, s, "adding the finalizer of")
+	switch {
+	case apierrors.IsNotFound(err):
+		// The watch has yet to report it.
+		s.outdated = true
+		return outcome.Wait()
+	case apierrors.IsConflict(err):
+		s.outdated = true
+	case err != nil:
+		s.cluster.Finalizers = s.original.Finalizers
+		s.refused = err
+	}
+	return outcome.Fail(err)
 }
 
 // patchMetadata writes the metadata of the scope's Cluster alone and takes over what the server answers.
@@ -108,16 +127,21 @@ func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, what string) e
 }
 
 // conclude writes metadata and spec, judges, and writes the status: in this order, since the conditions name the
-// generation that they are about.
+// generation that they are about. When the API server refuses metadata or spec, the status says so.
 func (r *Reconciler) conclude(ctx context.Context, s *scope) outcome.Outcome {
 	base, err := persist.Object(ctx, r.Client, s.original, s.cluster, statusOf)
-	if err != nil {
+	if err != nil && persist.Refusal(err) == "" {
 		return outcome.Fail(client.IgnoreNotFound(err))
 	}
-	deadline := s.judge()
+	if err != nil {
+		// What is initialized by what was refused is not: the control plane endpoint comes with the infrastructure.
+		s.unwritten = err
+		s.cluster.Status.Initialization = *s.original.Status.Initialization.DeepCopy()
+	}
+	deadline := s.judge().And(outcome.Fail(err))
 	written, err := persist.Status(ctx, r.Client, base, s.cluster, statusOf)
 	if err != nil {
-		return outcome.Fail(client.IgnoreNotFound(err))
+		return deadline.And(outcome.Fail(client.IgnoreNotFound(err)))
 	}
 	if s.cluster.ResourceVersion != s.original.ResourceVersion {
 		r.versions.Wrote(s.cluster)

@@ -27,6 +27,10 @@ type scope struct {
 	// connected says whether there is a connection to the target cluster; disconnection says why not.
 	connected     bool
 	disconnection *target.NotConnectedError
+	// connectionTrouble says what the API server does not answer although it answers probes; "" when there is nothing.
+	connectionTrouble string
+	// kubeconfigProblem says why the connection goes on with an earlier kubeconfig; "" when it does not.
+	kubeconfigProblem string
 
 	// workers is nil when they were not read.
 	workers *workers
@@ -35,6 +39,12 @@ type scope struct {
 	progress deletion
 	// gone is true when the finalizer has been removed.
 	gone bool
+	// outdated is true when the Cluster that was read exists no more, or not as it was read.
+	outdated bool
+	// unwritten is why the API server has not accepted the spec with what the steps found out.
+	unwritten error
+	// refused is why the finalizer could not be written. Without it nothing was read or done.
+	refused error
 }
 
 // reference is a reference of the Cluster and what is behind it.
@@ -43,6 +53,8 @@ type reference struct {
 	// object is what was found; its Unstructured is nil when err is not.
 	object external.Object
 	err    error
+	// problems are what the object reports and the API of Clusters does not accept.
+	problems []string
 }
 
 // deletion is one step of the deletion, as reason and message of the condition Deleting.

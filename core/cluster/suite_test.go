@@ -17,7 +17,7 @@ import (
 var core *coretest.Core
 
 // patience is how long a test waits for what must happen.
-const patience = 40 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	os.Exit(coretest.Main(m, func(c *coretest.Core) { core = c }))

@@ -2,11 +2,13 @@ package cluster_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -146,6 +148,29 @@ func TestFailureDomainsOfTheCluster(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFactsThatTheAPIRefuses: one value that the API of Clusters refuses does not freeze all the others.
+func TestFactsThatTheAPIRefuses(t *testing.T) {
+	namespace := core.Namespace(t)
+	cluster := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"},
+		Spec:       clusterv1.ClusterSpec{InfrastructureRef: coretest.Ref(coretest.Kind(coretest.InfraCluster, version.V1Beta2), "i")},
+	}
+	core.Create(t, cluster)
+	infra := coretest.Object(coretest.Kind(coretest.InfraCluster, version.V1Beta2), namespace, "i")
+	core.Create(t, infra)
+	core.SetSpec(t, infra, map[string]any{"controlPlaneEndpoint": map[string]any{"host": strings.Repeat("h", 600), "port": int64(6443)}})
+	status := coretest.Provisioned(version.V1Beta2)
+	status["failureDomains"] = []any{map[string]any{"name": strings.Repeat("z", 300)}, map[string]any{"name": "a"}, map[string]any{"name": "a"}}
+	core.SetStatus(t, infra, status)
+	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(c.Status.FailureDomains).To(Equal([]clusterv1.FailureDomain{{Name: "a"}}))
+		g.Expect(c.Status.Initialization.InfrastructureProvisioned).To(HaveValue(BeTrue()))
+		found := meta.FindStatusCondition(c.Status.Conditions, "InfrastructureReady")
+		g.Expect(found).NotTo(BeNil())
+		g.Expect(found.Message).To(And(ContainSubstring("spec.controlPlaneEndpoint.host"), ContainSubstring("longer than 256"), ContainSubstring("occurs twice")))
+	})
 }
 
 // TestLostConnectionIsTold by one event of the Cluster, and so is that it is back.

@@ -35,15 +35,18 @@ const cut = "…"
 
 // Message shortens a message to what the API allows. Messages repeat what others write, who know no such limit, and one
 // that is too long would make the API server refuse the whole status.
-func Message(message string) string {
-	if len(message) <= MaxMessage {
-		return message
+func Message(message string) string { return Cut(message, MaxMessage) }
+
+// Cut shortens a text to that many bytes at most, at the border of a character.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	end := MaxMessage - len(cut)
-	for end > 0 && !utf8.RuneStart(message[end]) {
+	end := most - len(cut)
+	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return message[:end] + cut
+	return text[:end] + cut
 }
 
 // Set puts the condition into the list. The transition time becomes now when the status differs from the one

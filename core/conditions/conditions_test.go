@@ -29,6 +29,8 @@ func TestSetKeepsTheTransitionTime(t *testing.T) {
 
 	g.Expect(conditions.Changes(list, conditions.True("Ready", "Ready", ""))).To(BeFalse())
 	g.Expect(conditions.Changes(list, conditions.True("Ready", "Ready", "x"))).To(BeTrue())
+	g.Expect(conditions.Changes(list, conditions.True("Ready", "Other", ""))).To(BeTrue())
+	g.Expect(conditions.Changes(list, conditions.False("Ready", "Ready", ""))).To(BeTrue())
 	g.Expect(conditions.Changes(list, conditions.True("Other", "Ready", ""))).To(BeTrue())
 }
 
@@ -43,6 +45,7 @@ func TestSummarize(t *testing.T) {
 	}{
 		{"all good", []metav1.Condition{conditions.True("A", "Fine", ""), fine}, conditions.True("Ready", "Ready", "")},
 		{"one missing", []metav1.Condition{fine}, conditions.Unknown("Ready", "ReadyUnknown", "* A: not reported yet")},
+		{"one unknown", []metav1.Condition{conditions.Unknown("A", "Lost", "no answer"), fine}, conditions.Unknown("Ready", "ReadyUnknown", "* A: no answer")},
 		{"bad before unknown", []metav1.Condition{conditions.Unknown("A", "Lost", "no answer"), conditions.True("Deleting", "Deleting", "drains")},
 			conditions.False("Ready", "NotReady", "* A: no answer\n* Deleting: drains")},
 		{"a reason stands in for a message", []metav1.Condition{conditions.False("A", "Why", ""), fine}, conditions.False("Ready", "NotReady", "* A: Why")},
@@ -81,4 +84,7 @@ func TestMessagesFit(t *testing.T) {
 	g.Expect(utf8.ValidString(list[0].Message)).To(BeTrue())
 	g.Expect(conditions.Changes(list, long)).To(BeFalse())
 	g.Expect(conditions.Message("short")).To(Equal("short"))
+	g.Expect(conditions.Cut("12345", 5)).To(Equal("12345"), "what just fits stays")
+	g.Expect(conditions.Cut("123456", 5)).To(Equal("12…"))
+	g.Expect(conditions.Cut("\x80\x80\x80\x80\x80", 4)).To(Equal("…"), "what is no text at all has no character to end with")
 }

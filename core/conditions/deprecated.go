@@ -53,13 +53,20 @@ func rank(conditionType clusterv1.ConditionType) int {
 	return 1
 }
 
+// MaxOlderMessage is how many bytes a message of the older form may have, maxOlderReason how many a reason; the API allows
+// as many characters, which is less than in the newer form.
+const (
+	MaxOlderMessage = 10240
+	maxOlderReason  = 256
+)
+
 // older is a condition in the older form: a True one has no reason, a False one a severity.
 func older(condition *metav1.Condition, as clusterv1.ConditionType) clusterv1.Condition {
 	result := clusterv1.Condition{Type: as, Status: corev1.ConditionStatus(condition.Status), LastTransitionTime: condition.LastTransitionTime}
 	if condition.Status == metav1.ConditionTrue {
 		return result
 	}
-	result.Reason, result.Message = condition.Reason, condition.Message
+	result.Reason, result.Message = Cut(condition.Reason, maxOlderReason), Cut(condition.Message, MaxOlderMessage)
 	if condition.Status == metav1.ConditionFalse {
 		result.Severity = clusterv1.ConditionSeverityInfo
 		if slices.Contains(act, condition.Reason) {

@@ -32,4 +32,9 @@ func TestToV1Beta1(t *testing.T) {
 	}))
 	g.Expect(conditions.ToV1Beta1(list, got, types...)).To(Equal(got), "the same conditions make the same older ones")
 	g.Expect(conditions.ToV1Beta1(nil, nil, types...)).To(BeNil())
+	g.Expect(conditions.ToV1Beta1(nil, clusterv1.Conditions{{Type: "Ready", Status: "True"}}, types...)).To(BeNil(), "the last of them has gone")
+	unknown := []metav1.Condition{{Type: "Ready", Status: "Unknown", Reason: "Lost", Message: "m", LastTransitionTime: at}}
+	g.Expect(conditions.ToV1Beta1(unknown, nil, types...)).To(Equal(clusterv1.Conditions{
+		{Type: "Ready", Status: "Unknown", Reason: "Lost", Message: "m", LastTransitionTime: at},
+	}), "only what is False has a severity")
 }

@@ -32,6 +32,12 @@ const (
 	// DefaultReattachTimeout is how long they may take to be attached to another Node. MCM:
 	// --machine-pv-reattach-timeout.
 	DefaultReattachTimeout = 90 * time.Second
+	// DefaultReturnInterval is how long a pod that has returned to the cordoned Node is left alone before it is evicted
+	// again, as Cluster API and MCM retry.
+	DefaultReturnInterval = 20 * time.Second
+	// DefaultReturnGrace is how long pods may return until the drain goes on without them. kubectl drain and MCM do not
+	// wait at all for pods that come later.
+	DefaultReturnGrace = 2 * time.Minute
 	// DefaultForceTimeout is how long a forced drain tries to delete pods and VolumeAttachments, as with MCM.
 	DefaultForceTimeout = time.Minute
 )
@@ -59,6 +65,9 @@ type Options struct {
 	// DetachTimeout and ReattachTimeout bound how long a pod with volumes waits for those of the pod before it;
 	// DefaultDetachTimeout, DefaultReattachTimeout.
 	DetachTimeout, ReattachTimeout time.Duration
+	// ReturnInterval is how long a pod that has returned to the cordoned Node is left alone before it is evicted, and
+	// ReturnGrace how long pods may return until the drain goes on without them; DefaultReturnInterval, DefaultReturnGrace.
+	ReturnInterval, ReturnGrace time.Duration
 	// ForceTimeout bounds a forced drain; DefaultForceTimeout.
 	ForceTimeout time.Duration
 }
@@ -79,6 +88,8 @@ func (o Options) withDefaults() Options {
 	o.Burst = cmp.Or(o.Burst, DefaultBurst)
 	o.DetachTimeout = cmp.Or(o.DetachTimeout, DefaultDetachTimeout)
 	o.ReattachTimeout = cmp.Or(o.ReattachTimeout, DefaultReattachTimeout)
+	o.ReturnInterval = cmp.Or(o.ReturnInterval, DefaultReturnInterval)
+	o.ReturnGrace = cmp.Or(o.ReturnGrace, DefaultReturnGrace)
 	o.ForceTimeout = cmp.Or(o.ForceTimeout, DefaultForceTimeout)
 	return o
 }
@@ -91,10 +102,13 @@ const (
 	Normal Mode = ""
 	// Observe neither cordons nor evicts; it only says which volumes are attached to the Node.
 	Observe Mode = "Observe"
-	// Forced deletes the pods without grace period, whatever PodDisruptionBudgets say, then the
-	// VolumeAttachments of the Node, and is done after Options.ForceTimeout in any case. DaemonSets' pods, static
-	// ones and those that a label or a rule skips stay.
+	// Forced deletes the pods without grace period, whatever PodDisruptionBudgets say, and is done after
+	// Options.ForceTimeout in any case. DaemonSets' pods, static ones and those that a label or a rule skips stay. Volumes
+	// are left alone, unless Request.ForceDetach says otherwise.
 	Forced Mode = "Forced"
+	// Detach deletes the VolumeAttachments of the Node and looks at nothing else, for at most Options.ForceTimeout. It is
+	// for a Node whose machine does not exist any more: nothing on it can write to the volumes.
+	Detach Mode = "Detach"
 )
 
 // Request says what to drain and how. The last one is what the drain goes on under, so that a change takes
@@ -112,6 +126,9 @@ type Request struct {
 	Node *corev1.Node
 	// Mode is how far to go. A change takes effect at once: requests of the mode before are cut off.
 	Mode Mode
+	// ForceDetach has a forced drain delete the VolumeAttachments of the Node after the pods, as MCM does. The machine
+	// still runs then, and may write to a volume that is attached to another Node already.
+	ForceDetach bool
 	// Began is when the drain began, which may have been in another process. It serves to find again what was
 	// under way then; zero when it is not known.
 	Began time.Time

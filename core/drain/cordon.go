@@ -1,35 +1,78 @@
 package drain
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+const (
+	// freeCordons is how often a Node is cordoned without a pause. More would be a fight with somebody who undoes it.
+	freeCordons = 3
+	// maxCordonPause is what the pause before the next cordon grows to; it doubles from Options.MinRetry.
+	maxCordonPause = 5 * time.Minute
+	// cordonMemory is how long a Node must have stayed cordoned for what was before to be forgotten.
+	cordonMemory = 2 * maxCordonPause
 )
 
 // cordon is how far the cordoning of a Node is.
 type cordon struct {
 	attempt
+	// undone counts how often somebody has made the Node schedulable again, since when it had stayed cordoned for long; last
+	// is when it was cordoned last.
+	undone int
+	last   time.Time
 	// done means that the Node is unschedulable, or has been made so and the caller's Node is not yet that new.
 	done bool
-	// seen means that the caller's Node has shown it.
-	seen bool
+	// seen means that the caller's Node has shown it; version is the Node's resource version when it was cordoned last.
+	seen    bool
+	version string
 }
 
-// observe takes in the Node as the caller has read it. Without the memory of what was seen, a Node that is
-// older than the patch would be patched twice.
-func (c *cordon) observe(node *corev1.Node) {
+// observe takes in the Node as the caller has read it. Without the memory of what was seen and written, a Node that is
+// older than the patch would be patched twice. One that is newer has been uncordoned: whoever does so at once is faster
+// than the caller looks.
+func (c *cordon) observe(node *corev1.Node, now time.Time, shortest time.Duration) {
 	switch {
 	case node.Spec.Unschedulable:
 		c.done, c.seen = true, true
-	case c.seen:
-		// Someone has uncordoned it while it is drained.
+	case c.seen, c.done && c.before(node):
 		c.done, c.seen = false, false
+		c.undo(node, now, shortest)
 	}
+}
+
+// before says whether the Node was cordoned before it became what it is now. Versions that cannot be compared tell nothing.
+func (c *cordon) before(node *corev1.Node) bool {
+	order, err := resourceversion.CompareResourceVersion(c.version, node.ResourceVersion)
+	return err == nil && order < 0
+}
+
+// undo takes in that somebody has uncordoned the Node while it is drained, and sets the pause before it is cordoned again.
+// Nothing is evicted meanwhile.
+func (c *cordon) undo(node *corev1.Node, now time.Time, shortest time.Duration) {
+	if now.Sub(c.last) > cordonMemory {
+		c.undone = 0
+	}
+	c.undone++
+	more := c.undone - freeCordons
+	if more < 0 {
+		return
+	}
+	pause := maxCordonPause
+	if more < 10 {
+		pause = min(shortest<<more, maxCordonPause)
+	}
+	c.retryAt = now.Add(pause)
+	c.reason = fmt.Sprintf("somebody makes Node %s schedulable each time it is cordoned, so it is cordoned less and less often: "+
+		"find out who uncordons it (kubectl get node %s -o yaml --show-managed-fields)", node.Name, node.Name)
 }
 
 // plan moves the next deadline of a plan forward to that of the cordon.
 func (c *cordon) plan(p *plan) {
-	if !c.done && !c.inFlight && c.failures > 0 {
+	if !c.done && !c.inFlight && !c.retryAt.IsZero() {
 		p.at(c.retryAt)
 	}
 }
@@ -41,21 +84,24 @@ func (n *nodeDrain) sendCordon(now time.Time) {
 	}
 	n.cordon.inFlight = true
 	n.drainer.spawn(func() {
-		err := n.target.cordon(n.ctx, n.node)
-		n.cordoned(err)
+		version, err := n.target.cordon(n.ctx, n.node, n.nodeUID)
+		n.cordoned(version, err)
 		n.changed()
 	})
 }
 
 // cordoned records the answer. A Node that is not found has gone, and with it what could be scheduled on it;
-// its pods are left to finish.
-func (n *nodeDrain) cordoned(err error) {
+// its pods are left to finish. When another Node has its name, its pods are that one's, and stay: the caller will see it too.
+func (n *nodeDrain) cordoned(version string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	answer := toOutcome(err)
 	if answer.ok {
-		n.cordon.attempt, n.cordon.done = attempt{}, true
+		n.cordon.attempt, n.cordon.done, n.cordon.last, n.cordon.version = attempt{}, true, n.now(), version
 		return
+	}
+	if isOfAnotherUID(err) {
+		answer.reason = "another Node has its name now"
 	}
 	options := &n.drainer.options
 	n.cordon.refused(n.now(), answer, options.MinRetry, options.MaxRetry)

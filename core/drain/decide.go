@@ -42,6 +42,10 @@ type circumstances struct {
 	rules       *Rules
 	namespaces  namespaceLookup
 	behaviour   func(*Pod) Decision
+	// returning are the pods that come back to the cordoned Node; nil when that plays no part.
+	returning *returning
+	// budgeted says whether a PodDisruptionBudget is about a pod; nil while that is not known.
+	budgeted func(*Pod) bool
 	// volumes are what is attached to the Node; nil when volumes play no part.
 	volumes *nodeVolumes
 	// handovers are the volumes on their way to other Nodes.

@@ -37,8 +37,11 @@ func finished(p *Pod) { p.Finished = true }
 
 func mirrored(p *Pod) { p.Mirror = true }
 
-// lookup knows the DaemonSet "there", knows that "gone" is not, and nothing else.
+// lookup knows the DaemonSet "there", knows that "gone" is not, and nothing else. It is asked for pods of DaemonSets alone.
 func lookup(pod *Pod) (exists, known bool) {
+	if pod.DaemonSet == "" {
+		panic("pod " + pod.Key.Name + " has no DaemonSet")
+	}
 	return pod.DaemonSet == "there", pod.DaemonSet != "unread"
 }
 
@@ -50,28 +53,29 @@ func TestDecide(t *testing.T) {
 		behaviour   func(*Pod) Decision
 		want        Decision
 	}{
-		"an ordinary pod":                          {pod: simplePod("a"), want: Decision{Action: Evict}},
-		"a finished pod":                           {pod: simplePod("a", finished), want: Decision{Action: Evict}},
-		"a terminating pod":                        {pod: simplePod("a", terminatingSince(start)), want: Decision{Action: Evict}},
-		"terminating, unreachable, within grace":   {pod: simplePod("a", terminatingSince(start)), unreachable: true, want: Decision{Action: Evict}},
-		"terminating, unreachable, after grace":    {pod: simplePod("a", terminatingSince(start.Add(-time.Second))), unreachable: true, want: Decision{Action: Skip}},
-		"terminating long, but the Node answers":   {pod: simplePod("a", terminatingSince(start.Add(-time.Hour))), want: Decision{Action: Evict}},
-		"unreachable, not terminating":             {pod: simplePod("a"), unreachable: true, want: Decision{Action: Evict}},
-		"of a DaemonSet":                           {pod: simplePod("a", ofSet("there")), want: Decision{Action: Skip}},
-		"of a DaemonSet, finished":                 {pod: simplePod("a", ofSet("there"), finished), want: Decision{Action: Evict}},
-		"of a DaemonSet that is gone":              {pod: simplePod("a", ofSet("gone")), want: Decision{Action: Evict}},
-		"of a DaemonSet that is not read yet":      {pod: simplePod("a", ofSet("unread")), want: Decision{Action: undecided}},
-		"orphan of a DaemonSet with a label":       {pod: simplePod("a", ofSet("gone"), label("skip")), want: Decision{Action: Skip}},
-		"a mirror pod":                             {pod: simplePod("a", mirrored), want: Decision{Action: Skip}},
-		"a mirror pod that asks for completion":    {pod: simplePod("a", mirrored, label("wait-completed")), want: Decision{Action: Skip}},
-		"labelled skip":                            {pod: simplePod("a", label("skip")), want: Decision{Action: Skip}},
-		"labelled Skip":                            {pod: simplePod("a", label("Skip")), want: Decision{Action: Skip}},
-		"labelled wait-completed":                  {pod: simplePod("a", label("wait-completed")), want: Decision{Action: WaitCompleted}},
-		"labelled WaitCompleted":                   {pod: simplePod("a", label("WaitCompleted")), want: Decision{Action: WaitCompleted}},
-		"labelled otherwise":                       {pod: simplePod("a", label("never")), want: Decision{Action: Evict}},
-		"the caller decides":                       {pod: simplePod("a"), behaviour: waitAll, want: Decision{Action: WaitCompleted, Order: 7}},
-		"the label comes before the caller":        {pod: simplePod("a", label("skip")), behaviour: waitAll, want: Decision{Action: Skip}},
-		"an unknown label leaves it to the caller": {pod: simplePod("a", label("never")), behaviour: waitAll, want: Decision{Action: WaitCompleted, Order: 7}},
+		"an ordinary pod":                                      {pod: simplePod("a"), want: Decision{Action: Evict}},
+		"a finished pod":                                       {pod: simplePod("a", finished), want: Decision{Action: Evict}},
+		"a terminating pod":                                    {pod: simplePod("a", terminatingSince(start)), want: Decision{Action: Evict}},
+		"terminating, unreachable, within grace":               {pod: simplePod("a", terminatingSince(start)), unreachable: true, want: Decision{Action: Evict}},
+		"terminating, unreachable, after grace":                {pod: simplePod("a", terminatingSince(start.Add(-time.Second))), unreachable: true, want: Decision{Action: Skip}},
+		"terminating long, but the Node answers":               {pod: simplePod("a", terminatingSince(start.Add(-time.Hour))), want: Decision{Action: Evict}},
+		"unreachable, not terminating":                         {pod: simplePod("a"), unreachable: true, want: Decision{Action: Evict}},
+		"of a DaemonSet":                                       {pod: simplePod("a", ofSet("there")), want: Decision{Action: Skip}},
+		"of a DaemonSet, finished":                             {pod: simplePod("a", ofSet("there"), finished), want: Decision{Action: Evict}},
+		"of a DaemonSet that is gone":                          {pod: simplePod("a", ofSet("gone")), want: Decision{Action: Evict}},
+		"of a DaemonSet that is not read yet":                  {pod: simplePod("a", ofSet("unread")), want: Decision{Action: undecided}},
+		"of a DaemonSet that is not read, and does not matter": {pod: simplePod("a", ofSet("unread"), label("skip")), want: Decision{Action: Skip}},
+		"orphan of a DaemonSet with a label":                   {pod: simplePod("a", ofSet("gone"), label("skip")), want: Decision{Action: Skip}},
+		"a mirror pod":                                         {pod: simplePod("a", mirrored), want: Decision{Action: Skip}},
+		"a mirror pod that asks for completion":                {pod: simplePod("a", mirrored, label("wait-completed")), want: Decision{Action: Skip}},
+		"labelled skip":                                        {pod: simplePod("a", label("skip")), want: Decision{Action: Skip}},
+		"labelled Skip":                                        {pod: simplePod("a", label("Skip")), want: Decision{Action: Skip}},
+		"labelled wait-completed":                              {pod: simplePod("a", label("wait-completed")), want: Decision{Action: WaitCompleted}},
+		"labelled WaitCompleted":                               {pod: simplePod("a", label("WaitCompleted")), want: Decision{Action: WaitCompleted}},
+		"labelled otherwise":                                   {pod: simplePod("a", label("never")), want: Decision{Action: Evict}},
+		"the caller decides":                                   {pod: simplePod("a"), behaviour: waitAll, want: Decision{Action: WaitCompleted, Order: 7}},
+		"the label comes before the caller":                    {pod: simplePod("a", label("skip")), behaviour: waitAll, want: Decision{Action: Skip}},
+		"an unknown label leaves it to the caller":             {pod: simplePod("a", label("never")), behaviour: waitAll, want: Decision{Action: WaitCompleted, Order: 7}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -106,6 +110,7 @@ func TestStrip(t *testing.T) {
 	}
 	g.Expect(strip(pod)).To(Equal(&Pod{
 		Key: types.NamespacedName{Namespace: "ns", Name: "a"}, UID: "u", Labels: map[string]string{"l": "v"},
+		Owner:  owner{namespace: "ns", uid: "owner", name: "the controller of pod ns/a"},
 		Mirror: true, DaemonSet: "owner", Finished: true, DeletionTimestamp: &start, Claims: []string{"c", "a-scratch"}, Priority: 5,
 	}))
 

@@ -10,18 +10,54 @@ import (
 func (n *nodeDrain) sendEvictions(due []*Pod) {
 	grace := n.grace()
 	for _, pod := range due {
-		n.send(attemptFor(n.attempts, pod.UID), func(ctx context.Context) error { return n.target.evict(ctx, pod, grace) })
+		n.evicted.Insert(pod.UID)
+		n.send(attemptFor(n.attempts, pod.UID), func(ctx context.Context) error {
+			return n.unlessRefused(ctx, pod, n.ifGranted(pod, n.target.evict(ctx, pod, grace)))
+		})
 	}
 }
 
 // sendDeletions sends the deletions of a forced drain. It is called under mu.
 func (n *nodeDrain) sendDeletions(p *plan) {
 	for _, pod := range p.due {
-		n.send(attemptFor(n.force.pods, pod.UID), func(ctx context.Context) error { return n.target.deletePod(ctx, pod) })
+		n.evicted.Insert(pod.UID)
+		n.send(attemptFor(n.force.pods, pod.UID), func(ctx context.Context) error { return n.unlessRefused(ctx, pod, n.target.deletePod(ctx, pod)) })
 	}
 	for _, a := range p.detach {
 		n.send(attemptFor(n.force.attachments, a.uid), func(ctx context.Context) error { return n.target.detach(ctx, a) })
 	}
+}
+
+// unlessRefused takes back that a pod is evicted when the target cluster has refused it. The watch may show that the pod
+// has gone before the answer comes, so that it counts from the request on.
+func (n *nodeDrain) unlessRefused(ctx context.Context, pod *Pod, err error) error {
+	if err != nil && ctx.Err() == nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.evicted.Delete(pod.UID)
+	}
+	return err
+}
+
+// ifGranted counts an eviction that was granted.
+func (n *nodeDrain) ifGranted(pod *Pod, err error) error {
+	if err == nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.returning.grantedOne(pod, n.now())
+	}
+	return err
+}
+
+// evictedPods counts the pods that go or have gone by eviction or deletion. It is called under mu.
+func (n *nodeDrain) evictedPods() int {
+	count := 0
+	for uid := range n.evicted {
+		if pod := n.pods[uid]; pod == nil || pod.DeletionTimestamp != nil {
+			count++
+		}
+	}
+	return count
 }
 
 func attemptFor(attempts map[types.UID]*attempt, uid types.UID) *attempt {

@@ -9,10 +9,10 @@ import (
 // forcedAttempts is how often a forced drain tries each deletion.
 const forcedAttempts = 2
 
-// force is a forced drain: the machine goes in any case, and what can be done for the pods and volumes on it is
-// done at once. As with MCM, pods are deleted without grace period instead of being evicted, whatever budgets, order
-// and completion say; then the VolumeAttachments of the Node are deleted; and what fails twice, or is not
-// done by the deadline, is let be.
+// force is a forced drain: the machine goes in any case, and what can be done for the pods on it is done at once. As with
+// MCM, pods are deleted without grace period instead of being evicted, whatever budgets, order and completion say. The
+// VolumeAttachments of the Node are deleted only when the machine has gone, or when someone says so. What fails twice, or
+// is not done by the deadline, is let be.
 type force struct {
 	deadline time.Time
 	// pods and attachments are the deletions so far.
@@ -25,6 +25,8 @@ type forced struct {
 	pods map[types.UID]*Pod
 	// listed says whether the pods are known.
 	listed bool
+	// detach says whether the VolumeAttachments of the Node are deleted.
+	detach bool
 	// attachments are the VolumeAttachments of the Node; read says whether they are known.
 	attachments []attachment
 	read        bool
@@ -33,9 +35,13 @@ type forced struct {
 // makeForcedPlan says what a forced drain does next. It reads, and changes nothing.
 func makeForcedPlan(f forced, c circumstances) *plan {
 	result := &plan{over: !c.now.Before(f.deadline)}
-	result.at(f.deadline)
+	if !result.over {
+		result.at(f.deadline)
+	}
 	for _, pod := range f.pods {
 		switch {
+		case c.returning.sinceForced(pod):
+			result.left = append(result.left, pod)
 		case stays(pod, c):
 			result.staying = append(result.staying, pod)
 		case decide(pod, c).Action == undecided:
@@ -45,9 +51,11 @@ func makeForcedPlan(f forced, c circumstances) *plan {
 		}
 	}
 	result.sort()
-	if !f.listed || !f.read || !result.done() {
+	if !f.listed || f.detach && !f.read {
+		result.reading = true
+	}
+	if result.reading || !f.detach || !result.done() {
 		// The volumes come after the pods.
-		result.detaching = true
 		return result
 	}
 	for _, a := range f.attachments {

@@ -11,7 +11,7 @@ import (
 func forcing(pods ...*Pod) forced {
 	return forced{
 		force: &force{deadline: start.Add(time.Minute), pods: map[types.UID]*attempt{}, attachments: map[types.UID]*attempt{}},
-		pods:  podMap(pods...), listed: true, read: true,
+		pods:  podMap(pods...), listed: true, detach: true, read: true,
 	}
 }
 
@@ -46,6 +46,22 @@ func TestForcedPlan(t *testing.T) {
 		f.force.attachments["va"] = end
 		g.Expect(makeForcedPlan(f, c).done()).To(BeTrue())
 	}
+}
+
+// TestForcedPlanLeavesVolumes: the machine still runs, and may write to them.
+func TestForcedPlanLeavesVolumes(t *testing.T) {
+	g := NewWithT(t)
+	f := forcing(simplePod("web"))
+	f.detach, f.read = false, false
+	f.attachments = []attachment{{name: "va", uid: "va"}}
+	f.force.pods["uid-web"] = &attempt{ok: true}
+	p := makeForcedPlan(f, circumstances{now: start, daemonSets: lookup})
+	g.Expect(p.detach).To(BeEmpty())
+	g.Expect(p.done()).To(BeTrue(), "nor are they waited for here")
+	f.listed = false
+	g.Expect(makeForcedPlan(f, circumstances{now: start, daemonSets: lookup}).done()).To(BeFalse())
+	p = makeForcedPlan(f, circumstances{now: start.Add(time.Minute), daemonSets: lookup})
+	g.Expect(p.next).To(BeZero(), "a deadline that has passed wakes nobody")
 }
 
 func TestForcedPlanEndsInAnyCase(t *testing.T) {

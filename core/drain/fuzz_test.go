@@ -44,6 +44,8 @@ func checkPlan(t *testing.T, data []byte) {
 	c := choices.From(data)
 	pods, attempts := somePods(c)
 	whole := someCircumstances(c)
+	whole.returning = someReturns(c, pods)
+	whole.budgeted = func(pod *Pod) bool { return pod.Labels["app"] == "web" }
 	partly := whole
 	if c.Yes() {
 		partly.namespaces = func(string) (labels.Set, bool) { return nil, false }
@@ -58,7 +60,7 @@ func checkPlan(t *testing.T, data []byte) {
 	}
 	for _, p := range []*plan{full, part} {
 		checkPlaces(t, p, pods)
-		if len(p.staying)+p.completed < len(pods) && p.done() && !anyGone(attempts) {
+		if len(p.staying)+len(p.left)+p.completed < len(pods) && p.done() && !anyGone(attempts) {
 			t.Error("Done, though pods are left that must go")
 		}
 	}
@@ -81,7 +83,7 @@ func checkPlan(t *testing.T, data []byte) {
 func checkPlaces(t *testing.T, p *plan, pods map[types.UID]*Pod) {
 	t.Helper()
 	seen := map[types.UID]int{}
-	for _, place := range [][]*Pod{p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.staying} {
+	for _, place := range [][]*Pod{p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held, p.left, p.staying} {
 		for _, pod := range place {
 			seen[pod.UID]++
 		}
@@ -105,6 +107,11 @@ func checkOrder(t *testing.T, p *plan, c circumstances) {
 			if decide(other, c).Order < d.Order {
 				t.Errorf("Pod %s goes before %s", pod.Key.Name, other.Key.Name)
 			}
+		}
+	}
+	for _, pod := range p.left {
+		if decide(pod, c).Action != Evict || !c.returning.arrivals[pod.UID].returned || pod.Labels["app"] == "web" && pod.DeletionTimestamp == nil && !pod.Finished {
+			t.Errorf("Pod %s is left", pod.Key.Name)
 		}
 	}
 	for _, pod := range p.later {
@@ -162,6 +169,16 @@ func somePods(c *choices.Choices) (map[types.UID]*Pod, map[types.UID]*attempt) {
 		}
 	}
 	return found, attempts
+}
+
+// someReturns has some pods come to the cordoned Node.
+func someReturns(c *choices.Choices, pods map[types.UID]*Pod) *returning {
+	r := &returning{interval: 20 * time.Second, grace: time.Minute, over: c.Yes(), arrivals: map[types.UID]arrival{}}
+	for i := range len(pods) {
+		uid := types.UID(fmt.Sprintf("uid-p%d", i))
+		r.arrivals[uid] = arrival{at: start.Add(-time.Duration(c.Below(30)) * time.Second), returned: c.Yes(), found: c.Below(4) == 1}
+	}
+	return r
 }
 
 // someCircumstances makes what a plan rests on besides, with everything known.

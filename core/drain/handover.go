@@ -91,6 +91,10 @@ func (h handover) next(name string, s surroundings) (next handover, goesOn bool)
 	}
 }
 
+// clockTolerance is by how much the clock of the target cluster, which stamps VolumeAttachments, may be behind that of this
+// process, which stamps the start of drains.
+const clockTolerance = time.Minute
+
 // resumeHandovers finds the handovers that were under way when the drain was interrupted, as by a restart: volumes
 // that are attached to the Node although no pod on it uses them, and volumes that since the drain began have been
 // assigned to another Node and are not attached there yet. The latter may belong to another drain; then it waits
@@ -115,7 +119,7 @@ func resumeHandovers(s surroundings, began time.Time, arriving []attachment) map
 	}
 	for _, a := range arriving {
 		deadline := a.created.Add(s.reattachTimeout)
-		if _, here := s.volumes.attached[a.volume]; !here && !a.attached && !began.IsZero() && !a.created.Before(began) && s.now.Before(deadline) {
+		if _, here := s.volumes.attached[a.volume]; !here && !a.attached && !began.IsZero() && !a.created.Before(began.Add(-clockTolerance)) && s.now.Before(deadline) {
 			found[a.volume] = handover{reattaching, deadline}
 		}
 	}

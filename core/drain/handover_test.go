@@ -75,6 +75,29 @@ func TestPodsWithVolumesGoOneByOne(t *testing.T) {
 		g.Expect(podNames(p.blocked)).To(Equal([]string{"high"}))
 		g.Expect(p.due).To(BeEmpty())
 	})
+	t.Run("and while an eviction is on its way", func(t *testing.T) {
+		g := NewWithT(t)
+		p := volumesPlan(map[types.UID]*attempt{high.UID: {inFlight: true}}, nil, v, low, high)
+		g.Expect(podNames(p.evicting)).To(Equal([]string{"high"}))
+		g.Expect(podNames(p.queued)).To(Equal([]string{"low"}))
+	})
+	t.Run("one that is tried again holds up the next", func(t *testing.T) {
+		g := NewWithT(t)
+		p := volumesPlan(map[types.UID]*attempt{high.UID: {failures: 1, retryAt: start}, low.UID: {}}, nil, v, low, high)
+		g.Expect(podNames(p.due)).To(Equal([]string{"high"}))
+		g.Expect(podNames(p.queued)).To(Equal([]string{"low"}))
+		g.Expect(p.blocked).To(BeEmpty())
+	})
+	t.Run("the end of one without volumes of its own is not waited for", func(t *testing.T) {
+		g := NewWithT(t)
+		p := volumesPlan(nil, nil, v, low, simplePod("plain", terminatingSince(start)))
+		g.Expect(podNames(p.due)).To(Equal([]string{"low"}))
+	})
+	t.Run("what is finished goes before the volumes are known", func(t *testing.T) {
+		g := NewWithT(t)
+		p := volumesPlan(nil, nil, &nodeVolumes{}, simplePod("job", using("a"), finished))
+		g.Expect(podNames(p.due)).To(Equal([]string{"job"}))
+	})
 	t.Run("shared volumes and those of finished pods are not waited for", func(t *testing.T) {
 		g := NewWithT(t)
 		p := volumesPlan(nil, nil, v, simplePod("x", using("a")), simplePod("y", using("a")), simplePod("z", using("b"), finished))
@@ -150,7 +173,7 @@ func TestHandoversAreFoundAgain(t *testing.T) {
 		{volume: "under way", created: start.Add(-30 * time.Second)},
 		{volume: "there", created: start.Add(-30 * time.Second), attached: true},
 		{volume: "for long", created: start.Add(-100 * time.Second)},
-		{volume: "before", created: began.Add(-time.Minute)},
+		{volume: "before", created: began.Add(-2 * time.Minute)},
 	}
 	g.Expect(resumeHandovers(s, began, arriving)).To(Equal(map[string]handover{
 		"pv-left":     {detaching, start.Add(time.Minute)},
@@ -158,6 +181,8 @@ func TestHandoversAreFoundAgain(t *testing.T) {
 		"under way":   {reattaching, start.Add(time.Minute)},
 	}))
 	g.Expect(resumeHandovers(s, time.Time{}, arriving)).NotTo(HaveKey("under way"), "it is not known when the drain began")
+	g.Expect(resumeHandovers(s, start, arriving)).To(HaveKey("under way"), "the clock of the target cluster is behind by half a minute")
+	g.Expect(resumeHandovers(s, start.Add(time.Hour), arriving)).NotTo(HaveKey("under way"), "it was there before the drain")
 }
 
 func TestVolumesOfPodsThatStayAreLeftOut(t *testing.T) {

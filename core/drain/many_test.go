@@ -1,9 +1,12 @@
 package drain
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +24,11 @@ func TestManyNodesDrainAtOnce(t *testing.T) {
 	// Nobody reads the notifications of this one.
 	w.drainer = New(Options{})
 	t.Cleanup(w.drainer.Close)
+	var connections atomic.Int32
+	w.config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		connections.Add(1)
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
 	requests := make([]Request, nodes)
 	inParallel(callers, nodes, func(i int) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", w.namespace, i)}}
@@ -38,7 +46,6 @@ func TestManyNodesDrainAtOnce(t *testing.T) {
 	// No answer comes before all have begun.
 	gate, stepped := make(chan struct{}), make(chan struct{})
 	w.requests.setAnswer(func(*http.Request) *http.Response { <-gate; return nil })
-	began := time.Now()
 	go func() {
 		defer close(stepped)
 		inParallel(callers, nodes, func(i int) {
@@ -50,9 +57,6 @@ func TestManyNodesDrainAtOnce(t *testing.T) {
 	close(gate)
 	w.g.Eventually(func() int { return w.requests.count()["evict"] }).
 		WithTimeout(2*time.Minute).WithPolling(100*time.Millisecond).Should(BeNumerically(">=", nodes), "an answer that is late is asked for again")
-	took := time.Since(began)
-	t.Logf("%d drains had evicted after %s", nodes, took.Round(time.Millisecond))
-	w.g.Expect(took).To(BeNumerically("<", 90*time.Second), "within seconds; the rest is for a machine that has much else to do")
 	w.g.Eventually(func() int {
 		terminating := 0
 		for i := range requests {
@@ -62,6 +66,8 @@ func TestManyNodesDrainAtOnce(t *testing.T) {
 		}
 		return terminating
 	}).WithTimeout(time.Minute).WithPolling(500 * time.Millisecond).Should(Equal(nodes))
+	w.g.Expect(connections.Load()).To(BeNumerically("<", nodes/2), "ten have room for all, and some more are opened when one is full")
+	t.Logf("%d connections", connections.Load())
 	counts := w.requests.count()
 	w.g.Expect(counts).To(And(HaveKeyWithValue("patch", nodes), HaveKeyWithValue("watch pods", nodes), HaveKeyWithValue("watch volumeattachments", 1)))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -51,6 +52,58 @@ func toForcedMessage(node string, r *Result, detaching bool, problems []string) 
 		m.add("reading its pods")
 	}
 	return fmt.Sprintf("Draining Node %s by force%s: %s", node, counted(r.left()), m)
+}
+
+// inWords says who returns, and what to do about it.
+func (r *returning) inWords(owners []Owner) []string {
+	tolerant, bound := message{}, message{}
+	kept := false
+	for _, o := range owners {
+		if o.ToleratesCordon {
+			tolerant.add(o.Name)
+		} else {
+			bound.add(o.Name)
+		}
+		kept = kept || o.Kept
+	}
+	var parts []string
+	if names := tolerant.parts; len(names) > 0 {
+		parts = append(parts, fmt.Sprintf("%s the cordon and %s to the Node: remove the toleration of %s, or keep the pods off the Node by a nodeAffinity",
+			verb(names, "tolerates", "tolerate"), plural(names, "returns", "return"), corev1.TaintNodeUnschedulable))
+	}
+	if names := bound.parts; len(names) > 0 {
+		parts = append(parts, fmt.Sprintf("%s to the cordoned Node without tolerating the cordon: find out what sets spec.nodeName of the pods",
+			verb(names, "returns", "return")))
+	}
+	if len(parts) > 0 {
+		rule := fmt.Sprintf("a replica that returns is evicted every %s at most, and the drain goes on without it after %s", r.interval, r.grace)
+		if kept {
+			rule += ", except for pods with PersistentVolumeClaims, and those whose PodDisruptionBudget has not granted the eviction of each replica"
+		}
+		parts = append(parts, rule)
+	}
+	return parts
+}
+
+// verb lists names with a verb in the right number.
+func verb(names []string, one, several string) string {
+	return listed(names) + " " + plural(names, one, several)
+}
+
+func plural(names []string, one, several string) string {
+	if len(names) == 1 {
+		return one
+	}
+	return several
+}
+
+// toDetachMessage words what is done about the volumes of a Node whose machine is gone.
+func toDetachMessage(node string, problems []string) string {
+	text := "Deleting the VolumeAttachments of Node " + node + ", whose instance is gone"
+	if len(problems) > 0 {
+		text += ": " + strings.Join(problems, "; ")
+	}
+	return text
 }
 
 func counted(pods int) string {

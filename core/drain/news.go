@@ -11,7 +11,7 @@ func (n *nodeDrain) joinNeeded() {
 	if n.force != nil || !Unreachable(n.request.Node) {
 		n.target.attachments.join(n)
 	}
-	if len(n.request.Node.Status.VolumesAttached)+len(n.target.attachments.find(ofNode(n.node))) > 0 {
+	if n.request.Mode != Detach && len(n.request.Node.Status.VolumesAttached)+len(n.target.attachments.find(ofNode(n.node))) > 0 {
 		n.target.volumes.join(n)
 	}
 	if n.request.Rules != nil && n.request.Rules.namespaces {

@@ -236,7 +236,7 @@ func TestForcedAtAnyMoment(t *testing.T) {
 		return nil
 	})
 	w.eventually(func(g Gomega) { g.Expect(w.step().Blocked).To(HaveLen(1)) })
-	force := func(r *Request) { r.Mode = Forced }
+	force := func(r *Request) { r.Mode, r.ForceDetach = Forced, true }
 	began := time.Now()
 	w.g.Expect(w.step(force).ForcedNow).To(BeTrue())
 	w.g.Expect(w.step(force).ForcedNow).To(BeFalse())
@@ -288,7 +288,7 @@ func TestForcedEndsWhenNothingCanBeDone(t *testing.T) {
 			StatusCode: http.StatusForbidden, Request: r, Body: io.NopCloser(bytes.NewBufferString(body)), Header: http.Header{"Content-Type": {"application/json"}},
 		}
 	})
-	force := func(r *Request) { r.Mode = Forced }
+	force := func(r *Request) { r.Mode, r.ForceDetach = Forced, true }
 	w.eventually(func(g Gomega) {
 		fake.Step(time.Second)
 		result := w.step(force)

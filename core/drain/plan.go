@@ -31,6 +31,9 @@ type plan struct {
 	queued    []*Pod
 	later     []*Pod
 	undecided []*Pod
+	// held are pods that have returned to the Node and are left alone for a while, left those that the drain goes on
+	// without.
+	held, left []*Pod
 	// staying are the pods that are not waited for, because they remain on the Node until its end.
 	staying []*Pod
 	// completed counts the pods whose completion was awaited.
@@ -41,6 +44,8 @@ type plan struct {
 	// for the answer to some.
 	detach    []attachment
 	detaching bool
+	// reading says that a forced drain waits for what it has to read.
+	reading bool
 	// over means that a forced drain has run out of time.
 	over bool
 	// next is when something becomes due by time alone, zero for never.
@@ -50,7 +55,7 @@ type plan struct {
 // done says whether nothing is left to wait for.
 func (p *plan) done() bool {
 	return p.over || len(p.due)+len(p.evicting)+len(p.terminating)+len(p.blocked)+len(p.completing)+
-		len(p.queued)+len(p.later)+len(p.undecided)+len(p.detach) == 0 && !p.detaching
+		len(p.queued)+len(p.later)+len(p.held)+len(p.undecided)+len(p.detach) == 0 && !p.detaching && !p.reading
 }
 
 // at moves next forward to t, if t is earlier.
@@ -69,13 +74,14 @@ type decided struct {
 // makePlan sorts the pods into what is to be done about them. It reads, and changes nothing.
 func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circumstances) *plan {
 	result := &plan{}
-	left, first := result.split(pods, attempts, c)
+	remaining, first := result.split(pods, attempts, c)
 	var own map[types.UID][]string
 	if c.volumes != nil {
 		own = c.volumes.own(pods)
 	}
 	var withVolumes []*Pod
-	for _, d := range left {
+	for _, d := range remaining {
+		standing, until := c.returning.standing(d.pod, attempts[d.pod.UID], c)
 		switch {
 		case d.pod.DeletionTimestamp != nil:
 			result.terminating = append(result.terminating, d.pod)
@@ -86,6 +92,9 @@ func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circum
 			result.later = append(result.later, d.pod)
 		case d.decision.Action == WaitCompleted:
 			result.completing = append(result.completing, d.pod)
+		case standing == held:
+			result.held = append(result.held, d.pod)
+			result.at(until)
 		case c.volumes != nil && !c.volumes.known && len(d.pod.Claims) > 0 && !d.pod.Finished:
 			result.undecided = append(result.undecided, d.pod)
 		case len(own[d.pod.UID]) > 0:
@@ -102,7 +111,7 @@ func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circum
 // split decides about each pod, puts aside those that need not go, and returns the others with their lowest order. A
 // pod that the API server says does not exist has gone, though the watch may not have told yet, or never will; one
 // with volumes is waited for, since its volumes outlive it.
-func (p *plan) split(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circumstances) (left []decided, first int32) {
+func (p *plan) split(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circumstances) (remaining []decided, first int32) {
 	first = math.MaxInt32
 	for _, pod := range pods {
 		decision := decide(pod, c)
@@ -116,12 +125,14 @@ func (p *plan) split(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c
 		case decision.Action == undecided:
 			p.undecided = append(p.undecided, pod)
 			first = min(first, decision.Order)
+		case decision.Action == Evict && c.returning.leaves(pod, a, c):
+			p.left = append(p.left, pod)
 		default:
-			left = append(left, decided{pod, decision})
+			remaining = append(remaining, decided{pod, decision})
 			first = min(first, decision.Order)
 		}
 	}
-	return left, first
+	return remaining, first
 }
 
 // place puts a pod that is to be evicted where its eviction has got to.
@@ -175,7 +186,7 @@ func (p *plan) placeInTurn(pods []*Pod, attempts map[types.UID]*attempt, own map
 
 func (p *plan) sort() {
 	for _, pods := range [][]*Pod{
-		p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.staying, p.abandoned, p.released,
+		p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held, p.left, p.staying, p.abandoned, p.released,
 	} {
 		slices.SortFunc(pods, comparePods)
 	}

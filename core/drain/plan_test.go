@@ -70,6 +70,30 @@ func TestPlanForgetsWhatDoesNotExist(t *testing.T) {
 	p := makePlan(podMap(simplePod("a"), simplePod("later")), attempts, c)
 	g.Expect(podNames(p.due)).To(Equal([]string{"later"}), "nothing of a lower order is left")
 	g.Expect(makePlan(podMap(simplePod("a")), attempts, c).done()).To(BeTrue())
+	g.Expect(makePlan(podMap(simplePod("a", using("data"))), attempts, c).done()).To(BeFalse(), "its volumes outlive it")
+}
+
+// TestPlanIsDoneWhenNothingIsLeft, of any kind, whatever else there is.
+func TestPlanIsDoneWhenNothingIsLeft(t *testing.T) {
+	g := NewWithT(t)
+	one := []*Pod{simplePod("a")}
+	waits := []func(*plan){
+		func(p *plan) { p.due = one }, func(p *plan) { p.evicting = one }, func(p *plan) { p.terminating = one },
+		func(p *plan) { p.blocked = one }, func(p *plan) { p.completing = one }, func(p *plan) { p.queued = one },
+		func(p *plan) { p.later = one }, func(p *plan) { p.held = one }, func(p *plan) { p.undecided = one },
+		func(p *plan) { p.detach = make([]attachment, 1) }, func(p *plan) { p.detaching = true }, func(p *plan) { p.reading = true },
+	}
+	for i := range waits {
+		for j := range waits {
+			p := &plan{left: one, staying: one, abandoned: one, released: one, completed: 1}
+			g.Expect(p.done()).To(BeTrue())
+			waits[i](p)
+			waits[j](p)
+			g.Expect(p.done()).To(BeFalse(), "%d and %d", i, j)
+			p.over = true
+			g.Expect(p.done()).To(BeTrue())
+		}
+	}
 }
 
 func TestPlanGoesGroupByGroup(t *testing.T) {

@@ -20,6 +20,10 @@ type Pod struct {
 	Labels map[string]string
 	// Mirror is true for a static pod, which only the kubelet's manifest folder can remove.
 	Mirror bool
+	// Owner is who has made the pod, and would replace it.
+	Owner owner
+	// ToleratesCordon means that the pod may be scheduled to a cordoned Node.
+	ToleratesCordon bool
 	// DaemonSet is the UID of the DaemonSet that controls the pod, empty for all other pods.
 	DaemonSet types.UID
 	// Finished means that the pod has succeeded or failed, so that nothing runs any more.
@@ -39,9 +43,11 @@ func strip(pod *corev1.Pod) *Pod {
 		Key:      types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
 		UID:      pod.UID,
 		Labels:   pod.Labels,
+		Owner:    ownerOf(pod),
 		Priority: ptr.Deref(pod.Spec.Priority, 0),
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}
+	stripped.ToleratesCordon = toleratesCordon(pod)
 	_, stripped.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
 	if owner := metav1.GetControllerOf(pod); owner != nil &&
 		owner.Kind == "DaemonSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String() {

@@ -9,17 +9,23 @@ import (
 // report turns a plan into a Result. It is called under mu.
 func (n *nodeDrain) report(p *plan, c circumstances) Result {
 	result := Result{
-		Done:         n.done(p),
-		Cordoned:     n.cordon.done,
-		Listed:       n.listed,
-		Evicting:     n.statuses(p.evicting),
-		Terminating:  n.statuses(p.terminating),
-		Blocked:      n.statuses(p.blocked),
-		Completing:   n.statuses(p.completing),
-		Queued:       n.statuses(p.queued),
-		Later:        n.statuses(p.later),
-		Abandoned:    n.statuses(p.abandoned),
+		Done:        n.done(p),
+		Cordoned:    n.cordon.done,
+		Listed:      n.listed,
+		Evicting:    n.statuses(p.evicting),
+		Terminating: n.statuses(p.terminating),
+		Blocked:     n.statuses(p.blocked),
+		Completing:  n.statuses(p.completing),
+		Queued:      n.statuses(p.queued),
+		Later:       n.statuses(p.later),
+		Abandoned:   n.statuses(p.abandoned),
+		Returning:   n.statuses(p.held),
+		LeftOwners:  n.returning.owners(c, p.left),
+
+		ReturningOwners: n.returning.owners(c, p.due, p.evicting, p.terminating, p.blocked, p.queued, p.later, p.held),
+
 		Skipped:      len(p.staying) + p.completed,
+		Evicted:      n.evictedPods(),
 		Detaching:    inStage(n.handovers, detaching),
 		Reattaching:  inStage(n.handovers, reattaching),
 		Age:          c.now.Sub(n.began),
@@ -44,10 +50,14 @@ func (n *nodeDrain) report(p *plan, c circumstances) Result {
 	result.VolumesProblem = strings.Join(slices.DeleteFunc(
 		[]string{n.target.attachments.problem(), n.target.volumes.problem()}, func(s string) bool { return s == "" }), "; ")
 	switch {
+	case n.request.Mode == Detach:
+		if problem := n.target.attachments.problem(); !result.Done {
+			result.Message = toDetachMessage(n.node, slices.DeleteFunc(append(n.detachProblems(), problem), func(s string) bool { return s == "" }))
+		}
 	case n.force != nil:
-		result.Message = toForcedMessage(n.node, &result, len(p.detach) > 0 || p.detaching, n.problems(p))
+		result.Message = toForcedMessage(n.node, &result, len(p.detach) > 0 || p.detaching, append(n.problems(p), n.detachProblems()...))
 	case n.request.Mode != Observe:
-		result.Message = toMessage(n.node, &result, n.problems(p))
+		result.Message = toMessage(n.node, &result, append(n.problems(p), n.returning.inWords(result.ReturningOwners)...))
 	}
 	return result
 }
@@ -67,6 +77,9 @@ func (n *nodeDrain) done(p *plan) bool {
 // problems says what keeps the whole drain from going on.
 func (n *nodeDrain) problems(p *plan) []string {
 	var problems []string
+	if problem := n.target.budgets.problem(); problem != "" && len(p.held) > 0 {
+		problems = append(problems, problem)
+	}
 	if !n.cordon.done && n.cordon.reason != "" {
 		problems = append(problems, n.cordon.reason)
 	}
@@ -84,6 +97,18 @@ func (n *nodeDrain) problems(p *plan) []string {
 		}
 	}
 	return problems
+}
+
+// detachProblems says why VolumeAttachments cannot be deleted, in the words of the API server.
+func (n *nodeDrain) detachProblems() []string {
+	var problems []string
+	for _, a := range n.target.attachments.find(ofNode(n.node)) {
+		if known := n.force.attachments[a.uid]; known != nil && known.failures > 0 && !slices.ContainsFunc(problems, func(p string) bool { return strings.HasSuffix(p, known.reason) }) {
+			problems = append(problems, "cannot delete VolumeAttachment "+a.name+": "+known.reason)
+		}
+	}
+	slices.Sort(problems)
+	return problems[:min(len(problems), namesInMessage)]
 }
 
 // statuses names pods, with what is known of their evictions.

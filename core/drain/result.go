@@ -28,10 +28,19 @@ type Result struct {
 	Queued []PodStatus
 	// Later are pods of later groups, which are left alone until the groups before them have gone.
 	Later []PodStatus
+	// Returning are pods that have returned to the cordoned Node and are evicted again after Options.ReturnInterval.
+	Returning []PodStatus
+	// ReturningOwners names the owners of all pods that the drain waits for and that have returned, LeftOwners those of
+	// pods that it goes on without.
+	ReturningOwners, LeftOwners []Owner
+	// LeftNow means that this Step is the first one to say that the drain is done but for LeftOwners.
+	LeftNow bool
 	// Abandoned are pods that a forced drain could not delete.
 	Abandoned []PodStatus
 	// Skipped counts the pods that stay: of DaemonSets, static ones, those that are labelled so.
 	Skipped int
+	// Evicted counts the pods that go or have gone by eviction or deletion since this Drainer has had the drain.
+	Evicted int
 	// Detaching and Reattaching name the PersistentVolumes that Queued pods wait for: those that are still
 	// attached to the Node, and those that are not attached to another one.
 	Detaching, Reattaching []string
@@ -55,7 +64,16 @@ type Result struct {
 
 // left counts the pods that must go.
 func (r *Result) left() int {
-	return len(r.Evicting) + len(r.Terminating) + len(r.Blocked) + len(r.Completing) + len(r.Queued) + len(r.Later)
+	return len(r.Evicting) + len(r.Terminating) + len(r.Blocked) + len(r.Completing) + len(r.Queued) + len(r.Later) + len(r.Returning)
+}
+
+// Left names the first of LeftOwners, and counts the others.
+func (r *Result) Left() string {
+	names := make([]string, 0, len(r.LeftOwners))
+	for _, o := range r.LeftOwners {
+		names = append(names, o.Name)
+	}
+	return listed(names)
 }
 
 // drained says whether the pods have gone and it can be said what the volumes do.

@@ -38,6 +38,13 @@ func pods(selectors ...clusterv1.MachineDrainRulePodSelector) func(*clusterv1.Ma
 	return func(s *clusterv1.MachineDrainRuleSpec) { s.Pods = selectors }
 }
 
+// webAndMore asks for a label in both ways.
+func webAndMore() *metav1.LabelSelector {
+	s := withLabel("app", "web")
+	s.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}
+	return s
+}
+
 func machines(selectors ...clusterv1.MachineDrainRuleMachineSelector) func(*clusterv1.MachineDrainRuleSpec) {
 	return func(s *clusterv1.MachineDrainRuleSpec) { s.Machines = selectors }
 }
@@ -60,18 +67,19 @@ func TestRulesDecideAboutPods(t *testing.T) {
 		want  Decision
 		none  bool
 	}{
-		"no rules":                      {pod: appPod("web"), none: true},
-		"a rule for all pods":           {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil)}, pod: appPod("web"), want: Decision{Action: Skip}},
-		"an order":                      {rules: []clusterv1.MachineDrainRule{newRule("a", drainBehavior, ptr.To[int32](-3))}, pod: appPod("web"), want: Decision{Evict, -3}},
-		"completion in its turn":        {rules: []clusterv1.MachineDrainRule{newRule("a", waitBehavior, ptr.To[int32](7))}, pod: appPod("web"), want: Decision{WaitCompleted, 7}},
-		"pods that match":               {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(forWeb))}, pod: appPod("web"), want: Decision{Action: Skip}},
-		"pods that do not":              {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(forWeb))}, pod: appPod("db"), none: true},
-		"one of several selectors":      {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(inTeamB, forWeb))}, pod: appPod("web"), want: Decision{Action: Skip}},
-		"pod and namespace":             {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(inTeamA))}, pod: appPod("web"), want: Decision{Action: Skip}},
-		"another namespace":             {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(inTeamB))}, pod: appPod("web"), none: true},
-		"the first by name":             {rules: []clusterv1.MachineDrainRule{newRule("b", skipBehavior, nil), newRule("a", waitBehavior, nil)}, pod: appPod("web"), want: Decision{Action: WaitCompleted}},
-		"the first that matches":        {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(inTeamB)), newRule("b", waitBehavior, nil)}, pod: appPod("web"), want: Decision{Action: WaitCompleted}},
-		"an empty selector matches all": {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{Selector: &metav1.LabelSelector{}}))}, pod: appPod("web"), want: Decision{Action: Skip}},
+		"no rules":                              {pod: appPod("web"), none: true},
+		"a rule for all pods":                   {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil)}, pod: appPod("web"), want: Decision{Action: Skip}},
+		"an order":                              {rules: []clusterv1.MachineDrainRule{newRule("a", drainBehavior, ptr.To[int32](-3))}, pod: appPod("web"), want: Decision{Evict, -3}},
+		"completion in its turn":                {rules: []clusterv1.MachineDrainRule{newRule("a", waitBehavior, ptr.To[int32](7))}, pod: appPod("web"), want: Decision{WaitCompleted, 7}},
+		"pods that match":                       {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(forWeb))}, pod: appPod("web"), want: Decision{Action: Skip}},
+		"pods that do not":                      {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(forWeb))}, pod: appPod("db"), none: true},
+		"one of several selectors":              {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(inTeamB, forWeb))}, pod: appPod("web"), want: Decision{Action: Skip}},
+		"pod and namespace":                     {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(inTeamA))}, pod: appPod("web"), want: Decision{Action: Skip}},
+		"another namespace":                     {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(inTeamB))}, pod: appPod("web"), none: true},
+		"the first by name":                     {rules: []clusterv1.MachineDrainRule{newRule("b", skipBehavior, nil), newRule("a", waitBehavior, nil)}, pod: appPod("web"), want: Decision{Action: WaitCompleted}},
+		"the first that matches":                {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(inTeamB)), newRule("b", waitBehavior, nil)}, pod: appPod("web"), want: Decision{Action: WaitCompleted}},
+		"a label and an expression, both count": {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{Selector: webAndMore()}))}, pod: appPod("db"), none: true},
+		"an empty selector matches all":         {rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{Selector: &metav1.LabelSelector{}}))}, pod: appPod("web"), want: Decision{Action: Skip}},
 		"an unread namespace is awaited": {
 			rules: []clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(inTeamA)), newRule("b", waitBehavior, nil)},
 			pod:   simplePod("web", func(p *Pod) { p.Key.Namespace, p.Labels = "new", map[string]string{"app": "web"} }), want: Decision{Action: undecided},
@@ -107,6 +115,7 @@ func TestRulesApplyToMachines(t *testing.T) {
 		"Machine and Cluster":    {selectors: []clusterv1.MachineDrainRuleMachineSelector{inProduction}, cluster: "production", want: true},
 		"another Cluster":        {selectors: []clusterv1.MachineDrainRuleMachineSelector{inProduction}, cluster: "test"},
 		"one of several":         {selectors: []clusterv1.MachineDrainRuleMachineSelector{inProduction, linux}, cluster: "test", want: true},
+		"the first of several":   {selectors: []clusterv1.MachineDrainRuleMachineSelector{linux, inProduction}, cluster: "test", want: true},
 		"an empty selector, all": {selectors: []clusterv1.MachineDrainRuleMachineSelector{{Selector: &metav1.LabelSelector{}}}, want: true},
 	}
 	for name, test := range tests {
@@ -159,4 +168,46 @@ func TestNamespacesAreReadOnlyForRulesThatLookAtThem(t *testing.T) {
 	g.Expect(without.namespaces).To(BeFalse())
 	with, _ := CompileRules([]clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{NamespaceSelector: withLabel("a", "b")}))}, nil, nil)
 	g.Expect(with.namespaces).To(BeTrue())
+	both, _ := CompileRules([]clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(
+		clusterv1.MachineDrainRulePodSelector{NamespaceSelector: withLabel("a", "b")}, clusterv1.MachineDrainRulePodSelector{Selector: withLabel("a", "b")},
+	))}, nil, nil)
+	g.Expect(both.namespaces).To(BeTrue())
+	empty, _ := CompileRules([]clusterv1.MachineDrainRule{newRule("a", skipBehavior, nil, pods(clusterv1.MachineDrainRulePodSelector{NamespaceSelector: &metav1.LabelSelector{}}))}, nil, nil)
+	g.Expect(empty.namespaces).To(BeFalse(), "an empty selector matches each without a look")
+}
+
+// TestRulesDecideTheLowestOrder: as long as a namespace is not read, nothing that would go later may go before the pod.
+func TestRulesDecideTheLowestOrder(t *testing.T) {
+	inTeamA := pods(clusterv1.MachineDrainRulePodSelector{NamespaceSelector: withLabel("team", "a")})
+	ofDB := pods(clusterv1.MachineDrainRulePodSelector{Selector: withLabel("app", "db")})
+	order := func(n int32) func(*Pod) Decision {
+		return func(*Pod) Decision { return Decision{Action: Evict, Order: n} }
+	}
+	unread := newRule("a", drainBehavior, ptr.To[int32](5), inTeamA)
+	tests := map[string]struct {
+		rules     []clusterv1.MachineDrainRule
+		behaviour func(*Pod) Decision
+		want      Decision
+	}{
+		"none may match":                     {[]clusterv1.MachineDrainRule{unread}, nil, Decision{undecided, 0}},
+		"the next matches in any case":       {[]clusterv1.MachineDrainRule{unread, newRule("b", drainBehavior, ptr.To[int32](3))}, nil, Decision{undecided, 3}},
+		"what follows then does not count":   {[]clusterv1.MachineDrainRule{unread, newRule("b", drainBehavior, ptr.To[int32](3)), newRule("c", drainBehavior, ptr.To[int32](-9))}, nil, Decision{undecided, 3}},
+		"one of other pods does not count":   {[]clusterv1.MachineDrainRule{unread, newRule("b", drainBehavior, ptr.To[int32](-9), ofDB)}, nil, Decision{undecided, 0}},
+		"one that may match counts":          {[]clusterv1.MachineDrainRule{unread, newRule("b", drainBehavior, ptr.To[int32](-9), inTeamA)}, nil, Decision{undecided, -9}},
+		"one that lets it stay has no order": {[]clusterv1.MachineDrainRule{unread, newRule("b", skipBehavior, ptr.To[int32](-9), inTeamA)}, nil, Decision{undecided, 0}},
+		"the caller's is lower":              {[]clusterv1.MachineDrainRule{unread}, order(-5), Decision{undecided, -5}},
+		"the caller's is higher":             {[]clusterv1.MachineDrainRule{unread}, order(7), Decision{undecided, 0}},
+		"a rule that decides comes first":    {[]clusterv1.MachineDrainRule{newRule("a", drainBehavior, ptr.To[int32](5))}, order(-5), Decision{Evict, 5}},
+		"the caller decides without a rule":  {[]clusterv1.MachineDrainRule{newRule("a", drainBehavior, nil, ofDB)}, order(-5), Decision{Evict, -5}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			rules, invalid := CompileRules(test.rules, nil, nil)
+			g.Expect(invalid).To(BeEmpty())
+			pod := appPod("web")
+			pod.Key.Namespace = "new"
+			g.Expect(decide(pod, circumstances{now: start, daemonSets: lookup, rules: rules, namespaces: namespaceLabels, behaviour: test.behaviour})).To(Equal(test.want))
+		})
+	}
 }

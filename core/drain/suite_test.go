@@ -35,14 +35,14 @@ const (
 
 var (
 	env    *testenv.Env
-	direct client.Client
+	direct client.WithWatch
 	worlds atomic.Int32
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" {
-		// Fuzzing is for pure functions, and runs in several processes.
+	if flag.Lookup("test.fuzz").Value.String() != "" || os.Getenv("MILLWRIGHT_PURE_TESTS") != "" {
+		// Fuzzing is for pure functions, and runs in several processes; see test/mutate for the other.
 		os.Exit(m.Run())
 	}
 	os.Exit(run(m))
@@ -53,7 +53,7 @@ func run(m *testing.M) int {
 	env, err = testenv.Start(testenv.Options{})
 	must(err)
 	defer func() { must(env.Stop()) }()
-	direct, err = client.New(env.Config, client.Options{Scheme: clientgoscheme.Scheme})
+	direct, err = client.NewWithWatch(env.Config, client.Options{Scheme: clientgoscheme.Scheme})
 	must(err)
 	return m.Run()
 }

@@ -3,8 +3,10 @@ package drain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 
 	pkgerrors "github.com/pkg/errors"
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
@@ -28,8 +31,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// cordonPatch makes a Node unschedulable.
-const cordonPatch = `{"spec":{"unschedulable":true}}`
+// cordonPatch makes a Node of one UID unschedulable; for any other Node the API server refuses it.
+const cordonPatch = `{"metadata":{"uid":%q},"spec":{"unschedulable":true}}`
 
 // target is a target cluster: its clients and what the drains in it share.
 type target struct {
@@ -59,6 +62,7 @@ func newTarget(source *rest.Config, options *Options) (*target, error) {
 	config := rest.CopyConfig(source)
 	// A timeout of the whole client would cut watches; each other request has its own.
 	config.Timeout = 0
+	config.Wrap(newPace)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(options.QPS, options.Burst)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -90,14 +94,35 @@ func (t *target) leave(n *nodeDrain) {
 	t.namespaces.leave(n)
 }
 
-// sameConnection says whether two configurations reach the same API server as the same user. Functions in them
-// cannot be compared and are taken to be alike.
+// sameConnection says whether two configurations reach the same API server in the same way as the same user. Other functions
+// in them than the proxy cannot be compared and are taken to be alike.
 func sameConnection(a, b *rest.Config) bool {
-	return a == b || a.Host == b.Host && a.APIPath == b.APIPath &&
+	return a == b || a.Host == b.Host && a.APIPath == b.APIPath && proxyOf(a) == proxyOf(b) &&
 		a.Username == b.Username && a.Password == b.Password &&
 		a.BearerToken == b.BearerToken && a.BearerTokenFile == b.BearerTokenFile &&
+		a.DisableCompression == b.DisableCompression &&
 		reflect.DeepEqual(a.Impersonate, b.Impersonate) &&
+		reflect.DeepEqual(a.ExecProvider, b.ExecProvider) && reflect.DeepEqual(a.AuthProvider, b.AuthProvider) &&
 		reflect.DeepEqual(a.TLSClientConfig, b.TLSClientConfig)
+}
+
+// proxyOf is the proxy-url of a kubeconfig; without one the environment of the process decides, which stays the same.
+func proxyOf(config *rest.Config) string {
+	if config.Proxy == nil {
+		return ""
+	}
+	server, _, err := rest.DefaultServerURL(config.Host, config.APIPath, schema.GroupVersion{}, true)
+	if err != nil {
+		return err.Error()
+	}
+	proxy, err := config.Proxy(&http.Request{URL: server})
+	switch {
+	case err != nil:
+		return err.Error()
+	case proxy == nil:
+		return "none"
+	}
+	return proxy.String()
 }
 
 // close ends what is read and lets go of idle connections.
@@ -110,12 +135,19 @@ func (t *target) close() {
 	utilnet.CloseIdleConnectionsFor(t.http.Transport)
 }
 
-// cordon makes a Node unschedulable.
-func (t *target) cordon(ctx context.Context, node string) error {
+// budgeted says whether a PodDisruptionBudget is about a pod.
+func (t *target) budgeted(pod *Pod) bool {
+	return slices.ContainsFunc(t.budgets.find(pod.Key.Namespace), func(b budget) bool { return b.covers(pod, "") })
+}
+
+// cordon makes exactly this Node unschedulable, and returns the resource version that it has then.
+func (t *target) cordon(ctx context.Context, node string, uid types.UID) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
 	defer cancel()
-	return t.core.RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).
-		Body([]byte(cordonPatch)).MaxRetries(0).Do(ctx).Error()
+	cordoned := &corev1.Node{}
+	err = t.core.RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).
+		Body(fmt.Appendf(nil, cordonPatch, uid)).MaxRetries(0).Do(ctx).Into(cordoned)
+	return cordoned.ResourceVersion, err
 }
 
 // evict asks for the eviction of exactly this pod, not of a successor with the same name. It does not repeat

@@ -92,15 +92,24 @@ func (s podStore) Resync() error { return nil }
 
 // keep is called under mu.
 func (n *nodeDrain) keep(pod *Pod) {
-	if _, known := n.seenAt[pod.UID]; !known {
-		n.seenAt[pod.UID] = n.now()
+	if _, known := n.returning.arrivals[pod.UID]; !known {
+		n.returning.arrivals[pod.UID] = n.arrive(pod)
 	}
 	n.pods[pod.UID] = pod
+}
+
+// arrive says how a pod that is new to the drain has come. It is called under mu.
+func (n *nodeDrain) arrive(pod *Pod) arrival {
+	returned := n.listed && (n.cordon.done || n.force != nil)
+	return arrival{
+		at: n.now(), returned: returned, forced: returned && n.force != nil,
+		found: !n.listed && n.foundCordoned && pod.ToleratesCordon && pod.Owner.uid != "",
+	}
 }
 
 // drop is called under mu.
 func (n *nodeDrain) drop(uid types.UID) {
 	delete(n.pods, uid)
-	delete(n.seenAt, uid)
+	delete(n.returning.arrivals, uid)
 	delete(n.attempts, uid)
 }

@@ -24,6 +24,7 @@ var watched = []field.Path{
 	{"status", "initialized"},
 	{"status", "initialization"},
 	{"status", "dataSecretName"},
+	{"status", "nodeName"},
 	{"status", "addresses"},
 	{"status", "failureDomain"},
 	{"status", "failureDomains"},

@@ -54,6 +54,13 @@ func NotSynced(err error) bool {
 	return errors.As(err, &notSynced) && !notSynced.Overdue
 }
 
+// BeingRead says whether the error means that the objects of a kind have not been read yet, however long that takes:
+// nothing is known of any of them.
+func BeingRead(err error) bool {
+	var notSynced *NotSyncedError
+	return errors.As(err, &notSynced)
+}
+
 // Problem is the condition of that type for a reference behind which no usable object was found.
 func Problem(conditionType string, ref clusterv1.ContractVersionedObjectReference, err error) metav1.Condition {
 	var (
@@ -75,7 +82,7 @@ func Problem(conditionType string, ref clusterv1.ContractVersionedObjectReferenc
 	case apierrors.IsNotFound(err):
 		return conditions.False(conditionType, clusterv1.ObjectDoesNotExistReason, Name(ref)+" does not exist: create it or correct the reference")
 	}
-	return conditions.Unknown(conditionType, clusterv1.InternalErrorReason, Name(ref)+" cannot be read or owned, see the log of the core")
+	return conditions.Unknown(conditionType, clusterv1.InternalErrorReason, Name(ref)+" cannot be read or owned: "+err.Error())
 }
 
 // Mirrored turns the condition of a provider's object into one of that type on the object that refers to it.
@@ -89,6 +96,15 @@ func Mirrored(conditionType string, from *metav1.Condition, done bool, awaited s
 		return conditions.True(conditionType, clusterv1.ReadyReason, "")
 	}
 	return conditions.False(conditionType, clusterv1.NotReadyReason, awaited)
+}
+
+// WithMessage puts a message, if there is one, before that of the condition.
+func WithMessage(condition metav1.Condition, message string) metav1.Condition {
+	if message != "" && condition.Message != "" {
+		message += "\n"
+	}
+	condition.Message = conditions.Message(message + condition.Message)
+	return condition
 }
 
 // ReasonOr returns the reason if the API allows it, and another otherwise.

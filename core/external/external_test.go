@@ -71,9 +71,14 @@ func TestChanged(t *testing.T) {
 }
 
 func TestOwn(t *testing.T) {
-	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "machine"}}
 	gvk := clusterv1.GroupVersion.WithKind("Machine")
 	set := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "s", UID: "set", Controller: ptr.To(true)}
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "machine", OwnerReferences: []metav1.OwnerReference{set}}}
+	otherSet := set
+	otherSet.UID = "other-set"
+	seen := otherSet
+	seen.Controller = nil
+	earlier := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "m", UID: "earlier", Controller: ptr.To(true)}
 	other := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Other", Name: "o", UID: "other", Controller: ptr.To(true)}
 	user := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "User", Name: "x", UID: "user"}
 	mine := *metav1.NewControllerRef(machine, gvk)
@@ -88,6 +93,9 @@ func TestOwn(t *testing.T) {
 		{"with a second owner", []metav1.OwnerReference{user}, []string{"user", "machine"}, false},
 		{"already owned", []metav1.OwnerReference{mine}, []string{"machine"}, false},
 		{"somebody else's", []metav1.OwnerReference{other}, nil, true},
+		{"another MachineSet's", []metav1.OwnerReference{otherSet}, nil, true},
+		{"another MachineSet's that does not control it", []metav1.OwnerReference{seen}, []string{"machine"}, false},
+		{"an earlier Machine's of that name", []metav1.OwnerReference{earlier}, nil, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -96,7 +104,7 @@ func TestOwn(t *testing.T) {
 			obj.SetOwnerReferences(test.owners)
 			c := fake.NewClientBuilder().WithObjects(obj).Build()
 			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)).To(Succeed())
-			err := external.Own(t.Context(), c, external.Object{Unstructured: obj}, machine, gvk, "c")
+			err := external.Own(t.Context(), c, serverWith(machine.UID), external.Object{Unstructured: obj}, machine, gvk, "c")
 			if test.other {
 				var elsewhere *external.OwnedElsewhereError
 				g.Expect(errors.As(err, &elsewhere)).To(BeTrue())
@@ -113,7 +121,7 @@ func TestOwn(t *testing.T) {
 			g.Expect(uids).To(Equal(test.want))
 			g.Expect(stored.GetLabels()).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "c"))
 			version := stored.GetResourceVersion()
-			g.Expect(external.Own(t.Context(), c, external.Object{Unstructured: stored}, machine, gvk, "c")).To(Succeed())
+			g.Expect(external.Own(t.Context(), c, nil, external.Object{Unstructured: stored}, machine, gvk, "c")).To(Succeed())
 			g.Expect(stored.GetResourceVersion()).To(Equal(version), "nothing is written twice")
 		})
 	}

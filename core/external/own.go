@@ -21,23 +21,43 @@ type OwnedElsewhereError struct {
 	Object string
 	// Owner is its controller.
 	Owner metav1.OwnerReference
+	// Namesake is true when Owner has the kind and the name of who refers to the object, and another UID.
+	Namesake bool
 }
 
 // Error names both and the remedy.
 func (e *OwnedElsewhereError) Error() string {
+	if e.Namesake {
+		return fmt.Sprintf("%s is controlled by an earlier %s of that name (UID %s): delete it, or refer to another object",
+			e.Object, e.Owner.Kind, e.Owner.UID)
+	}
 	return fmt.Sprintf("%s is controlled by %s %s: refer to an object of its own", e.Object, e.Owner.Kind, e.Owner.Name)
 }
 
+// Foreign returns an error when the object has a controller other than owner, by the same rule as Own.
+func Foreign(obj Object, owner client.Object, gvk schema.GroupVersionKind) error {
+	_, err := ownedBy(obj, owner, gvk)
+	return err
+}
+
 // Own makes owner the controller of the object and puts the cluster label on it, by one patch, and by none when
-// both are there, as they are on objects that were born owned. An owner reference of a MachineSet gives way:
-// cores that create the object before its Machine set it meanwhile.
-func Own(ctx context.Context, c client.Client, obj Object, owner client.Object, gvk schema.GroupVersionKind, cluster string) error {
+// both are there, as they are on objects that were born owned. An owner reference of the MachineSet that controls the
+// owner gives way: cores that create the object before its Machine set it meanwhile. Before an owner is added, apiReader is
+// asked whether it still exists; if it does not, the error is a Conflict.
+func Own(
+	ctx context.Context, c client.Client, apiReader client.Reader, obj Object, owner client.Object, gvk schema.GroupVersionKind, cluster string,
+) error {
 	references, err := ownedBy(obj, owner, gvk)
 	if err != nil {
 		return err
 	}
 	if equality.Semantic.DeepEqual(references, obj.GetOwnerReferences()) && obj.GetLabels()[clusterv1.ClusterNameLabel] == cluster {
 		return nil
+	}
+	if !equality.Semantic.DeepEqual(references, obj.GetOwnerReferences()) {
+		if err := mustLive(ctx, apiReader, owner, gvk); err != nil {
+			return err
+		}
 	}
 	before := obj.DeepCopy()
 	obj.SetOwnerReferences(references)
@@ -58,9 +78,7 @@ func ownedBy(obj Object, owner client.Object, gvk schema.GroupVersionKind) ([]me
 		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
 	}
 	references := slices.Clone(obj.GetOwnerReferences())
-	references = slices.DeleteFunc(references, func(r metav1.OwnerReference) bool {
-		return r.Kind == "MachineSet" && group(r) == clusterv1.GroupVersion.Group
-	})
+	references = slices.DeleteFunc(references, func(r metav1.OwnerReference) bool { return givesWay(r, owner) })
 	for i, reference := range references {
 		if reference.UID == owner.GetUID() {
 			if !ptr.Deref(reference.Controller, false) {
@@ -71,10 +89,21 @@ func ownedBy(obj Object, owner client.Object, gvk schema.GroupVersionKind) ([]me
 			return references, nil
 		}
 		if ptr.Deref(reference.Controller, false) {
-			return nil, &OwnedElsewhereError{Object: name(obj), Owner: reference}
+			namesake := reference.Kind == gvk.Kind && reference.Name == owner.GetName() && group(reference) == gvk.Group
+			return nil, &OwnedElsewhereError{Object: name(obj), Owner: reference, Namesake: namesake}
 		}
 	}
 	return append(references, want), nil
+}
+
+// givesWay says whether an owner reference is one that a MachineSet has left for the Machine to replace. One of another
+// set than the Machine's, as its controller, says that the object is for a Machine of that set.
+func givesWay(r metav1.OwnerReference, owner client.Object) bool {
+	if r.Kind != "MachineSet" || group(r) != clusterv1.GroupVersion.Group {
+		return false
+	}
+	set := metav1.GetControllerOf(owner)
+	return !ptr.Deref(r.Controller, false) || set != nil && set.UID == r.UID
 }
 
 func group(r metav1.OwnerReference) string {

@@ -24,7 +24,7 @@ var (
 	// ofCondition are the fields of a condition that are mirrored. The copy has a time of its own.
 	ofCondition = []string{"type", "status", "reason", "message"}
 	// unique are fields whose texts are about one object, so that there is nothing to share.
-	unique = []string{"name", "uid", "resourceVersion", "deletionTimestamp", "providerID", "address", "dataSecretName"}
+	unique = []string{"name", "uid", "resourceVersion", "deletionTimestamp", "providerID", "address", "dataSecretName", "nodeName"}
 )
 
 // lastApplied is kubectl's copy of the whole object.

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"millwright.dev/core/filter"
 )
@@ -17,4 +18,20 @@ func TestMatches(t *testing.T) {
 	g.Expect(filter.Matches("a", labelled)).To(BeTrue())
 	g.Expect(filter.Matches("b", labelled)).To(BeFalse())
 	g.Expect(filter.Matches("a", &clusterv1.Cluster{})).To(BeFalse())
+}
+
+// TestTheUpdateThatTakesAnObjectAwayPasses: who works on it must learn of it.
+func TestTheUpdateThatTakesAnObjectAwayPasses(t *testing.T) {
+	g := NewWithT(t)
+	labelled := func(value string) *clusterv1.Machine {
+		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.WatchLabel: value}}}
+	}
+	passes := func(before, after string) bool {
+		return filter.HasLabel("a").Update(event.UpdateEvent{ObjectOld: labelled(before), ObjectNew: labelled(after)})
+	}
+	g.Expect(passes("a", "a")).To(BeTrue())
+	g.Expect(passes("a", "b")).To(BeTrue())
+	g.Expect(passes("b", "a")).To(BeTrue())
+	g.Expect(passes("b", "b")).To(BeFalse())
+	g.Expect(filter.HasLabel("a").Create(event.CreateEvent{Object: labelled("b")})).To(BeFalse())
 }

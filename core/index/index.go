@@ -5,6 +5,7 @@ package index
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,9 @@ const (
 	NodeName = "status.nodeRef.name"
 	// ProviderID indexes Machines by spec.providerID.
 	ProviderID = "spec.providerID"
+	// HostName indexes Machines by the names that their Nodes may have by all appearances: their own, and the addresses in
+	// status.addresses that are names.
+	HostName = "hostName"
 	// Reference indexes Machines and Clusters by the objects that they refer to; see ReferenceValue. Objects of the
 	// referrer's own name are not in it: whoever looks for referrers tries that name first, see Refers.
 	Reference = "reference"
@@ -48,6 +52,7 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		{&clusterv1.Machine{}, Loose, of(looseIn)},
 		{&clusterv1.Machine{}, NodeName, of(func(m *clusterv1.Machine) string { return m.Status.NodeRef.Name })},
 		{&clusterv1.Machine{}, ProviderID, of(func(m *clusterv1.Machine) string { return m.Spec.ProviderID })},
+		{&clusterv1.Machine{}, HostName, hostNames},
 		{&clusterv1.Machine{}, Reference, otherNames},
 		{&clusterv1.Machine{}, ReferenceCRD, crdNames},
 		{&clusterv1.Cluster{}, Reference, otherNames},
@@ -66,6 +71,33 @@ func looseIn(m *clusterv1.Machine) string {
 		return ""
 	}
 	return m.Spec.ClusterName
+}
+
+// HostNames are the addresses that a Node of that machine may have as its name, as its infrastructure reports them.
+func HostNames(m *clusterv1.Machine) []string {
+	var names []string
+	for _, address := range m.Status.Addresses {
+		switch address.Type {
+		case clusterv1.MachineHostName, clusterv1.MachineInternalDNS, clusterv1.MachineExternalDNS:
+			if name := strings.ToLower(address.Address); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// hostNames are the values of the index HostName.
+func hostNames(obj client.Object) []string {
+	m, ok := obj.(*clusterv1.Machine)
+	if !ok {
+		return nil
+	}
+	names := HostNames(m)
+	if !slices.Contains(names, m.Name) {
+		names = append(names, m.Name)
+	}
+	return names
 }
 
 // of makes an index over one text, which objects without it are not in.

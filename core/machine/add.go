@@ -47,6 +47,8 @@ type Options struct {
 	KeepOutdatedFromScaleDown bool
 	// Drain configures the drains; Notify and Clock are set by the controller.
 	Drain drain.Options
+	// ForceDetach has forced drains delete the VolumeAttachments of the Node while its machine still runs.
+	ForceDetach bool
 	// DrainTimeout is how long a drain may take before it is forced, and volumes to be detached, for Machines that do
 	// not say; 0 is DefaultDrainTimeout, less is for ever.
 	DrainTimeout time.Duration
@@ -66,6 +68,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
 		For(&clusterv1.Machine{}, builder.WithPredicates(filter.HasLabel(r.Options.WatchFilter), predicate.Or(r.versions.Awaited(), changed()))).
+		Watches(&clusterv1.Machine{}, r.toRivals()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofLabelledCluster), builder.WithPredicates(onlyLabelsChanged())).
 		Watches(&clusterv1.Cluster{}, r.onClusterGone()).
@@ -85,6 +88,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 // onTarget enqueues Machines for what happens in target clusters and in drains.
 func (r *Reconciler) onTarget(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.wake.bind(queue)
+	r.Connections.OnAnswer(r.wake.add)
 	r.Connections.OnNode(func(cluster types.NamespacedName, node *corev1.Node) {
 		for _, machine := range r.ofNode(ctx, cluster, node) {
 			queue.Add(machine)
@@ -98,7 +102,8 @@ func (r *Reconciler) onTarget(ctx context.Context, queue workqueue.TypedRateLimi
 	return nil
 }
 
-// ofNode finds the Machines that a Node concerns: that which is linked with it, and that which has its provider ID.
+// ofNode finds the Machines that a Node concerns: that which is linked with it, and that which has its provider ID. One whose
+// provider ID is another Machine's is not concerned until that changes (toRivals).
 func (r *Reconciler) ofNode(ctx context.Context, cluster types.NamespacedName, node *corev1.Node) []reconcile.Request {
 	lookups := []client.MatchingFields{{index.NodeName: node.Name}}
 	if node.Spec.ProviderID != "" {
@@ -112,12 +117,17 @@ func (r *Reconciler) ofNode(ctx context.Context, cluster types.NamespacedName, n
 			continue
 		}
 		for i := range list.Items {
-			if list.Items[i].Spec.ClusterName == cluster.Name {
+			if m := &list.Items[i]; m.Spec.ClusterName == cluster.Name && (m.Status.NodeRef.Name == node.Name || !lostToAnother(m)) {
 				found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 			}
 		}
 	}
 	return found
+}
+
+// lostToAnother says whether the provider ID of a Machine was found to be another Machine's.
+func lostToAnother(m *clusterv1.Machine) bool {
+	return reasonOf(m.Status.Conditions, clusterv1.MachineNodeReadyCondition) == ReasonNodeOfAnotherMachine
 }
 
 // ofCluster finds the Machines of a Cluster.

@@ -2,11 +2,14 @@ package machine
 
 import (
 	"context"
+	"fmt"
+	"unicode/utf8"
 
 	"k8s.io/utils/ptr"
 
 	"millwright.dev/contracts/bootstrapconfig"
 	"millwright.dev/contracts/field"
+	"millwright.dev/core/limits"
 	"millwright.dev/core/outcome"
 )
 
@@ -20,10 +23,17 @@ func (r *Reconciler) reconcileBootstrap(ctx context.Context, s *scope) outcome.O
 	if !s.bootstrap.ref.IsDefined() {
 		return outcome.Continue()
 	}
-	if end := r.observeOwned(ctx, s, &s.bootstrap); !end.Finished() || named {
+	end := r.observeOwned(ctx, s, &s.bootstrap)
+	if !end.Finished() {
 		return end
 	}
 	accessor := bootstrapconfig.At(s.bootstrap.object.Contract)
+	if _, err := accessor.NodeName(s.bootstrap.object.Unstructured); err != nil {
+		return s.bootstrap.failed(err)
+	}
+	if named {
+		return end
+	}
 	created, err := accessor.DataSecretCreated(s.bootstrap.object.Unstructured)
 	if err != nil {
 		return s.bootstrap.failed(err)
@@ -35,6 +45,10 @@ func (r *Reconciler) reconcileBootstrap(ctx context.Context, s *scope) outcome.O
 	if err == nil && name == "" {
 		err = &field.TypeError{Object: "the bootstrap config", Path: field.Path{"status", "dataSecretName"}, Want: "the name of the data Secret", Got: "empty"}
 	}
+	if length := utf8.RuneCountInString(name); err == nil && length > limits.MaxName {
+		err = &field.TypeError{Object: "the bootstrap config", Path: field.Path{"status", "dataSecretName"},
+			Want: fmt.Sprintf("a name of %d characters at most", limits.MaxName), Got: fmt.Sprintf("one of %d", length)}
+	}
 	if err != nil {
 		return s.bootstrap.failed(err)
 	}
@@ -45,5 +59,5 @@ func (r *Reconciler) reconcileBootstrap(ctx context.Context, s *scope) outcome.O
 
 // observeBootstrap only reads the bootstrap config, for a Machine that is being deleted.
 func (r *Reconciler) observeBootstrap(ctx context.Context, s *scope) outcome.Outcome {
-	return r.observe(ctx, s, &s.bootstrap)
+	return r.observeLeaving(ctx, s, &s.bootstrap)
 }

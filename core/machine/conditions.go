@@ -30,13 +30,18 @@ func (s *scope) setConditions() outcome.Outcome {
 			"Cluster "+s.machine.Spec.ClusterName+" does not exist: create it or delete the Machine"))
 		return outcome.Continue()
 	}
+	if s.refused != nil && s.unfinalized() && !s.deleting() {
+		// Nothing was read or done.
+		s.set(s.withRefusal(metav1.Condition{Type: clusterv1.MachineReadyCondition, Status: metav1.ConditionUnknown}))
+		return s.setAvailableCondition()
+	}
 	s.set(s.bootstrapCondition())
 	s.set(s.infrastructureCondition())
 	deadline := s.setNodeConditions()
 	s.set(s.deletingCondition())
 	s.set(s.updatingCondition())
 	deadline = deadline.And(s.setUpToDateCondition())
-	s.set(s.readyCondition())
+	s.set(s.withRefusal(s.readyCondition()))
 	return deadline.And(s.setAvailableCondition())
 }
 

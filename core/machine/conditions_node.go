@@ -1,7 +1,9 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,22 +22,40 @@ import (
 func (s *scope) setNodeConditions() outcome.Outcome {
 	switch {
 	case s.node != nil:
-		s.set(nodeReady(s.node))
-		s.set(nodeHealthy(s.node))
+		ready := nodeReady(s.node)
+		ready.Message = sentences(ready.Message, s.identity.contested, s.identity.refused)
+		s.set(ready)
+		s.set(s.withSync(nodeHealthy(s.node)))
 	case s.disconnection != nil:
 		return s.setDisconnected()
+	case isOtherMachine(s.nodeErr):
+		s.setBoth(metav1.ConditionFalse, ReasonNodeOfAnotherMachine, s.nodeErr.Error())
 	case s.nodeErr != nil:
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInternalErrorReason, s.nodeErr.Error())
+	case s.machine.Spec.ProviderID != "" && s.unproven() && !s.deleting():
+		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason, "Waiting for "+external.Name(s.infrastructure.ref)+" to report the provider ID")
 	case s.machine.Status.NodeRef.IsDefined():
-		s.setBoth(metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason, "Node "+s.machine.Status.NodeRef.Name+" has been deleted")
+		s.setBoth(metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason,
+			sentences("Node "+s.machine.Status.NodeRef.Name+" has been deleted", s.identity.refused))
 	case s.deleting():
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeDoesNotExistReason, "The Machine has no Node")
 	case s.machine.Spec.ProviderID == "":
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason, "Waiting for "+external.Name(s.infrastructure.ref)+" to report its provider ID")
 	default:
-		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason, "Waiting for a Node with the provider ID "+s.machine.Spec.ProviderID)
+		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason,
+			sentences("Waiting for a Node with the provider ID "+s.machine.Spec.ProviderID, s.identity.contested, s.identity.refused))
 	}
 	return outcome.Continue()
+}
+
+func isOtherMachine(err error) bool {
+	var other *OtherMachineError
+	return errors.As(err, &other)
+}
+
+// sentences joins what is not empty.
+func sentences(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ". ")
 }
 
 // setDisconnected keeps what was known for the grace period after the API server answered last: a short outage

@@ -14,6 +14,7 @@ import (
 	"millwright.dev/contracts/inframachine"
 	"millwright.dev/core/conditions"
 	"millwright.dev/core/external"
+	"millwright.dev/core/limits"
 )
 
 // bootstrapCondition tells whether the bootstrap data are there.
@@ -36,7 +37,7 @@ func (s *scope) bootstrapCondition() metav1.Condition {
 // infrastructureCondition tells whether the infrastructure is there.
 func (s *scope) infrastructureCondition() metav1.Condition {
 	const conditionType = clusterv1.MachineInfrastructureReadyCondition
-	done := ptr.Deref(s.machine.Status.Initialization.InfrastructureProvisioned, false)
+	done := ptr.Deref(s.machine.Status.Initialization.InfrastructureProvisioned, false) && !s.infrastructure.recreated
 	return s.referenceCondition(conditionType, &s.infrastructure, done, "Waiting for "+external.Name(s.infrastructure.ref)+" to be provisioned",
 		func(o external.Object) (*metav1.Condition, string, string, error) {
 			accessor := inframachine.At(o.Contract)
@@ -50,8 +51,8 @@ func (s *scope) referenceCondition(conditionType string, r *reference, done bool
 	read func(external.Object) (ready *metav1.Condition, reason, message string, err error)) metav1.Condition {
 	switch {
 	case r.beingMade:
-		return conditions.False(conditionType, clusterv1.NotReadyReason, awaited)
-	case apierrors.IsNotFound(r.err) && s.existed(conditionType, done):
+		return conditions.False(conditionType, ReasonBeingCreated, awaited)
+	case apierrors.IsNotFound(r.err) && (r.seen || s.existed(conditionType, done)):
 		return conditions.False(conditionType, clusterv1.ObjectDeletedReason, external.Name(r.ref)+" has been deleted")
 	case r.err != nil:
 		return external.Problem(conditionType, r.ref, r.err)
@@ -65,22 +66,26 @@ func (s *scope) referenceCondition(conditionType string, r *reference, done bool
 	case reason != "" || message != "":
 		return conditions.False(conditionType, external.ReasonOr(reason, clusterv1.NotReadyReason), message)
 	}
-	return external.Mirrored(conditionType, ready, done, awaited)
+	return external.WithMessage(external.Mirrored(conditionType, ready, done, awaited), limits.Message(external.Name(r.ref), r.problems))
 }
 
 // neverSeen are the reasons of a condition that do not show that the object has ever existed.
 var neverSeen = []string{
-	clusterv1.ObjectDoesNotExistReason, clusterv1.NotReadyReason, clusterv1.InternalErrorReason,
+	clusterv1.ObjectDoesNotExistReason, ReasonBeingCreated, clusterv1.InternalErrorReason,
 	external.ReasonCRDMissing, external.ReasonOwnedElsewhere,
 }
 
-// existed says whether an object that is not there now has been seen before.
+// existed says whether an object that is not there now has been seen before, be it by another process. NotReady is said of an
+// object that is there, or of no reference at all, so it counts as long as the spec is as it was then.
 func (s *scope) existed(conditionType string, done bool) bool {
 	if done || s.deleting() {
 		return true
 	}
 	before := meta.FindStatusCondition(s.original.Status.Conditions, conditionType)
-	return before != nil && !slices.Contains(neverSeen, before.Reason)
+	if before == nil || slices.Contains(neverSeen, before.Reason) {
+		return false
+	}
+	return before.Reason != clusterv1.NotReadyReason || before.ObservedGeneration == s.original.Generation
 }
 
 // facts reads what conditions are concluded from.

@@ -118,6 +118,9 @@ func TestAvailable(t *testing.T) {
 	}{
 		{"not ready", nil, []metav1.Condition{conditions.False("Ready", "NotReady", "")}, "False/NotReady", 0},
 		{"at once", nil, ready(0), "True/Available", 0},
+		{"at once, by a clock that is ahead", nil, ready(-10 * time.Second), "True/Available", 0},
+		{"at once, by 0 seconds and a clock that is ahead", ptr.To[int32](0), ready(-10 * time.Second), "True/Available", 0},
+		{"nothing is said of Ready", nil, nil, "False/NotReady", 0},
 		{"too early", ptr.To[int32](30), ready(10 * time.Second), "False/WaitingForMinReadySeconds", 20 * time.Second},
 		{"long enough", ptr.To[int32](30), ready(30 * time.Second), "True/Available", 0},
 	}
@@ -185,6 +188,7 @@ func TestMayGiveUp(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			m := &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "p"}}
+			m.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 			s := &scope{now: noon, options: Options{RemoteConditionsGracePeriod: 5 * time.Minute}, machine: m, cluster: test.cluster, disconnection: test.lost}
 			NewWithT(t).Expect(s.mayGiveUp()).To(Equal(test.want))
 			m.Spec.ProviderID = ""

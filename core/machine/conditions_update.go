@@ -34,8 +34,8 @@ func (s *scope) setUpToDateCondition() outcome.Outcome {
 		return outcome.Continue()
 	}
 	deadline := outcome.Continue()
-	after := s.machineDeployment.Spec.Rollout.After
-	if rest := after.Sub(s.now); rest > 0 && s.machineSet.CreationTimestamp.Before(&after) {
+	// When the set was created says nothing here: that is a time of the API server's clock.
+	if rest := s.machineDeployment.Spec.Rollout.After.Sub(s.now); rest > 0 {
 		deadline = outcome.ContinueAfter(rest)
 	}
 	upToDate, because := s.options.UpToDate(s.machineSet, s.machineDeployment, s.now)

@@ -2,9 +2,11 @@ package machine
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -32,5 +34,21 @@ func TestKubeletBehind(t *testing.T) {
 			s.machine.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: test.have}
 			g.Expect(s.kubeletBehind() != "").To(Equal(test.behind))
 		})
+	}
+}
+
+// TestUpToDateIsLookedAtWhenARolloutIsDue: by the clock of this process alone. That of the API server, which says when the set
+// was created, may be ahead of it or behind.
+func TestUpToDateIsLookedAtWhenARolloutIsDue(t *testing.T) {
+	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
+		g := NewWithT(t)
+		due := noon.Add(time.Minute)
+		s := &scope{now: noon, machine: &clusterv1.Machine{}, machineSet: &clusterv1.MachineSet{}, machineDeployment: &clusterv1.MachineDeployment{}}
+		s.machineSet.CreationTimestamp = metav1.NewTime(due.Add(ahead))
+		s.machineDeployment.Spec.Rollout.After = metav1.NewTime(due)
+		s.options.UpToDate = func(*clusterv1.MachineSet, *clusterv1.MachineDeployment, time.Time) (bool, string) { return true, "" }
+		g.Expect(s.setUpToDateCondition().After()).To(Equal(time.Minute), "a set created %s after it", ahead)
+		s.now = due
+		g.Expect(s.setUpToDateCondition().After()).To(BeZero())
 	}
 }

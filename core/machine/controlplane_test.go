@@ -66,6 +66,7 @@ func (f *fixture) goesAtOnce(node *corev1.Node, pod *corev1.Pod) {
 
 // TestControlPlaneThatGoes covers Machines that the API server of their target cluster runs on.
 func TestControlPlaneThatGoes(t *testing.T) {
+	t.Parallel()
 	t.Run("the Cluster is being deleted", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
 		node, pod := f.master()

@@ -8,7 +8,6 @@ import (
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -25,8 +24,9 @@ func (r *Reconciler) takeDown(ctx context.Context, s *scope) outcome.Outcome {
 	if observed.Err() != nil || s.undetermined() {
 		return observed
 	}
+	r.recallDrain(s)
 	return outcome.InOrder(ctx, s, r.preDrainHooks, r.drainNode, r.detachVolumes, r.preTerminateHooks,
-		r.deleteInfrastructure, r.deleteBootstrap, r.deleteNode, r.release)
+		r.deleteInfrastructure, r.deleteBootstrap, r.detachFromGone, r.deleteNode, r.release)
 }
 
 // deleteBootstrap deletes the bootstrap config and waits until it is gone.
@@ -47,7 +47,7 @@ func (r *Reconciler) deleteInfrastructure(ctx context.Context, s *scope) outcome
 
 // deleteReferenced deletes the object behind a reference, and waits until it is gone.
 func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *reference, reason string) outcome.Outcome {
-	if reference.found() && controlledByOther(reference.object, s.original) {
+	if reference.foreign() {
 		return outcome.Continue()
 	}
 	if reference.gone() {
@@ -64,8 +64,8 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		return outcome.Wait()
 	}
 	preconditions := client.Preconditions{UID: ptr.To(reference.object.GetUID())}
-	if s.machine.Spec.ProviderID == "" {
-		// It must not go with a provider ID that the cache does not have yet.
+	if s.machine.Spec.ProviderID == "" || !reference.own {
+		// It must not go with a provider ID, or with an owner, that the cache does not have yet.
 		preconditions.ResourceVersion = ptr.To(reference.object.GetResourceVersion())
 	}
 	err := r.Client.Delete(ctx, reference.object.Unstructured, preconditions)
@@ -115,16 +115,20 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *refer
 
 // seen says whether the Machine records that the object behind one of its references has existed.
 func (s *scope) seen(reference *reference) bool {
-	conditionType, done := clusterv1.MachineInfrastructureReadyCondition, s.machine.Status.Initialization.InfrastructureProvisioned
-	if reference == &s.bootstrap {
-		conditionType, done = clusterv1.MachineBootstrapConfigReadyCondition, s.machine.Status.Initialization.BootstrapDataSecretCreated
-	}
+	conditionType, done := s.recorded(reference)
 	before := meta.FindStatusCondition(s.original.Status.Conditions, conditionType)
-	return ptr.Deref(done, false) || before != nil && before.Reason != clusterv1.ObjectDeletedReason && !slices.Contains(neverSeen, before.Reason)
+	if done || before == nil {
+		return done
+	}
+	return !slices.Contains(neverSeen, before.Reason) && before.Reason != clusterv1.ObjectDeletedReason && before.Reason != clusterv1.NotReadyReason
 }
 
-// controlledByOther says whether an object belongs to something else than the Machine. It is not deleted with it.
-func controlledByOther(obj external.Object, machine *clusterv1.Machine) bool {
-	owner := metav1.GetControllerOf(obj)
-	return owner != nil && owner.UID != machine.UID && owner.Kind != "MachineSet"
+// recorded is where the Machine records what it knows of the object behind one of its references: the type of a condition,
+// and whether its part is done.
+func (s *scope) recorded(reference *reference) (conditionType string, done bool) {
+	initialization := s.machine.Status.Initialization
+	if reference == &s.bootstrap {
+		return clusterv1.MachineBootstrapConfigReadyCondition, ptr.Deref(initialization.BootstrapDataSecretCreated, false)
+	}
+	return clusterv1.MachineInfrastructureReadyCondition, ptr.Deref(initialization.InfrastructureProvisioned, false)
 }

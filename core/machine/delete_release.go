@@ -3,11 +3,13 @@ package machine
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/core/outcome"
+	"millwright.dev/core/persist"
 )
 
 // release lets the Machine go, now that nothing is left of it. A Machine that others hold stays, in the phase Deleted.
@@ -16,10 +18,17 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 	r.drainer.Forget(s.key())
 	if controllerutil.RemoveFinalizer(s.machine, clusterv1.MachineFinalizer) {
 		if err := r.patchFinalizers(ctx, s, "removing the finalizer of"); err != nil {
+			if refusal := persist.Refusal(err); refusal != "" {
+				s.gone = false
+				s.machine.Finalizers = s.original.Finalizers
+				s.progress = deletion{clusterv1.MachineDeletingInternalErrorReason, "Nothing is left of the machine, but the object stays: " + refusal}
+			}
 			return outcome.Fail(client.IgnoreNotFound(err))
 		}
+		s.tell(corev1.EventTypeNormal, ReasonDeleted, "Delete", r.deleted(s))
 		r.tell(s)
 		s.told = nil
+		r.drains.forget(s.key())
 	}
 	if others := s.machine.Finalizers; len(others) > 0 {
 		s.gone = false

@@ -24,7 +24,7 @@ const startUp = 5 * time.Second
 // the infrastructure or the whole control plane is gone or going, there is nothing to be gentle with any more.
 func (s *scope) skipNodeSteps() bool {
 	going := s.infrastructure.found() && !s.infrastructure.object.GetDeletionTimestamp().IsZero()
-	return going || s.infrastructureGone() || s.endsWithTarget() || s.begun(preTerminateStart)
+	return going || s.infrastructureGone() || s.infrastructure.foreign() || s.endsWithTarget() || s.begun(preTerminateStart)
 }
 
 // mayGiveUp says whether a target cluster that cannot be reached need not be waited for: when no Node can be the
@@ -38,16 +38,18 @@ func (s *scope) mayGiveUp() bool {
 		!s.now.Before(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod))
 }
 
-// nodeless says that the Machine has never had a Node, nor a provider ID that one could be known by.
+// nodeless says that the Machine has never had a Node, nor a provider ID of its own that one could be known by.
 func (s *scope) nodeless() bool {
-	return !s.machine.Status.NodeRef.IsDefined() && s.machine.Spec.ProviderID == ""
+	return s.unproven()
 }
 
 // awaitConnection waits for the connection to the target cluster; rest, when positive, is the time that is left.
 func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outcome {
 	message := "Waiting for the connection to the target cluster"
 	end := outcome.Wait()
-	if s.disconnection != nil {
+	if s.ofAnotherCore() {
+		message += ": Cluster " + s.cluster.Name + " is labelled for another core than this Machine; label both alike (" + clusterv1.WatchLabel + ")"
+	} else if s.disconnection != nil {
 		message += ": " + s.disconnection.Message
 		if s.targetGoing() {
 			end = end.And(outcome.WaitFor(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod).Sub(s.now)))

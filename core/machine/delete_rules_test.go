@@ -21,6 +21,7 @@ import (
 
 // TestEveryWaitIsNamed: each step that waits says for whom, and since when.
 func TestEveryWaitIsNamed(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	for _, obj := range []client.Object{f.infra, f.config, node} {
@@ -79,6 +80,7 @@ func (f *fixture) isDeleting(reason string) {
 }
 
 func TestVolumesNeedNotBeAwaited(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.attach(f.run())
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
@@ -89,6 +91,7 @@ func TestVolumesNeedNotBeAwaited(t *testing.T) {
 
 // TestAnUnreachableNodeIsNotAwaited: only its kubelet could say that the volumes are detached.
 func TestAnUnreachableNodeIsNotAwaited(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	f.attach(node)
@@ -102,6 +105,7 @@ func TestAnUnreachableNodeIsNotAwaited(t *testing.T) {
 
 // TestInfrastructureThatGoesIsNotDrained: there is nothing to be gentle with any more.
 func TestInfrastructureThatGoesIsNotDrained(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	f.heldPod(node.Name)
@@ -114,6 +118,7 @@ func TestInfrastructureThatGoesIsNotDrained(t *testing.T) {
 }
 
 func TestAPausedDeletionRests(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	f.annotate(f.machine, clusterv1.PausedAnnotation, ptr.To(""))
@@ -130,6 +135,7 @@ func TestAPausedDeletionRests(t *testing.T) {
 
 // TestADeletedClusterIsDrained: the pods of a cluster that is going still end as they wish to while it answers.
 func TestADeletedClusterIsDrained(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	pod := f.heldPod(node.Name)
@@ -231,6 +237,7 @@ func (f *fixture) forbidDeletionOf(node *corev1.Node) (allow func()) {
 
 // TestNodesThatAreNotTheMachines covers Nodes that must survive a Machine.
 func TestNodesThatAreNotTheMachines(t *testing.T) {
+	t.Parallel()
 	t.Run("the recorded name is another machine's now", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
 		node := f.run()

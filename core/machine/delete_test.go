@@ -25,6 +25,7 @@ const providerFinalizer = "standin.example.com/provider"
 
 // TestDeletionGoesInOrder walks through each step of a deletion and holds it there.
 func TestDeletionGoesInOrder(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	f.setFinalizers(f.infra, providerFinalizer)
@@ -88,7 +89,7 @@ func TestDeletionBudget(t *testing.T) {
 	node := f.run()
 	f.setFinalizers(f.infra, providerFinalizer)
 	f.awaitsNothing()
-	before, reconciles := len(core.Requests.Writes("/"+f.machine.Name)), coretest.Reconciles("machine")
+	before, reconciles := len(core.Requests.Writes("/"+f.machine.Name)), core.Reconciles(f.namespace)
 
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.eventuallyDeleting(f.infra)
@@ -98,7 +99,7 @@ func TestDeletionBudget(t *testing.T) {
 
 	// Two deletions, the finalizer and the conditions; cordon, pods and the Node itself go to the target cluster.
 	f.Expect(len(core.Requests.Writes("/"+f.machine.Name))-before).To(BeNumerically("<=", 6), "%v", core.Requests.Writes("/" + f.machine.Name)[before:])
-	f.Expect(coretest.Reconciles("machine") - reconciles).To(BeNumerically("<=", 14))
+	f.Expect(core.Reconciles(f.namespace) - reconciles).To(BeNumerically("<=", 16))
 }
 
 func (f *fixture) eventuallyDeleting(obj client.Object) {
@@ -111,6 +112,7 @@ func (f *fixture) eventuallyDeleting(obj client.Object) {
 
 // TestDeletionFromEveryStage enters the deletion at each stage of a Machine's life, and leaves nothing.
 func TestDeletionFromEveryStage(t *testing.T) {
+	t.Parallel()
 	for _, stage := range stages {
 		t.Run(stage.name, func(t *testing.T) {
 			f := newFixture(t, version.V1Beta1)
@@ -131,6 +133,7 @@ func TestDeletionFromEveryStage(t *testing.T) {
 }
 
 func TestDrainTimeout(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.machine.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](1)
 	node := f.run()
@@ -143,6 +146,7 @@ func TestDrainTimeout(t *testing.T) {
 }
 
 func TestDrainCanBeSkipped(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	pod := f.pod("stuck", node.Name)
@@ -203,6 +207,7 @@ func podWatches(t *testing.T) int {
 
 // TestNodeDeletionTimeoutStartsWithTheNode covers what upstream gets wrong: the timeout is not spent by what came before.
 func TestNodeDeletionTimeoutStartsWithTheNode(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](2)
 	node := f.run()
@@ -226,20 +231,31 @@ func TestNodeDeletionTimeoutStartsWithTheNode(t *testing.T) {
 }
 
 func TestForeignObjectsAreNotDeleted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	other := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Other", Name: "o", UID: "u", Controller: ptr.To(true)}
 	f.createObjects(other)
 	f.createMachine()
+	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "of-another"))
+	f.provision()
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/OwnedElsewhere"))
+		g.Expect(condition(m, "BootstrapConfigReady")).To(Equal("False/OwnedElsewhere"))
 	})
+	f.awaitsNothing()
+	f.refresh(f.machine)
+	f.Expect(f.machine.Spec.Bootstrap.DataSecretName).To(BeNil(), "nor is the Secret of another used")
+	f.Expect(f.machine.Spec.ProviderID).To(BeEmpty())
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.eventuallyGone(f.machine)
-	f.refresh(f.infra)
-	f.Expect(f.infra.GetDeletionTimestamp()).To(BeNil())
+	for _, object := range []client.Object{f.infra, f.config} {
+		f.refresh(object)
+		f.Expect(object.GetDeletionTimestamp()).To(BeNil())
+	}
 }
 
 func TestDeletionWithoutCluster(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.machine.Spec.ClusterName = "gone"
 	f.machine.Finalizers = []string{clusterv1.MachineFinalizer}

@@ -38,7 +38,7 @@ func (s *scope) setDeprecated() {
 				status.FailureReason = ptr.To(capierrors.MachineStatusError(reason))
 			}
 			if message != "" {
-				status.FailureMessage = ptr.To(message)
+				status.FailureMessage = ptr.To(conditions.Cut(message, conditions.MaxOlderMessage))
 			}
 		}
 	}

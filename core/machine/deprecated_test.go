@@ -14,6 +14,7 @@ import (
 // TestTerminalFailure: what a provider of the older contract cannot recover from stands where clients of v1beta1 look,
 // and goes when the provider takes it back. Upstream's core keeps it for ever.
 func TestTerminalFailure(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta1)
 	f.createBorn()
 	core.SetStatus(t, f.infra, map[string]any{"failureReason": "InsufficientResources", "failureMessage": "no such machine type"})
@@ -34,6 +35,7 @@ func TestTerminalFailure(t *testing.T) {
 // TestVanishedInfrastructure: an infrastructure object that goes after provisioning is told by condition, failure and
 // event; the Machine is not made anew behind anybody's back, and recovers when the object comes back.
 func TestVanishedInfrastructure(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.run()
 	f.refresh(f.infra)
@@ -59,6 +61,7 @@ func TestVanishedInfrastructure(t *testing.T) {
 
 // TestConditionsOfTheOlderForm: clients of v1beta1 find the conditions that they know, and these cost no write.
 func TestConditionsOfTheOlderForm(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.eventuallyConnected()
 	f.run()

@@ -20,6 +20,9 @@ const drainSettling = 2 * time.Second
 // ReasonDrainForced is the reason of the event that tells that, and why, a drain has been turned into a forced one.
 const ReasonDrainForced = "DrainForced"
 
+// ReasonPodsLeft is the reason of the event that tells that a drain has gone on without pods that return to the Node.
+const ReasonPodsLeft = "PodsLeftBehind"
+
 func drainStart(d *clusterv1.MachineDeletionStatus) *metav1.Time { return &d.NodeDrainStartTime }
 
 func preTerminateStart(d *clusterv1.MachineDeletionStatus) *metav1.Time {
@@ -37,7 +40,16 @@ type drained struct {
 // someone says so, the drain is forced: it takes a minute at most, whatever holds it up.
 func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 	excluded := hasAnnotation(s.machine, clusterv1.ExcludeNodeDrainingAnnotation)
+	if s.ofAnotherCore() {
+		// That one connects to the target cluster now. The drain of this one has a connection of its own, and ends.
+		r.drainer.Forget(s.key())
+		s.connection = nil
+	}
 	gone := s.connection != nil && s.node == nil
+	if s.instanceGone() && !gone {
+		// What is left to do of its volumes comes after this.
+		return outcome.Continue()
+	}
 	if s.skipNodeSteps() || gone || s.volumesTimedOut() || excluded && s.volumesExcluded() {
 		r.drainer.Forget(s.key())
 		return outcome.Continue()
@@ -52,7 +64,7 @@ func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 		return outcome.Continue()
 	case s.connection == nil:
 		return s.awaitConnection(clusterv1.MachineDeletingDrainingNodeReason, forced.rest)
-	case excluded && forced.cause != "":
+	case excluded && s.forcedOffVolumes():
 		r.drainer.Forget(s.key())
 		return outcome.Continue()
 	case excluded:
@@ -70,7 +82,7 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 	if err != nil {
 		return outcome.Fail(err)
 	}
-	request := drain.Request{Key: s.key(), Cluster: s.clusterKey(), Config: s.connection.Config, Node: s.node, Mode: mode, Rules: rules}
+	request := drain.Request{Key: s.key(), Cluster: s.connection.Key, Config: s.connection.Config, Node: s.node, Mode: mode, Rules: rules, ForceDetach: s.options.ForceDetach}
 	if s.begun(drainStart) {
 		request.Began = s.machine.Status.Deletion.NodeDrainStartTime.Time
 	}
@@ -82,8 +94,14 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 	if result.ForcedNow {
 		r.Recorder.Eventf(s.original, nil, corev1.EventTypeWarning, ReasonDrainForced, "Drain", "Node %s is drained by force: %s", s.node.Name, forced.cause)
 	}
+	if result.LeftNow {
+		r.Recorder.Eventf(s.original, nil, corev1.EventTypeWarning, ReasonPodsLeft, "Drain", "The drain of Node %s goes on without pods that return to it: %s", s.node.Name, result.Left())
+	}
 	switch {
 	case mode == drain.Observe, result.Done:
+		if result.Done && mode != drain.Observe {
+			r.finishDrain(s, request.Began, result)
+		}
 		// Its pods stay watched until the machine itself goes (skipNodeSteps): a step after this one may
 		// wait, and each look at the Machine meanwhile would read the pods anew.
 		return outcome.Continue()

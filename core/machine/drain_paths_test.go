@@ -67,6 +67,7 @@ func (f *fixture) tells(reason, note string) {
 }
 
 func TestForceDeletionMidDrain(t *testing.T) {
+	t.Parallel()
 	t.Run("by the annotation", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
 		node := f.heldByBudget()
@@ -109,6 +110,7 @@ func TestForceDeletionMidDrain(t *testing.T) {
 
 // TestForceDeletionWithoutTarget: whom nobody can drain is not waited for, when someone says so.
 func TestForceDeletionWithoutTarget(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.run()
 	key := client.ObjectKey{Namespace: f.namespace, Name: "c"}
@@ -137,6 +139,7 @@ func (f *fixture) drainRule(name string, selector *metav1.LabelSelector) *cluste
 
 // TestDrainRulesActOnDrainsUnderWay also has an invalid rule, which upstream stops all drains of the namespace for.
 func TestDrainRulesActOnDrainsUnderWay(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	invalid := f.drainRule("invalid", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Resembles", Values: []string{"x"}}}})
 	f.heldByBudget()
@@ -189,6 +192,7 @@ func (f *fixture) skippedPod(name, node, claim string) {
 
 // TestVolumeAttachmentsAreAwaited: the Node's own status tells of none of them.
 func TestVolumeAttachmentsAreAwaited(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	va := f.attachedVolume("data", node.Name)
@@ -205,18 +209,23 @@ func TestVolumeAttachmentsAreAwaited(t *testing.T) {
 }
 
 func TestVolumesTimeOut(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds = ptr.To[int32](1)
 	va := f.attachedVolume("data", f.run().Name)
+	f.setFinalizers(f.infra, providerFinalizer)
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
-	f.eventuallyGone(f.machine)
+	f.isDeleting(clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
 	f.tells(machine.ReasonVolumeDetachTimedOut, "1s")
-	f.refresh(va)
-	f.Expect(va.DeletionTimestamp).To(BeNil(), "only a forced drain detaches volumes")
+	f.staysAttached(va)
+	f.setFinalizers(f.infra)
+	f.eventuallyGone(va)
+	f.eventuallyGone(f.machine)
 }
 
 // TestVolumesAreAwaitedWithoutDrain: the two exclusions do not depend on each other.
 func TestVolumesAreAwaitedWithoutDrain(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	f.annotate(f.machine, clusterv1.ExcludeNodeDrainingAnnotation, ptr.To(""))
@@ -231,17 +240,4 @@ func TestVolumesAreAwaitedWithoutDrain(t *testing.T) {
 	f.Expect(core.Client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "running"}, &corev1.Pod{})).To(Succeed())
 	f.Expect(core.Client.Delete(t.Context(), va)).To(Succeed())
 	f.eventuallyGone(f.machine)
-}
-
-// TestForceDeletionOfVolumes: a drain that is over and waits for volumes is forced, too.
-func TestForceDeletionOfVolumes(t *testing.T) {
-	f := newFixture(t, version.V1Beta2)
-	va := f.attachedVolume("data", f.run().Name)
-	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
-	f.eventually(func(g Gomega, m *clusterv1.Machine) {
-		g.Expect(condition(m, "Deleting")).To(Equal("True/WaitingForVolumeDetach"))
-	})
-	f.annotate(f.machine, machine.ForceDeletionAnnotation, ptr.To("true"))
-	f.eventuallyGone(f.machine)
-	f.eventuallyGone(va)
 }

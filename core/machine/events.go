@@ -17,16 +17,14 @@ const (
 	ReasonProviderFailed = "ProviderFailed"
 )
 
-// maxNote is how many characters of a note the API takes, with room for those of several bytes.
-const maxNote = 1000
-
 // problems are the reasons of conditions that call for somebody: that a condition comes to have one of them is told by
-// an event. What a Machine goes through in an ordinary life is in its conditions, and costs no event but NodeJoined.
+// an event. What a Machine goes through in an ordinary life is in its conditions; tellProgress says what is an event too.
 var problems = map[string]map[string]bool{
 	clusterv1.MachineBootstrapConfigReadyCondition: referenceProblems,
 	clusterv1.MachineInfrastructureReadyCondition:  referenceProblems,
 	clusterv1.MachineNodeHealthyCondition: {
-		clusterv1.MachineNodeDeletedReason: true, clusterv1.MachineNodeInternalErrorReason: true,
+		clusterv1.MachineNodeDeletedReason: true, clusterv1.MachineNodeInternalErrorReason: true, ReasonNodeSyncFailed: true,
+		ReasonNodeOfAnotherMachine: true,
 	},
 }
 
@@ -45,9 +43,17 @@ func (s *scope) tellProblems() {
 			s.tell(corev1.EventTypeWarning, condition.Reason, "Inspect", condition.Type+": "+condition.Message)
 		}
 	}
+	s.tellClaims()
 	if message := failureMessage(s.machine); message != "" && message != failureMessage(s.original) && s.infrastructure.found() {
 		s.tell(corev1.EventTypeWarning, ReasonProviderFailed, "Inspect", message)
 	}
+}
+
+func messageOf(list []metav1.Condition, conditionType string) string {
+	if found := meta.FindStatusCondition(list, conditionType); found != nil {
+		return found.Message
+	}
+	return ""
 }
 
 func reasonOf(list []metav1.Condition, conditionType string) string {
@@ -60,6 +66,6 @@ func reasonOf(list []metav1.Condition, conditionType string) string {
 // tell emits the events that the steps left, now that what they are about is written.
 func (r *Reconciler) tell(s *scope) {
 	for _, event := range s.told {
-		r.Recorder.Eventf(s.machine, nil, event.kind, event.reason, event.action, "%.*s", maxNote, event.note)
+		r.Recorder.Eventf(s.machine, nil, event.kind, event.reason, event.action, "%s", event.note)
 	}
 }

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,7 @@ func (f *fixture) eventuallyTold(reason string) *eventsv1.Event {
 // TestFailureDomainFromBothPlaces: the status of the infrastructure goes to the status of the Machine, its spec, as the
 // older contract has it, to the spec.
 func TestFailureDomainFromBothPlaces(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta1)
 	f.machine.Spec.FailureDomain = "asked-for"
 	f.createBorn()
@@ -57,6 +59,7 @@ func TestFailureDomainFromBothPlaces(t *testing.T) {
 
 // TestInterruptible: the label comes and goes with what the infrastructure says.
 func TestInterruptible(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	for _, interruptible := range []bool{true, false} {
@@ -72,6 +75,7 @@ func TestInterruptible(t *testing.T) {
 
 // TestCertificatesExpiry: for control plane Machines alone; the Machine's annotation goes before that of its config.
 func TestCertificatesExpiry(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.createBorn()
 	first, second := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2028, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -99,6 +103,7 @@ func TestCertificatesExpiry(t *testing.T) {
 
 // TestUpdating: an external updater holds the annotation up.
 func TestUpdating(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.run()
 	f.annotate(f.machine, clusterv1.UpdateInProgressAnnotation, ptr.To(""))
@@ -115,9 +120,10 @@ func TestUpdating(t *testing.T) {
 	})
 }
 
-// TestNodeReplaced: a machine that joins anew under another name is the same Machine with another Node. Upstream's core
-// sets the reference once and for all.
+// TestNodeReplaced: a machine that joins again under another name is the same Machine with another Node, if the infrastructure
+// reports that name. Upstream's core sets the reference once and for all.
 func TestNodeReplaced(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	f.Expect(core.Client.Delete(t.Context(), node)).To(Succeed())
@@ -126,6 +132,7 @@ func TestNodeReplaced(t *testing.T) {
 		g.Expect(condition(m, "NodeReady")).To(Equal("False/NodeDeleted"))
 	})
 	f.eventuallyTold("NodeDeleted")
+	f.hostName(f.machine.Name + "-again")
 	core.Node(t, f.machine.Name+"-again", f.providerID(), true)
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(m.Status.NodeRef.Name).To(Equal(f.machine.Name + "-again"))
@@ -136,6 +143,7 @@ func TestNodeReplaced(t *testing.T) {
 
 // TestMetadataOnTheNode: what is removed from the Machine is removed from the Node, and nothing else is.
 func TestMetadataOnTheNode(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	f.refresh(node)
@@ -161,6 +169,7 @@ func TestMetadataOnTheNode(t *testing.T) {
 
 // TestReadinessOverTime: a gate counts in Ready, and Available comes by its deadline without any event.
 func TestReadinessOverTime(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.machine.Spec.MinReadySeconds = ptr.To[int32](2)
 	f.machine.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Storage"}}
@@ -189,4 +198,87 @@ func TestReadinessOverTime(t *testing.T) {
 		g.Expect(message(m, "Available")).To(HavePrefix("Available at "))
 	})
 	f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(condition(m, "Available")).To(Equal("True/Available")) })
+}
+
+// TestFactsThatTheAPIRefuses: one value that the API of Machines refuses does not freeze all the others.
+func TestFactsThatTheAPIRefuses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, version.V1Beta1)
+	f.createBorn()
+	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
+	core.SetSpec(t, f.infra, map[string]any{"providerID": f.providerID(), "failureDomain": strings.Repeat("z", 300)})
+	status := coretest.Provisioned(f.contract)
+	status["addresses"] = []any{
+		map[string]any{"type": "PodIP", "address": "10.1.0.1"}, map[string]any{"type": "InternalIP", "address": "10.0.0.1"},
+		map[string]any{"type": "Hostname", "address": strings.Repeat("h", 300)},
+	}
+	// The older form of conditions and failures allows less than the newer.
+	status["failureMessage"] = strings.Repeat("ä", 9000)
+	core.SetStatus(t, f.infra, status)
+	core.Node(t, f.machine.Name, f.providerID(), true)
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(m.Status.NodeRef.Name).To(Equal(f.machine.Name))
+		g.Expect(m.Status.Addresses).To(ConsistOf(clusterv1.MachineAddress{Type: "InternalIP", Address: "10.0.0.1"}))
+		g.Expect(m.Status.FailureDomain).To(BeEmpty())
+		g.Expect(condition(m, "InfrastructureReady")).To(HavePrefix("False/"), "by its failure")
+	})
+	f.refresh(f.infra)
+	core.SetStatus(t, f.infra, map[string]any{"failureMessage": ""})
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(m.Status.Phase).To(Equal("Running"))
+		g.Expect(condition(m, "Available")).To(Equal("True/Available"))
+		g.Expect(message(m, "InfrastructureReady")).To(And(
+			HavePrefix("MachineV1Beta1 "+f.machine.Name+" reports values that the API does not accept"),
+			ContainSubstring(`the type "PodIP" is unknown`), ContainSubstring("failureDomain: "), ContainSubstring("longer than 256 characters")))
+	})
+	f.refresh(f.infra)
+	core.SetSpec(t, f.infra, map[string]any{"failureDomain": "zone-a"})
+	core.SetStatus(t, f.infra, map[string]any{"addresses": []any{}})
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(message(m, "InfrastructureReady")).To(BeEmpty())
+		g.Expect(m.Spec.FailureDomain).To(Equal("zone-a"))
+	})
+}
+
+// TestProviderIDThatTheAPIRefuses: without it there is no Node, so that is a wrong reference.
+func TestProviderIDThatTheAPIRefuses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, version.V1Beta2)
+	f.createBorn()
+	core.SetSpec(t, f.infra, map[string]any{"providerID": "stand-in:///" + strings.Repeat("x", 600)})
+	core.SetStatus(t, f.infra, coretest.Provisioned(f.contract))
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "InfrastructureReady")).To(Equal("Unknown/InvalidConditionReported"))
+		g.Expect(message(m, "InfrastructureReady")).To(ContainSubstring("spec.providerID must be of 512 characters at most"))
+	})
+}
+
+// TestEventsOfAWholeLife: `kubectl describe machine` shows bootstrap data, infrastructure, Node, drain and deletion, each once
+// and by two events, also over a restart.
+func TestEventsOfAWholeLife(t *testing.T) {
+	f := newFixture(t, version.V1Beta2)
+	node := f.run()
+	joined := f.eventuallyTold("SuccessfulSetNodeRef")
+	f.Expect(joined.Type).To(Equal("Normal"))
+	f.Expect(joined.Note).To(MatchRegexp(`^Bootstrap data ready after \d+s, infrastructure ` + f.providerID() + ` provisioned after \d+s, Node ` + node.Name + ` joined after \d+s$`))
+
+	core.Restart(t)
+	f.eventuallyConnected()
+	f.awaitsNothing()
+	f.pod("a", node.Name)
+	f.pod("b", node.Name)
+	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+	f.eventuallyGone(f.machine)
+	gone := f.eventuallyTold("SuccessfulDelete")
+	f.Expect(gone.Note).To(MatchRegexp(`^Node ` + node.Name + ` is drained \(2 Pods evicted\)\. Deleted: MachineV1Beta2 ` + f.machine.Name +
+		`, ConfigV1Beta2 ` + f.machine.Name + `, Node ` + node.Name + `\. The deletion took \d+s$`))
+	list := &eventsv1.EventList{}
+	f.Expect(core.Client.List(t.Context(), list, client.InNamespace(f.namespace))).To(Succeed())
+	counts := map[string]int{}
+	for i := range list.Items {
+		if list.Items[i].Regarding.Name == f.machine.Name {
+			counts[list.Items[i].Reason]++
+		}
+	}
+	f.Expect(counts).To(Equal(map[string]int{"SuccessfulSetNodeRef": 1, "SuccessfulDelete": 1}), "each once, also over a restart")
 }

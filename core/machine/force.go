@@ -31,6 +31,8 @@ const (
 type forcing struct {
 	// cause says why it is; empty when it is not.
 	cause string
+	// atOnce is whether somebody has said that the machine is to go at once, so that volumes are not waited for.
+	atOnce bool
 	// rest is the time until it will be, zero when that does not depend on time.
 	rest time.Duration
 }
@@ -53,7 +55,7 @@ func after(rest time.Duration, cause string) forcing {
 
 // or joins two forcings: the first cause counts, else the earlier deadline.
 func (f forcing) or(other forcing) forcing {
-	joined := forcing{cause: cmp.Or(f.cause, other.cause), rest: f.rest}
+	joined := forcing{cause: cmp.Or(f.cause, other.cause), rest: f.rest, atOnce: f.atOnce || other.atOnce}
 	if joined.rest == 0 || other.rest > 0 && other.rest < joined.rest {
 		joined.rest = other.rest
 	}
@@ -68,10 +70,10 @@ func (s *scope) forced() forcing {
 
 func forcedByUser(m *clusterv1.Machine) forcing {
 	if isTrue(m.Annotations[ForceDeletionAnnotation]) {
-		return forcing{cause: "the annotation " + ForceDeletionAnnotation + " is set"}
+		return forcing{cause: "the annotation " + ForceDeletionAnnotation + " is set", atOnce: true}
 	}
 	if isTrue(m.Labels[ForceDeletionLabel]) {
-		return forcing{cause: "the label " + ForceDeletionLabel + " is set"}
+		return forcing{cause: "the label " + ForceDeletionLabel + " is set", atOnce: true}
 	}
 	return forcing{}
 }
@@ -100,17 +102,23 @@ func forcedByNode(node *corev1.Node, now time.Time) forcing {
 	return result
 }
 
-// forcedByTime applies the timeout of the drain. Once only volumes are waited for, their timeout counts instead.
+// forcedByTime applies the timeout of the drain. Once only volumes are waited for, their timeout counts instead; a drain
+// that had been forced before stays so.
 func (s *scope) forcedByTime() forcing {
-	if !s.begun(drainStart) || s.begun(volumesStart) {
+	if !s.begun(drainStart) {
 		return forcing{}
+	}
+	until := s.now
+	if s.begun(volumesStart) {
+		// It is recorded in whole seconds.
+		until = s.machine.Status.Deletion.WaitForNodeVolumeDetachStartTime.Add(time.Second)
 	}
 	timeout, name := s.options.drainTimeout(), "--machine-drain-timeout"
 	if own := s.machine.Spec.Deletion.NodeDrainTimeoutSeconds; own != nil {
 		timeout, name = time.Duration(*own)*time.Second, "spec.deletion.nodeDrainTimeoutSeconds"
 	}
-	rest, limited := left(s.machine.Status.Deletion.NodeDrainStartTime, timeout, s.now)
-	if !limited {
+	rest, limited := left(s.machine.Status.Deletion.NodeDrainStartTime, timeout, until)
+	if !limited || rest > 0 && s.begun(volumesStart) {
 		return forcing{}
 	}
 	return after(rest, fmt.Sprintf("%s, %s, is over", name, timeout))

@@ -12,6 +12,7 @@ import (
 )
 
 func TestForced(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 	node := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) func(*scope) {
@@ -23,6 +24,9 @@ func TestForced(t *testing.T) {
 		return func(s *scope) {
 			s.machine.Status.Deletion = &clusterv1.MachineDeletionStatus{NodeDrainStartTime: ago(d)}
 		}
+	}
+	volumesFor := func(d time.Duration) func(*scope) {
+		return func(s *scope) { s.machine.Status.Deletion.WaitForNodeVolumeDetachStartTime = ago(d) }
 	}
 	timeout := func(seconds int32) func(*scope) {
 		return func(s *scope) { s.machine.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To(seconds) }
@@ -59,7 +63,8 @@ func TestForced(t *testing.T) {
 		"no timeout by the flag":           {given: []func(*scope){drainingFor(1000 * time.Hour), never}},
 		"its own counts, not the flag":     {given: []func(*scope){drainingFor(time.Hour), never, timeout(60)}, forced: true},
 		"the earlier of two":               {given: []func(*scope){drainingFor(time.Hour), node(corev1.NodeReady, corev1.ConditionFalse, time.Minute)}, rest: 4 * time.Minute},
-		"only volumes are waited for":      {given: []func(*scope){drainingFor(100 * time.Hour), func(s *scope) { s.machine.Status.Deletion.WaitForNodeVolumeDetachStartTime = ago(time.Hour) }}},
+		"only volumes are waited for":      {given: []func(*scope){drainingFor(150 * time.Minute), volumesFor(time.Hour)}},
+		"volumes after a forced drain":     {given: []func(*scope){drainingFor(3 * time.Hour), volumesFor(time.Hour)}, forced: true},
 		"not begun, as behind a hook":      {given: []func(*scope){timeout(1)}},
 		"the annotation before everything": {given: []func(*scope){drainingFor(time.Hour), marked("true", "")}, forced: true, rest: time.Hour},
 	}

@@ -208,9 +208,10 @@ func nodeSide(c *choices.Choices, s *scope, text string) {
 			Reason: choices.Of(c, target.NotDialledYet, target.KubeconfigMissing), Message: text, LastSuccess: noon.Add(-time.Duration(c.Below(200)) * time.Second),
 		}
 	case 1:
-		s.nodeErr = &SeveralNodesError{ProviderID: text, Nodes: []string{"a", text}}
+		s.nodeErr = choices.Of[error](c, &SeveralNodesError{ProviderID: text, Nodes: []string{"a", text}}, &OtherMachineError{ProviderID: text, Equal: c.Yes()})
 	case 2:
 		s.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+		s.sync = choices.Of(c, nodeSync{once: true}, nodeSync{awaited: "Infra m"}, nodeSync{err: errors.New(text)}, nodeSync{once: true, err: &NotKeptError{Lost: []string{text}}})
 		for _, conditionType := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
 			if c.Yes() {
 				s.node.Status.Conditions = append(s.node.Status.Conditions, corev1.NodeCondition{

@@ -26,15 +26,15 @@ func FuzzSyncNode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := choices.From(data)
 		node, foreign := aNode(c)
-		once := map[string]bool{}
+		once, machine := map[string]bool{}, &recording{}
 		for range 1 + c.Below(4) {
 			wishes := theWishes(c)
-			syncOnce(t, node, foreign, wishes)
+			syncOnce(t, machine, node, foreign, wishes)
 			for _, taint := range wishes.Taints {
 				once[taintID(taint.Key, taint.Effect)] = once[taintID(taint.Key, taint.Effect)] || taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization
 			}
 		}
-		syncOnce(t, node, foreign, Wishes{PropagateTaints: true})
+		syncOnce(t, machine, node, foreign, Wishes{PropagateTaints: true})
 		for _, key := range []string{clusterv1.LabelsFromMachineAnnotation, clusterv1.AnnotationsFromMachineAnnotation, clusterv1.TaintsFromMachineAnnotation} {
 			if value := node.Annotations[key]; value != "" {
 				t.Errorf("%s is %q though nothing is the Machine's any more", key, value)
@@ -55,27 +55,38 @@ var (
 	foreignKeys = []string{"kubernetes.io/hostname", "node.cluster.x-k8s.io/foreign", "example.com/x"}
 	bothKeys    = []string{
 		"team.example.com/b", clusterv1.MachineAnnotation, clusterv1.LabelsFromMachineAnnotation, clusterv1.AnnotationsFromMachineAnnotation,
-		clusterv1.TaintsFromMachineAnnotation, scaleDownDisabledAnnotation, ScaleDownDisabledMarkerAnnotation,
+		clusterv1.TaintsFromMachineAnnotation, scaleDownDisabledAnnotation, ScaleDownDisabledMarkerAnnotation, OutdatedRevisionMarkerAnnotation,
 	}
-	values     = []string{"1", "2", "", "a,b", "x:NoSchedule"}
-	ourTaints  = []string{"example.com/ours", "a.b/c"}
-	effects    = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
-	lastTaints = []corev1.Taint{clusterv1.NodeUninitializedTaint, clusterv1.NodeOutdatedRevisionTaint}
+	values    = []string{"1", "2", "", "a,b", "x:NoSchedule"}
+	ourTaints = []string{"example.com/ours", "a.b/c"}
+	effects   = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 )
 
 // aNode makes a Node, and a copy with what of it is somebody else's.
 func aNode(c *choices.Choices) (node, foreign *corev1.Node) {
-	node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: choices.Some(c, foreignKeys, values), Annotations: choices.Some(c, foreignKeys, values)}}
+	node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n", Labels: choices.Some(c, foreignKeys, values), Annotations: choices.Some(c, foreignKeys, values)}}
 	for _, effect := range effects {
 		if c.Yes() {
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "example.com/foreign", Value: choices.Of(c, values...), Effect: effect})
 		}
 	}
+	outdated := clusterv1.NodeOutdatedRevisionTaint
+	origin := choices.Of(c, "none", "core", "user", "user with a value")
+	switch origin {
+	case "user with a value":
+		outdated.Value = "x"
+		fallthrough
+	case "user":
+		// Without the core's marker the taint is a user's.
+		node.Spec.Taints = append(node.Spec.Taints, outdated)
+	}
 	foreign = node.DeepCopy()
-	for _, taint := range lastTaints {
-		if c.Yes() {
-			node.Spec.Taints = append(node.Spec.Taints, taint)
-		}
+	if origin == "core" {
+		node.Spec.Taints = append(node.Spec.Taints, outdated)
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, OutdatedRevisionMarkerAnnotation, annotationTrue)
+	}
+	if c.Yes() {
+		node.Spec.Taints = append(node.Spec.Taints, clusterv1.NodeUninitializedTaint)
 	}
 	return node, foreign
 }
@@ -105,10 +116,10 @@ func theWishes(c *choices.Choices) Wishes {
 }
 
 // syncOnce synchronizes the Node once and checks what must hold then.
-func syncOnce(t *testing.T, node, foreign *corev1.Node, wishes Wishes) {
+func syncOnce(t *testing.T, machine *recording, node, foreign *corev1.Node, wishes Wishes) {
 	t.Helper()
 	before := node.DeepCopy()
-	result := SyncNode(node, wishes)
+	result := machine.sync(node, wishes)
 	if changed := !equality.Semantic.DeepEqual(before, node); changed != result.Changed {
 		t.Errorf("Changed is %v:\n%s", result.Changed, diff.Diff(before, node))
 	}
@@ -116,7 +127,7 @@ func syncOnce(t *testing.T, node, foreign *corev1.Node, wishes Wishes) {
 		t.Errorf("Taints is %v:\n%s", result.Taints, diff.Diff(before.Spec.Taints, node.Spec.Taints))
 	}
 	again := node.DeepCopy()
-	if SyncNode(again, wishes) != (Synced{}) || !equality.Semantic.DeepEqual(again, node) {
+	if machine.sync(again, wishes).Changed || !equality.Semantic.DeepEqual(again, node) {
 		t.Errorf("The second time changes something:\n%s", diff.Diff(node, again))
 	}
 	contains(t, "wished label", node.Labels, wishes.Labels)
@@ -145,8 +156,9 @@ func checkTaints(t *testing.T, have, foreign []corev1.Taint, wishes Wishes) {
 	if seen[taintID(clusterv1.NodeUninitializedTaint.Key, clusterv1.NodeUninitializedTaint.Effect)] {
 		t.Error("The Node is still uninitialized")
 	}
-	if got := seen[taintID(clusterv1.NodeOutdatedRevisionTaint.Key, clusterv1.NodeOutdatedRevisionTaint.Effect)]; got != wishes.Outdated {
-		t.Errorf("Outdated is %v", got)
+	theirs := slices.ContainsFunc(foreign, func(taint corev1.Taint) bool { return taint.MatchTaint(&clusterv1.NodeOutdatedRevisionTaint) })
+	if got := seen[taintID(clusterv1.NodeOutdatedRevisionTaint.Key, clusterv1.NodeOutdatedRevisionTaint.Effect)]; got != (wishes.Outdated || theirs) {
+		t.Errorf("Outdated is %v, wished %v, a user's %v", got, wishes.Outdated, theirs)
 	}
 	for _, taint := range wishes.Taints {
 		wanted := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}

@@ -2,16 +2,22 @@ package machine
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/field"
 	"millwright.dev/contracts/inframachine"
+	"millwright.dev/core/limits"
 	"millwright.dev/core/outcome"
 )
 
 // reconcileInfrastructure follows the infrastructure object until the machine is provisioned, and copies what
-// it says about it. Once seen, provisioned stays.
+// it says about it. Once seen, provisioned stays; the provider ID of an object that was recreated counts when that is provisioned.
 func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
 	if end := r.observeOwned(ctx, s, &s.infrastructure); !end.Finished() {
 		return end
@@ -21,12 +27,21 @@ func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outc
 	if err != nil {
 		return s.infrastructure.failed(err)
 	}
-	if !provisioned && !ptr.Deref(s.machine.Status.Initialization.InfrastructureProvisioned, false) {
-		return outcome.Wait()
+	if !provisioned {
+		id, err := accessor.ProviderID(obj)
+		if err != nil {
+			return s.infrastructure.failed(err)
+		}
+		if id != s.machine.Spec.ProviderID || !ptr.Deref(s.machine.Status.Initialization.InfrastructureProvisioned, false) {
+			// The machine is not there yet, or not again: then its object was recreated.
+			s.infrastructure.recreated = true
+			return outcome.Wait()
+		}
 	}
 	if err := s.copyFacts(accessor); err != nil {
 		return s.infrastructure.failed(err)
 	}
+	s.recordWished()
 	s.machine.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	return outcome.Continue()
 }
@@ -35,9 +50,9 @@ func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outc
 // machine that is provisioned without a provider ID could never be found among the Nodes, so that is an error.
 func (s *scope) copyFacts(accessor inframachine.Accessor) error {
 	obj := s.infrastructure.object.Unstructured
-	id, err := accessor.ProviderID(obj)
+	id, err := providerIDOf(accessor, obj)
 	if err == nil && id == "" {
-		err = &field.TypeError{Object: obj.GetKind() + " " + obj.GetName(), Path: field.Path{"spec", "providerID"}, Want: "set when the machine is provisioned", Got: "empty"}
+		err = providerIDError(obj, "set when the machine is provisioned", "empty")
 	}
 	if err != nil {
 		return err
@@ -57,25 +72,50 @@ func (s *scope) copyFacts(accessor inframachine.Accessor) error {
 	if err != nil {
 		return err
 	}
+	s.factsKnown = true
 	s.machine.Spec.ProviderID = id
+	s.keep(addresses, domain, chosen)
+	return nil
+}
+
+// keep takes over what the API of Machines accepts, and notes the rest: one value that it refuses would have it refuse all.
+func (s *scope) keep(addresses clusterv1.MachineAddresses, domain, chosen string) {
+	addresses, wrongAddresses := limits.Addresses(addresses)
+	domain, wrongDomain := limits.FailureDomain("failureDomain", domain)
+	chosen, _ = limits.FailureDomain("spec.failureDomain", chosen)
 	if chosen != "" {
 		s.machine.Spec.FailureDomain = chosen
 	}
 	s.machine.Status.Addresses = addresses
 	s.machine.Status.FailureDomain = domain
-	return nil
+	s.infrastructure.problems = slices.Concat(wrongAddresses, wrongDomain)
+}
+
+// providerIDOf reads the provider ID, which is an error when the API of Machines does not accept it: without it the
+// Machine has no Node.
+func providerIDOf(accessor inframachine.Accessor, obj *unstructured.Unstructured) (string, error) {
+	id, err := accessor.ProviderID(obj)
+	if length := utf8.RuneCountInString(id); err == nil && length > limits.MaxProviderID {
+		return "", providerIDError(obj, fmt.Sprintf("of %d characters at most", limits.MaxProviderID), fmt.Sprintf("one of %d", length))
+	}
+	return id, err
+}
+
+func providerIDError(obj *unstructured.Unstructured, want, got string) error {
+	return &field.TypeError{Object: obj.GetKind() + " " + obj.GetName(), Path: field.Path{"spec", "providerID"}, Want: want, Got: got}
 }
 
 // observeInfrastructure only reads the infrastructure object, for a Machine that is being deleted. A provider ID
-// that had not been copied yet is kept, so that the Node is found even when the object has gone.
+// that had not been copied yet is kept, so that the Node is found even when the object has gone. It is only that of an object
+// which the Machine controls: one that nobody controls is deleted without being believed.
 func (r *Reconciler) observeInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
-	end := r.observe(ctx, s, &s.infrastructure)
-	if s.infrastructure.err != nil || s.machine.Spec.ProviderID != "" || !s.infrastructure.found() {
+	end := r.observeLeaving(ctx, s, &s.infrastructure)
+	if !s.infrastructure.own {
 		return end
 	}
-	id, err := inframachine.At(s.infrastructure.object.Contract).ProviderID(s.infrastructure.object.Unstructured)
-	if err == nil {
-		s.machine.Spec.ProviderID = id
+	facts := factsOf(s.machine, s.infrastructure.object, nil, true)
+	if facts.providerID != "" && (facts.provisioned || !ptr.Deref(s.machine.Status.Initialization.InfrastructureProvisioned, false)) {
+		s.machine.Spec.ProviderID = facts.providerID
 	}
 	return end
 }

@@ -19,10 +19,11 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestAThousandMachinesDrainAtOnce deletes a thousand Machines whose Pods do not end, with the ten workers that the
-// core of these tests has: every Node is drained within seconds, though not one drain ends. Then the Pods end.
-func TestAThousandMachinesDrainAtOnce(t *testing.T) {
-	const machines = 1000
+// TestHundredsOfMachinesDrainAtOnce deletes hundreds of Machines whose Pods do not end, with the ten workers that the core of
+// these tests has: every Node is drained, though not one drain ends. Then the Pods end. How fast a thousand drains begin is
+// measured by make bench-drain.
+func TestHundredsOfMachinesDrainAtOnce(t *testing.T) {
+	const machines = 300
 	g := NewWithT(t)
 	namespace := core.Namespace(t)
 	core.Cluster(t, namespace, "c")
@@ -46,7 +47,6 @@ func TestAThousandMachinesDrainAtOnce(t *testing.T) {
 	g.Eventually(count(func(m *clusterv1.Machine) bool { return m.Status.NodeRef.IsDefined() })).
 		WithTimeout(long).WithPolling(3 * time.Second).Should(Equal(machines))
 
-	began := time.Now()
 	g.Expect(core.Client.DeleteAllOf(t.Context(), &clusterv1.Machine{}, in)).To(Succeed())
 	g.Eventually(func(g Gomega) int {
 		// Their metadata alone: this process has the core to run, and a thousand Pods are much to read.
@@ -60,9 +60,6 @@ func TestAThousandMachinesDrainAtOnce(t *testing.T) {
 		}
 		return evicted
 	}).WithTimeout(long).WithPolling(time.Second).Should(Equal(machines))
-	took := time.Since(began)
-	t.Logf("%d Machines had begun to drain %s after they were deleted", machines, took.Round(100*time.Millisecond))
-	g.Expect(took).To(BeNumerically("<", 90*time.Second), "within seconds; the rest is for a machine that has much else to do")
 	g.Eventually(count(func(m *clusterv1.Machine) bool {
 		return condition(m, clusterv1.MachineDeletingCondition) == "True/"+clusterv1.MachineDeletingDrainingNodeReason
 	})).WithTimeout(long).WithPolling(2*time.Second).Should(Equal(machines), "and none has ended")

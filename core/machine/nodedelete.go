@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/outcome"
 )
@@ -45,6 +44,7 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope) outcome.Outcome {
 		if s.nodeErr != nil {
 			s.timedOut(ReasonNodesLeft, "DeleteNode", "Nodes are left behind: "+s.nodeErr.Error())
 		}
+		s.noteGoneNode()
 		return outcome.Continue()
 	}
 	start := s.nodeDeletionStart()
@@ -64,13 +64,22 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope) outcome.Outcome {
 	}
 	deleted, err := r.tryDeleteNode(ctx, s)
 	if deleted {
+		if s.node != nil {
+			s.nodeDeleted = s.node.Name
+		}
 		return outcome.Continue()
+	}
+	if end, soon := s.soonAnswered(err); soon {
+		return end
+	}
+	if pending := unanswered(err); pending != nil && pending.Since.Before(start) {
+		start, rest = pending.Since, rest-start.Sub(pending.Since)
 	}
 	s.recordNodeDeletion(start)
 	return s.awaitNodeDeletion(ctx, start, err, rest, limited)
 }
 
-// tryDeleteNode deletes the Node. It is false without an error while finalizers of others hold the Node.
+// tryDeleteNode deletes the Node. The error is a *target.PendingError until the API server has answered. It is false without an error while finalizers of others hold the Node.
 func (r *Reconciler) tryDeleteNode(ctx context.Context, s *scope) (deleted bool, err error) {
 	if s.node == nil {
 		if err := r.readLateNode(ctx, s); err != nil || s.node == nil {
@@ -80,7 +89,7 @@ func (r *Reconciler) tryDeleteNode(ctx context.Context, s *scope) (deleted bool,
 	if !s.node.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
-	err = s.connection.Client.Delete(ctx, s.node, client.Preconditions{UID: ptr.To(s.node.UID)})
+	err = s.connection.DeleteNode(s.owner(), s.node)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -91,9 +100,12 @@ func (r *Reconciler) tryDeleteNode(ctx context.Context, s *scope) (deleted bool,
 func (s *scope) awaitNodeDeletion(ctx context.Context, start time.Time, err error, rest time.Duration, limited bool) outcome.Outcome {
 	end := outcome.Wait()
 	var message string
-	if err == nil {
+	switch pending := unanswered(err); {
+	case err == nil:
 		message = fmt.Sprintf("%s is being deleted %s and waits for %s", s.leavingNodeName(), since(start), held(s.node.Finalizers))
-	} else {
+	case pending != nil:
+		message = fmt.Sprintf("%s is being deleted %s: %s", s.leavingNodeName(), since(start), pending)
+	default:
 		ctrl.LoggerFrom(ctx).Error(err, "Deleting the Node is tried again")
 		message = fmt.Sprintf("%s cannot be deleted %s and is tried again every %s: %s", s.leavingNodeName(), since(start), nodeDeletionRetry, why(err))
 		end = outcome.WaitFor(nodeDeletionRetry)
@@ -105,37 +117,44 @@ func (s *scope) awaitNodeDeletion(ctx context.Context, start time.Time, err erro
 	return end
 }
 
-// observeLeavingNode finds the Node that goes with a Machine being deleted: the one with its provider ID, else the
-// one that it was linked with, unless that has become another machine's. Of several it is the one that it was linked with.
+// observeLeavingNode finds the Node that goes with a Machine being deleted: the one that it was linked with, unless that has
+// become another machine's; without a link the one with its provider ID. Another Node that claims the provider ID of a
+// linked Machine stays, also once the linked one has gone.
 func (r *Reconciler) observeLeavingNode(ctx context.Context, s *scope) outcome.Outcome {
 	end := r.observeNode(ctx, s)
-	if s.node != nil || s.connection == nil || !s.machine.Status.NodeRef.IsDefined() {
+	linked := s.machine.Status.NodeRef.Name
+	if s.node != nil && linked == "" {
+		// What it is known by goes before the Node does.
+		s.machine.Status.NodeRef.Name = s.node.Name
+	}
+	if s.connection == nil || s.unproven() || linked == "" || s.node != nil && s.node.Name == linked {
 		return end
 	}
-	node, err := s.connection.Node(s.machine.Status.NodeRef.Name)
+	node, err := s.connection.Node(linked)
 	if err != nil {
 		return outcome.Fail(errors.Wrapf(err, "reading the Node of Machine %s", s.key()))
 	}
-	if node != nil && (node.Spec.ProviderID == "" || node.Spec.ProviderID == s.machine.Spec.ProviderID) {
-		s.node, s.nodeErr = node, nil
+	if node != nil && node.Spec.ProviderID != "" && node.Spec.ProviderID != s.machine.Spec.ProviderID {
+		node = nil
 	}
+	s.node, s.nodeErr = node, nil
 	return end
 }
 
 // mayJoinLate says whether a Node of the Machine may exist that has never been seen: the Machine was deleted before
 // its Node had joined.
 func (s *scope) mayJoinLate() bool {
-	return !s.machine.Status.NodeRef.IsDefined() && s.machine.Spec.ProviderID != "" && s.nodeErr == nil
+	return !s.machine.Status.NodeRef.IsDefined() && !s.unproven() && s.nodeErr == nil
 }
 
 // readLateNode reads from the server a Node that may have joined just before the machine went, and be younger than
 // the cache.
 func (r *Reconciler) readLateNode(ctx context.Context, s *scope) error {
-	node, err := s.connection.LookUpNode(ctx, s.machine.Spec.ProviderID)
-	if node != nil {
-		s.node = node
+	nodes, err := s.connection.LookUpNodes(s.owner(), s.machine.Spec.ProviderID)
+	if err != nil || len(nodes) == 0 {
+		return err
 	}
-	return err
+	return r.identify(ctx, s, nodes)
 }
 
 // leavingNodeName names the Node as well as is known.
@@ -149,10 +168,11 @@ func (s *scope) leavingNodeName() string {
 	return "A Node with the provider ID " + s.machine.Spec.ProviderID
 }
 
-// nodeDeletionStart returns when the deletion of the Node was first tried: now, if it was not.
+// nodeDeletionStart returns when the deletion of the Node was first tried: now, if it was not. Whoever may write Machines can
+// write the annotation: a time to come counts as now.
 func (s *scope) nodeDeletionStart() time.Time {
 	start, err := time.Parse(time.RFC3339, s.machine.Annotations[NodeDeletionStartAnnotation])
-	if err != nil {
+	if err != nil || start.After(s.now) {
 		return s.now
 	}
 	return start

@@ -23,8 +23,14 @@ type Wishes struct {
 	// Taints are those of the Machine's spec; they count only when PropagateTaints is set.
 	Taints          []clusterv1.MachineTaint
 	PropagateTaints bool
+	// Record is what the Machine records of the Node.
+	Record NodeRecord
+	// Initialized means that OnInitialization taints have had their turn on the Node.
+	Initialized bool
 	// Outdated means that the Node belongs to an earlier revision of a MachineDeployment: pods had better go elsewhere.
 	Outdated bool
+	// OutdatedUnknown means that it is not known whether it does: what says so on the Node stays as it is.
+	OutdatedUnknown bool
 	// KeepFromScaleDown means that the cluster autoscaler shall not remove an outdated Node.
 	KeepFromScaleDown bool
 }
@@ -38,17 +44,22 @@ var identityAnnotations = []string{
 // ownAnnotations are the annotations of a Node that the core keeps, and that no expression of a flag makes a Machine's.
 var ownAnnotations = append([]string{
 	clusterv1.LabelsFromMachineAnnotation, clusterv1.AnnotationsFromMachineAnnotation, clusterv1.TaintsFromMachineAnnotation,
-	ScaleDownDisabledMarkerAnnotation,
+	ScaleDownDisabledMarkerAnnotation, OutdatedRevisionMarkerAnnotation,
+	// These are a Machine's.
+	LabelsOnNodeAnnotation, TaintsOnNodeAnnotation, TaintsInitializedAnnotation,
 }, identityAnnotations...)
 
 // Synced is the result of SyncNode.
 type Synced struct {
 	// Changed is true when the Node was changed at all, Taints when its taints were.
 	Changed, Taints bool
+	// Record is what the Machine has to record before the Node is changed, and all that it needs to record afterwards.
+	Record NodeRecord
 }
 
 // SyncNode changes the Node to what is wished. Which labels, annotations and taints came from the Machine is kept in
-// annotations of the Node, so that only those are removed; what others have set stays. The taint
+// annotations of the Node, so that only those are removed; what others have set stays. Of labels and taints only those
+// are removed that the Machine records as well: a kubelet may write annotations, and not all labels, and no taints. The taint
 // node.cluster.x-k8s.io/uninitialized goes in the same change: it holds pods off until the labels are there.
 func SyncNode(node *corev1.Node, wishes Wishes) Synced {
 	before := snapshot{maps.Clone(node.Labels), maps.Clone(node.Annotations)}
@@ -58,7 +69,7 @@ func SyncNode(node *corev1.Node, wishes Wishes) Synced {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	replace(node.Labels, tracked(node.Annotations[clusterv1.LabelsFromMachineAnnotation]), wishes.Labels)
+	replace(node.Labels, both(tracked(node.Annotations[clusterv1.LabelsFromMachineAnnotation]), wishes.Record.Labels), wishes.Labels)
 	replace(node.Annotations, tracked(node.Annotations[clusterv1.AnnotationsFromMachineAnnotation]), wishes.Annotations)
 	for _, key := range identityAnnotations {
 		delete(node.Annotations, key)
@@ -67,9 +78,15 @@ func SyncNode(node *corev1.Node, wishes Wishes) Synced {
 	node.Annotations[clusterv1.LabelsFromMachineAnnotation] = track(wishes.Labels)
 	node.Annotations[clusterv1.AnnotationsFromMachineAnnotation] = track(wishes.Annotations)
 
-	syncScaleDown(node, wishes.Outdated, wishes.KeepFromScaleDown)
+	if !wishes.OutdatedUnknown {
+		syncScaleDown(node, wishes.Outdated, wishes.KeepFromScaleDown)
+	}
 
-	result := Synced{Taints: syncTaints(node, wishes)}
+	result := Synced{Taints: syncTaints(node, wishes), Record: wishes.Record}
+	result.Record.Labels = slices.Sorted(maps.Keys(wishes.Labels))
+	if wishes.PropagateTaints {
+		result.Record.Taints = tracked(node.Annotations[clusterv1.TaintsFromMachineAnnotation])
+	}
 	result.Changed = result.Taints || !maps.Equal(before.labels, node.Labels) || !maps.Equal(before.annotations, node.Annotations)
 	return result
 }
@@ -110,10 +127,10 @@ func (s *scope) wishes() Wishes {
 			clusterv1.MachineAnnotation:          s.machine.Name,
 		},
 		Taints: s.machine.Spec.Taints, PropagateTaints: s.options.PropagateTaints,
-		Outdated: s.outdatedRevision(), KeepFromScaleDown: s.options.KeepOutdatedFromScaleDown,
+		Outdated: s.outdatedRevision(), OutdatedUnknown: s.ownersUnknown, KeepFromScaleDown: s.options.KeepOutdatedFromScaleDown,
 	}
 	maps.DeleteFunc(wishes.Annotations, func(key, _ string) bool { return slices.Contains(ownAnnotations, key) })
-	if s.interruptible {
+	if s.interruptible || !s.factsKnown && s.hasOwnLabel(clusterv1.InterruptibleLabel) {
 		wishes.Labels[clusterv1.InterruptibleLabel] = ""
 	}
 	if owner := metav1.GetControllerOf(s.machine); owner != nil {
@@ -121,6 +138,17 @@ func (s *scope) wishes() Wishes {
 		wishes.Identity[clusterv1.OwnerNameAnnotation] = owner.Name
 	}
 	return wishes
+}
+
+// hasOwnLabel says whether the Node has a label that came from the Machine.
+func (s *scope) hasOwnLabel(key string) bool {
+	if s.node == nil {
+		return false
+	}
+	_, present := s.node.Labels[key]
+	record, recorded := recordOf(s.original)
+	return present && slices.Contains(tracked(s.node.Annotations[clusterv1.LabelsFromMachineAnnotation]), key) &&
+		(!recorded || slices.Contains(record.Labels, key))
 }
 
 // selected returns the entries whose key the rule or one of the expressions chooses.

@@ -21,20 +21,23 @@ func TestSyncNode(t *testing.T) {
 		Annotations: map[string]string{"node.cluster.x-k8s.io/note": "x"},
 		Identity:    map[string]string{clusterv1.MachineAnnotation: "m"},
 	}
-	g.Expect(SyncNode(node, first)).To(Equal(Synced{Changed: true, Taints: true}))
+	result := SyncNode(node, first)
+	g.Expect(result.Changed).To(BeTrue())
+	g.Expect(result.Taints).To(BeTrue())
+	g.Expect(result.Record.Labels).To(Equal([]string{"node.cluster.x-k8s.io/a", "node.cluster.x-k8s.io/b"}))
 	g.Expect(node.Labels).To(Equal(map[string]string{"kubernetes.io/hostname": "n", "node.cluster.x-k8s.io/a": "1", "node.cluster.x-k8s.io/b": "2"}))
 	g.Expect(node.Annotations).To(HaveKeyWithValue(clusterv1.LabelsFromMachineAnnotation, "node.cluster.x-k8s.io/a,node.cluster.x-k8s.io/b"))
 	g.Expect(node.Annotations).To(HaveKeyWithValue(clusterv1.AnnotationsFromMachineAnnotation, "node.cluster.x-k8s.io/note"))
 	g.Expect(node.Annotations).To(HaveKeyWithValue(clusterv1.MachineAnnotation, "m"))
 	g.Expect(node.Spec.Taints).To(ConsistOf(HaveField("Key", "mine")))
 
-	g.Expect(SyncNode(node, first)).To(Equal(Synced{}), "nothing to write the second time")
+	g.Expect(SyncNode(node, first).Changed).To(BeFalse(), "nothing to write the second time")
 
 	// Somebody else's label of a managed domain stays; ours that is no longer wished goes; a changed value is set.
 	node.Labels["node.cluster.x-k8s.io/foreign"] = "stays"
 	node.Labels["node.cluster.x-k8s.io/a"] = "tampered"
-	second := Wishes{Labels: map[string]string{"node.cluster.x-k8s.io/a": "1"}, Identity: first.Identity}
-	g.Expect(SyncNode(node, second)).To(Equal(Synced{Changed: true}))
+	second := Wishes{Labels: map[string]string{"node.cluster.x-k8s.io/a": "1"}, Identity: first.Identity, Record: result.Record}
+	g.Expect(SyncNode(node, second)).To(Equal(Synced{Changed: true, Record: NodeRecord{Labels: []string{"node.cluster.x-k8s.io/a"}}}))
 	g.Expect(node.Labels).To(Equal(map[string]string{
 		"kubernetes.io/hostname": "n", "node.cluster.x-k8s.io/a": "1", "node.cluster.x-k8s.io/foreign": "stays",
 	}))

@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"maps"
+	"time"
 
 	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"millwright.dev/core/external"
 	"millwright.dev/core/outcome"
 )
 
@@ -39,9 +41,12 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, what string)
 // ownerLabels are the labels that say that something else than the Cluster owns the Machine.
 var ownerLabels = []string{clusterv1.MachineSetNameLabel, clusterv1.MachinePoolNameLabel, clusterv1.MachineControlPlaneNameLabel}
 
+// clusterRetry is when a Machine is looked at again whose Cluster the cache shows as it was.
+const clusterRetry = time.Second
+
 // adopt puts the cluster label on the Machine and makes the Cluster its owner, if it is nobody else's. A reference to
 // the Cluster that names an older API version is brought up to date.
-func (r *Reconciler) adopt(_ context.Context, s *scope) outcome.Outcome {
+func (r *Reconciler) adopt(ctx context.Context, s *scope) outcome.Outcome {
 	if s.machine.Labels[clusterv1.ClusterNameLabel] != s.cluster.Name {
 		labels := maps.Clone(s.machine.Labels)
 		if labels == nil {
@@ -61,6 +66,15 @@ func (r *Reconciler) adopt(_ context.Context, s *scope) outcome.Outcome {
 			existing.APIVersion = reference.APIVersion
 			return outcome.Continue()
 		}
+	}
+	live, err := external.Live(ctx, r.APIReader, s.cluster, clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind))
+	switch {
+	case err != nil:
+		return outcome.Fail(err)
+	case live == nil:
+		// The cache shows a Cluster that is gone: with it as its owner the Machine would be deleted as well.
+		s.quiet = true
+		return outcome.WaitFor(clusterRetry)
 	}
 	s.machine.OwnerReferences = append(s.machine.OwnerReferences, reference)
 	return outcome.Continue()

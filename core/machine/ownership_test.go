@@ -18,6 +18,7 @@ import (
 // TestObjectsOfSomebodyElse: an object that another controller owns is left alone and named, on either side, and the
 // Machine goes on when it is let go.
 func TestObjectsOfSomebodyElse(t *testing.T) {
+	t.Parallel()
 	for _, contract := range []version.Contract{version.V1Beta1, version.V1Beta2} {
 		t.Run(string(contract), func(t *testing.T) {
 			f := newFixture(t, contract)
@@ -55,6 +56,7 @@ func TestObjectsOfSomebodyElse(t *testing.T) {
 // TestOwnersOfAnOlderVersion: references that name an API version which is no longer current are brought up to date, by
 // one write each. The garbage collector cannot follow one to a version that is not served any more.
 func TestOwnersOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	const older = "cluster.x-k8s.io/v1beta1"
 	cluster := &clusterv1.Cluster{}
@@ -75,6 +77,7 @@ func TestOwnersOfAnOlderVersion(t *testing.T) {
 
 // TestPausingByAnnotation: of one Machine alone, also while it is deleted.
 func TestPausingByAnnotation(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	f.annotate(f.machine, clusterv1.PausedAnnotation, ptr.To(""))
@@ -95,6 +98,7 @@ func TestPausingByAnnotation(t *testing.T) {
 
 // TestHeldByOthers: what is left when only finalizers of others remain.
 func TestHeldByOthers(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
 	f.setFinalizers(f.machine, clusterv1.MachineFinalizer, "example.com/audit")
@@ -114,6 +118,7 @@ func TestHeldByOthers(t *testing.T) {
 // TestPhasesWithADataSecretOfTheUser goes through the whole life of a Machine without a bootstrap config. Upstream's core
 // never tells the phase Provisioning of it, since nothing marks its data as there.
 func TestPhasesWithADataSecretOfTheUser(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr.To("mine")}
 	phase := func(want string) {

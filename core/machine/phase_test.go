@@ -45,6 +45,7 @@ func TestToPhase(t *testing.T) {
 		want clusterv1.MachinePhase
 	}{
 		{"new", nil, clusterv1.MachinePhasePending},
+		{"new, without the finalizer", parts{hasNoFinalizer}, clusterv1.MachinePhasePending},
 		{"bootstrap data", parts{hasData}, clusterv1.MachinePhaseProvisioning},
 		{"provider ID", parts{hasData, hasID, isProvisioned}, clusterv1.MachinePhaseProvisioned},
 		{"infrastructure without bootstrap data", parts{hasID, isProvisioned}, clusterv1.MachinePhaseProvisioned},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -28,6 +29,8 @@ var kindMachine = clusterv1.GroupVersion.WithKind("Machine")
 type Reconciler struct {
 	// Client reads from the cache and writes to the management cluster.
 	Client client.Client
+	// APIReader reads from the API server.
+	APIReader client.Reader
 	// Connections gives access to the Nodes.
 	Connections *target.Connections
 	// Kinds reads bootstrap and infrastructure objects.
@@ -44,6 +47,14 @@ type Reconciler struct {
 	toldRules toldOnce
 	wake      waker
 	versions  persist.Versions
+	// syncs are the changes of Nodes that failed.
+	syncs syncAttempts
+	// turns are the Nodes that were initialized.
+	turns turns
+	// drains are the drains that are over, of Machines that are not gone yet.
+	drains finishedDrains
+	// sightings are the referenced objects that have been read.
+	sightings sightings
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
@@ -66,10 +77,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.Get(ctx, request.NamespacedName, machine); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.drainer.Forget(request.NamespacedName)
+			r.drains.forget(request.NamespacedName)
+			r.syncs.forget(request.NamespacedName)
+			r.turns.forget(request.NamespacedName)
+			r.sightings.forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", request)
 	}
 	if !filter.Matches(r.Options.WatchFilter, machine) {
+		// It is another core's now, which drains its Node itself.
+		r.drainer.Forget(request.NamespacedName)
+		r.drains.forget(request.NamespacedName)
+		r.syncs.forget(request.NamespacedName)
+		r.sightings.forget(request.NamespacedName)
+		r.turns.forget(request.NamespacedName)
+		r.withdraw(machine)
 		return ctrl.Result{}, nil
 	}
 	if wait := r.versions.Behind(machine); wait > 0 {
@@ -81,6 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	result := r.run(ctx, s)
 	if s.gone {
+		r.withdraw(machine)
 		return result.Result()
 	}
 	if s.undetermined() || s.quiet && result.Err() == nil {
@@ -89,17 +112,38 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return result.And(r.conclude(ctx, s)).Result()
 }
 
+// withdraw forgets what was to be sent to the target cluster for a Machine, and has not been.
+func (r *Reconciler) withdraw(machine *clusterv1.Machine) {
+	r.Connections.Withdraw(types.NamespacedName{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}, client.ObjectKeyFromObject(machine))
+}
+
 // conclude writes metadata and spec, judges, and writes the status: in this order, since the conditions name the
-// generation that they are about.
+// generation that they are about. When the API server refuses metadata or spec, the status says so. A record that the Node
+// waits for is written alone: the event of that write brings the next reconcile, which knows more.
 func (r *Reconciler) conclude(ctx context.Context, s *scope) outcome.Outcome {
+	changed := *s.machine
 	base, err := persist.Object(ctx, r.Client, s.original, s.machine, statusOf)
-	if err != nil {
+	if err != nil && persist.Refusal(err) == "" {
 		return outcome.Fail(client.IgnoreNotFound(err))
 	}
-	deadline := s.judge()
+	if err != nil {
+		s.takeBack(&changed, err)
+	}
+	if s.recording != nil {
+		if err == nil {
+			err = s.recordKept()
+		}
+		if err == nil {
+			r.versions.Wrote(s.machine)
+			return outcome.Wait()
+		}
+		r.notRecorded(s, err)
+	}
+	s.withholdLink()
+	deadline := s.judge().And(outcome.Fail(err))
 	written, err := persist.Status(ctx, r.Client, base, s.machine, statusOf)
 	if err != nil {
-		return outcome.Fail(client.IgnoreNotFound(err))
+		return deadline.And(outcome.Fail(client.IgnoreNotFound(err)))
 	}
 	if s.machine.ResourceVersion != s.original.ResourceVersion {
 		r.versions.Wrote(s.machine)
@@ -115,6 +159,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) outcome.Outcome {
 	switch {
 	case s.paused():
 		r.drainer.Forget(s.key())
+		r.withdraw(s.original)
 		return outcome.Continue()
 	case s.deleting():
 		return r.takeDown(ctx, s)

@@ -14,6 +14,7 @@ import (
 
 // TestReferenceExamples has the API server check the examples of the page, those of the providers' kinds too.
 func TestReferenceExamples(t *testing.T) {
+	t.Parallel()
 	g := NewWithT(t)
 	_, err := envtest.InstallCRDs(core.Env.Config, envtest.CRDInstallOptions{ErrorIfPathMissing: true, Paths: []string{
 		filepath.Join(testenv.Root(), string(testenv.AWSCRDs)), filepath.Join(testenv.Root(), string(testenv.CloudConfigCRDs)),

@@ -1,13 +1,16 @@
 package machine
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -22,9 +25,6 @@ var given = []string{"Good", "Text"}
 // TestReferenceReasonsOfEachCondition makes up Machines, and compares the reasons that each condition comes to have with
 // those in its row of the page.
 func TestReferenceReasonsOfEachCondition(t *testing.T) {
-	steps := doccheck.Constants(t, func(name string) bool {
-		return strings.HasPrefix(name, "MachineDeleting") && strings.HasSuffix(name, "Reason")
-	}, "core/machine")
 	seen := map[string]sets.Set[string]{}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // A test that repeats.
 	for i := range 30000 {
@@ -40,7 +40,13 @@ func TestReferenceReasonsOfEachCondition(t *testing.T) {
 			mend(s)
 		}
 		if s.deleting() {
-			s.progress.reason = choices.Of(c, steps...)
+			// Its reasons are those of the steps, which reasonsOfTheSteps runs.
+			s.progress = deletion{}
+		}
+		if i%8 == 1 {
+			changed := s.original.DeepCopy()
+			changed.Spec.ProviderID += strings.Repeat("x", i/8%2)
+			s.takeBack(changed, apierrors.NewForbidden(schema.GroupResource{}, "m", errors.New("refused")))
 		}
 		s.judge()
 		for _, condition := range s.machine.Status.Conditions {
@@ -53,6 +59,7 @@ func TestReferenceReasonsOfEachCondition(t *testing.T) {
 			seen[condition.Type].Insert(condition.Reason)
 		}
 	}
+	seen[clusterv1.MachineDeletingCondition] = seen[clusterv1.MachineDeletingCondition].Union(reasonsOfTheSteps(t))
 	page := doccheck.Read(t, referencePage)
 	for _, row := range page.Table(t, "Conditions") {
 		condition := row["Condition"].Code[0]
@@ -68,7 +75,7 @@ func mend(s *scope) {
 		m.Status.NodeRef.Name = "n"
 	}
 	s.cluster = &clusterv1.Cluster{}
-	s.disconnection, s.nodeErr = nil, nil
+	s.disconnection, s.nodeErr, s.sync = nil, nil, nodeSync{once: true}
 	s.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}, {Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse},

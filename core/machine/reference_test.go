@@ -20,8 +20,9 @@ var folders = []string{"core/machine", "core/external"}
 
 // eventReasons are the reasons of events that no condition has.
 var eventReasons = []string{
-	ReasonProviderFailed, ReasonNodeReplaced, ReasonDrainForced, ReasonInvalidDrainRule, ReasonVolumeDetachTimedOut,
-	ReasonNodeDeletionTimedOut, ReasonNodesLeft,
+	ReasonBootstrapDataReady, ReasonInfrastructureProvisioned, ReasonNodeLinked, ReasonNodeDrained, ReasonDeleted,
+	ReasonProviderFailed, ReasonNodeReplaced, ReasonDrainForced, ReasonPodsLeft, ReasonInvalidDrainRule, ReasonVolumeDetachTimedOut,
+	ReasonNodeDeletionTimedOut, ReasonNodesLeft, ReasonProviderIDContested, ReasonNodeClaimRefused,
 }
 
 // TestReferenceIsWhole compares the page with the constants that the code uses.

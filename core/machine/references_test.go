@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,7 @@ import (
 // TestWrongReferences covers what can be wrong about a reference: the condition says so, nothing loops, and the
 // event that mends it is enough.
 func TestWrongReferences(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name    string
 		wrong   func(*fixture)
@@ -107,6 +109,7 @@ func TestWrongReferences(t *testing.T) {
 
 // TestObjectOfAMachineSetIsAwaited covers the moment between the birth of a Machine and that of its objects.
 func TestObjectOfAMachineSetIsAwaited(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.eventuallyConnected()
 	f.createBorn()
@@ -128,14 +131,15 @@ func TestObjectOfAMachineSetIsAwaited(t *testing.T) {
 
 // TestStatusChurnWakesNobody: what the contract gives no meaning is none of the core's business.
 func TestStatusChurnWakesNobody(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.createBorn()
 	f.awaitsNothing()
-	before := coretest.Reconciles("machine")
+	before := core.Reconciles(f.namespace)
 	for i := range 5 {
 		core.SetStatus(t, f.infra, map[string]any{"observed": int64(i), "conditions": []any{map[string]any{"type": "Busy", "status": "True", "reason": "Churn"}}})
 	}
-	f.Consistently(func() int { return coretest.Reconciles("machine") - before }).Should(BeZero())
+	f.Consistently(func() int { return core.Reconciles(f.namespace) - before }).Should(BeZero())
 
 	core.SetStatus(t, f.infra, map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "OutOfCapacity", "message": "no t3.medium left"}}})
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
@@ -145,6 +149,7 @@ func TestStatusChurnWakesNobody(t *testing.T) {
 }
 
 func TestDataSecretGivenByTheUser(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta1)
 	f.machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr.To("mine")}
 	f.createObjects()
@@ -159,6 +164,7 @@ func TestDataSecretGivenByTheUser(t *testing.T) {
 }
 
 func TestPausing(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	cluster := &clusterv1.Cluster{}
 	cluster.Namespace, cluster.Name = f.namespace, "c"
@@ -182,6 +188,7 @@ func TestPausing(t *testing.T) {
 }
 
 func TestSeveralNodesWithOneProviderID(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.createBorn()
 	core.Node(t, f.namespace+"-b", f.providerID(), true)
@@ -193,4 +200,64 @@ func TestSeveralNodesWithOneProviderID(t *testing.T) {
 	})
 	f.Expect(core.Client.Delete(t.Context(), second)).To(Succeed())
 	f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.NodeRef.Name).To(Equal(f.namespace + "-b")) })
+}
+
+// TestDeletionOfAYoungObjectIsSeen: for ten seconds after the birth of a Machine its objects may be missing because its
+// MachineSet has yet to make them. One that has been there was deleted.
+func TestDeletionOfAYoungObjectIsSeen(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, version.V1Beta2)
+	f.createBorn()
+	f.awaitsNothing()
+	f.Expect(core.Client.Delete(t.Context(), f.infra)).To(Succeed())
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/ObjectDeleted"))
+	})
+	f.eventuallyTold("ObjectDeleted")
+}
+
+// TestDeletionOfAYoungObjectWhileNoCoreRuns: the objects of a young Machine are deleted between two cores. The next one concludes
+// from the conditions that they have been there.
+func TestDeletionOfAYoungObjectWhileNoCoreRuns(t *testing.T) {
+	f := newFixture(t, version.V1Beta2)
+	f.eventuallyConnected()
+	f.bear()
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		// On a busy machine the time of its birth may be over.
+		g.Expect(condition(m, "InfrastructureReady")).To(BeElementOf("False/BeingCreated", "False/ObjectDoesNotExist"))
+	})
+	core.Restart(t)
+	f.createObjects(*metav1.NewControllerRef(f.machine, clusterv1.GroupVersion.WithKind("Machine")))
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/NotReady"), "what was not there yet has not been deleted")
+		g.Expect(condition(m, "BootstrapConfigReady")).To(Equal("False/NotReady"))
+	})
+	core.RestartAfter(t, func() {
+		f.Expect(core.Client.Delete(t.Context(), f.infra)).To(Succeed())
+		f.Expect(core.Client.Delete(t.Context(), f.config)).To(Succeed())
+	})
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/ObjectDeleted"))
+		g.Expect(condition(m, "BootstrapConfigReady")).To(Equal("False/ObjectDeleted"))
+	})
+}
+
+// TestAnotherReferenceWasNotSeen: what the conditions say of an object does not hold for one that is referred to since.
+func TestAnotherReferenceWasNotSeen(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, version.V1Beta2)
+	f.eventuallyConnected()
+	f.machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr.To("mine")}
+	f.createMachine()
+	f.createObjects()
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/NotReady"))
+	})
+	f.refresh(f.machine)
+	before := f.machine.DeepCopy()
+	f.machine.Spec.InfrastructureRef.Name = "other"
+	f.Expect(core.Client.Patch(t.Context(), f.machine, client.MergeFrom(before))).To(Succeed())
+	f.eventually(func(g Gomega, m *clusterv1.Machine) {
+		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/ObjectDoesNotExist"))
+	})
 }

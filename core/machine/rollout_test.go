@@ -90,6 +90,7 @@ func (f *fixture) deployment() (*clusterv1.MachineDeployment, *clusterv1.Machine
 // TestOutdatedRevisionOnTheNode: while a rollout has a newer revision, the Node is marked, by one patch; when the old
 // revision becomes the present one again, both marks are taken back, by one patch.
 func TestOutdatedRevisionOnTheNode(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	requests := f.counted()
 	node := f.run()
@@ -122,13 +123,14 @@ func TestOutdatedRevisionOnTheNode(t *testing.T) {
 // TestOwnersWakeNobodyWithoutNeed: the status of a MachineSet or MachineDeployment changes with each of its Machines;
 // upstream's core reconciles all the others each time.
 func TestOwnersWakeNobodyWithoutNeed(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.createBorn()
 	deployment, set := f.deployment()
 	f.awaitsNothing()
 	replicas := int32(0)
 	f.Eventually(func() int {
-		before := coretest.Reconciles("machine")
+		before := core.Reconciles(f.namespace)
 		for range 5 {
 			replicas++
 			set.Status.Replicas = ptr.To(replicas)
@@ -138,15 +140,16 @@ func TestOwnersWakeNobodyWithoutNeed(t *testing.T) {
 			f.Expect(core.Client.Update(t.Context(), deployment)).To(Succeed())
 		}
 		time.Sleep(time.Second)
-		return coretest.Reconciles("machine") - before
+		return core.Reconciles(f.namespace) - before
 	}).WithTimeout(patience).Should(BeZero(), "but for a deadline of the Machine itself, nothing happens")
-	before := coretest.Reconciles("machine")
+	before := core.Reconciles(f.namespace)
 	f.annotate(deployment, clusterv1.RevisionAnnotation, ptr.To("2"))
-	f.Eventually(func() int { return coretest.Reconciles("machine") - before }).WithTimeout(patience).Should(BeNumerically(">", 0))
+	f.Eventually(func() int { return core.Reconciles(f.namespace) - before }).WithTimeout(patience).Should(BeNumerically(">", 0))
 }
 
 // TestTaintsOfTheMachine: Always taints follow the Machine, OnInitialization taints come once and are then the Node's own.
 func TestTaintsOfTheMachine(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.machine.Spec.Taints = []clusterv1.MachineTaint{
 		{Key: "example.com/always", Value: "1", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways},

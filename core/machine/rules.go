@@ -2,6 +2,8 @@ package machine
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -37,10 +39,11 @@ func (r *Reconciler) drainRules(ctx context.Context, s *scope) (*drain.Rules, []
 	if s.cluster != nil {
 		ofCluster = s.cluster.Labels
 	}
+	r.toldRules.keep(s.machine.Namespace, list.Items)
 	rules, invalid := drain.CompileRules(list.Items, s.machine.Labels, ofCluster)
 	for i := range invalid {
 		rule := invalid[i].Rule
-		if r.toldRules.first(rule.UID, rule.ResourceVersion) {
+		if r.toldRules.first(rule.Namespace, rule.UID, rule.ResourceVersion) {
 			r.Recorder.Eventf(rule.DeepCopy(), s.original, corev1.EventTypeWarning, ReasonInvalidDrainRule, "Drain", "%s", invalid[i].String())
 		}
 	}
@@ -56,23 +59,38 @@ func inWords(invalid []drain.InvalidRule) string {
 	return words.String()
 }
 
-// toldOnce remembers what has been told about which version of an object.
+// toldOnce remembers by namespace what has been told about which version of an object.
 type toldOnce struct {
 	mutex    sync.Mutex
-	versions map[types.UID]string
+	versions map[string]map[types.UID]string
+}
+
+// keep forgets all objects of a namespace but those that are there.
+func (t *toldOnce) keep(namespace string, there []clusterv1.MachineDrainRule) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	maps.DeleteFunc(t.versions[namespace], func(uid types.UID, _ string) bool {
+		return !slices.ContainsFunc(there, func(rule clusterv1.MachineDrainRule) bool { return rule.UID == uid })
+	})
+	if len(t.versions[namespace]) == 0 {
+		delete(t.versions, namespace)
+	}
 }
 
 // first says whether something is to be told about a version for the first time.
-func (t *toldOnce) first(uid types.UID, version string) bool {
+func (t *toldOnce) first(namespace string, uid types.UID, version string) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if t.versions[uid] == version {
+	if t.versions[namespace][uid] == version {
 		return false
 	}
 	if t.versions == nil {
-		t.versions = map[types.UID]string{}
+		t.versions = map[string]map[types.UID]string{}
 	}
-	t.versions[uid] = version
+	if t.versions[namespace] == nil {
+		t.versions[namespace] = map[types.UID]string{}
+	}
+	t.versions[namespace][uid] = version
 	return true
 }
 

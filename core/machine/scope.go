@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/external"
+	"millwright.dev/core/filter"
 	"millwright.dev/core/outcome"
 	"millwright.dev/core/target"
 )
@@ -38,18 +39,36 @@ type scope struct {
 	// connection is nil when disconnection is not.
 	connection    *target.Connection
 	disconnection *target.NotConnectedError
-	// node is the Machine's Node as cached, not to be changed; nodeErr tells of several.
+	// node is the Machine's Node as cached, not to be changed; nodeErr says why none of those that claim to be it is.
 	node    *corev1.Node
 	nodeErr error
+	// identity is what was found out about the Node's identity; rivalErr says that another Machine's object is not read yet.
+	identity identity
+	rivalErr error
 	// controlPlane is known while the Machine is being deleted.
 	controlPlane controlPlane
-	// interruptible is what the infrastructure says.
-	interruptible bool
+	// interruptible is what the infrastructure says, if factsKnown: if the object was read and is provisioned.
+	interruptible, factsKnown bool
+	// ownersUnknown is true when a MachineSet or MachineDeployment that owns the Machine was not found.
+	ownersUnknown bool
+	// sync is how far the Node is in step.
+	sync nodeSync
 
+	// recording is the record that has to be written before the Node is changed; nil when the Node waits for none.
+	recording *NodeRecord
+
+	// refused is why the API server has not accepted metadata or spec; baseless is true when what the steps found out rests
+	// on what it refused.
+	refused  error
+	baseless bool
 	// progress is how far the deletion is.
 	progress deletion
 	// drained is what the drain has found.
 	drained drained
+	// drainNote is what the drain that is over has come to, "" when that is not known or has been an event of its own.
+	drainNote string
+	// nodeDeleted is the name of the Node that has been deleted with the Machine.
+	nodeDeleted string
 	// told are the events to emit when the changes are written.
 	told []told
 	// quiet is true when the next event is moments away, so that a condition about the wait is not worth a write.
@@ -63,10 +82,18 @@ type reference struct {
 	ref clusterv1.ContractVersionedObjectReference
 	// object is what was found; its Unstructured is nil when nothing was.
 	object external.Object
+	// own is true when the Machine controls the object.
+	own bool
 	// err says why object cannot be used.
 	err error
+	// recreated is true for infrastructure that is not the machine that was provisioned before.
+	recreated bool
 	// beingMade is true for an object that its MachineSet is about to create.
 	beingMade bool
+	// problems are what the object reports and the API of Machines does not accept.
+	problems []string
+	// seen is true for an object that is not there and has been.
+	seen bool
 }
 
 // found says whether the object behind the reference was read.
@@ -105,8 +132,12 @@ func (r *Reconciler) readOwners(ctx context.Context, s *scope) error {
 	}
 	set := &clusterv1.MachineSet{}
 	found, err := r.find(ctx, types.NamespacedName{Namespace: s.original.Namespace, Name: owner.Name}, set)
-	if err != nil || !found || set.UID != owner.UID {
+	if err != nil {
 		return err
+	}
+	if !found || set.UID != owner.UID {
+		s.ownersUnknown = true
+		return nil
 	}
 	s.machineSet = set
 	owner = metav1.GetControllerOf(set)
@@ -115,10 +146,15 @@ func (r *Reconciler) readOwners(ctx context.Context, s *scope) error {
 	}
 	deployment := &clusterv1.MachineDeployment{}
 	found, err = r.find(ctx, types.NamespacedName{Namespace: s.original.Namespace, Name: owner.Name}, deployment)
-	if err == nil && found && deployment.UID == owner.UID {
-		s.machineDeployment = deployment
+	if err != nil {
+		return err
 	}
-	return err
+	if !found || deployment.UID != owner.UID {
+		s.ownersUnknown = true
+		return nil
+	}
+	s.machineDeployment = deployment
+	return nil
 }
 
 // find reads an object from the cache without copying it, so it must not be changed.
@@ -130,6 +166,11 @@ func (r *Reconciler) find(ctx context.Context, key types.NamespacedName, obj cli
 	return err == nil, errors.Wrapf(err, "reading %T %s", obj, key)
 }
 
+// ofAnotherCore says whether the Cluster is for another core than the Machine: that one has the connection.
+func (s *scope) ofAnotherCore() bool {
+	return s.cluster != nil && !filter.Matches(s.options.WatchFilter, s.cluster)
+}
+
 func (s *scope) deleting() bool { return !s.original.DeletionTimestamp.IsZero() }
 
 func (s *scope) paused() bool {
@@ -138,6 +179,11 @@ func (s *scope) paused() bool {
 }
 
 func (s *scope) key() types.NamespacedName { return client.ObjectKeyFromObject(s.original) }
+
+// owner is as whom the Machine asks for something in the target cluster.
+func (s *scope) owner() target.Owner {
+	return target.Owner{NamespacedName: s.key(), UID: s.original.UID}
+}
 
 func (s *scope) request() ctrl.Request { return ctrl.Request{NamespacedName: s.key()} }
 
@@ -148,7 +194,8 @@ func (s *scope) clusterKey() types.NamespacedName {
 // undetermined says whether a provider kind is being read for the first time, as after a start of the core. Then
 // nothing is concluded, so that a restart writes nothing.
 func (s *scope) undetermined() bool {
-	return external.NotSynced(s.bootstrap.err) || external.NotSynced(s.infrastructure.err) || external.NotSynced(s.controlPlane.err)
+	return external.NotSynced(s.bootstrap.err) || external.NotSynced(s.infrastructure.err) || external.NotSynced(s.controlPlane.err) ||
+		external.NotSynced(s.rivalErr)
 }
 
 // tell has an event emitted when the changes of this reconcile are written.
@@ -161,6 +208,7 @@ func (s *scope) judge() outcome.Outcome {
 	deadline := s.setConditions()
 	s.setDeprecated()
 	s.tellProblems()
+	s.tellProgress()
 	phase := string(ToPhase(s.machine))
 	if s.machine.Status.Phase != phase {
 		s.machine.Status.Phase = phase

@@ -21,7 +21,7 @@ import (
 var core *coretest.Core
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	os.Exit(coretest.Main(m, func(c *coretest.Core) { core = c }))
@@ -128,14 +128,13 @@ func (f *fixture) eventuallyGone(obj client.Object) {
 	}).WithTimeout(patience).WithPolling(20*time.Millisecond).Should(BeTrue(), "%T %s should be gone", obj, obj.GetName())
 }
 
-// awaitsNothing waits until nothing is reconciled for a while, neither in a loop nor by polling. A deadline of another
-// test's Machine may come in between.
+// awaitsNothing waits until no Machine of the test is reconciled for a while, neither in a loop nor by polling.
 func (f *fixture) awaitsNothing() {
 	f.t.Helper()
 	f.Eventually(func() int {
-		before := coretest.Reconciles("machine")
+		before := core.Reconciles(f.namespace)
 		time.Sleep(2 * time.Second)
-		return coretest.Reconciles("machine") - before
+		return core.Reconciles(f.namespace) - before
 	}).WithTimeout(patience).Should(BeZero(), "the controller should come to rest")
 }
 

@@ -12,7 +12,7 @@ import (
 // syncTaints changes the taints of a Node to what is wished and says whether any changed:
 //   - node.cluster.x-k8s.io/uninitialized goes, since it holds pods off only until the first synchronization;
 //   - those of spec.taints come: Always ones as long as the Machine has them, OnInitialization ones once;
-//   - node.cluster.x-k8s.io/outdated-revision comes and goes with the Machine's being outdated.
+//   - node.cluster.x-k8s.io/outdated-revision comes and goes with the Machine's being outdated, unless it is a user's.
 //
 // Taints are one and the same when key and effect are. Those of others stay.
 func syncTaints(node *corev1.Node, wishes Wishes) bool {
@@ -20,12 +20,10 @@ func syncTaints(node *corev1.Node, wishes Wishes) bool {
 	after := slices.Clone(before)
 	after = without(after, clusterv1.NodeUninitializedTaint)
 	if wishes.PropagateTaints {
-		after = propagate(node, after, wishes.Taints)
+		after = propagate(node, after, wishes)
 	}
-	if wishes.Outdated {
-		after = with(after, clusterv1.NodeOutdatedRevisionTaint)
-	} else {
-		after = without(after, clusterv1.NodeOutdatedRevisionTaint)
+	if !wishes.OutdatedUnknown {
+		after = syncOutdated(node, after, wishes.Outdated)
 	}
 	node.Spec.Taints = after
 	return !slices.EqualFunc(before, after, func(a, b corev1.Taint) bool {
@@ -33,24 +31,55 @@ func syncTaints(node *corev1.Node, wishes Wishes) bool {
 	})
 }
 
+// syncOutdated brings or takes back the taint of an outdated revision. One without the marker, or with a value, which
+// the core never gives it, is a user's and stays.
+func syncOutdated(node *corev1.Node, taints []corev1.Taint, outdated bool) []corev1.Taint {
+	at := slices.IndexFunc(taints, func(have corev1.Taint) bool { return have.MatchTaint(&clusterv1.NodeOutdatedRevisionTaint) })
+	_, marked := node.Annotations[OutdatedRevisionMarkerAnnotation]
+	own := marked && at >= 0 && taints[at].Value == clusterv1.NodeOutdatedRevisionTaint.Value
+	switch {
+	case outdated && at < 0:
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, OutdatedRevisionMarkerAnnotation, annotationTrue)
+		return append(taints, clusterv1.NodeOutdatedRevisionTaint)
+	case outdated && own:
+		return taints
+	case own:
+		taints = slices.Delete(taints, at, at+1)
+	}
+	delete(node.Annotations, OutdatedRevisionMarkerAnnotation)
+	return taints
+}
+
 // propagate brings the taints of the Machine into the list. Which Always ones came from the Machine is kept in an
-// annotation of the Node, so that only those are removed; that the annotation is there at all says that the
-// OnInitialization ones have had their turn.
-func propagate(node *corev1.Node, taints []corev1.Taint, wished []clusterv1.MachineTaint) []corev1.Taint {
-	value, initialized := node.Annotations[clusterv1.TaintsFromMachineAnnotation]
-	owned, kept := map[string]string{}, map[string]bool{}
-	for _, taint := range wished {
+// annotation of the Node and in the record of the Machine; only those that both name are removed. A taint that somebody
+// has set before the Machine asked for the very same stays theirs; those that the Node was registered with are the
+// Machine's, which the record names from the beginning.
+func propagate(node *corev1.Node, taints []corev1.Taint, wishes Wishes) []corev1.Taint {
+	value, marked := node.Annotations[clusterv1.TaintsFromMachineAnnotation]
+	owned, kept, before := map[string]string{}, map[string]bool{}, both(tracked(value), wishes.Record.Taints)
+	ours := before
+	if !marked {
+		ours = wishes.Record.Taints
+	}
+	for _, taint := range wishes.Taints {
 		id := taintID(taint.Key, taint.Effect)
 		kept[id] = true
-		if taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization && initialized {
+		wanted := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
+		if taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization {
+			if !wishes.Initialized {
+				taints = with(taints, wanted)
+			}
 			continue
 		}
-		taints = with(taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect})
-		if taint.Propagation != clusterv1.MachineTaintPropagationOnInitialization {
+		foreign := !slices.Contains(ours, id) && slices.ContainsFunc(taints, func(have corev1.Taint) bool {
+			return have.MatchTaint(&wanted) && have.Value == wanted.Value
+		})
+		if !foreign {
+			taints = with(taints, wanted)
 			owned[id] = ""
 		}
 	}
-	for _, id := range tracked(value) {
+	for _, id := range before {
 		if !kept[id] {
 			taints = slices.DeleteFunc(taints, func(have corev1.Taint) bool { return taintID(have.Key, have.Effect) == id })
 		}

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -43,6 +45,12 @@ func TestSyncTaints(t *testing.T) {
 		{"another effect of the same key", []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoExecute}}, "",
 			[]clusterv1.MachineTaint{always("a", "1")},
 			[]corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoExecute}, taint("a", "1")}, "a:NoSchedule"},
+		{"a user's own, which the Machine asks for too", []corev1.Taint{taint("a", "1")}, "", []clusterv1.MachineTaint{always("a", "1")},
+			[]corev1.Taint{taint("a", "1")}, ""},
+		{"a user's own, when the Machine does not ask any more", []corev1.Taint{taint("a", "1")}, "", nil,
+			[]corev1.Taint{taint("a", "1")}, ""},
+		{"registered with it", []corev1.Taint{taint("a", "1")}, absent, []clusterv1.MachineTaint{always("a", "1")},
+			[]corev1.Taint{taint("a", "1")}, "a:NoSchedule"},
 		// Cluster API's core gives up on the Node for ever when somebody has garbled the annotation.
 		{"garbled annotation", []corev1.Taint{taint("foreign", "")}, "what:is:this,,b", []clusterv1.MachineTaint{always("a", "1")},
 			[]corev1.Taint{taint("foreign", ""), taint("a", "1")}, "a:NoSchedule"},
@@ -54,11 +62,15 @@ func TestSyncTaints(t *testing.T) {
 			if test.tracked != absent {
 				node.Annotations = map[string]string{clusterv1.TaintsFromMachineAnnotation: test.tracked}
 			}
-			wishes := Wishes{Taints: test.wished, PropagateTaints: true}
-			SyncNode(node, wishes)
+			wishes := Wishes{Taints: test.wished, PropagateTaints: true, Record: NodeRecord{Taints: tracked(test.tracked)}, Initialized: true}
+			if test.tracked == absent {
+				wishes.Record.Taints, wishes.Initialized = wishes.always(), false
+			}
+			wishes.Record, wishes.Initialized = SyncNode(node, wishes).Record, true
 			g.Expect(node.Spec.Taints).To(Equal(test.want))
 			g.Expect(node.Annotations).To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, test.track))
-			g.Expect(SyncNode(node, wishes)).To(Equal(Synced{}), "nothing to write the second time")
+			g.Expect(wishes.Record.Taints).To(Equal(tracked(test.track)))
+			g.Expect(SyncNode(node, wishes)).To(Equal(Synced{Record: wishes.Record}), "nothing to write the second time")
 		})
 	}
 }
@@ -119,6 +131,44 @@ func TestOutdatedNode(t *testing.T) {
 	g.Expect(node.Annotations).NotTo(HaveKey(scaleDownDisabledAnnotation))
 	g.Expect(node.Annotations).NotTo(HaveKey(ScaleDownDisabledMarkerAnnotation))
 	g.Expect(SyncNode(node, present)).To(Equal(Synced{}))
+}
+
+// TestOutdatedTaintOfAUser: who has cordoned a Node softly by that taint keeps it, before, during and after a rollout.
+func TestOutdatedTaintOfAUser(t *testing.T) {
+	ours := clusterv1.NodeOutdatedRevisionTaint
+	theirs := ours
+	theirs.Value = "mine"
+	marked := map[string]string{OutdatedRevisionMarkerAnnotation: "true"}
+	tests := []struct {
+		name       string
+		have       []corev1.Taint
+		marks      map[string]string
+		outdated   bool
+		want       []corev1.Taint
+		wantMarked bool
+	}{
+		{"a user's stays", []corev1.Taint{ours}, nil, false, []corev1.Taint{ours}, false},
+		{"a user's stays while outdated", []corev1.Taint{ours}, nil, true, []corev1.Taint{ours}, false},
+		{"a user has given ours a value", []corev1.Taint{theirs}, marked, true, []corev1.Taint{theirs}, false},
+		{"and it stays afterwards", []corev1.Taint{theirs}, marked, false, []corev1.Taint{theirs}, false},
+		{"ours comes", nil, nil, true, []corev1.Taint{ours}, true},
+		{"ours comes again", nil, marked, true, []corev1.Taint{ours}, true},
+		{"ours stays", []corev1.Taint{ours}, marked, true, []corev1.Taint{ours}, true},
+		{"ours goes", []corev1.Taint{ours}, marked, false, []corev1.Taint{}, false},
+		{"the mark alone goes", nil, marked, false, nil, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: maps.Clone(test.marks)}, Spec: corev1.NodeSpec{Taints: test.have}}
+			wishes := Wishes{Outdated: test.outdated}
+			SyncNode(node, wishes)
+			g.Expect(node.Spec.Taints).To(HaveExactElements(slices.Clone(test.want)))
+			_, isMarked := node.Annotations[OutdatedRevisionMarkerAnnotation]
+			g.Expect(isMarked).To(Equal(test.wantMarked))
+			g.Expect(SyncNode(node, wishes)).To(Equal(Synced{}), "nothing to write the second time")
+		})
+	}
 }
 
 func TestScaleDownAnnotationOfAUser(t *testing.T) {

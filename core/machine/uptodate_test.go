@@ -16,6 +16,7 @@ import (
 // TestUpToDate: the condition follows the templates of set and deployment, spec.rollout.after, an update in place and the
 // version of the kubelet, each by its event or its time.
 func TestUpToDate(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.machine.Spec.Version = "v1.36.3"
 	f.run()

@@ -49,7 +49,7 @@ func (s *scope) volumesTimedOut() bool {
 // detachVolumes waits until no volume is attached to the Node any more, so that none is torn from a running machine.
 // Volumes of pods that stay are not waited for, nor those of a Node that cannot say that it has let go of them.
 func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome {
-	if s.skipNodeSteps() || s.volumesExcluded() || s.drained.forced.cause != "" {
+	if s.skipNodeSteps() || s.volumesExcluded() || s.forcedOffVolumes() {
 		return outcome.Continue()
 	}
 	if s.connection == nil && s.mayGiveUp() {
@@ -81,6 +81,13 @@ func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome 
 		end = end.And(outcome.WaitFor(rest))
 	}
 	return end
+}
+
+// forcedOffVolumes says whether a forced drain ends the wait for volumes, too: when somebody wants the machine to go at
+// once, or when a flag has a forced drain detach them.
+func (s *scope) forcedOffVolumes() bool {
+	forced := s.drained.forced
+	return forced.atOnce || forced.cause != "" && s.options.ForceDetach
 }
 
 // volumesMessage says what is waited for.

@@ -19,6 +19,12 @@ const (
 	// ProgressDeadlineAnnotation says how long a rollout may make no progress before RollingOut says why: a
 	// duration like 15m, DefaultProgressDeadline without it; 0 means that nothing is ever said.
 	ProgressDeadlineAnnotation = "machinedeployment.millwright.dev/progress-deadline"
+	// ProgressAnnotation records how far a deployment has come and since when, where its objects do not tell. It is
+	// written and removed by the controller.
+	ProgressAnnotation = "machinedeployment.millwright.dev/progress"
+	// PassedOverNamesAnnotation counts the names that were meant for a new set and that something else had. It is part of
+	// what the next name is made from, and written by the controller.
+	PassedOverNamesAnnotation = "machinedeployment.millwright.dev/passed-over-names"
 	// RecreateAnnotation, with the value "true", makes a rolling update let all outdated Machines go before it
 	// makes new ones, whatever maxSurge and maxUnavailable say.
 	RecreateAnnotation = "machinedeployment.millwright.dev/recreate"

@@ -18,6 +18,7 @@ const autoscalerGuide = "docs/guides/autoscaler.md"
 
 // TestAutoscalerGuide has the API server take the examples, of the real kinds.
 func TestAutoscalerGuide(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	page := doccheck.Read(t, autoscalerGuide)
 	page.CheckLinks(t)
@@ -90,6 +91,7 @@ func (w *world) rollingOut() bool {
 
 // TestAutoscalerSeesRollouts and their end, though sets of earlier revisions are kept.
 func TestAutoscalerSeesRollouts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(2, autoscaled("1", "5"))
 	w.start(t)

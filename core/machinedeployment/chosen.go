@@ -48,6 +48,45 @@ func (d *draft) recoverable() int {
 	return sum
 }
 
+// removeBehindChosen lets outdated Machines go that do not serve and would go next, were it not for chosen ones before
+// them that serve and must not go yet: a set that was told a smaller number would take those. So a mark neither costs a
+// Machine that is needed, nor stops a rollout.
+func (d *draft) removeBehindChosen(minimum int) {
+	spare := d.recoverable() - minimum
+	for _, set := range d.outdated() {
+		positions := set.behindChosen()
+		positions = positions[:min(len(positions), max(spare, 0))]
+		if len(positions) == 0 {
+			continue
+		}
+		spare -= len(positions)
+		d.resize(set, set.desired-len(positions), "outdated Machines that are not available make room for new ones; "+
+			"others that were chosen to go are still needed")
+		d.removed[set.name] = positions
+	}
+}
+
+// behindChosen are the positions, in the order, of Machines that do not serve and that only chosen ones are before which
+// do. A set that has not given up yet what it was told to has none: it would take them for those.
+func (s *setView) behindChosen() []int {
+	if s.reserve > s.desired || len(s.order)-s.deleting > s.desired {
+		return nil
+	}
+	var positions []int
+	passed := false
+	for at := s.deleting; at < len(s.order); at++ {
+		switch marked := at < s.deleting+s.chosen; {
+		case !s.order[at] && passed:
+			positions = append(positions, at)
+		case !marked || !s.order[at]:
+			return positions
+		default:
+			passed = true
+		}
+	}
+	return positions
+}
+
 // takeMissing gives up Machines that do not exist yet, or that would replace ones which are being deleted, while
 // there are more than wanted: nothing has to go for it.
 func (d *draft) takeMissing(wanted int) {

@@ -40,6 +40,7 @@ func (w *world) machinesOf(template string) []*clusterv1.Machine {
 // TestChosenMachinesGoInTheMiddleOfARollout pauses a rollout half-way, chooses a Machine of either set, and lets
 // the rollout go on: these two go, and of the new Machines no other.
 func TestChosenMachinesGoInTheMiddleOfARollout(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(4, limits(ptr.To(intstr.FromInt32(2)), nil), func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.Strategy.Type = clusterv1.RollingUpdateMachineDeploymentStrategyType
@@ -48,6 +49,7 @@ func TestChosenMachinesGoInTheMiddleOfARollout(t *testing.T) {
 	w.eventually(w.settled(4, "a", "1"))
 	w.machines.hold(true)
 	w.update(toTemplateB)
+	w.eventually(w.givesUp("a", 2))
 	w.eventually(w.counts(4, 2, 4))
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr.To(true) })
 	w.machines.hold(false)
@@ -74,8 +76,23 @@ func (w *world) counts(a, b, available int) func(Gomega) {
 	}
 }
 
+// givesUp is satisfied when so many Machines of a template are being deleted. How many are available does not tell: the new
+// ones may not be yet.
+func (w *world) givesUp(template string, n int) func(Gomega) {
+	return func(g Gomega) {
+		going := 0
+		for _, machine := range w.machinesOf(template) {
+			if !machine.DeletionTimestamp.IsZero() {
+				going++
+			}
+		}
+		g.Expect(going).To(Equal(n))
+	}
+}
+
 // TestChosenMachinesGoAndNoOthers scales down outside a rollout by the scale subresource.
 func TestChosenMachinesGoAndNoOthers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(4)
 	w.start(t)
@@ -87,6 +104,7 @@ func TestChosenMachinesGoAndNoOthers(t *testing.T) {
 }
 
 func TestRecreateLetsAllGoFirst(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(3, func(d *clusterv1.MachineDeployment) {
 		d.Annotations = map[string]string{RecreateAnnotation: "true"}

@@ -14,12 +14,23 @@ import (
 	"millwright.dev/core/outcome"
 )
 
-// claim adopts sets that nobody controls and that the selector matches, and releases those that it matches no
+// claim adopts sets that nobody controls and that the selector matches, unless their own selector is narrower, and releases those that it matches no
 // longer. Each patch carries the version of the set, so that of two deployments only one gets it.
 func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 	end := outcome.Continue()
+	if len(s.candidates) > 0 {
+		lives, err := r.lives(ctx, s.deployment)
+		if err != nil || !lives {
+			// The watch brings its deletion.
+			return outcome.Fail(err).And(outcome.Wait())
+		}
+	}
 	for _, set := range s.candidates {
 		if !set.DeletionTimestamp.IsZero() || set.Spec.ClusterName != s.deployment.Spec.ClusterName {
+			continue
+		}
+		if !selects(s.deployment, set) {
+			r.refuse(s, set)
 			continue
 		}
 		adopted := set.DeepCopy()
@@ -35,17 +46,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 		if !set.DeletionTimestamp.IsZero() || s.settings.selector.Matches(labels.Set(set.Labels)) {
 			continue
 		}
-		released := set.DeepCopy()
-		released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, func(reference metav1.OwnerReference) bool {
-			return reference.UID == s.deployment.UID
-		})
-		if err := r.own(ctx, set, released); err != nil {
-			end = end.And(outcome.Fail(err))
-			continue
-		}
-		s.sets = slices.DeleteFunc(s.sets, func(other *clusterv1.MachineSet) bool { return other.UID == set.UID })
-		r.Recorder.Eventf(s.deployment, released, corev1.EventTypeNormal, ReleasedEvent, "Release",
-			"Released MachineSet %s: its labels no longer match the selector", set.Name)
+		end = end.And(r.release(ctx, s, set, "its labels no longer match the selector"))
 	}
 	bySeniority(s.sets)
 	if len(s.candidates) > 0 {

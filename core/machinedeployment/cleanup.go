@@ -90,10 +90,8 @@ func (r *Reconciler) deleteSets(ctx context.Context, s *scope, sets []*clusterv1
 	for _, set := range sets {
 		target := &clusterv1.MachineSet{}
 		target.Namespace, target.Name = set.Namespace, set.Name
-		preconditions := client.Preconditions{UID: &set.UID}
-		if s.deployment.DeletionTimestamp.IsZero() {
-			preconditions.ResourceVersion = &set.ResourceVersion
-		}
+		// The cache may not show yet that it was orphaned.
+		preconditions := client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion}
 		if err := r.Client.Delete(ctx, target, preconditions); client.IgnoreNotFound(err) != nil {
 			failures = append(failures, errors.Wrapf(err, "deleting MachineSet %s", client.ObjectKeyFromObject(set)))
 			continue

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
 	"millwright.dev/core/machineset"
+	"millwright.dev/core/persist"
 )
 
 type condition = metav1.Condition
@@ -20,9 +20,12 @@ const (
 	InvalidSpecReason = machineset.InvalidSpecReason
 	// RolloutPausedReason says that Machines are outdated and stay so while spec.paused is true.
 	RolloutPausedReason = "RolloutPaused"
-	// ProgressDeadlineExceededReason says that a rollout has made no progress for longer than its deadline; the
-	// message names the Machines and what they wait for.
+	// ProgressDeadlineExceededReason says that what is wanted has been missing for longer than the deadline, without
+	// progress; the message names the Machines and what they wait for.
 	ProgressDeadlineExceededReason = "ProgressDeadlineExceeded"
+	// SelectorMismatchReason says that the selector of a MachineSet does not match the labels that the deployment
+	// would give to its Machines: it is not adopted, or keeps its labels.
+	SelectorMismatchReason = "SelectorMismatch"
 	// RollbackRevisionNotFoundReason says that RollbackToAnnotation names no revision that is kept.
 	RollbackRevisionNotFoundReason = "RollbackRevisionNotFound"
 )
@@ -46,13 +49,14 @@ func pausedCondition(s *scope) condition {
 	return conditions.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")
 }
 
-// availableCondition is True while enough Machines serve.
+// availableCondition is True while enough Machines serve: as many as maxUnavailable asks for, and at least one where any
+// is wanted.
 func availableCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineDeploymentAvailableCondition
 	if !s.read {
 		return conditions.Unknown(kind, clusterv1.MachineDeploymentAvailableInternalErrorReason, unread(failure))
 	}
-	available, minimum := availableMachines(s), wanted(s)-s.settings.maxUnavailable
+	available, minimum := availableMachines(s), max(wanted(s)-s.settings.maxUnavailable, min(wanted(s), 1))
 	switch {
 	case !s.deployment.DeletionTimestamp.IsZero():
 		return conditions.False(kind, clusterv1.MachineDeploymentNotAvailableReason, "Deletion in progress")
@@ -105,12 +109,11 @@ func scalingUpCondition(s *scope, failure error) condition {
 		return conditions.Unknown(kind, clusterv1.MachineDeploymentScalingUpInternalErrorReason, unread(failure))
 	}
 	blocked := blockedSets(s)
+	if deleting || (existing(s) >= wanted(s) && len(blocked) == 0) {
+		return conditions.False(kind, clusterv1.MachineDeploymentNotScalingUpReason, "")
+	}
 	if existing(s) >= wanted(s) {
-		message := ""
-		if len(blocked) > 0 && !deleting {
-			message = list("Scaling up would be blocked:", blocked)
-		}
-		return conditions.False(kind, clusterv1.MachineDeploymentNotScalingUpReason, message)
+		return conditions.True(kind, machineset.BlockedReason, list("Machines cannot be created, completed or updated:", blocked))
 	}
 	message := fmt.Sprintf("Scaling up from %d to %d replicas", existing(s), wanted(s))
 	switch {
@@ -122,13 +125,12 @@ func scalingUpCondition(s *scope, failure error) condition {
 	return conditions.True(kind, clusterv1.MachineDeploymentScalingUpReason, message)
 }
 
-// blockedSets words what sets say that cannot create Machines.
+// blockedSets words what sets say that cannot create Machines, or are refused to.
 func blockedSets(s *scope) []string {
 	var lines []string
 	for _, set := range s.sets {
-		said := meta.FindStatusCondition(set.Status.Conditions, clusterv1.MachineSetScalingUpCondition)
-		if said != nil && (said.Reason == machineset.BlockedReason || said.Reason == machineset.InvalidSpecReason) {
-			lines = append(lines, fmt.Sprintf("MachineSet %s: %s", set.Name, strings.ReplaceAll(said.Message, "\n", "\n  ")))
+		if hindrance := machineset.Hindrance(set); hindrance != "" {
+			lines = append(lines, fmt.Sprintf("MachineSet %s: %s", set.Name, strings.ReplaceAll(hindrance, "\n", "\n  ")))
 		}
 	}
 	return lines
@@ -142,8 +144,11 @@ func scalingDownCondition(s *scope, failure error) condition {
 	if existing(s) <= wanted(s) {
 		return conditions.False(kind, clusterv1.MachineDeploymentNotScalingDownReason, "")
 	}
-	return conditions.True(kind, clusterv1.MachineDeploymentScalingDownReason,
-		fmt.Sprintf("Scaling down from %d to %d replicas", existing(s), wanted(s))+slowDeletions(s))
+	message := fmt.Sprintf("Scaling down from %d to %d replicas", existing(s), wanted(s))
+	if failure != nil {
+		message += fmt.Sprintf(": the last attempt failed and is repeated: %v", failure)
+	}
+	return conditions.True(kind, clusterv1.MachineDeploymentScalingDownReason, message+slowDeletions(s))
 }
 
 func remediatingCondition(s *scope, failure error) condition {
@@ -158,7 +163,7 @@ func remediatingCondition(s *scope, failure error) condition {
 	return conditions.True(kind, clusterv1.MachineDeploymentRemediatingReason, "Unhealthy Machines: "+machineset.ListNames(remediated))
 }
 
-func deletingCondition(s *scope, _ error) condition {
+func deletingCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineDeploymentDeletingCondition
 	if s.deployment.DeletionTimestamp.IsZero() {
 		return conditions.False(kind, clusterv1.MachineDeploymentNotDeletingReason, "")
@@ -171,7 +176,19 @@ func deletingCondition(s *scope, _ error) condition {
 		}
 		message = "Waiting for the end of MachineSets " + strings.Join(names, ", ") + slowDeletions(s)
 	}
+	if line := refusalLine(failure); line != "" {
+		message += "\n" + line
+	}
 	return conditions.True(kind, clusterv1.MachineDeploymentDeletingReason, message)
+}
+
+// refusalLine words what the API server refuses; it is empty when it refuses nothing.
+func refusalLine(failure error) string {
+	refusal := persist.Refusal(failure)
+	if refusal == "" {
+		return ""
+	}
+	return "The last attempt failed and is repeated: " + refusal
 }
 
 // unread words that sets or Machines are not known.

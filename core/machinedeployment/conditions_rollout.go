@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
@@ -26,7 +28,7 @@ func rollingOutCondition(s *scope, failure error) condition {
 	}
 	said := conditions.False(kind, clusterv1.MachineDeploymentNotRollingOutReason, "")
 	switch {
-	case len(outdated) == 0 || deleting:
+	case deleting || (len(outdated) == 0 && !rollsOut(s)):
 	case len(s.problems) > 0:
 		said.Reason = InvalidSpecReason
 		lines = append(lines, "See ScalingUp")
@@ -35,35 +37,71 @@ func rollingOutCondition(s *scope, failure error) condition {
 		lines = append(lines, "spec.paused is true; outdated are:", strings.Join(outdated, "\n"))
 	default:
 		said = conditions.True(kind, clusterv1.MachineDeploymentRollingOutReason, "")
-		if s.stalled != "" {
+		if s.stalled {
 			said.Reason = ProgressDeadlineExceededReason
 			lines = append(lines, stalledText(s))
 		}
-		lines = append(lines, fmt.Sprintf("Rolling out: %d of %d replicas are up to date; outdated are:", len(upToDate(s)), wanted(s)),
-			strings.Join(outdated, "\n"))
+		lines = append(lines, rolloutText(s, outdated))
+		if failure != nil {
+			lines = append(lines, fmt.Sprintf("The last attempt failed and is repeated: %v", failure))
+		}
 	}
 	if s.rollbackRefused != "" && !deleting {
 		said.Reason = RollbackRevisionNotFoundReason
 	}
+	if line := refusalLine(failure); line != "" && !deleting && said.Status != metav1.ConditionTrue {
+		// Where nothing rolls out no other condition would say it.
+		lines = append(lines, line)
+		if said.Reason == clusterv1.MachineDeploymentNotRollingOutReason {
+			said.Reason = clusterv1.MachineDeploymentRollingOutInternalErrorReason
+		}
+	}
 	if !deleting {
-		lines = append(lines, mistakes(s.deployment)...)
+		mismatches := selectorMismatches(s)
+		if len(mismatches) > 0 && said.Reason == clusterv1.MachineDeploymentNotRollingOutReason {
+			said.Reason = SelectorMismatchReason
+		}
+		lines = append(append(lines, mismatches...), mistakes(s.deployment)...)
 	}
 	said.Message = strings.Join(lines, "\n")
 	return said
 }
 
+// rollsOut says whether a rollout goes on: until all replicas are up to date and available, whether or not an outdated
+// Machine is left. The first Machines of a deployment are a rollout as well. What fails or is scaled up after a rollout
+// has been completed is none, until it exceeds the progress deadline.
+func rollsOut(s *scope) bool {
+	if !underWay(s) {
+		return false
+	}
+	said := meta.FindStatusCondition(s.before.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
+	return s.stalled || s.created || toReplace(s) > 0 || said == nil || said.Status != metav1.ConditionFalse
+}
+
+// rolloutText words how far a rollout is.
+func rolloutText(s *scope, outdated []string) string {
+	text := fmt.Sprintf("Rolling out: %d of %d replicas are up to date", len(upToDate(s)), wanted(s))
+	if len(outdated) > 0 {
+		return text + "; outdated are:\n" + strings.Join(outdated, "\n")
+	}
+	return fmt.Sprintf("%s, %d available", text, len(inService(s)))
+}
+
 // stalledText words what a rollout without progress waits for, and since when.
 func stalledText(s *scope) string {
 	deadline, _ := progressDeadline(s.deployment)
-	return fmt.Sprintf("No progress since %s, for longer than %s; the rollout waits for:%s",
-		s.progress.UTC().Format(time.RFC3339), deadline, s.stalled)
+	text := fmt.Sprintf("No progress since %s, for longer than %s", s.progress.UTC().Format(time.RFC3339), deadline)
+	if awaited := waitedFor(s); awaited != "" {
+		return text + "; the rollout waits for:" + awaited
+	}
+	return fmt.Sprintf("%s: %d of %d replicas are up to date and available", text, len(inService(s)), wanted(s))
 }
 
 // outdatedSets words which sets have outdated Machines, and why.
 func outdatedSets(s *scope) []string {
 	var lines []string
 	for _, set := range s.sets {
-		because := machineset.Outdated(s.deployment, set, s.now)
+		because := whyOutdated(s, set)
 		if machines := s.machines[set.UID]; len(because) > 0 && len(machines) > 0 {
 			lines = append(lines, fmt.Sprintf("* MachineSet %s, %d Machines (%s): %s",
 				set.Name, len(machines), machineset.ListNames(machines), strings.Join(because, ", ")))

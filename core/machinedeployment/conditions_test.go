@@ -73,6 +73,20 @@ func TestConditions(t *testing.T) {
 			{available, "False", "NotAvailable", "3 available replicas, at least 5 required"},
 			{up, "True", "ScalingUp", "Scaling up from 3 to 5 replicas: the last attempt failed and is repeated: no quota"},
 		}, "ScalingUp"},
+		"none of two, though all may be unavailable": {rollout(nil, []*clusterv1.Machine{member("m", 0), member("n", 0)}, wants(2), func(s *scope) {
+			s.settings.maxUnavailable = 2
+		}), nil, []expectation{
+			{available, "False", "NotAvailable", "0 available replicas, at least 1 required (spec.replicas is 2, maxUnavailable 2)"},
+			{rolling, "True", "RollingOut", "2 of 2 replicas are up to date, 0 available"},
+		}, "ScalingUp"},
+		"one is lost after the rollout": {rollout(nil, append(servingAll(1), member("n", 0)), wants(2), func(s *scope) {
+			s.before.Status.Conditions[0].Status = "False"
+		}), nil, []expectation{{rolling, "False", "NotRollingOut", ""}}, "ScalingUp"},
+		"none is missing, and one cannot be completed": {rollout(nil, ready, wants(3), func(s *scope) {
+			s.current.Status.Conditions = []metav1.Condition{conditions.True(clusterv1.MachineSetScalingUpCondition, "ScalingUpBlocked", "exceeded quota")}
+		}), nil, []expectation{
+			{up, "True", "ScalingUpBlocked", "Machines cannot be created, completed or updated:\n* MachineSet fresh: exceeded quota"},
+		}, "Running"},
 		"too many": {rollout(nil, ready, wants(2)), nil, []expectation{
 			{down, "True", "ScalingDown", "Scaling down from 3 to 2 replicas"},
 		}, "ScalingDown"},
@@ -101,7 +115,7 @@ func TestConditions(t *testing.T) {
 		"unhealthy": {rollout(nil, []*clusterv1.Machine{sick}, wants(1)), nil, []expectation{
 			{clusterv1.MachineDeploymentRemediatingCondition, "True", "Remediating", "sick"},
 			{clusterv1.MachineDeploymentMachinesReadyCondition, "Unknown", "ReadyUnknown", "sick"},
-		}, "Running"},
+		}, "ScalingUp"},
 		"being deleted": {rollout(nil, ready, wants(3), goes), nil, []expectation{
 			{available, "False", "NotAvailable", "Deletion in progress"}, {down, "True", "ScalingDown", "from 3 to 0"},
 			{clusterv1.MachineDeploymentDeletingCondition, "True", "Deleting", "fresh (3 Machines)"}, {rolling, "False", "NotRollingOut", ""},

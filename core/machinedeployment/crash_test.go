@@ -76,6 +76,7 @@ func (c *crash) wrap(inner client.WithWatch) client.Client {
 // of the last outdated one. Whatever happens, one set and its Machines are left in the end, and no Machine more
 // than the surge allows has existed in between.
 func TestCrashWhileRollingOut(t *testing.T) {
+	t.Parallel()
 	for _, after := range []bool{false, true} {
 		crashed := true
 		for at := 1; crashed; at++ {

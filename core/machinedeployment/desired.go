@@ -8,19 +8,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/machineset"
 )
 
 // setAnnotationPrefix begins the annotations of a deployment that are meant for its sets.
 const setAnnotationPrefix = "machineset.cluster.x-k8s.io/"
 
-// randomLength is the length of the end of the name of a set.
-const randomLength = 5
-
 var deploymentKind = clusterv1.GroupVersion.WithKind("MachineDeployment")
 
-// newSet is a set for the deployment's template, complete: nothing has to be patched into it.
-func newSet(s *scope, replicas int, random func(int) string) *clusterv1.MachineSet {
-	suffix := random(randomLength)
+// newSet is a set for the deployment's template, complete but for its replicas, which are patched when it is there.
+func newSet(s *scope) *clusterv1.MachineSet {
+	revision := currentRevision(s.deployment, s.sets, nil)
+	suffix := nameEnd(s.deployment, revision)
 	hash := templateHash(&s.deployment.Spec.Template) + "-" + suffix
 	selector := effectiveSelector(s.deployment)
 	selector.MatchLabels = with(selector.MatchLabels, clusterv1.MachineDeploymentUniqueLabel, hash)
@@ -33,13 +33,14 @@ func newSet(s *scope, replicas int, random func(int) string) *clusterv1.MachineS
 		},
 		Spec: clusterv1.MachineSetSpec{
 			ClusterName: s.deployment.Spec.ClusterName,
-			Replicas:    ptr.To(int32(replicas)),
+			Replicas:    ptr.To[int32](0),
 			Selector:    selector,
 			Template:    *s.deployment.Spec.Template.DeepCopy(),
 		},
 	}
 	set.Labels = with(nil, clusterv1.MachineDeploymentUniqueLabel, hash)
-	synchronizeSet(set, s.deployment, currentRevision(s.deployment, s.sets, nil))
+	set.Annotations = with(nil, machineset.RolloutAfterAnnotation, machineset.RolloutAfterRecord(s.deployment, s.now))
+	synchronizeSet(set, s.deployment, revision)
 	return set
 }
 
@@ -47,15 +48,13 @@ func newSet(s *scope, replicas int, random func(int) string) *clusterv1.MachineS
 // them, the MachineSet controller reaches Machines (see the table in README.md). revision is zero for sets that
 // are not current.
 func synchronizeSet(set *clusterv1.MachineSet, deployment *clusterv1.MachineDeployment, revision int64) {
-	hash := set.Labels[clusterv1.MachineDeploymentUniqueLabel]
-	labels := templateLabels(deployment)
-	if hash != "" {
-		labels[clusterv1.MachineDeploymentUniqueLabel] = hash
-	}
+	labels := labelsFor(deployment, set)
 	// Labels of the set itself are only added: it may carry some of others.
 	set.Labels = merged(set.Labels, labels)
 	template := &set.Spec.Template
-	template.Labels = labels
+	if selects(deployment, set) {
+		template.Labels = labels
+	}
 	template.Annotations = maps.Clone(deployment.Spec.Template.Annotations)
 	from := deployment.Spec.Template.Spec.DeepCopy()
 	template.Spec.Deletion = from.Deletion

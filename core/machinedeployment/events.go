@@ -9,4 +9,6 @@ const (
 	ScaledEvent     = "Scaled"
 	DeletedEvent    = "Deleted"
 	RolledBackEvent = "RolledBack"
+	// NameTakenEvent says that something else has the name that was meant for a new set.
+	NameTakenEvent = "NameTaken"
 )

@@ -74,6 +74,7 @@ func (w *world) shell(t *testing.T, commands, input string) string {
 
 // TestGuide does what the guide says, and looks after each section whether it has the effect that the guide says.
 func TestGuide(t *testing.T) {
+	t.Parallel()
 	doccheck.Read(t, guide).CheckLinks(t)
 	w := newWorld(t)
 	w.start(t)

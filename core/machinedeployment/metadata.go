@@ -20,7 +20,11 @@ func (r *Reconciler) ensureMetadata(ctx context.Context, s *scope) outcome.Outco
 	controllerutil.AddFinalizer(desired, clusterv1.MachineDeploymentFinalizer)
 	desired.Labels = with(desired.Labels, clusterv1.ClusterNameLabel, desired.Spec.ClusterName)
 	if s.cluster != nil && metav1.GetControllerOf(desired) == nil {
-		desired.OwnerReferences = machineset.WithOwner(desired.OwnerReferences, machineset.ClusterReference(s.cluster))
+		owners, wait := machineset.OwnedByCluster(ctx, r.APIReader, desired.OwnerReferences, s.cluster)
+		if !wait.Finished() {
+			return wait
+		}
+		desired.OwnerReferences = owners
 	}
 	openForAutoscaler(desired)
 	if equality.Semantic.DeepEqual(desired.ObjectMeta, s.deployment.ObjectMeta) &&
@@ -45,5 +49,8 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) outcome.Outc
 		return outcome.Fail(errors.Wrapf(err, "removing the finalizer of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment)))
 	}
 	s.gone = true
+	r.ahead.forget(s.deployment.UID)
+	r.marks.forget(s.deployment.UID)
+	r.progress.forget(s.deployment.UID)
 	return outcome.Continue()
 }

@@ -1,16 +1,22 @@
 package machinedeployment
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"millwright.dev/core/conditions"
 	"millwright.dev/core/machineset"
 )
 
@@ -23,6 +29,7 @@ func (w *world) says(kind, reason, message string) func(Gomega) {
 }
 
 func TestBrokenTemplateIsReplacedByAGoodOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.create(w.template(infraGroup, "StandInMachineTemplate", "c"))
 	w.deployment(3)
@@ -43,6 +50,7 @@ func TestBrokenTemplateIsReplacedByAGoodOne(t *testing.T) {
 }
 
 func TestPausedRolloutScalesAndResumes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(2)
 	w.start(t)
@@ -66,6 +74,7 @@ func TestPausedRolloutScalesAndResumes(t *testing.T) {
 }
 
 func TestOnDelete(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(2, func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
@@ -87,7 +96,33 @@ func TestOnDelete(t *testing.T) {
 	w.eventually(w.running(2))
 }
 
+// TestUnhealthyOutdatedMachineIsReplacedUnderOnDelete has one that no rollout would ever take.
+func TestUnhealthyOutdatedMachineIsReplacedUnderOnDelete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deployment(2, func(d *clusterv1.MachineDeployment) {
+		d.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
+	})
+	w.start(t)
+	w.eventually(w.running(2))
+	w.update(toTemplateB)
+	w.eventually(func(g Gomega) { g.Expect(w.allSets()).To(HaveLen(2)) })
+	machines := w.listMachines()
+	sick, well := machines[0], machines[1]
+	before := sick.DeepCopy()
+	conditions.Set(&sick.Status.Conditions, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""), 0, time.Now())
+	conditions.Set(&sick.Status.Conditions, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""), 0, time.Now())
+	w.g.Expect(direct.Status().Patch(w.ctx, &sick, client.MergeFrom(before))).To(Succeed())
+	w.eventually(func(g Gomega) {
+		uids := w.uids()
+		g.Expect(uids).To(HaveLen(2))
+		g.Expect(uids).To(And(HaveKey(string(well.UID)), Not(HaveKey(string(sick.UID)))))
+		g.Expect(w.current().Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(1)))
+	})
+}
+
 func TestFieldsReachMachinesWithoutARollout(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(1)
 	w.start(t)
@@ -107,6 +142,7 @@ func TestFieldsReachMachinesWithoutARollout(t *testing.T) {
 }
 
 func TestInvalidDeploymentSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(1, func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.Strategy = clusterv1.MachineDeploymentRolloutStrategy{
@@ -127,6 +163,7 @@ func TestInvalidDeploymentSaysWhatToDo(t *testing.T) {
 }
 
 func TestBlockedSetIsPassedOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(1, func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.InfrastructureRef.Name = "absent" })
 	w.start(t)
@@ -135,7 +172,31 @@ func TestBlockedSetIsPassedOn(t *testing.T) {
 	w.eventually(w.running(1))
 }
 
+// TestRefusalsOfMachinesArePassedOn has a quota, a policy or a webhook refuse Machines.
+func TestRefusalsOfMachinesArePassedOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deployment(1)
+	var allowed atomic.Bool
+	w.start(t, func(inner client.WithWatch) client.Client {
+		return interceptor.NewClient(inner, interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+				if _, ok := object.(*clusterv1.Machine); ok && !allowed.Load() {
+					return apierrors.NewForbidden(clusterv1.GroupVersion.WithResource("machines").GroupResource(), object.GetName(),
+						errors.New("exceeded quota: machines, used: 0, limited: 0"))
+				}
+				return c.Create(ctx, object, options...)
+			},
+		})
+	})
+	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, machineset.BlockedReason, "exceeded quota: machines, used: 0, limited: 0"))
+	allowed.Store(true)
+	w.eventually(w.running(1))
+	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentNotScalingUpReason, ""))
+}
+
 func TestRestartInTheMiddleOfARollout(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(4)
 	w.start(t)
@@ -173,6 +234,7 @@ func TestRolloutAfterIsKeptToTheTime(t *testing.T) {
 }
 
 func TestIdleDeploymentCostsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(2)
 	w.start(t)

@@ -69,6 +69,9 @@ func (s *setView) shrinking() bool {
 type intent struct {
 	set      string
 	from, to int
+	// remove are the positions, in the order of the set's Machines, of those that the deployment deletes itself before
+	// it writes the number, since the set would give up others.
+	remove []int
 	// reason says in words why.
 	reason string
 }
@@ -112,36 +115,24 @@ type draft struct {
 	before map[string]int
 	// reasons are those of the sets that have changed.
 	reasons map[string]string
+	// removed are the positions of the Machines of each set that are deleted for its smaller number.
+	removed map[string][]int
 	// fresh means that the last of the sets is one that has to be created.
 	fresh bool
 }
 
 // newDraft takes the view; where a current set is missing and needed, an empty one is added.
 func newDraft(v view) *draft {
-	d := &draft{view: v, before: map[string]int{}, reasons: map[string]string{}}
+	d := &draft{view: v, before: map[string]int{}, reasons: map[string]string{}, removed: map[string][]int{}}
 	d.sets = slices.Clone(v.sets)
 	for i := range d.sets {
 		d.before[d.sets[i].name] = d.sets[i].desired
-		d.sets[i].order = d.sets[i].reliable()
 	}
 	if !v.paused && d.current() == nil {
 		d.fresh = true
 		d.sets = append(d.sets, setView{current: true})
 	}
 	return d
-}
-
-// reliable is the order without counting on Machines that are outdated and chosen: they may be drained any moment by
-// whoever has chosen them, and must not keep others, behind them in the order, from going.
-func (s *setView) reliable() []bool {
-	if s.current || s.chosen == 0 {
-		return s.order
-	}
-	order := slices.Clone(s.order)
-	for i := range s.chosen {
-		order[s.deleting+i] = false
-	}
-	return order
 }
 
 // current is the set that Machines are to belong to; nil while there is none.
@@ -205,7 +196,9 @@ func (d *draft) plan() plan {
 			continue
 		}
 		if from := d.before[set.name]; from != set.desired {
-			result.scale = append(result.scale, intent{set: set.name, from: from, to: set.desired, reason: d.reasons[set.name]})
+			result.scale = append(result.scale, intent{
+				set: set.name, from: from, to: set.desired, remove: d.removed[set.name], reason: d.reasons[set.name],
+			})
 		}
 	}
 	return result

@@ -35,6 +35,11 @@ func rolling(replicas, surge, unavailable int, sets ...setView) view {
 // chosen marks n Machines, the next to go.
 func chosen(n int) func(*setView) { return func(s *setView) { s.chosen = n } }
 
+// broken adds n Machines that are not available, which go last.
+func broken(n int) func(*setView) {
+	return func(s *setView) { s.order = append(s.order, make([]bool, n)...) }
+}
+
 func recreate(v view) view {
 	v.recreate = true
 	return v

@@ -1,24 +1,41 @@
 package machinedeployment
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"slices"
+	"encoding/json"
+	"maps"
 	"time"
 
+	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/conditions"
 	"millwright.dev/core/machineset"
 	"millwright.dev/core/outcome"
 )
 
-// watchProgress makes the deployment looked at again when its rollout will have made no progress for too long.
-func (r *Reconciler) watchProgress(_ context.Context, s *scope) outcome.Outcome {
-	return stall(s).And(nextSlow(s))
+// watchProgress finds out whether what is wanted has been missing for longer than the progress deadline, and has the
+// deployment looked at again when it will have been.
+func (r *Reconciler) watchProgress(ctx context.Context, s *scope) outcome.Outcome {
+	deadline, _ := progressDeadline(s.deployment)
+	if deadline == 0 || !underWay(s) {
+		r.progress.forget(s.deployment.UID)
+		return outcome.Fail(r.record(ctx, s, "")).And(nextSlow(s))
+	}
+	best, record := r.progress.judge(s, deadline)
+	end := nextSlow(s)
+	s.progress = best.Since.Time
+	if due := s.progress.Add(deadline); s.now.Before(due) {
+		end = end.And(outcome.ContinueAfter(due.Sub(s.now)))
+	} else {
+		s.stalled = true
+	}
+	if record {
+		end = end.And(outcome.Fail(r.record(ctx, s, best.text())))
+	}
+	return end
 }
 
 // watchDeletions makes the deployment looked at again when Machines will have been going for long.
@@ -38,118 +55,144 @@ func nextSlow(s *scope) outcome.Outcome {
 	return end
 }
 
-// stall finds out whether the rollout has come to a standstill, and when it will be looked at for that again.
-func stall(s *scope) outcome.Outcome {
-	deadline, _ := progressDeadline(s.deployment)
-	if deadline == 0 || s.settings.paused || len(outdatedSets(s)) == 0 {
-		return outcome.Continue()
+// underWay says whether something that is wanted is not there: replicas that are up to date and available, or the end of
+// outdated Machines. While nothing rolls, and with a spec that must be corrected, nothing is awaited.
+func underWay(s *scope) bool {
+	if !s.read || s.settings.paused || len(s.problems) > 0 || !s.deployment.DeletionTimestamp.IsZero() {
+		return false
 	}
-	s.progress = lastProgress(s)
-	if due := s.progress.Add(deadline); s.now.Before(due) {
-		return outcome.ContinueAfter(due.Sub(s.now))
-	}
-	s.stalled = waitedFor(s)
-	return outcome.Continue()
+	return len(inService(s)) < wanted(s) || toReplace(s) > 0
 }
 
-// lastProgress is when the rollout has last come closer to its end, as far as the objects tell: it began, a set
-// was made for it, a Machine of the current set was created or became available, an outdated one began to go. It
-// needs no memory, so that a restart of the controller begins no new deadline.
-func lastProgress(s *scope) time.Time {
-	if s.planned {
-		return s.now
+// inService are the available Machines that are what is wanted. With OnDelete outdated ones are, until somebody deletes them.
+func inService(s *scope) []*clusterv1.Machine {
+	candidates := upToDate(s)
+	if byPerson(s) {
+		candidates = s.allMachines()
 	}
-	last := s.now
-	if rolling := meta.FindStatusCondition(s.before.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition); rolling != nil && rolling.Status == metav1.ConditionTrue {
-		last = rolling.LastTransitionTime.Time
-	}
-	later := func(t metav1.Time) {
-		if t.After(last) {
-			last = t.Time
+	var machines []*clusterv1.Machine
+	for _, machine := range candidates {
+		if machineset.Available(machine) {
+			machines = append(machines, machine)
 		}
 	}
+	return machines
+}
+
+// toReplace counts the Machines that the rollout replaces. With OnDelete that is up to a person.
+func toReplace(s *scope) int {
+	if byPerson(s) {
+		return 0
+	}
+	number := 0
 	for _, set := range s.sets {
-		isCurrent := s.current != nil && set.UID == s.current.UID
-		if isCurrent {
-			later(set.CreationTimestamp)
-		}
-		for _, machine := range s.machines[set.UID] {
-			switch available := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineAvailableCondition); {
-			case !isCurrent && !machine.DeletionTimestamp.IsZero():
-				later(*machine.DeletionTimestamp)
-			case isCurrent && available != nil && available.Status == metav1.ConditionTrue:
-				later(machine.CreationTimestamp)
-				later(available.LastTransitionTime)
-			case isCurrent:
-				later(machine.CreationTimestamp)
-			}
+		if len(whyOutdated(s, set)) > 0 {
+			number += len(s.machines[set.UID])
 		}
 	}
-	return last
+	return number
 }
 
-// waitedFor words what the rollout waits for: Machines of the current set that are not available, Machines that
-// are being deleted, and sets that cannot create any. Empty when it waits for nothing but a person, as with
-// OnDelete.
-func waitedFor(s *scope) string {
-	var awaited []*clusterv1.Machine
-	for _, set := range s.sets {
-		isCurrent := s.current != nil && set.UID == s.current.UID
-		for _, machine := range s.machines[set.UID] {
-			if !machine.DeletionTimestamp.IsZero() || (isCurrent && !machineset.Available(machine)) {
-				awaited = append(awaited, machine)
-			}
-		}
-	}
-	text := ""
-	for _, line := range append(blockedSets(s), idleSets(s)...) {
-		text += "\n* " + line
-	}
-	if len(awaited) > 0 {
-		text += "\n" + machineset.Aggregate(awaited, "", machineset.Reasons{}, awaits).Message
-	}
-	return text
+// byPerson says whether outdated Machines go when somebody deletes them.
+func byPerson(s *scope) bool {
+	return s.settings.strategy == clusterv1.OnDeleteMachineDeploymentStrategyType
 }
 
-// idleSets words which sets have other numbers of Machines than they are told to have, and do nothing about it.
-func idleSets(s *scope) []string {
-	var lines []string
-	for _, set := range s.sets {
-		machines := s.machines[set.UID]
-		busy := slices.ContainsFunc(machines, func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() })
-		if len(machines) != desired(set) && !busy && len(blockedSets(&scope{sets: []*clusterv1.MachineSet{set}})) == 0 {
-			lines = append(lines, fmt.Sprintf("MachineSet %s: %d Machines exist, %d are wanted", set.Name, len(machines), desired(set)))
-		}
-	}
-	return lines
+// score grows with each Machine that becomes available, and with each outdated one that is gone. A Machine that is
+// created does not change it.
+func score(s *scope) int { return min(len(inService(s)), wanted(s)) - toReplace(s) }
+
+// progress is how far a deployment came at its best since it has been under way. Only a score beyond Reached is progress:
+// not the replacement of a Machine that was available, and not one that becomes available again.
+type progress struct {
+	// MachineSet names the current set; another one begins again.
+	MachineSet string `json:"machineSet"`
+	// Reached is the highest score.
+	Reached int `json:"reached"`
+	// Since is when it was reached, or when the deployment was first under way.
+	Since metav1.Time `json:"since"`
 }
 
-// stages are the conditions of a Machine in the order in which it gets through them.
-var stages = []string{
-	clusterv1.MachineBootstrapConfigReadyCondition,
-	clusterv1.MachineInfrastructureReadyCondition,
-	clusterv1.MachineNodeReadyCondition,
-	clusterv1.MachineNodeHealthyCondition,
-	clusterv1.MachineHealthCheckSucceededCondition,
-	clusterv1.MachineReadyCondition,
-	clusterv1.MachineAvailableCondition,
+// text is the value of ProgressAnnotation.
+func (p progress) text() string {
+	value, err := json.Marshal(p)
+	if err != nil {
+		// Numbers and strings can always be marshaled.
+		return ""
+	}
+	return string(value)
 }
 
-// awaits is what a Machine waits for: the first of its stages that it has not got through.
-func awaits(machine *clusterv1.Machine) condition {
-	word := func(found *condition) condition {
-		return conditions.False("", found.Reason, fmt.Sprintf("%s is %s: %s", found.Type, found.Status, cmp.Or(found.Message, found.Reason)))
+// recordedProgress reads ProgressAnnotation; ok is false without a value that can be used.
+func recordedProgress(s *scope) (recorded progress, ok bool) {
+	err := json.Unmarshal([]byte(s.deployment.Annotations[ProgressAnnotation]), &recorded)
+	ok = err == nil && !recorded.Since.IsZero() && recorded.MachineSet == currentName(s)
+	if recorded.Since.After(s.now) {
+		recorded.Since = metav1.NewTime(s.now)
 	}
-	if !machine.DeletionTimestamp.IsZero() {
-		if found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineDeletingCondition); found != nil && found.Status == metav1.ConditionTrue {
-			return word(found)
-		}
-		return conditions.False("", "", "being deleted; Deleting says nothing yet")
-	}
-	for _, kind := range stages {
-		if found := meta.FindStatusCondition(machine.Status.Conditions, kind); found != nil && found.Status != metav1.ConditionTrue {
-			return word(found)
-		}
-	}
-	return conditions.False("", "", "none of its conditions is reported yet")
+	return recorded, ok
 }
+
+// toldProgress is what the objects tell without any memory: since when the deployment has been under way, and the Machines
+// that became available since. All these times are of this project's clocks, none of the API server's. known is
+// false when nothing tells that it was under way before. With OnDelete RollingOut tells of outdated Machines that wait for a
+// person.
+func toldProgress(s *scope) (told progress, known bool) {
+	told = progress{MachineSet: currentName(s), Reached: score(s), Since: metav1.NewTime(s.now)}
+	recorded, ok := recordedProgress(s)
+	rolling := meta.FindStatusCondition(s.before.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
+	switch {
+	case ok && recorded.Reached >= told.Reached:
+		return recorded, true
+	case ok:
+		told.Since = recorded.Since
+	case rolling != nil && rolling.Status == metav1.ConditionTrue && !byPerson(s):
+		told.Since = rolling.LastTransitionTime
+	default:
+		return told, false
+	}
+	for _, machine := range inService(s) {
+		available := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineAvailableCondition)
+		if at := available.LastTransitionTime; at.After(told.Since.Time) && !at.After(s.now) {
+			told.Since = at
+		}
+	}
+	return told, true
+}
+
+func currentName(s *scope) string {
+	if s.current == nil {
+		return ""
+	}
+	return s.current.Name
+}
+
+// record writes ProgressAnnotation, or removes it. It is a request of its own, so that a refusal does not keep the status
+// from being written.
+func (r *Reconciler) record(ctx context.Context, s *scope, value string) error {
+	if s.deployment.Annotations[ProgressAnnotation] == value {
+		return nil
+	}
+	return errors.Wrapf(r.annotate(ctx, s, ProgressAnnotation, value, client.MergeFrom(s.before)),
+		"recording the progress of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment))
+}
+
+// annotate writes an annotation of the deployment, or removes it. What was changed in memory alone is not written.
+func (r *Reconciler) annotate(ctx context.Context, s *scope, key, value string, patch client.Patch) error {
+	changed := s.before.DeepCopy()
+	changed.Annotations = maps.Clone(changed.Annotations)
+	if delete(changed.Annotations, key); value != "" {
+		changed.Annotations = with(changed.Annotations, key, value)
+	}
+	if err := r.Client.Patch(ctx, changed, patch); err != nil {
+		return err
+	}
+	r.written.Wrote(changed)
+	for _, known := range []*clusterv1.MachineDeployment{s.deployment, s.before} {
+		known.Annotations, known.ResourceVersion = maps.Clone(changed.Annotations), changed.ResourceVersion
+	}
+	return nil
+}
+
+// lag is by how much a time that the objects tell, in whole seconds, differs from the same time in memory.
+const lag = 2 * time.Second

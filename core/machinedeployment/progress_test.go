@@ -9,13 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"millwright.dev/core/conditions"
+	"millwright.dev/core/outcome"
 )
 
 // TestStalledRolloutSaysWhatItWaitsFor lets a rollout hang: one condition names the Machine and what it waits for,
 // nothing is written while nothing changes, and the report ends with the standstill.
 func TestStalledRolloutSaysWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(2, func(d *clusterv1.MachineDeployment) {
 		d.Annotations = map[string]string{ProgressDeadlineAnnotation: "3s"}
@@ -85,30 +88,54 @@ func rollout(outdated, current []*clusterv1.Machine, change ...func(*scope)) *sc
 	return s
 }
 
-func TestLastProgress(t *testing.T) {
+func TestToldProgress(t *testing.T) {
 	up := conditions.True(clusterv1.MachineAvailableCondition, "Available", "")
 	down := conditions.False(clusterv1.MachineAvailableCondition, "NotAvailable", "")
 	machines := func(m ...*clusterv1.Machine) []*clusterv1.Machine { return m }
+	recorded := func(set string, reached int) func(*scope) {
+		return func(s *scope) {
+			s.deployment.Annotations = map[string]string{ProgressAnnotation: progress{
+				MachineSet: set, Reached: reached, Since: metav1.NewTime(start.Add(-9 * time.Minute)),
+			}.text()}
+		}
+	}
 	tests := map[string]struct {
 		scope *scope
 		ago   time.Duration
+		known bool
 	}{
-		"its beginning":                          {rollout(nil, nil), 30 * time.Minute},
-		"a plan of this very moment":             {rollout(nil, nil, func(s *scope) { s.planned = true }), 0},
-		"it has not been said to have begun":     {rollout(nil, nil, func(s *scope) { s.before.Status.Conditions = nil }), 0},
-		"a new set":                              {rollout(nil, nil, func(s *scope) { s.current.CreationTimestamp = metav1.NewTime(start.Add(-time.Minute)) }), time.Minute},
-		"a new Machine":                          {rollout(nil, machines(member("m", 7*time.Minute))), 7 * time.Minute},
-		"a new Machine became available":         {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up)))), 2 * time.Minute},
-		"a new Machine became unavailable":       {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, down)))), 7 * time.Minute},
-		"an outdated Machine goes":               {rollout(machines(going5m(member("m", time.Hour))), nil), 5 * time.Minute},
-		"an outdated Machine became available":   {rollout(machines(member("m", time.Hour, since(time.Minute, up))), nil), 30 * time.Minute},
-		"a new Machine goes, which is a relapse": {rollout(nil, machines(going5m(member("m", 20*time.Minute)))), 20 * time.Minute},
+		"its beginning":                      {rollout(nil, nil), 30 * time.Minute, true},
+		"it has not been said to have begun": {rollout(nil, nil, func(s *scope) { s.before.Status.Conditions = nil }), 0, false},
+		"a new set":                          {rollout(nil, nil, func(s *scope) { s.current.CreationTimestamp = metav1.NewTime(start.Add(-time.Minute)) }), 30 * time.Minute, true},
+		"a new Machine":                      {rollout(nil, machines(member("m", 7*time.Minute))), 30 * time.Minute, true},
+		"a new Machine became available":     {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up)))), 2 * time.Minute, true},
+		"a new Machine became unavailable":   {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, down)))), 30 * time.Minute, true},
+		"an outdated Machine is available":   {rollout(machines(member("m", time.Hour, since(time.Minute, up))), nil), 30 * time.Minute, true},
+		"a record of less":                   {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up))), recorded("fresh", 0)), 2 * time.Minute, true},
+		"a Machine is available again":       {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up))), recorded("fresh", 1)), 9 * time.Minute, true},
+		"a record of another set":            {rollout(nil, nil, recorded("old", 1)), 30 * time.Minute, true},
+		"OnDelete waits for a person": {rollout(nil, nil, func(s *scope) {
+			s.settings.strategy = clusterv1.OnDeleteMachineDeploymentStrategyType
+		}), 0, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(lastProgress(test.scope)).To(BeTemporally("==", start.Add(-test.ago)))
+			g := NewWithT(t)
+			told, known := toldProgress(test.scope)
+			g.Expect(told.Since.Time).To(BeTemporally("==", start.Add(-test.ago)))
+			g.Expect(known).To(Equal(test.known))
 		})
 	}
+}
+
+// watched judges the progress as a process does that was just started.
+func watched(t *testing.T, s *scope) outcome.Outcome {
+	t.Helper()
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.deployment.DeepCopy()).Build()}
+	s.before.Annotations = s.deployment.Annotations
+	end := r.watchProgress(t.Context(), s)
+	NewWithT(t).Expect(end.Err()).NotTo(HaveOccurred())
+	return end
 }
 
 func TestStall(t *testing.T) {
@@ -118,26 +145,33 @@ func TestStall(t *testing.T) {
 	}
 	waits := conditions.Unknown(clusterv1.MachineNodeReadyCondition, "NodeDoesNotExist", "no Node yet")
 	outdated := machines(member("o", time.Hour))
-	onlyNew := func(age time.Duration, change ...func(*scope)) *scope {
-		return rollout(outdated, machines(member("n", age, waits)), change...)
+	began := func(age time.Duration, outdated []*clusterv1.Machine, change ...func(*scope)) *scope {
+		return rollout(outdated, machines(member("n", time.Minute, waits)), append(change, func(s *scope) {
+			s.before.Status.Conditions[0].LastTransitionTime = metav1.NewTime(start.Add(-age))
+		})...)
 	}
+	// A Recreate rollout, or one with maxUnavailable 100 %, has no outdated Machine left.
+	never := func(s *scope) { s.before.Status.Conditions = nil }
 	tests := map[string]struct {
 		scope *scope
 		again time.Duration
 		says  []string
 	}{
-		"before the default deadline": {onlyNew(4 * time.Minute), 6 * time.Minute, nil},
-		"after the default deadline":  {onlyNew(11 * time.Minute), 0, []string{"Machine n: NodeReady is Unknown: no Node yet"}},
-		"before its own deadline":     {onlyNew(11*time.Minute, annotated(ProgressDeadlineAnnotation, "20m")), 9 * time.Minute, nil},
-		"after its own deadline":      {onlyNew(3*time.Minute, annotated(ProgressDeadlineAnnotation, "2m")), 0, []string{"no Node yet"}},
-		"no deadline":                 {onlyNew(29*time.Minute, annotated(ProgressDeadlineAnnotation, "0")), 0, nil},
-		"a deadline that is none":     {onlyNew(11*time.Minute, annotated(ProgressDeadlineAnnotation, "soon")), 0, []string{"no Node yet"}},
-		"paused":                      {onlyNew(29*time.Minute, func(s *scope) { s.settings.paused = true }), 0, nil},
-		"nothing is outdated":         {rollout(nil, machines(member("n", 29*time.Minute))), 0, nil},
+		"before the default deadline":       {began(4*time.Minute, outdated), 6 * time.Minute, nil},
+		"after the default deadline":        {began(11*time.Minute, outdated), 0, []string{"Machine n: NodeReady is Unknown: no Node yet"}},
+		"before its own deadline":           {began(11*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "20m")), 9 * time.Minute, nil},
+		"after its own deadline":            {began(3*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "2m")), 0, []string{"no Node yet"}},
+		"no deadline":                       {began(29*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "0")), 0, nil},
+		"a deadline that is none":           {began(11*time.Minute, outdated, annotated(ProgressDeadlineAnnotation, "soon")), 0, []string{"no Node yet"}},
+		"paused":                            {began(29*time.Minute, outdated, func(s *scope) { s.settings.paused = true }), 0, nil},
+		"nothing is outdated any more":      {began(11*time.Minute, nil), 0, []string{"1 of 3 replicas are up to date, 0 available", "no Node yet"}},
+		"a new deployment that has time":    {rollout(nil, machines(member("n", time.Minute)), never), 10 * time.Minute, nil},
+		"nothing is missing":                {rollout(nil, servingAll(3)), 0, nil},
+		"one of a complete rollout is gone": {rollout(nil, servingAll(2), func(s *scope) { s.before.Status.Conditions[0].Status = metav1.ConditionFalse }), 10 * time.Minute, nil},
 		"a drain that does not end": {
 			rollout(machines(going5m(member("o", time.Hour, conditions.True(clusterv1.MachineDeletingCondition, "DrainingNode", "a PodDisruptionBudget does not allow it")))),
 				nil, annotated(ProgressDeadlineAnnotation, "4m")),
-			0, []string{"Machine o: Deleting is True: a PodDisruptionBudget does not allow it"},
+			10 * time.Minute, []string{"Machine o: Deleting is True: a PodDisruptionBudget does not allow it"},
 		},
 		"a set that is blocked": {
 			rollout(outdated, nil, func(s *scope) {
@@ -149,16 +183,19 @@ func TestStall(t *testing.T) {
 			rollout(outdated, nil, func(s *scope) { s.current.Spec.Replicas = ptr.To[int32](1) }),
 			0, []string{"MachineSet fresh: 0 Machines exist, 1 are wanted"},
 		},
-		"OnDelete waits for a person": {rollout(outdated, nil), 0, nil},
+		"OnDelete waits for a person": {rollout(servingAll(3), nil, func(s *scope) {
+			s.settings.strategy = clusterv1.OnDeleteMachineDeploymentStrategyType
+		}), 0, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			s := test.scope
-			g.Expect(stall(s).After()).To(Equal(test.again))
+			s.deployment.Spec.Replicas = ptr.To[int32](3)
+			g.Expect(watched(t, s).After()).To(BeNumerically("~", test.again, time.Second))
 			said := rollingOutCondition(s, nil)
 			if test.says == nil {
-				g.Expect(s.stalled).To(BeEmpty())
+				g.Expect(s.stalled).To(BeFalse())
 				g.Expect(said.Reason).NotTo(Equal(ProgressDeadlineExceededReason))
 				return
 			}

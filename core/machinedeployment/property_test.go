@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -92,6 +93,8 @@ func checkAlone(t *testing.T, v view, p plan, text string) {
 		}
 		for n := range after.sets {
 			if set := &after.sets[n]; set.name == i.set {
+				checkRemoved(t, set, i, text)
+				set.order = removed(set, i.remove)
 				set.reserve, set.desired = max(set.reserve, i.from), i.to
 			}
 		}
@@ -104,15 +107,69 @@ func checkAlone(t *testing.T, v view, p plan, text string) {
 		t.Fatalf("%d Machines may come to exist, before %d: %+v\n%s", existingAfter, existing, p, text)
 	}
 	rolling := !v.paused && !v.recreate && v.strategy == clusterv1.RollingUpdateMachineDeploymentStrategyType
+	if serve := left(after); rolling && serve+lowered(v) < min(v.replicas-v.maxUnavailable, left(v)) {
+		t.Fatalf("%d Machines serve, before %d: %+v\n%s", serve, left(v), p, text)
+	}
 	if minimum := v.replicas - v.maxUnavailable; rolling && recoverableAfter < min(minimum, recoverable) {
 		given := blindlyGivenOf(v, p) + takenBack(v, p)
+		marked := 0
 		for i := range v.sets {
-			given += v.sets[i].chosen
+			marked += v.sets[i].chosen
 		}
+		given += min(marked, lowered(v))
 		if recoverableAfter+given < min(minimum, recoverable) {
 			t.Fatalf("at most %d Machines would be available if all recovered, before %d: %+v\n%s", recoverableAfter, recoverable, p, text)
 		}
 	}
+}
+
+// checkRemoved holds Machines that the deployment deletes itself to what they must be: outdated, not serving, none that is
+// going, and of a set that has acted.
+func checkRemoved(t *testing.T, set *setView, i intent, text string) {
+	t.Helper()
+	for n, at := range i.remove {
+		if set.current || set.order[at] || at < set.deleting || (n > 0 && at <= i.remove[n-1]) {
+			t.Fatalf("Machine %d of %s must not be deleted: %+v\n%s", at, set.name, i, text)
+		}
+	}
+	if len(i.remove) > 0 && (i.from-i.to != len(i.remove) || set.reserve > i.from || len(set.order)-set.deleting > i.from) {
+		t.Fatalf("Machines are deleted besides those that %s is to give up: %+v\n%s", set.name, i, text)
+	}
+}
+
+// removed is the order of a set when the Machines at some positions are being deleted.
+func removed(set *setView, positions []int) []bool {
+	order := make([]bool, len(positions), len(set.order))
+	for at, available := range set.order {
+		if !slices.Contains(positions, at) {
+			order = append(order, available)
+		}
+	}
+	return order
+}
+
+// left is how many Machines are available when all sets have what they desire.
+func left(v view) int {
+	sum := 0
+	for i := range v.sets {
+		sum += v.sets[i].available()
+	}
+	return sum
+}
+
+// lowered is how many Machines go since the number of replicas is lower than it was: those beyond all that a rollout may
+// have, and those of the current set beyond the replicas.
+func lowered(v view) int {
+	most := -v.replicas - v.maxSurge
+	for i := range v.sets {
+		most += v.sets[i].desired
+	}
+	for i := range v.sets {
+		if v.sets[i].current {
+			most = max(most, v.sets[i].desired-v.replicas)
+		}
+	}
+	return max(most, 0)
 }
 
 // blindlyGivenOf is what goes of the current set because it has more than the replicas: which of its Machines go is the set's

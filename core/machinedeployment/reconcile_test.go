@@ -20,6 +20,7 @@ func toTemplateB(deployment *clusterv1.MachineDeployment) {
 }
 
 func TestLifeOfADeployment(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(3)
 	w.start(t)
@@ -84,6 +85,7 @@ func (w *world) sample(highest, lowest int) (stop func()) {
 }
 
 func TestUnavailableInsteadOfSurge(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(4, func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.Strategy = clusterv1.MachineDeploymentRolloutStrategy{

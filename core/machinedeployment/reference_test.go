@@ -31,7 +31,7 @@ func TestReferenceIsWhole(t *testing.T) {
 	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, doccheck.Named("Annotation"), folder))
 	doccheck.Compare(t, page, "labels", page.Keys(t, "Labels", "Label"), doccheck.Constants(t, doccheck.Named("Label"), folder))
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"),
-		append(doccheck.Constants(t, doccheck.Named("Event"), folder), RollbackRevisionNotFoundReason))
+		append(doccheck.Constants(t, doccheck.Named("Event"), folder), RollbackRevisionNotFoundReason, SelectorMismatchReason))
 	phases := []string{
 		string(clusterv1.MachineDeploymentPhaseScalingUp), string(clusterv1.MachineDeploymentPhaseScalingDown),
 		string(clusterv1.MachineDeploymentPhaseRunning), string(clusterv1.MachineDeploymentPhaseUnknown),
@@ -62,6 +62,7 @@ func TestReferenceNamesTestsThatExist(t *testing.T) {
 
 // TestReferenceExamples has the API server take them.
 func TestReferenceExamples(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	doccheck.Apply(t, direct, w.namespace, doccheck.Read(t, reference).Examples(t, ""))
 }
@@ -138,6 +139,7 @@ func fieldsOf[T any](prefix string) []string {
 
 // TestTemplateOfEqualContentRolls refers to a template of another name and equal content.
 func TestTemplateOfEqualContentRolls(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(1)
 	w.start(t)

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -17,19 +18,39 @@ import (
 )
 
 // chooseCurrent finds the set whose template is the deployment's. Of several it is the one with the most
-// replicas, then the highest revision, then the oldest. Once spec.rollout.after has come, only sets that were
-// created after it count.
+// replicas, then the highest revision, then the oldest. Once spec.rollout.after has come, only sets that are
+// younger count.
 func chooseCurrent(s *scope) *clusterv1.MachineSet {
 	var current *clusterv1.MachineSet
 	for _, set := range s.sets {
 		switch {
 		case !set.DeletionTimestamp.IsZero():
-		case len(machineset.Outdated(s.deployment, set, s.now)) > 0:
+		case len(whyOutdated(s, set)) > 0:
 		case current == nil || cmp.Or(desired(set)-desired(current), int(revisionOf(set)-revisionOf(current))) > 0:
 			current = set
 		}
 	}
 	return current
+}
+
+// whyOutdated lists in words why the Machines of a set are not what the deployment wants.
+func whyOutdated(s *scope, set *clusterv1.MachineSet) []string {
+	return machineset.Outdated(s.deployment, set, rolloutTime(s))
+}
+
+// rolloutTime is the time that spec.rollout.after is compared with. Once a set was created for it, that time has come:
+// a process whose clock is behind must not go back to the set before.
+func rolloutTime(s *scope) time.Time {
+	after := s.deployment.Spec.Rollout.After
+	if after.IsZero() || !s.now.Before(after.Time) {
+		return s.now
+	}
+	for _, set := range s.sets {
+		if machineset.CreatedFor(set, after.Time) {
+			return after.Time
+		}
+	}
+	return s.now
 }
 
 // desired is the number of replicas that a set is told to have.
@@ -70,7 +91,7 @@ func bySeniority(sets []*clusterv1.MachineSet) {
 }
 
 // templateHash is a short text for what of a template makes a rollout. It only helps people to see which
-// Machines belong together: sets are told apart by a random end, and compared by their templates.
+// Machines belong together: sets are told apart by nameEnd, and compared by their templates.
 func templateHash(template *clusterv1.MachineTemplateSpec) string {
 	fields, err := json.Marshal([]any{
 		template.Spec.Version, template.Spec.Bootstrap, template.Spec.InfrastructureRef, template.Spec.FailureDomain,

@@ -21,10 +21,10 @@ import (
 func (r *Reconciler) choose(_ context.Context, s *scope) outcome.Outcome {
 	s.current = chooseCurrent(s)
 	if s.current == nil && len(s.sets) > 0 {
-		s.outdated = machineset.Outdated(s.deployment, s.sets[len(s.sets)-1], s.now)
+		s.outdated = whyOutdated(s, s.sets[len(s.sets)-1])
 	}
-	if after := s.deployment.Spec.Rollout.After; !after.IsZero() && s.now.Before(after.Time) {
-		return outcome.ContinueAfter(after.Sub(s.now))
+	if after, now := s.deployment.Spec.Rollout.After, rolloutTime(s); !after.IsZero() && now.Before(after.Time) {
+		return outcome.ContinueAfter(after.Sub(now))
 	}
 	return outcome.Continue()
 }
@@ -32,8 +32,10 @@ func (r *Reconciler) choose(_ context.Context, s *scope) outcome.Outcome {
 // roll plans the numbers of replicas, and writes them together with the fields that reach existing sets: one
 // patch for each set that differs.
 func (r *Reconciler) roll(ctx context.Context, s *scope) outcome.Outcome {
-	plan := makePlan(r.look(s))
-	s.planned = plan.create || len(plan.scale) > 0
+	plan, known := r.confirm(ctx, s, makePlan(r.look(s)))
+	if !known.Finished() {
+		return known
+	}
 	intents := map[string]intent{}
 	for _, intent := range plan.scale {
 		intents[intent.set] = intent
@@ -71,7 +73,7 @@ func (r *Reconciler) look(s *scope) view {
 			name:    set.Name,
 			current: s.current != nil && s.current.UID == set.UID,
 			desired: desired(set),
-			settled: set.Status.ObservedGeneration == set.Generation && int(ptr.Deref(set.Status.Replicas, -1)) == len(machines),
+			settled: looked(set) && int(ptr.Deref(set.Status.Replicas, -1)) == len(machines),
 			reserve: r.decreases.reserve(set),
 		}
 		if !set.DeletionTimestamp.IsZero() {
@@ -101,6 +103,9 @@ func (r *Reconciler) applyToSet(ctx context.Context, s *scope, set *clusterv1.Ma
 	}
 	synchronizeSet(changed, s.deployment, revision)
 	scale, scaled := intents[set.Name]
+	if err := r.removeMachines(ctx, s, set, scale); err != nil {
+		return nil, err
+	}
 	if scaled {
 		changed.Spec.Replicas = ptr.To(int32(scale.to))
 	}
@@ -132,27 +137,4 @@ func turns(s *scope, step intent) bool {
 // resting says whether a set is only kept as history: it is brought up to date when it is taken again.
 func resting(s *scope, set *clusterv1.MachineSet) bool {
 	return desired(set) == 0 && len(s.machines[set.UID]) == 0 && (s.current == nil || s.current.UID != set.UID)
-}
-
-// createSet makes the current set.
-func (r *Reconciler) createSet(ctx context.Context, s *scope, plan plan) outcome.Outcome {
-	unknown, err := r.unknownSets(ctx, s)
-	if err != nil {
-		return outcome.Fail(err)
-	}
-	if unknown {
-		s.stale = true
-		return outcome.Wait()
-	}
-	set := newSet(s, plan.createReplicas, r.random)
-	if err := r.Client.Create(ctx, set); err != nil {
-		return outcome.Fail(errors.Wrapf(err, "creating MachineSet %s", client.ObjectKeyFromObject(set)))
-	}
-	r.Sets.Wrote(set)
-	s.sets = append(s.sets, set)
-	s.current = set
-	ctrl.LoggerFrom(ctx).Info("Created MachineSet", "MachineSet", set.Name, "replicas", plan.createReplicas, "reason", plan.createReason)
-	r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, CreatedEvent, "CreateMachineSet",
-		"Created MachineSet %s with %d replicas: %s", set.Name, plan.createReplicas, plan.createReason)
-	return outcome.Continue()
 }

@@ -34,6 +34,7 @@ func (w *world) settled(n int32, template, revision string) func(Gomega) {
 }
 
 func TestRollbackTakesTheSetOfTheRevisionAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(2)
 	w.start(t)
@@ -59,6 +60,7 @@ func TestRollbackTakesTheSetOfTheRevisionAgain(t *testing.T) {
 }
 
 func TestRollbackToARevisionThatIsNotKept(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(1, func(d *clusterv1.MachineDeployment) {
 		d.Annotations = map[string]string{RevisionHistoryLimitAnnotation: "0"}
@@ -90,6 +92,7 @@ func TestRollbackToARevisionThatIsNotKept(t *testing.T) {
 
 // TestRollbackOutOfABrokenRollout goes back while the rollout that is to be undone still hangs.
 func TestRollbackOutOfABrokenRollout(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.deployment(2, func(d *clusterv1.MachineDeployment) {
 		d.Annotations = map[string]string{RevisionHistoryLimitAnnotation: "0"}
@@ -121,6 +124,7 @@ func names(machines []clusterv1.Machine) []string {
 // TestCrashWhileRollingBack ends the process at each write of the deployment in turn: the template comes back and
 // the annotation goes, or neither, and never twice.
 func TestCrashWhileRollingBack(t *testing.T) {
+	t.Parallel()
 	isDeployment := func(object client.Object) bool {
 		_, ok := object.(*clusterv1.MachineDeployment)
 		return ok

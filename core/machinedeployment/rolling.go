@@ -11,6 +11,7 @@ func (d *draft) rollingUpdate() {
 	d.growCurrent()
 	d.takeChosen(minimum, d.outdated()...)
 	d.shrinkOutdated(minimum)
+	d.removeBehindChosen(minimum)
 }
 
 // takeBack takes orders back for Machines that are not made yet, as far as there would be too many with them: they were

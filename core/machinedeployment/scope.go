@@ -35,17 +35,21 @@ type scope struct {
 
 	// rollbackRefused says why RollbackToAnnotation cannot be followed; empty when it can, or is not there.
 	rollbackRefused string
-	// planned means that the plan of this reconcile changes something.
-	planned bool
-	// progress is when the rollout came closer to its end last; stalled words what it waits for when that is
-	// longer ago than the deadline.
+	// mismatches says which sets are not adopted, and why.
+	mismatches []string
+	// created means that the current set was created in this reconcile.
+	created bool
+	// progress is when the deployment came closer to what is wanted last; stalled means that this is longer ago than the
+	// deadline.
 	progress time.Time
-	stalled  string
+	stalled  bool
 
 	// current is the set that new Machines belong to; nil while there is none.
 	current *clusterv1.MachineSet
 	// outdated says why the youngest set is not current; empty when one is.
 	outdated []string
+	// refused means that the API server has refused the metadata of the deployment, so that only the status is written.
+	refused bool
 	// gone means that the finalizer was removed.
 	gone bool
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/machineset"
 )
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -147,23 +149,26 @@ func TestCurrentRevision(t *testing.T) {
 	g.Expect(currentRevision(counted, all, b)).To(BeEquivalentTo(2), "a set that has its revision keeps it")
 }
 
-func TestNewSetNeedsNoPatch(t *testing.T) {
+func TestNewSetNeedsNoPatchButItsReplicas(t *testing.T) {
 	g := NewWithT(t)
 	deployment := valid(func(d *clusterv1.MachineDeployment) {
 		d.Annotations = map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "All", "mine": "x"}
 		d.Spec.Template.Labels = map[string]string{"tier": "front"}
 	})
 	s := &scope{deployment: deployment, now: start}
-	set := newSet(s, 4, func(int) string { return "bcdfg" })
-	g.Expect(set.Name).To(Equal("d-bcdfg"))
+	set := newSet(s)
+	end := nameEnd(deployment, 1)
+	g.Expect(set.Name).To(Equal("d-" + end))
 	g.Expect(set.Finalizers).To(ConsistOf(clusterv1.MachineSetFinalizer))
 	g.Expect(metav1.IsControlledBy(set, deployment)).To(BeTrue())
-	g.Expect(set.Annotations).To(Equal(map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "All", clusterv1.RevisionAnnotation: "1"}))
+	g.Expect(set.Annotations).To(Equal(map[string]string{
+		clusterv1.MachineSetSkipPreflightChecksAnnotation: "All", clusterv1.RevisionAnnotation: "1", machineset.RolloutAfterAnnotation: "none",
+	}))
 	hash := set.Labels[clusterv1.MachineDeploymentUniqueLabel]
-	g.Expect(hash).To(HaveSuffix("-bcdfg"))
+	g.Expect(hash).To(HaveSuffix("-" + end))
 	g.Expect(set.Spec.Selector.MatchLabels).To(HaveKeyWithValue(clusterv1.MachineDeploymentUniqueLabel, hash))
 	g.Expect(set.Spec.Template.Labels).To(Equal(set.Labels))
-	g.Expect(set.Spec.Replicas).To(HaveValue(BeEquivalentTo(4)))
+	g.Expect(set.Spec.Replicas).To(HaveValue(BeZero()), "it is scaled when it is there")
 
 	again := set.DeepCopy()
 	synchronizeSet(again, deployment, 1)
@@ -174,7 +179,7 @@ func TestNewSetNeedsNoPatch(t *testing.T) {
 func TestSynchronizeSet(t *testing.T) {
 	g := NewWithT(t)
 	deployment := valid()
-	set := newSet(&scope{deployment: deployment}, 4, func(int) string { return "bcdfg" })
+	set := newSet(&scope{deployment: deployment})
 	set.Labels["mine"], set.Annotations["mine"] = "x", "x"
 	deployment.Spec.Template.Labels = map[string]string{"tier": "front"}
 	deployment.Spec.Template.Spec.MinReadySeconds = ptr.To[int32](5)

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -20,24 +19,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"millwright.dev/contracts/controller/events"
 	"millwright.dev/core/filter"
 	"millwright.dev/core/persist"
 )
 
 // SetupWithManager adds the reconciler to a manager. Machines are not watched: their sets sum them up, and it
-// is by the status of a set that a deployment learns of what has happened to its Machines.
+// is by the status of a set that a deployment learns of what has happened to its Machines. Where a set is ahead of the cache, see
+// awaitCache.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
 	if r.Recorder == nil {
-		r.Recorder = mgr.GetEventRecorder("machinedeployment")
+		r.Recorder = events.Within(mgr.GetEventRecorder("machinedeployment"))
 	}
 	if r.Sets == nil {
 		r.Sets = &persist.Versions{}
-	}
-	if r.random == nil {
-		r.random = rand.String
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").

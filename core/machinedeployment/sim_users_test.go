@@ -23,6 +23,8 @@ func (s *simulation) people() {
 		s.happened("user: paused %t", s.paused)
 	case 5, 6:
 		s.autoscale()
+	case 8:
+		s.mark()
 	case 7:
 		if s.IntN(4) == 0 && s.maxSurge+s.maxUnavailable > 0 {
 			s.setStrategy(s.IntN(3))
@@ -60,6 +62,18 @@ func (s *simulation) autoscale() {
 				machine.chosen = true
 				s.replicas--
 				s.happened("autoscaler: Machine %d of %s goes, replicas %d", machine.name, set.name, s.replicas)
+			}
+		}
+	}
+}
+
+// mark chooses Machines, and nobody lowers the number of replicas.
+func (s *simulation) mark() {
+	for _, set := range s.sets {
+		for _, machine := range set.machines {
+			if !machine.deleting && !machine.chosen && s.IntN(3) == 0 {
+				machine.chosen = true
+				s.happened("user: marks Machine %d of %s", machine.name, set.name)
 			}
 		}
 	}

@@ -157,6 +157,11 @@ func (s *simulation) apply(p plan) {
 	for _, i := range p.scale {
 		set := s.set(i.set)
 		s.note("  scale %s %d→%d: %s", i.set, i.from, i.to, i.reason)
+		order := set.order()
+		for _, at := range i.remove {
+			s.note("  delete Machine %d of %s", order[at].name, i.set)
+			order[at].deleting = true
+		}
 		set.desired = i.to
 		if i.to < i.from {
 			set.reserve = max(set.reserve, i.from)

@@ -22,8 +22,6 @@ type numbers struct {
 	machines, bound int
 	// available are those that serve; left are those of them that will when every set has acted.
 	available, left int
-	// given are those that do not because somebody has chosen them.
-	given int
 }
 
 func (s *simulation) count() numbers {
@@ -37,11 +35,8 @@ func (s *simulation) count() numbers {
 				continue
 			}
 			n.available++
-			switch {
-			case i >= len(order)-set.desired:
+			if i >= len(order)-set.desired {
 				n.left++
-			case machine.chosen:
-				n.given++
 			}
 		}
 	}
@@ -59,7 +54,7 @@ func (s *simulation) check(t *testing.T, p plan, before, after numbers) {
 	if s.recreate && !s.paused {
 		minimum = 0
 	}
-	if after.left+after.given+s.blindlyGiven(p) < min(minimum, before.left) {
+	if after.left+s.chosenGiven(p)+s.blindlyGiven(p) < min(minimum, before.left) {
 		t.Fatalf("%d Machines left available, %d required, %d before\n%s", after.left, minimum, before.left, s.trace.String())
 	}
 	for _, i := range p.scale {
@@ -75,6 +70,30 @@ func (s *simulation) check(t *testing.T, p plan, before, after numbers) {
 	if s.strategy == clusterv1.OnDeleteMachineDeploymentStrategyType && !s.paused {
 		s.checkOnDelete(t, p)
 	}
+}
+
+// chosenGiven is how many Machines that serve a plan gives up since somebody has chosen them and lowered the number of
+// replicas: as many as there are beyond all that a rollout may have, or in the current set beyond the replicas. A mark
+// alone gives up none that are needed.
+func (s *simulation) chosenGiven(p plan) int {
+	given, surplus, lowered := 0, -s.replicas-s.maxSurge, 0
+	for _, set := range s.sets {
+		surplus += set.desired
+	}
+	for _, i := range p.scale {
+		surplus += i.from - i.to
+		set := s.set(i.set)
+		if set == s.current() || s.paused {
+			lowered = max(lowered, i.from-s.replicas)
+		}
+		order := set.order()
+		for _, machine := range order[max(len(order)-i.from, 0):max(len(order)-i.to, len(order)-i.from, 0)] {
+			if machine.chosen && machine.available && !machine.deleting {
+				given++
+			}
+		}
+	}
+	return min(given, max(surplus, lowered, 0))
 }
 
 // blindlyGiven is what goes because there are more than the replicas, in the current set or while nothing rolls, when sets do

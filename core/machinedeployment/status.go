@@ -37,7 +37,7 @@ func conclude(s *scope, failure error) {
 	if s.read {
 		status.ObservedGeneration = s.deployment.Generation
 	}
-	if s.current != nil {
+	if s.current != nil && !s.refused {
 		s.deployment.Annotations = with(s.deployment.Annotations, clusterv1.RevisionAnnotation,
 			strconv.FormatInt(currentRevision(s.deployment, s.sets, s.current), 10))
 	}
@@ -58,7 +58,7 @@ func existing(s *scope) int { return len(s.allMachines()) }
 func upToDate(s *scope) []*clusterv1.Machine {
 	var machines []*clusterv1.Machine
 	for _, set := range s.sets {
-		if len(machineset.Outdated(s.deployment, set, s.now)) == 0 {
+		if len(whyOutdated(s, set)) == 0 {
 			machines = append(machines, s.machines[set.UID]...)
 		}
 	}
@@ -102,8 +102,8 @@ func count(s *scope) {
 	older.UnavailableReplicas = max(0, max(total, int32(wanted(s)))-available)                      //nolint:staticcheck // clients of v1beta1 read them
 }
 
-// phase is a function of two numbers: of Machines that shall exist and that do. It is Unknown until both are
-// known.
+// phase is a function of three numbers: of Machines that shall exist, that do, and that are available. It is Unknown until
+// they are known.
 func phase(s *scope) clusterv1.MachineDeploymentPhase {
 	have, want := int(ptr.Deref(s.deployment.Status.Replicas, -1)), wanted(s)
 	switch {
@@ -111,10 +111,10 @@ func phase(s *scope) clusterv1.MachineDeploymentPhase {
 		return clusterv1.MachineDeploymentPhaseScalingDown
 	case !s.read:
 		return clusterv1.MachineDeploymentPhaseUnknown
-	case have < want:
-		return clusterv1.MachineDeploymentPhaseScalingUp
 	case have > want:
 		return clusterv1.MachineDeploymentPhaseScalingDown
+	case have < want, availableMachines(s) < want:
+		return clusterv1.MachineDeploymentPhaseScalingUp
 	default:
 		return clusterv1.MachineDeploymentPhaseRunning
 	}

@@ -3,10 +3,10 @@ package machinedeployment
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +23,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,7 +34,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/conditions"
 	"millwright.dev/core/external"
 	"millwright.dev/core/machineset"
 	"millwright.dev/core/trim"
@@ -62,8 +62,12 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	if os.Getenv("MILLWRIGHT_PURE_TESTS") != "" {
+		// Those of pure functions alone, see test/mutate.
+		return m.Run()
+	}
 	log.SetLogger(klog.Background())
-	must(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme))
+	must(testenv.RunSideBySide(), clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme))
 	var err error
 	env, err = testenv.Start(testenv.Options{
 		CRDs: []testenv.CRDs{testenv.CoreCRDs, testenv.AWSCRDs, testenv.CloudConfigCRDs},
@@ -112,7 +116,13 @@ type world struct {
 	ctx       context.Context
 	namespace string
 	machines  *machinePlayer
-	stop      func()
+	// clock is that of the deployment controller; nil for the real one.
+	clock clock.PassiveClock
+	// change may alter the deployment controller before it starts.
+	change func(*Reconciler)
+	// wire may put something between the manager and the network.
+	wire func(http.RoundTripper) http.RoundTripper
+	stop func()
 }
 
 func newWorld(t *testing.T) *world {
@@ -186,12 +196,19 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 		}
 		return wrap[0](made), nil
 	}
-	mgr, err := ctrl.NewManager(rest.CopyConfig(env.Config), options)
+	config := rest.CopyConfig(env.Config)
+	if w.wire != nil {
+		config.Wrap(w.wire)
+	}
+	mgr, err := ctrl.NewManager(config, options)
 	w.g.Expect(err).NotTo(HaveOccurred())
 	anyName := controller.Options{MaxConcurrentReconciles: 2, SkipNameValidation: ptr.To(true)}
 	sets := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: &version.Resolver{Reader: mgr.GetCache()}}
 	w.g.Expect(sets.SetupWithManager(ctx, mgr, anyName)).To(Succeed())
-	deployments := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()}
+	deployments := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: w.clock}
+	if w.change != nil {
+		w.change(deployments)
+	}
 	w.g.Expect(deployments.SetupWithManager(ctx, mgr, anyName)).To(Succeed())
 	if w.machines == nil {
 		w.machines = &machinePlayer{}
@@ -209,95 +226,6 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 		}
 	}
 	t.Cleanup(w.stop)
-}
-
-// machinePlayer plays the Machine controller: Machines become available, and go when they are deleted.
-type machinePlayer struct {
-	mu sync.Mutex
-	// broken Machines, by template, never become available.
-	broken string
-	// holding keeps Machines that are being deleted, but for those that are released by name.
-	holding  bool
-	released map[string]bool
-}
-
-func (p *machinePlayer) hold(holding bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.holding, p.released = holding, map[string]bool{}
-}
-
-func (p *machinePlayer) release(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.released[name] = true
-}
-
-func (p *machinePlayer) holds(name string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.holding && !p.released[name]
-}
-
-// outOfStock is what broken Machines say.
-const outOfStock = "large instances are out of stock"
-
-func (p *machinePlayer) setBroken(template string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.broken = template
-}
-
-func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	machine := &clusterv1.Machine{}
-	if err := direct.Get(ctx, request.NamespacedName, machine); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	before := machine.DeepCopy()
-	if !machine.DeletionTimestamp.IsZero() {
-		if p.holds(machine.Name) {
-			return ctrl.Result{RequeueAfter: often}, nil
-		}
-		for _, ref := range []clusterv1.ContractVersionedObjectReference{machine.Spec.InfrastructureRef, machine.Spec.Bootstrap.ConfigRef} {
-			child := &unstructured.Unstructured{}
-			child.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.APIGroup, Version: "v1", Kind: ref.Kind})
-			child.SetNamespace(machine.Namespace)
-			child.SetName(ref.Name)
-			if err := direct.Delete(ctx, child); client.IgnoreNotFound(err) != nil {
-				return ctrl.Result{}, err
-			}
-		}
-		machine.Finalizers = nil
-		return ctrl.Result{}, client.IgnoreNotFound(direct.Patch(ctx, machine, client.MergeFrom(before)))
-	}
-	p.mu.Lock()
-	broken := p.broken
-	p.mu.Unlock()
-	if machine.Status.NodeRef.IsDefined() {
-		return ctrl.Result{}, nil
-	}
-	now := time.Now()
-	if broken != "" && p.template(ctx, machine) == broken {
-		conditions.Set(&machine.Status.Conditions, conditions.False(clusterv1.MachineInfrastructureReadyCondition, "OutOfStock", outOfStock), machine.Generation, now)
-		return ctrl.Result{RequeueAfter: often}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
-	}
-	machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: machine.Name}
-	conditions.Set(&machine.Status.Conditions, conditions.True(clusterv1.MachineReadyCondition, "Ready", ""), machine.Generation, now)
-	conditions.Set(&machine.Status.Conditions, conditions.True(clusterv1.MachineAvailableCondition, "Available", ""), machine.Generation, now)
-	return ctrl.Result{}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
-}
-
-// template is the template that the infrastructure of a Machine was made from.
-func (p *machinePlayer) template(ctx context.Context, machine *clusterv1.Machine) string {
-	infra := &unstructured.Unstructured{}
-	infra.SetGroupVersionKind(schema.GroupVersionKind{Group: infraGroup, Version: "v1", Kind: "StandInMachine"})
-	for range 100 {
-		if direct.Get(ctx, client.ObjectKeyFromObject(machine), infra) == nil {
-			break
-		}
-		time.Sleep(often)
-	}
-	return infra.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]
 }
 
 func (w *world) eventually(check func(Gomega)) {

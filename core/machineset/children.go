@@ -128,7 +128,7 @@ func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *cluster
 		Name:        child.ref.Name,
 		ClusterName: s.set.Spec.ClusterName,
 		Labels:      machineLabels(s.set),
-		Annotations: s.set.Spec.Template.Annotations,
+		Annotations: templateAnnotations(s.set),
 		Owner:       *metav1.NewControllerRef(machine, machineKind),
 	})
 	var shape *template.ShapeError
@@ -148,7 +148,12 @@ func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *cluster
 	if apierrors.IsAlreadyExists(err) {
 		return r.checkOwner(ctx, s, machine, made)
 	}
-	return err == nil, errors.Wrapf(err, "creating %s %s for its Machine", made.GetKind(), client.ObjectKeyFromObject(made))
+	if err != nil {
+		err = errors.Wrapf(err, "creating %s %s for its Machine", made.GetKind(), client.ObjectKeyFromObject(made))
+		// What this Machine is refused another would be refused too: one is completed before the next is created.
+		s.note(&s.refusals, err.Error())
+	}
+	return err == nil, err
 }
 
 // checkOwner tells an object that we have made before from one that is in the way.
@@ -164,13 +169,19 @@ func (r *Reconciler) checkOwner(ctx context.Context, s *scope, machine *clusterv
 // mayKeep says whether an object that bears the name of what a Machine needs is the Machine's, or will be: one that
 // nobody controls is taken over by the Machine controller. One that belongs to something else is noted.
 func (s *scope) mayKeep(machine *clusterv1.Machine, object client.Object) bool {
-	owner := metav1.GetControllerOf(object)
-	if owner == nil || owner.UID == machine.UID || owner.UID == s.set.UID {
+	if s.isOf(machine, object) {
 		return true
 	}
+	owner := metav1.GetControllerOf(object)
 	s.flaw(fmt.Sprintf("%s %s exists and belongs to %s %s, not to the Machine of that name: delete one of them",
 		object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), owner.Kind, owner.Name))
 	return false
+}
+
+// isOf says whether nothing but the Machine, or its set, controls an object.
+func (s *scope) isOf(machine *clusterv1.Machine, object client.Object) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner == nil || owner.UID == machine.UID || owner.UID == s.set.UID
 }
 
 // obstacle notes why no Machine can be created or completed, once.

@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"context"
-	"slices"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,14 +49,13 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 	plan := planClaims(s.set, s.selector, s.machines, s.candidates)
 	end := outcome.Continue()
 	for _, machine := range plan.release {
-		released := machine.DeepCopy()
-		released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, func(reference metav1.OwnerReference) bool {
-			return reference.UID == s.set.UID
-		})
-		delete(released.Annotations, AdoptedAnnotation)
-		if r.claimed(ctx, s, machine, released, &end) {
-			s.machines = slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return m.UID == machine.UID })
-			r.event(s, machine, releasedEvent, "Release", "Released Machine %s: its labels no longer match the selector", machine.Name)
+		r.release(ctx, s, machine, "its labels no longer match the selector", &end)
+	}
+	if len(plan.adopt) > 0 {
+		lives, err := r.lives(ctx, s)
+		if err != nil || !lives {
+			// The watch brings its deletion.
+			return end.And(outcome.Fail(err)).And(outcome.Wait())
 		}
 	}
 	for _, machine := range plan.adopt {

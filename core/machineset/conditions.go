@@ -1,13 +1,16 @@
 package machineset
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
+	"millwright.dev/core/persist"
 )
 
 type condition = metav1.Condition
@@ -50,6 +53,11 @@ func wanted(s *scope) int {
 // be completed.
 func scalingUpCondition(s *scope, failure error) condition {
 	result := scalingUp(s, failure)
+	if line := refusalLine(failure); line != "" && result.Reason == clusterv1.MachineSetNotScalingUpReason {
+		// Where no Machine is missing no other condition would say it.
+		result.Reason = clusterv1.MachineSetScalingUpInternalErrorReason
+		result.Message = strings.TrimPrefix(result.Message+"\n"+line, "\n")
+	}
 	if len(s.flaws) > 0 {
 		result.Message = strings.TrimPrefix(result.Message+"\n"+list("Machines that cannot be completed:", s.flaws), "\n")
 	}
@@ -68,6 +76,8 @@ func scalingUp(s *scope, failure error) condition {
 	missing := wanted(s) - len(s.machines)
 	disabled := s.set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true"
 	switch {
+	case missing <= 0 && len(s.refusals) > 0:
+		return conditions.True(kind, BlockedReason, list("Machines cannot be completed:", firstOf(s.refusals)))
 	case missing <= 0 && len(s.obstacles) > 0:
 		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, list("Scaling up would be blocked:", s.obstacles))
 	case missing <= 0:
@@ -78,12 +88,20 @@ func scalingUp(s *scope, failure error) condition {
 	}
 	message := fmt.Sprintf("Scaling up from %d to %d replicas", len(s.machines), wanted(s))
 	switch {
-	case len(s.obstacles) > 0:
-		return conditions.True(kind, BlockedReason, list(message+" is blocked:", s.obstacles))
+	case s.blocked():
+		return conditions.True(kind, BlockedReason, list(message+" is blocked:", slices.Concat(s.obstacles, firstOf(s.refusals))))
 	case failure != nil:
 		message += fmt.Sprintf(": the last attempt failed and is repeated: %v", failure)
 	}
 	return conditions.True(kind, clusterv1.MachineSetScalingUpReason, message)
+}
+
+// firstOf is the first of the texts in their order, and how many others there are. They come in any order.
+func firstOf(texts []string) []string {
+	if len(texts) < 2 {
+		return texts
+	}
+	return []string{fmt.Sprintf("%s (and %s)", slices.Min(texts), plural(len(texts)-1, "other"))}
 }
 
 func scalingDownCondition(s *scope, failure error) condition {
@@ -97,8 +115,12 @@ func scalingDownCondition(s *scope, failure error) condition {
 	if len(s.machines) <= wanted(s) {
 		return conditions.False(kind, clusterv1.MachineSetNotScalingDownReason, "")
 	}
-	return conditions.True(kind, clusterv1.MachineSetScalingDownReason, fmt.Sprintf(
-		"Scaling down from %d to %d replicas; being deleted: %s", len(s.machines), wanted(s), ListNames(deletingMachines(s)))+slowText(s.machines, s.now))
+	message := fmt.Sprintf("Scaling down from %d to %d replicas; being deleted: %s", len(s.machines), wanted(s), cmp.Or(ListNames(deletingMachines(s)), "none"))
+	message += slowText(s.machines, s.now)
+	if failure != nil {
+		message += fmt.Sprintf("\nThe last attempt failed and is repeated: %v", failure)
+	}
+	return conditions.True(kind, clusterv1.MachineSetScalingDownReason, message)
 }
 
 func machinesReadyCondition(s *scope, failure error) condition {
@@ -125,7 +147,7 @@ func machinesUpToDateCondition(s *scope, failure error) condition {
 	}, func(machine *clusterv1.Machine) condition { return upToDateCondition(s, machine) })
 }
 
-func deletingCondition(s *scope, _ error) condition {
+func deletingCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineSetDeletingCondition
 	if s.set.DeletionTimestamp.IsZero() {
 		return conditions.False(kind, clusterv1.MachineSetNotDeletingReason, "")
@@ -135,7 +157,19 @@ func deletingCondition(s *scope, _ error) condition {
 		message = fmt.Sprintf("Waiting for the end of %s: %s", plural(len(s.machines), "Machine"), ListNames(s.machines))
 		message += slowText(s.machines, s.now)
 	}
+	if line := refusalLine(failure); line != "" {
+		message += "\n" + line
+	}
 	return conditions.True(kind, clusterv1.MachineSetDeletingReason, message)
+}
+
+// refusalLine words what the API server refuses; it is empty when it refuses nothing.
+func refusalLine(failure error) string {
+	refusal := persist.Refusal(failure)
+	if refusal == "" {
+		return ""
+	}
+	return "The last attempt failed and is repeated: " + refusal
 }
 
 func deletingMachines(s *scope) []*clusterv1.Machine {

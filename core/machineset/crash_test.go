@@ -172,6 +172,7 @@ func (w *world) living() []clusterv1.Machine {
 // TestConflictStorm lets every second patch and delete fail as if someone else had written in between, and every
 // third creation fail in one of several ways.
 func TestConflictStorm(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(5)
 	storm := &storm{}

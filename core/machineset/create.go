@@ -16,27 +16,34 @@ const maxBatch = 32
 
 // create makes n Machines, with what belongs to them: one, then two, then four and so on, so that a template
 // that cannot work costs one failed request and not a hundred. It stops at the first batch with an error, and
-// returns the Machines that exist now.
+// returns the Machines that exist now. The names are reserved before.
 func (r *Reconciler) create(ctx context.Context, s *scope, n int) ([]*clusterv1.Machine, error) {
 	var made []*clusterv1.Machine
+	var names []string
 	for batch := 1; n > 0; batch = min(2*batch, maxBatch) {
-		size := min(batch, n)
-		machines, err := r.createBatch(ctx, s, size)
+		if len(names) == 0 {
+			var err error
+			if names, err = r.reserve(ctx, s, n); err != nil {
+				return made, err
+			}
+		}
+		size := min(batch, len(names))
+		machines, err := r.createBatch(ctx, s, names[:size])
 		made = append(made, machines...)
-		if err != nil || len(s.obstacles) > 0 {
+		if err != nil || s.blocked() {
 			return made, err
 		}
-		n -= size
+		names, n = names[size:], n-size
 	}
 	return made, nil
 }
 
-func (r *Reconciler) createBatch(ctx context.Context, s *scope, size int) ([]*clusterv1.Machine, error) {
-	machines := make([]*clusterv1.Machine, size)
-	failures := make([]error, size)
+func (r *Reconciler) createBatch(ctx context.Context, s *scope, names []string) ([]*clusterv1.Machine, error) {
+	machines := make([]*clusterv1.Machine, len(names))
+	failures := make([]error, len(names))
 	var running sync.WaitGroup
-	for i := range size {
-		running.Go(func() { machines[i], failures[i] = r.createOne(ctx, s) })
+	for i, name := range names {
+		running.Go(func() { machines[i], failures[i] = r.createOne(ctx, s, name) })
 	}
 	running.Wait()
 	var made []*clusterv1.Machine
@@ -50,24 +57,15 @@ func (r *Reconciler) createBatch(ctx context.Context, s *scope, size int) ([]*cl
 
 // createOne makes a Machine, then its bootstrap config, then its infrastructure machine. When it is interrupted
 // in between, complete goes on with the same Machine. It returns the Machine whenever that exists.
-func (r *Reconciler) createOne(ctx context.Context, s *scope) (*clusterv1.Machine, error) {
-	name := r.ledger.takeDoubtful(s.set.UID)
-	again := name != ""
-	if !again {
-		var err error
-		if name, err = r.newName(s.set); err != nil {
-			return nil, err
-		}
-	}
+func (r *Reconciler) createOne(ctx context.Context, s *scope, name string) (*clusterv1.Machine, error) {
 	machine := desiredMachine(s.set, name)
 	if err := r.Client.Create(ctx, machine); err != nil {
 		switch {
-		case again && apierrors.IsAlreadyExists(err):
-			// The creation before has taken effect by now: the API server is asked for it.
+		case apierrors.IsAlreadyExists(err):
+			// A creation before has taken effect by now, or another core has created it: the API server is asked.
+			r.ledger.taken(s.set.UID, name)
+		case !definitelyNot(err):
 			r.ledger.doubt(s.set.UID)
-		case again || !definitelyNot(err):
-			// A refusal says nothing about the creation before.
-			r.ledger.doubtName(s.set.UID, name)
 		}
 		return nil, errors.Wrapf(err, "creating Machine %s", client.ObjectKeyFromObject(machine))
 	}

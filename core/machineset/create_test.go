@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"millwright.dev/core/persist"
 )
 
 // TestSlowStart: what cannot work costs one request, and not one for each Machine; what fails later costs no more
@@ -31,8 +33,9 @@ func TestSlowStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			var asked atomic.Int32
-			r := &Reconciler{newName: randomName}
-			r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+			r := &Reconciler{newSeed: func() string { return "bcdfg" }, Written: &persist.Versions{}}
+			set := validSet()
+			r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(set).Build(), interceptor.Funcs{
 				Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 					if _, ok := object.(*clusterv1.Machine); ok {
 						if number := asked.Add(1); test.works >= 0 && number > test.works {
@@ -44,7 +47,8 @@ func TestSlowStart(t *testing.T) {
 			})
 			infrastructure := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
 			infrastructure.SetGroupVersionKind(schema.GroupVersionKind{Group: "i", Version: "v1", Kind: "XTemplate"})
-			s := &scope{set: validSet(), infrastructure: infrastructure, now: start}
+			g.Expect(r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set)).To(Succeed())
+			s := &scope{set: set, before: set, infrastructure: infrastructure, now: start}
 			made, err := r.create(t.Context(), s, 100)
 			g.Expect(err != nil).To(Equal(test.works >= 0))
 			g.Expect(s.obstacles).To(BeEmpty())

@@ -9,6 +9,7 @@ import (
 
 	"millwright.dev/contracts/template"
 	"millwright.dev/core/admission/defaults"
+	machines "millwright.dev/core/machine"
 )
 
 var setKind = clusterv1.GroupVersion.WithKind("MachineSet")
@@ -27,6 +28,14 @@ func machineLabels(set *clusterv1.MachineSet) map[string]string {
 	return labels
 }
 
+// templateAnnotations are those of the template, but for what the core records in a Machine of what it has done: that is no
+// template's to say.
+func templateAnnotations(set *clusterv1.MachineSet) map[string]string {
+	annotations := maps.Clone(set.Spec.Template.Annotations)
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return machines.IsRecord(key) })
+	return annotations
+}
+
 // desiredMachine is a new Machine of the set, complete: nothing has to be patched into it before its bootstrap
 // config and infrastructure machine exist, whose names it has already.
 func desiredMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
@@ -35,7 +44,7 @@ func desiredMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
 			Namespace:       set.Namespace,
 			Name:            name,
 			Labels:          machineLabels(set),
-			Annotations:     maps.Clone(set.Spec.Template.Annotations),
+			Annotations:     templateAnnotations(set),
 			Finalizers:      []string{clusterv1.MachineFinalizer},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, setKind)},
 		},

@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -31,9 +30,11 @@ type account struct {
 	created map[types.UID]unseen
 	// deleted are Machines whose deletion was asked for, and which the cache does not show as deleting yet.
 	deleted map[types.UID]bool
-	// doubtful are the names of Machines whose creation was asked for with an outcome that is not known. It may take effect
-	// after the API server was asked what there is, so these names are the next to be used: a name exists once.
-	doubtful []string
+	// open are the reserved names of which no Machine has been seen. The creation of one may have been asked for and take
+	// effect after the API server was asked what there is, so these names are the next to be used: a name exists once.
+	open []reservedName
+	// seeds are those of the last reservation that was taken in, and of those before it that have open names.
+	seeds map[string]bool
 	// complete are Machines whose bootstrap config and infrastructure machine are known to have existed.
 	complete map[types.UID]bool
 }
@@ -54,6 +55,7 @@ func (l *ledger) page(set types.UID) *account {
 			created:  map[types.UID]unseen{},
 			deleted:  map[types.UID]bool{},
 			complete: map[types.UID]bool{},
+			seeds:    map[string]bool{},
 		}
 		l.sets[set] = page
 	}
@@ -175,35 +177,6 @@ func (l *ledger) verify(set types.UID, live []*clusterv1.Machine, cached []*clus
 	}
 }
 
-// trust takes out of doubt what exists.
-func (a *account) trust(machines []*clusterv1.Machine) {
-	a.doubtful = slices.DeleteFunc(a.doubtful, func(name string) bool {
-		return slices.ContainsFunc(machines, func(m *clusterv1.Machine) bool { return m.Name == name })
-	})
-}
-
-// takeDoubtful returns the name of a Machine that may or may not come to exist, to be created now; "" for none.
-func (l *ledger) takeDoubtful(set types.UID) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	page := l.page(set)
-	if len(page.doubtful) == 0 {
-		return ""
-	}
-	name := page.doubtful[0]
-	page.doubtful = page.doubtful[1:]
-	return name
-}
-
-// doubtName is doubt about whether the creation of a Machine of this name takes effect.
-func (l *ledger) doubtName(set types.UID, name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	page := l.page(set)
-	page.doubtful = append(page.doubtful, name)
-	page.verified = false
-}
-
 // doubt makes the API server be asked again before the next Machine is created or deleted.
 func (l *ledger) doubt(set types.UID) {
 	l.mu.Lock()
@@ -217,7 +190,17 @@ func bare(machine *clusterv1.Machine) bool { return machine.Spec.ClusterName == 
 func (l *ledger) created(set types.UID, machine *clusterv1.Machine, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.page(set).created[machine.UID] = unseen{machine: machine, since: now}
+	page := l.page(set)
+	page.created[machine.UID] = unseen{machine: machine, since: now}
+	page.use(machine.Name)
+}
+
+// gone takes in that the API server does not have a Machine. One that the cache never showed is forgotten.
+func (l *ledger) gone(set, machine types.UID) {
+	l.deleted(set, machine)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.page(set).created, machine)
 }
 
 func (l *ledger) deleted(set, machine types.UID) {

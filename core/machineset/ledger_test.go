@@ -87,3 +87,15 @@ func TestPace(t *testing.T) {
 	p.forget(key)
 	g.Expect(p.last).To(BeEmpty())
 }
+
+// TestLedgerDropsWhatIsGone deletes a Machine that the cache has never shown and that the API server does not have.
+func TestLedgerDropsWhatIsGone(t *testing.T) {
+	g := NewWithT(t)
+	l := &ledger{}
+	stays, late := machine("stays"), machine("late")
+	l.created("set", late, start)
+	l.deleted("set", late.UID)
+	g.Expect(namesOf(l.settle("set", []*clusterv1.Machine{stays}, start))).To(Equal("stays late"), "the cache may still come to show it")
+	l.gone("set", late.UID)
+	g.Expect(namesOf(l.settle("set", []*clusterv1.Machine{stays}, start))).To(Equal("stays"))
+}

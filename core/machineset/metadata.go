@@ -3,6 +3,7 @@ package machineset
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"millwright.dev/core/external"
 	"millwright.dev/core/outcome"
 )
 
@@ -25,7 +27,11 @@ func (r *Reconciler) ensureMetadata(ctx context.Context, s *scope) outcome.Outco
 	controllerutil.AddFinalizer(desired, clusterv1.MachineSetFinalizer)
 	withDefaults(desired)
 	if s.cluster != nil && metav1.GetControllerOf(desired) == nil {
-		desired.OwnerReferences = WithOwner(desired.OwnerReferences, ClusterReference(s.cluster))
+		owners, wait := OwnedByCluster(ctx, r.APIReader, desired.OwnerReferences, s.cluster)
+		if !wait.Finished() {
+			return wait
+		}
+		desired.OwnerReferences = owners
 	}
 	if equality.Semantic.DeepEqual(desired.ObjectMeta, s.set.ObjectMeta) && equality.Semantic.DeepEqual(desired.Spec, s.set.Spec) {
 		return outcome.Continue()
@@ -49,6 +55,28 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) outcome.Outc
 	}
 	s.gone = true
 	return outcome.Continue()
+}
+
+// clusterRetry is when an object is looked at again whose Cluster the cache shows as it was.
+const clusterRetry = time.Second
+
+// OwnedByCluster returns the references with the Cluster among them, or waits for the cache when the API server has that
+// Cluster no more. It asks the API server only when there is something to change.
+func OwnedByCluster(
+	ctx context.Context, apiReader client.Reader, references []metav1.OwnerReference, cluster *clusterv1.Cluster,
+) ([]metav1.OwnerReference, outcome.Outcome) {
+	owners := WithOwner(references, ClusterReference(cluster))
+	if slices.Equal(owners, references) {
+		return references, outcome.Continue()
+	}
+	live, err := external.Live(ctx, apiReader, cluster, clusterKind)
+	switch {
+	case err != nil:
+		return nil, outcome.Fail(err)
+	case live == nil:
+		return nil, outcome.WaitFor(clusterRetry)
+	}
+	return owners, outcome.Continue()
 }
 
 // ClusterReference is the owner reference to a Cluster; it is not that of a controller.

@@ -56,6 +56,18 @@ func rankOf(machine *clusterv1.Machine) rank {
 	}
 }
 
+// SameMarks says whether two versions of a Machine have the same annotations that choose which Machines go first.
+func SameMarks(a, b *clusterv1.Machine) bool {
+	for _, mark := range []string{clusterv1.DeleteMachineAnnotation, PriorityAnnotation, clusterv1.UpdateInProgressAnnotation} {
+		was, chosen := a.Annotations[mark]
+		is, choose := b.Annotations[mark]
+		if chosen != choose || was != is {
+			return false
+		}
+	}
+	return true
+}
+
 // updating says whether somebody updates a Machine in place.
 func updating(machine *clusterv1.Machine) bool {
 	_, ok := machine.Annotations[clusterv1.UpdateInProgressAnnotation]

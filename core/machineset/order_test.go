@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -53,4 +54,20 @@ func TestByDeletionKeepsAgesApart(t *testing.T) {
 	all := []*clusterv1.Machine{machine("a", aged(3650*day)), machine("b", aged(3651*day)), machine("c", aged(3651*day+time.Second))}
 	g.Expect(namesOf(ByDeletion(all, clusterv1.OldestMachineSetDeletionOrder))).To(Equal("c b a"))
 	g.Expect(namesOf(ByDeletion(all, clusterv1.NewestMachineSetDeletionOrder))).To(Equal("a b c"))
+}
+
+// TestPlanGoesByMarks: a mark that is set, taken away or given another value makes another order, and so another plan; other
+// annotations do not.
+func TestPlanGoesByMarks(t *testing.T) {
+	g := NewWithT(t)
+	marked := func(key, value string) *clusterv1.Machine {
+		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: value}}}
+	}
+	for _, key := range []string{clusterv1.DeleteMachineAnnotation, PriorityAnnotation, clusterv1.UpdateInProgressAnnotation} {
+		g.Expect(SameMarks(marked(key, ""), &clusterv1.Machine{})).To(BeFalse(), "taken away: %s", key)
+		g.Expect(SameMarks(&clusterv1.Machine{}, marked(key, ""))).To(BeFalse(), "set: %s", key)
+		g.Expect(SameMarks(marked(key, "1"), marked(key, "2"))).To(BeFalse(), "another value: %s", key)
+		g.Expect(SameMarks(marked(key, "1"), marked(key, "1"))).To(BeTrue(), key)
+	}
+	g.Expect(SameMarks(marked("mine", "1"), &clusterv1.Machine{})).To(BeTrue())
 }

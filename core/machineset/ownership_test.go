@@ -26,6 +26,7 @@ func (w *world) orphan(name string) *clusterv1.Machine {
 }
 
 func TestAdoptsAndReleases(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.create(w.orphan("early"))
 	w.set(2)
@@ -61,6 +62,7 @@ func TestAdoptsAndReleases(t *testing.T) {
 
 // TestAdoptedMachineIsNotCompleted, also not by a process that does not know how the set came by it.
 func TestAdoptedMachineIsNotCompleted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.create(w.orphan("early"))
 	w.set(1)
@@ -110,6 +112,7 @@ func TestCrashWhileClaiming(t *testing.T) {
 // TestMachineThatAnotherTookIsNotDeleted: the owner changes between the decision and the deletion. Cluster API deletes
 // by name alone.
 func TestMachineThatAnotherTookIsNotDeleted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(2)
 	thief := &thief{w: w}
@@ -166,6 +169,7 @@ func foreignOwner() metav1.OwnerReference {
 
 // TestTwoSetsAndOneMachine: both select it, one gets it, and the other leaves it alone.
 func TestTwoSetsAndOneMachine(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.create(w.orphan("free"))
 	w.set(1)
@@ -188,6 +192,7 @@ func TestTwoSetsAndOneMachine(t *testing.T) {
 // TestObjectInTheWay: what bears the name of a new Machine's infrastructure machine and is not its own is named; the
 // other Machines come nevertheless.
 func TestObjectInTheWay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	squatter := &squatter{w: w}
 	w.set(3)

@@ -39,6 +39,7 @@ func (w *world) quiet() {
 }
 
 func TestMissingTemplateIsNamedAndAwaited(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	template := w.template(infraGroup, "StandInMachineTemplate")
 	w.g.Expect(direct.Delete(t.Context(), template)).To(Succeed())
@@ -52,6 +53,7 @@ func TestMissingTemplateIsNamedAndAwaited(t *testing.T) {
 }
 
 func TestTemplateWithoutContentIsNamed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	template := w.template(infraGroup, "StandInMachineTemplate")
 	w.g.Expect(direct.Delete(t.Context(), template)).To(Succeed())
@@ -66,6 +68,7 @@ func TestTemplateWithoutContentIsNamed(t *testing.T) {
 }
 
 func TestKindWithoutCRDIsNamed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(1, func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.InfrastructureRef.Kind = "NowhereTemplate" })
 	w.start(t)
@@ -74,6 +77,7 @@ func TestKindWithoutCRDIsNamed(t *testing.T) {
 }
 
 func TestMissingClusterIsNamedAndAwaited(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: clusterName}}
 	w.g.Expect(direct.Delete(t.Context(), cluster)).To(Succeed())
@@ -89,6 +93,7 @@ func TestMissingClusterIsNamedAndAwaited(t *testing.T) {
 }
 
 func TestPausedAndUnpausedByTheCluster(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	pause := func(paused bool) {
 		cluster := &clusterv1.Cluster{}
@@ -122,6 +127,7 @@ func (w *world) child(g Gomega, group, kind, name string) *unstructured.Unstruct
 }
 
 func TestVanishedInfrastructureIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(1)
 	w.start(t)
@@ -141,6 +147,7 @@ func TestVanishedInfrastructureIsNotMadeAgain(t *testing.T) {
 }
 
 func TestScaleSubresource(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	set := w.set(1)
 	w.start(t)
@@ -154,6 +161,7 @@ func TestScaleSubresource(t *testing.T) {
 }
 
 func TestRestartWritesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(3)
 	w.start(t)

@@ -117,7 +117,6 @@ func TestPlanClaims(t *testing.T) {
 }
 
 func TestMachineName(t *testing.T) {
-	five := func(int) string { return "bcdfg" }
 	tests := map[string]struct {
 		set, naming, want, problem string
 	}{
@@ -128,6 +127,8 @@ func TestMachineName(t *testing.T) {
 		"no template":       {set: "workers", naming: "{{ .random", problem: "no valid template"},
 		"unknown variable":  {set: "workers", naming: "{{ .nothing }}-{{ .random }}", problem: "cannot be filled in"},
 		"not a DNS name":    {set: "workers", naming: "W_{{ .random }}", problem: "makes the name"},
+		"endless":           {set: "workers", naming: "{{ range 9 }}{{ .random }}{{ end }}", problem: "range"},
+		"widths":            {set: "workers", naming: "{{ .random }}{{ printf \"%09d\" 1 }}", problem: "printf"},
 		"nested and absent": {set: "workers", naming: "{{ .cluster.zone }}-{{ .random }}", problem: "cannot be filled in"},
 	}
 	for name, test := range tests {
@@ -136,7 +137,7 @@ func TestMachineName(t *testing.T) {
 			set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: test.set}}
 			set.Spec.ClusterName = "c"
 			set.Spec.MachineNaming.Template = test.naming
-			got, err := machineName(set, five)
+			got, err := machineName(set, "bcdfg")
 			if test.problem != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
 				return

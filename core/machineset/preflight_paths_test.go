@@ -33,6 +33,7 @@ func (w *world) controlPlane(wanted, has string) *unstructured.Unstructured {
 // TestNewMachinesWaitForTheControlPlane: they are created with the event of its last change; Cluster API looks every
 // 15 seconds.
 func TestNewMachinesWaitForTheControlPlane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	plane := w.controlPlane("v1.36.3", "v1.35.0")
 	w.set(1)
@@ -48,6 +49,7 @@ func TestNewMachinesWaitForTheControlPlane(t *testing.T) {
 }
 
 func TestMissingControlPlaneIsNamedAndAwaited(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.controlPlane("", "")
 	w.set(1)
@@ -59,6 +61,7 @@ func TestMissingControlPlaneIsNamedAndAwaited(t *testing.T) {
 }
 
 func TestPreflightChecksAreSkipped(t *testing.T) {
+	t.Parallel()
 	for name, skip := range map[string]func(w *world, set *clusterv1.MachineSet){
 		"by the set": func(w *world, set *clusterv1.MachineSet) {
 			w.annotate(set, clusterv1.MachineSetSkipPreflightChecksAnnotation, string(clusterv1.MachineSetPreflightCheckControlPlaneIsStable))
@@ -82,6 +85,7 @@ func TestPreflightChecksAreSkipped(t *testing.T) {
 }
 
 func TestRemediationWaitsForTheControlPlane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(1)
 	w.start(t)
@@ -100,6 +104,7 @@ func TestRemediationWaitsForTheControlPlane(t *testing.T) {
 
 // TestControlPlaneOfAKindToCome is awaited like one that is missing.
 func TestControlPlaneOfAKindToCome(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	cluster := &clusterv1.Cluster{}
 	w.g.Expect(direct.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: clusterName}, cluster)).To(Succeed())

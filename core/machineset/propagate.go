@@ -50,8 +50,8 @@ func differs(machine *clusterv1.Machine, set *clusterv1.MachineSet) bool {
 		!sameStrings(machine.Labels, updated.Labels) || !sameStrings(machine.Annotations, updated.Annotations)
 }
 
-// propagateToChildren gives labels and annotations to what was made for a Machine. known is false when that
-// cannot be read yet.
+// propagateToChildren gives labels and annotations to what was made for a Machine. What belongs to something else, which the
+// Machine itself complains of, is left as it is. known is false when something cannot be read yet.
 func (r *Reconciler) propagateToChildren(ctx context.Context, s *scope, machine *clusterv1.Machine) (known bool, err error) {
 	gone := withdrawn(machine, s.set)
 	for _, child := range childrenOf(machine, s) {
@@ -59,7 +59,7 @@ func (r *Reconciler) propagateToChildren(ctx context.Context, s *scope, machine 
 		if err != nil || !known {
 			return false, err
 		}
-		if object == nil || !object.GetDeletionTimestamp().IsZero() {
+		if object == nil || !object.GetDeletionTimestamp().IsZero() || !s.isOf(machine, object) {
 			continue
 		}
 		if err := r.patchMetadata(ctx, object, gone, s.set); err != nil {
@@ -76,6 +76,8 @@ func (r *Reconciler) patchMetadata(ctx context.Context, object *unstructured.Uns
 		return nil
 	}
 	before := object.DeepCopy()
+	// A patch with the UID is refused for another object of that name.
+	before.SetUID("")
 	object.SetLabels(labels)
 	object.SetAnnotations(annotations)
 	err := r.Client.Patch(ctx, object, client.MergeFrom(before))

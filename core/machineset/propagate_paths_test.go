@@ -13,6 +13,7 @@ import (
 )
 
 func TestFieldsReachMachinesInPlace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(1, func(s *clusterv1.MachineSet) { s.Spec.Template.Annotations = map[string]string{"old": "x"} })
 	w.start(t)
@@ -57,6 +58,7 @@ func inPlace(set *clusterv1.MachineSet) {
 
 // TestEachFieldInPlace goes through living and deleting Machines, and through what was made for them.
 func TestEachFieldInPlace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(2, func(set *clusterv1.MachineSet) { set.Spec.Template.Annotations = map[string]string{"gone": "soon"} })
 	w.start(t)
@@ -175,6 +177,7 @@ func TestNothingIsPolled(t *testing.T) {
 
 // TestDefaultsAreFilledIn, as admission would have: the autoscaler reads the number of replicas from the object.
 func TestDefaultsAreFilledIn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(0, func(set *clusterv1.MachineSet) {
 		set.Spec.Replicas = nil

@@ -25,7 +25,7 @@ func toPropagated(set *clusterv1.MachineSet) propagated {
 		clusterv1.ClusterNameLabel, clusterv1.MachineSetNameLabel,
 		clusterv1.MachineDeploymentNameLabel, clusterv1.MachineDeploymentUniqueLabel,
 	}
-	keys := propagated{Annotations: slices.Sorted(maps.Keys(set.Spec.Template.Annotations))}
+	keys := propagated{Annotations: slices.Sorted(maps.Keys(templateAnnotations(set)))}
 	for _, key := range slices.Sorted(maps.Keys(set.Spec.Template.Labels)) {
 		if !slices.Contains(always, key) {
 			keys.Labels = append(keys.Labels, key)
@@ -82,7 +82,7 @@ func applyMetadata(set *clusterv1.MachineSet, gone propagated, labels, annotatio
 		delete(annotations, key)
 	}
 	maps.Copy(labels, machineLabels(set))
-	maps.Copy(annotations, set.Spec.Template.Annotations)
+	maps.Copy(annotations, templateAnnotations(set))
 }
 
 // propagate applies to a Machine, in memory, the fields of the template that reach existing Machines (see the

@@ -3,6 +3,7 @@ package machineset
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -141,6 +142,12 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 	if selector == nil {
 		selector = labels.SelectorFromSet(labels.Set{clusterv1.MachineSetNameLabel: format.MustFormatValue(s.set.Name)})
 	}
+	// The cache is read before the API server as well: a Machine that goes meanwhile is in the answer and no longer in the
+	// cache, and must not count as one that the cache does not show yet.
+	before, err := MachinesOf(ctx, r.Client, s.set)
+	if err != nil {
+		return err
+	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineList"))
 	if err := r.APIReader.List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
@@ -156,14 +163,39 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	for _, machine := range cached {
+	for _, machine := range before {
 		if selector.Matches(labels.Set(machine.Labels)) {
 			listed = append(listed, machine)
 		}
 	}
 	r.ledger.verify(s.set.UID, live, listed, s.now)
-	s.machines = r.ledger.settle(s.set.UID, cached, s.now)
+	s.machines = withMarks(r.ledger.settle(s.set.UID, cached, s.now), live)
 	return nil
+}
+
+// confirm has the API server asked which Machines there are and how they are marked, whatever was known before: once
+// before a scale-down, since what lowered the number of replicas has chosen the Machines to go a moment ago.
+func (r *Reconciler) confirm(ctx context.Context, s *scope) error {
+	r.ledger.doubt(s.set.UID)
+	return r.verify(ctx, s)
+}
+
+// withMarks gives the Machines the annotations that the API server has. They keep the version under which the rest of
+// them was read: one that has changed is not deleted before all of it is known.
+func withMarks(machines, live []*clusterv1.Machine) []*clusterv1.Machine {
+	annotations := make(map[types.UID]map[string]string, len(live))
+	for _, machine := range live {
+		annotations[machine.UID] = machine.Annotations
+	}
+	marked := slices.Clone(machines)
+	for i, machine := range machines {
+		if fresh, ok := annotations[machine.UID]; ok && !sameStrings(fresh, machine.Annotations) {
+			changed := *machine
+			changed.Annotations = fresh
+			marked[i] = &changed
+		}
+	}
+	return marked
 }
 
 // watchUnseen has the set looked at again when a Machine that was created stays out of the cache: it may have

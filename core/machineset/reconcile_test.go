@@ -10,6 +10,7 @@ import (
 )
 
 func TestScalesUpAndDownAndGoes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(3)
 	w.start(t)

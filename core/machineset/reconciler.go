@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -61,15 +62,16 @@ type Reconciler struct {
 	// forTickets are sets that wait for the end of a remediation in their namespace; forControlPlane are those that
 	// wait for a change of their control plane.
 	forTickets, forControlPlane waitList
-	// newName makes names for Machines; replaced in tests.
-	newName func(*clusterv1.MachineSet) (string, error)
+	// newSeed makes seeds for reservations of names; replaced in tests.
+	newSeed func() string
 }
 
 // Reconcile brings one MachineSet closer to what its spec says:
 //
 //  1. read the set, its Cluster and deployment; stop if it is paused
 //  2. take the finalizer, owner and label that the set needs
-//  3. find its Machines: owned ones, adopt those that match, release those that no longer do
+//  3. find its Machines: owned ones, adopt those that match, release those that no longer do, and note whose names must
+//     not be used again
 //  4. if the set is being deleted, delete them and wait
 //  5. otherwise read the templates, remediate Machines that a health check has handed over, complete those whose
 //     creation was interrupted, bring them up to date, and create or delete as many as the number of replicas asks for
@@ -85,6 +87,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, errors.Wrapf(err, "reading MachineSet %s", request)
 	}
 	if !filter.Matches(r.WatchFilterValue, set) {
+		// It is another core's now. Should it come back, what that one has done is asked of the API server.
+		r.forget(request.NamespacedName)
+		r.ledger.forget(set.UID)
 		return ctrl.Result{}, nil
 	}
 	if wait := r.Written.Behind(set); wait > 0 {
@@ -123,6 +128,7 @@ func (r *Reconciler) normal() []outcome.Step[*scope] {
 		r.readMachines,
 		r.checkSpec,
 		r.claim,
+		r.retireNames,
 		r.readTemplates,
 		r.awaitSync,
 		r.work,
@@ -147,6 +153,7 @@ func (r *Reconciler) deletion() []outcome.Step[*scope] {
 		r.readContext,
 		r.checkPaused,
 		r.readMachines,
+		r.orphan,
 		r.deleteAll,
 		r.removeFinalizer,
 	}
@@ -155,15 +162,14 @@ func (r *Reconciler) deletion() []outcome.Step[*scope] {
 // save writes the status that follows from what was read and done.
 func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.Outcome {
 	conclude(s, failure)
-	written, err := persist.Save(ctx, r.Client, s.before, s.set, statusOf)
-	if err != nil {
-		// A set that has gone in the meantime needs no status.
-		return outcome.Fail(client.IgnoreNotFound(errors.Cause(err)))
-	}
+	written, err := persist.Save(ctx, r.Client, s.before, s.set, statusOf, func(refused error) {
+		conclude(s, kerrors.NewAggregate([]error{failure, refused}))
+	})
 	if written.Status || written.Object {
 		r.Written.Wrote(s.set)
 	}
-	return outcome.Continue()
+	// A set that has gone in the meantime needs no status.
+	return outcome.Fail(client.IgnoreNotFound(errors.Cause(err)))
 }
 
 func statusOf(set *clusterv1.MachineSet) *clusterv1.MachineSetStatus { return &set.Status }

@@ -75,6 +75,7 @@ func TestReferenceFlags(t *testing.T) {
 
 // TestReferenceExamples has the API server take them.
 func TestReferenceExamples(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	doccheck.Apply(t, direct, w.namespace, doccheck.Read(t, reference).Examples(t, ""))
 }

@@ -31,7 +31,8 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 		r.forTickets.content(key)
 		return end
 	}
-	if !ofCurrentRevision(s) {
+	outdated := !ofCurrentRevision(s)
+	if outdated && !replacedOnDelete(s.deployment) {
 		r.forTickets.content(key)
 		return end.And(r.tell(ctx, s, sick, notOfCurrentRevision(s.deployment)))
 	}
@@ -41,7 +42,10 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	if problem != "" {
 		hindrances = append(hindrances, problem)
 	}
-	if s.set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true" {
+	if outdated {
+		// Not this set makes up for its Machines, but the current one.
+		hindrances = pausedRollout(s.deployment)
+	} else if s.set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true" {
 		hindrances = append(hindrances, "the annotation "+clusterv1.DisableMachineCreateAnnotation+" disables the creation of Machines: remove it")
 	}
 	awaited, err := r.preflight(ctx, s)

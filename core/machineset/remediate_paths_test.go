@@ -99,6 +99,7 @@ func (w *world) namesIn(set string) []string {
 }
 
 func TestRemediationOfAStandaloneSet(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(3)
 	w.start(t)
@@ -121,6 +122,7 @@ func TestRemediationOfAStandaloneSet(t *testing.T) {
 }
 
 func TestNoRemediationWithoutTheHealthCheckAskingForIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(2)
 	w.start(t)
@@ -139,6 +141,7 @@ func TestNoRemediationWithoutTheHealthCheckAskingForIt(t *testing.T) {
 // TestRemediationsOfAllSetsOfADeploymentCount is what Cluster API does not do: its limit is one for each MachineSet.
 // The end of a remediation in one set lets the other go on, without anybody looking at the clock.
 func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	deployment := w.deployment("1", ptr.To(intstr.FromInt32(1)))
 	w.set(1, of(deployment, "first", "1"))
@@ -167,7 +170,8 @@ func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
 		w.eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
 	}
 	w.g.Expect(w.fate(young[0]) == "gone" || w.fate(young[1]) == "gone").To(BeTrue())
-	// More room is an event as well.
+	// More room is an event as well. The one that has gone has a successor by then, or that would not be asked for.
+	w.eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(1)) })
 	third := w.namesIn("s")
 	w.findUnhealthy(third...)
 	before := deployment.DeepCopy()
@@ -185,6 +189,7 @@ func (w *world) annotate(object client.Object, key, value string) {
 }
 
 func TestNoRemediationOfAnEarlierRevision(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	deployment := w.deployment("2", nil)
 	w.set(1, of(deployment, "s", "1"))
@@ -200,6 +205,7 @@ func TestNoRemediationOfAnEarlierRevision(t *testing.T) {
 }
 
 func TestNoRemediationThatCouldNotBeMadeUpFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.set(1)
 	w.start(t)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
@@ -151,6 +152,20 @@ func deferredBecause(hindrances []string) condition {
 func notOfCurrentRevision(deployment *clusterv1.MachineDeployment) condition {
 	return ownerRemediated(clusterv1.MachineSetMachineCannotBeRemediatedReason, fmt.Sprintf(
 		"The Machine is not of the current revision of MachineDeployment %s: it goes with the rollout", deployment.Name))
+}
+
+// replacedOnDelete says whether outdated Machines are replaced when they are deleted, and not before. No rollout takes an
+// unhealthy one then; its remediation is the deletion, and the current set replaces it.
+func replacedOnDelete(deployment *clusterv1.MachineDeployment) bool {
+	return deployment.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType
+}
+
+// pausedRollout words that outdated Machines are not replaced now.
+func pausedRollout(deployment *clusterv1.MachineDeployment) []string {
+	if !ptr.Deref(deployment.Spec.Paused, false) {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.paused of MachineDeployment %s is true, and it replaces no outdated Machine: set it to false", deployment.Name)}
 }
 
 func remediationBegun() condition {

@@ -18,6 +18,12 @@ import (
 
 // scale creates missing Machines or deletes superfluous ones.
 func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
+	if until := r.ledger.unseenUntil(s.set.UID); !until.IsZero() && !s.now.Before(until) {
+		// It counts as a replica for as long as nobody asks.
+		if err := r.verify(ctx, s); err != nil {
+			return outcome.Fail(err)
+		}
+	}
 	plan := planScale(s.set, s.replicas, s.machines)
 	if plan.create == 0 && len(plan.remove) == 0 {
 		return outcome.Continue()
@@ -27,12 +33,16 @@ func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
 			return end
 		}
 	}
-	if err := r.verify(ctx, s); err != nil {
+	look := r.verify
+	if len(plan.remove) > 0 {
+		look = r.confirm
+	}
+	if err := look(ctx, s); err != nil {
 		return outcome.Fail(err)
 	}
-	// The Machines may be others now.
+	// The Machines may be others now, or marked otherwise.
 	plan = planScale(s.set, s.replicas, s.machines)
-	if plan.create > 0 && len(s.obstacles) == 0 {
+	if plan.create > 0 && !s.blocked() {
 		return r.scaleUp(ctx, s, plan)
 	}
 	return r.scaleDown(ctx, s, plan)
@@ -53,6 +63,9 @@ func (r *Reconciler) holdUp(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.Continue()
 }
 
+// blocked says whether no Machine is created now.
+func (s *scope) blocked() bool { return len(s.obstacles)+len(s.refusals) > 0 }
+
 func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan scalePlan) outcome.Outcome {
 	made, err := r.create(ctx, s, plan.create)
 	s.machines = append(slices.Clone(s.machines), made...)
@@ -65,6 +78,11 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan scalePlan) outc
 
 func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan scalePlan) outcome.Outcome {
 	end := outcome.Continue()
+	if len(plan.remove) > 0 && s.set.DeletionTimestamp.IsZero() {
+		if err := r.retire(ctx, s, plan.remove); err != nil {
+			return outcome.Fail(err)
+		}
+	}
 	var removed []*clusterv1.Machine
 	for _, machine := range plan.remove {
 		if err := r.remove(ctx, s, machine); err != nil {
@@ -86,8 +104,12 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan scalePlan) ou
 func (r *Reconciler) remove(ctx context.Context, s *scope, machine *clusterv1.Machine) error {
 	target := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machine.Namespace, Name: machine.Name}}
 	err := r.Client.Delete(ctx, target, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
-	if err == nil || apierrors.IsNotFound(err) {
+	switch {
+	case err == nil:
 		r.ledger.deleted(s.set.UID, machine.UID)
+		return nil
+	case apierrors.IsNotFound(err):
+		r.ledger.gone(s.set.UID, machine.UID)
 		return nil
 	}
 	if !definitelyNot(err) {

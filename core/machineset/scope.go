@@ -44,7 +44,9 @@ type scope struct {
 	syncing bool
 	// obstacles says why no Machine can be created or completed; flaws says so of single ones.
 	obstacles, flaws []string
-	// mu guards both while Machines are created in parallel.
+	// refusals are the errors with which the API server has refused what existing Machines need.
+	refusals []string
+	// mu guards them while Machines are created in parallel.
 	mu sync.Mutex
 	// elsewhere names the Machines of other sets of the deployment whose remediation is in flight.
 	elsewhere []string

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -13,9 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
 	"millwright.dev/core/filter"
+	"millwright.dev/core/naming"
 	"millwright.dev/core/persist"
 )
 
@@ -25,13 +28,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		r.Clock = clock.RealClock{}
 	}
 	if r.Recorder == nil {
-		r.Recorder = mgr.GetEventRecorder("machineset")
+		r.Recorder = events.Within(mgr.GetEventRecorder("machineset"))
 	}
 	if r.Written == nil {
 		r.Written = &persist.Versions{}
 	}
-	if r.newName == nil {
-		r.newName = randomName
+	if r.newSeed == nil {
+		r.newSeed = func() string { return rand.String(naming.RandomLength) }
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1.Machine{}, ControllerIndex, indexMachine); err != nil {
 		return errors.Wrap(err, "indexing Machines by their controller")

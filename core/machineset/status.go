@@ -41,17 +41,9 @@ func conclude(s *scope, failure error) {
 
 // count fills in the numbers of Machines.
 func count(s *scope) {
-	var ready, available, upToDate, labelled int32
+	var upToDate, labelled int32
 	required := machineLabels(s.set)
 	for _, machine := range s.machines {
-		// One that is being updated in place counts as neither, whether it says so itself yet or not.
-		serves := !updating(machine)
-		if serves && meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineReadyCondition) {
-			ready++
-		}
-		if serves && meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition) {
-			available++
-		}
 		if upToDateCondition(s, machine).Status == metav1.ConditionTrue {
 			upToDate++
 		}
@@ -60,6 +52,7 @@ func count(s *scope) {
 		}
 	}
 	status := &s.set.Status
+	ready, available := serving(s.machines)
 	status.Replicas = ptr.To(int32(len(s.machines)))
 	status.ReadyReplicas, status.AvailableReplicas, status.UpToDateReplicas = &ready, &available, &upToDate
 	status.Versions = VersionsOf(s.machines)
@@ -71,6 +64,31 @@ func count(s *scope) {
 	}
 	older := status.Deprecated.V1Beta1
 	older.ReadyReplicas, older.AvailableReplicas, older.FullyLabeledReplicas = ready, available, labelled //nolint:staticcheck // clients of v1beta1 read them
+}
+
+// serving counts the Machines that are ready, and that are available. One that is being updated in place counts as neither,
+// whether it says so itself yet or not.
+func serving(machines []*clusterv1.Machine) (ready, available int32) {
+	for _, machine := range machines {
+		if updating(machine) {
+			continue
+		}
+		if meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineReadyCondition) {
+			ready++
+		}
+		if meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition) {
+			available++
+		}
+	}
+	return ready, available
+}
+
+// Counted says whether the numbers in the status of a set, where it tells any, are those of these Machines.
+func Counted(set *clusterv1.MachineSet, machines []*clusterv1.Machine) bool {
+	ready, available := serving(machines)
+	number := int32(len(machines))
+	return ptr.Deref(set.Status.Replicas, number) == number && ptr.Deref(set.Status.ReadyReplicas, ready) == ready &&
+		ptr.Deref(set.Status.AvailableReplicas, available) == available
 }
 
 // contains says whether all of the required labels are there.

@@ -42,7 +42,7 @@ const (
 	// controlPlaneGroup is that of control planes.
 	controlPlaneGroup = "controlplane.example.com"
 	clusterName       = "c"
-	waiting           = 40 * time.Second
+	waiting           = 60 * time.Second
 	often             = 20 * time.Millisecond
 )
 
@@ -60,8 +60,12 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	if os.Getenv("MILLWRIGHT_PURE_TESTS") != "" {
+		// Those of pure functions alone, see test/mutate.
+		return m.Run()
+	}
 	log.SetLogger(klog.Background())
-	must(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme))
+	must(testenv.RunSideBySide(), clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme))
 	var err error
 	env, err = testenv.Start(testenv.Options{
 		CRDs: []testenv.CRDs{testenv.CoreCRDs},
@@ -114,7 +118,9 @@ type world struct {
 	namespace string
 	// reconciler is that of the last start.
 	reconciler *Reconciler
-	stop       func()
+	// change may alter it before it is set up.
+	change func(*Reconciler)
+	stop   func()
 }
 
 // newWorld makes a namespace with a Cluster and both templates.
@@ -188,6 +194,9 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 		APIReader: mgr.GetAPIReader(),
 		Resolver:  &version.Resolver{Reader: mgr.GetCache()},
 		Preflight: PreflightChecks()[:1],
+	}
+	if w.change != nil {
+		w.change(w.reconciler)
 	}
 	w.g.Expect(w.reconciler.SetupWithManager(ctx, mgr, controller.Options{
 		MaxConcurrentReconciles: 2, SkipNameValidation: ptr.To(true),

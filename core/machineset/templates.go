@@ -91,8 +91,14 @@ func (r *Reconciler) ownTemplate(ctx context.Context, s *scope, from *unstructur
 	if !from.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	owners := WithOwner(from.GetOwnerReferences(), ClusterReference(s.cluster))
-	if equality.Semantic.DeepEqual(owners, from.GetOwnerReferences()) {
+	owners, wait := OwnedByCluster(ctx, r.APIReader, from.GetOwnerReferences(), s.cluster)
+	switch {
+	case wait.Err() != nil:
+		return wait.Err()
+	case !wait.Finished():
+		return apierrors.NewConflict(clusterv1.GroupVersion.WithResource("clusters").GroupResource(), s.cluster.Name,
+			errors.New("the cache shows a Cluster that the API server has no more"))
+	case equality.Semantic.DeepEqual(owners, from.GetOwnerReferences()):
 		return nil
 	}
 	before := from.DeepCopy()

@@ -4,9 +4,11 @@ package persist
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -24,12 +26,24 @@ type Written struct {
 // It is for kinds whose status nobody else writes: the patch of the status cannot lose a race, so that a write of the
 // spec meanwhile, by another controller or a user, costs no second attempt. A status is about the generation that it
 // names.
-// On error the content of after is undefined.
-func Save[O client.Object, S any](ctx context.Context, c client.Client, before, after O, status func(O) *S) (Written, error) {
+//
+// When the API server refuses metadata or spec, after has those of before again and its status is that of before, too:
+// refused has to conclude the status once more, now with the refusal in it, and that is written. The error is returned all
+// the same. On other errors the content of after is undefined.
+func Save[O client.Object, S any](
+	ctx context.Context, c client.Client, before, after O, status func(O) *S, refused func(error),
+) (Written, error) {
 	var written Written
 	base, err := Object(ctx, c, before, after, status)
-	if err != nil {
+	if err != nil && Refusal(err) == "" {
 		return written, err
+	}
+	if err != nil {
+		*status(after) = *status(before.DeepCopyObject().(O))
+		refused(err)
+		var second error
+		written.Status, second = patchStatus(ctx, c, before, after, status, client.MergeFrom(before))
+		return written, kerrors.NewAggregate([]error{err, second})
 	}
 	written.Object = base.GetResourceVersion() != before.GetResourceVersion()
 	written.Status, err = patchStatus(ctx, c, base, after, status, client.MergeFrom(base))
@@ -41,6 +55,8 @@ func Save[O client.Object, S any](ctx context.Context, c client.Client, before, 
 //
 // The patch carries the resource version as read, since it replaces whole lists (owner references, finalizers) in
 // which others write as well: who comes late gets a conflict. status returns the object's status field.
+//
+// On error after has metadata and spec of before again, so that the status can still be written, see Refusal.
 func Object[O client.Object, S any](ctx context.Context, c client.Client, before, after O, status func(O) *S) (base O, err error) {
 	desired := *status(after)
 	defer func() { *status(after) = desired }()
@@ -49,6 +65,7 @@ func Object[O client.Object, S any](ctx context.Context, c client.Client, before
 		return before, nil
 	}
 	if err := c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		reflect.ValueOf(after).Elem().Set(reflect.ValueOf(before.DeepCopyObject()).Elem())
 		return before, errors.Wrapf(err, "patching %T %s", after, client.ObjectKeyFromObject(before))
 	}
 	return after.DeepCopyObject().(O), nil

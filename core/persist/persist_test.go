@@ -2,6 +2,8 @@ package persist_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,7 +47,7 @@ func TestSave(t *testing.T) {
 			test.change(after)
 			want := after.DeepCopy()
 
-			written, err := persist.Save(t.Context(), c, before, after, status)
+			written, err := persist.Save(t.Context(), c, before, after, status, nil)
 
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(written).To(Equal(test.want))
@@ -72,13 +76,13 @@ func TestRaces(t *testing.T) {
 			}},
 		"a status that nobody else writes": {
 			write: func(ctx context.Context, c client.Client, before, after *clusterv1.Machine) error {
-				_, err := persist.Save(ctx, c, before, after, status)
+				_, err := persist.Save(ctx, c, before, after, status, nil)
 				return err
 			}},
 		"metadata and spec": {conflict: true,
 			write: func(ctx context.Context, c client.Client, before, after *clusterv1.Machine) error {
 				after.Finalizers = []string{"example.com/own"}
-				_, err := persist.Save(ctx, c, before, after, status)
+				_, err := persist.Save(ctx, c, before, after, status, nil)
 				return err
 			}},
 	} {
@@ -100,6 +104,53 @@ func TestRaces(t *testing.T) {
 				g.Expect(after.Spec.ProviderID).To(Equal("from-another-controller"), "the other write stays")
 			}
 		})
+	}
+}
+
+// TestSaveOfWhatIsRefused: the status is written all the same, with the refusal in it, and nothing of what was refused.
+func TestSaveOfWhatIsRefused(t *testing.T) {
+	g := NewWithT(t)
+	inner, requests := fakeClient(g)
+	refused := errors.New("nodes need a ticket")
+	c := interceptor.NewClient(inner.(client.WithWatch), interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{}, "m", refused)
+		},
+	})
+	before := &clusterv1.Machine{}
+	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, before)).To(Succeed())
+	after := before.DeepCopy()
+	after.Spec.ProviderID, after.Status.Phase = "a", "Running"
+	written, err := persist.Save(t.Context(), c, before, after, status, func(err error) {
+		g.Expect(after.Status.Phase).To(BeEmpty(), "what was concluded before may rest on what was refused")
+		after.Status.FailureDomain = persist.Refusal(err)
+	})
+	g.Expect(persist.Refusal(err)).NotTo(BeEmpty())
+	g.Expect(written).To(Equal(persist.Written{Status: true}))
+	g.Expect(*requests).To(Equal(1))
+	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, before)).To(Succeed())
+	g.Expect(before.Status.FailureDomain).To(ContainSubstring("nodes need a ticket"))
+	g.Expect(before.Status.Phase).To(BeEmpty())
+	g.Expect(before.Spec.ProviderID).To(BeEmpty())
+}
+
+func TestRefusal(t *testing.T) {
+	forbidden := func(why string) error { return apierrors.NewForbidden(schema.GroupResource{}, "m", errors.New(why)) }
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"nothing":           {nil, ""},
+		"a lost race":       {apierrors.NewConflict(schema.GroupResource{}, "m", errors.New("x")), ""},
+		"gone":              {apierrors.NewNotFound(schema.GroupResource{}, "m"), ""},
+		"no answer":         {errors.New("connection refused"), ""},
+		"a busy server":     {apierrors.NewTooManyRequests("later", 1), ""},
+		"a failing webhook": {apierrors.NewInternalError(errors.New("failed calling webhook x")), "Internal error occurred: failed calling webhook x"},
+		"a wrapped refusal": {fmt.Errorf("patching m: %w", forbidden("x")), "patching m: forbidden: x"},
+		"several": {kerrors.NewAggregate([]error{forbidden("y"), errors.New("no"), kerrors.NewAggregate([]error{forbidden("x"), forbidden("y")})}),
+			"forbidden: x (and 1 more)"},
+	} {
+		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(persist.Refusal(test.err)).To(Equal(test.want)) })
 	}
 }
 

@@ -34,8 +34,12 @@ func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Dur
 	return cache.NewSharedIndexInformer(Patient(lw), example, resync, indexers)
 }
 
-// Patient returns a ListerWatcher whose requests are tried again while the API server cannot be reached. All other
-// errors are passed on, for the informer to do with them what it does.
+// listLimit is how long a list may take, and watchGrace how much longer than was asked for a watch may last. An API server
+// that hangs would keep them open for ever, and the cache would stand still without a word.
+var listLimit, watchGrace = 5 * time.Minute, 30 * time.Second
+
+// Patient returns a ListerWatcher whose requests are tried again while the API server cannot be reached, or when it does
+// not come to an end with them. All other errors are passed on, for the informer to do with them what it does.
 func Patient(lw cache.ListerWatcher) cache.ListerWatcher {
 	return &patient{ListerWatcher: lw, next: cache.ToListerWatcherWithContext(lw)}
 }
@@ -48,12 +52,39 @@ type patient struct {
 
 // ListWithContext implements cache.ListerWithContext.
 func (p *patient) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return again(ctx, func() (runtime.Object, error) { return p.next.ListWithContext(ctx, options) })
+	return again(ctx, func() (runtime.Object, error) {
+		ctx, cancel := context.WithTimeout(ctx, listLimit)
+		defer cancel()
+		return p.next.ListWithContext(ctx, options)
+	})
 }
 
 // WatchWithContext implements cache.WatcherWithContext.
 func (p *patient) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return again(ctx, func() (watch.Interface, error) { return p.next.WatchWithContext(ctx, options) })
+	return again(ctx, func() (watch.Interface, error) {
+		if options.TimeoutSeconds == nil {
+			return p.next.WatchWithContext(ctx, options)
+		}
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(*options.TimeoutSeconds)*time.Second+watchGrace)
+		events, err := p.next.WatchWithContext(ctx, options)
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+		return &limited{events, cancel}, nil
+	})
+}
+
+// limited is a watch that ends with a context.
+type limited struct {
+	watch.Interface
+	cancel context.CancelFunc
+}
+
+// Stop ends the watch.
+func (l *limited) Stop() {
+	l.cancel()
+	l.Interface.Stop()
 }
 
 // again sends a request until the API server answers, or ctx ends.

@@ -24,33 +24,73 @@ import (
 // Connection is a connection to one target cluster that stood when it was handed out. It may break at any
 // time; then requests fail and the Node cache keeps what it saw last.
 type Connection struct {
-	// Cluster names the Cluster object in the management cluster.
-	Cluster types.NamespacedName
+	// Key names the connection: the Cluster object in the management cluster, or nothing when all Clusters share it.
+	Key types.NamespacedName
 	// Config reaches the API server. The pointer stays the same as long as the connection does; do not modify it.
 	Config *rest.Config
-	// Client reads and writes live, with a timeout for each request.
-	Client client.Client
 
+	// client reads and writes live. It is for goroutines of this package alone, since an API server can take its time.
+	client  client.Client
+	options *Options
 	nodes   nodes
-	lookups lookups
-	probe   rest.Interface
-	hash    string
+	// patches, deletes and lookups are the requests that callers have asked for.
+	patches, deletes lane
+	lookups          lookups
+	written          written
+	contests         contests
+	probe            rest.Interface
+	hash             string
 }
 
+// name names the target cluster in metrics.
+func (c *Connection) name() string {
+	if c.Key.Name == "" {
+		return "all"
+	}
+	return c.Key.String()
+}
+
+// server is the host and port of the API server. The rest of its URL may hold credentials.
+func (c *Connection) server() string {
+	at, _, err := rest.DefaultServerUrlFor(c.Config)
+	if err != nil {
+		return ""
+	}
+	return at.Host
+}
+
+// failed says why there is no connection to the API server.
+func (c *Connection) failed(reason, message string, cause error) *NotConnectedError {
+	return &NotConnectedError{Reason: reason, Message: message, Server: c.server(), cause: cause}
+}
+
+func (c *Connection) now() time.Time { return c.options.Clock.Now() }
+
 // Node returns the cached Node of that name, nil when there is none. It is shared: copy it before changing it.
-func (c *Connection) Node(name string) (*corev1.Node, error) { return c.nodes.get(name) }
+func (c *Connection) Node(name string) (*corev1.Node, error) {
+	node, err := c.nodes.get(name)
+	if node != nil {
+		node = c.written.newest(node)
+	}
+	return node, err
+}
 
 // NodesWithProviderID returns the cached Nodes with that provider ID; normally there is at most one.
 // They are shared: copy before changing.
 func (c *Connection) NodesWithProviderID(id string) ([]*corev1.Node, error) {
-	return c.nodes.withProviderID(id)
+	nodes, err := c.nodes.withProviderID(id)
+	for i, node := range nodes {
+		nodes[i] = c.written.newest(node)
+	}
+	return nodes, err
 }
 
 // newConnection prepares a connection; nothing is sent yet.
-func newConnection(cluster types.NamespacedName, from kubeconfig, options Options, notify func(*corev1.Node)) (*Connection, error) {
+func newConnection(key types.NamespacedName, from kubeconfig, options Options, notify func(*corev1.Node)) (*Connection, error) {
 	config := rest.CopyConfig(from.config)
 	config.UserAgent = options.UserAgent
 	config.QPS, config.Burst = options.QPS, options.Burst
+	config.Wrap(bounded(maxAnswer, watchWindow))
 	requests := rest.CopyConfig(config)
 	requests.Timeout = options.RequestTimeout
 	httpClient, err := rest.HTTPClientFor(requests)
@@ -78,8 +118,13 @@ func newConnection(cluster types.NamespacedName, from kubeconfig, options Option
 	if err != nil {
 		return nil, errors.Wrap(err, "making a client for probes")
 	}
-	c := &Connection{Cluster: cluster, Config: config, Client: live, probe: prober.RESTClient(), hash: from.hash}
-	c.nodes, err = newNodes(core.RESTClient(), notify)
+	c := &Connection{Key: key, Config: config, client: live, options: &options, probe: prober.RESTClient(), hash: from.hash}
+	c.nodes, err = newNodes(core.RESTClient(), func(node *corev1.Node, gone bool) {
+		if gone {
+			c.written.drop(node.Name)
+		}
+		notify(node)
+	})
 	return c, err
 }
 
@@ -89,7 +134,7 @@ func liveClient(config *rest.Config, httpClient *http.Client, options Options) (
 	return live, errors.Wrap(err, "making a client")
 }
 
-func newNodes(getter cache.Getter, notify func(*corev1.Node)) (nodes, error) {
+func newNodes(getter cache.Getter, notify func(node *corev1.Node, gone bool)) (nodes, error) {
 	informer := rewatch.NewInformer(
 		cache.NewListWatchFromClient(getter, "nodes", metav1.NamespaceAll, fields.Everything()), &corev1.Node{}, 0, indexers)
 	if err := informer.SetTransform(keepUsed); err != nil {
@@ -109,30 +154,35 @@ func (c *Connection) answer(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := c.probe.Get().AbsPath("/version").Do(ctx).Error()
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		err = c.probe.Get().AbsPath("/").Do(ctx).Error()
+	case apierrors.IsForbidden(err):
+		// The credentials are accepted; that path need not be public. What is needed is to read Nodes.
+		err = c.probe.Get().Resource("nodes").Param("limit", "1").Do(ctx).Error()
 	}
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
-		return &NotConnectedError{Reason: Unauthorized, Message: "the API server does not accept the credentials of the kubeconfig", cause: err}
+	case apierrors.IsForbidden(err):
+		return c.failed(Unauthorized, "the kubeconfig does not allow to list Nodes", err)
+	case apierrors.IsUnauthorized(err):
+		return c.failed(Unauthorized, "the API server does not accept the credentials of the kubeconfig", err)
 	case errors.As(err, &status) && status.Status().Code > 0:
-		return &NotConnectedError{Reason: Unreachable, cause: err, Message: fmt.Sprintf(
-			"the API server does not answer as one: the probe got the HTTP status %d", status.Status().Code)}
+		return c.failed(Unreachable, fmt.Sprintf("the API server does not answer as one: the probe got the HTTP status %d", status.Status().Code), err)
 	}
-	return &NotConnectedError{Reason: Unreachable, Message: "the API server does not answer", cause: err}
+	return c.failed(Unreachable, "the API server does not answer", err)
 }
 
 // mayReadNodes lists one Node, so that a missing permission is told instead of hidden in the retries of the informer.
 func (c *Connection) mayReadNodes(ctx context.Context) error {
-	err := c.Client.List(ctx, &corev1.NodeList{}, client.Limit(1))
+	err := c.client.List(ctx, &corev1.NodeList{}, client.Limit(1))
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
-		return &NotConnectedError{Reason: Unauthorized, Message: "the kubeconfig does not allow to list Nodes", cause: err}
+		return c.failed(Unauthorized, "the kubeconfig does not allow to list Nodes", err)
 	}
-	return &NotConnectedError{Reason: Unreachable, Message: "the API server does not list Nodes", cause: err}
+	return c.failed(Unreachable, "the API server does not list Nodes", err)
 }

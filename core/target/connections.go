@@ -2,6 +2,8 @@ package target
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,19 +81,30 @@ type Connections struct {
 	options Options
 	started time.Time
 
-	mutex   sync.Mutex
+	mutex sync.Mutex
+	// runners are the connections by key, see keyOf.
 	runners map[types.NamespacedName]*runner
 	group   wait.Group
 
 	subscribers    sync.RWMutex
 	onNode         []func(types.NamespacedName, *corev1.Node)
 	onConnectivity []func(types.NamespacedName)
+	onAnswer       []func(types.NamespacedName)
 }
 
 // New returns Connections without any connection.
 func New(options Options) *Connections {
 	options = options.withDefaults()
-	return &Connections{options: options, started: options.Clock.Now(), runners: map[types.NamespacedName]*runner{}}
+	c := &Connections{options: options, started: options.Clock.Now(), runners: map[types.NamespacedName]*runner{}}
+	collected.add(c)
+	return c
+}
+
+// known returns the runners of all connections.
+func (c *Connections) known() []*runner {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return slices.Collect(maps.Values(c.runners))
 }
 
 // OnNode has f called when a Node of a target cluster appears, changes in a field that is cached, or goes.
@@ -110,11 +123,42 @@ func (c *Connections) OnConnectivity(f func(cluster types.NamespacedName)) {
 	c.onConnectivity = append(c.onConnectivity, f)
 }
 
+// OnAnswer has f called when there is an answer to what an owner has asked of a connection. f must not block.
+func (c *Connections) OnAnswer(f func(owner types.NamespacedName)) {
+	c.subscribers.Lock()
+	defer c.subscribers.Unlock()
+	c.onAnswer = append(c.onAnswer, f)
+}
+
+// Withdraw forgets what an owner has asked of the connection to a cluster, and that nobody shall send any more.
+func (c *Connections) Withdraw(cluster, owner types.NamespacedName) {
+	if connection, err := c.Get(cluster); err == nil {
+		connection.withdraw(owner)
+	}
+}
+
+// keyOf names the connection that a Cluster uses: its own, or the one that all share.
+func (c *Connections) keyOf(cluster types.NamespacedName) types.NamespacedName {
+	if c.options.Kubeconfig != "" {
+		return types.NamespacedName{}
+	}
+	return cluster
+}
+
+// find returns what keeps the connection of a Cluster, nil when nobody has begun to connect for it.
+func (c *Connections) find(cluster types.NamespacedName) *runner {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	found := c.runners[c.keyOf(cluster)]
+	if found == nil || !found.clusters[cluster] {
+		return nil
+	}
+	return found
+}
+
 // Get returns the connection to a cluster, or a *NotConnectedError. It never blocks.
 func (c *Connections) Get(cluster types.NamespacedName) (*Connection, error) {
-	c.mutex.Lock()
-	found := c.runners[cluster]
-	c.mutex.Unlock()
+	found := c.find(cluster)
 	if found == nil {
 		return nil, &NotConnectedError{Reason: NotDialledYet, Message: "no connection to the target cluster has been tried yet", LastSuccess: c.started}
 	}
@@ -125,11 +169,19 @@ func (c *Connections) Get(cluster types.NamespacedName) (*Connection, error) {
 	return connection, nil
 }
 
+// KubeconfigProblem says why the kubeconfig of a cluster, as it is now, cannot be used, while a connection that was made
+// with an earlier one is kept; "" when there is no such problem.
+func (c *Connections) KubeconfigProblem(cluster types.NamespacedName) string {
+	found := c.find(cluster)
+	if found == nil {
+		return ""
+	}
+	return found.keptProblem()
+}
+
 // LastSuccess returns when the API server of a cluster answered last; the start of this process when it never has.
 func (c *Connections) LastSuccess(cluster types.NamespacedName) time.Time {
-	c.mutex.Lock()
-	found := c.runners[cluster]
-	c.mutex.Unlock()
+	found := c.find(cluster)
 	if found == nil {
 		return c.started
 	}
@@ -138,56 +190,105 @@ func (c *Connections) LastSuccess(cluster types.NamespacedName) time.Time {
 
 // Ensure begins to connect to a cluster, or has the kubeconfig of a known one looked at again.
 func (c *Connections) Ensure(ctx context.Context, cluster types.NamespacedName) {
+	if c.join(ctx, cluster) {
+		// The connection may stand already.
+		c.subscribersChanged(cluster)
+	}
+}
+
+// join has a Cluster use its connection, and says whether it is one more that uses one which there was.
+func (c *Connections) join(ctx context.Context, cluster types.NamespacedName) (joined bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if found := c.runners[cluster]; found != nil {
-		found.poke()
-		return
+	key := c.keyOf(cluster)
+	if found := c.runners[key]; found != nil {
+		if joined = !found.clusters[cluster]; joined {
+			found.clusters[cluster] = true
+		} else {
+			found.poke()
+		}
+		return joined
 	}
 	// The connection outlives the reconcile that asked for it, and ends with Remove or Close.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	created := &runner{
-		cluster: cluster, options: c.options, connections: c, cancel: cancel, look: make(chan struct{}, 1), lastSuccess: c.started,
-		failure: &NotConnectedError{Reason: NotDialledYet, Message: "the connection to the target cluster is being made"},
+		key: key, options: c.options, connections: c, cancel: cancel, look: make(chan struct{}, 1), lastSuccess: c.started,
+		clusters: map[types.NamespacedName]bool{cluster: true},
+		failure:  &NotConnectedError{Reason: NotDialledYet, Message: "the connection to the target cluster is being made"},
 	}
-	c.runners[cluster] = created
-	ctx = ctrl.LoggerInto(ctx, ctrl.Log.WithName("target").WithValues("Cluster", cluster))
-	c.group.StartWithContext(ctx, created.run)
+	c.runners[key] = created
+	log := ctrl.Log.WithName("target")
+	if key == cluster {
+		log = log.WithValues("Cluster", cluster)
+	}
+	c.group.StartWithContext(ctrl.LoggerInto(ctx, log), created.run)
+	return false
 }
 
-// Remove ends the connection to a cluster. It returns at once.
+// Remove ends the connection to a cluster, unless other Clusters use it. It returns at once.
 func (c *Connections) Remove(cluster types.NamespacedName) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if found := c.runners[cluster]; found != nil {
+	found := c.runners[c.keyOf(cluster)]
+	if found == nil {
+		return
+	}
+	delete(found.clusters, cluster)
+	if len(found.clusters) == 0 {
 		found.cancel()
-		delete(c.runners, cluster)
+		delete(c.runners, found.key)
 	}
 }
 
 // Close ends all connections and waits until their goroutines are gone.
 func (c *Connections) Close() {
 	c.mutex.Lock()
-	for cluster, found := range c.runners {
+	for key, found := range c.runners {
 		found.cancel()
-		delete(c.runners, cluster)
+		delete(c.runners, key)
 	}
 	c.mutex.Unlock()
 	c.group.Wait()
+	collected.remove(c)
 }
 
-func (c *Connections) nodeChanged(cluster types.NamespacedName, node *corev1.Node) {
+// clustersOf returns the Clusters that use a connection.
+func (c *Connections) clustersOf(r *runner) []types.NamespacedName {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return slices.Collect(maps.Keys(r.clusters))
+}
+
+func (c *Connections) nodeChanged(r *runner, node *corev1.Node) {
+	clusters := c.clustersOf(r)
 	c.subscribers.RLock()
 	defer c.subscribers.RUnlock()
 	for _, f := range c.onNode {
-		f(cluster, node)
+		for _, cluster := range clusters {
+			f(cluster, node)
+		}
 	}
 }
 
-func (c *Connections) clusterChanged(cluster types.NamespacedName) {
+// connectivityChanged tells that there is news of a connection.
+func (c *Connections) connectivityChanged(r *runner) {
+	for _, cluster := range c.clustersOf(r) {
+		c.subscribersChanged(cluster)
+	}
+}
+
+func (c *Connections) subscribersChanged(cluster types.NamespacedName) {
 	c.subscribers.RLock()
 	defer c.subscribers.RUnlock()
 	for _, f := range c.onConnectivity {
 		f(cluster)
+	}
+}
+
+func (c *Connections) answered(owner types.NamespacedName) {
+	c.subscribers.RLock()
+	defer c.subscribers.RUnlock()
+	for _, f := range c.onAnswer {
+		f(owner)
 	}
 }

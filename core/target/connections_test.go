@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -26,13 +27,17 @@ var (
 	live client.Client
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
 func run(m *testing.M) int {
+	if os.Getenv("MILLWRIGHT_PURE_TESTS") != "" {
+		// Those of pure functions alone, see test/mutate.
+		return m.Run()
+	}
 	var err error
 	if env, err = testenv.Start(testenv.Options{}); err == nil {
 		live, err = client.New(env.Config, client.Options{Scheme: clientgoscheme.Scheme})
@@ -176,4 +181,138 @@ func TestNothingOutlivesItsCluster(t *testing.T) {
 	}
 	connections.Close()
 	g.Eventually(runtime.NumGoroutine).WithTimeout(patience).Should(BeNumerically("<=", before+3))
+}
+
+// unsteadySecrets fails to read as often as it is told to.
+type unsteadySecrets struct {
+	client.Reader
+	failures atomic.Int32
+}
+
+func (u *unsteadySecrets) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+	if u.failures.Add(-1) >= 0 {
+		return errors.New("the API server is away")
+	}
+	return u.Reader.Get(ctx, key, obj, options...)
+}
+
+// TestARotationSurvivesAFailedRead: the notice of a new kubeconfig comes once, and the read that it leads to fails.
+func TestARotationSurvivesAFailedRead(t *testing.T) {
+	g := NewWithT(t)
+	secrets := &unsteadySecrets{Reader: live}
+	connections := target.New(target.Options{
+		Secrets: secrets, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1,
+		MinRetry: 20 * time.Millisecond, MaxRetry: 100 * time.Millisecond, ProbeInterval: time.Hour,
+	})
+	defer connections.Close()
+	key := types.NamespacedName{Namespace: "default", Name: "unsteady"}
+	secret := writeKubeconfig(t, key.Name, env.Kubeconfig)
+	connections.Ensure(t.Context(), key)
+	var first *target.Connection
+	g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+
+	secret.Data["value"] = append([]byte("# rotated\n"), env.Kubeconfig...)
+	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
+	secrets.failures.Store(3)
+	connections.Ensure(t.Context(), key)
+	g.Eventually(func() bool { c, _ := connections.Get(key); return c != nil && c != first }).WithTimeout(patience).Should(BeTrue())
+	g.Expect(connections.KubeconfigProblem(key)).To(BeEmpty())
+}
+
+// TestAKubeconfigThatIsNotUsedIsTold: the connection is kept when its kubeconfig is replaced by one that is refused, and why
+// is told, each time that it changes.
+func TestAKubeconfigThatIsNotUsedIsTold(t *testing.T) {
+	g := NewWithT(t)
+	connections := newConnections()
+	defer connections.Close()
+	var changes atomic.Int32
+	connections.OnConnectivity(func(types.NamespacedName) { changes.Add(1) })
+	key := types.NamespacedName{Namespace: "default", Name: "refused"}
+	secret := writeKubeconfig(t, key.Name, env.Kubeconfig)
+	connections.Ensure(t.Context(), key)
+	var first *target.Connection
+	g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+	executes := []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":"https://h"}}],"users":[{"name":"x","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"c","interactiveMode":"Never"}}}]}`)
+	for _, test := range []struct {
+		name    string
+		change  func()
+		problem string
+	}{
+		{"an exec plugin", func() { secret.Data["value"] = executes }, "exec plugin"},
+		{"another Cluster's", func() {
+			secret.Data["value"] = env.Kubeconfig
+			secret.Labels = map[string]string{"cluster.x-k8s.io/cluster-name": "other"}
+		}, `Cluster "other"`},
+		{"bootstrap data", func() {
+			secret.Labels = nil
+			secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "bootstrap.cluster.x-k8s.io/v1beta2", Kind: "CloudConfig", Name: "m", UID: "u"}}
+		}, "bootstrap data of CloudConfig m"},
+		{"the first again", func() { secret.OwnerReferences = nil }, ""},
+	} {
+		told := changes.Load()
+		test.change()
+		g.Expect(live.Update(t.Context(), secret)).To(Succeed())
+		connections.Ensure(t.Context(), key)
+		g.Eventually(func() string { return connections.KubeconfigProblem(key) }).WithTimeout(patience).Should(
+			Or(And(ContainSubstring(test.problem), Not(Equal(test.problem))), Equal(test.problem)), test.name)
+		g.Eventually(changes.Load).WithTimeout(patience).Should(BeNumerically(">", told), test.name)
+		now, err := connections.Get(key)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(now).To(BeIdenticalTo(first), test.name)
+	}
+	g.Expect(live.Delete(t.Context(), secret)).To(Succeed())
+	connections.Ensure(t.Context(), key)
+	g.Eventually(func() string { return connections.KubeconfigProblem(key) }).WithTimeout(patience).Should(ContainSubstring("does not exist"))
+}
+
+// TestASecretOfSomebodyElseConnectsNothing: bootstrap data have a name that users choose, and the same key.
+func TestASecretOfSomebodyElseConnectsNothing(t *testing.T) {
+	g := NewWithT(t)
+	connections := newConnections()
+	defer connections.Close()
+	key := types.NamespacedName{Namespace: "default", Name: "foreign"}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: target.SecretName(key.Name), Labels: map[string]string{"cluster.x-k8s.io/cluster-name": key.Name},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "bootstrap.cluster.x-k8s.io/v1beta2", Kind: "CloudConfig", Name: "foreign-kubeconfig", UID: "u"}},
+		},
+		Data: map[string][]byte{"value": env.Kubeconfig},
+	}
+	g.Expect(live.Create(t.Context(), secret)).To(Succeed())
+	defer func() { g.Expect(live.Delete(context.WithoutCancel(t.Context()), secret)).To(Succeed()) }()
+	connections.Ensure(t.Context(), key)
+	g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).
+		Should(MatchError(ContainSubstring("bootstrap data of CloudConfig")))
+}
+
+// TestOneRefusedProbeDropsNoConnection: an API server whose authenticator or authorizer is away for a moment refuses
+// everybody. As with other failures it takes several in a row.
+func TestOneRefusedProbeDropsNoConnection(t *testing.T) {
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			g := NewWithT(t)
+			proxy := newCountedProxy(t)
+			connections := newConnections()
+			defer connections.Close()
+			key := types.NamespacedName{Namespace: "default", Name: fmt.Sprint("refusing-", status)}
+			writeKubeconfig(t, key.Name, kubeconfigFor(proxy.URL))
+			connections.Ensure(t.Context(), key)
+			var first *target.Connection
+			g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+			const short = 4
+			proxy.refuse(status, short)
+			g.Eventually(proxy.refusals.Load).WithTimeout(patience).Should(BeNumerically("<=", 0))
+			probes := proxy.probes.Load()
+			g.Eventually(proxy.probes.Load).WithTimeout(patience).Should(BeNumerically(">", probes+1))
+			now, err := connections.Get(key)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(now).To(BeIdenticalTo(first))
+
+			proxy.refuse(status, 1000)
+			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).Should(HaveField("Reason", target.Unauthorized))
+			proxy.refuse(status, 0)
+			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+		})
+	}
 }

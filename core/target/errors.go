@@ -1,7 +1,14 @@
 package target
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Reasons of NotConnectedError, in the form of condition reasons.
@@ -25,6 +32,8 @@ type NotConnectedError struct {
 	Reason string
 	// Message says what is wrong and, where someone must act, what to do.
 	Message string
+	// Server is the host and port of the API server; "" when nobody knows it yet.
+	Server string
 	// LastSuccess is when the API server answered last; the start of this process when it never has.
 	LastSuccess time.Time
 
@@ -41,3 +50,46 @@ func (e *NotConnectedError) Error() string {
 
 // Unwrap returns the cause.
 func (e *NotConnectedError) Unwrap() error { return e.cause }
+
+// PendingError says that the API server of a target cluster has not answered a request yet. Whoever gets it waits: it is
+// woken when there is an answer.
+type PendingError struct {
+	// Verb and Object say what was asked for.
+	Verb, Object string
+	// Since is when it was asked for first.
+	Since time.Time
+	// Unanswered means that the API server answers no request with that verb.
+	Unanswered bool
+}
+
+// Error says what is waited for. It stays the same for as long as that does.
+func (e *PendingError) Error() string {
+	state := "has not answered yet"
+	if e.Unanswered {
+		state = "does not answer in time"
+	}
+	return fmt.Sprintf("the API server of the target cluster %s: %s of %s, asked for since %s", state, e.Verb, e.Object, e.Since.UTC().Format(time.RFC3339))
+}
+
+// ReplacedError says that a write was meant for a Node that is gone, while another one has its name. Nothing was written.
+// Whoever gets it looks again: the cache shows the other Node, or is about to.
+type ReplacedError struct {
+	// Node is the name, UID that of the Node that was meant.
+	Node string
+	UID  types.UID
+}
+
+// Error says which Node is gone.
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("Node %s is another one now than that with the UID %s", e.Node, e.UID)
+}
+
+// isOfAnotherUID says whether a patch was refused because the object has another UID than the patch. To an API server that is
+// a change of a field that must not change.
+func isOfAnotherUID(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
+}

@@ -8,16 +8,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
 	kubeconfigSuffix = "-kubeconfig"
 	kubeconfigKey    = "value"
+	// bootstrapGroups begin the API groups of bootstrap configs, as is the custom among providers.
+	bootstrapGroups = "bootstrap."
 )
 
 // SecretName returns the name of the Secret that holds the kubeconfig of a Cluster, in the Cluster's
@@ -60,6 +64,9 @@ func readKubeconfig(ctx context.Context, reader client.Reader, cluster types.Nam
 		}
 		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigMissing, Message: fmt.Sprintf("Secret %s could not be read", key.Name), cause: err}
 	}
+	if whose := foreign(secret, cluster.Name); whose != "" {
+		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s is not used: it is %s", key.Name, whose)}
+	}
 	data := secret.Data[kubeconfigKey]
 	if len(data) == 0 {
 		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s has no key %q", key.Name, kubeconfigKey)}
@@ -69,6 +76,20 @@ func readKubeconfig(ctx context.Context, reader client.Reader, cluster types.Nam
 		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s: %s", key.Name, err)}
 	}
 	return kubeconfig{config: config, hash: fmt.Sprintf("%x", sha256.Sum256(data))}, nil
+}
+
+// foreign says whose a Secret is that has the name of a kubeconfig and is none of the Cluster; "" when nothing speaks
+// against it. Bootstrap providers write Secrets, with the same key, under names that users choose who may not write Secrets.
+func foreign(secret *corev1.Secret, cluster string) string {
+	if label := secret.Labels[clusterv1.ClusterNameLabel]; label != "" && label != cluster {
+		return fmt.Sprintf("labelled as one of Cluster %q", label)
+	}
+	for _, owner := range secret.OwnerReferences {
+		if group, err := schema.ParseGroupVersion(owner.APIVersion); err == nil && strings.HasPrefix(group.Group, bootstrapGroups) {
+			return fmt.Sprintf("bootstrap data of %s %s", owner.Kind, owner.Name)
+		}
+	}
+	return ""
 }
 
 // parse turns a kubeconfig into a client configuration. The kubeconfig belongs to whoever may write Secrets in

@@ -7,38 +7,108 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 )
+
+const settling = 30 * time.Second
+
+func owner(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
+}
+
+// asking is an owner that asks.
+func asking(name string) Owner { return Owner{owner(name), types.UID("uid-" + name)} }
+
+// realTime are the options that lanes and lookups need.
+func realTime(timeout time.Duration) *Options {
+	return &Options{Clock: clock.RealClock{}, RequestTimeout: timeout}
+}
 
 // Whoever comes while Nodes are read shares the next reading with all others that do, and never the one under way.
 func TestLookupsAreShared(t *testing.T) {
 	g := NewWithT(t)
-	l := &lookups{}
-	begun, goOn := make(chan int, 10), make(chan struct{})
+	begun, goOn, woken := make(chan int, 10), make(chan struct{}), make(chan types.NamespacedName, 10)
 	count := 0
-	read := func(context.Context) (map[string]*corev1.Node, error) {
-		count++
-		begun <- count
-		<-goOn
-		return map[string]*corev1.Node{"id": {Spec: corev1.NodeSpec{PodCIDR: string(rune('0' + count))}}}, nil
+	l := &lookups{
+		options: realTime(time.Minute), wake: func(owner types.NamespacedName) { woken <- owner },
+		read: func(context.Context) (map[string][]*corev1.Node, error) {
+			count++
+			begun <- count
+			<-goOn
+			return map[string][]*corev1.Node{"id": {{Spec: corev1.NodeSpec{PodCIDR: string(rune('0' + count))}}}}, nil
+		},
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	first := l.join(ctx, read)
+	l.begin(t.Context())
+	pending := BeAssignableToTypeOf(&PendingError{})
+	ask := func(name string) ([]*corev1.Node, error) { return l.ask(asking(name), "id") }
+	_, err := ask("first")
+	g.Expect(err).To(pending)
 	g.Expect(<-begun).To(Equal(1))
-	cancel()
-	second, third := l.join(t.Context(), read), l.join(t.Context(), read)
-	g.Expect(second).To(BeIdenticalTo(third))
-	g.Expect(second).NotTo(BeIdenticalTo(first))
+	for _, name := range []string{"second", "third"} {
+		_, err = ask(name)
+		g.Expect(err).To(pending)
+	}
 	goOn <- struct{}{}
-	<-first.done
-	g.Expect(first.nodes["id"].Spec.PodCIDR).To(Equal("1"), "a caller that leaves does not end it for others")
+	g.Expect(<-woken).To(Equal(owner("first")), "and nobody else")
+	node, err := ask("first")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(node[0].Spec.PodCIDR).To(Equal("1"))
 	g.Expect(<-begun).To(Equal(2))
+	_, err = ask("second")
+	g.Expect(err).To(pending)
 	goOn <- struct{}{}
-	<-third.done
-	g.Expect(third.nodes["id"].Spec.PodCIDR).To(Equal("2"))
+	g.Expect([]types.NamespacedName{<-woken, <-woken}).To(ConsistOf(owner("second"), owner("third")))
+	node, err = ask("third")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(node[0].Spec.PodCIDR).To(Equal("2"))
 	g.Eventually(func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.running == nil && l.next == nil
-	}).WithTimeout(30 * time.Second).Should(BeTrue())
+		return l.running
+	}).WithTimeout(settling).Should(BeFalse())
 	g.Expect(count).To(Equal(2))
+}
+
+// A reading that is not answered in time is repeated, and its owners wait on.
+func TestLookupThatIsNotAnsweredIsRepeated(t *testing.T) {
+	g := NewWithT(t)
+	goOn, woken := make(chan error), make(chan types.NamespacedName, 10)
+	l := &lookups{
+		options: realTime(time.Minute), wake: func(owner types.NamespacedName) { woken <- owner },
+		read: func(context.Context) (map[string][]*corev1.Node, error) { return nil, <-goOn },
+	}
+	l.begin(t.Context())
+	_, err := l.ask(asking("a"), "id")
+	g.Expect(err).To(BeAssignableToTypeOf(&PendingError{}))
+	goOn <- context.DeadlineExceeded
+	goOn <- nil
+	g.Expect(<-woken).To(Equal(owner("a")))
+	node, err := l.ask(asking("a"), "id")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(node).To(BeEmpty())
+}
+
+// TestALookupOfAnotherOwnerOfTheSameName: what was found for a Machine that is gone is not told to the next of its name.
+func TestALookupOfAnotherOwnerOfTheSameName(t *testing.T) {
+	g := NewWithT(t)
+	woken, readings := make(chan types.NamespacedName, 10), 0
+	l := &lookups{
+		options: realTime(time.Minute), wake: func(owner types.NamespacedName) { woken <- owner },
+		read: func(context.Context) (map[string][]*corev1.Node, error) {
+			readings++
+			return map[string][]*corev1.Node{"id": {{}}}, nil
+		},
+	}
+	l.begin(t.Context())
+	second := asking("m")
+	second.UID = "second"
+	for i, who := range []Owner{asking("m"), second} {
+		_, err := l.ask(who, "id")
+		g.Expect(err).To(BeAssignableToTypeOf(&PendingError{}))
+		<-woken
+		_, err = l.ask(who, "id")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(readings).To(Equal(i + 1))
+	}
 }

@@ -98,18 +98,18 @@ func (n nodes) withProviderID(id string) ([]*corev1.Node, error) {
 }
 
 // nodeHandler passes changes of Nodes on.
-func nodeHandler(notify func(*corev1.Node)) cache.ResourceEventHandler {
+func nodeHandler(notify func(node *corev1.Node, gone bool)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if node, ok := obj.(*corev1.Node); ok {
-				notify(node)
+				notify(node, false)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			a, ok := before.(*corev1.Node)
 			b, ok2 := after.(*corev1.Node)
 			if ok && ok2 && changed(a, b) {
-				notify(b)
+				notify(b, false)
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -117,7 +117,7 @@ func nodeHandler(notify func(*corev1.Node)) cache.ResourceEventHandler {
 				obj = unknown.Obj
 			}
 			if node, ok := obj.(*corev1.Node); ok {
-				notify(node)
+				notify(node, true)
 			}
 		},
 	}

@@ -68,7 +68,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading Cluster %s", request)
 	}
-	if ready(cluster) && filter.Matches(r.WatchFilter, cluster) {
+	switch {
+	case !filter.Matches(r.WatchFilter, cluster):
+		// It is another core's, perhaps since a moment ago.
+		r.Connections.Remove(request.NamespacedName)
+	case ready(cluster):
 		r.Connections.Ensure(ctx, request.NamespacedName)
 	}
 	return ctrl.Result{}, nil
@@ -84,7 +88,8 @@ func connectivityChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Cluster)
 		after, ok2 := e.ObjectNew.(*clusterv1.Cluster)
-		return ok && ok2 && ready(before) != ready(after)
+		return ok && ok2 && (ready(before) != ready(after) ||
+			before.Labels[clusterv1.WatchLabel] != after.Labels[clusterv1.WatchLabel])
 	}}
 }
 

@@ -10,12 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// runner keeps the connection to one cluster, in one goroutine.
+// runner keeps one connection, in one goroutine.
 type runner struct {
-	cluster     types.NamespacedName
+	key types.NamespacedName
+	// clusters are the Clusters that use it; guarded by the mutex of connections.
+	clusters    map[types.NamespacedName]bool
 	options     Options
 	connections *Connections
 	cancel      context.CancelFunc
@@ -26,6 +29,8 @@ type runner struct {
 	connection  *Connection
 	failure     *NotConnectedError
 	lastSuccess time.Time
+	// kept says why the connection goes on although the kubeconfig that it was made with is not there any more.
+	kept string
 }
 
 // state returns the connection, or why there is none.
@@ -67,11 +72,11 @@ func (r *runner) run(ctx context.Context) {
 
 // dial makes a connection and publishes it. stop ends what it started and waits for the end.
 func (r *runner) dial(ctx context.Context) (stop func(), err error) {
-	from, err := r.options.kubeconfigOf(ctx, r.cluster)
+	from, err := r.options.kubeconfigOf(ctx, r.key)
 	if err != nil {
 		return nil, err
 	}
-	connection, err := newConnection(r.cluster, from, r.options, func(node *corev1.Node) { r.connections.nodeChanged(r.cluster, node) })
+	connection, err := newConnection(r.key, from, r.options, func(node *corev1.Node) { r.connections.nodeChanged(r, node) })
 	if err != nil {
 		return nil, &NotConnectedError{Reason: KubeconfigInvalid, Message: "the kubeconfig cannot be used", cause: err}
 	}
@@ -92,6 +97,7 @@ func (r *runner) dial(ctx context.Context) (stop func(), err error) {
 		stop()
 		return nil, err
 	}
+	connection.begin(informing, &r.options, r.connections.answered, func() { r.connections.connectivityChanged(r) })
 	r.connected(ctx, connection)
 	return stop, nil
 }
@@ -103,44 +109,119 @@ func (r *runner) sync(ctx context.Context, connection *Connection) error {
 	if cache.WaitForCacheSync(ctx.Done(), connection.nodes.informer.HasSynced) {
 		return nil
 	}
-	return &NotConnectedError{Reason: Unreachable, Message: "the Nodes could not be read in time", cause: ctx.Err()}
+	return connection.failed(Unreachable, "the Nodes could not be read in time", ctx.Err())
 }
 
 // watchOver probes until the connection is lost or its kubeconfig has changed.
 func (r *runner) watchOver(ctx context.Context) error {
 	connection, _ := r.state()
 	failures := 0
+	probe, look := r.alarm(r.options.ProbeInterval), alarm{clock: r.options.Clock}
+	sooner, again := r.options.dialBackoff(), r.options.dialBackoff()
 	for {
-		if looked := r.pause(ctx, r.options.ProbeInterval); ctx.Err() != nil {
+		asked := r.pause(ctx, earliest(probe, look))
+		if ctx.Err() != nil {
 			return &NotConnectedError{Reason: NotDialledYet, Message: "the connection was closed"}
-		} else if looked && r.rotated(ctx, connection) {
-			return &NotConnectedError{Reason: NotDialledYet, Message: "the kubeconfig has changed"}
+		}
+		if asked || look.due() {
+			rotated, unread := r.rotated(ctx, connection)
+			switch {
+			case rotated:
+				return &NotConnectedError{Reason: NotDialledYet, Message: "the kubeconfig has changed"}
+			case unread:
+				// Nobody says it a second time.
+				look = r.alarm(again.Step())
+			default:
+				look, again = alarm{clock: r.options.Clock}, r.options.dialBackoff()
+			}
+		}
+		if !probe.due() {
+			continue
 		}
 		err := connection.answer(ctx, r.options.ProbeTimeout)
+		probe = r.alarm(r.options.ProbeInterval)
 		if err == nil {
-			failures = 0
+			failures, sooner = 0, r.options.dialBackoff()
 			r.answered()
 			continue
 		}
-		failures++
-		var lost *NotConnectedError
-		unauthorized := errors.As(err, &lost) && lost.Reason == Unauthorized
-		if unauthorized || failures >= r.options.ProbeFailures {
+		if failures++; failures >= r.options.ProbeFailures {
 			return err
+		}
+		var lost *NotConnectedError
+		if errors.As(err, &lost) && lost.Reason == Unauthorized {
+			// An API server whose authenticator or authorizer is away for a moment refuses everybody. It is asked again
+			// sooner, and the kubeconfig is looked at: it may have been rotated.
+			probe, look = r.alarm(min(sooner.Step(), r.options.ProbeInterval)), r.alarm(0)
 		}
 	}
 }
 
-// rotated says whether the Secret holds another usable kubeconfig than the connection was made with. When the
-// Secret is gone or broken the connection is kept: it still works, and a Cluster that is being deleted together
-// with its Secret needs it for its Nodes.
-func (r *runner) rotated(ctx context.Context, connection *Connection) bool {
-	from, err := r.options.kubeconfigOf(ctx, r.cluster)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Keeping the connection to the target cluster although its kubeconfig cannot be read", "reason", err.Error())
-		return false
+// rotated says whether there is another usable kubeconfig than the connection was made with, and whether that could not be
+// found out. When the Secret is gone or broken the connection is kept: it still works, and a Cluster that is being
+// deleted together with its Secret needs it for its Nodes. Why it is kept is told.
+func (r *runner) rotated(ctx context.Context, connection *Connection) (rotated, unread bool) {
+	from, err := r.options.kubeconfigOf(ctx, r.key)
+	if err == nil {
+		r.keep(ctx, nil)
+		return from.hash != connection.hash, false
 	}
-	return from.hash != connection.hash
+	var problem *NotConnectedError
+	if !errors.As(err, &problem) {
+		problem = &NotConnectedError{Reason: KubeconfigMissing, Message: "the kubeconfig could not be read", cause: err}
+	}
+	r.keep(ctx, problem)
+	return false, problem.Reason == KubeconfigMissing && problem.cause != nil
+}
+
+// keep records why the connection goes on with an earlier kubeconfig; nil that it does not.
+func (r *runner) keep(ctx context.Context, problem *NotConnectedError) {
+	message := ""
+	if problem != nil {
+		message = problem.Message
+	}
+	r.mutex.Lock()
+	news := r.kept != message
+	r.kept = message
+	r.mutex.Unlock()
+	if !news {
+		return
+	}
+	if problem != nil {
+		ctrl.LoggerFrom(ctx).Info("Keeping the connection to the target cluster although its kubeconfig cannot be used", "reason", problem.Error())
+	}
+	r.connections.connectivityChanged(r)
+}
+
+// keptProblem says why the connection goes on with an earlier kubeconfig; "" when it does not, or there is none.
+func (r *runner) keptProblem() string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.connection == nil {
+		return ""
+	}
+	return r.kept
+}
+
+// alarm is a moment at which something is due; the zero time is never.
+type alarm struct {
+	clock clock.PassiveClock
+	at    time.Time
+}
+
+func (r *runner) alarm(in time.Duration) alarm {
+	return alarm{r.options.Clock, r.options.Clock.Now().Add(in)}
+}
+
+func (a alarm) due() bool { return !a.at.IsZero() && !a.clock.Now().Before(a.at) }
+
+// earliest returns how long it is until the first of two alarms; the first one has a time.
+func earliest(a, b alarm) time.Duration {
+	at := a.at
+	if !b.at.IsZero() && b.at.Before(at) {
+		at = b.at
+	}
+	return max(0, at.Sub(a.clock.Now()))
 }
 
 // pause waits for d, or until someone asks to look; it says whether someone did.
@@ -172,10 +253,10 @@ func (r *runner) answered() {
 
 func (r *runner) connected(ctx context.Context, connection *Connection) {
 	r.mutex.Lock()
-	r.connection, r.lastSuccess = connection, r.options.Clock.Now()
+	r.connection, r.lastSuccess, r.kept = connection, r.options.Clock.Now(), ""
 	r.mutex.Unlock()
 	ctrl.LoggerFrom(ctx).Info("Connected to the target cluster")
-	r.connections.clusterChanged(r.cluster)
+	r.connections.connectivityChanged(r)
 }
 
 func (r *runner) disconnected(ctx context.Context, err error) {
@@ -192,5 +273,5 @@ func (r *runner) disconnected(ctx context.Context, err error) {
 		return
 	}
 	ctrl.LoggerFrom(ctx).Info("Not connected to the target cluster", "reason", failure.Reason, "message", failure.Error())
-	r.connections.clusterChanged(r.cluster)
+	r.connections.connectivityChanged(r)
 }

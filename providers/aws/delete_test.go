@@ -99,6 +99,20 @@ func TestDeleteAfterTheLaunchWasRefused(t *testing.T) {
 	f.Expect(f.calls("TerminateInstances")).To(BeZero())
 }
 
+// EC2 has answered, with a code that is in no table: there is certainly no instance, whatever the code means.
+func TestDeleteAfterARefusalOfAnUnknownKind(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.gateBackoff()
+	f.sim.AddFault(apiFault("SomethingNew", 0))
+	f.start()
+	f.machine("m")
+	f.Eventually(f.ready("m")).Should(Equal("False CloudError"))
+	f.Expect(f.said["m"]).To(ContainSubstring("SomethingNew"))
+	f.delete("m")
+	f.Eventually(f.gone("m")).Should(BeTrue(), "there is nothing to look for")
+	f.Expect(f.calls("TerminateInstances")).To(BeZero())
+}
+
 func TestDeleteWhenTheAnswerWasLost(t *testing.T) {
 	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Consistency: 500 * time.Millisecond}})
 	f.gateBackoff() // The call is not repeated: the deletion must find the instance by its token.

@@ -3,17 +3,10 @@ package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"os"
 
 	"github.com/pkg/errors"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	cliflag "k8s.io/component-base/cli/flag"
-	logsv1 "k8s.io/component-base/logs/api/v1"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -46,20 +39,7 @@ const (
 
 func main() {
 	options := manager.NewOptions(name, launchesPerSecond, launchBurst)
-	fs := pflag.CommandLine
-	options.AddFlags(fs)
-	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
-	fs.AddGoFlagSet(flag.CommandLine)
-	pflag.Parse()
-	if err := logsv1.ValidateAndApply(options.Logs, nil); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	ctrl.SetLogger(klog.Background())
-	if err := run(ctrl.SetupSignalHandler(), options); err != nil {
-		ctrl.Log.Error(err, "The AWS provider ends")
-		os.Exit(1)
-	}
+	options.Program("keeps EC2 instances for Machines", func(ctx context.Context) error { return run(ctx, options) }).Main()
 }
 
 func run(ctx context.Context, options *manager.Options) error {
@@ -67,9 +47,9 @@ func run(ctx context.Context, options *manager.Options) error {
 	if err != nil {
 		return err
 	}
-	rc, err := ctrl.GetConfig()
+	rc, err := options.RESTConfig()
 	if err != nil {
-		return errors.Wrap(err, "finding the API server")
+		return err
 	}
 	mgr, err := manager.New(rc, scheme, options)
 	if err != nil {

@@ -134,8 +134,8 @@ func testOptions(namespace string) *manager.Options {
 	options := manager.NewOptions(name, 0, 1)
 	options.AddFlags(pflag.NewFlagSet("test", pflag.ContinueOnError))
 	options.Namespace = namespace
-	options.HealthAddr, options.Diagnostics.DiagnosticsAddress = "0", "0"
-	options.Diagnostics.InsecureDiagnostics = true
+	options.HealthAddr, options.Diagnostics.Address = "0", "0"
+	options.Diagnostics.Insecure = true
 	options.InventoryFast, options.InventorySlow = 50*time.Millisecond, 300*time.Millisecond
 	options.CloudTimeout = 5 * time.Second
 	return options

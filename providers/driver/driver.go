@@ -8,6 +8,7 @@ package driver
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,18 +37,19 @@ type Driver[M Object] interface {
 	// Scope returns the scope that obj's instance is in. It depends on nothing but the spec.
 	Scope(obj M) Scope
 
-	// Place decides where the next instance goes: whatever a cloud takes for a different request
-	// although the token is the same, such as the zone. It is called once for each attempt, and the
-	// answer is persisted before Create, so that each Create of one attempt gets the same Placement.
-	// It should pass over places that lacked capacity a short while ago, and must not return one
-	// outside of launch.FailureDomain when that is set. Fails as Create does.
-	Place(ctx context.Context, launch Launch[M]) (Placement, error)
+	// Places returns where the next instance may go: whatever a cloud takes for a different request
+	// although the token is the same, such as the zone. One of them is chosen, such that machines of one
+	// set are spread over failure domains, and persisted before Create, so that each Create of one attempt
+	// gets the same Placement. It says which of them lacked capacity a short while ago, and must not return
+	// one outside of launch.FailureDomain when that is set. Fails as Create does, also if there is none.
+	Places(ctx context.Context, launch Launch[M]) ([]Candidate, error)
 
 	// Create asks the cloud for an instance and returns it as soon as it has a provider ID, in
 	// whatever state. It is idempotent by launch.Token: as long as the cloud remembers the token, the
 	// same instance is returned. When the cloud remembers the token with other parameters, Create
 	// returns the instance that the token made. It fails with class NotFound if the token was used
-	// and its instance cannot be found.
+	// and its instance cannot be found. What it makes carries the mark of the launch from its beginning, and the instance
+	// that it returns says so.
 	Create(ctx context.Context, launch Launch[M]) (Instance, error)
 
 	// Observe reads one instance from the cloud itself, past any cache: by provider ID if the handle
@@ -61,12 +63,15 @@ type Driver[M Object] interface {
 	Delete(ctx context.Context, handle Handle) error
 
 	// Dependants names what was launched with the instance and still exists: disks, network
-	// interfaces. It is called once the instance is gone.
+	// interfaces. It is called once the instance is gone. Only what carries the mark of the handle counts.
 	Dependants(ctx context.Context, handle Handle) ([]string, error)
 
-	// List returns every instance in the scope that Create ever made, by whatever Millwright
+	// List returns every instance in the scope that carries a mark, by whatever Millwright
 	// installation, in any state that the cloud still lists. Serves the inventory.
 	List(ctx context.Context, scope Scope) ([]Instance, error)
+
+	// Mark says in the cloud's own words, for people, what an instance must carry to be the handle's.
+	Mark(handle Handle) string
 }
 
 // Placement is where an instance goes.
@@ -77,14 +82,21 @@ type Placement struct {
 	FailureDomain string
 }
 
+// Candidate is a place where an instance may go.
+type Candidate struct {
+	Placement
+	// ShortSince is when the place last lacked capacity for what the launch asks for; zero if not lately.
+	ShortSince time.Time
+}
+
 // Launch is what Create needs to know.
 type Launch[M Object] struct {
 	// Object is the provider's machine; it is not to be changed.
 	Object M
 	// Token makes the launch idempotent: at most 64 ASCII characters, unique to the attempt.
 	Token string
-	// OwnerUID marks the instance and its dependants as made for this object. It is the UID that
-	// the object had when it was first launched (clusterctl move changes UIDs).
+	// OwnerUID and the object's namespace and name mark the instance and its dependants as made for this object. It is
+	// the UID that the object had when it was first launched (clusterctl move changes UIDs).
 	OwnerUID types.UID
 	// Attempt counts from 1. A new attempt begins only when the cloud has said that the one before
 	// it made no instance.
@@ -93,7 +105,7 @@ type Launch[M Object] struct {
 	ClusterName string
 	// FailureDomain is the failure domain that the Machine asks for; empty for any.
 	FailureDomain string
-	// Placement is what Place returned. Empty in calls of Place.
+	// Placement is one of those that Places returned. Empty in calls of Places.
 	Placement Placement
 	// UserData is the bootstrap data, compressed already if the spec says so. Secret: it must not
 	// appear in an error or a log.
@@ -108,6 +120,9 @@ type Handle struct {
 	ProviderID string
 	// Token of the launch; empty for instances that were not launched from here.
 	Token string
-	// OwnerUID that the instance was launched with.
+	// OwnerUID that the instance is marked with: that which the object had at its first launch. It is read from the
+	// launch record, which whoever may write the object may forge.
 	OwnerUID types.UID
+	// Owner that the instance is marked with: namespace/name of the object. Nobody else's object has it.
+	Owner string
 }

@@ -24,6 +24,9 @@ const (
 	ClassTerminal Class = "Terminal"
 	// ClassNotFound means that the instance that the call is about does not exist.
 	ClassNotFound Class = "NotFound"
+	// ClassRefused means that the call has certainly had no effect, and that it may have one later: the cloud has answered
+	// with a refusal of a kind that is not known, or was never asked. Tried again after a while that grows.
+	ClassRefused Class = "Refused"
 	// ClassUnknown is anything else, above all calls whose answer was lost. The call may have taken
 	// effect. Tried again after a while that grows.
 	ClassUnknown Class = "Unknown"
@@ -86,6 +89,11 @@ func NewNotFoundError(operation, code string, err error) *Error {
 	return &Error{Class: ClassNotFound, Operation: operation, Code: code, Err: err}
 }
 
+// NewRefusedError returns an error of class Refused.
+func NewRefusedError(operation, code string, err error) *Error {
+	return &Error{Class: ClassRefused, Operation: operation, Code: code, Err: err}
+}
+
 // NewUnknownError returns an error of class Unknown.
 func NewUnknownError(operation, code string, err error) *Error {
 	return &Error{Class: ClassUnknown, Operation: operation, Code: code, Err: err}
@@ -129,6 +137,9 @@ func IsTerminal(err error) bool { return ClassOf(err) == ClassTerminal }
 
 // IsNotFound says whether err is of class NotFound.
 func IsNotFound(err error) bool { return ClassOf(err) == ClassNotFound }
+
+// IsRefused says whether err is of class Refused.
+func IsRefused(err error) bool { return ClassOf(err) == ClassRefused }
 
 // IsUnknown says whether err is of class Unknown: the call may have taken effect.
 func IsUnknown(err error) bool { return ClassOf(err) == ClassUnknown }

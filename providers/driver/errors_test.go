@@ -22,6 +22,7 @@ func TestClasses(t *testing.T) {
 		{NewAuthError("Run", "C", cause), ClassAuth, IsAuth},
 		{NewTerminalError("Run", "C", cause), ClassTerminal, IsTerminal},
 		{NewNotFoundError("Run", "C", cause), ClassNotFound, IsNotFound},
+		{NewRefusedError("Run", "C", cause), ClassRefused, IsRefused},
 		{NewUnknownError("Run", "C", cause), ClassUnknown, IsUnknown},
 	} {
 		t.Run(string(test.class), func(t *testing.T) {

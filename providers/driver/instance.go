@@ -19,8 +19,11 @@ type Instance struct {
 	ProviderID string
 	// Token that the instance was launched with.
 	Token string
-	// OwnerUID that the instance was launched with.
+	// OwnerUID and Owner are the mark that the instance carries: UID and namespace/name of the object that it was launched
+	// for, or that has adopted it. Both are empty if it carries none. The driver reads them from where only those can
+	// write who have rights in the cloud.
 	OwnerUID types.UID
+	Owner    string
 	// State of the instance.
 	State driverv1.InstanceState
 	// StateCode and StateMessage are the cloud's explanation of the state, if it gives one.
@@ -28,6 +31,9 @@ type Instance struct {
 	StateMessage string
 	// Interrupted says that the cloud took the instance back (spot).
 	Interrupted bool
+	// Short says that the cloud ended, or is ending, the instance because it lacked capacity for it. One that never ran
+	// may be launched again elsewhere once it is Terminated.
+	Short bool
 	// LaunchTime is when the cloud accepted the launch; zero if it does not say.
 	LaunchTime time.Time
 	// FailureDomain that the instance is in.
@@ -45,8 +51,11 @@ func (i Instance) Equal(other Instance) bool {
 		i.StateCode == other.StateCode &&
 		i.StateMessage == other.StateMessage &&
 		i.Interrupted == other.Interrupted &&
+		i.Short == other.Short &&
 		i.FailureDomain == other.FailureDomain &&
 		i.Interruptible == other.Interruptible &&
+		i.OwnerUID == other.OwnerUID &&
+		i.Owner == other.Owner &&
 		slices.Equal(i.Addresses, other.Addresses)
 }
 
@@ -56,4 +65,10 @@ func (h Handle) Matches(i Instance) bool {
 		return h.ProviderID == i.ProviderID
 	}
 	return h.Token != "" && h.Token == i.Token
+}
+
+// Owns says whether the instance carries the mark of the handle. Provider IDs and tokens prove nothing: whoever may write
+// the object may claim any.
+func (h Handle) Owns(i Instance) bool {
+	return h.OwnerUID != "" && h.Owner != "" && h.OwnerUID == i.OwnerUID && h.Owner == i.Owner
 }

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -29,8 +30,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/cluster"
+	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
 	"millwright.dev/core/index"
 	"millwright.dev/core/machine"
@@ -52,10 +55,14 @@ type Core struct {
 
 	// GracePeriod is the grace period of remote conditions that the core has after the next Restart; 5 min.
 	GracePeriod time.Duration
+	// WatchFilter is the filter of Machines and connections that the core has after the next Restart; none.
+	WatchFilter string
 
 	cancel context.CancelFunc
 	done   chan error
 	life   lives
+	// reconciles are those of Machines.
+	reconciles reconciles
 	// target is the kubeconfig of further Clusters, when it is not the administrator's.
 	target []byte
 }
@@ -77,8 +84,13 @@ func Start() (*Core, error) {
 // Main runs the tests of a package with a core, which it hands to use first. Fuzzing, which runs in several processes
 // and is for pure functions, goes without.
 func Main(m *testing.M, use func(*Core)) int {
+	if err := testenv.RunSideBySide(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
 	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" {
+	if flag.Lookup("test.fuzz").Value.String() != "" || os.Getenv("MILLWRIGHT_PURE_TESTS") != "" {
+		// Those of pure functions alone, see test/mutate.
 		return m.Run()
 	}
 	c, err := Start()
@@ -108,10 +120,17 @@ func (c *Core) Stop() error {
 // Restart stops the core and starts another on the same API server.
 func (c *Core) Restart(t *testing.T) {
 	t.Helper()
+	c.RestartAfter(t, func() {})
+}
+
+// RestartAfter is Restart with something that happens while no core runs.
+func (c *Core) RestartAfter(t *testing.T, meanwhile func()) {
+	t.Helper()
 	c.cancel()
 	if err := testenv.Ended(<-c.done); err != nil {
 		t.Fatal(err)
 	}
+	meanwhile()
 	if err := c.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +155,10 @@ func (c *Core) start() error {
 	rc.Wrap(c.Requests.wrap)
 	life := c.life.begin()
 	rc.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) { return life.send(next, request) })
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			c.life.slowness().wait(request)
+			return life.send(next, request)
+		})
 	})
 	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
@@ -171,21 +193,24 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
 	}
 	options := controller.Options{MaxConcurrentReconciles: 10}
-	connect := &target.Reconciler{Client: mgr.GetClient(), Connections: c.Connections}
+	connect := &target.Reconciler{Client: mgr.GetClient(), Connections: c.Connections, WatchFilter: c.WatchFilter}
 	if err := connect.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
 	clusters := &cluster.Reconciler{
-		Client: mgr.GetClient(), Connections: c.Connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("cluster"),
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: c.Connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: events.Within(mgr.GetEventRecorder("cluster")),
 		Options: cluster.Options{RemoteConnectionGracePeriod: 2 * time.Second},
 	}
 	if err := clusters.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
 	machines := &machine.Reconciler{
-		Client: mgr.GetClient(), Connections: c.Connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("machine"),
-		Options: machine.Options{RemoteConditionsGracePeriod: cmp.Or(c.GracePeriod, 5*time.Minute), PropagateTaints: true, KeepOutdatedFromScaleDown: true, UpToDate: sameVersion},
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: c.Connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: events.Within(mgr.GetEventRecorder("machine")),
+		Options: machine.Options{WatchFilter: c.WatchFilter, RemoteConditionsGracePeriod: cmp.Or(c.GracePeriod, 5*time.Minute), PropagateTaints: true, KeepOutdatedFromScaleDown: true, UpToDate: sameVersion,
+			// What takes minutes in earnest takes seconds.
+			Drain: drain.Options{ReturnInterval: time.Second, ReturnGrace: 4 * time.Second}},
 	}
+	options.LogConstructor = c.reconciles.logger(mgr.GetLogger().WithValues("controller", "machine"), "Machine")
 	return machines.SetupWithManager(mgr, options)
 }
 

@@ -97,6 +97,20 @@ func (l *life) lastWrite(request *http.Request, before bool) bool {
 type lives struct {
 	mutex sync.Mutex
 	now   *life
+	held  *SlowList
+}
+
+// slow holds lists back from now on, and slowness tells which.
+func (l *lives) slow(held *SlowList) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.held = held
+}
+
+func (l *lives) slowness() *SlowList {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.held
 }
 
 func (l *lives) current() *life {
@@ -127,6 +141,7 @@ func (c *Core) MortalTarget(t *testing.T) {
 	}
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
+			c.life.slowness().wait(request)
 			return c.life.current().send(transport, request)
 		}),
 		FlushInterval: -1,

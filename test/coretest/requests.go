@@ -114,18 +114,28 @@ func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // Reconciles returns how often a controller has reconciled so far, whatever the result.
 func Reconciles(controller string) int {
+	return sum("controller_runtime_reconcile_total", controller, func(m *dto.Metric) float64 { return m.GetCounter().GetValue() })
+}
+
+// ActiveWorkers returns how many workers of a controller are busy at the moment.
+func ActiveWorkers(controller string) int {
+	return sum("controller_runtime_active_workers", controller, func(m *dto.Metric) float64 { return m.GetGauge().GetValue() })
+}
+
+// sum adds up a metric of a controller.
+func sum(metric, controller string, value func(*dto.Metric) float64) int {
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		return -1
 	}
 	total := 0
 	for _, family := range families {
-		if family.GetName() != "controller_runtime_reconcile_total" {
+		if family.GetName() != metric {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
 			if hasLabel(metric, "controller", controller) {
-				total += int(metric.GetCounter().GetValue())
+				total += int(value(metric))
 			}
 		}
 	}

@@ -108,7 +108,7 @@ func (w *world) expectLeftovers() {
 	w.Expect(err).NotTo(HaveOccurred())
 	for _, kind := range []string{
 		"EC2: instance ", "EC2: volume ", "EC2: network interface ",
-		": Node ", ": Machine ", ": AWSMachine ", ": CloudConfig ", ": Secret kube-system/cloud-config-", ": Role ", ": RoleBinding ",
+		": Node ", ": Machine ", ": AWSMachine ", ": CloudConfig ", ": Secret millwright-nodes/cloud-config-", ": Role ", ": RoleBinding ",
 	} {
 		w.Expect(left).To(ContainElement(ContainSubstring(kind)))
 	}
@@ -182,7 +182,7 @@ func (w *world) expectNoTokens(m *clusterv1.Machine) {
 	names := target.NamesFor(w.namespace, sandbox.SampleCluster, m.Name)
 	w.Eventually(func(g Gomega) {
 		secrets := &corev1.SecretList{}
-		g.Expect(w.target.List(w.ctx, secrets, client.InNamespace(target.Namespace), client.MatchingLabels{target.HashLabel: names.Hash})).To(Succeed())
+		g.Expect(w.target.List(w.ctx, secrets, client.MatchingLabels{target.HashLabel: names.Hash})).To(Succeed())
 		var found []string
 		for _, s := range secrets.Items {
 			found = append(found, s.Name)

@@ -66,7 +66,7 @@ func (w *world) awaitTokens(names target.Names) (download, join string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
 		secrets := &corev1.SecretList{}
-		g.Expect(w.target.List(w.ctx, secrets, client.InNamespace(target.Namespace), client.MatchingLabels{target.HashLabel: names.Hash})).To(Succeed())
+		g.Expect(w.target.List(w.ctx, secrets, client.InNamespace(target.TokenNamespace), client.MatchingLabels{target.HashLabel: names.Hash})).To(Succeed())
 		download, join = "", ""
 		for _, s := range secrets.Items {
 			if s.Type != corev1.SecretTypeBootstrapToken {
@@ -82,7 +82,6 @@ func (w *world) awaitTokens(names target.Names) (download, join string) {
 		g.Expect(download).NotTo(BeEmpty())
 		g.Expect(join).NotTo(BeEmpty())
 		g.Expect(w.target.Get(w.ctx, key(names.Object()), &corev1.Secret{})).To(Succeed())
-		g.Expect(w.target.Get(w.ctx, client.ObjectKey{Name: names.Object()}, &rbacv1.ClusterRoleBinding{})).To(Succeed())
 	}).Should(Succeed())
 	return download, join
 }
@@ -97,20 +96,21 @@ func (w *world) clientOf(token string) sandbox.Client {
 }
 
 func key(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: target.Namespace, Name: name}
+	return client.ObjectKey{Namespace: target.DefaultNamespace, Name: name}
 }
 
 // expectNothingElse tries what neither token may do.
 func (w *world) expectNothingElse(g *WithT, c sandbox.Client, other target.Names) {
 	w.t.Helper()
-	system := client.InNamespace(target.Namespace)
-	meta := metav1.ObjectMeta{Namespace: target.Namespace, Name: "stolen"}
+	own := client.InNamespace(target.DefaultNamespace)
+	meta := metav1.ObjectMeta{Namespace: target.DefaultNamespace, Name: "stolen"}
 	for what, err := range map[string]error{
 		"get another machine's Secret": c.Get(w.ctx, key(other.Object()), &corev1.Secret{}),
-		"list Secrets":                 c.List(w.ctx, &corev1.SecretList{}, system),
+		"list Secrets":                 c.List(w.ctx, &corev1.SecretList{}, own),
+		"list tokens":                  c.List(w.ctx, &corev1.SecretList{}, client.InNamespace(target.TokenNamespace)),
 		"list all Secrets":             c.List(w.ctx, &corev1.SecretList{}),
 		"create a Secret":              c.Create(w.ctx, &corev1.Secret{ObjectMeta: meta}),
-		"get ConfigMaps":               c.List(w.ctx, &corev1.ConfigMapList{}, system),
+		"get ConfigMaps":               c.List(w.ctx, &corev1.ConfigMapList{}, own),
 		"list Nodes":                   c.List(w.ctx, &corev1.NodeList{}),
 		"create a Node":                c.Create(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "stolen"}}),
 		"list pods":                    c.List(w.ctx, &corev1.PodList{}),
@@ -142,21 +142,40 @@ func (w *world) expectOwnCertificateOnly(t *testing.T, c sandbox.Client, machine
 		g.Expect(c.Create(w.ctx, r)).To(Succeed(), r.Name)
 		t.Cleanup(func() { g.Expect(client.IgnoreNotFound(w.target.Delete(w.ctx, r))).To(Succeed()) })
 	}
-	g.Eventually(func() (string, error) {
-		err := w.target.Get(w.ctx, client.ObjectKeyFromObject(own), own)
-		return string(own.Status.Certificate), err
-	}).WithTimeout(waitFor).Should(ContainSubstring("BEGIN CERTIFICATE"))
+	w.awaitCertificate(own)
 	for _, r := range wrong {
-		g.Expect(w.target.Get(w.ctx, client.ObjectKeyFromObject(r), r)).To(Succeed())
-		g.Expect(r.Status.Certificate).To(BeEmpty(), r.Name)
-		for _, condition := range r.Status.Conditions {
-			g.Expect(condition.Type).NotTo(Equal(certificatesv1.CertificateApproved), r.Name)
-		}
+		w.expectNoCertificate(r)
+	}
+}
+
+// awaitCertificate waits until a request is approved and signed.
+func (w *world) awaitCertificate(r *certificatesv1.CertificateSigningRequest) {
+	w.t.Helper()
+	w.Eventually(func() (string, error) {
+		err := w.target.Get(w.ctx, client.ObjectKeyFromObject(r), r)
+		return string(r.Status.Certificate), err
+	}).Should(ContainSubstring("BEGIN CERTIFICATE"), r.Name)
+}
+
+// expectNoCertificate makes sure that a request was not approved so far.
+func (w *world) expectNoCertificate(r *certificatesv1.CertificateSigningRequest) {
+	w.t.Helper()
+	w.Expect(w.target.Get(w.ctx, client.ObjectKeyFromObject(r), r)).To(Succeed())
+	w.Expect(r.Status.Certificate).To(BeEmpty(), r.Name)
+	for _, condition := range r.Status.Conditions {
+		w.Expect(condition.Type).NotTo(Equal(certificatesv1.CertificateApproved), r.Name)
 	}
 }
 
 // request is what a kubelet of that name asks for.
 func request(t *testing.T, name, node string) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	asked, _ := requestWithKey(t, name, node)
+	return asked
+}
+
+// requestWithKey is the same for who is going to use the certificate: the private key comes with it, in PEM.
+func requestWithKey(t *testing.T, name, node string) (*certificatesv1.CertificateSigningRequest, []byte) {
 	t.Helper()
 	g := NewWithT(t)
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -165,6 +184,8 @@ func request(t *testing.T, name, node string) *certificatesv1.CertificateSigning
 		Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}},
 	}, private)
 	g.Expect(err).NotTo(HaveOccurred())
+	privateDER, err := x509.MarshalPKCS8PrivateKey(private)
+	g.Expect(err).NotTo(HaveOccurred())
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -172,5 +193,5 @@ func request(t *testing.T, name, node string) *certificatesv1.CertificateSigning
 			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
 			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
-	}
+	}, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: privateDER})
 }

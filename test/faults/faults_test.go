@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func TestDecisionsFollowFromTheSeed(t *testing.T) {
 	g := NewWithT(t)

@@ -182,6 +182,9 @@ func (m *Manager) PID() int {
 	return m.process.PID()
 }
 
+// MetricsURL is where the manager serves its metrics.
+func (m *Manager) MetricsURL() string { return "http://" + m.metrics + "/metrics" }
+
 // Log is the path of the manager's log.
 func (m *Manager) Log() string { return m.spec.Log }
 

@@ -80,7 +80,7 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "millwright-sandbox-")
+	dir, err := os.MkdirTemp(tempDir(), "millwright-sandbox-")
 	if err != nil {
 		return nil, errors.Wrap(err, "making the sandbox's folder")
 	}
@@ -93,6 +93,18 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// maxTempDir is how long the path of the folder for temporary files may be: below it are those of the machines, whose
+// kubelets have Unix sockets, and the path of a socket may have 107 bytes.
+const maxTempDir = 7
+
+// tempDir is where the sandbox's folder is made.
+func tempDir() string {
+	if dir := os.TempDir(); len(dir) <= maxTempDir {
+		return dir
+	}
+	return "/tmp"
 }
 
 func (o *Options) setDefaults() {

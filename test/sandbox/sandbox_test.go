@@ -31,6 +31,15 @@ kind: Namespace
 metadata: {name: space}
 `
 
+// TestSandboxFolderIsShort: with a long TMPDIR the sockets of the machines' kubelets would have no room.
+func TestSandboxFolderIsShort(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	g.Expect(tempDir()).To(Equal("/tmp"))
+	t.Setenv("TMPDIR", "/t")
+	g.Expect(tempDir()).To(Equal("/t"))
+}
+
 func TestManifestIsOrderedAndWithoutItsDeployment(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "m.yaml")

@@ -37,14 +37,13 @@ func (s *Sandbox) startSimulator(ctx context.Context) error {
 		return err
 	}
 	ready := filepath.Join(s.dir, "ec2-endpoint")
-	state := filepath.Join(s.dir, "ec2")
 	p, err := process.Start(ctx, process.Spec{
 		Name: "ec2-simulator",
 		Path: s.paths.file("bin/ec2-simulator"),
 		Args: []string{
 			"--listen=127.0.0.1:0",
 			"--ready-file=" + ready,
-			"--state-dir=" + state,
+			"--state-dir=" + s.machines(),
 			"--boot=" + strconv.FormatBool(!s.options.Unbooted),
 			"--machine-binary=" + s.paths.file("bin/sim-machine"),
 			"--image=" + s.image(),
@@ -96,6 +95,9 @@ func (s *Sandbox) startUnbooted(ctx context.Context) error {
 // image is the folder that is linked into the root of each machine.
 func (s *Sandbox) image() string { return filepath.Join(s.dir, "image") }
 
+// machines is the folder that has a folder for each machine.
+func (s *Sandbox) machines() string { return filepath.Join(s.dir, "ec2") }
+
 func (s *Sandbox) kubelet() string { return filepath.Join(s.image(), "opt", "bin", "kubelet") }
 
 // WithholdKubelet takes the kubelet out of the image: machines that boot from now on do all that they
@@ -108,6 +110,12 @@ func (s *Sandbox) WithholdKubelet() error {
 func (s *Sandbox) ReturnKubelet() error {
 	err := os.Symlink(s.Target.Program("hollow-kubelet"), s.kubelet())
 	return errors.Wrap(err, "putting the kubelet into the machine image")
+}
+
+// GiveKubelet puts the kubelet into one machine that has booted without: it joins from now on.
+func (s *Sandbox) GiveKubelet(instance string) error {
+	place := filepath.Join(s.machines(), instance, "root", "opt", "bin", "kubelet")
+	return errors.Wrapf(os.Symlink(s.Target.Program("hollow-kubelet"), place), "putting the kubelet into machine %s", instance)
 }
 
 func (s *simulator) stop() { s.process.Stop(simulatorGrace) }

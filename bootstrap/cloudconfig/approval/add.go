@@ -6,7 +6,6 @@ import (
 
 	"github.com/pkg/errors"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,29 +19,45 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
+	"millwright.dev/bootstrap/cloudconfig/bulkhead"
 	"millwright.dev/bootstrap/cloudconfig/target"
 )
 
 const (
 	name      = "cloudconfig-approval"
 	watchName = "cloudconfig-approval-watch"
+	// servingName is the controller of requests for serving certificates.
+	servingName = "cloudconfig-serving-approval"
 
 	// hashIndex finds a Machine by the hash in the group of its join token, nodeIndex by its Node.
 	hashIndex = "millwright.cloudconfig.hash"
 	nodeIndex = "millwright.cloudconfig.node"
 )
 
-// CacheOptions restrict the cache of a target cluster to the requests that matter here.
+// CacheOptions keep in the cache of a target cluster what matters here of requests. Those of the two signers of kubelets are
+// kept whole; a watch cannot select two, hence of the others a shell is kept.
 func CacheOptions() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
-		&certificatesv1.CertificateSigningRequest{}: {
-			Field: fields.OneTermEqualSelector("spec.signerName", certificatesv1.KubeAPIServerClientKubeletSignerName),
-		},
-	}
+	return map[client.Object]cache.ByObject{&certificatesv1.CertificateSigningRequest{}: {Transform: shellOfOthers}}
 }
 
-// SetupWithManager starts two controllers with the manager: one for requests, and one that watches the
-// requests of each target cluster as soon as it is connected.
+func shellOfOthers(object any) (any, error) {
+	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return object, nil
+	}
+	csr.ManagedFields = nil
+	if !ofKubelet(csr) {
+		csr.Annotations, csr.Spec.Request, csr.Spec.Extra, csr.Status.Certificate = nil, nil, nil, nil
+	}
+	return csr, nil
+}
+
+func ofKubelet(csr *certificatesv1.CertificateSigningRequest) bool {
+	return csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName || csr.Spec.SignerName == certificatesv1.KubeletServingSignerName
+}
+
+// SetupWithManager starts three controllers with the manager: one for each signer's requests, and one that watches the
+// requests of each target cluster as soon as it is connected. A quarter of the workers is the share of one Cluster.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, connections clustercache.ClusterCache, options controller.TypedOptions[Request]) error {
 	indexer := mgr.GetFieldIndexer()
 	if err := indexer.IndexField(ctx, &clusterv1.Machine{}, hashIndex, indexHash); err != nil {
@@ -52,14 +67,20 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 		return errors.Wrap(err, "indexing Machines by Node")
 	}
 	options.Reconciler = r
+	r.turns = bulkhead.ForWorkers[client.ObjectKey](options.MaxConcurrentReconciles)
 	approver, err := controller.NewTyped(name, mgr, options)
 	if err != nil {
 		return errors.Wrap(err, "setting up the controller of certificate signing requests")
 	}
+	options.Reconciler = &servingReconciler{r}
+	serving, err := controller.NewTyped(servingName, mgr, options)
+	if err != nil {
+		return errors.Wrap(err, "setting up the controller of requests for serving certificates")
+	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named(watchName).
 		WatchesRawSource(connections.GetClusterSource(watchName, onlyThis)).
-		Complete(&watcher{connections: connections, approver: approver})
+		Complete(&watcher{connections: connections, approver: approver, serving: serving})
 	return errors.Wrap(err, "setting up the watch of certificate signing requests")
 }
 
@@ -77,10 +98,11 @@ func indexHash(object client.Object) []string {
 
 func indexNode(object client.Object) []string {
 	machine, ok := object.(*clusterv1.Machine)
-	if !ok || !machine.Status.NodeRef.IsDefined() {
+	if !ok || machine.Status.NodeRef.Name != machine.Name {
+		// A Node of another name is not the Machine's.
 		return nil
 	}
-	return []string{machine.Status.NodeRef.Name}
+	return []string{machine.Name}
 }
 
 // nodeOf returns the name of the Node that a user is.
@@ -90,18 +112,29 @@ func nodeOf(username string) (string, bool) {
 
 // watcher watches the requests of a target cluster after every connection, which ends earlier watches.
 type watcher struct {
-	connections clustercache.ClusterCache
-	approver    controller.TypedController[Request]
+	connections       clustercache.ClusterCache
+	approver, serving controller.TypedController[Request]
 }
 
-// Reconcile starts the watch, once for each connection.
+// Reconcile starts the watches, once for each connection; both are of one informer.
 func (w *watcher) Reconcile(ctx context.Context, req ctrl.Request) (reconcile.Result, error) {
-	watch := clustercache.NewWatcher(clustercache.TypedWatcherOptions[client.Object, Request]{
-		Name: name, Watcher: w.approver, Kind: &certificatesv1.CertificateSigningRequest{},
-		EventHandler: requestsOf(req.NamespacedName),
-		Predicates:   []predicate.TypedPredicate[client.Object]{ofInterest()},
-	})
-	return reconcile.Result{}, ignoreDisconnected(w.connections.Watch(ctx, req.NamespacedName, watch))
+	for _, of := range []struct {
+		name, signer string
+		controller   controller.TypedController[Request]
+	}{
+		{name, certificatesv1.KubeAPIServerClientKubeletSignerName, w.approver},
+		{servingName, certificatesv1.KubeletServingSignerName, w.serving},
+	} {
+		watch := clustercache.NewWatcher(clustercache.TypedWatcherOptions[client.Object, Request]{
+			Name: of.name, Watcher: of.controller, Kind: &certificatesv1.CertificateSigningRequest{},
+			EventHandler: requestsOf(req.NamespacedName),
+			Predicates:   []predicate.TypedPredicate[client.Object]{undecidedOf(of.signer)},
+		})
+		if err := w.connections.Watch(ctx, req.NamespacedName, watch); err != nil {
+			return reconcile.Result{}, ignoreDisconnected(err)
+		}
+	}
+	return reconcile.Result{}, nil
 }
 
 // requestsOf maps events of one target cluster to Requests. Deletions need nothing.
@@ -117,10 +150,10 @@ func requestsOf(cluster client.ObjectKey) handler.TypedEventHandler[client.Objec
 	}
 }
 
-// ofInterest lets undecided requests of kubelets pass.
-func ofInterest() predicate.TypedPredicate[client.Object] {
+// undecidedOf lets undecided requests for a signer pass.
+func undecidedOf(signer string) predicate.TypedPredicate[client.Object] {
 	return predicate.NewTypedPredicateFuncs(func(object client.Object) bool {
 		csr, ok := object.(*certificatesv1.CertificateSigningRequest)
-		return ok && undecided(csr)
+		return ok && csr.Spec.SignerName == signer && undecided(csr)
 	})
 }

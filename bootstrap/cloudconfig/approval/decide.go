@@ -21,21 +21,32 @@ const (
 type Facts struct {
 	// NodeName is the name that the Machine's Node has or will have.
 	NodeName string
-	// ProviderID is the Machine's.
+	// ProviderID is the Machine's, once its own infrastructure has reported it; empty before. What only the spec says is whatever
+	// its writer has chosen.
 	ProviderID string
 	// Joined says that the Machine is linked to its Node.
 	Joined bool
 	// Deleting says that the Machine is being deleted.
 	Deleting bool
-	// JoinTokenID is the id of the token that the machine was given; empty when it was given none.
-	JoinTokenID string
-	// JoinGroup is the group of that token and of no other.
+	// JoinTokenIDs are the ids of the tokens that the machine was given, also of those that have expired since: a kubelet does not
+	// make its request again when its token is replaced.
+	JoinTokenIDs []string
+	// JoinGroup is the group of those tokens and of no other.
 	JoinGroup string
 	// Approved names the request that was approved for the Machine before it joined; empty for none.
 	Approved string
-	// NodeExists says that there is a Node of that name, NodeProviderID is its provider ID.
-	NodeExists     bool
-	NodeProviderID string
+	// Node is the Node of that name; nil when there is none.
+	Node *NodeFacts
+}
+
+// NodeFacts are what is known about a Node that has the name which a Machine's Node would have.
+type NodeFacts struct {
+	// ProviderID is what its kubelet, or whoever may write Nodes, has said.
+	ProviderID string
+	// Older says that it was there before the Machine.
+	Older bool
+	// OfAnother names the Machine that a core has written on it, if that is not this one.
+	OfAnother string
 }
 
 // decide says whether to approve a request, and why not. It is called for requests of the signer
@@ -50,9 +61,10 @@ type Facts struct {
 //
 // and for the first certificate, asked for with the join token:
 //
-//	6 the user is system:bootstrap:<id of the token that this machine was given>, in that token's group
+//	6 the user is system:bootstrap:<id of a token that this machine was given>, in the group of its tokens
 //	7 the Machine is not being deleted and not linked to a Node
-//	8 there is no Node of that name, or its provider ID is the Machine's
+//	8 there is no Node of that name; or it is younger than the Machine, its provider ID is the one that the Machine's
+//	  infrastructure has reported, and no core has written another Machine on it
 //	9 no other request was approved for the Machine
 //
 // and for a renewal, asked for with the certificate of before:
@@ -122,16 +134,34 @@ func clientUsages(usages []certificatesv1.KeyUsage) bool {
 func refuseFirst(csr *certificatesv1.CertificateSigningRequest, facts Facts) string {
 	id, ok := target.UserOf(csr.Spec.Username)
 	switch {
-	case !ok || facts.JoinTokenID == "" || id != facts.JoinTokenID || !slices.Contains(csr.Spec.Groups, facts.JoinGroup):
-		return "it was not made with the join token of this Machine"
+	case !ok || !slices.Contains(facts.JoinTokenIDs, id) || !slices.Contains(csr.Spec.Groups, facts.JoinGroup):
+		return "it was not made with a join token of this Machine"
 	case facts.Deleting:
 		return "the Machine is being deleted"
 	case facts.Joined:
 		return "the Machine has a Node already"
-	case facts.NodeExists && (facts.ProviderID == "" || facts.NodeProviderID != facts.ProviderID):
-		return fmt.Sprintf("a Node %s exists that is not of this Machine", facts.NodeName)
+	case facts.Node != nil && !rejoins(facts):
+		return fmt.Sprintf("a Node %s exists that is not of this Machine%s", facts.NodeName, facts.Node.why())
 	case facts.Approved != "" && facts.Approved != requestID(csr):
 		return "another request was approved for this Machine before; replace the Machine if its kubelet has lost that certificate"
+	}
+	return ""
+}
+
+// rejoins says whether the Node that exists is the Machine's own, by rule 8. A Node that is older is not, also where it is: of a
+// Machine that was moved or restored. Nobody's Node is taken over in return.
+func rejoins(facts Facts) bool {
+	n := facts.Node
+	return facts.ProviderID != "" && n.ProviderID == facts.ProviderID && !n.Older && n.OfAnother == ""
+}
+
+// why adds to the message what is not visible at the Machine.
+func (n *NodeFacts) why() string {
+	switch {
+	case n.OfAnother != "":
+		return ": it is of Machine " + n.OfAnother
+	case n.Older:
+		return ": it is older than the Machine; if it is a leftover, delete it"
 	}
 	return ""
 }

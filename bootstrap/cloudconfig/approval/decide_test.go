@@ -53,7 +53,7 @@ func firstRequest(t testing.TB) *certificatesv1.CertificateSigningRequest {
 }
 
 func joining() Facts {
-	return Facts{NodeName: "machine-1", ProviderID: "aws:///a/i-1", JoinTokenID: "abcdef", JoinGroup: testNames.JoinGroup()}
+	return Facts{NodeName: "machine-1", ProviderID: "aws:///a/i-1", JoinTokenIDs: []string{"expire", "abcdef"}, JoinGroup: testNames.JoinGroup()}
 }
 
 func renewal(t testing.TB) *certificatesv1.CertificateSigningRequest {
@@ -66,7 +66,7 @@ func renewal(t testing.TB) *certificatesv1.CertificateSigningRequest {
 func joined() Facts {
 	return Facts{
 		NodeName: "machine-1", ProviderID: "aws:///a/i-1", Joined: true, JoinGroup: testNames.JoinGroup(),
-		NodeExists: true, NodeProviderID: "aws:///a/i-1", Approved: "csr-0/uid-0",
+		Node: &NodeFacts{ProviderID: "aws:///a/i-1", Older: true}, Approved: "csr-0/uid-0",
 	}
 }
 
@@ -83,8 +83,9 @@ func TestDecide(t *testing.T) {
 	}{
 		"a first request":                  {},
 		"with key encipherment":            {change: func(c *csrType, _ *Facts) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment) }},
+		"with a token of before":           {change: func(c *csrType, _ *Facts) { c.Spec.Username = "system:bootstrap:expire" }},
 		"the same request again":           {change: func(_ *csrType, f *Facts) { f.Approved = "csr-1/uid-1" }},
-		"after a Node of the Machine":      {change: func(_ *csrType, f *Facts) { f.NodeExists, f.NodeProviderID = true, "aws:///a/i-1" }},
+		"after a Node of the Machine":      {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{ProviderID: "aws:///a/i-1"} }},
 		"rule 1: another signer":           {change: func(c *csrType, _ *Facts) { c.Spec.SignerName = certificatesv1.KubeletServingSignerName }, refused: "another signer"},
 		"rule 2: no PEM":                   {change: func(c *csrType, _ *Facts) { c.Spec.Request = []byte("x") }, refused: "PEM"},
 		"rule 2: another PEM":              {change: func(c *csrType, _ *Facts) { c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"}) }, refused: "PEM"},
@@ -105,16 +106,18 @@ func TestDecide(t *testing.T) {
 		"rule 5: server auth":              {change: func(c *csrType, _ *Facts) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageServerAuth) }, refused: "usages"},
 		"rule 5: no client auth":           {change: func(c *csrType, _ *Facts) { c.Spec.Usages = c.Spec.Usages[:1] }, refused: "usages"},
 		"rule 5: none":                     {change: func(c *csrType, _ *Facts) { c.Spec.Usages = nil }, refused: "usages"},
-		"rule 6: another token":            {change: func(c *csrType, _ *Facts) { c.Spec.Username = "system:bootstrap:zzzzzz" }, refused: "join token"},
-		"rule 6: no token given":           {change: func(_ *csrType, f *Facts) { f.JoinTokenID = "" }, refused: "join token"},
-		"rule 6: no token user":            {change: func(c *csrType, _ *Facts) { c.Spec.Username = "abcdef" }, refused: "join token"},
-		"rule 6: another group":            {change: func(c *csrType, _ *Facts) { c.Spec.Groups = []string{"system:bootstrappers"} }, refused: "join token"},
-		"rule 6: the download token":       {change: func(c *csrType, _ *Facts) { c.Spec.Groups = []string{testNames.DownloadGroup()} }, refused: "join token"},
+		"rule 6: another token":            {change: func(c *csrType, _ *Facts) { c.Spec.Username = "system:bootstrap:zzzzzz" }, refused: "a join token"},
+		"rule 6: no token given":           {change: func(_ *csrType, f *Facts) { f.JoinTokenIDs = nil }, refused: "a join token"},
+		"rule 6: no token user":            {change: func(c *csrType, _ *Facts) { c.Spec.Username = "abcdef" }, refused: "a join token"},
+		"rule 6: another group":            {change: func(c *csrType, _ *Facts) { c.Spec.Groups = []string{"system:bootstrappers"} }, refused: "a join token"},
+		"rule 6: the download token":       {change: func(c *csrType, _ *Facts) { c.Spec.Groups = []string{testNames.DownloadGroup()} }, refused: "a join token"},
 		"rule 7: deleting":                 {change: func(_ *csrType, f *Facts) { f.Deleting = true }, refused: "being deleted"},
 		"rule 7: joined":                   {change: func(_ *csrType, f *Facts) { f.Joined = true }, refused: "has a Node"},
-		"rule 8: a Node of another":        {change: func(_ *csrType, f *Facts) { f.NodeExists, f.NodeProviderID = true, "aws:///a/i-2" }, refused: "not of this Machine"},
-		"rule 8: a Node of nobody":         {change: func(_ *csrType, f *Facts) { f.NodeExists = true }, refused: "not of this Machine"},
-		"rule 8: no provider IDs":          {change: func(_ *csrType, f *Facts) { f.NodeExists, f.ProviderID = true, "" }, refused: "not of this Machine"},
+		"rule 8: a Node of another":        {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{ProviderID: "aws:///a/i-2"} }, refused: "not of this Machine"},
+		"rule 8: a Node of nobody":         {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{} }, refused: "not of this Machine"},
+		"rule 8: no provider IDs":          {change: func(_ *csrType, f *Facts) { f.Node, f.ProviderID = &NodeFacts{}, "" }, refused: "not of this Machine"},
+		"rule 8: an older Node":            {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{ProviderID: "aws:///a/i-1", Older: true} }, refused: "older than the Machine"},
+		"rule 8: another Machine's Node":   {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{ProviderID: "aws:///a/i-1", OfAnother: "ns/m"} }, refused: "of Machine ns/m"},
 		"rule 9: a second request":         {change: func(_ *csrType, f *Facts) { f.Approved = "csr-0/uid-0" }, refused: "another request"},
 		"rule 9: the same name, made anew": {change: func(_ *csrType, f *Facts) { f.Approved = "csr-1/uid-0" }, refused: "another request"},
 		"a renewal":                        {renewal: true},
@@ -166,7 +169,10 @@ func FuzzDecide(f *testing.F) {
 		csr.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw})
 		csr.Spec.Username, csr.Spec.Groups = username, []string{group}
 		facts := joining()
-		facts.NodeName, facts.Joined, facts.NodeExists, facts.Approved = node, joined, exists, approvedBefore
+		facts.NodeName, facts.Joined, facts.Approved = node, joined, approvedBefore
+		if exists {
+			facts.Node = &NodeFacts{}
+		}
 
 		approve, reason := decide(csr, facts)
 		if approve != (reason == "") {

@@ -6,11 +6,13 @@ import (
 	"github.com/pkg/errors"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
+	"millwright.dev/bootstrap/cloudconfig/ownership"
 	"millwright.dev/bootstrap/cloudconfig/target"
 )
 
@@ -54,24 +56,35 @@ func (r *Reconciler) subjectOf(ctx context.Context, cluster client.ObjectKey, cs
 	return nil, nil
 }
 
-// configured returns the subject for a Machine that has a CloudConfig; nil for any other.
-func (r *Reconciler) configured(ctx context.Context, machine *clusterv1.Machine) (*subject, error) {
-	ref := machine.Spec.Bootstrap.ConfigRef
-	if ref.Kind != "CloudConfig" || ref.APIGroup != bootstrapv1.GroupVersion.Group {
+// configured returns the subject for a Machine that has a CloudConfig, each of them as the API server has it: a pause or a
+// deletion that the cache does not show yet counts. It returns nil for any other Machine.
+func (r *Reconciler) configured(ctx context.Context, cached *clusterv1.Machine) (*subject, error) {
+	if _, ok := ownership.Named(cached); !ok {
 		return nil, nil
 	}
-	config := &bootstrapv1.CloudConfig{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: ref.Name}, config); err != nil {
-		return nil, errors.Wrapf(client.IgnoreNotFound(err), "reading CloudConfig %s", ref.Name)
+	s := &subject{machine: &clusterv1.Machine{}, config: &bootstrapv1.CloudConfig{}}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), s.machine); err != nil {
+		return nil, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", cached.Name)
 	}
-	return &subject{machine: machine, config: config}, nil
+	name, ok := ownership.Named(s.machine)
+	if !ok {
+		return nil, nil
+	}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.machine.Namespace, Name: name}, s.config); err != nil {
+		return nil, errors.Wrapf(client.IgnoreNotFound(err), "reading CloudConfig %s", name)
+	}
+	if ownership.Refuse(s.config, s.machine) != "" {
+		// Nothing was made for this Machine by way of it; its own condition says so.
+		return nil, nil
+	}
+	return s, nil
 }
 
 // observe reads, live, what the decision rests on. The Secret is what the machine got its token from,
 // hence it knows the token before any cache does.
 func (r *Reconciler) observe(ctx context.Context, remote client.Client, s *subject) error {
 	names := target.NamesFor(s.machine.Namespace, s.machine.Spec.ClusterName, s.machine.Name)
-	s.target = &target.Machine{Client: remote, Names: names, Config: client.ObjectKeyFromObject(s.config).String()}
+	s.target = &target.Machine{Client: remote, Names: names, Config: client.ObjectKeyFromObject(s.config).String(), Namespace: r.TargetNamespace}
 	secret, err := s.target.NodeSecret(ctx)
 	if err != nil {
 		return err
@@ -83,29 +96,43 @@ func (r *Reconciler) observe(ctx context.Context, remote client.Client, s *subje
 	if client.IgnoreNotFound(err) != nil {
 		return errors.Wrapf(err, "reading Node %s", s.facts.NodeName)
 	}
-	s.facts.NodeExists = err == nil
-	s.facts.NodeProviderID = existing.Spec.ProviderID
+	if err == nil {
+		s.facts.Node = nodeFacts(existing, s.machine)
+	}
 	return nil
+}
+
+// nodeFacts collects what a Node says. Whose it is by its annotations is believed against this Machine only: the core writes
+// them, and a kubelet that lies there harms nobody but itself.
+func nodeFacts(node *corev1.Node, machine *clusterv1.Machine) *NodeFacts {
+	facts := &NodeFacts{ProviderID: node.Spec.ProviderID, Older: node.CreationTimestamp.Before(&machine.CreationTimestamp)}
+	name := node.Annotations[clusterv1.MachineAnnotation]
+	namespace := node.Annotations[clusterv1.ClusterNamespaceAnnotation]
+	cluster := node.Annotations[clusterv1.ClusterNameAnnotation]
+	if name != "" && (name != machine.Name || namespace != machine.Namespace || cluster != machine.Spec.ClusterName) {
+		facts.OfAnother = namespace + "/" + name
+	}
+	return facts
 }
 
 // factsOf collects what the objects say.
 func factsOf(machine *clusterv1.Machine, names target.Names, secret *corev1.Secret) Facts {
 	facts := Facts{
-		NodeName:   machine.Name,
-		ProviderID: machine.Spec.ProviderID,
-		Joined:     machine.Status.NodeRef.IsDefined(),
-		Deleting:   !machine.DeletionTimestamp.IsZero(),
-		JoinGroup:  names.JoinGroup(),
+		NodeName:  machine.Name,
+		Joined:    machine.Status.NodeRef.Name == machine.Name,
+		Deleting:  !machine.DeletionTimestamp.IsZero(),
+		JoinGroup: names.JoinGroup(),
 	}
-	if facts.Joined {
-		facts.NodeName = machine.Status.NodeRef.Name
+	if ptr.Deref(machine.Status.Initialization.InfrastructureProvisioned, false) {
+		facts.ProviderID = machine.Spec.ProviderID
 	}
 	if secret == nil {
 		return facts
 	}
 	facts.Approved = secret.Annotations[ApprovedAnnotation]
+	facts.JoinTokenIDs = target.JoinTokens(secret)
 	if token, ok := target.ParseToken(string(secret.Data[node.JoinTokenKey])); ok {
-		facts.JoinTokenID = token.ID
+		facts.JoinTokenIDs = append(facts.JoinTokenIDs, token.ID)
 	}
 	return facts
 }

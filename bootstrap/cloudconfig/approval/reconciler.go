@@ -5,6 +5,7 @@ package approval
 import (
 	"context"
 	"errors"
+	"time"
 
 	pkgerrors "github.com/pkg/errors"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -12,15 +13,26 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/bulkhead"
 )
+
+// conflictRetry is when a request is looked at again whose approval was written on the basis of an outdated read.
+const conflictRetry = time.Second
+
+// cacheTimeout is how long the requests of a target cluster may take to be read for the first time while a worker waits for
+// them, which without a limit lasts for as long as that cluster likes, even after its connection.
+const cacheTimeout = 5 * time.Second
+
+// pauseRetry is when a request of a Machine that is paused is looked at again; that costs reads of caches and one of the Machine.
+const pauseRetry = 15 * time.Second
 
 // Targets yields clients of target clusters; upstream's ClusterCache is one.
 type Targets interface {
@@ -42,14 +54,27 @@ type Request struct {
 type Reconciler struct {
 	// Client reads Machines, Clusters and CloudConfigs from the cache.
 	Client client.Client
+	// Live reads the Machine from the API server before anything is decided about it.
+	Live client.Reader
 	// Targets connects to target clusters.
 	Targets Targets
+	// TargetNamespace holds the Secrets of nodes in target clusters; target.DefaultNamespace when empty.
+	TargetNamespace string
 	// Recorder records events on CloudConfigs.
 	Recorder events.EventRecorder
+
+	// turns bounds how many workers talk to one target cluster; nil for no bound.
+	turns *bulkhead.Bulkhead[client.ObjectKey]
 }
 
 // Reconcile finds the Machine that has made the request, decides, and approves or says why not.
 func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Result, error) {
+	leave, entered := r.turns.Enter(req.Cluster)
+	if !entered {
+		// A worker is not to wait for what others of the Cluster wait for already.
+		return reconcile.Result{RequeueAfter: bulkhead.Pause()}, nil
+	}
+	defer leave()
 	csr, err := r.pending(ctx, req)
 	if err != nil || csr == nil {
 		return reconcile.Result{}, err
@@ -58,8 +83,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	if err != nil || s == nil || !s.config.Spec.ProviderApproves() {
 		return reconcile.Result{}, err
 	}
-	if paused, err := r.paused(ctx, req.Cluster); err != nil || paused {
-		return reconcile.Result{}, err
+	if paused, err := r.paused(ctx, req.Cluster, s); err != nil || paused {
+		// No event tells the end of every pause.
+		return reconcile.Result{RequeueAfter: pauseRetry}, err
 	}
 	remote, err := r.Targets.GetUncachedClient(ctx, req.Cluster)
 	if err != nil {
@@ -75,7 +101,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 			"CertificateSigningRequest %s is not approved: %s", req.Name, reason)
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, r.approve(ctx, remote, s, csr)
+	err = r.approve(ctx, remote, s, csr)
+	if apierrors.IsConflict(err) {
+		// Somebody else has changed the Secret or the request: it is looked at again, and to lose a race is no error.
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	}
+	return reconcile.Result{}, err
 }
 
 // pending reads the request; nil when there is nothing to decide any more.
@@ -85,7 +116,13 @@ func (r *Reconciler) pending(ctx context.Context, req Request) (*certificatesv1.
 		return nil, ignoreDisconnected(err)
 	}
 	csr := &certificatesv1.CertificateSigningRequest{}
-	if err := reader.Get(ctx, client.ObjectKey{Name: req.Name}, csr); err != nil {
+	limited, cancel := context.WithTimeout(ctx, cacheTimeout)
+	defer cancel()
+	if err := reader.Get(limited, client.ObjectKey{Name: req.Name}, csr); err != nil {
+		if limited.Err() != nil {
+			// With the first read each request is an event.
+			return nil, ctx.Err()
+		}
 		return nil, pkgerrors.Wrapf(client.IgnoreNotFound(err), "reading CertificateSigningRequest %s", req.Name)
 	}
 	if !undecided(csr) {
@@ -123,13 +160,15 @@ func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subje
 	return nil
 }
 
-func (r *Reconciler) paused(ctx context.Context, key client.ObjectKey) (bool, error) {
+// paused says whether the Cluster, the Machine or its CloudConfig is.
+func (r *Reconciler) paused(ctx context.Context, key client.ObjectKey, s *subject) (bool, error) {
 	cluster := &clusterv1.Cluster{}
 	err := r.Client.Get(ctx, key, cluster)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
-	return ptr.Deref(cluster.Spec.Paused, false), pkgerrors.Wrapf(err, "reading Cluster %s", key.Name)
+	paused := annotations.IsPaused(cluster, s.machine) || annotations.HasPaused(s.config)
+	return paused, pkgerrors.Wrapf(err, "reading Cluster %s", key.Name)
 }
 
 // ignoreDisconnected makes nothing of a lost connection: all requests come again with the next one.

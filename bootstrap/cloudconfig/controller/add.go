@@ -15,13 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/bulkhead"
 )
 
 const name = "cloudconfig"
 
 // SetupWithManager starts the controller with the manager. Connections and disconnections of target
-// clusters come from the ClusterCache.
+// clusters come from the ClusterCache. A quarter of the workers is the share of one Cluster.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, connections clustercache.ClusterCache, options controller.Options) error {
+	r.turns = bulkhead.ForWorkers[client.ObjectKey](options.MaxConcurrentReconciles)
 	log := ctrl.LoggerFrom(ctx).WithValues("controller", name)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).

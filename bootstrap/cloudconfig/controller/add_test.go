@@ -22,6 +22,7 @@ func TestMachineChanges(t *testing.T) {
 	}{
 		"provider ID":   {func(m *clusterv1.Machine) { m.Spec.ProviderID = "x" }, true},
 		"Node":          {func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "x" }, true},
+		"bootstrap":     {func(m *clusterv1.Machine) { m.Spec.Bootstrap.ConfigRef.Name = "x" }, true},
 		"data Secret":   {func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = ptr.To("x") }, false},
 		"phase":         {func(m *clusterv1.Machine) { m.Status.Phase = "Running" }, false},
 		"conditions":    {func(m *clusterv1.Machine) { m.Status.Conditions = []metav1.Condition{{Type: "Ready"}} }, false},

@@ -30,9 +30,13 @@ func (s *scope) explain(err error) error {
 // conclude says what a reconcile has reached and what it awaits.
 func conclude(s *scope) []metav1.Condition {
 	data, synced, tokens := dataSecretAvailable(s), nodeSecretSynced(s), tokensValid(s)
-	return []metav1.Condition{
-		notPaused(), data, synced, tokens, ready(data, synced, tokens),
+	all := ready(data, synced, tokens)
+	if s.machine != nil && s.linkedElsewhere() != "" {
+		all = isFalse(bootstrapv1.ReadyCondition, bootstrapv1.NodeNameMismatchReason, fmt.Sprintf(
+			"Machine %s is linked with Node %s, but its Node is named %s: find out who registered Node %[2]s and delete it",
+			s.machine.Name, s.linkedElsewhere(), s.node()))
 	}
+	return []metav1.Condition{notPaused(), data, synced, tokens, all}
 }
 
 func isTrue(kind, reason, message string) metav1.Condition {

@@ -94,3 +94,32 @@ func TestWake(t *testing.T) {
 	s.wake(now.Add(-time.Minute))
 	g.Expect(s.result().RequeueAfter).To(Equal(time.Second), "the past is soon, not never")
 }
+
+// TestWhatATurnHasFoundStaysSaid: that a CloudConfig waits for its next turn is no news beside why it could not go on in the one
+// before, and the two in turns would be a write each time. What was waited for before the turn is over.
+func TestWhatATurnHasFoundStaysSaid(t *testing.T) {
+	for reason, stays := range map[string]bool{
+		bootstrapv1.ReadyReason: true, bootstrapv1.InternalErrorReason: true, bootstrapv1.DeletingReason: true,
+		bootstrapv1.TargetForbiddenReason: true, bootstrapv1.ForeignObjectReason: true, bootstrapv1.KubeconfigInvalidReason: true,
+		bootstrapv1.FileSourceRefusedReason: true, bootstrapv1.DataSecretLostReason: true, bootstrapv1.NodeNameMismatchReason: true,
+		bootstrapv1.WaitingForClusterReason: false, bootstrapv1.WaitingForOwnerMachineReason: false, bootstrapv1.OwnerMismatchReason: false,
+		bootstrapv1.WaitingForInfrastructureReason: false, bootstrapv1.WaitingForControlPlaneReason: false, "": false,
+	} {
+		g := NewWithT(t)
+		s := &scope{config: &bootstrapv1.CloudConfig{}, turnedAway: true}
+		if reason != "" {
+			said := isFalse(bootstrapv1.ReadyCondition, reason, "")
+			if reason == bootstrapv1.ReadyReason {
+				said.Status = metav1.ConditionTrue
+			}
+			s.config.Status.Conditions = []metav1.Condition{said}
+		}
+		g.Expect(s.staysSaid()).To(Equal(stays), reason)
+		if reason == bootstrapv1.TargetForbiddenReason {
+			s.config.Generation++
+			g.Expect(s.staysSaid()).To(BeFalse(), "it was said of another spec")
+		}
+		s.turnedAway = false
+		g.Expect(s.staysSaid()).To(BeFalse(), "it had its turn")
+	}
+}

@@ -33,14 +33,14 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 		return err
 	}
 	names := target.NamesFor(s.machine.Namespace, s.machine.Spec.ClusterName, s.machine.Name)
-	s.target = &target.Machine{Client: remote, Names: names, Config: client.ObjectKeyFromObject(s.config).String()}
+	s.target = &target.Machine{Client: remote, Names: names, Config: client.ObjectKeyFromObject(s.config).String(), Namespace: r.TargetNamespace}
 	s.config.Status.Target.Name = names.Object()
 	return nil
 }
 
 // readEndpoint reads from the Cluster's kubeconfig how machines reach the API server.
 func (r *Reconciler) readEndpoint(ctx context.Context, s *scope) error {
-	raw, err := kubeconfig.FromSecret(ctx, r.Secrets, clusterKey(s.machine))
+	raw, err := kubeconfig.FromSecret(ctx, r.Live, clusterKey(s.machine))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}

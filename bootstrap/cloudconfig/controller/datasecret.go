@@ -26,9 +26,10 @@ const (
 	downloadTokenKey = "download-token"
 )
 
-// restore takes over user data that the Machine already uses, after clusterctl move has dropped the
-// status. Nothing is rendered again: a machine may have booted with it.
+// restore says the name of the Node, and takes over user data that the Machine already uses, after clusterctl move has
+// dropped the status. Nothing is rendered again: a machine may have booted with it.
 func (r *Reconciler) restore(_ context.Context, s *scope) error {
+	s.config.Status.NodeName = s.node()
 	if name := ptr.Deref(s.machine.Spec.Bootstrap.DataSecretName, ""); name != "" && s.config.Status.DataSecretName == "" {
 		setPublished(s.config, name)
 	}
@@ -36,12 +37,18 @@ func (r *Reconciler) restore(_ context.Context, s *scope) error {
 }
 
 // ensureDataSecret makes the Secret with the user data. It is immutable, and after it was published it
-// is never made again.
+// is never made again. Before, what the machine will download is made as well as can be without its provider ID, and waited for
+// if that fails: a machine is launched once its user data is published, and could not join.
 func (r *Reconciler) ensureDataSecret(ctx context.Context, s *scope) error {
 	if s.joined() {
 		return nil
 	}
 	name := s.config.Status.DataSecretName
+	if name == "" {
+		if _, err := r.payload(ctx, s); err != nil || s.wait != nil {
+			return err
+		}
+	}
 	secret, err := r.dataSecret(ctx, s, name)
 	if err != nil {
 		return err
@@ -68,7 +75,7 @@ func (r *Reconciler) dataSecret(ctx context.Context, s *scope, name string) (*co
 		name = s.config.Name
 	}
 	secret := &corev1.Secret{}
-	err := r.Secrets.Get(ctx, client.ObjectKey{Namespace: s.config.Namespace, Name: name}, secret)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.config.Namespace, Name: name}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -84,7 +91,7 @@ func (r *Reconciler) createDataSecret(ctx context.Context, s *scope) error {
 		return err
 	}
 	data, err := node.UserData(node.UserDataOptions{
-		Server: s.endpoint.server, Authority: s.endpoint.authority, SecretName: s.target.Names.Object(),
+		Server: s.endpoint.server, Authority: s.endpoint.authority, SecretNamespace: s.target.NodesNamespace(), SecretName: s.target.Names.Object(),
 		DownloadToken: token.Plain(), Files: files, Users: s.config.Spec.Users,
 	})
 	var tooLarge *node.TooLargeError

@@ -4,6 +4,7 @@ import (
 	"context"
 	stderrors "errors"
 	"fmt"
+	"slices"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/ownership"
 	"millwright.dev/bootstrap/cloudconfig/target"
 )
 
@@ -26,6 +28,12 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, s *scope, original *bo
 		return ctrl.Result{}, nil
 	}
 	err := run(ctx, s, []step{r.cleanTarget, r.deleteDataSecret})
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{}, err
+	}
+	if s.staysSaid() {
+		return s.result(), nil
+	}
 	if err != nil || s.wait != nil {
 		err = s.explain(err)
 		if patchErr := r.patchStatus(ctx, original, s.config, deletingConditions(s)); patchErr != nil {
@@ -38,42 +46,75 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, s *scope, original *bo
 	return ctrl.Result{}, errors.Wrap(client.IgnoreNotFound(r.Client.Patch(ctx, s.config, patch)), "removing the finalizer")
 }
 
-// identify returns the machine's names in its target cluster and the Cluster's key; false when neither
-// the status nor an owner tells, in which case nothing can have been made.
-func identify(config *bootstrapv1.CloudConfig, machine *clusterv1.Machine) (target.Names, client.ObjectKey, bool) {
-	key := client.ObjectKey{Namespace: config.Namespace, Name: config.Labels[clusterv1.ClusterNameLabel]}
+// belongings is what a CloudConfig that is being deleted may remove from a target cluster.
+type belongings struct {
+	names target.Names
+	// cluster is the Cluster's key.
+	cluster client.ObjectKey
+	// ownOnly says that only what carries the CloudConfig's own name is removed, since no Machine confirms that it is its.
+	ownOnly bool
+}
+
+// belongings returns what is to be removed; nil when that is nothing. The Machine, as the API server has it, must confirm whose
+// the CloudConfig is. When it is gone nothing of a machine that lives can have the names, unless they come from the status.
+func (r *Reconciler) belongings(ctx context.Context, s *scope) (*belongings, error) {
+	machine, err := readOwner(ctx, r.Live, s.config)
+	if err != nil {
+		return nil, err
+	}
 	if machine != nil {
-		key = clusterKey(machine)
-		return target.NamesFor(key.Namespace, key.Name, machine.Name), key, true
-	}
-	if key.Name == "" {
-		return target.Names{}, key, false
-	}
-	if names, ok := target.NamesOf(config.Status.Target.Name); ok {
-		return names, key, true
-	}
-	for _, owner := range config.OwnerReferences {
-		if owner.Kind == "Machine" {
-			return target.NamesFor(key.Namespace, key.Name, owner.Name), key, true
+		if why := ownership.Refuse(s.config, machine); why != "" {
+			r.warn(s.config, "CleanupSkipped", "CleanUp", "Removed nothing from the target cluster: %s", why)
+			return nil, nil
 		}
+		key := clusterKey(machine)
+		return &belongings{names: target.NamesFor(key.Namespace, key.Name, machine.Name), cluster: key}, nil
 	}
-	return target.Names{}, key, false
+	key := client.ObjectKey{Namespace: s.config.Namespace, Name: s.config.Labels[clusterv1.ClusterNameLabel]}
+	if key.Name == "" {
+		return nil, nil
+	}
+	if reference := ownership.Reference(s.config); reference != nil {
+		return &belongings{names: target.NamesFor(key.Namespace, key.Name, reference.Name), cluster: key, ownOnly: true}, nil
+	}
+	names, ok := target.NamesOf(s.config.Status.Target.Name)
+	if !ok {
+		return nil, nil
+	}
+	inUse, err := r.inUse(ctx, key, names)
+	if err != nil || inUse {
+		return nil, err
+	}
+	return &belongings{names: names, cluster: key, ownOnly: true}, nil
+}
+
+// inUse says whether a Machine of the Cluster has these names in its target cluster.
+func (r *Reconciler) inUse(ctx context.Context, cluster client.ObjectKey, names target.Names) (bool, error) {
+	machines := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, machines, client.InNamespace(cluster.Namespace)); err != nil {
+		return false, errors.Wrap(err, "listing Machines")
+	}
+	return slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool {
+		return target.NamesFor(m.Namespace, m.Spec.ClusterName, m.Name) == names
+	}), nil
 }
 
 func (r *Reconciler) cleanTarget(ctx context.Context, s *scope) error {
-	names, key, ok := identify(s.config, s.machine)
-	if !ok {
-		return nil
+	b, err := r.belongings(ctx, s)
+	if err != nil || b == nil || !r.takeTurn(s, b.cluster) {
+		return err
 	}
-	remote, err := r.Targets.GetUncachedClient(ctx, key)
+	remote, err := r.Targets.GetUncachedClient(ctx, b.cluster)
 	if err == nil {
-		s.target = &target.Machine{Client: remote, Names: names, Config: client.ObjectKeyFromObject(s.config).String()}
+		s.target = &target.Machine{
+			Client: remote, Names: b.names, Config: client.ObjectKeyFromObject(s.config).String(), Namespace: r.TargetNamespace, OwnOnly: b.ownOnly,
+		}
 		err = r.removeFromTarget(ctx, s)
 	}
 	if err == nil || !unreachable(err) {
 		return err
 	}
-	return r.giveUpOrWait(ctx, s, key, names)
+	return r.giveUpOrWait(ctx, s, b.cluster, b.names)
 }
 
 func (r *Reconciler) removeFromTarget(ctx context.Context, s *scope) error {
@@ -120,7 +161,7 @@ func (r *Reconciler) giveUpOrWait(ctx context.Context, s *scope, key client.Obje
 		return nil
 	}
 	r.warn(s.config, "CleanupSkipped", "CleanUp",
-		"Cluster %s cannot be reached: left Secret, Role, RoleBinding and ClusterRoleBinding %s and expiring tokens", key.Name, names.Object())
+		"Cluster %s cannot be reached: left Secret, Role and RoleBinding %s and expiring tokens", key.Name, names.Object())
 	return nil
 }
 

@@ -17,14 +17,11 @@ func (r *Reconciler) syncJoining(ctx context.Context, s *scope, current *corev1.
 	if err != nil {
 		return err
 	}
-	written, err := s.target.WriteNodeSecret(ctx, current, nodeData(s, current, payload, token))
+	written, err := s.target.WriteNodeSecret(ctx, current, nodeData(s, current, payload, token), token.ID)
 	if err != nil {
 		return err
 	}
-	if err := s.target.EnsureJoinAccess(ctx); err != nil {
-		return err
-	}
-	groups := []string{s.target.Names.JoinGroup()}
+	groups := []string{s.target.Names.JoinGroup(), target.RequestGroup}
 	if !s.config.Spec.ProviderApproves() {
 		groups = append(groups, target.SharedJoinGroup)
 	}

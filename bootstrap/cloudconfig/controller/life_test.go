@@ -43,7 +43,9 @@ func counting(t *testing.T, status, others *int) client.Client {
 			return c.Update(ctx, obj, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
-			*others++
+			if data, err := p.Data(obj); err != nil || string(data) != "{}" {
+				*others++ // One that changes nothing reads a token.
+			}
 			return c.Patch(ctx, obj, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
@@ -86,7 +88,6 @@ func TestLife(t *testing.T) {
 		HaveKeyWithValue(node.RevisionKey, []byte(f.config.Status.Target.Revision))))
 	f.Expect(f.config.Status.Target.JoinTokenID).To(Equal(f.joinToken().ID))
 	f.condition(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.ReadyReason)
-	f.Expect(f.inTarget()).To(ContainElement("ClusterRoleBinding " + f.names.Object()))
 
 	before := others
 	f.reconcile()
@@ -138,7 +139,7 @@ func TestWhatTokensMayDo(t *testing.T) {
 	f.provisioned()
 	f.reconcile()
 	key := func(names target.Names) client.ObjectKey {
-		return client.ObjectKey{Namespace: "kube-system", Name: names.Object()}
+		return client.ObjectKey{Namespace: target.DefaultNamespace, Name: names.Object()}
 	}
 	csr := func(name string) *certificatesv1.CertificateSigningRequest {
 		return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -215,6 +216,7 @@ func TestTokensAreKeptValidUntilTheJoin(t *testing.T) {
 	f.Expect(f.joinToken()).NotTo(Equal(join), "the machine downloads another one")
 	f.Expect(f.token(f.joinToken().ID)).NotTo(BeNil())
 	f.Expect(f.config.Status.Target.JoinTokenID).To(Equal(f.joinToken().ID))
+	f.Expect(target.JoinTokens(f.nodeSecret())).To(Equal([]string{join.ID, f.joinToken().ID}), "a request that was made with the first is its own still")
 	f.condition(bootstrapv1.BootstrapTokenValidCondition, metav1.ConditionTrue, bootstrapv1.ValidReason)
 }
 
@@ -238,7 +240,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 	f.Expect(f.downloadToken().ID).NotTo(Equal(downloadTaken.ID))
 
 	f.create(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: f.names.Object(), Labels: map[string]string{target.HashLabel: f.names.Hash}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: target.DefaultNamespace, Name: f.names.Object(), Labels: map[string]string{target.HashLabel: f.names.Hash}},
 		Data:       map[string][]byte{node.JoinTokenKey: []byte(joinTaken.Plain())},
 	})
 	taken(joinTaken.ID)

@@ -49,10 +49,12 @@ func (r *Reconciler) payload(ctx context.Context, s *scope) (*node.Payload, erro
 	}
 	bundle, err := node.NewBundle(&s.config.Spec, managed, node.KubeletOptions{
 		NodeName: s.node(), ProviderID: s.machine.Spec.ProviderID, Spec: s.config.Spec.Kubelet,
+		ClusterDNS: clusterDNS(s.cluster), ClusterDomain: s.cluster.Spec.ClusterNetwork.ServiceDomain,
 	})
-	var invalid *node.InvalidLabelError
-	if errors.As(err, &invalid) {
-		s.awaits(bootstrapv1.ContentInvalidReason, invalid.Error())
+	var label *node.InvalidLabelError
+	var config *node.InvalidKubeletConfigError
+	if errors.As(err, &label) || errors.As(err, &config) {
+		s.awaits(bootstrapv1.ContentInvalidReason, err.Error())
 		return nil, nil
 	}
 	if err != nil {
@@ -102,6 +104,6 @@ func (r *Reconciler) syncJoined(ctx context.Context, s *scope, current *corev1.S
 	if err := r.removeTokens(ctx, s, current); err != nil {
 		return err
 	}
-	_, err := s.target.WriteNodeSecret(ctx, current, nodeData(s, current, payload, target.Token{}))
+	_, err := s.target.WriteNodeSecret(ctx, current, nodeData(s, current, payload, target.Token{}), "")
 	return err
 }

@@ -10,20 +10,21 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/ownership"
 )
 
-// findOwners reads the Machine that owns the CloudConfig and the Machine's Cluster, if they exist.
+// findOwners reads the Machine whose CloudConfig this is, and that Machine's Cluster, if they exist.
 func (r *Reconciler) findOwners(ctx context.Context, s *scope) error {
-	machine, err := util.GetOwnerMachine(ctx, r.Client, s.config.ObjectMeta)
-	switch {
-	case apierrors.IsNotFound(err) || (err == nil && machine == nil):
-		return nil
-	case err != nil:
-		return errors.Wrap(err, "reading the owner Machine")
+	machine, err := readOwner(ctx, r.Client, s.config)
+	if err != nil || machine == nil {
+		return err
 	}
-	s.machine = machine
+	if s.disowned = ownership.Refuse(s.config, machine); s.disowned == "" {
+		s.machine = machine
+	}
 	cluster := &clusterv1.Cluster{}
 	switch err := r.Client.Get(ctx, clusterKey(machine), cluster); {
 	case apierrors.IsNotFound(err):
@@ -33,6 +34,36 @@ func (r *Reconciler) findOwners(ctx context.Context, s *scope) error {
 	}
 	s.cluster = cluster
 	return nil
+}
+
+// readOwner returns the Machine of the name that the CloudConfig's owner reference has, whatever its UID; nil when there is none.
+func readOwner(ctx context.Context, reader client.Reader, config *bootstrapv1.CloudConfig) (*clusterv1.Machine, error) {
+	reference := ownership.Reference(config)
+	if reference == nil {
+		return nil, nil
+	}
+	machine := &clusterv1.Machine{}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: config.Namespace, Name: reference.Name}, machine)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return machine, errors.Wrapf(err, "reading Machine %s", reference.Name)
+}
+
+// confirmOwner asks the API server whose the CloudConfig is: the cache may show a Machine that is gone, or one as it was before
+// it named another bootstrap config.
+func (r *Reconciler) confirmOwner(ctx context.Context, s *scope) error {
+	machine, err := readOwner(ctx, r.Live, s.config)
+	if err != nil {
+		return err
+	}
+	s.machine = machine
+	if machine != nil {
+		if s.disowned = ownership.Refuse(s.config, machine); s.disowned != "" {
+			s.machine = nil
+		}
+	}
+	return r.awaitCluster(ctx, s)
 }
 
 // pausedBy says what pauses the CloudConfig; empty when nothing does. Pausing stops everything, also
@@ -51,6 +82,8 @@ func pausedBy(s *scope) string {
 // that of Cluster API's contract for bootstrap providers.
 func (r *Reconciler) awaitCluster(_ context.Context, s *scope) error {
 	switch {
+	case s.disowned != "":
+		s.awaits(bootstrapv1.OwnerMismatchReason, s.disowned)
 	case s.machine == nil:
 		s.awaits(bootstrapv1.WaitingForOwnerMachineReason,
 			"no Machine owns this CloudConfig; the controller of Machines sets the owner of what spec.bootstrap.configRef names")

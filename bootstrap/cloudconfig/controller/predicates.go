@@ -42,6 +42,7 @@ func configChanges() predicate.Predicate {
 func machineChanges() predicate.Predicate {
 	return changes(func(before, after *clusterv1.Machine) bool {
 		return before.Spec.ProviderID != after.Spec.ProviderID ||
+			before.Spec.Bootstrap.ConfigRef != after.Spec.Bootstrap.ConfigRef ||
 			before.Status.NodeRef.Name != after.Status.NodeRef.Name
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/bulkhead"
 )
 
 // Targets yields clients of target clusters without a cache. Upstream's ClusterCache is one. It fails
@@ -27,8 +28,9 @@ type Targets interface {
 type Reconciler struct {
 	// Client reads CloudConfigs, Machines and Clusters from the cache, and writes.
 	Client client.Client
-	// Secrets reads Secrets of the management cluster, live: caching them would mean reading them all.
-	Secrets client.Reader
+	// Live reads Secrets of the management cluster, which a cache would have to read all, and the Machine before anything
+	// is written or deleted in its name.
+	Live client.Reader
 	// Targets connects to target clusters.
 	Targets Targets
 	// Recorder records events on CloudConfigs.
@@ -38,8 +40,13 @@ type Reconciler struct {
 	// CleanupTimeout is how long the deletion of a CloudConfig waits for a target cluster that cannot be
 	// reached before it leaves there what cannot be removed.
 	CleanupTimeout time.Duration
+	// TargetNamespace holds the Secrets of nodes in target clusters; target.DefaultNamespace when empty.
+	TargetNamespace string
 	// WatchFilterValue restricts the objects by label cluster.x-k8s.io/watch-filter; empty for all.
 	WatchFilterValue string
+
+	// turns bounds how many workers talk to one target cluster; nil for no bound.
+	turns *bulkhead.Bulkhead[client.ObjectKey]
 }
 
 // step does one thing. A step that cannot go on calls scope.awaits, which ends the reconcile.
@@ -54,21 +61,31 @@ type step func(context.Context, *scope) error
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Reconcile does, in this order and only as far as it gets:
-//  1. find the Machine and its Cluster; stop when paused
+//  1. find the Machine, if the CloudConfig is that one's, and its Cluster; stop when paused
 //  2. put the finalizer on the CloudConfig
-//  3. await the Cluster's readiness and the connection to the target cluster
+//  3. await the Cluster's readiness and a turn at its target cluster, confirm whose it is, await the connection
 //  4. make the user data, once, and what it needs in the target cluster; publish it
 //  5. await the provider ID; write the node's Secret and its join token
 //  6. after the join, take back the tokens and let the Node itself read its Secret
 //
 // and writes the status, once, if it has changed.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, req)
+	if apierrors.IsConflict(err) {
+		// Somebody else was faster. To lose a race is no error, and what is read then is up to date.
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	config := &bootstrapv1.CloudConfig{}
 	if err := r.Client.Get(ctx, req.NamespacedName, config); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	original := config.DeepCopy()
 	s := &scope{config: config, now: r.Clock.Now()}
+	defer s.leaveTurn()
 	if err := r.findOwners(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -80,7 +97,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if s.machine != nil && !controllerutil.ContainsFinalizer(config, bootstrapv1.Finalizer) {
 		if err := r.addFinalizer(ctx, config); err != nil {
-			return ctrl.Result{}, err
+			// One that is gone owns nothing: what was made for it in the target cluster would stay for ever.
+			return ctrl.Result{}, client.IgnoreNotFound(errors.Cause(err))
 		}
 		original = config.DeepCopy()
 	}
@@ -90,6 +108,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope, original *bootstrapv1.CloudConfig) (ctrl.Result, error) {
 	err := run(ctx, s, []step{
 		r.awaitCluster,
+		r.awaitTurn,
+		r.confirmOwner,
 		r.restore,
 		r.connect,
 		r.readEndpoint,
@@ -100,8 +120,11 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope, original *bo
 		r.retireTokens,
 	})
 	if apierrors.IsConflict(errors.Cause(err)) {
-		// Somebody else was faster; what is written now would be about the past.
-		return ctrl.Result{RequeueAfter: time.Second}, nil
+		// What is written now would be about the past.
+		return ctrl.Result{}, err
+	}
+	if s.staysSaid() {
+		return s.result(), err
 	}
 	err = s.explain(err)
 	if patchErr := r.patchStatus(ctx, original, s.config, conclude(s)); patchErr != nil {
@@ -135,7 +158,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, config *bootstrapv1.Cloud
 	original := config.DeepCopy()
 	controllerutil.AddFinalizer(config, bootstrapv1.Finalizer)
 	err := r.Client.Patch(ctx, config, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
-	return errors.Wrap(client.IgnoreNotFound(err), "adding the finalizer")
+	return errors.Wrap(err, "adding the finalizer")
 }
 
 func clusterKey(machine *clusterv1.Machine) client.ObjectKey {

@@ -17,6 +17,8 @@ type scope struct {
 	config *bootstrapv1.CloudConfig
 	// machine owns the CloudConfig; nil while none does.
 	machine *clusterv1.Machine
+	// disowned says why the CloudConfig is not of the Machine that it names as its owner; empty when it is.
+	disowned string
 	// cluster is the Machine's; nil while it does not exist.
 	cluster *clusterv1.Cluster
 	// now is the time of this reconcile.
@@ -34,6 +36,10 @@ type scope struct {
 	dataSecretLost bool
 	// published, synced and tokensValid say what this reconcile has seen to be true.
 	published, synced, tokensValid bool
+	// leave frees the place among the workers that talk to the target cluster; nil while none is taken. turnedAway means that
+	// none was free.
+	leave      func()
+	turnedAway bool
 	// wakeAt is when this object must be looked at again without an event; zero for never.
 	wakeAt time.Time
 }
@@ -64,15 +70,19 @@ func (s *scope) wake(t time.Time) {
 	}
 }
 
-// joined says whether the Machine is linked to its Node. Only the core writes nodeRef.
-func (s *scope) joined() bool { return s.machine.Status.NodeRef.IsDefined() }
+// joined says whether the Machine is linked to its Node. A Node of another name is not, whatever the core believes: it would
+// be given what is for this machine alone.
+func (s *scope) joined() bool { return s.machine.Status.NodeRef.Name == s.node() }
 
-// node is the name that the Node of the Machine has or will have.
-func (s *scope) node() string {
+// node is the name that the Node of the Machine has or will have. It is what the kubelet is told and its certificate binds.
+func (s *scope) node() string { return s.machine.Name }
+
+// linkedElsewhere returns the name of the Node that the Machine is linked with instead of its own, "" when it is not.
+func (s *scope) linkedElsewhere() string {
 	if s.joined() {
-		return s.machine.Status.NodeRef.Name
+		return ""
 	}
-	return s.machine.Name
+	return s.machine.Status.NodeRef.Name
 }
 
 // recorded returns the ids of the tokens that the status names.

@@ -1,14 +1,18 @@
 package controller
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +25,7 @@ import (
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/target"
@@ -52,7 +57,29 @@ func runWithAPIServer(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = env.Stop() }()
+	if err := prepareTarget(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
+}
+
+// prepareTarget does what config/target does.
+func prepareTarget() error {
+	admin, err := client.New(env.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	manifest, err := os.ReadFile(filepath.Join(testenv.Root(), "config/target/join_requests.yaml"))
+	if err != nil {
+		return err
+	}
+	binding := &rbacv1.ClusterRoleBinding{}
+	if err := yaml.UnmarshalStrict(manifest, binding); err != nil {
+		return err
+	}
+	return errors.Join(admin.Create(context.Background(), binding),
+		admin.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: target.DefaultNamespace}}))
 }
 
 // fixture is a Machine with its CloudConfig and Cluster in a namespace of its own.
@@ -71,6 +98,8 @@ type fixture struct {
 	connected bool
 	// remote is what the reconciler gets as the target's client; home as the management cluster's.
 	remote, home client.Client
+	// live is what the reconciler reads from the management cluster without a cache; home unless a test says otherwise.
+	live client.Client
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -137,7 +166,7 @@ func (f *fixture) GetUncachedClient(context.Context, client.ObjectKey) (client.C
 // try reconciles once and reads the CloudConfig again.
 func (f *fixture) try() (ctrl.Result, error) {
 	f.t.Helper()
-	r := &Reconciler{Client: f.home, Secrets: f.home, Targets: f, Recorder: f.events, Clock: f.clock, CleanupTimeout: 5 * time.Minute}
+	r := &Reconciler{Client: f.home, Live: cmp.Or(f.live, f.home), Targets: f, Recorder: f.events, Clock: f.clock, CleanupTimeout: 5 * time.Minute}
 	result, err := r.Reconcile(f.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f.config)})
 	f.Expect(client.IgnoreNotFound(f.client.Get(f.ctx, client.ObjectKeyFromObject(f.config), f.config))).To(Succeed())
 	return result, err
@@ -183,7 +212,9 @@ func (f *fixture) secret(namespace, name string) *corev1.Secret {
 
 func (f *fixture) dataSecret() *corev1.Secret { return f.secret(f.config.Namespace, f.config.Name) }
 
-func (f *fixture) nodeSecret() *corev1.Secret { return f.secret("kube-system", f.names.Object()) }
+func (f *fixture) nodeSecret() *corev1.Secret {
+	return f.secret(target.DefaultNamespace, f.names.Object())
+}
 
 func (f *fixture) token(id string) *corev1.Secret {
 	return f.secret("kube-system", "bootstrap-token-"+id)

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -51,6 +52,24 @@ func TestWaits(t *testing.T) {
 		"a Secret of a file": {func(f *fixture) {
 			f.config.Spec.Files = []bootstrapv1.File{secretFile(bootstrapv1.FileStageBoot)}
 		}, bootstrapv1.WaitingForFileSourceReason, "Secret s with key k", true},
+		// What the machine downloads is made when it has been launched. What is wrong with it is found before.
+		"a Secret of a file that is downloaded": {func(f *fixture) {
+			f.config.Spec.Files = []bootstrapv1.File{secretFile(bootstrapv1.FileStageManaged)}
+		}, bootstrapv1.WaitingForFileSourceReason, "Secret s with key k", true},
+		"downloaded content that is not base64": {func(f *fixture) {
+			f.config.Spec.Files = []bootstrapv1.File{{Path: "/etc/a", Encoding: "base64", Content: ptr.To("?")}}
+		}, bootstrapv1.ContentInvalidReason, "/etc/a", true},
+		"a label that a kubelet may not set": {func(f *fixture) {
+			f.config.Spec.Kubelet.NodeLabels = map[string]bootstrapv1.LabelValue{"node-role.kubernetes.io/worker": "true"}
+		}, bootstrapv1.ContentInvalidReason, "node-role.kubernetes.io/worker", false},
+		"a configuration that is too large": {func(f *fixture) {
+			noise := make([]byte, 1000<<10) // does not compress below the limit
+			_, _ = rand.NewChaCha8([32]byte{21}).Read(noise)
+			f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+				Namespace: f.config.Namespace, Name: "s", Labels: map[string]string{bootstrapv1.FileSourceLabel: "true"},
+			}, Data: map[string][]byte{"k": noise}})
+			f.config.Spec.Files = []bootstrapv1.File{secretFile(bootstrapv1.FileStageManaged)}
+		}, bootstrapv1.ConfigTooLargeReason, "the limit is", false},
 		"content that is not base64": {func(f *fixture) {
 			f.config.Spec.Files = []bootstrapv1.File{{Path: "/etc/a", Stage: bootstrapv1.FileStageBoot, Encoding: "base64", Content: ptr.To("?")}}
 		}, bootstrapv1.ContentInvalidReason, "/etc/a", true},
@@ -84,16 +103,25 @@ func TestWaitsForTheMachine(t *testing.T) {
 	f := configured(t, func(c *bootstrapv1.CloudConfig) {
 		c.Spec.Files = []bootstrapv1.File{{Path: "/etc/a", ContentFrom: &bootstrapv1.FileSource{Secret: bootstrapv1.SecretKeyReference{Name: "s", Key: "k"}}}}
 	})
+	source := func() *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: f.config.Namespace, Name: "s", Labels: map[string]string{bootstrapv1.FileSourceLabel: "true"},
+		}, Data: map[string][]byte{"k": []byte("v")}}
+	}
+	f.create(source())
 	result := f.reconcile()
 	f.condition(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.AvailableReason)
 	f.condition(bootstrapv1.NodeSecretSyncedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForProviderIDReason)
 	f.condition(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.ReadyReason)
 	f.Expect(result.RequeueAfter).To(BeNumerically("~", bootstrapv1.DefaultTokenTTL/3, 2e9), "the token is extended")
 
+	f.Expect(f.client.Delete(f.ctx, source())).To(Succeed()) // after the launch
+	f.reconcile()
+	f.condition(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.AvailableReason)
 	f.provisioned()
 	f.reconcile()
 	f.condition(bootstrapv1.NodeSecretSyncedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForFileSourceReason)
-	f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.config.Namespace, Name: "s"}, Data: map[string][]byte{"k": []byte("v")}})
+	f.create(source())
 	f.reconcile()
 	f.condition(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.ReadyReason)
 }

@@ -29,12 +29,14 @@ type apiServer struct {
 	*httptest.Server
 	authority []byte
 
-	mutex    sync.Mutex
-	tokens   []string
-	users    []string
-	data     map[string][]byte
-	answer   func(w http.ResponseWriter, body []byte)
-	requests int
+	mutex  sync.Mutex
+	tokens []string
+	users  []string
+	data   map[string][]byte
+	// annotations are the Secret's.
+	annotations map[string]string
+	answer      func(w http.ResponseWriter, body []byte)
+	requests    int
 }
 
 func newAPIServer(t *testing.T) *apiServer {
@@ -81,7 +83,7 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *apiServer) statusFor(r *http.Request) int {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
-	case r.URL.Path != "/api/v1/namespaces/kube-system/secrets/"+testSecret:
+	case r.URL.Path != "/api/v1/namespaces/"+testNamespace+"/secrets/"+testSecret:
 		return http.StatusNotFound
 	case len(r.TLS.PeerCertificates) > 0:
 		if !contains(a.users, r.TLS.PeerCertificates[0].Subject.CommonName) {
@@ -113,7 +115,7 @@ func (a *apiServer) body(pretty bool) []byte {
 	}
 	secret := map[string]any{
 		"kind": "Secret", "apiVersion": "v1",
-		"metadata": map[string]any{"name": testSecret, "managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:data": fields}}}},
+		"metadata": map[string]any{"name": testSecret, "annotations": a.annotations, "managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:data": fields}}}},
 		"data":     a.data,
 		"type":     "Opaque",
 	}

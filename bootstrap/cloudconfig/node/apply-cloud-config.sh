@@ -10,8 +10,10 @@
 #   file <number> <mode> <unit that it belongs to, or -> <path>     its content is in files/<number>
 #   unit <name> <enabled: yes|no> <start|restart|stop> <own|image>  own: the unit file is in the bundle
 #
-# It may be cut off at any point and is then run again: what is to be restarted is noted before a file
-# is replaced, all that was ever begun is noted in "known", and "manifest" is replaced at the very end.
+# It may be cut off at any point and is then run again, or another bundle's in its place. "revision" is
+# taken away before the first change: it names what is applied, whole. What is to be restarted is noted
+# in "pending" before a file is replaced, all that was ever begun in "known", what was done with a unit
+# in "done", and "manifest" is replaced at the very end.
 {
 set -u
 umask 022
@@ -19,6 +21,9 @@ ROOT=${ROOT:-}
 bundle=$1
 state=$2
 pending=$state/pending
+finished=$state/done
+# How many seconds systemctl may take. What systemd has begun goes on without it.
+patience=60
 
 die() {
   printf 'cloud-config-downloader: %s\n' "$*"
@@ -34,6 +39,31 @@ mode() {
   printf '%04o' "0$(stat -c %a "$1")"
 }
 
+command -v timeout >/dev/null || timeout() { shift; "$@"; }
+
+# ctl calls systemctl, which must not hold up what comes after: a unit that hangs costs a minute, each
+# further one a few seconds. It returns 124 when it has not waited to the end.
+ctl() {
+  timeout "$patience" systemctl "$@" </dev/null
+  set -- $?
+  [ "$1" != 124 ] || patience=5
+  return "$1"
+}
+
+# mark notes what was done with unit $1: the rest of the words.
+mark() {
+  marked=$finished/$1
+  shift
+  printf '%s\n' "$*" >"$marked.new" && mv -f "$marked.new" "$marked"
+}
+
+# marked says whether that was noted.
+is_marked() {
+  unit_marked=$finished/$1
+  shift
+  [ "$(cat "$unit_marked" 2>/dev/null)" = "$*" ]
+}
+
 # listed says whether manifest $1 has a line of kind $2 for path or unit $3.
 listed() {
   case $2 in
@@ -42,10 +72,10 @@ listed() {
   esac
 }
 
-# note remembers that unit $1 is to be restarted, over a power cut too.
+# note remembers that unit $1 is to be restarted, over a power cut too. What was done with it is undone.
 note() {
   [ "$1" != - ] || return 0
-  : >"$pending/$1" && : >"$state/reload"
+  : >"$pending/$1" && rm -f "$finished/$1" && : >"$state/reload"
 }
 
 # put writes file $1 with mode $2, which belongs to unit $3, to path $4, if that differs.
@@ -67,17 +97,26 @@ write_files() {
   done <"$bundle/manifest"
 }
 
-# remove_units stops the units that have left, while their files are still there.
+# leave_unit stops unit $1 and has it not start again. What systemd does not know needs neither.
+leave_unit() {
+  ctl disable "$1" || case $(ctl is-enabled "$1" 2>/dev/null) in enabled*) return 1 ;; esac
+  ctl stop "$1" || case $(ctl is-active "$1" 2>/dev/null) in active | activating | deactivating | reloading) return 1 ;; esac
+}
+
+# remove_units stops the units that have left, while their files are still there, once.
 remove_units() {
   while read -r kind unit _ _ owner; do
     [ "$kind" = unit ] || continue
     listed "$bundle/manifest" unit "$unit" && continue
+    is_marked "$unit" gone && continue
     if [ "$owner" = own ]; then
-      systemctl disable "$unit" </dev/null || printf 'cloud-config-downloader: could not disable %s\n' "$unit"
-      systemctl stop "$unit" </dev/null || printf 'cloud-config-downloader: could not stop %s\n' "$unit"
+      mark "$unit" leaving || die "could not note $unit"
+      rm -f "$pending/$unit"
+      leave_unit "$unit" || { failed="$failed $unit"; continue; }
     else
       : >"$pending/$unit" || die "could not note $unit"
     fi
+    mark "$unit" gone || die "could not note $unit"
   done <"$state/known"
 }
 
@@ -85,34 +124,63 @@ remove_files() {
   while read -r kind _ _ unit path; do
     [ "$kind" = file ] || continue
     listed "$bundle/manifest" file "$path" && continue
+    rm -f "$ROOT$path.cloud-config-new"
+    # A unit that could not be stopped keeps its files: without them it could not be disabled.
+    [ "$unit" = - ] || listed "$bundle/manifest" unit "$unit" || is_marked "$unit" gone || continue
     [ -e "$ROOT$path" ] || continue
     [ "$unit" = - ] || : >"$state/reload" || die "could not note the removal of $path"
     if [ "$unit" != - ] && listed "$bundle/manifest" unit "$unit"; then
       note "$unit"
     fi
-    rm -f "$ROOT$path" "$ROOT$path.cloud-config-new" || die "could not remove $path"
+    rm -f "$ROOT$path" || die "could not remove $path"
   done <"$state/known"
 }
 
-# command_unit does what the manifest says about unit $1 when it is new, has changed, or is pending.
+# command_unit does what the manifest says about unit $1 when that is not done, or its files have changed.
 command_unit() {
-  if grep -qxF -e "unit $*" "$state/manifest" && [ ! -e "$pending/$1" ]; then
-    return 0
+  verb=$3
+  if [ ! -e "$pending/$1" ]; then
+    is_marked "$@" && return 0
+    # One that took too long is under way: to restart it would be to begin again.
+    is_marked "$1" begun "$@" && { await_unit "$@"; return; }
+  elif [ "$verb" = start ]; then
+    verb=restart
   fi
-  case $2 in
-  yes) systemctl enable "$1" </dev/null ;;
-  *) systemctl disable "$1" </dev/null ;;
-  esac || return 1
-  case $3 in
-  stop) systemctl stop "$1" </dev/null ;;
-  start) if [ -e "$pending/$1" ]; then systemctl restart "$1" </dev/null; else systemctl start "$1" </dev/null; fi ;;
-  *) systemctl restart "$1" </dev/null ;;
-  esac || return 1
-  rm -f "$pending/$1"
+  rm -f "$finished/$1"
+  enable_unit "$@" || return 1
+  ctl "$verb" "$1"
+  case $? in
+  0) mark "$@" && rm -f "$pending/$1" ;;
+  124)
+    mark "$1" begun "$@" && rm -f "$pending/$1"
+    return 1
+    ;;
+  *) return 1 ;;
+  esac
+}
+
+# await_unit looks what has become of a unit that was commanded before.
+await_unit() {
+  case $(ctl is-active "$1") in
+  activating | deactivating | reloading) return 1 ;;
+  failed)
+    rm -f "$finished/$1"
+    return 1
+    ;;
+  esac
+  mark "$@"
+}
+
+# enable_unit enables or disables a unit. An alias, or what a generator has made, cannot be and is left.
+enable_unit() {
+  if [ "$2" = yes ]; then ctl enable "$1"; else ctl disable "$1"; fi && return 0
+  case $(ctl is-enabled "$1" 2>/dev/null) in
+  alias | generated | transient | linked | linked-runtime) printf 'cloud-config-downloader: %s cannot be enabled or disabled: it is another unit'"'"'s name, or made by a program\n' "$1" ;;
+  *) return 1 ;;
+  esac
 }
 
 command_units() {
-  failed=
   while read -r kind unit enable command owner; do
     [ "$kind" = unit ] || continue
     command_unit "$unit" "$enable" "$command" "$owner" || failed="$failed $unit"
@@ -122,18 +190,38 @@ command_units() {
     [ -e "$left" ] || continue
     unit=${left##*/}
     listed "$bundle/manifest" unit "$unit" && continue
-    systemctl restart "$unit" </dev/null && rm -f "$left" || failed="$failed $unit"
+    ctl restart "$unit"
+    case $? in
+    0 | 124) rm -f "$left" ;;
+    *) failed="$failed $unit" ;;
+    esac
   done
-  [ -z "$failed" ] || die "these units failed:$failed"
+  [ -z "$failed" ] || die "these units failed, or are not done yet:$failed"
 }
 
-mkdir -p "$pending" && : >>"$state/manifest" && : >>"$state/known" || exit 1
+# adopt takes over from a version of this program that noted nothing of units but by the manifest.
+adopt() {
+  [ ! -d "$finished" ] || return 0
+  rm -rf "$finished.new" && mkdir -p "$finished.new" || return 1
+  if [ -s "$state/revision" ] && [ -s "$state/manifest" ]; then
+    while read -r kind unit rest; do
+      [ "$kind" != unit ] || printf '%s\n' "$rest" >"$finished.new/$unit" || return 1
+    done <"$state/manifest"
+  fi
+  mv "$finished.new" "$finished"
+}
+
+mkdir -p "$pending" && adopt || die "could not write to $state"
+rm -f "$state/revision" || die "could not take $state/revision away"
+sync "$state" 2>/dev/null || sync
+: >>"$state/manifest" && : >>"$state/known" || exit 1
 sort -u "$state/known" "$bundle/manifest" >"$state/known.new" && mv -f "$state/known.new" "$state/known" || exit 1
+failed=
 write_files
 remove_units
 remove_files
 if [ -e "$state/reload" ]; then
-  systemctl daemon-reload </dev/null || die "systemd could not reload its units"
+  ctl daemon-reload || die "systemd could not reload its units"
   rm -f "$state/reload"
 fi
 command_units

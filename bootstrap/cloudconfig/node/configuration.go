@@ -64,9 +64,13 @@ func (e *InvalidContentError) Error() string {
 
 // NewBundle puts together what a machine downloads: the managed files, the units with their drop-ins,
 // and the kubelet's unit, last, so that it starts when everything that it may need is there. It fails
-// with an *InvalidLabelError only.
+// with an *InvalidLabelError or an *InvalidKubeletConfigError only.
 func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet KubeletOptions) (*Bundle, error) {
 	if err := checkLabels(kubelet.Spec.NodeLabels); err != nil {
+		return nil, err
+	}
+	config, err := KubeletConfigFile(kubelet)
+	if err != nil {
 		return nil, err
 	}
 	bundle := &Bundle{Files: append([]File{}, managed...)}
@@ -92,6 +96,8 @@ func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet Kubele
 		bundle.Units = append(bundle.Units, unit)
 	}
 	bundle.Files = append(bundle.Files, File{
+		Path: kubeletConfigFile, Mode: bootstrapv1.DefaultPermissions, Unit: KubeletUnit, Content: config,
+	}, File{
 		Path: unitFolder + "/" + KubeletUnit, Mode: bootstrapv1.DefaultPermissions, Unit: KubeletUnit, Content: KubeletUnitFile(kubelet),
 	})
 	bundle.Units = append(bundle.Units, last)

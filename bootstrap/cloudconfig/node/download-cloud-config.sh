@@ -20,6 +20,7 @@ kubelet=$ROOT/var/lib/kubelet
 certificate=$kubelet/pki/kubelet-client-current.pem
 sentinel=$ROOT/run/cluster-api/bootstrap-success.complete
 last=
+later=
 fresh=yes
 
 # say logs a line, unless the line before said the same.
@@ -35,10 +36,11 @@ replace() {
   mv -f "$1.new" "$1"
 }
 
-# value prints what key $1 of the downloaded Secret holds. The server is asked for pretty JSON, which
-# has one key in a line; of any other answer nothing is found, and nothing is done.
+# value prints what key $1 of the downloaded Secret's data holds. The server is asked for pretty JSON,
+# which has one key in a line; of any other answer nothing is found, and nothing is done. What others
+# have written into the metadata is indented more and not between these lines.
 value() {
-  sed -n 's|^ *"'"$1"'": "\([A-Za-z0-9+/=]*\)",\{0,1\}$|\1|p' "$downloads/answer" | base64 -d 2>/dev/null
+  sed -n '/^  "data": {$/,/^  }/s|^    "'"$1"'": "\([A-Za-z0-9+/=]*\)",\{0,1\}$|\1|p' "$downloads/answer" | base64 -d 2>/dev/null
 }
 
 checksum() {
@@ -47,7 +49,8 @@ checksum() {
 }
 
 # ask fetches this machine's Secret with credential $1 (certificate or token) from server $2, whose
-# certificate is by the authority in file $3. It sets status to the HTTP status, 000 for no answer.
+# certificate is by the authority in file $3. It sets status to the HTTP status, 000 for no answer, full
+# for a disk that is, and large for an answer of more than 4 MiB (8 in some shells): a Secret has one.
 ask() {
   server=$2
   authority=$3
@@ -55,17 +58,26 @@ ask() {
   certificate) set -- --cert "$certificate" --key "$certificate" ;;
   *) set -- --header "@$credentials/authorization" ;;
   esac
+  rm -f "$downloads/answer" "$downloads/header"
+  status=$(ulimit -f 8192 && curl --silent --show-error --connect-timeout 5 --max-time 20 --cacert "$authority" "$@" \
+    --output "$downloads/answer" --dump-header "$downloads/header" --write-out '%{http_code}' \
+    "$server/api/v1/namespaces/${secret%/*}/secrets/${secret#*/}?pretty=1" 2>"$downloads/error")
+  case $? in
+  0) ;;
+  23) status=full ;;
+  153) status=large ;;
+  *) status=000 ;;
+  esac
+  later=$(sed -n 's/^[Rr][Ee][Tt][Rr][Yy]-[Aa][Ff][Tt][Ee][Rr]: *\([1-9][0-9]\{0,2\}\)[^0-9]*$/\1/p' "$downloads/header" 2>/dev/null | tail -n 1)
+  [ "$status" = 200 ] && return 0
   rm -f "$downloads/answer"
-  status=$(curl --silent --show-error --connect-timeout 5 --max-time 20 --cacert "$authority" "$@" \
-    --output "$downloads/answer" --write-out '%{http_code}' \
-    "$server/api/v1/namespaces/kube-system/secrets/$name?pretty=1" 2>"$downloads/error") || status=000
-  [ "$status" = 200 ]
+  return 1
 }
 
 # fetch downloads the Secret, with the kubelet's certificate as soon as that is accepted, which is
 # from the moment that the Node is linked to its Machine.
 fetch() {
-  name=$(cat "$credentials/secret") && here=$(cat "$credentials/server") || return 1
+  secret=$(cat "$credentials/secret") && here=$(cat "$credentials/server") || return 1
   way=certificate
   if [ -s "$certificate" ] && ask certificate "$here" "$credentials/ca.crt"; then
     joined
@@ -75,7 +87,7 @@ fetch() {
   if [ -s "$credentials/authorization" ]; then
     ask token "$here" "$credentials/ca.crt" && return 0
   elif [ ! -s "$certificate" ]; then
-    say "has no credential to read Secret kube-system/$name with; replace the machine"
+    say "has no credential to read Secret $secret with; replace the machine"
     return 1
   fi
   complain
@@ -85,10 +97,12 @@ fetch() {
 complain() {
   case $status in
   000) say "awaits the API server at $here: $(tail -n 1 "$downloads/error")" ;;
+  full) say "cannot write to $downloads: $(df -P "$downloads" 2>/dev/null | tail -n 1)" ;;
+  large) say "refuses an answer of $here that is too large" ;;
   401) say "awaits a valid credential: $here does not know the one of this machine; its bootstrap token may have expired" ;;
-  403) say "awaits permission to read Secret kube-system/$name" ;;
-  404) say "awaits Secret kube-system/$name, which is written when the provider ID of the machine is known" ;;
-  *) say "awaits Secret kube-system/$name: the API server at $here answered with status $status" ;;
+  403) say "awaits permission to read Secret $secret" ;;
+  404) say "awaits Secret $secret, which is written when the provider ID of the machine is known" ;;
+  *) say "awaits Secret $secret: the API server at $here answered with status $status" ;;
   esac
 }
 
@@ -105,7 +119,7 @@ stage() {
   value payload | gzip -dc >"$downloads/stage/bundle.tar" 2>/dev/null
   revision=$(value revision)
   if [ -z "$revision" ] || [ "$(checksum "$downloads/stage/bundle.tar")" != "$revision" ]; then
-    say "refuses the content of Secret kube-system/$name: it is empty, cut short or does not have the checksum that it names"
+    say "refuses the content of Secret $secret: it is empty, cut short or does not have the checksum that it names"
     return 1
   fi
 }
@@ -141,7 +155,13 @@ credential() {
   [ -e "$kubelet/ca.crt" ] && [ "$(checksum "$kubelet/ca.crt")" = "$(checksum "$credentials/ca.crt")" ] ||
     replace "$kubelet/ca.crt" <"$credentials/ca.crt" || return 1
   if [ -s "$certificate" ]; then
-    [ -s "$kubelet/kubeconfig-real" ] || kubeconfig '    client-certificate: pki/kubelet-client-current.pem' \
+    if [ -s "$kubelet/kubeconfig-real" ]; then
+      # The kubelet's own kubeconfig names the server that it has joined by; one that is not ours stays.
+      grep -q kubelet-client-current.pem "$kubelet/kubeconfig-real" || return 0
+      [ "$(sed -n 's/^[ -]*server: *//p' "$kubelet/kubeconfig-real" | tr -d \")" != "$here" ] || return 0
+      again=yes
+    fi
+    kubeconfig '    client-certificate: pki/kubelet-client-current.pem' \
       '    client-key: pki/kubelet-client-current.pem' | replace "$kubelet/kubeconfig-real"
     return
   fi
@@ -150,7 +170,7 @@ credential() {
   fi
   token=$(value bootstrap-token | sed -n '/^[a-z0-9]\{6\}\.[a-z0-9]\{16\}$/p')
   if [ -z "$token" ]; then
-    say "awaits a token to join with in Secret kube-system/$name"
+    say "awaits a token to join with in Secret $secret"
     return 1
   fi
   kubeconfig "    token: $token" >"$downloads/kubeconfig"
@@ -161,11 +181,12 @@ credential() {
   replace "$kubelet/kubeconfig-bootstrap" <"$downloads/kubeconfig"
 }
 
-# start starts what is enabled, once in each run: the machine may have been switched off half-way.
+# start starts what is enabled, once in each run: the machine may have been switched off half-way. It
+# waits for none: one that hangs must not hold up the kubelet.
 start() {
   while read -r kind unit enable command _; do
     [ "$kind$enable" = unityes ] && [ "$command" != stop ] || continue
-    systemctl start "$unit" </dev/null || say "could not start $unit"
+    systemctl start "$unit" --no-block </dev/null || say "could not start $unit"
   done <"$applied/manifest"
 }
 
@@ -173,7 +194,6 @@ apply() {
   if [ "$revision" = "$(cat "$applied/revision" 2>/dev/null)" ]; then
     [ "$fresh" = no ] || start
     fresh=no
-    [ "$again" = no ] || systemctl restart kubelet.service </dev/null
     return
   fi
   say "applies revision $revision"
@@ -189,6 +209,7 @@ apply() {
 
 poll() {
   again=no
+  later=
   mkdir -p "$downloads" "$applied" || return 1
   fetch && stage || return 1
   follow_endpoint
@@ -197,17 +218,22 @@ poll() {
     printf '%s\n' "$interval" | replace "$applied/poll-interval"
   credential && apply
   result=$?
+  [ "$again" = no ] || systemctl restart kubelet.service --no-block </dev/null
   rm -rf "$downloads/stage" "$downloads/answer" "$downloads/kubeconfig"
   return $result
 }
 
-# pause prints the seconds until the next look: one until the machine has joined.
+# pause prints the seconds until the next look: what the server asks for, else one until the machine has
+# joined. Up to a quarter is added by chance, so that machines do not ask all at once.
 pause() {
-  if [ -e "$credentials/authorization" ] || [ ! -e "$sentinel" ]; then
-    echo 1
+  if [ -n "$later" ]; then
+    set -- "$later"
+  elif [ -e "$credentials/authorization" ] || [ ! -e "$sentinel" ]; then
+    set -- 1
   else
-    cat "$applied/poll-interval" 2>/dev/null || echo 30
+    set -- "$(cat "$applied/poll-interval" 2>/dev/null || echo 30)"
   fi
+  echo $(($1 + $(od -An -N2 -tu2 /dev/urandom 2>/dev/null || echo 0) % ($1 / 4 + 1)))
 }
 
 slept=0

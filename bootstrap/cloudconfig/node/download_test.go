@@ -41,7 +41,7 @@ func TestAMachineJoins(t *testing.T) {
 		m := newMachine(t, shell, api)
 
 		m.Expect(m.poll()).To(BeFalse(), "the Secret is missing")
-		m.Expect(m.output).To(ContainSubstring("awaits Secret kube-system/" + testSecret))
+		m.Expect(m.output).To(ContainSubstring("awaits Secret " + testNamespace + "/" + testSecret))
 		m.Expect(m.exists(bootstrapKubeconfig)).To(BeFalse())
 
 		payload := api.serve(t, bootstrapv1.CloudConfigSpec{Files: []bootstrapv1.File{someFile("/etc/motd", "hello\n")}})
@@ -239,11 +239,11 @@ func TestAJoinTokenIsReplaced(t *testing.T) {
 	api.set(func(a *apiServer) { a.data[JoinTokenKey] = []byte("second.0123456789abcdef") })
 	m.Expect(m.poll()).To(BeTrue())
 	m.Expect(m.read(bootstrapKubeconfig)).To(ContainSubstring("token: second."))
-	m.Expect(m.calls()).To(ContainElement("restart kubelet.service"))
+	m.Expect(m.calls()).To(ContainElement("restart kubelet.service --no-block"))
 
 	m.Expect(m.poll()).To(BeTrue())
 	m.Expect(m.exists("/systemctl.log")).To(BeTrue(), "a new run starts what is enabled")
-	m.Expect(m.calls()).To(Equal([]string{"start kubelet.service"}))
+	m.Expect(m.calls()).To(Equal([]string{"start kubelet.service --no-block"}))
 
 	api.set(func(a *apiServer) { a.data[JoinTokenKey] = []byte("not a token: $(reboot)") })
 	m.remove(bootstrapKubeconfig)
@@ -267,6 +267,6 @@ func TestAReboot(t *testing.T) {
 		m.remove("/run")
 		m.Expect(m.poll()).To(BeTrue())
 		m.Expect(m.exists(sentinel)).To(BeTrue(), "/run is empty after a boot")
-		m.Expect(m.calls()).To(Equal([]string{"start a.service", "start kubelet.service"}))
+		m.Expect(m.calls()).To(Equal([]string{"start a.service --no-block", "start kubelet.service --no-block"}))
 	})
 }

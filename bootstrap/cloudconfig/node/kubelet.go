@@ -18,6 +18,10 @@ type KubeletOptions struct {
 	NodeName string
 	// ProviderID is the Machine's; the Node is linked to the Machine by it.
 	ProviderID string
+	// ClusterDNS is the address of the target cluster's DNS; empty when it is not known.
+	ClusterDNS string
+	// ClusterDomain is the domain of the target cluster's services; empty for the kubelet's own default.
+	ClusterDomain string
 	// Spec is what the CloudConfig adds.
 	Spec bootstrapv1.KubeletSpec
 }
@@ -29,6 +33,7 @@ type KubeletOptions struct {
 // contract for bootstrap providers): a kubelet may not change taints afterwards.
 func KubeletUnitFile(o KubeletOptions) []byte {
 	args := []string{
+		"--config=" + kubeletConfigFile,
 		"--kubeconfig=/var/lib/kubelet/kubeconfig-real",
 		"--bootstrap-kubeconfig=/var/lib/kubelet/kubeconfig-bootstrap",
 		"--cert-dir=/var/lib/kubelet/pki",

@@ -28,7 +28,7 @@ func TestKubeletUnitFile(t *testing.T) {
 			command = rest
 		}
 	}
-	g.Expect(command).To(Equal("/opt/bin/kubelet --kubeconfig=/var/lib/kubelet/kubeconfig-real " +
+	g.Expect(command).To(Equal("/opt/bin/kubelet --config=/var/lib/kubelet/config.yaml --kubeconfig=/var/lib/kubelet/kubeconfig-real " +
 		"--bootstrap-kubeconfig=/var/lib/kubelet/kubeconfig-bootstrap --cert-dir=/var/lib/kubelet/pki --root-dir=/var/lib/kubelet " +
 		"--hostname-override=machine-1 --provider-id=aws:///us-east-1a/i-1 " +
 		"--register-with-taints=node.cluster.x-k8s.io/uninitialized=:NoSchedule,k=v:NoExecute " +

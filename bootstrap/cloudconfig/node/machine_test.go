@@ -14,6 +14,7 @@ import (
 )
 
 const (
+	testNamespace     = "millwright-nodes"
 	testSecret        = "cloud-config-00112233445566778899"
 	testDownloadToken = "abcdef.0123456789abcdef"
 	testJoinToken     = "joiner.0123456789abcdef"
@@ -48,7 +49,7 @@ func newMachine(t *testing.T, shell []string, api *apiServer) *machine {
 	t.Helper()
 	m := &machine{WithT: NewWithT(t), t: t, shell: shell, root: t.TempDir(), bin: t.TempDir()}
 	data, err := UserData(UserDataOptions{
-		Server: api.URL, Authority: api.authority, SecretName: testSecret, DownloadToken: testDownloadToken,
+		Server: api.URL, Authority: api.authority, SecretNamespace: testNamespace, SecretName: testSecret, DownloadToken: testDownloadToken,
 	})
 	m.Expect(err).NotTo(HaveOccurred())
 	var config cloudConfig
@@ -62,6 +63,8 @@ func newMachine(t *testing.T, shell []string, api *apiServer) *machine {
 	}
 	m.program("systemctl", `echo "$*" >> "$ROOT/systemctl.log"
 ! grep -qxF -e "$2" "$ROOT/failing" 2>/dev/null`)
+	// The real one would have a group of processes of its own, which survives when the power is cut.
+	m.program("timeout", `shift; exec "$@"`)
 	// The disk of a test never loses power.
 	m.program("sync", ":")
 	real, err := exec.LookPath("curl")

@@ -6,6 +6,8 @@ const (
 	downloaderScript = downloaderFolder + "/download-cloud-config.sh"
 	credentialFolder = downloaderFolder + "/credentials"
 	unitFolder       = "/etc/systemd/system"
+	// kubeletConfigFile is beside ca.crt, which it refers to.
+	kubeletConfigFile = "/var/lib/kubelet/config.yaml"
 
 	// DownloaderUnit is the unit that keeps the downloader running.
 	DownloaderUnit = "cloud-config-downloader.service"

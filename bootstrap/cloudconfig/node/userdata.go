@@ -24,8 +24,8 @@ type UserDataOptions struct {
 	Server string
 	// Authority is the certificate authority of that server, in PEM.
 	Authority []byte
-	// SecretName is the node's Secret in namespace kube-system.
-	SecretName string
+	// SecretNamespace and SecretName are those of the node's Secret in the target cluster.
+	SecretNamespace, SecretName string
 	// DownloadToken is the bootstrap token that may read that Secret and nothing else.
 	DownloadToken string
 	// Files are those of stage Boot.
@@ -64,7 +64,7 @@ func UserData(o UserDataOptions) ([]byte, error) {
 			{Path: unitFolder + "/" + DownloaderUnit, Permissions: "0644", Content: compact(downloaderUnitFile)},
 			{Path: credentialFolder + "/server", Permissions: "0600", Content: o.Server + "\n"},
 			{Path: credentialFolder + "/ca.crt", Permissions: "0600", Content: string(o.Authority)},
-			{Path: credentialFolder + "/secret", Permissions: "0600", Content: o.SecretName + "\n"},
+			{Path: credentialFolder + "/secret", Permissions: "0600", Content: o.SecretNamespace + "/" + o.SecretName + "\n"},
 			// A header for curl: a token on a command line could be read by every process.
 			{Path: credentialFolder + "/authorization", Permissions: "0600", Content: "Authorization: Bearer " + o.DownloadToken + "\n"},
 		},

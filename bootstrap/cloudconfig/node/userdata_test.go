@@ -16,7 +16,7 @@ import (
 
 func userDataOptions() UserDataOptions {
 	return UserDataOptions{
-		Server: "https://10.0.0.1:6443", Authority: selfSigned(&testing.T{}), SecretName: testSecret, DownloadToken: testDownloadToken,
+		Server: "https://10.0.0.1:6443", Authority: selfSigned(&testing.T{}), SecretNamespace: testNamespace, SecretName: testSecret, DownloadToken: testDownloadToken,
 	}
 }
 
@@ -105,7 +105,8 @@ func TestBundle(t *testing.T) {
 	g.Expect(bundle.Manifest()).To(Equal(`file 0 0600 - /etc/a
 file 1 0644 kubelet.service /etc/systemd/system/kubelet.service.d/10.conf
 file 2 0644 own.service /etc/systemd/system/own.service
-file 3 0644 kubelet.service /etc/systemd/system/kubelet.service
+file 3 0644 kubelet.service /var/lib/kubelet/config.yaml
+file 4 0644 kubelet.service /etc/systemd/system/kubelet.service
 unit own.service yes restart own
 unit image.service yes start image
 unit kubelet.service yes start own

@@ -3,7 +3,7 @@
 //
 //	who                                        may
 //	download token, group …:<hash>             get the Secret of this node           Role + RoleBinding
-//	join token, group …:<hash>:join            ask for a client certificate          ClusterRoleBinding
+//	join token, group …:request                ask for a client certificate          config/target, once for all
 //	Node, once it is linked to its Machine     get the Secret of this node           RoleBinding
 //
 // Nothing is ever bound to system:bootstrappers, the group that every bootstrap token is in.

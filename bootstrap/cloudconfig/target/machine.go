@@ -1,9 +1,9 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,7 +22,14 @@ type Machine struct {
 	Names Names
 	// Config is the CloudConfig as "namespace/name".
 	Config string
+	// Namespace of the node's Secret, its Role and RoleBinding; DefaultNamespace when empty.
+	Namespace string
+	// OwnOnly restricts removals to what was made for Config.
+	OwnOnly bool
 }
+
+// NodesNamespace is the namespace of the node's Secret.
+func (m *Machine) NodesNamespace() string { return cmp.Or(m.Namespace, DefaultNamespace) }
 
 // ForeignError says that an object of a needed name belongs to somebody else.
 type ForeignError struct {
@@ -61,7 +67,7 @@ func (m *Machine) ensure(ctx context.Context, kind string, desired, found client
 
 // EnsureAccess sees to it that the machine, or its Node once node is given, may read its own Secret.
 func (m *Machine) EnsureAccess(ctx context.Context, node string) error {
-	role, foundRole := m.Names.Role(m.Config), &rbacv1.Role{}
+	role, foundRole := m.Names.Role(m.NodesNamespace(), m.Config), &rbacv1.Role{}
 	created, err := m.ensure(ctx, "Role", role, foundRole)
 	if err != nil {
 		return err
@@ -72,7 +78,7 @@ func (m *Machine) EnsureAccess(ctx context.Context, node string) error {
 			return errors.Wrapf(err, "updating Role %s in the target cluster", role.Name)
 		}
 	}
-	binding, found := m.Names.RoleBinding(m.Config, node), &rbacv1.RoleBinding{}
+	binding, found := m.Names.RoleBinding(m.NodesNamespace(), m.Config, node), &rbacv1.RoleBinding{}
 	if created, err = m.ensure(ctx, "RoleBinding", binding, found); err != nil || created {
 		return err
 	}
@@ -83,69 +89,10 @@ func (m *Machine) EnsureAccess(ctx context.Context, node string) error {
 	return errors.Wrapf(m.Client.Update(ctx, found), "updating RoleBinding %s in the target cluster", binding.Name)
 }
 
-// EnsureJoinAccess sees to it that the holder of the join token may ask for a certificate.
-func (m *Machine) EnsureJoinAccess(ctx context.Context) error {
-	_, err := m.ensure(ctx, "ClusterRoleBinding", m.Names.ClusterRoleBinding(m.Config), &rbacv1.ClusterRoleBinding{})
-	return err
-}
-
-// TokenOptions say what a token is.
-type TokenOptions struct {
-	Token   Token
-	Purpose string
-	Groups  []string
-	// TTL is the life that a new or extended token has.
-	TTL time.Duration
-	Now time.Time
-}
-
-// EnsureToken sees to it that the token can be used, and returns when it expires. A token that exists is
-// extended when RefreshAt has come, also after it has expired. A token of the same id that is not
-// this one is a *ForeignError: the caller takes another id.
-func (m *Machine) EnsureToken(ctx context.Context, o TokenOptions) (expiration time.Time, err error) {
-	expiration = o.Now.Add(o.TTL).Truncate(time.Second)
-	desired, found := m.Names.TokenSecret(o.Token, m.Config, o.Purpose, expiration, o.Groups...), &corev1.Secret{}
-	created, err := m.ensure(ctx, "bootstrap token", desired, found)
-	if err != nil || created {
-		return expiration, err
-	}
-	if string(found.Data[bootstrapapi.BootstrapTokenSecretKey]) != o.Token.Secret {
-		return time.Time{}, &ForeignError{Kind: "bootstrap token", Name: desired.Name}
-	}
-	current := Expiration(found)
-	whole := equality.Semantic.DeepEqual(without(found.Data), without(desired.Data))
-	if whole && o.Now.Before(RefreshAt(current, o.TTL)) {
-		return current, nil
-	}
-	found.Data = desired.Data
-	return expiration, errors.Wrapf(m.Client.Update(ctx, found), "extending bootstrap token %s in the target cluster", o.Token.ID)
-}
-
-// without returns the data of a token without its expiration, which is compared on its own.
-func without(data map[string][]byte) map[string][]byte {
-	out := make(map[string][]byte, len(data))
-	for key, value := range data {
-		if key != bootstrapapi.BootstrapTokenExpirationKey {
-			out[key] = value
-		}
-	}
-	return out
-}
-
-// TokenExists says whether the token can be found and is the machine's.
-func (m *Machine) TokenExists(ctx context.Context, id string) (bool, error) {
-	secret := &corev1.Secret{}
-	err := m.Client.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: TokenSecretName(id)}, secret)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return m.Names.Owns(secret), errors.Wrapf(err, "reading bootstrap token %s in the target cluster", id)
-}
-
 // NodeSecret returns the node's Secret, nil when there is none.
 func (m *Machine) NodeSecret(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := m.Client.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: m.Names.Object()}, secret)
+	err := m.Client.Get(ctx, client.ObjectKey{Namespace: m.NodesNamespace(), Name: m.Names.Object()}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -158,19 +105,27 @@ func (m *Machine) NodeSecret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// WriteNodeSecret makes the node's Secret hold the data. current is what NodeSecret has returned; an
-// equal one is not written. Annotations that others have set on it stay. written says whether it was.
-func (m *Machine) WriteNodeSecret(ctx context.Context, current *corev1.Secret, data map[string][]byte) (written bool, err error) {
+// WriteNodeSecret makes the node's Secret hold the data, and record the token with this id as one that the machine was given; no
+// id records none. current is what NodeSecret has returned; an equal one is not written. Annotations that others have set on it
+// stay. written says whether it was.
+func (m *Machine) WriteNodeSecret(ctx context.Context, current *corev1.Secret, data map[string][]byte, tokenID string) (written bool, err error) {
 	if current == nil {
-		secret := &corev1.Secret{ObjectMeta: m.Names.meta(m.Names.Object(), m.Config), Data: data}
+		secret := &corev1.Secret{ObjectMeta: m.Names.meta(m.NodesNamespace(), m.Names.Object(), m.Config), Data: data}
+		record(secret, tokenID)
 		return true, errors.Wrapf(m.Client.Create(ctx, secret), "creating Secret %s in the target cluster", secret.Name)
-	}
-	if equality.Semantic.DeepEqual(current.Data, data) {
-		return false, nil
 	}
 	secret := current.DeepCopy()
 	secret.Data = data
+	record(secret, tokenID)
+	if equality.Semantic.DeepEqual(current.Data, data) && current.Annotations[JoinTokensAnnotation] == secret.Annotations[JoinTokensAnnotation] {
+		return false, nil
+	}
 	return true, errors.Wrapf(m.Client.Update(ctx, secret), "updating Secret %s in the target cluster", secret.Name)
+}
+
+// removable says whether the object is the machine's and, if OwnOnly, was made for this CloudConfig.
+func (m *Machine) removable(object client.Object) bool {
+	return m.Names.Owns(object) && (!m.OwnOnly || object.GetAnnotations()[ConfigAnnotation] == m.Config)
 }
 
 // remove deletes an object if it is there and the machine's.
@@ -179,7 +134,7 @@ func (m *Machine) remove(ctx context.Context, kind string, object client.Object)
 	if err := m.Client.Get(ctx, key, object); err != nil {
 		return errors.Wrapf(client.IgnoreNotFound(err), "reading %s %s in the target cluster", kind, key.Name)
 	}
-	if !m.Names.Owns(object) {
+	if !m.removable(object) {
 		return nil
 	}
 	uid := object.GetUID()
@@ -187,26 +142,12 @@ func (m *Machine) remove(ctx context.Context, kind string, object client.Object)
 	return errors.Wrapf(client.IgnoreNotFound(err), "deleting %s %s in the target cluster", kind, key.Name)
 }
 
-// RemoveTokens deletes the tokens of these ids and the permission to ask for certificates.
-func (m *Machine) RemoveTokens(ctx context.Context, ids ...string) error {
-	for _, id := range ids {
-		if id == "" {
-			continue
-		}
-		token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: TokenSecretName(id)}}
-		if err := m.remove(ctx, "bootstrap token", token); err != nil {
-			return err
-		}
-	}
-	return m.remove(ctx, "ClusterRoleBinding", &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: m.Names.Object()}})
-}
-
 // RemoveAll deletes everything. The node's Secret, which says which join token there is, goes last.
 func (m *Machine) RemoveAll(ctx context.Context, ids ...string) error {
 	if err := m.RemoveTokens(ctx, ids...); err != nil {
 		return err
 	}
-	meta := metav1.ObjectMeta{Namespace: Namespace, Name: m.Names.Object()}
+	meta := metav1.ObjectMeta{Namespace: m.NodesNamespace(), Name: m.Names.Object()}
 	if err := m.remove(ctx, "RoleBinding", &rbacv1.RoleBinding{ObjectMeta: meta}); err != nil {
 		return err
 	}

@@ -9,13 +9,18 @@ import (
 )
 
 const (
-	// Namespace holds everything that is namespaced: bootstrap tokens work nowhere else.
-	Namespace = "kube-system"
+	// DefaultNamespace holds the Secrets of nodes, and the Roles and RoleBindings that say who may read them, unless a flag names
+	// another namespace. Nothing else is in it: who may write Secrets and RoleBindings in kube-system is cluster-admin.
+	DefaultNamespace = "millwright-nodes"
+	// TokenNamespace holds the bootstrap tokens, which work nowhere else.
+	TokenNamespace = "kube-system"
 	// HashLabel marks what was made for a machine. An object of a needed name without it, or with
 	// another value, belongs to somebody else and is neither changed nor deleted.
 	HashLabel = "bootstrap.millwright.dev/machine-hash"
 	// ConfigAnnotation names the CloudConfig, "namespace/name", for people.
 	ConfigAnnotation = "bootstrap.millwright.dev/cloudconfig"
+	// RequestGroup is a group of every join token. config/target binds it, once, to the right to ask for certificates.
+	RequestGroup = groupPrefix + "request"
 	// SharedJoinGroup is a group of every join token whose CloudConfig leaves approval to
 	// kube-controller-manager, so that its owner has one group to bind the approving ClusterRoles to.
 	SharedJoinGroup = groupPrefix + "join"
@@ -63,7 +68,7 @@ func isHash(s string) bool {
 	return len(s) == hashLength && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// Object is the name of the node's Secret, Role, RoleBinding and ClusterRoleBinding.
+// Object is the name of the node's Secret, Role and RoleBinding.
 func (n Names) Object() string { return prefix + n.Hash }
 
 // DownloadGroup is the group of the token with which the machine reads its Secret.

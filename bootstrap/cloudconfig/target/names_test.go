@@ -17,7 +17,7 @@ func TestNames(t *testing.T) {
 	g.Expect(names.Object()).To(MatchRegexp(`^cloud-config-[0-9a-f]{20}$`))
 	// The pattern that Kubernetes has for auth-extra-groups: no dots.
 	groups := regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
-	for _, group := range []string{names.DownloadGroup(), names.JoinGroup(), SharedJoinGroup} {
+	for _, group := range []string{names.DownloadGroup(), names.JoinGroup(), SharedJoinGroup, RequestGroup} {
 		g.Expect(groups.MatchString(group)).To(BeTrue(), group)
 	}
 	g.Expect(NamesFor("ns", "cluster", "machine.with.dots")).To(Equal(names), "they are stable")
@@ -47,24 +47,22 @@ func TestNamesOfJoinGroups(t *testing.T) {
 func TestOwns(t *testing.T) {
 	g := NewWithT(t)
 	names := NamesFor("ns", "cluster", "machine")
-	g.Expect(names.Owns(names.Role("ns/config"))).To(BeTrue())
+	g.Expect(names.Owns(names.Role("ns", "ns/config"))).To(BeTrue())
 	g.Expect(names.Owns(&rbacv1.Role{})).To(BeFalse())
 	g.Expect(Names{}.Owns(&rbacv1.Role{})).To(BeFalse())
-	g.Expect(names.Owns(NamesFor("ns", "cluster", "another").Role("ns/config"))).To(BeFalse())
+	g.Expect(names.Owns(NamesFor("ns", "cluster", "another").Role("ns", "ns/config"))).To(BeFalse())
 }
 
 func TestRBACIsNarrow(t *testing.T) {
 	g := NewWithT(t)
 	names := NamesFor("ns", "cluster", "machine")
-	g.Expect(names.Role("c").Rules).To(Equal([]rbacv1.PolicyRule{{
+	g.Expect(names.Role("ns", "c").Rules).To(Equal([]rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{names.Object()}, Verbs: []string{"get"},
 	}}))
-	g.Expect(names.RoleBinding("c", "").Subjects).To(HaveExactElements(HaveField("Name", names.DownloadGroup())))
-	g.Expect(names.RoleBinding("c", "node-1").Subjects).To(Equal([]rbacv1.Subject{
+	g.Expect(names.RoleBinding("ns", "c", "").Subjects).To(HaveExactElements(HaveField("Name", names.DownloadGroup())))
+	g.Expect(names.RoleBinding("ns", "c", "node-1").Subjects).To(Equal([]rbacv1.Subject{
 		{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: "system:node:node-1"},
 	}))
-	g.Expect(names.ClusterRoleBinding("c").Subjects).To(HaveExactElements(HaveField("Name", names.JoinGroup())))
-	g.Expect(names.ClusterRoleBinding("c").RoleRef.Name).To(Equal("system:node-bootstrapper"))
 }
 
 func TestTokens(t *testing.T) {

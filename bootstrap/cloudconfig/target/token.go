@@ -69,7 +69,7 @@ func TokenSecretName(id string) string { return bootstrapapi.BootstrapTokenSecre
 // signing, which kubeadm's discovery needs, is left out.
 func (n Names) TokenSecret(token Token, config, purpose string, expiration time.Time, groups ...string) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: n.meta(TokenSecretName(token.ID), config),
+		ObjectMeta: n.meta(TokenNamespace, TokenSecretName(token.ID), config),
 		Type:       bootstrapapi.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
 			bootstrapapi.BootstrapTokenIDKey:               []byte(token.ID),
@@ -103,9 +103,9 @@ func UserOf(username string) (string, bool) {
 	return id, ok && bootstraputil.IsValidBootstrapTokenID(id)
 }
 
-func (n Names) meta(name, config string) metav1.ObjectMeta {
+func (n Names) meta(namespace, name, config string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: Namespace, Name: name,
+		Namespace: namespace, Name: name,
 		Labels:      map[string]string{HashLabel: n.Hash},
 		Annotations: map[string]string{ConfigAnnotation: config},
 	}

@@ -13,6 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// conflictRetry is when the Secret is looked at again that was changed meanwhile.
+const conflictRetry = time.Second
+
 // keeper renews what the Secret holds and publishes the trusted authorities. Only the leader does.
 type keeper struct {
 	settings     *Settings
@@ -57,7 +60,12 @@ func (k *keeper) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 			return ctrl.Result{}, err
 		}
 		// What is signed anew must be trusted before it is served, and begin has nothing to lose.
-		if err := k.write(ctx, secret, c); err != nil {
+		err = k.write(ctx, secret, c)
+		if apierrors.IsConflict(err) {
+			// Another leader was faster, which is no error.
+			return ctrl.Result{RequeueAfter: conflictRetry}, nil
+		}
+		if err != nil {
 			return ctrl.Result{}, err
 		}
 		ctrl.LoggerFrom(ctx).Info("Changed the certificates of the webhooks", "step", s, "secret", k.settings.Secret.String())

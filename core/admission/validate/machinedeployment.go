@@ -26,7 +26,7 @@ func deploymentAlone(deployment *clusterv1.MachineDeployment) field.ErrorList {
 	found = append(found, selector(&spec.Selector, spec.Template.Labels)...)
 	found = append(found, template(&spec.Template, spec.ClusterName)...)
 	// Its sets have its name and a random suffix.
-	found = append(found, naming(spec.MachineNaming, spec.ClusterName, deployment.Name+"-"+samples[0])...)
+	found = append(found, machineNaming(spec.MachineNaming, spec.ClusterName, deployment.Name+"-"+samples[0])...)
 	found = append(found, strategy(field.NewPath("spec", "rollout", "strategy"), &spec.Rollout.Strategy)...)
 	found = append(found, numberOrPercent(field.NewPath("spec", "remediation", "maxInFlight"), spec.Remediation.MaxInFlight)...)
 	// Annotations of a deployment go to its sets.

@@ -20,7 +20,7 @@ func setAlone(set *clusterv1.MachineSet) field.ErrorList {
 	found := replicas(spec.Replicas, set.Annotations)
 	found = append(found, selector(&spec.Selector, spec.Template.Labels)...)
 	found = append(found, template(&spec.Template, spec.ClusterName)...)
-	found = append(found, naming(spec.MachineNaming, spec.ClusterName, set.Name)...)
+	found = append(found, machineNaming(spec.MachineNaming, spec.ClusterName, set.Name)...)
 	found = append(found, skippedPreflightChecks(set.Annotations)...)
 	return append(found, annotations(set.Annotations, setAnnotations)...)
 }

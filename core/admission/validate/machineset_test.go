@@ -63,6 +63,7 @@ func TestMachineSet(t *testing.T) {
 		"random in a comment":              {set: aSet(named("x{{/* {{ .random }} */}}")), want: "spec.machineNaming.template: Invalid value"},
 		"names of what is unknown":         {set: aSet(named("{{ .machine.name }}-{{ .random }}")), want: "spec.machineNaming.template: Invalid value: \"{{ .machine.name }}-{{ .random }}\": cannot be filled in"},
 		"names that are none":              {set: aSet(named("X-{{ .random }}")), want: "spec.machineNaming.template: Invalid value: \"X-{{ .random }}\": makes the name \"X-bcdfg\""},
+		"names that take for ever":         {set: aSet(named("{{ range 9 }}{{ .random }}{{ end }}")), want: "spec.machineNaming.template: Invalid value: \"{{ range 9 }}{{ .random }}{{ end }}\": is no template for names: range"},
 		"no template":                      {set: aSet(named("{{ .random")), want: "spec.machineNaming.template: Invalid value: \"{{ .random\": is no template"},
 		"names that are cut":               {set: aSet(named("{{ .random }}-0123456789012345678901234567890123456789012345678901234567890123456789"))},
 		"skipped checks":                   {set: aSet(skipping("KubeadmVersionSkew, ControlPlaneIsStable"))},

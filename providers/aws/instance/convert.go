@@ -30,6 +30,7 @@ func fromEC2(i types.Instance) driver.Instance {
 		ProviderID:    providerID(zone, aws.ToString(i.InstanceId)),
 		Token:         aws.ToString(i.ClientToken),
 		OwnerUID:      apitypes.UID(tagValue(i.Tags, TagOwnerUID)),
+		Owner:         tagValue(i.Tags, TagMachine),
 		State:         stateOf(i.State),
 		LaunchTime:    aws.ToTime(i.LaunchTime),
 		FailureDomain: zone,
@@ -40,8 +41,16 @@ func fromEC2(i types.Instance) driver.Instance {
 		out.StateCode = aws.ToString(i.StateReason.Code)
 		out.StateMessage = messageOf(out.StateCode, aws.ToString(i.StateReason.Message))
 		out.Interrupted = interruptionCodes[out.StateCode]
+		out.Short = isShort(out)
 	}
 	return out
+}
+
+// isShort says whether EC2 has taken a launch back for lack of capacity: the codes are those of refused launches, with a prefix.
+func isShort(i driver.Instance) bool {
+	code, byServer := strings.CutPrefix(i.StateCode, "Server.")
+	ended := i.State == driverv1.InstanceTerminating || i.State == driverv1.InstanceTerminated
+	return byServer && ended && classOf(code, "") == driver.ClassCapacity
 }
 
 // messageOf drops the code that EC2 repeats at the beginning of the message.

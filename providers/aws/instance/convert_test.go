@@ -6,7 +6,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go"
 	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
@@ -48,6 +50,50 @@ func TestFromEC2(t *testing.T) {
 
 	user := fromEC2(types.Instance{StateReason: &types.StateReason{Code: aws.String("Client.UserInitiatedShutdown")}})
 	g.Expect(user.Interrupted).To(BeFalse())
+}
+
+func TestLaunchesThatWereTakenBackForLackOfCapacity(t *testing.T) {
+	for _, test := range []struct {
+		code  string
+		state types.InstanceStateName
+		want  bool
+	}{
+		{"Server.InsufficientInstanceCapacity", types.InstanceStateNameTerminated, true},
+		{"Server.InsufficientInstanceCapacity", types.InstanceStateNameShuttingDown, true},
+		{"Server.InsufficientInstanceCapacity", types.InstanceStateNameStopped, false}, // it was to be started again
+		{"Server.InternalError", types.InstanceStateNameTerminated, false},
+		{"InsufficientInstanceCapacity", types.InstanceStateNameTerminated, false},
+		{"Client.VolumeLimitExceeded", types.InstanceStateNameTerminated, false},
+		{"", types.InstanceStateNameTerminated, false},
+	} {
+		i := fromEC2(types.Instance{State: &types.InstanceState{Name: test.state}, StateReason: &types.StateReason{Code: aws.String(test.code)}})
+		NewWithT(t).Expect(i.Short).To(Equal(test.want), "%s %s", test.code, test.state)
+	}
+}
+
+func TestShortagesOfZonesAndSubnets(t *testing.T) {
+	g := NewWithT(t)
+	clk := clocktesting.NewFakePassiveClock(time.Unix(100000, 0))
+	s := newShortages(clk)
+	one := offering{instanceType: "m5.large", zone: "a", subnet: "subnet-1"}
+	other, spot := one, one
+	other.subnet, spot.spot = "subnet-2", true
+	s.report(one, &smithy.GenericAPIError{Code: "InsufficientFreeAddressesInSubnet"})
+	g.Expect(s.at(one)).To(Equal(clk.Now()))
+	g.Expect(s.at(other)).To(BeZero(), "addresses are short in one subnet")
+	clk.SetTime(clk.Now().Add(time.Second))
+	s.report(one, &smithy.GenericAPIError{Code: "InsufficientInstanceCapacity"})
+	g.Expect(s.at(other)).To(Equal(clk.Now()), "capacity is short in the zone")
+	g.Expect(s.at(one)).To(Equal(clk.Now()))
+	g.Expect(s.at(spot)).To(BeZero())
+	s.saw(spot.wholeZone(), clk.Now().Add(time.Hour))
+	g.Expect(s.at(spot)).To(Equal(clk.Now()), "clocks differ")
+	s.saw(spot.wholeZone(), clk.Now().Add(-time.Minute))
+	g.Expect(s.at(spot)).To(Equal(clk.Now()), "the latest counts")
+	clk.SetTime(clk.Now().Add(shortageTTL))
+	g.Expect(s.at(one)).To(BeZero())
+	s.saw(one.wholeZone(), clk.Now().Add(-shortageTTL))
+	g.Expect(s.since).NotTo(HaveKey(one.wholeZone()), "long ago: not kept")
 }
 
 func TestAddresses(t *testing.T) {

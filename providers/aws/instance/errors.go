@@ -3,10 +3,13 @@ package instance
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"millwright.dev/providers/driver"
 )
@@ -38,7 +41,10 @@ var classes = []struct {
 		"Blocked", "PendingVerification", "OptInRequired", "AccessDenied*", "SignatureDoesNotMatch",
 		"IncompleteSignature", "MissingAuthenticationToken", "RequestExpired", "InvalidAccessKeyId",
 	}},
-	{driver.ClassNotFound, []string{"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"}},
+	{driver.ClassNotFound, []string{"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed",
+		// A launch with the token of an instance that has ended.
+		"IdempotentInstanceTerminated",
+	}},
 	{driver.ClassTerminal, []string{
 		"InvalidAMIID.*", "InvalidParameter*", "InvalidSubnet*", "InvalidGroup.*",
 		"InvalidSecurityGroupID.*", "InvalidKeyPair.*", "InvalidBlockDeviceMapping", "InvalidInput", "InvalidSnapshot.*",
@@ -67,11 +73,41 @@ func classify(operation string, err error) error {
 	}
 	code, message := codeOf(err)
 	e := &driver.Error{Class: classOf(code, message), Operation: operation, Code: code, Err: plain(err, message)}
+	if e.Class == driver.ClassUnknown && hadNoEffect(err) {
+		e.Class = driver.ClassRefused
+	}
 	var unsigned *credentialsError
 	if errors.As(err, &unsigned) {
 		e.Class, e.Err = driver.ClassAuth, &apiMessage{message: unsigned.Error(), err: err}
 	}
 	return e
+}
+
+// hadNoEffect says that the API has refused the call, for whatever reason, or that the call never left: a 4xx of the API's own
+// comes before any effect, unless the server has stopped waiting for the call; a 5xx may come after it.
+func hadNoEffect(err error) bool {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return true
+	}
+	var answer *smithyhttp.ResponseError
+	code, _ := codeOf(err)
+	if code == "" || !errors.As(err, &answer) {
+		return false
+	}
+	status := answer.HTTPStatusCode()
+	return status >= 400 && status < 500 && status != http.StatusRequestTimeout
+}
+
+// beforeLaunch is the error of a launch that failed before it was asked for.
+func beforeLaunch(err error) error {
+	var e *driver.Error
+	if !errors.As(err, &e) || e.Class != driver.ClassUnknown {
+		return err
+	}
+	refused := *e
+	refused.Class = driver.ClassRefused
+	return &refused
 }
 
 // classOf returns the class of a code; Unknown for those that are not in the table, which are the

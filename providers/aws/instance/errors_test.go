@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"testing"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	. "github.com/onsi/gomega"
 
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver"
 )
 
@@ -38,6 +42,42 @@ func TestClassify(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Whether a code means anything to us or not: an answer that refuses the call says that it had no effect.
+func TestAnAnswerOfUnknownKindIsNoLostAnswer(t *testing.T) {
+	answer := func(status int, code string) error {
+		return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},
+			Err: &smithy.GenericAPIError{Code: code, Message: "Why."}}
+	}
+	for name, test := range map[string]struct {
+		err  error
+		want driver.Class
+	}{
+		"refused":                         {answer(400, "SomethingNew"), driver.ClassRefused},
+		"refused for a new profile":       {&smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: 400}}, Err: &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "Invalid IAM Instance Profile name"}}, driver.ClassRefused},
+		"known":                           {answer(400, "VcpuLimitExceeded"), driver.ClassQuota},
+		"token of an ended instance":      {answer(400, "IdempotentInstanceTerminated"), driver.ClassNotFound},
+		"fault of the server":             {answer(500, "InternalError"), driver.ClassUnknown},
+		"server gave up":                  {answer(408, "RequestTimeout"), driver.ClassUnknown},
+		"not the API":                     {&smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: 403}}, Err: errors.New("a proxy")}, driver.ClassUnknown},
+		"never sent":                      {fmt.Errorf("send: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")}), driver.ClassRefused},
+		"cut while waiting for an answer": {fmt.Errorf("send: %w", &net.OpError{Op: "read", Err: errors.New("connection reset")}), driver.ClassUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(driver.ClassOf(classify("RunInstances", test.err))).To(Equal(test.want))
+		})
+	}
+}
+
+// What fails before the launch is asked for has made no instance, even if that answer was lost.
+func TestALaunchThatIsNotAskedForMadeNothing(t *testing.T) {
+	g := NewWithT(t)
+	d, _ := newFake(&fakeAPI{imagesErr: errors.New("cut")})
+	launch := testLaunch()
+	launch.Object.Spec.RootVolume = &infrav1.Volume{}
+	_, err := d.Create(t.Context(), launch)
+	g.Expect(driver.ClassOf(err)).To(Equal(driver.ClassRefused))
 }
 
 func TestClassifyOtherErrors(t *testing.T) {

@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -11,11 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 	. "github.com/onsi/gomega"
-	apitypes "k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/spread"
 )
 
 // fakeAPI answers from its fields and counts; what it does not implement panics. State and errors of the
@@ -25,6 +24,7 @@ type fakeAPI struct {
 	subnets   map[string]string // id to zone
 	images    []types.Image
 	pages     [][]types.Instance
+	imagesErr error
 	runErr    error
 	describes int
 	asked     []*ec2.DescribeInstancesInput
@@ -45,6 +45,9 @@ func (f *fakeAPI) DescribeSubnets(_ context.Context, in *ec2.DescribeSubnetsInpu
 
 func (f *fakeAPI) DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error) {
 	f.describes++
+	if f.imagesErr != nil {
+		return nil, f.imagesErr
+	}
 	return &ec2.DescribeImagesOutput{Images: f.images}, nil
 }
 
@@ -86,23 +89,25 @@ func newFake(api *fakeAPI) (*Driver, *clocktesting.FakePassiveClock) {
 	return New(func(context.Context, string) (API, error) { return api, nil }, clk), clk
 }
 
-func TestPlaceSpreads(t *testing.T) {
+// place is what the kit makes of the Driver's places, for a machine without siblings.
+func place(g *WithT, d *Driver, launch driver.Launch[*infrav1.AWSMachine]) driver.Placement {
+	candidates, err := d.Places(context.Background(), launch)
+	g.Expect(err).NotTo(HaveOccurred())
+	return spread.Choose(candidates, nil, spread.Turn(string(launch.OwnerUID), launch.Attempt))
+}
+
+func TestPlacesAskOnce(t *testing.T) {
 	g := NewWithT(t)
 	api := &fakeAPI{}
 	d, _ := newFake(api)
-	count := map[string]int{}
-	for i := range 300 {
-		launch := testLaunch()
-		launch.OwnerUID = apitypes.UID(fmt.Sprintf("uid-%d", i))
-		p, err := d.Place(t.Context(), launch)
+	for range 3 {
+		candidates, err := d.Places(t.Context(), testLaunch())
 		g.Expect(err).NotTo(HaveOccurred())
-		again, err := d.Place(t.Context(), launch)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(again).To(Equal(p), "the same machine, the same place")
-		count[p.FailureDomain]++
-	}
-	for _, zone := range []string{"a", "b", "c"} {
-		g.Expect(count[zone]).To(BeNumerically(">", 60), zone)
+		g.Expect(candidates).To(Equal([]driver.Candidate{
+			{Placement: driver.Placement{ID: "subnet-a", FailureDomain: "a"}},
+			{Placement: driver.Placement{ID: "subnet-b", FailureDomain: "b"}},
+			{Placement: driver.Placement{ID: "subnet-c", FailureDomain: "c"}},
+		}))
 	}
 	g.Expect(api.describes).To(Equal(3), "each subnet is asked for once")
 }
@@ -113,27 +118,25 @@ func TestPlacePassesOverShortages(t *testing.T) {
 	d, clk := newFake(api)
 	launch := testLaunch()
 	var tried []string
+	var message string
 	for range 4 {
-		p, err := d.Place(t.Context(), launch)
-		g.Expect(err).NotTo(HaveOccurred())
+		p := place(g, d, launch)
 		launch.Placement = p
-		_, err = d.Create(t.Context(), launch)
+		_, err := d.Create(t.Context(), launch)
 		g.Expect(driver.IsCapacity(err)).To(BeTrue())
-		tried = append(tried, p.ID)
+		g.Expect(err).To(MatchError(ContainSubstring("m5.large on demand in ")), "what was asked for, and where")
+		tried, message = append(tried, p.ID), err.Error()
 		clk.SetTime(clk.Now().Add(time.Second))
 	}
 	g.Expect(tried[:3]).To(ConsistOf("subnet-a", "subnet-b", "subnet-c"))
 	g.Expect(tried[3]).To(Equal(tried[0]), "the longest ago")
+	g.Expect(message).To(ContainSubstring("m5.large on demand in a, b, c"), "all zones that were tried lately")
 
 	other := testLaunch(func(s *infrav1.AWSMachineSpec) { s.InstanceType = "c5.large" })
-	fresh, err := d.Place(t.Context(), other)
-	g.Expect(err).NotTo(HaveOccurred())
-	before, err := d.Place(t.Context(), testLaunch())
-	g.Expect(err).NotTo(HaveOccurred())
+	fresh, before := place(g, d, other), place(g, d, testLaunch())
 	g.Expect(before.ID).To(Equal(tried[1]))
 	clk.SetTime(clk.Now().Add(shortageTTL))
-	after, err := d.Place(t.Context(), testLaunch())
-	g.Expect(err).NotTo(HaveOccurred())
+	after := place(g, d, testLaunch())
 	g.Expect(after).To(Equal(fresh), "a shortage is forgotten, and is of one instance type only")
 }
 
@@ -142,13 +145,11 @@ func TestPlaceHonoursTheFailureDomain(t *testing.T) {
 	d, _ := newFake(&fakeAPI{})
 	launch := testLaunch()
 	launch.FailureDomain = "b"
-	p, err := d.Place(t.Context(), launch)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(p).To(Equal(driver.Placement{ID: "subnet-b", FailureDomain: "b"}))
+	g.Expect(place(g, d, launch)).To(Equal(driver.Placement{ID: "subnet-b", FailureDomain: "b"}))
 	launch.FailureDomain = "elsewhere"
-	_, err = d.Place(t.Context(), launch)
+	_, err := d.Places(t.Context(), launch)
 	g.Expect(driver.IsTerminal(err)).To(BeTrue())
-	_, err = d.Place(t.Context(), testLaunch(func(s *infrav1.AWSMachineSpec) { s.Subnets[0].ID = "subnet-x" }))
+	_, err = d.Places(t.Context(), testLaunch(func(s *infrav1.AWSMachineSpec) { s.Subnets[0].ID = "subnet-x" }))
 	g.Expect(driver.IsTerminal(err)).To(BeTrue())
 }
 

@@ -78,17 +78,24 @@ func (r *region) describe(ctx context.Context, in *ec2.DescribeInstancesInput) (
 		for _, reservation := range page.Reservations {
 			for _, i := range reservation.Instances {
 				found = append(found, fromEC2(i))
+				r.noteShortage(i, found[len(found)-1])
 			}
 		}
 	}
 	return found, nil
 }
 
-// Dependants lists the volumes and network interfaces that were tagged at the launch.
-func (d *Driver) Dependants(ctx context.Context, h driver.Handle) ([]string, error) {
-	if h.OwnerUID == "" {
-		return nil, nil // Not launched from here: nothing was tagged.
+// noteShortage remembers that EC2 took a launch back for lack of capacity. It is known from every list for as long as the
+// instance is listed, so a replacement profits from it also after a restart. Ended instances have no subnet any more.
+func (r *region) noteShortage(i types.Instance, seen driver.Instance) {
+	if seen.Short {
+		r.capacity.saw(offering{instanceType: string(i.InstanceType), spot: seen.Interruptible, zone: seen.FailureDomain}, seen.LaunchTime)
 	}
+}
+
+// Dependants lists the volumes and network interfaces that were tagged at the launch. Those that name another object are
+// not counted: whoever writes a launch record can have resources tagged with any UID, and with no name but the object's.
+func (d *Driver) Dependants(ctx context.Context, h driver.Handle) ([]string, error) {
 	r, err := d.in(ctx, string(h.Scope))
 	if err != nil {
 		return nil, err
@@ -104,10 +111,21 @@ func (d *Driver) Dependants(ctx context.Context, h driver.Handle) ([]string, err
 	}
 	var left []string
 	for _, v := range volumes.Volumes {
+		if ofAnother(v.Tags, h) {
+			continue
+		}
 		left = append(left, fmt.Sprintf("volume %s", aws.ToString(v.VolumeId)))
 	}
 	for _, n := range nics.NetworkInterfaces {
+		if ofAnother(n.TagSet, h) {
+			continue
+		}
 		left = append(left, fmt.Sprintf("network interface %s", aws.ToString(n.NetworkInterfaceId)))
 	}
 	return left, nil
+}
+
+func ofAnother(tags []types.Tag, h driver.Handle) bool {
+	owner := tagValue(tags, TagMachine)
+	return owner != "" && owner != h.Owner
 }

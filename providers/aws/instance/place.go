@@ -2,44 +2,30 @@ package instance
 
 import (
 	"context"
-	"hash/fnv"
-	"slices"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver"
 )
 
-// Place chooses the subnet: one that did not lack capacity lately, else the one whose shortage is
-// the longest ago. Among equals the machine's own number decides, which spreads the machines of a
-// template evenly over the zones.
-func (d *Driver) Place(ctx context.Context, launch driver.Launch[*infrav1.AWSMachine]) (driver.Placement, error) {
+// Places returns the subnets that the spec allows, with the failure domain that each is in.
+func (d *Driver) Places(ctx context.Context, launch driver.Launch[*infrav1.AWSMachine]) ([]driver.Candidate, error) {
 	spec := &launch.Object.Spec
 	r, err := d.in(ctx, spec.Region)
 	if err != nil {
-		return driver.Placement{}, err
+		return nil, err
 	}
 	here, err := r.candidates(ctx, spec, launch.FailureDomain)
 	if err != nil {
-		return driver.Placement{}, err
+		return nil, err
 	}
-	start := number(string(launch.OwnerUID)) + launch.Attempt - 1
-	turned := make([]subnet, 0, len(here))
-	for i := range here {
-		turned = append(turned, here[(start+i)%len(here)])
+	places := make([]driver.Candidate, 0, len(here))
+	for _, s := range here {
+		place := driver.Placement{ID: s.id, FailureDomain: s.zone}
+		places = append(places, driver.Candidate{Placement: place, ShortSince: r.capacity.at(offeringOf(spec, place))})
 	}
-	chosen := slices.MinFunc(turned, func(a, b subnet) int {
-		return r.capacity.at(offeringOf(spec, a.id)).Compare(r.capacity.at(offeringOf(spec, b.id)))
-	})
-	return driver.Placement{ID: chosen.id, FailureDomain: chosen.zone}, nil
+	return places, nil
 }
 
-func offeringOf(spec *infrav1.AWSMachineSpec, subnetID string) offering {
-	return offering{instanceType: spec.InstanceType, spot: spec.Spot != nil, subnet: subnetID}
-}
-
-// number turns a text into a number that is spread evenly.
-func number(text string) int {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(text)) // A hash never fails.
-	return int(h.Sum32())
+func offeringOf(spec *infrav1.AWSMachineSpec, place driver.Placement) offering {
+	return offering{instanceType: spec.InstanceType, spot: spec.Spot != nil, zone: place.FailureDomain, subnet: place.ID}
 }

@@ -29,7 +29,7 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMa
 	}
 	img, err := r.image(ctx, spec)
 	if err != nil {
-		return driver.Instance{}, err
+		return driver.Instance{}, beforeLaunch(err)
 	}
 	out, err := r.api.RunInstances(ctx, runInput(launch, img), once)
 	if isMismatch(err) {
@@ -38,7 +38,9 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMa
 	if err != nil {
 		err = classify("RunInstances", err)
 		if driver.IsCapacity(err) {
-			r.capacity.report(offeringOf(spec, launch.Placement.ID))
+			offering := offeringOf(spec, launch.Placement)
+			r.capacity.report(offering, err)
+			err = r.capacity.explain(err, offering)
 		}
 		return driver.Instance{}, err
 	}

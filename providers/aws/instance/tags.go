@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,8 +15,8 @@ import (
 // Tags of ownership, on each instance, volume and network interface from its launch on. The API
 // refuses user tags of these names.
 const (
-	// TagOwnerUID holds the UID that the AWSMachine had at its first launch. Lists are made by it, and
-	// dependants found by it.
+	// TagOwnerUID holds the UID that the AWSMachine had at its first launch. Lists are made by it. Together with TagMachine
+	// it is the mark without which nothing is ended.
 	TagOwnerUID = "infrastructure.millwright.dev/owner-uid"
 	// TagCluster holds namespace/name of the Cluster.
 	TagCluster = "infrastructure.millwright.dev/cluster"
@@ -62,6 +63,11 @@ func tagSpecifications(tags map[string]string) []types.TagSpecification {
 		specs = append(specs, types.TagSpecification{ResourceType: resource, Tags: list})
 	}
 	return specs
+}
+
+// Mark says which tags an instance must carry to be the handle's.
+func (d *Driver) Mark(h driver.Handle) string {
+	return fmt.Sprintf("tags %s=%s and %s=%s", TagOwnerUID, h.OwnerUID, TagMachine, h.Owner)
 }
 
 func tagValue(tags []types.Tag, key string) string {

@@ -19,12 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"millwright.dev/providers/driver/spread"
 )
 
 // SetupWithManager adds the reconciler and its inventory to a manager.
 func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 	r.Options = r.Options.withDefaults()
-	r.backoff = newBackoff(r.Clock, r.Options.Backoff)
+	r.backoff, r.places = newBackoff(r.Clock, r.Options.Backoff), spread.NewDecisions()
 	gvk, err := apiutil.GVKForObject(r.New(), mgr.GetScheme())
 	if err != nil {
 		return errors.Wrapf(err, "finding the kind %s in the scheme", r.Kind)

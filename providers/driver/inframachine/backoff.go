@@ -25,7 +25,7 @@ func DefaultBackoff(class driver.Class, n int) time.Duration {
 		first, last = 30*time.Second, 10*time.Minute
 	case driver.ClassTerminal:
 		first, last = time.Minute, 10*time.Minute
-	case driver.ClassNotFound, driver.ClassUnknown:
+	case driver.ClassNotFound, driver.ClassRefused, driver.ClassUnknown:
 	}
 	for ; n > 1 && first < last; n-- {
 		first *= 2
@@ -57,6 +57,11 @@ func newBackoff(clk clock.PassiveClock, base func(driver.Class, int) time.Durati
 // fail records a failure and returns the time to wait: what the cloud asks for, else that of the
 // class, spread by a fifth so that many machines do not come back at once.
 func (b *backoff) fail(key types.NamespacedName, err error) time.Duration {
+	return b.failTimes(key, err, 1)
+}
+
+// failTimes is fail for a failure of which it is known otherwise that it is at least the n-th in a row.
+func (b *backoff) failTimes(key types.NamespacedName, err error, n int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	class := driver.ClassOf(err)
@@ -66,7 +71,7 @@ func (b *backoff) fail(key types.NamespacedName, err error) time.Duration {
 		b.entries[key] = e
 	}
 	e.err = err
-	e.count++
+	e.count = max(e.count+1, n)
 	wait := b.base(class, e.count)
 	wait += rand.N(max(wait/5, 1))
 	wait = max(wait, driver.RetryAfterOf(err))

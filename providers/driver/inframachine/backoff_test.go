@@ -59,6 +59,9 @@ func TestBackoff(t *testing.T) {
 	asked := driver.NewThrottleError("Run", "T", time.Hour, errors.New("x"))
 	g.Expect(b.fail(key, asked)).To(Equal(time.Hour), "what the cloud asks for")
 
+	within(b.failTimes(key, capacity, 3), 8*time.Second) // the first that this process knows of
+	within(b.fail(key, capacity), 16*time.Second)
+
 	clk.SetTime(clk.Now().Add(2 * time.Hour))
 	wait, err = b.remaining(key)
 	g.Expect(wait).To(BeZero())

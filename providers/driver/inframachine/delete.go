@@ -32,10 +32,15 @@ func (r *Reconciler[M]) locate(ctx context.Context, s *scope[M]) outcome {
 			". An instance may exist: restore the annotation, or end the instance and remove the finalizer " + Finalizer}
 		return untilEvent()
 	}
-	if s.handle.ProviderID == "" && !s.launched.outstanding() {
+	if s.handle.ProviderID == "" && !s.launched.outstanding() && !r.takeOther(s) {
+		if s.launched.Ended > 0 { // What was launched with those may be there still.
+			if out := r.awaitDependants(ctx, s); !out.proceed {
+				return out
+			}
+		}
 		return r.release(ctx, s)
 	}
-	s.view = r.Inventory.Track(s.key, s.handle, true)
+	s.view = r.Inventory.Track(s.key, s.handle, false) // The steps that wait for a list say so.
 	if s.view.Known || s.handle.ProviderID != "" {
 		if s.handle.ProviderID == "" {
 			s.handle.ProviderID = s.view.Instance.ProviderID
@@ -48,13 +53,17 @@ func (r *Reconciler[M]) locate(ctx context.Context, s *scope[M]) outcome {
 func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome {
 	s.facts.standing = &reasoned{driverv1.WaitingForLaunchOutcomeReason,
 		"A launch was asked for and its answer was lost; looking for its instance"}
-	if wait, _ := r.backoff.remaining(s.key); wait > 0 {
+	r.Inventory.Track(s.key, s.handle, true)
+	if wait, err := r.backoff.remaining(s.key); wait > 0 {
+		if foreignOf(err) != nil {
+			s.facts.standing = explainDeletion(err)
+		}
 		return untilDeadline(wait)
 	}
-	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
-	defer cancel()
-	instance, err := r.Driver.Observe(callCtx, s.handle)
+	instance, err := r.askCloud(ctx, s)
 	switch {
+	case err == nil && !s.handle.Owns(instance):
+		return r.isForeign(s, instance)
 	case err == nil:
 		r.backoff.forget(s.key)
 		r.Inventory.Put(s.handle.Scope, instance)
@@ -67,6 +76,10 @@ func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome 
 	}
 	if wait := s.launchedAt().Add(r.Options.VisibilityGrace).Sub(s.now); wait > 0 {
 		return untilDeadline(wait) // The inventory wakes the object if the instance shows up before.
+	}
+	if r.takeOther(s) {
+		s.view = r.Inventory.Track(s.key, s.handle, false)
+		return proceed()
 	}
 	return r.release(ctx, s)
 }
@@ -90,7 +103,7 @@ func (r *Reconciler[M]) recordLocated(ctx context.Context, s *scope[M]) outcome 
 
 // terminate asks the cloud to end the instance, unless it is ending already.
 func (r *Reconciler[M]) terminate(ctx context.Context, s *scope[M]) outcome {
-	if s.view.Known && hasEnded(s.view.Instance.State) {
+	if s.facts.missing || s.view.Known && hasEnded(s.view.Instance.State) {
 		return proceed()
 	}
 	s.facts.standing = &reasoned{driverv1.TerminatingInstanceReason, "Asking the cloud to end the instance"}
@@ -139,6 +152,7 @@ func (r *Reconciler[M]) awaitTermination(ctx context.Context, s *scope[M]) outco
 	if s.view.Instance.State == driverv1.InstanceTerminated {
 		return proceed()
 	}
+	r.Inventory.Track(s.key, s.handle, true)
 	if s.view.Listed || s.view.ListedAt.IsZero() {
 		return untilEvent() // The inventory lists it and wakes the object when it changes.
 	}
@@ -150,9 +164,7 @@ func (r *Reconciler[M]) confirmTermination(ctx context.Context, s *scope[M]) out
 	if wait, _ := r.backoff.remaining(s.key); wait > 0 {
 		return untilDeadline(wait)
 	}
-	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
-	defer cancel()
-	instance, err := r.Driver.Observe(callCtx, s.handle)
+	instance, err := r.askCloud(ctx, s)
 	switch {
 	case driver.IsNotFound(err):
 		return r.believeAbsence(s, err)
@@ -242,6 +254,9 @@ func hasEnded(state driverv1.InstanceState) bool {
 // explainDeletion explains why the cloud did not take the request to end the instance.
 func explainDeletion(err error) *reasoned {
 	why := explain(err)
+	if foreign := foreignOf(err); foreign != nil {
+		return &reasoned{driverv1.DeletionBlockedReason, foreign.Error()}
+	}
 	if driver.IsTerminal(err) {
 		return &reasoned{driverv1.DeletionBlockedReason, err.Error() +
 			". Tried again slowly; remove what protects the instance"}

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"millwright.dev/contracts/controller/events"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
@@ -18,6 +19,8 @@ const (
 	eventRunning = "InstanceRunning"
 	// eventFailed says that the machine has failed for good.
 	eventFailed = "MachineFailed"
+	// eventSecond says that another live instance carries the mark of the object.
+	eventSecond = "SecondInstance"
 	// eventTerminating says that the cloud has accepted the termination.
 	eventTerminating = "InstanceTerminating"
 	// eventTerminated says that the instance and what was launched with it are gone.
@@ -37,16 +40,9 @@ func (s *scope[M]) announceWarning(reason, action, format string, args ...any) {
 	s.announce = append(s.announce, announcement{corev1.EventTypeWarning, reason, action, fmt.Sprintf(format, args...)})
 }
 
-// maxNote is the API's limit on the text of an event.
-const maxNote = 1024
-
 func (r *Reconciler[M]) publish(s *scope[M]) {
 	for _, a := range s.announce {
-		note := a.message
-		if len(note) > maxNote {
-			note = note[:maxNote]
-		}
-		r.Recorder.Eventf(s.obj, nil, a.eventType, a.reason, a.action, "%s", note)
+		r.Recorder.Eventf(s.obj, nil, a.eventType, a.reason, a.action, "%s", events.Cut(a.message))
 	}
 	s.announce = nil
 }

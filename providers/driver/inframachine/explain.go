@@ -12,6 +12,9 @@ func explain(err error) *reasoned {
 	if err == nil {
 		return nil
 	}
+	if foreign := foreignOf(err); foreign != nil {
+		return &reasoned{driverv1.ForeignInstanceReason, foreign.Error()}
+	}
 	cause := strings.TrimRight(err.Error(), ".")
 	switch driver.ClassOf(err) {
 	case driver.ClassCapacity:
@@ -27,6 +30,8 @@ func explain(err error) *reasoned {
 		return &reasoned{driverv1.InvalidConfigurationReason, cause + ". Not tried again; replace the Machine by one with a spec that the cloud accepts"}
 	case driver.ClassNotFound:
 		return &reasoned{driverv1.InstanceNotVisibleReason, cause + ". Waiting for the cloud to list the instance"}
+	case driver.ClassRefused:
+		return &reasoned{driverv1.CloudErrorReason, cause + ". It had no effect; tried again after a while that grows"}
 	case driver.ClassUnknown:
 	}
 	return &reasoned{driverv1.CloudErrorReason, cause + ". Tried again with the same token"}

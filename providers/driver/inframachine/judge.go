@@ -26,6 +26,8 @@ type verdict struct {
 	why *reasoned
 	// failure says that the machine has failed for good.
 	failure bool
+	// relaunch says that the cloud has ended the instance for lack of capacity before it ran: another may be launched.
+	relaunch bool
 	// confirm asks for a live read: the instance seems to be gone.
 	confirm bool
 	// inTransition says that the state is to change soon.
@@ -53,6 +55,9 @@ func judgeKnown(s sighting, now time.Time) verdict {
 	case driverv1.InstanceRunning:
 		return verdict{why: &reasoned{driverv1.InstanceRunningReason, ""}}
 	case driverv1.InstanceTerminating, driverv1.InstanceTerminated:
+		if i.Short && !s.provisioned {
+			return judgeShort(s, now)
+		}
 		return judgeEnded(i, s.provisioned)
 	case driverv1.InstanceStopping:
 		return withTimeout(s, now, verdict{inTransition: true, why: &reasoned{driverv1.InstanceStoppingReason,
@@ -81,6 +86,16 @@ func judgeAbsent(s sighting, grace time.Duration) verdict {
 	}
 	v.confirm = true
 	return v
+}
+
+// judgeShort judges an instance that the cloud ends for lack of capacity before it ran. Only when it has ended for good may
+// there be another.
+func judgeShort(s sighting, now time.Time) verdict {
+	if s.view.Instance.State == driverv1.InstanceTerminated {
+		return verdict{relaunch: true}
+	}
+	return withTimeout(s, now, verdict{inTransition: true, why: &reasoned{driverv1.InsufficientCapacityReason,
+		"The cloud is ending the instance before it ran" + detail(s.view.Instance)}})
 }
 
 func judgeEnded(i driver.Instance, provisioned bool) verdict {

@@ -68,28 +68,6 @@ func (r *Reconciler[M]) takeSlot(_ context.Context, s *scope[M]) outcome {
 	return proceed()
 }
 
-// place fills in the request, and decides the place of a new attempt.
-func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome {
-	s.request.Object = s.obj
-	s.request.Token = s.launched.token()
-	s.request.OwnerUID = s.launched.UID
-	s.request.Attempt = s.launched.Attempt
-	s.request.ClusterName = s.clusterName
-	s.request.FailureDomain = s.owner.Spec.FailureDomain
-	if s.launched.Placement != "" {
-		s.request.Placement = driver.Placement{ID: s.launched.Placement, FailureDomain: s.launched.FailureDomain}
-		return proceed()
-	}
-	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
-	defer cancel()
-	placement, err := r.Driver.Place(callCtx, s.request)
-	if err != nil {
-		return r.launchFailed(ctx, s, err, s.launched)
-	}
-	s.request.Placement = placement
-	return proceed()
-}
-
 // persistCall writes the record of the call that is about to be made, together with the finalizer:
 // from here on there may be an instance. The write fails if the object is not the latest, since a
 // stale object may know nothing of an earlier attempt.
@@ -110,7 +88,9 @@ func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome {
 		return r.launchFailed(ctx, s, err, s.launched.after(err, s.uncertain, s.now, r.Options.VisibilityGrace))
 	}
 	r.backoff.forget(s.key)
-	r.Inventory.Put(s.handle.Scope, instance)
+	if s.handle.Owns(instance) {
+		r.Inventory.Put(s.handle.Scope, instance)
+	}
 	return r.recordInstance(ctx, s, instance)
 }
 
@@ -118,6 +98,9 @@ func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome {
 // grace runs, not from before a call that may have been slow. Should the write fail, the instance is found again by
 // its token.
 func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instance driver.Instance) outcome {
+	if !s.handle.Owns(instance) {
+		return r.isForeign(s, instance)
+	}
 	base, ok := s.obj.DeepCopyObject().(client.Object)
 	if !ok {
 		return failed(errors.Errorf("%s is not an object", r.Kind))
@@ -156,6 +139,9 @@ func (r *Reconciler[M]) launchFailed(ctx context.Context, s *scope[M], err error
 	if record != s.launched {
 		if err := r.writeRecord(ctx, s, record); err != nil {
 			return failed(err)
+		}
+		if record.Placement == "" {
+			r.places.Withdraw(s.machine())
 		}
 	}
 	if s.facts.failure != nil {

@@ -16,6 +16,9 @@ import (
 func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome {
 	status := s.obj.CommonStatus()
 	s.view = r.Inventory.Track(s.key, s.handle, !status.IsProvisioned())
+	if s.view.Known && !s.handle.Owns(s.view.Instance) {
+		return r.isForeign(s, s.view.Instance)
+	}
 	v := judge(r.sighting(s), s.now)
 	if v.confirm {
 		var out outcome
@@ -23,11 +26,15 @@ func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome {
 			return out
 		}
 	}
+	if v.relaunch {
+		s.facts.observed = &s.view.Instance
+		return r.shortAfterLaunch(ctx, s, s.view.Instance)
+	}
 	if v.failure {
 		s.facts.failure = v.why
 		r.Inventory.Forget(s.key)
 	} else {
-		s.facts.standing = v.why
+		s.facts.standing = r.tellOthers(s, v.why)
 		r.Inventory.Track(s.key, s.handle, v.inTransition)
 	}
 	if s.view.Known {
@@ -37,7 +44,7 @@ func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome {
 }
 
 // keepFinalizer adds the finalizer to an object that came with a provider ID: moved here, restored from
-// a backup, or made by hand for an instance that exists.
+// a backup, or made by hand for an instance that exists. The record keeps the UID that such an instance is marked with.
 func (r *Reconciler[M]) keepFinalizer(ctx context.Context, s *scope[M]) outcome {
 	if controllerutil.ContainsFinalizer(s.obj, Finalizer) {
 		return proceed()
@@ -45,6 +52,12 @@ func (r *Reconciler[M]) keepFinalizer(ctx context.Context, s *scope[M]) outcome 
 	base, ok := s.obj.DeepCopyObject().(client.Object)
 	if !ok {
 		return failed(errors.Errorf("%s is not an object", r.Kind))
+	}
+	if s.launchedErr == nil {
+		if err := r.writeRecord(ctx, s, s.launched); err != nil {
+			return failed(err)
+		}
+		return proceed()
 	}
 	controllerutil.AddFinalizer(s.obj, Finalizer)
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
@@ -84,22 +97,29 @@ func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (verdic
 	if wait, _ := r.backoff.remaining(s.key); wait > 0 {
 		return verdict{}, untilDeadline(wait)
 	}
-	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
-	defer cancel()
-	instance, err := r.Driver.Observe(callCtx, s.handle)
+	instance, err := r.askCloud(ctx, s)
 	switch {
 	case driver.IsNotFound(err):
 		s.facts.missing = true
 		return vanished(), proceed()
 	case err != nil:
 		return verdict{}, untilDeadline(r.backoff.fail(s.key, err))
+	case !s.handle.Owns(instance):
+		return verdict{}, r.isForeign(s, instance)
 	}
 	r.backoff.forget(s.key)
 	r.Inventory.Put(s.handle.Scope, instance)
 	s.view.Instance, s.view.Known = instance, true
 	v := judgeKnown(r.sighting(s), s.now)
-	if v.after == 0 && !v.failure {
+	if v.after == 0 && !v.failure && !v.relaunch {
 		v.after = r.Options.VisibilityGrace // No list speaks of it: ask again.
 	}
 	return v, proceed()
+}
+
+// askCloud asks the cloud itself about the instance, and waits no longer than for any call.
+func (r *Reconciler[M]) askCloud(ctx context.Context, s *scope[M]) (driver.Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
+	defer cancel()
+	return r.Driver.Observe(ctx, s.handle)
 }

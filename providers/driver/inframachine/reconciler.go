@@ -16,6 +16,7 @@ import (
 	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/inventory"
 	"millwright.dev/providers/driver/pace"
+	"millwright.dev/providers/driver/spread"
 )
 
 // Finalizer keeps an object until its instance and what was launched with it are gone.
@@ -48,6 +49,7 @@ type Reconciler[M driver.Object] struct {
 
 	group   string
 	backoff *backoff
+	places  *spread.Decisions
 }
 
 // Options of a Reconciler; zero values mean the defaults.
@@ -105,7 +107,7 @@ func (o Options) withDefaults() Options {
 //
 //  1. read the object, its Machine and Cluster;
 //  2. stop if paused;
-//  3. when being deleted: find the instance, end it, wait for it and its dependants, let the object go;
+//  3. when being deleted: find the instance, end it if it carries the object's mark, wait for it and its dependants, let the object go;
 //  4. else: wait for owner, Cluster and bootstrap data, launch, observe;
 //  5. conclude conditions and write the status once, if it changed.
 func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -138,7 +140,7 @@ func (r *Reconciler[M]) run(ctx context.Context, s *scope[M]) outcome {
 	}
 	if !s.obj.GetDeletionTimestamp().IsZero() {
 		steps = []func(context.Context, *scope[M]) outcome{
-			r.checkFinalizer, r.locate, r.recordLocated, r.terminate, r.awaitTermination, r.awaitDependants, r.handOver, r.release,
+			r.checkFinalizer, r.locate, r.checkMark, r.recordLocated, r.terminate, r.endOthers, r.awaitTermination, r.awaitOthers, r.awaitDependants, r.handOver, r.release,
 		}
 	}
 	if s.facts.paused {
@@ -156,5 +158,6 @@ func (r *Reconciler[M]) run(ctx context.Context, s *scope[M]) outcome {
 func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.Inventory.Forget(key)
 	r.Pacer.Forget(key)
+	r.places.Forget(key)
 	r.backoff.forget(key)
 }

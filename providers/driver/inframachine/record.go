@@ -33,6 +33,8 @@ type launchRecord struct {
 	// is certain that the attempt has made no instance.
 	FirstCall *time.Time `json:"firstCall,omitempty"`
 	LastCall  *time.Time `json:"lastCall,omitempty"`
+	// Ended counts the instances of earlier attempts that the cloud ended for lack of capacity before they ran.
+	Ended int `json:"ended,omitempty"`
 }
 
 // token of the attempt: at most 64 ASCII characters as long as the UID has at most 36.
@@ -76,7 +78,14 @@ func (r launchRecord) rejected() launchRecord {
 
 // next returns the record of the attempt after one that was rejected: a new token and place.
 func (r launchRecord) next() launchRecord {
-	return launchRecord{UID: r.UID, Attempt: r.Attempt + 1}
+	return launchRecord{UID: r.UID, Attempt: r.Attempt + 1, Ended: r.Ended}
+}
+
+// afterShortage returns the record of the attempt after one whose instance the cloud ended for lack of capacity.
+func (r launchRecord) afterShortage() launchRecord {
+	r = r.next()
+	r.Ended++
+	return r
 }
 
 // after returns the record to be persisted after a call failed. uncertain says that an earlier call of
@@ -91,7 +100,7 @@ func (r launchRecord) after(err error, uncertain bool, now time.Time, grace time
 		if !uncertain || r.FirstCall == nil || !now.Before(r.FirstCall.Add(grace)) {
 			return r.next()
 		}
-	case driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassTerminal:
+	case driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassTerminal, driver.ClassRefused:
 		if !uncertain {
 			return r.rejected()
 		}

@@ -63,6 +63,8 @@ func TestRecordAfterAFailure(t *testing.T) {
 		"throttle":                          {driver.ClassThrottle, false, now, closed},
 		"auth":                              {driver.ClassAuth, false, now, closed},
 		"terminal":                          {driver.ClassTerminal, false, now, closed},
+		"refused":                           {driver.ClassRefused, false, now, closed},
+		"refused after a lost answer":       {driver.ClassRefused, true, now.Add(time.Hour), open},
 		"unknown":                           {driver.ClassUnknown, false, now, open},
 		"not found":                         {driver.ClassNotFound, false, now, open},
 		"capacity after a lost answer":      {driver.ClassCapacity, true, now, open},
@@ -78,6 +80,15 @@ func TestRecordAfterAFailure(t *testing.T) {
 			NewWithT(t).Expect(open.after(err, test.uncertain, test.at, grace)).To(Equal(test.want))
 		})
 	}
+}
+
+func TestRecordAfterAShortageThatShowedAfterTheLaunch(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Unix(100000, 0)
+	r := launchRecord{UID: "u", Attempt: 2}.called(now, driver.Placement{ID: "p", FailureDomain: "a"}).answered(now)
+	short := r.afterShortage()
+	g.Expect(short).To(Equal(launchRecord{UID: "u", Attempt: 3, Ended: 1}), "a new token and place, and nothing outstanding")
+	g.Expect(short.next().afterShortage().Ended).To(Equal(2))
 }
 
 func TestReadRecord(t *testing.T) {

@@ -83,6 +83,10 @@ func (r *Reconciler[M]) gather(ctx context.Context, obj M) (*scope[M], error) {
 		ProviderID: obj.CommonSpec().ProviderID,
 		Token:      s.launched.token(),
 		OwnerUID:   s.launched.UID,
+		Owner:      s.key.String(),
+	}
+	if s.launchedErr != nil {
+		s.handle.OwnerUID = obj.GetUID()
 	}
 	s.facts.deleting = !obj.GetDeletionTimestamp().IsZero()
 	if err := r.readOwner(ctx, s); err != nil {

@@ -1,8 +1,9 @@
 // Package inventory keeps what the cloud says of all instances of a scope, read by one paginated
 // list for all machines, and wakes the machines whose instance changed.
 //
-// A scope is listed every few seconds while one of its machines waits for a change (an instance
-// starting or ending), and every minute or two otherwise; never while no machine is tracked in it.
+// A scope is listed every few seconds while one of its machines waits for a change that is due (an instance
+// starting or ending), less often the longer that stays away, and every minute or two otherwise; never while no machine is
+// tracked in it.
 package inventory
 
 import (
@@ -25,7 +26,7 @@ type Lister interface {
 type Options struct {
 	// Clock for intervals.
 	Clock clock.WithTicker
-	// Fast is the time between two lists while a machine waits for a change.
+	// Fast is the time between two lists while a machine waits for a change; a tenth of the wait once that is longer.
 	Fast time.Duration
 	// Slow is the time between two lists otherwise; it varies by a tenth, so that the scopes of many
 	// installations do not beat together.
@@ -43,6 +44,9 @@ type View struct {
 	Known bool
 	// Listed says that the instance is in the latest list.
 	Listed bool
+	// Others are further instances in the latest list that carry the mark of the handle and have not ceased to exist, by
+	// provider ID.
+	Others []driver.Instance
 	// ListedAt is when the latest successful list began; zero before the first one.
 	ListedAt time.Time
 	// Err is why the latest list failed; nil if it did not.
@@ -88,7 +92,7 @@ func (i *Inventory) Start(ctx context.Context) error {
 func (i *Inventory) NeedLeaderElection() bool { return true }
 
 // Track makes the machine key known by the handle of its instance and returns what is known of it.
-// While inTransition, the scope is listed fast. The machine is woken whenever the View changes.
+// While inTransition, the scope is listed fast, and slower the longer nothing changes. The machine is woken whenever the View changes.
 func (i *Inventory) Track(key types.NamespacedName, handle driver.Handle, inTransition bool) View {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -105,6 +109,24 @@ func (i *Inventory) Put(name driver.Scope, instance driver.Instance) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.scope(name).putIn(instance)
+}
+
+// Owned returns an instance in the latest list that carries the mark of the handle and has not ceased to exist. It asks for
+// no list.
+func (i *Inventory) Owned(handle driver.Handle) (driver.Instance, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s, ok := i.scopes[handle.Scope]
+	if !ok {
+		return driver.Instance{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owned := s.others(handle, "")
+	if len(owned) == 0 {
+		return driver.Instance{}, false
+	}
+	return owned[0], true
 }
 
 // Forget ends the tracking of key.

@@ -1,8 +1,10 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
 // scope lists one scope. The fields below mu are shared between the reconciler's workers and the
@@ -22,13 +25,15 @@ type scope struct {
 	// hurry tells the listing goroutine that a machine has begun to wait.
 	hurry chan struct{}
 
-	mu       sync.Mutex
-	listed   map[string]driver.Instance // by provider ID, from the latest list
-	put      map[string]driver.Instance // by provider ID, not in a list yet
-	tracked  map[types.NamespacedName]*tracked
-	listedAt time.Time
-	err      error
-	failures int // lists that failed since the last one that did not
+	mu        sync.Mutex
+	listed    map[string]driver.Instance // by provider ID, from the latest list
+	marked    map[types.UID][]string     // provider IDs of those that are listed, by the UID of their mark
+	put       map[string]driver.Instance // by provider ID, not in a list yet
+	meanwhile map[string]driver.Instance // by provider ID, put since the list under way began; nil without one
+	tracked   map[types.NamespacedName]*tracked
+	listedAt  time.Time
+	err       error
+	failures  int // lists that failed since the last one that did not
 }
 
 // tracked is a machine and the View that it was told last.
@@ -36,6 +41,10 @@ type tracked struct {
 	handle       driver.Handle
 	inTransition bool
 	told         View
+	// since is when the change that it waits for could first be expected: when it began to wait, or last saw one.
+	since time.Time
+	// calm is when it last ceased to wait.
+	calm time.Time
 }
 
 func newScope(name driver.Scope, lister Lister, opts Options, wake *waker) *scope {
@@ -51,13 +60,21 @@ func newScope(name driver.Scope, lister Lister, opts Options, wake *waker) *scop
 func (s *scope) track(key types.NamespacedName, handle driver.Handle, inTransition bool) View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := s.opts.Clock.Now()
 	t, ok := s.tracked[key]
 	if !ok {
-		t = &tracked{}
+		t = &tracked{since: now, calm: now}
 		s.tracked[key] = t
 	}
-	begins := inTransition && !t.inTransition
-	t.handle, t.inTransition, t.told = handle, inTransition, s.view(handle)
+	view, begins := s.view(handle), inTransition && !t.inTransition
+	// Whoever stops to wait and begins again within one look at its machine waits for the same.
+	if !t.told.shows(view) || begins && now.Sub(t.calm) > s.opts.Fast {
+		t.since = now
+	}
+	if t.inTransition && !inTransition {
+		t.calm = now
+	}
+	t.handle, t.inTransition, t.told = handle, inTransition, view
 	if begins || !ok {
 		s.hasten()
 	}
@@ -77,6 +94,9 @@ func (s *scope) forget(key types.NamespacedName) {
 func (s *scope) putIn(instance driver.Instance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.meanwhile != nil {
+		s.meanwhile[instance.ProviderID] = instance
+	}
 	if _, ok := s.listed[instance.ProviderID]; ok {
 		s.listed[instance.ProviderID] = instance
 		return
@@ -92,7 +112,19 @@ func (s *scope) view(handle driver.Handle) View {
 	} else if i, ok := find(s.put, handle); ok {
 		v.Instance, v.Known = i, true
 	}
+	v.Others = s.others(handle, cmp.Or(v.Instance.ProviderID, handle.ProviderID))
 	return v
+}
+
+// others returns what carries the mark of the handle, without the one of that provider ID. s.mu is held.
+func (s *scope) others(handle driver.Handle, but string) []driver.Instance {
+	var owned []driver.Instance
+	for _, id := range s.marked[handle.OwnerUID] {
+		if i := s.listed[id]; id != but && handle.Owns(i) && i.State != driverv1.InstanceTerminated {
+			owned = append(owned, i)
+		}
+	}
+	return owned
 }
 
 func find(instances map[string]driver.Instance, handle driver.Handle) (driver.Instance, bool) {
@@ -147,30 +179,44 @@ func (s *scope) run(ctx context.Context) {
 func (s *scope) interval() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.pause()
+}
+
+// pause is the interval, with s.mu held. What is awaited is asked for at the fast pace at first, then whenever the wait has
+// become longer by a tenth: it is seen at most that much late, and what never comes costs no more than the slow pace.
+func (s *scope) pause() time.Duration {
+	now := s.opts.Clock.Now()
+	wait, waiting := s.opts.Slow, false
 	for _, t := range s.tracked {
 		if t.inTransition {
-			return min(s.opts.Fast<<min(s.failures, 16), max(s.opts.Slow, s.opts.Fast))
+			wait, waiting = min(wait, max(now.Sub(t.since)/10, s.opts.Fast)), true
 		}
+	}
+	if waiting && wait < s.opts.Slow || s.opts.Slow <= s.opts.Fast {
+		return min(wait<<min(s.failures, 16), max(s.opts.Slow, s.opts.Fast))
 	}
 	tenth := s.opts.Slow / 10
 	return s.opts.Slow - tenth/2 + rand.N(max(tenth, 1))
 }
 
 // soonest is when a machine that has just begun to wait may have its answer: what it waits for takes
-// at least one fast interval, but nothing at all is known before the first list.
+// at least one interval, but nothing at all is known before the first list.
 func (s *scope) soonest() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listedAt.IsZero() && s.err == nil {
 		return 0
 	}
-	return s.opts.Fast << min(s.failures, 16)
+	return s.pause()
 }
 
 // list asks the cloud, wakes the machines whose View has changed, and returns the time to the next list.
 func (s *scope) list(ctx context.Context) time.Duration {
 	s.mu.Lock()
 	idle := len(s.tracked) == 0
+	if !idle {
+		s.meanwhile = map[string]driver.Instance{}
+	}
 	s.mu.Unlock()
 	if idle {
 		return s.interval()
@@ -199,28 +245,45 @@ func (s *scope) enter(instances []driver.Instance, err error, began time.Time) [
 	s.failures++
 	if err == nil {
 		s.failures = 0
-		s.listed = make(map[string]driver.Instance, len(instances))
-		for _, i := range instances {
-			s.listed[i.ProviderID] = i
-			delete(s.put, i.ProviderID)
-		}
+		s.take(instances)
 		s.listedAt = began
 	}
+	s.meanwhile = nil
 	var changed []types.NamespacedName
 	for key, t := range s.tracked {
 		now := s.view(t.handle)
 		if t.concerns(now) {
 			changed = append(changed, key)
+			t.since = began
 		}
 		t.told = now
 	}
 	return changed
 }
 
+// take replaces what is listed, but for what the cloud has said since the list began: that may be newer. s.mu is held.
+func (s *scope) take(instances []driver.Instance) {
+	s.listed = make(map[string]driver.Instance, len(instances))
+	s.marked = make(map[types.UID][]string, len(instances))
+	for _, i := range instances {
+		if said, ok := s.meanwhile[i.ProviderID]; ok {
+			i = said
+		}
+		s.listed[i.ProviderID] = i
+		if i.OwnerUID != "" {
+			s.marked[i.OwnerUID] = append(s.marked[i.OwnerUID], i.ProviderID)
+		}
+		delete(s.put, i.ProviderID)
+	}
+	for _, ids := range s.marked {
+		slices.Sort(ids)
+	}
+}
+
 // concerns says whether the machine has anything to do about the new View. A machine whose
 // instance runs undisturbed is not woken because lists fail.
 func (t *tracked) concerns(now View) bool {
-	if t.told.Known != now.Known || !t.told.Instance.Equal(now.Instance) {
+	if !t.told.shows(now) {
 		return true
 	}
 	if t.told.ListedAt.IsZero() && !now.ListedAt.IsZero() {
@@ -229,4 +292,9 @@ func (t *tracked) concerns(now View) bool {
 		return !now.Listed
 	}
 	return t.inTransition && driver.ClassOf(t.told.Err) != driver.ClassOf(now.Err)
+}
+
+// shows says whether both Views show the same instances.
+func (v View) shows(other View) bool {
+	return v.Known == other.Known && v.Instance.Equal(other.Instance) && slices.EqualFunc(v.Others, other.Others, driver.Instance.Equal)
 }

@@ -99,7 +99,17 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	if err := r.write(ctx, template, size, failure); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, errors.Wrapf(failure, "asking for the capacity of %s %s", r.Kind, request)
+	return again(template.CommonStatus(), failure, time.Now()), nil
+}
+
+// again says when to ask again. The condition has told why there is no answer, so it is not logged as well. What the cloud
+// refuses for good is not asked again: the spec is immutable. Otherwise the time doubles with that since the first failure.
+func again(status *driverv1.MachineTemplateStatus, failure error, now time.Time) ctrl.Result {
+	condition := meta.FindStatusCondition(status.Conditions, driverv1.CapacityKnownCondition)
+	if failure == nil || condition == nil || driver.ClassOf(failure) == driver.ClassTerminal {
+		return ctrl.Result{}
+	}
+	return ctrl.Result{RequeueAfter: min(max(now.Sub(condition.LastTransitionTime.Time), firstRetry), lastRetry)}
 }
 
 func known(status *driverv1.MachineTemplateStatus) bool {
@@ -143,8 +153,8 @@ func conclude(failure error) metav1.Condition {
 		condition.Message += ". Tried again after a while"
 	case driver.ClassTerminal:
 		condition.Reason = driverv1.InvalidConfigurationReason
-		condition.Message += ". Tried again slowly; make another template with a spec that the cloud accepts" + meanwhile
-	case driver.ClassCapacity, driver.ClassQuota, driver.ClassNotFound, driver.ClassUnknown:
+		condition.Message += ". Not tried again; make another template with a spec that the cloud accepts" + meanwhile
+	case driver.ClassCapacity, driver.ClassQuota, driver.ClassNotFound, driver.ClassRefused, driver.ClassUnknown:
 		condition.Reason = driverv1.CloudErrorReason
 		condition.Message += ". Tried again after a while" + meanwhile
 	}

@@ -14,8 +14,8 @@ func TestFlagsHaveUpstreamsNamesAndDefaults(t *testing.T) {
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	o.AddFlags(fs)
 	for name, value := range map[string]string{
-		"diagnostics-address": ":8443", "insecure-diagnostics": "false", "health-addr": ":9440", "webhook-port": "9443",
-		"webhook-cert-dir": "/tmp/k8s-webhook-server/serving-certs/", "leader-elect": "false",
+		"diagnostics-address": ":8443", "insecure-diagnostics": "false", "health-addr": ":9440",
+		"leader-elect":                "false",
 		"leader-elect-lease-duration": "15s", "leader-elect-renew-deadline": "10s", "leader-elect-retry-period": "2s",
 		"namespace": "", "watch-filter": "", "sync-period": "10m0s", "kube-api-qps": "100", "kube-api-burst": "200",
 		"profiler-address": "", "tls-min-version": "VersionTLS12",
@@ -38,11 +38,11 @@ func TestLeaseNamespace(t *testing.T) {
 	g := NewWithT(t)
 	o := NewOptions("millwright-test", 0, 0)
 	t.Setenv("POD_NAMESPACE", "")
-	g.Expect(o.leaseNamespace()).To(Equal("millwright-test-system"))
+	g.Expect(o.OwnNamespace()).To(Equal("millwright-test-system"))
 	t.Setenv("POD_NAMESPACE", "pod")
-	g.Expect(o.leaseNamespace()).To(Equal("pod"))
-	o.LeaderElectionNamespace = "flag"
-	g.Expect(o.leaseNamespace()).To(Equal("flag"))
+	g.Expect(o.OwnNamespace()).To(Equal("pod"))
+	o.LeaseNamespace = "flag"
+	g.Expect(o.OwnNamespace()).To(Equal("flag"))
 }
 
 // A call that was given up may still take effect.

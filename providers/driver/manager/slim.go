@@ -13,7 +13,7 @@ func slimMachine(obj any) (any, error) {
 	}
 	return &clusterv1.Machine{
 		TypeMeta:   m.TypeMeta,
-		ObjectMeta: slimMeta(m.ObjectMeta),
+		ObjectMeta: withController(slimMeta(m.ObjectMeta), m),
 		Spec: clusterv1.MachineSpec{
 			ClusterName:       m.Spec.ClusterName,
 			Bootstrap:         clusterv1.Bootstrap{DataSecretName: m.Spec.Bootstrap.DataSecretName},
@@ -38,6 +38,14 @@ func slimCluster(obj any) (any, error) {
 			InfrastructureProvisioned: c.Status.Initialization.InfrastructureProvisioned,
 		}},
 	}, nil
+}
+
+// withController keeps which object controls a Machine: what has the same controller is one set.
+func withController(meta metav1.ObjectMeta, m *clusterv1.Machine) metav1.ObjectMeta {
+	if ref := metav1.GetControllerOf(m); ref != nil {
+		meta.OwnerReferences = []metav1.OwnerReference{*ref}
+	}
+	return meta
 }
 
 // slimMeta keeps what identifies an object and says whether it is being deleted.

@@ -11,10 +11,11 @@ import (
 
 func TestSlimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
 	g := NewWithT(t)
-	data := "data"
+	data, yes := "data", true
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n", UID: "u", ResourceVersion: "1",
-			Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{}}},
+			Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Cluster", UID: "c"}, {Kind: "MachineSet", UID: "s", Controller: &yes}}},
 		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", ProviderID: "p", Version: "v1",
 			Bootstrap:         clusterv1.Bootstrap{DataSecretName: &data},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: "AWSMachine", Name: "m"}},
@@ -23,7 +24,8 @@ func TestSlimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
 	slim, err := slimMachine(m)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(slim).To(Equal(&clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n", UID: "u", ResourceVersion: "1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n", UID: "u", ResourceVersion: "1",
+			OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", UID: "s", Controller: &yes}}},
 		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", ProviderID: "p", Bootstrap: clusterv1.Bootstrap{DataSecretName: &data},
 			InfrastructureRef: m.Spec.InfrastructureRef},
 	}))

@@ -74,6 +74,13 @@ type CloudConfigStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	DataSecretName string `json:"dataSecretName,omitempty"`
 
+	// nodeName is the name that the machine's Node has or will have: that of the Machine. It is set no later than
+	// dataSecretName. No Node of another name is the Machine's, whatever provider ID it claims.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	NodeName string `json:"nodeName,omitempty"`
+
 	// target names what exists for this machine in the target cluster.
 	// +optional
 	Target TargetStatus `json:"target,omitempty,omitzero"`
@@ -94,8 +101,8 @@ type CloudConfigInitializationStatus struct {
 // TargetStatus names what exists for one machine in the target cluster. None of it is confidential:
 // the id of a bootstrap token is the public half of the token.
 type TargetStatus struct {
-	// name is the name of the node's Secret, Role and RoleBinding in namespace kube-system and of the
-	// ClusterRoleBinding: "cloud-config-" and a hash that is derived from namespace, Cluster and Machine.
+	// name is the name of the node's Secret, Role and RoleBinding in namespace millwright-nodes:
+	// "cloud-config-" and a hash that is derived from namespace, Cluster and Machine.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63

@@ -34,7 +34,7 @@ const (
 	WaitingForDataSecretReason = "WaitingForDataSecret"
 	// WaitingForProviderIDReason: the machine's infrastructure is not created yet.
 	WaitingForProviderIDReason = "WaitingForProviderID"
-	// WaitingForFileSourceReason: a Secret that a file takes its content from is missing or lacks the key.
+	// WaitingForFileSourceReason: a Secret that a file takes its content from is missing, or lacks the key or the label that allows it.
 	WaitingForFileSourceReason = "WaitingForFileSource"
 )
 
@@ -42,17 +42,23 @@ const (
 const (
 	// ControlPlaneUnsupportedReason: the Machine is one of a control plane, which this provider does not make.
 	ControlPlaneUnsupportedReason = "ControlPlaneUnsupported"
+	// OwnerMismatchReason: the CloudConfig names a Machine as its owner whose bootstrap config it is not; nothing is made for it.
+	OwnerMismatchReason = "OwnerMismatch"
 	// KubeconfigInvalidReason: the Cluster's kubeconfig has no https endpoint or no embedded CA.
 	KubeconfigInvalidReason = "KubeconfigInvalid"
 	// UserDataTooLargeReason: the user data would exceed the limit.
 	UserDataTooLargeReason = "UserDataTooLarge"
 	// ContentInvalidReason: the content of a file cannot be decoded.
 	ContentInvalidReason = "ContentInvalid"
+	// FileSourceRefusedReason: a file takes its content from a Secret of a Cluster or from a token, which is never done.
+	FileSourceRefusedReason = "FileSourceRefused"
 	// ConfigTooLargeReason: the configuration does not fit into a Secret.
 	ConfigTooLargeReason = "ConfigTooLarge"
 	// DataSecretLostReason: the Secret with the user data of a machine that has not joined is gone, with
 	// the token in it.
 	DataSecretLostReason = "DataSecretLost"
+	// NodeNameMismatchReason: the Machine is linked with a Node of another name, which is given nothing.
+	NodeNameMismatchReason = "NodeNameMismatch"
 	// ForeignObjectReason: something else owns an object of the name that is needed.
 	ForeignObjectReason = "ForeignObject"
 	// TargetForbiddenReason: the identity in the Cluster's kubeconfig lacks a permission.

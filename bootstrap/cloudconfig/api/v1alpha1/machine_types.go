@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // KubeletSpec configures the kubelet of a machine. The flags that bind the kubelet to its Machine
@@ -18,7 +19,8 @@ type KubeletSpec struct {
 	// nodeLabels are labels that the Node has from its registration on. The kubelet may set only some
 	// labels of kubernetes.io and k8s.io itself (see the NodeRestriction admission plugin of
 	// Kubernetes); give roles and the like as labels of the Machine instead. A key that a kubelet
-	// would refuse is named by condition NodeSecretSynced, reason ContentInvalid.
+	// would refuse is named by condition DataSecretAvailable, reason ContentInvalid, before the
+	// machine is launched; by NodeSecretSynced afterwards.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	NodeLabels map[string]LabelValue `json:"nodeLabels,omitempty"`
@@ -29,6 +31,18 @@ type KubeletSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Taints []Taint `json:"taints,omitempty"`
+
+	// config is a KubeletConfiguration (kubelet.config.k8s.io/v1beta1), laid over the one that the controller
+	// renders: objects are merged, lists and values replaced, null leaves what is there. The controller sets
+	// cgroupDriver: systemd, clusterDomain and clusterDNS by the Cluster's clusterNetwork, and
+	// authentication.x509.clientCAFile, all of which may be set otherwise here; and what keeps the kubelet from
+	// being open to everybody, which may not: authentication by webhook and not anonymous, authorization by
+	// webhook, no read-only port, rotation of both certificates. Another value for these, or a type that a
+	// kubelet cannot read, is named by condition NodeSecretSynced, reason ContentInvalid, and nothing of the
+	// change reaches the machine.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Config *runtime.RawExtension `json:"config,omitempty"`
 }
 
 // LabelValue is the value of a label.
@@ -58,7 +72,7 @@ type Taint struct {
 }
 
 // Arg is a flag of a program.
-// +kubebuilder:validation:XValidation:rule="!(self.name in ['kubeconfig', 'bootstrap-kubeconfig', 'cert-dir', 'root-dir', 'hostname-override', 'provider-id', 'register-with-taints', 'node-labels'])",message="this flag is set by the controller; labels and taints have fields of their own"
+// +kubebuilder:validation:XValidation:rule="!(self.name in ['kubeconfig', 'bootstrap-kubeconfig', 'cert-dir', 'root-dir', 'hostname-override', 'provider-id', 'register-with-taints', 'node-labels', 'config', 'config-dir', 'anonymous-auth', 'authentication-token-webhook', 'authorization-mode', 'client-ca-file', 'read-only-port', 'rotate-certificates', 'rotate-server-certificates'])",message="this flag is set by the controller; labels, taints and configuration have fields of their own"
 type Arg struct {
 	// name of the flag without leading dashes.
 	// +required
@@ -72,90 +86,6 @@ type Arg struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f]*$`
 	Value string `json:"value,omitempty"`
-}
-
-// FileStage says when a file reaches the machine.
-// +kubebuilder:validation:Enum=Boot;Managed
-type FileStage string
-
-const (
-	// FileStageBoot files are in the user data: cloud-init writes them at the first boot, before
-	// anything is downloaded. For what the download itself needs, such as a proxy. They cannot change.
-	FileStageBoot FileStage = "Boot"
-	// FileStageManaged files are downloaded and followed: changes reach the machine, and a file that
-	// leaves the list is deleted from the machine.
-	FileStageManaged FileStage = "Managed"
-)
-
-// FileEncoding says how content is written down.
-// +kubebuilder:validation:Enum=base64
-type FileEncoding string
-
-// FileEncodingBase64 content is base64 (RFC 4648, with padding; line breaks are ignored).
-const FileEncodingBase64 FileEncoding = "base64"
-
-// File is a file on the machine's disk, owned by root.
-// +kubebuilder:validation:XValidation:rule="has(self.content) != has(self.contentFrom)",message="exactly one of content and contentFrom must be set"
-// +kubebuilder:validation:XValidation:rule="!self.path.startsWith('/etc/systemd/system/cloud-config-downloader.service.d/') || (has(self.stage) && self.stage == 'Boot')",message="a drop-in of the downloader's own unit must have stage Boot"
-type File struct {
-	// path is absolute, without "..", of letters, digits and ._@:+- between slashes.
-	// +required
-	// +kubebuilder:validation:MinLength=2
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^(/[A-Za-z0-9._@:+-]+)+$`
-	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.][.]?(/|$)')",message="path must not contain . or .. as an element"
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/var/lib/cloud-config-downloader/') && !(self in ['/etc/systemd/system/cloud-config-downloader.service', '/etc/systemd/system/kubelet.service'])",message="the files of the downloader and the kubelet's unit belong to the controller"
-	Path string `json:"path"`
-
-	// permissions are the octal mode of the file. Default 0644.
-	// +optional
-	// +kubebuilder:default="0644"
-	// +kubebuilder:validation:MinLength=4
-	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:Pattern=`^0[0-7]{3}$`
-	Permissions string `json:"permissions,omitempty"`
-
-	// encoding of the content; plain text when it is not set.
-	// +optional
-	Encoding FileEncoding `json:"encoding,omitempty"`
-
-	// content of the file. May be empty.
-	// +optional
-	// +kubebuilder:validation:MinLength=0
-	// +kubebuilder:validation:MaxLength=262144
-	Content *string `json:"content,omitempty"`
-
-	// contentFrom takes the content from elsewhere.
-	// +optional
-	ContentFrom *FileSource `json:"contentFrom,omitempty"`
-
-	// stage says when the file reaches the machine. Default Managed.
-	// +optional
-	// +kubebuilder:default=Managed
-	Stage FileStage `json:"stage,omitempty"`
-}
-
-// FileSource is where the content of a file is taken from.
-type FileSource struct {
-	// secret is a key of a Secret in the namespace of the CloudConfig. A change of the Secret reaches
-	// the machine when the CloudConfig is next reconciled, at the latest after the manager's sync period.
-	// +required
-	Secret SecretKeyReference `json:"secret,omitzero"`
-}
-
-// SecretKeyReference is a key of a Secret in the same namespace.
-type SecretKeyReference struct {
-	// name of the Secret.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-
-	// key in the Secret's data.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Key string `json:"key"`
 }
 
 // UnitCommand is what is done with a unit when it is new or has changed.

@@ -232,7 +232,25 @@ func TestProviderIDIsSetOnce(t *testing.T) {
 	}
 	g.Expect(set("aws:///us-east-1a/i-1")).To(Succeed())
 	g.Expect(set("aws:///us-east-1a/i-2")).To(MatchError(ContainSubstring("providerID is immutable once set")))
-	g.Expect(set("")).To(MatchError(ContainSubstring("providerID cannot be removed")))
+	g.Expect(set("")).To(MatchError(ContainSubstring("spec.providerID cannot be removed")))
+
+	status := func(ready bool, state string) {
+		t.Helper()
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+		g.Expect(unstructured.SetNestedMap(obj.Object, map[string]any{"ready": ready, "instanceState": state}, "status")).To(Succeed())
+		g.Expect(c.Status().Update(t.Context(), obj)).To(Succeed())
+	}
+	for _, state := range []string{"Pending", "Terminating", "Missing"} {
+		status(false, state)
+		g.Expect(set("")).To(MatchError(ContainSubstring("cannot be removed")), state)
+	}
+	status(true, "Terminated")
+	g.Expect(set("")).To(MatchError(ContainSubstring("cannot be removed")), "it has run")
+	status(false, "Terminated")
+	g.Expect(set("aws:///us-east-1a/i-2")).To(MatchError(ContainSubstring("immutable")), "not exchanged in one step")
+	status(false, "Terminated")
+	g.Expect(set("")).To(Succeed())
+	g.Expect(set("aws:///us-east-1a/i-2")).To(Succeed())
 }
 
 func TestTemplate(t *testing.T) {

@@ -58,6 +58,9 @@ const (
 	InstanceStoppingReason = "InstanceStopping"
 	// InstanceStoppedReason means that the instance is stopped. It is not started again by the provider.
 	InstanceStoppedReason = "InstanceStopped"
+	// ForeignInstanceReason means that the instance that the object names, or that its launch record leads to, does not
+	// carry the mark of the object. It is neither believed nor ended; the message says how to adopt it.
+	ForeignInstanceReason = "ForeignInstance"
 	// InstanceTerminatedReason means that the instance was terminated by somebody else. Failed for good.
 	InstanceTerminatedReason = "InstanceTerminated"
 	// InstanceInterruptedReason means that the cloud took a spot instance back. Failed for good.
@@ -82,7 +85,7 @@ const (
 	// launched with it are not.
 	WaitingForDependantsReason = "WaitingForDependants"
 	// DeletionBlockedReason means that the cloud refuses the termination, for example because the instance is
-	// protected against it.
+	// protected against it, or that the instance does not carry the mark of the object.
 	DeletionBlockedReason = "DeletionBlocked"
 )
 

@@ -25,7 +25,8 @@ const DefaultLaunchTimeoutSeconds int32 = 1200
 type MachineSpec struct {
 	// providerID identifies the instance to Kubernetes, in the form that the cloud's own
 	// cloud-controller-manager gives to Nodes. Written by the provider as soon as the cloud has
-	// answered the launch; it never changes after that.
+	// answered the launch. It never changes after that, but is taken back if the cloud ends the
+	// instance for lack of capacity before it has run: then another one is launched.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -40,8 +41,8 @@ type MachineSpec struct {
 	UserDataCompression UserDataCompression `json:"userDataCompression,omitempty"`
 
 	// launchTimeoutSeconds is the time that the instance may take from its launch to running,
-	// in seconds. An instance that takes longer has failed for good, so that a
-	// MachineHealthCheck can replace its Machine. Default: 1200.
+	// in seconds. An instance that takes longer has failed for good, so that
+	// its Machine can be replaced. Default: 1200.
 	// +optional
 	// +kubebuilder:default=1200
 	// +kubebuilder:validation:Minimum=60

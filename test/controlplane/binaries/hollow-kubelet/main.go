@@ -39,6 +39,7 @@ const runtimeEndpoint = "unix:///proc/self/cwd/runtime.sock"
 
 // options are the flags of a kubelet that the simulated machines set.
 type options struct {
+	config              string
 	kubeconfig          string
 	bootstrapKubeconfig string
 	certDir             string
@@ -51,6 +52,7 @@ type options struct {
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.config, "config", "", "File with a KubeletConfiguration.")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig to use; written by TLS bootstrapping when it is missing.")
 	fs.StringVar(&o.bootstrapKubeconfig, "bootstrap-kubeconfig", "", "Kubeconfig used once, to ask for a client certificate.")
 	fs.StringVar(&o.certDir, "cert-dir", "/var/lib/kubelet/pki", "Folder for the client certificate.")
@@ -124,8 +126,15 @@ func runKubelet(ctx context.Context, o *options, config *restclient.Config) erro
 		}
 	}
 	kubeletConfig.ProviderID = o.providerID
-	// Many simulated machines share one host: none may claim the kubelet's port.
 	kubeletConfig.EnableServer = false
+	flags.CertDirectory = o.certDir
+	if o.config != "" {
+		file, err := loadConfig(ctx, o.config)
+		if err != nil {
+			return err
+		}
+		adopt(kubeletConfig, file)
+	}
 
 	if err := os.Chdir(o.rootDir); err != nil {
 		return err
@@ -142,6 +151,11 @@ func runKubelet(ctx context.Context, o *options, config *restclient.Config) erro
 
 	hollow := kubemark.NewHollowKubelet(flags, kubeletConfig, client, heartbeatClient,
 		&cadvisortest.Fake{NodeName: o.nodeName}, runtime.ImageService, runtimeService, cm.NewStubContainerManager())
+	if kubeletConfig.EnableServer {
+		if err := secure(ctx, hollow, o, client); err != nil {
+			return err
+		}
+	}
 	go hollow.Run(ctx)
 	<-ctx.Done()
 	return nil

@@ -181,16 +181,7 @@ func (d *demo) check(ctx context.Context) error {
 
 func (d *demo) stay(ctx context.Context) error {
 	d.screen.close()
-	names := map[string]string{"cluster": "everything", "control": "Machines", "target": "Nodes"}
-	fmt.Printf("\nIt stays up until Ctrl-C (or: kill %d).\n\n", os.Getpid())
-	clusters := []*sandbox.Cluster{d.sandbox.Control}
-	if d.sandbox.Target != d.sandbox.Control {
-		clusters = append(clusters, d.sandbox.Target)
-	}
-	for _, c := range clusters {
-		fmt.Printf("  # %s\n  export KUBECONFIG=%s\n", names[c.Name()], c.KubeconfigPath())
-	}
-	fmt.Printf("  %s get machines,nodes\n\n  logs: %s\n", d.sandbox.Kubectl(), d.logs)
+	fmt.Printf("\nIt stays up until Ctrl-C (or: kill %d). Logs: %s\n\n%s\n", os.Getpid(), d.logs, d.endpoints().text())
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -203,6 +194,18 @@ func (d *demo) stay(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// endpoints are those of the sandbox.
+func (d *demo) endpoints() endpoints {
+	e := endpoints{
+		kubectl: d.sandbox.Kubectl(), control: d.sandbox.Control.KubeconfigPath(), target: d.sandbox.Target.KubeconfigPath(),
+		ec2: d.sandbox.EC2URL(), metrics: map[string]string{},
+	}
+	for _, m := range []*sandbox.Manager{d.sandbox.Core, d.sandbox.AWS, d.sandbox.CloudConfig} {
+		e.metrics[m.Name] = m.MetricsURL()
+	}
+	return e
 }
 
 // startInterruptibly starts a sandbox whose processes live with background, and gives up with ctx.

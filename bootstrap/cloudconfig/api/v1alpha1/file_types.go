@@ -1,0 +1,91 @@
+package v1alpha1
+
+// FileStage says when a file reaches the machine.
+// +kubebuilder:validation:Enum=Boot;Managed
+type FileStage string
+
+const (
+	// FileStageBoot files are in the user data: cloud-init writes them at the first boot, before
+	// anything is downloaded. For what the download itself needs, such as a proxy. They cannot change.
+	FileStageBoot FileStage = "Boot"
+	// FileStageManaged files are downloaded and followed: changes reach the machine, and a file that
+	// leaves the list is deleted from the machine.
+	FileStageManaged FileStage = "Managed"
+)
+
+// FileEncoding says how content is written down.
+// +kubebuilder:validation:Enum=base64
+type FileEncoding string
+
+// FileEncodingBase64 content is base64 (RFC 4648, with padding; line breaks are ignored).
+const FileEncodingBase64 FileEncoding = "base64"
+
+// File is a file on the machine's disk, owned by root.
+// +kubebuilder:validation:XValidation:rule="has(self.content) != has(self.contentFrom)",message="exactly one of content and contentFrom must be set"
+// +kubebuilder:validation:XValidation:rule="!self.path.startsWith('/etc/systemd/system/cloud-config-downloader.service.d/') || (has(self.stage) && self.stage == 'Boot')",message="a drop-in of the downloader's own unit must have stage Boot"
+type File struct {
+	// path is absolute, without "..", of letters, digits and ._@:+- between slashes.
+	// +required
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(/[A-Za-z0-9._@:+-]+)+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.][.]?(/|$)')",message="path must not contain . or .. as an element"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/var/lib/cloud-config-downloader/') && !(self in ['/etc/systemd/system/cloud-config-downloader.service', '/etc/systemd/system/kubelet.service', '/var/lib/kubelet/config.yaml', '/var/lib/kubelet/ca.crt'])",message="the files of the downloader, the kubelet's unit and its configuration belong to the controller"
+	Path string `json:"path"`
+
+	// permissions are the octal mode of the file. Default 0644.
+	// +optional
+	// +kubebuilder:default="0644"
+	// +kubebuilder:validation:MinLength=4
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^0[0-7]{3}$`
+	Permissions string `json:"permissions,omitempty"`
+
+	// encoding of the content; plain text when it is not set.
+	// +optional
+	Encoding FileEncoding `json:"encoding,omitempty"`
+
+	// content of the file. May be empty.
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=262144
+	Content *string `json:"content,omitempty"`
+
+	// contentFrom takes the content from elsewhere.
+	// +optional
+	ContentFrom *FileSource `json:"contentFrom,omitempty"`
+
+	// stage says when the file reaches the machine. Default Managed.
+	// +optional
+	// +kubebuilder:default=Managed
+	Stage FileStage `json:"stage,omitempty"`
+}
+
+// FileSourceLabel with the value "true" on a Secret allows that files of CloudConfigs of its namespace take their content from it.
+const FileSourceLabel = "bootstrap.millwright.dev/file-source"
+
+// FileSource is where the content of a file is taken from.
+type FileSource struct {
+	// secret is a key of a Secret in the namespace of the CloudConfig. The Secret must have the label
+	// bootstrap.millwright.dev/file-source: "true", by which whoever may write it allows that those who may write
+	// CloudConfigs read it. Secrets of Clusters (type cluster.x-k8s.io/secret, or a name like those of kubeconfigs
+	// and CAs) and tokens are never read. A change of the Secret reaches the machine when the CloudConfig
+	// is next reconciled, at the latest after the manager's sync period.
+	// +required
+	Secret SecretKeyReference `json:"secret,omitzero"`
+}
+
+// SecretKeyReference is a key of a Secret in the same namespace.
+type SecretKeyReference struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// key in the Secret's data.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}

@@ -1,0 +1,176 @@
+package approval
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	pkgerrors "github.com/pkg/errors"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/bulkhead"
+)
+
+const (
+	// servingRetry is when a request is looked at again that may become right: no event tells that a Machine was linked or has
+	// got another address.
+	servingRetry = 15 * time.Second
+	// servingPatience is for how long: a kubelet waits for a quarter of an hour and then makes another request.
+	servingPatience = 20 * time.Minute
+)
+
+// servingReconciler approves the requests of kubelets for the certificates that they serve with. kube-controller-manager approves
+// none of them, whoever approves client certificates. It denies none.
+type servingReconciler struct {
+	*Reconciler
+}
+
+// Reconcile finds the Machine of the Node that asks, decides, and approves, or comes again while the Machine may still get there.
+func (r *servingReconciler) Reconcile(ctx context.Context, req Request) (reconcile.Result, error) {
+	leave, entered := r.turns.Enter(req.Cluster)
+	if !entered {
+		return reconcile.Result{RequeueAfter: bulkhead.Pause()}, nil
+	}
+	defer leave()
+	csr, err := r.pending(ctx, req)
+	if err != nil || csr == nil || csr.Spec.SignerName != certificatesv1.KubeletServingSignerName {
+		return reconcile.Result{}, err
+	}
+	s, err := r.machineOf(ctx, req.Cluster, csr)
+	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	if paused, err := r.paused(ctx, req.Cluster, s); err != nil || paused {
+		return reconcile.Result{RequeueAfter: servingRetry}, err
+	}
+	refused, later := refuseServing(csr, s.machine)
+	if refused == "" {
+		return reconcile.Result{}, r.approveServing(ctx, req.Cluster, s, csr)
+	}
+	if later && time.Since(csr.CreationTimestamp.Time) < servingPatience {
+		return reconcile.Result{RequeueAfter: servingRetry}, nil
+	}
+	r.Recorder.Eventf(s.config, csr, corev1.EventTypeWarning, bootstrapv1.CertificateRequestRefusedReason, "Approve",
+		"CertificateSigningRequest %s for a serving certificate is not approved: %s", csr.Name, refused)
+	return reconcile.Result{}, nil
+}
+
+// machineOf returns the Machine whose name the Node has that asks, as every Node's of ours has; nil for a Node of anybody else.
+func (r *servingReconciler) machineOf(ctx context.Context, cluster client.ObjectKey, csr *certificatesv1.CertificateSigningRequest) (*subject, error) {
+	name, ok := nodeOf(csr.Spec.Username)
+	if !ok || name == "" {
+		return nil, nil
+	}
+	machine := &clusterv1.Machine{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, machine); err != nil {
+		return nil, pkgerrors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", name)
+	}
+	if machine.Spec.ClusterName != cluster.Name {
+		return nil, nil
+	}
+	return r.configured(ctx, machine)
+}
+
+func (r *servingReconciler) approveServing(ctx context.Context, cluster client.ObjectKey, s *subject, csr *certificatesv1.CertificateSigningRequest) error {
+	remote, err := r.Targets.GetUncachedClient(ctx, cluster)
+	if err != nil {
+		return ignoreDisconnected(err)
+	}
+	approved := csr.DeepCopy()
+	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+		Reason: "MillwrightApproved", Message: "It names addresses of Machine " + client.ObjectKeyFromObject(s.machine).String() + " only",
+	})
+	if err := remote.SubResource("approval").Update(ctx, approved); err != nil {
+		return pkgerrors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
+	}
+	r.Recorder.Eventf(s.config, csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
+		"Approved CertificateSigningRequest %s for the serving certificate of Node %s", csr.Name, s.machine.Name)
+	return nil
+}
+
+// refuseServing says why a request for a serving certificate is not approved, "" when it is, and whether that may change. What
+// is served under an address is believed by whoever connects to it, hence only the Machine's own count: those that its
+// infrastructure provider reports, not those that the Node says of itself. All rules have to be met:
+//
+//	1 the signer is kubernetes.io/kubelet-serving
+//	2 the request is well-formed and signed with its own key
+//	3 the user is the Machine's Node, in group system:nodes, and the subject is that user in O=system:nodes, and nothing else
+//	4 its usages are those of a server: digital signature, server auth and perhaps key encipherment
+//	5 it names a host or an address, and no e-mail addresses or URIs
+//	6 the Machine is linked with that Node and is not being deleted
+//	7 every DNS name is the Node's or one of the Machine's, every IP address is one of the Machine's
+func refuseServing(csr *certificatesv1.CertificateSigningRequest, machine *clusterv1.Machine) (why string, later bool) {
+	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName {
+		return "it is for another signer", false
+	}
+	request, ok := parse(csr.Spec.Request)
+	if !ok {
+		return "it is not one PEM block with a certificate request that is signed with its own key", false
+	}
+	user := nodeUserPrefix + machine.Name
+	subject := request.Subject
+	switch {
+	case csr.Spec.Username != user || !slices.Contains(csr.Spec.Groups, nodesGroup):
+		return "it was not made by Node " + machine.Name, false
+	case subject.CommonName != user || !slices.Equal(subject.Organization, []string{nodesGroup}) || len(subject.Names) != 2:
+		return fmt.Sprintf("its subject must be O=%s and CN=%s, and nothing else", nodesGroup, user), false
+	case !usagesOf(csr.Spec.Usages, certificatesv1.UsageServerAuth):
+		return "its usages must be those of a server: digital signature, server auth and perhaps key encipherment", false
+	case len(request.EmailAddresses)+len(request.URIs) > 0:
+		return "it names e-mail addresses or URIs", false
+	case len(request.DNSNames)+len(request.IPAddresses) == 0:
+		return "it names no host and no address", false
+	case !machine.DeletionTimestamp.IsZero():
+		return "the Machine is being deleted", false
+	case machine.Status.NodeRef.Name != machine.Name:
+		return "the Machine is not linked with the Node", true
+	}
+	if foreign := foreignNames(request, machine); len(foreign) > 0 {
+		return fmt.Sprintf("%s is not among status.addresses of Machine %s", strings.Join(foreign, ", "), machine.Name), true
+	}
+	return "", false
+}
+
+// foreignNames returns the hosts and addresses of a request that are not the Machine's.
+func foreignNames(request *x509.CertificateRequest, machine *clusterv1.Machine) []string {
+	hosts, addresses := map[string]bool{strings.ToLower(machine.Name): true}, map[string]bool{}
+	for _, a := range machine.Status.Addresses {
+		switch a.Type {
+		case clusterv1.MachineInternalIP, clusterv1.MachineExternalIP:
+			addresses[a.Address] = true
+		case clusterv1.MachineHostName, clusterv1.MachineInternalDNS, clusterv1.MachineExternalDNS:
+			hosts[strings.ToLower(a.Address)] = true
+		}
+	}
+	var foreign []string
+	for _, host := range request.DNSNames {
+		if !hosts[strings.ToLower(host)] {
+			foreign = append(foreign, host)
+		}
+	}
+	for _, address := range request.IPAddresses {
+		if !addresses[address.String()] {
+			foreign = append(foreign, address.String())
+		}
+	}
+	return foreign
+}
+
+// usagesOf says whether the usages are a digital signature, the one given, perhaps key encipherment, and nothing else.
+func usagesOf(usages []certificatesv1.KeyUsage, needed certificatesv1.KeyUsage) bool {
+	for _, usage := range usages {
+		if usage != certificatesv1.UsageDigitalSignature && usage != needed && usage != certificatesv1.UsageKeyEncipherment {
+			return false
+		}
+	}
+	return slices.Contains(usages, certificatesv1.UsageDigitalSignature) && slices.Contains(usages, needed)
+}

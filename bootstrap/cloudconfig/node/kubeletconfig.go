@@ -1,0 +1,180 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+)
+
+// kubeletAuthority is the file that the downloader keeps the target cluster's authority in. The kubelet takes a relative path
+// from the folder of its configuration.
+const kubeletAuthority = "ca.crt"
+
+// setting is one field of the kubelet's configuration.
+type setting struct {
+	path  string
+	value any
+}
+
+// guarded are the settings that spec.kubelet.config may repeat but not change: without them everybody who reaches port 10250 or
+// 10255 of a machine reads its pods, or runs commands in them.
+var guarded = []setting{
+	{"apiVersion", kubeletv1beta1.SchemeGroupVersion.String()},
+	{"kind", "KubeletConfiguration"},
+	{"authentication.anonymous.enabled", false},
+	{"authentication.webhook.enabled", true},
+	{"authorization.mode", string(kubeletv1beta1.KubeletAuthorizationModeWebhook)},
+	{"readOnlyPort", float64(0)},
+	{"rotateCertificates", true},
+	{"serverTLSBootstrap", true},
+}
+
+// guardedArgs are the flags that would win over the settings above, and --config-dir, whose files would.
+var guardedArgs = []string{
+	"config", "config-dir", "anonymous-auth", "authentication-token-webhook", "authorization-mode", "client-ca-file", "read-only-port",
+	"rotate-certificates", "rotate-server-certificates",
+}
+
+// InvalidKubeletConfigError says that spec.kubelet asks for what a kubelet would refuse, or for one that is open to everybody.
+type InvalidKubeletConfigError struct {
+	// Field is the field of the kubelet's configuration, or the flag with its dashes; empty for the whole.
+	Field string
+	// Problem says what is wrong with it.
+	Problem string
+}
+
+// Error implements error.
+func (e *InvalidKubeletConfigError) Error() string {
+	if e.Field == "" {
+		return "spec.kubelet.config " + e.Problem
+	}
+	return fmt.Sprintf("spec.kubelet: %s %s", e.Field, e.Problem)
+}
+
+// KubeletConfigFile renders the kubelet's configuration. What spec.kubelet.config says is laid over the defaults, member by
+// member of objects; lists and values are replaced, and null leaves the default. It fails with an *InvalidKubeletConfigError.
+//
+// Fields that this program does not know pass: they may be of another version of the kubelet.
+func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
+	for _, arg := range o.Spec.ExtraArgs {
+		if slices.Contains(guardedArgs, arg.Name) {
+			return nil, &InvalidKubeletConfigError{Field: "--" + arg.Name, Problem: "cannot be given: the controller sets it in the kubelet's configuration"}
+		}
+	}
+	config := kubeletDefaults(o)
+	given, err := givenConfig(o.Spec)
+	if err != nil {
+		return nil, err
+	}
+	lay(config, given)
+	for _, s := range guarded {
+		if key := lookalike(config, s.path); key != "" {
+			return nil, &InvalidKubeletConfigError{Field: key, Problem: "is written otherwise by a kubelet: see " + s.path}
+		}
+		if value, ok := lookup(config, s.path); !ok || !reflect.DeepEqual(value, s.value) {
+			return nil, &InvalidKubeletConfigError{Field: s.path, Problem: fmt.Sprintf("must be %v: a kubelet is not to be open to everybody", s.value)}
+		}
+	}
+	if file, ok := lookup(config, "authentication.x509.clientCAFile"); !ok || file == "" {
+		return nil, &InvalidKubeletConfigError{Field: "authentication.x509.clientCAFile", Problem: "must name a file"}
+	}
+	body, err := yaml.Marshal(config)
+	if err != nil {
+		return nil, errors.Wrap(err, "rendering the kubelet's configuration")
+	}
+	if err := yaml.Unmarshal(body, &kubeletv1beta1.KubeletConfiguration{}); err != nil {
+		return nil, &InvalidKubeletConfigError{Problem: "is not what a kubelet can read: " + strings.TrimPrefix(err.Error(), "error unmarshaling JSON: ")}
+	}
+	return body, nil
+}
+
+func kubeletDefaults(o KubeletOptions) map[string]any {
+	config := map[string]any{"cgroupDriver": "systemd"}
+	set(config, "authentication.x509.clientCAFile", kubeletAuthority)
+	for _, s := range guarded {
+		set(config, s.path, s.value)
+	}
+	if o.ClusterDomain != "" {
+		config["clusterDomain"] = o.ClusterDomain
+	}
+	if o.ClusterDNS != "" {
+		config["clusterDNS"] = []any{o.ClusterDNS}
+	}
+	return config
+}
+
+func givenConfig(spec bootstrapv1.KubeletSpec) (map[string]any, error) {
+	given := map[string]any{}
+	if spec.Config == nil || len(spec.Config.Raw) == 0 {
+		return given, nil
+	}
+	if err := json.Unmarshal(spec.Config.Raw, &given); err != nil {
+		return nil, &InvalidKubeletConfigError{Problem: "is not an object"}
+	}
+	return given, nil
+}
+
+// lay lays one object over another.
+func lay(under, over map[string]any) {
+	for key, value := range over {
+		below, isObject := under[key].(map[string]any)
+		above, both := value.(map[string]any)
+		switch {
+		case value == nil:
+		case isObject && both:
+			lay(below, above)
+		default:
+			under[key] = value
+		}
+	}
+}
+
+// lookalike returns a key on the way to a path that differs from its name in upper and lower case only, which is a mistake, and
+// which a reader that is less exact than today's kubelets would take for it.
+func lookalike(config map[string]any, path string) string {
+	for _, name := range strings.Split(path, ".") {
+		for key := range config {
+			if key != name && strings.EqualFold(key, name) {
+				return key
+			}
+		}
+		config, _ = config[name].(map[string]any)
+	}
+	return ""
+}
+
+// set puts a value at a path, and objects on the way to it.
+func set(config map[string]any, path string, value any) {
+	names := strings.Split(path, ".")
+	for _, name := range names[:len(names)-1] {
+		below, ok := config[name].(map[string]any)
+		if !ok {
+			below = map[string]any{}
+			config[name] = below
+		}
+		config = below
+	}
+	config[names[len(names)-1]] = value
+}
+
+// lookup finds the value at a path.
+func lookup(config map[string]any, path string) (any, bool) {
+	names := strings.Split(path, ".")
+	for _, name := range names[:len(names)-1] {
+		below, ok := config[name].(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		config = below
+	}
+	value, ok := config[names[len(names)-1]]
+	return value, ok
+}

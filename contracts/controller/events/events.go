@@ -1,0 +1,39 @@
+// Package events keeps the events of controllers within what the API accepts. The API server refuses an event whose note is
+// too long, and the recorder drops it.
+package events
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+)
+
+// MaxNote is how many bytes the note of an event of events.k8s.io may have.
+const MaxNote = 1024
+
+// cut is how a note ends of which a part was left out.
+const cut = "…"
+
+// Cut shortens a note to what the API accepts, at the border of a character.
+func Cut(note string) string {
+	if len(note) <= MaxNote {
+		return note
+	}
+	end := MaxNote - len(cut)
+	for end > 0 && !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end] + cut
+}
+
+// Within returns a recorder that cuts the notes of the events that it passes on.
+func Within(recorder events.EventRecorder) events.EventRecorder { return within{recorder} }
+
+type within struct{ events.EventRecorder }
+
+// Eventf implements events.EventRecorder.
+func (w within) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	w.EventRecorder.Eventf(regarding, related, eventType, reason, action, "%s", Cut(fmt.Sprintf(note, args...)))
+}

@@ -1,0 +1,48 @@
+package events_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"millwright.dev/contracts/controller/events"
+)
+
+func TestCut(t *testing.T) {
+	for _, note := range []string{
+		"", "short", strings.Repeat("x", 1024), strings.Repeat("x", 1025), strings.Repeat("ä", 512), strings.Repeat("ä", 600),
+		"x" + strings.Repeat("€", 500), "xy" + strings.Repeat("𝄞", 500),
+	} {
+		g := NewWithT(t)
+		got := events.Cut(note)
+		g.Expect(len(got)).To(BeNumerically("<=", events.MaxNote))
+		g.Expect(utf8.ValidString(got)).To(BeTrue())
+		if len(note) <= events.MaxNote {
+			g.Expect(got).To(Equal(note))
+		} else {
+			g.Expect(len(got)).To(BeNumerically(">", events.MaxNote-8), "no more is left out than need be")
+			g.Expect(note).To(HavePrefix(strings.TrimSuffix(got, "…")))
+		}
+	}
+}
+
+type kept struct{ note string }
+
+func (k *kept) Eventf(_, _ runtime.Object, _, _, _, note string, args ...any) {
+	k.note = note
+	if note == "%s" {
+		k.note = args[0].(string)
+	}
+}
+
+func TestWithin(t *testing.T) {
+	g := NewWithT(t)
+	recorder := &kept{}
+	events.Within(recorder).Eventf(nil, nil, "Normal", "R", "A", "%d %% of %s", 5, "all")
+	g.Expect(recorder.note).To(Equal("5 % of all"))
+	events.Within(recorder).Eventf(nil, nil, "Normal", "R", "A", "%s", strings.Repeat("100%d", 1000))
+	g.Expect(len(recorder.note)).To(BeNumerically("<=", events.MaxNote))
+}

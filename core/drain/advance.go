@@ -1,0 +1,127 @@
+package drain
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// changed is called, without mu, when something has happened that may call for action or be worth a report.
+func (n *nodeDrain) changed() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stopped {
+		return
+	}
+	n.tell(n.advance())
+}
+
+// advance sends what is due, sees to it that it is called again when more is due, and says how far the drain
+// is. It is called under mu.
+func (n *nodeDrain) advance() Result {
+	now := n.now()
+	if n.request.Mode != Observe && n.request.Mode != Detach {
+		n.sendCordon(now)
+	}
+	n.joinNeeded()
+	var current *plan
+	c := n.circumstances(now)
+	switch {
+	case n.force != nil:
+		current = n.advanceForced(c)
+	case n.listed:
+		current = n.advanceNormal(c)
+	default:
+		current = &plan{}
+	}
+	n.cordon.plan(current)
+	n.wakeAt(current.next, now)
+	return n.report(current, c)
+}
+
+func (n *nodeDrain) advanceNormal(c circumstances) *plan {
+	if c.volumes != nil && c.volumes.known {
+		n.moveHandovers(c)
+		c.handovers = n.handovers
+	}
+	returnsNext := n.returning.observe(n.pods, c.now)
+	current := makePlan(n.pods, n.attempts, c)
+	if n.request.Mode == Observe {
+		current.next = time.Time{}
+		return current
+	}
+	if !returnsNext.IsZero() {
+		current.at(returnsNext)
+	}
+	n.readDaemonSets(current, c.now)
+	if n.cordon.done {
+		n.sendEvictions(current.due)
+	}
+	return current
+}
+
+func (n *nodeDrain) advanceForced(c circumstances) *plan {
+	f := forced{
+		force: n.force, pods: n.pods, listed: n.listed, detach: n.request.ForceDetach,
+		attachments: n.target.attachments.find(ofNode(n.node)), read: n.target.attachments.known(),
+	}
+	if n.request.Mode == Detach {
+		f.pods, f.listed, f.detach = nil, true, true
+	}
+	current := makeForcedPlan(f, c)
+	n.readDaemonSets(current, c.now)
+	n.sendDeletions(current)
+	return current
+}
+
+// circumstances gathers what decisions rest on.
+func (n *nodeDrain) circumstances(now time.Time) circumstances {
+	c := circumstances{
+		now:         now,
+		unreachable: Unreachable(n.request.Node),
+		daemonSets:  n.daemonSet,
+		rules:       n.request.Rules,
+		namespaces:  n.target.namespaces.get,
+		behaviour:   n.request.Behaviour,
+		returning:   n.returning,
+	}
+	if !n.returning.since.IsZero() && n.force == nil && n.request.Mode != Observe {
+		n.target.budgets.join(n)
+	}
+	if n.target.budgets.known() {
+		c.budgeted = n.target.budgeted
+	}
+	if !c.unreachable {
+		c.volumes = gatherVolumes(n.request.Node, n.target.attachments, n.target.volumes)
+	}
+	return c
+}
+
+// daemonSet looks the DaemonSet of a pod up, and remembers for this drain that it exists.
+func (n *nodeDrain) daemonSet(pod *Pod) (exists, known bool) {
+	if n.inUse[pod.DaemonSet] {
+		return true, true
+	}
+	exists, known = n.target.daemonSets.exists(pod.DaemonSet, n.returning.arrivals[pod.UID].at, n.now())
+	if exists {
+		n.inUse[pod.DaemonSet] = true
+	}
+	return exists, known
+}
+
+// readDaemonSets has the DaemonSets read where a decision waits for them, and goes on when they have been.
+func (n *nodeDrain) readDaemonSets(current *plan, now time.Time) {
+	ofDaemonSets := func(pod *Pod) bool { return pod.DaemonSet != "" }
+	if n.stopped || !slices.ContainsFunc(current.undecided, ofDaemonSets) {
+		return
+	}
+	if n.target.daemonSets.await(now, n.changed) {
+		// The reading serves other drains too, so it does not end with this one, but by its own timeout.
+		n.drainer.spawn(func() {
+			n.target.daemonSets.read(context.Background(), n.target, &n.drainer.options)
+		})
+	}
+	if _, retryAt := n.target.daemonSets.problem(); !retryAt.IsZero() {
+		current.at(retryAt)
+	}
+}

@@ -1,0 +1,37 @@
+package external
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Live returns the metadata that the API server has of an object that a cache shows; nil when the object is gone, or another
+// one has its name. An owner must be asked for like this before an owner reference is made of it: the garbage collector
+// deletes whatever is owned by a UID that no longer exists.
+func Live(ctx context.Context, apiReader client.Reader, cached client.Object, gvk schema.GroupVersionKind) (*metav1.PartialObjectMetadata, error) {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(gvk)
+	err := apiReader.Get(ctx, client.ObjectKeyFromObject(cached), found)
+	if apierrors.IsNotFound(err) || err == nil && found.UID != cached.GetUID() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, errors.Wrapf(err, "reading %s %s", gvk.Kind, client.ObjectKeyFromObject(cached))
+	}
+	return found, nil
+}
+
+// mustLive fails with a Conflict when the API server does not have the owner any more.
+func mustLive(ctx context.Context, apiReader client.Reader, owner client.Object, gvk schema.GroupVersionKind) error {
+	live, err := Live(ctx, apiReader, owner, gvk)
+	if err == nil && live == nil {
+		return apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, owner.GetName(),
+			errors.New("the cache shows an owner that the API server has no more"))
+	}
+	return err
+}

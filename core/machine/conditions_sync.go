@@ -1,0 +1,89 @@
+package machine
+
+import (
+	"errors"
+	"regexp"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+	"millwright.dev/core/target"
+)
+
+// ReasonNodeSyncFailed is the reason of NodeHealthy when labels, annotations and taints of the Node cannot be written:
+// False before the first time, since the Node then keeps its taint and no Pod comes; True afterwards.
+const ReasonNodeSyncFailed = "NodeSyncFailed"
+
+// maxWords is how many bytes of an API server's answer are repeated in a condition.
+const maxWords = 2000
+
+// withSync adds to NodeHealthy how far the Node is in step with its Machine.
+func (s *scope) withSync(healthy metav1.Condition) metav1.Condition {
+	const conditionType = clusterv1.MachineNodeHealthyCondition
+	switch {
+	case s.deleting(), s.sync.err == nil && (s.sync.awaited == "" || s.sync.once):
+		return healthy
+	case s.sync.err == nil:
+		return conditions.Unknown(conditionType, clusterv1.MachineNodeInspectionFailedReason,
+			"Labels, annotations and taints of Node "+s.node.Name+" wait until "+s.sync.awaited+" has been read")
+	}
+	message := "Labels, annotations and taints of Node " + s.node.Name + " cannot be written " + since(s.syncFailedSince()) + ": " + words(s.sync.err)
+	if healthy.Message != "" {
+		message += "\n" + healthy.Message
+	}
+	switch {
+	case !s.sync.once:
+		return conditions.False(conditionType, ReasonNodeSyncFailed, message)
+	case healthy.Status == metav1.ConditionTrue:
+		return conditions.True(conditionType, ReasonNodeSyncFailed, message)
+	}
+	healthy.Message = message
+	return healthy
+}
+
+// neverSynced says whether the condition as read tells that the first synchronization failed.
+func (s *scope) neverSynced() bool {
+	before := meta.FindStatusCondition(s.original.Status.Conditions, clusterv1.MachineNodeHealthyCondition)
+	return before != nil && before.Status == metav1.ConditionFalse && before.Reason == ReasonNodeSyncFailed
+}
+
+// failedSince finds in the message of NodeHealthy since when the synchronization fails.
+var failedSince = regexp.MustCompile(`^Labels, annotations and taints of Node \S+ cannot be written since (\S+Z): `)
+
+// syncFailedSince is when the synchronization began to fail: now, unless the condition as read knows better.
+func (s *scope) syncFailedSince() time.Time {
+	if before := meta.FindStatusCondition(s.original.Status.Conditions, clusterv1.MachineNodeHealthyCondition); before != nil {
+		if found := failedSince.FindStringSubmatch(before.Message); found != nil {
+			if moment, err := time.Parse(time.RFC3339, found[1]); err == nil {
+				return moment
+			}
+		}
+	}
+	return s.now
+}
+
+// words are what an API server said, for a condition. An error that is not an API server's may change with each attempt,
+// and is about the way there.
+func words(err error) string {
+	var status apierrors.APIStatus
+	var notKept *NotKeptError
+	var contested *target.ContestedError
+	var notRecorded *RecordNotKeptError
+	switch {
+	case unanswered(err) != nil:
+		return unanswered(err).Error()
+	case errors.As(err, &contested):
+		return conditions.Cut(contested.Error(), maxWords)
+	case errors.As(err, &notRecorded):
+		return conditions.Cut(notRecorded.Error(), maxWords)
+	case errors.As(err, &notKept):
+		return conditions.Cut(notKept.Error(), maxWords)
+	case errors.As(err, &status) && status.Status().Message != "":
+		return conditions.Cut(status.Status().Message, maxWords)
+	}
+	return why(err)
+}

@@ -1,0 +1,31 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// TestNodeDeletionStart: a time to come would hold the Machine until then, and is none that the core has recorded.
+func TestNodeDeletionStart(t *testing.T) {
+	for name, test := range map[string]struct {
+		recorded string
+		want     time.Time
+	}{
+		"not tried yet":   {"", noon},
+		"tried before":    {"2026-11-20T11:59:00Z", noon.Add(-time.Minute)},
+		"a time to come":  {"2099-01-01T00:00:00Z", noon},
+		"no time at all":  {"yesterday", noon},
+		"of another zone": {"2026-11-20T12:59:00+01:00", noon.Add(-time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{now: noon, machine: &clusterv1.Machine{}}
+			if test.recorded != "" {
+				s.machine.Annotations = map[string]string{NodeDeletionStartAnnotation: test.recorded}
+			}
+			NewWithT(t).Expect(s.nodeDeletionStart()).To(BeTemporally("==", test.want))
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package machine_test
+
+import (
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/version"
+	"millwright.dev/core/machine"
+	"millwright.dev/test/coretest"
+)
+
+// patchNode changes a Node as somebody else than the core does.
+func (f *fixture) patchNode(node *corev1.Node, change func(*corev1.Node)) {
+	f.t.Helper()
+	f.Eventually(func() error {
+		f.refresh(node)
+		before := node.DeepCopy()
+		for _, entries := range []*map[string]string{&node.Labels, &node.Annotations} {
+			if *entries == nil {
+				*entries = map[string]string{}
+			}
+		}
+		change(node)
+		return core.Client.Patch(f.t.Context(), node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}).WithTimeout(patience).Should(Succeed())
+}
+
+// eventuallyNode waits until the Node matches.
+func (f *fixture) eventuallyNode(name string, check func(Gomega, *corev1.Node)) {
+	f.t.Helper()
+	f.Eventually(func(g Gomega) {
+		node := &corev1.Node{}
+		g.Expect(core.Client.Get(f.t.Context(), client.ObjectKey{Name: name}, node)).To(Succeed())
+		check(g, node)
+	}).WithTimeout(patience).Should(Succeed())
+}
+
+// TestANodeThatClaimsAnAdministratorsLabel: a kubelet may write the annotations of its Node, and not its labels in
+// node-restriction.kubernetes.io. It has nobody remove them by saying that they came from the Machine.
+func TestANodeThatClaimsAnAdministratorsLabel(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, version.V1Beta2)
+	const theirs, ours = "node-restriction.kubernetes.io/trusted", "node.cluster.x-k8s.io/pool"
+	node := f.run()
+	f.patchMachine(func(m *clusterv1.Machine) { m.Labels[ours] = "a" })
+	f.eventuallyNode(node.Name, func(g Gomega, n *corev1.Node) {
+		g.Expect(n.Annotations).To(HaveKeyWithValue(clusterv1.LabelsFromMachineAnnotation, ours))
+	})
+	f.patchNode(node, func(n *corev1.Node) {
+		n.Labels[theirs] = "yes"
+		n.Annotations[clusterv1.LabelsFromMachineAnnotation] = ours + "," + theirs
+	})
+	f.eventuallyNode(node.Name, func(g Gomega, n *corev1.Node) {
+		g.Expect(n.Annotations).To(HaveKeyWithValue(clusterv1.LabelsFromMachineAnnotation, ours), "the lie is corrected")
+		g.Expect(n.Labels).To(HaveKeyWithValue(theirs, "yes"))
+	})
+
+	// What the core has put there goes all the same, whatever the Node says of others.
+	f.patchMachine(func(m *clusterv1.Machine) { delete(m.Labels, ours) })
+	f.eventuallyNode(node.Name, func(g Gomega, n *corev1.Node) {
+		g.Expect(n.Labels).NotTo(HaveKey(ours))
+		g.Expect(n.Labels).To(HaveKeyWithValue(theirs, "yes"))
+	})
+}
+
+// TestANodeThatClaimsAnAdministratorsTaint: likewise for taints, which keep Pods away from a Node.
+func TestANodeThatClaimsAnAdministratorsTaint(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, version.V1Beta2)
+	theirs := corev1.Taint{Key: "example.com/quarantine", Value: "yes", Effect: corev1.TaintEffectNoSchedule}
+	node := f.run()
+	f.patchNode(node, func(n *corev1.Node) {
+		n.Spec.Taints = append(n.Spec.Taints, theirs)
+		n.Annotations[clusterv1.TaintsFromMachineAnnotation] = "example.com/quarantine:NoSchedule"
+	})
+	f.eventuallyNode(node.Name, func(g Gomega, n *corev1.Node) {
+		g.Expect(n.Annotations).To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, ""), "the lie is corrected")
+		g.Expect(n.Spec.Taints).To(ContainElement(theirs))
+	})
+}
+
+// TestANodeThatClaimsToBeInitialized: a kubelet that registers with the marks of a Node that has been synchronized gets the
+// taints of its initialization all the same.
+func TestANodeThatClaimsToBeInitialized(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, version.V1Beta2)
+	f.machine.Spec.Taints = []clusterv1.MachineTaint{
+		{Key: "example.com/once", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationOnInitialization},
+	}
+	f.createBorn()
+	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
+	f.provision()
+	f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.Phase).To(Equal("Provisioned")) })
+	node := &corev1.Node{}
+	node.Name, node.Spec.ProviderID = f.machine.Name, f.providerID()
+	node.Annotations = map[string]string{
+		clusterv1.TaintsFromMachineAnnotation: "", clusterv1.LabelsFromMachineAnnotation: "", clusterv1.AnnotationsFromMachineAnnotation: "",
+		clusterv1.MachineAnnotation: f.machine.Name, clusterv1.ClusterNamespaceAnnotation: f.namespace,
+	}
+	core.Create(t, node)
+	core.NodeStatus(t, node, true)
+	once := ContainElement(HaveField("Key", "example.com/once"))
+	f.eventuallyNode(node.Name, func(g Gomega, n *corev1.Node) { g.Expect(n.Spec.Taints).To(once) })
+
+	// Once they have had their turn they are the Node's own.
+	f.awaitsNothing()
+	f.patchNode(node, func(n *corev1.Node) { n.Spec.Taints = nil })
+	f.patchMachine(func(m *clusterv1.Machine) { m.Labels["node.cluster.x-k8s.io/pool"] = "a" })
+	f.eventuallyNode(node.Name, func(g Gomega, n *corev1.Node) {
+		g.Expect(n.Labels).To(HaveKey("node.cluster.x-k8s.io/pool"))
+		g.Expect(n.Spec.Taints).NotTo(once)
+	})
+}
+
+// TestTheRecordCostsNoRequest: it is in the patch that brings the provider ID, whether the Node comes before or after that.
+func TestTheRecordCostsNoRequest(t *testing.T) {
+	for name, early := range map[string]bool{"the Node comes first": true, "the provider ID comes first": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, version.V1Beta2)
+			f.machine.Spec.Taints = []clusterv1.MachineTaint{
+				{Key: "example.com/always", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways},
+			}
+			requests := f.counted()
+			f.createBorn()
+			f.patchMachine(func(m *clusterv1.Machine) { m.Labels[poolLabel] = "a" })
+			core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
+			f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.Phase).To(Equal("Provisioning")) })
+			join := func() {
+				node := core.Node(t, f.machine.Name, f.providerID(), true)
+				f.eventuallyCached(node.Name)
+			}
+			if early {
+				join()
+			}
+			f.provision()
+			f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Spec.ProviderID).NotTo(BeEmpty()) })
+			if !early {
+				f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.Phase).To(Equal("Provisioned")) })
+				join()
+			}
+			f.eventually(func(g Gomega, m *clusterv1.Machine) {
+				g.Expect(condition(m, "Available")).To(HavePrefix("True/"))
+				g.Expect(m.Annotations).To(HaveKeyWithValue(machine.LabelsOnNodeAnnotation, poolLabel))
+				g.Expect(m.Annotations).To(HaveKeyWithValue(machine.TaintsOnNodeAnnotation, "example.com/always:NoSchedule"))
+			})
+			f.awaitsNothing()
+			writes := map[string]int{}
+			for _, request := range core.Requests.Writes("/" + f.machine.Name) {
+				writes[kindOf(request.Path)]++
+			}
+			f.Expect(writes["machines"]).To(Equal(2), "the name of the Secret, and the provider ID with the record")
+			patches := 0
+			for _, request := range requests.Writes("/nodes/" + f.machine.Name) {
+				// The kubelet writes too, and who loses that race begins anew.
+				if request.Verb == http.MethodPatch && request.Status == http.StatusOK {
+					patches++
+				}
+			}
+			f.Expect(patches).To(Equal(1))
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package machine
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/outcome"
+)
+
+// RecordNotKeptError says that the API server accepted the record of a Machine and did not keep all of it.
+type RecordNotKeptError struct {
+	// Lost are the annotations that were not kept.
+	Lost []string
+}
+
+// Error names what was not kept and who may be the cause.
+func (e *RecordNotKeptError) Error() string {
+	return "the API server accepted annotations of the Machine and did not keep " + strings.Join(e.Lost, ", ") +
+		": look for a mutating webhook or policy that removes them"
+}
+
+// recordWished records what the Machine wishes before it has a Node: in the patch that brings the provider ID, so that the
+// first change of the Node has to wait for no other.
+func (s *scope) recordWished() {
+	if s.original.Status.NodeRef.IsDefined() {
+		return
+	}
+	record, _ := recordOf(s.machine)
+	record.believed(&corev1.Node{}, s.wishes(), nodeKnown{}).writeTo(s.machine)
+}
+
+// recordedWishes are the wishes with what the Machine, as the API server has it, records of the Node.
+func (s *scope) recordedWishes(initialized bool) Wishes {
+	wishes := s.wishes()
+	record, recorded := recordOf(s.original)
+	wishes.Record = record.believed(s.node, wishes, nodeKnown{
+		recorded: recorded, linked: s.original.Status.NodeRef.Name == s.node.Name, synced: s.sync.once,
+	})
+	wishes.Initialized = initialized || wishes.Record.initialized(s.node.UID)
+	return wishes
+}
+
+// beginRecord gives a Machine its first record.
+func (s *scope) beginRecord(wishes Wishes) {
+	if _, recorded := recordOf(s.original); !recorded {
+		wishes.Record.writeTo(s.machine)
+	}
+}
+
+// recordFirst has the Machine record what a change of the Node needs, before that change is sent: a process that dies in
+// between leaves a record of what is not there, and not something that is nobody's. The event of the Machine's own patch
+// leads on. What the API server does not take is tried again less and less often.
+func (r *Reconciler) recordFirst(s *scope, needed NodeRecord) outcome.Outcome {
+	if record, recorded := recordOf(s.original); recorded && record.covers(needed) {
+		return outcome.Continue()
+	}
+	if attempt := r.syncs.tooEarly(s.key(), s.original.UID, needed.sum(), s.now); attempt != nil {
+		return s.awaitSync(attempt)
+	}
+	needed.writeTo(s.machine)
+	s.recording = &needed
+	return outcome.Wait()
+}
+
+// notRecorded takes in that the API server has not taken the record that a change of the Node needs.
+func (r *Reconciler) notRecorded(s *scope, err error) {
+	r.syncs.fail(s.key(), s.original.UID, s.recording.sum(), err, s.now)
+	s.sync.err = err
+}
+
+// recordKept says what of the record that was written the API server has not kept.
+func (s *scope) recordKept() error {
+	record, recorded := recordOf(s.machine)
+	if recorded && record.covers(*s.recording) {
+		return nil
+	}
+	wanted := &clusterv1.Machine{}
+	s.recording.writeTo(wanted)
+	lost := slices.DeleteFunc(slices.Sorted(maps.Keys(wanted.Annotations)), func(key string) bool {
+		value, ok := s.machine.Annotations[key]
+		return ok && value == wanted.Annotations[key]
+	})
+	return &RecordNotKeptError{Lost: lost}
+}
+
+// withholdLink leaves a Machine that has no record unlinked: one that is linked and has none was linked by another core,
+// and its Node would be believed.
+func (s *scope) withholdLink() {
+	if _, recorded := recordOf(s.machine); !recorded && !s.deleting() && !s.original.Status.NodeRef.IsDefined() {
+		s.machine.Status.NodeRef, s.machine.Status.NodeInfo = s.original.Status.NodeRef, s.original.Status.NodeInfo
+	}
+}
+
+// sum tells records apart.
+func (r NodeRecord) sum() [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %t", r.Labels, r.Taints, r.Initialized != nil))
+}
+
+// turns remembers which Nodes this process has initialized, until their Machines record it: a taint that is taken away
+// within that moment does not come again. The zero value is ready for use.
+type turns struct {
+	mutex sync.Mutex
+	of    map[types.NamespacedName]turn
+}
+
+// turn is a Node that was initialized for a Machine.
+type turn struct{ machine, node types.UID }
+
+// add remembers that a Node was initialized.
+func (t *turns) add(key types.NamespacedName, machine, node types.UID) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.of == nil {
+		t.of = map[types.NamespacedName]turn{}
+	}
+	t.of[key] = turn{machine, node}
+}
+
+// had says whether this process has initialized a Node.
+func (t *turns) had(key types.NamespacedName, machine, node types.UID) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return node != "" && t.of[key] == turn{machine, node}
+}
+
+// forget drops what is remembered of a Machine that is gone.
+func (t *turns) forget(key types.NamespacedName) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	delete(t.of, key)
+}

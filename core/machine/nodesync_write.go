@@ -1,0 +1,195 @@
+package machine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/external"
+	"millwright.dev/core/outcome"
+	"millwright.dev/core/target"
+)
+
+// NotKeptError says that the target cluster accepted a change of a Node and did not keep all of it, as with a mutating
+// webhook that removes labels.
+type NotKeptError struct {
+	// Lost names what was not kept.
+	Lost []string
+}
+
+// Error names what was not kept and who may be the cause.
+func (e *NotKeptError) Error() string {
+	return "the target cluster accepted the change and did not keep " + strings.Join(e.Lost, ", ") +
+		": look for a mutating webhook or policy, or a controller that removes it"
+}
+
+// nodeSync is how far the Node is in step with its Machine.
+type nodeSync struct {
+	// once is true when the Node has been brought in step at least once.
+	once bool
+	// awaited is what the first synchronization waits for, "" when for nothing.
+	awaited string
+	// err is why the last attempt failed, nil when the Node is in step.
+	err error
+}
+
+// syncNode brings labels, annotations and taints of the Node in step, by one patch at most, which is sent without waiting for
+// the answer. What fails is tried again less and less often, and stands in a condition meanwhile.
+func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
+	s.sync.once = s.syncedOnce()
+	node, wishes := s.node.DeepCopy(), s.recordedWishes(r.turns.had(s.key(), s.original.UID, s.node.UID))
+	if s.sync.awaited = s.unreadForSync(); s.sync.awaited != "" {
+		s.beginRecord(wishes)
+		return outcome.Continue()
+	}
+	result := SyncNode(node, wishes)
+	if !result.Changed {
+		return r.inStep(s, result.Record.kept(s.node.UID, wishes))
+	}
+	if end := r.recordFirst(s, wishes.Record.or(result.Record)); !end.Finished() {
+		return end
+	}
+	data, err := client.MergeFrom(s.node).Data(node)
+	if err != nil {
+		return outcome.Fail(err)
+	}
+	change := sha256.Sum256(data)
+	if attempt := r.syncs.tooEarly(s.key(), s.original.UID, change, s.now); attempt != nil {
+		return s.awaitSync(attempt)
+	}
+	answered, err := s.connection.PatchNode(s.owner(), target.NodePatch{
+		Before: s.node, After: node,
+		// Taints are replaced as a list, and others write them too.
+		Lock: result.Taints, Verify: r.kept(s.key(), s.original.UID, wishes),
+	})
+	if err != nil {
+		return r.notInStep(ctx, s, change, err)
+	}
+	s.node = answered
+	return r.inStep(s, result.Record.kept(s.node.UID, wishes))
+}
+
+// inStep takes in that the Node is in step, and has of the Machine what the record says, and nothing else.
+func (r *Reconciler) inStep(s *scope, record NodeRecord) outcome.Outcome {
+	record.writeTo(s.machine)
+	s.sync = nodeSync{once: true}
+	r.syncs.forget(s.key())
+	return outcome.Continue()
+}
+
+// notInStep takes in why a change of the Node was not written, or not yet.
+func (r *Reconciler) notInStep(ctx context.Context, s *scope, change [sha256.Size]byte, err error) outcome.Outcome {
+	if end, soon := s.soonAnswered(err); soon {
+		return end
+	}
+	var contested *target.ContestedError
+	var replaced *target.ReplacedError
+	switch {
+	case unanswered(err) != nil:
+		s.sync.err = err
+		return outcome.Wait()
+	case errors.As(err, &contested):
+		s.sync.err = err
+		return outcome.WaitFor(contested.RetryAt.Sub(s.now))
+	case apierrors.IsNotFound(err), errors.As(err, &replaced):
+		// The event of its deletion, or of the other Node of its name, is on its way.
+		s.node, s.machine.Status.NodeRef = nil, s.original.Status.NodeRef
+		return outcome.Wait()
+	}
+	attempt := r.syncs.fail(s.key(), s.original.UID, change, err, s.now)
+	if !attempt.quiet() {
+		ctrl.LoggerFrom(ctx).Error(err, "The Node cannot be brought in step with its Machine", "Node", s.node.Name, "retryAfter", attempt.pause())
+	}
+	return s.awaitSync(&attempt)
+}
+
+// awaitSync leaves the reason why the Node is not in step for the conditions, and waits for the next attempt.
+func (s *scope) awaitSync(attempt *syncAttempt) outcome.Outcome {
+	s.sync.err = attempt.err
+	s.quiet = attempt.quiet()
+	return outcome.WaitFor(attempt.next.Sub(s.now))
+}
+
+// kept makes sure that what was written is there, and remembers that the Node has been initialized.
+func (r *Reconciler) kept(key types.NamespacedName, machine types.UID, wishes Wishes) func(*corev1.Node) error {
+	return func(answered *corev1.Node) error {
+		want := answered.DeepCopy()
+		if SyncNode(want, wishes).Changed {
+			return &NotKeptError{Lost: differences(want, answered)}
+		}
+		if wishes.once() {
+			r.turns.add(key, machine, answered.UID)
+		}
+		return nil
+	}
+}
+
+// syncedOnce says whether the Node has been brought in step at least once. The evidence is on the Node, where the same
+// patch that removes the taint leaves the name of the Machine, and so outlives this process. A first synchronization
+// that failed in part, which the condition remembers, has not been.
+func (s *scope) syncedOnce() bool {
+	tainted := slices.ContainsFunc(s.node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&clusterv1.NodeUninitializedTaint) })
+	return !tainted && !s.neverSynced() &&
+		s.node.Annotations[clusterv1.MachineAnnotation] == s.machine.Name &&
+		s.node.Annotations[clusterv1.ClusterNamespaceAnnotation] == s.machine.Namespace
+}
+
+// unreadForSync names what the core has yet to read before it knows what the Node shall have; "" when nothing. Once the
+// Node has been brought in step, what is not known stays as it is on the Node.
+func (s *scope) unreadForSync() string {
+	if external.BeingRead(s.infrastructure.err) || !s.sync.once && s.infrastructure.ref.IsDefined() && !s.factsKnown {
+		return external.Name(s.infrastructure.ref)
+	}
+	return ""
+}
+
+// differences names the labels, annotations and taints in which two versions of a Node differ.
+func differences(want, have *corev1.Node) []string {
+	var names []string
+	for _, kind := range []struct {
+		name       string
+		want, have map[string]string
+	}{{"label", want.Labels, have.Labels}, {"annotation", want.Annotations, have.Annotations}} {
+		keys := slices.Sorted(maps.Keys(kind.want))
+		for _, key := range slices.Sorted(maps.Keys(kind.have)) {
+			if _, ok := kind.want[key]; !ok {
+				keys = append(keys, key)
+			}
+		}
+		for _, key := range keys {
+			a, inWant := kind.want[key]
+			b, inHave := kind.have[key]
+			if inWant != inHave || a != b {
+				names = append(names, kind.name+" "+key)
+			}
+		}
+	}
+	if !equality.Semantic.DeepEqual(want.Spec.Taints, have.Spec.Taints) {
+		names = append(names, fmt.Sprintf("taints (%s are there)", described(have.Spec.Taints)))
+	}
+	return names
+}
+
+// described lists taints for messages.
+func described(taints []corev1.Taint) string {
+	if len(taints) == 0 {
+		return "none"
+	}
+	words := make([]string, 0, len(taints))
+	for _, taint := range taints {
+		words = append(words, taintID(taint.Key, taint.Effect))
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,54 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// TestPureUpToDate: the condition is of Machines under a MachineDeployment, and says what keeps one from being up to date.
+func TestPureUpToDate(t *testing.T) {
+	owned := func(upToDate bool) func(*scope) {
+		return func(s *scope) {
+			s.machineSet, s.machineDeployment = &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}
+			s.options.UpToDate = func(*clusterv1.MachineSet, *clusterv1.MachineDeployment, time.Time) (bool, string) {
+				return upToDate, "version"
+			}
+		}
+	}
+	after := func(d time.Duration) func(*scope) {
+		return func(s *scope) { s.machineDeployment.Spec.Rollout.After = metav1.NewTime(noon.Add(d)) }
+	}
+	behind := func(s *scope) {
+		s.machine.Spec.Version, s.machine.Status.NodeInfo = "v1.36.3", &corev1.NodeSystemInfo{KubeletVersion: "v1.35.0"}
+	}
+	for name, test := range map[string]struct {
+		given []func(*scope)
+		want  string
+		rest  time.Duration
+	}{
+		"by hand":                    {nil, "absent", 0},
+		"no MachineSet":              {[]func(*scope){owned(true), func(s *scope) { s.machineSet = nil }}, "absent", 0},
+		"no MachineDeployment":       {[]func(*scope){owned(true), func(s *scope) { s.machineDeployment = nil }}, "absent", 0},
+		"nobody compares":            {[]func(*scope){owned(true), func(s *scope) { s.options.UpToDate = nil }}, "absent", 0},
+		"up to date":                 {[]func(*scope){owned(true)}, "True/UpToDate", 0},
+		"a rollout is to come":       {[]func(*scope){owned(true), after(time.Minute)}, "True/UpToDate", time.Minute},
+		"a rollout is due":           {[]func(*scope){owned(true), after(0)}, "True/UpToDate", 0},
+		"a rollout was due":          {[]func(*scope){owned(true), after(-time.Minute)}, "True/UpToDate", 0},
+		"outdated":                   {[]func(*scope){owned(false)}, "False/NotUpToDate", 0},
+		"outdated, updated in place": {[]func(*scope){owned(false), withAnnotation(clusterv1.UpdateInProgressAnnotation)}, "False/NotUpToDate", 0},
+		"updated in place":           {[]func(*scope){owned(true), withAnnotation(clusterv1.UpdateInProgressAnnotation)}, "False/Updating", 0},
+		"the kubelet is behind":      {[]func(*scope){owned(true), behind}, "False/Updating", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := judged(test.given...)
+			g.Expect(s.setUpToDateCondition().After()).To(Equal(test.rest))
+			g.Expect(stateOf(s.machine, "UpToDate")).To(Equal(test.want))
+		})
+	}
+}

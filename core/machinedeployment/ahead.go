@@ -1,0 +1,73 @@
+package machinedeployment
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/machineset"
+	"millwright.dev/core/outcome"
+)
+
+// How soon a deployment is looked at again whose sets have counted other Machines than the cache shows: as long after the
+// last look as it has been so by then, within these limits.
+const (
+	minAhead = time.Second
+	maxAhead = time.Minute
+)
+
+// ahead remembers since when the status of a set tells of other Machines than the cache shows. The zero value is ready for
+// use.
+type ahead struct {
+	mu    sync.Mutex
+	since map[types.UID]time.Time
+}
+
+// wait is how soon to look again.
+func (a *ahead) wait(deployment types.UID, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since == nil {
+		a.since = map[types.UID]time.Time{}
+	}
+	since, ok := a.since[deployment]
+	if !ok {
+		since = now
+		a.since[deployment] = now
+	}
+	return min(max(now.Sub(since), minAhead), maxAhead)
+}
+
+// forget drops a deployment whose sets agree with the cache, or that goes.
+func (a *ahead) forget(deployment types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.since, deployment)
+}
+
+// awaitCache has the deployment looked at again while a set has counted other Machines than were read. The set may be
+// ahead: it counts what it has created before the cache shows it, and a process that has ended may have seen more than this
+// one. When the cache catches up the set has nothing to add, so that nobody else would wake the deployment.
+func (r *Reconciler) awaitCache(s *scope) outcome.Outcome {
+	if !s.read || agree(s) {
+		r.ahead.forget(s.deployment.UID)
+		return outcome.Continue()
+	}
+	return outcome.ContinueAfter(r.ahead.wait(s.deployment.UID, s.now))
+}
+
+// agree says whether the sets have counted the Machines that were read. One that has not looked at its last order yet has
+// more to say, which wakes the deployment.
+func agree(s *scope) bool {
+	for _, set := range s.sets {
+		if looked(set) && !machineset.Counted(set, s.machines[set.UID]) {
+			return false
+		}
+	}
+	return true
+}
+
+// looked says whether a set has looked at its last order.
+func looked(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == set.Generation }

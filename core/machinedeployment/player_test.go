@@ -1,0 +1,115 @@
+package machinedeployment
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/conditions"
+)
+
+// machinePlayer plays the Machine controller: Machines become available, and go when they are deleted.
+type machinePlayer struct {
+	mu sync.Mutex
+	// broken Machines, by template, never become available.
+	broken string
+	// holding keeps Machines that are being deleted, but for those that are released by name.
+	holding  bool
+	released map[string]bool
+	// idle does nothing for Machines that live.
+	idle bool
+}
+
+func (p *machinePlayer) setIdle(idle bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = idle
+}
+
+func (p *machinePlayer) hold(holding bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holding, p.released = holding, map[string]bool{}
+}
+
+func (p *machinePlayer) release(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.released[name] = true
+}
+
+func (p *machinePlayer) holds(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.holding && !p.released[name]
+}
+
+// outOfStock is what broken Machines say.
+const outOfStock = "large instances are out of stock"
+
+func (p *machinePlayer) setBroken(template string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = template
+}
+
+func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	machine := &clusterv1.Machine{}
+	if err := direct.Get(ctx, request.NamespacedName, machine); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	before := machine.DeepCopy()
+	if !machine.DeletionTimestamp.IsZero() {
+		if p.holds(machine.Name) {
+			return ctrl.Result{RequeueAfter: often}, nil
+		}
+		for _, ref := range []clusterv1.ContractVersionedObjectReference{machine.Spec.InfrastructureRef, machine.Spec.Bootstrap.ConfigRef} {
+			child := &unstructured.Unstructured{}
+			child.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.APIGroup, Version: "v1", Kind: ref.Kind})
+			child.SetNamespace(machine.Namespace)
+			child.SetName(ref.Name)
+			if err := direct.Delete(ctx, child); client.IgnoreNotFound(err) != nil {
+				return ctrl.Result{}, err
+			}
+		}
+		machine.Finalizers = nil
+		return ctrl.Result{}, client.IgnoreNotFound(direct.Patch(ctx, machine, client.MergeFrom(before)))
+	}
+	p.mu.Lock()
+	broken, idle := p.broken, p.idle
+	p.mu.Unlock()
+	if idle || machine.Status.NodeRef.IsDefined() {
+		return ctrl.Result{}, nil
+	}
+	now := time.Now()
+	if broken != "" && p.template(ctx, machine) == broken {
+		// As the Machine controller does: what its MachineSet says, and so what wakes the deployment, follows from Ready.
+		for kind, reason := range map[string]string{clusterv1.MachineInfrastructureReadyCondition: "OutOfStock", clusterv1.MachineReadyCondition: clusterv1.MachineNotReadyReason} {
+			conditions.Set(&machine.Status.Conditions, conditions.False(kind, reason, outOfStock), machine.Generation, now)
+		}
+		return ctrl.Result{RequeueAfter: often}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
+	}
+	machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: machine.Name}
+	conditions.Set(&machine.Status.Conditions, conditions.True(clusterv1.MachineReadyCondition, "Ready", ""), machine.Generation, now)
+	conditions.Set(&machine.Status.Conditions, conditions.True(clusterv1.MachineAvailableCondition, "Available", ""), machine.Generation, now)
+	return ctrl.Result{}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
+}
+
+// template is the template that the infrastructure of a Machine was made from.
+func (p *machinePlayer) template(ctx context.Context, machine *clusterv1.Machine) string {
+	infra := &unstructured.Unstructured{}
+	infra.SetGroupVersionKind(schema.GroupVersionKind{Group: infraGroup, Version: "v1", Kind: "StandInMachine"})
+	for range 100 {
+		if direct.Get(ctx, client.ObjectKeyFromObject(machine), infra) == nil {
+			break
+		}
+		time.Sleep(often)
+	}
+	return infra.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]
+}

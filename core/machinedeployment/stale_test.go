@@ -1,0 +1,41 @@
+package machinedeployment
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/persist"
+	"millwright.dev/test/stale"
+)
+
+// TestSetThatTheCacheDoesNotShow: neither is a second one created beside it, nor does the deployment go before it.
+func TestSetThatTheCacheDoesNotShow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cache := &stale.Lists{}
+	w.g.Expect(cache.Freeze(w.ctx, direct, &clusterv1.MachineSetList{})).To(Succeed())
+	w.deployment(2)
+	w.start(t)
+	w.eventually(w.settled(2, "a", "1"))
+	w.stop()
+	deployment := w.current()
+	watching, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	w.g.Expect(err).NotTo(HaveOccurred())
+	r := &Reconciler{
+		Client: cache.Wrap(watching), APIReader: direct, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Sets: &persist.Versions{},
+	}
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(deployment)}
+	_, err = r.Reconcile(w.ctx, request)
+	w.g.Expect(err).NotTo(HaveOccurred())
+	w.g.Expect(w.allSets()).To(HaveLen(1))
+	w.g.Expect(direct.Delete(w.ctx, deployment)).To(Succeed())
+	_, err = r.Reconcile(w.ctx, request)
+	w.g.Expect(err).NotTo(HaveOccurred())
+	w.g.Expect(w.current().Finalizers).To(ContainElement(clusterv1.MachineDeploymentFinalizer))
+}

@@ -1,0 +1,133 @@
+package machinedeployment
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const rollingOut = clusterv1.MachineDeploymentRollingOutCondition
+
+func impatient(d *clusterv1.MachineDeployment) {
+	d.Annotations = map[string]string{ProgressDeadlineAnnotation: "3s"}
+}
+
+// notAvailable holds the deployment to what it must say while none of its Machines serves.
+func (w *world) notAvailable(g Gomega) {
+	deployment := w.current()
+	g.Expect(meta.IsStatusConditionFalse(deployment.Status.Conditions, clusterv1.MachineDeploymentAvailableCondition)).To(BeTrue())
+	g.Expect(deployment.Status.Phase).To(Equal("ScalingUp"))
+}
+
+// TestFailedRolloutIsSeenWithoutAnOutdatedMachine lets rollouts fail that have let all outdated Machines go: RollingOut
+// stays True and names what is awaited, and the deployment is neither available nor running.
+func TestFailedRolloutIsSeenWithoutAnOutdatedMachine(t *testing.T) {
+	for name, change := range map[string]func(*clusterv1.MachineDeployment){
+		"Recreate": func(d *clusterv1.MachineDeployment) { d.Annotations[RecreateAnnotation] = "true" },
+		"maxUnavailable 100 %": func(d *clusterv1.MachineDeployment) {
+			d.Spec.Rollout.Strategy = clusterv1.MachineDeploymentRolloutStrategy{
+				Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
+				RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+					MaxSurge: ptr.To(intstr.FromInt32(0)), MaxUnavailable: ptr.To(intstr.FromString("100%")),
+				},
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.deployment(2, impatient, change)
+			w.start(t)
+			w.eventually(w.settled(2, "a", "1"))
+			w.machines.setBroken("b")
+			w.update(toTemplateB)
+			w.eventually(w.says(rollingOut, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
+			w.eventually(w.says(rollingOut, ProgressDeadlineExceededReason, "2 of 2 replicas are up to date, 0 available"))
+			w.notAvailable(w.g)
+			w.machines.setBroken("")
+			w.eventually(w.settled(2, "b", "2"))
+			w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+		})
+	}
+}
+
+// TestNewDeploymentThatNeverComesUpIsSeen has one that was never available.
+func TestNewDeploymentThatNeverComesUpIsSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deployment(1, impatient)
+	w.machines = &machinePlayer{broken: "a"}
+	w.start(t)
+	w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 1 replicas are up to date, 0 available"))
+	w.notAvailable(w.g)
+	w.eventually(w.says(rollingOut, ProgressDeadlineExceededReason, outOfStock))
+	w.notAvailable(w.g)
+}
+
+// TestReplacedMachinesAreNoProgress deletes the Machines that do not come up again and again, as remediation does,
+// and more often than the deadline is long.
+func TestReplacedMachinesAreNoProgress(t *testing.T) {
+	w := newWorld(t)
+	w.deployment(2, impatient)
+	w.start(t)
+	w.eventually(w.settled(2, "a", "1"))
+	w.machines.setBroken("b")
+	w.update(toTemplateB)
+	w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 2"))
+	w.stalledThough(func() { w.deleteOfCurrentSet() })
+}
+
+// TestStallOfACompleteDeploymentSurvivesARestart has a Machine that is lost after a rollout is complete, and whose replacements
+// do not come up. The process ends all the while.
+func TestStallOfACompleteDeploymentSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deployment(2, impatient)
+	w.start(t)
+	w.eventually(w.settled(2, "a", "1"))
+	w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.machines.setBroken("a")
+	machine := w.listMachines()[0]
+	w.g.Expect(direct.Delete(w.ctx, &machine)).To(Succeed())
+	w.eventually(func(g Gomega) { g.Expect(w.current().Annotations).To(HaveKey(ProgressAnnotation)) })
+	w.g.Expect(meta.IsStatusConditionFalse(w.current().Status.Conditions, rollingOut)).To(BeTrue(), "it is no rollout")
+	recorded := w.current().Annotations[ProgressAnnotation]
+	w.stop()
+	w.start(t)
+	w.eventually(w.says(rollingOut, ProgressDeadlineExceededReason, outOfStock))
+	w.g.Expect(w.current().Annotations).To(HaveKeyWithValue(ProgressAnnotation, recorded), "the restart has not begun it again")
+	w.machines.setBroken("")
+	w.eventually(func(g Gomega) {
+		w.settled(2, "a", "1")(g)
+		g.Expect(w.current().Annotations).NotTo(HaveKey(ProgressAnnotation))
+	})
+	w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+}
+
+// stalledThough disturbs the deployment every 1.5 seconds until it says that it stalls.
+func (w *world) stalledThough(disturb func()) {
+	last := time.Now()
+	w.eventually(func(g Gomega) {
+		if time.Since(last) > 1500*time.Millisecond {
+			disturb()
+			last = time.Now()
+		}
+		w.says(rollingOut, ProgressDeadlineExceededReason, "No progress since")(g)
+	})
+}
+
+// deleteOfCurrentSet deletes the Machines of the current set.
+func (w *world) deleteOfCurrentSet() {
+	current := w.currentSet()
+	for _, machine := range w.listMachines() {
+		if machine.Labels[clusterv1.MachineDeploymentUniqueLabel] == current.Labels[clusterv1.MachineDeploymentUniqueLabel] {
+			w.g.Expect(client.IgnoreNotFound(direct.Delete(w.ctx, &machine))).To(Succeed())
+		}
+	}
+}

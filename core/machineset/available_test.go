@@ -1,0 +1,46 @@
+package machineset
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/conditions"
+)
+
+func TestAvailable(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Available(machine("serves"))).To(BeTrue())
+	g.Expect(Available(machine("goes", deleting))).To(BeFalse(), "it serves still, and soon no more")
+	g.Expect(Available(machine("not yet", unavailable))).To(BeFalse())
+	g.Expect(Available(machine("updated", func(m *clusterv1.Machine) {
+		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+	}))).To(BeFalse())
+}
+
+func TestUnhealthyByEachOfItsSigns(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(unhealthy(machine("well"))).To(BeFalse())
+	for _, kind := range []string{clusterv1.MachineNodeHealthyCondition, clusterv1.MachineHealthCheckSucceededCondition} {
+		g.Expect(unhealthy(machine("sick", func(m *clusterv1.Machine) { say(m, conditions.False(kind, "Bad", "")) }))).To(BeTrue(), kind)
+		g.Expect(unhealthy(machine("unknown", func(m *clusterv1.Machine) { say(m, conditions.Unknown(kind, "Bad", "")) }))).To(BeFalse(), kind)
+	}
+	g.Expect(unhealthy(machine("no Node", func(m *clusterv1.Machine) { m.Status.NodeRef = clusterv1.MachineNodeReference{} }))).To(BeTrue())
+}
+
+func TestPlanCountsRemediationsInFlight(t *testing.T) {
+	g := NewWithT(t)
+	told := func(status metav1.ConditionStatus, reason string) func(*clusterv1.Machine) {
+		return func(m *clusterv1.Machine) {
+			say(m, metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: status, Reason: reason})
+		}
+	}
+	begun := told(metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+	g.Expect(inFlight(machine("a", deleting, begun))).To(BeTrue())
+	g.Expect(inFlight(machine("a", begun))).To(BeFalse(), "it lives")
+	g.Expect(inFlight(machine("a", deleting))).To(BeFalse(), "it goes for another reason")
+	g.Expect(inFlight(machine("a", deleting, told(metav1.ConditionTrue, clusterv1.MachineSetMachineRemediationMachineDeletingReason)))).To(BeFalse())
+	g.Expect(inFlight(machine("a", deleting, told(metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)))).To(BeFalse())
+}

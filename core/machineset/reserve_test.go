@@ -1,0 +1,172 @@
+package machineset
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// policyText is what a policy says that refuses a write.
+const policyText = "names are given out by the registrar"
+
+func (w *world) scaleTo(n int32) {
+	w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To(n) })
+}
+
+// TestOneReservationServesAllMachinesOfAScaleUp: it costs one write, and none where nothing is created.
+func TestOneReservationServesAllMachinesOfAScaleUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(7)
+	var patches atomic.Int32
+	w.start(t, w.countReservations(&patches))
+	w.eventually(w.settled(7))
+	w.g.Expect(patches.Load()).To(BeEquivalentTo(1))
+	w.scaleTo(4)
+	w.eventually(func(g Gomega) { w.endMachines(); w.settled(4)(g) })
+	w.scaleTo(3)
+	w.eventually(func(g Gomega) { w.endMachines(); w.settled(3)(g) })
+	w.g.Expect(patches.Load()).To(BeEquivalentTo(2), "what was reserved is retired once")
+	w.g.Expect(w.current().Annotations).NotTo(HaveKey(ReservedNamesAnnotation))
+}
+
+// countReservations counts the writes of the annotation.
+func (w *world) countReservations(patches *atomic.Int32) func(client.WithWatch) client.Client {
+	return func(inner client.WithWatch) client.Client {
+		return interceptor.NewClient(inner, interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				before := object.GetAnnotations()[ReservedNamesAnnotation]
+				if _, ok := object.(*clusterv1.MachineSet); ok && before != w.current().Annotations[ReservedNamesAnnotation] {
+					patches.Add(1)
+				}
+				return c.Patch(ctx, object, patch, options...)
+			},
+		})
+	}
+}
+
+// TestOneReservationServesAllMachinesOfARollout: the set grows by one Machine at a time, up to the number of its deployment.
+func TestOneReservationServesAllMachinesOfARollout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	deployment := w.deployment("1", nil)
+	deployment.Spec.Replicas = ptr.To[int32](4)
+	w.g.Expect(direct.Update(w.ctx, deployment)).To(Succeed())
+	w.set(1, of(deployment, "s", "1"))
+	var patches atomic.Int32
+	w.start(t, w.countReservations(&patches))
+	for n := range int32(4) {
+		w.scaleTo(n + 1)
+		w.eventually(w.settled(int(n) + 1))
+	}
+	w.g.Expect(patches.Load()).To(BeEquivalentTo(1))
+	w.scaleTo(5)
+	w.eventually(w.settled(5))
+	w.g.Expect(patches.Load()).To(BeEquivalentTo(2), "more than the deployment has take another")
+}
+
+// TestReservedNamesThatSomebodyEdits: whatever the annotation says, there are as many Machines as wanted.
+func TestReservedNamesThatSomebodyEdits(t *testing.T) {
+	for name, edited := range map[string]string{
+		"removed": "", "garbage": "please scale", "huge": "bcdfg:0-99999999999999999999", "of another": "bcdfg:0-3",
+		"more than needed": "bcdfg:0-1999", "in the middle": "bcdfg:7",
+	} {
+		for _, restart := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.set(2)
+				l := &late{lost: true}
+				w.start(t, l.next)
+				w.eventually(w.settled(2))
+				if restart {
+					w.stop()
+				}
+				w.update(func(set *clusterv1.MachineSet) {
+					set.Annotations[ReservedNamesAnnotation] = edited
+					if edited == "" {
+						delete(set.Annotations, ReservedNamesAnnotation)
+					}
+					set.Spec.Replicas = ptr.To[int32](5)
+				})
+				if restart {
+					w.start(t, l.next)
+				}
+				w.eventually(w.settled(5))
+				w.stop()
+				w.g.Expect(l.created).To(Equal(5))
+			})
+		}
+	}
+}
+
+// TestNameOfADeadMachineDoesNotComeBack: what belonged to it may still be there. Neither a restart nor somebody who
+// writes the annotation back to what it was makes the process use it again.
+func TestNameOfADeadMachineDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	for name, between := range map[string]func(t *testing.T, w *world, reserved string){
+		"after a restart": func(t *testing.T, w *world, _ string) {
+			w.stop()
+			w.start(t)
+		},
+		"after the annotation was written back": func(_ *testing.T, w *world, reserved string) {
+			w.update(func(set *clusterv1.MachineSet) {
+				set.Annotations = cloned(set.Annotations)
+				set.Annotations[ReservedNamesAnnotation] = reserved
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.set(3)
+			w.start(t)
+			w.eventually(w.settled(3))
+			reserved := w.current().Annotations[ReservedNamesAnnotation]
+			w.g.Expect(reserved).NotTo(BeEmpty())
+			before := livingNames(w)
+			w.scaleTo(1)
+			w.eventually(func(g Gomega) { w.endMachines(); w.settled(1)(g) })
+			left := livingNames(w)
+			between(t, w, reserved)
+			w.scaleTo(3)
+			w.eventually(w.settled(3))
+			for _, name := range before {
+				if name != left[0] {
+					w.g.Expect(livingNames(w)).NotTo(ContainElement(name))
+				}
+			}
+		})
+	}
+}
+
+// TestRefusedReservationIsSeen: without a reservation no Machine is created, and the set says why.
+func TestRefusedReservationIsSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(3)
+	var allowed atomic.Bool
+	w.start(t, func(inner client.WithWatch) client.Client {
+		return interceptor.NewClient(inner, interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				if _, reserves := object.GetAnnotations()[ReservedNamesAnnotation]; reserves && !allowed.Load() {
+					return apierrors.NewForbidden(clusterv1.GroupVersion.WithResource("machinesets").GroupResource(), object.GetName(), errors.New(policyText))
+				}
+				return c.Patch(ctx, object, patch, options...)
+			},
+		})
+	})
+	w.eventually(func(g Gomega) {
+		g.Expect(w.condition(g, clusterv1.MachineSetScalingUpCondition).Message).To(ContainSubstring(policyText))
+	})
+	w.g.Expect(w.machines()).To(BeEmpty())
+	allowed.Store(true)
+	w.eventually(w.settled(3))
+}

@@ -1,0 +1,23 @@
+package target
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// TestMetricsAreBounded: however many Clusters there are, the metrics name the worst hundred.
+func TestMetricsAreBounded(t *testing.T) {
+	g := NewWithT(t)
+	var all []series
+	for i := range 10 * maxMeasured {
+		for _, verb := range []string{"PATCH", "DELETE"} {
+			all = append(all, series{cluster: fmt.Sprint("ns/", i), verb: verb, waiting: i})
+		}
+	}
+	all = append(all, all[0])
+	kept := measured(all)
+	g.Expect(kept).To(HaveLen(2 * maxMeasured))
+	g.Expect(kept[0].waiting).To(Equal(10*maxMeasured - 1))
+}

@@ -1,0 +1,39 @@
+package doccheck_test
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/docs/doccheck"
+)
+
+var (
+	folderName = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9]+)*$`)
+	testName   = regexp.MustCompile(`^(Test|Fuzz)\w+$`)
+)
+
+// TestSecurityTable checks that every row of docs/security.md names a test that exists: a folder, then tests in it.
+func TestSecurityTable(t *testing.T) {
+	g := NewWithT(t)
+	page := doccheck.Read(t, "docs/security.md")
+	page.CheckLinks(t)
+	const column = "Test that tries the lie"
+	rows := page.Table(t, "")
+	g.Expect(rows).NotTo(BeEmpty())
+	for _, row := range rows {
+		folder, named := "", 0
+		for _, span := range row[column].Code {
+			switch {
+			case folderName.MatchString(span):
+				folder = span
+			case testName.MatchString(span):
+				named++
+				g.Expect(slices.Contains(doccheck.Tests(t, folder), span)).To(BeTrue(), "row %q: %s is not in %s", row["Claim"].Text, span, folder)
+			}
+		}
+		g.Expect(named).To(BeNumerically(">", 0), "row %q names no test", row["Claim"].Text)
+	}
+}

@@ -1,0 +1,61 @@
+package instance
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// texts is a string or a list of them, as IAM has it.
+type texts []string
+
+func (l *texts) UnmarshalJSON(data []byte) error {
+	var one string
+	if err := json.Unmarshal(data, &one); err == nil {
+		*l = texts{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(l))
+}
+
+type statement struct {
+	Action    texts
+	Condition map[string]map[string]string
+}
+
+// The sample policy grants the calls of the driver and no others, and what ends or marks instances only with the mark.
+func TestSamplePolicyEndsOnlyWhatIsMarked(t *testing.T) {
+	g := NewWithT(t)
+	text, err := os.ReadFile("../../../config/samples/aws/iam-policy.json.tmpl")
+	g.Expect(err).NotTo(HaveOccurred())
+	var policy struct{ Statement []statement }
+	g.Expect(json.Unmarshal(text, &policy)).To(Succeed())
+
+	granted := map[string]statement{}
+	for _, s := range policy.Statement {
+		for _, action := range s.Action {
+			granted[action] = s
+		}
+	}
+	end := granted["ec2:TerminateInstances"].Condition
+	g.Expect(end["Null"]).To(HaveKeyWithValue("aws:ResourceTag/"+TagOwnerUID, "false"))
+	g.Expect(end["StringLike"]).To(HaveKey("aws:ResourceTag/" + TagMachine))
+	g.Expect(granted["ec2:CreateTags"].Condition["StringEquals"]).To(HaveKeyWithValue("ec2:CreateAction", "RunInstances"),
+		"the provider cannot mark what it has not launched")
+
+	want := []string{"ec2:CreateTags", "iam:PassRole"}
+	api := reflect.TypeFor[API]()
+	for i := range api.NumMethod() {
+		want = append(want, "ec2:"+api.Method(i).Name)
+	}
+	var got []string
+	for action := range granted {
+		got = append(got, action)
+	}
+	slices.Sort(got)
+	g.Expect(got).To(ConsistOf(want))
+}

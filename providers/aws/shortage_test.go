@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	simulator "millwright.dev/test/clouds/aws/ec2"
+	"millwright.dev/test/clouds/aws/simapi"
+)
+
+// endsForLackOfCapacity lets EC2 accept launches, and end their instances for lack of capacity before they run.
+func endsForLackOfCapacity(count int) simapi.Fault {
+	return simapi.Fault{Action: "RunInstances", Count: count, LaunchFailure: &simapi.StateReason{
+		Code: "Server.InsufficientInstanceCapacity", Message: "Server.InsufficientInstanceCapacity: Insufficient capacity to satisfy instance request"}}
+}
+
+func twoZones(m *infrav1.AWSMachine) {
+	m.Spec.Subnets = []infrav1.SubnetReference{{ID: subnetA}, {ID: subnetB}}
+}
+
+func TestAShortageThatShowsAfterTheLaunchIsTriedInAnotherZone(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.backoff = func(driver.Class, int) time.Duration { return time.Minute } // less than a shortage is remembered
+	f.sim.AddFault(endsForLackOfCapacity(1))
+	f.start()
+	f.machine("m", twoZones)
+	f.Eventually(f.ready("m")).Should(Equal("False InsufficientCapacity"), func() string { return f.said["m"] })
+	f.Expect(f.said["m"]).To(ContainSubstring("Server.InsufficientInstanceCapacity"))
+	f.Eventually(func() string { m, _ := f.get("m"); return m.Spec.ProviderID }).Should(BeEmpty(), "that instance is no more")
+	m, err := f.get("m")
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(m.Status.HasFailed()).To(BeFalse())
+	short := f.instances()[0].SubnetID
+
+	f.clock.step(73 * time.Second)
+	f.touch("m")
+	m = f.becomesReady("m")
+	f.Expect(f.instances()).To(HaveLen(2))
+	live := f.instances()[1]
+	f.Expect(live.SubnetID).NotTo(Equal(short), "another zone")
+	f.Expect(m.Spec.ProviderID).To(HaveSuffix("/" + live.ID))
+	f.Expect(f.tokens()[0]).NotTo(Equal(f.tokens()[1]))
+
+	f.stop()
+	f.sim.ClearCalls()
+	f.start() // what it knows is what it reads
+	f.Eventually(func() int { return f.calls("DescribeInstances") }).Should(BeNumerically(">", 1))
+	f.Expect(f.client.Delete(f.ctx, m)).To(Succeed())
+	f.Eventually(func() error { _, err := f.get("m"); return client.IgnoreNotFound(err) }).Should(Succeed())
+	for _, name := range []string{"replacement", "another"} {
+		f.machine(name, twoZones)
+		f.becomesReady(name)
+		made := f.instances()
+		f.Expect(made[len(made)-1].SubnetID).NotTo(Equal(short), "a replacement does not go where there was no capacity")
+	}
+}
+
+func TestAShortageAfterTheLaunchSurvivesRefusedWrites(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.sim.AddFault(endsForLackOfCapacity(1))
+	var refused atomic.Int32
+	f.intercept.Patch = patchFault(func(patch string) bool { return strings.Contains(patch, `"providerID":null`) }, func() error {
+		if refused.Add(1) > 2 {
+			return nil
+		}
+		return apierrors.NewConflict(schema.GroupResource{}, "m", errors.New("a test"))
+	})
+	f.start()
+	f.machine("m", twoZones)
+	m := f.becomesReady("m")
+	f.Expect(refused.Load()).To(Equal(int32(3)))
+	f.Expect(f.calls("RunInstances")).To(Equal(2))
+	f.Expect(m.Spec.ProviderID).To(HaveSuffix("/" + f.instances()[1].ID))
+}
+
+func TestAMachineThatKnowsItsInstanceGetsNoOther(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.sim.AddFault(endsForLackOfCapacity(1))
+	f.cluster(true)
+	f.secret("m")
+	owner := f.ownerMachine("m", "m", true)
+	base := owner.DeepCopy()
+	owner.Spec.ProviderID = "aws:///elsewhere/i-0"
+	f.Expect(f.client.Patch(f.ctx, owner, client.MergeFrom(base))).To(Succeed())
+	f.start()
+	f.awsMachine("m", owner, twoZones)
+	f.Eventually(f.ready("m")).Should(Equal("False InsufficientCapacity"))
+	f.Eventually(func() bool { m, _ := f.get("m"); return m.Status.HasFailed() }).Should(BeTrue())
+	m, err := f.get("m")
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(*m.Status.FailureReason).To(Equal(driverv1.InsufficientCapacityReason))
+	f.Expect(m.Spec.ProviderID).NotTo(BeEmpty())
+	f.Expect(f.calls("RunInstances")).To(Equal(1))
+}

@@ -1,0 +1,78 @@
+package inframachine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pkg/errors"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// checkMark stops the deletion of an object whose instance does not carry its mark. Provider ID and launch record are
+// claims of whoever may write the object; the mark is set by those who have rights in the cloud.
+func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome {
+	wait, latest := r.backoff.remaining(s.key)
+	if s.view.Known && s.handle.Owns(s.view.Instance) {
+		if foreignOf(latest) != nil {
+			r.backoff.forget(s.key)
+		}
+		return proceed()
+	}
+	if s.view.ListedAt.IsZero() && s.view.Err == nil {
+		s.facts.standing = &reasoned{driverv1.TerminatingInstanceReason, "Waiting for the first list of instances"}
+		r.Inventory.Track(s.key, s.handle, true)
+		return untilEvent()
+	}
+	if wait > 0 {
+		s.facts.standing = explainDeletion(latest)
+		return untilDeadline(wait)
+	}
+	instance, err := r.askCloud(ctx, s)
+	switch {
+	case driver.IsNotFound(err):
+		return r.believeAbsence(s, err)
+	case err != nil:
+		s.facts.standing = explainDeletion(err)
+		return untilDeadline(r.backoff.fail(s.key, err))
+	case !s.handle.Owns(instance) && instance.State != driverv1.InstanceTerminated:
+		return r.isForeign(s, instance)
+	}
+	r.backoff.forget(s.key)
+	r.Inventory.Put(s.handle.Scope, instance)
+	s.view.Instance, s.view.Known = instance, true
+	return proceed()
+}
+
+// isForeign leaves an instance alone that does not carry the mark of the object, and says what to do. A mark that is set
+// later shows in the inventory.
+func (r *Reconciler[M]) isForeign(s *scope[M], instance driver.Instance) outcome {
+	r.Inventory.Track(s.key, s.handle, false) // Nobody knows when somebody marks it.
+	err := driver.NewTerminalError("Observe", "", &foreignError{instance: instance.ID, mark: r.Driver.Mark(s.handle)})
+	s.facts.standing = explain(err)
+	if s.facts.deleting {
+		s.facts.standing = explainDeletion(err)
+	}
+	wait, latest := r.backoff.remaining(s.key)
+	if wait == 0 || foreignOf(latest) == nil {
+		wait = r.backoff.fail(s.key, err)
+	}
+	return untilDeadline(wait)
+}
+
+// foreignError says that an instance does not carry the mark of the object.
+type foreignError struct{ instance, mark string }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("Instance %s is not marked as this object's and is left alone. To let the object have it, with the "+
+		"right to end it, mark it in the cloud: %s. To delete the object without it, remove the finalizer %s", e.instance, e.mark, Finalizer)
+}
+
+func foreignOf(err error) *foreignError {
+	var foreign *foreignError
+	if errors.As(err, &foreign) {
+		return foreign
+	}
+	return nil
+}

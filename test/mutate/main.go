@@ -1,0 +1,221 @@
+// Program mutate changes the pure functions of the core, one operator at a time, and says which changes no test sees.
+// All changes of a package are compiled into one test binary, which an environment variable switches one by one. Only
+// tests that need no API server are run.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// target is what is changed in a package, and by which tests it is judged.
+type target struct {
+	dir   string
+	files []string
+	tests string
+	// slow are those of them that only mutants are shown to which survive the others.
+	slow string
+}
+
+var targets = []target{
+	{
+		dir:   "core/machinedeployment",
+		files: []string{"chosen.go", "cleanup.go", "ondelete.go", "paused.go", "planner.go", "recreate.go", "rolling.go"},
+		tests: "^(TestPlan|TestPlanOfAnyView|TestSimulation|TestCalmRolloutReplacesEachMachineOnce|TestPlanNarrowly|TestPlanOfOddViews|TestMarksStopNoRollout|TestHistoryIsKeptUntilTheRolloutIsComplete|TestHistoryIsOfRevisions)$",
+		slow:  "^TestMarksStopNoRollout$",
+	},
+	{
+		dir:   "core/machineset",
+		files: []string{"order.go", "reservation.go", "scale_plan.go", "tickets.go"},
+		tests: "^Test(Plan.*|ByDeletion.*|Available.*|Reservation.*|ReservedNamesDepend.*|NamesAreRetired.*|Tickets.*|MarksOfTheServer.*|ReferenceOrder|Unhealthy.*)$",
+		slow:  "^TestTicketsSimulation$",
+	},
+	{
+		dir: "core/machine",
+		files: []string{
+			"conditions.go", "conditions_node.go", "conditions_reference.go", "conditions_sync.go", "conditions_update.go",
+			"identity.go", "infrastructure.go", "nodesync.go", "phase.go", "taints.go",
+		},
+		tests: "^(Test(AwaitedConnection|NodeConditions|OutageOfTheTarget|Available|ReadinessGates|Remaining|MayGiveUp|Hooks|KubeletBehind|SizeOfTheOlderForm|" +
+			"Evidence|Holder|ChooseNode.*|RefusalsAreShort|InstanceGone|ForcedOffVolumes|SyncNode|WhatGoesToTheNode|Wishes|FirstSyncThatFails|" +
+			"LaterSyncThatFails|NodeThatClaimsToBeSynced|WhatIsNotReadIsNotConcluded|ToPhase|SyncTaints|TaintsStayOutWithTheGateClosed|" +
+			"Outdated.*OfAUser|OutdatedNode|OutdatedRevision|ScaleDownAnnotationOfAUser|LinkedWith|BelievedRecord|NodeRecord|ForgedClaims|ASyncThatFindsAnotherNode|" +
+			"AFightOverTheNodeIsTold|UpToDateIsLookedAtWhenARolloutIsDue|YouthEndsWhateverTheClocksSay|ReferenceReasonsOfEachCondition|Pure.*)|Fuzz.*)$",
+	},
+	{
+		dir:   "core/drain",
+		files: []string{"decide.go", "plan.go", "returning.go", "rules.go"},
+		tests: "^(Test(Decide|Strip|Unreachable|ForcedPlan.*|PlansOfAllKinds|PodsWithVolumesGoOneByOne|Handover.*|VolumesOfPodsThatStay.*|Plan.*|BackoffDoubles.*|ToOutcome|" +
+			"Message|StandingOf.*|CompletionOf.*|HeldPods.*|SimulatedStorms|Returning.*|OwnersOfPods|ToleratesCordon|RulesDecide.*|RulesApply.*|AnInvalidRule.*|NamespacesAreReadOnly.*)|Fuzz.*)$",
+		slow: "^Test(PlansOfAllKinds|SimulatedStorms|ReturningOwnersAreForgotten)$",
+	},
+	{dir: "core/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
+	{dir: "core/limits", files: []string{"limits.go"}, tests: "."},
+	{dir: "core/target", files: []string{"contest.go"}, tests: "^Test(ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$"},
+}
+
+func main() {
+	only := flag.String("only", "", "mutate this package alone")
+	files := flag.String("files", "", "of its files only these, with commas between")
+	again := flag.String("again", "", "a report of before: try again only the mutants that it lists")
+	list := flag.Bool("list", false, "list the tests that judge, and run nothing else")
+	flag.Parse()
+	for _, t := range targets {
+		if *only != "" && *only != t.dir {
+			continue
+		}
+		if *files != "" {
+			chosen := strings.Split(*files, ",")
+			t.files = slices.DeleteFunc(slices.Clone(t.files), func(file string) bool { return !slices.Contains(chosen, file) })
+		}
+		if err := t.run(os.Stdout, *list, *again); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// run compiles the package with its mutants and reports those that survive.
+func (t target) run(out io.Writer, list bool, again string) error {
+	temp, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	mutants, binary, err := t.compile(temp)
+	if err != nil {
+		return err
+	}
+	if list {
+		listing, err := t.test(binary, 0, fewSeeds, "-test.list", t.tests)
+		fmt.Fprint(out, listing)
+		return err
+	}
+	if again != "" {
+		report, err := os.ReadFile(again) //nolint:gosec // our own argument
+		if err != nil {
+			return err
+		}
+		listed := strings.Split(string(report), "\n")
+		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return !slices.Contains(listed, "  "+m.String()) })
+	}
+	if output, err := t.test(binary, 0, manySeeds, "-test.run", t.tests); err != nil {
+		return fmt.Errorf("%s: the tests fail without any change: %w\n%s", t.dir, err, output)
+	}
+	survived := t.survivors(binary, t.survivors(binary, mutants, fewSeeds), manySeeds)
+	fmt.Fprintf(out, "%s: %d mutants, %d killed, %d survive\n", t.dir, len(mutants), len(mutants)-len(survived), len(survived))
+	for _, mutant := range survived {
+		fmt.Fprintf(out, "  %s\n", mutant)
+	}
+	return nil
+}
+
+// compile writes the changed files to a folder and builds the test binary with them in the place of the real ones.
+func (t target) compile(temp string) ([]mutant, string, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, "", err
+	}
+	replaced := map[string]string{}
+	put := func(name string, content []byte) error {
+		path := filepath.Join(temp, name)
+		replaced[filepath.Join(root, t.dir, name)] = path
+		return os.WriteFile(path, content, 0o600)
+	}
+	var mutants []mutant
+	for _, name := range t.files {
+		source, err := os.ReadFile(filepath.Join(t.dir, name))
+		if err != nil {
+			return nil, "", err
+		}
+		changed, found, err := instrument(name, source, len(mutants)+1)
+		if err != nil {
+			return nil, "", err
+		}
+		mutants = append(mutants, found...)
+		if err := put(name, changed); err != nil {
+			return nil, "", err
+		}
+	}
+	if err := put("mutate_switch.go", []byte(strings.Replace(switches, "PACKAGE", filepath.Base(t.dir), 1))); err != nil {
+		return nil, "", err
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		return nil, "", err
+	}
+	overlayFile, binary := filepath.Join(temp, "overlay.json"), filepath.Join(temp, "mutated.test")
+	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
+		return nil, "", err
+	}
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlayFile, "-o", binary, "./"+t.dir) //nolint:gosec // our own arguments
+	if output, err := build.CombinedOutput(); err != nil {
+		return nil, "", fmt.Errorf("building the tests of %s: %w\n%s", t.dir, err, output)
+	}
+	return mutants, binary, nil
+}
+
+// Simulations run over few worlds first, which most mutants do not survive, and over many for the others.
+const fewSeeds, manySeeds = 60, 400
+
+// survivors runs the tests with each mutant, two at a time.
+func (t target) survivors(binary string, mutants []mutant, seeds int) []mutant {
+	lives := make([]bool, len(mutants))
+	slots := make(chan struct{}, 2)
+	var running sync.WaitGroup
+	for i, mutant := range mutants {
+		running.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			args := []string{"-test.run", t.tests}
+			if seeds == fewSeeds && t.slow != "" {
+				args = append(args, "-test.skip", t.slow)
+			}
+			_, err := t.test(binary, mutant.id, seeds, args...)
+			lives[i] = err == nil
+		})
+	}
+	running.Wait()
+	var survived []mutant
+	for i, mutant := range mutants {
+		if lives[i] {
+			survived = append(survived, mutant)
+		}
+	}
+	return survived
+}
+
+// A mutant counts as seen after some seconds of CPU time, since it makes a loop endless; also when it only waits.
+const (
+	patience = 5 * time.Minute
+	limited  = `ulimit -t 20; exec "$0" "$@"`
+)
+
+func (t target) test(binary string, id, seeds int, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	args = append([]string{"-c", limited, binary, "-test.failfast"}, args...)
+	run := exec.CommandContext(ctx, "sh", args...) //nolint:gosec // built above
+	run.Dir = t.dir
+	run.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(id), "MILLWRIGHT_SEEDS="+strconv.Itoa(seeds), "MILLWRIGHT_PURE_TESTS=1")
+	var output bytes.Buffer
+	run.Stdout, run.Stderr = &output, &output
+	err := run.Run()
+	if ctx.Err() != nil {
+		err = errors.New("no end in sight")
+	}
+	return output.String(), err
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// TestSuggestionsWork: each command that a demo prints which stays up can be pasted, with one cluster and with two.
+func TestSuggestionsWork(t *testing.T) {
+	for _, clusters := range []int{1, 2} {
+		t.Run(fmt.Sprintf("%d clusters", clusters), func(t *testing.T) {
+			g := NewWithT(t)
+			t.Setenv("KEEP", "1")
+			t.Setenv("CLUSTERS", fmt.Sprint(clusters))
+			d, err := newDemo(os.Stdout)
+			g.Expect(err).NotTo(HaveOccurred())
+			defer func() {
+				d.screen.close()
+				g.Expect(d.down()).To(Succeed())
+				d.removeLogs()
+			}()
+			for _, step := range []func() error{
+				func() error { return d.start(t.Context()) }, func() error { return d.applySamples(t.Context()) }, func() error { return d.awaitFirst(t.Context()) },
+			} {
+				g.Expect(step()).To(Succeed())
+			}
+			e := d.endpoints()
+			printed := map[string]string{}
+			for _, try := range e.tries() {
+				// The API server or the provider may need a moment; what a user would do is to paste again.
+				g.Eventually(func(g Gomega) {
+					command := exec.CommandContext(t.Context(), "bash", "-euc", e.functions()+try.command)
+					command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+					output, err := command.CombinedOutput()
+					g.Expect(err).NotTo(HaveOccurred(), "%s\n%s", try.command, output)
+					printed[try.what] = string(output)
+					if try.what == "see why they wait" {
+						g.Expect(printed[try.what]).To(MatchRegexp(`False +InsufficientCapacity`), "the column REASON")
+					}
+				}).WithTimeout(time.Minute).WithPolling(time.Second).Should(Succeed())
+			}
+			g.Expect(printed["look at the Machines and their Nodes"]).To(And(ContainSubstring("REASON"), MatchRegexp(`workers-\S+ +Ready`)))
+			g.Expect(e.text()).To(ContainSubstring("Paste this first"))
+			for name := range e.metrics {
+				g.Expect(e.text()).To(ContainSubstring(e.metrics[name]))
+			}
+		})
+	}
+}
