@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -62,11 +60,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		},
 		func() error {
 			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilterValue: o.WatchFilter, Written: sets, Preflight: o.preflight}
-			return r.SetupWithManager(ctx, mgr, concurrency(o.machineSetConcurrency))
+			return r.SetupWithManager(mgr, concurrency(o.machineSetConcurrency))
 		},
 		func() error {
 			r := &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), WatchFilterValue: o.WatchFilter, Sets: sets}
-			return r.SetupWithManager(ctx, mgr, concurrency(o.machineDeploymentConcurrency))
+			return r.SetupWithManager(mgr, concurrency(o.machineDeploymentConcurrency))
 		},
 	}
 	steps = append(steps, func() error {
@@ -93,10 +91,6 @@ func (o *options) machineOptions() machine.Options {
 		RemoteConditionsGracePeriod: o.remoteConditionsGrace, WatchFilter: o.WatchFilter,
 		SyncLabels: o.syncLabels, SyncAnnotations: o.syncAnnotations,
 		PropagateTaints: features.TaintPropagation(), KeepOutdatedFromScaleDown: o.keepOutdatedFromScaleDown,
-		UpToDate: func(set *clusterv1.MachineSet, deployment *clusterv1.MachineDeployment, now time.Time) (bool, string) {
-			because := machineset.Outdated(deployment, set, now)
-			return len(because) == 0, strings.Join(because, ", ")
-		},
 	}
 }
 

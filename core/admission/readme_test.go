@@ -16,7 +16,7 @@ import (
 	"millwright.dev/core/admission/validate"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machinedeployment"
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 // TestReadmeNamesTests: each rule names a test, and each test that is named exists.
@@ -56,7 +56,7 @@ func TestAnnotationsAreThoseOfTheControllers(t *testing.T) {
 	refused := func(found field.ErrorList, key string) {
 		g.Expect(found.ToAggregate()).To(MatchError(ContainSubstring("metadata.annotations[" + key + "]")))
 	}
-	for _, key := range []string{machine.ForceDeletionAnnotation, machineset.PriorityAnnotation} {
+	for _, key := range []string{machine.ForceDeletionAnnotation, machines.PriorityAnnotation} {
 		refused(validate.Machine(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "?"}}}, nil), key)
 	}
 	for _, key := range []string{

@@ -20,6 +20,8 @@ const (
 	Cluster = "spec.clusterName"
 	// Loose indexes those Machines by spec.clusterName that no MachineSet controls.
 	Loose = "loose"
+	// Controller indexes Machines by the UID of their controller, those without one by NoController.
+	Controller = "controllerUID"
 	// NodeName indexes Machines by status.nodeRef.name.
 	NodeName = "status.nodeRef.name"
 	// ProviderID indexes Machines by spec.providerID.
@@ -50,6 +52,7 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		{&clusterv1.MachineSet{}, Cluster, of(func(s *clusterv1.MachineSet) string { return s.Spec.ClusterName })},
 		{&clusterv1.MachineDeployment{}, Cluster, of(func(d *clusterv1.MachineDeployment) string { return d.Spec.ClusterName })},
 		{&clusterv1.Machine{}, Loose, of(looseIn)},
+		{&clusterv1.Machine{}, Controller, ControllerOf},
 		{&clusterv1.Machine{}, NodeName, of(func(m *clusterv1.Machine) string { return m.Status.NodeRef.Name })},
 		{&clusterv1.Machine{}, ProviderID, of(func(m *clusterv1.Machine) string { return m.Spec.ProviderID })},
 		{&clusterv1.Machine{}, HostName, hostNames},

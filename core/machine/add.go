@@ -38,9 +38,6 @@ type Options struct {
 	RemoteConditionsGracePeriod time.Duration
 	// SyncLabels and SyncAnnotations choose further labels and annotations that go to the Node, by their keys.
 	SyncLabels, SyncAnnotations []*regexp.Regexp
-	// UpToDate says whether the Machines of a MachineSet are what its MachineDeployment wants at that time, and if not,
-	// why. Nil leaves the condition UpToDate out.
-	UpToDate func(*clusterv1.MachineSet, *clusterv1.MachineDeployment, time.Time) (bool, string)
 	// PropagateTaints brings spec.taints of Machines to their Nodes.
 	PropagateTaints bool
 	// KeepOutdatedFromScaleDown keeps the cluster autoscaler from removing Nodes of an outdated revision.

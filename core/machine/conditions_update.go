@@ -8,6 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -30,7 +31,7 @@ func (s *scope) updatingCondition() metav1.Condition {
 // condition. The outcome is the moment from which on a rollout is asked for.
 func (s *scope) setUpToDateCondition() outcome.Outcome {
 	const conditionType = clusterv1.MachineUpToDateCondition
-	if s.machineSet == nil || s.machineDeployment == nil || s.options.UpToDate == nil {
+	if s.machineSet == nil || s.machineDeployment == nil {
 		return outcome.Continue()
 	}
 	deadline := outcome.Continue()
@@ -38,10 +39,9 @@ func (s *scope) setUpToDateCondition() outcome.Outcome {
 	if rest := s.machineDeployment.Spec.Rollout.After.Sub(s.now); rest > 0 {
 		deadline = outcome.ContinueAfter(rest)
 	}
-	upToDate, because := s.options.UpToDate(s.machineSet, s.machineDeployment, s.now)
-	switch {
-	case !upToDate:
-		s.set(conditions.False(conditionType, clusterv1.MachineNotUpToDateReason, because))
+	switch because := machines.Outdated(s.machineDeployment, s.machineSet, s.now); {
+	case len(because) > 0:
+		s.set(conditions.False(conditionType, clusterv1.MachineNotUpToDateReason, strings.Join(because, ", ")))
 	case s.updating():
 		s.set(conditions.False(conditionType, clusterv1.MachineUpToDateUpdatingReason, "In-place update in progress"))
 	case s.kubeletBehind() != "":

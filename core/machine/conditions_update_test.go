@@ -46,7 +46,6 @@ func TestUpToDateIsLookedAtWhenARolloutIsDue(t *testing.T) {
 		s := &scope{now: noon, machine: &clusterv1.Machine{}, machineSet: &clusterv1.MachineSet{}, machineDeployment: &clusterv1.MachineDeployment{}}
 		s.machineSet.CreationTimestamp = metav1.NewTime(due.Add(ahead))
 		s.machineDeployment.Spec.Rollout.After = metav1.NewTime(due)
-		s.options.UpToDate = func(*clusterv1.MachineSet, *clusterv1.MachineDeployment, time.Time) (bool, string) { return true, "" }
 		g.Expect(s.setUpToDateCondition().After()).To(Equal(time.Minute), "a set created %s after it", ahead)
 		s.now = due
 		g.Expect(s.setUpToDateCondition().After()).To(BeZero())

@@ -161,11 +161,8 @@ func aScope(c *choices.Choices, text string) *scope {
 		s.progress = deletion{choices.Of(c, "", clusterv1.MachineDeletingDrainingNodeReason), text}
 	}
 	if c.Yes() {
-		upToDate := c.Yes()
 		s.machineSet, s.machineDeployment = &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}
-		s.options.UpToDate = func(*clusterv1.MachineSet, *clusterv1.MachineDeployment, time.Time) (bool, string) {
-			return upToDate, text
-		}
+		s.machineDeployment.Spec.Template.Spec.FailureDomain = choices.Of(c, "", text)
 	}
 	return s
 }

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/machines"
 )
 
 // TestPureUpToDate: the condition is of Machines under a MachineDeployment, and says what keeps one from being up to date.
@@ -15,13 +17,17 @@ func TestPureUpToDate(t *testing.T) {
 	owned := func(upToDate bool) func(*scope) {
 		return func(s *scope) {
 			s.machineSet, s.machineDeployment = &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}
-			s.options.UpToDate = func(*clusterv1.MachineSet, *clusterv1.MachineDeployment, time.Time) (bool, string) {
-				return upToDate, "version"
+			s.machineDeployment.Spec.Template.Labels = map[string]string{"labels": "reach Machines that exist"}
+			if !upToDate {
+				s.machineDeployment.Spec.Template.Spec.Version = "v1.36.3"
 			}
 		}
 	}
 	after := func(d time.Duration) func(*scope) {
 		return func(s *scope) { s.machineDeployment.Spec.Rollout.After = metav1.NewTime(noon.Add(d)) }
+	}
+	created := func(s *scope) {
+		s.machineSet.Annotations = map[string]string{machines.RolloutAfterAnnotation: machines.RolloutAfterRecord(s.machineDeployment, s.now)}
 	}
 	behind := func(s *scope) {
 		s.machine.Spec.Version, s.machine.Status.NodeInfo = "v1.36.3", &corev1.NodeSystemInfo{KubeletVersion: "v1.35.0"}
@@ -34,11 +40,11 @@ func TestPureUpToDate(t *testing.T) {
 		"by hand":                    {nil, "absent", 0},
 		"no MachineSet":              {[]func(*scope){owned(true), func(s *scope) { s.machineSet = nil }}, "absent", 0},
 		"no MachineDeployment":       {[]func(*scope){owned(true), func(s *scope) { s.machineDeployment = nil }}, "absent", 0},
-		"nobody compares":            {[]func(*scope){owned(true), func(s *scope) { s.options.UpToDate = nil }}, "absent", 0},
 		"up to date":                 {[]func(*scope){owned(true)}, "True/UpToDate", 0},
 		"a rollout is to come":       {[]func(*scope){owned(true), after(time.Minute)}, "True/UpToDate", time.Minute},
-		"a rollout is due":           {[]func(*scope){owned(true), after(0)}, "True/UpToDate", 0},
-		"a rollout was due":          {[]func(*scope){owned(true), after(-time.Minute)}, "True/UpToDate", 0},
+		"a rollout is due":           {[]func(*scope){owned(true), after(0)}, "False/NotUpToDate", 0},
+		"a rollout was due":          {[]func(*scope){owned(true), after(-time.Minute)}, "False/NotUpToDate", 0},
+		"of the rollout that is due": {[]func(*scope){owned(true), after(0), created}, "True/UpToDate", 0},
 		"outdated":                   {[]func(*scope){owned(false)}, "False/NotUpToDate", 0},
 		"outdated, updated in place": {[]func(*scope){owned(false), withAnnotation(clusterv1.UpdateInProgressAnnotation)}, "False/NotUpToDate", 0},
 		"updated in place":           {[]func(*scope){owned(true), withAnnotation(clusterv1.UpdateInProgressAnnotation)}, "False/Updating", 0},

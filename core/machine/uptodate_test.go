@@ -58,5 +58,5 @@ func TestUpToDate(t *testing.T) {
 	change(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.After = metav1.NewTime(time.Now().Add(2 * time.Second))
 	})
-	is("False/NotUpToDate", "rollout after")
+	is("False/NotUpToDate", "created before spec.rollout.after")
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -62,7 +62,7 @@ func (r *Reconciler) awaitCache(s *scope) outcome.Outcome {
 // more to say, which wakes the deployment.
 func agree(s *scope) bool {
 	for _, set := range s.sets {
-		if looked(set) && !machineset.Counted(set, s.machines[set.UID]) {
+		if looked(set) && !machines.Counted(set, s.machines[set.UID]) {
 			return false
 		}
 	}

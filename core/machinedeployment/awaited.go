@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 // waitedFor words what a deployment waits for: Machines of the current set that are not available, Machines that are being
@@ -20,7 +20,7 @@ func waitedFor(s *scope) string {
 	for _, set := range s.sets {
 		isCurrent := s.current != nil && set.UID == s.current.UID
 		for _, machine := range s.machines[set.UID] {
-			if !machine.DeletionTimestamp.IsZero() || (isCurrent && !machineset.Available(machine)) {
+			if !machine.DeletionTimestamp.IsZero() || (isCurrent && !machines.Available(machine)) {
 				awaited = append(awaited, machine)
 			}
 		}
@@ -30,7 +30,7 @@ func waitedFor(s *scope) string {
 		text += "\n* " + line
 	}
 	if len(awaited) > 0 {
-		text += "\n" + machineset.Aggregate(awaited, "", machineset.Reasons{}, awaits).Message
+		text += "\n" + machines.Aggregate(awaited, "", machines.Reasons{}, awaits).Message
 	}
 	return text
 }

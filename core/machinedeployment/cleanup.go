@@ -10,7 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -19,12 +19,12 @@ func complete(s *scope) bool {
 	if s.current == nil || desired(s.current) != s.settings.replicas {
 		return false
 	}
-	machines := s.machines[s.current.UID]
-	if len(machines) != s.settings.replicas || len(s.allMachines()) != len(machines) {
+	all := s.machines[s.current.UID]
+	if len(all) != s.settings.replicas || len(s.allMachines()) != len(all) {
 		return false
 	}
-	for _, machine := range machines {
-		if !machineset.Available(machine) {
+	for _, machine := range all {
+		if !machines.Available(machine) {
 			return false
 		}
 	}
@@ -42,7 +42,7 @@ func spent(s *scope) []*clusterv1.MachineSet {
 		switch {
 		case set.UID == s.current.UID || !set.DeletionTimestamp.IsZero() || desired(set) > 0 ||
 			set.Status.ObservedGeneration != set.Generation:
-		case revisionOf(set) > 0 && len(machineset.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)) > 0:
+		case revisionOf(set) > 0 && len(machines.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)) > 0:
 			history = append(history, set)
 		default:
 			sets = append(sets, set)

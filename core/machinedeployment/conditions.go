@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/persist"
 )
 
@@ -17,7 +17,7 @@ type condition = metav1.Condition
 // Reasons that Cluster API does not have.
 const (
 	// InvalidSpecReason says that the spec must be corrected; the message names field and remedy.
-	InvalidSpecReason = machineset.InvalidSpecReason
+	InvalidSpecReason = machines.InvalidSpecReason
 	// RolloutPausedReason says that Machines are outdated and stay so while spec.paused is true.
 	RolloutPausedReason = "RolloutPaused"
 	// ProgressDeadlineExceededReason says that what is wanted has been missing for longer than the deadline, without
@@ -75,11 +75,11 @@ func machinesReadyCondition(s *scope, failure error) condition {
 	if !s.read {
 		return conditions.Unknown(kind, clusterv1.MachineDeploymentMachinesReadyInternalErrorReason, unread(failure))
 	}
-	return machineset.Aggregate(s.allMachines(), kind, machineset.Reasons{
+	return machines.Aggregate(s.allMachines(), kind, machines.Reasons{
 		Good: clusterv1.MachineDeploymentMachinesReadyReason, Bad: clusterv1.MachineDeploymentMachinesNotReadyReason,
 		Unknown: clusterv1.MachineDeploymentMachinesReadyUnknownReason, None: clusterv1.MachineDeploymentMachinesReadyNoReplicasReason,
 	}, func(machine *clusterv1.Machine) condition {
-		return machineset.ConditionOf(machine, clusterv1.MachineReadyCondition)
+		return machines.ConditionOf(machine, clusterv1.MachineReadyCondition)
 	})
 }
 
@@ -113,12 +113,12 @@ func scalingUpCondition(s *scope, failure error) condition {
 		return conditions.False(kind, clusterv1.MachineDeploymentNotScalingUpReason, "")
 	}
 	if existing(s) >= wanted(s) {
-		return conditions.True(kind, machineset.BlockedReason, list("Machines cannot be created, completed or updated:", blocked))
+		return conditions.True(kind, machines.BlockedReason, list("Machines cannot be created, completed or updated:", blocked))
 	}
 	message := fmt.Sprintf("Scaling up from %d to %d replicas", existing(s), wanted(s))
 	switch {
 	case len(blocked) > 0:
-		return conditions.True(kind, machineset.BlockedReason, list(message+" is blocked:", blocked))
+		return conditions.True(kind, machines.BlockedReason, list(message+" is blocked:", blocked))
 	case failure != nil:
 		message += fmt.Sprintf(": the last attempt failed and is repeated: %v", failure)
 	}
@@ -129,7 +129,7 @@ func scalingUpCondition(s *scope, failure error) condition {
 func blockedSets(s *scope) []string {
 	var lines []string
 	for _, set := range s.sets {
-		if hindrance := machineset.Hindrance(set); hindrance != "" {
+		if hindrance := machines.Hindrance(set); hindrance != "" {
 			lines = append(lines, fmt.Sprintf("MachineSet %s: %s", set.Name, strings.ReplaceAll(hindrance, "\n", "\n  ")))
 		}
 	}
@@ -156,11 +156,11 @@ func remediatingCondition(s *scope, failure error) condition {
 	if !s.read {
 		return conditions.Unknown(kind, clusterv1.MachineDeploymentRemediatingInternalErrorReason, unread(failure))
 	}
-	remediated := machineset.Remediated(s.allMachines())
+	remediated := machines.Remediated(s.allMachines())
 	if len(remediated) == 0 {
 		return conditions.False(kind, clusterv1.MachineDeploymentNotRemediatingReason, "")
 	}
-	return conditions.True(kind, clusterv1.MachineDeploymentRemediatingReason, "Unhealthy Machines: "+machineset.ListNames(remediated))
+	return conditions.True(kind, clusterv1.MachineDeploymentRemediatingReason, "Unhealthy Machines: "+machines.ListNames(remediated))
 }
 
 func deletingCondition(s *scope, failure error) condition {

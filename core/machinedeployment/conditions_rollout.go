@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 // rollingOutCondition says whether Machines are being replaced, how far that is, why they are, and what keeps it
@@ -102,9 +102,9 @@ func outdatedSets(s *scope) []string {
 	var lines []string
 	for _, set := range s.sets {
 		because := whyOutdated(s, set)
-		if machines := s.machines[set.UID]; len(because) > 0 && len(machines) > 0 {
+		if all := s.machines[set.UID]; len(because) > 0 && len(all) > 0 {
 			lines = append(lines, fmt.Sprintf("* MachineSet %s, %d Machines (%s): %s",
-				set.Name, len(machines), machineset.ListNames(machines), strings.Join(because, ", ")))
+				set.Name, len(all), machines.ListNames(all), strings.Join(because, ", ")))
 		}
 	}
 	return lines
@@ -125,5 +125,5 @@ func slowDeletions(s *scope) string {
 		return ""
 	}
 	return fmt.Sprintf("\nIn deletion for more than %s:\n", slowDeletion) +
-		machineset.Aggregate(slow, "", machineset.Reasons{}, awaits).Message
+		machines.Aggregate(slow, "", machines.Reasons{}, awaits).Message
 }

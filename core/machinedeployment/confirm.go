@@ -13,7 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -111,14 +111,14 @@ func (s *scope) takeLive(set *clusterv1.MachineSet, items []metav1.PartialObject
 		}
 	}
 	known := marksShown
-	machines := make([]*clusterv1.Machine, 0, len(s.machines[set.UID]))
+	all := make([]*clusterv1.Machine, 0, len(s.machines[set.UID]))
 	for _, cached := range s.machines[set.UID] {
 		found := live[cached.UID]
 		delete(live, cached.UID)
 		changed := *cached
 		switch {
 		case found != nil:
-			if !machineset.SameMarks(cached, found) {
+			if !machines.SameMarks(cached, found) {
 				known = marksCorrected
 			}
 			changed.Annotations, changed.DeletionTimestamp = found.Annotations, found.DeletionTimestamp
@@ -126,11 +126,11 @@ func (s *scope) takeLive(set *clusterv1.MachineSet, items []metav1.PartialObject
 			// It has gone, and the cache does not know it yet.
 			changed.DeletionTimestamp = &metav1.Time{Time: s.now}
 		}
-		machines = append(machines, &changed)
+		all = append(all, &changed)
 	}
-	s.machines[set.UID] = machines
+	s.machines[set.UID] = all
 	for _, machine := range live {
-		if machine.DeletionTimestamp.IsZero() && !machineset.SameMarks(&clusterv1.Machine{}, machine) {
+		if machine.DeletionTimestamp.IsZero() && !machines.SameMarks(&clusterv1.Machine{}, machine) {
 			known = marksUnseen
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/index"
 	"millwright.dev/test/refuse"
 	"millwright.dev/test/stale"
 )
@@ -39,19 +39,11 @@ func (l *liveLists) List(ctx context.Context, list client.ObjectList, options ..
 	return l.Reader.List(ctx, list, options...)
 }
 
-// controllerOf is the value of machineset.ControllerIndex.
-func controllerOf(object client.Object) []string {
-	if owner := metav1.GetControllerOf(object); owner != nil {
-		return []string{string(owner.UID)}
-	}
-	return []string{"none"}
-}
-
 // halfWay has two Machines of either template, with a rollout that is paused; the lists of the controllers can be frozen.
 func halfWay(t *testing.T) (*world, *stale.Lists, *liveLists) {
 	t.Helper()
 	w := newWorld(t)
-	cache := &stale.Lists{Indexes: map[string]client.IndexerFunc{machineset.ControllerIndex: controllerOf}}
+	cache := &stale.Lists{Indexes: map[string]client.IndexerFunc{index.Controller: index.ControllerOf}}
 	live := &liveLists{}
 	w.change = func(r *Reconciler) { live.Reader, r.APIReader = r.APIReader, live }
 	w.deployment(4, limits(ptr.To(intstr.FromInt32(2)), nil), func(d *clusterv1.MachineDeployment) {

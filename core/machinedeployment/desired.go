@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 // setAnnotationPrefix begins the annotations of a deployment that are meant for its sets.
@@ -39,7 +39,7 @@ func newSet(s *scope) *clusterv1.MachineSet {
 		},
 	}
 	set.Labels = with(nil, clusterv1.MachineDeploymentUniqueLabel, hash)
-	set.Annotations = with(nil, machineset.RolloutAfterAnnotation, machineset.RolloutAfterRecord(s.deployment, s.now))
+	set.Annotations = with(nil, machines.RolloutAfterAnnotation, machines.RolloutAfterRecord(s.deployment, s.now))
 	synchronizeSet(set, s.deployment, revision)
 	return set
 }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -20,7 +20,7 @@ func (r *Reconciler) ensureMetadata(ctx context.Context, s *scope) outcome.Outco
 	controllerutil.AddFinalizer(desired, clusterv1.MachineDeploymentFinalizer)
 	desired.Labels = with(desired.Labels, clusterv1.ClusterNameLabel, desired.Spec.ClusterName)
 	if s.cluster != nil && metav1.GetControllerOf(desired) == nil {
-		owners, wait := machineset.OwnedByCluster(ctx, r.APIReader, desired.OwnerReferences, s.cluster)
+		owners, wait := machines.OwnedByCluster(ctx, r.APIReader, desired.OwnerReferences, s.cluster)
 		if !wait.Finished() {
 			return wait
 		}

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/naming"
 )
 
 // nameEnd is the end of the name of the set of a revision, and of its label that tells sets apart. It follows from what is
@@ -15,7 +15,7 @@ import (
 // effect late is then refused, or found. The template is no part of it: what was started for the template before is the set
 // of this revision, too, and with another name it would be there beside the new one, with all its replicas.
 func nameEnd(deployment *clusterv1.MachineDeployment, revision int64) string {
-	return machineset.DerivedPart(fmt.Sprintf("%s/%d/%d", deployment.UID, revision, passedOver(deployment)))
+	return naming.Derived(fmt.Sprintf("%s/%d/%d", deployment.UID, revision, passedOver(deployment)))
 }
 
 // passedOver reads PassedOverNamesAnnotation. Any value will do that is not the one before: what is not a number is none.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"millwright.dev/core/conditions"
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 func (w *world) says(kind, reason, message string) func(Gomega) {
@@ -167,7 +167,7 @@ func TestBlockedSetIsPassedOn(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(1, func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.InfrastructureRef.Name = "absent" })
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, machineset.BlockedReason, "absent does not exist"))
+	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "absent does not exist"))
 	w.create(w.template(infraGroup, "StandInMachineTemplate", "absent"))
 	w.eventually(w.running(1))
 }
@@ -189,7 +189,7 @@ func TestRefusalsOfMachinesArePassedOn(t *testing.T) {
 			},
 		})
 	})
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, machineset.BlockedReason, "exceeded quota: machines, used: 0, limited: 0"))
+	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "exceeded quota: machines, used: 0, limited: 0"))
 	allowed.Store(true)
 	w.eventually(w.running(1))
 	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentNotScalingUpReason, ""))

@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -70,13 +70,13 @@ func inService(s *scope) []*clusterv1.Machine {
 	if byPerson(s) {
 		candidates = s.allMachines()
 	}
-	var machines []*clusterv1.Machine
+	var all []*clusterv1.Machine
 	for _, machine := range candidates {
-		if machineset.Available(machine) {
-			machines = append(machines, machine)
+		if machines.Available(machine) {
+			all = append(all, machine)
 		}
 	}
-	return machines
+	return all
 }
 
 // toReplace counts the Machines that the rollout replaces. With OnDelete that is up to a person.

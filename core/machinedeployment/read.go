@@ -13,7 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -95,11 +95,11 @@ func (r *Reconciler) readSets(ctx context.Context, s *scope) outcome.Outcome {
 func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome {
 	s.machines = map[types.UID][]*clusterv1.Machine{}
 	for _, set := range s.sets {
-		machines, err := machineset.MachinesOf(ctx, r.Client, set)
+		all, err := machines.ControlledBy(ctx, r.Client, set)
 		if err != nil {
 			return outcome.Fail(err)
 		}
-		s.machines[set.UID] = machines
+		s.machines[set.UID] = all
 	}
 	s.read = true
 	return outcome.Continue()

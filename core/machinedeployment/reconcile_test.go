@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 func toTemplateB(deployment *clusterv1.MachineDeployment) {
@@ -62,15 +62,15 @@ func (w *world) sample(highest, lowest int) (stop func()) {
 	go func() {
 		defer close(problems)
 		for ctx.Err() == nil {
-			machines := w.listMachines()
+			all := w.listMachines()
 			available := 0
-			for i := range machines {
-				if machineset.Available(&machines[i]) {
+			for i := range all {
+				if machines.Available(&all[i]) {
 					available++
 				}
 			}
-			if len(machines) > highest || available < lowest {
-				problems <- formatNumbers(len(machines), available)
+			if len(all) > highest || available < lowest {
+				problems <- formatNumbers(len(all), available)
 				return
 			}
 			time.Sleep(often / 4)

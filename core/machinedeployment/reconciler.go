@@ -26,8 +26,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler brings the MachineSets of each MachineDeployment to what its spec says. Client and APIReader must
-// be set; SetupWithManager fills in whatever else is empty. The MachineSet controller must be set up with the
-// same manager before, since it adds machineset.ControllerIndex to the cache.
+// be set; SetupWithManager fills in whatever else is empty.
 type Reconciler struct {
 	// Client reads typed objects from the cache, and writes.
 	Client client.Client

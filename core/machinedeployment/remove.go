@@ -10,7 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 // removeMachines deletes the Machines that an order names, before their set learns of its smaller number: it counts those
@@ -19,7 +19,7 @@ func (r *Reconciler) removeMachines(ctx context.Context, s *scope, set *clusterv
 	if len(scale.remove) == 0 {
 		return nil
 	}
-	order := machineset.ByDeletion(s.machines[set.UID], set.Spec.Deletion.Order)
+	order := machines.ByDeletion(s.machines[set.UID], set.Spec.Deletion.Order)
 	var failures []error
 	for _, at := range scale.remove {
 		machine := order[at]

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 // chooseCurrent finds the set whose template is the deployment's. Of several it is the one with the most
@@ -35,7 +35,7 @@ func chooseCurrent(s *scope) *clusterv1.MachineSet {
 
 // whyOutdated lists in words why the Machines of a set are not what the deployment wants.
 func whyOutdated(s *scope, set *clusterv1.MachineSet) []string {
-	return machineset.Outdated(s.deployment, set, rolloutTime(s))
+	return machines.Outdated(s.deployment, set, rolloutTime(s))
 }
 
 // rolloutTime is the time that spec.rollout.after is compared with. Once a set was created for it, that time has come:
@@ -46,7 +46,7 @@ func rolloutTime(s *scope) time.Time {
 		return s.now
 	}
 	for _, set := range s.sets {
-		if machineset.CreatedFor(set, after.Time) {
+		if machines.CreatedFor(set, after.Time) {
 			return after.Time
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -68,20 +68,20 @@ func (r *Reconciler) look(s *scope) view {
 		strategy: s.settings.strategy, paused: s.settings.paused, recreate: s.settings.recreate,
 	}
 	for _, set := range s.sets {
-		machines := s.machines[set.UID]
+		all := s.machines[set.UID]
 		seen := setView{
 			name:    set.Name,
 			current: s.current != nil && s.current.UID == set.UID,
 			desired: desired(set),
-			settled: looked(set) && int(ptr.Deref(set.Status.Replicas, -1)) == len(machines),
+			settled: looked(set) && int(ptr.Deref(set.Status.Replicas, -1)) == len(all),
 			reserve: r.decreases.reserve(set),
 		}
 		if !set.DeletionTimestamp.IsZero() {
 			// It keeps none of its Machines and takes no orders.
 			seen.desired = 0
 		}
-		for _, machine := range machineset.ByDeletion(machines, set.Spec.Deletion.Order) {
-			seen.order = append(seen.order, machineset.Available(machine))
+		for _, machine := range machines.ByDeletion(all, set.Spec.Deletion.Order) {
+			seen.order = append(seen.order, machines.Available(machine))
 			if _, chosen := machine.Annotations[clusterv1.DeleteMachineAnnotation]; !machine.DeletionTimestamp.IsZero() {
 				seen.deleting++
 			} else if chosen {

@@ -14,7 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -65,7 +65,7 @@ func rollbackTarget(deployment *clusterv1.MachineDeployment, sets []*clusterv1.M
 		if revisionOf(set) == revision {
 			return set, ""
 		}
-		if len(machineset.OutdatedBecause(&deployment.Spec.Template, &set.Spec.Template)) > 0 {
+		if len(machines.OutdatedBecause(&deployment.Spec.Template, &set.Spec.Template)) > 0 {
 			others = append(others, set)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 // skewedClock differs from the clock of the API server by a constant.
@@ -74,8 +74,8 @@ func TestRolloutAfterIsNotUndoneByAClockThatIsBehind(t *testing.T) {
 	before, after := setOf("before", "t", 3, time.Hour, "1"), setOf("after", "t", 1, 0, "2")
 	s := &scope{deployment: valid(), sets: []*clusterv1.MachineSet{before, after}, now: start}
 	s.deployment.Spec.Rollout.After = metav1.NewTime(start.Add(-time.Second))
-	before.Annotations[machineset.RolloutAfterAnnotation] = machineset.RolloutAfterRecord(valid(), start)
-	after.Annotations[machineset.RolloutAfterAnnotation] = machineset.RolloutAfterRecord(s.deployment, start)
+	before.Annotations[machines.RolloutAfterAnnotation] = machines.RolloutAfterRecord(valid(), start)
+	after.Annotations[machines.RolloutAfterAnnotation] = machines.RolloutAfterRecord(s.deployment, start)
 	g.Expect(chooseCurrent(s)).To(Equal(after))
 	s.now = start.Add(-time.Minute)
 	g.Expect(chooseCurrent(s)).To(Equal(after))

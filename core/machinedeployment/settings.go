@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 // Defaults of spec.rollout.strategy.rollingUpdate, those of Cluster API.
@@ -27,7 +27,7 @@ func resolve(deployment *clusterv1.MachineDeployment) (settings, []string) {
 	add := func(wrong string, args ...any) { found = append(found, fmt.Sprintf(wrong, args...)) }
 	spec := &deployment.Spec
 	result := settings{
-		replicas: machineset.Replicas(spec.Replicas, deployment.Annotations),
+		replicas: machines.Replicas(spec.Replicas, deployment.Annotations),
 		strategy: spec.Rollout.Strategy.Type,
 		paused:   ptr.Deref(spec.Paused, false),
 	}
@@ -52,7 +52,7 @@ func resolve(deployment *clusterv1.MachineDeployment) (settings, []string) {
 			"its own MachineSets would be unknown to it; make them agree", matcher)
 	}
 	result.selector = matcher
-	return result, append(found, machineset.TemplateProblems(&spec.Template, spec.ClusterName)...)
+	return result, append(found, machines.TemplateProblems(&spec.Template, spec.ClusterName)...)
 }
 
 // resolveLimits turns maxSurge, rounded up, and maxUnavailable, rounded down, into numbers. When both come to

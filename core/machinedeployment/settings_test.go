@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -162,7 +162,7 @@ func TestNewSetNeedsNoPatchButItsReplicas(t *testing.T) {
 	g.Expect(set.Finalizers).To(ConsistOf(clusterv1.MachineSetFinalizer))
 	g.Expect(metav1.IsControlledBy(set, deployment)).To(BeTrue())
 	g.Expect(set.Annotations).To(Equal(map[string]string{
-		clusterv1.MachineSetSkipPreflightChecksAnnotation: "All", clusterv1.RevisionAnnotation: "1", machineset.RolloutAfterAnnotation: "none",
+		clusterv1.MachineSetSkipPreflightChecksAnnotation: "All", clusterv1.RevisionAnnotation: "1", machines.RolloutAfterAnnotation: "none",
 	}))
 	hash := set.Labels[clusterv1.MachineDeploymentUniqueLabel]
 	g.Expect(hash).To(HaveSuffix("-" + end))

@@ -24,10 +24,10 @@ import (
 	"millwright.dev/core/persist"
 )
 
-// SetupWithManager adds the reconciler to a manager. Machines are not watched: their sets sum them up, and it
+// SetupWithManager adds the reconciler to a manager, whose cache must have the indexes of core/index. Machines are not watched: their sets sum them up, and it
 // is by the status of a set that a deployment learns of what has happened to its Machines. Where a set is ahead of the cache, see
 // awaitCache.
-func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}

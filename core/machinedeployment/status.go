@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/machines"
 )
 
 // conclude turns what was read and done into the status of the deployment, and its revision annotation. failure
@@ -48,7 +48,7 @@ func wanted(s *scope) int {
 	if !s.deployment.DeletionTimestamp.IsZero() {
 		return 0
 	}
-	return machineset.Replicas(s.deployment.Spec.Replicas, s.deployment.Annotations)
+	return machines.Replicas(s.deployment.Spec.Replicas, s.deployment.Annotations)
 }
 
 // existing is how many Machines there are, those included that are being deleted.
@@ -56,21 +56,21 @@ func existing(s *scope) int { return len(s.allMachines()) }
 
 // upToDate are the Machines that are what the deployment wants.
 func upToDate(s *scope) []*clusterv1.Machine {
-	var machines []*clusterv1.Machine
+	var all []*clusterv1.Machine
 	for _, set := range s.sets {
 		if len(whyOutdated(s, set)) == 0 {
-			machines = append(machines, s.machines[set.UID]...)
+			all = append(all, s.machines[set.UID]...)
 		}
 	}
 	// One that is being updated in place is neither what it was nor what it shall be.
-	return slices.DeleteFunc(machines, machineset.Updating)
+	return slices.DeleteFunc(all, machines.Updating)
 }
 
 // availableMachines counts those that serve.
 func availableMachines(s *scope) int {
 	number := 0
 	for _, machine := range s.allMachines() {
-		if machineset.Available(machine) {
+		if machines.Available(machine) {
 			number++
 		}
 	}
@@ -90,7 +90,7 @@ func count(s *scope) {
 	status := &s.deployment.Status
 	status.Replicas, status.ReadyReplicas, status.AvailableReplicas = &total, &ready, &available
 	status.UpToDateReplicas = &current
-	status.Versions = machineset.VersionsOf(all)
+	status.Versions = machines.VersionsOf(all)
 	if status.Deprecated == nil {
 		status.Deprecated = &clusterv1.MachineDeploymentDeprecatedStatus{}
 	}

@@ -35,6 +35,7 @@ import (
 
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
+	"millwright.dev/core/index"
 	"millwright.dev/core/machineset"
 	"millwright.dev/core/trim"
 	"millwright.dev/test/testenv"
@@ -204,12 +205,13 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 	w.g.Expect(err).NotTo(HaveOccurred())
 	anyName := controller.Options{MaxConcurrentReconciles: 2, SkipNameValidation: ptr.To(true)}
 	sets := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: &version.Resolver{Reader: mgr.GetCache()}}
-	w.g.Expect(sets.SetupWithManager(ctx, mgr, anyName)).To(Succeed())
+	w.g.Expect(index.Register(ctx, mgr.GetFieldIndexer())).To(Succeed())
+	w.g.Expect(sets.SetupWithManager(mgr, anyName)).To(Succeed())
 	deployments := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: w.clock}
 	if w.change != nil {
 		w.change(deployments)
 	}
-	w.g.Expect(deployments.SetupWithManager(ctx, mgr, anyName)).To(Succeed())
+	w.g.Expect(deployments.SetupWithManager(mgr, anyName)).To(Succeed())
 	if w.machines == nil {
 		w.machines = &machinePlayer{}
 	}

@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/machineset"
+	"millwright.dev/core/index"
 	"millwright.dev/core/persist"
 	"millwright.dev/test/stale"
 )
@@ -64,7 +64,7 @@ func TestMachineThatTheSetCountsBeforeTheCacheShowsIt(t *testing.T) {
 func TestSetThatAnEarlierProcessHasCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	cache := &stale.Lists{Indexes: map[string]client.IndexerFunc{machineset.ControllerIndex: controllerOf}}
+	cache := &stale.Lists{Indexes: map[string]client.IndexerFunc{index.Controller: index.ControllerOf}}
 	w.deployment(2)
 	w.start(t)
 	w.eventually(w.settled(2, "a", "1"))

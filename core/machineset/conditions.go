@@ -10,19 +10,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/persist"
 )
 
 type condition = metav1.Condition
-
-// Reasons that Cluster API does not have.
-const (
-	// InvalidSpecReason says that the spec must be corrected before Machines are created or deleted; the
-	// message names field and remedy.
-	InvalidSpecReason = "InvalidSpec"
-	// BlockedReason says that Machines are missing and cannot be created; the message names the cause.
-	BlockedReason = "ScalingUpBlocked"
-)
 
 // judges make the conditions of a set, each from the scope alone.
 var judges = []func(*scope, error) condition{
@@ -68,7 +60,7 @@ func scalingUp(s *scope, failure error) condition {
 	const kind = clusterv1.MachineSetScalingUpCondition
 	deleting := !s.set.DeletionTimestamp.IsZero()
 	if len(s.problems) > 0 && !deleting {
-		return conditions.True(kind, InvalidSpecReason, list("The MachineSet waits for its correction:", s.problems))
+		return conditions.True(kind, machines.InvalidSpecReason, list("The MachineSet waits for its correction:", s.problems))
 	}
 	if !s.machinesRead {
 		return conditions.Unknown(kind, clusterv1.MachineSetScalingUpInternalErrorReason, unread(failure))
@@ -77,19 +69,19 @@ func scalingUp(s *scope, failure error) condition {
 	disabled := s.set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true"
 	switch {
 	case missing <= 0 && len(s.refusals) > 0:
-		return conditions.True(kind, BlockedReason, list("Machines cannot be completed:", firstOf(s.refusals)))
+		return conditions.True(kind, machines.BlockedReason, list("Machines cannot be completed:", firstOf(s.refusals)))
 	case missing <= 0 && len(s.obstacles) > 0:
 		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, list("Scaling up would be blocked:", s.obstacles))
 	case missing <= 0:
 		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, "")
 	case disabled:
 		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, fmt.Sprintf(
-			"%s missing, and creation is disabled by the annotation %s", plural(missing, "Machine"), clusterv1.DisableMachineCreateAnnotation))
+			"%s missing, and creation is disabled by the annotation %s", machines.Plural(missing, "Machine"), clusterv1.DisableMachineCreateAnnotation))
 	}
 	message := fmt.Sprintf("Scaling up from %d to %d replicas", len(s.machines), wanted(s))
 	switch {
 	case s.blocked():
-		return conditions.True(kind, BlockedReason, list(message+" is blocked:", slices.Concat(s.obstacles, firstOf(s.refusals))))
+		return conditions.True(kind, machines.BlockedReason, list(message+" is blocked:", slices.Concat(s.obstacles, firstOf(s.refusals))))
 	case failure != nil:
 		message += fmt.Sprintf(": the last attempt failed and is repeated: %v", failure)
 	}
@@ -101,13 +93,13 @@ func firstOf(texts []string) []string {
 	if len(texts) < 2 {
 		return texts
 	}
-	return []string{fmt.Sprintf("%s (and %s)", slices.Min(texts), plural(len(texts)-1, "other"))}
+	return []string{fmt.Sprintf("%s (and %s)", slices.Min(texts), machines.Plural(len(texts)-1, "other"))}
 }
 
 func scalingDownCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineSetScalingDownCondition
 	if len(s.problems) > 0 && s.set.DeletionTimestamp.IsZero() {
-		return conditions.Unknown(kind, InvalidSpecReason, "See ScalingUp")
+		return conditions.Unknown(kind, machines.InvalidSpecReason, "See ScalingUp")
 	}
 	if !s.machinesRead {
 		return conditions.Unknown(kind, clusterv1.MachineSetScalingDownInternalErrorReason, unread(failure))
@@ -115,7 +107,7 @@ func scalingDownCondition(s *scope, failure error) condition {
 	if len(s.machines) <= wanted(s) {
 		return conditions.False(kind, clusterv1.MachineSetNotScalingDownReason, "")
 	}
-	message := fmt.Sprintf("Scaling down from %d to %d replicas; being deleted: %s", len(s.machines), wanted(s), cmp.Or(ListNames(deletingMachines(s)), "none"))
+	message := fmt.Sprintf("Scaling down from %d to %d replicas; being deleted: %s", len(s.machines), wanted(s), cmp.Or(machines.ListNames(deletingMachines(s)), "none"))
 	message += slowText(s.machines, s.now)
 	if failure != nil {
 		message += fmt.Sprintf("\nThe last attempt failed and is repeated: %v", failure)
@@ -128,11 +120,11 @@ func machinesReadyCondition(s *scope, failure error) condition {
 	if !s.machinesRead {
 		return conditions.Unknown(kind, clusterv1.MachineSetMachinesReadyInternalErrorReason, unread(failure))
 	}
-	return Aggregate(s.machines, kind, Reasons{
+	return machines.Aggregate(s.machines, kind, machines.Reasons{
 		Good: clusterv1.MachineSetMachinesReadyReason, Bad: clusterv1.MachineSetMachinesNotReadyReason,
 		Unknown: clusterv1.MachineSetMachinesReadyUnknownReason, None: clusterv1.MachineSetMachinesReadyNoReplicasReason,
 	}, func(machine *clusterv1.Machine) condition {
-		return ConditionOf(machine, clusterv1.MachineReadyCondition)
+		return machines.ConditionOf(machine, clusterv1.MachineReadyCondition)
 	})
 }
 
@@ -141,7 +133,7 @@ func machinesUpToDateCondition(s *scope, failure error) condition {
 	if !s.machinesRead {
 		return conditions.Unknown(kind, clusterv1.MachineSetMachinesUpToDateInternalErrorReason, unread(failure))
 	}
-	return Aggregate(s.machines, kind, Reasons{
+	return machines.Aggregate(s.machines, kind, machines.Reasons{
 		Good: clusterv1.MachineSetMachinesUpToDateReason, Bad: clusterv1.MachineSetMachinesNotUpToDateReason,
 		Unknown: clusterv1.MachineSetMachinesUpToDateUnknownReason, None: clusterv1.MachineSetMachinesUpToDateNoReplicasReason,
 	}, func(machine *clusterv1.Machine) condition { return upToDateCondition(s, machine) })
@@ -154,7 +146,7 @@ func deletingCondition(s *scope, failure error) condition {
 	}
 	message := "All Machines are gone"
 	if len(s.machines) > 0 {
-		message = fmt.Sprintf("Waiting for the end of %s: %s", plural(len(s.machines), "Machine"), ListNames(s.machines))
+		message = fmt.Sprintf("Waiting for the end of %s: %s", machines.Plural(len(s.machines), "Machine"), machines.ListNames(s.machines))
 		message += slowText(s.machines, s.now)
 	}
 	if line := refusalLine(failure); line != "" {
@@ -174,7 +166,7 @@ func refusalLine(failure error) string {
 
 func deletingMachines(s *scope) []*clusterv1.Machine {
 	var deleting []*clusterv1.Machine
-	for _, machine := range ByDeletion(s.machines, "") {
+	for _, machine := range machines.ByDeletion(s.machines, "") {
 		if !machine.DeletionTimestamp.IsZero() {
 			deleting = append(deleting, machine)
 		}
@@ -193,12 +185,4 @@ func unread(failure error) string {
 // list words a heading and items below it.
 func list(heading string, items []string) string {
 	return heading + "\n* " + strings.Join(items, "\n* ")
-}
-
-// plural words a number of things.
-func plural(number int, noun string) string {
-	if number == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", number, noun)
 }

@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
+	"millwright.dev/core/machines"
 )
 
 // scopeOf is a scope in which all went well.
@@ -40,9 +41,9 @@ func TestConditions(t *testing.T) {
 		"as many as there shall be":      {scope: scopeOf(1, machine("a")), kind: up, status: "False", reason: "NotScalingUp"},
 		"too few":                        {scope: scopeOf(3, machine("a")), kind: up, status: "True", reason: "ScalingUp", message: "Scaling up from 1 to 3 replicas"},
 		"too few, and it failed":         {scope: scopeOf(3), failure: errors.New("quota"), kind: up, status: "True", reason: "ScalingUp", message: "failed and is repeated: quota"},
-		"too few, a template is missing": {scope: with(scopeOf(3), func(s *scope) { s.obstacle("no t"); s.obstacle("no t") }), kind: up, status: "True", reason: BlockedReason, message: "from 0 to 3 replicas is blocked:\n* no t"},
+		"too few, a template is missing": {scope: with(scopeOf(3), func(s *scope) { s.obstacle("no t"); s.obstacle("no t") }), kind: up, status: "True", reason: machines.BlockedReason, message: "from 0 to 3 replicas is blocked:\n* no t"},
 		"enough, a template is missing":  {scope: with(scopeOf(0), func(s *scope) { s.obstacle("no t") }), kind: up, status: "False", reason: "NotScalingUp", message: "would be blocked:\n* no t"},
-		"the spec is wrong":              {scope: with(scopeOf(3), func(s *scope) { s.problems = []string{"spec.x"} }), kind: up, status: "True", reason: InvalidSpecReason, message: "* spec.x"},
+		"the spec is wrong":              {scope: with(scopeOf(3), func(s *scope) { s.problems = []string{"spec.x"} }), kind: up, status: "True", reason: machines.InvalidSpecReason, message: "* spec.x"},
 		"creation is disabled": {scope: with(scopeOf(3), func(s *scope) {
 			s.set.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
 		}), kind: up, status: "False", reason: "NotScalingUp", message: "3 Machines missing, and creation is disabled"},

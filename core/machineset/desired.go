@@ -9,7 +9,7 @@ import (
 
 	"millwright.dev/contracts/template"
 	"millwright.dev/core/admission/defaults"
-	machines "millwright.dev/core/machine"
+	machinecontroller "millwright.dev/core/machine"
 )
 
 var setKind = clusterv1.GroupVersion.WithKind("MachineSet")
@@ -32,7 +32,7 @@ func machineLabels(set *clusterv1.MachineSet) map[string]string {
 // template's to say.
 func templateAnnotations(set *clusterv1.MachineSet) map[string]string {
 	annotations := maps.Clone(set.Spec.Template.Annotations)
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return machines.IsRecord(key) })
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return machinecontroller.IsRecord(key) })
 	return annotations
 }
 

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/machines"
 )
 
 func TestHindrance(t *testing.T) {
@@ -31,7 +33,7 @@ func TestHindrance(t *testing.T) {
 			s := test.scope
 			s.set = &clusterv1.MachineSet{}
 			s.set.Status.Conditions = []metav1.Condition{scalingUpCondition(s, test.failure)}
-			if said := Hindrance(s.set); test.want == "" {
+			if said := machines.Hindrance(s.set); test.want == "" {
 				NewWithT(t).Expect(said).To(BeEmpty())
 			} else {
 				NewWithT(t).Expect(said).To(ContainSubstring(test.want))

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/conditions"
+	"millwright.dev/core/machines"
 )
 
 func (w *world) condition(g Gomega, kind string) metav1.Condition {
@@ -45,7 +46,7 @@ func TestMissingTemplateIsNamedAndAwaited(t *testing.T) {
 	w.g.Expect(direct.Delete(t.Context(), template)).To(Succeed())
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, BlockedReason, "StandInMachineTemplate "+w.namespace+"/t does not exist"))
+	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "StandInMachineTemplate "+w.namespace+"/t does not exist"))
 	w.quiet()
 	w.g.Expect(w.machines()).To(BeEmpty())
 	w.create(w.template(infraGroup, "StandInMachineTemplate"))
@@ -62,7 +63,7 @@ func TestTemplateWithoutContentIsNamed(t *testing.T) {
 	w.create(template)
 	w.set(2)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, BlockedReason, "it has no spec.template"))
+	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "it has no spec.template"))
 	w.g.Expect(w.machines()).To(BeEmpty(), "no Machine is made that could never be completed")
 	w.quiet()
 }
@@ -72,7 +73,7 @@ func TestKindWithoutCRDIsNamed(t *testing.T) {
 	w := newWorld(t)
 	w.set(1, func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.InfrastructureRef.Kind = "NowhereTemplate" })
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, BlockedReason, "nowheretemplates."+infraGroup))
+	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "nowheretemplates."+infraGroup))
 	w.quiet()
 }
 
@@ -83,7 +84,7 @@ func TestMissingClusterIsNamedAndAwaited(t *testing.T) {
 	w.g.Expect(direct.Delete(t.Context(), cluster)).To(Succeed())
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, InvalidSpecReason, `Cluster "c" does not exist`))
+	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.InvalidSpecReason, `Cluster "c" does not exist`))
 	cluster = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: clusterName}}
 	cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}
 	w.create(cluster)

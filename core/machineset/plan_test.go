@@ -15,6 +15,7 @@ import (
 	"millwright.dev/core/admission/defaults"
 	"millwright.dev/core/admission/validate"
 	"millwright.dev/core/conditions"
+	"millwright.dev/core/machines"
 )
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -149,16 +150,6 @@ func TestMachineName(t *testing.T) {
 	}
 }
 
-func TestReplicas(t *testing.T) {
-	limits := map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "9"}
-	g := NewWithT(t)
-	g.Expect(Replicas(nil, nil)).To(Equal(1))
-	g.Expect(Replicas(ptr.To[int32](0), limits)).To(Equal(0))
-	g.Expect(Replicas(nil, limits)).To(Equal(4))
-	g.Expect(Replicas(nil, map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "4"})).To(Equal(1), "both annotations are needed")
-	g.Expect(Replicas(nil, map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "many", clusterv1.AutoscalerMaxSizeAnnotation: "9"})).To(Equal(1))
-}
-
 // validSet is a set without problems.
 func validSet(change ...func(*clusterv1.MachineSet)) *clusterv1.MachineSet {
 	set := &clusterv1.MachineSet{
@@ -201,7 +192,7 @@ func TestProblemsNameFieldAndRemedy(t *testing.T) {
 			s.Annotations = map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "few", clusterv1.AutoscalerMaxSizeAnnotation: "9"}
 		}, nil},
 		"a priority that is no number": {func(s *clusterv1.MachineSet) {
-			s.Spec.Template.Annotations = map[string]string{PriorityAnnotation: "high"}
+			s.Spec.Template.Annotations = map[string]string{machines.PriorityAnnotation: "high"}
 		}, nil},
 		"a check to skip that there is no more": {func(s *clusterv1.MachineSet) {
 			s.Spec.Replicas = ptr.To[int32](2)
@@ -237,48 +228,9 @@ func TestProblemsNameFieldAndRemedy(t *testing.T) {
 // TestAdmissionKnowsTheAnnotation: validation names it by itself.
 func TestAdmissionKnowsTheAnnotation(t *testing.T) {
 	set := validSet(func(s *clusterv1.MachineSet) {
-		s.Spec.Template.Annotations = map[string]string{PriorityAnnotation: "high"}
+		s.Spec.Template.Annotations = map[string]string{machines.PriorityAnnotation: "high"}
 	})
 	NewWithT(t).Expect(validate.MachineSet(set, nil).ToAggregate()).To(MatchError(ContainSubstring("must be a whole number")))
-}
-
-func TestOutdatedBecause(t *testing.T) {
-	base := validSet().Spec.Template
-	tests := map[string]struct {
-		change func(*clusterv1.MachineTemplateSpec)
-		want   string
-	}{
-		"the same":    {func(*clusterv1.MachineTemplateSpec) {}, ""},
-		"labels":      {func(m *clusterv1.MachineTemplateSpec) { m.Labels = map[string]string{"x": "y"} }, ""},
-		"annotations": {func(m *clusterv1.MachineTemplateSpec) { m.Annotations = map[string]string{"x": "y"} }, ""},
-		"timeouts":    {func(m *clusterv1.MachineTemplateSpec) { m.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](9) }, ""},
-		"readiness": {func(m *clusterv1.MachineTemplateSpec) {
-			m.Spec.MinReadySeconds = ptr.To[int32](9)
-			m.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "X"}}
-		}, ""},
-		"taints":         {func(m *clusterv1.MachineTemplateSpec) { m.Spec.Taints = []clusterv1.MachineTaint{{Key: "k"}} }, ""},
-		"version":        {func(m *clusterv1.MachineTemplateSpec) { m.Spec.Version = "v2" }, "version (none), v2 required"},
-		"infrastructure": {func(m *clusterv1.MachineTemplateSpec) { m.Spec.InfrastructureRef.Name = "u" }, "XTemplate.i u required"},
-		"another group":  {func(m *clusterv1.MachineTemplateSpec) { m.Spec.InfrastructureRef.APIGroup = "j" }, "XTemplate.j t required"},
-		"failure domain": {func(m *clusterv1.MachineTemplateSpec) { m.Spec.FailureDomain = "z" }, "failure domain (none), z required"},
-		"data Secret":    {func(m *clusterv1.MachineTemplateSpec) { m.Spec.Bootstrap.DataSecretName = ptr.To("other") }, "bootstrap data Secret data, other required"},
-		"bootstrap config": {func(m *clusterv1.MachineTemplateSpec) {
-			m.Spec.Bootstrap.ConfigRef.Name, m.Spec.Bootstrap.ConfigRef.Kind = "n", "K"
-		}, "bootstrap config template"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			wanted := base.DeepCopy()
-			test.change(wanted)
-			got := strings.Join(OutdatedBecause(wanted, &base), ", ")
-			if test.want == "" {
-				g.Expect(got).To(BeEmpty())
-			} else {
-				g.Expect(got).To(ContainSubstring(test.want))
-			}
-		})
-	}
 }
 
 func TestPropagateTakesBackOnlyItsOwn(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/machines"
 )
 
 // controlPlane gives the Cluster a control plane of these versions; "" for those that it does not tell.
@@ -38,7 +40,7 @@ func TestNewMachinesWaitForTheControlPlane(t *testing.T) {
 	plane := w.controlPlane("v1.36.3", "v1.35.0")
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, BlockedReason,
+	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason,
 		"StandInControlPlane p is being upgraded from v1.35.0 to v1.36.3 (preflight check ControlPlaneIsStable)"))
 	w.quiet()
 	w.g.Expect(w.machines()).To(BeEmpty())
@@ -54,7 +56,7 @@ func TestMissingControlPlaneIsNamedAndAwaited(t *testing.T) {
 	w.controlPlane("", "")
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, BlockedReason,
+	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason,
 		"StandInControlPlane "+w.namespace+"/p does not exist: create it, or correct spec.controlPlaneRef of Cluster c"))
 	w.controlPlane("v1.36.3", "v1.36.3")
 	w.eventually(w.settled(1))
@@ -77,7 +79,7 @@ func TestPreflightChecksAreSkipped(t *testing.T) {
 			w.controlPlane("v1.36.3", "")
 			w.set(2)
 			w.start(t)
-			w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, BlockedReason, "StandInControlPlane p is being created"))
+			w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "StandInControlPlane p is being created"))
 			skip(w, w.current())
 			w.eventually(w.settled(2))
 		})
@@ -112,10 +114,10 @@ func TestControlPlaneOfAKindToCome(t *testing.T) {
 	w.g.Expect(direct.Update(w.ctx, cluster)).To(Succeed())
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, BlockedReason, "latecontrolplanes."+controlPlaneGroup))
+	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "latecontrolplanes."+controlPlaneGroup))
 	w.quiet()
 	crd := standIn(controlPlaneGroup, "LateControlPlane")
 	w.create(crd)
 	t.Cleanup(func() { w.g.Expect(direct.Delete(context.Background(), crd)).To(Succeed()) })
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, BlockedReason, "LateControlPlane "+w.namespace+"/p does not exist"))
+	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "LateControlPlane "+w.namespace+"/p does not exist"))
 }

@@ -15,23 +15,10 @@ import (
 	"sigs.k8s.io/cluster-api/util/labels/format"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/core/index"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
-
-// ControllerIndex indexes Machines in the cache by the UID of their controller; those without one by
-// noController.
-const ControllerIndex = "machineset.controller-uid"
-
-// noController is the index value of Machines that nobody controls.
-const noController = "none"
-
-// indexMachine is the value of ControllerIndex.
-func indexMachine(object client.Object) []string {
-	if owner := metav1.GetControllerOf(object); owner != nil {
-		return []string{string(owner.UID)}
-	}
-	return []string{noController}
-}
 
 // readContext reads the Cluster and the deployment that the set belongs to.
 func (r *Reconciler) readContext(ctx context.Context, s *scope) outcome.Outcome {
@@ -52,7 +39,7 @@ func (r *Reconciler) readContext(ctx context.Context, s *scope) outcome.Outcome 
 	switch err := r.Client.Get(ctx, key, deployment); {
 	case err == nil && deployment.UID == owner.UID:
 		s.deployment = deployment
-		s.outdated = Outdated(deployment, s.set, s.now)
+		s.outdated = machines.Outdated(deployment, s.set, s.now)
 	case client.IgnoreNotFound(err) != nil:
 		return outcome.Fail(errors.Wrapf(err, "reading MachineDeployment %s", key))
 	}
@@ -80,7 +67,7 @@ func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
 		s.problems = append(s.problems, fmt.Sprintf(
 			"spec.clusterName: Cluster %q does not exist in this namespace: create it", s.set.Spec.ClusterName))
 	}
-	s.replicas = Replicas(s.set.Spec.Replicas, s.set.Annotations)
+	s.replicas = machines.Replicas(s.set.Spec.Replicas, s.set.Annotations)
 	if len(s.problems) > 0 {
 		return outcome.Wait()
 	}
@@ -89,7 +76,7 @@ func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
 
 // readMachines finds the Machines that the set controls, and those that it might adopt.
 func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome {
-	owned, err := MachinesOf(ctx, r.Client, s.set)
+	owned, err := machines.ControlledBy(ctx, r.Client, s.set)
 	if err != nil {
 		return outcome.Fail(err)
 	}
@@ -102,31 +89,12 @@ func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome
 	}
 	s.selector = selector
 	list := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingFields{ControllerIndex: noController},
+	if err := r.Client.List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingFields{index.Controller: index.NoController},
 		client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return outcome.Fail(errors.Wrapf(err, "listing Machines without a controller in namespace %s", s.set.Namespace))
 	}
-	s.candidates = pointers(list.Items)
+	s.candidates = machines.Pointers(list.Items)
 	return outcome.Continue()
-}
-
-func pointers(items []clusterv1.Machine) []*clusterv1.Machine {
-	machines := make([]*clusterv1.Machine, len(items))
-	for i := range items {
-		machines[i] = &items[i]
-	}
-	return machines
-}
-
-// MachinesOf lists the Machines that a set controls, from a cache with ControllerIndex and without copies: they
-// must not be changed.
-func MachinesOf(ctx context.Context, reader client.Reader, set *clusterv1.MachineSet) ([]*clusterv1.Machine, error) {
-	list := &clusterv1.MachineList{}
-	if err := reader.List(ctx, list, client.InNamespace(set.Namespace),
-		client.MatchingFields{ControllerIndex: string(set.UID)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, errors.Wrapf(err, "listing the Machines of MachineSet %s", client.ObjectKeyFromObject(set))
-	}
-	return pointers(list.Items), nil
 }
 
 // verify sees to it that nothing is created or deleted on the ground of a cache that is behind: once after the
@@ -144,7 +112,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 	}
 	// The cache is read before the API server as well: a Machine that goes meanwhile is in the answer and no longer in the
 	// cache, and must not count as one that the cache does not show yet.
-	before, err := MachinesOf(ctx, r.Client, s.set)
+	before, err := machines.ControlledBy(ctx, r.Client, s.set)
 	if err != nil {
 		return err
 	}
@@ -159,7 +127,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 			live = append(live, &clusterv1.Machine{ObjectMeta: list.Items[i].ObjectMeta})
 		}
 	}
-	cached, err := MachinesOf(ctx, r.Client, s.set)
+	cached, err := machines.ControlledBy(ctx, r.Client, s.set)
 	if err != nil {
 		return err
 	}

@@ -13,12 +13,14 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/core/machines"
 	"millwright.dev/docs/doccheck"
 	"millwright.dev/test/testenv"
 )
 
 const (
 	folder    = "core/machineset"
+	shared    = "core/machines"
 	reference = "docs/reference/machineset.md"
 )
 
@@ -30,18 +32,18 @@ func TestReferenceIsWhole(t *testing.T) {
 	reasons := page.Keys(t, "Conditions", "Reasons")
 	reasons = append(reasons, page.Keys(t, "Remediation", "Reasons")...)
 	// They are read from Machines, and explained below the table.
-	reasons = append(reasons, notYetReportedReason, clusterv1.ObjectDeletedReason, clusterv1.MachineUpToDateUpdatingReason)
-	doccheck.Compare(t, page, "reasons", unique(reasons), doccheck.Constants(t, doccheck.Named("Reason"), folder))
+	reasons = append(reasons, machines.NotYetReportedReason, clusterv1.ObjectDeletedReason, clusterv1.MachineUpToDateUpdatingReason)
+	doccheck.Compare(t, page, "reasons", unique(reasons), doccheck.Constants(t, doccheck.Named("Reason"), folder, shared))
 
 	conditions := page.Keys(t, "Conditions", "Condition")
 	conditions = append(conditions, watchedConditions...)
 	conditions = append(conditions, clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition,
 		clusterv1.MachineDeletingCondition)
-	doccheck.Compare(t, page, "conditions", unique(conditions), doccheck.Constants(t, doccheck.Named("Condition"), folder))
+	doccheck.Compare(t, page, "conditions", unique(conditions), doccheck.Constants(t, doccheck.Named("Condition"), folder, shared))
 
 	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"),
-		doccheck.Constants(t, doccheck.Named("Annotation"), folder))
-	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), doccheck.Constants(t, doccheck.Named("Event"), folder))
+		doccheck.Constants(t, doccheck.Named("Annotation"), folder, shared))
+	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), doccheck.Constants(t, doccheck.Named("Event"), folder, shared))
 
 	var checks []string
 	for _, check := range PreflightChecks() {
@@ -53,7 +55,7 @@ func TestReferenceIsWhole(t *testing.T) {
 // TestReferenceNamesTestsThatExist: what differs from the Cluster API is shown by a test.
 func TestReferenceNamesTestsThatExist(t *testing.T) {
 	page := doccheck.Read(t, reference)
-	tests := doccheck.Tests(t, folder)
+	tests := append(doccheck.Tests(t, folder), doccheck.Tests(t, shared)...)
 	for _, name := range page.Keys(t, "What differs from the Cluster API", "Test") {
 		NewWithT(t).Expect(tests).To(ContainElement(name))
 	}
@@ -86,14 +88,14 @@ func TestReferenceOrder(t *testing.T) {
 	kinds := map[string]*clusterv1.Machine{
 		"deleting": machine("deleting", deleting), "chosen": machine("chosen", chosen), "unhealthy": machine("unhealthy", sick),
 		"unavailable": machine("unavailable", unavailable), "order": machine("order"),
-		"priority": machine("priority", func(m *clusterv1.Machine) { m.Annotations = map[string]string{PriorityAnnotation: "2"} }),
+		"priority": machine("priority", func(m *clusterv1.Machine) { m.Annotations = map[string]string{machines.PriorityAnnotation: "2"} }),
 		"updating": machine("updating", func(m *clusterv1.Machine) {
 			m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 		}),
 	}
 	documented := doccheck.Read(t, reference).Keys(t, "Which Machine goes first", "Key")
 	g.Expect(documented).To(ConsistOf(slices.Collect(maps.Keys(kinds))))
-	g.Expect(strings.Fields(namesOf(ByDeletion(slices.Collect(maps.Values(kinds)), "")))).To(Equal(documented))
+	g.Expect(strings.Fields(namesOf(machines.ByDeletion(slices.Collect(maps.Values(kinds)), "")))).To(Equal(documented))
 }
 
 // TestReferenceFields changes each field of the table and looks what becomes of a Machine, of one that is being
@@ -132,7 +134,7 @@ func TestReferenceFields(t *testing.T) {
 			changes[field](&after.Spec.Template)
 			g.Expect(row["Existing Machines"].Text).To(Equal(yesOrNo[differs(living, after)]))
 			g.Expect(row["Machines being deleted"].Text).To(Equal(yesOrNo[differs(going, after)]))
-			rolls := len(OutdatedBecause(&after.Spec.Template, &before.Spec.Template)) > 0
+			rolls := len(machines.OutdatedBecause(&after.Spec.Template, &before.Spec.Template)) > 0
 			g.Expect(rolls).To(Equal(row["Existing Machines"].Text == "no"), "what does not reach Machines makes a rollout")
 		})
 	}

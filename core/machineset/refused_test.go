@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/core/machines"
 	"millwright.dev/test/refuse"
 )
 
@@ -40,7 +41,7 @@ func TestOneMachineIsCompletedBeforeTheNext(t *testing.T) {
 	w.quota(0)
 	w.set(5)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, BlockedReason, "exceeded quota: q"))
+	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "exceeded quota: q"))
 	name := w.machines()[0].Name
 	w.quiet()
 	w.g.Expect(w.machines()).To(HaveLen(1))
@@ -57,7 +58,7 @@ func TestLastMachineThatCannotBeCompletedIsSeen(t *testing.T) {
 	w.quota(0)
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, BlockedReason, "exceeded quota: q"))
+	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "exceeded quota: q"))
 	w.g.Expect(w.condition(w.g, clusterv1.MachineSetScalingUpCondition).Status).To(Equal(metav1.ConditionTrue))
 	w.quota(1)
 	w.eventually(w.settled(1))

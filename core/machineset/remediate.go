@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/conditions"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -194,11 +195,11 @@ func (r *Reconciler) machinesOfDeployment(ctx context.Context, s *scope) ([]*clu
 		if !metav1.IsControlledBy(&list.Items[i], s.deployment) {
 			continue
 		}
-		machines, err := MachinesOf(ctx, r.Client, &list.Items[i])
+		owned, err := machines.ControlledBy(ctx, r.Client, &list.Items[i])
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, machines...)
+		all = append(all, owned...)
 	}
 	return all, nil
 }

@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
+	"millwright.dev/core/machines"
 )
 
 // ownerRemediated words what becomes of an unhealthy Machine, in the condition by which health check and owner talk
@@ -22,33 +23,12 @@ func ownerRemediated(reason, message string) condition {
 	return conditions.False(clusterv1.MachineOwnerRemediatedCondition, reason, message)
 }
 
-// Remediated are the Machines that a health check has found unhealthy and handed to their owner.
-func Remediated(machines []*clusterv1.Machine) []*clusterv1.Machine {
-	var remediated []*clusterv1.Machine
-	for _, machine := range machines {
-		if foundUnhealthy(machine) && handedOver(machine) {
-			remediated = append(remediated, machine)
-		}
-	}
-	return remediated
-}
-
-// foundUnhealthy says whether a health check has failed for a Machine.
-func foundUnhealthy(machine *clusterv1.Machine) bool {
-	return meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
-}
-
-// handedOver says whether the health check asks the owner of a Machine to see to it.
-func handedOver(machine *clusterv1.Machine) bool {
-	return meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
-}
-
 // recovered are the Machines whose health check succeeds again before they were remediated: the owner is no longer
 // asked for anything.
-func recovered(machines []*clusterv1.Machine) []*clusterv1.Machine {
+func recovered(all []*clusterv1.Machine) []*clusterv1.Machine {
 	var well []*clusterv1.Machine
-	for _, machine := range machines {
-		if machine.DeletionTimestamp.IsZero() && handedOver(machine) &&
+	for _, machine := range all {
+		if machine.DeletionTimestamp.IsZero() && machines.OwnerRemediationRequested(machine) &&
 			meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition) {
 			well = append(well, machine)
 		}
@@ -59,8 +39,8 @@ func recovered(machines []*clusterv1.Machine) []*clusterv1.Machine {
 // toRemediate are the Machines that are to be remediated, in the order in which they are: those whose remediation has
 // begun, so that an interrupted one is not exchanged for another; those with the annotation
 // cluster.x-k8s.io/remediate-machine; then the newest first, since a Machine that never came up carries no load.
-func toRemediate(machines []*clusterv1.Machine) []*clusterv1.Machine {
-	sick := slices.DeleteFunc(Remediated(machines), func(machine *clusterv1.Machine) bool {
+func toRemediate(all []*clusterv1.Machine) []*clusterv1.Machine {
+	sick := slices.DeleteFunc(machines.Remediated(all), func(machine *clusterv1.Machine) bool {
 		return !machine.DeletionTimestamp.IsZero()
 	})
 	slices.SortFunc(sick, func(a, b *clusterv1.Machine) int {
@@ -123,7 +103,7 @@ func remediationLimit(deployment *clusterv1.MachineDeployment) (limit int, probl
 		return unlimited, ""
 	}
 	value := deployment.Spec.Remediation.MaxInFlight
-	limit, err := intstr.GetScaledValueFromIntOrPercent(value, Replicas(deployment.Spec.Replicas, deployment.Annotations), true)
+	limit, err := intstr.GetScaledValueFromIntOrPercent(value, machines.Replicas(deployment.Spec.Replicas, deployment.Annotations), true)
 	if err != nil {
 		return 0, fmt.Sprintf("spec.remediation.maxInFlight %q of MachineDeployment %s is neither a number nor a percentage: correct it",
 			value.String(), deployment.Name)
@@ -136,7 +116,7 @@ func remediationLimit(deployment *clusterv1.MachineDeployment) (limit int, probl
 func deferredByLimit(deployment *clusterv1.MachineDeployment, limit int) condition {
 	value := deployment.Spec.Remediation.MaxInFlight.String()
 	message := fmt.Sprintf("Waits until others are done: spec.remediation.maxInFlight %s of MachineDeployment %s allows %s at once",
-		value, deployment.Name, plural(limit, "remediation"))
+		value, deployment.Name, machines.Plural(limit, "remediation"))
 	if limit <= 0 {
 		message = fmt.Sprintf("Not remediated: spec.remediation.maxInFlight %s of MachineDeployment %s allows none", value, deployment.Name)
 	}
@@ -178,16 +158,16 @@ func remediatingCondition(s *scope, failure error) condition {
 	if !s.machinesRead {
 		return conditions.Unknown(kind, clusterv1.MachineSetRemediatingInternalErrorReason, unread(failure))
 	}
-	remediated := Remediated(s.machines)
+	remediated := machines.Remediated(s.machines)
 	if len(remediated) == 0 {
 		message := ""
-		if sick := slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return !foundUnhealthy(m) }); len(sick) > 0 {
-			message = "Unhealthy, and not handed to the MachineSet by the health check: " + ListNames(sick)
+		if sick := slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return !machines.FailedHealthCheck(m) }); len(sick) > 0 {
+			message = "Unhealthy, and not handed to the MachineSet by the health check: " + machines.ListNames(sick)
 		}
 		return conditions.False(kind, clusterv1.MachineSetNotRemediatingReason, message)
 	}
-	text := Aggregate(remediated, kind, Reasons{}, func(machine *clusterv1.Machine) condition {
-		return ConditionOf(machine, clusterv1.MachineOwnerRemediatedCondition)
+	text := machines.Aggregate(remediated, kind, machines.Reasons{}, func(machine *clusterv1.Machine) condition {
+		return machines.ConditionOf(machine, clusterv1.MachineOwnerRemediatedCondition)
 	}).Message
 	if len(s.elsewhere) > 0 {
 		text += "\nIn flight in other MachineSets: " + strings.Join(s.elsewhere, ", ")

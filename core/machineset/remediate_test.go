@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
+	"millwright.dev/core/machines"
 )
 
 // handed makes a Machine one that a health check has found unhealthy and handed to its owner.
@@ -41,7 +42,7 @@ func TestToRemediate(t *testing.T) {
 	}
 	g.Expect(namesOf(toRemediate(all))).To(Equal("begun wanted young young-too old"))
 	g.Expect(namesOf(recovered(append(all, machine("well-going", handed, deleting))))).To(Equal("well"))
-	g.Expect(namesOf(Remediated(all))).To(ContainSubstring("going"))
+	g.Expect(namesOf(machines.Remediated(all))).To(ContainSubstring("going"))
 }
 
 func TestRemediationLimit(t *testing.T) {
@@ -197,4 +198,19 @@ func TestOnlyTheEndOfARemediationWakes(t *testing.T) {
 	g.Expect(r.waitingForTickets(ending("ns", announced, deleting), false)).To(BeEmpty(), "it is awake")
 	r.forTickets.await(types.NamespacedName{Namespace: "ns", Name: "s"}, "ns")
 	g.Expect(r.waitingForTickets(ending("ns"), true)).To(HaveLen(1), "nobody knows what the Machine was at its end")
+}
+
+func TestPlanCountsRemediationsInFlight(t *testing.T) {
+	g := NewWithT(t)
+	told := func(status metav1.ConditionStatus, reason string) func(*clusterv1.Machine) {
+		return func(m *clusterv1.Machine) {
+			say(m, metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: status, Reason: reason})
+		}
+	}
+	begun := told(metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+	g.Expect(inFlight(machine("a", deleting, begun))).To(BeTrue())
+	g.Expect(inFlight(machine("a", begun))).To(BeFalse(), "it lives")
+	g.Expect(inFlight(machine("a", deleting))).To(BeFalse(), "it goes for another reason")
+	g.Expect(inFlight(machine("a", deleting, told(metav1.ConditionTrue, clusterv1.MachineSetMachineRemediationMachineDeletingReason)))).To(BeFalse())
+	g.Expect(inFlight(machine("a", deleting, told(metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)))).To(BeFalse())
 }

@@ -1,8 +1,6 @@
 package machineset
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,9 +19,6 @@ const ReservedNamesAnnotation = "machineset.millwright.dev/reserved-names"
 
 // maxReserved bounds a reservation. More Machines take several.
 const maxReserved = 1000
-
-// letters are those of {{ .random }}, the alphabet of generateName: no vowels, so that no words come about.
-const letters = "bcdfghjklmnpqrstvwxz2456789"
 
 // reservation is the value of ReservedNamesAnnotation.
 type reservation struct {
@@ -54,7 +49,7 @@ func (r reservation) String() string {
 // parseReservation reads the value. Somebody may have edited it: what is not exactly as it is written counts as none.
 func parseReservation(text string) (reservation, bool) {
 	seed, ranges, ok := strings.Cut(text, ":")
-	if !ok || len(seed) != naming.RandomLength || strings.Trim(seed, letters) != "" {
+	if !ok || len(seed) != naming.RandomLength || strings.Trim(seed, naming.Letters) != "" {
 		return reservation{}, false
 	}
 	parsed := reservation{seed: seed}
@@ -83,20 +78,7 @@ func parseReservation(text string) (reservation, bool) {
 // randomPart is what {{ .random }} stands for in the name with this ordinal. It depends on the set, as a copy of the set
 // has the annotation too.
 func randomPart(set types.UID, seed string, ordinal int) string {
-	return DerivedPart(fmt.Sprintf("%s/%s/%d", set, seed, ordinal))
-}
-
-// DerivedPart is a part of a name that looks random and follows from a text, so that whoever knows the text makes the same
-// name.
-func DerivedPart(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	number := binary.BigEndian.Uint64(sum[:])
-	part := make([]byte, naming.RandomLength)
-	for i := range part {
-		part[i] = letters[number%uint64(len(letters))]
-		number /= uint64(len(letters))
-	}
-	return string(part)
+	return naming.Derived(fmt.Sprintf("%s/%s/%d", set, seed, ordinal))
 }
 
 // reservedName is a name that is reserved for a Machine.

@@ -86,7 +86,7 @@ func TestReservationsEnd(t *testing.T) {
 	// One seed whose names all differ, and one with two that are alike.
 	tried := map[bool]bool{}
 	for n := 0; len(tried) < 2; n++ {
-		seed := "bcdf" + letters[n:n+1]
+		seed := "bcdf" + naming.Letters[n:n+1]
 		different := map[string]bool{}
 		for ordinal := range 2 * maxReserved {
 			different[randomPart(set.UID, seed, ordinal)] = true

@@ -3,7 +3,6 @@ package machineset
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -71,7 +71,7 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan scalePlan) outc
 	s.machines = append(slices.Clone(s.machines), made...)
 	if len(made) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Created Machines", "count", len(made), "reason", plan.reason)
-		r.event(s, nil, createdEvent, "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.reason, ListNames(made))
+		r.event(s, nil, createdEvent, "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.reason, machines.ListNames(made))
 	}
 	return outcome.Fail(err)
 }
@@ -94,7 +94,7 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan scalePlan) ou
 	s.machines = r.ledger.mark(s.set.UID, s.machines, s.now)
 	if len(removed) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Deleted Machines", "count", len(removed), "reason", plan.reason)
-		r.event(s, nil, deletedEvent, "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.reason, ListNames(removed))
+		r.event(s, nil, deletedEvent, "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.reason, machines.ListNames(removed))
 	}
 	return end
 }
@@ -133,20 +133,4 @@ func (r *Reconciler) event(s *scope, machine *clusterv1.Machine, reason, action,
 		return
 	}
 	r.Recorder.Eventf(s.set, machine, corev1.EventTypeNormal, reason, action, note, args...)
-}
-
-// namesInText is how many names an event or a condition has; they are read by people.
-const namesInText = 5
-
-// ListNames lists the names of the first Machines and counts the others.
-func ListNames(machines []*clusterv1.Machine) string {
-	names := make([]string, 0, namesInText)
-	for _, machine := range machines[:min(len(machines), namesInText)] {
-		names = append(names, machine.Name)
-	}
-	text := strings.Join(names, ", ")
-	if more := len(machines) - len(names); more > 0 {
-		text += " and " + plural(more, "other")
-	}
-	return text
 }

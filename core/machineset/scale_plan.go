@@ -2,6 +2,8 @@ package machineset
 
 import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/machines"
 )
 
 // scalePlan is what brings a set to its number of Machines.
@@ -16,8 +18,8 @@ type scalePlan struct {
 
 // planScale compares the Machines that exist with those that shall. A Machine counts until it is gone, also
 // while it is being deleted: its replacement is created only then, so that quotas and surges are kept.
-func planScale(set *clusterv1.MachineSet, replicas int, machines []*clusterv1.Machine) scalePlan {
-	surplus := len(machines) - replicas
+func planScale(set *clusterv1.MachineSet, replicas int, all []*clusterv1.Machine) scalePlan {
+	surplus := len(all) - replicas
 	switch {
 	case surplus < 0 && set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true":
 		return scalePlan{reason: "creation of Machines is disabled by the annotation " + clusterv1.DisableMachineCreateAnnotation}
@@ -28,7 +30,7 @@ func planScale(set *clusterv1.MachineSet, replicas int, machines []*clusterv1.Ma
 	}
 	plan := scalePlan{reason: "more Machines than replicas"}
 	// Those that are being deleted already come first, and cover a part of the surplus.
-	for _, machine := range ByDeletion(machines, set.Spec.Deletion.Order)[:surplus] {
+	for _, machine := range machines.ByDeletion(all, set.Spec.Deletion.Order)[:surplus] {
 		if machine.DeletionTimestamp.IsZero() {
 			plan.remove = append(plan.remove, machine)
 		}

@@ -1,8 +1,6 @@
 package machineset
 
 import (
-	"context"
-
 	"github.com/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -22,8 +20,8 @@ import (
 	"millwright.dev/core/persist"
 )
 
-// SetupWithManager adds the reconciler to a manager: its watches, and an index of Machines in the cache.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+// SetupWithManager adds the reconciler to a manager, whose cache must have the indexes of core/index.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
@@ -35,9 +33,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	}
 	if r.newSeed == nil {
 		r.newSeed = func() string { return rand.String(naming.RandomLength) }
-	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1.Machine{}, ControllerIndex, indexMachine); err != nil {
-		return errors.Wrap(err, "indexing Machines by their controller")
 	}
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(version.CRDKind)

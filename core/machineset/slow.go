@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -18,9 +19,9 @@ import (
 const slowDeletion = 15 * time.Minute
 
 // slowText names the Machines whose deletion takes long, with what each waits for; "" when there are none.
-func slowText(machines []*clusterv1.Machine, now time.Time) string {
+func slowText(all []*clusterv1.Machine, now time.Time) string {
 	groups := map[string][]*clusterv1.Machine{}
-	for _, machine := range machines {
+	for _, machine := range all {
 		if machine.DeletionTimestamp.IsZero() || now.Sub(machine.DeletionTimestamp.Time) < slowDeletion {
 			continue
 		}
@@ -32,7 +33,7 @@ func slowText(machines []*clusterv1.Machine, now time.Time) string {
 	}
 	var lines []string
 	for _, reason := range slices.Sorted(maps.Keys(groups)) {
-		lines = append(lines, fmt.Sprintf("\n* in deletion for more than %d minutes, %s: %s", slowDeletion/time.Minute, reason, ListNames(groups[reason])))
+		lines = append(lines, fmt.Sprintf("\n* in deletion for more than %d minutes, %s: %s", slowDeletion/time.Minute, reason, machines.ListNames(groups[reason])))
 	}
 	return strings.Join(lines, "")
 }

@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/core/index"
 	"millwright.dev/test/stale"
 )
 
@@ -36,7 +37,7 @@ func (w *world) counting() *countingReader {
 }
 
 func staleLists() *stale.Lists {
-	return &stale.Lists{Indexes: map[string]client.IndexerFunc{ControllerIndex: indexMachine}}
+	return &stale.Lists{Indexes: map[string]client.IndexerFunc{index.Controller: index.ControllerOf}}
 }
 
 // TestMarkThatTheCacheDoesNotShow: a scale-down deletes the Machine that was marked before the number was lowered, and no

@@ -32,6 +32,7 @@ import (
 
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
+	"millwright.dev/core/index"
 	"millwright.dev/core/trim"
 	"millwright.dev/test/testenv"
 )
@@ -198,7 +199,8 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 	if w.change != nil {
 		w.change(w.reconciler)
 	}
-	w.g.Expect(w.reconciler.SetupWithManager(ctx, mgr, controller.Options{
+	w.g.Expect(index.Register(ctx, mgr.GetFieldIndexer())).To(Succeed())
+	w.g.Expect(w.reconciler.SetupWithManager(mgr, controller.Options{
 		MaxConcurrentReconciles: 2, SkipNameValidation: ptr.To(true),
 	})).To(Succeed())
 	ended := make(chan error, 1)

@@ -14,6 +14,7 @@ import (
 	"millwright.dev/contracts/template"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -91,7 +92,7 @@ func (r *Reconciler) ownTemplate(ctx context.Context, s *scope, from *unstructur
 	if !from.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	owners, wait := OwnedByCluster(ctx, r.APIReader, from.GetOwnerReferences(), s.cluster)
+	owners, wait := machines.OwnedByCluster(ctx, r.APIReader, from.GetOwnerReferences(), s.cluster)
 	switch {
 	case wait.Err() != nil:
 		return wait.Err()

@@ -206,7 +206,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	machines := &machine.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: c.Connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: events.Within(mgr.GetEventRecorder("machine")),
-		Options: machine.Options{WatchFilter: c.WatchFilter, RemoteConditionsGracePeriod: cmp.Or(c.GracePeriod, 5*time.Minute), PropagateTaints: true, KeepOutdatedFromScaleDown: true, UpToDate: sameVersion,
+		Options: machine.Options{WatchFilter: c.WatchFilter, RemoteConditionsGracePeriod: cmp.Or(c.GracePeriod, 5*time.Minute), PropagateTaints: true, KeepOutdatedFromScaleDown: true,
 			// What takes minutes in earnest takes seconds.
 			Drain: drain.Options{ReturnInterval: time.Second, ReturnGrace: 4 * time.Second}},
 	}
@@ -253,13 +253,4 @@ func (c *Core) Kubeconfig(t *testing.T, namespace, cluster string, content []byt
 	if err := c.Client.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// sameVersion stands in for the comparison of templates that the MachineDeployment controller makes.
-func sameVersion(set *clusterv1.MachineSet, deployment *clusterv1.MachineDeployment, now time.Time) (bool, string) {
-	is, want := set.Spec.Template.Spec.Version, deployment.Spec.Template.Spec.Version
-	if after := deployment.Spec.Rollout.After; set.CreationTimestamp.Before(&after) && !now.Before(after.Time) {
-		return false, "rollout after"
-	}
-	return is == want, fmt.Sprintf("version %s, %s required", is, want)
 }

@@ -39,10 +39,11 @@ var targets = []target{
 	},
 	{
 		dir:   "core/machineset",
-		files: []string{"order.go", "reservation.go", "scale_plan.go", "tickets.go"},
-		tests: "^Test(Plan.*|ByDeletion.*|Available.*|Reservation.*|ReservedNamesDepend.*|NamesAreRetired.*|Tickets.*|MarksOfTheServer.*|ReferenceOrder|Unhealthy.*)$",
+		files: []string{"reservation.go", "scale_plan.go", "tickets.go"},
+		tests: "^Test(Plan.*|Reservation.*|ReservedNamesDepend.*|NamesAreRetired.*|Tickets.*|MarksOfTheServer.*)$",
 		slow:  "^TestTicketsSimulation$",
 	},
+	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go", "rolloutafter.go"}, tests: "."},
 	{
 		dir: "core/machine",
 		files: []string{

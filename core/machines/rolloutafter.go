@@ -1,4 +1,4 @@
-package machineset
+package machines
 
 import (
 	"time"
@@ -17,9 +17,6 @@ const noRolloutAfter = "none"
 // clockTolerance is by how much the clocks of API server, users and this process may differ. Only a set that was
 // created longer than that after spec.rollout.after is known to be younger without a record that says so.
 const clockTolerance = 2 * time.Hour
-
-// Updating says whether a Machine is being updated in place.
-func Updating(machine *clusterv1.Machine) bool { return updating(machine) }
 
 // Outdated lists in words why the Machines of a set are not what its deployment wants by now: because of its
 // template, or because the set is older than spec.rollout.after and that time has come.

@@ -1,4 +1,4 @@
-package machineset
+package machines
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/admission/defaults"
 	"millwright.dev/core/conditions"
 )
 
@@ -20,8 +19,8 @@ type Reasons struct {
 	Good, Bad, Unknown, None string
 }
 
-// notYetReportedReason stands in for a condition that a Machine does not have yet.
-const notYetReportedReason = "NotYetReported"
+// NotYetReportedReason stands in for a condition that a Machine does not have yet.
+const NotYetReportedReason = "NotYetReported"
 
 // messagesInAggregate is how many different messages an aggregate shows.
 const messagesInAggregate = 3
@@ -81,39 +80,15 @@ func groupsToText(groups map[string][]*clusterv1.Machine) string {
 		others += len(groups[message])
 	}
 	if others > 0 {
-		lines = append(lines, fmt.Sprintf("* %s for other reasons", plural(others, "Machine")))
+		lines = append(lines, fmt.Sprintf("* %s for other reasons", Plural(others, "Machine")))
 	}
 	return strings.Join(lines, "\n")
 }
 
 // ConditionOf is a condition of a Machine; Unknown when it has none yet.
-func ConditionOf(machine *clusterv1.Machine, kind string) condition {
+func ConditionOf(machine *clusterv1.Machine, kind string) metav1.Condition {
 	if found := meta.FindStatusCondition(machine.Status.Conditions, kind); found != nil {
 		return *found
 	}
-	return conditions.Unknown(kind, notYetReportedReason, kind+" is not reported yet")
-}
-
-// upToDateCondition judges whether a Machine is what its owner wants by now. It follows from the templates: of
-// a set under a deployment, all Machines are outdated from the moment at which the deployment's template rolls,
-// without any of them having to be written first. What the templates cannot tell – that a Machine is being updated in
-// place, or that its kubelet is not of the version yet – the Machine says itself.
-func upToDateCondition(s *scope, machine *clusterv1.Machine) condition {
-	const kind = clusterv1.MachineUpToDateCondition
-	own := meta.FindStatusCondition(machine.Status.Conditions, kind)
-	want := defaults.Version(s.set.Spec.Template.Spec.Version)
-	switch {
-	case len(s.outdated) > 0:
-		return conditions.False(kind, clusterv1.MachineNotUpToDateReason, strings.Join(s.outdated, ", "))
-	case !bare(machine) && defaults.Version(machine.Spec.Version) != want:
-		return conditions.False(kind, clusterv1.MachineNotUpToDateReason,
-			fmt.Sprintf("version %s, %s required", orNone(machine.Spec.Version), orNone(want)))
-	case own != nil && own.Status == metav1.ConditionFalse && own.Reason == clusterv1.MachineUpToDateUpdatingReason,
-		// For a set alone nobody here writes the condition: whoever did knows better.
-		own != nil && s.deployment == nil:
-		return *own
-	case updating(machine):
-		return conditions.False(kind, clusterv1.MachineUpToDateUpdatingReason, "In-place update in progress")
-	}
-	return conditions.True(kind, clusterv1.MachineUpToDateReason, "")
+	return conditions.Unknown(kind, NotYetReportedReason, kind+" is not reported yet")
 }

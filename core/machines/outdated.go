@@ -1,4 +1,4 @@
-package machineset
+package machines
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ import (
 func OutdatedBecause(wanted, current *clusterv1.MachineTemplateSpec) []string {
 	var because []string
 	differ := func(what, is, want string) {
-		if is != want {
-			because = append(because, fmt.Sprintf("%s %s, %s required", what, orNone(is), orNone(want)))
+		if text := Mismatch(what, is, want); text != "" {
+			because = append(because, text)
 		}
 	}
 	a, b := &wanted.Spec, &current.Spec
@@ -37,6 +37,14 @@ func refToText(ref clusterv1.ContractVersionedObjectReference) string {
 		return ""
 	}
 	return fmt.Sprintf("%s.%s %s", ref.Kind, ref.APIGroup, ref.Name)
+}
+
+// Mismatch words that a field is not as required; it is empty when it is.
+func Mismatch(what, is, want string) string {
+	if is == want {
+		return ""
+	}
+	return fmt.Sprintf("%s %s, %s required", what, orNone(is), orNone(want))
 }
 
 func orNone(value string) string { return cmp.Or(value, "(none)") }

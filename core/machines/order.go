@@ -1,4 +1,4 @@
-package machineset
+package machines
 
 import (
 	"cmp"
@@ -45,7 +45,7 @@ func rankOf(machine *clusterv1.Machine) rank {
 		return rankDeleting
 	case chosen:
 		return rankChosen
-	case updating(machine):
+	case Updating(machine):
 		return rankUpdating
 	case unhealthy(machine):
 		return rankUnhealthy
@@ -66,12 +66,6 @@ func SameMarks(a, b *clusterv1.Machine) bool {
 		}
 	}
 	return true
-}
-
-// updating says whether somebody updates a Machine in place.
-func updating(machine *clusterv1.Machine) bool {
-	_, ok := machine.Annotations[clusterv1.UpdateInProgressAnnotation]
-	return ok
 }
 
 // priorityOf reads PriorityAnnotation.
@@ -114,10 +108,4 @@ func byAge(policy clusterv1.MachineSetDeletionOrder, a, b metav1.Time) int {
 	default:
 		return 0
 	}
-}
-
-// Available says whether a Machine serves: it is available, not on its way out, and not being updated.
-func Available(machine *clusterv1.Machine) bool {
-	return machine.DeletionTimestamp.IsZero() && !updating(machine) &&
-		meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition)
 }

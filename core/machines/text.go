@@ -1,0 +1,32 @@
+package machines
+
+import (
+	"fmt"
+	"strings"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// namesInText is how many names an event or a condition has; they are read by people.
+const namesInText = 5
+
+// ListNames lists the names of the first Machines and counts the others.
+func ListNames(machines []*clusterv1.Machine) string {
+	names := make([]string, 0, namesInText)
+	for _, machine := range machines[:min(len(machines), namesInText)] {
+		names = append(names, machine.Name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(machines) - len(names); more > 0 {
+		text += " and " + Plural(more, "other")
+	}
+	return text
+}
+
+// Plural is a number with its noun, which takes an s when there is not exactly one.
+func Plural(number int, noun string) string {
+	if number == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", number, noun)
+}
