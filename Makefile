@@ -16,6 +16,7 @@ TOOLS := $(CACHE)/tools/$(shell cat go.tools.mod go.tools.sum | sha256sum | cut 
 LINT := $(CACHE)/lint/$(shell cat go.lint.mod go.lint.sum | sha256sum | cut -c1-12)
 CONTROLLER_GEN := $(TOOLS)/controller-gen
 KUSTOMIZE := $(TOOLS)/kustomize
+GOTESTSUM := $(TOOLS)/gotestsum
 GOLANGCI_LINT := $(LINT)/golangci-lint
 
 MANAGERS := bin/core bin/aws bin/cloudconfig
@@ -39,13 +40,9 @@ demo: build controlplane manifests ## Run the whole life of machines on loopback
 	@KEEP="$(KEEP)" CLUSTERS="$(CLUSTERS)" exec bin/demo
 
 .PHONY: test
-test: build controlplane manifests ## Run all tests, with the race detector, on the real control plane.
-	@assets="$$($(GO) run ./test/controlplane/cmd/controlplane assets)"; \
-	export KUBEBUILDER_ASSETS="$$assets"; \
-	failed=0; \
-	$(GO) test -race -timeout 40m $(TESTFLAGS) $$($(GO) list ./... | grep -v '/test/e2e$$') || failed=1; \
-	$(GO) test -race -timeout 40m -v $(TESTFLAGS) ./test/e2e/... || failed=1; \
-	exit $$failed
+test: build controlplane manifests $(GOTESTSUM) ## Run all tests, with the race detector, on the real control plane.
+	@KUBEBUILDER_ASSETS="$$($(GO) run ./test/controlplane/cmd/controlplane assets)" RERUN="$(RERUN)" \
+	test/run.sh $(GOTESTSUM) $(TESTFLAGS)
 
 .PHONY: chaos
 chaos: controlplane generate ## Let everything go wrong for N Machines (200) during DURATION (2m); SEED=… repeats a run. RACE=1 watches for races.
@@ -142,6 +139,11 @@ $(KUSTOMIZE): go.tools.mod go.tools.sum
 	@echo "building kustomize"
 	@mkdir -p $(TOOLS)
 	@CGO_ENABLED=0 $(GO) build -modfile=go.tools.mod -o $@ sigs.k8s.io/kustomize/kustomize/v5
+
+$(GOTESTSUM): go.tools.mod go.tools.sum
+	@echo "building gotestsum"
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 $(GO) build -modfile=go.tools.mod -o $@ gotest.tools/gotestsum
 
 $(GOLANGCI_LINT): go.lint.mod go.lint.sum
 	@echo "building golangci-lint from its module (minutes, once)"

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Runs all tests with the race detector: the packages first, then the end-to-end tests, which print each test as it ends.
+# Names of failed tests and what they said come last, without the logs between.
+#   test/run.sh GOTESTSUM [flags of go test]
+# RERUN=1, which only CI sets: up to three failed tests are run once more, each alone. What passes then is listed as flaky
+# at the end: a defect to be mended, but not a reason to lose everything else that was tested.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+gotestsum=$1
+shift
+mkdir -p out/test
+rm -f out/test/*
+rerun=()
+run() { # name, format, packages, flags of go test
+  local name=$1 format=$2 packages=$3
+  shift 3
+  [ -z "${RERUN:-}" ] || rerun=(--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-report="out/test/$name.flaky")
+  "$gotestsum" --format "$format" --hide-summary=skipped "${rerun[@]}" --packages="$packages" \
+    -- -race -timeout 40m "$@" | tee "out/test/$name.log"
+}
+packages=$(go list ./... | grep -v '/test/e2e$' | tr '\n' ' ') || exit 1
+failed=0
+run packages pkgname "$packages" "$@" || failed=1
+run e2e testname ./test/e2e "$@" || failed=1
+if [ "$failed" = 1 ]; then
+  echo "failed tests, without their logs:"
+  awk '/^=== FAIL/ {print; left = 0} /^ +[a-z0-9_]+_test\.go:[0-9]+:|^panic:|WARNING: DATA RACE/ {left = 15} left > 0 {print; left--}' out/test/*.log | tail -n 200
+fi
+for report in out/test/*.flaky; do
+  [ -s "$report" ] && echo "flaky tests, to be mended:" && cat "$report"
+done
+exit "$failed"
