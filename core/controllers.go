@@ -22,7 +22,7 @@ import (
 	"millwright.dev/core/machinedeployment"
 	"millwright.dev/core/machineset"
 	"millwright.dev/core/persist"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // addControllers adds indexes, target connections and controllers to the manager.
@@ -30,7 +30,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	connections := target.New(target.Options{
+	connections := remote.New(remote.Options{
 		Secrets: mgr.GetAPIReader(), Kubeconfig: o.targetKubeconfig,
 		Scheme: mgr.GetScheme(), UserAgent: name, QPS: o.targetQPS, Burst: o.targetBurst,
 	})
@@ -41,7 +41,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	sets := &persist.Versions{}
 	steps := []func() error{
 		func() error {
-			r := &target.Reconciler{Client: mgr.GetClient(), Connections: connections, WatchFilter: o.WatchFilter}
+			r := &remote.Reconciler{Client: mgr.GetClient(), Connections: connections, WatchFilter: o.WatchFilter}
 			return r.SetupWithManager(mgr, concurrency(o.targetConcurrency))
 		},
 		func() error {

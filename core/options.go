@@ -16,7 +16,7 @@ import (
 	"millwright.dev/core/drain"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machineset"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // minRemoteConditionsGracePeriod leaves time to notice a lost connection before conditions are given up.
@@ -63,7 +63,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 
 func (o *options) addControllerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.targetKubeconfig, "target-kubeconfig", "",
-		"The kubeconfig file of the one target cluster of all Clusters, or "+target.InCluster+"; when empty, each Cluster has a Secret with its own.")
+		"The kubeconfig file of the one target cluster of all Clusters, or "+remote.InCluster+"; when empty, each Cluster has a Secret with its own.")
 	flags.Float32Var(&o.targetQPS, "clustercache-client-qps", 100, "Requests per second to each target API server (Cluster API: 20).")
 	flags.IntVar(&o.targetBurst, "clustercache-client-burst", 200, "Requests to each target API server that may exceed the rate for a moment (Cluster API: 30).")
 	flags.DurationVar(&o.remoteConnectionGrace, "remote-connection-grace-period", 50*time.Second,
@@ -126,7 +126,7 @@ func (o *options) complete() error {
 	if o.drainTimeout < 0 || o.pvDetachTimeout <= 0 || o.pvReattachTimeout <= 0 {
 		return errors.New("--machine-drain-timeout must not be negative, and --machine-pv-detach-timeout and --machine-pv-reattach-timeout must be positive")
 	}
-	if err := target.CheckKubeconfig(o.targetKubeconfig); err != nil {
+	if err := remote.CheckKubeconfig(o.targetKubeconfig); err != nil {
 		return errors.Wrap(err, "--target-kubeconfig")
 	}
 	var err error

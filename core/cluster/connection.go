@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"millwright.dev/core/outcome"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // reconcileConnection finds out whether the target cluster answers. A Cluster without a controlPlaneRef is
@@ -28,5 +28,5 @@ func (r *Reconciler) reconcileConnection(_ context.Context, s *scope) outcome.Ou
 
 // notYetTried says whether nothing is known about the connection, as right after the start of the core.
 func (s *scope) notYetTried() bool {
-	return s.disconnection != nil && s.disconnection.Reason == target.NotDialledYet
+	return s.disconnection != nil && s.disconnection.Reason == remote.NotDialledYet
 }

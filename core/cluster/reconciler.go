@@ -18,7 +18,7 @@ import (
 	"millwright.dev/core/filter"
 	"millwright.dev/core/outcome"
 	"millwright.dev/core/persist"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // kindCluster is the kind as it appears in owner references.
@@ -31,7 +31,7 @@ type Reconciler struct {
 	// APIReader reads from the API server.
 	APIReader client.Reader
 	// Connections knows which target clusters answer.
-	Connections *target.Connections
+	Connections *remote.Connections
 	// Kinds reads infrastructure clusters and control planes.
 	Kinds *external.Kinds
 	// Recorder writes events.

@@ -10,7 +10,7 @@ import (
 
 	"millwright.dev/core/external"
 	"millwright.dev/core/outcome"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // scope is what one reconcile has read and found out about a Cluster. The steps fill it and change cluster in
@@ -26,7 +26,7 @@ type scope struct {
 
 	// connected says whether there is a connection to the target cluster; disconnection says why not.
 	connected     bool
-	disconnection *target.NotConnectedError
+	disconnection *remote.NotConnectedError
 	// connectionTrouble says what the API server does not answer although it answers probes; "" when there is nothing.
 	connectionTrouble string
 	// kubeconfigProblem says why the connection goes on with an earlier kubeconfig; "" when it does not.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"millwright.dev/core/outcome"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // answerSettling is how long nothing is said about a request that the target cluster has not answered yet: normally that
@@ -15,7 +15,7 @@ const answerSettling = 2 * time.Second
 // soonAnswered says whether an error means no more than that a request to the target cluster was sent a moment ago, and how
 // to wait then; the answer itself wakes the Machine.
 func (s *scope) soonAnswered(err error) (end outcome.Outcome, soon bool) {
-	var closed *target.NotConnectedError
+	var closed *remote.NotConnectedError
 	if errors.As(err, &closed) {
 		// The loss of the connection is an event of its own.
 		s.quiet = len(s.told) == 0
@@ -34,8 +34,8 @@ func (s *scope) soonAnswered(err error) (end outcome.Outcome, soon bool) {
 }
 
 // unanswered returns what the target cluster has not answered, nil when the error is another one.
-func unanswered(err error) *target.PendingError {
-	var pending *target.PendingError
+func unanswered(err error) *remote.PendingError {
+	var pending *remote.PendingError
 	errors.As(err, &pending)
 	return pending
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // TestANodeThatNamesAMachineOfAClusterOutOfReach: what is written on a Node decides whether Machines compete only while the
@@ -24,7 +24,7 @@ func TestANodeThatNamesAMachineOfAClusterOutOfReach(t *testing.T) {
 			clusterv1.ClusterNamespaceAnnotation: namespace, clusterv1.ClusterNameAnnotation: cluster, clusterv1.MachineAnnotation: name,
 		}}}}
 	}
-	r := &Reconciler{Connections: target.New(target.Options{Scheme: runtime.NewScheme()})}
+	r := &Reconciler{Connections: remote.New(remote.Options{Scheme: runtime.NewScheme()})}
 	mine := machine("ns", "c")
 	s := &scope{original: mine, machine: mine}
 	g.Expect(r.sameTarget(s, machine("other", "c"), node("other", "c", "m"))).To(BeTrue(), "it was written for that Machine")

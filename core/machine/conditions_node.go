@@ -15,7 +15,7 @@ import (
 	"millwright.dev/core/conditions"
 	"millwright.dev/core/external"
 	"millwright.dev/core/outcome"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // setNodeConditions concludes NodeReady and NodeHealthy.
@@ -62,7 +62,7 @@ func sentences(parts ...string) string {
 // of the API server says nothing about the Nodes.
 func (s *scope) setDisconnected() outcome.Outcome {
 	known := meta.FindStatusCondition(s.machine.Status.Conditions, clusterv1.MachineNodeHealthyCondition)
-	if known != nil && s.disconnection.Reason == target.NotDialledYet {
+	if known != nil && s.disconnection.Reason == remote.NotDialledYet {
 		return outcome.Continue()
 	}
 	end := s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod)

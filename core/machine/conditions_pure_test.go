@@ -17,7 +17,7 @@ import (
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/conditions"
 	"millwright.dev/core/external"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // judged is a scope in which all is well with a Machine, changed.
@@ -159,7 +159,7 @@ func TestPureConditions(t *testing.T) {
 		"failed, with a message":          {[]func(*scope){failing("failureMessage", "the disk is gone")}, map[string]string{"InfrastructureReady": "False/NotReady the disk is gone"}},
 		"what it reports is not accepted": {[]func(*scope){func(s *scope) { s.infrastructure.problems = []string{"address 1 is wrong"} }}, map[string]string{"InfrastructureReady": "True/Ready Infra m"}},
 
-		"the target is out of reach":  {[]func(*scope){withoutNode, noLink, func(s *scope) { s.disconnection = &target.NotConnectedError{Message: "no answer"} }}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for the connection"}},
+		"the target is out of reach":  {[]func(*scope){withoutNode, noLink, func(s *scope) { s.disconnection = &remote.NotConnectedError{Message: "no answer"} }}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for the connection"}},
 		"another Machine's Node":      {[]func(*scope){withoutNode, func(s *scope) { s.nodeErr = &OtherMachineError{} }}, map[string]string{"NodeReady": "False/NodeOfAnotherMachine"}},
 		"several Nodes":               {[]func(*scope){withoutNode, func(s *scope) { s.nodeErr = newSeveralNodesError("id", []string{"a", "b"}) }}, map[string]string{"NodeReady": "Unknown/InternalError"}},
 		"the Node is gone":            {[]func(*scope){withoutNode}, map[string]string{"NodeReady": "False/NodeDeleted Node n has been deleted", "NodeHealthy": "False/NodeDeleted"}},
@@ -238,7 +238,7 @@ func TestPureSync(t *testing.T) {
 		"refused later":                     {[]func(*scope){failing(forbidden, true)}, healthy, "True/NodeSyncFailed", HaveSuffix("policy p")},
 		"refused later, and ill":            {[]func(*scope){failing(forbidden, true)}, ill, "False/NodeNotHealthy", And(ContainSubstring("policy p"), HaveSuffix("full"))},
 		"refused for long":                  {[]func(*scope){since("NodeSyncFailed"), failing(forbidden, false)}, healthy, "False/NodeSyncFailed", ContainSubstring("since 2026-11-19T01:02:03Z: ")},
-		"what another writer wants":         {[]func(*scope){failing(&target.ContestedError{}, true)}, healthy, "True/NodeSyncFailed", HaveSuffix((&target.ContestedError{}).Error())},
+		"what another writer wants":         {[]func(*scope){failing(&remote.ContestedError{}, true)}, healthy, "True/NodeSyncFailed", HaveSuffix((&remote.ContestedError{}).Error())},
 		"a record that is not kept":         {[]func(*scope){failing(&RecordNotKeptError{}, true)}, healthy, "True/NodeSyncFailed", HaveSuffix((&RecordNotKeptError{}).Error())},
 		"a change that is not kept":         {[]func(*scope){failing(&NotKeptError{Lost: []string{"label a"}}, true)}, healthy, "True/NodeSyncFailed", ContainSubstring("did not keep label a")},
 		"a refusal that says nothing of it": {[]func(*scope){failing(&apierrors.StatusError{}, true)}, healthy, "True/NodeSyncFailed", Not(HaveSuffix(": "))},

@@ -11,7 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // ReasonNodeSyncFailed is the reason of NodeHealthy when labels, annotations and taints of the Node cannot be written:
@@ -71,7 +71,7 @@ func (s *scope) syncFailedSince() time.Time {
 func words(err error) string {
 	var status apierrors.APIStatus
 	var notKept *NotKeptError
-	var contested *target.ContestedError
+	var contested *remote.ContestedError
 	var notRecorded *RecordNotKeptError
 	switch {
 	case unanswered(err) != nil:

@@ -14,7 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/outcome"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // startUp is how long after the start of the core a connection that has not been tried yet is not reported.
@@ -70,7 +70,7 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 // startUp is how long the first connection of a core that has just started may still take without being reported;
 // zero when it may not, or is there.
 func (s *scope) startUp() time.Duration {
-	if s.disconnection == nil || s.disconnection.Reason != target.NotDialledYet {
+	if s.disconnection == nil || s.disconnection.Reason != remote.NotDialledYet {
 		return 0
 	}
 	return max(0, s.disconnection.LastSuccess.Add(startUp).Sub(s.now))

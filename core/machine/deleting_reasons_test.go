@@ -21,7 +21,7 @@ import (
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
 	"millwright.dev/core/outcome"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // reasonsOfTheSteps runs each step of the deletion where it must wait, without a connection to the target cluster, and
@@ -82,7 +82,7 @@ func leavingScope() *scope {
 	return &scope{
 		now: noon, original: m, machine: m.DeepCopy(), cluster: &clusterv1.Cluster{}, options: Options{RemoteConditionsGracePeriod: time.Minute},
 		bootstrap: reference{ref: m.Spec.Bootstrap.ConfigRef, err: unread}, infrastructure: reference{ref: m.Spec.InfrastructureRef, err: unread},
-		disconnection: &target.NotConnectedError{Message: "no route", LastSuccess: noon},
+		disconnection: &remote.NotConnectedError{Message: "no route", LastSuccess: noon},
 	}
 }
 

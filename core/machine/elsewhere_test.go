@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"millwright.dev/core/drain"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // TestNothingIsRememberedOfAMachineOfAnotherCore: a Machine that is relabelled for another core may never be seen again by this
@@ -24,7 +24,7 @@ func TestNothingIsRememberedOfAMachineOfAnotherCore(t *testing.T) {
 	m := &clusterv1.Machine{}
 	m.Namespace, m.Name, m.UID, m.Spec.ClusterName = "ns", "m", "u", "c"
 	m.Labels = map[string]string{clusterv1.WatchLabel: "other"}
-	connections, drainer := target.New(target.Options{Scheme: scheme}), drain.New(drain.Options{})
+	connections, drainer := remote.New(remote.Options{Scheme: scheme}), drain.New(drain.Options{})
 	t.Cleanup(connections.Close)
 	t.Cleanup(drainer.Close)
 	r := &Reconciler{

@@ -21,7 +21,7 @@ import (
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/conditions"
 	"millwright.dev/core/external"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 	"millwright.dev/test/choices"
 )
 
@@ -201,8 +201,8 @@ func behind(c *choices.Choices, r *reference, text string) {
 func nodeSide(c *choices.Choices, s *scope, text string) {
 	switch c.Below(4) {
 	case 0:
-		s.disconnection = &target.NotConnectedError{
-			Reason: choices.Of(c, target.NotDialledYet, target.KubeconfigMissing), Message: text, LastSuccess: noon.Add(-time.Duration(c.Below(200)) * time.Second),
+		s.disconnection = &remote.NotConnectedError{
+			Reason: choices.Of(c, remote.NotDialledYet, remote.KubeconfigMissing), Message: text, LastSuccess: noon.Add(-time.Duration(c.Below(200)) * time.Second),
 		}
 	case 1:
 		s.nodeErr = choices.Of[error](c, &SeveralNodesError{ProviderID: text, Nodes: []string{"a", text}}, &OtherMachineError{ProviderID: text, Equal: c.Yes()})

@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/conditions"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // TestPureInterruptible: while the infrastructure has not been read, the label stays as it is on the Node, if it is the
@@ -102,7 +102,7 @@ func TestPureTaintValues(t *testing.T) {
 func TestPureOutages(t *testing.T) {
 	lost := func(reason string, ago time.Duration) func(*scope) {
 		return func(s *scope) {
-			s.node, s.disconnection = nil, &target.NotConnectedError{Reason: reason, LastSuccess: noon.Add(-ago)}
+			s.node, s.disconnection = nil, &remote.NotConnectedError{Reason: reason, LastSuccess: noon.Add(-ago)}
 			s.options.RemoteConditionsGracePeriod = 5 * time.Minute
 		}
 	}
@@ -114,10 +114,10 @@ func TestPureOutages(t *testing.T) {
 		given []func(*scope)
 		want  string
 	}{
-		"the core starts, and nothing is known": {[]func(*scope){lost(target.NotDialledYet, time.Minute), unlinked}, "Unknown/InspectionFailed"},
-		"no Node yet":                           {[]func(*scope){lost(target.Unreachable, time.Minute), known, unlinked}, "Unknown/InspectionFailed"},
-		"a Node of which nothing is said":       {[]func(*scope){lost(target.Unreachable, time.Minute)}, "Unknown/ConnectionDown"},
-		"a Node that was well":                  {[]func(*scope){lost(target.Unreachable, time.Minute), known}, "True/NodeHealthy"},
+		"the core starts, and nothing is known": {[]func(*scope){lost(remote.NotDialledYet, time.Minute), unlinked}, "Unknown/InspectionFailed"},
+		"no Node yet":                           {[]func(*scope){lost(remote.Unreachable, time.Minute), known, unlinked}, "Unknown/InspectionFailed"},
+		"a Node of which nothing is said":       {[]func(*scope){lost(remote.Unreachable, time.Minute)}, "Unknown/ConnectionDown"},
+		"a Node that was well":                  {[]func(*scope){lost(remote.Unreachable, time.Minute), known}, "True/NodeHealthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := judged(test.given...)
@@ -126,7 +126,7 @@ func TestPureOutages(t *testing.T) {
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(words(&target.PendingError{Verb: "PATCH", Object: "Node n"})).To(Equal((&target.PendingError{Verb: "PATCH", Object: "Node n"}).Error()))
+	g.Expect(words(&remote.PendingError{Verb: "PATCH", Object: "Node n"})).To(Equal((&remote.PendingError{Verb: "PATCH", Object: "Node n"}).Error()))
 	s := judged(leaving, func(s *scope) {
 		s.infrastructure.object, s.infrastructure.seen, s.infrastructure.err = s.bootstrap.object, true, errNotFound
 	})

@@ -19,7 +19,7 @@ import (
 
 	"millwright.dev/core/external"
 	"millwright.dev/core/outcome"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // NotKeptError says that the target cluster accepted a change of a Node and did not keep all of it, as with a mutating
@@ -69,7 +69,7 @@ func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 	if attempt := r.syncs.tooEarly(s.key(), s.original.UID, change, s.now); attempt != nil {
 		return s.awaitSync(attempt)
 	}
-	answered, err := s.connection.PatchNode(s.owner(), target.NodePatch{
+	answered, err := s.connection.PatchNode(s.owner(), remote.NodePatch{
 		Before: s.node, After: node,
 		// Taints are replaced as a list, and others write them too.
 		Lock: result.Taints, Verify: r.kept(s.key(), s.original.UID, wishes),
@@ -94,8 +94,8 @@ func (r *Reconciler) notInStep(ctx context.Context, s *scope, change [sha256.Siz
 	if end, soon := s.soonAnswered(err); soon {
 		return end
 	}
-	var contested *target.ContestedError
-	var replaced *target.ReplacedError
+	var contested *remote.ContestedError
+	var replaced *remote.ReplacedError
 	switch {
 	case unanswered(err) != nil:
 		s.sync.err = err

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"millwright.dev/core/external"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 var nodeResource = schema.GroupResource{Resource: "nodes"}
@@ -80,7 +80,7 @@ func (f *syncing) reconcileOnce() (*scope, time.Duration) {
 	f.t.Helper()
 	node := &corev1.Node{}
 	f.Expect(f.target.Get(f.t.Context(), client.ObjectKey{Name: "n"}, node)).To(Succeed())
-	s := &scope{now: f.now, original: f.machine, machine: f.machine.DeepCopy(), connection: target.DirectConnection(f.target), node: node, factsKnown: true}
+	s := &scope{now: f.now, original: f.machine, machine: f.machine.DeepCopy(), connection: remote.DirectConnection(f.target), node: node, factsKnown: true}
 	end := f.r.syncNode(f.t.Context(), s)
 	f.Expect(end.Err()).NotTo(HaveOccurred(), "the work queue has no say in when it is tried again")
 	return s, end.After()
@@ -232,7 +232,7 @@ func TestWhatIsNotReadIsNotConcluded(t *testing.T) {
 	sync := func(f *syncing, read func(*scope)) *corev1.Node {
 		node := &corev1.Node{}
 		f.Expect(f.target.Get(f.t.Context(), client.ObjectKey{Name: "n"}, node)).To(Succeed())
-		s := &scope{now: f.now, original: f.machine, machine: f.machine.DeepCopy(), connection: target.DirectConnection(f.target), node: node}
+		s := &scope{now: f.now, original: f.machine, machine: f.machine.DeepCopy(), connection: remote.DirectConnection(f.target), node: node}
 		s.options = Options{PropagateTaints: true, KeepOutdatedFromScaleDown: true}
 		s.infrastructure.ref = clusterv1.ContractVersionedObjectReference{APIGroup: "example.com", Kind: "Infra", Name: "m"}
 		read(s)
@@ -277,7 +277,7 @@ func TestWhatIsNotReadIsNotConcluded(t *testing.T) {
 // who undoes what.
 func TestAFightOverTheNodeIsTold(t *testing.T) {
 	const pause = 4 * time.Minute
-	contested := &target.ContestedError{Node: "n", Changes: []string{"label node.cluster.x-k8s.io/a"}, Other: "other-core", RetryAt: noon.Add(pause)}
+	contested := &remote.ContestedError{Node: "n", Changes: []string{"label node.cluster.x-k8s.io/a"}, Other: "other-core", RetryAt: noon.Add(pause)}
 	fighting := false
 	f := newSyncing(t, func(c client.WithWatch, obj client.Object, p client.Patch) error {
 		if fighting {

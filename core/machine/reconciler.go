@@ -19,7 +19,7 @@ import (
 	"millwright.dev/core/filter"
 	"millwright.dev/core/outcome"
 	"millwright.dev/core/persist"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // kindMachine is the kind as it appears in owner references.
@@ -32,7 +32,7 @@ type Reconciler struct {
 	// APIReader reads from the API server.
 	APIReader client.Reader
 	// Connections gives access to the Nodes.
-	Connections *target.Connections
+	Connections *remote.Connections
 	// Kinds reads bootstrap and infrastructure objects.
 	Kinds *external.Kinds
 	// Recorder writes events.

@@ -14,7 +14,7 @@ import (
 
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/machine"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 	"millwright.dev/test/coretest"
 )
 
@@ -46,7 +46,7 @@ func (f *fixture) counted() *coretest.Requests {
 func (f *fixture) rotate(content []byte) {
 	f.t.Helper()
 	secret := &corev1.Secret{}
-	secret.Namespace, secret.Name = f.namespace, target.SecretName("c")
+	secret.Namespace, secret.Name = f.namespace, remote.SecretName("c")
 	f.refresh(secret)
 	secret.Data = map[string][]byte{"value": content}
 	f.Expect(core.Client.Update(f.t.Context(), secret)).To(Succeed())

@@ -17,7 +17,7 @@ import (
 	"millwright.dev/core/external"
 	"millwright.dev/core/filter"
 	"millwright.dev/core/outcome"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // scope is what one reconcile has read and found out about a Machine. The steps fill it and change machine in
@@ -37,8 +37,8 @@ type scope struct {
 	bootstrap, infrastructure reference
 
 	// connection is nil when disconnection is not.
-	connection    *target.Connection
-	disconnection *target.NotConnectedError
+	connection    *remote.Connection
+	disconnection *remote.NotConnectedError
 	// node is the Machine's Node as cached, not to be changed; nodeErr says why none of those that claim to be it is.
 	node    *corev1.Node
 	nodeErr error
@@ -181,8 +181,8 @@ func (s *scope) paused() bool {
 func (s *scope) key() types.NamespacedName { return client.ObjectKeyFromObject(s.original) }
 
 // owner is as whom the Machine asks for something in the target cluster.
-func (s *scope) owner() target.Owner {
-	return target.Owner{NamespacedName: s.key(), UID: s.original.UID}
+func (s *scope) owner() remote.Owner {
+	return remote.Owner{NamespacedName: s.key(), UID: s.original.UID}
 }
 
 func (s *scope) request() ctrl.Request { return ctrl.Request{NamespacedName: s.key()} }

@@ -55,7 +55,7 @@ func (r *run) startProxies() error {
 		seen  func(*http.Request)
 	}{
 		{&r.coreManagement, "core/management", r.countWrite},
-		{&r.coreTarget, "core/target", r.countWrite},
+		{&r.coreTarget, "core/remote", r.countWrite},
 		{&r.awsManagement, "aws/management", nil},
 	} {
 		proxy, err := faults.NewProxy(faults.Options{

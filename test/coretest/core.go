@@ -37,7 +37,7 @@ import (
 	"millwright.dev/core/external"
 	"millwright.dev/core/index"
 	"millwright.dev/core/machine"
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 	"millwright.dev/core/trim"
 	"millwright.dev/test/testenv"
 )
@@ -51,7 +51,7 @@ type Core struct {
 	// Requests counts what the core sends.
 	Requests *Requests
 	// Connections are the core's.
-	Connections *target.Connections
+	Connections *remote.Connections
 
 	// GracePeriod is the grace period of remote conditions that the core has after the next Restart; 5 min.
 	GracePeriod time.Duration
@@ -184,7 +184,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	c.Connections = target.New(target.Options{
+	c.Connections = remote.New(remote.Options{
 		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: "test", QPS: -1, MinRetry: 50 * time.Millisecond, MaxRetry: time.Second,
 		ProbeInterval: time.Second,
 	})
@@ -193,7 +193,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
 	}
 	options := controller.Options{MaxConcurrentReconciles: 10}
-	connect := &target.Reconciler{Client: mgr.GetClient(), Connections: c.Connections, WatchFilter: c.WatchFilter}
+	connect := &remote.Reconciler{Client: mgr.GetClient(), Connections: c.Connections, WatchFilter: c.WatchFilter}
 	if err := connect.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (c *Core) Cluster(t *testing.T, namespace, name string) *clusterv1.Cluster 
 func (c *Core) Kubeconfig(t *testing.T, namespace, cluster string, content []byte) {
 	t.Helper()
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: target.SecretName(cluster), Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: remote.SecretName(cluster), Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}},
 		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": content},
 	}
 	if err := c.Client.Create(t.Context(), secret); err != nil {

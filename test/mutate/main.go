@@ -65,7 +65,7 @@ var targets = []target{
 	},
 	{dir: "core/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
 	{dir: "core/limits", files: []string{"limits.go"}, tests: "."},
-	{dir: "core/target", files: []string{"contest.go"}, tests: "^Test(ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$"},
+	{dir: "core/remote", files: []string{"contest.go"}, tests: "^Test(ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$"},
 }
 
 func main() {

@@ -1,4 +1,4 @@
-package target
+package remote
 
 import (
 	"context"
@@ -217,7 +217,7 @@ func (c *Connections) join(ctx context.Context, cluster types.NamespacedName) (j
 		failure:  &NotConnectedError{Reason: NotDialledYet, Message: "the connection to the target cluster is being made"},
 	}
 	c.runners[key] = created
-	log := ctrl.Log.WithName("target")
+	log := ctrl.Log.WithName("remote")
 	if key == cluster {
 		log = log.WithValues("Cluster", cluster)
 	}

@@ -1,4 +1,4 @@
-package target_test
+package remote_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // TestAPatchIsForOneNodeAlone: a Node was deleted and another one has its name. What was meant for the first is not written
@@ -26,19 +26,19 @@ func TestAPatchIsForOneNodeAlone(t *testing.T) {
 	connections.OnAnswer(func(types.NamespacedName) { answers.Add(1) })
 	writeKubeconfig(t, key.Name, env.Kubeconfig)
 	connections.Ensure(t.Context(), key)
-	var connection *target.Connection
+	var connection *remote.Connection
 	g.Eventually(func() (err error) { connection, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
 
-	owner := target.Owner{NamespacedName: key, UID: "machine"}
+	owner := remote.Owner{NamespacedName: key, UID: "machine"}
 	patch := func(before *corev1.Node, lock bool) (answered *corev1.Node, err error) {
 		after := before.DeepCopy()
 		metav1.SetMetaDataLabel(&after.ObjectMeta, "meant-for", string(before.UID))
 		ask := func() (*corev1.Node, error) {
-			return connection.PatchNode(owner, target.NodePatch{Before: before, After: after, Lock: lock})
+			return connection.PatchNode(owner, remote.NodePatch{Before: before, After: after, Lock: lock})
 		}
 		seen := answers.Load()
 		_, err = ask()
-		g.Expect(err).To(BeAssignableToTypeOf(&target.PendingError{}))
+		g.Expect(err).To(BeAssignableToTypeOf(&remote.PendingError{}))
 		g.Eventually(answers.Load).WithTimeout(patience).Should(BeNumerically(">", seen))
 		if node, _ := connection.Node(before.Name); node != nil && node.UID == before.UID && node.Labels["meant-for"] != "" {
 			return node, nil
@@ -66,7 +66,7 @@ func TestAPatchIsForOneNodeAlone(t *testing.T) {
 		if lock {
 			g.Expect(err).To(Satisfy(apierrors.IsConflict))
 		} else {
-			g.Expect(err).To(Equal(&target.ReplacedError{Node: first.Name, UID: first.UID}))
+			g.Expect(err).To(Equal(&remote.ReplacedError{Node: first.Name, UID: first.UID}))
 			g.Expect(err).To(MatchError(ContainSubstring("Node replaced is another one now")))
 		}
 		g.Expect(live.Get(t.Context(), client.ObjectKeyFromObject(second), second)).To(Succeed())

@@ -1,4 +1,4 @@
-package target_test
+package remote_test
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 // TestAFightWithAnotherWriterIsHeldBack: another core in the same target cluster wants another value of a label, and writes
@@ -25,7 +25,7 @@ func TestAFightWithAnotherWriterIsHeldBack(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "contested"}
 	writeKubeconfig(t, key.Name, env.Kubeconfig)
 	connections.Ensure(t.Context(), key)
-	var connection *target.Connection
+	var connection *remote.Connection
 	g.Eventually(func() (err error) { connection, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
 	// An API server tracks nobody's fields of an object that was created without any.
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: key.Name, Labels: map[string]string{"made": "by-kubelet"}}}
@@ -44,8 +44,8 @@ func TestAFightWithAnotherWriterIsHeldBack(t *testing.T) {
 		ours := cached.DeepCopy()
 		metav1.SetMetaDataLabel(&ours.ObjectMeta, "wanted", "ours")
 		seen := answers.Load()
-		_, err := connection.PatchNode(target.Owner{NamespacedName: key, UID: "machine"}, target.NodePatch{Before: cached, After: ours})
-		var pending *target.PendingError
+		_, err := connection.PatchNode(remote.Owner{NamespacedName: key, UID: "machine"}, remote.NodePatch{Before: cached, After: ours})
+		var pending *remote.PendingError
 		if !errors.As(err, &pending) {
 			return err
 		}
@@ -53,7 +53,7 @@ func TestAFightWithAnotherWriterIsHeldBack(t *testing.T) {
 		theirs := []byte(`{"metadata":{"labels":{"wanted":"theirs"}}}`)
 		return live.Patch(t.Context(), node, client.RawPatch(types.MergePatchType, theirs), client.FieldOwner("other-core"))
 	}
-	var contested *target.ContestedError
+	var contested *remote.ContestedError
 	for range 12 {
 		if err := write(); err != nil {
 			g.Expect(errors.As(err, &contested)).To(BeTrue(), "%v", err)

@@ -1,4 +1,4 @@
-package target
+package remote
 
 import (
 	"context"
@@ -39,6 +39,7 @@ type Reconciler struct {
 // SetupWithManager adds the controller, and ends all connections with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
+		// The name is a label of controller-runtime's metrics, which keep it.
 		Named("target").
 		For(&clusterv1.Cluster{}, builder.WithPredicates(filter.HasLabel(r.WatchFilter), connectivityChanged())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofKubeconfig)).

@@ -1,4 +1,4 @@
-package target
+package remote
 
 import (
 	appsv1 "k8s.io/api/apps/v1"

@@ -1,4 +1,4 @@
-package target
+package remote
 
 import (
 	"net/http"

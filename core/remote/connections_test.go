@@ -1,4 +1,4 @@
-package target_test
+package remote_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 	"millwright.dev/test/testenv"
 )
 
@@ -50,8 +50,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-func newConnections() *target.Connections {
-	return target.New(target.Options{
+func newConnections() *remote.Connections {
+	return remote.New(remote.Options{
 		Secrets: live, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1,
 		MinRetry: 20 * time.Millisecond, MaxRetry: 100 * time.Millisecond, ProbeInterval: 100 * time.Millisecond,
 	})
@@ -59,7 +59,7 @@ func newConnections() *target.Connections {
 
 func writeKubeconfig(t *testing.T, name string, content []byte) *corev1.Secret {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: target.SecretName(name)}, Data: map[string][]byte{"value": content}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: remote.SecretName(name)}, Data: map[string][]byte{"value": content}}
 	if err := live.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
@@ -82,18 +82,18 @@ func TestConnectionFollowsItsSecret(t *testing.T) {
 
 	reason := func() string {
 		_, err := connections.Get(key)
-		var not *target.NotConnectedError
+		var not *remote.NotConnectedError
 		if errors.As(err, &not) {
 			return not.Reason
 		}
 		return ""
 	}
-	g.Expect(reason()).To(Equal(target.NotDialledYet))
+	g.Expect(reason()).To(Equal(remote.NotDialledYet))
 	connections.Ensure(t.Context(), key)
-	g.Eventually(reason).WithTimeout(patience).Should(Equal(target.KubeconfigMissing))
+	g.Eventually(reason).WithTimeout(patience).Should(Equal(remote.KubeconfigMissing))
 
 	secret := writeKubeconfig(t, key.Name, []byte("nonsense"))
-	g.Eventually(reason).WithTimeout(patience).Should(Equal(target.KubeconfigInvalid))
+	g.Eventually(reason).WithTimeout(patience).Should(Equal(remote.KubeconfigInvalid))
 
 	secret.Data["value"] = env.Kubeconfig
 	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
@@ -115,7 +115,7 @@ func TestConnectionFollowsItsSecret(t *testing.T) {
 	secret.Labels = map[string]string{"a": "b"}
 	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
 	connections.Ensure(t.Context(), key)
-	g.Consistently(func() *target.Connection { c, _ := connections.Get(key); return c }).Should(BeIdenticalTo(first))
+	g.Consistently(func() *remote.Connection { c, _ := connections.Get(key); return c }).Should(BeIdenticalTo(first))
 	secret.Data["value"] = append([]byte("# rotated\n"), env.Kubeconfig...)
 	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
 	connections.Ensure(t.Context(), key)
@@ -140,7 +140,7 @@ type kubeconfigs struct {
 func (k kubeconfigs) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	// A port of the documentation network: packets go nowhere, nothing answers.
 	content := kubeconfigFor("https://192.0.2.1:6443")
-	if key.Name == target.SecretName(k.alive) {
+	if key.Name == remote.SecretName(k.alive) {
 		content = env.Kubeconfig
 	}
 	obj.(*corev1.Secret).Data = map[string][]byte{"value": content}
@@ -150,7 +150,7 @@ func (k kubeconfigs) Get(_ context.Context, key client.ObjectKey, obj client.Obj
 // TestDeadClustersHoldUpNobody: two thousand clusters that do not answer, and one that does, the last to come.
 func TestDeadClustersHoldUpNobody(t *testing.T) {
 	g := NewWithT(t)
-	connections := target.New(target.Options{Secrets: kubeconfigs{alive: "alive"}, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1})
+	connections := remote.New(remote.Options{Secrets: kubeconfigs{alive: "alive"}, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1})
 	defer connections.Close()
 	for i := range 2000 {
 		connections.Ensure(t.Context(), types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("dead-%d", i)})
@@ -200,7 +200,7 @@ func (u *unsteadySecrets) Get(ctx context.Context, key client.ObjectKey, obj cli
 func TestARotationSurvivesAFailedRead(t *testing.T) {
 	g := NewWithT(t)
 	secrets := &unsteadySecrets{Reader: live}
-	connections := target.New(target.Options{
+	connections := remote.New(remote.Options{
 		Secrets: secrets, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1,
 		MinRetry: 20 * time.Millisecond, MaxRetry: 100 * time.Millisecond, ProbeInterval: time.Hour,
 	})
@@ -208,7 +208,7 @@ func TestARotationSurvivesAFailedRead(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "unsteady"}
 	secret := writeKubeconfig(t, key.Name, env.Kubeconfig)
 	connections.Ensure(t.Context(), key)
-	var first *target.Connection
+	var first *remote.Connection
 	g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
 
 	secret.Data["value"] = append([]byte("# rotated\n"), env.Kubeconfig...)
@@ -230,7 +230,7 @@ func TestAKubeconfigThatIsNotUsedIsTold(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "refused"}
 	secret := writeKubeconfig(t, key.Name, env.Kubeconfig)
 	connections.Ensure(t.Context(), key)
-	var first *target.Connection
+	var first *remote.Connection
 	g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
 	executes := []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
 		"clusters":[{"name":"x","cluster":{"server":"https://h"}}],"users":[{"name":"x","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"c","interactiveMode":"Never"}}}]}`)
@@ -274,7 +274,7 @@ func TestASecretOfSomebodyElseConnectsNothing(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "foreign"}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: target.SecretName(key.Name), Labels: map[string]string{"cluster.x-k8s.io/cluster-name": key.Name},
+			Namespace: "default", Name: remote.SecretName(key.Name), Labels: map[string]string{"cluster.x-k8s.io/cluster-name": key.Name},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "bootstrap.cluster.x-k8s.io/v1beta2", Kind: "CloudConfig", Name: "foreign-kubeconfig", UID: "u"}},
 		},
 		Data: map[string][]byte{"value": env.Kubeconfig},
@@ -298,7 +298,7 @@ func TestOneRefusedProbeDropsNoConnection(t *testing.T) {
 			key := types.NamespacedName{Namespace: "default", Name: fmt.Sprint("refusing-", status)}
 			writeKubeconfig(t, key.Name, kubeconfigFor(proxy.URL))
 			connections.Ensure(t.Context(), key)
-			var first *target.Connection
+			var first *remote.Connection
 			g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
 			const short = 4
 			proxy.refuse(status, short)
@@ -310,7 +310,7 @@ func TestOneRefusedProbeDropsNoConnection(t *testing.T) {
 			g.Expect(now).To(BeIdenticalTo(first))
 
 			proxy.refuse(status, 1000)
-			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).Should(HaveField("Reason", target.Unauthorized))
+			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).Should(HaveField("Reason", remote.Unauthorized))
 			proxy.refuse(status, 0)
 			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
 		})

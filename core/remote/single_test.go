@@ -1,4 +1,4 @@
-package target_test
+package remote_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"millwright.dev/core/target"
+	"millwright.dev/core/remote"
 )
 
 func TestCheckKubeconfig(t *testing.T) {
@@ -34,7 +34,7 @@ func TestCheckKubeconfig(t *testing.T) {
 	}
 	tests := []struct{ name, value, problem string }{
 		{"left out", "", ""},
-		{"the cluster of the process", target.InCluster, ""},
+		{"the cluster of the process", remote.InCluster, ""},
 		{"a file", file("good", string(env.Kubeconfig)), ""},
 		{"none, as machine-controller-manager has it", "none", "Machine becomes a Node"},
 		{"missing", filepath.Join(folder, "missing"), "no such file"},
@@ -44,7 +44,7 @@ func TestCheckKubeconfig(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			err := target.CheckKubeconfig(test.value)
+			err := remote.CheckKubeconfig(test.value)
 			if test.problem == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
@@ -68,7 +68,7 @@ func TestOneTargetForAll(t *testing.T) {
 		g.Expect(os.Rename(next, path)).To(Succeed())
 	}
 	replace(env.Kubeconfig)
-	connections := target.New(target.Options{
+	connections := remote.New(remote.Options{
 		Kubeconfig: path, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1, ProbeInterval: time.Hour,
 	})
 	defer connections.Close()
@@ -80,7 +80,7 @@ func TestOneTargetForAll(t *testing.T) {
 		g.Expect(<-watched).To(Succeed())
 	}()
 
-	first := map[string]*target.Connection{}
+	first := map[string]*remote.Connection{}
 	for _, name := range []string{"one", "other"} {
 		key := types.NamespacedName{Namespace: "default", Name: name}
 		connections.Ensure(t.Context(), key)
@@ -178,7 +178,7 @@ func TestClustersOfOneTargetShareItsConnection(t *testing.T) {
 	proxy := newCountedProxy(t)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	g.Expect(os.WriteFile(path, kubeconfigFor(proxy.URL), 0o600)).To(Succeed())
-	connections := target.New(target.Options{Kubeconfig: path, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1, ProbeInterval: time.Hour})
+	connections := remote.New(remote.Options{Kubeconfig: path, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1, ProbeInterval: time.Hour})
 	defer connections.Close()
 	const clusters = 50
 	key := func(i int) types.NamespacedName {
@@ -192,9 +192,9 @@ func TestClustersOfOneTargetShareItsConnection(t *testing.T) {
 			nodes.Store(cluster, true)
 		}
 	})
-	connect := func(i int) *target.Connection {
+	connect := func(i int) *remote.Connection {
 		connections.Ensure(t.Context(), key(i))
-		var connection *target.Connection
+		var connection *remote.Connection
 		g.Eventually(func() (err error) { connection, err = connections.Get(key(i)); return err }).WithTimeout(patience).Should(Succeed())
 		return connection
 	}
