@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/test/choices"
+	"millwright.dev/test/fuzzinput"
 )
 
 // FuzzPlan: whatever pods, rules and attempts there are, each pod is in one place, nothing goes out of turn, what is not
@@ -41,7 +41,7 @@ func TestPlansOfAllKinds(t *testing.T) {
 
 func checkPlan(t *testing.T, data []byte) {
 	t.Helper()
-	c := choices.From(data)
+	c := fuzzinput.From(data)
 	pods, attempts := somePods(c)
 	whole := someCircumstances(c)
 	whole.returning = someReturns(c, pods)
@@ -147,15 +147,15 @@ func anyGone(attempts map[types.UID]*attempt) bool {
 }
 
 // somePods makes pods as they may be on a Node, with what has been tried of them.
-func somePods(c *choices.Choices) (map[types.UID]*Pod, map[types.UID]*attempt) {
+func somePods(c *fuzzinput.Choices) (map[types.UID]*Pod, map[types.UID]*attempt) {
 	found, attempts := map[types.UID]*Pod{}, map[types.UID]*attempt{}
 	for i := range c.Below(6) {
 		pod := simplePod(fmt.Sprintf("p%d", i), func(p *Pod) {
-			p.Key.Namespace = choices.Of(c, "a", "b")
-			p.Labels = choices.Some(c, []string{"app", clusterv1.PodDrainLabel}, []string{"web", "skip", "wait-completed", "other"})
+			p.Key.Namespace = fuzzinput.Of(c, "a", "b")
+			p.Labels = fuzzinput.Some(c, []string{"app", clusterv1.PodDrainLabel}, []string{"web", "skip", "wait-completed", "other"})
 			p.Mirror = c.Below(8) == 1
 			p.Finished = c.Below(4) == 1
-			p.DaemonSet = choices.Of[types.UID](c, "", "", "", "exists", "gone")
+			p.DaemonSet = fuzzinput.Of[types.UID](c, "", "", "", "exists", "gone")
 			p.Priority = int32(c.Below(3))
 			if c.Below(4) == 1 {
 				p.DeletionTimestamp = ptr.To(start.Add(time.Duration(c.Below(5)-2) * time.Second))
@@ -172,7 +172,7 @@ func somePods(c *choices.Choices) (map[types.UID]*Pod, map[types.UID]*attempt) {
 }
 
 // someReturns has some pods come to the cordoned Node.
-func someReturns(c *choices.Choices, pods map[types.UID]*Pod) *returning {
+func someReturns(c *fuzzinput.Choices, pods map[types.UID]*Pod) *returning {
 	r := &returning{interval: 20 * time.Second, grace: time.Minute, over: c.Yes(), arrivals: map[types.UID]arrival{}}
 	for i := range len(pods) {
 		uid := types.UID(fmt.Sprintf("uid-p%d", i))
@@ -182,18 +182,18 @@ func someReturns(c *choices.Choices, pods map[types.UID]*Pod) *returning {
 }
 
 // someCircumstances makes what a plan rests on besides, with everything known.
-func someCircumstances(c *choices.Choices) circumstances {
+func someCircumstances(c *fuzzinput.Choices) circumstances {
 	var all []clusterv1.MachineDrainRule
 	for i := range c.Below(4) {
 		order := ptr.To(int32(c.Below(3) - 1))
-		rule := newRule(fmt.Sprintf("r%d", i), choices.Of(c, drainBehavior, skipBehavior, waitBehavior, "Nonsense"), order)
+		rule := newRule(fmt.Sprintf("r%d", i), fuzzinput.Of(c, drainBehavior, skipBehavior, waitBehavior, "Nonsense"), order)
 		for range c.Below(3) {
 			selector := clusterv1.MachineDrainRulePodSelector{}
 			if c.Yes() {
-				selector.Selector = choices.Of(c, withLabel("app", "web"), broken())
+				selector.Selector = fuzzinput.Of(c, withLabel("app", "web"), broken())
 			}
 			if c.Yes() {
-				selector.NamespaceSelector = withLabel("team", choices.Of(c, "a", "b"))
+				selector.NamespaceSelector = withLabel("team", fuzzinput.Of(c, "a", "b"))
 			}
 			rule.Spec.Pods = append(rule.Spec.Pods, selector)
 		}

@@ -22,7 +22,7 @@ import (
 	"millwright.dev/core/conditions"
 	"millwright.dev/core/external"
 	"millwright.dev/core/remote"
-	"millwright.dev/test/choices"
+	"millwright.dev/test/fuzzinput"
 )
 
 // FuzzConditions: whatever was read about a Machine, the conditions are such as the API accepts, agree with each other,
@@ -32,7 +32,7 @@ func FuzzConditions(f *testing.F) {
 		f.Add(seed, "told")
 	}
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
-		c := choices.From(data)
+		c := fuzzinput.From(data)
 		text = strings.ToValidUTF8(text, "")
 		if c.Below(4) == 1 {
 			text = strings.Repeat("ä"+text, 20000)
@@ -115,32 +115,32 @@ func checkAgreement(t *testing.T, s *scope) {
 }
 
 // aScope makes a scope as the steps may leave it. Text is whatever others wrote.
-func aScope(c *choices.Choices, text string) *scope {
+func aScope(c *fuzzinput.Choices, text string) *scope {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", Generation: 3, Finalizers: []string{clusterv1.MachineFinalizer}}}
 	m.Spec.ClusterName = "c"
 	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "example.com", Kind: "Infra", Name: "m"}
 	if c.Yes() {
 		m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: "example.com", Kind: "Config", Name: "m"}
 	}
-	m.Spec.ProviderID = choices.Of(c, "", "id")
-	m.Spec.MinReadySeconds = ptr.To(choices.Of(c, int32(0), 10, 1<<30))
-	m.Status.NodeRef.Name = choices.Of(c, "", "n")
-	m.Status.Initialization.BootstrapDataSecretCreated = choices.Of(c, nil, ptr.To(true), ptr.To(false))
-	m.Status.Initialization.InfrastructureProvisioned = choices.Of(c, nil, ptr.To(true), ptr.To(false))
+	m.Spec.ProviderID = fuzzinput.Of(c, "", "id")
+	m.Spec.MinReadySeconds = ptr.To(fuzzinput.Of(c, int32(0), 10, 1<<30))
+	m.Status.NodeRef.Name = fuzzinput.Of(c, "", "n")
+	m.Status.Initialization.BootstrapDataSecretCreated = fuzzinput.Of(c, nil, ptr.To(true), ptr.To(false))
+	m.Status.Initialization.InfrastructureProvisioned = fuzzinput.Of(c, nil, ptr.To(true), ptr.To(false))
 	if c.Yes() {
-		m.Annotations = map[string]string{choices.Of(c, clusterv1.PausedAnnotation, clusterv1.UpdateInProgressAnnotation): text}
+		m.Annotations = map[string]string{fuzzinput.Of(c, clusterv1.PausedAnnotation, clusterv1.UpdateInProgressAnnotation): text}
 	}
 	if c.Yes() {
 		m.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 	}
 	for range c.Below(3) {
-		gate := choices.Of(c, "example.com/gate", clusterv1.MachineNodeReadyCondition)
-		m.Spec.ReadinessGates = append(m.Spec.ReadinessGates, clusterv1.MachineReadinessGate{ConditionType: gate, Polarity: choices.Of(c, "", clusterv1.NegativePolarityCondition)})
+		gate := fuzzinput.Of(c, "example.com/gate", clusterv1.MachineNodeReadyCondition)
+		m.Spec.ReadinessGates = append(m.Spec.ReadinessGates, clusterv1.MachineReadinessGate{ConditionType: gate, Polarity: fuzzinput.Of(c, "", clusterv1.NegativePolarityCondition)})
 	}
 	for _, conditionType := range append([]string{clusterv1.MachineHealthCheckSucceededCondition, "example.com/gate"}, ownConditions...) {
 		if c.Yes() {
 			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
-				Type: conditionType, Status: status(c), Reason: choices.Of(c, "Some", clusterv1.ObjectDoesNotExistReason), Message: conditions.Message(text),
+				Type: conditionType, Status: status(c), Reason: fuzzinput.Of(c, "Some", clusterv1.ObjectDoesNotExistReason), Message: conditions.Message(text),
 				LastTransitionTime: metav1.NewTime(noon.Add(-time.Duration(c.Below(60)) * time.Second)),
 			})
 		}
@@ -158,23 +158,23 @@ func aScope(c *choices.Choices, text string) *scope {
 	}
 	nodeSide(c, s, text)
 	if s.deleting() {
-		s.progress = deletion{choices.Of(c, "", clusterv1.MachineDeletingDrainingNodeReason), text}
+		s.progress = deletion{fuzzinput.Of(c, "", clusterv1.MachineDeletingDrainingNodeReason), text}
 	}
 	if c.Yes() {
 		s.machineSet, s.machineDeployment = &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}
-		s.machineDeployment.Spec.Template.Spec.FailureDomain = choices.Of(c, "", text)
+		s.machineDeployment.Spec.Template.Spec.FailureDomain = fuzzinput.Of(c, "", text)
 	}
 	return s
 }
 
-func status(c *choices.Choices) metav1.ConditionStatus {
-	return choices.Of(c, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown)
+func status(c *fuzzinput.Choices) metav1.ConditionStatus {
+	return fuzzinput.Of(c, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown)
 }
 
 // behind fills in what was found behind a reference.
-func behind(c *choices.Choices, r *reference, text string) {
+func behind(c *fuzzinput.Choices, r *reference, text string) {
 	kind := schema.GroupKind{Group: "example.com", Kind: r.ref.Kind}
-	r.err = choices.Of[error](c, nil, nil, nil,
+	r.err = fuzzinput.Of[error](c, nil, nil, nil,
 		&version.NoCRDError{GroupKind: kind}, &version.NoContractError{GroupKind: kind}, &external.NotSyncedError{Overdue: true}, &external.OwnedElsewhereError{},
 		apierrors.NewNotFound(schema.GroupResource{Resource: "infras"}, "m"), errors.New(text))
 	if r.err != nil {
@@ -183,36 +183,36 @@ func behind(c *choices.Choices, r *reference, text string) {
 	if r.beingMade = c.Below(4) == 1; r.beingMade {
 		return
 	}
-	state := map[string]any{"initialization": map[string]any{"provisioned": choices.Of[any](c, true, false, text), "dataSecretCreated": c.Yes()}, "ready": c.Yes()}
+	state := map[string]any{"initialization": map[string]any{"provisioned": fuzzinput.Of[any](c, true, false, text), "dataSecretCreated": c.Yes()}, "ready": c.Yes()}
 	if c.Yes() {
-		condition := map[string]any{"type": "Ready", "status": choices.Of(c, "True", "False", "Unknown", text), "message": text, "reason": choices.Of(c, "Good", text, "")}
+		condition := map[string]any{"type": "Ready", "status": fuzzinput.Of(c, "True", "False", "Unknown", text), "message": text, "reason": fuzzinput.Of(c, "Good", text, "")}
 		state["conditions"] = []any{condition}
 	}
 	if c.Yes() {
-		state["failureMessage"], state["failureReason"] = text, choices.Of(c, text, "")
+		state["failureMessage"], state["failureReason"] = text, fuzzinput.Of(c, text, "")
 	}
 	r.object = external.Object{
-		Contract:     choices.Of(c, version.V1Beta1, version.V1Beta2),
+		Contract:     fuzzinput.Of(c, version.V1Beta1, version.V1Beta2),
 		Unstructured: &unstructured.Unstructured{Object: map[string]any{"kind": r.ref.Kind, "metadata": map[string]any{"name": "m"}, "status": state}},
 	}
 }
 
 // nodeSide fills in what was found in the target cluster.
-func nodeSide(c *choices.Choices, s *scope, text string) {
+func nodeSide(c *fuzzinput.Choices, s *scope, text string) {
 	switch c.Below(4) {
 	case 0:
 		s.disconnection = &remote.NotConnectedError{
-			Reason: choices.Of(c, remote.NotDialledYet, remote.KubeconfigMissing), Message: text, LastSuccess: noon.Add(-time.Duration(c.Below(200)) * time.Second),
+			Reason: fuzzinput.Of(c, remote.NotDialledYet, remote.KubeconfigMissing), Message: text, LastSuccess: noon.Add(-time.Duration(c.Below(200)) * time.Second),
 		}
 	case 1:
-		s.nodeErr = choices.Of[error](c, &SeveralNodesError{ProviderID: text, Nodes: []string{"a", text}}, &OtherMachineError{ProviderID: text, Equal: c.Yes()})
+		s.nodeErr = fuzzinput.Of[error](c, &SeveralNodesError{ProviderID: text, Nodes: []string{"a", text}}, &OtherMachineError{ProviderID: text, Equal: c.Yes()})
 	case 2:
 		s.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-		s.sync = choices.Of(c, nodeSync{once: true}, nodeSync{awaited: "Infra m"}, nodeSync{err: errors.New(text)}, nodeSync{once: true, err: &NotKeptError{Lost: []string{text}}})
+		s.sync = fuzzinput.Of(c, nodeSync{once: true}, nodeSync{awaited: "Infra m"}, nodeSync{err: errors.New(text)}, nodeSync{once: true, err: &NotKeptError{Lost: []string{text}}})
 		for _, conditionType := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
 			if c.Yes() {
 				s.node.Status.Conditions = append(s.node.Status.Conditions, corev1.NodeCondition{
-					Type: conditionType, Status: choices.Of(c, corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown), Message: text,
+					Type: conditionType, Status: fuzzinput.Of(c, corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown), Message: text,
 				})
 			}
 		}

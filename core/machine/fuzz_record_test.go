@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/test/choices"
+	"millwright.dev/test/fuzzinput"
 )
 
 // recording is a Machine as far as its record of a Node goes.
@@ -72,7 +72,7 @@ func TestForgedClaims(t *testing.T) {
 
 func forgedClaims(t *testing.T, data []byte) {
 	t.Helper()
-	c := choices.From(data)
+	c := fuzzinput.From(data)
 	machine, node := &recording{}, anAdministeredNode("first")
 	first := someWishes(c)
 	machine.record, machine.recorded = NodeRecord{Taints: first.always()}, true
@@ -124,7 +124,7 @@ func anAdministeredNode(uid types.UID) *corev1.Node {
 }
 
 // forge writes what a kubelet may write.
-func forge(c *choices.Choices, node *corev1.Node) {
+func forge(c *fuzzinput.Choices, node *corev1.Node) {
 	for _, claim := range []struct {
 		annotation string
 		values     []string
@@ -137,12 +137,12 @@ func forge(c *choices.Choices, node *corev1.Node) {
 		}
 		delete(node.Annotations, claim.annotation)
 		if c.Yes() {
-			node.Annotations[claim.annotation] = choices.Of(c, claim.values...)
+			node.Annotations[claim.annotation] = fuzzinput.Of(c, claim.values...)
 		}
 	}
 }
 
-func someWishes(c *choices.Choices) Wishes {
+func someWishes(c *fuzzinput.Choices) Wishes {
 	wishes := Wishes{PropagateTaints: true, Labels: map[string]string{}}
 	if c.Yes() {
 		wishes.Labels[wishedLabel] = "a"

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/test/choices"
+	"millwright.dev/test/fuzzinput"
 )
 
 // FuzzSyncNode: whatever a Node has and in whatever order wishes come, the Node gets what is wished, keeps what is
@@ -24,7 +24,7 @@ func FuzzSyncNode(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := choices.From(data)
+		c := fuzzinput.From(data)
 		node, foreign := aNode(c)
 		once, machine := map[string]bool{}, &recording{}
 		for range 1 + c.Below(4) {
@@ -63,15 +63,15 @@ var (
 )
 
 // aNode makes a Node, and a copy with what of it is somebody else's.
-func aNode(c *choices.Choices) (node, foreign *corev1.Node) {
-	node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n", Labels: choices.Some(c, foreignKeys, values), Annotations: choices.Some(c, foreignKeys, values)}}
+func aNode(c *fuzzinput.Choices) (node, foreign *corev1.Node) {
+	node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n", Labels: fuzzinput.Some(c, foreignKeys, values), Annotations: fuzzinput.Some(c, foreignKeys, values)}}
 	for _, effect := range effects {
 		if c.Yes() {
-			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "example.com/foreign", Value: choices.Of(c, values...), Effect: effect})
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "example.com/foreign", Value: fuzzinput.Of(c, values...), Effect: effect})
 		}
 	}
 	outdated := clusterv1.NodeOutdatedRevisionTaint
-	origin := choices.Of(c, "none", "core", "user", "user with a value")
+	origin := fuzzinput.Of(c, "none", "core", "user", "user with a value")
 	switch origin {
 	case "user with a value":
 		outdated.Value = "x"
@@ -92,9 +92,9 @@ func aNode(c *choices.Choices) (node, foreign *corev1.Node) {
 }
 
 // theWishes makes wishes as a Machine could have them.
-func theWishes(c *choices.Choices) Wishes {
+func theWishes(c *fuzzinput.Choices) Wishes {
 	s := &scope{machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: choices.Of(c, "m", "o"), Labels: choices.Some(c, slices.Concat(ourKeys, bothKeys), values), Annotations: choices.Some(c, slices.Concat(ourKeys, bothKeys), values),
+		Namespace: "ns", Name: fuzzinput.Of(c, "m", "o"), Labels: fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values), Annotations: fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values),
 	}}}
 	s.machine.Spec.ClusterName = "c"
 	s.interruptible = c.Yes()
@@ -104,8 +104,8 @@ func theWishes(c *choices.Choices) Wishes {
 		for _, effect := range effects {
 			if c.Yes() {
 				s.machine.Spec.Taints = append(s.machine.Spec.Taints, clusterv1.MachineTaint{
-					Key: key, Value: choices.Of(c, values...), Effect: effect,
-					Propagation: choices.Of(c, clusterv1.MachineTaintPropagationAlways, clusterv1.MachineTaintPropagationOnInitialization),
+					Key: key, Value: fuzzinput.Of(c, values...), Effect: effect,
+					Propagation: fuzzinput.Of(c, clusterv1.MachineTaintPropagationAlways, clusterv1.MachineTaintPropagationOnInitialization),
 				})
 			}
 		}
@@ -189,7 +189,7 @@ func FuzzToPhase(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0})
 	f.Add([]byte{1, 1, 1, 1, 1, 1, 1, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := choices.From(data)
+		c := fuzzinput.From(data)
 		m := &clusterv1.Machine{}
 		order := []clusterv1.MachinePhase{
 			clusterv1.MachinePhasePending, clusterv1.MachinePhaseProvisioning, clusterv1.MachinePhaseProvisioned,

@@ -5,7 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"millwright.dev/docs/doccheck"
+	"millwright.dev/test/doccheck"
 )
 
 // TestRulesHaveTests: the tests that the README names for the rules of the deletion exist.

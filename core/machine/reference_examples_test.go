@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"millwright.dev/docs/doccheck"
+	"millwright.dev/test/doccheck"
 	"millwright.dev/test/testenv"
 )
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/docs/doccheck"
-	"millwright.dev/test/choices"
+	"millwright.dev/test/doccheck"
+	"millwright.dev/test/fuzzinput"
 )
 
 // given are reasons that the objects behind the references are made up to have.
@@ -32,7 +32,7 @@ func TestReferenceReasonsOfEachCondition(t *testing.T) {
 		for n := range data {
 			data[n] = byte(random.Uint32())
 		}
-		c := choices.From(data)
+		c := fuzzinput.From(data)
 		s := aScope(c, "Text")
 		// What was there before may stay, whatever it was.
 		s.machine.Status.Conditions = nil

@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/admission/defaults"
-	"millwright.dev/docs/doccheck"
+	"millwright.dev/test/doccheck"
 )
 
 const referencePage = "docs/reference/machine.md"

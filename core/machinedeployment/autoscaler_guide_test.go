@@ -11,7 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/docs/doccheck"
+	"millwright.dev/test/doccheck"
 )
 
 const autoscalerGuide = "docs/guides/autoscaler.md"

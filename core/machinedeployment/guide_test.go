@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/docs/doccheck"
 	"millwright.dev/test/controlplane"
+	"millwright.dev/test/doccheck"
 	"millwright.dev/test/testenv"
 )
 

@@ -14,7 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/machines"
-	"millwright.dev/docs/doccheck"
+	"millwright.dev/test/doccheck"
 	"millwright.dev/test/testenv"
 )
 

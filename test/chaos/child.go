@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"millwright.dev/test/process"
+	"millwright.dev/test/childprocess"
 )
 
 // restartPause is how long a program that has ended by itself stays down, as its Pod would.
@@ -16,11 +16,11 @@ const restartPause = 500 * time.Millisecond
 
 // child is a program that is killed and started again, and that is started again when it ends by itself.
 type child struct {
-	spec process.Spec
+	spec childprocess.Spec
 	note func(format string, args ...any)
 
 	mu      sync.Mutex
-	process *process.Process
+	process *childprocess.Process
 	wanted  bool
 	// ended counts how often it has ended by itself.
 	ended int
@@ -39,7 +39,7 @@ func (c *child) launch(ctx context.Context) error {
 	if !c.wanted || (c.process != nil && c.process.Running()) {
 		return nil
 	}
-	p, err := process.Start(ctx, c.spec)
+	p, err := childprocess.Start(ctx, c.spec)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *child) launch(ctx context.Context) error {
 }
 
 // watch starts the program again when it ends unwanted.
-func (c *child) watch(ctx context.Context, p *process.Process) {
+func (c *child) watch(ctx context.Context, p *childprocess.Process) {
 	<-p.Done()
 	c.mu.Lock()
 	surprise := c.wanted && c.process == p && ctx.Err() == nil

@@ -11,11 +11,11 @@ import (
 
 	"github.com/pkg/errors"
 
+	"millwright.dev/test/childprocess"
 	"millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simapi"
 	"millwright.dev/test/controlplane"
 	"millwright.dev/test/faults"
-	"millwright.dev/test/process"
 )
 
 func (r *run) setUp(ctx context.Context) error {
@@ -147,7 +147,7 @@ func (r *run) program(name, path string, proxy *faults.Proxy, args []string) (*c
 		"--kubeconfig=" + kubeconfig, "--namespace=" + r.namespace, "--diagnostics-address=0", "--health-addr=0",
 		fmt.Sprintf("--webhook-port=%d", port), "--v=3",
 	}, args...)
-	return &child{note: r.note, spec: process.Spec{
+	return &child{note: r.note, spec: childprocess.Spec{
 		Name: name, Path: path, Args: args, Dir: home, CleanEnv: true,
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GORACE=halt_on_error=0"},
 		Log: filepath.Join(r.Dir, name+".log"),

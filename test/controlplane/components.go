@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"millwright.dev/test/process"
+	"millwright.dev/test/childprocess"
 )
 
 // serviceCIDR is what ClusterIPs would come from; serviceIP is the API server's own in it.
@@ -28,8 +28,8 @@ rules:
 `
 
 // spec completes what all components have in common.
-func (c *ControlPlane) spec(name string, args []string) process.Spec {
-	return process.Spec{
+func (c *ControlPlane) spec(name string, args []string) childprocess.Spec {
+	return childprocess.Spec{
 		Name: name,
 		Path: filepath.Join(c.assets, name),
 		Args: args,
@@ -38,7 +38,7 @@ func (c *ControlPlane) spec(name string, args []string) process.Spec {
 	}
 }
 
-func (c *ControlPlane) etcd() process.Spec {
+func (c *ControlPlane) etcd() childprocess.Spec {
 	return c.spec("etcd", []string{
 		"--name=etcd",
 		"--data-dir=etcd",
@@ -53,7 +53,7 @@ func (c *ControlPlane) etcd() process.Spec {
 	})
 }
 
-func (c *ControlPlane) apiServer(port int) process.Spec {
+func (c *ControlPlane) apiServer(port int) childprocess.Spec {
 	args := []string{
 		"--etcd-servers=" + etcdURL,
 		"--bind-address=127.0.0.1",
@@ -80,7 +80,7 @@ func (c *ControlPlane) apiServer(port int) process.Spec {
 	return c.spec("kube-apiserver", append(args, c.options.APIServerArgs...))
 }
 
-func (c *ControlPlane) controllerManager() process.Spec {
+func (c *ControlPlane) controllerManager() childprocess.Spec {
 	return c.spec("kube-controller-manager", append([]string{
 		"--kubeconfig=pki/kube-controller-manager.kubeconfig",
 		// Serves nothing: no port to collide on. What it does shows in the cluster.
@@ -99,7 +99,7 @@ func (c *ControlPlane) controllerManager() process.Spec {
 	}, c.options.ControllerManagerArgs...))
 }
 
-func (c *ControlPlane) scheduler() process.Spec {
+func (c *ControlPlane) scheduler() childprocess.Spec {
 	return c.spec("kube-scheduler", []string{
 		"--kubeconfig=pki/kube-scheduler.kubeconfig",
 		"--secure-port=0",

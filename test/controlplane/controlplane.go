@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"k8s.io/client-go/rest"
 
-	"millwright.dev/test/process"
+	"millwright.dev/test/childprocess"
 )
 
 const (
@@ -54,8 +54,8 @@ type ControlPlane struct {
 	lifetime context.Context
 
 	mu        sync.Mutex
-	server    *process.Process
-	processes []*process.Process
+	server    *childprocess.Process
+	processes []*childprocess.Process
 }
 
 // Start starts a control plane and returns when it serves: its API answers ready and the controller
@@ -123,8 +123,8 @@ func (c *ControlPlane) checkAssets() error {
 }
 
 // run starts a component that lives until Stop.
-func (c *ControlPlane) run(spec process.Spec) error {
-	p, err := process.Start(c.lifetime, spec)
+func (c *ControlPlane) run(spec childprocess.Spec) error {
+	p, err := childprocess.Start(c.lifetime, spec)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (c *ControlPlane) StopAPIServer() {
 
 // StartAPIServer starts the API server on the same port and data, and waits until it is ready.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
-	server, err := process.Start(c.lifetime, c.apiServer(c.port))
+	server, err := childprocess.Start(c.lifetime, c.apiServer(c.port))
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"millwright.dev/test/process"
+	"millwright.dev/test/childprocess"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 	logTail = 2000
 )
 
-func (c *ControlPlane) waitForAPIServer(ctx context.Context, server *process.Process) error {
+func (c *ControlPlane) waitForAPIServer(ctx context.Context, server *childprocess.Process) error {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
 		return errors.Wrap(err, "making a client")

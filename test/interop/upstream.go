@@ -13,8 +13,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"millwright.dev/test/childprocess"
 	"millwright.dev/test/controlplane"
-	"millwright.dev/test/process"
 	"millwright.dev/test/sandbox"
 	"millwright.dev/test/scale/cores"
 )
@@ -110,7 +110,7 @@ func established(ctx context.Context, client sandbox.Client) error {
 }
 
 // start starts a provider as an administrator; what upstream's providers may do is not what is tested.
-func (l *launcher) start(ctx context.Context, name, path, kubeconfig string) (*process.Process, error) {
+func (l *launcher) start(ctx context.Context, name, path, kubeconfig string) (*childprocess.Process, error) {
 	home := filepath.Join(l.dir, name)
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, errors.Wrap(err, "making a provider's folder")
@@ -125,7 +125,7 @@ func (l *launcher) start(ctx context.Context, name, path, kubeconfig string) (*p
 			return nil, err
 		}
 	}
-	return process.Start(ctx, process.Spec{
+	return childprocess.Start(ctx, childprocess.Spec{
 		Name: name, Path: path, Dir: home, Log: filepath.Join(l.dir, name+".log"), CleanEnv: true,
 		Env: []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home,

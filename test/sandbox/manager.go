@@ -12,7 +12,7 @@ import (
 	"github.com/pkg/errors"
 	appsv1 "k8s.io/api/apps/v1"
 
-	"millwright.dev/test/process"
+	"millwright.dev/test/childprocess"
 )
 
 const (
@@ -27,13 +27,13 @@ type Manager struct {
 	// Name is core, aws or cloudconfig.
 	Name string
 
-	spec             process.Spec
+	spec             childprocess.Spec
 	account          string
 	kubeconfig       string
 	health, metrics  string
 	lifetime         context.Context
 	mu               sync.Mutex
-	process          *process.Process
+	process          *childprocess.Process
 	expectedToBeDown bool
 	// readLog is how much of the log Forbidden has read.
 	readLog int64
@@ -83,7 +83,7 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 		_, port, _ := strings.Cut(s.webhooks, ":")
 		args = append(args, "--webhook-port="+port)
 	}
-	m.spec = process.Spec{
+	m.spec = childprocess.Spec{
 		Name:     name,
 		Path:     s.paths.file("bin/" + name),
 		Args:     append(args, s.options.ManagerArgs[name]...),
@@ -143,7 +143,7 @@ func (m *Manager) Start(ctx context.Context) error {
 func (m *Manager) launch() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p, err := process.Start(m.lifetime, m.spec)
+	p, err := childprocess.Start(m.lifetime, m.spec)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (m *Manager) Stop() {
 	}
 }
 
-func (m *Manager) takeDown() *process.Process {
+func (m *Manager) takeDown() *childprocess.Process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expectedToBeDown = true

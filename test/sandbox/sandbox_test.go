@@ -7,7 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"millwright.dev/test/process"
+	"millwright.dev/test/childprocess"
 )
 
 const manifestText = `
@@ -76,7 +76,7 @@ func TestDefaults(t *testing.T) {
 func TestForbiddenReadsWholeLinesOnce(t *testing.T) {
 	g := NewWithT(t)
 	log := filepath.Join(t.TempDir(), "core.log")
-	s := &Sandbox{Core: &Manager{Name: "core", spec: process.Spec{Log: log}}}
+	s := &Sandbox{Core: &Manager{Name: "core", spec: childprocess.Spec{Log: log}}}
 	for _, step := range []struct {
 		append string
 		want   []string

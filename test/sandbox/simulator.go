@@ -10,9 +10,9 @@ import (
 
 	"github.com/pkg/errors"
 
+	"millwright.dev/test/childprocess"
 	"millwright.dev/test/clouds/aws/simclient"
-	"millwright.dev/test/process"
-	"millwright.dev/test/sandbox/unbooted"
+	"millwright.dev/test/sandbox/fakenodes"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 
 // simulator is the EC2 simulator; its machines are its children.
 type simulator struct {
-	process *process.Process
+	process *childprocess.Process
 	url     string
 }
 
@@ -37,7 +37,7 @@ func (s *Sandbox) startSimulator(ctx context.Context) error {
 		return err
 	}
 	ready := filepath.Join(s.dir, "ec2-endpoint")
-	p, err := process.Start(ctx, process.Spec{
+	p, err := childprocess.Start(ctx, childprocess.Spec{
 		Name: "ec2-simulator",
 		Path: s.paths.file("bin/ec2-simulator"),
 		Args: []string{
@@ -87,7 +87,7 @@ func (s *Sandbox) startUnbooted(ctx context.Context) error {
 	if !s.options.Unbooted {
 		return nil
 	}
-	return unbooted.Start(ctx, unbooted.Options{
+	return fakenodes.Start(ctx, fakenodes.Options{
 		Control: s.Control.Config(), Target: s.Target.Config(), Scheme: Scheme, Instances: s.EC2.LiveInstances,
 	})
 }

@@ -17,9 +17,9 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
 	. "github.com/onsi/gomega"
 
+	"millwright.dev/test/childprocess"
 	"millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simclient"
-	"millwright.dev/test/process"
 )
 
 var binaries string
@@ -48,7 +48,7 @@ type simulator struct {
 	*WithT
 	ctx     context.Context
 	state   string
-	process *process.Process
+	process *childprocess.Process
 	client  *sdk.Client
 	sim     *simclient.Client
 }
@@ -58,7 +58,7 @@ func start(t *testing.T, arguments ...string) *simulator {
 	s := &simulator{WithT: NewWithT(t), ctx: t.Context(), state: filepath.Join(t.TempDir(), "state")}
 	ready := filepath.Join(t.TempDir(), "ready")
 	var err error
-	s.process, err = process.Start(context.Background(), process.Spec{
+	s.process, err = childprocess.Start(context.Background(), childprocess.Spec{
 		Name: "ec2-simulator", Path: filepath.Join(binaries, "ec2-simulator"), Log: filepath.Join(t.TempDir(), "log"),
 		Args: append([]string{
 			"--ready-file=" + ready, "--state-dir=" + s.state, "--boot", "--machine-binary=" + filepath.Join(binaries, "sim-machine"),

@@ -16,7 +16,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"millwright.dev/test/process"
+	"millwright.dev/test/childprocess"
 )
 
 var binary string
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 type vm struct {
 	*WithT
 	root, console string
-	process       *process.Process
+	process       *childprocess.Process
 }
 
 // boot starts a machine with the user data.
@@ -72,7 +72,7 @@ func boot(t *testing.T, userData string) *vm {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	var err error
-	v.process, err = process.Start(ctx, process.Spec{
+	v.process, err = childprocess.Start(ctx, childprocess.Spec{
 		Name: "machine", Path: binary, Log: v.console,
 		Args: []string{"--metadata-endpoint=" + service.URL, "--root=" + v.root, "--image=" + image},
 	})

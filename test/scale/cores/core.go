@@ -13,8 +13,8 @@ import (
 
 	"github.com/pkg/errors"
 
+	"millwright.dev/test/childprocess"
 	"millwright.dev/test/controlplane"
-	"millwright.dev/test/process"
 	"millwright.dev/test/scale/measure"
 )
 
@@ -66,7 +66,7 @@ type Options struct {
 // Running is a core at work.
 type Running struct {
 	core        Core
-	process     *process.Process
+	process     *childprocess.Process
 	diagnostics string
 	health      string
 }
@@ -97,7 +97,7 @@ func Start(ctx context.Context, core Core, options Options) (*Running, error) {
 	}
 	args = append(append(append(args, limits...), core.ExtraArgs...), options.Args...)
 	var err error
-	r.process, err = process.Start(ctx, process.Spec{
+	r.process, err = childprocess.Start(ctx, childprocess.Spec{
 		Name:     core.Name + " core",
 		Path:     core.Path,
 		Args:     args,

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"millwright.dev/test/process"
+	"millwright.dev/test/childprocess"
 )
 
 // Options say how machines are started.
@@ -43,7 +43,7 @@ type Machines struct {
 }
 
 type machine struct {
-	process  *process.Process
+	process  *childprocess.Process
 	metadata *http.Server
 	root     string
 }
@@ -86,7 +86,7 @@ func (m *Machines) boot(id string, metadata http.Handler) (*machine, error) {
 		metadata: &http.Server{Handler: metadata, ReadHeaderTimeout: grace},
 	}
 	go func() { _ = started.metadata.Serve(listener) }()
-	started.process, err = process.Start(m.ctx, process.Spec{
+	started.process, err = childprocess.Start(m.ctx, childprocess.Spec{
 		Name: id, Path: m.options.Binary, Log: m.console(id),
 		Args: []string{"--metadata-endpoint=http://" + listener.Addr().String(), "--root=" + started.root, "--image=" + m.options.Image},
 	})

@@ -20,7 +20,7 @@ import (
 
 	"millwright.dev/test/controlplane"
 	"millwright.dev/test/scale/cores"
-	"millwright.dev/test/scale/life"
+	"millwright.dev/test/scale/lifecycle"
 	"millwright.dev/test/scale/report"
 )
 
@@ -113,7 +113,7 @@ func (b *bench) prepare(ctx context.Context) error {
 func (b *bench) all(ctx context.Context) error {
 	for _, r := range b.options.runs() {
 		begin := time.Now()
-		result, err := life.Run(ctx, b.cores[r.core], life.Options{
+		result, err := lifecycle.Run(ctx, b.cores[r.core], lifecycle.Options{
 			Root:          b.root,
 			Dir:           filepath.Join(b.out, "logs", fmt.Sprintf("%s-%s-%d", r.core, r.setting, r.n)),
 			FurtherCRDs:   b.crds,

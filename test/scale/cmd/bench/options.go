@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"millwright.dev/test/scale/cores"
-	"millwright.dev/test/scale/life"
+	"millwright.dev/test/scale/lifecycle"
 )
 
 // secondN is the N of the second setting unless said otherwise: upstream's rollout grows with the
@@ -20,7 +20,7 @@ const secondN = 100
 type options struct {
 	n, secondN   int
 	cores        []string
-	settings     []life.Setting
+	settings     []lifecycle.Setting
 	phases       []string
 	growth       []int
 	check        string
@@ -40,7 +40,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.secondN, "n-second", 0, fmt.Sprintf("number of Machines in the second setting (default n, at most %d)", secondN))
 	flags.StringVar(&coreList, "cores", "upstream,ours", "the cores to run, in this order")
 	flags.StringVar(&settingList, "settings", "first,second", "the kinds of Cluster to run in: first has no references, second a stub control plane")
-	flags.StringVar(&phaseList, "phases", "", "the phases to run, of "+strings.Join(life.AllPhases(), ",")+
+	flags.StringVar(&phaseList, "phases", "", "the phases to run, of "+strings.Join(lifecycle.AllPhases(), ",")+
 		"; scale-up always is (default all, but no rollout in the first setting beside upstream, nor for growth)")
 	flags.StringVar(&growthList, "growth", "", "run ours alone in the first setting at each of these N, and print how its cost per Machine grows")
 	flags.StringVar(&o.check, "check", "", "fail when ours exceeds the budget in this file")
@@ -58,14 +58,14 @@ func parse(args []string) (options, error) {
 	}
 	o.coreArgs = strings.Fields(coreArgs)
 	var err error
-	if o.settings, err = life.ParseSettings(settingList); err != nil {
+	if o.settings, err = lifecycle.ParseSettings(settingList); err != nil {
 		return o, err
 	}
 	if o.cores, err = choose(coreList, []string{cores.Ours, cores.Upstream}); err != nil {
 		return o, err
 	}
 	if phaseList != "" {
-		if o.phases, err = choose(phaseList, life.AllPhases()); err != nil {
+		if o.phases, err = choose(phaseList, lifecycle.AllPhases()); err != nil {
 			return o, err
 		}
 	}
@@ -112,7 +112,7 @@ func numbers(list string) ([]int, error) {
 // planned is one run to be made.
 type planned struct {
 	core    string
-	setting life.Setting
+	setting lifecycle.Setting
 	n       int
 }
 
@@ -120,14 +120,14 @@ type planned struct {
 func (o *options) runs() []planned {
 	var runs []planned
 	for _, n := range o.growth {
-		runs = append(runs, planned{cores.Ours, life.First, n})
+		runs = append(runs, planned{cores.Ours, lifecycle.First, n})
 	}
 	if len(runs) > 0 {
 		return runs
 	}
 	for _, setting := range o.settings {
 		n := o.n
-		if setting == life.Second {
+		if setting == lifecycle.Second {
 			n = o.secondN
 		}
 		for _, core := range o.cores {
@@ -140,13 +140,13 @@ func (o *options) runs() []planned {
 // phasesIn are the phases of a run in a setting. Unless said otherwise the rollout is left to the second setting
 // when upstream's core runs too, which takes minutes for it and does half of the work in the first; and it is left
 // out of the growth, which is about the others.
-func (o *options) phasesIn(setting life.Setting) []string {
+func (o *options) phasesIn(setting lifecycle.Setting) []string {
 	if len(o.phases) > 0 {
 		return o.phases
 	}
-	all := life.AllPhases()
-	if len(o.growth) > 0 || setting == life.First && slices.Contains(o.cores, cores.Upstream) {
-		all = slices.DeleteFunc(all, func(name string) bool { return name == life.Rollout })
+	all := lifecycle.AllPhases()
+	if len(o.growth) > 0 || setting == lifecycle.First && slices.Contains(o.cores, cores.Upstream) {
+		all = slices.DeleteFunc(all, func(name string) bool { return name == lifecycle.Rollout })
 	}
 	return all
 }

@@ -6,7 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"millwright.dev/test/scale/life"
+	"millwright.dev/test/scale/lifecycle"
 )
 
 func TestParse(t *testing.T) {
@@ -19,24 +19,24 @@ func TestParse(t *testing.T) {
 		"all by default, side by side within each setting": {
 			args: "",
 			runs: []planned{
-				{"upstream", life.First, 300}, {"ours", life.First, 300},
-				{"upstream", life.Second, 100}, {"ours", life.Second, 100},
+				{"upstream", lifecycle.First, 300}, {"ours", lifecycle.First, 300},
+				{"upstream", lifecycle.Second, 100}, {"ours", lifecycle.Second, 100},
 			},
 			file: "upstream-ours-300",
 		},
 		"the second setting is never larger than the first by itself": {
 			args: "-n 50 -cores ours",
-			runs: []planned{{"ours", life.First, 50}, {"ours", life.Second, 50}},
+			runs: []planned{{"ours", lifecycle.First, 50}, {"ours", lifecycle.Second, 50}},
 			file: "ours-50",
 		},
 		"but may be told to be": {
 			args: "-n 50 -n-second 200 -cores ours -settings second",
-			runs: []planned{{"ours", life.Second, 200}},
+			runs: []planned{{"ours", lifecycle.Second, 200}},
 			file: "ours-50",
 		},
 		"growth is ours alone": {
 			args: "-growth 10,20",
-			runs: []planned{{"ours", life.First, 10}, {"ours", life.First, 20}},
+			runs: []planned{{"ours", lifecycle.First, 10}, {"ours", lifecycle.First, 20}},
 			file: "growth",
 		},
 		"unknown core":    {args: "-cores theirs", err: `no "theirs": there are ours, upstream`},
@@ -62,16 +62,16 @@ func TestParse(t *testing.T) {
 
 func TestPhases(t *testing.T) {
 	g := NewWithT(t)
-	phases := func(setting life.Setting, args ...string) []string {
+	phases := func(setting lifecycle.Setting, args ...string) []string {
 		o, err := parse(args)
 		g.Expect(err).NotTo(HaveOccurred())
 		return o.phasesIn(setting)
 	}
-	g.Expect(phases(life.First)).NotTo(ContainElement(life.Rollout))
-	g.Expect(phases(life.Second)).To(Equal(life.AllPhases()))
-	g.Expect(phases(life.First, "-cores", "ours")).To(Equal(life.AllPhases()), "the budget is about all")
-	g.Expect(phases(life.First, "-growth", "10,20")).NotTo(ContainElement(life.Rollout))
-	g.Expect(phases(life.First, "-phases", "rollout,delete")).To(Equal([]string{life.Rollout, life.Delete}))
+	g.Expect(phases(lifecycle.First)).NotTo(ContainElement(lifecycle.Rollout))
+	g.Expect(phases(lifecycle.Second)).To(Equal(lifecycle.AllPhases()))
+	g.Expect(phases(lifecycle.First, "-cores", "ours")).To(Equal(lifecycle.AllPhases()), "the budget is about all")
+	g.Expect(phases(lifecycle.First, "-growth", "10,20")).NotTo(ContainElement(lifecycle.Rollout))
+	g.Expect(phases(lifecycle.First, "-phases", "rollout,delete")).To(Equal([]string{lifecycle.Rollout, lifecycle.Delete}))
 }
 
 func TestHost(t *testing.T) {

@@ -1,7 +1,7 @@
-// Package process runs the programs of a test or a demo as children that cannot outlive it: each has
+// Package childprocess runs the programs of a test or a demo as children that cannot outlive it: each has
 // a process group of its own, and the kernel kills it when the parent dies, however the parent dies.
 // Linux only.
-package process
+package childprocess
 
 import (
 	"context"

@@ -9,7 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"millwright.dev/docs/doccheck"
+	"millwright.dev/test/doccheck"
 	"millwright.dev/test/testenv"
 )
 

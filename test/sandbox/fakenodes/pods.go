@@ -1,4 +1,4 @@
-package unbooted
+package fakenodes
 
 import (
 	"context"

@@ -1,6 +1,6 @@
-// Package choices turns the bytes of a fuzzer into decisions, so that a fuzz test can make up whole objects of few
+// Package fuzzinput turns the bytes of a fuzzer into decisions, so that a fuzz test can make up whole objects of few
 // interesting values. A byte is one decision; when all are used up, each decision is the first option.
-package choices
+package fuzzinput
 
 // Choices makes decisions.
 type Choices struct{ rest []byte }

@@ -1,7 +1,7 @@
-// Package unbooted stands in for what is in a machine, where there are to be more machines than can boot on one
+// Package fakenodes stands in for what is in a machine, where there are to be more machines than can boot on one
 // computer: the Node of an instance joins as soon as the instance runs, its pods run at once and end when their
 // grace is over. Everything outside of the machine is what it is elsewhere in the sandbox.
-package unbooted
+package fakenodes
 
 import (
 	"context"

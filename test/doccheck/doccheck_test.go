@@ -7,7 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"millwright.dev/docs/doccheck"
+	"millwright.dev/test/doccheck"
 )
 
 const page = "# Title\n\n" +
