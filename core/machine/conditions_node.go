@@ -43,9 +43,17 @@ func (s *scope) setNodeConditions() outcome.Outcome {
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason, "Waiting for "+external.Name(s.infrastructure.ref)+" to report its provider ID")
 	default:
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason,
-			sentences("Waiting for a Node with the provider ID "+s.machine.Spec.ProviderID, s.identity.contested, s.identity.refused))
+			sentences("Waiting for a Node with the provider ID "+s.machine.Spec.ProviderID, s.whereToLook(), s.identity.contested, s.identity.refused))
 	}
 	return outcome.Continue()
+}
+
+// whereToLook names the object whose conditions may say how far the machine has come: its provider sees more of that than the core.
+func (s *scope) whereToLook() string {
+	if !s.bootstrap.ref.IsDefined() {
+		return ""
+	}
+	return "If none comes, see the conditions of " + external.Name(s.bootstrap.ref)
 }
 
 func isOtherMachine(err error) bool {

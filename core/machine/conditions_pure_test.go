@@ -159,13 +159,15 @@ func TestPureConditions(t *testing.T) {
 		"failed, with a message":          {[]func(*scope){failing("failureMessage", "the disk is gone")}, map[string]string{"InfrastructureReady": "False/NotReady the disk is gone"}},
 		"what it reports is not accepted": {[]func(*scope){func(s *scope) { s.infrastructure.problems = []string{"address 1 is wrong"} }}, map[string]string{"InfrastructureReady": "True/Ready Infra m"}},
 
-		"the target is out of reach":  {[]func(*scope){withoutNode, noLink, func(s *scope) { s.disconnection = &remote.NotConnectedError{Message: "no answer"} }}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for the connection"}},
-		"another Machine's Node":      {[]func(*scope){withoutNode, func(s *scope) { s.nodeErr = &OtherMachineError{} }}, map[string]string{"NodeReady": "False/NodeOfAnotherMachine"}},
-		"several Nodes":               {[]func(*scope){withoutNode, func(s *scope) { s.nodeErr = newSeveralNodesError("id", []string{"a", "b"}) }}, map[string]string{"NodeReady": "Unknown/InternalError"}},
-		"the Node is gone":            {[]func(*scope){withoutNode}, map[string]string{"NodeReady": "False/NodeDeleted Node n has been deleted", "NodeHealthy": "False/NodeDeleted"}},
-		"it goes without a Node":      {[]func(*scope){withoutNode, noLink, leaving}, map[string]string{"NodeReady": "Unknown/NodeDoesNotExist"}},
-		"no provider ID":              {[]func(*scope){withoutNode, noID}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for Infra m to report its provider ID"}},
-		"no Node yet":                 {[]func(*scope){withoutNode, noLink, proven}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for a Node with the provider ID id"}},
+		"the target is out of reach": {[]func(*scope){withoutNode, noLink, func(s *scope) { s.disconnection = &remote.NotConnectedError{Message: "no answer"} }}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for the connection"}},
+		"another Machine's Node":     {[]func(*scope){withoutNode, func(s *scope) { s.nodeErr = &OtherMachineError{} }}, map[string]string{"NodeReady": "False/NodeOfAnotherMachine"}},
+		"several Nodes":              {[]func(*scope){withoutNode, func(s *scope) { s.nodeErr = newSeveralNodesError("id", []string{"a", "b"}) }}, map[string]string{"NodeReady": "Unknown/InternalError"}},
+		"the Node is gone":           {[]func(*scope){withoutNode}, map[string]string{"NodeReady": "False/NodeDeleted Node n has been deleted", "NodeHealthy": "False/NodeDeleted"}},
+		"it goes without a Node":     {[]func(*scope){withoutNode, noLink, leaving}, map[string]string{"NodeReady": "Unknown/NodeDoesNotExist"}},
+		"no provider ID":             {[]func(*scope){withoutNode, noID}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for Infra m to report its provider ID"}},
+		"no Node yet":                {[]func(*scope){withoutNode, noLink, proven}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for a Node with the provider ID id"}},
+		"no Node yet, and where to look": {[]func(*scope){withoutNode, noLink, proven, func(s *scope) { s.bootstrap.ref.Kind, s.bootstrap.ref.Name = "Boot", "b" }}, map[string]string{
+			"NodeReady": "Unknown/InspectionFailed Waiting for a Node with the provider ID id. If none comes, see the conditions of Boot b"}},
 		"an ID that nobody reports":   {[]func(*scope){withoutNode, func(s *scope) { s.infrastructure.object = external.Object{} }, unprovisioned, noLink}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for Infra m to report the provider ID"}},
 		"an unproven ID, and it goes": {[]func(*scope){withoutNode, func(s *scope) { s.infrastructure.object = external.Object{} }, unprovisioned, noLink, leaving}, map[string]string{"NodeReady": "Unknown/NodeDoesNotExist"}},
 	} {

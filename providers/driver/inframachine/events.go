@@ -21,6 +21,8 @@ const (
 	eventFailed = "MachineFailed"
 	// eventSecond says that another live instance carries the mark of the object.
 	eventSecond = "SecondInstance"
+	// eventUnreachable says that the cloud's instances could not be listed for long. It is recorded once for all machines of a scope.
+	eventUnreachable = "CloudUnreachable"
 	// eventTerminating says that the cloud has accepted the termination.
 	eventTerminating = "InstanceTerminating"
 	// eventTerminated says that the instance and what was launched with it are gone.
@@ -55,4 +57,5 @@ func (s *scope[M]) announceChanges(before, after *driverv1.MachineStatus) {
 	if !before.HasFailed() && after.HasFailed() {
 		s.announceWarning(eventFailed, "Observe", "%s: %s", *after.FailureReason, *after.FailureMessage)
 	}
+	s.announceOutage(before, after)
 }

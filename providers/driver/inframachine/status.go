@@ -21,7 +21,9 @@ func (r *Reconciler[M]) writeStatus(ctx context.Context, s *scope[M]) error {
 		return errors.Errorf("%s is not copied to its own type", r.Kind)
 	}
 	status := s.obj.CommonStatus()
-	conclude(status, s.facts, s.obj.GetGeneration(), metav1.NewTime(s.now))
+	now := metav1.NewTime(s.now)
+	conclude(status, s.facts, s.obj.GetGeneration(), now)
+	concludeReachable(base.CommonStatus(), status, s.facts, s.view, s.obj.GetGeneration(), now)
 	if !equality.Semantic.DeepEqual(base.CommonStatus(), status) {
 		if err := r.Client.Status().Patch(ctx, s.obj, client.MergeFrom(base)); err != nil {
 			return errors.Wrapf(client.IgnoreNotFound(err), "writing the status of %s %s", r.Kind, s.key)

@@ -33,6 +33,9 @@ type Options struct {
 	Slow time.Duration
 	// Timeout of one list, all its pages together.
 	Timeout time.Duration
+	// UnreachableAfter is for how long lists have to fail before a View has an Outage. Default: 5 minutes; never less than three
+	// times Slow.
+	UnreachableAfter time.Duration
 }
 
 // View is what the inventory knows of one instance.
@@ -51,6 +54,8 @@ type View struct {
 	ListedAt time.Time
 	// Err is why the latest list failed; nil if it did not.
 	Err error
+	// Outage says that lists have failed for long; nil while they have not.
+	Outage *Outage
 }
 
 // Inventory of all scopes. It implements manager.Runnable.
@@ -84,6 +89,8 @@ func (i *Inventory) Start(ctx context.Context) error {
 		go s.run(ctx)
 	}
 	i.mu.Unlock()
+	ages.add(i)
+	defer ages.remove(i)
 	<-ctx.Done()
 	return nil
 }
@@ -92,7 +99,8 @@ func (i *Inventory) Start(ctx context.Context) error {
 func (i *Inventory) NeedLeaderElection() bool { return true }
 
 // Track makes the machine key known by the handle of its instance and returns what is known of it.
-// While inTransition, the scope is listed fast, and slower the longer nothing changes. The machine is woken whenever the View changes.
+// While inTransition, the scope is listed fast, and slower the longer nothing changes. The machine is woken whenever the View changes,
+// and after an Outage has begun or ended, ten machines of a scope in a second.
 func (i *Inventory) Track(key types.NamespacedName, handle driver.Handle, inTransition bool) View {
 	i.mu.Lock()
 	defer i.mu.Unlock()

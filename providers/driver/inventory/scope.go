@@ -34,6 +34,9 @@ type scope struct {
 	listedAt  time.Time
 	err       error
 	failures  int // lists that failed since the last one that did not
+	// activeSince is when the first machine was tracked, also after there was none for a while.
+	activeSince time.Time
+	outage      *Outage
 }
 
 // tracked is a machine and the View that it was told last.
@@ -63,6 +66,7 @@ func (s *scope) track(key types.NamespacedName, handle driver.Handle, inTransiti
 	now := s.opts.Clock.Now()
 	t, ok := s.tracked[key]
 	if !ok {
+		s.activate(now)
 		t = &tracked{since: now, calm: now}
 		s.tracked[key] = t
 	}
@@ -106,7 +110,7 @@ func (s *scope) putIn(instance driver.Instance) {
 
 // view returns what is known by the handle. s.mu is held.
 func (s *scope) view(handle driver.Handle) View {
-	v := View{ListedAt: s.listedAt, Err: s.err}
+	v := View{ListedAt: s.listedAt, Err: s.err, Outage: s.outage}
 	if i, ok := find(s.listed, handle); ok {
 		v.Instance, v.Known, v.Listed = i, true, true
 	} else if i, ok := find(s.put, handle); ok {
@@ -231,14 +235,17 @@ func (s *scope) list(ctx context.Context) time.Duration {
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing instances failed", "scope", s.name)
 	}
-	for _, key := range s.enter(instances, err, began) {
+	changed, concerned := s.enter(instances, err, began)
+	for _, key := range changed {
 		s.wake.enqueue(key)
 	}
+	s.wakeSlowly(concerned)
 	return s.interval()
 }
 
-// enter takes the result of a list in and returns the machines to wake.
-func (s *scope) enter(instances []driver.Instance, err error, began time.Time) []types.NamespacedName {
+// enter takes the result of a list in. It returns the machines to wake, and those that have to do with an outage alone, which has
+// time.
+func (s *scope) enter(instances []driver.Instance, err error, began time.Time) (changed, concerned []types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
@@ -249,16 +256,19 @@ func (s *scope) enter(instances []driver.Instance, err error, began time.Time) [
 		s.listedAt = began
 	}
 	s.meanwhile = nil
-	var changed []types.NamespacedName
+	reviewed := s.review()
 	for key, t := range s.tracked {
 		now := s.view(t.handle)
-		if t.concerns(now) {
+		switch {
+		case t.concerns(now):
 			changed = append(changed, key)
 			t.since = began
+		case reviewed:
+			concerned = append(concerned, key)
 		}
 		t.told = now
 	}
-	return changed
+	return changed, concerned
 }
 
 // take replaces what is listed, but for what the cloud has said since the list began: that may be newer. s.mu is held.
@@ -278,23 +288,4 @@ func (s *scope) take(instances []driver.Instance) {
 	for _, ids := range s.marked {
 		slices.Sort(ids)
 	}
-}
-
-// concerns says whether the machine has anything to do about the new View. A machine whose
-// instance runs undisturbed is not woken because lists fail.
-func (t *tracked) concerns(now View) bool {
-	if !t.told.shows(now) {
-		return true
-	}
-	if t.told.ListedAt.IsZero() && !now.ListedAt.IsZero() {
-		// That the first list holds what the machine knows already is no news: to look again at once would be to look at an
-		// object whose last write the cache does not show yet.
-		return !now.Listed
-	}
-	return t.inTransition && driver.ClassOf(t.told.Err) != driver.ClassOf(now.Err)
-}
-
-// shows says whether both Views show the same instances.
-func (v View) shows(other View) bool {
-	return v.Known == other.Known && v.Instance.Equal(other.Instance) && slices.EqualFunc(v.Others, other.Others, driver.Instance.Equal)
 }

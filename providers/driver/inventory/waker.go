@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -21,14 +22,16 @@ func newWaker() *waker {
 	return &waker{pending: map[types.NamespacedName]struct{}{}}
 }
 
-func (w *waker) enqueue(key types.NamespacedName) {
+func (w *waker) enqueue(key types.NamespacedName) { w.enqueueAfter(key, 0) }
+
+func (w *waker) enqueueAfter(key types.NamespacedName, after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queue == nil {
 		w.pending[key] = struct{}{}
 		return
 	}
-	w.queue.Add(reconcile.Request{NamespacedName: key})
+	w.queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
 }
 
 // Source feeds a controller with the machines whose instance changed.

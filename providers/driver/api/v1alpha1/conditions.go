@@ -9,6 +9,10 @@ const (
 	// InstanceProvisionedCondition is True once the instance has been seen running, and stays so.
 	// Until then it says how far the launch has come.
 	InstanceProvisionedCondition = "InstanceProvisioned"
+	// CloudReachableCondition is False after the cloud's instances could not be listed for long: what the status says of the instance
+	// is then of the time that the message names, and Ready stays as it was. It is True once lists succeed again, and is first set
+	// with another change of the status; without it lists have not failed for long.
+	CloudReachableCondition = "CloudReachable"
 	// PausedCondition is True while the Cluster or the object is paused: nothing is created,
 	// observed or deleted meanwhile.
 	PausedCondition = "Paused"
@@ -87,6 +91,12 @@ const (
 	// DeletionBlockedReason means that the cloud refuses the termination, for example because the instance is
 	// protected against it, or that the instance does not carry the mark of the object.
 	DeletionBlockedReason = "DeletionBlocked"
+)
+
+// Reasons of CloudReachable; while it is False, Unauthorized, Throttled or CloudError.
+const (
+	// InstancesListedReason means that the latest list of the cloud's instances has succeeded.
+	InstancesListedReason = "InstancesListed"
 )
 
 // Reasons of Paused.

@@ -81,7 +81,7 @@ type MachineInitialization struct {
 
 // MachineStatus is the part of the observed state that is alike on every cloud.
 type MachineStatus struct {
-	// conditions of the machine: Ready, InstanceProvisioned and Paused.
+	// conditions of the machine: Ready, InstanceProvisioned, CloudReachable and Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -1,0 +1,81 @@
+package inframachine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/inventory"
+)
+
+var (
+	nine      = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+	expired   = driver.NewAuthError("DescribeInstances", "AuthFailure", errors.New("expired"))
+	throttled = driver.NewThrottleError("DescribeInstances", "RequestLimitExceeded", 0, errors.New("slow down"))
+)
+
+func runs(conditions ...metav1.Condition) *driverv1.MachineStatus {
+	ready := metav1.Condition{Type: driverv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: driverv1.InstanceRunningReason}
+	return &driverv1.MachineStatus{Conditions: append([]metav1.Condition{ready}, conditions...)}
+}
+
+func reachable(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: driverv1.CloudReachableCondition, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(nine)}
+}
+
+func TestCloudReachable(t *testing.T) {
+	listed := inventory.View{ListedAt: nine}
+	lost := inventory.View{ListedAt: nine, Err: expired, Outage: &inventory.Outage{LastListed: nine, Since: nine, Err: expired}}
+	never := inventory.View{Err: throttled, Outage: &inventory.Outage{Since: nine.Add(time.Hour), Err: throttled}}
+	failure := driverv1.InstanceVanishedReason
+	failed := runs(reachable(metav1.ConditionFalse, driverv1.UnauthorizedReason, "m"))
+	failed.FailureReason = &failure
+
+	for name, test := range map[string]struct {
+		status  *driverv1.MachineStatus
+		changes bool
+		facts   facts
+		view    inventory.View
+		want    string
+		message string
+	}{
+		"no write for good news alone": {status: runs(), view: listed, want: "none"},
+		"good news with another":       {status: runs(), changes: true, view: listed, want: "True InstancesListed"},
+		"nothing known yet":            {status: runs(), changes: true, want: "none"},
+		"one failed list":              {status: runs(reachable("True", "InstancesListed", "")), view: inventory.View{ListedAt: nine, Err: expired}, want: "True InstancesListed"},
+		"an outage": {status: runs(), view: lost, want: "False Unauthorized",
+			message: "Instances have not been listed successfully since 2026-11-22T09:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
+				"The cloud says: DescribeInstances: AuthFailure: expired. Check the provider's credentials and permissions"},
+		"an outage from the start of the process on": {status: runs(), view: never, want: "False Throttled",
+			message: "Instances have not been listed successfully since this provider began to list them at 2026-11-22T10:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
+				"The cloud says: DescribeInstances: RequestLimitExceeded: slow down"},
+		"what was said stays":                 {status: runs(reachable("False", "Unauthorized", "since long ago")), view: lost, want: "False Unauthorized", message: "since long ago"},
+		"a restart in an outage says no more": {status: runs(reachable("False", "Unauthorized", "since long ago")), view: inventory.View{Err: expired}, want: "False Unauthorized", message: "since long ago"},
+		"another reason after a restart": {status: runs(reachable("False", "Unauthorized", "since long ago")), view: never, want: "False Throttled",
+			message: "Instances have not been listed successfully since before 2026-11-22T09:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
+				"The cloud says: DescribeInstances: RequestLimitExceeded: slow down"},
+		"the end":           {status: runs(reachable("False", "Unauthorized", "m")), view: listed, want: "True InstancesListed"},
+		"a failed machine":  {status: failed, view: lost, want: "none"},
+		"nothing of paused": {status: runs(), facts: facts{paused: true}, view: lost, want: "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			before := test.status.DeepCopy()
+			if test.changes {
+				test.status.InstanceState = driverv1.InstanceRunning
+			}
+			concludeReachable(before, test.status, test.facts, test.view, 1, metav1.NewTime(nine.Add(2*time.Hour)))
+			g.Expect(says(*test.status, driverv1.CloudReachableCondition)).To(Equal(test.want))
+			if test.want != "none" {
+				g.Expect(meta.FindStatusCondition(test.status.Conditions, driverv1.CloudReachableCondition).Message).To(Equal(test.message))
+			}
+			g.Expect(says(*test.status, driverv1.ReadyCondition)).To(Equal("True InstanceRunning"), "whatever the cloud's API does")
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package inventory
+
+import (
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"millwright.dev/providers/driver"
+)
+
+// DefaultUnreachableAfter is for how long the lists of a scope have to fail before that is an outage.
+const DefaultUnreachableAfter = 5 * time.Minute
+
+// wakePause is the time between two machines of a scope that are woken because an outage has begun or ended. Each of them costs a
+// write, and there may be thousands.
+const wakePause = 100 * time.Millisecond
+
+// Outage says that a scope could not be listed for so long that what is known of its instances may be out of date.
+type Outage struct {
+	// LastListed is when the latest successful list began; zero if this process has made none.
+	LastListed time.Time
+	// Since is LastListed, or when this process began to list the scope if that was later.
+	Since time.Time
+	// Err is why lists fail. It is that of the first list after which there was an outage, so that a message with it stays as it
+	// is; an error of another class replaces it, once in each Options.UnreachableAfter.
+	Err error
+
+	stated    time.Time
+	announced atomic.Bool
+}
+
+// Announce is true for the first caller: one event is enough for all machines of a scope.
+func (o *Outage) Announce() bool { return o.announced.CompareAndSwap(false, true) }
+
+// unreachableAfter is never so short that the failure of one list is an outage.
+func (o Options) unreachableAfter() time.Duration {
+	after := o.UnreachableAfter
+	if after == 0 {
+		after = DefaultUnreachableAfter
+	}
+	return max(after, 3*o.Slow)
+}
+
+// review begins, corrects or ends the outage after a list and says whether it did. s.mu is held.
+func (s *scope) review() bool {
+	if s.err == nil {
+		ended := s.outage != nil
+		s.outage = nil
+		return ended
+	}
+	now, after := s.opts.Clock.Now(), s.opts.unreachableAfter()
+	switch {
+	case now.Sub(s.unheardSince()) < after:
+		return false
+	case s.outage == nil:
+	case driver.ClassOf(s.outage.Err) == driver.ClassOf(s.err) || now.Sub(s.outage.stated) < after:
+		return false
+	}
+	s.outage = &Outage{LastListed: s.listedAt, Since: s.unheardSince(), Err: s.err, stated: now}
+	return true
+}
+
+// unheardSince is since when a list is missing. While no machine is tracked none is. s.mu is held.
+func (s *scope) unheardSince() time.Time {
+	if s.listedAt.After(s.activeSince) {
+		return s.listedAt
+	}
+	return s.activeSince
+}
+
+// activate notes that a machine is tracked again where none was. s.mu is held.
+func (s *scope) activate(now time.Time) {
+	if len(s.tracked) == 0 {
+		s.activeSince, s.outage = now, nil
+	}
+}
+
+// wakeSlowly wakes machines one after the other.
+func (s *scope) wakeSlowly(keys []types.NamespacedName) {
+	for n, key := range keys {
+		s.wake.enqueueAfter(key, time.Duration(n)*wakePause)
+	}
+}

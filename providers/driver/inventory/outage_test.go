@@ -1,0 +1,129 @@
+package inventory
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+var expired = driver.NewAuthError("DescribeInstances", "AuthFailure", errors.New("credentials have expired"))
+
+// outage is what a machine is told of an outage.
+func (r *rig) outage() *Outage { return r.inventory.Track(one, handle("i-1"), false).Outage }
+
+// fails has n slow lists fail.
+func (r *rig) fails(n int) {
+	r.t.Helper()
+	for range n {
+		next := r.cloud.listed() + 1
+		r.clock.Step(slow * 11 / 10)
+		r.lists(next)
+	}
+}
+
+func TestAnOutageBeginsAfterSomeTimeAndEndsWithAList(t *testing.T) {
+	r := newRig(t)
+	r.cloud.answer(nil, instance("i-1", driverv1.InstanceRunning))
+	r.inventory.Track(one, handle("i-1"), false)
+	r.lists(1)
+	r.Eventually(r.woken).Should(ConsistOf("one"), "its instance is seen")
+	began := r.clock.Now()
+	r.cloud.answer(expired, instance("i-1", driverv1.InstanceRunning))
+	r.fails(2)
+	r.Expect(r.outage()).To(BeNil(), "some lists may fail")
+	r.Expect(r.woken()).To(BeEmpty())
+	r.fails(1)
+	r.Eventually(r.outage).ShouldNot(BeNil())
+	r.Expect(r.outage().LastListed).To(Equal(began))
+	r.Expect(r.outage().Since).To(Equal(began))
+	r.Expect(r.outage().Err).To(MatchError(ContainSubstring("expired")))
+	r.Eventually(r.woken).Should(ConsistOf("one"), "it has to say so")
+	r.fails(4)
+	r.Expect(r.woken()).To(BeEmpty(), "once")
+
+	r.cloud.answer(nil, instance("i-1", driverv1.InstanceRunning))
+	r.fails(1)
+	r.Eventually(r.outage).Should(BeNil())
+	r.Eventually(r.woken).Should(ConsistOf("one"))
+}
+
+func TestAProcessThatHasNeverListedDoesNotSayWhenItDid(t *testing.T) {
+	r := newRig(t)
+	began := r.clock.Now()
+	r.cloud.answer(expired)
+	r.inventory.Track(one, handle("i-1"), false)
+	r.lists(1)
+	r.fails(3)
+	r.Eventually(r.outage).ShouldNot(BeNil())
+	r.Expect(r.outage().LastListed).To(BeZero())
+	r.Expect(r.outage().Since).To(Equal(began))
+}
+
+// While no machine was there nobody listed.
+func TestALongTimeWithoutMachinesIsNoOutage(t *testing.T) {
+	r := newRig(t)
+	r.inventory.Track(one, handle("i-1"), false)
+	r.lists(1)
+	r.inventory.Forget(one)
+	r.cloud.answer(expired)
+	r.clock.Step(time.Hour)
+	r.Eventually(r.clock.HasWaiters).Should(BeTrue())
+	r.inventory.Track(one, handle("i-1"), false)
+	r.fails(1)
+	r.Expect(r.outage()).To(BeNil())
+}
+
+func TestTheReasonOfAnOutageChangesSeldom(t *testing.T) {
+	r := newRig(t)
+	r.cloud.answer(expired)
+	r.inventory.Track(one, handle("i-1"), false)
+	r.lists(1)
+	r.fails(3)
+	r.Eventually(r.woken).Should(ConsistOf("one"))
+	r.cloud.answer(driver.NewThrottleError("DescribeInstances", "RequestLimitExceeded", 0, errors.New("too many")))
+	r.fails(1)
+	r.Expect(r.outage().Err).To(MatchError(ContainSubstring("expired")))
+	r.fails(2)
+	r.Eventually(func() error { return r.outage().Err }).Should(MatchError(ContainSubstring("too many")))
+	r.Eventually(r.woken).Should(ConsistOf("one"))
+}
+
+// Each of thousands of machines costs a write.
+func TestAnOutageWakesMachinesOneAfterTheOther(t *testing.T) {
+	r := newRig(t)
+	r.cloud.answer(expired)
+	for n := range 100 {
+		name := fmt.Sprintf("m-%d", n)
+		r.inventory.Track(types.NamespacedName{Name: name}, handle(name), false)
+	}
+	r.lists(1)
+	slowly := &recorded{TypedRateLimitingInterface: r.queue}
+	r.Expect(r.inventory.Source().Start(t.Context(), slowly)).To(Succeed())
+	r.fails(3)
+	r.Eventually(slowly.len).Should(Equal(100))
+	r.Expect(slowly.last()).To(Equal(99 * wakePause))
+	r.Expect(99 * wakePause).To(BeNumerically(">", 9*time.Second))
+}
+
+func TestTheAgeOfWhatIsKnownIsMeasured(t *testing.T) {
+	r := newRig(t)
+	r.cloud.answer(nil, instance("i-1", driverv1.InstanceRunning))
+	scope := driver.Scope(t.Name())
+	r.inventory.Track(one, driver.Handle{Scope: scope, ProviderID: "i-1"}, false)
+	r.Eventually(r.clock.HasWaiters).Should(BeTrue())
+	families, err := metrics.Registry.Gather()
+	r.Expect(err).NotTo(HaveOccurred())
+	r.Expect(families).To(ContainElement(HaveField("GetName()", "millwright_inventory_age_seconds")))
+	r.clock.Step(time.Minute)
+	r.Expect(r.inventory.ages()).To(HaveKeyWithValue(t.Name(), 60.0))
+	r.inventory.Forget(one)
+	r.Expect(r.inventory.ages()).NotTo(HaveKey(t.Name()))
+}
