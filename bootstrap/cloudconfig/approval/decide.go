@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	bootstraputil "k8s.io/cluster-bootstrap/token/util"
 
 	"millwright.dev/bootstrap/cloudconfig/target"
 )
@@ -29,12 +30,15 @@ type Facts struct {
 	// Deleting says that the Machine is being deleted.
 	Deleting bool
 	// JoinTokenIDs are the ids of the tokens that the machine was given, also of those that have expired since: a kubelet does not
-	// make its request again when its token is replaced.
+	// make its request again when its token is replaced. In the order in which they were given.
 	JoinTokenIDs []string
 	// JoinGroup is the group of those tokens and of no other.
 	JoinGroup string
-	// Approved names the request that was approved for the Machine before it joined; empty for none.
+	// Approved names the request that was approved for the Machine before it joined, and its token: see ApprovedAnnotation. Empty
+	// for none.
 	Approved string
+	// Outstanding is that request when it is another one and the approval was recorded but not given; nil otherwise.
+	Outstanding *certificatesv1.CertificateSigningRequest
 	// Node is the Node of that name; nil when there is none.
 	Node *NodeFacts
 }
@@ -65,7 +69,8 @@ type NodeFacts struct {
 //	7 the Machine is not being deleted and not linked to a Node
 //	8 there is no Node of that name; or it is younger than the Machine, its provider ID is the one that the Machine's
 //	  infrastructure has reported, and no core has written another Machine on it
-//	9 no other request was approved for the Machine
+//	9 no other request was approved that was made with this token or one given later; one whose approval was not given, because the
+//	  write was refused, counts only against requests that are not later
 //
 // and for a renewal, asked for with the certificate of before:
 //
@@ -142,10 +147,23 @@ func refuseFirst(csr *certificatesv1.CertificateSigningRequest, facts Facts) str
 		return "the Machine has a Node already"
 	case facts.Node != nil && !rejoins(facts):
 		return fmt.Sprintf("a Node %s exists that is not of this Machine%s", facts.NodeName, facts.Node.why())
-	case facts.Approved != "" && facts.Approved != requestID(csr):
+	case !approvable(csr, id, facts):
 		return "another request was approved for this Machine before; replace the Machine if its kubelet has lost that certificate"
 	}
 	return ""
+}
+
+// approvable applies rule 9. A kubelet asks with a new key at each start, and starts again while it waits, hence an approval that
+// was not given is worth nothing to it then, nor is one that it could not fetch because its token had expired.
+func approvable(csr *certificatesv1.CertificateSigningRequest, tokenID string, facts Facts) bool {
+	approved, withToken := parseApproval(facts.Approved)
+	switch {
+	case approved == "" || approved == requestID(csr):
+		return true
+	case facts.Outstanding != nil:
+		return facts.Outstanding.CreationTimestamp.Before(&csr.CreationTimestamp)
+	}
+	return withToken != "" && slices.Index(facts.JoinTokenIDs, tokenID) > slices.Index(facts.JoinTokenIDs, withToken)
 }
 
 // rejoins says whether the Node that exists is the Machine's own, by rule 8. A Node that is older is not, also where it is: of a
@@ -180,4 +198,19 @@ func refuseRenewal(csr *certificatesv1.CertificateSigningRequest, facts Facts) s
 // requestID tells requests apart, also those that have one name one after the other.
 func requestID(csr *certificatesv1.CertificateSigningRequest) string {
 	return csr.Name + "/" + string(csr.UID)
+}
+
+// approvalOf is the value of ApprovedAnnotation for a first request.
+func approvalOf(csr *certificatesv1.CertificateSigningRequest) string {
+	id, _ := target.UserOf(csr.Spec.Username)
+	return requestID(csr) + "/" + id
+}
+
+// parseApproval is the inverse: the request and the id of its token. Values of earlier versions have no token.
+func parseApproval(value string) (request, tokenID string) {
+	last := strings.LastIndex(value, "/")
+	if last < 0 || !bootstraputil.IsValidBootstrapTokenID(value[last+1:]) {
+		return value, ""
+	}
+	return value[:last], value[last+1:]
 }

@@ -2,6 +2,8 @@ package approval
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -17,7 +19,8 @@ import (
 )
 
 // ApprovedAnnotation on a node's Secret names the request that was approved for the Machine before it
-// joined, "name/uid". It is written before the approval, so that there is never a second.
+// joined, and the id of the token that it was made with: "name/uid/token". It is written before the approval, so that there is
+// never a second with one token.
 const ApprovedAnnotation = "bootstrap.millwright.dev/approved-request"
 
 // subject is the Machine that has made a request, with what was read about it.
@@ -82,7 +85,7 @@ func (r *Reconciler) configured(ctx context.Context, cached *clusterv1.Machine) 
 
 // observe reads, live, what the decision rests on. The Secret is what the machine got its token from,
 // hence it knows the token before any cache does.
-func (r *Reconciler) observe(ctx context.Context, remote client.Client, s *subject) error {
+func (r *Reconciler) observe(ctx context.Context, remote client.Client, s *subject, csr *certificatesv1.CertificateSigningRequest) error {
 	names := target.NamesFor(s.machine.Namespace, s.machine.Spec.ClusterName, s.machine.Name)
 	s.target = &target.Machine{Client: remote, Names: names, Config: client.ObjectKeyFromObject(s.config).String(), Namespace: r.TargetNamespace}
 	secret, err := s.target.NodeSecret(ctx)
@@ -91,6 +94,9 @@ func (r *Reconciler) observe(ctx context.Context, remote client.Client, s *subje
 	}
 	s.secret = secret
 	s.facts = factsOf(s.machine, names, secret)
+	if s.facts.Outstanding, err = outstanding(ctx, remote, s.facts.Approved, csr); err != nil {
+		return err
+	}
 	existing := &corev1.Node{}
 	err = remote.Get(ctx, client.ObjectKey{Name: s.facts.NodeName}, existing)
 	if client.IgnoreNotFound(err) != nil {
@@ -100,6 +106,50 @@ func (r *Reconciler) observe(ctx context.Context, remote client.Client, s *subje
 		s.facts.Node = nodeFacts(existing, s.machine)
 	}
 	return nil
+}
+
+// outstanding returns the request that is recorded as approved when that is not this one and nobody has decided it.
+func outstanding(ctx context.Context, remote client.Reader, approved string, csr *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
+	recorded, _ := parseApproval(approved)
+	name, uid, _ := strings.Cut(recorded, "/")
+	if name == "" || recorded == requestID(csr) {
+		return nil, nil
+	}
+	other := &certificatesv1.CertificateSigningRequest{}
+	if err := remote.Get(ctx, client.ObjectKey{Name: name}, other); err != nil {
+		return nil, errors.Wrapf(client.IgnoreNotFound(err), "reading CertificateSigningRequest %s", name)
+	}
+	if string(other.UID) != uid || !undecided(other) {
+		return nil, nil
+	}
+	return other, nil
+}
+
+// later returns the name of a later request of the same machine that could be approved as well; "" when there is none. The kubelet
+// has lost the key of this one then.
+func (r *Reconciler) later(ctx context.Context, cluster client.ObjectKey, csr *certificatesv1.CertificateSigningRequest, facts Facts) (string, error) {
+	reader, err := r.Targets.GetReader(ctx, cluster)
+	if err != nil {
+		return "", err
+	}
+	all := &certificatesv1.CertificateSigningRequestList{}
+	// They are only looked at, and there may be thousands.
+	if err := reader.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return "", errors.Wrap(err, "listing CertificateSigningRequests")
+	}
+	if recorded, _ := parseApproval(facts.Approved); recorded == requestID(csr) {
+		facts.Outstanding = csr
+	}
+	for i := range all.Items {
+		other := &all.Items[i]
+		if !csr.CreationTimestamp.Before(&other.CreationTimestamp) || !slices.Contains(other.Spec.Groups, facts.JoinGroup) || !undecided(other) {
+			continue
+		}
+		if approve, _ := decide(other, facts); approve {
+			return other.Name, nil
+		}
+	}
+	return "", nil
 }
 
 // nodeFacts collects what a Node says. Whose it is by its annotations is believed against this Machine only: the core writes

@@ -50,7 +50,11 @@ type Request struct {
 	Name string
 }
 
-// Reconciler approves requests. It denies none: what it does not approve may be somebody else's.
+// laterRetry is when a request is looked at again that a later one of the same machine has precedence over.
+const laterRetry = 15 * time.Second
+
+// Reconciler approves requests. It denies none but those that it was about to approve when their machine made a later one: what it
+// does not approve may be somebody else's.
 type Reconciler struct {
 	// Client reads Machines, Clusters and CloudConfigs from the cache.
 	Client client.Client
@@ -91,17 +95,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	if err != nil {
 		return reconcile.Result{}, ignoreDisconnected(err)
 	}
-	if err := r.observe(ctx, remote, s); err != nil {
+	if err := r.observe(ctx, remote, s, csr); err != nil {
 		return reconcile.Result{}, err
 	}
+	return r.settle(ctx, req, remote, s, csr)
+}
+
+// settle decides about the request of a subject of which everything was read.
+func (r *Reconciler) settle(ctx context.Context, req Request, remote client.Client, s *subject, csr *certificatesv1.CertificateSigningRequest) (reconcile.Result, error) {
+	log := ctrl.LoggerFrom(ctx).WithValues("request", req.Name, "machine", s.machine.Name)
 	approve, reason := decide(csr, s.facts)
 	if !approve {
-		ctrl.LoggerFrom(ctx).Info("Not approving a certificate signing request", "request", req.Name, "machine", s.machine.Name, "reason", reason)
+		log.Info("Not approving a certificate signing request", "reason", reason)
 		r.Recorder.Eventf(s.config, csr, corev1.EventTypeWarning, bootstrapv1.CertificateRequestRefusedReason, "Approve",
 			"CertificateSigningRequest %s is not approved: %s", req.Name, reason)
 		return reconcile.Result{}, nil
 	}
-	err = r.approve(ctx, remote, s, csr)
+	if !s.facts.Joined {
+		later, err := r.later(ctx, req.Cluster, csr, s.facts)
+		if err != nil {
+			return reconcile.Result{}, ignoreDisconnected(err)
+		}
+		if later != "" {
+			log.Info("Leaving a certificate signing request to a later one of the same machine", "later", later)
+			return reconcile.Result{RequeueAfter: laterRetry}, nil
+		}
+	}
+	err := r.approve(ctx, remote, s, csr)
 	if apierrors.IsConflict(err) {
 		// Somebody else has changed the Secret or the request: it is looked at again, and to lose a race is no error.
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
@@ -139,9 +159,12 @@ func undecided(csr *certificatesv1.CertificateSigningRequest) bool {
 // approve records the first approval for a Machine and then approves. A crash in between is made up
 // for when the request is seen again: the record names it.
 func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subject, csr *certificatesv1.CertificateSigningRequest) error {
-	if !s.facts.Joined && s.facts.Approved == "" {
+	if recorded, _ := parseApproval(s.facts.Approved); !s.facts.Joined && recorded != requestID(csr) {
+		if err := r.supersede(ctx, remote, s.facts.Outstanding, csr); err != nil {
+			return err
+		}
 		secret := s.secret.DeepCopy()
-		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, ApprovedAnnotation, requestID(csr))
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, ApprovedAnnotation, approvalOf(csr))
 		// An update fails when the Secret was changed meanwhile, also by a concurrent approval.
 		if err := remote.Update(ctx, secret); err != nil {
 			return pkgerrors.Wrapf(err, "recording the approval in Secret %s", secret.Name)
@@ -158,6 +181,19 @@ func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subje
 	r.Recorder.Eventf(s.config, csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
 		"Approved CertificateSigningRequest %s for Node %s", csr.Name, s.facts.NodeName)
 	return nil
+}
+
+// supersede denies the request whose approval was recorded and not given, so that nobody who is about to approve it still can.
+func (r *Reconciler) supersede(ctx context.Context, remote client.Client, outstanding, by *certificatesv1.CertificateSigningRequest) error {
+	if outstanding == nil {
+		return nil
+	}
+	outstanding.Status.Conditions = append(outstanding.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue,
+		Reason: "MillwrightSuperseded", Message: "Its machine has made a later request: " + by.Name,
+	})
+	err := remote.SubResource("approval").Update(ctx, outstanding)
+	return pkgerrors.Wrapf(client.IgnoreNotFound(err), "denying CertificateSigningRequest %s", outstanding.Name)
 }
 
 // paused says whether the Cluster, the Machine or its CloudConfig is.

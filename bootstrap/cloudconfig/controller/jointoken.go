@@ -44,8 +44,8 @@ func (r *Reconciler) syncJoining(ctx context.Context, s *scope, current *corev1.
 }
 
 // joinToken returns the token to join with: the one that the machine was given, or a new one when it
-// has none or when its token, which is known to have existed, is gone. Such a token was taken away or
-// has expired unattended, and is not brought back.
+// has none or when its token, which is known to have existed, is gone or has expired. Such a token is not
+// brought back: what its kubelet has asked for with it meanwhile may have been approved in vain.
 func (r *Reconciler) joinToken(ctx context.Context, s *scope, current *corev1.Secret) (target.Token, error) {
 	token, ok := joinTokenOf(current)
 	if !ok {
@@ -54,11 +54,14 @@ func (r *Reconciler) joinToken(ctx context.Context, s *scope, current *corev1.Se
 	if s.config.Status.Target.JoinTokenID != token.ID {
 		return token, nil
 	}
-	exists, err := s.target.TokenExists(ctx, token.ID)
-	if err != nil || exists {
+	lives, err := s.target.TokenLives(ctx, token.ID, s.now)
+	if err != nil || lives {
 		return token, err
 	}
-	r.event(s.config, bootstrapv1.ValidReason, "ReplaceToken", "Replaced join token %s, which was lost", token.ID)
+	if err := s.target.RemoveTokens(ctx, token.ID); err != nil {
+		return target.Token{}, err
+	}
+	r.event(s.config, bootstrapv1.ValidReason, "ReplaceToken", "Replaced join token %s, which was lost or has expired", token.ID)
 	return target.NewToken(), nil
 }
 

@@ -257,3 +257,19 @@ func TestAnIDThatIsTaken(t *testing.T) {
 	f.Expect(f.token(downloadTaken.ID)).NotTo(BeNil(), "what is somebody else's stays")
 	f.Expect(f.token(joinTaken.ID)).NotTo(BeNil())
 }
+
+// An outage has outlived the join token, and the target cluster has no token cleaner. To extend it would be to give the kubelet, which
+// has asked with it in vain, no approval more.
+func TestAJoinTokenThatHasExpiredIsReplaced(t *testing.T) {
+	f := configured(t)
+	f.reconcile()
+	f.provisioned()
+	f.reconcile()
+	join := f.joinToken()
+	f.clock.Step(time.Hour)
+	f.reconcile()
+	f.Expect(f.joinToken().ID).NotTo(Equal(join.ID))
+	f.Expect(f.token(join.ID)).To(BeNil(), "the old one is not left behind")
+	f.Expect(f.token(f.joinToken().ID)).NotTo(BeNil())
+	f.Expect(target.JoinTokens(f.nodeSecret())).To(Equal([]string{join.ID, f.joinToken().ID}))
+}

@@ -25,7 +25,7 @@ type TokenOptions struct {
 }
 
 // EnsureToken sees to it that the token can be used, and returns when it expires. A token that exists is
-// extended when RefreshAt has come, also after it has expired. A token of the same id that is not
+// extended when RefreshAt has come, also after it has expired: see TokenLives. A token of the same id that is not
 // this one is a *ForeignError: the caller takes another id.
 func (m *Machine) EnsureToken(ctx context.Context, o TokenOptions) (expiration time.Time, err error) {
 	expiration = o.Now.Add(o.TTL).Truncate(time.Second)
@@ -83,10 +83,10 @@ func without(data map[string][]byte) map[string][]byte {
 	return out
 }
 
-// TokenExists says whether the token can be found and is the machine's.
-func (m *Machine) TokenExists(ctx context.Context, id string) (bool, error) {
+// TokenLives says whether the token can be found, is the machine's and has not expired.
+func (m *Machine) TokenLives(ctx context.Context, id string, now time.Time) (bool, error) {
 	secret, err := m.token(ctx, id)
-	return err == nil && secret != nil && m.Names.Owns(secret), ignoreForeign(err)
+	return err == nil && secret != nil && m.Names.Owns(secret) && now.Before(Expiration(secret)), ignoreForeign(err)
 }
 
 // RemoveTokens deletes the tokens of these ids that are the machine's.

@@ -202,8 +202,8 @@ type AgentSpec struct {
 type CSRApproval string
 
 const (
-	// CSRApprovalProvider has this provider approve exactly one request, made with the join token of
-	// that Machine, for the Node name of that Machine.
+	// CSRApprovalProvider has this provider approve exactly one request made with each join token of
+	// that Machine, for the Node name of that Machine. Another token is given only when one is lost.
 	CSRApprovalProvider CSRApproval = "Provider"
 	// CSRApprovalControllerManager leaves it to kube-controller-manager of the target cluster, where
 	// somebody has bound the ClusterRoles of kubelet approval. It approves any Node name.
