@@ -17,16 +17,14 @@ import (
 	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel/trace/noop"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	cliflag "k8s.io/component-base/cli/flag"
 	remote "k8s.io/cri-client/pkg"
 	fakeremote "k8s.io/cri-client/pkg/fake"
 	"k8s.io/klog/v2"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
-	"k8s.io/kubernetes/pkg/kubelet/certificate/bootstrap"
 	"k8s.io/kubernetes/pkg/kubelet/cm"
 	"k8s.io/kubernetes/pkg/kubemark"
 	utilflag "k8s.io/kubernetes/pkg/util/flag"
@@ -82,20 +80,21 @@ func run(ctx context.Context, o *options) error {
 	if o.nodeName == "" || o.kubeconfig == "" {
 		return errors.New("--hostname-override and --kubeconfig are required")
 	}
-	if o.bootstrapKubeconfig != "" {
-		// Blocks until the certificate is issued, as the real kubelet does before it serves.
-		if err := bootstrap.LoadClientCert(ctx, o.kubeconfig, o.bootstrapKubeconfig, o.certDir, types.NodeName(o.nodeName)); err != nil {
-			return fmt.Errorf("bootstrapping the client certificate: %w", err)
+	var file *kubeletconfig.KubeletConfiguration
+	if o.config != "" {
+		var err error
+		if file, err = loadConfig(ctx, o.config); err != nil {
+			return err
 		}
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	config, err := connect(ctx, o, file != nil && file.RotateCertificates)
 	if err != nil {
-		return fmt.Errorf("loading %s: %w", o.kubeconfig, err)
+		return err
 	}
-	return runKubelet(ctx, o, config)
+	return runKubelet(ctx, o, config, file)
 }
 
-func runKubelet(ctx context.Context, o *options, config *restclient.Config) error {
+func runKubelet(ctx context.Context, o *options, config *restclient.Config, file *kubeletconfig.KubeletConfiguration) error {
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.UserAgent = "kubelet"
 	config.QPS, config.Burst = 50, 100
@@ -128,11 +127,7 @@ func runKubelet(ctx context.Context, o *options, config *restclient.Config) erro
 	kubeletConfig.ProviderID = o.providerID
 	kubeletConfig.EnableServer = false
 	flags.CertDirectory = o.certDir
-	if o.config != "" {
-		file, err := loadConfig(ctx, o.config)
-		if err != nil {
-			return err
-		}
+	if file != nil {
 		adopt(kubeletConfig, file)
 	}
 
