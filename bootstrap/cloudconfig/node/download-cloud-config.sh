@@ -19,9 +19,9 @@ applied=$base/applied
 kubelet=$ROOT/var/lib/kubelet
 certificate=$kubelet/pki/kubelet-client-current.pem
 sentinel=$ROOT/run/cluster-api/bootstrap-success.complete
+started=$ROOT/run/cloud-config-downloader/started
 last=
 later=
-fresh=yes
 
 # say logs a line, unless the line before said the same.
 say() {
@@ -181,19 +181,24 @@ credential() {
   replace "$kubelet/kubeconfig-bootstrap" <"$downloads/kubeconfig"
 }
 
-# start starts what is enabled, once in each run: the machine may have been switched off half-way. It
+# start starts what is enabled, once after each boot, for which /run is empty: the machine may have been
+# switched off half-way. This program starts more often, and what has run to its end would run again. It
 # waits for none: one that hangs must not hold up the kubelet.
 start() {
+  [ ! -e "$started" ] || return 0
   while read -r kind unit enable command _; do
     [ "$kind$enable" = unityes ] && [ "$command" != stop ] || continue
     systemctl start "$unit" --no-block </dev/null || say "could not start $unit"
   done <"$applied/manifest"
+  running
 }
+
+# running notes that what is to run has been started since the boot.
+running() { mkdir -p "${started%/*}" && : >"$started"; }
 
 apply() {
   if [ "$revision" = "$(cat "$applied/revision" 2>/dev/null)" ]; then
-    [ "$fresh" = no ] || start
-    fresh=no
+    start
     return
   fi
   say "applies revision $revision"
@@ -203,7 +208,7 @@ apply() {
     return 1
   }
   printf '%s\n' "$revision" | replace "$applied/revision" || return 1
-  fresh=no
+  running
   say "has applied revision $revision"
 }
 

@@ -51,6 +51,7 @@ func TestAUnitThatHangsAfterABootHoldsUpNothing(t *testing.T) {
 	api.serve(t, bootstrapv1.CloudConfigSpec{Units: []bootstrapv1.Unit{{Name: "oneshot.service", Content: "x"}}})
 	m.Expect(m.poll()).To(BeTrue())
 	m.calls()
+	m.remove("/run")
 	m.Expect(m.poll()).To(BeTrue())
 	m.Expect(m.calls()).To(Equal([]string{"start oneshot.service --no-block", "start kubelet.service --no-block"}))
 }
