@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,7 +10,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/providers/driver"
 	simulator "millwright.dev/test/clouds/aws/ec2"
+	"millwright.dev/test/clouds/aws/simapi"
 )
 
 // launchedUnrecorded makes an instance of which neither AWSMachine nor Machine know the provider ID, and asks for the
@@ -62,4 +65,25 @@ func TestDeletionDoesNotWaitForEverForTheMachine(t *testing.T) {
 	f.clock.step(time.Minute)
 	f.touch("m")
 	f.Eventually(f.gone("m")).Should(BeTrue())
+}
+
+// A launch that is tried again slowly is no reason to let an instance run on that is to be ended.
+func TestADeletionDoesNotWaitOutTheBackoffOfALaunch(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	var deleting atomic.Bool
+	f.backoff = func(driver.Class, int) time.Duration {
+		if deleting.Load() {
+			return 50 * time.Millisecond
+		}
+		return time.Hour
+	}
+	f.options.InventorySlow = time.Hour
+	f.sim.AddFault(simapi.Fault{Action: "RunInstances", Cut: simapi.CutAfter})
+	f.start()
+	f.machine("m")
+	f.Eventually(f.ready("m")).Should(Equal("False CloudError"))
+	deleting.Store(true)
+	f.delete("m")
+	f.Eventually(f.gone("m")).Should(BeTrue())
+	f.Expect(f.live()).To(BeZero())
 }

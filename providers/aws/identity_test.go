@@ -122,6 +122,25 @@ func TestALaunchUnderAForeignUIDHoldsUpNobody(t *testing.T) {
 	f.Expect(f.ready("thief")()).To(Equal("True InstanceRunning"))
 }
 
+// A token is known to whoever knows the UID. EC2 gives the launch that uses it second an error or the instance of the first.
+func TestALaunchWithTheTokenOfAnotherHoldsUpNobody(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	f.cluster(true)
+	victim := f.awsMachine("victim", f.ownerMachine("victim", "victim", false))
+	f.machine("thief", func(m *infrav1.AWSMachine) {
+		m.Annotations = map[string]string{inframachine.LaunchAnnotation: fmt.Sprintf(`{"uid":%q,"attempt":1}`, victim.UID)}
+	})
+	f.becomesReady("thief")
+	f.secret("victim")
+	f.nameData("victim", "victim")
+	f.becomesReady("victim")
+	f.delete("victim")
+	f.Eventually(f.gone("victim")).Should(BeTrue())
+	f.Expect(f.live()).To(Equal(1))
+	f.Expect(f.ready("thief")()).To(Equal("True InstanceRunning"))
+}
+
 // To adopt an instance takes both sides: the object names it, and somebody who may tag it names the object.
 func TestAdoptionOfAnInstance(t *testing.T) {
 	f := newFixture(t, simulator.Options{})

@@ -79,17 +79,17 @@ func newMachineReconciler(
 	mgr ctrl.Manager, options *manager.Options, clk clock.WithTicker, ec2 *instance.Driver,
 ) *inframachine.Reconciler[*infrav1.AWSMachine] {
 	return &inframachine.Reconciler[*infrav1.AWSMachine]{
-		Client:       mgr.GetClient(),
-		SecretReader: mgr.GetAPIReader(),
-		Recorder:     mgr.GetEventRecorder(name),
-		Clock:        clk,
-		Driver:       ec2,
-		Inventory:    inventory.New(ec2, options.Inventory(clk)),
-		Pacer:        pace.New(clk, options.LaunchesPerSecond, options.LaunchBurst),
-		Kind:         "AWSMachine",
-		New:          func() *infrav1.AWSMachine { return &infrav1.AWSMachine{} },
-		NewList:      func() client.ObjectList { return &infrav1.AWSMachineList{} },
-		Options:      options.Machine(),
+		Client:    mgr.GetClient(),
+		APIReader: mgr.GetAPIReader(),
+		Recorder:  mgr.GetEventRecorder(name),
+		Clock:     clk,
+		Driver:    ec2,
+		Inventory: inventory.New(ec2, options.Inventory(clk)),
+		Pacer:     pace.New(clk, options.LaunchesPerSecond, options.LaunchBurst),
+		Kind:      "AWSMachine",
+		New:       func() *infrav1.AWSMachine { return &infrav1.AWSMachine{} },
+		NewList:   func() client.ObjectList { return &infrav1.AWSMachineList{} },
+		Options:   options.Machine(),
 	}
 }
 

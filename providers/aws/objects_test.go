@@ -82,6 +82,20 @@ func (f *fixture) awsMachine(name string, owner *clusterv1.Machine, adjust ...fu
 	return m
 }
 
+// nameData lets the Machine name its bootstrap data.
+func (f *fixture) nameData(name, secret string) {
+	f.t.Helper()
+	owner := &clusterv1.Machine{}
+	f.Expect(f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, owner)).To(Succeed())
+	base := owner.DeepCopy()
+	owner.Spec.Bootstrap.DataSecretName = &secret
+	f.Expect(f.client.Patch(f.ctx, owner, client.MergeFrom(base))).To(Succeed())
+}
+
+func ownedByBootstrapConfig() metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "bootstrap.millwright.dev/v1alpha1", Kind: "CloudConfig", Name: "m", UID: "u"}
+}
+
 // largeSecret makes bootstrap data that EC2 takes only when it is compressed.
 func (f *fixture) largeSecret(name string) {
 	f.t.Helper()

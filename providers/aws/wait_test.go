@@ -10,6 +10,7 @@ import (
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/inframachine"
 	simulator "millwright.dev/test/clouds/aws/ec2"
 )
 
@@ -126,4 +127,45 @@ func TestUnreadableLaunchRecordLaunchesNothing(t *testing.T) {
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(m.Status.HasFailed()).To(BeFalse(), "a person can repair it")
 	f.Consistently(func() int { return f.calls("RunInstances") }, "200ms").Should(BeZero())
+}
+
+func TestARepairedLaunchRecordIsTakenUp(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	f.machine("m", func(m *infrav1.AWSMachine) {
+		m.Annotations = map[string]string{inframachine.LaunchAnnotation: "{"}
+	})
+	f.Eventually(f.ready("m")).Should(Equal("False LaunchRecordUnreadable"))
+	f.patch("m", func(m *infrav1.AWSMachine) { delete(m.Annotations, inframachine.LaunchAnnotation) })
+	f.becomesReady("m")
+}
+
+func TestAFinalizerThatWasRemovedIsPutBack(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	f.machine("m")
+	f.becomesReady("m")
+	f.patch("m", func(m *infrav1.AWSMachine) { m.Finalizers = nil })
+	f.Eventually(func() []string { m, _ := f.get("m"); return m.Finalizers }).ShouldNot(BeEmpty())
+}
+
+func TestAProviderIDThatIsSetLaterIsTakenUp(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	id, providerID := f.foreign()
+	f.start()
+	m := f.awsMachine("m", nil)
+	f.Eventually(f.ready("m")).Should(Equal("False WaitingForOwnerMachine"))
+	f.mark(id, m)
+	f.patch("m", func(m *infrav1.AWSMachine) { m.Spec.ProviderID = providerID })
+	f.becomesReady("m")
+}
+
+// patch changes the object as somebody else would.
+func (f *fixture) patch(name string, change func(*infrav1.AWSMachine)) {
+	f.t.Helper()
+	m, err := f.get(name)
+	f.Expect(err).NotTo(HaveOccurred())
+	base := m.DeepCopy()
+	change(m)
+	f.Expect(f.client.Patch(f.ctx, m, client.MergeFrom(base))).To(Succeed())
 }

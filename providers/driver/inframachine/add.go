@@ -15,11 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/spread"
 )
 
@@ -32,6 +34,9 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 		return errors.Wrapf(err, "finding the kind %s in the scheme", r.Kind)
 	}
 	r.group = gvk.Group
+	if err := r.indexByController(mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	if err := mgr.Add(r.Inventory); err != nil {
 		return errors.Wrap(err, "adding the inventory")
 	}
@@ -56,15 +61,33 @@ func (r *Reconciler[M]) selected(obj client.Object) bool {
 	return r.Options.WatchFilter == "" || obj.GetLabels()[clusterv1.WatchLabel] == r.Options.WatchFilter
 }
 
-// changedByOthers leaves out what this reconciler writes itself: status, launch record, finalizer.
+// changedByOthers leaves out what this reconciler writes itself: status, launch record with provider ID, finalizer.
 func changedByOthers() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() || // resync
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
 			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
 			!maps.Equal(foreignAnnotations(e.ObjectOld), foreignAnnotations(e.ObjectNew)) ||
-			controllerUID(e.ObjectOld) != controllerUID(e.ObjectNew)
+			controllerUID(e.ObjectOld) != controllerUID(e.ObjectNew) ||
+			controllerutil.ContainsFinalizer(e.ObjectOld, Finalizer) && !controllerutil.ContainsFinalizer(e.ObjectNew, Finalizer) ||
+			isReadable(e.ObjectOld) != isReadable(e.ObjectNew) ||
+			// The reconciler changes both at once.
+			providerIDOf(e.ObjectOld) != providerIDOf(e.ObjectNew) &&
+				e.ObjectOld.GetAnnotations()[LaunchAnnotation] == e.ObjectNew.GetAnnotations()[LaunchAnnotation]
 	}}
+}
+
+// isReadable says whether the launch record can be read; a person repairs one that cannot.
+func isReadable(obj client.Object) bool {
+	_, err := readRecord(obj)
+	return err == nil
+}
+
+func providerIDOf(obj client.Object) string {
+	if machine, ok := obj.(driver.Object); ok {
+		return machine.CommonSpec().ProviderID
+	}
+	return ""
 }
 
 func foreignAnnotations(obj client.Object) map[string]string {

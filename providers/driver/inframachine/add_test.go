@@ -52,12 +52,13 @@ func TestChangedByOthers(t *testing.T) {
 		change func(*metav1.PartialObjectMetadata)
 		want   bool
 	}{
-		"status or spec": {func(*metav1.PartialObjectMetadata) {}, false},
-		"launch record":  {func(m *metav1.PartialObjectMetadata) { m.Annotations[LaunchAnnotation] = "x" }, false},
-		"finalizer":      {func(m *metav1.PartialObjectMetadata) { m.Finalizers = []string{Finalizer} }, false},
-		"pause":          {func(m *metav1.PartialObjectMetadata) { m.Annotations[clusterv1.PausedAnnotation] = "" }, true},
-		"label":          {func(m *metav1.PartialObjectMetadata) { m.Labels = map[string]string{"a": "b"} }, true},
-		"deletion":       {func(m *metav1.PartialObjectMetadata) { m.DeletionTimestamp = &now }, true},
+		"status or spec":                   {func(*metav1.PartialObjectMetadata) {}, false},
+		"launch record":                    {func(m *metav1.PartialObjectMetadata) { m.Annotations[LaunchAnnotation] = `{"uid":"u","attempt":2}` }, false},
+		"a launch record that was damaged": {func(m *metav1.PartialObjectMetadata) { m.Annotations[LaunchAnnotation] = "x" }, true},
+		"finalizer":                        {func(m *metav1.PartialObjectMetadata) { m.Finalizers = []string{Finalizer} }, false},
+		"pause":                            {func(m *metav1.PartialObjectMetadata) { m.Annotations[clusterv1.PausedAnnotation] = "" }, true},
+		"label":                            {func(m *metav1.PartialObjectMetadata) { m.Labels = map[string]string{"a": "b"} }, true},
+		"deletion":                         {func(m *metav1.PartialObjectMetadata) { m.DeletionTimestamp = &now }, true},
 		"owner": {func(m *metav1.PartialObjectMetadata) {
 			m.OwnerReferences = []metav1.OwnerReference{{UID: "u", Controller: &controller}}
 		}, true},
@@ -69,5 +70,10 @@ func TestChangedByOthers(t *testing.T) {
 		before, after := object("1"), object("2")
 		test.change(after)
 		NewWithT(t).Expect(changedByOthers().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want), name)
+		// What somebody damages or removes, and what is repaired.
+		lost := map[string]bool{"finalizer": true, "a launch record that was damaged": true}
+		if mended, ok := lost[name]; ok {
+			NewWithT(t).Expect(changedByOthers().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: before})).To(Equal(mended), "back from "+name)
+		}
 	}
 }

@@ -39,8 +39,15 @@ type backoff struct {
 	clock clock.PassiveClock
 	base  func(driver.Class, int) time.Duration
 
-	mu      sync.Mutex
-	entries map[types.NamespacedName]*failedCall
+	mu       sync.Mutex
+	entries  map[types.NamespacedName]*failedCall
+	subjects map[types.NamespacedName]subject
+}
+
+// subject is what calls are made for.
+type subject struct {
+	uid      types.UID
+	deleting bool
 }
 
 type failedCall struct {
@@ -51,7 +58,20 @@ type failedCall struct {
 }
 
 func newBackoff(clk clock.PassiveClock, base func(driver.Class, int) time.Duration) *backoff {
-	return &backoff{clock: clk, base: base, entries: map[types.NamespacedName]*failedCall{}}
+	return &backoff{clock: clk, base: base, entries: map[types.NamespacedName]*failedCall{}, subjects: map[types.NamespacedName]subject{}}
+}
+
+// begin is called before anything is done for an object. A failure does not outlive what the call was for: that of an earlier
+// object of the name says nothing of this one, and that of a launch is no reason to leave an instance running that is to be
+// deleted. Only that there were too many calls holds for all that comes.
+func (b *backoff) begin(key types.NamespacedName, now subject) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, known := b.subjects[key]
+	b.subjects[key] = now
+	if e, ok := b.entries[key]; ok && known && before != now && e.class != driver.ClassThrottle {
+		delete(b.entries, key)
+	}
 }
 
 // fail records a failure and returns the time to wait: what the cloud asks for, else that of the
@@ -93,9 +113,17 @@ func (b *backoff) remaining(key types.NamespacedName) (time.Duration, error) {
 	return 0, nil
 }
 
-// forget is called when a call has succeeded, or the object is gone.
+// forget is called when a call has succeeded.
 func (b *backoff) forget(key types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.entries, key)
+}
+
+// end is called when the object is gone.
+func (b *backoff) end(key types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.entries, key)
+	delete(b.subjects, key)
 }

@@ -69,3 +69,31 @@ func TestBackoff(t *testing.T) {
 	b.forget(key)
 	within(b.fail(key, asked.Err), time.Second)
 }
+
+func TestAFailureDoesNotOutliveWhatTheCallWasFor(t *testing.T) {
+	g := NewWithT(t)
+	b := newBackoff(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), DefaultBackoff)
+	key := types.NamespacedName{Name: "m"}
+	waits := func() bool { wait, _ := b.remaining(key); return wait > 0 }
+	launching, deleting := subject{uid: "u"}, subject{uid: "u", deleting: true}
+	quota := driver.NewQuotaError("Run", "Q", errors.New("x"))
+
+	b.begin(key, launching)
+	b.fail(key, quota)
+	b.begin(key, launching)
+	g.Expect(waits()).To(BeTrue())
+	b.begin(key, deleting)
+	g.Expect(waits()).To(BeFalse(), "a deletion begins anew")
+	b.fail(key, quota)
+	b.begin(key, deleting)
+	g.Expect(waits()).To(BeTrue(), "its own failures count")
+	b.begin(key, subject{uid: "recreated"})
+	g.Expect(waits()).To(BeFalse(), "another object of the name")
+
+	b.fail(key, driver.NewThrottleError("Run", "T", 0, errors.New("x")))
+	b.begin(key, subject{uid: "recreated", deleting: true})
+	g.Expect(waits()).To(BeTrue(), "calls are throttled, whatever they are for")
+	b.end(key)
+	g.Expect(waits()).To(BeFalse())
+	g.Expect(b.subjects).To(BeEmpty())
+}

@@ -95,7 +95,8 @@ func (r *Reconciler[M]) recordLocated(ctx context.Context, s *scope[M]) outcome 
 		return failed(errors.Errorf("%s is not an object", r.Kind))
 	}
 	s.obj.CommonSpec().ProviderID = s.handle.ProviderID
-	if err := r.Client.Patch(ctx, s.obj, client.MergeFrom(base)); err != nil {
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, s.obj, patch); err != nil {
 		return failed(errors.Wrapf(err, "recording %s in %s %s", s.handle.ProviderID, r.Kind, s.key))
 	}
 	return proceed()

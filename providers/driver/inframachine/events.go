@@ -23,6 +23,10 @@ const (
 	eventSecond = "SecondInstance"
 	// eventUnreachable says that the cloud's instances could not be listed for long. It is recorded once for all machines of a scope.
 	eventUnreachable = "CloudUnreachable"
+	// eventAbandoned says that the object went while its instance was launched, and what became of the instance.
+	eventAbandoned = "InstanceAbandoned"
+	// eventRefused says that the API server refuses the status, in which everything else is said.
+	eventRefused = "StatusRefused"
 	// eventTerminating says that the cloud has accepted the termination.
 	eventTerminating = "InstanceTerminating"
 	// eventTerminated says that the instance and what was launched with it are gone.
@@ -47,6 +51,14 @@ func (r *Reconciler[M]) publish(s *scope[M]) {
 		r.Recorder.Eventf(s.obj, nil, a.eventType, a.reason, a.action, "%s", events.Cut(a.message))
 	}
 	s.announce = nil
+}
+
+// announceRefusal records an event if the status cannot be written, since no condition can say so.
+func (r *Reconciler[M]) announceRefusal(s *scope[M], err error) {
+	if isRefusal(err) {
+		s.announceWarning(eventRefused, "WriteStatus", "%s", err)
+		r.publish(s)
+	}
 }
 
 // announceChanges compares the status before and after the write.

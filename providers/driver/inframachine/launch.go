@@ -73,15 +73,21 @@ func (r *Reconciler[M]) takeSlot(_ context.Context, s *scope[M]) outcome {
 // stale object may know nothing of an earlier attempt.
 func (r *Reconciler[M]) persistCall(ctx context.Context, s *scope[M]) outcome {
 	s.uncertain = s.launched.outstanding()
-	if err := r.writeRecord(ctx, s, s.launched.called(s.now, s.request.Placement)); err != nil {
+	if err := r.writeRecord(ctx, s, s.launched.called(r.Clock.Now(), s.request.Placement)); err != nil {
 		return failed(err)
 	}
 	return proceed()
 }
 
-// create asks the cloud for the instance.
+// create asks the cloud for the instance. The call ends within its time from the record: whoever reads the record counts from
+// there how long the call may still take effect, so one that was held up in between, by an API server that answers late or a
+// process that slept, is not made.
 func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome {
-	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
+	left := r.Options.CallTimeout - r.Clock.Now().Sub(*s.launched.LastCall)
+	if left <= 0 {
+		return untilDeadline(conflictRetry)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	instance, err := r.Driver.Create(callCtx, s.request)
 	if err != nil {
@@ -96,7 +102,8 @@ func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome {
 
 // recordInstance writes the provider ID, and with it that the cloud has answered only now: from here on the visibility
 // grace runs, not from before a call that may have been slow. Should the write fail, the instance is found again by
-// its token.
+// its token. It fails if the object is not the latest: another process may have begun another attempt, or somebody recreated the
+// object under its name.
 func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instance driver.Instance) outcome {
 	if !s.handle.Owns(instance) {
 		return r.isForeign(s, instance)
@@ -110,7 +117,9 @@ func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instanc
 	if err := record.writeTo(s.obj); err != nil {
 		return failed(err)
 	}
-	if err := r.Client.Patch(ctx, s.obj, client.MergeFrom(base)); err != nil {
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, s.obj, patch); err != nil {
+		r.endIfAbandoned(ctx, s, instance, err)
 		return failed(errors.Wrapf(err, "recording %s in %s %s", instance.ProviderID, r.Kind, s.key))
 	}
 	s.launched = record

@@ -34,7 +34,6 @@ func (r *Reconciler[M]) takeOther(s *scope[M]) bool {
 	other, ok := r.Inventory.Owned(s.handle)
 	if ok {
 		s.handle.ProviderID = other.ProviderID
-		r.backoff.forget(s.key) // The latest failure was one of a launch.
 	}
 	return ok
 }

@@ -2,6 +2,8 @@ package inframachine
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,7 +19,7 @@ import (
 // place fills in the request, and decides the place of a new attempt.
 func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome {
 	s.request.Object = s.obj
-	s.request.Token = s.launched.token()
+	s.request.Token = s.launched.token(s.key.String())
 	s.request.OwnerUID = s.launched.UID
 	s.request.Attempt = s.launched.Attempt
 	s.request.ClusterName = s.clusterName
@@ -50,35 +52,77 @@ func (s *scope[M]) machine() spread.Machine {
 	return spread.Machine{Key: s.key, UID: s.obj.GetUID()}
 }
 
+// controllerField indexes both kinds by the UID of what controls them, so that the machines of a set are found at a cost that
+// does not grow with those of all others.
+const controllerField = "metadata.controllerUID"
+
+// indexByController makes the caches keep that index.
+func (r *Reconciler[M]) indexByController(indexer client.FieldIndexer) error {
+	for _, obj := range []client.Object{&clusterv1.Machine{}, r.New()} {
+		err := indexer.IndexField(context.Background(), obj, controllerField, func(obj client.Object) []string {
+			if uid := controllerUID(obj); uid != "" {
+				return []string{string(uid)}
+			}
+			return nil
+		})
+		if err != nil {
+			return errors.Wrapf(err, "indexing %T by its controller", obj)
+		}
+	}
+	return nil
+}
+
+// listCached lists, from the cache and without copies, what that UID controls in the namespace of the object; all of the
+// namespace if it is empty.
+func (r *Reconciler[M]) listCached(ctx context.Context, s *scope[M], list client.ObjectList, controller types.UID) error {
+	opts := []client.ListOption{client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy}
+	if controller != "" {
+		opts = append(opts, client.MatchingFields{controllerField: string(controller)})
+	}
+	return r.Client.List(ctx, list, opts...)
+}
+
+// fewMachines is up to how many machines of a set are looked up one by one: many are faster found among all of the namespace.
+const fewMachines = 64
+
 // siblings returns the objects whose Machines have the same controller as this one's, without those that leave or have
-// failed: they are to be replaced. Both kinds are read from the cache, without copies.
+// failed: they are to be replaced.
 func (r *Reconciler[M]) siblings(ctx context.Context, s *scope[M]) ([]spread.Machine, error) {
 	set := controllerUID(s.owner)
 	if set == "" {
 		return nil, nil
 	}
 	machines := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, machines, client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.listCached(ctx, s, machines, set); err != nil {
 		return nil, errors.Wrap(err, "listing the Machines of a set")
 	}
-	staying := map[types.UID]bool{}
+	staying := make(map[types.UID]bool, len(machines.Items))
 	for i := range machines.Items {
-		if m := &machines.Items[i]; m.DeletionTimestamp.IsZero() && controllerUID(m) == set {
+		if m := &machines.Items[i]; m.DeletionTimestamp.IsZero() {
 			staying[m.UID] = true
 		}
 	}
-	objects := r.NewList()
-	if err := r.Client.List(ctx, objects, client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, errors.Wrapf(err, "listing each %s of a set", r.Kind)
+	owners := []types.UID{""}
+	if len(staying) <= fewMachines {
+		owners = slices.Collect(maps.Keys(staying))
 	}
 	var found []spread.Machine
-	err := meta.EachListItem(objects, func(item runtime.Object) error {
-		if obj, ok := item.(M); ok && staying[controllerUID(obj)] && obj.GetDeletionTimestamp().IsZero() && !obj.CommonStatus().HasFailed() {
-			found = append(found, spread.Machine{Key: client.ObjectKeyFromObject(obj), UID: obj.GetUID(), FailureDomain: recordedDomain(obj)})
+	for _, owner := range owners {
+		objects := r.NewList()
+		if err := r.listCached(ctx, s, objects, owner); err != nil {
+			return nil, errors.Wrapf(err, "listing each %s of a set", r.Kind)
 		}
-		return nil
-	})
-	return found, errors.Wrapf(err, "reading each %s of a set", r.Kind)
+		err := meta.EachListItem(objects, func(item runtime.Object) error {
+			if obj, ok := item.(M); ok && staying[controllerUID(obj)] && obj.GetDeletionTimestamp().IsZero() && !obj.CommonStatus().HasFailed() {
+				found = append(found, spread.Machine{Key: client.ObjectKeyFromObject(obj), UID: obj.GetUID(), FailureDomain: recordedDomain(obj)})
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, errors.Wrapf(err, "reading each %s of a set", r.Kind)
+		}
+	}
+	return found, nil
 }
 
 // recordedDomain is where the object's launch record says that its instance goes; of one that was not launched from here,

@@ -26,8 +26,8 @@ const Finalizer = "infrastructure.millwright.dev/instance"
 type Reconciler[M driver.Object] struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// SecretReader reads bootstrap data from the API server itself: Secrets are not cached.
-	SecretReader client.Reader
+	// APIReader reads from the API server itself: bootstrap data, since Secrets are not cached, and what a cache may not show yet.
+	APIReader client.Reader
 	// Recorder of events.
 	Recorder events.EventRecorder
 	// Clock for deadlines.
@@ -122,13 +122,20 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if !r.selected(obj) {
 		return ctrl.Result{}, nil
 	}
+	r.backoff.begin(req.NamespacedName, subject{uid: obj.GetUID(), deleting: !obj.GetDeletionTimestamp().IsZero()})
 	s, err := r.gather(ctx, obj)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	out := r.run(ctx, s)
-	if err := r.writeStatus(ctx, s); err != nil && out.err == nil {
-		out.err = err
+	if isRefusal(out.err) {
+		s.facts.standing = refused(out.err)
+	}
+	if err := r.writeStatus(ctx, s); err != nil {
+		r.announceRefusal(s, err)
+		if out.err == nil {
+			out.err = err
+		}
 	}
 	return out.result()
 }
@@ -159,5 +166,5 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.Inventory.Forget(key)
 	r.Pacer.Forget(key)
 	r.places.Forget(key)
-	r.backoff.forget(key)
+	r.backoff.end(key)
 }

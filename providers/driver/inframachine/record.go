@@ -1,8 +1,10 @@
 package inframachine
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/pkg/errors"
@@ -16,6 +18,9 @@ import (
 // move carries annotations to the other cluster and drops status, and gives the object a new UID: a
 // token that could not be carried would launch a second instance there. Not to be edited.
 const LaunchAnnotation = "infrastructure.millwright.dev/launch"
+
+// validUID keeps out of the record what filters of clouds take for a pattern, such as *.
+var validUID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
 // launchRecord is what must be known of a launch after a crash. It is written before each call of
 // Create, so that a call whose answer is lost is repeated with the same token and placement, and
@@ -37,12 +42,14 @@ type launchRecord struct {
 	Ended int `json:"ended,omitempty"`
 }
 
-// token of the attempt: at most 64 ASCII characters as long as the UID has at most 36.
-func (r launchRecord) token() string {
+// token of the attempt, at most 64 ASCII characters. owner is namespace/name of the object: whoever forges the record of another
+// object does not get that object's token, with which the cloud would refuse it its launch or give it an instance of somebody else.
+func (r launchRecord) token(owner string) string {
 	if r.UID == "" {
 		return ""
 	}
-	return fmt.Sprintf("mw-%s-%d", r.UID, r.Attempt)
+	sum := sha256.Sum256([]byte(owner + " " + string(r.UID)))
+	return fmt.Sprintf("mw-%x-%d", sum[:20], r.Attempt)
 }
 
 // outstanding says whether an instance may exist that has not been recorded.
@@ -120,8 +127,8 @@ func readRecord(obj client.Object) (launchRecord, error) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return launchRecord{}, errors.Wrapf(err, "annotation %s", LaunchAnnotation)
 	}
-	if r.UID == "" || r.Attempt < 1 {
-		return launchRecord{}, errors.Errorf("annotation %s: uid or attempt is missing", LaunchAnnotation)
+	if !validUID.MatchString(string(r.UID)) || r.Attempt < 1 {
+		return launchRecord{}, errors.Errorf("annotation %s: uid or attempt is missing or invalid", LaunchAnnotation)
 	}
 	return r, nil
 }

@@ -2,6 +2,8 @@ package inframachine
 
 import (
 	"errors"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,12 +16,18 @@ import (
 func TestTokens(t *testing.T) {
 	g := NewWithT(t)
 	first := launchRecord{UID: "0a000000-0000-4000-8000-000000000000", Attempt: 1}
-	g.Expect(first.token()).To(Equal("mw-0a000000-0000-4000-8000-000000000000-1"))
-	g.Expect(first.next().token()).To(Equal("mw-0a000000-0000-4000-8000-000000000000-2"))
+	g.Expect(first.token("ns/m")).To(MatchRegexp("^mw-[0-9a-f]{40}-1$"))
+	g.Expect(first.token("ns/m")).To(Equal(first.token("ns/m")))
+	g.Expect(first.next().token("ns/m")).To(Equal(strings.TrimSuffix(first.token("ns/m"), "1") + "2"))
 	last := first
-	last.Attempt = 1 << 30
-	g.Expect(len(last.token())).To(BeNumerically("<=", 64))
-	g.Expect(launchRecord{}.token()).To(BeEmpty(), "without a UID nothing is found")
+	last.Attempt = math.MaxInt
+	g.Expect(len(last.token("ns/m"))).To(BeNumerically("<=", 64))
+	g.Expect(launchRecord{}.token("ns/m")).To(BeEmpty(), "without a UID nothing is found")
+
+	another := first
+	another.UID = "0b000000-0000-4000-8000-000000000000"
+	g.Expect(another.token("ns/m")).NotTo(Equal(first.token("ns/m")), "an object recreated under the name")
+	g.Expect(first.token("ns/thief")).NotTo(Equal(first.token("ns/m")), "a copy of the record")
 }
 
 func TestRecordOfACall(t *testing.T) {
@@ -32,7 +40,7 @@ func TestRecordOfACall(t *testing.T) {
 	again := called.called(now.Add(time.Minute), driver.Placement{ID: "subnet", FailureDomain: "a"})
 	g.Expect(*again.FirstCall).To(Equal(now.Truncate(time.Second)))
 	g.Expect(*again.LastCall).To(Equal(now.Add(time.Minute).Truncate(time.Second)))
-	g.Expect(again.token()).To(Equal(r.token()))
+	g.Expect(again.token("ns/m")).To(Equal(r.token("ns/m")))
 	answered := again.answered(now.Add(2 * time.Minute))
 	g.Expect(answered.FirstCall).To(Equal(again.FirstCall))
 	g.Expect(*answered.LastCall).To(And(BeTemporally(">=", now.Add(2*time.Minute)), BeTemporally("~", now.Add(2*time.Minute), time.Second)))
@@ -98,7 +106,8 @@ func TestReadRecord(t *testing.T) {
 	r, err := readRecord(obj)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r).To(Equal(launchRecord{UID: "u", Attempt: 1}))
-	for _, text := range []string{"", "{", "{}", `{"uid":"u"}`, `{"attempt":1}`, `{"uid":"u","attempt":-1}`} {
+	for _, text := range []string{"", "{", "{}", `{"uid":"u"}`, `{"attempt":1}`, `{"uid":"u","attempt":-1}`, `{"uid":"*","attempt":1}`, `{"uid":"u?","attempt":1}`,
+		`{"uid":"` + strings.Repeat("u", 65) + `","attempt":1}`} {
 		obj.Annotations = map[string]string{LaunchAnnotation: text}
 		_, err := readRecord(obj)
 		g.Expect(err).To(HaveOccurred(), text)

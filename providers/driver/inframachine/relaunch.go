@@ -51,6 +51,6 @@ func (r *Reconciler[M]) shortAfterLaunch(ctx context.Context, s *scope[M], i dri
 // mayRelaunch says whether the instance is the one that this object's latest attempt made, and its Machine wants one and has
 // not heard of any: a Machine never gets another provider ID.
 func (r *Reconciler[M]) mayRelaunch(s *scope[M], i driver.Instance) bool {
-	return s.launchedErr == nil && s.launched.Placement != "" && i.Token == s.launched.token() &&
+	return s.launchedErr == nil && s.launched.Placement != "" && i.Token == s.launched.token(s.key.String()) &&
 		s.owner != nil && s.owner.DeletionTimestamp.IsZero() && s.owner.Spec.ProviderID == "" && r.refersTo(s.owner, s)
 }

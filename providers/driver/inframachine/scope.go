@@ -81,7 +81,7 @@ func (r *Reconciler[M]) gather(ctx context.Context, obj M) (*scope[M], error) {
 	s.handle = driver.Handle{
 		Scope:      r.Driver.Scope(obj),
 		ProviderID: obj.CommonSpec().ProviderID,
-		Token:      s.launched.token(),
+		Token:      s.launched.token(s.key.String()),
 		OwnerUID:   s.launched.UID,
 		Owner:      s.key.String(),
 	}

@@ -30,6 +30,9 @@ const (
 	// WaitingForBootstrapDataReason means that the Machine names no bootstrap data Secret yet, or the Secret
 	// is missing or has no data.
 	WaitingForBootstrapDataReason = "WaitingForBootstrapData"
+	// BootstrapDataRefusedReason means that the Machine names as its bootstrap data a Secret with credentials of a Cluster.
+	// It is not given to a machine.
+	BootstrapDataRefusedReason = "BootstrapDataRefused"
 	// WaitingForLaunchSlotReason means that launches are paced on this side to stay within the cloud's limit.
 	WaitingForLaunchSlotReason = "WaitingForLaunchSlot"
 	// InsufficientCapacityReason means that the cloud has no room for the instance type at the place asked for.
@@ -42,6 +45,9 @@ const (
 	UnauthorizedReason = "Unauthorized"
 	// CloudErrorReason means that a call failed for another reason; it is tried again.
 	CloudErrorReason = "CloudError"
+	// RefusedByAPIServerReason means that the API server refuses the provider a read or a write that it needs, by RBAC, a
+	// policy, a webhook or validation; at any time, also while the object is being deleted. It is tried again.
+	RefusedByAPIServerReason = "RefusedByAPIServer"
 	// LaunchRecordUnreadableReason means that somebody changed the annotation with the record of the
 	// launch, so that it is not known whether an instance exists. Nothing is launched.
 	LaunchRecordUnreadableReason = "LaunchRecordUnreadable"

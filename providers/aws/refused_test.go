@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/providers/driver/inframachine"
+	simulator "millwright.dev/test/clouds/aws/ec2"
+	"millwright.dev/test/clouds/aws/simapi"
+)
+
+// policy refuses writes until it is lifted, as a ValidatingAdmissionPolicy or RBAC do.
+type policy struct{ lifted atomic.Bool }
+
+func (p *policy) refusal() error {
+	if p.lifted.Load() {
+		return nil
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "awsmachines"}, "m", errors.New("the policy of a test denied the request"))
+}
+
+// A write that is refused at any step looked like nothing at all: the object stayed as it was, and only the log said why.
+func TestARefusedWriteIsSaid(t *testing.T) {
+	recordsLaunch := func(patch string) bool { return strings.Contains(patch, inframachine.LaunchAnnotation) }
+	for name, test := range map[string]struct {
+		refuses  func(patch string) bool
+		fault    simapi.Fault
+		deleting bool
+		launches int
+	}{
+		"the record before the launch": {refuses: recordsLaunch},
+		"the record after a refused launch": {fault: apiFault("VcpuLimitExceeded", 1), launches: 1,
+			refuses: func(patch string) bool { return strings.Contains(patch, `failureDomain\":\"us-east-1a\"}`) }},
+		"the provider ID":              {refuses: recordsProviderID, launches: 1},
+		"the end of a short launch":    {refuses: func(patch string) bool { return strings.Contains(patch, `"providerID":null`) }, fault: endsForLackOfCapacity(1), launches: 1},
+		"the removal of the finalizer": {refuses: func(patch string) bool { return strings.Contains(patch, `"finalizers":null`) }, deleting: true, launches: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, simulator.Options{})
+			if test.fault.Action != "" {
+				f.sim.AddFault(test.fault)
+			}
+			p := &policy{}
+			f.intercept.Patch = patchFault(test.refuses, p.refusal)
+			f.start()
+			f.machine("m")
+			if test.deleting {
+				f.becomesReady("m")
+				f.delete("m")
+			}
+			f.Eventually(f.ready("m")).Should(Equal("False RefusedByAPIServer"))
+			f.Expect(f.said["m"]).To(ContainSubstring("the policy of a test denied the request"))
+			f.Expect(f.calls("RunInstances")).To(Equal(test.launches))
+
+			p.lifted.Store(true)
+			if test.deleting {
+				f.Eventually(f.gone("m")).Should(BeTrue())
+				return
+			}
+			f.touch("m")
+			f.becomesReady("m")
+			f.Expect(f.live()).To(Equal(1))
+		})
+	}
+}
+
+// Where the status itself is refused, nothing else can say so.
+func TestARefusedStatusIsAnEvent(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	p := &policy{}
+	f.intercept.SubResourcePatch = func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		if err := p.refusal(); err != nil {
+			return err
+		}
+		return c.SubResource(name).Patch(ctx, obj, patch, opts...)
+	}
+	f.start()
+	f.machine("m")
+	f.Eventually(f.events).Should(ContainElement("StatusRefused"))
+	p.lifted.Store(true)
+	f.touch("m")
+	f.becomesReady("m")
+	f.Expect(f.live()).To(Equal(1))
+}
+
+// Whoever may write Machines and no Secrets had the kubeconfig of the Cluster handed to a machine of theirs.
+func TestAKubeconfigIsNoBootstrapData(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	f.cluster(true)
+	f.secret("green-kubeconfig")
+	f.awsMachine("m", f.ownerMachine("m", "m", false))
+	f.nameData("m", "green-kubeconfig")
+	f.Eventually(f.ready("m")).Should(Equal("False BootstrapDataRefused"))
+	f.Expect(f.calls("RunInstances")).To(BeZero())
+
+	secret := &corev1.Secret{}
+	f.Expect(f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: "green-kubeconfig"}, secret)).To(Succeed())
+	base := secret.DeepCopy()
+	secret.OwnerReferences = append(secret.OwnerReferences, ownedByBootstrapConfig())
+	f.Expect(f.client.Patch(f.ctx, secret, client.MergeFrom(base))).To(Succeed())
+	f.touch("m")
+	f.becomesReady("m") // what a bootstrap provider wrote for a config of such a name
+}
