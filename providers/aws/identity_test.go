@@ -78,32 +78,34 @@ func TestAForeignInstanceIsNotEnded(t *testing.T) {
 
 // A record of a launch is an annotation, which anybody may write who may write AWSMachines.
 func TestAForgedLaunchRecordTakesNothing(t *testing.T) {
-	for name, forge := range map[string]func(m *infrav1.AWSMachine, providerID string){
-		"with the token alone": func(*infrav1.AWSMachine, string) {},
-		"with the provider ID": func(m *infrav1.AWSMachine, providerID string) { m.Spec.ProviderID = providerID },
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, simulator.Options{})
-			f.start()
-			f.machine("m")
-			victim := f.becomesReady("m")
-			f.secret("thief")
-			f.awsMachine("thief", f.ownerMachine("thief", "thief", true), func(m *infrav1.AWSMachine) {
-				m.Annotations = map[string]string{inframachine.LaunchAnnotation: victim.Annotations[inframachine.LaunchAnnotation]}
-				m.Finalizers = []string{inframachine.Finalizer}
-				forge(m, victim.Spec.ProviderID)
-			})
-			f.Eventually(f.ready("thief")).Should(Equal("False ForeignInstance"))
-			m, err := f.get("thief")
-			f.Expect(err).NotTo(HaveOccurred())
-			f.Expect(m.Status.Addresses).To(BeEmpty(), "nothing is told of an instance of somebody else")
-			f.delete("thief")
-			f.Eventually(f.ready("thief")).Should(Equal("False DeletionBlocked"))
-			f.Expect(f.live()).To(Equal(1))
-			f.Expect(f.calls("TerminateInstances")).To(BeZero())
-			f.Expect(f.ready("m")()).To(Equal("True InstanceRunning"))
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	f.machine("m")
+	victim := f.becomesReady("m")
+	thief := func(name string, forge func(*infrav1.AWSMachine)) *infrav1.AWSMachine {
+		f.secret(name)
+		return f.awsMachine(name, f.ownerMachine(name, name, true), func(m *infrav1.AWSMachine) {
+			m.Annotations = map[string]string{inframachine.LaunchAnnotation: victim.Annotations[inframachine.LaunchAnnotation]}
+			m.Finalizers = []string{inframachine.Finalizer}
+			forge(m)
 		})
 	}
+	thief("thief", func(m *infrav1.AWSMachine) { m.Spec.ProviderID = victim.Spec.ProviderID })
+	f.Eventually(f.ready("thief")).Should(Equal("False ForeignInstance"))
+	m, err := f.get("thief")
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(m.Status.Addresses).To(BeEmpty(), "nothing is told of an instance of somebody else")
+	f.delete("thief")
+	f.Eventually(f.ready("thief")).Should(Equal("False DeletionBlocked"))
+	f.Expect(f.live()).To(Equal(1))
+	f.Expect(f.calls("TerminateInstances")).To(BeZero())
+
+	thief("copier", func(*infrav1.AWSMachine) {})
+	f.Expect(f.becomesReady("copier").Spec.ProviderID).NotTo(Equal(victim.Spec.ProviderID), "the record alone leads to no instance of another")
+	f.delete("copier")
+	f.Eventually(f.gone("copier")).Should(BeTrue())
+	f.Expect(f.alive(victim.Status.InstanceID)).To(BeTrue())
+	f.Expect(f.ready("m")()).To(Equal("True InstanceRunning"))
 }
 
 // A launch under the UID of somebody else marks what it makes with it; that must not hold up the other's deletion.

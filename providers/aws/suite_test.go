@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -94,6 +95,8 @@ type fixture struct {
 	namespace string
 	sim       *simulator.Server
 	endpoint  string
+	// endpoints are those of regions that have one of their own.
+	endpoints map[string]string
 	clock     *steppedClock
 	options   *manager.Options
 	backoff   func(driver.Class, int) time.Duration
@@ -180,7 +183,7 @@ func (withoutWatch) Watch(context.Context, client.ObjectList, ...client.ListOpti
 func (f *fixture) clients(_ context.Context, region string) (instance.API, error) {
 	return ec2.New(ec2.Options{
 		Region:       region,
-		BaseEndpoint: aws.String(f.endpoint),
+		BaseEndpoint: aws.String(cmp.Or(f.endpoints[region], f.endpoint)),
 		HTTPClient:   simclient.HTTPClient(),
 		Credentials:  credentials.NewStaticCredentialsProvider("AKIATEST", "secret", ""),
 	}), nil

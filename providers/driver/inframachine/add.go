@@ -29,6 +29,7 @@ import (
 func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 	r.Options = r.Options.withDefaults()
 	r.backoff, r.places = newBackoff(r.Clock, r.Options.Backoff), spread.NewDecisions()
+	r.turns = newTurns(r.Options.Concurrency, r.Inventory.Wake)
 	gvk, err := apiutil.GVKForObject(r.New(), mgr.GetScheme())
 	if err != nil {
 		return errors.Wrapf(err, "finding the kind %s in the scheme", r.Kind)

@@ -60,6 +60,9 @@ func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome 
 		}
 		return untilDeadline(wait)
 	}
+	if out := r.takeTurn(ctx, s); !out.proceed {
+		return out
+	}
 	instance, err := r.askCloud(ctx, s)
 	switch {
 	case err == nil && !s.handle.Owns(instance):
@@ -111,6 +114,9 @@ func (r *Reconciler[M]) terminate(ctx context.Context, s *scope[M]) outcome {
 	if wait, err := r.backoff.remaining(s.key); wait > 0 {
 		s.facts.standing = explainDeletion(err)
 		return untilDeadline(wait)
+	}
+	if out := r.takeTurn(ctx, s); !out.proceed {
+		return out
 	}
 	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
 	defer cancel()
@@ -165,6 +171,9 @@ func (r *Reconciler[M]) confirmTermination(ctx context.Context, s *scope[M]) out
 	if wait, _ := r.backoff.remaining(s.key); wait > 0 {
 		return untilDeadline(wait)
 	}
+	if out := r.takeTurn(ctx, s); !out.proceed {
+		return out
+	}
 	instance, err := r.askCloud(ctx, s)
 	switch {
 	case driver.IsNotFound(err):
@@ -188,6 +197,9 @@ func (r *Reconciler[M]) awaitDependants(ctx context.Context, s *scope[M]) outcom
 	if wait, err := r.backoff.remaining(s.key); wait > 0 {
 		s.facts.standing = dependantsRemain(err)
 		return untilDeadline(wait)
+	}
+	if out := r.takeTurn(ctx, s); !out.proceed {
+		return out
 	}
 	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
 	defer cancel()

@@ -23,7 +23,7 @@ func (r *Reconciler[M]) launch(ctx context.Context, s *scope[M]) outcome {
 		return untilEvent()
 	}
 	steps := []func(context.Context, *scope[M]) outcome{
-		r.recoverLaunch, r.holdBack, r.readUserData, r.takeSlot, r.place, r.persistCall, r.create,
+		r.recoverLaunch, r.holdBack, r.readUserData, r.takeTurn, r.takeSlot, r.place, r.persistCall, r.create,
 	}
 	for _, step := range steps {
 		if s.handle.ProviderID != "" {

@@ -29,6 +29,9 @@ func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome {
 		s.facts.standing = explainDeletion(latest)
 		return untilDeadline(wait)
 	}
+	if out := r.takeTurn(ctx, s); !out.proceed {
+		return out
+	}
 	instance, err := r.askCloud(ctx, s)
 	switch {
 	case driver.IsNotFound(err):

@@ -97,6 +97,9 @@ func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (verdic
 	if wait, _ := r.backoff.remaining(s.key); wait > 0 {
 		return verdict{}, untilDeadline(wait)
 	}
+	if out := r.takeTurn(ctx, s); !out.proceed {
+		return verdict{}, out
+	}
 	instance, err := r.askCloud(ctx, s)
 	switch {
 	case driver.IsNotFound(err):

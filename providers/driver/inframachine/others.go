@@ -49,6 +49,9 @@ func (r *Reconciler[M]) endOthers(ctx context.Context, s *scope[M]) outcome {
 			s.facts.standing = explainDeletion(err)
 			return untilDeadline(wait)
 		}
+		if out := r.takeTurn(ctx, s); !out.proceed {
+			return out
+		}
 		handle := s.handle
 		handle.ProviderID = other.ProviderID
 		callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)

@@ -50,6 +50,7 @@ type Reconciler[M driver.Object] struct {
 	group   string
 	backoff *backoff
 	places  *spread.Decisions
+	turns   *turns
 }
 
 // Options of a Reconciler; zero values mean the defaults.
@@ -65,7 +66,8 @@ type Options struct {
 	// WatchFilter, when not empty, leaves only objects whose label cluster.x-k8s.io/watch-filter has
 	// this value.
 	WatchFilter string
-	// Concurrency is the number of objects that are reconciled at a time. Default: 10.
+	// Concurrency is the number of objects that are reconciled at a time. A quarter of them may call the cloud in one scope, so
+	// that one that does not answer holds up no other. Default: 40.
 	Concurrency int
 }
 
@@ -75,7 +77,7 @@ func DefaultOptions() Options {
 		VisibilityGrace: 5 * time.Minute,
 		CallTimeout:     30 * time.Second,
 		Backoff:         DefaultBackoff,
-		Concurrency:     10,
+		Concurrency:     40,
 	}
 }
 
@@ -127,6 +129,7 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	defer r.endTurn(s)
 	out := r.run(ctx, s)
 	if isRefusal(out.err) {
 		s.facts.standing = refused(out.err)

@@ -42,6 +42,8 @@ type scope[M driver.Object] struct {
 	view inventory.View
 
 	facts facts
+	// calling says that the object has its turn to call the cloud.
+	calling bool
 	// released says that the object may be gone: there is no status to write.
 	released bool
 	// announce holds what happened in this reconcile, for events and metrics once it is written.

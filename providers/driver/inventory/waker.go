@@ -34,6 +34,9 @@ func (w *waker) enqueueAfter(key types.NamespacedName, after time.Duration) {
 	w.queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
 }
 
+// Wake has a machine reconciled.
+func (i *Inventory) Wake(key types.NamespacedName) { i.wake.enqueue(key) }
+
 // Source feeds a controller with the machines whose instance changed.
 func (i *Inventory) Source() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

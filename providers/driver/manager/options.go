@@ -51,7 +51,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 func (o *Options) addOwnFlags(fs *pflag.FlagSet) {
 	defaults := inframachine.DefaultOptions()
-	fs.IntVar(&o.Concurrency, "machine-concurrency", defaults.Concurrency, "Number of machines to reconcile at a time.")
+	fs.IntVar(&o.Concurrency, "machine-concurrency", defaults.Concurrency, "Number of machines to reconcile at a time; a quarter of them may call the cloud in one scope (account and region).")
 	fs.DurationVar(&o.InventoryFast, "inventory-fast-interval", 3*time.Second, "Time between two lists of the cloud's instances while a machine waits for a change; a tenth of the wait once that is longer.")
 	fs.DurationVar(&o.InventorySlow, "inventory-slow-interval", 90*time.Second, "Time between two lists of the cloud's instances otherwise.")
 	fs.DurationVar(&o.CloudTimeout, "cloud-call-timeout", defaults.CallTimeout, "Time that one call to the cloud may take.")
