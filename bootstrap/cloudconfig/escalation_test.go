@@ -78,6 +78,8 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 		"a Secret of another namespace":        &corev1.Secret{ObjectMeta: meta("default")},
 		"a Secret of another kind":             &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-opaque", Labels: theirs.Labels}},
 		"a token that kubeadm's roles are for": bootstrapToken("kubeadm", "system:bootstrappers:kubeadm:default-node-token"),
+		"a group of somebody else's that ends in :join": bootstrapToken("within",
+			"system:bootstrappers:cloud-config,system:bootstrappers:join,"+target.RequestGroup),
 		"the same behind one of ours": bootstrapToken("behind",
 			target.Names{Hash: "0123456789abcdef0123"}.DownloadGroup()+",system:bootstrappers:kubeadm:default-node-token"),
 	} {
