@@ -19,9 +19,8 @@ applied=$base/applied
 kubelet=$ROOT/var/lib/kubelet
 certificate=$kubelet/pki/kubelet-client-current.pem
 sentinel=$ROOT/run/cluster-api/bootstrap-success.complete
-started=$ROOT/run/cloud-config-downloader/started
+started=$ROOT/run/cloud-config-up
 last=
-later=
 
 # say logs a line, unless the line before said the same.
 say() {
@@ -185,20 +184,16 @@ credential() {
 # switched off half-way. This program starts more often, and what has run to its end would run again. It
 # waits for none: one that hangs must not hold up the kubelet.
 start() {
-  [ ! -e "$started" ] || return 0
   while read -r kind unit enable command _; do
     [ "$kind$enable" = unityes ] && [ "$command" != stop ] || continue
     systemctl start "$unit" --no-block </dev/null || say "could not start $unit"
   done <"$applied/manifest"
-  running
+  : >"$started"
 }
-
-# running notes that what is to run has been started since the boot.
-running() { mkdir -p "${started%/*}" && : >"$started"; }
 
 apply() {
   if [ "$revision" = "$(cat "$applied/revision" 2>/dev/null)" ]; then
-    start
+    [ -e "$started" ] || start
     return
   fi
   say "applies revision $revision"
@@ -208,14 +203,14 @@ apply() {
     return 1
   }
   printf '%s\n' "$revision" | replace "$applied/revision" || return 1
-  running
+  : >"$started"
   say "has applied revision $revision"
 }
 
 poll() {
   again=no
   later=
-  mkdir -p "$downloads" "$applied" || return 1
+  mkdir -p "$downloads" "$applied" "$ROOT/run" || return 1
   fetch && stage || return 1
   follow_endpoint
   interval=$(value poll-interval | sed -n '/^[1-9][0-9]\{0,3\}$/p')
