@@ -60,20 +60,6 @@ func (n *nodeDrain) advanceNormal(c circumstances) *plan {
 	return current
 }
 
-func (n *nodeDrain) advanceForced(c circumstances) *plan {
-	f := forced{
-		force: n.force, pods: n.pods, listed: n.listed, detach: n.request.ForceDetach,
-		attachments: n.target.attachments.find(ofNode(n.node)), read: n.target.attachments.known(),
-	}
-	if n.request.Mode == Detach {
-		f.pods, f.listed, f.detach = nil, true, true
-	}
-	current := makeForcedPlan(f, c)
-	n.readDaemonSets(current, c.now)
-	n.sendDeletions(current)
-	return current
-}
-
 // circumstances gathers what decisions rest on.
 func (n *nodeDrain) circumstances(now time.Time) circumstances {
 	c := circumstances{

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/drain/handover"
 )
 
 // unreachableGrace is how long after the end of its grace period a terminating pod of an unreachable Node is
@@ -49,7 +51,7 @@ type circumstances struct {
 	// volumes are what is attached to the Node; nil when volumes play no part.
 	volumes *nodeVolumes
 	// handovers are the volumes on their way to other Nodes.
-	handovers map[string]handover
+	handovers map[string]handover.Handover
 }
 
 // daemonSetLookup says whether the DaemonSet of a pod exists; known is false while that has not been read.

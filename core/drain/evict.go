@@ -17,17 +17,6 @@ func (n *nodeDrain) sendEvictions(due []*Pod) {
 	}
 }
 
-// sendDeletions sends the deletions of a forced drain. It is called under mu.
-func (n *nodeDrain) sendDeletions(p *plan) {
-	for _, pod := range p.due {
-		n.evicted.Insert(pod.UID)
-		n.send(attemptFor(n.force.pods, pod.UID), func(ctx context.Context) error { return n.unlessRefused(ctx, pod, n.target.deletePod(ctx, pod)) })
-	}
-	for _, a := range p.detach {
-		n.send(attemptFor(n.force.attachments, a.uid), func(ctx context.Context) error { return n.target.detach(ctx, a) })
-	}
-}
-
 // unlessRefused takes back that a pod is evicted when the target cluster has refused it. The watch may show that the pod
 // has gone before the answer comes, so that it counts from the request on.
 func (n *nodeDrain) unlessRefused(ctx context.Context, pod *Pod, err error) error {

@@ -1,13 +1,11 @@
 package drain
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// forcedAttempts is how often a forced drain tries each deletion.
-const forcedAttempts = 2
 
 // force is a forced drain: the machine goes in any case, and what can be done for the pods on it is done at once. As with
 // MCM, pods are deleted without grace period instead of being evicted, whatever budgets, order and completion say. The
@@ -19,77 +17,47 @@ type force struct {
 	pods, attachments map[types.UID]*attempt
 }
 
-// forced is what a forced plan rests on besides the circumstances.
-type forced struct {
-	*force
-	pods map[types.UID]*Pod
-	// listed says whether the pods are known.
-	listed bool
-	// detach says whether the VolumeAttachments of the Node are deleted.
-	detach bool
-	// attachments are the VolumeAttachments of the Node; read says whether they are known.
-	attachments []attachment
-	read        bool
+// setMode changes the mode, and says whether the drain has become a forced one. What is under way in the mode before is
+// cut off, so that it does not hold up what is done instead, and no pod is evicted that shall not be any more.
+func (n *nodeDrain) setMode(mode Mode) (forcedNow bool) {
+	forces := mode == Forced || mode == Detach
+	if mode == n.request.Mode && forces == (n.force != nil) {
+		return false
+	}
+	n.sender.stop()
+	n.attempts, n.force = map[types.UID]*attempt{}, nil
+	if !forces {
+		return false
+	}
+	n.returning.forcedAgain()
+	n.force = &force{
+		deadline: n.now().Add(n.drainer.options.ForceTimeout),
+		pods:     map[types.UID]*attempt{}, attachments: map[types.UID]*attempt{},
+	}
+	return mode == Forced
 }
 
-// makeForcedPlan says what a forced drain does next. It reads, and changes nothing.
-func makeForcedPlan(f forced, c circumstances) *plan {
-	result := &plan{over: !c.now.Before(f.deadline)}
-	if !result.over {
-		result.at(f.deadline)
+func (n *nodeDrain) advanceForced(c circumstances) *plan {
+	f := forced{
+		force: n.force, pods: n.pods, listed: n.listed, detach: n.request.ForceDetach,
+		attachments: n.target.attachments.find(ofNode(n.node)), read: n.target.attachments.known(),
 	}
-	for _, pod := range f.pods {
-		switch {
-		case c.returning.sinceForced(pod):
-			result.left = append(result.left, pod)
-		case stays(pod, c):
-			result.staying = append(result.staying, pod)
-		case decide(pod, c).Action == undecided:
-			result.undecided = append(result.undecided, pod)
-		default:
-			result.placeForced(pod, f.force.pods[pod.UID], c.now)
-		}
+	if n.request.Mode == Detach {
+		f.pods, f.listed, f.detach = nil, true, true
 	}
-	result.sort()
-	if !f.listed || f.detach && !f.read {
-		result.reading = true
-	}
-	if result.reading || !f.detach || !result.done() {
-		// The volumes come after the pods.
-		return result
-	}
-	for _, a := range f.attachments {
-		known := f.force.attachments[a.uid]
-		switch {
-		case !a.ending.IsZero(), known != nil && (known.ok || known.failures >= forcedAttempts):
-		case known == nil || known.due(c.now):
-			result.detach = append(result.detach, a)
-		default:
-			result.detaching = true
-			if !known.inFlight {
-				result.at(known.retryAt)
-			}
-		}
-	}
-	return result
+	current := makeForcedPlan(f, c)
+	n.readDaemonSets(current, c.now)
+	n.sendDeletions(current)
+	return current
 }
 
-// stays says whether a forced drain, too, leaves a pod alone: those that would come back, those that nobody can
-// delete, and those that were told to stay.
-func stays(pod *Pod, c circumstances) bool {
-	c.unreachable = false
-	return decide(pod, c).Action == Skip
-}
-
-// placeForced puts a pod that is to be deleted where its deletion has got to. What the API server has accepted is
-// not waited for.
-func (p *plan) placeForced(pod *Pod, a *attempt, now time.Time) {
-	switch {
-	case a != nil && a.ok:
-		p.released = append(p.released, pod)
-	case a != nil && a.failures >= forcedAttempts:
-		p.abandoned = append(p.abandoned, pod)
-	default:
-		p.place(pod, a, now)
+// sendDeletions sends the deletions of a forced drain. It is called under mu.
+func (n *nodeDrain) sendDeletions(p *plan) {
+	for _, pod := range p.due {
+		n.evicted.Insert(pod.UID)
+		n.send(attemptFor(n.force.pods, pod.UID), func(ctx context.Context) error { return n.unlessRefused(ctx, pod, n.target.deletePod(ctx, pod)) })
+	}
+	for _, a := range p.detach {
+		n.send(attemptFor(n.force.attachments, a.uid), func(ctx context.Context) error { return n.target.detach(ctx, a) })
 	}
 }

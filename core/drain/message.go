@@ -31,27 +31,7 @@ func toMessage(node string, r *Result, problems []string) string {
 	if len(m.parts) == 0 {
 		m.add("reading its pods")
 	}
-	return fmt.Sprintf("Draining Node %s%s: %s", node, counted(r.left()), m)
-}
-
-// toForcedMessage words the Result of a forced drain.
-func toForcedMessage(node string, r *Result, detaching bool, problems []string) string {
-	if r.Done {
-		return ""
-	}
-	m := message{parts: slices.Clone(problems)}
-	m.pods("deleting", r.Evicting)
-	for _, group := range byReason(r.Blocked) {
-		m.add(fmt.Sprintf("cannot delete %s: %s", names(group.pods), group.reason))
-	}
-	m.pods("given up:", r.Abandoned)
-	if detaching && r.left() == 0 {
-		m.add("deleting the VolumeAttachments of the Node")
-	}
-	if len(m.parts) == 0 {
-		m.add("reading its pods")
-	}
-	return fmt.Sprintf("Draining Node %s by force%s: %s", node, counted(r.left()), m)
+	return fmt.Sprintf("Draining Node %s%s: %s", node, podsLeft(r.left()), m)
 }
 
 // inWords says who returns, and what to do about it.
@@ -97,16 +77,7 @@ func plural(names []string, one, several string) string {
 	return several
 }
 
-// toDetachMessage words what is done about the volumes of a Node whose machine is gone.
-func toDetachMessage(node string, problems []string) string {
-	text := "Deleting the VolumeAttachments of Node " + node + ", whose instance is gone"
-	if len(problems) > 0 {
-		text += ": " + strings.Join(problems, "; ")
-	}
-	return text
-}
-
-func counted(pods int) string {
+func podsLeft(pods int) string {
 	switch pods {
 	case 0:
 		return ""

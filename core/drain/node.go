@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
+
+	"millwright.dev/core/drain/handover"
 )
 
 // nodeDrain is the drain of one Node.
@@ -51,7 +53,7 @@ type nodeDrain struct {
 	force *force
 	// handovers are the volumes on their way to other Nodes. resumed says whether those have been looked for
 	// that were under way before; they are when the Node was cordoned as the drain began here.
-	handovers map[string]handover
+	handovers map[string]handover.Handover
 	resumed   bool
 	// wake fires when something is due by time alone; progress when a combined notification is due.
 	wake, progress clock.Timer
@@ -121,26 +123,6 @@ func (n *nodeDrain) step(request Request) Result {
 	}
 	stopTimer(&n.progress)
 	return n.told
-}
-
-// setMode changes the mode, and says whether the drain has become a forced one. What is under way in the mode before is
-// cut off, so that it does not hold up what is done instead, and no pod is evicted that shall not be any more.
-func (n *nodeDrain) setMode(mode Mode) (forcedNow bool) {
-	forces := mode == Forced || mode == Detach
-	if mode == n.request.Mode && forces == (n.force != nil) {
-		return false
-	}
-	n.sender.stop()
-	n.attempts, n.force = map[types.UID]*attempt{}, nil
-	if !forces {
-		return false
-	}
-	n.returning.forcedAgain()
-	n.force = &force{
-		deadline: n.now().Add(n.drainer.options.ForceTimeout),
-		pods:     map[types.UID]*attempt{}, attachments: map[types.UID]*attempt{},
-	}
-	return mode == Forced
 }
 
 func (n *nodeDrain) now() time.Time { return n.drainer.options.Clock.Now() }

@@ -163,9 +163,9 @@ func (p *plan) placeInTurn(pods []*Pod, attempts map[types.UID]*attempt, own map
 		busy = busy || a != nil && (a.inFlight || a.ok)
 	}
 	for _, h := range c.handovers {
-		if h.pending() {
+		if h.Pending() {
 			busy = true
-			p.at(h.deadline)
+			p.at(h.Deadline)
 		}
 	}
 	for _, pod := range pods {

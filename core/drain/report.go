@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"millwright.dev/core/drain/handover"
 )
 
 // report turns a plan into a Result. It is called under mu.
@@ -26,8 +28,8 @@ func (n *nodeDrain) report(p *plan, c circumstances) Result {
 
 		Skipped:      len(p.staying) + p.completed,
 		Evicted:      n.evictedPods(),
-		Detaching:    inStage(n.handovers, detaching),
-		Reattaching:  inStage(n.handovers, reattaching),
+		Detaching:    handover.In(n.handovers, handover.Detaching),
+		Reattaching:  handover.In(n.handovers, handover.Reattaching),
 		Age:          c.now.Sub(n.began),
 		NextDeadline: p.next,
 	}
@@ -97,18 +99,6 @@ func (n *nodeDrain) problems(p *plan) []string {
 		}
 	}
 	return problems
-}
-
-// detachProblems says why VolumeAttachments cannot be deleted, in the words of the API server.
-func (n *nodeDrain) detachProblems() []string {
-	var problems []string
-	for _, a := range n.target.attachments.find(ofNode(n.node)) {
-		if known := n.force.attachments[a.uid]; known != nil && known.failures > 0 && !slices.ContainsFunc(problems, func(p string) bool { return strings.HasSuffix(p, known.reason) }) {
-			problems = append(problems, "cannot delete VolumeAttachment "+a.name+": "+known.reason)
-		}
-	}
-	slices.Sort(problems)
-	return problems[:min(len(problems), namesInMessage)]
 }
 
 // statuses names pods, with what is known of their evictions.

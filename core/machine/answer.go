@@ -4,6 +4,9 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	"millwright.dev/core/outcome"
 	"millwright.dev/core/remote"
 )
@@ -38,4 +41,56 @@ func unanswered(err error) *remote.PendingError {
 	var pending *remote.PendingError
 	errors.As(err, &pending)
 	return pending
+}
+
+// startUp is how long after the start of the core a connection that has not been tried yet is not reported.
+const startUp = 5 * time.Second
+
+// mayGiveUp says whether a target cluster that cannot be reached need not be waited for: when no Node can be the
+// Machine's, when the Cluster is gone, or when it or its control plane is being deleted and nothing has been heard of the
+// target for the grace period.
+func (s *scope) mayGiveUp() bool {
+	if s.nodeless() || s.cluster == nil {
+		return true
+	}
+	return s.targetGoing() && s.disconnection != nil &&
+		!s.now.Before(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod))
+}
+
+// nodeless says that the Machine has never had a Node, nor a provider ID of its own that one could be known by.
+func (s *scope) nodeless() bool {
+	return s.unproven()
+}
+
+// awaitConnection waits for the connection to the target cluster; rest, when positive, is the time that is left.
+func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outcome {
+	message := "Waiting for the connection to the target cluster"
+	end := outcome.Wait()
+	if s.ofAnotherCore() {
+		message += ": Cluster " + s.cluster.Name + " is labelled for another core than this Machine; label both alike (" + clusterv1.WatchLabel + ")"
+	} else if s.disconnection != nil {
+		message += ": " + s.disconnection.Message
+		if s.targetGoing() {
+			end = end.And(outcome.WaitFor(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod).Sub(s.now)))
+		}
+	}
+	s.progress = deletion{reason, message}
+	if start := s.startUp(); start > 0 && len(s.told) == 0 && meta.IsStatusConditionTrue(s.original.Status.Conditions, clusterv1.MachineDeletingCondition) {
+		// What the core before this one has said stands until the connection is there.
+		s.quiet = true
+		end = end.And(outcome.WaitFor(start))
+	}
+	if rest > 0 {
+		end = end.And(outcome.WaitFor(rest))
+	}
+	return end
+}
+
+// startUp is how long the first connection of a core that has just started may still take without being reported;
+// zero when it may not, or is there.
+func (s *scope) startUp() time.Duration {
+	if s.disconnection == nil || s.disconnection.Reason != remote.NotDialledYet {
+		return 0
+	}
+	return max(0, s.disconnection.LastSuccess.Add(startUp).Sub(s.now))
 }

@@ -159,11 +159,11 @@ func TestReadinessGates(t *testing.T) {
 func TestRemaining(t *testing.T) {
 	g := NewWithT(t)
 	start := metav1.NewTime(noon)
-	for _, none := range []*int32{nil, ptr.To[int32](0)} {
+	for _, none := range []time.Duration{0, -time.Second} {
 		_, limited := remaining(start, none, noon)
 		g.Expect(limited).To(BeFalse(), "no timeout means forever")
 	}
-	rest, limited := remaining(start, ptr.To[int32](30), noon.Add(10*time.Second))
+	rest, limited := remaining(start, 30*time.Second, noon.Add(10*time.Second))
 	g.Expect(limited).To(BeTrue())
 	g.Expect(rest).To(Equal(20 * time.Second))
 }

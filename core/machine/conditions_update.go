@@ -12,15 +12,10 @@ import (
 	"millwright.dev/core/outcome"
 )
 
-// updating says whether somebody updates the machine in place.
-func (s *scope) updating() bool {
-	return hasAnnotation(s.machine, clusterv1.UpdateInProgressAnnotation)
-}
-
 // updatingCondition tells whether the machine is being updated in place. The core does not do that by itself: who does
 // holds up an annotation for the time (docs/decisions/0006).
 func (s *scope) updatingCondition() metav1.Condition {
-	if !s.updating() {
+	if !machines.Updating(s.machine) {
 		return conditions.False(clusterv1.MachineUpdatingCondition, clusterv1.MachineNotUpdatingReason, "")
 	}
 	return conditions.True(clusterv1.MachineUpdatingCondition, clusterv1.MachineInPlaceUpdatingReason,
@@ -42,7 +37,7 @@ func (s *scope) setUpToDateCondition() outcome.Outcome {
 	switch because := machines.Outdated(s.machineDeployment, s.machineSet, s.now); {
 	case len(because) > 0:
 		s.set(conditions.False(conditionType, clusterv1.MachineNotUpToDateReason, strings.Join(because, ", ")))
-	case s.updating():
+	case machines.Updating(s.machine):
 		s.set(conditions.False(conditionType, clusterv1.MachineUpToDateUpdatingReason, "In-place update in progress"))
 	case s.kubeletBehind() != "":
 		s.set(conditions.False(conditionType, clusterv1.MachineUpToDateUpdatingReason, s.kubeletBehind()))

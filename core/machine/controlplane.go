@@ -2,13 +2,10 @@ package machine
 
 import (
 	"context"
-	"slices"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -106,20 +103,8 @@ func (r *Reconciler) toDependents() handler.EventHandler {
 			return found
 		}
 		for _, cluster := range external.Referrers(ctx, r.Client, clusters, obj) {
-			found = append(found, r.deletedOf(ctx, cluster.NamespacedName)...)
+			found = append(found, r.deletingOf(ctx, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name})...)
 		}
 		return found
 	})
-}
-
-// deletedOf finds the Machines of a Cluster that are being deleted.
-func (r *Reconciler) deletedOf(ctx context.Context, cluster types.NamespacedName) []reconcile.Request {
-	list := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name},
-		client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Finding the Machines of a control plane that goes", "Cluster", cluster)
-		return nil
-	}
-	list.Items = slices.DeleteFunc(list.Items, func(m clusterv1.Machine) bool { return m.DeletionTimestamp.IsZero() })
-	return external.Requests(list)
 }

@@ -4,22 +4,27 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/external"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
-// takeDown is the deletion: it observes what there is, and takes it down step by step. Each step requires those
+// reconcileDelete is the deletion: it observes what there is, and takes it down step by step. Each step requires those
 // before it, finds out from the two clusters where it is, and so goes on where another process has left off.
-func (r *Reconciler) takeDown(ctx context.Context, s *scope) outcome.Outcome {
+func (r *Reconciler) reconcileDelete(ctx context.Context, s *scope) outcome.Outcome {
 	observed := outcome.All(ctx, s, r.observeBootstrap, r.observeInfrastructure, r.observeLeavingNode, r.observeControlPlane)
 	if observed.Err() != nil || s.undetermined() {
 		return observed
@@ -131,4 +136,59 @@ func (s *scope) recorded(reference *reference) (conditionType string, done bool)
 		return clusterv1.MachineBootstrapConfigReadyCondition, ptr.Deref(initialization.BootstrapDataSecretCreated, false)
 	}
 	return clusterv1.MachineInfrastructureReadyCondition, ptr.Deref(initialization.InfrastructureProvisioned, false)
+}
+
+// skipNodeSteps says whether drain and volumes are past: when the pre-terminate hooks have been waited for, or
+// the infrastructure or the whole control plane is gone or going, there is nothing to be gentle with any more.
+func (s *scope) skipNodeSteps() bool {
+	going := s.infrastructure.found() && !s.infrastructure.object.GetDeletionTimestamp().IsZero()
+	return going || s.infrastructureGone() || s.infrastructure.foreign() || s.endsWithTarget() || s.begun(preTerminateStart)
+}
+
+// timedOut tells about a step of the deletion that was given up.
+func (s *scope) timedOut(reason, action, note string) {
+	s.tell(corev1.EventTypeWarning, reason, action, note)
+}
+
+// begin records that a part of the deletion has begun, unless it had, and returns when.
+func (s *scope) begin(field func(*clusterv1.MachineDeletionStatus) *metav1.Time) metav1.Time {
+	if s.machine.Status.Deletion == nil {
+		s.machine.Status.Deletion = &clusterv1.MachineDeletionStatus{}
+	}
+	start := field(s.machine.Status.Deletion)
+	if start.IsZero() {
+		*start = metav1.NewTime(s.now).Rfc3339Copy()
+	}
+	return *start
+}
+
+// begun says whether a part of the deletion has begun.
+func (s *scope) begun(field func(*clusterv1.MachineDeletionStatus) *metav1.Time) bool {
+	return s.machine.Status.Deletion != nil && !field(s.machine.Status.Deletion).IsZero()
+}
+
+// why is an error in a word that may go into a condition: it stays the same, and tells nothing of the request.
+func why(err error) string {
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return string(reason)
+	}
+	return "the API server did not answer"
+}
+
+// since is a moment as messages name it.
+func since(moment time.Time) string { return "since " + moment.UTC().Format(time.RFC3339) }
+
+// held names those who keep an object from going.
+func held(finalizers []string) string {
+	sorted := slices.Sorted(slices.Values(finalizers))
+	return fmt.Sprintf("%s: %s", machines.Plural(len(sorted), "finalizer"), strings.Join(sorted, ", "))
+}
+
+// remaining returns how much of a timeout is left since start; limited is false for no timeout, which is one that is not
+// positive.
+func remaining(start metav1.Time, timeout time.Duration, now time.Time) (rest time.Duration, limited bool) {
+	if timeout <= 0 {
+		return 0, false
+	}
+	return start.Add(timeout).Sub(now), true
 }

@@ -14,6 +14,7 @@ import (
 
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
+	"millwright.dev/core/machines"
 )
 
 // finishedDrains remembers by Machine what its drain has come to, until the last event of the Machine says so. That costs
@@ -80,7 +81,7 @@ func (s *scope) drainedNote(began time.Time, result drain.Result) string {
 		note += " but for Pods of " + result.Left()
 	}
 	if s.now.Sub(began)-result.Age < drainSettling {
-		note += " (" + counted(result.Evicted, "Pod") + " evicted)"
+		note += " (" + machines.Plural(result.Evicted, "Pod") + " evicted)"
 	}
 	return note
 }

@@ -162,7 +162,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) outcome.Outcome {
 		r.withdraw(s.original)
 		return outcome.Continue()
 	case s.deleting():
-		return r.takeDown(ctx, s)
+		return r.reconcileDelete(ctx, s)
 	case s.cluster == nil:
 		return outcome.Wait()
 	}

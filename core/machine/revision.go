@@ -1,11 +1,23 @@
 package machine
 
 import (
-	"strconv"
-
 	corev1 "k8s.io/api/core/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/machines"
+)
+
+const (
+	// scaleDownDisabledAnnotation keeps the cluster autoscaler from removing a Node.
+	scaleDownDisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	// ScaleDownDisabledMarkerAnnotation on a Node says that its annotation
+	// cluster-autoscaler.kubernetes.io/scale-down-disabled was set by the core and may be taken back by it. Without
+	// the marker that annotation is a user's.
+	ScaleDownDisabledMarkerAnnotation = "machine.millwright.dev/scale-down-disabled"
+	// OutdatedRevisionMarkerAnnotation on a Node says that its taint node.cluster.x-k8s.io/outdated-revision was set by the
+	// core and may be taken back by it. Without the marker that taint is a user's.
+	OutdatedRevisionMarkerAnnotation = "machine.millwright.dev/outdated-revision"
+	// annotationTrue is the value of these while they hold.
+	annotationTrue = "true"
 )
 
 // outdatedRevision says whether the Machine belongs to an earlier revision of its MachineDeployment than the present
@@ -14,19 +26,9 @@ func (s *scope) outdatedRevision() bool {
 	if s.machineSet == nil || s.machineDeployment == nil {
 		return false
 	}
-	own, ok := revisionOf(s.machineSet)
-	present, ok2 := revisionOf(s.machineDeployment)
+	own, ok := machines.ParseRevision(s.machineSet)
+	present, ok2 := machines.ParseRevision(s.machineDeployment)
 	return ok && ok2 && own < present
-}
-
-// revisionOf reads the revision of a MachineDeployment or MachineSet, zero when it has none yet.
-func revisionOf(obj client.Object) (revision int64, ok bool) {
-	text, present := obj.GetAnnotations()[clusterv1.RevisionAnnotation]
-	if !present {
-		return 0, true
-	}
-	revision, err := strconv.ParseInt(text, 10, 64)
-	return revision, err == nil
 }
 
 // syncScaleDown keeps the cluster autoscaler from removing a Node that a rollout is about to replace: the autoscaler

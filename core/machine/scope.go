@@ -217,3 +217,8 @@ func (s *scope) judge() outcome.Outcome {
 	s.machine.Status.ObservedGeneration = s.machine.Generation
 	return deadline
 }
+
+func hasAnnotation(m *clusterv1.Machine, key string) bool {
+	_, ok := m.Annotations[key]
+	return ok
+}

@@ -42,7 +42,7 @@ func spent(s *scope) []*clusterv1.MachineSet {
 		switch {
 		case set.UID == s.current.UID || !set.DeletionTimestamp.IsZero() || desired(set) > 0 ||
 			set.Status.ObservedGeneration != set.Generation:
-		case revisionOf(set) > 0 && len(machines.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)) > 0:
+		case machines.Revision(set) > 0 && len(machines.OutdatedBecause(&s.deployment.Spec.Template, &set.Spec.Template)) > 0:
 			history = append(history, set)
 		default:
 			sets = append(sets, set)

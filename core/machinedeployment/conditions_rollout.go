@@ -110,20 +110,17 @@ func outdatedSets(s *scope) []string {
 	return lines
 }
 
-// slowDeletion is how long the deletion of a Machine takes before the conditions of its deployment name it.
-const slowDeletion = 15 * time.Minute
-
 // slowDeletions words which Machines have been going for long, and what they wait for.
 func slowDeletions(s *scope) string {
 	var slow []*clusterv1.Machine
 	for _, machine := range s.allMachines() {
-		if !machine.DeletionTimestamp.IsZero() && s.now.Sub(machine.DeletionTimestamp.Time) >= slowDeletion {
+		if machines.IsSlow(machine, s.now) {
 			slow = append(slow, machine)
 		}
 	}
 	if len(slow) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\nIn deletion for more than %s:\n", slowDeletion) +
+	return fmt.Sprintf("\nIn deletion for more than %s:\n", machines.SlowDeletion) +
 		machines.Aggregate(slow, "", machines.Reasons{}, awaits).Message
 }

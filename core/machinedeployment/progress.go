@@ -22,10 +22,10 @@ func (r *Reconciler) watchProgress(ctx context.Context, s *scope) outcome.Outcom
 	deadline, _ := progressDeadline(s.deployment)
 	if deadline == 0 || !underWay(s) {
 		r.progress.forget(s.deployment.UID)
-		return outcome.Fail(r.record(ctx, s, "")).And(nextSlow(s))
+		return outcome.Fail(r.record(ctx, s, "")).And(r.requeueAfterSlowDeletion(ctx, s))
 	}
 	best, record := r.progress.judge(s, deadline)
-	end := nextSlow(s)
+	end := r.requeueAfterSlowDeletion(ctx, s)
 	s.progress = best.Since.Time
 	if due := s.progress.Add(deadline); s.now.Before(due) {
 		end = end.And(outcome.ContinueAfter(due.Sub(s.now)))
@@ -38,21 +38,12 @@ func (r *Reconciler) watchProgress(ctx context.Context, s *scope) outcome.Outcom
 	return end
 }
 
-// watchDeletions makes the deployment looked at again when Machines will have been going for long.
-func (r *Reconciler) watchDeletions(_ context.Context, s *scope) outcome.Outcome { return nextSlow(s) }
-
-// nextSlow is when the next deletion will have taken so long that conditions name it.
-func nextSlow(s *scope) outcome.Outcome {
-	end := outcome.Continue()
-	for _, machine := range s.allMachines() {
-		if machine.DeletionTimestamp.IsZero() {
-			continue
-		}
-		if left := machine.DeletionTimestamp.Add(slowDeletion).Sub(s.now); left > 0 {
-			end = end.And(outcome.ContinueAfter(left))
-		}
+// requeueAfterSlowDeletion has the deployment looked at when the next deletion of a Machine begins to be slow.
+func (r *Reconciler) requeueAfterSlowDeletion(_ context.Context, s *scope) outcome.Outcome {
+	if next := machines.NextSlow(s.allMachines(), s.now); !next.IsZero() {
+		return outcome.ContinueAfter(next.Sub(s.now))
 	}
-	return end
+	return outcome.Continue()
 }
 
 // underWay says whether something that is wanted is not there: replicas that are up to date and available, or the end of

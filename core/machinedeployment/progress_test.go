@@ -213,6 +213,6 @@ func TestSlowDeletionsAreNamed(t *testing.T) {
 	slow := member("slow", time.Hour, conditions.True(clusterv1.MachineDeletingCondition, "DrainingNode", "pod p stays"))
 	slow.DeletionTimestamp = ptr.To(metav1.NewTime(start.Add(-15 * time.Minute)))
 	s := rollout([]*clusterv1.Machine{slow, going5m(member("quick", time.Hour))}, nil)
-	g.Expect(nextSlow(s).After()).To(Equal(10*time.Minute), "when quick will have been going for so long")
+	g.Expect((&Reconciler{}).requeueAfterSlowDeletion(t.Context(), s).After()).To(Equal(10*time.Minute), "when quick will have been going for so long")
 	g.Expect(slowDeletions(s)).To(And(ContainSubstring("Machine slow: Deleting is True: pod p stays"), Not(ContainSubstring("quick"))))
 }

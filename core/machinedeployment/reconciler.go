@@ -120,7 +120,7 @@ func (r *Reconciler) deletion() []outcome.Step[*scope] {
 		r.checkPaused,
 		r.readSets,
 		r.readMachines,
-		r.watchDeletions,
+		r.requeueAfterSlowDeletion,
 		r.orphan,
 		r.deleteAll,
 		r.removeFinalizer,

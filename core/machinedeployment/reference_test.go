@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/core/machines"
 	"millwright.dev/test/doccheck"
 )
 
@@ -44,7 +45,7 @@ func TestReferenceNumbers(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(DefaultRevisionHistoryLimit).To(Equal(1))
 	g.Expect(DefaultProgressDeadline).To(Equal(10 * time.Minute))
-	g.Expect(slowDeletion).To(Equal(15 * time.Minute))
+	g.Expect(machines.SlowDeletion).To(Equal(15 * time.Minute))
 	complete := valid(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil })
 	withDefaults(complete)
 	g.Expect(complete.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))

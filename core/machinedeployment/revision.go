@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -26,7 +24,7 @@ func chooseCurrent(s *scope) *clusterv1.MachineSet {
 		switch {
 		case !set.DeletionTimestamp.IsZero():
 		case len(whyOutdated(s, set)) > 0:
-		case current == nil || cmp.Or(desired(set)-desired(current), int(revisionOf(set)-revisionOf(current))) > 0:
+		case current == nil || cmp.Or(desired(set)-desired(current), int(machines.Revision(set)-machines.Revision(current))) > 0:
 			current = set
 		}
 	}
@@ -56,15 +54,6 @@ func rolloutTime(s *scope) time.Time {
 // desired is the number of replicas that a set is told to have.
 func desired(set *clusterv1.MachineSet) int { return int(ptr.Deref(set.Spec.Replicas, 0)) }
 
-// revisionOf is the revision that a set, or a deployment, has in its annotation; zero when it has none.
-func revisionOf(object metav1.Object) int64 {
-	revision, err := strconv.ParseInt(object.GetAnnotations()[clusterv1.RevisionAnnotation], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return revision
-}
-
 // currentRevision is the revision of the current set: its own as long as no other set has one as high, else the
 // next one after all others and after what the deployment has counted so far. So a deployment that goes back to
 // an earlier template goes on in its revisions, and so does one that has lost its sets.
@@ -72,15 +61,15 @@ func currentRevision(deployment *clusterv1.MachineDeployment, sets []*clusterv1.
 	highest, own := int64(0), int64(0)
 	for _, set := range sets {
 		if current != nil && set.UID == current.UID {
-			own = revisionOf(set)
+			own = machines.Revision(set)
 		} else {
-			highest = max(highest, revisionOf(set))
+			highest = max(highest, machines.Revision(set))
 		}
 	}
 	if own > highest {
 		return own
 	}
-	return max(highest, revisionOf(deployment)) + 1
+	return max(highest, machines.Revision(deployment)) + 1
 }
 
 // bySeniority sorts sets by creation, then by name.

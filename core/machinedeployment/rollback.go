@@ -43,9 +43,9 @@ func (r *Reconciler) rollBack(ctx context.Context, s *scope) outcome.Outcome {
 	}
 	r.written.Wrote(desired)
 	s.deployment, s.before = desired, desired.DeepCopy()
-	ctrl.LoggerFrom(ctx).Info("Rolled back the template", "MachineSet", set.Name, "revision", revisionOf(set))
+	ctrl.LoggerFrom(ctx).Info("Rolled back the template", "MachineSet", set.Name, "revision", machines.Revision(set))
 	r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, RolledBackEvent, "RollBack",
-		"Rolled back to revision %d, the template of MachineSet %s", revisionOf(set), set.Name)
+		"Rolled back to revision %d, the template of MachineSet %s", machines.Revision(set), set.Name)
 	return outcome.Continue()
 }
 
@@ -58,11 +58,11 @@ func rollbackTarget(deployment *clusterv1.MachineDeployment, sets []*clusterv1.M
 	}
 	var kept, others []*clusterv1.MachineSet
 	for _, set := range sets {
-		if !set.DeletionTimestamp.IsZero() || revisionOf(set) == 0 {
+		if !set.DeletionTimestamp.IsZero() || machines.Revision(set) == 0 {
 			continue
 		}
 		kept = append(kept, set)
-		if revisionOf(set) == revision {
+		if machines.Revision(set) == revision {
 			return set, ""
 		}
 		if len(machines.OutdatedBecause(&deployment.Spec.Template, &set.Spec.Template)) > 0 {
@@ -88,14 +88,14 @@ func keptRevisions(sets []*clusterv1.MachineSet) string {
 	}
 	parts := make([]string, 0, len(sets))
 	for _, set := range sets {
-		parts = append(parts, fmt.Sprintf("%d (MachineSet %s)", revisionOf(set), set.Name))
+		parts = append(parts, fmt.Sprintf("%d (MachineSet %s)", machines.Revision(set), set.Name))
 	}
 	return "kept are " + strings.Join(parts, ", ")
 }
 
 // byRevision sorts sets by revision, the highest first.
 func byRevision(sets []*clusterv1.MachineSet) {
-	slices.SortStableFunc(sets, func(a, b *clusterv1.MachineSet) int { return int(revisionOf(b) - revisionOf(a)) })
+	slices.SortStableFunc(sets, func(a, b *clusterv1.MachineSet) int { return int(machines.Revision(b) - machines.Revision(a)) })
 }
 
 // restore brings back what makes a revision. Labels, taints, timeouts and the like stay as they are by now: they

@@ -184,13 +184,13 @@ func TestSlowDeletions(t *testing.T) {
 		}
 	}
 	s := scopeOf(0, machine("a", since(16*time.Minute, clusterv1.MachineDeletingDrainingNodeReason)), machine("b", since(14*time.Minute, "")),
-		machine("c", since(slowDeletion, "")), machine("d", since(12*time.Minute, "")))
+		machine("c", since(machines.SlowDeletion, "")), machine("d", since(12*time.Minute, "")))
 	s.now = start
 	g.Expect(scalingDownCondition(s, nil).Message).To(HaveSuffix(
 		"\n* in deletion for more than 15 minutes, DrainingNode: a\n* in deletion for more than 15 minutes, not reported: c"))
 	s.set.DeletionTimestamp = &metav1.Time{Time: start}
 	g.Expect(deletingCondition(s, nil).Message).To(ContainSubstring("DrainingNode: a"))
-	g.Expect(nextSlow(s.machines, start)).To(Equal(start.Add(time.Minute)))
-	g.Expect(nextSlow(s.machines, start.Add(time.Minute))).To(Equal(start.Add(3 * time.Minute)))
-	g.Expect(nextSlow([]*clusterv1.Machine{machine("x")}, start)).To(BeZero())
+	g.Expect(machines.NextSlow(s.machines, start)).To(Equal(start.Add(time.Minute)))
+	g.Expect(machines.NextSlow(s.machines, start.Add(time.Minute))).To(Equal(start.Add(3 * time.Minute)))
+	g.Expect(machines.NextSlow([]*clusterv1.Machine{machine("x")}, start)).To(BeZero())
 }

@@ -17,7 +17,7 @@ func (r *Reconciler) deleteAll(ctx context.Context, s *scope) outcome.Outcome {
 			plan.remove = append(plan.remove, machine)
 		}
 	}
-	end := r.scaleDown(ctx, s, plan).And(r.watchUnseen(ctx, s)).And(r.watchSlow(ctx, s))
+	end := r.scaleDown(ctx, s, plan).And(r.requeueAfterUnseen(ctx, s)).And(r.requeueAfterSlowDeletion(ctx, s))
 	if len(s.machines) > 0 {
 		return end.And(outcome.Wait())
 	}

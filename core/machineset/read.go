@@ -166,9 +166,9 @@ func withMarks(machines, live []*clusterv1.Machine) []*clusterv1.Machine {
 	return marked
 }
 
-// watchUnseen has the set looked at again when a Machine that was created stays out of the cache: it may have
+// requeueAfterUnseen has the set looked at again when a Machine that was created stays out of the cache: it may have
 // been deleted before a watch could tell.
-func (r *Reconciler) watchUnseen(_ context.Context, s *scope) outcome.Outcome {
+func (r *Reconciler) requeueAfterUnseen(_ context.Context, s *scope) outcome.Outcome {
 	until := r.ledger.unseenUntil(s.set.UID)
 	if until.IsZero() {
 		return outcome.Continue()

@@ -142,8 +142,8 @@ func (r *Reconciler) work(ctx context.Context, s *scope) outcome.Outcome {
 		r.complete,
 		r.propagate,
 		r.scale,
-		r.watchUnseen,
-		r.watchSlow,
+		r.requeueAfterUnseen,
+		r.requeueAfterSlowDeletion,
 	)
 }
 

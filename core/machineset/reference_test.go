@@ -142,7 +142,7 @@ func TestReferenceFields(t *testing.T) {
 
 // TestReferenceDuration: the page has the number in words.
 func TestReferenceDuration(t *testing.T) {
-	NewWithT(t).Expect(slowDeletion).To(Equal(15*time.Minute), "see the condition ScalingDown")
+	NewWithT(t).Expect(machines.SlowDeletion).To(Equal(15*time.Minute), "see the condition ScalingDown")
 }
 
 func unique(values []string) []string {

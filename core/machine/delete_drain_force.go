@@ -117,7 +117,7 @@ func (s *scope) forcedByTime() forcing {
 	if own := s.machine.Spec.Deletion.NodeDrainTimeoutSeconds; own != nil {
 		timeout, name = time.Duration(*own)*time.Second, "spec.deletion.nodeDrainTimeoutSeconds"
 	}
-	rest, limited := left(s.machine.Status.Deletion.NodeDrainStartTime, timeout, until)
+	rest, limited := remaining(s.machine.Status.Deletion.NodeDrainStartTime, timeout, until)
 	if !limited || rest > 0 && s.begun(volumesStart) {
 		return forcing{}
 	}

@@ -75,34 +75,3 @@ func (b *budget) covers(pod *Pod, named string) bool {
 	}
 	return named == b.key.Name || named == "" && b.selector.Matches(labels.Set(pod.Labels))
 }
-
-// moveHandovers brings the handovers up to date. It is called under mu when pods and volumes are known.
-func (n *nodeDrain) moveHandovers(c circumstances) {
-	options := &n.drainer.options
-	s := surroundings{
-		now: c.now, pods: n.pods, volumes: c.volumes, detachTimeout: options.DetachTimeout, reattachTimeout: options.ReattachTimeout,
-		evicted: func(pod *Pod) bool {
-			a := n.attempts[pod.UID]
-			return a != nil && a.ok
-		},
-		elsewhere: func(name string) bool {
-			for _, a := range n.target.attachments.find(ofVolume(name)) {
-				if a.attached && a.node != n.node {
-					return true
-				}
-			}
-			return false
-		},
-		exists: func(name string) bool {
-			_, found := n.target.volumes.get(name)
-			return found
-		},
-	}
-	if !n.resumed {
-		n.resumed = true
-		n.handovers = resumeHandovers(s, n.request.Began, n.target.attachments.all(func(a attachment) bool {
-			return a.node != n.node && a.volume != ""
-		}))
-	}
-	n.handovers = moveHandovers(n.handovers, s)
-}

@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+
+	"millwright.dev/core/drain/handover"
 )
 
 // using makes a pod with claims of these names.
@@ -23,7 +25,7 @@ func onNode(names ...string) *nodeVolumes {
 	return v
 }
 
-func volumesPlan(attempts map[types.UID]*attempt, handovers map[string]handover, v *nodeVolumes, pods ...*Pod) *plan {
+func volumesPlan(attempts map[types.UID]*attempt, handovers map[string]handover.Handover, v *nodeVolumes, pods ...*Pod) *plan {
 	return makePlan(podMap(pods...), attempts, circumstances{now: start, daemonSets: lookup, volumes: v, handovers: handovers})
 }
 
@@ -50,17 +52,17 @@ func TestPodsWithVolumesGoOneByOne(t *testing.T) {
 		g.Expect(podNames(p.evicting)).To(Equal([]string{"high"}))
 		g.Expect(podNames(p.queued)).To(Equal([]string{"low"}))
 	})
-	for _, stage := range []handoverStage{detaching, reattaching} {
+	for _, stage := range []handover.Stage{handover.Detaching, handover.Reattaching} {
 		t.Run("and while a volume is "+string(stage), func(t *testing.T) {
 			g := NewWithT(t)
-			p := volumesPlan(nil, map[string]handover{"pv-b": {stage, start.Add(time.Minute)}}, v, low)
+			p := volumesPlan(nil, map[string]handover.Handover{"pv-b": {Stage: stage, Deadline: start.Add(time.Minute)}}, v, low)
 			g.Expect(p.due).To(BeEmpty())
 			g.Expect(podNames(p.queued)).To(Equal([]string{"low"}))
 			g.Expect(p.next).To(Equal(start.Add(time.Minute)), "a deadline ends it")
 		})
 	}
 	t.Run("not while one is stuck", func(t *testing.T) {
-		p := volumesPlan(nil, map[string]handover{"pv-b": {stuck, start}}, v, low)
+		p := volumesPlan(nil, map[string]handover.Handover{"pv-b": {Stage: handover.Stuck, Deadline: start}}, v, low)
 		NewWithT(t).Expect(podNames(p.due)).To(Equal([]string{"low"}))
 	})
 	t.Run("one that is held up does not hold up the next", func(t *testing.T) {
@@ -129,45 +131,47 @@ func TestHandover(t *testing.T) {
 		now: start, pods: podMap(pod), volumes: onNode("a"), detachTimeout: 2 * time.Minute, reattachTimeout: 90 * time.Second,
 		evicted: func(*Pod) bool { return false }, elsewhere: func(string) bool { return attachedElsewhere }, exists: func(string) bool { return true },
 	}
-	g.Expect(moveHandovers(nil, s)).To(BeEmpty(), "nobody has told the pod to go")
+	g.Expect(handover.Move(nil, s.state())).To(BeEmpty(), "nobody has told the pod to go")
 	s.evicted = func(*Pod) bool { return true }
-	h := moveHandovers(nil, s)
-	g.Expect(h).To(HaveKeyWithValue("pv-a", handover{leaving, start.Add(2 * time.Minute)}))
+	h := handover.Move(nil, s.state())
+	g.Expect(h).To(HaveKeyWithValue("pv-a", handover.Handover{Stage: handover.Leaving, Deadline: start.Add(2 * time.Minute)}))
 
 	terminatingSince(start.Add(30 * time.Second))(pod)
-	h = moveHandovers(h, s)
-	g.Expect(h).To(HaveKeyWithValue("pv-a", handover{leaving, start.Add(150 * time.Second)}), "the grace period comes on top")
+	h = handover.Move(h, s.state())
+	g.Expect(h).To(HaveKeyWithValue("pv-a", handover.Handover{Stage: handover.Leaving, Deadline: start.Add(150 * time.Second)}), "the grace period comes on top")
 	s.pods, s.now = nil, start.Add(40*time.Second)
-	h = moveHandovers(h, s)
-	g.Expect(h).To(HaveKeyWithValue("pv-a", handover{detaching, start.Add(150 * time.Second)}))
+	h = handover.Move(h, s.state())
+	g.Expect(h).To(HaveKeyWithValue("pv-a", handover.Handover{Stage: handover.Detaching, Deadline: start.Add(150 * time.Second)}))
 
 	detachedLate := s
 	detachedLate.now = start.Add(150 * time.Second)
-	late := moveHandovers(h, detachedLate)
-	g.Expect(late["pv-a"].stage).To(Equal(stuck))
-	g.Expect(late["pv-a"].pending()).To(BeFalse())
+	late := handover.Move(h, detachedLate.state())
+	g.Expect(late["pv-a"].Stage).To(Equal(handover.Stuck))
+	g.Expect(late["pv-a"].Pending()).To(BeFalse())
 	detachedLate.volumes = onNode()
-	g.Expect(moveHandovers(late, detachedLate)["pv-a"].stage).To(Equal(reattaching), "late is better than never")
+	g.Expect(handover.Move(late, detachedLate.state())["pv-a"].Stage).To(Equal(handover.Reattaching), "late is better than never")
 
 	s.volumes = onNode()
-	h = moveHandovers(h, s)
-	g.Expect(h).To(HaveKeyWithValue("pv-a", handover{reattaching, start.Add(130 * time.Second)}))
-	g.Expect(moveHandovers(h, s)).To(Equal(h), "the deadline stays")
+	h = handover.Move(h, s.state())
+	g.Expect(h).To(HaveKeyWithValue("pv-a", handover.Handover{Stage: handover.Reattaching, Deadline: start.Add(130 * time.Second)}))
+	g.Expect(handover.Move(h, s.state())).To(Equal(h), "the deadline stays")
 	gone := s
 	gone.exists = func(string) bool { return false }
-	g.Expect(moveHandovers(h, gone)).To(BeEmpty(), "a volume that was deleted is attached nowhere")
+	g.Expect(handover.Move(h, gone.state())).To(BeEmpty(), "a volume that was deleted is attached nowhere")
 	timeout := s
 	timeout.now = start.Add(130 * time.Second)
-	g.Expect(moveHandovers(h, timeout)).To(BeEmpty(), "that it is attached nowhere is tolerated")
+	g.Expect(handover.Move(h, timeout.state())).To(BeEmpty(), "that it is attached nowhere is tolerated")
 	attachedElsewhere = true
-	g.Expect(moveHandovers(h, s)).To(BeEmpty())
+	g.Expect(handover.Move(h, s.state())).To(BeEmpty())
 }
 
 func TestHandoversAreFoundAgain(t *testing.T) {
 	g := NewWithT(t)
 	v := onNode("used", "left", "reported")
 	v.attached["pv-left"] = attachedVolume{v.attached["pv-left"].Volume, start.Add(-time.Minute)}
-	s := surroundings{now: start, pods: podMap(simplePod("p", using("used"))), volumes: v, detachTimeout: 2 * time.Minute, reattachTimeout: 90 * time.Second}
+	s := surroundings{now: start, pods: podMap(simplePod("p", using("used"))), volumes: v, detachTimeout: 2 * time.Minute, reattachTimeout: 90 * time.Second,
+		evicted: func(*Pod) bool { return false },
+	}
 	began := start.Add(-time.Hour)
 	arriving := []attachment{
 		{volume: "under way", created: start.Add(-30 * time.Second)},
@@ -175,14 +179,14 @@ func TestHandoversAreFoundAgain(t *testing.T) {
 		{volume: "for long", created: start.Add(-100 * time.Second)},
 		{volume: "before", created: began.Add(-2 * time.Minute)},
 	}
-	g.Expect(resumeHandovers(s, began, arriving)).To(Equal(map[string]handover{
-		"pv-left":     {detaching, start.Add(time.Minute)},
-		"pv-reported": {detaching, start.Add(2 * time.Minute)},
-		"under way":   {reattaching, start.Add(time.Minute)},
+	g.Expect(handover.Resume(s.state(), began, toArriving(arriving))).To(Equal(map[string]handover.Handover{
+		"pv-left":     {Stage: handover.Detaching, Deadline: start.Add(time.Minute)},
+		"pv-reported": {Stage: handover.Detaching, Deadline: start.Add(2 * time.Minute)},
+		"under way":   {Stage: handover.Reattaching, Deadline: start.Add(time.Minute)},
 	}))
-	g.Expect(resumeHandovers(s, time.Time{}, arriving)).NotTo(HaveKey("under way"), "it is not known when the drain began")
-	g.Expect(resumeHandovers(s, start, arriving)).To(HaveKey("under way"), "the clock of the target cluster is behind by half a minute")
-	g.Expect(resumeHandovers(s, start.Add(time.Hour), arriving)).NotTo(HaveKey("under way"), "it was there before the drain")
+	g.Expect(handover.Resume(s.state(), time.Time{}, toArriving(arriving))).NotTo(HaveKey("under way"), "it is not known when the drain began")
+	g.Expect(handover.Resume(s.state(), start, toArriving(arriving))).To(HaveKey("under way"), "the clock of the target cluster is behind by half a minute")
+	g.Expect(handover.Resume(s.state(), start.Add(time.Hour), toArriving(arriving))).NotTo(HaveKey("under way"), "it was there before the drain")
 }
 
 func TestVolumesOfPodsThatStayAreLeftOut(t *testing.T) {

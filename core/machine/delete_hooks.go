@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/core/machines"
 	"millwright.dev/core/outcome"
 )
 
@@ -36,7 +37,7 @@ func (s *scope) awaitHooks(what, prefix, reason string, start func(*clusterv1.Ma
 	}
 	began := s.begin(start)
 	s.progress = deletion{reason, fmt.Sprintf("Waiting %s for %s, until whoever set the annotation removes it: %s",
-		since(began.Time), counted(len(hooks), what), strings.Join(s.described(hooks), ", "))}
+		since(began.Time), machines.Plural(len(hooks), what), strings.Join(s.described(hooks), ", "))}
 	return outcome.Wait()
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/core/drain"
+	"millwright.dev/core/external"
 	"millwright.dev/core/index"
 )
 
@@ -111,18 +113,16 @@ func (r *Reconciler) onClusterGone() handler.EventHandler {
 	}}
 }
 
+// deletingOf finds the Machines among those of a list that are being deleted.
 func (r *Reconciler) deletingOf(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	list := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		// The cache can only refuse while the manager stops.
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list Machines that are being deleted")
 		return nil
 	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if !list.Items[i].DeletionTimestamp.IsZero() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
+	list.Items = slices.DeleteFunc(list.Items, func(m clusterv1.Machine) bool { return m.DeletionTimestamp.IsZero() })
+	return external.Requests(list)
 }
 
 // onlyLabelsChanged lets only those updates pass that change labels.

@@ -48,8 +48,8 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope) outcome.Outcome {
 		return outcome.Continue()
 	}
 	start := s.nodeDeletionStart()
-	seconds := ptr.To(ptr.Deref(s.machine.Spec.Deletion.NodeDeletionTimeoutSeconds, defaultNodeDeletionSeconds))
-	rest, limited := remaining(metav1.NewTime(start), seconds, s.now)
+	seconds := ptr.Deref(s.machine.Spec.Deletion.NodeDeletionTimeoutSeconds, defaultNodeDeletionSeconds)
+	rest, limited := remaining(metav1.NewTime(start), time.Duration(seconds)*time.Second, s.now)
 	if s.connection == nil {
 		rest = max(rest, start.Add(s.options.RemoteConditionsGracePeriod).Sub(s.now))
 	}

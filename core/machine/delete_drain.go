@@ -116,12 +116,3 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 	s.progress = deletion{clusterv1.MachineDeletingDrainingNodeReason, message + ")" + inWords(invalid)}
 	return forced.deadline().And(outcome.Wait())
 }
-
-// left returns how much of a timeout is left since start; limited is false for no timeout, which is one that is not
-// positive.
-func left(start metav1.Time, timeout time.Duration, now time.Time) (rest time.Duration, limited bool) {
-	if timeout <= 0 {
-		return 0, false
-	}
-	return start.Add(timeout).Sub(now), true
-}

@@ -1,0 +1,85 @@
+package drain
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// forcedAttempts is how often a forced drain tries each deletion.
+const forcedAttempts = 2
+
+// forced is what a forced plan rests on besides the circumstances.
+type forced struct {
+	*force
+	pods map[types.UID]*Pod
+	// listed says whether the pods are known.
+	listed bool
+	// detach says whether the VolumeAttachments of the Node are deleted.
+	detach bool
+	// attachments are the VolumeAttachments of the Node; read says whether they are known.
+	attachments []attachment
+	read        bool
+}
+
+// makeForcedPlan says what a forced drain does next. It reads, and changes nothing.
+func makeForcedPlan(f forced, c circumstances) *plan {
+	result := &plan{over: !c.now.Before(f.deadline)}
+	if !result.over {
+		result.at(f.deadline)
+	}
+	for _, pod := range f.pods {
+		switch {
+		case c.returning.sinceForced(pod):
+			result.left = append(result.left, pod)
+		case stays(pod, c):
+			result.staying = append(result.staying, pod)
+		case decide(pod, c).Action == undecided:
+			result.undecided = append(result.undecided, pod)
+		default:
+			result.placeForced(pod, f.force.pods[pod.UID], c.now)
+		}
+	}
+	result.sort()
+	if !f.listed || f.detach && !f.read {
+		result.reading = true
+	}
+	if result.reading || !f.detach || !result.done() {
+		// The volumes come after the pods.
+		return result
+	}
+	for _, a := range f.attachments {
+		known := f.force.attachments[a.uid]
+		switch {
+		case !a.ending.IsZero(), known != nil && (known.ok || known.failures >= forcedAttempts):
+		case known == nil || known.due(c.now):
+			result.detach = append(result.detach, a)
+		default:
+			result.detaching = true
+			if !known.inFlight {
+				result.at(known.retryAt)
+			}
+		}
+	}
+	return result
+}
+
+// stays says whether a forced drain, too, leaves a pod alone: those that would come back, those that nobody can
+// delete, and those that were told to stay.
+func stays(pod *Pod, c circumstances) bool {
+	c.unreachable = false
+	return decide(pod, c).Action == Skip
+}
+
+// placeForced puts a pod that is to be deleted where its deletion has got to. What the API server has accepted is
+// not waited for.
+func (p *plan) placeForced(pod *Pod, a *attempt, now time.Time) {
+	switch {
+	case a != nil && a.ok:
+		p.released = append(p.released, pod)
+	case a != nil && a.failures >= forcedAttempts:
+		p.abandoned = append(p.abandoned, pod)
+	default:
+		p.place(pod, a, now)
+	}
+}
