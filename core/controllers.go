@@ -59,11 +59,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 			return r.SetupWithManager(mgr, concurrency(o.machineConcurrency))
 		},
 		func() error {
-			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilterValue: o.WatchFilter, Written: sets, Preflight: o.preflight}
+			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilter: o.WatchFilter, Written: sets, Preflight: o.preflight}
 			return r.SetupWithManager(mgr, concurrency(o.machineSetConcurrency))
 		},
 		func() error {
-			r := &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), WatchFilterValue: o.WatchFilter, Sets: sets}
+			r := &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter, Sets: sets}
 			return r.SetupWithManager(mgr, concurrency(o.machineDeploymentConcurrency))
 		},
 	}

@@ -59,7 +59,7 @@ func (r *Reconciler) deleteParts(ctx context.Context, s *scope, reason string, p
 		left, err := r.deleteAll(ctx, s.cluster, p)
 		if err != nil {
 			s.progress = deletion{clusterv1.ClusterDeletingInternalErrorReason, "The " + p.kind + "s cannot be deleted: " + err.Error()}
-			return outcome.Fail(err)
+			return outcome.FromError(err)
 		}
 		if len(left) > 0 {
 			s.progress = deletion{reason, "Waiting for the deletion of " + enumerate(p.kind, left)}
@@ -159,11 +159,11 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		uid, resourceVersion := object.GetUID(), object.GetResourceVersion()
 		err := r.Client.Delete(ctx, object.Unstructured, client.Preconditions{UID: &uid, ResourceVersion: &resourceVersion})
 		if apierrors.IsConflict(err) {
-			return outcome.Fail(err)
+			return outcome.FromError(err)
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			s.progress.message = external.Name(reference.ref) + " cannot be deleted: " + err.Error()
-			return outcome.Fail(errors.Wrapf(err, "deleting %s of Cluster %s", external.Name(reference.ref), s.request()))
+			return outcome.FromError(errors.Wrapf(err, "deleting %s of Cluster %s", external.Name(reference.ref), s.request()))
 		}
 	}
 	return outcome.Wait()
@@ -188,5 +188,5 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 		s.cluster.Finalizers = s.original.Finalizers
 		s.progress = deletion{clusterv1.ClusterDeletingInternalErrorReason, "Nothing is left of the Cluster, but the object stays: " + refusal}
 	}
-	return outcome.Fail(client.IgnoreNotFound(err))
+	return outcome.FromError(client.IgnoreNotFound(err))
 }

@@ -67,11 +67,11 @@ func (r *Reconciler) readOwned(ctx context.Context, s *scope, reference *referen
 func (r *reference) failed(err error) outcome.Outcome {
 	if apierrors.IsConflict(err) {
 		// A race that was lost says nothing about the object.
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	r.err = err
 	if external.Expected(err) {
 		return outcome.Wait()
 	}
-	return outcome.Fail(err)
+	return outcome.FromError(err)
 }

@@ -109,7 +109,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outc
 		s.cluster.Finalizers = s.original.Finalizers
 		s.refused = err
 	}
-	return outcome.Fail(err)
+	return outcome.FromError(err)
 }
 
 // patchMetadata writes the metadata of the scope's Cluster alone and takes over what the server answers.
@@ -131,17 +131,17 @@ func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, what string) e
 func (r *Reconciler) conclude(ctx context.Context, s *scope) outcome.Outcome {
 	base, err := persist.Object(ctx, r.Client, s.original, s.cluster, statusOf)
 	if err != nil && persist.Refusal(err) == "" {
-		return outcome.Fail(client.IgnoreNotFound(err))
+		return outcome.FromError(client.IgnoreNotFound(err))
 	}
 	if err != nil {
 		// What is initialized by what was refused is not: the control plane endpoint comes with the infrastructure.
 		s.unwritten = err
 		s.cluster.Status.Initialization = *s.original.Status.Initialization.DeepCopy()
 	}
-	deadline := s.judge().And(outcome.Fail(err))
+	deadline := s.judge().And(outcome.FromError(err))
 	written, err := persist.Status(ctx, r.Client, base, s.cluster, statusOf)
 	if err != nil {
-		return deadline.And(outcome.Fail(client.IgnoreNotFound(err)))
+		return deadline.And(outcome.FromError(client.IgnoreNotFound(err)))
 	}
 	if s.cluster.ResourceVersion != s.original.ResourceVersion {
 		r.versions.Wrote(s.cluster)

@@ -68,7 +68,7 @@ func (r *Reconciler) readWorkers(ctx context.Context, s *scope) outcome.Outcome 
 	found := &workers{}
 	for _, read := range []func(context.Context, *scope, *workers) error{r.readDeployments, r.readSets, r.readMachines} {
 		if err := read(ctx, s, found); err != nil {
-			return outcome.Fail(errors.Wrapf(err, "reading the workers of Cluster %s", s.request()))
+			return outcome.FromError(errors.Wrapf(err, "reading the workers of Cluster %s", s.request()))
 		}
 	}
 	for _, parts := range [][]part{found.deployments, found.sets, found.machines, found.controlPlane} {

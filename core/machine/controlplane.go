@@ -52,12 +52,12 @@ func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) outcome.
 		return outcome.Continue()
 	}
 	if err := r.readControlPlane(ctx, s); err != nil || s.controlPlane.elsewhere || !s.ofControlPlane() {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	list := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.original.Namespace), client.MatchingFields{index.Cluster: s.cluster.Name},
 		client.HasLabels{clusterv1.MachineControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
-		return outcome.Fail(errors.Wrapf(err, "listing the control plane Machines of Cluster %s", s.clusterKey()))
+		return outcome.FromError(errors.Wrapf(err, "listing the control plane Machines of Cluster %s", s.clusterKey()))
 	}
 	s.controlPlane.last = true
 	for i := range list.Items {

@@ -79,7 +79,7 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		return outcome.Continue()
 	case err != nil:
 		s.progress.message = fmt.Sprintf("%s cannot be deleted: %s", name, why(err))
-		return outcome.Fail(errors.Wrapf(err, "deleting %s of Machine %s", name, s.key()))
+		return outcome.FromError(errors.Wrapf(err, "deleting %s of Machine %s", name, s.key()))
 	}
 	// The watch will say in a moment that the object is going, or gone; a condition before that would only flash up.
 	s.quiet = len(s.told) == 0
@@ -102,7 +102,7 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *refer
 	}
 	resolved, err := r.Kinds.Resolver.Resolve(ctx, reference.ref.GroupKind())
 	if err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(resolved.GVK)
@@ -112,7 +112,7 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *refer
 	case apierrors.IsNotFound(err):
 		return outcome.Continue()
 	case err != nil:
-		return outcome.Fail(errors.Wrapf(err, "reading %s of Machine %s", external.Name(reference.ref), s.key()))
+		return outcome.FromError(errors.Wrapf(err, "reading %s of Machine %s", external.Name(reference.ref), s.key()))
 	}
 	s.quiet = true
 	return outcome.Wait()

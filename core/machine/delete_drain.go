@@ -80,7 +80,7 @@ func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, forced forcing) outcome.Outcome {
 	rules, invalid, err := r.drainRules(ctx, s)
 	if err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	request := drain.Request{Key: s.key(), Cluster: s.connection.Key, Config: s.connection.Config, Node: s.node, Mode: mode, Rules: rules, ForceDetach: s.options.ForceDetach}
 	if s.begun(drainStart) {
@@ -88,7 +88,7 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 	}
 	result, err := r.drainer.Step(ctx, request)
 	if err != nil {
-		return outcome.Fail(errors.Wrapf(err, "draining Node %s of Machine %s", s.node.Name, s.key()))
+		return outcome.FromError(errors.Wrapf(err, "draining Node %s of Machine %s", s.node.Name, s.key()))
 	}
 	s.drained.result = result
 	if result.ForcedNow {

@@ -132,7 +132,7 @@ func (r *Reconciler) observeLeavingNode(ctx context.Context, s *scope) outcome.O
 	}
 	node, err := s.connection.Node(linked)
 	if err != nil {
-		return outcome.Fail(errors.Wrapf(err, "reading the Node of Machine %s", s.key()))
+		return outcome.FromError(errors.Wrapf(err, "reading the Node of Machine %s", s.key()))
 	}
 	if node != nil && node.Spec.ProviderID != "" && node.Spec.ProviderID != s.machine.Spec.ProviderID {
 		node = nil

@@ -23,7 +23,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 				s.machine.Finalizers = s.original.Finalizers
 				s.progress = deletion{clusterv1.MachineDeletingInternalErrorReason, "Nothing is left of the machine, but the object stays: " + refusal}
 			}
-			return outcome.Fail(client.IgnoreNotFound(err))
+			return outcome.FromError(client.IgnoreNotFound(err))
 		}
 		s.tell(corev1.EventTypeNormal, ReasonDeleted, "Delete", r.deleted(s))
 		r.tell(s)

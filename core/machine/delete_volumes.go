@@ -136,7 +136,7 @@ func (r *Reconciler) detachFromGone(ctx context.Context, s *scope) outcome.Outco
 		Key: s.key(), Cluster: s.connection.Key, Config: s.connection.Config, Node: s.node, Mode: drain.Detach,
 	})
 	if err != nil {
-		return outcome.Fail(errors.Wrapf(err, "detaching the volumes of Node %s of Machine %s", s.node.Name, s.key()))
+		return outcome.FromError(errors.Wrapf(err, "detaching the volumes of Node %s of Machine %s", s.node.Name, s.key()))
 	}
 	if result.Done {
 		return outcome.Continue()

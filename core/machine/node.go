@@ -47,7 +47,7 @@ func (r *Reconciler) observeNode(ctx context.Context, s *scope) outcome.Outcome 
 		err = r.identify(ctx, s, nodes)
 	}
 	if err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	if s.node == nil || s.undetermined() {
 		return outcome.Wait()

@@ -63,7 +63,7 @@ func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 	}
 	data, err := client.MergeFrom(s.node).Data(node)
 	if err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	change := sha256.Sum256(data)
 	if attempt := r.syncs.tooEarly(s.key(), s.original.UID, change, s.now); attempt != nil {

@@ -21,7 +21,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outc
 	if !controllerutil.AddFinalizer(s.machine, clusterv1.MachineFinalizer) {
 		return outcome.Continue()
 	}
-	return outcome.Fail(r.patchFinalizers(ctx, s, "adding the finalizer of"))
+	return outcome.FromError(r.patchFinalizers(ctx, s, "adding the finalizer of"))
 }
 
 // patchFinalizers writes the finalizers alone, and takes over what the server answers.
@@ -70,7 +70,7 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope) outcome.Outcome {
 	live, err := external.Live(ctx, r.APIReader, s.cluster, clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind))
 	switch {
 	case err != nil:
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	case live == nil:
 		// The cache shows a Cluster that is gone: with it as its owner the Machine would be deleted as well.
 		s.quiet = true

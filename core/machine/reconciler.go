@@ -124,7 +124,7 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope) outcome.Outcome {
 	changed := *s.machine
 	base, err := persist.Object(ctx, r.Client, s.original, s.machine, statusOf)
 	if err != nil && persist.Refusal(err) == "" {
-		return outcome.Fail(client.IgnoreNotFound(err))
+		return outcome.FromError(client.IgnoreNotFound(err))
 	}
 	if err != nil {
 		s.takeBack(&changed, err)
@@ -140,10 +140,10 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope) outcome.Outcome {
 		r.notRecorded(s, err)
 	}
 	s.withholdLink()
-	deadline := s.judge().And(outcome.Fail(err))
+	deadline := s.judge().And(outcome.FromError(err))
 	written, err := persist.Status(ctx, r.Client, base, s.machine, statusOf)
 	if err != nil {
-		return deadline.And(outcome.Fail(client.IgnoreNotFound(err)))
+		return deadline.And(outcome.FromError(client.IgnoreNotFound(err)))
 	}
 	if s.machine.ResourceVersion != s.original.ResourceVersion {
 		r.versions.Wrote(s.machine)

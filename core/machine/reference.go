@@ -106,11 +106,11 @@ func (r *reference) foreign() bool { return elsewhere(r.err) }
 func (r *reference) failed(err error) outcome.Outcome {
 	if apierrors.IsConflict(err) {
 		// A race that was lost says nothing about the object.
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	r.err = err
 	if external.Expected(err) {
 		return outcome.Wait()
 	}
-	return outcome.Fail(err)
+	return outcome.FromError(err)
 }

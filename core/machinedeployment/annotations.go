@@ -71,8 +71,8 @@ func recreates(deployment *clusterv1.MachineDeployment) bool {
 	return deployment.Annotations[RecreateAnnotation] == "true"
 }
 
-// mistakes are what is wrong with annotations. They stop nothing, since a default can be assumed for each.
-func mistakes(deployment *clusterv1.MachineDeployment) []string {
+// annotationErrors are what is wrong with annotations. They stop nothing, since a default can be assumed for each.
+func annotationErrors(deployment *clusterv1.MachineDeployment) []string {
 	var found []string
 	if _, wrong := historyLimit(deployment); wrong != "" {
 		found = append(found, wrong)

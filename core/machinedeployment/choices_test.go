@@ -144,7 +144,7 @@ func TestHistoryIsKeptUntilTheRolloutIsComplete(t *testing.T) {
 				test.change(s)
 			}
 			var names []string
-			for _, set := range spent(s) {
+			for _, set := range prunable(s) {
 				names = append(names, set.Name)
 			}
 			g.Expect(names).To(Equal(test.deleted))
@@ -184,7 +184,7 @@ func TestHistoryIsOfRevisions(t *testing.T) {
 				s.sets = append(s.sets, set)
 			}
 			var names []string
-			for _, set := range spent(s) {
+			for _, set := range prunable(s) {
 				names = append(names, set.Name)
 			}
 			g.Expect(names).To(Equal(test.deleted))

@@ -22,7 +22,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 		lives, err := r.lives(ctx, s.deployment)
 		if err != nil || !lives {
 			// The watch brings its deletion.
-			return outcome.Fail(err).And(outcome.Wait())
+			return outcome.FromError(err).And(outcome.Wait())
 		}
 	}
 	for _, set := range s.candidates {
@@ -36,7 +36,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 		adopted := set.DeepCopy()
 		adopted.OwnerReferences = append(adopted.OwnerReferences, *metav1.NewControllerRef(s.deployment, deploymentKind))
 		if err := r.own(ctx, set, adopted); err != nil {
-			end = end.And(outcome.Fail(err))
+			end = end.And(outcome.FromError(err))
 			continue
 		}
 		s.sets = append(s.sets, adopted)

@@ -31,9 +31,9 @@ func complete(s *scope) bool {
 	return true
 }
 
-// spent are the sets that have served: outdated and empty, after a rollout that is complete, but for those of the
+// prunable are the sets that have served: outdated and empty, after a rollout that is complete, but for those of the
 // latest revisions that are kept as history. A set whose template is the current one is no history.
-func spent(s *scope) []*clusterv1.MachineSet {
+func prunable(s *scope) []*clusterv1.MachineSet {
 	if s.settings.paused || !complete(s) {
 		return nil
 	}
@@ -55,7 +55,7 @@ func spent(s *scope) []*clusterv1.MachineSet {
 
 // cleanUp deletes sets that have served and are beyond the history.
 func (r *Reconciler) cleanUp(ctx context.Context, s *scope) outcome.Outcome {
-	return outcome.Fail(r.deleteSets(ctx, s, spent(s), "it is outdated, empty and not kept as history"))
+	return outcome.FromError(r.deleteSets(ctx, s, prunable(s), "it is outdated, empty and not kept as history"))
 }
 
 // deleteAll deletes all sets, and waits until they are gone: each brings a watch event, and goes only after its
@@ -68,14 +68,14 @@ func (r *Reconciler) deleteAll(ctx context.Context, s *scope) outcome.Outcome {
 		}
 	}
 	if err := r.deleteSets(ctx, s, living, "the MachineDeployment is being deleted"); err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	if len(s.sets) > 0 {
 		return outcome.Wait()
 	}
 	unknown, err := r.unknownSets(ctx, s)
 	if err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	if unknown {
 		s.stale = true

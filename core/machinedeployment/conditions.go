@@ -60,7 +60,7 @@ func availableCondition(s *scope, failure error) condition {
 	switch {
 	case !s.deployment.DeletionTimestamp.IsZero():
 		return conditions.False(kind, clusterv1.MachineDeploymentNotAvailableReason, "Deletion in progress")
-	case len(s.problems) > 0:
+	case len(s.specErrors) > 0:
 		return conditions.Unknown(kind, InvalidSpecReason, "See ScalingUp")
 	case available >= minimum:
 		return conditions.True(kind, clusterv1.MachineDeploymentAvailableReason, "")
@@ -102,8 +102,8 @@ func machinesUpToDateCondition(s *scope, failure error) condition {
 func scalingUpCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineDeploymentScalingUpCondition
 	deleting := !s.deployment.DeletionTimestamp.IsZero()
-	if len(s.problems) > 0 && !deleting {
-		return conditions.True(kind, InvalidSpecReason, list("The MachineDeployment waits for its correction:", s.problems))
+	if len(s.specErrors) > 0 && !deleting {
+		return conditions.True(kind, InvalidSpecReason, list("The MachineDeployment waits for its correction:", s.specErrors))
 	}
 	if !s.read {
 		return conditions.Unknown(kind, clusterv1.MachineDeploymentScalingUpInternalErrorReason, unread(failure))
@@ -129,8 +129,8 @@ func scalingUpCondition(s *scope, failure error) condition {
 func blockedSets(s *scope) []string {
 	var lines []string
 	for _, set := range s.sets {
-		if hindrance := machines.Hindrance(set); hindrance != "" {
-			lines = append(lines, fmt.Sprintf("MachineSet %s: %s", set.Name, strings.ReplaceAll(hindrance, "\n", "\n  ")))
+		if blocker := machines.Blocker(set); blocker != "" {
+			lines = append(lines, fmt.Sprintf("MachineSet %s: %s", set.Name, strings.ReplaceAll(blocker, "\n", "\n  ")))
 		}
 	}
 	return lines

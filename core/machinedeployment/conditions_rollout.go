@@ -29,7 +29,7 @@ func rollingOutCondition(s *scope, failure error) condition {
 	said := conditions.False(kind, clusterv1.MachineDeploymentNotRollingOutReason, "")
 	switch {
 	case deleting || (len(outdated) == 0 && !rollsOut(s)):
-	case len(s.problems) > 0:
+	case len(s.specErrors) > 0:
 		said.Reason = InvalidSpecReason
 		lines = append(lines, "See ScalingUp")
 	case s.settings.paused:
@@ -61,7 +61,7 @@ func rollingOutCondition(s *scope, failure error) condition {
 		if len(mismatches) > 0 && said.Reason == clusterv1.MachineDeploymentNotRollingOutReason {
 			said.Reason = SelectorMismatchReason
 		}
-		lines = append(append(lines, mismatches...), mistakes(s.deployment)...)
+		lines = append(append(lines, mismatches...), annotationErrors(s.deployment)...)
 	}
 	said.Message = strings.Join(lines, "\n")
 	return said

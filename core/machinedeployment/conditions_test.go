@@ -41,13 +41,13 @@ func goes(s *scope) { s.deployment.DeletionTimestamp = ptr.To(metav1.NewTime(sta
 
 func unreadable(s *scope) { s.read = false }
 
-func wrong(s *scope) { s.problems = []string{"spec.x is wrong: mend it"} }
+func wrong(s *scope) { s.specErrors = []string{"spec.x is wrong: mend it"} }
 
 type expectation struct{ kind, status, reason, message string }
 
 func TestConditions(t *testing.T) {
 	ready, current := []*clusterv1.Machine{serving("m"), serving("n"), serving("o")}, []*clusterv1.Machine(nil)
-	sick := member("sick", time.Hour, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "Bad", "no heartbeat"),
+	unhealthy := member("sick", time.Hour, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "Bad", "no heartbeat"),
 		conditions.False(clusterv1.MachineOwnerRemediatedCondition, "Waiting", "waits"))
 	available, rolling := clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentRollingOutCondition
 	up, down := clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentScalingDownCondition
@@ -112,7 +112,7 @@ func TestConditions(t *testing.T) {
 		"a wrong annotation": {rollout(nil, ready, wants(3), func(s *scope) {
 			s.deployment.Annotations = map[string]string{ProgressDeadlineAnnotation: "soon"}
 		}), nil, []expectation{{rolling, "False", "NotRollingOut", `"soon" is no duration, 10m0s is assumed`}}, "Running"},
-		"unhealthy": {rollout(nil, []*clusterv1.Machine{sick}, wants(1)), nil, []expectation{
+		"unhealthy": {rollout(nil, []*clusterv1.Machine{unhealthy}, wants(1)), nil, []expectation{
 			{clusterv1.MachineDeploymentRemediatingCondition, "True", "Remediating", "sick"},
 			{clusterv1.MachineDeploymentMachinesReadyCondition, "Unknown", "ReadyUnknown", "sick"},
 		}, "ScalingUp"},

@@ -26,7 +26,7 @@ const lookAgain = 5 * time.Second
 func (r *Reconciler) createSet(ctx context.Context, s *scope, plan plan) outcome.Outcome {
 	unknown, err := r.unknownSets(ctx, s)
 	if err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	if unknown {
 		return untilShown(s)
@@ -37,7 +37,7 @@ func (r *Reconciler) createSet(ctx context.Context, s *scope, plan plan) outcome
 		return r.nameTaken(ctx, s, client.ObjectKeyFromObject(set))
 	case err != nil:
 		// It may take effect yet. The next attempt has the same name.
-		return outcome.Fail(errors.Wrapf(err, "creating MachineSet %s", client.ObjectKeyFromObject(set)))
+		return outcome.FromError(errors.Wrapf(err, "creating MachineSet %s", client.ObjectKeyFromObject(set)))
 	}
 	r.Sets.Wrote(set)
 	s.sets = append(s.sets, set)
@@ -56,7 +56,7 @@ func (r *Reconciler) scaleCreated(ctx context.Context, s *scope, replicas int) o
 	scaled := s.current.DeepCopy()
 	scaled.Spec.Replicas = ptr.To(int32(replicas))
 	if err := r.Client.Patch(ctx, scaled, client.MergeFrom(s.current)); err != nil {
-		return outcome.Fail(errors.Wrapf(err, "scaling MachineSet %s", client.ObjectKeyFromObject(scaled)))
+		return outcome.FromError(errors.Wrapf(err, "scaling MachineSet %s", client.ObjectKeyFromObject(scaled)))
 	}
 	r.Sets.Wrote(scaled)
 	s.sets[len(s.sets)-1], s.current = scaled, scaled
@@ -80,7 +80,7 @@ func (r *Reconciler) nameTaken(ctx context.Context, s *scope, key client.ObjectK
 			// It has gone since, and the name is free.
 			return outcome.WaitFor(lookAgain)
 		}
-		return outcome.Fail(errors.Wrapf(err, "reading MachineSet %s", key))
+		return outcome.FromError(errors.Wrapf(err, "reading MachineSet %s", key))
 	}
 	because := inTheWay(s, found)
 	if because == "" {
@@ -89,7 +89,7 @@ func (r *Reconciler) nameTaken(ctx context.Context, s *scope, key client.ObjectK
 	count := strconv.FormatUint(passedOver(s.deployment)+1, 10)
 	lock := client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{})
 	if err := r.annotate(ctx, s, PassedOverNamesAnnotation, count, lock); err != nil {
-		return outcome.Fail(errors.Wrapf(err, "passing over the name of MachineSet %s, which is in the way", key))
+		return outcome.FromError(errors.Wrapf(err, "passing over the name of MachineSet %s, which is in the way", key))
 	}
 	r.Recorder.Eventf(s.deployment, found, corev1.EventTypeWarning, NameTakenEvent, "CreateMachineSet",
 		"MachineSet %s has the name that was meant for a new one, and is not that: %s. The new one gets another name", key.Name, because)

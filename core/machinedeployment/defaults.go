@@ -11,8 +11,8 @@ import (
 	"millwright.dev/core/outcome"
 )
 
-// fillIn fills in what admission fills in, in memory, for a deployment that has passed none.
-func (r *Reconciler) fillIn(_ context.Context, s *scope) outcome.Outcome {
+// applyDefaults fills in what admission fills in, in memory, for a deployment that has passed none.
+func (r *Reconciler) applyDefaults(_ context.Context, s *scope) outcome.Outcome {
 	withDefaults(s.deployment)
 	// It is no change: what is left open stays open in the object.
 	s.before.Labels, s.before.Spec = s.deployment.Labels, *s.deployment.Spec.DeepCopy()

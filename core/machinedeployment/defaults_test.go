@@ -67,7 +67,7 @@ func TestInvalidIsWhatAdmissionRefuses(t *testing.T) {
 	g.Expect(invalid(complete)).To(BeEmpty())
 	complete.Annotations = map[string]string{RollbackToAnnotation: "x", ProgressDeadlineAnnotation: "x", RevisionHistoryLimitAnnotation: "x", RecreateAnnotation: "x"}
 	g.Expect(invalid(complete)).To(BeEmpty(), "nothing is held up by annotations for which something can be assumed")
-	g.Expect(mistakes(complete)).To(HaveLen(3), "but they are named")
+	g.Expect(annotationErrors(complete)).To(HaveLen(3), "but they are named")
 	complete.Spec.Replicas = ptr.To[int32](-1)
 	g.Expect(invalid(complete)).To(ConsistOf(ContainSubstring("spec.replicas")))
 	limitless := valid(autoscaled("few", "5"), func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil })

@@ -32,7 +32,7 @@ func (r *Reconciler) ensureMetadata(ctx context.Context, s *scope) outcome.Outco
 		return outcome.Continue()
 	}
 	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.deployment, client.MergeFromWithOptimisticLock{})); err != nil {
-		return outcome.Fail(errors.Wrapf(err, "patching the metadata of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment)))
+		return outcome.FromError(errors.Wrapf(err, "patching the metadata of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment)))
 	}
 	r.written.Wrote(desired)
 	s.deployment, s.before = desired, desired.DeepCopy()
@@ -46,7 +46,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) outcome.Outc
 		return outcome.Continue()
 	}
 	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.deployment, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return outcome.Fail(errors.Wrapf(err, "removing the finalizer of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment)))
+		return outcome.FromError(errors.Wrapf(err, "removing the finalizer of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment)))
 	}
 	s.gone = true
 	r.ahead.forget(s.deployment.UID)

@@ -37,7 +37,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope, set *clusterv1.Machi
 	// It kept the set from replacing what a user deletes, while the deployment did.
 	delete(released.Annotations, clusterv1.DisableMachineCreateAnnotation)
 	if err := r.own(ctx, set, released); client.IgnoreNotFound(errors.Cause(err)) != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	s.sets = slices.DeleteFunc(s.sets, func(other *clusterv1.MachineSet) bool { return other.UID == set.UID })
 	r.Recorder.Eventf(s.deployment, released, corev1.EventTypeNormal, ReleasedEvent, "Release", "Released MachineSet %s: %s", set.Name, reason)

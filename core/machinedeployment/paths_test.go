@@ -108,15 +108,15 @@ func TestUnhealthyOutdatedMachineIsReplacedUnderOnDelete(t *testing.T) {
 	w.update(toTemplateB)
 	w.eventually(func(g Gomega) { g.Expect(w.allSets()).To(HaveLen(2)) })
 	machines := w.listMachines()
-	sick, well := machines[0], machines[1]
-	before := sick.DeepCopy()
-	conditions.Set(&sick.Status.Conditions, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""), 0, time.Now())
-	conditions.Set(&sick.Status.Conditions, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""), 0, time.Now())
-	w.g.Expect(direct.Status().Patch(w.ctx, &sick, client.MergeFrom(before))).To(Succeed())
+	unhealthy, well := machines[0], machines[1]
+	before := unhealthy.DeepCopy()
+	conditions.Set(&unhealthy.Status.Conditions, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""), 0, time.Now())
+	conditions.Set(&unhealthy.Status.Conditions, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""), 0, time.Now())
+	w.g.Expect(direct.Status().Patch(w.ctx, &unhealthy, client.MergeFrom(before))).To(Succeed())
 	w.eventually(func(g Gomega) {
 		uids := w.uids()
 		g.Expect(uids).To(HaveLen(2))
-		g.Expect(uids).To(And(HaveKey(string(well.UID)), Not(HaveKey(string(sick.UID)))))
+		g.Expect(uids).To(And(HaveKey(string(well.UID)), Not(HaveKey(string(unhealthy.UID)))))
 		g.Expect(w.current().Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(1)))
 	})
 }

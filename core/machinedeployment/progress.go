@@ -22,7 +22,7 @@ func (r *Reconciler) watchProgress(ctx context.Context, s *scope) outcome.Outcom
 	deadline, _ := progressDeadline(s.deployment)
 	if deadline == 0 || !underWay(s) {
 		r.progress.forget(s.deployment.UID)
-		return outcome.Fail(r.record(ctx, s, "")).And(r.requeueAfterSlowDeletion(ctx, s))
+		return outcome.FromError(r.record(ctx, s, "")).And(r.requeueAfterSlowDeletion(ctx, s))
 	}
 	best, record := r.progress.judge(s, deadline)
 	end := r.requeueAfterSlowDeletion(ctx, s)
@@ -33,7 +33,7 @@ func (r *Reconciler) watchProgress(ctx context.Context, s *scope) outcome.Outcom
 		s.stalled = true
 	}
 	if record {
-		end = end.And(outcome.Fail(r.record(ctx, s, best.text())))
+		end = end.And(outcome.FromError(r.record(ctx, s, best.text())))
 	}
 	return end
 }
@@ -49,7 +49,7 @@ func (r *Reconciler) requeueAfterSlowDeletion(_ context.Context, s *scope) outco
 // underWay says whether something that is wanted is not there: replicas that are up to date and available, or the end of
 // outdated Machines. While nothing rolls, and with a spec that must be corrected, nothing is awaited.
 func underWay(s *scope) bool {
-	if !s.read || s.settings.paused || len(s.problems) > 0 || !s.deployment.DeletionTimestamp.IsZero() {
+	if !s.read || s.settings.paused || len(s.specErrors) > 0 || !s.deployment.DeletionTimestamp.IsZero() {
 		return false
 	}
 	return len(inService(s)) < wanted(s) || toReplace(s) > 0
@@ -124,31 +124,31 @@ func recordedProgress(s *scope) (recorded progress, ok bool) {
 	return recorded, ok
 }
 
-// toldProgress is what the objects tell without any memory: since when the deployment has been under way, and the Machines
+// observedProgress is what the objects show without any memory: since when the deployment has been under way, and the Machines
 // that became available since. All these times are of this project's clocks, none of the API server's. known is
 // false when nothing tells that it was under way before. With OnDelete RollingOut tells of outdated Machines that wait for a
 // person.
-func toldProgress(s *scope) (told progress, known bool) {
-	told = progress{MachineSet: currentName(s), Reached: score(s), Since: metav1.NewTime(s.now)}
+func observedProgress(s *scope) (observed progress, known bool) {
+	observed = progress{MachineSet: currentName(s), Reached: score(s), Since: metav1.NewTime(s.now)}
 	recorded, ok := recordedProgress(s)
 	rolling := meta.FindStatusCondition(s.before.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
 	switch {
-	case ok && recorded.Reached >= told.Reached:
+	case ok && recorded.Reached >= observed.Reached:
 		return recorded, true
 	case ok:
-		told.Since = recorded.Since
+		observed.Since = recorded.Since
 	case rolling != nil && rolling.Status == metav1.ConditionTrue && !byPerson(s):
-		told.Since = rolling.LastTransitionTime
+		observed.Since = rolling.LastTransitionTime
 	default:
-		return told, false
+		return observed, false
 	}
 	for _, machine := range inService(s) {
 		available := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineAvailableCondition)
-		if at := available.LastTransitionTime; at.After(told.Since.Time) && !at.After(s.now) {
-			told.Since = at
+		if at := available.LastTransitionTime; at.After(observed.Since.Time) && !at.After(s.now) {
+			observed.Since = at
 		}
 	}
-	return told, true
+	return observed, true
 }
 
 func currentName(s *scope) string {

@@ -121,8 +121,8 @@ func TestToldProgress(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			told, known := toldProgress(test.scope)
-			g.Expect(told.Since.Time).To(BeTemporally("==", start.Add(-test.ago)))
+			observed, known := observedProgress(test.scope)
+			g.Expect(observed.Since.Time).To(BeTemporally("==", start.Add(-test.ago)))
 			g.Expect(known).To(Equal(test.known))
 		})
 	}

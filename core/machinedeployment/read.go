@@ -25,7 +25,7 @@ func (r *Reconciler) readCluster(ctx context.Context, s *scope) outcome.Outcome 
 	case err == nil:
 		s.cluster = cluster
 	case !apierrors.IsNotFound(err):
-		return outcome.Fail(errors.Wrapf(err, "reading Cluster %s", key))
+		return outcome.FromError(errors.Wrapf(err, "reading Cluster %s", key))
 	}
 	return outcome.Continue()
 }
@@ -47,15 +47,15 @@ func (r *Reconciler) checkPaused(_ context.Context, s *scope) outcome.Outcome {
 
 // checkSpec stops what would go wrong. The Cluster is waited for by a watch, the rest by an edit.
 func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
-	s.settings, s.problems = resolve(s.deployment)
-	if len(s.problems) == 0 {
-		s.problems = invalid(s.deployment)
+	s.settings, s.specErrors = resolve(s.deployment)
+	if len(s.specErrors) == 0 {
+		s.specErrors = invalid(s.deployment)
 	}
 	if s.cluster == nil {
-		s.problems = append(s.problems, fmt.Sprintf(
+		s.specErrors = append(s.specErrors, fmt.Sprintf(
 			"spec.clusterName: Cluster %q does not exist in this namespace: create it", s.deployment.Spec.ClusterName))
 	}
-	if len(s.problems) > 0 {
+	if len(s.specErrors) > 0 {
 		return outcome.Wait()
 	}
 	return outcome.Continue()
@@ -66,7 +66,7 @@ func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
 func (r *Reconciler) readSets(ctx context.Context, s *scope) outcome.Outcome {
 	list := &clusterv1.MachineSetList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.deployment.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return outcome.Fail(errors.Wrapf(err, "listing MachineSets in namespace %s", s.deployment.Namespace))
+		return outcome.FromError(errors.Wrapf(err, "listing MachineSets in namespace %s", s.deployment.Namespace))
 	}
 	selector := effectiveSelector(s.deployment)
 	matcher, err := metav1.LabelSelectorAsSelector(&selector)
@@ -97,7 +97,7 @@ func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome
 	for _, set := range s.sets {
 		all, err := machines.ControlledBy(ctx, r.Client, set)
 		if err != nil {
-			return outcome.Fail(err)
+			return outcome.FromError(err)
 		}
 		s.machines[set.UID] = all
 	}

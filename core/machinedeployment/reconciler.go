@@ -38,7 +38,7 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// WatchFilterValue, when not empty, limits the reconciler to deployments with this value of the label
 	// cluster.x-k8s.io/watch-filter.
-	WatchFilterValue string
+	WatchFilter string
 	// Sets knows the versions of the MachineSets that were written last. It is shared with their controller.
 	Sets *persist.Versions
 
@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading MachineDeployment %s", request)
 	}
-	if !filter.Matches(r.WatchFilterValue, deployment) {
+	if !filter.Matches(r.WatchFilter, deployment) {
 		return ctrl.Result{}, nil
 	}
 	if wait := r.written.Behind(deployment); wait > 0 {
@@ -104,7 +104,7 @@ func (r *Reconciler) normal() []outcome.Step[*scope] {
 		r.readSets,
 		r.readMachines,
 		r.rollBack,
-		r.fillIn,
+		r.applyDefaults,
 		r.checkSpec,
 		r.claim,
 		r.choose,
@@ -138,7 +138,7 @@ func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.
 		r.written.Wrote(s.deployment)
 	}
 	// A deployment that has gone in the meantime needs no status.
-	return outcome.Fail(client.IgnoreNotFound(errors.Cause(err)))
+	return outcome.FromError(client.IgnoreNotFound(errors.Cause(err)))
 }
 
 func statusOf(deployment *clusterv1.MachineDeployment) *clusterv1.MachineDeploymentStatus {

@@ -58,7 +58,7 @@ func (r *Reconciler) roll(ctx context.Context, s *scope) outcome.Outcome {
 	if plan.create && len(failures) == 0 {
 		return r.createSet(ctx, s, plan)
 	}
-	return outcome.Fail(kerrors.NewAggregate(failures))
+	return outcome.FromError(kerrors.NewAggregate(failures))
 }
 
 // look makes the planner's view.

@@ -39,7 +39,7 @@ func (r *Reconciler) rollBack(ctx context.Context, s *scope) outcome.Outcome {
 	delete(desired.Annotations, RollbackToAnnotation)
 	restore(&desired.Spec.Template.Spec, &set.Spec.Template.Spec)
 	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.deployment, client.MergeFromWithOptimisticLock{})); err != nil {
-		return outcome.Fail(errors.Wrapf(err, "rolling back MachineDeployment %s", client.ObjectKeyFromObject(s.deployment)))
+		return outcome.FromError(errors.Wrapf(err, "rolling back MachineDeployment %s", client.ObjectKeyFromObject(s.deployment)))
 	}
 	r.written.Wrote(desired)
 	s.deployment, s.before = desired, desired.DeepCopy()

@@ -224,7 +224,7 @@ func TestHistoryIsKeptUpToItsLimit(t *testing.T) {
 			s.deployment.Annotations = map[string]string{RevisionHistoryLimitAnnotation: limit}
 		}
 		names := []string{}
-		for _, set := range spent(s) {
+		for _, set := range prunable(s) {
 			names = append(names, set.Name)
 		}
 		return names

@@ -18,9 +18,9 @@ type scope struct {
 	cluster *clusterv1.Cluster
 	// paused says why nothing is done; empty when the deployment is not paused by annotation or Cluster.
 	paused []string
-	// problems says what is wrong with the spec.
-	problems []string
-	settings settings
+	// specErrors says what is wrong with the spec.
+	specErrors []string
+	settings   settings
 
 	// sets are those that the deployment controls, the oldest first.
 	sets []*clusterv1.MachineSet

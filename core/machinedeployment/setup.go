@@ -39,7 +39,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").
-		For(&clusterv1.MachineDeployment{}, builder.WithPredicates(filter.HasLabel(r.WatchFilterValue), predicate.Or(r.written.Awaited(), deploymentChanged()))).
+		For(&clusterv1.MachineDeployment{}, builder.WithPredicates(filter.HasLabel(r.WatchFilter), predicate.Or(r.written.Awaited(), deploymentChanged()))).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfSet), builder.WithPredicates(setChanged())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfCluster), builder.WithPredicates(clusterChanged())).
 		WithOptions(options).

@@ -232,10 +232,10 @@ var stories = map[string]func() *story{
 func TestTraces(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
-			told := story().text.String()
+			observed := story().text.String()
 			path := filepath.Join("testdata", name+".txt")
 			if *update {
-				if err := os.WriteFile(path, []byte(told), 0o600); err != nil {
+				if err := os.WriteFile(path, []byte(observed), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -243,9 +243,9 @@ func TestTraces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if told != string(kept) {
+			if observed != string(kept) {
 				t.Errorf("%s is not what the planner does any more; if the change is meant, run\n"+
-					"go test ./core/machinedeployment -run TestTraces -update\nthe planner does:\n%s", path, told)
+					"go test ./core/machinedeployment -run TestTraces -update\nthe planner does:\n%s", path, observed)
 			}
 		})
 	}

@@ -19,20 +19,20 @@ type tracker struct {
 // judge takes in how far a deployment is now. It returns how far it came at its best, and whether that must be recorded
 // since a process that starts now could not tell it from the objects.
 func (t *tracker) judge(s *scope, deadline time.Duration) (best progress, record bool) {
-	told, known := toldProgress(s)
-	best = t.advance(s, told, known)
+	observed, known := observedProgress(s)
+	best = t.advance(s, observed, known)
 	switch {
 	case !known:
 		// RollingOut will tell it from now on, where it becomes True.
 		return best, byPerson(s) || !rollsOut(s)
-	case told.Reached < best.Reached:
+	case observed.Reached < best.Reached:
 		return best, true
 	}
-	late, early := best.Since.Sub(told.Since.Time), told.Since.Sub(best.Since.Time)
+	late, early := best.Since.Sub(observed.Since.Time), observed.Since.Sub(best.Since.Time)
 	return best, late > deadline/2 || early > lag
 }
 
-func (t *tracker) advance(s *scope, told progress, known bool) progress {
+func (t *tracker) advance(s *scope, observed progress, known bool) progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.best == nil {
@@ -42,7 +42,7 @@ func (t *tracker) advance(s *scope, told progress, known bool) progress {
 	best, ok := t.best[s.deployment.UID]
 	switch {
 	case !ok && known:
-		best = told
+		best = observed
 	case !ok || best.MachineSet != now.MachineSet || now.Reached > best.Reached:
 		best = now
 	}

@@ -41,7 +41,7 @@ func chosen(m *clusterv1.Machine) {
 
 func nodeless(m *clusterv1.Machine) { m.Status.NodeRef = clusterv1.MachineNodeReference{} }
 
-func sick(m *clusterv1.Machine) {
+func failingHealthCheck(m *clusterv1.Machine) {
 	setConditions(m, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""))
 }
 

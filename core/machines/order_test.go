@@ -12,7 +12,7 @@ import (
 func TestByDeletion(t *testing.T) {
 	g := NewWithT(t)
 	all := []*clusterv1.Machine{
-		machine("fine-old", aged(time.Hour)), machine("a-fine-new"), machine("soon", unavailable), machine("sick", sick),
+		machine("fine-old", aged(time.Hour)), machine("a-fine-new"), machine("soon", unavailable), machine("sick", failingHealthCheck),
 		machine("nodeless", nodeless), machine("chosen", chosen), machine("going", deleting, chosen),
 	}
 	head := "going chosen nodeless sick soon "
@@ -39,7 +39,7 @@ func TestByDeletionMapsThePriority(t *testing.T) {
 		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 	}
 	all := []*clusterv1.Machine{
-		machine("kept-sick", sick, priority("4")), machine("fine"), machine("sick", sick), machine("updating", inPlace),
+		machine("kept-sick", failingHealthCheck, priority("4")), machine("fine"), machine("sick", failingHealthCheck), machine("updating", inPlace),
 		machine("first-fine", priority("1")), machine("no-number", priority("high")), machine("zero", priority("0")),
 		machine("negative", priority("-1")), machine("chosen", chosen, priority("9")), machine("going", deleting, priority("9")),
 	}

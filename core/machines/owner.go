@@ -31,7 +31,7 @@ func OwnedByCluster(
 	live, err := external.Live(ctx, apiReader, cluster, clusterKind)
 	switch {
 	case err != nil:
-		return nil, outcome.Fail(err)
+		return nil, outcome.FromError(err)
 	case live == nil:
 		return nil, outcome.WaitFor(clusterRetry)
 	}

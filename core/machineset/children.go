@@ -63,11 +63,11 @@ func (c *child) mayCreate(machine *clusterv1.Machine) bool {
 func (r *Reconciler) complete(ctx context.Context, s *scope) outcome.Outcome {
 	end := outcome.Continue()
 	for _, machine := range s.machines {
-		if !machine.DeletionTimestamp.IsZero() || bare(machine) || wasAdopted(machine) || r.ledger.isComplete(s.set.UID, machine.UID) {
+		if !machine.DeletionTimestamp.IsZero() || metadataOnly(machine) || wasAdopted(machine) || r.expectations.isComplete(s.set.UID, machine.UID) {
 			continue
 		}
 		if err := r.completeOne(ctx, s, machine); err != nil {
-			end = end.And(outcome.Fail(err))
+			end = end.And(outcome.FromError(err))
 		}
 	}
 	return end
@@ -91,7 +91,7 @@ func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *cluster
 		case object != nil:
 			complete = s.mayKeep(machine, object) && complete
 		case !known, child.from == nil:
-			// The obstacle is noted already.
+			// The block is noted already.
 			complete = false
 		default:
 			made, err := r.createChild(ctx, s, machine, &child)
@@ -102,7 +102,7 @@ func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *cluster
 		}
 	}
 	if complete {
-		r.ledger.completed(s.set.UID, machine.UID)
+		r.expectations.completed(s.set.UID, machine.UID)
 	}
 	return nil
 }
@@ -133,14 +133,14 @@ func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *cluster
 	})
 	var shape *template.ShapeError
 	if errors.As(err, &shape) {
-		s.obstacle(err.Error())
+		s.block(err.Error())
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	if made.GetKind() != child.ref.Kind {
-		s.flaw(fmt.Sprintf("Machine %s refers to a %s, but the template in use makes a %s: delete the Machine",
+		s.machineError(fmt.Sprintf("Machine %s refers to a %s, but the template in use makes a %s: delete the Machine",
 			machine.Name, child.ref.Kind, made.GetKind()))
 		return false, nil
 	}
@@ -173,7 +173,7 @@ func (s *scope) mayKeep(machine *clusterv1.Machine, object client.Object) bool {
 		return true
 	}
 	owner := metav1.GetControllerOf(object)
-	s.flaw(fmt.Sprintf("%s %s exists and belongs to %s %s, not to the Machine of that name: delete one of them",
+	s.machineError(fmt.Sprintf("%s %s exists and belongs to %s %s, not to the Machine of that name: delete one of them",
 		object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), owner.Kind, owner.Name))
 	return false
 }
@@ -184,11 +184,11 @@ func (s *scope) isOf(machine *clusterv1.Machine, object client.Object) bool {
 	return owner == nil || owner.UID == machine.UID || owner.UID == s.set.UID
 }
 
-// obstacle notes why no Machine can be created or completed, once.
-func (s *scope) obstacle(why string) { s.note(&s.obstacles, why) }
+// block notes why no Machine can be created or completed, once.
+func (s *scope) block(why string) { s.note(&s.blockers, why) }
 
-// flaw notes why one Machine cannot be completed, once. It keeps no other from being created.
-func (s *scope) flaw(why string) { s.note(&s.flaws, why) }
+// machineError notes why one Machine cannot be completed, once. It keeps no other from being created.
+func (s *scope) machineError(why string) { s.note(&s.machineErrors, why) }
 
 func (s *scope) note(list *[]string, why string) {
 	s.mu.Lock()

@@ -55,7 +55,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 		lives, err := r.lives(ctx, s)
 		if err != nil || !lives {
 			// The watch brings its deletion.
-			return end.And(outcome.Fail(err)).And(outcome.Wait())
+			return end.And(outcome.FromError(err)).And(outcome.Wait())
 		}
 	}
 	for _, machine := range plan.adopt {
@@ -65,7 +65,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 		adopted.Annotations[AdoptedAnnotation] = ""
 		if r.claimed(ctx, s, machine, adopted, &end) {
 			s.machines = append(s.machines, adopted)
-			r.ledger.created(s.set.UID, adopted, s.now)
+			r.expectations.created(s.set.UID, adopted, s.now)
 			r.event(s, machine, adoptedEvent, "Adopt", "Adopted Machine %s", machine.Name)
 		}
 	}
@@ -82,7 +82,7 @@ func (r *Reconciler) claimed(ctx context.Context, s *scope, from, to *clusterv1.
 		return true
 	case apierrors.IsNotFound(err):
 	default:
-		*end = end.And(outcome.Fail(errors.Wrapf(err, "changing the ownership of Machine %s by MachineSet %s", from.Name, s.set.Name)))
+		*end = end.And(outcome.FromError(errors.Wrapf(err, "changing the ownership of Machine %s by MachineSet %s", from.Name, s.set.Name)))
 	}
 	return false
 }

@@ -50,8 +50,8 @@ func scalingUpCondition(s *scope, failure error) condition {
 		result.Reason = clusterv1.MachineSetScalingUpInternalErrorReason
 		result.Message = strings.TrimPrefix(result.Message+"\n"+line, "\n")
 	}
-	if len(s.flaws) > 0 {
-		result.Message = strings.TrimPrefix(result.Message+"\n"+list("Machines that cannot be completed:", s.flaws), "\n")
+	if len(s.machineErrors) > 0 {
+		result.Message = strings.TrimPrefix(result.Message+"\n"+list("Machines that cannot be completed:", s.machineErrors), "\n")
 	}
 	return result
 }
@@ -59,8 +59,8 @@ func scalingUpCondition(s *scope, failure error) condition {
 func scalingUp(s *scope, failure error) condition {
 	const kind = clusterv1.MachineSetScalingUpCondition
 	deleting := !s.set.DeletionTimestamp.IsZero()
-	if len(s.problems) > 0 && !deleting {
-		return conditions.True(kind, machines.InvalidSpecReason, list("The MachineSet waits for its correction:", s.problems))
+	if len(s.specErrors) > 0 && !deleting {
+		return conditions.True(kind, machines.InvalidSpecReason, list("The MachineSet waits for its correction:", s.specErrors))
 	}
 	if !s.machinesRead {
 		return conditions.Unknown(kind, clusterv1.MachineSetScalingUpInternalErrorReason, unread(failure))
@@ -70,8 +70,8 @@ func scalingUp(s *scope, failure error) condition {
 	switch {
 	case missing <= 0 && len(s.refusals) > 0:
 		return conditions.True(kind, machines.BlockedReason, list("Machines cannot be completed:", firstOf(s.refusals)))
-	case missing <= 0 && len(s.obstacles) > 0:
-		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, list("Scaling up would be blocked:", s.obstacles))
+	case missing <= 0 && len(s.blockers) > 0:
+		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, list("Scaling up would be blocked:", s.blockers))
 	case missing <= 0:
 		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, "")
 	case disabled:
@@ -81,7 +81,7 @@ func scalingUp(s *scope, failure error) condition {
 	message := fmt.Sprintf("Scaling up from %d to %d replicas", len(s.machines), wanted(s))
 	switch {
 	case s.blocked():
-		return conditions.True(kind, machines.BlockedReason, list(message+" is blocked:", slices.Concat(s.obstacles, firstOf(s.refusals))))
+		return conditions.True(kind, machines.BlockedReason, list(message+" is blocked:", slices.Concat(s.blockers, firstOf(s.refusals))))
 	case failure != nil:
 		message += fmt.Sprintf(": the last attempt failed and is repeated: %v", failure)
 	}
@@ -98,7 +98,7 @@ func firstOf(texts []string) []string {
 
 func scalingDownCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineSetScalingDownCondition
-	if len(s.problems) > 0 && s.set.DeletionTimestamp.IsZero() {
+	if len(s.specErrors) > 0 && s.set.DeletionTimestamp.IsZero() {
 		return conditions.Unknown(kind, machines.InvalidSpecReason, "See ScalingUp")
 	}
 	if !s.machinesRead {

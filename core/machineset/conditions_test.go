@@ -41,9 +41,9 @@ func TestConditions(t *testing.T) {
 		"as many as there shall be":      {scope: scopeOf(1, machine("a")), kind: up, status: "False", reason: "NotScalingUp"},
 		"too few":                        {scope: scopeOf(3, machine("a")), kind: up, status: "True", reason: "ScalingUp", message: "Scaling up from 1 to 3 replicas"},
 		"too few, and it failed":         {scope: scopeOf(3), failure: errors.New("quota"), kind: up, status: "True", reason: "ScalingUp", message: "failed and is repeated: quota"},
-		"too few, a template is missing": {scope: with(scopeOf(3), func(s *scope) { s.obstacle("no t"); s.obstacle("no t") }), kind: up, status: "True", reason: machines.BlockedReason, message: "from 0 to 3 replicas is blocked:\n* no t"},
-		"enough, a template is missing":  {scope: with(scopeOf(0), func(s *scope) { s.obstacle("no t") }), kind: up, status: "False", reason: "NotScalingUp", message: "would be blocked:\n* no t"},
-		"the spec is wrong":              {scope: with(scopeOf(3), func(s *scope) { s.problems = []string{"spec.x"} }), kind: up, status: "True", reason: machines.InvalidSpecReason, message: "* spec.x"},
+		"too few, a template is missing": {scope: with(scopeOf(3), func(s *scope) { s.block("no t"); s.block("no t") }), kind: up, status: "True", reason: machines.BlockedReason, message: "from 0 to 3 replicas is blocked:\n* no t"},
+		"enough, a template is missing":  {scope: with(scopeOf(0), func(s *scope) { s.block("no t") }), kind: up, status: "False", reason: "NotScalingUp", message: "would be blocked:\n* no t"},
+		"the spec is wrong":              {scope: with(scopeOf(3), func(s *scope) { s.specErrors = []string{"spec.x"} }), kind: up, status: "True", reason: machines.InvalidSpecReason, message: "* spec.x"},
 		"creation is disabled": {scope: with(scopeOf(3), func(s *scope) {
 			s.set.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
 		}), kind: up, status: "False", reason: "NotScalingUp", message: "3 Machines missing, and creation is disabled"},
@@ -73,8 +73,8 @@ func TestConditions(t *testing.T) {
 		"v or no v": {scope: with(scopeOf(1, machine("a", func(m *clusterv1.Machine) { m.Spec.Version = "v1.36.3" })), func(s *scope) {
 			s.set.Spec.Template.Spec.Version = "1.36.3"
 		}), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
-		"none is remediated":      {scope: scopeOf(1, machine("a", sick)), kind: clusterv1.MachineSetRemediatingCondition, status: "False", reason: "NotRemediating", message: "not handed to the MachineSet by the health check: a"},
-		"one is to be remediated": {scope: scopeOf(1, machine("a", sick, owed)), kind: clusterv1.MachineSetRemediatingCondition, status: "True", reason: "Remediating", message: "* Machine a: WaitingForRemediation"},
+		"none is remediated":      {scope: scopeOf(1, machine("a", unhealthy)), kind: clusterv1.MachineSetRemediatingCondition, status: "False", reason: "NotRemediating", message: "not handed to the MachineSet by the health check: a"},
+		"one is to be remediated": {scope: scopeOf(1, machine("a", unhealthy, owed)), kind: clusterv1.MachineSetRemediatingCondition, status: "True", reason: "Remediating", message: "* Machine a: WaitingForRemediation"},
 		"it is there to stay":     {scope: scopeOf(1), kind: clusterv1.MachineSetDeletingCondition, status: "False", reason: "NotDeleting"},
 		"it goes":                 {scope: with(scopeOf(1, machine("a")), goes), kind: clusterv1.MachineSetDeletingCondition, status: "True", reason: "Deleting", message: "Waiting for the end of 1 Machine: a"},
 		"it goes, and scales":     {scope: with(scopeOf(1, machine("a")), goes), kind: down, status: "True", reason: "ScalingDown", message: "from 1 to 0"},
@@ -159,7 +159,7 @@ func TestMachineChanged(t *testing.T) {
 		"owners":                     {func(m *clusterv1.Machine) { m.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }, true},
 		"the spec":                   {func(m *clusterv1.Machine) { m.Generation = 7 }, true},
 		"the version of the kubelet": {func(m *clusterv1.Machine) { m.Status.NodeInfo = nodeInfo("v1") }, true},
-		"health":                     {sick, true},
+		"health":                     {unhealthy, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ func upToDateCondition(s *scope, machine *clusterv1.Machine) condition {
 	switch {
 	case len(s.outdated) > 0:
 		return conditions.False(kind, clusterv1.MachineNotUpToDateReason, strings.Join(s.outdated, ", "))
-	case !bare(machine) && defaults.Version(machine.Spec.Version) != want:
+	case !metadataOnly(machine) && defaults.Version(machine.Spec.Version) != want:
 		return conditions.False(kind, clusterv1.MachineNotUpToDateReason, machines.Mismatch("version", machine.Spec.Version, want))
 	case own != nil && own.Status == metav1.ConditionFalse && own.Reason == clusterv1.MachineUpToDateUpdatingReason,
 		// For a set alone nobody here writes the condition: whoever did knows better.

@@ -63,13 +63,13 @@ func (r *Reconciler) createOne(ctx context.Context, s *scope, name string) (*clu
 		switch {
 		case apierrors.IsAlreadyExists(err):
 			// A creation before has taken effect by now, or another core has created it: the API server is asked.
-			r.ledger.taken(s.set.UID, name)
+			r.expectations.taken(s.set.UID, name)
 		case !definitelyNot(err):
-			r.ledger.doubt(s.set.UID)
+			r.expectations.doubt(s.set.UID)
 		}
 		return nil, errors.Wrapf(err, "creating Machine %s", client.ObjectKeyFromObject(machine))
 	}
-	r.ledger.created(s.set.UID, machine, s.now)
+	r.expectations.created(s.set.UID, machine, s.now)
 	return machine, r.completeNew(ctx, s, machine)
 }
 
@@ -84,7 +84,7 @@ func (r *Reconciler) completeNew(ctx context.Context, s *scope, machine *cluster
 		complete = complete && made
 	}
 	if complete {
-		r.ledger.completed(s.set.UID, machine.UID)
+		r.expectations.completed(s.set.UID, machine.UID)
 	}
 	return nil
 }

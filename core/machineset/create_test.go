@@ -51,7 +51,7 @@ func TestSlowStart(t *testing.T) {
 			s := &scope{set: set, before: set, infrastructure: infrastructure, now: start}
 			made, err := r.create(t.Context(), s, 100)
 			g.Expect(err != nil).To(Equal(test.works >= 0))
-			g.Expect(s.obstacles).To(BeEmpty())
+			g.Expect(s.blockers).To(BeEmpty())
 			g.Expect(asked.Load()).To(Equal(test.asked))
 			g.Expect(made).To(HaveLen(int(test.created)))
 		})

@@ -9,7 +9,7 @@ import (
 // deleteAll deletes all Machines of the set and waits until they are gone: each brings a watch event.
 func (r *Reconciler) deleteAll(ctx context.Context, s *scope) outcome.Outcome {
 	if err := r.verify(ctx, s); err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	plan := scalePlan{reason: "the MachineSet is being deleted"}
 	for _, machine := range s.machines {

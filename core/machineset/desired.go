@@ -62,7 +62,7 @@ func desiredMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
 
 // pointTo turns a reference to a template into one to what is made from it.
 func pointTo(ref *clusterv1.ContractVersionedObjectReference, name string) {
-	// The kind was checked by problems.
+	// The kind was checked by specErrors.
 	if kind, err := template.KindOf(ref.Kind); err == nil {
 		ref.Kind = kind
 	}

@@ -122,7 +122,7 @@ func (r *Reconciler) machineHandler() handler.EventHandler {
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			add(ctx, q, e.Object)
-			for _, set := range r.waitingForTickets(e.Object, e.DeleteStateUnknown) {
+			for _, set := range r.waitingForSlots(e.Object, e.DeleteStateUnknown) {
 				q.Add(ctrl.Request{NamespacedName: set})
 			}
 		},
@@ -162,7 +162,7 @@ func (r *Reconciler) setsOfCluster(ctx context.Context, cluster client.Object) [
 func (r *Reconciler) setsOfDeployment(ctx context.Context, deployment client.Object) []ctrl.Request {
 	if !deployment.GetDeletionTimestamp().IsZero() {
 		// Should it remediate once more, the API server is asked again.
-		r.tickets.forget(deployment.GetUID())
+		r.slots.forget(deployment.GetUID())
 	}
 	return r.setsWhere(ctx, deployment.GetNamespace(), func(set *clusterv1.MachineSet) bool {
 		return metav1.IsControlledBy(set, deployment)

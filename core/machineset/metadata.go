@@ -32,7 +32,7 @@ func (r *Reconciler) ensureMetadata(ctx context.Context, s *scope) outcome.Outco
 		return outcome.Continue()
 	}
 	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.set, client.MergeFromWithOptimisticLock{})); err != nil {
-		return outcome.Fail(errors.Wrapf(err, "patching MachineSet %s", client.ObjectKeyFromObject(s.set)))
+		return outcome.FromError(errors.Wrapf(err, "patching MachineSet %s", client.ObjectKeyFromObject(s.set)))
 	}
 	r.Written.Wrote(desired)
 	s.set, s.before = desired, desired.DeepCopy()
@@ -46,7 +46,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) outcome.Outc
 		return outcome.Continue()
 	}
 	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.set, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return outcome.Fail(errors.Wrapf(err, "removing the finalizer of MachineSet %s", client.ObjectKeyFromObject(s.set)))
+		return outcome.FromError(errors.Wrapf(err, "removing the finalizer of MachineSet %s", client.ObjectKeyFromObject(s.set)))
 	}
 	s.gone = true
 	return outcome.Continue()

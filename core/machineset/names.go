@@ -30,8 +30,8 @@ func machineName(set *clusterv1.MachineSet, random string) (string, error) {
 		return "", fmt.Errorf("spec.machineNaming.template lacks {{ .random }}, without which all names are alike")
 	}
 	name = naming.Cut(name, random)
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return "", fmt.Errorf("spec.machineNaming.template makes the name %q: %s", name, strings.Join(problems, "; "))
+	if nameErrors := validation.IsDNS1123Subdomain(name); len(nameErrors) > 0 {
+		return "", fmt.Errorf("spec.machineNaming.template makes the name %q: %s", name, strings.Join(nameErrors, "; "))
 	}
 	return name, nil
 }

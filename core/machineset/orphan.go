@@ -19,7 +19,7 @@ func (r *Reconciler) orphan(ctx context.Context, s *scope) outcome.Outcome {
 		return outcome.Continue()
 	}
 	if err := r.verify(ctx, s); err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	end := outcome.Continue()
 	for _, machine := range slices.Clone(s.machines) {

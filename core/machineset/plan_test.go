@@ -48,7 +48,7 @@ func chosen(m *clusterv1.Machine) {
 
 func nodeless(m *clusterv1.Machine) { m.Status.NodeRef = clusterv1.MachineNodeReference{} }
 
-func sick(m *clusterv1.Machine) {
+func unhealthy(m *clusterv1.Machine) {
 	say(m, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""))
 }
 
@@ -150,7 +150,7 @@ func TestMachineName(t *testing.T) {
 	}
 }
 
-// validSet is a set without problems.
+// validSet is a set without specErrors.
 func validSet(change ...func(*clusterv1.MachineSet)) *clusterv1.MachineSet {
 	set := &clusterv1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "set", Generation: 3},
@@ -214,7 +214,7 @@ func TestProblemsNameFieldAndRemedy(t *testing.T) {
 			g := NewWithT(t)
 			set := validSet(test.change)
 			withDefaults(set)
-			found := strings.Join(problems(set), "\n")
+			found := strings.Join(specErrors(set), "\n")
 			if test.want == nil {
 				g.Expect(found).To(BeEmpty())
 			}

@@ -19,7 +19,7 @@ import (
 func (r *Reconciler) propagate(ctx context.Context, s *scope) outcome.Outcome {
 	var failures []error
 	for i, machine := range s.machines {
-		if bare(machine) || !differs(machine, s.set) {
+		if metadataOnly(machine) || !differs(machine, s.set) {
 			continue
 		}
 		updated := machine.DeepCopy()
@@ -37,7 +37,7 @@ func (r *Reconciler) propagate(ctx context.Context, s *scope) outcome.Outcome {
 		}
 		s.machines[i] = updated
 	}
-	return outcome.Fail(kerrors.NewAggregate(failures))
+	return outcome.FromError(kerrors.NewAggregate(failures))
 }
 
 // differs says whether propagate would change the Machine. The copies are shallow but for the metadata, as

@@ -28,7 +28,7 @@ func (r *Reconciler) readContext(ctx context.Context, s *scope) outcome.Outcome 
 	case err == nil:
 		s.cluster = cluster
 	case !apierrors.IsNotFound(err):
-		return outcome.Fail(errors.Wrapf(err, "reading Cluster %s", key))
+		return outcome.FromError(errors.Wrapf(err, "reading Cluster %s", key))
 	}
 	owner := metav1.GetControllerOf(s.set)
 	if owner == nil || owner.Kind != "MachineDeployment" {
@@ -41,7 +41,7 @@ func (r *Reconciler) readContext(ctx context.Context, s *scope) outcome.Outcome 
 		s.deployment = deployment
 		s.outdated = machines.Outdated(deployment, s.set, s.now)
 	case client.IgnoreNotFound(err) != nil:
-		return outcome.Fail(errors.Wrapf(err, "reading MachineDeployment %s", key))
+		return outcome.FromError(errors.Wrapf(err, "reading MachineDeployment %s", key))
 	}
 	return outcome.Continue()
 }
@@ -62,13 +62,13 @@ func (r *Reconciler) checkPaused(_ context.Context, s *scope) outcome.Outcome {
 
 // checkSpec stops what would go wrong. The Cluster is waited for by a watch, the rest by an edit of the set.
 func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
-	s.problems = problems(s.set)
+	s.specErrors = specErrors(s.set)
 	if s.cluster == nil {
-		s.problems = append(s.problems, fmt.Sprintf(
+		s.specErrors = append(s.specErrors, fmt.Sprintf(
 			"spec.clusterName: Cluster %q does not exist in this namespace: create it", s.set.Spec.ClusterName))
 	}
 	s.replicas = machines.Replicas(s.set.Spec.Replicas, s.set.Annotations)
-	if len(s.problems) > 0 {
+	if len(s.specErrors) > 0 {
 		return outcome.Wait()
 	}
 	return outcome.Continue()
@@ -78,9 +78,9 @@ func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
 func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome {
 	owned, err := machines.ControlledBy(ctx, r.Client, s.set)
 	if err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
-	s.machines = r.ledger.settle(s.set.UID, owned, s.now)
+	s.machines = r.expectations.settle(s.set.UID, owned, s.now)
 	s.machinesRead = true
 	selector, err := effectiveSelector(s.set)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome
 	list := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingFields{index.Controller: index.NoController},
 		client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
-		return outcome.Fail(errors.Wrapf(err, "listing Machines without a controller in namespace %s", s.set.Namespace))
+		return outcome.FromError(errors.Wrapf(err, "listing Machines without a controller in namespace %s", s.set.Namespace))
 	}
 	s.candidates = machines.Pointers(list.Items)
 	return outcome.Continue()
@@ -101,7 +101,7 @@ func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome
 // start of the process, and after each write whose effect is unknown, the API server itself is asked which
 // Machines there are. It is asked for metadata only. Where the cache was behind, s.machines is corrected.
 func (r *Reconciler) verify(ctx context.Context, s *scope) error {
-	if r.ledger.verified(s.set.UID) {
+	if r.expectations.verified(s.set.UID) {
 		return nil
 	}
 	// Whatever the set has created or adopted matches its selector. Without a valid one it only deletes, and all
@@ -136,15 +136,15 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 			listed = append(listed, machine)
 		}
 	}
-	r.ledger.verify(s.set.UID, live, listed, s.now)
-	s.machines = withMarks(r.ledger.settle(s.set.UID, cached, s.now), live)
+	r.expectations.verify(s.set.UID, live, listed, s.now)
+	s.machines = withMarks(r.expectations.settle(s.set.UID, cached, s.now), live)
 	return nil
 }
 
 // confirm has the API server asked which Machines there are and how they are marked, whatever was known before: once
 // before a scale-down, since what lowered the number of replicas has chosen the Machines to go a moment ago.
 func (r *Reconciler) confirm(ctx context.Context, s *scope) error {
-	r.ledger.doubt(s.set.UID)
+	r.expectations.doubt(s.set.UID)
 	return r.verify(ctx, s)
 }
 
@@ -169,7 +169,7 @@ func withMarks(machines, live []*clusterv1.Machine) []*clusterv1.Machine {
 // requeueAfterUnseen has the set looked at again when a Machine that was created stays out of the cache: it may have
 // been deleted before a watch could tell.
 func (r *Reconciler) requeueAfterUnseen(_ context.Context, s *scope) outcome.Outcome {
-	until := r.ledger.unseenUntil(s.set.UID)
+	until := r.expectations.unseenUntil(s.set.UID)
 	if until.IsZero() {
 		return outcome.Continue()
 	}

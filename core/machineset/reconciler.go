@@ -46,22 +46,22 @@ type Reconciler struct {
 	Preflight []clusterv1.MachineSetPreflightCheck
 	// WatchFilterValue, when not empty, limits the reconciler to sets with this value of the label
 	// cluster.x-k8s.io/watch-filter.
-	WatchFilterValue string
+	WatchFilter string
 	// Written knows the versions of the sets that were written last. It is shared with the MachineDeployment
 	// controller, which writes sets too: a status written on the ground of an older spec would be a conflict.
 	Written *persist.Versions
 
 	// kinds reads templates and what was made from them, and wakes sets by events of templates.
 	kinds *external.Kinds
-	// ledger knows the Machines that were written last.
-	ledger ledger
+	// expectations knows the Machines that were written last.
+	expectations expectations
 	// pace spaces the reconciles that events of Machines ask for.
 	pace pace
-	// tickets bound how many Machines of a deployment are remediated at once.
-	tickets tickets
-	// forTickets are sets that wait for the end of a remediation in their namespace; forControlPlane are those that
+	// slots bound how many Machines of a deployment are remediated at once.
+	slots remediationSlots
+	// forSlots are sets that wait for the end of a remediation in their namespace; forControlPlane are those that
 	// wait for a change of their control plane.
-	forTickets, forControlPlane waitList
+	forSlots, forControlPlane waitList
 	// newSeed makes seeds for reservations of names; replaced in tests.
 	newSeed func() string
 }
@@ -86,10 +86,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading MachineSet %s", request)
 	}
-	if !filter.Matches(r.WatchFilterValue, set) {
+	if !filter.Matches(r.WatchFilter, set) {
 		// It is another core's now. Should it come back, what that one has done is asked of the API server.
 		r.forget(request.NamespacedName)
-		r.ledger.forget(set.UID)
+		r.expectations.forget(set.UID)
 		return ctrl.Result{}, nil
 	}
 	if wait := r.Written.Behind(set); wait > 0 {
@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	end := outcome.InOrder(ctx, s, steps...)
 	if s.gone {
-		r.ledger.forget(set.UID)
+		r.expectations.forget(set.UID)
 		return end.Result()
 	}
 	if s.syncing && end.Err() == nil {
@@ -115,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // forget drops what is remembered of a set that is gone.
 func (r *Reconciler) forget(set types.NamespacedName) {
 	r.pace.forget(set)
-	r.forTickets.content(set)
+	r.forSlots.content(set)
 	r.forControlPlane.content(set)
 }
 
@@ -169,7 +169,7 @@ func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.
 		r.Written.Wrote(s.set)
 	}
 	// A set that has gone in the meantime needs no status.
-	return outcome.Fail(client.IgnoreNotFound(errors.Cause(err)))
+	return outcome.FromError(client.IgnoreNotFound(errors.Cause(err)))
 }
 
 func statusOf(set *clusterv1.MachineSet) *clusterv1.MachineSetStatus { return &set.Status }

@@ -86,7 +86,7 @@ func TestReferenceExamples(t *testing.T) {
 func TestReferenceOrder(t *testing.T) {
 	g := NewWithT(t)
 	kinds := map[string]*clusterv1.Machine{
-		"deleting": machine("deleting", deleting), "chosen": machine("chosen", chosen), "unhealthy": machine("unhealthy", sick),
+		"deleting": machine("deleting", deleting), "chosen": machine("chosen", chosen), "unhealthy": machine("unhealthy", unhealthy),
 		"unavailable": machine("unavailable", unavailable), "order": machine("order"),
 		"priority": machine("priority", func(m *clusterv1.Machine) { m.Annotations = map[string]string{machines.PriorityAnnotation: "2"} }),
 		"updating": machine("updating", func(m *clusterv1.Machine) {

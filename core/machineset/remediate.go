@@ -27,40 +27,40 @@ import (
 func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	end := r.endRemediation(ctx, s)
 	key := client.ObjectKeyFromObject(s.set)
-	sick := toRemediate(s.machines)
-	if len(sick) == 0 {
-		r.forTickets.content(key)
+	unhealthy := toRemediate(s.machines)
+	if len(unhealthy) == 0 {
+		r.forSlots.content(key)
 		return end
 	}
 	outdated := !ofCurrentRevision(s)
 	if outdated && !replacedOnDelete(s.deployment) {
-		r.forTickets.content(key)
-		return end.And(r.tell(ctx, s, sick, notOfCurrentRevision(s.deployment)))
+		r.forSlots.content(key)
+		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, notOfCurrentRevision(s.deployment)))
 	}
 	limit, problem := remediationLimit(s.deployment)
 	// What is noted by now concerns all Machines.
-	hindrances := slices.Clone(s.obstacles)
+	blockers := slices.Clone(s.blockers)
 	if problem != "" {
-		hindrances = append(hindrances, problem)
+		blockers = append(blockers, problem)
 	}
 	if outdated {
 		// Not this set makes up for its Machines, but the current one.
-		hindrances = pausedRollout(s.deployment)
+		blockers = pausedRollout(s.deployment)
 	} else if s.set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true" {
-		hindrances = append(hindrances, "the annotation "+clusterv1.DisableMachineCreateAnnotation+" disables the creation of Machines: remove it")
+		blockers = append(blockers, "the annotation "+clusterv1.DisableMachineCreateAnnotation+" disables the creation of Machines: remove it")
 	}
 	awaited, err := r.preflight(ctx, s)
 	if err != nil {
-		return end.And(outcome.Fail(err))
+		return end.And(outcome.FromError(err))
 	}
 	if s.syncing {
 		return end
 	}
-	if hindrances = append(hindrances, awaited...); len(hindrances) > 0 {
-		r.forTickets.content(key)
-		return end.And(r.tell(ctx, s, sick, deferredBecause(hindrances)))
+	if blockers = append(blockers, awaited...); len(blockers) > 0 {
+		r.forSlots.content(key)
+		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, deferredBecause(blockers)))
 	}
-	return end.And(r.remediateWithin(ctx, s, limit, sick))
+	return end.And(r.remediateWithin(ctx, s, limit, unhealthy))
 }
 
 // endRemediation takes the condition OwnerRemediated from Machines that are healthy again.
@@ -71,24 +71,24 @@ func (r *Reconciler) endRemediation(ctx context.Context, s *scope) outcome.Outco
 			meta.RemoveStatusCondition(&status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
 		})
 		s.replaceMachines([]*clusterv1.Machine{written})
-		end = end.And(outcome.Fail(err))
+		end = end.And(outcome.FromError(err))
 	}
 	return end
 }
 
 // remediateWithin deletes as many of the Machines as the limit leaves room for, and tells the others.
-func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, limit int, sick []*clusterv1.Machine) outcome.Outcome {
-	granted := grant{machines: sick}
+func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, limit int, unhealthy []*clusterv1.Machine) outcome.Outcome {
+	granted := grant{machines: unhealthy}
 	if s.deployment != nil {
-		r.forTickets.await(client.ObjectKeyFromObject(s.set), s.set.Namespace)
+		r.forSlots.await(client.ObjectKeyFromObject(s.set), s.set.Namespace)
 		all, err := r.machinesOfDeployment(ctx, s)
 		if err != nil {
-			return outcome.Fail(err)
+			return outcome.FromError(err)
 		}
 		if err := r.verifyRemediations(ctx, s, all); err != nil {
-			return outcome.Fail(err)
+			return outcome.FromError(err)
 		}
-		granted = r.tickets.take(s.deployment.UID, limit, all, sick, s.now)
+		granted = r.slots.take(s.deployment.UID, limit, all, unhealthy, s.now)
 		for _, machine := range all {
 			if owner := metav1.GetControllerOf(machine); inFlight(machine) && owner != nil && owner.UID != s.set.UID {
 				s.elsewhere = append(s.elsewhere, machine.Name)
@@ -97,17 +97,17 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, limit int, s
 		slices.Sort(s.elsewhere)
 	}
 	chosen := uids(granted.machines)
-	deferred := slices.DeleteFunc(slices.Clone(sick), func(m *clusterv1.Machine) bool { return chosen[m.UID] })
+	deferred := slices.DeleteFunc(slices.Clone(unhealthy), func(m *clusterv1.Machine) bool { return chosen[m.UID] })
 	end := r.replace(ctx, s, granted)
 	if len(deferred) == 0 {
-		r.forTickets.content(client.ObjectKeyFromObject(s.set))
+		r.forSlots.content(client.ObjectKeyFromObject(s.set))
 		return end
 	}
 	if !granted.until.IsZero() {
-		// A ticket that nothing bears out must not hold up the others for ever.
+		// A slot that nothing confirms must not hold up the others for ever.
 		end = end.And(outcome.ContinueAfter(granted.until.Sub(s.now)))
 	}
-	return end.And(r.tell(ctx, s, deferred, deferredByLimit(s.deployment, limit)))
+	return end.And(r.setOwnerRemediated(ctx, s, deferred, deferredByLimit(s.deployment, limit)))
 }
 
 // replace announces the deletion of Machines and deletes them.
@@ -115,39 +115,39 @@ func (r *Reconciler) replace(ctx context.Context, s *scope, granted grant) outco
 	end := outcome.Continue()
 	var announced []*clusterv1.Machine
 	for _, machine := range granted.machines {
-		told, err := r.say(ctx, s, machine, remediationBegun())
+		changed, err := r.patchOwnerRemediated(ctx, s, machine, remediationBegun())
 		if err != nil {
 			if granted.fresh[machine.UID] {
-				r.tickets.giveBack(s.deployment.UID, machine.UID)
+				r.slots.release(s.deployment.UID, machine.UID)
 			}
-			end = end.And(outcome.Fail(err))
+			end = end.And(outcome.FromError(err))
 			continue
 		}
-		announced = append(announced, told)
+		announced = append(announced, changed)
 	}
 	s.replaceMachines(announced)
 	return end.And(r.scaleDown(ctx, s, scalePlan{remove: announced, reason: "a health check has found them unhealthy"}))
 }
 
-// tell writes the same condition to several Machines, where they do not have it. It may be many that one failure of
+// setOwnerRemediated writes the same condition to several Machines, where they do not have it. It may be many that one failure of
 // a network has hit.
-func (r *Reconciler) tell(ctx context.Context, s *scope, machines []*clusterv1.Machine, what condition) outcome.Outcome {
+func (r *Reconciler) setOwnerRemediated(ctx context.Context, s *scope, machines []*clusterv1.Machine, what condition) outcome.Outcome {
 	end := outcome.Continue()
 	for batch := range slices.Chunk(machines, maxBatch) {
-		told, failures := make([]*clusterv1.Machine, len(batch)), make([]error, len(batch))
+		changed, failures := make([]*clusterv1.Machine, len(batch)), make([]error, len(batch))
 		var running sync.WaitGroup
 		for i, machine := range batch {
-			running.Go(func() { told[i], failures[i] = r.say(ctx, s, machine, what) })
+			running.Go(func() { changed[i], failures[i] = r.patchOwnerRemediated(ctx, s, machine, what) })
 		}
 		running.Wait()
-		s.replaceMachines(told)
-		end = end.And(outcome.Fail(kerrors.NewAggregate(failures)))
+		s.replaceMachines(changed)
+		end = end.And(outcome.FromError(kerrors.NewAggregate(failures)))
 	}
 	return end
 }
 
-// say writes a condition to a Machine, unless it has it, and returns the Machine as it is then.
-func (r *Reconciler) say(ctx context.Context, s *scope, machine *clusterv1.Machine, what condition) (*clusterv1.Machine, error) {
+// patchOwnerRemediated writes a condition to a Machine, unless it has it, and returns the Machine as it is then.
+func (r *Reconciler) patchOwnerRemediated(ctx context.Context, s *scope, machine *clusterv1.Machine, what condition) (*clusterv1.Machine, error) {
 	if !conditions.Changes(machine.Status.Conditions, what) {
 		return machine, nil
 	}
@@ -207,7 +207,7 @@ func (r *Reconciler) machinesOfDeployment(ctx context.Context, s *scope) ([]*clu
 // verifyRemediations asks the API server, once after the start, which Machines of the deployment are being deleted:
 // the cache may be behind what the process before has done.
 func (r *Reconciler) verifyRemediations(ctx context.Context, s *scope, known []*clusterv1.Machine) error {
-	if s.deployment.Spec.Remediation.MaxInFlight == nil || r.tickets.verified(s.deployment.UID) {
+	if s.deployment.Spec.Remediation.MaxInFlight == nil || r.slots.verified(s.deployment.UID) {
 		return nil
 	}
 	list := &metav1.PartialObjectMetadataList{}
@@ -217,15 +217,15 @@ func (r *Reconciler) verifyRemediations(ctx context.Context, s *scope, known []*
 	}); err != nil {
 		return errors.Wrapf(err, "listing the Machines of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment))
 	}
-	r.tickets.verify(s.deployment.UID, list.Items, known, s.now)
+	r.slots.verify(s.deployment.UID, list.Items, known, s.now)
 	return nil
 }
 
-// waitingForTickets are the sets that the end of a Machine may let go on. If the last that was seen of it is not all
+// waitingForSlots are the sets that the end of a Machine may let go on. If the last that was seen of it is not all
 // there was, it may have been one that was remediated.
-func (r *Reconciler) waitingForTickets(object client.Object, unknown bool) []types.NamespacedName {
+func (r *Reconciler) waitingForSlots(object client.Object, unknown bool) []types.NamespacedName {
 	if machine, ok := object.(*clusterv1.Machine); ok && (unknown || inFlight(machine)) {
-		return r.forTickets.wake(machine.Namespace)
+		return r.forSlots.wake(machine.Namespace)
 	}
 	return nil
 }

@@ -240,8 +240,8 @@ func TestCrashWhileRemediating(t *testing.T) {
 		w.start(t)
 		w.eventually(w.settled(3))
 		w.stop()
-		sick := w.namesIn("s")[:2]
-		w.findUnhealthy(sick...)
+		unhealthy := w.namesIn("s")[:2]
+		w.findUnhealthy(unhealthy...)
 		w.start(t, c.wrap)
 		crashed := w.untilCrashOr(c, func(g Gomega) {
 			g.Expect(w.deletingNow()).To(Equal(1))
@@ -250,7 +250,7 @@ func TestCrashWhileRemediating(t *testing.T) {
 		w.stop()
 		w.start(t)
 		w.eventually(func(g Gomega) {
-			g.Expect([]string{w.fate(sick[0]), w.fate(sick[1])}).To(ConsistOf(
+			g.Expect([]string{w.fate(unhealthy[0]), w.fate(unhealthy[1])}).To(ConsistOf(
 				clusterv1.MachineSetMachineRemediationMachineDeletingReason, clusterv1.MachineSetMachineRemediationDeferredReason))
 			g.Expect(w.deletingNow()).To(Equal(1))
 		})
@@ -259,7 +259,7 @@ func TestCrashWhileRemediating(t *testing.T) {
 				t.Fatal("two at once")
 			}
 			w.endMachines()
-			g.Expect(livingNames(w)).NotTo(ContainElement(BeElementOf(sick)))
+			g.Expect(livingNames(w)).NotTo(ContainElement(BeElementOf(unhealthy)))
 			w.settled(3)(g)
 		})
 		return crashed

@@ -40,10 +40,10 @@ func recovered(all []*clusterv1.Machine) []*clusterv1.Machine {
 // begun, so that an interrupted one is not exchanged for another; those with the annotation
 // cluster.x-k8s.io/remediate-machine; then the newest first, since a Machine that never came up carries no load.
 func toRemediate(all []*clusterv1.Machine) []*clusterv1.Machine {
-	sick := slices.DeleteFunc(machines.Remediated(all), func(machine *clusterv1.Machine) bool {
+	unhealthy := slices.DeleteFunc(machines.Remediated(all), func(machine *clusterv1.Machine) bool {
 		return !machine.DeletionTimestamp.IsZero()
 	})
-	slices.SortFunc(sick, func(a, b *clusterv1.Machine) int {
+	slices.SortFunc(unhealthy, func(a, b *clusterv1.Machine) int {
 		return cmp.Or(
 			first(begun(a), begun(b)),
 			first(demanded(a), demanded(b)),
@@ -51,7 +51,7 @@ func toRemediate(all []*clusterv1.Machine) []*clusterv1.Machine {
 			cmp.Compare(a.Name, b.Name),
 		)
 	})
-	return sick
+	return unhealthy
 }
 
 // first sorts what is true before what is not.
@@ -124,9 +124,9 @@ func deferredByLimit(deployment *clusterv1.MachineDeployment, limit int) conditi
 }
 
 // deferredBecause words what else keeps a Machine from being remediated.
-func deferredBecause(hindrances []string) condition {
+func deferredBecause(blockers []string) condition {
 	return ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason,
-		list("Waits, since the Machine could not be replaced now:", hindrances))
+		list("Waits, since the Machine could not be replaced now:", blockers))
 }
 
 func notOfCurrentRevision(deployment *clusterv1.MachineDeployment) condition {
@@ -161,8 +161,8 @@ func remediatingCondition(s *scope, failure error) condition {
 	remediated := machines.Remediated(s.machines)
 	if len(remediated) == 0 {
 		message := ""
-		if sick := slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return !machines.FailedHealthCheck(m) }); len(sick) > 0 {
-			message = "Unhealthy, and not handed to the MachineSet by the health check: " + machines.ListNames(sick)
+		if unhealthy := slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return !machines.FailedHealthCheck(m) }); len(unhealthy) > 0 {
+			message = "Unhealthy, and not handed to the MachineSet by the health check: " + machines.ListNames(unhealthy)
 		}
 		return conditions.False(kind, clusterv1.MachineSetNotRemediatingReason, message)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // TestRemediationStorm has two sets of one deployment remediate at once, while every second patch and deletion meets a
-// conflict: whenever one looks, no more Machines go than the limit allows, and in the end all that were sick are gone.
+// conflict: whenever one looks, no more Machines go than the limit allows, and in the end all that were unhealthy are gone.
 func TestRemediationStorm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -19,8 +19,8 @@ func TestRemediationStorm(t *testing.T) {
 	w.start(t)
 	w.eventually(func(g Gomega) { g.Expect(w.living()).To(HaveLen(12)) })
 	w.stop()
-	sick := append(w.namesIn("s"), w.namesIn("twin")...)
-	w.findUnhealthy(sick...)
+	unhealthy := append(w.namesIn("s"), w.namesIn("twin")...)
+	w.findUnhealthy(unhealthy...)
 	storm := &storm{}
 	w.start(t, storm.wrap)
 	most := 0
@@ -31,10 +31,10 @@ func TestRemediationStorm(t *testing.T) {
 		}
 		most = max(most, going)
 		// They are let go together, when there is no room left.
-		if going == 3 || w.remaining(sick) == going {
+		if going == 3 || w.remaining(unhealthy) == going {
 			w.endMachines()
 		}
-		g.Expect(w.remaining(sick)).To(BeZero())
+		g.Expect(w.remaining(unhealthy)).To(BeZero())
 		g.Expect(w.living()).To(HaveLen(12))
 	})
 	w.stop()

@@ -17,7 +17,7 @@ import (
 
 // handed makes a Machine one that a health check has found unhealthy and handed to its owner.
 func handed(m *clusterv1.Machine) {
-	sick(m)
+	unhealthy(m)
 	say(m, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
 }
 
@@ -38,7 +38,7 @@ func TestToRemediate(t *testing.T) {
 	all := []*clusterv1.Machine{
 		machine("old", handed, aged(2*time.Hour)), machine("young", handed), machine("young-too", handed),
 		machine("begun", announced, aged(time.Hour)), machine("wanted", handed, demandedByUser, aged(3*time.Hour)),
-		machine("fine"), machine("only-sick", sick), well, machine("going", announced, deleting),
+		machine("fine"), machine("only-sick", unhealthy), well, machine("going", announced, deleting),
 	}
 	g.Expect(namesOf(toRemediate(all))).To(Equal("begun wanted young young-too old"))
 	g.Expect(namesOf(recovered(append(all, machine("well-going", handed, deleting))))).To(Equal("well"))
@@ -98,11 +98,11 @@ func TestOfCurrentRevision(t *testing.T) {
 	g.Expect(ofCurrentRevision(at("", "", "version"))).To(BeFalse(), "there are no revisions yet")
 }
 
-// TestTicketsCountTheWholeDeployment shows what a count per MachineSet gets wrong: the remediations of an earlier
+// TestSlotsCountTheWholeDeployment shows what a count per MachineSet gets wrong: the remediations of an earlier
 // revision's set take up room as well.
-func TestTicketsCountTheWholeDeployment(t *testing.T) {
+func TestSlotsCountTheWholeDeployment(t *testing.T) {
 	g := NewWithT(t)
-	var t1 tickets
+	var t1 remediationSlots
 	old := machine("old", announced, deleting)
 	a, b := machine("a", handed), machine("b", handed)
 	known := []*clusterv1.Machine{old, a, b}
@@ -114,10 +114,10 @@ func TestTicketsCountTheWholeDeployment(t *testing.T) {
 	granted = t1.take("d", 2, known, []*clusterv1.Machine{b}, start)
 	g.Expect(granted.machines).To(BeEmpty())
 	g.Expect(granted.until).To(Equal(start.Add(unseenTimeout)))
-	g.Expect(namesOf(t1.take("d", 2, known, []*clusterv1.Machine{a, b}, start).machines)).To(Equal("a"), "who has a ticket keeps it")
+	g.Expect(namesOf(t1.take("d", 2, known, []*clusterv1.Machine{a, b}, start).machines)).To(Equal("a"), "who has a slot keeps it")
 	g.Expect(namesOf(t1.take("other", 2, nil, []*clusterv1.Machine{b}, start).machines)).To(Equal("b"), "deployments do not count for one another")
 
-	// Now it does: the ticket is replaced by the Machine itself.
+	// Now it does: the slot is replaced by the Machine itself.
 	a = machine("a", announced, deleting)
 	granted = t1.take("d", 2, []*clusterv1.Machine{old, a, b}, []*clusterv1.Machine{b}, start)
 	g.Expect(granted.machines).To(BeEmpty())
@@ -127,9 +127,9 @@ func TestTicketsCountTheWholeDeployment(t *testing.T) {
 	g.Expect(namesOf(t1.take("d", 2, []*clusterv1.Machine{a, b}, []*clusterv1.Machine{b}, start).machines)).To(Equal("b"))
 }
 
-func TestTicketsEnd(t *testing.T) {
+func TestSlotsEnd(t *testing.T) {
 	g := NewWithT(t)
-	var t1 tickets
+	var t1 remediationSlots
 	a, b := machine("a", handed), machine("b", handed)
 	both := []*clusterv1.Machine{a, b}
 	room := func(known []*clusterv1.Machine, now time.Time) int {
@@ -137,7 +137,7 @@ func TestTicketsEnd(t *testing.T) {
 	}
 	t1.take("d", 1, both, []*clusterv1.Machine{a}, start)
 	g.Expect(room(both, start)).To(Equal(0))
-	t1.giveBack("d", a.UID)
+	t1.release("d", a.UID)
 	g.Expect(room(both, start)).To(Equal(1), "given back")
 
 	t1.take("d", 1, both, []*clusterv1.Machine{a}, start)
@@ -151,9 +151,9 @@ func TestTicketsEnd(t *testing.T) {
 	g.Expect(room([]*clusterv1.Machine{machine("a", handed, deleting), b}, start)).To(Equal(1), "it goes for another reason")
 }
 
-func TestTicketsAfterARestart(t *testing.T) {
+func TestSlotsAfterARestart(t *testing.T) {
 	g := NewWithT(t)
-	var t1 tickets
+	var t1 remediationSlots
 	a, b := machine("a", announced), machine("b", handed)
 	known := []*clusterv1.Machine{a, b}
 	g.Expect(t1.verified("d")).To(BeFalse())
@@ -191,13 +191,13 @@ func TestOnlyTheEndOfARemediationWakes(t *testing.T) {
 		m.Namespace = namespace
 		return m
 	}
-	r.forTickets.await(types.NamespacedName{Namespace: "ns", Name: "s"}, "ns")
-	g.Expect(r.waitingForTickets(ending("ns", deleting), false)).To(BeEmpty(), "scaled down")
-	g.Expect(r.waitingForTickets(ending("other", announced, deleting), false)).To(BeEmpty(), "elsewhere")
-	g.Expect(r.waitingForTickets(ending("ns", announced, deleting), false)).To(HaveLen(1))
-	g.Expect(r.waitingForTickets(ending("ns", announced, deleting), false)).To(BeEmpty(), "it is awake")
-	r.forTickets.await(types.NamespacedName{Namespace: "ns", Name: "s"}, "ns")
-	g.Expect(r.waitingForTickets(ending("ns"), true)).To(HaveLen(1), "nobody knows what the Machine was at its end")
+	r.forSlots.await(types.NamespacedName{Namespace: "ns", Name: "s"}, "ns")
+	g.Expect(r.waitingForSlots(ending("ns", deleting), false)).To(BeEmpty(), "scaled down")
+	g.Expect(r.waitingForSlots(ending("other", announced, deleting), false)).To(BeEmpty(), "elsewhere")
+	g.Expect(r.waitingForSlots(ending("ns", announced, deleting), false)).To(HaveLen(1))
+	g.Expect(r.waitingForSlots(ending("ns", announced, deleting), false)).To(BeEmpty(), "it is awake")
+	r.forSlots.await(types.NamespacedName{Namespace: "ns", Name: "s"}, "ns")
+	g.Expect(r.waitingForSlots(ending("ns"), true)).To(HaveLen(1), "nobody knows what the Machine was at its end")
 }
 
 func TestPlanCountsRemediationsInFlight(t *testing.T) {

@@ -143,7 +143,7 @@ func TestNamesAreRetiredWhileTheirMachinesExist(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			l := &ledger{}
+			l := &expectations{}
 			if test.known != nil || name == "this process knows of no open one" {
 				l.reserve("set", "bcdfg", test.known, nil)
 			}
@@ -158,7 +158,7 @@ func TestNamesAreRetiredWhileTheirMachinesExist(t *testing.T) {
 // process may have asked for a Machine of that name.
 func TestOpenNamesOutliveTheirTemplate(t *testing.T) {
 	g := NewWithT(t)
-	l := &ledger{}
+	l := &expectations{}
 	l.reserve("set", "bcdfg", []reservedName{{"bcdfg", 1, "old-1"}}, nil)
 	names := []reservedName{{"bcdfg", 0, "new-0"}, {"bcdfg", 1, "new-1"}}
 	left, retire := l.stillOpen("set", "bcdfg", names, []*clusterv1.Machine{machine("new-0", deleting)}, nil)
@@ -169,7 +169,7 @@ func TestOpenNamesOutliveTheirTemplate(t *testing.T) {
 // TestSeedsDoNotPileUp: a set that an autoscaler makes larger and smaller for years takes one reservation after the other.
 func TestSeedsDoNotPileUp(t *testing.T) {
 	g := NewWithT(t)
-	l := &ledger{}
+	l := &expectations{}
 	l.reserve("set", "open", []reservedName{{"open", 0, "a"}}, nil)
 	for n := range 1000 {
 		seed, name := fmt.Sprint(n), fmt.Sprint("m", n)
@@ -178,7 +178,7 @@ func TestSeedsDoNotPileUp(t *testing.T) {
 		g.Expect(l.knowsSeed("set", seed)).To(BeTrue())
 	}
 	g.Expect(l.knowsSeed("set", "open")).To(BeTrue(), "one of its names may still be used")
-	g.Expect(len(l.page("set").seeds)).To(BeNumerically("<=", 3))
+	g.Expect(len(l.of("set").seeds)).To(BeNumerically("<=", 3))
 }
 
 // machineList makes Machines of the names given.

@@ -20,7 +20,7 @@ func (r *Reconciler) reserve(ctx context.Context, s *scope, n int) ([]string, er
 	if err := r.takeOver(ctx, s); err != nil {
 		return nil, err
 	}
-	if open := r.ledger.openNames(s.set.UID); len(open) > 0 {
+	if open := r.expectations.openNames(s.set.UID); len(open) > 0 {
 		return open[:min(n, len(open))], nil
 	}
 	used := make(map[string]bool, len(s.machines))
@@ -37,8 +37,8 @@ func (r *Reconciler) reserve(ctx context.Context, s *scope, n int) ([]string, er
 	if err := r.writeReservation(ctx, s, made); err != nil {
 		return nil, errors.WithMessage(err, "reserving names for Machines")
 	}
-	r.ledger.reserve(s.set.UID, made.seed, names, nil)
-	open := r.ledger.openNames(s.set.UID)
+	r.expectations.reserve(s.set.UID, made.seed, names, nil)
+	open := r.expectations.openNames(s.set.UID)
 	return open[:min(n, len(open))], nil
 }
 
@@ -55,7 +55,7 @@ func (s *scope) remaining() int {
 // read from the API server first, as the cache may show one that has been used up.
 func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
 	found, ok := parseReservation(s.set.Annotations[ReservedNamesAnnotation])
-	if !ok || r.ledger.knowsSeed(s.set.UID, found.seed) {
+	if !ok || r.expectations.knowsSeed(s.set.UID, found.seed) {
 		return nil
 	}
 	live := &metav1.PartialObjectMetadata{}
@@ -72,7 +72,7 @@ func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	r.ledger.reserve(s.set.UID, found.seed, names, s.machines)
+	r.expectations.reserve(s.set.UID, found.seed, names, s.machines)
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (r *Reconciler) writeReservation(ctx context.Context, s *scope, reserved re
 // retireNames takes the names of Machines that are being deleted out of the reservation, if others have deleted them: it
 // comes before anything that may take its time.
 func (r *Reconciler) retireNames(ctx context.Context, s *scope) outcome.Outcome {
-	return outcome.Fail(r.retire(ctx, s, nil))
+	return outcome.FromError(r.retire(ctx, s, nil))
 }
 
 // retire takes the names of Machines that are being deleted, and of those that will be, out of the reservation while
@@ -112,7 +112,7 @@ func (r *Reconciler) retire(ctx context.Context, s *scope, victims []*clusterv1.
 		// It is reported when a Machine is to be created.
 		return nil //nolint:nilerr // see above
 	}
-	left, retire := r.ledger.stillOpen(s.set.UID, reserved.seed, names, s.machines, uids(victims))
+	left, retire := r.expectations.stillOpen(s.set.UID, reserved.seed, names, s.machines, uids(victims))
 	if !retire {
 		return nil
 	}

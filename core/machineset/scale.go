@@ -18,10 +18,10 @@ import (
 
 // scale creates missing Machines or deletes superfluous ones.
 func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
-	if until := r.ledger.unseenUntil(s.set.UID); !until.IsZero() && !s.now.Before(until) {
+	if until := r.expectations.unseenUntil(s.set.UID); !until.IsZero() && !s.now.Before(until) {
 		// It counts as a replica for as long as nobody asks.
 		if err := r.verify(ctx, s); err != nil {
-			return outcome.Fail(err)
+			return outcome.FromError(err)
 		}
 	}
 	plan := planScale(s.set, s.replicas, s.machines)
@@ -38,7 +38,7 @@ func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
 		look = r.confirm
 	}
 	if err := look(ctx, s); err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	// The Machines may be others now, or marked otherwise.
 	plan = planScale(s.set, s.replicas, s.machines)
@@ -52,19 +52,19 @@ func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
 func (r *Reconciler) holdUp(ctx context.Context, s *scope) outcome.Outcome {
 	awaited, err := r.preflight(ctx, s)
 	if err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	if s.syncing {
 		return outcome.Wait()
 	}
 	for _, why := range awaited {
-		s.obstacle(why)
+		s.block(why)
 	}
 	return outcome.Continue()
 }
 
 // blocked says whether no Machine is created now.
-func (s *scope) blocked() bool { return len(s.obstacles)+len(s.refusals) > 0 }
+func (s *scope) blocked() bool { return len(s.blockers)+len(s.refusals) > 0 }
 
 func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan scalePlan) outcome.Outcome {
 	made, err := r.create(ctx, s, plan.create)
@@ -73,25 +73,25 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan scalePlan) outc
 		ctrl.LoggerFrom(ctx).Info("Created Machines", "count", len(made), "reason", plan.reason)
 		r.event(s, nil, createdEvent, "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.reason, machines.ListNames(made))
 	}
-	return outcome.Fail(err)
+	return outcome.FromError(err)
 }
 
 func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan scalePlan) outcome.Outcome {
 	end := outcome.Continue()
 	if len(plan.remove) > 0 && s.set.DeletionTimestamp.IsZero() {
 		if err := r.retire(ctx, s, plan.remove); err != nil {
-			return outcome.Fail(err)
+			return outcome.FromError(err)
 		}
 	}
 	var removed []*clusterv1.Machine
 	for _, machine := range plan.remove {
 		if err := r.remove(ctx, s, machine); err != nil {
-			end = end.And(outcome.Fail(err))
+			end = end.And(outcome.FromError(err))
 			continue
 		}
 		removed = append(removed, machine)
 	}
-	s.machines = r.ledger.mark(s.set.UID, s.machines, s.now)
+	s.machines = r.expectations.mark(s.set.UID, s.machines, s.now)
 	if len(removed) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Deleted Machines", "count", len(removed), "reason", plan.reason)
 		r.event(s, nil, deletedEvent, "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.reason, machines.ListNames(removed))
@@ -106,14 +106,14 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, machine *clusterv1.Ma
 	err := r.Client.Delete(ctx, target, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	switch {
 	case err == nil:
-		r.ledger.deleted(s.set.UID, machine.UID)
+		r.expectations.deleted(s.set.UID, machine.UID)
 		return nil
 	case apierrors.IsNotFound(err):
-		r.ledger.gone(s.set.UID, machine.UID)
+		r.expectations.gone(s.set.UID, machine.UID)
 		return nil
 	}
 	if !definitelyNot(err) {
-		r.ledger.doubt(s.set.UID)
+		r.expectations.doubt(s.set.UID)
 	}
 	return errors.Wrapf(err, "deleting Machine %s", client.ObjectKeyFromObject(machine))
 }

@@ -25,10 +25,10 @@ type scope struct {
 	outdated []string
 	// paused says why nothing is done; empty when the set is not paused.
 	paused []string
-	// problems says what is wrong with the spec.
-	problems []string
-	selector labels.Selector
-	replicas int
+	// specErrors says what is wrong with the spec.
+	specErrors []string
+	selector   labels.Selector
+	replicas   int
 
 	// machines are all Machines that the set controls, those included that were created a moment ago.
 	// They are shared with the cache: copy before changing one.
@@ -42,8 +42,8 @@ type scope struct {
 	infrastructure, bootstrap *unstructured.Unstructured
 	// syncing means that objects of a kind are being read for the first time.
 	syncing bool
-	// obstacles says why no Machine can be created or completed; flaws says so of single ones.
-	obstacles, flaws []string
+	// blockers says why no Machine can be created or completed; machineErrors says so of single ones.
+	blockers, machineErrors []string
 	// refusals are the errors with which the API server has refused what existing Machines need.
 	refusals []string
 	// mu guards them while Machines are created in parallel.

@@ -18,20 +18,20 @@ import (
 	"millwright.dev/core/outcome"
 )
 
-// readTemplates reads what Machines are made from. One that is missing is an obstacle to new Machines only:
+// readTemplates reads what Machines are made from. One that is missing is an block to new Machines only:
 // deleting and updating goes on. It is waited for by a watch.
 func (r *Reconciler) readTemplates(ctx context.Context, s *scope) outcome.Outcome {
 	spec := &s.set.Spec.Template.Spec
 	infrastructure, err := r.readTemplate(ctx, s, spec.InfrastructureRef)
 	if err != nil {
-		return outcome.Fail(err)
+		return outcome.FromError(err)
 	}
 	s.infrastructure = infrastructure
 	if !spec.Bootstrap.ConfigRef.IsDefined() {
 		return outcome.Continue()
 	}
 	s.bootstrap, err = r.readTemplate(ctx, s, spec.Bootstrap.ConfigRef)
-	return outcome.Fail(err)
+	return outcome.FromError(err)
 }
 
 // awaitSync stops the reconcile while a cache is being filled for the first time: a moment later all is known.
@@ -43,7 +43,7 @@ func (r *Reconciler) awaitSync(_ context.Context, s *scope) outcome.Outcome {
 }
 
 // readTemplate reads one template and makes the Cluster its owner, so that it goes with the Cluster. It returns
-// nil and notes the obstacle when there is none.
+// nil and notes the block when there is none.
 func (r *Reconciler) readTemplate(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
 	found, err := r.kinds.Get(ctx, ref, s.set.Namespace, s.request())
 	if err != nil {
@@ -59,11 +59,11 @@ func (r *Reconciler) readTemplate(ctx context.Context, s *scope, ref clusterv1.C
 	return found.Unstructured, nil
 }
 
-// awaited notes as an obstacle what a watch will tell the end of, and passes on all other errors.
+// awaited notes as an block what a watch will tell the end of, and passes on all other errors.
 func (s *scope) awaited(err error, ref clusterv1.ContractVersionedObjectReference) error {
 	why, err := s.expected(err, ref, "the reference in spec.template.spec")
 	if why != "" {
-		s.obstacle(why)
+		s.block(why)
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func effectiveSelector(set *clusterv1.MachineSet) (labels.Selector, error) {
 // problems says what is wrong with a set, each with the field and what to do. Admission refuses such sets
 // where it is installed; without it, the set waits for its correction. Of the annotations only those matter without
 // which there is no number of Machines: a set is not held up for one that could be ignored.
-func problems(set *clusterv1.MachineSet) []string {
+func specErrors(set *clusterv1.MachineSet) []string {
 	var found []string
 	for _, problem := range validate.MachineSet(set, nil) {
 		if set.Spec.Replicas == nil || !strings.Contains(problem.Field, "metadata.annotations") {

@@ -48,5 +48,5 @@ func TestMachineThatGoesWhileAScaleDownIsConfirmed(t *testing.T) {
 	s := &scope{set: set, now: start}
 	g.Expect(r.confirm(t.Context(), s)).To(Succeed())
 	g.Expect(namesOf(s.machines)).To(Equal("stays"))
-	g.Expect(r.ledger.unseenUntil(set.UID)).To(BeZero())
+	g.Expect(r.expectations.unseenUntil(set.UID)).To(BeZero())
 }

@@ -42,8 +42,8 @@ func ContinueAfter(d time.Duration) Outcome {
 	return Outcome{after: max(d, time.Millisecond)}
 }
 
-// Fail means that the step could not do its work. A nil error is Continue.
-func Fail(err error) Outcome { return Outcome{waiting: err != nil, err: err} }
+// FromError is Continue for nil; with an error the step could not do its work.
+func FromError(err error) Outcome { return Outcome{waiting: err != nil, err: err} }
 
 // Finished says whether later steps of an ordered run may go ahead.
 func (o Outcome) Finished() bool { return !o.waiting }

@@ -41,10 +41,10 @@ func TestRunners(t *testing.T) {
 	}{
 		{"nothing to wait for", []outcome.Outcome{outcome.Continue(), outcome.Continue()}, []int{0, 1}, 0, true, false},
 		{"the second waits", []outcome.Outcome{outcome.Continue(), outcome.Wait(), outcome.Continue()}, []int{0, 1}, 0, false, false},
-		{"the first fails", []outcome.Outcome{outcome.Fail(errBroken), outcome.Continue()}, []int{0}, 0, false, true},
+		{"the first fails", []outcome.Outcome{outcome.FromError(errBroken), outcome.Continue()}, []int{0}, 0, false, true},
 		{"a later look does not stop the run", []outcome.Outcome{outcome.ContinueAfter(time.Minute), outcome.Continue()}, []int{0, 1}, time.Minute, true, false},
 		{"the earlier deadline holds", []outcome.Outcome{outcome.ContinueAfter(time.Minute), outcome.ContinueAfter(time.Second)}, []int{0, 1}, time.Second, true, false},
-		{"failing with nil is no failure", []outcome.Outcome{outcome.Fail(nil), outcome.Continue()}, []int{0, 1}, 0, true, false},
+		{"failing with nil is no failure", []outcome.Outcome{outcome.FromError(nil), outcome.Continue()}, []int{0, 1}, 0, true, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -74,13 +74,13 @@ func TestResult(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(result.IsZero()).To(BeTrue())
 
-	_, err = outcome.Fail(errBroken).Result()
+	_, err = outcome.FromError(errBroken).Result()
 	g.Expect(err).To(MatchError(errBroken))
 
-	result, err = outcome.Fail(kerrors.NewAggregate([]error{conflict, conflict})).Result()
+	result, err = outcome.FromError(kerrors.NewAggregate([]error{conflict, conflict})).Result()
 	g.Expect(err).NotTo(HaveOccurred(), "to lose a race is no error")
 	g.Expect(result.RequeueAfter).To(BeNumerically(">", 0))
 
-	_, err = outcome.Fail(conflict).And(outcome.Fail(errBroken)).Result()
+	_, err = outcome.FromError(conflict).And(outcome.FromError(errBroken)).Result()
 	g.Expect(err).To(MatchError(ContainSubstring("broken")), "a conflict hides no real failure")
 }

@@ -39,9 +39,9 @@ var targets = []target{
 	},
 	{
 		dir:   "core/machineset",
-		files: []string{"reservation.go", "scale_plan.go", "tickets.go"},
-		tests: "^Test(Plan.*|Reservation.*|ReservedNamesDepend.*|NamesAreRetired.*|Tickets.*|MarksOfTheServer.*)$",
-		slow:  "^TestTicketsSimulation$",
+		files: []string{"reservation.go", "scale_plan.go", "slots.go"},
+		tests: "^Test(Plan.*|Reservation.*|ReservedNamesDepend.*|NamesAreRetired.*|Slots.*|MarksOfTheServer.*)$",
+		slow:  "^TestSlotsSimulation$",
 	},
 	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go", "rolloutafter.go"}, tests: "."},
 	{

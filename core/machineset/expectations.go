@@ -13,16 +13,16 @@ import (
 // asked what has become of it.
 const unseenTimeout = 30 * time.Second
 
-// ledger remembers what this process has written and the cache may not show yet. Without it, a MachineSet that
+// expectations remembers what this process has written and the cache may not show yet. Without it, a MachineSet that
 // is looked at twice before its own writes come back would create or delete one Machine too many. It is in
 // memory alone: after a restart the API server is asked once, see verified. The zero value is ready for use.
-type ledger struct {
+type expectations struct {
 	mu   sync.Mutex
-	sets map[types.UID]*account
+	sets map[types.UID]*setExpectations
 }
 
-// account is the ledger's page of one MachineSet.
-type account struct {
+// setExpectations are those of one MachineSet.
+type setExpectations struct {
 	// verified means that the Machines have been read from the API server itself since the process started,
 	// or since a write whose effect is not known.
 	verified bool
@@ -44,61 +44,61 @@ type unseen struct {
 	since   time.Time
 }
 
-// page returns the account of a MachineSet. It is called under mu.
-func (l *ledger) page(set types.UID) *account {
-	if l.sets == nil {
-		l.sets = map[types.UID]*account{}
+// of returns the expectations of a MachineSet. It is called under mu.
+func (e *expectations) of(set types.UID) *setExpectations {
+	if e.sets == nil {
+		e.sets = map[types.UID]*setExpectations{}
 	}
-	page, ok := l.sets[set]
+	expected, ok := e.sets[set]
 	if !ok {
-		page = &account{
+		expected = &setExpectations{
 			created:  map[types.UID]unseen{},
 			deleted:  map[types.UID]bool{},
 			complete: map[types.UID]bool{},
 			seeds:    map[string]bool{},
 		}
-		l.sets[set] = page
+		e.sets[set] = expected
 	}
-	return page
+	return expected
 }
 
 // settle brings the Machines in the cache and what is remembered together: it returns all Machines of the
 // set as far as known, those whose deletion was asked for with a deletion timestamp, and forgets what the
 // cache shows by now. The Machines given are not modified.
-func (l *ledger) settle(set types.UID, cached []*clusterv1.Machine, now time.Time) []*clusterv1.Machine {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	page := l.page(set)
+func (e *expectations) settle(set types.UID, cached []*clusterv1.Machine, now time.Time) []*clusterv1.Machine {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	expected := e.of(set)
 	present := make(map[types.UID]bool, len(cached))
-	known := make([]*clusterv1.Machine, 0, len(cached)+len(page.created))
+	known := make([]*clusterv1.Machine, 0, len(cached)+len(expected.created))
 	for _, machine := range cached {
 		present[machine.UID] = true
-		delete(page.created, machine.UID)
-		known = append(known, page.marked(machine, now))
+		delete(expected.created, machine.UID)
+		known = append(known, expected.marked(machine, now))
 	}
-	for uid, entry := range page.created {
+	for uid, entry := range expected.created {
 		present[uid] = true
-		known = append(known, page.marked(entry.machine, now))
+		known = append(known, expected.marked(entry.machine, now))
 		if now.Sub(entry.since) >= unseenTimeout {
-			page.verified = false
+			expected.verified = false
 		}
 	}
-	page.trust(known)
-	for uid := range page.deleted {
+	expected.trust(known)
+	for uid := range expected.deleted {
 		if !present[uid] {
-			delete(page.deleted, uid)
+			delete(expected.deleted, uid)
 		}
 	}
-	for uid := range page.complete {
+	for uid := range expected.complete {
 		if !present[uid] {
-			delete(page.complete, uid)
+			delete(expected.complete, uid)
 		}
 	}
 	return known
 }
 
 // marked returns the Machine as deleting, if its deletion was asked for.
-func (a *account) marked(machine *clusterv1.Machine, now time.Time) *clusterv1.Machine {
+func (a *setExpectations) marked(machine *clusterv1.Machine, now time.Time) *clusterv1.Machine {
 	if !a.deleted[machine.UID] || !machine.DeletionTimestamp.IsZero() {
 		return machine
 	}
@@ -108,23 +108,23 @@ func (a *account) marked(machine *clusterv1.Machine, now time.Time) *clusterv1.M
 }
 
 // mark returns the Machines, those whose deletion was asked for as deleting.
-func (l *ledger) mark(set types.UID, machines []*clusterv1.Machine, now time.Time) []*clusterv1.Machine {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	page := l.page(set)
+func (e *expectations) mark(set types.UID, machines []*clusterv1.Machine, now time.Time) []*clusterv1.Machine {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	expected := e.of(set)
 	marked := make([]*clusterv1.Machine, len(machines))
 	for i, machine := range machines {
-		marked[i] = page.marked(machine, now)
+		marked[i] = expected.marked(machine, now)
 	}
 	return marked
 }
 
 // unseenUntil returns when the oldest Machine that the cache does not show must be asked about; zero for none.
-func (l *ledger) unseenUntil(set types.UID) time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (e *expectations) unseenUntil(set types.UID) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var oldest time.Time
-	for _, entry := range l.page(set).created {
+	for _, entry := range e.of(set).created {
 		if oldest.IsZero() || entry.since.Before(oldest) {
 			oldest = entry.since
 		}
@@ -135,24 +135,24 @@ func (l *ledger) unseenUntil(set types.UID) time.Time {
 	return oldest.Add(unseenTimeout)
 }
 
-// verified says whether the ledger can be relied on.
-func (l *ledger) verified(set types.UID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.page(set).verified
+// verified says whether the expectations can be relied on.
+func (e *expectations) verified(set types.UID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.of(set).verified
 }
 
 // verify takes in the Machines that the API server has, by their metadata, and those of the cache that were
 // among what was asked for: Machines that the cache lacks count as created, those that it has too many or shows
 // as alive wrongly count as deleted.
-func (l *ledger) verify(set types.UID, live []*clusterv1.Machine, cached []*clusterv1.Machine, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	page := l.page(set)
-	page.verified = true
-	for uid, entry := range page.created {
+func (e *expectations) verify(set types.UID, live []*clusterv1.Machine, cached []*clusterv1.Machine, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	expected := e.of(set)
+	expected.verified = true
+	for uid, entry := range expected.created {
 		if now.Sub(entry.since) >= unseenTimeout {
-			delete(page.created, uid)
+			delete(expected.created, uid)
 		}
 	}
 	shown := make(map[types.UID]bool, len(cached))
@@ -163,67 +163,67 @@ func (l *ledger) verify(set types.UID, live []*clusterv1.Machine, cached []*clus
 	for _, machine := range live {
 		exists[machine.UID] = true
 		if !machine.DeletionTimestamp.IsZero() {
-			page.deleted[machine.UID] = true
+			expected.deleted[machine.UID] = true
 		}
 		if !shown[machine.UID] {
-			page.created[machine.UID] = unseen{machine: machine, since: now}
+			expected.created[machine.UID] = unseen{machine: machine, since: now}
 		}
 	}
-	page.trust(live)
+	expected.trust(live)
 	for _, machine := range cached {
 		if !exists[machine.UID] {
-			page.deleted[machine.UID] = true
+			expected.deleted[machine.UID] = true
 		}
 	}
 }
 
 // doubt makes the API server be asked again before the next Machine is created or deleted.
-func (l *ledger) doubt(set types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.page(set).verified = false
+func (e *expectations) doubt(set types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.of(set).verified = false
 }
 
-// bare says whether only the metadata of a Machine is known, from verify; the cache brings the rest.
-func bare(machine *clusterv1.Machine) bool { return machine.Spec.ClusterName == "" }
+// metadataOnly says whether only the metadata of a Machine is known, from verify; the cache brings the rest.
+func metadataOnly(machine *clusterv1.Machine) bool { return machine.Spec.ClusterName == "" }
 
-func (l *ledger) created(set types.UID, machine *clusterv1.Machine, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	page := l.page(set)
-	page.created[machine.UID] = unseen{machine: machine, since: now}
-	page.use(machine.Name)
+func (e *expectations) created(set types.UID, machine *clusterv1.Machine, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	expected := e.of(set)
+	expected.created[machine.UID] = unseen{machine: machine, since: now}
+	expected.use(machine.Name)
 }
 
 // gone takes in that the API server does not have a Machine. One that the cache never showed is forgotten.
-func (l *ledger) gone(set, machine types.UID) {
-	l.deleted(set, machine)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.page(set).created, machine)
+func (e *expectations) gone(set, machine types.UID) {
+	e.deleted(set, machine)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.of(set).created, machine)
 }
 
-func (l *ledger) deleted(set, machine types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.page(set).deleted[machine] = true
+func (e *expectations) deleted(set, machine types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.of(set).deleted[machine] = true
 }
 
-func (l *ledger) completed(set, machine types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.page(set).complete[machine] = true
+func (e *expectations) completed(set, machine types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.of(set).complete[machine] = true
 }
 
-func (l *ledger) isComplete(set, machine types.UID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.page(set).complete[machine]
+func (e *expectations) isComplete(set, machine types.UID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.of(set).complete[machine]
 }
 
-// forget drops the page of a MachineSet that is gone.
-func (l *ledger) forget(set types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.sets, set)
+// forget drops the expectations of a MachineSet that is gone.
+func (e *expectations) forget(set types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.sets, set)
 }

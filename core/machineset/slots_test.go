@@ -9,12 +9,12 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// TestTicketsExpireOneByOne: of tickets of different age, whoever waits is woken when the oldest expires, and gets its room
+// TestSlotsExpireOneByOne: of slots of different age, whoever waits is woken when the oldest expires, and gets its room
 // alone.
-func TestTicketsExpireOneByOne(t *testing.T) {
+func TestSlotsExpireOneByOne(t *testing.T) {
 	const many = 8
 	g := NewWithT(t)
-	var given tickets
+	var given remediationSlots
 	var known []*clusterv1.Machine
 	for n := range many {
 		known = append(known, machine(fmt.Sprint("m", n), handed))
@@ -26,7 +26,7 @@ func TestTicketsExpireOneByOne(t *testing.T) {
 	}
 	for n := range many {
 		until := start.Add(unseenTimeout + time.Duration(n)*time.Second)
-		// The tickets are looked through in any order.
+		// The slots are looked through in any order.
 		for range 10 {
 			left := given.take("d", 0, known, nil, until.Add(-1))
 			g.Expect(left.until).To(Equal(until))

@@ -8,10 +8,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// TestTicketsSimulation lets several sets of a deployment remediate at once, each with a cache that is behind by a
+// TestSlotsSimulation lets several sets of a deployment remediate at once, each with a cache that is behind by a
 // random number of steps, writes that fail, and restarts: never are more Machines on their way out than the limit, and
 // all are done in the end. A failure names its seed.
-func TestTicketsSimulation(t *testing.T) {
+func TestSlotsSimulation(t *testing.T) {
 	for seed := range uint64(2000) {
 		if problem := simulateTickets(seed); problem != "" {
 			t.Fatalf("seed %d: %s", seed, problem)
@@ -30,7 +30,7 @@ func simulateTickets(seed uint64) string {
 		real[name], owner[name] = machine(name, handed), dice.IntN(sets)
 		cached[name] = real[name]
 	}
-	var t tickets
+	var t remediationSlots
 	for range 3000 {
 		switch roll := dice.IntN(10); {
 		case roll < 4:
@@ -50,7 +50,7 @@ func simulateTickets(seed uint64) string {
 			}
 		case dice.IntN(20) == 0:
 			// A new process begins with a cache that was read a moment ago.
-			t = tickets{}
+			t = remediationSlots{}
 			for name := range owner {
 				catchUp(name, real, cached)
 			}
@@ -72,7 +72,7 @@ func simulateTickets(seed uint64) string {
 }
 
 // remediateOnce is what a set does in one reconcile.
-func remediateOnce(t *tickets, dice *rand.Rand, limit, set int, owner map[string]int, real, cached map[string]*clusterv1.Machine) {
+func remediateOnce(t *remediationSlots, dice *rand.Rand, limit, set int, owner map[string]int, real, cached map[string]*clusterv1.Machine) {
 	var all, own []*clusterv1.Machine
 	for name, m := range cached {
 		all = append(all, m)
@@ -86,10 +86,10 @@ func remediateOnce(t *tickets, dice *rand.Rand, limit, set int, owner map[string
 		case dice.IntN(4) == 0:
 			// The announcement fails.
 			if granted.fresh[m.UID] {
-				t.giveBack("d", m.UID)
+				t.release("d", m.UID)
 			}
 		case dice.IntN(4) == 0 || real[m.Name] == nil || real[m.Name] != m && !begun(real[m.Name]):
-			// The deletion fails, or has nothing left to delete: the ticket stays.
+			// The deletion fails, or has nothing left to delete: the slot stays.
 		default:
 			gone := machine(m.Name, announced, deleting)
 			real[m.Name] = gone

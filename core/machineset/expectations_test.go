@@ -11,7 +11,7 @@ import (
 
 func TestLedgerFillsInWhatTheCacheDoesNotShow(t *testing.T) {
 	g := NewWithT(t)
-	l := &ledger{}
+	l := &expectations{}
 	a, b, c := machine("a"), machine("b"), machine("c")
 	l.created("set", b, start)
 	l.deleted("set", a.UID)
@@ -25,12 +25,12 @@ func TestLedgerFillsInWhatTheCacheDoesNotShow(t *testing.T) {
 	known = l.settle("set", []*clusterv1.Machine{b, c}, start)
 	g.Expect(namesOf(known)).To(Equal("b c"))
 	g.Expect(l.unseenUntil("set")).To(BeZero(), "the cache has caught up")
-	g.Expect(l.page("set").deleted).To(BeEmpty())
+	g.Expect(l.of("set").deleted).To(BeEmpty())
 }
 
 func TestLedgerDoubtsWhatStaysUnseen(t *testing.T) {
 	g := NewWithT(t)
-	l := &ledger{}
+	l := &expectations{}
 	g.Expect(l.verified("set")).To(BeFalse(), "after a start nothing is certain")
 	l.verify("set", nil, nil, start)
 	g.Expect(l.verified("set")).To(BeTrue())
@@ -48,7 +48,7 @@ func TestLedgerDoubtsWhatStaysUnseen(t *testing.T) {
 
 func TestLedgerLearnsFromTheServer(t *testing.T) {
 	g := NewWithT(t)
-	l := &ledger{}
+	l := &expectations{}
 	a, b, gone := machine("a"), machine("b"), machine("gone")
 	live := []*clusterv1.Machine{machine("a", deleting), machine("new")}
 	l.verify("set", append(live, b), []*clusterv1.Machine{a, b, gone}, start)
@@ -65,7 +65,7 @@ func TestLedgerLearnsFromTheServer(t *testing.T) {
 
 func TestLedgerRemembersWhatIsComplete(t *testing.T) {
 	g := NewWithT(t)
-	l := &ledger{}
+	l := &expectations{}
 	l.completed("set", "uid-a")
 	g.Expect(l.isComplete("set", "uid-a")).To(BeTrue())
 	g.Expect(l.isComplete("set", "uid-b")).To(BeFalse())
@@ -91,7 +91,7 @@ func TestPace(t *testing.T) {
 // TestLedgerDropsWhatIsGone deletes a Machine that the cache has never shown and that the API server does not have.
 func TestLedgerDropsWhatIsGone(t *testing.T) {
 	g := NewWithT(t)
-	l := &ledger{}
+	l := &expectations{}
 	stays, late := machine("stays"), machine("late")
 	l.created("set", late, start)
 	l.deleted("set", late.UID)

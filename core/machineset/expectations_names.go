@@ -9,32 +9,32 @@ import (
 )
 
 // reserve takes in reserved names. Those that Machines bear are in use already.
-func (l *ledger) reserve(set types.UID, seed string, names []reservedName, machines []*clusterv1.Machine) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	page := l.page(set)
+func (e *expectations) reserve(set types.UID, seed string, names []reservedName, machines []*clusterv1.Machine) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	expected := e.of(set)
 	// The annotation has one seed, and those before it do not come back.
-	maps.DeleteFunc(page.seeds, func(before string, _ bool) bool {
-		return !slices.ContainsFunc(page.open, func(reserved reservedName) bool { return reserved.seed == before })
+	maps.DeleteFunc(expected.seeds, func(before string, _ bool) bool {
+		return !slices.ContainsFunc(expected.open, func(reserved reservedName) bool { return reserved.seed == before })
 	})
-	page.seeds[seed] = true
-	page.open = append(page.open, names...)
-	page.trust(machines)
+	expected.seeds[seed] = true
+	expected.open = append(expected.open, names...)
+	expected.trust(machines)
 }
 
 // knowsSeed says whether a reservation was taken in before. What is left of it is known better than its text tells.
-func (l *ledger) knowsSeed(set types.UID, seed string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.page(set).seeds[seed]
+func (e *expectations) knowsSeed(set types.UID, seed string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.of(set).seeds[seed]
 }
 
 // openNames are the reserved names that no Machine is known to have or to have had, in their order.
-func (l *ledger) openNames(set types.UID) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (e *expectations) openNames(set types.UID) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var names []string
-	for _, reserved := range l.page(set).open {
+	for _, reserved := range e.of(set).open {
 		names = append(names, reserved.name)
 	}
 	return names
@@ -42,10 +42,10 @@ func (l *ledger) openNames(set types.UID) []string {
 
 // stillOpen returns the ordinals that remain of a reservation, and whether it is time to write that: when a Machine
 // that bears one of the names is being deleted, or is about to be.
-func (l *ledger) stillOpen(set types.UID, seed string, names []reservedName, machines []*clusterv1.Machine, victims map[types.UID]bool) (left []int, retire bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	page := l.page(set)
+func (e *expectations) stillOpen(set types.UID, seed string, names []reservedName, machines []*clusterv1.Machine, victims map[types.UID]bool) (left []int, retire bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	expected := e.of(set)
 	byName := make(map[string]*clusterv1.Machine, len(machines))
 	for _, machine := range machines {
 		byName[machine.Name] = machine
@@ -53,7 +53,7 @@ func (l *ledger) stillOpen(set types.UID, seed string, names []reservedName, mac
 	for _, reserved := range names {
 		machine, exists := byName[reserved.name]
 		retire = retire || exists && (!machine.DeletionTimestamp.IsZero() || victims[machine.UID])
-		if !exists && (!page.seeds[seed] || page.isOpen(reserved)) {
+		if !exists && (!expected.seeds[seed] || expected.isOpen(reserved)) {
 			left = append(left, reserved.ordinal)
 		}
 	}
@@ -61,22 +61,22 @@ func (l *ledger) stillOpen(set types.UID, seed string, names []reservedName, mac
 }
 
 // isOpen says whether the name with this seed and ordinal is open. It may be another one by now, with another template.
-func (a *account) isOpen(name reservedName) bool {
+func (a *setExpectations) isOpen(name reservedName) bool {
 	return slices.ContainsFunc(a.open, func(open reservedName) bool { return open.seed == name.seed && open.ordinal == name.ordinal })
 }
 
 // taken takes a name out of use that something else bears, or a Machine of the set that is not known yet: the API server
 // is asked.
-func (l *ledger) taken(set types.UID, name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	page := l.page(set)
-	page.use(name)
-	page.verified = false
+func (e *expectations) taken(set types.UID, name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	expected := e.of(set)
+	expected.use(name)
+	expected.verified = false
 }
 
 // trust takes the names of Machines that exist out of those that are open.
-func (a *account) trust(machines []*clusterv1.Machine) {
+func (a *setExpectations) trust(machines []*clusterv1.Machine) {
 	if len(a.open) == 0 {
 		return
 	}
@@ -88,6 +88,6 @@ func (a *account) trust(machines []*clusterv1.Machine) {
 }
 
 // use takes one name out of those that are open.
-func (a *account) use(name string) {
+func (a *setExpectations) use(name string) {
 	a.open = slices.DeleteFunc(a.open, func(reserved reservedName) bool { return reserved.name == name })
 }

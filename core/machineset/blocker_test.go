@@ -14,7 +14,7 @@ import (
 	"millwright.dev/core/machines"
 )
 
-func TestHindrance(t *testing.T) {
+func TestBlocker(t *testing.T) {
 	tests := map[string]struct {
 		scope   *scope
 		failure error
@@ -25,15 +25,15 @@ func TestHindrance(t *testing.T) {
 		"refused":                      {&scope{machinesRead: true, replicas: 1}, errors.New("exceeded quota"), "exceeded quota"},
 		"refused, and none is missing": {&scope{machinesRead: true}, kerrors.NewAggregate([]error{apierrors.NewForbidden(schema.GroupResource{}, "m", errors.New("labels are frozen"))}), "labels are frozen"},
 		"a race, and none is missing":  {&scope{machinesRead: true}, apierrors.NewConflict(schema.GroupResource{}, "m", errors.New("changed")), ""},
-		"blocked":                      {&scope{machinesRead: true, replicas: 1, obstacles: []string{"no template"}}, nil, "no template"},
-		"to be corrected":              {&scope{machinesRead: true, problems: []string{"spec.x is wrong"}}, nil, "spec.x is wrong"},
+		"blocked":                      {&scope{machinesRead: true, replicas: 1, blockers: []string{"no template"}}, nil, "no template"},
+		"to be corrected":              {&scope{machinesRead: true, specErrors: []string{"spec.x is wrong"}}, nil, "spec.x is wrong"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := test.scope
 			s.set = &clusterv1.MachineSet{}
 			s.set.Status.Conditions = []metav1.Condition{scalingUpCondition(s, test.failure)}
-			if said := machines.Hindrance(s.set); test.want == "" {
+			if said := machines.Blocker(s.set); test.want == "" {
 				NewWithT(t).Expect(said).To(BeEmpty())
 			} else {
 				NewWithT(t).Expect(said).To(ContainSubstring(test.want))

@@ -1,0 +1,32 @@
+package machines
+
+import (
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Reasons of conditions that Cluster API does not have.
+const (
+	// InvalidSpecReason says that the spec must be corrected before Machines are created or deleted; the
+	// message names field and remedy.
+	InvalidSpecReason = "InvalidSpec"
+	// BlockedReason says that Machines are missing and cannot be created; the message names the cause.
+	BlockedReason = "ScalingUpBlocked"
+)
+
+// undisturbed is the message of ScalingUp while nothing blocks a set.
+var undisturbed = regexp.MustCompile(`^Scaling up from \d+ to \d+ replicas$`)
+
+// Blocker is what a set reports of Machines that it cannot create, complete or update: what blocks it, or the last refusal.
+// It is empty while nothing blocks the set.
+func Blocker(set *clusterv1.MachineSet) string {
+	said := meta.FindStatusCondition(set.Status.Conditions, clusterv1.MachineSetScalingUpCondition)
+	if said == nil || undisturbed.MatchString(said.Message) ||
+		said.Status != metav1.ConditionTrue && said.Reason != clusterv1.MachineSetScalingUpInternalErrorReason {
+		return ""
+	}
+	return said.Message
+}
