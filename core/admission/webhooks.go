@@ -124,19 +124,19 @@ func (w webhook[T]) Default(ctx context.Context, obj T) error {
 // ValidateCreate implements admission.Validator.
 func (w webhook[T]) ValidateCreate(_ context.Context, obj T) (admission.Warnings, error) {
 	var none T
-	return nil, w.verdict(obj, w.validate(obj, none))
+	return nil, w.assessment(obj, w.validate(obj, none))
 }
 
 // ValidateUpdate implements admission.Validator.
 func (w webhook[T]) ValidateUpdate(_ context.Context, old, obj T) (admission.Warnings, error) {
-	return nil, w.verdict(obj, w.validate(obj, old))
+	return nil, w.assessment(obj, w.validate(obj, old))
 }
 
 // ValidateDelete implements admission.Validator. Every object may be deleted, and no deletion is sent here.
 func (w webhook[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) { return nil, nil }
 
-// verdict is the answer as the API server would give it for a problem that it finds itself.
-func (w webhook[T]) verdict(obj T, found field.ErrorList) error {
+// assessment is the answer as the API server would give it for a problem that it finds itself.
+func (w webhook[T]) assessment(obj T, found field.ErrorList) error {
 	if len(found) == 0 {
 		return nil
 	}

@@ -22,8 +22,8 @@ import (
 // namedInMessage is how many objects a message names before it only counts.
 const namedInMessage = 3
 
-// departure is what goes at one step of a Cluster's deletion.
-type departure struct {
+// deletionStage is what goes at one step of a Cluster's deletion.
+type deletionStage struct {
 	kind string
 	list client.ObjectList
 	// concerned says which objects of the kind go at this step; nil for all.
@@ -36,16 +36,16 @@ type departure struct {
 func (r *Reconciler) deleteWorkers(ctx context.Context, s *scope) outcome.Outcome {
 	const reason = clusterv1.ClusterDeletingWaitingForWorkersDeletionReason
 	return r.deleteParts(ctx, s, reason,
-		departure{kind: "MachineDeployment", list: &clusterv1.MachineDeploymentList{}},
-		departure{kind: "MachineSet", list: &clusterv1.MachineSetList{}},
-		departure{kind: "Machine", list: &clusterv1.MachineList{}, concerned: func(m client.Object) bool { return !ofControlPlane(m) }})
+		deletionStage{kind: "MachineDeployment", list: &clusterv1.MachineDeploymentList{}},
+		deletionStage{kind: "MachineSet", list: &clusterv1.MachineSetList{}},
+		deletionStage{kind: "Machine", list: &clusterv1.MachineList{}, concerned: func(m client.Object) bool { return !ofControlPlane(m) }})
 }
 
 // deleteControlPlaneMachines deletes the Machines of a control plane that no object stands for, and those that such an
 // object has left behind: while it exists, only it may say when they go.
 func (r *Reconciler) deleteControlPlaneMachines(ctx context.Context, s *scope) outcome.Outcome {
 	const reason = clusterv1.ClusterDeletingWaitingForControlPlaneDeletionReason
-	return r.deleteParts(ctx, s, reason, departure{kind: "control plane Machine", list: &clusterv1.MachineList{}, concerned: ofControlPlane})
+	return r.deleteParts(ctx, s, reason, deletionStage{kind: "control plane Machine", list: &clusterv1.MachineList{}, concerned: ofControlPlane})
 }
 
 // ofControlPlane says whether a Machine is one of a control plane.
@@ -54,7 +54,7 @@ func ofControlPlane(m client.Object) bool {
 	return ok
 }
 
-func (r *Reconciler) deleteParts(ctx context.Context, s *scope, reason string, parts ...departure) outcome.Outcome {
+func (r *Reconciler) deleteParts(ctx context.Context, s *scope, reason string, parts ...deletionStage) outcome.Outcome {
 	for _, p := range parts {
 		left, err := r.deleteAll(ctx, s.cluster, p)
 		if err != nil {
@@ -70,7 +70,7 @@ func (r *Reconciler) deleteParts(ctx context.Context, s *scope, reason string, p
 }
 
 // deleteAll deletes one part of the Cluster, and returns the names of the objects that are still there.
-func (r *Reconciler) deleteAll(ctx context.Context, cluster *clusterv1.Cluster, p departure) ([]string, error) {
+func (r *Reconciler) deleteAll(ctx context.Context, cluster *clusterv1.Cluster, p deletionStage) ([]string, error) {
 	if err := r.Client.List(ctx, p.list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}); err != nil {
 		return nil, errors.Wrapf(err, "listing what Cluster %s consists of", client.ObjectKeyFromObject(cluster))
 	}

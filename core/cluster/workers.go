@@ -111,7 +111,7 @@ func (r *Reconciler) readSets(ctx context.Context, s *scope, found *workers) err
 
 func (r *Reconciler) readMachines(ctx context.Context, s *scope, found *workers) error {
 	list := &clusterv1.MachineList{}
-	if err := r.list(ctx, s, list, index.Loose); err != nil {
+	if err := r.list(ctx, s, list, index.Standalone); err != nil {
 		return err
 	}
 	for i := range list.Items {

@@ -13,7 +13,7 @@ func (n *nodeDrain) changed() {
 	if n.stopped {
 		return
 	}
-	n.tell(n.advance())
+	n.notifyIfChanged(n.advance())
 }
 
 // advance sends what is due, sees to it that it is called again when more is due, and says how far the drain

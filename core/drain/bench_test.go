@@ -71,7 +71,7 @@ func sendBare(b *testing.B, pods []*corev1.Pod) {
 		watch, err := t.core.Pods(metav1.NamespaceAll).Watch(b.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 		must(err)
 		b.Cleanup(watch.Stop)
-		must(t.evict(b.Context(), strip(pods[i]), nil))
+		must(t.evict(b.Context(), trim(pods[i]), nil))
 	})
 }
 

@@ -61,7 +61,7 @@ func (c *collection[T]) join(n *nodeDrain) {
 	// The watch serves other drains too, so it does not end with this one.
 	ctx, cancel := context.WithCancel(context.Background())
 	c.copied = newThinCopy(c, cancel)
-	reflector := cache.NewReflectorWithOptions(rewatch.Patient(c.source(c.copied.reported)), c.example, c.copied,
+	reflector := cache.NewReflectorWithOptions(rewatch.Retrying(c.source(c.copied.reported)), c.example, c.copied,
 		cache.ReflectorOptions{Name: "drains: " + c.what})
 	n.drainer.spawn(func() { reflector.RunWithContext(ctx) })
 }
@@ -141,8 +141,8 @@ func (c *collection[T]) all(pass func(T) bool) []T {
 	return items
 }
 
-// tell has those members go on that a change concerns.
-func (c *collection[T]) tell(members []*nodeDrain, before, after *T) {
+// notifyMembers has those members go on that a change concerns.
+func (c *collection[T]) notifyMembers(members []*nodeDrain, before, after *T) {
 	for _, n := range members {
 		n.mu.Lock()
 		affected := !n.stopped && c.affects(n, before, after)
@@ -196,7 +196,7 @@ func (t *thinCopy[T]) Update(obj any) error {
 	before := t.putLocked(item, key, index)
 	members := t.owner.membersLocked()
 	t.owner.mu.Unlock()
-	t.owner.tell(members, before, &item)
+	t.owner.notifyMembers(members, before, &item)
 	return nil
 }
 
@@ -209,7 +209,7 @@ func (t *thinCopy[T]) Delete(obj any) error {
 	members := t.owner.membersLocked()
 	t.owner.mu.Unlock()
 	if found {
-		t.owner.tell(members, &before, nil)
+		t.owner.notifyMembers(members, &before, nil)
 	}
 	return nil
 }

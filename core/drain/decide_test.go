@@ -86,7 +86,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestStrip(t *testing.T) {
+func TestTrim(t *testing.T) {
 	g := NewWithT(t)
 	controlled := func(apiVersion, kind string) []metav1.OwnerReference {
 		return []metav1.OwnerReference{
@@ -108,7 +108,7 @@ func TestStrip(t *testing.T) {
 		}, Priority: ptr.To[int32](5)},
 		Status: corev1.PodStatus{Phase: corev1.PodFailed},
 	}
-	g.Expect(strip(pod)).To(Equal(&Pod{
+	g.Expect(trim(pod)).To(Equal(&Pod{
 		Key: types.NamespacedName{Namespace: "ns", Name: "a"}, UID: "u", Labels: map[string]string{"l": "v"},
 		Owner:  owner{namespace: "ns", uid: "owner", name: "the controller of pod ns/a"},
 		Mirror: true, DaemonSet: "owner", Finished: true, DeletionTimestamp: &start, Claims: []string{"c", "a-scratch"}, Priority: 5,
@@ -117,7 +117,7 @@ func TestStrip(t *testing.T) {
 	pod.OwnerReferences = controlled("example.com/v1", "DaemonSet")
 	pod.Annotations, pod.DeletionTimestamp, pod.Status.Phase = nil, nil, corev1.PodRunning
 	pod.Spec.Priority = nil
-	stripped := strip(pod)
+	stripped := trim(pod)
 	g.Expect(stripped.Priority).To(BeZero(), "a pod without priority is no reason to panic")
 	g.Expect(stripped.DaemonSet).To(BeEmpty(), "another group's DaemonSet is none")
 	g.Expect(stripped.Mirror || stripped.Finished || stripped.DeletionTimestamp != nil).To(BeFalse())

@@ -165,7 +165,7 @@ func TestSuccessorOfAPodIsLeftAlone(t *testing.T) {
 	w.pod("a", func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })
 	target, err := newTarget(w.config, &w.drainer.options)
 	w.g.Expect(err).NotTo(HaveOccurred())
-	answer := toOutcome(target.evict(t.Context(), strip(stale), nil))
+	answer := toOutcome(target.evict(t.Context(), trim(stale), nil))
 	w.g.Expect(answer.ok).To(BeTrue(), "the pod that was meant has gone: %s", answer.reason)
 	w.g.Expect(w.terminating()).To(BeEmpty())
 }

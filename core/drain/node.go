@@ -57,12 +57,12 @@ type nodeDrain struct {
 	resumed   bool
 	// wake fires when something is due by time alone; progress when a combined notification is due.
 	wake, progress clock.Timer
-	// returnTold means that pods that return have been notified of, which is done at once for the first ones.
-	returnTold bool
-	// leftTold means that a Step has said that the drain goes on without pods that have returned.
-	leftTold bool
-	// told is what the last Step has returned.
-	told Result
+	// returnNotified means that the caller has been notified of pods that return, which is done at once for the first ones.
+	returnNotified bool
+	// leftReported means that a Step has said that the drain goes on without pods that have returned.
+	leftReported bool
+	// reported is what the last Step has returned.
+	reported Result
 }
 
 func newNodeDrain(drainer *Drainer, target *target, request *Request) *nodeDrain {
@@ -116,13 +116,13 @@ func (n *nodeDrain) step(request Request) Result {
 	forcedNow := n.setMode(request.Mode)
 	n.request = request
 	n.cordon.observe(request.Node, n.now(), n.drainer.options.MinRetry)
-	n.told = n.advance()
-	n.told.ForcedNow = forcedNow
-	if n.told.Done && len(n.told.LeftOwners) > 0 && !n.leftTold {
-		n.leftTold, n.told.LeftNow = true, true
+	n.reported = n.advance()
+	n.reported.ForcedNow = forcedNow
+	if n.reported.Done && len(n.reported.LeftOwners) > 0 && !n.leftReported {
+		n.leftReported, n.reported.LeftNow = true, true
 	}
 	stopTimer(&n.progress)
-	return n.told
+	return n.reported
 }
 
 func (n *nodeDrain) now() time.Time { return n.drainer.options.Clock.Now() }

@@ -7,15 +7,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// tell notifies the caller when there is news since the last Step: at once of the end and of the first
+// notifyIfChanged notifies the caller when there is news since the last Step: at once of the end and of the first
 // obstacle, and later, so that several changes go together, of mere progress. It is called under mu.
-func (n *nodeDrain) tell(now Result) {
+func (n *nodeDrain) notifyIfChanged(now Result) {
 	switch {
-	case now.Done == n.told.Done && now.Message == n.told.Message && now.VolumesKnown == n.told.VolumesKnown &&
-		now.VolumesProblem == n.told.VolumesProblem && slices.Equal(now.Volumes, n.told.Volumes):
-	case len(now.ReturningOwners) > 0 && !n.returnTold, now.settled(), len(now.Blocked) > 0 && len(n.told.Blocked) == 0, n.force != nil && now.Done,
-		now.hopeless() && !n.told.hopeless(), now.drained() && !n.told.drained():
-		n.returnTold = n.returnTold || len(now.ReturningOwners) > 0
+	case now.Done == n.reported.Done && now.Message == n.reported.Message && now.VolumesKnown == n.reported.VolumesKnown &&
+		now.VolumesProblem == n.reported.VolumesProblem && slices.Equal(now.Volumes, n.reported.Volumes):
+	case len(now.ReturningOwners) > 0 && !n.returnNotified, now.settled(), len(now.Blocked) > 0 && len(n.reported.Blocked) == 0, n.force != nil && now.Done,
+		now.hopeless() && !n.reported.hopeless(), now.drained() && !n.reported.drained():
+		n.returnNotified = n.returnNotified || len(now.ReturningOwners) > 0
 		stopTimer(&n.progress)
 		n.notify()
 	case n.progress == nil:

@@ -81,7 +81,7 @@ func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circum
 	}
 	var withVolumes []*Pod
 	for _, d := range remaining {
-		standing, until := c.returning.standing(d.pod, attempts[d.pod.UID], c)
+		state, until := c.returning.stateOf(d.pod, attempts[d.pod.UID], c)
 		switch {
 		case d.pod.DeletionTimestamp != nil:
 			result.terminating = append(result.terminating, d.pod)
@@ -92,7 +92,7 @@ func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circum
 			result.later = append(result.later, d.pod)
 		case d.decision.Action == WaitCompleted:
 			result.completing = append(result.completing, d.pod)
-		case standing == held:
+		case state == held:
 			result.held = append(result.held, d.pod)
 			result.at(until)
 		case c.volumes != nil && !c.volumes.known && len(d.pod.Claims) > 0 && !d.pod.Finished:

@@ -37,8 +37,8 @@ type Pod struct {
 	Priority int32
 }
 
-// strip keeps of a pod what a drain needs.
-func strip(pod *corev1.Pod) *Pod {
+// trim keeps of a pod what a drain needs.
+func trim(pod *corev1.Pod) *Pod {
 	stripped := &Pod{
 		Key:      types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
 		UID:      pod.UID,

@@ -55,12 +55,12 @@ func newReturning(options *Options) *returning {
 	}
 }
 
-// standing is what a pod's return means for it.
-type standing int
+// returnState is what a pod's return means for it.
+type returnState int
 
 const (
 	// ordinary pods are treated as if they had not returned.
-	ordinary standing = iota
+	ordinary returnState = iota
 	// held pods are left alone until their interval is over.
 	held
 	// left pods stay on the Node, and the drain goes on without them.
@@ -124,9 +124,9 @@ func (r *returning) forget(pods map[types.UID]*Pod, now time.Time) {
 	}
 }
 
-// standing says what a pod's return means for it, given what was tried of its eviction. The time is when a held one is to
+// stateOf says what a pod's return means for it, given what was tried of its eviction. The time is when a held one is to
 // be looked at again.
-func (r *returning) standing(pod *Pod, a *attempt, c circumstances) (standing, time.Time) {
+func (r *returning) stateOf(pod *Pod, a *attempt, c circumstances) (returnState, time.Time) {
 	if r == nil {
 		return ordinary, time.Time{}
 	}
@@ -147,8 +147,8 @@ func (r *returning) standing(pod *Pod, a *attempt, c circumstances) (standing, t
 
 // leaves says whether the drain goes on without a pod.
 func (r *returning) leaves(pod *Pod, a *attempt, c circumstances) bool {
-	standing, _ := r.standing(pod, a, c)
-	return standing == left
+	state, _ := r.stateOf(pod, a, c)
+	return state == left
 }
 
 // sinceForced says whether a pod has returned after the drain had become a forced one, which deletes each pod once.

@@ -23,7 +23,7 @@ func byOwner(uid types.UID) func(*Pod) {
 	}
 }
 
-func TestStandingOfPodsThatReturn(t *testing.T) {
+func TestStateOfPodsThatReturn(t *testing.T) {
 	const interval, grace = 20 * time.Second, 2 * time.Minute
 	came := func(ago time.Duration) arrival { return arrival{at: start.Add(-ago), returned: true} }
 	found := func(ago time.Duration) arrival { return arrival{at: start.Add(-ago), found: true} }
@@ -33,7 +33,7 @@ func TestStandingOfPodsThatReturn(t *testing.T) {
 		attempt   *attempt
 		over      bool
 		budgeted  func(*Pod) bool
-		want      standing
+		want      returnState
 		wantUntil time.Time
 	}{
 		"there from the start":                        {came: arrival{at: start}, over: true, want: ordinary},
@@ -69,7 +69,7 @@ func TestStandingOfPodsThatReturn(t *testing.T) {
 			if strings.Contains(name, "not read") {
 				c.budgeted = nil
 			}
-			got, until := r.standing(pod, test.attempt, c)
+			got, until := r.stateOf(pod, test.attempt, c)
 			g.Expect(got).To(Equal(test.want))
 			g.Expect(until).To(Equal(test.wantUntil))
 		})

@@ -36,7 +36,7 @@ func (n *nodeDrain) attachmentChanged(before, after *attachment) bool {
 // volumeChanged says whether a PersistentVolume matters: only a new one or one that has gone can, and only while the
 // Node has volumes.
 func (n *nodeDrain) volumeChanged(before, after *persistentVolume) bool {
-	return (before == nil || after == nil || *before != *after) && len(n.told.Volumes)+len(n.handovers) > 0
+	return (before == nil || after == nil || *before != *after) && len(n.reported.Volumes)+len(n.handovers) > 0
 }
 
 // namespaceChanged says whether a namespace matters. There are few, and they change rarely.

@@ -12,7 +12,7 @@ import (
 // does both again with growing delays when it is cut off.
 func (n *nodeDrain) watch() {
 	reflector := cache.NewReflectorWithOptions(
-		rewatch.Patient(n.target.podsOf(n.node, n.readReported)), &corev1.Pod{}, podStore{n},
+		rewatch.Retrying(n.target.podsOf(n.node, n.readReported)), &corev1.Pod{}, podStore{n},
 		cache.ReflectorOptions{Name: "drain of Node " + n.node})
 	reflector.RunWithContext(n.ctx)
 }
@@ -47,7 +47,7 @@ func (s podStore) Update(obj any) error {
 		return nil
 	}
 	s.drain.mu.Lock()
-	s.drain.keep(strip(pod))
+	s.drain.keep(trim(pod))
 	s.drain.mu.Unlock()
 	s.drain.changed()
 	return nil
@@ -73,7 +73,7 @@ func (s podStore) Replace(objects []any, _ string) error {
 	for _, obj := range objects {
 		if pod, ok := obj.(*corev1.Pod); ok {
 			left[pod.UID] = true
-			s.drain.keep(strip(pod))
+			s.drain.keep(trim(pod))
 		}
 	}
 	for uid := range s.drain.pods {

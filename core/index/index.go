@@ -18,8 +18,8 @@ import (
 const (
 	// Cluster indexes Machines, MachineSets and MachineDeployments by spec.clusterName.
 	Cluster = "spec.clusterName"
-	// Loose indexes those Machines by spec.clusterName that no MachineSet controls.
-	Loose = "loose"
+	// Standalone indexes those Machines by spec.clusterName that no MachineSet controls.
+	Standalone = "standalone"
 	// Controller indexes Machines by the UID of their controller, those without one by NoController.
 	Controller = "controllerUID"
 	// NodeName indexes Machines by status.nodeRef.name.
@@ -51,7 +51,7 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		{&clusterv1.Machine{}, Cluster, of(func(m *clusterv1.Machine) string { return m.Spec.ClusterName })},
 		{&clusterv1.MachineSet{}, Cluster, of(func(s *clusterv1.MachineSet) string { return s.Spec.ClusterName })},
 		{&clusterv1.MachineDeployment{}, Cluster, of(func(d *clusterv1.MachineDeployment) string { return d.Spec.ClusterName })},
-		{&clusterv1.Machine{}, Loose, of(looseIn)},
+		{&clusterv1.Machine{}, Standalone, of(standaloneIn)},
 		{&clusterv1.Machine{}, Controller, ControllerOf},
 		{&clusterv1.Machine{}, NodeName, of(func(m *clusterv1.Machine) string { return m.Status.NodeRef.Name })},
 		{&clusterv1.Machine{}, ProviderID, of(func(m *clusterv1.Machine) string { return m.Spec.ProviderID })},
@@ -68,8 +68,8 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// looseIn is the Cluster of a Machine that no MachineSet controls.
-func looseIn(m *clusterv1.Machine) string {
+// standaloneIn is the Cluster of a Machine that no MachineSet controls.
+func standaloneIn(m *clusterv1.Machine) string {
 	if owner := metav1.GetControllerOf(m); owner != nil && owner.Kind == "MachineSet" {
 		return ""
 	}
@@ -153,4 +153,15 @@ func crdNames(referrer client.Object) []string {
 		values = append(values, version.CRDName(ref.GroupKind()))
 	}
 	return values
+}
+
+// NoController is the value of the index Controller for Machines that nobody controls.
+const NoController = "none"
+
+// ControllerOf are the values of the index Controller.
+func ControllerOf(object client.Object) []string {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return []string{NoController}
 }

@@ -21,7 +21,7 @@ func (s *scope) soonAnswered(err error) (end outcome.Outcome, soon bool) {
 	var closed *remote.NotConnectedError
 	if errors.As(err, &closed) {
 		// The loss of the connection is an event of its own.
-		s.quiet = len(s.told) == 0
+		s.quiet = len(s.events) == 0
 		return outcome.Wait(), true
 	}
 	pending := unanswered(err)
@@ -32,7 +32,7 @@ func (s *scope) soonAnswered(err error) (end outcome.Outcome, soon bool) {
 	if rest <= 0 {
 		return outcome.Continue(), false
 	}
-	s.quiet = len(s.told) == 0
+	s.quiet = len(s.events) == 0
 	return outcome.WaitFor(rest), true
 }
 
@@ -75,7 +75,7 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 		}
 	}
 	s.progress = deletion{reason, message}
-	if start := s.startUp(); start > 0 && len(s.told) == 0 && meta.IsStatusConditionTrue(s.original.Status.Conditions, clusterv1.MachineDeletingCondition) {
+	if start := s.startUp(); start > 0 && len(s.events) == 0 && meta.IsStatusConditionTrue(s.original.Status.Conditions, clusterv1.MachineDeletingCondition) {
 		// What the core before this one has said stands until the connection is there.
 		s.quiet = true
 		end = end.And(outcome.WaitFor(start))

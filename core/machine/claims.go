@@ -226,12 +226,12 @@ func (s *scope) unproven() bool {
 	return evidenceOf(s.machine, facts) == claimed
 }
 
-// tellClaims leaves an event for what others have come to claim.
-func (s *scope) tellClaims() {
+// recordClaimEvents records an event for what others have come to claim.
+func (s *scope) recordClaimEvents() {
 	before := messageOf(s.original.Status.Conditions, clusterv1.MachineNodeReadyCondition)
 	for reason, note := range map[string]string{ReasonProviderIDContested: s.identity.contested, ReasonNodeClaimRefused: s.identity.refused} {
 		if note != "" && !strings.Contains(before, note) {
-			s.tell(corev1.EventTypeWarning, reason, "Identify", note)
+			s.recordEvent(corev1.EventTypeWarning, reason, "Identify", note)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		return outcome.FromError(errors.Wrapf(err, "deleting %s of Machine %s", name, s.key()))
 	}
 	// The watch will say in a moment that the object is going, or gone; a condition before that would only flash up.
-	s.quiet = len(s.told) == 0
+	s.quiet = len(s.events) == 0
 	return outcome.Wait()
 }
 
@@ -145,9 +145,9 @@ func (s *scope) skipNodeSteps() bool {
 	return going || s.infrastructureGone() || s.infrastructure.foreign() || s.endsWithTarget() || s.begun(preTerminateStart)
 }
 
-// timedOut tells about a step of the deletion that was given up.
+// timedOut records an event about a step of the deletion that was given up.
 func (s *scope) timedOut(reason, action, note string) {
-	s.tell(corev1.EventTypeWarning, reason, action, note)
+	s.recordEvent(corev1.EventTypeWarning, reason, action, note)
 }
 
 // begin records that a part of the deletion has begun, unless it had, and returns when.

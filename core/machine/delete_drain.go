@@ -17,10 +17,10 @@ import (
 // is over in a moment, when a deletion begins and when the core has been restarted.
 const drainSettling = 2 * time.Second
 
-// ReasonDrainForced is the reason of the event that tells that, and why, a drain has been turned into a forced one.
+// ReasonDrainForced is the reason of the event that reports that, and why, a drain has been turned into a forced one.
 const ReasonDrainForced = "DrainForced"
 
-// ReasonPodsLeft is the reason of the event that tells that a drain has gone on without pods that return to the Node.
+// ReasonPodsLeft is the reason of the event that reports that a drain has gone on without pods that return to the Node.
 const ReasonPodsLeft = "PodsLeftBehind"
 
 func drainStart(d *clusterv1.MachineDeletionStatus) *metav1.Time { return &d.NodeDrainStartTime }

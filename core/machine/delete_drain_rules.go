@@ -30,7 +30,7 @@ import (
 // ReasonInvalidDrainRule is the reason of the event on a MachineDrainRule that is invalid and has no effect.
 const ReasonInvalidDrainRule = "InvalidDrainRule"
 
-// drainRules compiles the MachineDrainRules of the namespace for the Machine. Invalid ones are told about on
+// drainRules compiles the MachineDrainRules of the namespace for the Machine. Invalid ones are reported on
 // themselves, once for each version of them.
 func (r *Reconciler) drainRules(ctx context.Context, s *scope) (*drain.Rules, []drain.InvalidRule, error) {
 	list := &clusterv1.MachineDrainRuleList{}
@@ -41,11 +41,11 @@ func (r *Reconciler) drainRules(ctx context.Context, s *scope) (*drain.Rules, []
 	if s.cluster != nil {
 		ofCluster = s.cluster.Labels
 	}
-	r.toldRules.keep(s.machine.Namespace, list.Items)
+	r.reportedRules.keep(s.machine.Namespace, list.Items)
 	rules, invalid := drain.CompileRules(list.Items, s.machine.Labels, ofCluster)
 	for i := range invalid {
 		rule := invalid[i].Rule
-		if r.toldRules.first(rule.Namespace, rule.UID, rule.ResourceVersion) {
+		if r.reportedRules.first(rule.Namespace, rule.UID, rule.ResourceVersion) {
 			r.Recorder.Eventf(rule.DeepCopy(), s.original, corev1.EventTypeWarning, ReasonInvalidDrainRule, "Drain", "%s", invalid[i].String())
 		}
 	}
@@ -61,14 +61,14 @@ func inWords(invalid []drain.InvalidRule) string {
 	return words.String()
 }
 
-// toldOnce remembers by namespace what has been told about which version of an object.
-type toldOnce struct {
+// reportedOnce remembers by namespace what has been reported about which version of an object.
+type reportedOnce struct {
 	mutex    sync.Mutex
 	versions map[string]map[types.UID]string
 }
 
 // keep forgets all objects of a namespace but those that are there.
-func (t *toldOnce) keep(namespace string, there []clusterv1.MachineDrainRule) {
+func (t *reportedOnce) keep(namespace string, there []clusterv1.MachineDrainRule) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	maps.DeleteFunc(t.versions[namespace], func(uid types.UID, _ string) bool {
@@ -79,8 +79,8 @@ func (t *toldOnce) keep(namespace string, there []clusterv1.MachineDrainRule) {
 	}
 }
 
-// first says whether something is to be told about a version for the first time.
-func (t *toldOnce) first(namespace string, uid types.UID, version string) bool {
+// first says whether something is to be reported about a version for the first time.
+func (t *reportedOnce) first(namespace string, uid types.UID, version string) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if t.versions[namespace][uid] == version {

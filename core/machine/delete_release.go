@@ -25,9 +25,9 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 			}
 			return outcome.FromError(client.IgnoreNotFound(err))
 		}
-		s.tell(corev1.EventTypeNormal, ReasonDeleted, "Delete", r.deleted(s))
-		r.tell(s)
-		s.told = nil
+		s.recordEvent(corev1.EventTypeNormal, ReasonDeleted, "Delete", r.deleted(s))
+		r.sendEvents(s)
+		s.events = nil
 		r.drains.forget(s.key())
 	}
 	if others := s.machine.Finalizers; len(others) > 0 {

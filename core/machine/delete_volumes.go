@@ -16,7 +16,7 @@ import (
 	"millwright.dev/core/outcome"
 )
 
-// ReasonVolumeDetachTimedOut is the reason of the event that tells that volumes were attached for too long and are not
+// ReasonVolumeDetachTimedOut is the reason of the event that reports that volumes were attached for too long and are not
 // waited for any more.
 const ReasonVolumeDetachTimedOut = "VolumeDetachTimedOut"
 

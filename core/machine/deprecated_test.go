@@ -32,7 +32,7 @@ func TestTerminalFailure(t *testing.T) {
 	})
 }
 
-// TestVanishedInfrastructure: an infrastructure object that goes after provisioning is told by condition, failure and
+// TestVanishedInfrastructure: an infrastructure object that goes after provisioning is reported by condition, failure and
 // event; the Machine is not made anew behind anybody's back, and recovers when the object comes back.
 func TestVanishedInfrastructure(t *testing.T) {
 	t.Parallel()

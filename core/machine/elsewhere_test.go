@@ -33,14 +33,14 @@ func TestNothingIsRememberedOfAMachineOfAnotherCore(t *testing.T) {
 	}
 	key := (&scope{original: m}).key()
 	r.drains.remember(key, finishedDrain{})
-	r.sightings.add(key, m.UID, clusterv1.ContractVersionedObjectReference{Name: "infra"})
+	r.observations.add(key, m.UID, clusterv1.ContractVersionedObjectReference{Name: "infra"})
 	r.turns.add(key, m.UID, "n")
 	r.syncs.fail(key, m.UID, [32]byte{}, errors.New("refused"), time.Now())
 
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.drains.known).To(BeEmpty())
-	g.Expect(r.sightings.of).To(BeEmpty())
+	g.Expect(r.observations.of).To(BeEmpty())
 	g.Expect(r.syncs.failed).To(BeEmpty())
 	g.Expect(r.turns.of).To(BeEmpty())
 }

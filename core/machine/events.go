@@ -17,8 +17,8 @@ const (
 	ReasonProviderFailed = "ProviderFailed"
 )
 
-// problems are the reasons of conditions that call for somebody: that a condition comes to have one of them is told by
-// an event. What a Machine goes through in an ordinary life is in its conditions; tellProgress says what is an event too.
+// problems are the reasons of conditions that call for somebody: that a condition comes to have one of them is reported by
+// an event. What a Machine goes through in an ordinary life is in its conditions; recordProgressEvents says what is an event too.
 var problems = map[string]map[string]bool{
 	clusterv1.MachineBootstrapConfigReadyCondition: referenceProblems,
 	clusterv1.MachineInfrastructureReadyCondition:  referenceProblems,
@@ -33,19 +33,19 @@ var referenceProblems = map[string]bool{
 	external.ReasonCRDMissing: true, external.ReasonOwnedElsewhere: true,
 }
 
-// tellProblems leaves an event for each condition that has come to name a problem, and for a terminal failure.
-func (s *scope) tellProblems() {
+// recordProblemEvents records an event for each condition that has come to name a problem, and for a terminal failure.
+func (s *scope) recordProblemEvents() {
 	if s.deleting() || s.paused() {
 		return
 	}
 	for _, condition := range s.machine.Status.Conditions {
 		if problems[condition.Type][condition.Reason] && reasonOf(s.original.Status.Conditions, condition.Type) != condition.Reason {
-			s.tell(corev1.EventTypeWarning, condition.Reason, "Inspect", condition.Type+": "+condition.Message)
+			s.recordEvent(corev1.EventTypeWarning, condition.Reason, "Inspect", condition.Type+": "+condition.Message)
 		}
 	}
-	s.tellClaims()
+	s.recordClaimEvents()
 	if message := failureMessage(s.machine); message != "" && message != failureMessage(s.original) && s.infrastructure.found() {
-		s.tell(corev1.EventTypeWarning, ReasonProviderFailed, "Inspect", message)
+		s.recordEvent(corev1.EventTypeWarning, ReasonProviderFailed, "Inspect", message)
 	}
 }
 
@@ -63,9 +63,9 @@ func reasonOf(list []metav1.Condition, conditionType string) string {
 	return ""
 }
 
-// tell emits the events that the steps left, now that what they are about is written.
-func (r *Reconciler) tell(s *scope) {
-	for _, event := range s.told {
+// sendEvents emits the events that the steps left, now that what they are about is written.
+func (r *Reconciler) sendEvents(s *scope) {
+	for _, event := range s.events {
 		r.Recorder.Eventf(s.machine, nil, event.kind, event.reason, event.action, "%s", event.note)
 	}
 }

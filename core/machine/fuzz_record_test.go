@@ -21,26 +21,26 @@ type recording struct {
 }
 
 // wishes are the wishes with the record.
-func (m *recording) wishes(node *corev1.Node, wishes Wishes) Wishes {
+func (m *recording) desired(node *corev1.Node, desired DesiredNode) DesiredNode {
 	synced := !slices.Contains(idsOf(node.Spec.Taints), taintID(clusterv1.NodeUninitializedTaint.Key, clusterv1.NodeUninitializedTaint.Effect))
-	wishes.Record = m.record.believed(node, wishes, nodeKnown{recorded: m.recorded, linked: m.linked, synced: synced})
-	wishes.Initialized = wishes.Record.initialized(node.UID)
-	return wishes
+	desired.Record = m.record.believed(node, desired, nodeKnown{recorded: m.recorded, linked: m.linked, synced: synced})
+	desired.Initialized = desired.Record.initialized(node.UID)
+	return desired
 }
 
 // sync synchronizes the Node, as a reconcile after the other does.
-func (m *recording) sync(node *corev1.Node, wishes Wishes) Synced {
-	m.begin(node, wishes)
-	wishes = m.wishes(node, wishes)
-	result := SyncNode(node, wishes)
-	m.record, m.linked = result.Record.kept(node.UID, wishes), true
+func (m *recording) sync(node *corev1.Node, desired DesiredNode) Synced {
+	m.begin(node, desired)
+	desired = m.desired(node, desired)
+	result := SyncNode(node, desired)
+	m.record, m.linked = result.Record.kept(node.UID, desired), true
 	return result
 }
 
 // begin writes the record that the change of the Node needs, and no more: so far comes a process that dies then.
-func (m *recording) begin(node *corev1.Node, wishes Wishes) {
-	wishes = m.wishes(node, wishes)
-	needed := wishes.Record.or(SyncNode(node.DeepCopy(), wishes).Record)
+func (m *recording) begin(node *corev1.Node, desired DesiredNode) {
+	desired = m.desired(node, desired)
+	needed := desired.Record.or(SyncNode(node.DeepCopy(), desired).Record)
 	if !m.recorded || !m.record.covers(needed) {
 		m.record, m.recorded = needed, true
 	}
@@ -74,18 +74,18 @@ func forgedClaims(t *testing.T, data []byte) {
 	t.Helper()
 	c := fuzzinput.From(data)
 	machine, node := &recording{}, anAdministeredNode("first")
-	first := someWishes(c)
+	first := someDesired(c)
 	machine.record, machine.recorded = NodeRecord{Taints: first.always()}, true
 	if first.once() {
 		machine.record.Initialized = new(types.UID(""))
 	}
 	// Taints that come to a Machine which had none have missed their turn on the Node that it has.
-	wishes, awaited := first, true
+	desired, awaited := first, true
 	check := func() {
 		t.Helper()
-		due := wishes.once() && awaited
-		machine.sync(node, wishes)
-		checkRecord(t, machine, node, wishes, due)
+		due := desired.once() && awaited
+		machine.sync(node, desired)
+		checkRecord(t, machine, node, desired, due)
 		awaited = false
 	}
 	for i := range 1 + c.Below(8) {
@@ -93,10 +93,10 @@ func forgedClaims(t *testing.T, data []byte) {
 		case 0:
 			forge(c, node)
 		case 1:
-			wishes = someWishes(c)
-			machine.begin(node, wishes)
+			desired = someDesired(c)
+			machine.begin(node, desired)
 		case 2:
-			wishes = someWishes(c)
+			desired = someDesired(c)
 			check()
 		case 3:
 			node = anAdministeredNode(types.UID(fmt.Sprintf("%d", i)))
@@ -111,8 +111,8 @@ func forgedClaims(t *testing.T, data []byte) {
 
 // Keys that administrators alone use, and those of the Machine.
 const (
-	administeredLabel, administeredTaint = "node-restriction.kubernetes.io/trusted", "example.com/quarantine"
-	wishedLabel, wishedTaint, onceTaint  = "node.cluster.x-k8s.io/pool", "example.com/pool", "example.com/starting"
+	administeredLabel, administeredTaint  = "node-restriction.kubernetes.io/trusted", "example.com/quarantine"
+	desiredLabel, desiredTaint, onceTaint = "node.cluster.x-k8s.io/pool", "example.com/pool", "example.com/starting"
 )
 
 func anAdministeredNode(uid types.UID) *corev1.Node {
@@ -129,8 +129,8 @@ func forge(c *fuzzinput.Choices, node *corev1.Node) {
 		annotation string
 		values     []string
 	}{
-		{clusterv1.LabelsFromMachineAnnotation, []string{"", administeredLabel, administeredLabel + "," + wishedLabel, wishedLabel}},
-		{clusterv1.TaintsFromMachineAnnotation, []string{"", administeredTaint + ":NoSchedule", wishedTaint + ":NoSchedule,,x", onceTaint + ":NoSchedule"}},
+		{clusterv1.LabelsFromMachineAnnotation, []string{"", administeredLabel, administeredLabel + "," + desiredLabel, desiredLabel}},
+		{clusterv1.TaintsFromMachineAnnotation, []string{"", administeredTaint + ":NoSchedule", desiredTaint + ":NoSchedule,,x", onceTaint + ":NoSchedule"}},
 	} {
 		if node.Annotations == nil {
 			node.Annotations = map[string]string{}
@@ -142,19 +142,19 @@ func forge(c *fuzzinput.Choices, node *corev1.Node) {
 	}
 }
 
-func someWishes(c *fuzzinput.Choices) Wishes {
-	wishes := Wishes{PropagateTaints: true, Labels: map[string]string{}}
+func someDesired(c *fuzzinput.Choices) DesiredNode {
+	desired := DesiredNode{PropagateTaints: true, Labels: map[string]string{}}
 	if c.Yes() {
-		wishes.Labels[wishedLabel] = "a"
+		desired.Labels[desiredLabel] = "a"
 	}
 	for key, propagation := range map[string]clusterv1.MachineTaintPropagation{
-		wishedTaint: clusterv1.MachineTaintPropagationAlways, onceTaint: clusterv1.MachineTaintPropagationOnInitialization,
+		desiredTaint: clusterv1.MachineTaintPropagationAlways, onceTaint: clusterv1.MachineTaintPropagationOnInitialization,
 	} {
-		wishes.Taints = append(wishes.Taints, clusterv1.MachineTaint{Key: key, Effect: corev1.TaintEffectNoSchedule, Propagation: propagation})
+		desired.Taints = append(desired.Taints, clusterv1.MachineTaint{Key: key, Effect: corev1.TaintEffectNoSchedule, Propagation: propagation})
 	}
-	slices.SortFunc(wishes.Taints, func(a, b clusterv1.MachineTaint) int { return strings.Compare(a.Key, b.Key) })
-	wishes.Taints = slices.DeleteFunc(wishes.Taints, func(clusterv1.MachineTaint) bool { return c.Yes() })
-	return wishes
+	slices.SortFunc(desired.Taints, func(a, b clusterv1.MachineTaint) int { return strings.Compare(a.Key, b.Key) })
+	desired.Taints = slices.DeleteFunc(desired.Taints, func(clusterv1.MachineTaint) bool { return c.Yes() })
+	return desired
 }
 
 func checkAdministered(t *testing.T, node *corev1.Node) {
@@ -165,11 +165,11 @@ func checkAdministered(t *testing.T, node *corev1.Node) {
 }
 
 // checkRecord checks a Node that has just been synchronized.
-func checkRecord(t *testing.T, machine *recording, node *corev1.Node, wishes Wishes, due bool) {
+func checkRecord(t *testing.T, machine *recording, node *corev1.Node, desired DesiredNode, due bool) {
 	t.Helper()
 	ids := idsOf(node.Spec.Taints)
-	contains(t, "wished label", node.Labels, wishes.Labels)
-	for _, id := range wishes.always() {
+	contains(t, "wished label", node.Labels, desired.Labels)
+	for _, id := range desired.always() {
 		if !slices.Contains(ids, id) {
 			t.Errorf("Taint %s is wished and not there: %v", id, ids)
 		}
@@ -177,10 +177,10 @@ func checkRecord(t *testing.T, machine *recording, node *corev1.Node, wishes Wis
 	if due && !slices.Contains(ids, onceTaint+":NoSchedule") {
 		t.Errorf("The taints of the initialization have not come to Node %s: %v", node.UID, ids)
 	}
-	if len(outside(machine.record.Labels, tracked(track(wishes.Labels)))) > 0 || len(outside(machine.record.Taints, wishes.always())) > 0 {
-		t.Errorf("The record %v is not what is wished: %v, %v", machine.record, wishes.Labels, wishes.always())
+	if len(outside(machine.record.Labels, tracked(track(desired.Labels)))) > 0 || len(outside(machine.record.Taints, desired.always())) > 0 {
+		t.Errorf("The record %v is not what is wished: %v, %v", machine.record, desired.Labels, desired.always())
 	}
-	again := wishes
+	again := desired
 	again.Record, again.Initialized = machine.record, true
 	if SyncNode(node.DeepCopy(), again).Changed {
 		t.Error("The second time changes something")

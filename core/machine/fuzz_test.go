@@ -17,7 +17,7 @@ import (
 	"millwright.dev/test/fuzzinput"
 )
 
-// FuzzSyncNode: whatever a Node has and in whatever order wishes come, the Node gets what is wished, keeps what is
+// FuzzSyncNode: whatever a Node has and in whatever order wishes come, the Node gets what is desired, keeps what is
 // somebody else's, and loses what was the Machine's; the second time there is nothing to do.
 func FuzzSyncNode(f *testing.F) {
 	for _, seed := range [][]byte{nil, {1, 1, 1, 1, 1, 1}, {1, 0, 1, 2, 1, 1, 1, 0, 1, 1, 2, 1, 1, 1, 3, 1, 1, 0, 1, 1, 1, 1, 1, 2, 1}} {
@@ -28,13 +28,13 @@ func FuzzSyncNode(f *testing.F) {
 		node, foreign := aNode(c)
 		once, machine := map[string]bool{}, &recording{}
 		for range 1 + c.Below(4) {
-			wishes := theWishes(c)
-			syncOnce(t, machine, node, foreign, wishes)
-			for _, taint := range wishes.Taints {
+			desired := theDesired(c)
+			syncOnce(t, machine, node, foreign, desired)
+			for _, taint := range desired.Taints {
 				once[taintID(taint.Key, taint.Effect)] = once[taintID(taint.Key, taint.Effect)] || taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization
 			}
 		}
-		syncOnce(t, machine, node, foreign, Wishes{PropagateTaints: true})
+		syncOnce(t, machine, node, foreign, DesiredNode{PropagateTaints: true})
 		for _, key := range []string{clusterv1.LabelsFromMachineAnnotation, clusterv1.AnnotationsFromMachineAnnotation, clusterv1.TaintsFromMachineAnnotation} {
 			if value := node.Annotations[key]; value != "" {
 				t.Errorf("%s is %q though nothing is the Machine's any more", key, value)
@@ -92,7 +92,7 @@ func aNode(c *fuzzinput.Choices) (node, foreign *corev1.Node) {
 }
 
 // theWishes makes wishes as a Machine could have them.
-func theWishes(c *fuzzinput.Choices) Wishes {
+func theDesired(c *fuzzinput.Choices) DesiredNode {
 	s := &scope{machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: fuzzinput.Of(c, "m", "o"), Labels: fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values), Annotations: fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values),
 	}}}
@@ -110,16 +110,16 @@ func theWishes(c *fuzzinput.Choices) Wishes {
 			}
 		}
 	}
-	wishes := s.wishes()
-	wishes.Outdated = c.Yes()
-	return wishes
+	desired := s.desired()
+	desired.Outdated = c.Yes()
+	return desired
 }
 
 // syncOnce synchronizes the Node once and checks what must hold then.
-func syncOnce(t *testing.T, machine *recording, node, foreign *corev1.Node, wishes Wishes) {
+func syncOnce(t *testing.T, machine *recording, node, foreign *corev1.Node, desired DesiredNode) {
 	t.Helper()
 	before := node.DeepCopy()
-	result := machine.sync(node, wishes)
+	result := machine.sync(node, desired)
 	if changed := !equality.Semantic.DeepEqual(before, node); changed != result.Changed {
 		t.Errorf("Changed is %v:\n%s", result.Changed, diff.Diff(before, node))
 	}
@@ -127,18 +127,18 @@ func syncOnce(t *testing.T, machine *recording, node, foreign *corev1.Node, wish
 		t.Errorf("Taints is %v:\n%s", result.Taints, diff.Diff(before.Spec.Taints, node.Spec.Taints))
 	}
 	again := node.DeepCopy()
-	if machine.sync(again, wishes).Changed || !equality.Semantic.DeepEqual(again, node) {
+	if machine.sync(again, desired).Changed || !equality.Semantic.DeepEqual(again, node) {
 		t.Errorf("The second time changes something:\n%s", diff.Diff(node, again))
 	}
-	contains(t, "wished label", node.Labels, wishes.Labels)
-	contains(t, "wished annotation", node.Annotations, wishes.Annotations)
-	contains(t, "identity", node.Annotations, wishes.Identity)
-	contains(t, "foreign label", node.Labels, except(foreign.Labels, wishes.Labels))
-	contains(t, "foreign annotation", node.Annotations, except(foreign.Annotations, wishes.Annotations))
-	checkTaints(t, node.Spec.Taints, foreign.Spec.Taints, wishes)
+	contains(t, "wished label", node.Labels, desired.Labels)
+	contains(t, "wished annotation", node.Annotations, desired.Annotations)
+	contains(t, "identity", node.Annotations, desired.Identity)
+	contains(t, "foreign label", node.Labels, except(foreign.Labels, desired.Labels))
+	contains(t, "foreign annotation", node.Annotations, except(foreign.Annotations, desired.Annotations))
+	checkTaints(t, node.Spec.Taints, foreign.Spec.Taints, desired)
 }
 
-func checkTaints(t *testing.T, have, foreign []corev1.Taint, wishes Wishes) {
+func checkTaints(t *testing.T, have, foreign []corev1.Taint, desired DesiredNode) {
 	t.Helper()
 	for _, taint := range foreign {
 		if !slices.Contains(have, taint) {
@@ -157,12 +157,12 @@ func checkTaints(t *testing.T, have, foreign []corev1.Taint, wishes Wishes) {
 		t.Error("The Node is still uninitialized")
 	}
 	theirs := slices.ContainsFunc(foreign, func(taint corev1.Taint) bool { return taint.MatchTaint(&clusterv1.NodeOutdatedRevisionTaint) })
-	if got := seen[taintID(clusterv1.NodeOutdatedRevisionTaint.Key, clusterv1.NodeOutdatedRevisionTaint.Effect)]; got != (wishes.Outdated || theirs) {
-		t.Errorf("Outdated is %v, wished %v, a user's %v", got, wishes.Outdated, theirs)
+	if got := seen[taintID(clusterv1.NodeOutdatedRevisionTaint.Key, clusterv1.NodeOutdatedRevisionTaint.Effect)]; got != (desired.Outdated || theirs) {
+		t.Errorf("Outdated is %v, wished %v, a user's %v", got, desired.Outdated, theirs)
 	}
-	for _, taint := range wishes.Taints {
+	for _, taint := range desired.Taints {
 		wanted := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
-		if wishes.PropagateTaints && taint.Propagation == clusterv1.MachineTaintPropagationAlways && !slices.Contains(have, wanted) {
+		if desired.PropagateTaints && taint.Propagation == clusterv1.MachineTaintPropagationAlways && !slices.Contains(have, wanted) {
 			t.Errorf("Wished taint %v is not in %v", wanted, have)
 		}
 	}

@@ -41,7 +41,7 @@ func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outc
 	if err := s.copyFacts(accessor); err != nil {
 		return s.infrastructure.failed(err)
 	}
-	s.recordWished()
+	s.recordDesired()
 	s.machine.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	return outcome.Continue()
 }

@@ -81,6 +81,6 @@ func (s *scope) link() {
 	}
 	s.machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: s.node.Name}
 	if before != "" {
-		s.tell(corev1.EventTypeNormal, ReasonNodeReplaced, "Link", "Node "+s.node.Name+" has taken the place of Node "+before)
+		s.recordEvent(corev1.EventTypeNormal, ReasonNodeReplaced, "Link", "Node "+s.node.Name+" has taken the place of Node "+before)
 	}
 }

@@ -97,25 +97,25 @@ type nodeKnown struct {
 }
 
 // believed is the record that a Node is judged by:
-//   - Until the Machine is linked with the Node, all that is wished is to be the Machine's, so what the Node was registered
+//   - Until the Machine is linked with the Node, all that is desired is to be the Machine's, so what the Node was registered
 //     with is as well. What the Node says of itself counts for nothing.
 //   - On one that is linked and has no record, the Node is believed, once: it was another core that has linked them, or an
 //     older one, which kept no record.
 //   - OnInitialization taints that come to a Machine later have missed their turn on the Node that it has.
-func (r NodeRecord) believed(node *corev1.Node, wishes Wishes, known nodeKnown) NodeRecord {
+func (r NodeRecord) believed(node *corev1.Node, desired DesiredNode, known nodeKnown) NodeRecord {
 	claimed, marked := node.Annotations[clusterv1.TaintsFromMachineAnnotation]
 	switch {
 	case !known.linked:
-		r = r.or(NodeRecord{Labels: slices.Collect(maps.Keys(wishes.Labels)), Taints: wishes.always()})
+		r = r.or(NodeRecord{Labels: slices.Collect(maps.Keys(desired.Labels)), Taints: desired.always()})
 	case !known.recorded:
-		labels, taints := tracked(node.Annotations[clusterv1.LabelsFromMachineAnnotation]), wishes.always()
+		labels, taints := tracked(node.Annotations[clusterv1.LabelsFromMachineAnnotation]), desired.always()
 		if marked {
 			taints = tracked(claimed)
 		}
 		// What is not there needs no record, whatever the Node says.
 		r = r.or(NodeRecord{Labels: both(labels, slices.Collect(maps.Keys(node.Labels))), Taints: both(taints, idsOf(node.Spec.Taints))})
 	}
-	if r.Initialized == nil && wishes.once() {
+	if r.Initialized == nil && desired.once() {
 		uid := types.UID("")
 		if known.linked && known.synced && marked {
 			uid = node.UID
@@ -126,15 +126,15 @@ func (r NodeRecord) believed(node *corev1.Node, wishes Wishes, known nodeKnown) 
 }
 
 // kept is the record when the Node is in step, has what the result says, and nothing else of the Machine's.
-func (r NodeRecord) kept(node types.UID, wishes Wishes) NodeRecord {
-	if r.Initialized != nil && wishes.PropagateTaints {
+func (r NodeRecord) kept(node types.UID, desired DesiredNode) NodeRecord {
+	if r.Initialized != nil && desired.PropagateTaints {
 		r.Initialized = &node
 	}
 	return r
 }
 
-// always are the IDs of the taints that are wished and kept in step.
-func (w Wishes) always() []string {
+// always are the IDs of the taints that are desired and kept in step.
+func (w DesiredNode) always() []string {
 	var ids []string
 	for _, taint := range w.Taints {
 		if w.PropagateTaints && taint.Propagation != clusterv1.MachineTaintPropagationOnInitialization {
@@ -153,8 +153,8 @@ func idsOf(taints []corev1.Taint) []string {
 	return ids
 }
 
-// once says whether taints are wished that are set once.
-func (w Wishes) once() bool {
+// once says whether taints are desired that are set once.
+func (w DesiredNode) once() bool {
 	return w.PropagateTaints && slices.ContainsFunc(w.Taints, func(taint clusterv1.MachineTaint) bool {
 		return taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization
 	})

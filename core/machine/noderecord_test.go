@@ -15,35 +15,35 @@ func TestBelievedRecord(t *testing.T) {
 	uid := func(value string) *types.UID { return new(types.UID(value)) }
 	always := clusterv1.MachineTaint{Key: "a", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways}
 	once := clusterv1.MachineTaint{Key: "o", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationOnInitialization}
-	wishes := Wishes{Labels: map[string]string{"l": ""}, Taints: []clusterv1.MachineTaint{always, once}, PropagateTaints: true}
-	plain := Wishes{Labels: wishes.Labels, Taints: []clusterv1.MachineTaint{always}, PropagateTaints: true}
+	desired := DesiredNode{Labels: map[string]string{"l": ""}, Taints: []clusterv1.MachineTaint{always, once}, PropagateTaints: true}
+	plain := DesiredNode{Labels: desired.Labels, Taints: []clusterv1.MachineTaint{always}, PropagateTaints: true}
 	claims := map[string]string{clusterv1.LabelsFromMachineAnnotation: "x,y", clusterv1.TaintsFromMachineAnnotation: "t:NoSchedule,gone:NoSchedule"}
 	record := NodeRecord{Labels: []string{"r"}, Taints: []string{"r:NoSchedule"}, Initialized: uid("n")}
 	for name, test := range map[string]struct {
-		record NodeRecord
-		known  nodeKnown
-		claims map[string]string
-		wishes Wishes
-		want   NodeRecord
+		record  NodeRecord
+		known   nodeKnown
+		claims  map[string]string
+		desired DesiredNode
+		want    NodeRecord
 	}{
-		"before the link, all that is wished": {NodeRecord{}, nodeKnown{}, claims, wishes,
+		"before the link, all that is wished": {NodeRecord{}, nodeKnown{}, claims, desired,
 			NodeRecord{Labels: []string{"l"}, Taints: []string{"a:NoSchedule"}, Initialized: uid("")}},
-		"before the link, with a record": {record, nodeKnown{recorded: true, synced: true}, claims, wishes,
+		"before the link, with a record": {record, nodeKnown{recorded: true, synced: true}, claims, desired,
 			NodeRecord{Labels: []string{"l", "r"}, Taints: []string{"a:NoSchedule", "r:NoSchedule"}, Initialized: uid("n")}},
-		"before the link, with the gate closed": {NodeRecord{}, nodeKnown{}, claims, Wishes{Taints: wishes.Taints},
+		"before the link, with the gate closed": {NodeRecord{}, nodeKnown{}, claims, DesiredNode{Taints: desired.Taints},
 			NodeRecord{}},
-		"linked, the record alone": {record, nodeKnown{recorded: true, linked: true, synced: true}, claims, wishes, record},
-		"of another core, what is there of the claims": {NodeRecord{}, nodeKnown{linked: true, synced: true}, claims, wishes,
+		"linked, the record alone": {record, nodeKnown{recorded: true, linked: true, synced: true}, claims, desired, record},
+		"of another core, what is there of the claims": {NodeRecord{}, nodeKnown{linked: true, synced: true}, claims, desired,
 			NodeRecord{Labels: []string{"x"}, Taints: []string{"t:NoSchedule"}, Initialized: uid("n")}},
-		"of another core, which has propagated no taints": {NodeRecord{}, nodeKnown{linked: true, synced: true}, nil, wishes,
+		"of another core, which has propagated no taints": {NodeRecord{}, nodeKnown{linked: true, synced: true}, nil, desired,
 			NodeRecord{Taints: []string{"a:NoSchedule"}, Initialized: uid("")}},
 		"of another core, without taints of the initialization": {NodeRecord{}, nodeKnown{linked: true, synced: true}, claims, plain,
 			NodeRecord{Labels: []string{"x"}, Taints: []string{"t:NoSchedule"}}},
-		"taints that come later have missed their turn": {NodeRecord{}, nodeKnown{recorded: true, linked: true, synced: true}, claims, wishes,
+		"taints that come later have missed their turn": {NodeRecord{}, nodeKnown{recorded: true, linked: true, synced: true}, claims, desired,
 			NodeRecord{Initialized: uid("n")}},
-		"taints that come before the first synchronization": {NodeRecord{}, nodeKnown{recorded: true, linked: true}, claims, wishes,
+		"taints that come before the first synchronization": {NodeRecord{}, nodeKnown{recorded: true, linked: true}, claims, desired,
 			NodeRecord{Initialized: uid("")}},
-		"taints that come before the link, to a Node that claims to have had them": {NodeRecord{}, nodeKnown{recorded: true, synced: true}, claims, wishes,
+		"taints that come before the link, to a Node that claims to have had them": {NodeRecord{}, nodeKnown{recorded: true, synced: true}, claims, desired,
 			NodeRecord{Labels: []string{"l"}, Taints: []string{"a:NoSchedule"}, Initialized: uid("")}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestBelievedRecord(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{UID: "n", Annotations: test.claims, Labels: map[string]string{"x": "", "l": ""}},
 				Spec:       corev1.NodeSpec{Taints: []corev1.Taint{taint("t", ""), taint("a", "")}},
 			}
-			got := test.record.believed(node, test.wishes, test.known)
+			got := test.record.believed(node, test.desired, test.known)
 			g.Expect(got.Labels).To(ConsistOf(test.want.Labels))
 			g.Expect(got.Taints).To(ConsistOf(test.want.Taints))
 			g.Expect(got.Initialized).To(Equal(test.want.Initialized))

@@ -27,31 +27,31 @@ func (e *RecordNotKeptError) Error() string {
 		": look for a mutating webhook or policy that removes them"
 }
 
-// recordWished records what the Machine wishes before it has a Node: in the patch that brings the provider ID, so that the
+// recordDesired records what the Machine desires before it has a Node: in the patch that brings the provider ID, so that the
 // first change of the Node has to wait for no other.
-func (s *scope) recordWished() {
+func (s *scope) recordDesired() {
 	if s.original.Status.NodeRef.IsDefined() {
 		return
 	}
 	record, _ := recordOf(s.machine)
-	record.believed(&corev1.Node{}, s.wishes(), nodeKnown{}).writeTo(s.machine)
+	record.believed(&corev1.Node{}, s.desired(), nodeKnown{}).writeTo(s.machine)
 }
 
-// recordedWishes are the wishes with what the Machine, as the API server has it, records of the Node.
-func (s *scope) recordedWishes(initialized bool) Wishes {
-	wishes := s.wishes()
+// recordedDesired is the desired state with what the Machine, as the API server has it, records of the Node.
+func (s *scope) recordedDesired(initialized bool) DesiredNode {
+	desired := s.desired()
 	record, recorded := recordOf(s.original)
-	wishes.Record = record.believed(s.node, wishes, nodeKnown{
+	desired.Record = record.believed(s.node, desired, nodeKnown{
 		recorded: recorded, linked: s.original.Status.NodeRef.Name == s.node.Name, synced: s.sync.once,
 	})
-	wishes.Initialized = initialized || wishes.Record.initialized(s.node.UID)
-	return wishes
+	desired.Initialized = initialized || desired.Record.initialized(s.node.UID)
+	return desired
 }
 
 // beginRecord gives a Machine its first record.
-func (s *scope) beginRecord(wishes Wishes) {
+func (s *scope) beginRecord(desired DesiredNode) {
 	if _, recorded := recordOf(s.original); !recorded {
-		wishes.Record.writeTo(s.machine)
+		desired.Record.writeTo(s.machine)
 	}
 }
 

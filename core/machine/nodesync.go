@@ -12,13 +12,13 @@ import (
 )
 
 // Wishes is what a Machine wants of its Node.
-type Wishes struct {
-	// Labels are set, and removed again when they are no longer wished.
+type DesiredNode struct {
+	// Labels are set, and removed again when they are no longer desired.
 	Labels map[string]string
 	// Annotations likewise.
 	Annotations map[string]string
 	// Identity are annotations that say to whom the Node belongs. Of those that identityAnnotations names, those
-	// that are not wished are removed.
+	// that are not desired are removed.
 	Identity map[string]string
 	// Taints are those of the Machine's spec; they count only when PropagateTaints is set.
 	Taints          []clusterv1.MachineTaint
@@ -57,11 +57,11 @@ type Synced struct {
 	Record NodeRecord
 }
 
-// SyncNode changes the Node to what is wished. Which labels, annotations and taints came from the Machine is kept in
+// SyncNode changes the Node to what is desired. Which labels, annotations and taints came from the Machine is kept in
 // annotations of the Node, so that only those are removed; what others have set stays. Of labels and taints only those
 // are removed that the Machine records as well: a kubelet may write annotations, and not all labels, and no taints. The taint
 // node.cluster.x-k8s.io/uninitialized goes in the same change: it holds pods off until the labels are there.
-func SyncNode(node *corev1.Node, wishes Wishes) Synced {
+func SyncNode(node *corev1.Node, desired DesiredNode) Synced {
 	before := snapshot{maps.Clone(node.Labels), maps.Clone(node.Annotations)}
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
@@ -69,22 +69,22 @@ func SyncNode(node *corev1.Node, wishes Wishes) Synced {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	replace(node.Labels, both(tracked(node.Annotations[clusterv1.LabelsFromMachineAnnotation]), wishes.Record.Labels), wishes.Labels)
-	replace(node.Annotations, tracked(node.Annotations[clusterv1.AnnotationsFromMachineAnnotation]), wishes.Annotations)
+	replace(node.Labels, both(tracked(node.Annotations[clusterv1.LabelsFromMachineAnnotation]), desired.Record.Labels), desired.Labels)
+	replace(node.Annotations, tracked(node.Annotations[clusterv1.AnnotationsFromMachineAnnotation]), desired.Annotations)
 	for _, key := range identityAnnotations {
 		delete(node.Annotations, key)
 	}
-	maps.Copy(node.Annotations, wishes.Identity)
-	node.Annotations[clusterv1.LabelsFromMachineAnnotation] = track(wishes.Labels)
-	node.Annotations[clusterv1.AnnotationsFromMachineAnnotation] = track(wishes.Annotations)
+	maps.Copy(node.Annotations, desired.Identity)
+	node.Annotations[clusterv1.LabelsFromMachineAnnotation] = track(desired.Labels)
+	node.Annotations[clusterv1.AnnotationsFromMachineAnnotation] = track(desired.Annotations)
 
-	if !wishes.OutdatedUnknown {
-		syncScaleDown(node, wishes.Outdated, wishes.KeepFromScaleDown)
+	if !desired.OutdatedUnknown {
+		syncScaleDown(node, desired.Outdated, desired.KeepFromScaleDown)
 	}
 
-	result := Synced{Taints: syncTaints(node, wishes), Record: wishes.Record}
-	result.Record.Labels = slices.Sorted(maps.Keys(wishes.Labels))
-	if wishes.PropagateTaints {
+	result := Synced{Taints: syncTaints(node, desired), Record: desired.Record}
+	result.Record.Labels = slices.Sorted(maps.Keys(desired.Labels))
+	if desired.PropagateTaints {
 		result.Record.Taints = tracked(node.Annotations[clusterv1.TaintsFromMachineAnnotation])
 	}
 	result.Changed = result.Taints || !maps.Equal(before.labels, node.Labels) || !maps.Equal(before.annotations, node.Annotations)
@@ -94,14 +94,14 @@ func SyncNode(node *corev1.Node, wishes Wishes) Synced {
 // snapshot is what a Node had before.
 type snapshot struct{ labels, annotations map[string]string }
 
-// replace removes the entries that were set before and are not wished any more, and sets those that are.
-func replace(have map[string]string, before []string, wished map[string]string) {
+// replace removes the entries that were set before and are not desired any more, and sets those that are.
+func replace(have map[string]string, before []string, wanted map[string]string) {
 	for _, key := range before {
-		if _, ok := wished[key]; !ok {
+		if _, ok := wanted[key]; !ok {
 			delete(have, key)
 		}
 	}
-	maps.Copy(have, wished)
+	maps.Copy(have, wanted)
 }
 
 // tracked reads a tracking annotation, track writes it.
@@ -116,9 +116,9 @@ func track(entries map[string]string) string {
 	return strings.Join(slices.Sorted(maps.Keys(entries)), ",")
 }
 
-// wishes concludes what the Machine wants of its Node.
-func (s *scope) wishes() Wishes {
-	wishes := Wishes{
+// desired concludes what the Machine wants of its Node.
+func (s *scope) desired() DesiredNode {
+	desired := DesiredNode{
 		Labels:      selected(s.machine.Labels, labelForNode, s.options.SyncLabels),
 		Annotations: selected(s.machine.Annotations, annotationForNode, s.options.SyncAnnotations),
 		Identity: map[string]string{
@@ -129,15 +129,15 @@ func (s *scope) wishes() Wishes {
 		Taints: s.machine.Spec.Taints, PropagateTaints: s.options.PropagateTaints,
 		Outdated: s.outdatedRevision(), OutdatedUnknown: s.ownersUnknown, KeepFromScaleDown: s.options.KeepOutdatedFromScaleDown,
 	}
-	maps.DeleteFunc(wishes.Annotations, func(key, _ string) bool { return slices.Contains(ownAnnotations, key) })
+	maps.DeleteFunc(desired.Annotations, func(key, _ string) bool { return slices.Contains(ownAnnotations, key) })
 	if s.interruptible || !s.factsKnown && s.hasOwnLabel(clusterv1.InterruptibleLabel) {
-		wishes.Labels[clusterv1.InterruptibleLabel] = ""
+		desired.Labels[clusterv1.InterruptibleLabel] = ""
 	}
 	if owner := metav1.GetControllerOf(s.machine); owner != nil {
-		wishes.Identity[clusterv1.OwnerKindAnnotation] = owner.Kind
-		wishes.Identity[clusterv1.OwnerNameAnnotation] = owner.Name
+		desired.Identity[clusterv1.OwnerKindAnnotation] = owner.Kind
+		desired.Identity[clusterv1.OwnerNameAnnotation] = owner.Name
 	}
-	return wishes
+	return desired
 }
 
 // hasOwnLabel says whether the Node has a label that came from the Machine.

@@ -43,13 +43,13 @@ func TestPureInterruptible(t *testing.T) {
 				s.original.Annotations = map[string]string{LabelsOnNodeAnnotation: test.record}
 			}
 			if test.want {
-				NewWithT(t).Expect(s.wishes().Labels).To(HaveKey(key))
+				NewWithT(t).Expect(s.desired().Labels).To(HaveKey(key))
 			} else {
-				NewWithT(t).Expect(s.wishes().Labels).NotTo(HaveKey(key))
+				NewWithT(t).Expect(s.desired().Labels).NotTo(HaveKey(key))
 			}
 		})
 	}
-	NewWithT(t).Expect(judged(withoutNode).wishes().Labels).To(BeEmpty())
+	NewWithT(t).Expect(judged(withoutNode).desired().Labels).To(BeEmpty())
 }
 
 // TestPureTaintValues: the value of a taint counts as much as its key.
@@ -67,35 +67,35 @@ func TestPureTaintValues(t *testing.T) {
 			Spec:       corev1.NodeSpec{Taints: taints},
 		}
 	}
-	wish := func(record []string, taints ...clusterv1.MachineTaint) Wishes {
-		return Wishes{Taints: taints, PropagateTaints: true, Record: NodeRecord{Taints: record}}
+	desire := func(record []string, taints ...clusterv1.MachineTaint) DesiredNode {
+		return DesiredNode{Taints: taints, PropagateTaints: true, Record: NodeRecord{Taints: record}}
 	}
 	const id = "k:NoSchedule"
 
 	n := node(id, taint("k", "a"))
-	g.Expect(syncTaints(n, wish([]string{id}, always("k", "b")))).To(BeTrue(), "another value is a change")
+	g.Expect(syncTaints(n, desire([]string{id}, always("k", "b")))).To(BeTrue(), "another value is a change")
 	g.Expect(n.Spec.Taints).To(ConsistOf(taint("k", "b")))
 
 	n = node(id, taint("k", ""))
-	g.Expect(syncTaints(n, wish([]string{id}, always("l", "")))).To(BeTrue(), "another key is a change")
+	g.Expect(syncTaints(n, desire([]string{id}, always("l", "")))).To(BeTrue(), "another key is a change")
 	g.Expect(n.Spec.Taints).To(ConsistOf(taint("l", "")))
 
 	n = node("", taint("k", "a"))
-	g.Expect(syncTaints(n, wish(nil, always("k", "b")))).To(BeTrue(), "somebody's taint of another value gives way")
+	g.Expect(syncTaints(n, desire(nil, always("k", "b")))).To(BeTrue(), "somebody's taint of another value gives way")
 	g.Expect(n.Annotations).To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, id))
 
 	n = node("", taint("k", "a"))
-	g.Expect(syncTaints(n, wish([]string{id}, always("k", "a")))).To(BeFalse())
+	g.Expect(syncTaints(n, desire([]string{id}, always("k", "a")))).To(BeFalse())
 	g.Expect(n.Annotations).To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, ""), "the very same of somebody else stays theirs, whatever was recorded")
 
 	s := judged()
-	in := s.wishes()
+	in := s.desired()
 	n = &corev1.Node{}
 	SyncNode(n, in)
 	g.Expect(SyncNode(n, in).Changed).To(BeFalse())
 	n.Spec.Taints = []corev1.Taint{clusterv1.NodeUninitializedTaint}
 	g.Expect(SyncNode(n, in).Changed).To(BeTrue(), "the taint alone is a change")
-	g.Expect(SyncNode(n, Wishes{Record: NodeRecord{Taints: []string{"x"}}}).Record.Taints).To(Equal([]string{"x"}), "what was recorded stays while the gate is closed")
+	g.Expect(SyncNode(n, DesiredNode{Record: NodeRecord{Taints: []string{"x"}}}).Record.Taints).To(Equal([]string{"x"}), "what was recorded stays while the gate is closed")
 }
 
 // TestPureOutages: what is known of the Node in an outage is kept only for a Machine that has one.

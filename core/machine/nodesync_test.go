@@ -16,7 +16,7 @@ func TestSyncNode(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"kubernetes.io/hostname": "n"}},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint, {Key: "mine", Effect: corev1.TaintEffectNoSchedule}}},
 	}
-	first := Wishes{
+	first := DesiredNode{
 		Labels:      map[string]string{"node.cluster.x-k8s.io/a": "1", "node.cluster.x-k8s.io/b": "2"},
 		Annotations: map[string]string{"node.cluster.x-k8s.io/note": "x"},
 		Identity:    map[string]string{clusterv1.MachineAnnotation: "m"},
@@ -33,10 +33,10 @@ func TestSyncNode(t *testing.T) {
 
 	g.Expect(SyncNode(node, first).Changed).To(BeFalse(), "nothing to write the second time")
 
-	// Somebody else's label of a managed domain stays; ours that is no longer wished goes; a changed value is set.
+	// Somebody else's label of a managed domain stays; ours that is no longer desired goes; a changed value is set.
 	node.Labels["node.cluster.x-k8s.io/foreign"] = "stays"
 	node.Labels["node.cluster.x-k8s.io/a"] = "tampered"
-	second := Wishes{Labels: map[string]string{"node.cluster.x-k8s.io/a": "1"}, Identity: first.Identity, Record: result.Record}
+	second := DesiredNode{Labels: map[string]string{"node.cluster.x-k8s.io/a": "1"}, Identity: first.Identity, Record: result.Record}
 	g.Expect(SyncNode(node, second)).To(Equal(Synced{Changed: true, Record: NodeRecord{Labels: []string{"node.cluster.x-k8s.io/a"}}}))
 	g.Expect(node.Labels).To(Equal(map[string]string{
 		"kubernetes.io/hostname": "n", "node.cluster.x-k8s.io/a": "1", "node.cluster.x-k8s.io/foreign": "stays",
@@ -68,16 +68,16 @@ func TestWhatGoesToTheNode(t *testing.T) {
 	g.Expect(chosen).To(Equal(map[string]string{"team.example.com/a": "1"}))
 }
 
-func TestWishes(t *testing.T) {
+func TestDesired(t *testing.T) {
 	g := NewWithT(t)
 	set := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "s", Controller: new(true)}
 	s := &scope{interruptible: true, machine: &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", OwnerReferences: []metav1.OwnerReference{set}},
 		Spec:       clusterv1.MachineSpec{ClusterName: "c"},
 	}}
-	wishes := s.wishes()
-	g.Expect(wishes.Labels).To(HaveKey(clusterv1.InterruptibleLabel))
-	g.Expect(wishes.Identity).To(Equal(map[string]string{
+	desired := s.desired()
+	g.Expect(desired.Labels).To(HaveKey(clusterv1.InterruptibleLabel))
+	g.Expect(desired.Identity).To(Equal(map[string]string{
 		clusterv1.ClusterNameAnnotation: "c", clusterv1.ClusterNamespaceAnnotation: "ns", clusterv1.MachineAnnotation: "m",
 		clusterv1.OwnerKindAnnotation: "MachineSet", clusterv1.OwnerNameAnnotation: "s",
 	}))

@@ -49,16 +49,16 @@ type nodeSync struct {
 // the answer. What fails is tried again less and less often, and stands in a condition meanwhile.
 func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 	s.sync.once = s.syncedOnce()
-	node, wishes := s.node.DeepCopy(), s.recordedWishes(r.turns.had(s.key(), s.original.UID, s.node.UID))
+	node, desired := s.node.DeepCopy(), s.recordedDesired(r.turns.had(s.key(), s.original.UID, s.node.UID))
 	if s.sync.awaited = s.unreadForSync(); s.sync.awaited != "" {
-		s.beginRecord(wishes)
+		s.beginRecord(desired)
 		return outcome.Continue()
 	}
-	result := SyncNode(node, wishes)
+	result := SyncNode(node, desired)
 	if !result.Changed {
-		return r.inStep(s, result.Record.kept(s.node.UID, wishes))
+		return r.inStep(s, result.Record.kept(s.node.UID, desired))
 	}
-	if end := r.recordFirst(s, wishes.Record.or(result.Record)); !end.Finished() {
+	if end := r.recordFirst(s, desired.Record.or(result.Record)); !end.Finished() {
 		return end
 	}
 	data, err := client.MergeFrom(s.node).Data(node)
@@ -72,13 +72,13 @@ func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 	answered, err := s.connection.PatchNode(s.owner(), remote.NodePatch{
 		Before: s.node, After: node,
 		// Taints are replaced as a list, and others write them too.
-		Lock: result.Taints, Verify: r.kept(s.key(), s.original.UID, wishes),
+		Lock: result.Taints, Verify: r.kept(s.key(), s.original.UID, desired),
 	})
 	if err != nil {
 		return r.notInStep(ctx, s, change, err)
 	}
 	s.node = answered
-	return r.inStep(s, result.Record.kept(s.node.UID, wishes))
+	return r.inStep(s, result.Record.kept(s.node.UID, desired))
 }
 
 // inStep takes in that the Node is in step, and has of the Machine what the record says, and nothing else.
@@ -123,13 +123,13 @@ func (s *scope) awaitSync(attempt *syncAttempt) outcome.Outcome {
 }
 
 // kept makes sure that what was written is there, and remembers that the Node has been initialized.
-func (r *Reconciler) kept(key types.NamespacedName, machine types.UID, wishes Wishes) func(*corev1.Node) error {
+func (r *Reconciler) kept(key types.NamespacedName, machine types.UID, desired DesiredNode) func(*corev1.Node) error {
 	return func(answered *corev1.Node) error {
 		want := answered.DeepCopy()
-		if SyncNode(want, wishes).Changed {
+		if SyncNode(want, desired).Changed {
 			return &NotKeptError{Lost: differences(want, answered)}
 		}
-		if wishes.once() {
+		if desired.once() {
 			r.turns.add(key, machine, answered.UID)
 		}
 		return nil

@@ -32,9 +32,9 @@ const (
 // that runs within the time costs one when its Node joins and one when it goes, whose notes name the quick steps before.
 const longStep = time.Minute
 
-// tellProgress leaves the events for what has come about since the Machine was read. What it was then is persisted, so
+// recordProgressEvents records the events for what has come about since the Machine was read. What it was then is persisted, so
 // that another process does not repeat them.
-func (s *scope) tellProgress() {
+func (s *scope) recordProgressEvents() {
 	if s.deleting() || s.paused() {
 		return
 	}
@@ -42,13 +42,13 @@ func (s *scope) tellProgress() {
 	// A step that comes after the Node has joined has no later event that could name it.
 	own := s.now.Sub(s.original.CreationTimestamp.Time) >= longStep || before.NodeRef.IsDefined()
 	if own && s.bootstrap.ref.IsDefined() && became(before.Initialization.BootstrapDataSecretCreated, after.Initialization.BootstrapDataSecretCreated) {
-		s.tell(corev1.EventTypeNormal, ReasonBootstrapDataReady, "Bootstrap", "The bootstrap data are in Secret "+ptr.Deref(s.machine.Spec.Bootstrap.DataSecretName, ""))
+		s.recordEvent(corev1.EventTypeNormal, ReasonBootstrapDataReady, "Bootstrap", "The bootstrap data are in Secret "+ptr.Deref(s.machine.Spec.Bootstrap.DataSecretName, ""))
 	}
 	if own && became(before.Initialization.InfrastructureProvisioned, after.Initialization.InfrastructureProvisioned) {
-		s.tell(corev1.EventTypeNormal, ReasonInfrastructureProvisioned, "Provision", external.Name(s.infrastructure.ref)+" is provisioned with the provider ID "+s.machine.Spec.ProviderID)
+		s.recordEvent(corev1.EventTypeNormal, ReasonInfrastructureProvisioned, "Provision", external.Name(s.infrastructure.ref)+" is provisioned with the provider ID "+s.machine.Spec.ProviderID)
 	}
 	if !before.NodeRef.IsDefined() && after.NodeRef.IsDefined() {
-		s.tell(corev1.EventTypeNormal, ReasonNodeLinked, "Link", s.joined())
+		s.recordEvent(corev1.EventTypeNormal, ReasonNodeLinked, "Link", s.joined())
 	}
 }
 

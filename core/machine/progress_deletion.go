@@ -126,7 +126,7 @@ func (r *Reconciler) deleted(s *scope) string {
 		case !reference.ref.IsDefined():
 		case reference.foreign():
 			stays = append(stays, external.Name(reference.ref)+" (something else controls it)")
-		case reference.found(), apierrors.IsNotFound(reference.err) && (s.seen(reference) || r.sightings.has(s.key(), s.original.UID, reference.ref)):
+		case reference.found(), apierrors.IsNotFound(reference.err) && (s.seen(reference) || r.observations.has(s.key(), s.original.UID, reference.ref)):
 			went = append(went, external.Name(reference.ref))
 		}
 	}

@@ -36,9 +36,9 @@ func TestEventsOfLongSteps(t *testing.T) {
 		after.Status.NodeRef.Name = "n"
 		reasons := func(s *scope) (reasons []string) {
 			s.bootstrap.ref.Name = "m"
-			s.tellProgress()
-			for _, told := range s.told {
-				reasons = append(reasons, told.reason)
+			s.recordProgressEvents()
+			for _, recorded := range s.events {
+				reasons = append(reasons, recorded.reason)
 			}
 			return reasons
 		}
@@ -55,9 +55,9 @@ func TestLateStepsAreNotSilent(t *testing.T) {
 	after := before.DeepCopy()
 	after.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	s := &scope{now: noon, original: before, machine: after}
-	s.tellProgress()
-	g.Expect(s.told).To(HaveLen(1))
-	g.Expect(s.told[0].reason).To(Equal(ReasonInfrastructureProvisioned))
+	s.recordProgressEvents()
+	g.Expect(s.events).To(HaveLen(1))
+	g.Expect(s.events[0].reason).To(Equal(ReasonInfrastructureProvisioned))
 }
 
 // TestNoteOfAJoinedNode: the note names each step with the time that the conditions have kept, whichever process saw it.
@@ -152,7 +152,7 @@ func TestNoteOfADeletedMachine(t *testing.T) {
 // TestToldRulesAreForgotten: what is remembered of MachineDrainRules goes with them.
 func TestToldRulesAreForgotten(t *testing.T) {
 	g := NewWithT(t)
-	told := &toldOnce{}
+	told := &reportedOnce{}
 	g.Expect(told.first("a", types.UID("1"), "5")).To(BeTrue())
 	g.Expect(told.first("a", types.UID("1"), "5")).To(BeFalse())
 	g.Expect(told.first("b", types.UID("2"), "5")).To(BeTrue())

@@ -43,18 +43,18 @@ type Reconciler struct {
 	Options Options
 
 	drainer *drain.Drainer
-	// toldRules are the invalid MachineDrainRules that events have been emitted about.
-	toldRules toldOnce
-	wake      waker
-	versions  persist.Versions
+	// reportedRules are the invalid MachineDrainRules that events have been emitted about.
+	reportedRules reportedOnce
+	wake          waker
+	versions      persist.Versions
 	// syncs are the changes of Nodes that failed.
 	syncs syncAttempts
 	// turns are the Nodes that were initialized.
 	turns turns
 	// drains are the drains that are over, of Machines that are not gone yet.
 	drains finishedDrains
-	// sightings are the referenced objects that have been read.
-	sightings sightings
+	// observations are the referenced objects that have been read.
+	observations observations
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
@@ -71,7 +71,7 @@ type Reconciler struct {
 //  3. being deleted: observe what there is, then take it down step by step;
 //  4. otherwise: finalizer and owner, bootstrap data, infrastructure, Node;
 //  5. judge: conditions and phase;
-//  6. write what changed, then tell about it.
+//  6. write what changed, then record events about it.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	machine := &clusterv1.Machine{}
 	if err := r.Client.Get(ctx, request.NamespacedName, machine); err != nil {
@@ -80,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			r.drains.forget(request.NamespacedName)
 			r.syncs.forget(request.NamespacedName)
 			r.turns.forget(request.NamespacedName)
-			r.sightings.forget(request.NamespacedName)
+			r.observations.forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", request)
 	}
@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.drainer.Forget(request.NamespacedName)
 		r.drains.forget(request.NamespacedName)
 		r.syncs.forget(request.NamespacedName)
-		r.sightings.forget(request.NamespacedName)
+		r.observations.forget(request.NamespacedName)
 		r.turns.forget(request.NamespacedName)
 		r.withdraw(machine)
 		return ctrl.Result{}, nil
@@ -149,7 +149,7 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope) outcome.Outcome {
 		r.versions.Wrote(s.machine)
 	}
 	if written {
-		r.tell(s)
+		r.sendEvents(s)
 	}
 	return deadline
 }

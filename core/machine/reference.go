@@ -32,11 +32,11 @@ func (r *Reconciler) observe(ctx context.Context, s *scope, reference *reference
 	}
 	reference.object, reference.err = r.Kinds.Get(ctx, reference.ref, s.original.Namespace, s.request())
 	if reference.err == nil {
-		r.sightings.add(s.key(), s.original.UID, reference.ref)
+		r.observations.add(s.key(), s.original.UID, reference.ref)
 		return outcome.Continue()
 	}
 	conditionType, done := s.recorded(reference)
-	reference.seen = r.sightings.has(s.key(), s.original.UID, reference.ref) || s.existed(conditionType, done)
+	reference.seen = r.observations.has(s.key(), s.original.UID, reference.ref) || s.existed(conditionType, done)
 	if apierrors.IsNotFound(reference.err) && s.machineSet != nil && !s.deleting() && !reference.seen {
 		if rest, silent := s.youth(conditionType); rest > 0 {
 			reference.beingMade = true

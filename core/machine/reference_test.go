@@ -33,7 +33,7 @@ func TestReferenceIsWhole(t *testing.T) {
 
 	reasons := slices.Concat(page.Keys(t, "Conditions", "Reasons"), page.Keys(t, "Events", "Event"))
 	doccheck.Compare(t, page, "reasons", reasons, doccheck.Constants(t, doccheck.Named("Reason"), folders...))
-	g.Expect(doccheck.Literals(t, "core/machine", map[string]int{"tell": 1, "timedOut": 0, "True": 1, "False": 1, "Unknown": 1})).
+	g.Expect(doccheck.Literals(t, "core/machine", map[string]int{"recordEvent": 1, "timedOut": 0, "True": 1, "False": 1, "Unknown": 1})).
 		To(BeEmpty(), "each reason is a constant")
 	doccheck.Compare(t, page, "conditions", page.Keys(t, "Conditions", "Condition"), ownConditions)
 	for _, row := range page.Table(t, "Conditions") {

@@ -69,8 +69,8 @@ type scope struct {
 	drainNote string
 	// nodeDeleted is the name of the Node that has been deleted with the Machine.
 	nodeDeleted string
-	// told are the events to emit when the changes are written.
-	told []told
+	// events are the events to emit when the changes are written.
+	events []pendingEvent
 	// quiet is true when the next event is moments away, so that a condition about the wait is not worth a write.
 	quiet bool
 	// gone is true when the finalizer has been removed.
@@ -102,8 +102,8 @@ func (r *reference) found() bool { return r.object.Unstructured != nil }
 // deletion is one step of the deletion, as reason and message of the condition Deleting.
 type deletion struct{ reason, message string }
 
-// told is an event.
-type told struct{ kind, reason, action, note string }
+// pendingEvent is an event.
+type pendingEvent struct{ kind, reason, action, note string }
 
 // read makes the scope of a Machine and reads what it belongs to.
 func (r *Reconciler) read(ctx context.Context, machine *clusterv1.Machine) (*scope, error) {
@@ -198,17 +198,17 @@ func (s *scope) undetermined() bool {
 		external.NotSynced(s.rivalErr)
 }
 
-// tell has an event emitted when the changes of this reconcile are written.
-func (s *scope) tell(kind, reason, action, note string) {
-	s.told = append(s.told, told{kind, reason, action, note})
+// recordEvent has an event emitted when the changes of this reconcile are written.
+func (s *scope) recordEvent(kind, reason, action, note string) {
+	s.events = append(s.events, pendingEvent{kind, reason, action, note})
 }
 
 // judge concludes conditions and phase from what the steps found.
 func (s *scope) judge() outcome.Outcome {
 	deadline := s.setConditions()
 	s.setDeprecated()
-	s.tellProblems()
-	s.tellProgress()
+	s.recordProblemEvents()
+	s.recordProgressEvents()
 	phase := string(ToPhase(s.machine))
 	if s.machine.Status.Phase != phase {
 		s.machine.Status.Phase = phase

@@ -9,21 +9,21 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// syncTaints changes the taints of a Node to what is wished and says whether any changed:
+// syncTaints changes the taints of a Node to what is desired and says whether any changed:
 //   - node.cluster.x-k8s.io/uninitialized goes, since it holds pods off only until the first synchronization;
 //   - those of spec.taints come: Always ones as long as the Machine has them, OnInitialization ones once;
 //   - node.cluster.x-k8s.io/outdated-revision comes and goes with the Machine's being outdated, unless it is a user's.
 //
 // Taints are one and the same when key and effect are. Those of others stay.
-func syncTaints(node *corev1.Node, wishes Wishes) bool {
+func syncTaints(node *corev1.Node, desired DesiredNode) bool {
 	before := node.Spec.Taints
 	after := slices.Clone(before)
 	after = without(after, clusterv1.NodeUninitializedTaint)
-	if wishes.PropagateTaints {
-		after = propagate(node, after, wishes)
+	if desired.PropagateTaints {
+		after = propagate(node, after, desired)
 	}
-	if !wishes.OutdatedUnknown {
-		after = syncOutdated(node, after, wishes.Outdated)
+	if !desired.OutdatedUnknown {
+		after = syncOutdated(node, after, desired.Outdated)
 	}
 	node.Spec.Taints = after
 	return !slices.EqualFunc(before, after, func(a, b corev1.Taint) bool {
@@ -54,19 +54,19 @@ func syncOutdated(node *corev1.Node, taints []corev1.Taint, outdated bool) []cor
 // annotation of the Node and in the record of the Machine; only those that both name are removed. A taint that somebody
 // has set before the Machine asked for the very same stays theirs; those that the Node was registered with are the
 // Machine's, which the record names from the beginning.
-func propagate(node *corev1.Node, taints []corev1.Taint, wishes Wishes) []corev1.Taint {
+func propagate(node *corev1.Node, taints []corev1.Taint, desired DesiredNode) []corev1.Taint {
 	value, marked := node.Annotations[clusterv1.TaintsFromMachineAnnotation]
-	owned, kept, before := map[string]string{}, map[string]bool{}, both(tracked(value), wishes.Record.Taints)
+	owned, kept, before := map[string]string{}, map[string]bool{}, both(tracked(value), desired.Record.Taints)
 	ours := before
 	if !marked {
-		ours = wishes.Record.Taints
+		ours = desired.Record.Taints
 	}
-	for _, taint := range wishes.Taints {
+	for _, taint := range desired.Taints {
 		id := taintID(taint.Key, taint.Effect)
 		kept[id] = true
 		wanted := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
 		if taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization {
-			if !wishes.Initialized {
+			if !desired.Initialized {
 				taints = with(taints, wanted)
 			}
 			continue

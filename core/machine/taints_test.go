@@ -27,7 +27,7 @@ func TestSyncTaints(t *testing.T) {
 		name    string
 		have    []corev1.Taint
 		tracked string
-		wished  []clusterv1.MachineTaint
+		wanted  []clusterv1.MachineTaint
 		want    []corev1.Taint
 		track   string
 	}{
@@ -62,15 +62,15 @@ func TestSyncTaints(t *testing.T) {
 			if test.tracked != absent {
 				node.Annotations = map[string]string{clusterv1.TaintsFromMachineAnnotation: test.tracked}
 			}
-			wishes := Wishes{Taints: test.wished, PropagateTaints: true, Record: NodeRecord{Taints: tracked(test.tracked)}, Initialized: true}
+			desired := DesiredNode{Taints: test.wanted, PropagateTaints: true, Record: NodeRecord{Taints: tracked(test.tracked)}, Initialized: true}
 			if test.tracked == absent {
-				wishes.Record.Taints, wishes.Initialized = wishes.always(), false
+				desired.Record.Taints, desired.Initialized = desired.always(), false
 			}
-			wishes.Record, wishes.Initialized = SyncNode(node, wishes).Record, true
+			desired.Record, desired.Initialized = SyncNode(node, desired).Record, true
 			g.Expect(node.Spec.Taints).To(Equal(test.want))
 			g.Expect(node.Annotations).To(HaveKeyWithValue(clusterv1.TaintsFromMachineAnnotation, test.track))
-			g.Expect(wishes.Record.Taints).To(Equal(tracked(test.track)))
-			g.Expect(SyncNode(node, wishes)).To(Equal(Synced{Record: wishes.Record}), "nothing to write the second time")
+			g.Expect(desired.Record.Taints).To(Equal(tracked(test.track)))
+			g.Expect(SyncNode(node, desired)).To(Equal(Synced{Record: desired.Record}), "nothing to write the second time")
 		})
 	}
 }
@@ -78,7 +78,7 @@ func TestSyncTaints(t *testing.T) {
 func TestTaintsStayOutWithTheGateClosed(t *testing.T) {
 	g := NewWithT(t)
 	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{taint("a", "")}}}
-	SyncNode(node, Wishes{Taints: []clusterv1.MachineTaint{{Key: "b", Effect: corev1.TaintEffectNoSchedule}}})
+	SyncNode(node, DesiredNode{Taints: []clusterv1.MachineTaint{{Key: "b", Effect: corev1.TaintEffectNoSchedule}}})
 	g.Expect(node.Spec.Taints).To(ConsistOf(taint("a", "")))
 	g.Expect(node.Annotations).NotTo(HaveKey(clusterv1.TaintsFromMachineAnnotation))
 }
@@ -120,7 +120,7 @@ func TestOutdatedRevision(t *testing.T) {
 func TestOutdatedNode(t *testing.T) {
 	g := NewWithT(t)
 	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{taint("foreign", "")}}}
-	outdated, present := Wishes{Outdated: true, KeepFromScaleDown: true}, Wishes{KeepFromScaleDown: true}
+	outdated, present := DesiredNode{Outdated: true, KeepFromScaleDown: true}, DesiredNode{KeepFromScaleDown: true}
 	g.Expect(SyncNode(node, outdated)).To(Equal(Synced{Changed: true, Taints: true}))
 	g.Expect(node.Spec.Taints).To(ConsistOf(taint("foreign", ""), clusterv1.NodeOutdatedRevisionTaint))
 	g.Expect(node.Annotations).To(HaveKeyWithValue(scaleDownDisabledAnnotation, "true"))
@@ -161,12 +161,12 @@ func TestOutdatedTaintOfAUser(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: maps.Clone(test.marks)}, Spec: corev1.NodeSpec{Taints: test.have}}
-			wishes := Wishes{Outdated: test.outdated}
-			SyncNode(node, wishes)
+			desired := DesiredNode{Outdated: test.outdated}
+			SyncNode(node, desired)
 			g.Expect(node.Spec.Taints).To(HaveExactElements(slices.Clone(test.want)))
 			_, isMarked := node.Annotations[OutdatedRevisionMarkerAnnotation]
 			g.Expect(isMarked).To(Equal(test.wantMarked))
-			g.Expect(SyncNode(node, wishes)).To(Equal(Synced{}), "nothing to write the second time")
+			g.Expect(SyncNode(node, desired)).To(Equal(Synced{}), "nothing to write the second time")
 		})
 	}
 }

@@ -137,7 +137,7 @@ func liveClient(config *rest.Config, httpClient *http.Client, options Options) (
 func newNodes(getter cache.Getter, notify func(node *corev1.Node, gone bool)) (nodes, error) {
 	informer := rewatch.NewInformer(
 		cache.NewListWatchFromClient(getter, "nodes", metav1.NamespaceAll, fields.Everything()), &corev1.Node{}, 0, indexers)
-	if err := informer.SetTransform(keepUsed); err != nil {
+	if err := informer.SetTransform(trimNode); err != nil {
 		return nodes{}, errors.Wrap(err, "setting the transform of the Node cache")
 	}
 	if _, err := informer.AddEventHandler(nodeHandler(notify)); err != nil {

@@ -35,7 +35,7 @@ func (c *Connection) readNodes(ctx context.Context) (map[string][]*corev1.Node, 
 			return nil, errors.Wrap(err, "listing Nodes")
 		}
 		for i := range list.Items {
-			node, err := keepUsed(&list.Items[i])
+			node, err := trimNode(&list.Items[i])
 			if err != nil {
 				return nil, err
 			}

@@ -24,9 +24,9 @@ var indexers = cache.Indexers{
 	},
 }
 
-// keepUsed is the transform of the Node cache: it keeps the fields that the core reads and drops the others.
+// trimNode is the transform of the Node cache: it keeps the fields that the core reads and drops the others.
 // The result must not be written back as a whole, only as a patch.
-func keepUsed(obj any) (any, error) {
+func trimNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil

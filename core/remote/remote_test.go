@@ -24,9 +24,9 @@ func fullNode() *corev1.Node {
 	}
 }
 
-func TestKeepUsed(t *testing.T) {
+func TestTrim(t *testing.T) {
 	g := NewWithT(t)
-	kept, err := keepUsed(fullNode())
+	kept, err := trimNode(fullNode())
 	g.Expect(err).NotTo(HaveOccurred())
 	node := kept.(*corev1.Node)
 	g.Expect(node.Status.Images).To(BeEmpty())
@@ -39,10 +39,10 @@ func TestKeepUsed(t *testing.T) {
 	g.Expect(node.Labels).To(HaveKey("a"))
 	g.Expect(node.Status.NodeInfo.KubeletVersion).To(Equal("v1.36.3"))
 
-	again, err := keepUsed(node)
+	again, err := trimNode(node)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).To(Equal(node), "applied twice it changes nothing more")
-	other, err := keepUsed("not a Node")
+	other, err := trimNode("not a Node")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(other).To(Equal("not a Node"))
 }
@@ -68,8 +68,8 @@ func TestChanged(t *testing.T) {
 			next := fullNode()
 			next.ResourceVersion = "2"
 			test.change(next)
-			before, _ := keepUsed(fullNode())
-			after, _ := keepUsed(next)
+			before, _ := trimNode(fullNode())
+			after, _ := trimNode(next)
 			g.Expect(changed(before.(*corev1.Node), after.(*corev1.Node))).To(Equal(test.want))
 		})
 	}

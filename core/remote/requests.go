@@ -70,7 +70,7 @@ func (c *Connection) sendPatch(ctx context.Context, patch NodePatch, changes []c
 		}
 		return nil, err
 	}
-	kept, err := keepUsed(node)
+	kept, err := trimNode(node)
 	if err != nil {
 		return nil, err
 	}

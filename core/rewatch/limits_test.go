@@ -47,13 +47,13 @@ func TestAServerThatHangsHoldsNoWatchForEver(t *testing.T) {
 	}}
 	getter, err := rest.RESTClientFor(config)
 	g.Expect(err).NotTo(HaveOccurred())
-	patient := cache.ToListerWatcherWithContext(rewatch.Patient(cache.NewListWatchFromClient(getter, "nodes", "", fields.Everything())))
+	retrying := cache.ToListerWatcherWithContext(rewatch.Retrying(cache.NewListWatchFromClient(getter, "nodes", "", fields.Everything())))
 	const guard = 30 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), guard)
 	defer cancel()
-	_, err = patient.ListWithContext(ctx, metav1.ListOptions{})
+	_, err = retrying.ListWithContext(ctx, metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred(), "the second attempt")
-	watch, err := patient.WatchWithContext(ctx, metav1.ListOptions{TimeoutSeconds: ptr.To[int64](0)})
+	watch, err := retrying.WatchWithContext(ctx, metav1.ListOptions{TimeoutSeconds: ptr.To[int64](0)})
 	g.Expect(err).NotTo(HaveOccurred())
 	defer watch.Stop()
 	g.Eventually(watch.ResultChan()).WithTimeout(guard).Should(BeClosed())

@@ -31,27 +31,27 @@ const (
 
 // NewInformer makes an informer like cache.NewSharedIndexInformer; it fits cache.Options.NewInformer of controller-runtime.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(Patient(lw), example, resync, indexers)
+	return cache.NewSharedIndexInformer(Retrying(lw), example, resync, indexers)
 }
 
 // listLimit is how long a list may take, and watchGrace how much longer than was asked for a watch may last. An API server
 // that hangs would keep them open for ever, and the cache would stand still without a word.
 var listLimit, watchGrace = 5 * time.Minute, 30 * time.Second
 
-// Patient returns a ListerWatcher whose requests are tried again while the API server cannot be reached, or when it does
+// Retrying returns a ListerWatcher whose requests are tried again while the API server cannot be reached, or when it does
 // not come to an end with them. All other errors are passed on, for the informer to do with them what it does.
-func Patient(lw cache.ListerWatcher) cache.ListerWatcher {
-	return &patient{ListerWatcher: lw, next: cache.ToListerWatcherWithContext(lw)}
+func Retrying(lw cache.ListerWatcher) cache.ListerWatcher {
+	return &retrying{ListerWatcher: lw, next: cache.ToListerWatcherWithContext(lw)}
 }
 
-// patient has the methods without a context of what it wraps; informers use those below.
-type patient struct {
+// retrying has the methods without a context of what it wraps; informers use those below.
+type retrying struct {
 	cache.ListerWatcher
 	next cache.ListerWatcherWithContext
 }
 
 // ListWithContext implements cache.ListerWithContext.
-func (p *patient) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (p *retrying) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	return again(ctx, func() (runtime.Object, error) {
 		ctx, cancel := context.WithTimeout(ctx, listLimit)
 		defer cancel()
@@ -60,7 +60,7 @@ func (p *patient) ListWithContext(ctx context.Context, options metav1.ListOption
 }
 
 // WatchWithContext implements cache.WatcherWithContext.
-func (p *patient) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (p *retrying) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	return again(ctx, func() (watch.Interface, error) {
 		if options.TimeoutSeconds == nil {
 			return p.next.WatchWithContext(ctx, options)

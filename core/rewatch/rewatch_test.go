@@ -53,7 +53,7 @@ func refused(t *testing.T) error {
 	return err
 }
 
-func TestPatient(t *testing.T) {
+func TestRetrying(t *testing.T) {
 	gone := apierrors.NewResourceExpired("too old")
 	forbidden := apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no"))
 	tests := []struct {
@@ -84,7 +84,7 @@ func TestPatient(t *testing.T) {
 				},
 			} {
 				s := &server{failures: test.failures}
-				err := send(cache.ToListerWatcherWithContext(rewatch.Patient(s)))
+				err := send(cache.ToListerWatcherWithContext(rewatch.Retrying(s)))
 				if test.want == nil {
 					g.Expect(err).NotTo(HaveOccurred())
 				} else {
@@ -105,7 +105,7 @@ func TestPatienceEndsWithItsContext(t *testing.T) {
 	for i := range away {
 		away[i] = refused(t)
 	}
-	_, err := cache.ToListerWatcherWithContext(rewatch.Patient(&server{failures: away})).WatchWithContext(ctx, metav1.ListOptions{})
+	_, err := cache.ToListerWatcherWithContext(rewatch.Retrying(&server{failures: away})).WatchWithContext(ctx, metav1.ListOptions{})
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(ctx.Err()).To(HaveOccurred())
 }

@@ -51,7 +51,7 @@ var targets = []target{
 			"identity.go", "infrastructure.go", "nodesync.go", "phase.go", "taints.go",
 		},
 		tests: "^(Test(AwaitedConnection|NodeConditions|OutageOfTheTarget|Available|ReadinessGates|Remaining|MayGiveUp|Hooks|KubeletBehind|SizeOfTheOlderForm|" +
-			"Evidence|Holder|ChooseNode.*|RefusalsAreShort|InstanceGone|ForcedOffVolumes|SyncNode|WhatGoesToTheNode|Wishes|FirstSyncThatFails|" +
+			"Evidence|Holder|ChooseNode.*|RefusalsAreShort|InstanceGone|ForcedOffVolumes|SyncNode|WhatGoesToTheNode|Desired|FirstSyncThatFails|" +
 			"LaterSyncThatFails|NodeThatClaimsToBeSynced|WhatIsNotReadIsNotConcluded|ToPhase|SyncTaints|TaintsStayOutWithTheGateClosed|" +
 			"Outdated.*OfAUser|OutdatedNode|OutdatedRevision|ScaleDownAnnotationOfAUser|LinkedWith|BelievedRecord|NodeRecord|ForgedClaims|ASyncThatFindsAnotherNode|" +
 			"AFightOverTheNodeIsTold|UpToDateIsLookedAtWhenARolloutIsDue|YouthEndsWhateverTheClocksSay|ReferenceReasonsOfEachCondition|Pure.*)|Fuzz.*)$",
@@ -59,8 +59,8 @@ var targets = []target{
 	{
 		dir:   "core/drain",
 		files: []string{"decide.go", "plan.go", "returning.go", "rules.go"},
-		tests: "^(Test(Decide|Strip|Unreachable|ForcedPlan.*|PlansOfAllKinds|PodsWithVolumesGoOneByOne|Handover.*|VolumesOfPodsThatStay.*|Plan.*|BackoffDoubles.*|ToOutcome|" +
-			"Message|StandingOf.*|CompletionOf.*|HeldPods.*|SimulatedStorms|Returning.*|OwnersOfPods|ToleratesCordon|RulesDecide.*|RulesApply.*|AnInvalidRule.*|NamespacesAreReadOnly.*)|Fuzz.*)$",
+		tests: "^(Test(Decide|Trim|Unreachable|ForcedPlan.*|PlansOfAllKinds|PodsWithVolumesGoOneByOne|Handover.*|VolumesOfPodsThatStay.*|Plan.*|BackoffDoubles.*|ToOutcome|" +
+			"Message|StateOf.*|CompletionOf.*|HeldPods.*|SimulatedStorms|Returning.*|OwnersOfPods|ToleratesCordon|RulesDecide.*|RulesApply.*|AnInvalidRule.*|NamespacesAreReadOnly.*)|Fuzz.*)$",
 		slow: "^Test(PlansOfAllKinds|SimulatedStorms|ReturningOwnersAreForgotten)$",
 	},
 	{dir: "core/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
