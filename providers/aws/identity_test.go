@@ -198,3 +198,39 @@ func TestAnInstanceThatWasDisownedIsNotEnded(t *testing.T) {
 	f.Eventually(f.gone("m")).Should(BeTrue())
 	f.Expect(f.live()).To(BeZero())
 }
+
+// Two management clusters in one account may have objects of the same namespace and name; their UIDs differ.
+func TestTheInstanceOfAnotherManagementClusterStays(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	f.machine("m")
+	f.becomesReady("m")
+	id, _ := f.foreign()
+	f.tag(id, map[string]string{instance.TagOwnerUID: "another-uid", instance.TagMachine: f.namespace + "/m"})
+	f.Eventually(f.listsSince(len(f.sim.Calls()))).Should(BeNumerically(">=", 2), "the inventory has seen it")
+	f.touch("m")
+	f.moved("m")
+	f.Expect(f.becomesReady("m").Status.InstanceID).NotTo(Equal(id))
+	f.Expect(f.said["m"]).NotTo(ContainSubstring(id))
+	f.delete("m")
+	f.Eventually(f.gone("m")).Should(BeTrue())
+	f.Expect(f.alive(id)).To(BeTrue())
+	f.Expect(f.live()).To(Equal(1))
+}
+
+// Without any tag it is in no list any more.
+func TestAnInstanceWithoutItsTagsIsNotEnded(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.options.VisibilityGrace = f.options.CloudTimeout
+	f.start()
+	f.machine("m")
+	m := f.becomesReady("m")
+	_, err := f.ec2().DeleteTags(f.ctx, &ec2.DeleteTagsInput{Resources: []string{m.Status.InstanceID}})
+	f.Expect(err).NotTo(HaveOccurred())
+	f.clock.step(f.options.VisibilityGrace * 2)
+	f.touch("m")
+	f.Eventually(f.ready("m")).Should(Equal("False ForeignInstance"))
+	f.delete("m")
+	f.Eventually(f.ready("m")).Should(Equal("False DeletionBlocked"))
+	f.Expect(f.live()).To(Equal(1))
+}
