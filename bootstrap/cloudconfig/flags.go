@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"millwright.dev/bootstrap/cloudconfig/controller"
 	"millwright.dev/bootstrap/cloudconfig/target"
 	"millwright.dev/contracts/controller/manager"
 )
@@ -22,7 +23,7 @@ type options struct {
 	targetQPS                            float32
 	targetBurst                          int
 	concurrency, clusterCacheConcurrency int
-	cleanupTimeout                       time.Duration
+	cleanupTimeout, joinOverdueAfter     time.Duration
 	targetNamespace                      string
 }
 
@@ -46,6 +47,7 @@ func (o *options) add(fs *pflag.FlagSet) {
 	fs.IntVar(&o.concurrency, "cloudconfig-concurrency", 20, "CloudConfigs that are reconciled at the same time.")
 	fs.IntVar(&o.clusterCacheConcurrency, "clustercache-concurrency", 100, "Target clusters that are connected at the same time.")
 	fs.DurationVar(&o.cleanupTimeout, "target-cleanup-timeout", 5*time.Minute, "Time that a deleted CloudConfig waits for a target cluster that cannot be reached.")
+	fs.DurationVar(&o.joinOverdueAfter, "join-overdue-after", controller.DefaultJoinOverdueAfter, "Time from the provider ID of a machine, with which it can join, until it is reported that it has not.")
 	fs.StringVar(&o.targetNamespace, "target-namespace", target.DefaultNamespace,
 		"Namespace of target clusters for the Secrets of their nodes. In kube-system the identity in the Cluster's kubeconfig would have to be cluster-admin.")
 	fs.Int("webhook-port", 0, "")
@@ -56,6 +58,9 @@ func (o *options) add(fs *pflag.FlagSet) {
 func (o *options) complete() error {
 	if o.cleanupTimeout < 0 {
 		return errors.New("--target-cleanup-timeout must not be negative")
+	}
+	if o.joinOverdueAfter <= 0 {
+		return errors.New("--join-overdue-after must be positive")
 	}
 	if problems := validation.IsDNS1123Label(o.targetNamespace); len(problems) > 0 {
 		return errors.Errorf("--target-namespace: %s", problems[0])

@@ -48,17 +48,19 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return errors.Wrap(err, "setting up connections to target clusters")
 	}
+	outcomes := &approval.Outcomes{}
 	err = (&controller.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Targets: connections,
 		Recorder: events.Within(mgr.GetEventRecorder(managerName)), Clock: clock.RealClock{},
 		CleanupTimeout: o.cleanupTimeout, TargetNamespace: o.targetNamespace, WatchFilterValue: o.WatchFilter,
+		JoinOverdueAfter: o.joinOverdueAfter, Outcomes: outcomes,
 	}).SetupWithManager(ctx, mgr, connections, ctrlcontroller.Options{MaxConcurrentReconciles: o.concurrency})
 	if err != nil {
 		return err
 	}
 	err = (&approval.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Targets: connections, TargetNamespace: o.targetNamespace,
-		Recorder: events.Within(mgr.GetEventRecorder(managerName)),
+		Recorder: events.Within(mgr.GetEventRecorder(managerName)), Outcomes: outcomes,
 	}).SetupWithManager(ctx, mgr, connections, ctrlcontroller.TypedOptions[approval.Request]{MaxConcurrentReconciles: o.concurrency})
 	if err != nil {
 		return err

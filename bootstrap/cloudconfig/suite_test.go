@@ -70,7 +70,7 @@ func startManager(t *testing.T) (client.Client, []byte) {
 		"bootstrap/cloudconfig/namespace.yaml", "bootstrap/cloudconfig/rbac/service_account.yaml", "bootstrap/cloudconfig/rbac/role.yaml",
 		"bootstrap/cloudconfig/rbac/role_binding.yaml", "bootstrap/cloudconfig/rbac/leader_election.yaml",
 		"target/namespace.yaml", "target/service_account.yaml", "target/cluster_role.yaml", "target/join_requests.yaml", "target/role.yaml",
-		"target/tokens_policy.yaml",
+		"target/tokens_policy.yaml", "target/reports_policy.yaml",
 	} {
 		install(t, admin, filepath.Join(testenv.Root(), "config", name))
 	}

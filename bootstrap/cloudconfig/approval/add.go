@@ -128,7 +128,7 @@ func (w *watcher) Reconcile(ctx context.Context, req ctrl.Request) (reconcile.Re
 		watch := clustercache.NewWatcher(clustercache.TypedWatcherOptions[client.Object, Request]{
 			Name: of.name, Watcher: of.controller, Kind: &certificatesv1.CertificateSigningRequest{},
 			EventHandler: requestsOf(req.NamespacedName),
-			Predicates:   []predicate.TypedPredicate[client.Object]{undecidedOf(of.signer)},
+			Predicates:   []predicate.TypedPredicate[client.Object]{concerningOf(of.signer)},
 		})
 		if err := w.connections.Watch(ctx, req.NamespacedName, watch); err != nil {
 			return reconcile.Result{}, ignoreDisconnected(err)
@@ -150,10 +150,15 @@ func requestsOf(cluster client.ObjectKey) handler.TypedEventHandler[client.Objec
 	}
 }
 
-// undecidedOf lets undecided requests for a signer pass.
-func undecidedOf(signer string) predicate.TypedPredicate[client.Object] {
+// concerningOf lets undecided requests for a signer pass, and those for first certificates when they are decided as well: the
+// conditions of their CloudConfigs say so.
+func concerningOf(signer string) predicate.TypedPredicate[client.Object] {
 	return predicate.NewTypedPredicateFuncs(func(object client.Object) bool {
 		csr, ok := object.(*certificatesv1.CertificateSigningRequest)
-		return ok && csr.Spec.SignerName == signer && undecided(csr)
+		if !ok || csr.Spec.SignerName != signer {
+			return false
+		}
+		_, first := target.NamesOfJoinGroups(csr.Spec.Groups)
+		return undecided(csr) || first && signer == certificatesv1.KubeAPIServerClientKubeletSignerName
 	})
 }

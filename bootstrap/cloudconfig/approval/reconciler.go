@@ -66,6 +66,8 @@ type Reconciler struct {
 	TargetNamespace string
 	// Recorder records events on CloudConfigs.
 	Recorder events.EventRecorder
+	// Outcomes is told what becomes of requests for first certificates; nil for nobody.
+	Outcomes *Outcomes
 
 	// turns bounds how many workers talk to one target cluster; nil for no bound.
 	turns *bulkhead.Bulkhead[client.ObjectKey]
@@ -79,15 +81,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 		return reconcile.Result{RequeueAfter: bulkhead.Pause()}, nil
 	}
 	defer leave()
-	csr, err := r.pending(ctx, req)
+	csr, err := r.read(ctx, req)
 	if err != nil || csr == nil {
 		return reconcile.Result{}, err
 	}
+	if !undecided(csr) {
+		return reconcile.Result{}, r.noteDecided(ctx, req.Cluster, csr)
+	}
 	s, err := r.subjectOf(ctx, req.Cluster, csr)
-	if err != nil || s == nil || !s.config.Spec.ProviderApproves() {
+	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
+	if !s.config.Spec.ProviderApproves() {
+		r.note(s.machine, csr, RequestPending, "spec.bootstrap.csrApproval leaves the approval to somebody else")
+		return reconcile.Result{}, nil
+	}
 	if paused, err := r.paused(ctx, req.Cluster, s); err != nil || paused {
+		if paused {
+			r.note(s.machine, csr, RequestPending, "the Cluster, the Machine or the CloudConfig is paused")
+		}
 		// No event tells the end of every pause.
 		return reconcile.Result{RequeueAfter: pauseRetry}, err
 	}
@@ -107,6 +119,7 @@ func (r *Reconciler) settle(ctx context.Context, req Request, remote client.Clie
 	approve, reason := decide(csr, s.facts)
 	if !approve {
 		log.Info("Not approving a certificate signing request", "reason", reason)
+		r.note(s.machine, csr, RequestRefused, reason)
 		r.Recorder.Eventf(s.config, csr, corev1.EventTypeWarning, bootstrapv1.CertificateRequestRefusedReason, "Approve",
 			"CertificateSigningRequest %s is not approved: %s", req.Name, reason)
 		return reconcile.Result{}, nil
@@ -131,6 +144,15 @@ func (r *Reconciler) settle(ctx context.Context, req Request, remote client.Clie
 
 // pending reads the request; nil when there is nothing to decide any more.
 func (r *Reconciler) pending(ctx context.Context, req Request) (*certificatesv1.CertificateSigningRequest, error) {
+	csr, err := r.read(ctx, req)
+	if err != nil || csr == nil || !undecided(csr) {
+		return nil, err
+	}
+	return csr, nil
+}
+
+// read reads the request from the cache; nil when there is none.
+func (r *Reconciler) read(ctx context.Context, req Request) (*certificatesv1.CertificateSigningRequest, error) {
 	reader, err := r.Targets.GetReader(ctx, req.Cluster)
 	if err != nil {
 		return nil, ignoreDisconnected(err)
@@ -144,9 +166,6 @@ func (r *Reconciler) pending(ctx context.Context, req Request) (*certificatesv1.
 			return nil, ctx.Err()
 		}
 		return nil, pkgerrors.Wrapf(client.IgnoreNotFound(err), "reading CertificateSigningRequest %s", req.Name)
-	}
-	if !undecided(csr) {
-		return nil, nil
 	}
 	return csr, nil
 }
@@ -178,10 +197,14 @@ func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subje
 	if err := remote.SubResource("approval").Update(ctx, approved); err != nil {
 		return pkgerrors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
 	}
+	r.note(s.machine, csr, RequestApproved, "")
 	r.Recorder.Eventf(s.config, csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
 		"Approved CertificateSigningRequest %s for Node %s", csr.Name, s.facts.NodeName)
 	return nil
 }
+
+// supersededReason says that this provider has denied a request, because its machine has made a later one.
+const supersededReason = "MillwrightSuperseded"
 
 // supersede denies the request whose approval was recorded and not given, so that nobody who is about to approve it still can.
 func (r *Reconciler) supersede(ctx context.Context, remote client.Client, outstanding, by *certificatesv1.CertificateSigningRequest) error {
@@ -190,7 +213,7 @@ func (r *Reconciler) supersede(ctx context.Context, remote client.Client, outsta
 	}
 	outstanding.Status.Conditions = append(outstanding.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue,
-		Reason: "MillwrightSuperseded", Message: "Its machine has made a later request: " + by.Name,
+		Reason: supersededReason, Message: "Its machine has made a later request: " + by.Name,
 	})
 	err := remote.SubResource("approval").Update(ctx, outstanding)
 	return pkgerrors.Wrapf(client.IgnoreNotFound(err), "denying CertificateSigningRequest %s", outstanding.Name)

@@ -77,6 +77,8 @@ type fixture struct {
 	config  *bootstrapv1.CloudConfig
 	names   target.Names
 	events  *events.FakeRecorder
+	// outcomes, if set, are told of requests.
+	outcomes *Outcomes
 }
 
 func newFixture(t *testing.T, namespace string) *fixture {
@@ -136,7 +138,7 @@ func (f *fixture) try(request string) (reconcile.Result, error) {
 	if f.live != nil {
 		live = f.live
 	}
-	r := &Reconciler{Client: home, Live: live, Targets: f, Recorder: f.events}
+	r := &Reconciler{Client: home, Live: live, Targets: f, Recorder: f.events, Outcomes: f.outcomes}
 	result, err := r.Reconcile(f.t.Context(), Request{Cluster: client.ObjectKeyFromObject(f.cluster), Name: request})
 	f.machine.ResourceVersion, f.cluster.ResourceVersion, f.config.ResourceVersion = "", "", ""
 	return result, err

@@ -11,12 +11,19 @@ import (
 )
 
 // ensureAccess lets the machine read its own Secret: by the download token until it has joined, by
-// its Node's name afterwards.
+// its Node's name afterwards. With the token it may also say in a Lease of its own how far it has come.
 func (r *Reconciler) ensureAccess(ctx context.Context, s *scope) error {
 	if s.joined() {
-		return s.target.EnsureAccess(ctx, s.node())
+		return s.target.EnsureAccess(ctx, s.node(), false)
 	}
-	if err := s.target.EnsureAccess(ctx, ""); err != nil {
+	reports := false
+	if s.config.Status.DataSecretName == "" {
+		var err error
+		if reports, err = s.target.EnsureReport(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.target.EnsureAccess(ctx, "", reports); err != nil {
 		return err
 	}
 	token, ok := s.downloadToken()

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/bootstrap/cloudconfig/bulkhead"
 )
 
@@ -24,6 +25,9 @@ const name = "cloudconfig"
 // clusters come from the ClusterCache. A quarter of the workers is the share of one Cluster.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, connections clustercache.ClusterCache, options controller.Options) error {
 	r.turns = bulkhead.ForWorkers[client.ObjectKey](options.MaxConcurrentReconciles)
+	if r.Outcomes == nil {
+		r.Outcomes = &approval.Outcomes{}
+	}
 	log := ctrl.LoggerFrom(ctx).WithValues("controller", name)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
@@ -31,6 +35,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOfMachine), builder.WithPredicates(machineChanges())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.configsOfCluster), builder.WithPredicates(clusterChanges())).
 		WatchesRawSource(connections.GetClusterSource(name, r.configsAwaitingCluster)).
+		WatchesRawSource(r.Outcomes.Source()).
 		WithEventFilter(predicates.ResourceHasFilterLabel(mgr.GetScheme(), log, r.WatchFilterValue)).
 		WithOptions(options).
 		Complete(r)

@@ -36,7 +36,11 @@ func conclude(s *scope) []metav1.Condition {
 			"Machine %s is linked with Node %s, but its Node is named %s: find out who registered Node %[2]s and delete it",
 			s.machine.Name, s.linkedElsewhere(), s.node()))
 	}
-	return []metav1.Condition{notPaused(), data, synced, tokens, all}
+	conditions := []metav1.Condition{notPaused(), data, synced, tokens, all}
+	if joined := nodeJoined(s); joined != nil {
+		conditions = append(conditions, *joined)
+	}
+	return conditions
 }
 
 func isTrue(kind, reason, message string) metav1.Condition {

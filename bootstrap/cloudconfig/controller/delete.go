@@ -118,6 +118,7 @@ func (r *Reconciler) cleanTarget(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) removeFromTarget(ctx context.Context, s *scope) error {
+	r.Outcomes.Forget(s.target.Names)
 	ids := s.recorded()
 	secret, err := s.target.NodeSecret(ctx)
 	if err != nil && !collides(err) {

@@ -231,7 +231,7 @@ func TestDeletionWithoutTheTarget(t *testing.T) {
 			f.Expect(result.RequeueAfter).To(BeNumerically("~", 5*time.Minute, 10*time.Second))
 			f.Expect(f.dataSecret()).NotTo(BeNil())
 
-			f.clock.Step(5*time.Minute + time.Second)
+			f.clock.Step(6 * time.Minute) // the API server has set the time of deletion, later than the fixture its clock
 			f.reconcile()
 			f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(f.config), f.config)).To(Satisfy(apierrors.IsNotFound))
 			f.Expect(f.inTarget()).NotTo(BeEmpty(), "it could not be reached")

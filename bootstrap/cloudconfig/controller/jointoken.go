@@ -85,6 +85,9 @@ func (r *Reconciler) removeTokens(ctx context.Context, s *scope, current *corev1
 	if err := s.target.RemoveTokens(ctx, ids...); err != nil {
 		return err
 	}
+	if err := s.target.RemoveReport(ctx); err != nil {
+		return err
+	}
 	r.event(s.config, bootstrapv1.NotNeededReason, "RemoveTokens", "Node %s has joined; removed its bootstrap tokens", s.node())
 	return nil
 }

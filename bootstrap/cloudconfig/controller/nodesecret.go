@@ -29,6 +29,7 @@ func (r *Reconciler) syncNodeSecret(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	s.nodeSecret = current
 	if s.joined() {
 		err = r.syncJoined(ctx, s, current, payload)
 	} else {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/bootstrap/cloudconfig/bulkhead"
 )
 
@@ -45,6 +46,13 @@ type Reconciler struct {
 	// WatchFilterValue restricts the objects by label cluster.x-k8s.io/watch-filter; empty for all.
 	WatchFilterValue string
 
+	// JoinOverdueAfter is the time after which a machine that could join and has not is reported; DefaultJoinOverdueAfter when zero.
+	JoinOverdueAfter time.Duration
+	// Outcomes says what has become of certificate requests; nil when that is not known.
+	Outcomes *approval.Outcomes
+
+	// overdue counts joins.
+	overdue overdue
 	// turns bounds how many workers talk to one target cluster; nil for no bound.
 	turns *bulkhead.Bulkhead[client.ObjectKey]
 }
@@ -66,7 +74,7 @@ type step func(context.Context, *scope) error
 //  3. await the Cluster's readiness and a turn at its target cluster, confirm whose it is, await the connection
 //  4. make the user data, once, and what it needs in the target cluster; publish it
 //  5. await the provider ID; write the node's Secret and its join token
-//  6. after the join, take back the tokens and let the Node itself read its Secret
+//  6. after the join, take back the tokens and let the Node itself read its Secret; before, see how far the machine has come
 //
 // and writes the status, once, if it has changed.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -81,6 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	config := &bootstrapv1.CloudConfig{}
 	if err := r.Client.Get(ctx, req.NamespacedName, config); err != nil {
+		r.overdue.forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	original := config.DeepCopy()
@@ -118,6 +127,7 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope, original *bo
 		r.publish,
 		r.syncNodeSecret,
 		r.retireTokens,
+		r.followJoin,
 	})
 	if apierrors.IsConflict(errors.Cause(err)) {
 		// What is written now would be about the past.
@@ -130,6 +140,7 @@ func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope, original *bo
 	if patchErr := r.patchStatus(ctx, original, s.config, conclude(s)); patchErr != nil {
 		return ctrl.Result{}, patchErr
 	}
+	r.reportOverdue(s, original)
 	return s.result(), err
 }
 

@@ -29,6 +29,10 @@ type scope struct {
 	endpoint endpoint
 	// dataSecret is the Secret with the user data; nil when there is none or it was not read.
 	dataSecret *corev1.Secret
+	// nodeSecret is the node's, as it was read; nil when there was none.
+	nodeSecret *corev1.Secret
+	// joining is how far the machine has come; nil when it has joined, or cannot yet.
+	joining *joining
 
 	// wait is what stopped the steps; nil when all were done.
 	wait *wait

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/bootstrap/cloudconfig/target"
 	"millwright.dev/test/testenv"
 )
@@ -96,6 +97,7 @@ type fixture struct {
 	clock     *clocktesting.FakeClock
 	events    *events.FakeRecorder
 	connected bool
+	outcomes  *approval.Outcomes
 	// remote is what the reconciler gets as the target's client; home as the management cluster's.
 	remote, home client.Client
 	// live is what the reconciler reads from the management cluster without a cache; home unless a test says otherwise.
@@ -166,7 +168,7 @@ func (f *fixture) GetUncachedClient(context.Context, client.ObjectKey) (client.C
 // try reconciles once and reads the CloudConfig again.
 func (f *fixture) try() (ctrl.Result, error) {
 	f.t.Helper()
-	r := &Reconciler{Client: f.home, Live: cmp.Or(f.live, f.home), Targets: f, Recorder: f.events, Clock: f.clock, CleanupTimeout: 5 * time.Minute}
+	r := &Reconciler{Client: f.home, Live: cmp.Or(f.live, f.home), Targets: f, Recorder: f.events, Clock: f.clock, CleanupTimeout: 5 * time.Minute, Outcomes: f.outcomes}
 	result, err := r.Reconcile(f.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f.config)})
 	f.Expect(client.IgnoreNotFound(f.client.Get(f.ctx, client.ObjectKeyFromObject(f.config), f.config))).To(Succeed())
 	return result, err
@@ -271,4 +273,11 @@ func (f *fixture) as(change func(*rest.Config)) client.Client {
 
 func bearer(token target.Token) func(*rest.Config) {
 	return func(c *rest.Config) { c.BearerToken = token.Plain() }
+}
+
+func asNodeNamed(name string) func(*rest.Config) {
+	return func(c *rest.Config) {
+		*c = *rest.CopyConfig(env.Config)
+		c.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + name, Groups: []string{"system:nodes"}}
+	}
 }

@@ -37,6 +37,9 @@ type apiServer struct {
 	annotations map[string]string
 	answer      func(w http.ResponseWriter, body []byte)
 	requests    int
+	// reports are the bodies of what was written to the machine's Lease.
+	reports       []string
+	refuseReports bool
 }
 
 func newAPIServer(t *testing.T) *apiServer {
@@ -64,6 +67,9 @@ func (a *apiServer) count() int {
 }
 
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a.report(w, r) {
+		return
+	}
 	a.mutex.Lock()
 	a.requests++
 	status, answer := a.statusFor(r), a.answer
@@ -78,6 +84,24 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = w.Write(body)
+}
+
+// report takes what is written to the machine's Lease.
+func (a *apiServer) report(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodPatch || r.URL.Path != "/apis/coordination.k8s.io/v1/namespaces/"+testNamespace+"/leases/"+testSecret {
+		return false
+	}
+	body, _ := io.ReadAll(r.Body)
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.refuseReports {
+		http.Error(w, "{}", http.StatusForbidden)
+		return true
+	}
+	if contains(a.tokens, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")) && r.Header.Get("Content-Type") == "application/merge-patch+json" {
+		a.reports = append(a.reports, string(body))
+	}
+	return true
 }
 
 func (a *apiServer) statusFor(r *http.Request) int {

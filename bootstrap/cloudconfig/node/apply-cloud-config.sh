@@ -20,6 +20,8 @@ umask 022
 ROOT=${ROOT:-}
 bundle=$1
 state=$2
+credentials=$ROOT/var/lib/cloud-config-downloader/credentials
+reported=$ROOT/var/lib/cloud-config-downloader/downloads/reported
 pending=$state/pending
 finished=$state/done
 # How many seconds systemctl may take. What systemd has begun goes on without it.
@@ -27,7 +29,21 @@ patience=60
 
 die() {
   printf 'cloud-config-downloader: %s\n' "$*"
+  report "$*"
   exit 1
+}
+
+# report writes line $1 into the machine's Lease, for people who look why it does not join. Each line is tried once, for five
+# seconds, and only while the token of the user data is in use.
+report() {
+  [ -s "$credentials/authorization" ] && [ "$1" != "$(cat "$reported" 2>/dev/null)" ] || return 0
+  printf '%s\n' "$1" >"$reported"
+  set -- "$(printf '%s' "$1" | tr -c 'A-Za-z0-9 .,:;/=_-' _ | cut -c 1-200)" "$(cat "$credentials/server")" "$(cat "$credentials/secret")"
+  curl --silent --max-time 5 --cacert "$credentials/ca.crt" --header "@$credentials/authorization" --output /dev/null \
+    --request PATCH --header 'Content-Type: application/merge-patch+json' \
+    --data '{"spec":{"holderIdentity":"'"$1"'","renewTime":"'"$(date -u +%Y-%m-%dT%H:%M:%S.000000Z)"'"}}' \
+    "$2/apis/coordination.k8s.io/v1/namespaces/${3%/*}/leases/${3#*/}" </dev/null >/dev/null 2>&1
+  return 0
 }
 
 checksum() {
@@ -211,6 +227,7 @@ adopt() {
   mv "$finished.new" "$finished"
 }
 
+[ -e "$reported" ] || report "has downloaded its configuration"
 mkdir -p "$pending" && adopt || die "could not write to $state"
 rm -f "$state/revision" || die "could not take $state/revision away"
 sync "$state" 2>/dev/null || sync
@@ -227,5 +244,6 @@ fi
 command_units
 cp "$bundle/manifest" "$state/manifest.new" && mv -f "$state/manifest.new" "$state/manifest" || exit 1
 cp "$bundle/manifest" "$state/known.new" && mv -f "$state/known.new" "$state/known" || exit 1
+report "has applied its configuration and started the kubelet"
 exit 0
 }

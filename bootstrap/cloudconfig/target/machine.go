@@ -65,21 +65,15 @@ func (m *Machine) ensure(ctx context.Context, kind string, desired, found client
 	return false, nil
 }
 
-// EnsureAccess sees to it that the machine, or its Node once node is given, may read its own Secret.
-func (m *Machine) EnsureAccess(ctx context.Context, node string) error {
-	role, foundRole := m.Names.Role(m.NodesNamespace(), m.Config), &rbacv1.Role{}
-	created, err := m.ensure(ctx, "Role", role, foundRole)
-	if err != nil {
+// EnsureAccess sees to it that the machine, or its Node once node is given, may read its own Secret. A Role that is made now lets a
+// machine write reports as well if there is a Lease for them; one that is there keeps that right until the Node is given.
+func (m *Machine) EnsureAccess(ctx context.Context, node string, reports bool) error {
+	if err := m.ensureRole(ctx, node != "", reports); err != nil {
 		return err
 	}
-	if !created && !equality.Semantic.DeepEqual(foundRole.Rules, role.Rules) {
-		foundRole.Rules = role.Rules
-		if err := m.Client.Update(ctx, foundRole); err != nil {
-			return errors.Wrapf(err, "updating Role %s in the target cluster", role.Name)
-		}
-	}
 	binding, found := m.Names.RoleBinding(m.NodesNamespace(), m.Config, node), &rbacv1.RoleBinding{}
-	if created, err = m.ensure(ctx, "RoleBinding", binding, found); err != nil || created {
+	created, err := m.ensure(ctx, "RoleBinding", binding, found)
+	if err != nil || created {
 		return err
 	}
 	if equality.Semantic.DeepEqual(found.Subjects, binding.Subjects) {
@@ -87,6 +81,25 @@ func (m *Machine) EnsureAccess(ctx context.Context, node string) error {
 	}
 	found.Subjects = binding.Subjects
 	return errors.Wrapf(m.Client.Update(ctx, found), "updating RoleBinding %s in the target cluster", binding.Name)
+}
+
+func (m *Machine) ensureRole(ctx context.Context, joined, reports bool) error {
+	silent, reporting := m.Names.Role(m.NodesNamespace(), m.Config, false), m.Names.Role(m.NodesNamespace(), m.Config, true)
+	role, found := silent.DeepCopy(), &rbacv1.Role{}
+	if reports && !joined {
+		role = reporting.DeepCopy()
+	}
+	created, err := m.ensure(ctx, "Role", role, found)
+	switch {
+	case err != nil:
+		return err
+	case created || equality.Semantic.DeepEqual(found.Rules, role.Rules):
+		return nil
+	case !joined && equality.Semantic.DeepEqual(found.Rules, reporting.Rules):
+		return nil
+	}
+	found.Rules = role.Rules
+	return errors.Wrapf(m.Client.Update(ctx, found), "updating Role %s in the target cluster", role.Name)
 }
 
 // NodeSecret returns the node's Secret, nil when there is none.
@@ -148,6 +161,9 @@ func (m *Machine) RemoveAll(ctx context.Context, ids ...string) error {
 		return err
 	}
 	meta := metav1.ObjectMeta{Namespace: m.NodesNamespace(), Name: m.Names.Object()}
+	if err := m.RemoveReport(ctx); err != nil {
+		return err
+	}
 	if err := m.remove(ctx, "RoleBinding", &rbacv1.RoleBinding{ObjectMeta: meta}); err != nil {
 		return err
 	}

@@ -47,16 +47,16 @@ func TestNamesOfJoinGroups(t *testing.T) {
 func TestOwns(t *testing.T) {
 	g := NewWithT(t)
 	names := NamesFor("ns", "cluster", "machine")
-	g.Expect(names.Owns(names.Role("ns", "ns/config"))).To(BeTrue())
+	g.Expect(names.Owns(names.Role("ns", "ns/config", false))).To(BeTrue())
 	g.Expect(names.Owns(&rbacv1.Role{})).To(BeFalse())
 	g.Expect(Names{}.Owns(&rbacv1.Role{})).To(BeFalse())
-	g.Expect(names.Owns(NamesFor("ns", "cluster", "another").Role("ns", "ns/config"))).To(BeFalse())
+	g.Expect(names.Owns(NamesFor("ns", "cluster", "another").Role("ns", "ns/config", false))).To(BeFalse())
 }
 
 func TestRBACIsNarrow(t *testing.T) {
 	g := NewWithT(t)
 	names := NamesFor("ns", "cluster", "machine")
-	g.Expect(names.Role("ns", "c").Rules).To(Equal([]rbacv1.PolicyRule{{
+	g.Expect(names.Role("ns", "c", false).Rules).To(Equal([]rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{names.Object()}, Verbs: []string{"get"},
 	}}))
 	g.Expect(names.RoleBinding("ns", "c", "").Subjects).To(HaveExactElements(HaveField("Name", names.DownloadGroup())))

@@ -1,18 +1,26 @@
 package target
 
 import (
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Role may get this machine's Secret and nothing else.
-func (n Names) Role(namespace, config string) *rbacv1.Role {
-	return &rbacv1.Role{
+// Role may get this machine's Secret, with reports write to its Lease, and nothing else.
+func (n Names) Role(namespace, config string, reports bool) *rbacv1.Role {
+	role := &rbacv1.Role{
 		ObjectMeta: n.meta(namespace, n.Object(), config),
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"secrets"},
 			ResourceNames: []string{n.Object()}, Verbs: []string{"get"},
 		}},
 	}
+	if reports {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
+			APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"},
+			ResourceNames: []string{n.Object()}, Verbs: []string{"patch"},
+		})
+	}
+	return role
 }
 
 // RoleBinding gives the Role to the holder of the download token or, when the name of the machine's

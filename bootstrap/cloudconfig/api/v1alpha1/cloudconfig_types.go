@@ -52,7 +52,7 @@ type CloudConfigSpec struct {
 // CloudConfigStatus is what the controller has observed and made.
 type CloudConfigStatus struct {
 	// conditions say what has been reached and what is awaited: Ready, DataSecretAvailable,
-	// NodeSecretSynced, BootstrapTokenValid, Paused.
+	// NodeSecretSynced, BootstrapTokenValid, NodeJoined, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -85,6 +85,10 @@ type CloudConfigStatus struct {
 	// +optional
 	Target TargetStatus `json:"target,omitempty,omitzero"`
 
+	// join says how far the machine has come, from its infrastructure's provider ID to its Node; empty before and after.
+	// +optional
+	Join JoinStatus `json:"join,omitempty,omitzero"`
+
 	// observedGeneration is the metadata.generation that the status is about.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -96,6 +100,21 @@ type CloudConfigInitializationStatus struct {
 	// dataSecretCreated is true as soon as dataSecretName can be used. It never becomes false again.
 	// +optional
 	DataSecretCreated *bool `json:"dataSecretCreated,omitempty"`
+}
+
+// JoinStatus says how far a machine has come that has not joined.
+// +kubebuilder:validation:MinProperties=1
+type JoinStatus struct {
+	// stage is the last one that the machine is known to have reached: a reason of condition NodeJoined. While the condition's
+	// reason is JoinOverdue it says at which stage the machine is.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Stage string `json:"stage,omitempty"`
+
+	// stageStartTime is when the stage was first seen.
+	// +optional
+	StageStartTime metav1.Time `json:"stageStartTime,omitempty,omitzero"`
 }
 
 // TargetStatus names what exists for one machine in the target cluster. None of it is confidential:
@@ -136,6 +155,7 @@ type TargetStatus struct {
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="Cluster of the machine"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status",description="Whether everything that the machine needs is there"
 // +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",description="What is awaited"
+// +kubebuilder:printcolumn:name="Joined",type="string",JSONPath=".status.conditions[?(@.type=='NodeJoined')].reason",description="How far the machine has come on its way to a Node"
 // +kubebuilder:printcolumn:name="Data Secret",type="string",JSONPath=".status.dataSecretName",description="Secret with the user data",priority=10
 // +kubebuilder:printcolumn:name="Target",type="string",JSONPath=".status.target.name",description="Name of the node's Secret in the target cluster",priority=10
 // +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=".status.conditions[?(@.type=='Paused')].status",description="Whether reconciliation is paused",priority=10

@@ -11,7 +11,11 @@ const (
 	// BootstrapTokenValidCondition is true while the machine's bootstrap tokens can be used, and also
 	// after the machine has joined, when it needs none (reason NotNeeded).
 	BootstrapTokenValidCondition = "BootstrapTokenValid"
-	// ReadyCondition sums up the three above. While the machine's infrastructure is awaited it is true:
+	// NodeJoinedCondition is true when the Machine is linked with its Node. Before, its reason is the last stage that the machine is
+	// known to have reached on its way there, and its message says since when, what has happened and where to look; once that has
+	// taken too long, the reason is JoinOverdue, and status.join has the stage.
+	NodeJoinedCondition = "NodeJoined"
+	// ReadyCondition sums up the first three. Whether the Node has joined does not count. While the machine's infrastructure is awaited it is true:
 	// the user data, which are what the infrastructure needs, are there.
 	ReadyCondition = "Ready"
 	// PausedCondition is true while nothing is done because the Cluster or the CloudConfig is paused.
@@ -36,6 +40,27 @@ const (
 	WaitingForProviderIDReason = "WaitingForProviderID"
 	// WaitingForFileSourceReason: a Secret that a file takes its content from is missing, or lacks the key or the label that allows it.
 	WaitingForFileSourceReason = "WaitingForFileSource"
+)
+
+// Reasons of NodeJoined, the stages of a join in their order. Before them come those for something that is awaited, of which
+// WaitingForProviderID is the last. CertificateRequestRefused and NodeNameMismatch are stages too.
+const (
+	// WaitingForMachineReason: the machine's infrastructure exists, and nothing has been heard from the machine.
+	WaitingForMachineReason = "WaitingForMachine"
+	// WaitingForCertificateRequestReason: the machine says that it has used its download token, and its kubelet has asked for no certificate.
+	WaitingForCertificateRequestReason = "WaitingForCertificateRequest"
+	// CertificateRequestPendingReason: the kubelet has asked for a certificate, and nobody has approved or denied it.
+	CertificateRequestPendingReason = "CertificateRequestPending"
+	// WaitingForCertificateReason: the request is approved, and kube-controller-manager has not signed it.
+	WaitingForCertificateReason = "WaitingForCertificate"
+	// WaitingForNodeReason: the kubelet has its certificate, and there is no Node.
+	WaitingForNodeReason = "WaitingForNode"
+	// NodeNotLinkedReason: there is a Node of the Machine's name, with which the core has not linked the Machine.
+	NodeNotLinkedReason = "NodeNotLinked"
+	// JoinedReason: the Machine is linked with its Node.
+	JoinedReason = "Joined"
+	// JoinOverdueReason: the machine has not joined for longer than --join-overdue-after.
+	JoinOverdueReason = "JoinOverdue"
 )
 
 // Reasons for something that needs a person.
