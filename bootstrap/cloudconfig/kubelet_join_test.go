@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -116,12 +115,13 @@ func (k *joiningKubelet) sign(g Gomega) {
 
 // The kubelet asks, nobody approves for a while, its token expires: it gets its certificate nevertheless when the approvals go on.
 // Its first process has ended by then, as the real kubelet ends after five minutes without a certificate.
-func TestTheRealKubeletJoinsAfterItsTokenHasExpired(t *testing.T) {
-	w := newWorld(t)
+func (w *world) expectTheRealKubeletToJoinAfterItsTokenHasExpired(name string) {
+	t := w.t
+	t.Helper()
 	w.SetDefaultEventuallyTimeout(2 * time.Minute)
-	w.provision("expires")
-	k := w.newJoiningKubelet("expires")
-	token := w.joinToken("expires")
+	w.provision(name)
+	k := w.newJoiningKubelet(name)
+	token := w.joinToken(name)
 	w.pause(true)
 	stop := k.start(token)
 	w.Eventually(func() int { return len(k.requests()) }).Should(Equal(1))
@@ -133,14 +133,14 @@ func TestTheRealKubeletJoinsAfterItsTokenHasExpired(t *testing.T) {
 	first := k.requests()[0]
 	w.Expect(first.Status.Conditions).To(BeEmpty(), "the Cluster is paused")
 	w.pause(false)
-	w.Eventually(func() string { return w.joinToken("expires") }).ShouldNot(Equal(token), "the machine is given another one")
+	w.Eventually(func() string { return w.joinToken(name) }).ShouldNot(Equal(token), "the machine is given another one")
 	// The request of the process that has ended is approved too: it is the Machine's own.
 	w.Eventually(func(g Gomega) {
 		g.Expect(w.admin.Get(t.Context(), client.ObjectKeyFromObject(&first), &first)).To(Succeed())
 		g.Expect(first.Status.Conditions).NotTo(BeEmpty())
 	}).Should(Succeed())
 
-	k.start(w.joinToken("expires"))
+	defer k.start(w.joinToken(name))()
 	w.Eventually(func(g Gomega) {
 		k.sign(g)
 		certificate, err := os.ReadFile(filepath.Join(k.dir, "pki/kubelet-client-current.pem"))

@@ -199,8 +199,9 @@ func TestTheLifeOfAMachine(t *testing.T) {
 	w.Expect(w.decided("stranger")()).To(BeEmpty(), "what is not ours is left alone")
 
 	w.expectRequestToOutliveItsToken("three")
+	w.expectTheRealKubeletToJoinAfterItsTokenHasExpired("four")
 
-	for _, name := range []string{"one", "two", "three"} {
+	for _, name := range []string{"one", "two", "three", "four"} {
 		w.Expect(w.admin.Delete(t.Context(), &bootstrapv1.CloudConfig{ObjectMeta: w.meta(name)})).To(Succeed())
 		w.Eventually(func() bool {
 			return apierrors.IsNotFound(w.admin.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &bootstrapv1.CloudConfig{}))
