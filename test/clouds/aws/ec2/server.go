@@ -168,6 +168,14 @@ func (s *Server) SetDelays(d simapi.Delays) {
 	s.delays = d
 }
 
+// ChangeCatalog changes what the account has, as somebody with other rights would: publishes an image, creates a subnet
+// or withdraws one. Between calls, never during one.
+func (s *Server) ChangeCatalog(change func(*Catalog)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s.catalog)
+}
+
 // Vanish makes an instance disappear with all that hangs on it, as if it had been terminated by
 // somebody else long ago.
 func (s *Server) Vanish(id string) error { return s.change(id, s.vanish) }

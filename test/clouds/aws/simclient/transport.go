@@ -14,9 +14,15 @@ import (
 // writer has looked for the end of the body, which only happens on loopback, the writer takes the closed body for a
 // failure and drops the connection, answer and all; the SDK then tries again, and a test that counts
 // calls finds one too many. With a body that net/http knows to be in memory there is no such look.
-func HTTPClient() *http.Client {
+//
+// Each adjust changes the transport beneath, for example how it connects.
+func HTTPClient(adjust ...func(*http.Transport)) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	for _, a := range adjust {
+		a(transport)
+	}
 	return &http.Client{
-		Transport: memoryBodies{next: http.DefaultTransport.(*http.Transport).Clone()},
+		Transport: memoryBodies{next: transport},
 		// As the SDK's own client: an API does not redirect.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
