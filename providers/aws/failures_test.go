@@ -90,7 +90,8 @@ func TestRefusals(t *testing.T) {
 		{"UnauthorizedOperation", driverv1.UnauthorizedReason, false},
 		{"AuthFailure", driverv1.UnauthorizedReason, false},
 		{"InternalError", driverv1.CloudErrorReason, false},
-		{"InvalidAMIID.NotFound", driverv1.InvalidConfigurationReason, true},
+		{"InvalidAMIID.NotFound", driverv1.UnresolvedReferenceReason, false},
+		{"InvalidAMIID.Malformed", driverv1.InvalidConfigurationReason, true},
 	} {
 		t.Run(test.code, func(t *testing.T) {
 			f := newFixture(t, simulator.Options{})
@@ -114,23 +115,6 @@ func TestRefusals(t *testing.T) {
 			f.Expect(f.instances()).To(HaveLen(1))
 		})
 	}
-}
-
-func TestUserDataThatIsTooLarge(t *testing.T) {
-	f := newFixture(t, simulator.Options{})
-	f.start()
-	f.cluster(true)
-	f.largeSecret("m")
-	f.largeSecret("packed")
-	f.awsMachine("m", f.ownerMachine("m", "m", true))
-	f.awsMachine("packed", f.ownerMachine("packed", "packed", true), func(m *infrav1.AWSMachine) {
-		m.Spec.UserDataCompression = driverv1.UserDataCompressionGzip
-	})
-	f.Eventually(f.ready("m")).Should(Equal("False InvalidConfiguration"))
-	m, err := f.get("m")
-	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(*m.Status.FailureMessage).To(ContainSubstring("userDataCompression"))
-	f.becomesReady("packed")
 }
 
 func TestLaunchFailsAfterItWasAccepted(t *testing.T) {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,11 +94,17 @@ func ownedByBootstrapConfig() metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "bootstrap.millwright.dev/v1alpha1", Kind: "CloudConfig", Name: "m", UID: "u"}
 }
 
-// largeSecret makes bootstrap data that EC2 takes only when it is compressed.
-func (f *fixture) largeSecret(name string) {
+// machineWithData makes what machine makes, with bootstrap data and their format; no format where it is empty.
+func (f *fixture) machineWithData(name string, data []byte, format string, adjust ...func(*infrav1.AWSMachine)) {
 	f.t.Helper()
-	f.Expect(f.client.Create(f.ctx, &corev1.Secret{
+	f.cluster(true)
+	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
-		Data:       map[string][]byte{"value": []byte("#cloud-config\n# " + strings.Repeat("long ", 8000))},
-	})).To(Succeed())
+		Data:       map[string][]byte{"value": data},
+	}
+	if format != "" {
+		secret.Data["format"] = []byte(format)
+	}
+	f.Expect(f.client.Create(f.ctx, secret)).To(Succeed())
+	f.awsMachine(name, f.ownerMachine(name, name, true), adjust...)
 }

@@ -41,7 +41,8 @@ type Driver[M Object] interface {
 	// although the token is the same, such as the zone. One of them is chosen, such that machines of one
 	// set are spread over failure domains, and persisted before Create, so that each Create of one attempt
 	// gets the same Placement. It says which of them lacked capacity a short while ago, and must not return
-	// one outside of launch.FailureDomain when that is set. Fails as Create does, also if there is none.
+	// one outside of launch.FailureDomain when that is set. Fails as Create does, also if there is none, but makes nothing:
+	// an answer that was lost counts as class Refused.
 	Places(ctx context.Context, launch Launch[M]) ([]Candidate, error)
 
 	// Create asks the cloud for an instance and returns it as soon as it has a provider ID, in
@@ -51,6 +52,10 @@ type Driver[M Object] interface {
 	// and its instance cannot be found. What it makes carries the mark of the launch from its beginning, and the instance
 	// that it returns says so.
 	Create(ctx context.Context, launch Launch[M]) (Instance, error)
+
+	// UserDataLimit returns how many bytes of user data the cloud takes, before any encoding; 0 for no limit. Launches with
+	// more are refused, or compressed, before they get here.
+	UserDataLimit() int
 
 	// Observe reads one instance from the cloud itself, past any cache: by provider ID if the handle
 	// has one, else by token. An instance that has ceased to exist is returned as Terminated as long
@@ -107,7 +112,7 @@ type Launch[M Object] struct {
 	FailureDomain string
 	// Placement is one of those that Places returned. Empty in calls of Places.
 	Placement Placement
-	// UserData is the bootstrap data, compressed already if the spec says so. Secret: it must not
+	// UserData is the bootstrap data, compressed already where that is due, and within UserDataLimit. Secret: it must not
 	// appear in an error or a log.
 	UserData []byte
 }

@@ -22,6 +22,10 @@ const (
 	ClassAuth Class = "Auth"
 	// ClassTerminal means that the request as such is refused. Not tried again until it changes.
 	ClassTerminal Class = "Terminal"
+	// ClassUnresolved means that something that the request names, or searches for, is not there or cannot be used now: an image,
+	// a network, a role. The call has certainly had no effect. Tried again slowly, since it may be created, shared or become
+	// visible later. A name that can never be right is of class Terminal.
+	ClassUnresolved Class = "Unresolved"
 	// ClassNotFound means that the instance that the call is about does not exist.
 	ClassNotFound Class = "NotFound"
 	// ClassRefused means that the call has certainly had no effect, and that it may have one later: the cloud has answered
@@ -47,12 +51,15 @@ type Error struct {
 	Err error
 }
 
-// Error returns the operation, the code and the cause's message.
+// Error returns the operation, the code and the cause's message, without those that are empty.
 func (e *Error) Error() string {
-	if e.Code == "" {
-		return fmt.Sprintf("%s: %v", e.Operation, e.Err)
+	message := fmt.Sprint(e.Err)
+	for _, prefix := range []string{e.Code, e.Operation} {
+		if prefix != "" {
+			message = prefix + ": " + message
+		}
 	}
-	return fmt.Sprintf("%s: %s: %v", e.Operation, e.Code, e.Err)
+	return message
 }
 
 // Unwrap returns the cause.
@@ -82,6 +89,11 @@ func NewAuthError(operation, code string, err error) *Error {
 // NewTerminalError returns an error of class Terminal.
 func NewTerminalError(operation, code string, err error) *Error {
 	return &Error{Class: ClassTerminal, Operation: operation, Code: code, Err: err}
+}
+
+// NewUnresolvedError returns an error of class Unresolved.
+func NewUnresolvedError(operation, code string, err error) *Error {
+	return &Error{Class: ClassUnresolved, Operation: operation, Code: code, Err: err}
 }
 
 // NewNotFoundError returns an error of class NotFound.
@@ -135,6 +147,9 @@ func IsAuth(err error) bool { return ClassOf(err) == ClassAuth }
 // IsTerminal says whether err is of class Terminal.
 func IsTerminal(err error) bool { return ClassOf(err) == ClassTerminal }
 
+// IsUnresolved says whether err is of class Unresolved.
+func IsUnresolved(err error) bool { return ClassOf(err) == ClassUnresolved }
+
 // IsNotFound says whether err is of class NotFound.
 func IsNotFound(err error) bool { return ClassOf(err) == ClassNotFound }
 
@@ -143,6 +158,21 @@ func IsRefused(err error) bool { return ClassOf(err) == ClassRefused }
 
 // IsUnknown says whether err is of class Unknown: the call may have taken effect.
 func IsUnknown(err error) bool { return ClassOf(err) == ClassUnknown }
+
+// WithoutEffect returns the error of a call that only reads: one of class Unknown becomes Refused, since a lost answer of such
+// a call leaves nothing behind.
+func WithoutEffect(err error) error {
+	if err == nil || !IsUnknown(err) {
+		return err
+	}
+	var e *Error
+	if !errors.As(err, &e) {
+		return NewRefusedError("", "", err)
+	}
+	refused := *e
+	refused.Class = ClassRefused
+	return &refused
+}
 
 // IgnoreNotFound returns nil for an error of class NotFound, else err.
 func IgnoreNotFound(err error) error {

@@ -21,6 +21,7 @@ func TestClasses(t *testing.T) {
 		{NewThrottleError("Run", "C", time.Second, cause), ClassThrottle, IsThrottle},
 		{NewAuthError("Run", "C", cause), ClassAuth, IsAuth},
 		{NewTerminalError("Run", "C", cause), ClassTerminal, IsTerminal},
+		{NewUnresolvedError("Run", "C", cause), ClassUnresolved, IsUnresolved},
 		{NewNotFoundError("Run", "C", cause), ClassNotFound, IsNotFound},
 		{NewRefusedError("Run", "C", cause), ClassRefused, IsRefused},
 		{NewUnknownError("Run", "C", cause), ClassUnknown, IsUnknown},
@@ -66,4 +67,25 @@ func TestHandleMatches(t *testing.T) {
 		NewWithT(t).Expect(test.handle.Matches(i)).To(Equal(test.want), "%+v", test.handle)
 	}
 	NewWithT(t).Expect(Handle{}.Matches(Instance{})).To(BeFalse(), "nothing is found by nothing")
+}
+
+func TestMessages(t *testing.T) {
+	g := NewWithT(t)
+	cause := errors.New("cause")
+	g.Expect(NewQuotaError("Run", "C", cause)).To(MatchError("Run: C: cause"))
+	g.Expect(NewQuotaError("Run", "", cause)).To(MatchError("Run: cause"))
+	g.Expect(NewQuotaError("", "", cause)).To(MatchError("cause"))
+}
+
+// A call that only reads has no effect to be uncertain about.
+func TestALostAnswerOfACallThatReads(t *testing.T) {
+	g := NewWithT(t)
+	cause := errors.New("cause")
+	g.Expect(WithoutEffect(nil)).To(Succeed())
+	for _, err := range []error{cause, NewUnknownError("Describe", "C", cause), fmt.Errorf("wrapped: %w", NewUnknownError("Describe", "C", cause))} {
+		g.Expect(IsRefused(WithoutEffect(err))).To(BeTrue())
+		g.Expect(WithoutEffect(err)).To(MatchError(cause))
+	}
+	quota := NewQuotaError("Describe", "C", cause)
+	g.Expect(WithoutEffect(quota)).To(BeIdenticalTo(quota))
 }

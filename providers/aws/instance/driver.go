@@ -24,6 +24,7 @@ var _ driver.Driver[*infrav1.AWSMachine] = (*Driver)(nil)
 
 // region is what is kept for one region.
 type region struct {
+	name     string
 	api      API
 	images   *lookup[image]
 	subnets  *lookup[[]subnet]
@@ -42,6 +43,10 @@ func (d *Driver) Scope(m *infrav1.AWSMachine) driver.Scope {
 	return driver.Scope(m.Spec.Region)
 }
 
+// UserDataLimit is EC2's limit on user data in bytes, before base64; see
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html.
+func (d *Driver) UserDataLimit() int { return 16 * 1024 }
+
 // in returns what is kept for a region, and makes its client at the first call.
 func (d *Driver) in(ctx context.Context, name string) (*region, error) {
 	d.mu.Lock()
@@ -54,6 +59,7 @@ func (d *Driver) in(ctx context.Context, name string) (*region, error) {
 		return nil, driver.NewAuthError("LoadConfig", "", err)
 	}
 	r := &region{
+		name:     name,
 		api:      api,
 		images:   newLookup[image](d.clock, searchTTL),
 		subnets:  newLookup[[]subnet](d.clock, searchTTL),

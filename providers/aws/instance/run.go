@@ -13,15 +13,8 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// maxUserData is EC2's limit on user data in bytes, before base64.
-const maxUserData = 16 * 1024
-
 // Create runs one instance.
 func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMachine]) (driver.Instance, error) {
-	if size := len(launch.UserData); size > maxUserData {
-		return driver.Instance{}, driver.NewTerminalError("RunInstances", "", errors.Errorf(
-			"the user data has %d bytes and EC2 allows %d; set spec.userDataCompression to Gzip", size, maxUserData))
-	}
 	spec := &launch.Object.Spec
 	r, err := d.in(ctx, spec.Region)
 	if err != nil {
@@ -29,14 +22,14 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMa
 	}
 	img, err := r.image(ctx, spec)
 	if err != nil {
-		return driver.Instance{}, beforeLaunch(err)
+		return driver.Instance{}, driver.WithoutEffect(err)
 	}
 	out, err := r.api.RunInstances(ctx, runInput(launch, img), once)
 	if isMismatch(err) {
 		return r.afterMismatch(ctx, launch.Token)
 	}
 	if err != nil {
-		err = classify("RunInstances", err)
+		err = r.unresolved(classify("RunInstances", err))
 		if driver.IsCapacity(err) {
 			offering := offeringOf(spec, launch.Placement)
 			r.capacity.report(offering, err)

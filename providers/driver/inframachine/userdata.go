@@ -18,14 +18,20 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// bootstrapDataKey is the key of the bootstrap data in its Secret (Cluster API's bootstrap contract).
-const bootstrapDataKey = "value"
+// Keys of the Secret with the bootstrap data, and formats of it (Cluster API's bootstrap contract).
+const (
+	bootstrapDataKey   = "value"
+	bootstrapFormatKey = "format"
+	formatCloudConfig  = "cloud-config"
+	formatIgnition     = "ignition"
+)
 
 // secretRetry is the time after which a Secret that is named and missing is looked for again. Secrets
 // are not watched, and a Machine names its Secret only when it exists.
 const secretRetry = 30 * time.Second
 
-// readUserData reads the bootstrap data and packs it.
+// readUserData reads the bootstrap data and packs it. Data that the cloud cannot take fails the machine for good before
+// anything is asked of the cloud: the bootstrap provider makes it once.
 func (r *Reconciler[M]) readUserData(ctx context.Context, s *scope[M]) outcome {
 	name := s.owner.Spec.Bootstrap.DataSecretName
 	if name == nil || *name == "" {
@@ -50,9 +56,12 @@ func (r *Reconciler[M]) readUserData(ctx context.Context, s *scope[M]) outcome {
 			fmt.Sprintf("Secret %s does not exist or has no data under the key %q", *name, bootstrapDataKey)}
 		return untilDeadline(secretRetry)
 	}
-	if s.request.UserData, err = pack(data, s.obj.CommonSpec().UserDataCompression); err != nil {
-		return failed(errors.Wrapf(err, "compressing the data of Secret %s", key))
+	packed, err := pack(data, string(secret.Data[bootstrapFormatKey]), s.obj.CommonSpec().UserDataCompression, r.Driver.UserDataLimit())
+	if err != nil {
+		s.facts.failure = &reasoned{driverv1.InvalidConfigurationReason, fmt.Sprintf("Bootstrap data in Secret %s: %s", *name, err)}
+		return done()
 	}
+	s.request.UserData = packed
 	return proceed()
 }
 
@@ -68,12 +77,47 @@ func isClusterSecret(secret *corev1.Secret) bool {
 	return clustersecret.HasPurposeSuffix(secret.Name)
 }
 
-// pack compresses data if asked. The same data always gives the same bytes, since a cloud takes
-// another user data under the same token for another request.
-func pack(data []byte, compression driverv1.UserDataCompression) ([]byte, error) {
-	if compression != driverv1.UserDataCompressionGzip {
+// pack returns the data as it is handed to a cloud that takes at most limit bytes, or any number if that is 0. The same data
+// always gives the same bytes, since a cloud takes another user data under the same token for another request. Errors say what
+// to do and hold nothing of the data.
+func pack(data []byte, format string, compression driverv1.UserDataCompression, limit int) ([]byte, error) {
+	fits := func(size int) bool { return limit == 0 || size <= limit }
+	switch {
+	case compression == driverv1.UserDataCompressionGzip && format == formatIgnition:
+		return nil, errors.New("it is for Ignition, which does not read gzip. Set spec.userDataCompression to Auto or None in a new template")
+	case compression != driverv1.UserDataCompressionGzip && fits(len(data)):
 		return data, nil
+	case format == formatIgnition:
+		return nil, errors.Errorf("it has %d bytes and the cloud takes at most %d. It is for Ignition, which does not read gzip: "+
+			"make it smaller, for example by a configuration that merges the rest from a URL", len(data), limit)
 	}
+	packed, err := compress(data)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !fits(len(packed)):
+		return nil, errors.Errorf("it has %d bytes, %d when compressed, and the cloud takes at most %d. Make it smaller",
+			len(data), len(packed), limit)
+	case compression == driverv1.UserDataCompressionGzip, autoCompresses(compression, format, data):
+		return packed, nil
+	case compression == driverv1.UserDataCompressionNone:
+		return nil, errors.Errorf("it has %d bytes and the cloud takes at most %d; compressed it would have %d. "+
+			"Set spec.userDataCompression to Auto in a new template", len(data), limit, len(packed))
+	}
+	return nil, errors.Errorf("it has %d bytes and the cloud takes at most %d; compressed it would have %d, but it is not known whether "+
+		"the format %q is read so. If it is, set spec.userDataCompression to Gzip in a new template", len(data), limit, len(packed), format)
+}
+
+// autoCompresses says whether data that is too large is compressed without being asked for: cloud-init reads gzip, but only one
+// layer of it.
+func autoCompresses(compression driverv1.UserDataCompression, format string, data []byte) bool {
+	automatic := compression == driverv1.UserDataCompressionAuto || compression == ""
+	return automatic && (format == "" || format == formatCloudConfig) && !bytes.HasPrefix(data, []byte{0x1f, 0x8b})
+}
+
+// compress returns data in gzip's format, without a time or a name in its header.
+func compress(data []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	if err != nil {

@@ -70,22 +70,26 @@ type AWSMachineSpec struct {
 	// +optional
 	RootVolume *Volume `json:"rootVolume,omitempty"`
 
-	// volumes are further volumes, created and deleted with the instance.
+	// volumes are further volumes, created and deleted with the instance. No two may have names of the same device: /dev/sdf,
+	// sdf, /dev/xvdf and xvdf are one.
 	// +optional
 	// +listType=map
 	// +listMapKey=device
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=25
+	// +kubebuilder:validation:XValidation:rule="self.all(v, self.exists_one(w, w.device.replace('/dev/', '').replace('xvd', 'sd') == v.device.replace('/dev/', '').replace('xvd', 'sd')))",message="two volumes have names of the same device (/dev/sdf, sdf, /dev/xvdf and xvdf are one): give each a device with a letter of its own"
 	Volumes []DataVolume `json:"volumes,omitempty"`
 
-	// tags are put on the instance, its volumes and its network interface. The tags by which
-	// instances are found again (Name, MachineName, kubernetes.io/cluster/… and
-	// infrastructure.millwright.dev/…) cannot be given here.
+	// tags are put on the instance, its volumes and its network interface. The tags that the provider sets or finds instances
+	// by (Name, MachineName, kubernetes.io/cluster/… and infrastructure.millwright.dev/…) cannot be given here, nor those by
+	// which other controllers find instances that they may end (sigs.k8s.io/cluster-api-provider-aws/…, kubernetes.io/role/…,
+	// karpenter.sh/…), nor those of AWS (aws:…).
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=40
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128 && size(self[k]) <= 256)",message="a tag key has 1 to 128 characters and a value at most 256"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['Name', 'MachineName']) && !k.startsWith('aws:') && !k.startsWith('kubernetes.io/cluster/') && !k.startsWith('infrastructure.millwright.dev/'))",message="the tags Name, MachineName and those that begin with aws:, kubernetes.io/cluster/ or infrastructure.millwright.dev/ are reserved"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['Name', 'MachineName']) && !k.lowerAscii().startsWith('aws:') && !k.startsWith('kubernetes.io/cluster/') && !k.startsWith('infrastructure.millwright.dev/'))",message="the tags Name, MachineName and those that begin with kubernetes.io/cluster/ or infrastructure.millwright.dev/ are set by the provider, and those that begin with aws: are reserved by AWS: remove them from tags"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('sigs.k8s.io/cluster-api-provider-aws/') && !k.startsWith('kubernetes.io/role/') && !k.startsWith('karpenter.sh/'))",message="tags that begin with sigs.k8s.io/cluster-api-provider-aws/, kubernetes.io/role/ or karpenter.sh/ mark instances of other controllers, which may end them: remove them from tags"
 	Tags map[string]TagValue `json:"tags,omitempty"`
 
 	// spot asks for spot capacity, which AWS may take back at any time. Unset means on-demand.

@@ -104,25 +104,33 @@ func TestInvalidSpecs(t *testing.T) {
 		`securityGroupIDs: [default]`:                                  "spec.securityGroupIDs[0]",
 		`securityGroupIDs: [sg-1, sg-1]`:                               "Duplicate value",
 		`iamInstanceProfile: "arn:aws:iam::1:instance-profile/x"`:      "spec.iamInstanceProfile",
-		`rootVolume: {}`:                                                            "spec.rootVolume",
-		`rootVolume: {sizeGiB: 0}`:                                                  "spec.rootVolume.sizeGiB",
-		`rootVolume: {type: floppy}`:                                                "spec.rootVolume.type",
-		`rootVolume: {type: gp2, iops: 3000}`:                                       "iops can be set for",
-		`rootVolume: {iops: 3000}`:                                                  "iops can be set for",
-		`rootVolume: {type: io2}`:                                                   "need iops",
-		`rootVolume: {type: io2, iops: 3000, throughputMiBps: 125}`:                 "throughputMiBps can be set for",
-		`rootVolume: {type: gp3, iops: 50}`:                                         "spec.rootVolume.iops",
-		`rootVolume: {type: gp3, throughputMiBps: 5000}`:                            "spec.rootVolume.throughputMiBps",
-		`rootVolume: {kmsKeyID: k}`:                                                 "kmsKeyID needs encrypted",
-		`rootVolume: {kmsKeyID: k, encrypted: false}`:                               "kmsKeyID needs encrypted",
-		`volumes: [{device: /dev/sdf}]`:                                             "sizeGiB is required",
-		`volumes: [{device: /dev/sda, sizeGiB: 1}]`:                                 "spec.volumes[0].device",
-		`volumes: [{device: /dev/sdf, sizeGiB: 1}, {device: /dev/sdf, sizeGiB: 2}]`: "Duplicate value",
-		`tags: {Name: x}`:                                                           "are reserved",
-		`tags: {MachineName: x}`:                                                    "are reserved",
-		`tags: {"aws:x": x}`:                                                        "are reserved",
-		`tags: {"kubernetes.io/cluster/c": owned}`:                                  "are reserved",
-		`tags: {"infrastructure.millwright.dev/owner-uid": x}`:                      "are reserved",
+		`rootVolume: {}`:                                                             "spec.rootVolume",
+		`rootVolume: {sizeGiB: 0}`:                                                   "spec.rootVolume.sizeGiB",
+		`rootVolume: {type: floppy}`:                                                 "spec.rootVolume.type",
+		`rootVolume: {type: gp2, iops: 3000}`:                                        "iops can be set for",
+		`rootVolume: {iops: 3000}`:                                                   "iops can be set for",
+		`rootVolume: {type: io2}`:                                                    "need iops",
+		`rootVolume: {type: io2, iops: 3000, throughputMiBps: 125}`:                  "throughputMiBps can be set for",
+		`rootVolume: {type: gp3, iops: 50}`:                                          "spec.rootVolume.iops",
+		`rootVolume: {type: gp3, throughputMiBps: 5000}`:                             "spec.rootVolume.throughputMiBps",
+		`rootVolume: {kmsKeyID: k}`:                                                  "kmsKeyID needs encrypted",
+		`rootVolume: {kmsKeyID: k, encrypted: false}`:                                "kmsKeyID needs encrypted",
+		`volumes: [{device: /dev/sdf}]`:                                              "sizeGiB is required",
+		`volumes: [{device: /dev/sda, sizeGiB: 1}]`:                                  "spec.volumes[0].device",
+		`volumes: [{device: /dev/sdf, sizeGiB: 1}, {device: /dev/sdf, sizeGiB: 2}]`:  "Duplicate value",
+		`volumes: [{device: /dev/sdf, sizeGiB: 1}, {device: sdf, sizeGiB: 2}]`:       "spec.volumes: Invalid value: two volumes have names of the same device",
+		`volumes: [{device: /dev/sdf, sizeGiB: 1}, {device: /dev/xvdf, sizeGiB: 2}]`: "give each a device with a letter of its own",
+		`volumes: [{device: xvdba, sizeGiB: 1}, {device: /dev/xvdba, sizeGiB: 2}]`:   "names of the same device",
+		`tags: {Name: x}`:                                                            "set by the provider",
+		`tags: {MachineName: x}`:                                                     "set by the provider",
+		`tags: {"aws:x": x}`:                                                         "reserved by AWS: remove them from tags",
+		`tags: {"AWS:x": x}`:                                                         "reserved by AWS",
+		`tags: {"kubernetes.io/cluster/c": owned}`:                                   "set by the provider",
+		`tags: {"infrastructure.millwright.dev/owner-uid": x}`:                       "set by the provider",
+		`tags: {"sigs.k8s.io/cluster-api-provider-aws/cluster/c": owned}`:            "spec.tags: Invalid value: tags that begin with sigs.k8s.io/cluster-api-provider-aws/",
+		`tags: {"sigs.k8s.io/cluster-api-provider-aws/role": node}`:                  "mark instances of other controllers",
+		`tags: {"kubernetes.io/role/node": "1"}`:                                     "mark instances of other controllers",
+		`tags: {"karpenter.sh/nodepool": default}`:                                   "remove them from tags",
 		`tags: {}`:                      "spec.tags",
 		`spot: {maxPrice: cheap}`:       "spec.spot.maxPrice",
 		`metadata: {tokens: Sometimes}`: "spec.metadata.tokens",
@@ -151,6 +159,10 @@ func TestValidSpecs(t *testing.T) {
 		`region: us-gov-west-1`,
 		`instanceType: u-6tb1.56xlarge`,
 		`tags: {"example.com/cost-centre": ""}`,
+		`tags: {"kubernetes.io/os": linux, "sigs.k8s.io/team": blue, "awsome": x}`,
+		`volumes: [{device: /dev/sdf, sizeGiB: 1}, {device: sdg, sizeGiB: 2}, {device: /dev/xvdh, sizeGiB: 1}, {device: xvdba, sizeGiB: 1}]`,
+		`userDataCompression: Auto`,
+		`userDataCompression: None`,
 	} {
 		t.Run(change, func(t *testing.T) {
 			NewWithT(t).Expect(c.Create(t.Context(), machine(t, change))).To(Succeed())
@@ -164,7 +176,7 @@ func TestDefaults(t *testing.T) {
 	g.Expect(c.Create(t.Context(), obj)).To(Succeed())
 	spec := obj.Object["spec"]
 	g.Expect(spec).To(HaveKeyWithValue("metadata", map[string]any{"tokens": "Required", "hopLimit": int64(1)}))
-	g.Expect(spec).To(HaveKeyWithValue("userDataCompression", "None"))
+	g.Expect(spec).To(HaveKeyWithValue("userDataCompression", "Auto"))
 	g.Expect(spec).To(HaveKeyWithValue("launchTimeoutSeconds", int64(1200)))
 
 	obj = machine(t, `metadata: {hopLimit: 2}`)
@@ -262,7 +274,9 @@ func TestTemplate(t *testing.T) {
 		}}})
 	}
 	g.Expect(c.Create(t.Context(), template(`providerID: aws:///a/i-1`))).To(MatchError(ContainSubstring("cannot be set in a template")))
-	g.Expect(c.Create(t.Context(), template(`tags: {Name: x}`))).To(MatchError(ContainSubstring("are reserved")))
+	g.Expect(c.Create(t.Context(), template(`tags: {Name: x}`))).To(MatchError(ContainSubstring("set by the provider")))
+	g.Expect(c.Create(t.Context(), template(`tags: {"kubernetes.io/role/node": "1"}`))).To(MatchError(ContainSubstring("mark instances of other controllers")))
+	g.Expect(c.Create(t.Context(), template(`volumes: [{device: /dev/sdf, sizeGiB: 1}, {device: sdf, sizeGiB: 2}]`))).To(MatchError(ContainSubstring("same device")))
 	obj := template(``)
 	g.Expect(c.Create(t.Context(), obj)).To(Succeed())
 	g.Expect(unstructured.SetNestedField(obj.Object, "m5.xlarge", "spec", "template", "spec", "instanceType")).To(Succeed())

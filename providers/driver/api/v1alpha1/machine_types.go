@@ -6,14 +6,17 @@ import (
 )
 
 // UserDataCompression says how user data is packed before it is handed to the cloud.
-// +kubebuilder:validation:Enum=None;Gzip
+// +kubebuilder:validation:Enum=Auto;None;Gzip
 type UserDataCompression string
 
 const (
+	// UserDataCompressionAuto compresses the bootstrap data with gzip when the cloud does not take it as it is and what reads
+	// it unpacks gzip: the key format of its Secret is cloud-config or missing.
+	UserDataCompressionAuto UserDataCompression = "Auto"
 	// UserDataCompressionNone hands the bootstrap data over as it is.
 	UserDataCompressionNone UserDataCompression = "None"
-	// UserDataCompressionGzip compresses the bootstrap data. cloud-init unpacks it by itself;
-	// Ignition does not.
+	// UserDataCompressionGzip compresses the bootstrap data always. cloud-init unpacks it by itself;
+	// data for Ignition, which does not, is refused.
 	UserDataCompressionGzip UserDataCompression = "Gzip"
 )
 
@@ -33,11 +36,12 @@ type MachineSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="providerID is immutable once set"
 	ProviderID string `json:"providerID,omitempty"`
 
-	// userDataCompression says how the bootstrap data is packed before it is handed to the cloud:
-	// None as it is, Gzip compressed. Clouds limit the size of user data; None fails with a
-	// condition when the data is larger. Ignition needs None.
+	// userDataCompression says how the bootstrap data is packed before it is handed to the cloud, which limits its size:
+	// None as it is; Gzip compressed; Auto, the default, compressed only if it is too large as it is and its format is
+	// cloud-config, which cloud-init unpacks. Ignition does not read gzip. What is still too large fails with a condition
+	// before anything is launched.
 	// +optional
-	// +kubebuilder:default=None
+	// +kubebuilder:default=Auto
 	UserDataCompression UserDataCompression `json:"userDataCompression,omitempty"`
 
 	// launchTimeoutSeconds is the time that the instance may take from its launch to running,
