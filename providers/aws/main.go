@@ -59,7 +59,7 @@ func run(ctx context.Context, options *manager.Options) error {
 	if err := newMachineReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
 		return err
 	}
-	if err := newTemplateReconciler(mgr, options, ec2).SetupWithManager(mgr); err != nil {
+	if err := newTemplateReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
 		return err
 	}
 	return errors.Wrap(mgr.Start(ctx), "running the manager")
@@ -93,10 +93,13 @@ func newMachineReconciler(
 	}
 }
 
-func newTemplateReconciler(mgr ctrl.Manager, options *manager.Options, ec2 *instance.Driver) *machinetemplate.Reconciler[*infrav1.AWSMachineTemplate] {
+func newTemplateReconciler(
+	mgr ctrl.Manager, options *manager.Options, clk clock.PassiveClock, ec2 *instance.Driver,
+) *machinetemplate.Reconciler[*infrav1.AWSMachineTemplate] {
 	return &machinetemplate.Reconciler[*infrav1.AWSMachineTemplate]{
 		Client:      mgr.GetClient(),
 		Sizer:       ec2,
+		Clock:       clk,
 		Kind:        "AWSMachineTemplate",
 		New:         func() *infrav1.AWSMachineTemplate { return &infrav1.AWSMachineTemplate{} },
 		CallTimeout: options.CloudTimeout,

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"sync/atomic"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
@@ -98,6 +98,8 @@ type fixture struct {
 	// endpoints are those of regions that have one of their own.
 	endpoints map[string]string
 	clock     *steppedClock
+	// transport, if set, changes how the provider connects to EC2.
+	transport func(*http.Transport)
 	options   *manager.Options
 	backoff   func(driver.Class, int) time.Duration
 	// intercept, if set, wraps the provider's client.
@@ -155,7 +157,7 @@ func (f *fixture) start() {
 	})
 	f.Expect(err).NotTo(HaveOccurred())
 	cloud := instance.New(f.clients, f.clock)
-	f.Expect(newTemplateReconciler(mgr, f.options, cloud).SetupWithManager(mgr)).To(Succeed())
+	f.Expect(newTemplateReconciler(mgr, f.options, f.clock, cloud).SetupWithManager(mgr)).To(Succeed())
 	r := newMachineReconciler(mgr, f.options, f.clock, cloud)
 	r.Client = interceptor.NewClient(withoutWatch{mgr.GetClient()}, f.intercept)
 	r.Options.Backoff = f.backoff
@@ -181,12 +183,18 @@ func (withoutWatch) Watch(context.Context, client.ObjectList, ...client.ListOpti
 }
 
 func (f *fixture) clients(_ context.Context, region string) (instance.API, error) {
-	return ec2.New(ec2.Options{
-		Region:       region,
-		BaseEndpoint: aws.String(cmp.Or(f.endpoints[region], f.endpoint)),
-		HTTPClient:   simclient.HTTPClient(),
-		Credentials:  credentials.NewStaticCredentialsProvider("AKIATEST", "secret", ""),
-	}), nil
+	cfg := aws.Config{
+		Region:      region,
+		HTTPClient:  simclient.HTTPClient(),
+		Credentials: credentials.NewStaticCredentialsProvider("AKIATEST", "secret", ""),
+	}
+	if f.transport != nil {
+		cfg.HTTPClient = simclient.HTTPClient(f.transport)
+	}
+	if endpoint := cmp.Or(f.endpoints[region], f.endpoint); endpoint != "" {
+		cfg.BaseEndpoint = aws.String(endpoint)
+	}
+	return instance.NewClient(cfg), nil
 }
 
 // get returns the AWSMachine as the API server has it.

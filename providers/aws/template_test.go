@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
@@ -81,12 +82,33 @@ func TestTemplateWhoseCapacityCannotBeTold(t *testing.T) {
 	f.Expect(status.Capacity).To(BeEmpty())
 	f.Expect(status.Conditions[0].Message).To(ContainSubstring("check the provider's credentials and permissions"))
 	f.sim.ClearFaults()
+	f.clock.step(time.Hour)
+	f.touchTemplate(template)
 	f.capacity(template, metav1.ConditionTrue, driverv1.CapacityKnownReason)
+}
 
-	unknown := f.capacity(f.template("unknown", "x9.huge"), metav1.ConditionFalse, driverv1.InvalidConfigurationReason)
+// touchTemplate wakes a template, as a change by somebody else would.
+func (f *fixture) touchTemplate(template *infrav1.AWSMachineTemplate) {
+	f.t.Helper()
+	base := template.DeepCopy()
+	template.Annotations = map[string]string{"test/touched": time.Now().Format(time.RFC3339Nano)}
+	f.Expect(f.client.Patch(f.ctx, template, client.MergeFrom(base))).To(Succeed())
+}
+
+// A fresh template is changed often: owner references and annotations are set. What EC2 refuses for good is asked for once.
+func TestATemplateOfATypeThatDoesNotExistIsAskedForOnce(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	template := f.template("unknown", "x9.huge")
+	unknown := f.capacity(template, metav1.ConditionFalse, driverv1.InvalidConfigurationReason)
 	f.Expect(unknown.Conditions[0].Message).To(ContainSubstring("x9.huge"))
-	before := f.calls("DescribeInstanceTypes")
-	f.Consistently(func() int { return f.calls("DescribeInstanceTypes") - before }, "700ms").Should(BeNumerically("<=", 1), "no hot loop")
+	for range 20 {
+		f.clock.step(time.Hour)
+		f.touchTemplate(template)
+	}
+	// Another template is seen after all of these changes.
+	f.capacity(f.template("known", "m5.large"), metav1.ConditionTrue, driverv1.CapacityKnownReason)
+	f.Consistently(func() int { return f.calls("DescribeInstanceTypes") }, "500ms").Should(Equal(2), "one for each template")
 }
 
 func TestPausedTemplateIsLeftAlone(t *testing.T) {

@@ -45,8 +45,14 @@ var classes = []struct {
 		// A launch with the token of an instance that has ended.
 		"IdempotentInstanceTerminated",
 	}},
+	// What the request names is not there, or not yet: EC2 and IAM are eventually consistent, images are copied, shared and
+	// admitted by the account's Allowed AMIs, and all of these can be created later.
+	{driver.ClassUnresolved, []string{
+		"InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidSubnetID.NotFound", "InvalidGroup.NotFound",
+		"InvalidSecurityGroupID.NotFound", "InvalidKeyPair.NotFound", "InvalidSnapshot.NotFound", "InvalidKMSKey.InvalidState",
+	}},
 	{driver.ClassTerminal, []string{
-		"InvalidAMIID.*", "InvalidParameter*", "InvalidSubnet*", "InvalidGroup.*",
+		"InvalidAMIID.*", "InvalidParameter*", "InvalidSubnet*", "InvalidGroup.*", "InvalidGroupId.*",
 		"InvalidSecurityGroupID.*", "InvalidKeyPair.*", "InvalidBlockDeviceMapping", "InvalidInput", "InvalidSnapshot.*",
 		"InvalidUserData.*", "InvalidTag*", "TagLimitExceeded", "MissingParameter", "UnknownParameter", "ValidationError",
 		"VolumeTypeNotAvailableInZone", "UnsupportedOperation", "UnsupportedInstanceAttribute", "OperationNotPermitted",
@@ -58,9 +64,9 @@ var classes = []struct {
 // codeMismatch says that the token was used before with other parameters.
 const codeMismatch = "IdempotentParameterMismatch"
 
-// instanceProfileMessage begins the message of an InvalidParameterValue for an instance profile that IAM
-// has not spread to the region yet. EC2 gives no code of its own for it.
-const instanceProfileMessage = "invalid iam instance profile"
+// instanceProfileMessages are in the messages of an InvalidParameterValue for an instance profile, or its role, that does not
+// exist or that IAM has not spread to the region yet. EC2 has no code of its own for it.
+var instanceProfileMessages = []string{"invalid iam instance profile", "has no associated iam roles"}
 
 // classify wraps an error of the SDK with its class.
 func classify(operation string, err error) error {
@@ -86,8 +92,9 @@ func classify(operation string, err error) error {
 // hadNoEffect says that the API has refused the call, for whatever reason, or that the call never left: a 4xx of the API's own
 // comes before any effect, unless the server has stopped waiting for the call; a 5xx may come after it.
 func hadNoEffect(err error) bool {
+	var unsent *unsentError
 	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if errors.As(err, &unsent) || errors.As(err, &dial) && dial.Op == "dial" {
 		return true
 	}
 	var answer *smithyhttp.ResponseError
@@ -99,22 +106,11 @@ func hadNoEffect(err error) bool {
 	return status >= 400 && status < 500 && status != http.StatusRequestTimeout
 }
 
-// beforeLaunch is the error of a launch that failed before it was asked for.
-func beforeLaunch(err error) error {
-	var e *driver.Error
-	if !errors.As(err, &e) || e.Class != driver.ClassUnknown {
-		return err
-	}
-	refused := *e
-	refused.Class = driver.ClassRefused
-	return &refused
-}
-
 // classOf returns the class of a code; Unknown for those that are not in the table, which are the
 // server's own faults and whatever AWS adds.
 func classOf(code, message string) driver.Class {
-	if strings.HasPrefix(strings.ToLower(message), instanceProfileMessage) {
-		return driver.ClassUnknown
+	if slices.ContainsFunc(instanceProfileMessages, func(part string) bool { return strings.Contains(strings.ToLower(message), part) }) {
+		return driver.ClassUnresolved
 	}
 	for _, c := range classes {
 		if slices.ContainsFunc(c.codes, func(pattern string) bool { return matches(pattern, code) }) {
@@ -143,9 +139,12 @@ func codeOf(err error) (code, message string) {
 // plain returns an error for people: the API's own message without request IDs, which differ each
 // time and would make each condition a new one.
 func plain(err error, message string) error {
+	var unsent *unsentError
 	switch {
 	case message != "":
 		return &apiMessage{message: message, err: err}
+	case errors.As(err, &unsent):
+		return &apiMessage{message: unsent.Error(), err: err}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &apiMessage{message: "no answer within the time limit", err: err}
 	}

@@ -24,9 +24,13 @@ func TestClassify(t *testing.T) {
 		driver.ClassThrottle: {"RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"},
 		driver.ClassAuth: {"UnauthorizedOperation", "AuthFailure", "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
 			"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "AccessDenied", "AccessDeniedException"},
-		driver.ClassTerminal: {"InvalidInstanceType", "InvalidAMIID.NotFound", "InvalidAMIID.Malformed", "InvalidAMIID.Unavailable", "InvalidParameter",
-			"InvalidParameterValue", "InvalidParameterCombination", "InvalidSubnetID.NotFound", "InvalidGroup.NotFound",
-			"InvalidKeyPair.NotFound", "OperationNotPermitted", "UnsupportedOperation", "InvalidBlockDeviceMapping"},
+		driver.ClassTerminal: {"InvalidInstanceType", "InvalidAMIID.Malformed", "InvalidParameter",
+			"InvalidParameterValue", "InvalidParameterCombination", "InvalidSubnetID.Malformed", "InvalidSubnet.Range",
+			"InvalidGroup.Reserved", "InvalidGroupId.Malformed", "InvalidKeyPair.Format", "OperationNotPermitted", "UnsupportedOperation", "InvalidBlockDeviceMapping"},
+		// There, or not, by what others do: images are copied, shared and admitted, groups and key pairs created, and all of
+		// it is spread after a while.
+		driver.ClassUnresolved: {"InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidSubnetID.NotFound", "InvalidGroup.NotFound",
+			"InvalidSecurityGroupID.NotFound", "InvalidKeyPair.NotFound", "InvalidSnapshot.NotFound", "InvalidKMSKey.InvalidState"},
 		driver.ClassNotFound: {"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"},
 		driver.ClassUnknown:  {"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout", "SomethingNew", ""},
 	} {
@@ -55,7 +59,7 @@ func TestAnAnswerOfUnknownKindIsNoLostAnswer(t *testing.T) {
 		want driver.Class
 	}{
 		"refused":                         {answer(400, "SomethingNew"), driver.ClassRefused},
-		"refused for a new profile":       {&smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: 400}}, Err: &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "Invalid IAM Instance Profile name"}}, driver.ClassRefused},
+		"refused for a new profile":       {&smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: 400}}, Err: &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "Value (node) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"}}, driver.ClassUnresolved},
 		"known":                           {answer(400, "VcpuLimitExceeded"), driver.ClassQuota},
 		"token of an ended instance":      {answer(400, "IdempotentInstanceTerminated"), driver.ClassNotFound},
 		"fault of the server":             {answer(500, "InternalError"), driver.ClassUnknown},
@@ -84,8 +88,14 @@ func TestClassifyOtherErrors(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(classify("Run", nil)).To(Succeed())
 
-	profile := &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "Invalid IAM Instance Profile name"}
-	g.Expect(driver.IsUnknown(classify("Run", profile))).To(BeTrue(), "IAM spreads a new profile within seconds")
+	for _, message := range []string{
+		"Value (node) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name",
+		"Value (arn:x) for parameter iamInstanceProfile.arn is invalid. Invalid IAM Instance Profile ARN",
+		"IAM Instance Profile \"node\" has no associated IAM Roles",
+	} {
+		profile := &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: message}
+		g.Expect(driver.IsUnresolved(classify("Run", profile))).To(BeTrue(), "IAM takes a while to spread a new profile")
+	}
 
 	timeout := classify("Run", fmt.Errorf("dial tcp 127.0.0.1:40123: %w", context.DeadlineExceeded))
 	g.Expect(driver.IsUnknown(timeout)).To(BeTrue())

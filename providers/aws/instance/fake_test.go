@@ -149,8 +149,9 @@ func TestPlaceHonoursTheFailureDomain(t *testing.T) {
 	launch.FailureDomain = "elsewhere"
 	_, err := d.Places(t.Context(), launch)
 	g.Expect(driver.IsTerminal(err)).To(BeTrue())
+	g.Expect(err).To(MatchError(ContainSubstring("elsewhere")))
 	_, err = d.Places(t.Context(), testLaunch(func(s *infrav1.AWSMachineSpec) { s.Subnets[0].ID = "subnet-x" }))
-	g.Expect(driver.IsTerminal(err)).To(BeTrue())
+	g.Expect(driver.IsUnresolved(err)).To(BeTrue())
 }
 
 func TestNewestImage(t *testing.T) {
@@ -178,7 +179,7 @@ func TestNewestImage(t *testing.T) {
 	clk.SetTime(clk.Now().Add(searchTTL))
 	api.images = nil
 	_, err = r.image(t.Context(), spec)
-	g.Expect(driver.IsTerminal(err)).To(BeTrue())
+	g.Expect(driver.IsUnresolved(err)).To(BeTrue())
 	g.Expect(api.describes).To(Equal(2), "a search is repeated after a while")
 }
 

@@ -32,35 +32,34 @@ func (r *region) image(ctx context.Context, spec *infrav1.AWSMachineSpec) (image
 			return image{id: ref.ID}, nil
 		}
 		return r.images.get(ctx, ref.ID, true, func(ctx context.Context) (image, error) {
-			return r.newestImage(ctx, &ec2.DescribeImagesInput{ImageIds: []string{ref.ID}}, ref.ID)
+			return r.newestImage(ctx, &ec2.DescribeImagesInput{ImageIds: []string{ref.ID}})
 		})
 	}
-	key := fmt.Sprintf("%v of %v for %s", ref.Filters, ref.Owners, spec.InstanceType)
+	key := fmt.Sprintf("%q of %q for %s", ref.Filters, ref.Owners, spec.InstanceType)
 	return r.images.get(ctx, key, false, func(ctx context.Context) (image, error) {
 		filters, err := r.imageFilters(ctx, ref.Filters, spec.InstanceType)
 		if err != nil {
 			return image{}, err
 		}
-		return r.newestImage(ctx, &ec2.DescribeImagesInput{Owners: ref.Owners, Filters: filters}, key)
+		return r.newestImage(ctx, &ec2.DescribeImagesInput{Owners: ref.Owners, Filters: filters})
 	})
 }
 
 // newestImage returns the newest available image. Images of the same age are told apart by id, so that
 // the answer is always the same.
-func (r *region) newestImage(ctx context.Context, in *ec2.DescribeImagesInput, what string) (image, error) {
-	var found []types.Image
+func (r *region) newestImage(ctx context.Context, in *ec2.DescribeImagesInput) (image, error) {
+	var all []types.Image
 	pages := ec2.NewDescribeImagesPaginator(r.api, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return image{}, classify("DescribeImages", err)
+			return image{}, r.unresolved(classify("DescribeImages", err))
 		}
-		found = append(found, page.Images...)
+		all = append(all, page.Images...)
 	}
-	found = slices.DeleteFunc(found, func(i types.Image) bool { return i.State != "" && i.State != types.ImageStateAvailable })
+	found, others := partition(all, func(i types.Image) bool { return i.State == "" || i.State == types.ImageStateAvailable })
 	if len(found) == 0 {
-		return image{}, driver.NewTerminalError("DescribeImages", "",
-			errors.Errorf("no available image matches %s", what))
+		return image{}, r.unresolved(driver.NewUnresolvedError("DescribeImages", "", noImage(in, others)))
 	}
 	newest := slices.MaxFunc(found, func(a, b types.Image) int {
 		return cmp.Or(
@@ -69,6 +68,25 @@ func (r *region) newestImage(ctx context.Context, in *ec2.DescribeImagesInput, w
 		)
 	})
 	return image{id: aws.ToString(newest.ImageId), rootDevice: aws.ToString(newest.RootDeviceName)}, nil
+}
+
+// noImage says what was searched for, and what was found that cannot be used.
+func noImage(in *ec2.DescribeImagesInput, others []types.Image) error {
+	var states []string
+	for _, i := range others {
+		states = append(states, fmt.Sprintf("image %s is %s", aws.ToString(i.ImageId), i.State))
+	}
+	found := listed(states)
+	switch {
+	case len(in.ImageIds) > 0 && found != "":
+		return errors.New(found)
+	case len(in.ImageIds) > 0:
+		return errors.Errorf("there is no image %s", strings.Join(in.ImageIds, ", "))
+	case found != "":
+		found = "; " + found
+	}
+	return errors.Errorf("no available image matches the filters %s among those of the owners %s%s",
+		searched(in.Filters), strings.Join(in.Owners, ", "), found)
 }
 
 // filters turns the filters of the API into the SDK's.

@@ -6,14 +6,20 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"millwright.dev/providers/driver"
 )
 
 // searchTTL is how long the result of a search by filters is used again. What an ID names does not
 // change in the properties that a launch needs, and is kept for good.
 const searchTTL = 5 * time.Minute
 
-// lookup caches answers, so that a hundred Machines of one template ask once. Errors are not cached:
-// the reconciler spaces its own repetitions.
+// missTTL is how long it is believed that what is looked for is not there: less than the first wait of class Unresolved, so
+// that each Machine's own repetition asks anew, and the Machines that wait beside it share the answer.
+const missTTL = 20 * time.Second
+
+// lookup caches answers, so that a hundred Machines of one template ask once. Of errors only those of class Unresolved are
+// cached, for a short while: the reconciler spaces its own repetitions.
 type lookup[T any] struct {
 	clock clock.PassiveClock
 	ttl   time.Duration
@@ -25,6 +31,7 @@ type lookup[T any] struct {
 type answer[T any] struct {
 	mu    sync.Mutex // held while asking: others wait for the same answer
 	value T
+	err   error     // of class Unresolved
 	until time.Time // zero: not known
 }
 
@@ -39,17 +46,21 @@ func (l *lookup[T]) get(ctx context.Context, key string, forGood bool, ask func(
 	defer a.mu.Unlock()
 	now := l.clock.Now()
 	if now.Before(a.until) {
-		return a.value, nil
+		return a.value, a.err
 	}
 	value, err := ask(ctx)
-	if err != nil {
+	switch {
+	case driver.IsUnresolved(err):
+		a.until = now.Add(missTTL)
+	case err != nil:
 		return value, err
-	}
-	a.value, a.until = value, now.Add(l.ttl)
-	if forGood {
+	case forGood:
 		a.until = now.AddDate(100, 0, 0)
+	default:
+		a.until = now.Add(l.ttl)
 	}
-	return value, nil
+	a.value, a.err = value, err
+	return value, err
 }
 
 func (l *lookup[T]) entry(key string) *answer[T] {

@@ -33,8 +33,14 @@ func DefaultClients(ctx context.Context, region string) (API, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "loading the AWS configuration for region %s", region)
 	}
+	return NewClient(cfg), nil
+}
+
+// NewClient returns the client of a configuration's region. Its calls are counted and timed, and their errors say more than
+// those of the SDK: that there are no credentials, or that there was no connection.
+func NewClient(cfg aws.Config) API {
 	cfg.Credentials = recognizable(cfg.Credentials)
-	return ec2.NewFromConfig(cfg, measured), nil
+	return ec2.NewFromConfig(cfg, measured, connecting)
 }
 
 // recognizable makes failures to get credentials an error of a type of their own.

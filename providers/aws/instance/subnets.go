@@ -38,40 +38,65 @@ func (r *region) candidates(ctx context.Context, spec *infrav1.AWSMachineSpec, f
 	}
 	here := slices.DeleteFunc(all, func(s subnet) bool { return failureDomain != "" && s.zone != failureDomain })
 	if len(here) == 0 {
-		return nil, driver.NewTerminalError("DescribeSubnets", "",
-			errors.Errorf("none of the subnets is in the failure domain %q that the Machine asks for", failureDomain))
+		return nil, r.noneIn(failureDomain, spec.Subnets)
 	}
 	return here, nil
 }
 
+// noneIn is the error for subnets that are all in other failure domains. Those that are named by ID never change that; a search
+// may find another one.
+func (r *region) noneIn(failureDomain string, refs []infrav1.SubnetReference) error {
+	err := errors.Errorf("none of the subnets is in the failure domain %q that the Machine asks for", failureDomain)
+	if slices.ContainsFunc(refs, func(ref infrav1.SubnetReference) bool { return ref.ID == "" }) {
+		return r.unresolved(driver.NewUnresolvedError("DescribeSubnets", "", err))
+	}
+	return driver.NewTerminalError("DescribeSubnets", "", err)
+}
+
 func (r *region) resolve(ctx context.Context, ref infrav1.SubnetReference) ([]subnet, error) {
 	in := &ec2.DescribeSubnetsInput{Filters: filters(ref.Filters)}
-	key := fmt.Sprintf("%v", ref.Filters)
+	key := fmt.Sprintf("%q", ref.Filters)
 	if ref.ID != "" {
 		in, key = &ec2.DescribeSubnetsInput{SubnetIds: []string{ref.ID}}, ref.ID
 	}
 	return r.subnets.get(ctx, key, ref.ID != "", func(ctx context.Context) ([]subnet, error) {
-		return r.describeSubnets(ctx, in, key)
+		return r.describeSubnets(ctx, in)
 	})
 }
 
-func (r *region) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInput, what string) ([]subnet, error) {
+func (r *region) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInput) ([]subnet, error) {
 	var found []subnet
+	var others []string
 	pages := ec2.NewDescribeSubnetsPaginator(r.api, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, classify("DescribeSubnets", err)
+			return nil, r.unresolved(classify("DescribeSubnets", err))
 		}
 		for _, s := range page.Subnets {
 			if s.State == "" || s.State == types.SubnetStateAvailable {
 				found = append(found, subnet{id: aws.ToString(s.SubnetId), zone: aws.ToString(s.AvailabilityZone)})
+				continue
 			}
+			others = append(others, fmt.Sprintf("subnet %s is %s", aws.ToString(s.SubnetId), s.State))
 		}
 	}
 	if len(found) == 0 {
-		return nil, driver.NewTerminalError("DescribeSubnets", "", errors.Errorf("no available subnet matches %s", what))
+		return nil, r.unresolved(driver.NewUnresolvedError("DescribeSubnets", "", noSubnet(in, listed(others))))
 	}
 	slices.SortFunc(found, func(a, b subnet) int { return strings.Compare(a.id, b.id) })
 	return found, nil
+}
+
+// noSubnet says what was searched for, and what was found that cannot be used.
+func noSubnet(in *ec2.DescribeSubnetsInput, found string) error {
+	switch {
+	case len(in.SubnetIds) > 0 && found != "":
+		return errors.New(found)
+	case len(in.SubnetIds) > 0:
+		return errors.Errorf("there is no subnet %s", strings.Join(in.SubnetIds, ", "))
+	case found != "":
+		found = "; " + found
+	}
+	return errors.Errorf("no available subnet matches the filters %s%s", searched(in.Filters), found)
 }

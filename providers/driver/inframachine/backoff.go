@@ -13,7 +13,7 @@ import (
 
 // DefaultBackoff returns the time to wait after the n-th failure of a class in a row (n counts from
 // 1): it doubles from a first value up to a last one. Capacity begins low, since the next attempt
-// goes to another place; quotas and credentials are repaired by people.
+// goes to another place; quotas, credentials and what a spec names are repaired by people.
 func DefaultBackoff(class driver.Class, n int) time.Duration {
 	first, last := time.Second, 5*time.Minute
 	switch class {
@@ -21,7 +21,7 @@ func DefaultBackoff(class driver.Class, n int) time.Duration {
 		first, last = 2*time.Second, 3*time.Minute
 	case driver.ClassThrottle:
 		first, last = time.Second, time.Minute
-	case driver.ClassQuota, driver.ClassAuth:
+	case driver.ClassQuota, driver.ClassAuth, driver.ClassUnresolved:
 		first, last = 30*time.Second, 10*time.Minute
 	case driver.ClassTerminal:
 		first, last = time.Minute, 10*time.Minute

@@ -26,6 +26,8 @@ func TestDefaultBackoff(t *testing.T) {
 		{driver.ClassQuota, 1, 30 * time.Second},
 		{driver.ClassQuota, 100, 10 * time.Minute},
 		{driver.ClassAuth, 2, time.Minute},
+		{driver.ClassUnresolved, 1, 30 * time.Second},
+		{driver.ClassUnresolved, 100, 10 * time.Minute},
 		{driver.ClassTerminal, 1, time.Minute},
 		{driver.ClassUnknown, 1, time.Second},
 		{driver.ClassUnknown, 1000000, 5 * time.Minute},

@@ -7,6 +7,17 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
+// explainLaunch is explain for a failed launch, whose answer may have been lost.
+func explainLaunch(err error) *reasoned {
+	why := explain(err)
+	if err != nil && driver.IsUnknown(err) && foreignOf(err) == nil {
+		why.message = withoutStop(err) + ". The launch may have taken effect; tried again with the same token, which gives the same instance"
+	}
+	return why
+}
+
+func withoutStop(err error) string { return strings.TrimRight(err.Error(), ".") }
+
 // explain turns a failed call into a reason, and a message that says what to expect or to do.
 func explain(err error) *reasoned {
 	if err == nil {
@@ -15,7 +26,7 @@ func explain(err error) *reasoned {
 	if foreign := foreignOf(err); foreign != nil {
 		return &reasoned{driverv1.ForeignInstanceReason, foreign.Error()}
 	}
-	cause := strings.TrimRight(err.Error(), ".")
+	cause := withoutStop(err)
 	switch driver.ClassOf(err) {
 	case driver.ClassCapacity:
 		return &reasoned{driverv1.InsufficientCapacityReason,
@@ -28,11 +39,14 @@ func explain(err error) *reasoned {
 		return &reasoned{driverv1.UnauthorizedReason, cause + ". Tried again slowly; check the provider's credentials and permissions"}
 	case driver.ClassTerminal:
 		return &reasoned{driverv1.InvalidConfigurationReason, cause + ". Not tried again; replace the Machine by one with a spec that the cloud accepts"}
+	case driver.ClassUnresolved:
+		return &reasoned{driverv1.UnresolvedReferenceReason, cause + ". Tried again slowly until it can be used: " +
+			"create it, share it with the provider's account, or replace the Machine by one with a corrected spec"}
 	case driver.ClassNotFound:
 		return &reasoned{driverv1.InstanceNotVisibleReason, cause + ". Waiting for the cloud to list the instance"}
 	case driver.ClassRefused:
-		return &reasoned{driverv1.CloudErrorReason, cause + ". It had no effect; tried again after a while that grows"}
+		return &reasoned{driverv1.CloudErrorReason, cause + ". The call had no effect; tried again after a while that grows"}
 	case driver.ClassUnknown:
 	}
-	return &reasoned{driverv1.CloudErrorReason, cause + ". Tried again with the same token"}
+	return &reasoned{driverv1.CloudErrorReason, cause + ". Tried again after a while that grows"}
 }

@@ -13,7 +13,7 @@ func TestExplain(t *testing.T) {
 	for class, reason := range map[driver.Class]string{
 		driver.ClassCapacity: "InsufficientCapacity", driver.ClassQuota: "QuotaExceeded", driver.ClassThrottle: "Throttled",
 		driver.ClassAuth: "Unauthorized", driver.ClassTerminal: "InvalidConfiguration", driver.ClassNotFound: "InstanceNotVisible",
-		driver.ClassUnknown: "CloudError",
+		driver.ClassUnresolved: "UnresolvedReference", driver.ClassRefused: "CloudError", driver.ClassUnknown: "CloudError",
 	} {
 		why := explain(&driver.Error{Class: class, Operation: "Run", Code: "Code", Err: errors.New("The cause.")})
 		g := NewWithT(t)
@@ -22,6 +22,17 @@ func TestExplain(t *testing.T) {
 	}
 	NewWithT(t).Expect(explain(nil)).To(BeNil())
 	NewWithT(t).Expect(explain(errors.New("x")).reason).To(Equal("CloudError"))
+}
+
+// Only a launch has a token, and only one whose answer was lost is repeated with it.
+func TestOnlyALaunchOfUnknownOutcomeSpeaksOfItsToken(t *testing.T) {
+	g := NewWithT(t)
+	lost := driver.NewUnknownError("Run", "C", errors.New("x"))
+	g.Expect(explainLaunch(lost).message).To(ContainSubstring("may have taken effect; tried again with the same token"))
+	g.Expect(explain(lost).message).NotTo(ContainSubstring("token"))
+	g.Expect(explainLaunch(driver.NewRefusedError("Run", "C", errors.New("x"))).message).To(ContainSubstring("had no effect"))
+	g.Expect(explainLaunch(driver.NewRefusedError("Run", "C", errors.New("x"))).message).NotTo(ContainSubstring("token"))
+	g.Expect(explainLaunch(&foreignError{}).reason).To(Equal("ForeignInstance"))
 }
 
 func TestExplainDeletion(t *testing.T) {

@@ -54,7 +54,7 @@ func (r *Reconciler[M]) holdBack(_ context.Context, s *scope[M]) outcome {
 	if wait == 0 {
 		return proceed()
 	}
-	s.facts.standing = explain(err)
+	s.facts.standing = explainLaunch(err)
 	return untilDeadline(wait)
 }
 
@@ -131,7 +131,7 @@ func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instanc
 // launchFailed explains the failure and decides when to try again. record is what is now known of the
 // launch.
 func (r *Reconciler[M]) launchFailed(ctx context.Context, s *scope[M], err error, record launchRecord) outcome {
-	why := explain(err)
+	why := explainLaunch(err)
 	s.announceWarning(eventLaunchFailed, "Launch", "%s", why.message)
 	wait := r.backoff.fail(s.key, err)
 	vanished := driver.IsNotFound(err) && s.launched.FirstCall != nil &&

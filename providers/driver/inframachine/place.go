@@ -35,7 +35,7 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome {
 		err = driver.NewTerminalError("", "", errors.New("there is no place for the instance"))
 	}
 	if err != nil {
-		return r.launchFailed(ctx, s, err, s.launched)
+		return r.launchFailed(ctx, s, driver.WithoutEffect(err), s.launched)
 	}
 	turn := spread.Turn(string(s.launched.UID), s.launched.Attempt)
 	s.request.Placement, err = r.places.Place(s.machine(), candidates, turn, func() ([]spread.Machine, error) {

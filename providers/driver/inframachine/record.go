@@ -107,7 +107,7 @@ func (r launchRecord) after(err error, uncertain bool, now time.Time, grace time
 		if !uncertain || r.FirstCall == nil || !now.Before(r.FirstCall.Add(grace)) {
 			return r.next()
 		}
-	case driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassTerminal, driver.ClassRefused:
+	case driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassTerminal, driver.ClassUnresolved, driver.ClassRefused:
 		if !uncertain {
 			return r.rejected()
 		}

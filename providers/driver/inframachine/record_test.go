@@ -71,6 +71,8 @@ func TestRecordAfterAFailure(t *testing.T) {
 		"throttle":                          {driver.ClassThrottle, false, now, closed},
 		"auth":                              {driver.ClassAuth, false, now, closed},
 		"terminal":                          {driver.ClassTerminal, false, now, closed},
+		"unresolved":                        {driver.ClassUnresolved, false, now, closed},
+		"unresolved after a lost answer":    {driver.ClassUnresolved, true, now.Add(time.Hour), open},
 		"refused":                           {driver.ClassRefused, false, now, closed},
 		"refused after a lost answer":       {driver.ClassRefused, true, now.Add(time.Hour), open},
 		"unknown":                           {driver.ClassUnknown, false, now, open},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -22,12 +23,6 @@ import (
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
-)
-
-// How long a call to the cloud that has failed is not repeated: doubled from the first up to the last.
-const (
-	firstRetry = time.Second
-	lastRetry  = 10 * time.Minute
 )
 
 // Object is a provider's machine template kind. The accessor returns a pointer into the object.
@@ -56,6 +51,8 @@ type Reconciler[T Object] struct {
 	Client client.Client
 	// Sizer of the cloud.
 	Sizer Sizer[T]
+	// Clock for the waits between calls that fail.
+	Clock clock.PassiveClock
 	// Kind of T, for example AWSMachineTemplate.
 	Kind string
 	// New returns an empty object.
@@ -64,6 +61,8 @@ type Reconciler[T Object] struct {
 	CallTimeout time.Duration
 	// WatchFilter, when not empty, leaves only objects whose label cluster.x-k8s.io/watch-filter has this value.
 	WatchFilter string
+
+	retries retries
 }
 
 // SetupWithManager adds the reconciler to a manager.
@@ -83,15 +82,20 @@ func (r *Reconciler[T]) selected(object client.Object) bool {
 }
 
 // Reconcile asks the cloud unless the answer is there, and writes the status if it changed. The annotation
-// cluster.x-k8s.io/paused keeps it from that.
+// cluster.x-k8s.io/paused keeps it from that, and so does a failure until its wait is over, whatever wakes the template: what the
+// cloud refuses for good is not asked again, since the spec is immutable.
 func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	template := r.New()
 	if err := r.Client.Get(ctx, request.NamespacedName, template); err != nil {
+		r.retries.forget(request.NamespacedName)
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading %s %s", r.Kind, request)
 	}
 	_, paused := template.GetAnnotations()[clusterv1.PausedAnnotation]
 	if paused || !template.GetDeletionTimestamp().IsZero() || known(template.CommonStatus()) {
 		return ctrl.Result{}, nil
+	}
+	if held, result := r.retries.held(template, r.Clock.Now()); held {
+		return result, nil
 	}
 	callCtx, cancel := context.WithTimeout(ctx, r.CallTimeout)
 	defer cancel()
@@ -99,17 +103,12 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	if err := r.write(ctx, template, size, failure); err != nil {
 		return ctrl.Result{}, err
 	}
-	return again(template.CommonStatus(), failure, time.Now()), nil
-}
-
-// again says when to ask again. The condition has told why there is no answer, so it is not logged as well. What the cloud
-// refuses for good is not asked again: the spec is immutable. Otherwise the time doubles with that since the first failure.
-func again(status *driverv1.MachineTemplateStatus, failure error, now time.Time) ctrl.Result {
-	condition := meta.FindStatusCondition(status.Conditions, driverv1.CapacityKnownCondition)
-	if failure == nil || condition == nil || driver.ClassOf(failure) == driver.ClassTerminal {
-		return ctrl.Result{}
+	if failure == nil {
+		r.retries.forget(request.NamespacedName)
+		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: min(max(now.Sub(condition.LastTransitionTime.Time), firstRetry), lastRetry)}
+	// The condition says why there is no answer, so it is not logged as well.
+	return r.retries.failed(template, driver.WithoutEffect(failure), r.Clock.Now()), nil
 }
 
 func known(status *driverv1.MachineTemplateStatus) bool {
@@ -126,7 +125,8 @@ func (r *Reconciler[T]) write(ctx context.Context, template T, size Size, failur
 	if failure == nil {
 		status.Capacity, status.NodeInfo = size.Capacity, size.NodeInfo
 	}
-	condition := conclude(failure)
+	condition := conclude(driver.WithoutEffect(failure))
+	condition.LastTransitionTime = metav1.NewTime(r.Clock.Now())
 	condition.ObservedGeneration = template.GetGeneration()
 	meta.SetStatusCondition(&status.Conditions, condition)
 	if equality.Semantic.DeepEqual(base.CommonStatus(), status) {
@@ -154,6 +154,9 @@ func conclude(failure error) metav1.Condition {
 	case driver.ClassTerminal:
 		condition.Reason = driverv1.InvalidConfigurationReason
 		condition.Message += ". Not tried again; make another template with a spec that the cloud accepts" + meanwhile
+	case driver.ClassUnresolved:
+		condition.Reason = driverv1.UnresolvedReferenceReason
+		condition.Message += ". Tried again slowly until it can be used" + meanwhile
 	case driver.ClassCapacity, driver.ClassQuota, driver.ClassNotFound, driver.ClassRefused, driver.ClassUnknown:
 		condition.Reason = driverv1.CloudErrorReason
 		condition.Message += ". Tried again after a while" + meanwhile

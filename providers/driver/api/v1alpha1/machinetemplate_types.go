@@ -47,6 +47,6 @@ const (
 	// person can do. Machines are made from the template either way.
 	CapacityKnownCondition = "CapacityKnown"
 	// CapacityKnownReason means that the cloud has told it. While it is not known, the reason is Unauthorized,
-	// Throttled, InvalidConfiguration or CloudError.
+	// Throttled, UnresolvedReference, InvalidConfiguration or CloudError.
 	CapacityKnownReason = "CapacityKnown"
 )
