@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	patience = time.Minute
+	timeout = time.Minute
 	// replicas is how many Machines the test takes through their lives.
 	replicas = 20
 )
@@ -112,7 +112,7 @@ func TestCore(t *testing.T) {
 		for _, machine := range machines.Items {
 			g.Expect(machine.Status.Phase).To(Equal("Running"))
 		}
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 	report(t, "scale-up", sent, before, reconciles, 11)
 	createPods(t, c)
 
@@ -128,7 +128,7 @@ func TestCore(t *testing.T) {
 		err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "c"}, &clusterv1.Cluster{})
 		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 		g.Expect(err).To(HaveOccurred())
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 	report(t, "delete", sent, before, reconciles, 11+1)
 	nodes := &corev1.NodeList{}
 	g.Expect(c.List(ctx, nodes)).To(Succeed())
@@ -164,7 +164,7 @@ func createDeployment(t *testing.T, c client.Client, kubeconfig []byte) *cluster
 		g.Expect(c.List(t.Context(), sets)).To(Succeed())
 		g.Expect(sets.Items).To(HaveLen(1))
 		g.Expect(sets.Items[0].Status.ObservedGeneration).To(Equal(sets.Items[0].Generation))
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
 	return deployment
 }

@@ -43,7 +43,7 @@ func TestARolloutWaitsForNodesThatAreRefused(t *testing.T) {
 		d.Spec.Rollout.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(0))
 		d.Spec.Template.Labels[syncedLabel] = "a"
 	})
-	g.Eventually(c.serving(t, three)).WithTimeout(patience).Should(Succeed())
+	g.Eventually(c.serving(t, three)).WithTimeout(timeout).Should(Succeed())
 	old := c.machineUIDs(t, g)
 	allow := c.refuseNewLabels(t)
 
@@ -63,7 +63,7 @@ func TestARolloutWaitsForNodesThatAreRefused(t *testing.T) {
 		g.Expect(ready).NotTo(BeNil())
 		g.Expect(ready.Message).To(ContainSubstring(ticket))
 		g.Expect(deployment.Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(three)))
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 	g.Consistently(func(g Gomega) {
 		there := 0
 		for _, machine := range c.machines(t, g) {
@@ -73,7 +73,7 @@ func TestARolloutWaitsForNodesThatAreRefused(t *testing.T) {
 			}
 		}
 		g.Expect(there).To(Equal(three))
-	}).WithTimeout(patience / 10).Should(Succeed())
+	}).WithTimeout(timeout / 10).Should(Succeed())
 
 	allow()
 	g.Eventually(func(g Gomega) {
@@ -81,7 +81,7 @@ func TestARolloutWaitsForNodesThatAreRefused(t *testing.T) {
 		for uid := range c.machineUIDs(t, g) {
 			g.Expect(old).NotTo(HaveKey(uid))
 		}
-	}).WithTimeout(3 * patience).Should(Succeed())
+	}).WithTimeout(3 * timeout).Should(Succeed())
 }
 
 func (c *running) machines(t *testing.T, g Gomega) []clusterv1.Machine {
@@ -141,7 +141,7 @@ func (c *running) refuseNewLabels(t *testing.T) (allow func()) {
 	g.Eventually(func() error {
 		probe := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "probe", Labels: map[string]string{syncedLabel: "a"}}}
 		return c.Create(t.Context(), probe, client.DryRunAll)
-	}).WithTimeout(patience).Should(Satisfy(apierrors.IsInvalid), "the policy should be in force")
+	}).WithTimeout(timeout).Should(Satisfy(apierrors.IsInvalid), "the policy should be in force")
 	return func() {
 		g.Expect(c.Delete(t.Context(), binding)).To(Succeed())
 		g.Expect(c.Delete(t.Context(), policy)).To(Succeed())

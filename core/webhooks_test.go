@@ -131,7 +131,7 @@ func machinesOf(t *testing.T, webhooks bool) []string {
 		for _, machine := range machines.Items {
 			g.Expect(machine.Status.Phase).To(Equal("Running"))
 		}
-	}).WithTimeout(2 * patience).Should(Succeed())
+	}).WithTimeout(2 * timeout).Should(Succeed())
 	invalid := machines.Items[0].DeepCopy()
 	invalid.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: "invalid"}
 	invalid.Spec.Version = "v1"
@@ -142,7 +142,7 @@ func machinesOf(t *testing.T, webhooks bool) []string {
 		before := settled
 		settled = len(sent.Writes(""))
 		return before == settled
-	}).WithTimeout(patience).WithPolling(3*time.Second).Should(BeTrue(), "writes end")
+	}).WithTimeout(timeout).WithPolling(3*time.Second).Should(BeTrue(), "writes end")
 	g.Expect(c.List(ctx, machines)).To(Succeed())
 	var all []string
 	for i := range machines.Items {
@@ -178,7 +178,7 @@ func createOpenDeployment(t *testing.T, c client.Client, kubeconfig []byte) {
 		secret, &clusterv1.Cluster{ObjectMeta: named("c"), Spec: clusterv1.ClusterSpec{Paused: new(bool)}},
 		coretest.Template(config, "default", "t"), coretest.Template(machine, "default", "t"), raw,
 	} {
-		g.Eventually(func() error { return c.Create(t.Context(), obj) }).WithTimeout(patience).Should(Succeed(), "%s", obj.GetName())
+		g.Eventually(func() error { return c.Create(t.Context(), obj) }).WithTimeout(timeout).Should(Succeed(), "%s", obj.GetName())
 	}
 }
 
@@ -212,7 +212,7 @@ func runCore(t *testing.T, c client.Client, kubeconfig []byte, arguments ...stri
 	done := make(chan error, 2)
 	go func() { done <- run(ctx, o) }()
 	go func() { done <- coretest.Instant(ctx, c, "default", version.V1Beta2) }()
-	g.Eventually(func() int { return status(fmt.Sprintf("http://127.0.0.1:%d/readyz", health)) }).WithTimeout(patience).Should(Equal(200))
+	g.Eventually(func() int { return status(fmt.Sprintf("http://127.0.0.1:%d/readyz", health)) }).WithTimeout(timeout).Should(Equal(200))
 	return func() {
 		cancel()
 		g.Expect(<-done).To(Succeed())

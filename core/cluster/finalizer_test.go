@@ -79,7 +79,7 @@ func refuse(t *testing.T, namespace, expression, why string) (lift func()) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe", Finalizers: []string{clusterv1.ClusterFinalizer}},
 		Spec:       clusterv1.ClusterSpec{Paused: ptr.To(true)},
 	}
-	g.Eventually(func() error { return core.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll) }).WithTimeout(patience).
+	g.Eventually(func() error { return core.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll) }).WithTimeout(timeout).
 		Should(MatchError(ContainSubstring(why)))
 	return func() { g.Expect(core.Client.Delete(t.Context(), binding)).To(Succeed()) }
 }

@@ -69,7 +69,7 @@ func TestARotationToARefusedKubeconfigIsTold(t *testing.T) {
 		list := &eventsv1.EventList{}
 		g.Expect(core.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
 		return list.Items
-	}).WithTimeout(patience).Should(ContainElement(And(HaveField("Reason", "KubeconfigNotUsed"), HaveField("Type", corev1.EventTypeWarning))))
+	}).WithTimeout(timeout).Should(ContainElement(And(HaveField("Reason", "KubeconfigNotUsed"), HaveField("Type", corev1.EventTypeWarning))))
 	rotate(t, namespace, core.Env.Kubeconfig)
 	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, "RemoteConnectionProbe")).To(HavePrefix("True/"))

@@ -91,5 +91,5 @@ func eventuallyMachine(t *testing.T, machine *clusterv1.Machine, check func(Gome
 		m := &clusterv1.Machine{}
 		g.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(machine), m)).To(Succeed())
 		check(g, m)
-	}).WithTimeout(patience + core.GracePeriod).WithPolling(50 * time.Millisecond).Should(Succeed())
+	}).WithTimeout(timeout + core.GracePeriod).WithPolling(50 * time.Millisecond).Should(Succeed())
 }

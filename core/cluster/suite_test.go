@@ -17,7 +17,7 @@ import (
 var core *coretest.Core
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const timeout = time.Minute
 
 func TestMain(m *testing.M) {
 	os.Exit(coretest.Main(m, func(c *coretest.Core) { core = c }))
@@ -30,7 +30,7 @@ func eventually(t *testing.T, cluster *clusterv1.Cluster, check func(Gomega, *cl
 		c := &clusterv1.Cluster{}
 		g.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(cluster), c)).To(Succeed())
 		check(g, c)
-	}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Succeed())
+	}).WithTimeout(timeout).WithPolling(20 * time.Millisecond).Should(Succeed())
 }
 
 // eventuallyGone waits until the object does not exist.
@@ -39,7 +39,7 @@ func eventuallyGone(t *testing.T, obj client.Object) {
 	NewWithT(t).Eventually(func() bool {
 		err := core.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
 		return err != nil && client.IgnoreNotFound(err) == nil
-	}).WithTimeout(patience).WithPolling(20*time.Millisecond).Should(BeTrue(), "%T %s should be gone", obj, obj.GetName())
+	}).WithTimeout(timeout).WithPolling(20*time.Millisecond).Should(BeTrue(), "%T %s should be gone", obj, obj.GetName())
 }
 
 // condition returns status and reason of a condition, for matching.

@@ -195,9 +195,9 @@ func TestLostConnectionIsTold(t *testing.T) {
 	}
 	rotate(t, namespace, reaching("https://127.0.0.1:1"))
 	// The condition stays True for the grace period, of which the core of the tests has 2 s.
-	g.Eventually(told("RemoteConnectionLost")).WithTimeout(patience).Should(ContainSubstring("does not answer"))
+	g.Eventually(told("RemoteConnectionLost")).WithTimeout(timeout).Should(ContainSubstring("does not answer"))
 	rotate(t, namespace, core.Env.Kubeconfig)
-	g.Eventually(told("RemoteConnectionRestored")).WithTimeout(patience).ShouldNot(BeEmpty())
+	g.Eventually(told("RemoteConnectionRestored")).WithTimeout(timeout).ShouldNot(BeEmpty())
 }
 
 // rotate writes another kubeconfig into the Secret of Cluster c.

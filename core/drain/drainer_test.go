@@ -266,7 +266,7 @@ func TestForgetStopsAndLeavesNothingBehind(t *testing.T) {
 	w.drainer.Close()
 	w.g.Expect(w.drainer.targets).To(BeEmpty())
 	// The transports of this test's own client live on, with two goroutines for a connection.
-	w.g.Eventually(settle).WithTimeout(waiting).WithPolling(often).Should(BeNumerically("<=", before+2))
+	w.g.Eventually(settle).WithTimeout(waiting).WithPolling(pollInterval).Should(BeNumerically("<=", before+2))
 }
 
 // TestTheNextDrainReadsNothingAnew has a drain follow another after a while, and then none.

@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	waiting = 45 * time.Second
-	often   = 10 * time.Millisecond
+	waiting      = 45 * time.Second
+	pollInterval = 10 * time.Millisecond
 )
 
 var (
@@ -184,7 +184,7 @@ func (w *world) terminating() []string {
 
 func (w *world) eventually(check func(Gomega)) {
 	w.t.Helper()
-	w.g.Eventually(check).WithTimeout(waiting).WithPolling(often).Should(Succeed())
+	w.g.Eventually(check).WithTimeout(waiting).WithPolling(pollInterval).Should(Succeed())
 }
 
 // requestLog counts requests by what they are.

@@ -63,7 +63,7 @@ func (f *fixture) tells(reason, note string) {
 		list := &eventsv1.EventList{}
 		g.Expect(core.Client.List(f.t.Context(), list, client.InNamespace(f.namespace))).To(Succeed())
 		g.Expect(list.Items).To(ContainElement(And(HaveField("Reason", reason), HaveField("Note", ContainSubstring(note)))))
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 }
 
 func TestForceDeletionMidDrain(t *testing.T) {

@@ -93,7 +93,7 @@ func TestNodeThatTheCacheHasNotSeen(t *testing.T) {
 	f.refresh(secret)
 	secret.Data["value"] = slow.kubeconfig(t)
 	f.Expect(core.Client.Update(t.Context(), secret)).To(Succeed())
-	f.createBorn()
+	f.createOwned()
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	core.SetSpec(t, f.infra, map[string]any{"providerID": f.providerID()})
 	core.SetStatus(t, f.infra, coretest.Provisioned(f.contract))
@@ -103,7 +103,7 @@ func TestNodeThatTheCacheHasNotSeen(t *testing.T) {
 		connection, err := core.Connections.Get(types.NamespacedName{Namespace: f.namespace, Name: "c"})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(connection.Config.Host).To(Equal(slow.URL))
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 
 	slow.gate.Lock()
 	open := sync.OnceFunc(slow.gate.Unlock)

@@ -107,7 +107,7 @@ func (f *fixture) eventuallyDeleting(obj client.Object) {
 	f.Eventually(func() bool {
 		f.refresh(obj)
 		return obj.GetDeletionTimestamp() != nil
-	}).WithTimeout(patience).Should(BeTrue())
+	}).WithTimeout(timeout).Should(BeTrue())
 }
 
 // TestDeletionFromEveryStage enters the deletion at each stage of a Machine's life, and leaves nothing.
@@ -185,7 +185,7 @@ func TestVolumesAreAwaited(t *testing.T) {
 	f.annotate(f.machine, clusterv1.PreTerminateDeleteHookAnnotationPrefix+"/test", nil)
 	attached()
 	f.eventuallyGone(f.machine)
-	f.Eventually(func() int { return podWatches(t) - watches }).WithTimeout(patience).Should(Equal(1))
+	f.Eventually(func() int { return podWatches(t) - watches }).WithTimeout(timeout).Should(Equal(1))
 }
 
 // podWatches counts the watches of pods that the API server has ended.
@@ -218,7 +218,7 @@ func TestNodeDeletionTimeoutStartsWithTheNode(t *testing.T) {
 	f.eventuallyDeleting(f.infra)
 	// The infrastructure takes longer than the timeout of the Node.
 	f.refresh(f.machine)
-	f.Eventually(func() bool { return time.Since(f.machine.DeletionTimestamp.Time) > 3*time.Second }).WithTimeout(patience).Should(BeTrue())
+	f.Eventually(func() bool { return time.Since(f.machine.DeletionTimestamp.Time) > 3*time.Second }).WithTimeout(timeout).Should(BeTrue())
 	f.setFinalizers(f.infra)
 
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {

@@ -228,7 +228,7 @@ func (f *fixture) forbidDeletionOf(node *corev1.Node) (allow func()) {
 	}
 	core.Create(f.t, policy)
 	core.Create(f.t, binding)
-	f.Eventually(func() error { return core.Client.Delete(f.t.Context(), node, client.DryRunAll) }).WithTimeout(patience).ShouldNot(Succeed())
+	f.Eventually(func() error { return core.Client.Delete(f.t.Context(), node, client.DryRunAll) }).WithTimeout(timeout).ShouldNot(Succeed())
 	return func() {
 		f.Expect(core.Client.Delete(f.t.Context(), binding)).To(Succeed())
 		f.Expect(core.Client.Delete(f.t.Context(), policy)).To(Succeed())
@@ -264,7 +264,7 @@ func TestNodesThatAreNotTheMachines(t *testing.T) {
 	})
 	t.Run("several Nodes have its provider ID, none is linked: they stay, and it is told", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
-		f.createBorn()
+		f.createOwned()
 		f.bootstrapped()
 		for i := range 2 {
 			f.eventuallyConnected()

@@ -16,7 +16,7 @@ import (
 func TestTerminalFailure(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta1)
-	f.createBorn()
+	f.createOwned()
 	core.SetStatus(t, f.infra, map[string]any{"failureReason": "InsufficientResources", "failureMessage": "no such machine type"})
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/InsufficientResources"))

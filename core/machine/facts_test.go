@@ -38,7 +38,7 @@ func (f *fixture) eventuallyTold(reason string) *eventsv1.Event {
 			}
 		}
 		g.Expect(found).NotTo(BeNil(), "no event %s", reason)
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 	return found
 }
 
@@ -48,7 +48,7 @@ func TestFailureDomainFromBothPlaces(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta1)
 	f.machine.Spec.FailureDomain = "asked-for"
-	f.createBorn()
+	f.createOwned()
 	core.SetSpec(t, f.infra, map[string]any{"failureDomain": "chosen"})
 	f.provision()
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
@@ -69,7 +69,7 @@ func TestInterruptible(t *testing.T) {
 			f.refresh(node)
 			_, ok := node.Labels[clusterv1.InterruptibleLabel]
 			return ok
-		}).WithTimeout(patience).Should(Equal(interruptible))
+		}).WithTimeout(timeout).Should(Equal(interruptible))
 	}
 }
 
@@ -77,7 +77,7 @@ func TestInterruptible(t *testing.T) {
 func TestCertificatesExpiry(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	f.createBorn()
+	f.createOwned()
 	first, second := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2028, 1, 1, 0, 0, 0, 0, time.UTC)
 	expiry := func(want time.Time) {
 		f.t.Helper()
@@ -156,14 +156,14 @@ func TestMetadataOnTheNode(t *testing.T) {
 		m.Labels["node-role.kubernetes.io/worker"] = ""
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, "node.cluster.x-k8s.io/note", "y")
 	})
-	f.Eventually(labels).WithTimeout(patience).Should(HaveKey("node-role.kubernetes.io/worker"))
-	f.Eventually(annotations).WithTimeout(patience).Should(HaveKeyWithValue("node.cluster.x-k8s.io/note", "y"))
+	f.Eventually(labels).WithTimeout(timeout).Should(HaveKey("node-role.kubernetes.io/worker"))
+	f.Eventually(annotations).WithTimeout(timeout).Should(HaveKeyWithValue("node.cluster.x-k8s.io/note", "y"))
 	f.patchMachine(func(m *clusterv1.Machine) {
 		delete(m.Labels, "node-role.kubernetes.io/worker")
 		delete(m.Annotations, "node.cluster.x-k8s.io/note")
 	})
-	f.Eventually(labels).WithTimeout(patience).ShouldNot(HaveKey("node-role.kubernetes.io/worker"))
-	f.Eventually(annotations).WithTimeout(patience).ShouldNot(HaveKey("node.cluster.x-k8s.io/note"))
+	f.Eventually(labels).WithTimeout(timeout).ShouldNot(HaveKey("node-role.kubernetes.io/worker"))
+	f.Eventually(annotations).WithTimeout(timeout).ShouldNot(HaveKey("node.cluster.x-k8s.io/note"))
 	f.Expect(labels()).To(HaveKeyWithValue("node.cluster.x-k8s.io/foreign", "x"))
 }
 
@@ -173,7 +173,7 @@ func TestReadinessOverTime(t *testing.T) {
 	f := newFixture(t, version.V1Beta2)
 	f.machine.Spec.MinReadySeconds = ptr.To[int32](2)
 	f.machine.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Storage"}}
-	f.createBorn()
+	f.createOwned()
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	f.provision()
 	core.Node(t, f.machine.Name, f.providerID(), true)
@@ -192,7 +192,7 @@ func TestReadinessOverTime(t *testing.T) {
 			Type: "Storage", Status: metav1.ConditionTrue, Reason: "Attached", LastTransitionTime: metav1.Now(),
 		})
 		return core.Client.Status().Update(t.Context(), f.machine)
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, "Available")).To(Equal("False/WaitingForMinReadySeconds"))
 		g.Expect(message(m, "Available")).To(HavePrefix("Available at "))
@@ -204,7 +204,7 @@ func TestReadinessOverTime(t *testing.T) {
 func TestFactsThatTheAPIRefuses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta1)
-	f.createBorn()
+	f.createOwned()
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	core.SetSpec(t, f.infra, map[string]any{"providerID": f.providerID(), "failureDomain": strings.Repeat("z", 300)})
 	status := coretest.Provisioned(f.contract)
@@ -244,7 +244,7 @@ func TestFactsThatTheAPIRefuses(t *testing.T) {
 func TestProviderIDThatTheAPIRefuses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	f.createBorn()
+	f.createOwned()
 	core.SetSpec(t, f.infra, map[string]any{"providerID": "stand-in:///" + strings.Repeat("x", 600)})
 	core.SetStatus(t, f.infra, coretest.Provisioned(f.contract))
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {

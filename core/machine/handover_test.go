@@ -42,7 +42,7 @@ func TestADrainEndsWhenAnotherCoreTakesOver(t *testing.T) {
 			key := client.ObjectKeyFromObject(cluster)
 			disconnected := func() {
 				f.label(cluster, "other")
-				f.Eventually(func() error { _, err := core.Connections.Get(key); return err }).WithTimeout(patience).ShouldNot(Succeed())
+				f.Eventually(func() error { _, err := core.Connections.Get(key); return err }).WithTimeout(timeout).ShouldNot(Succeed())
 			}
 			if alone {
 				disconnected()

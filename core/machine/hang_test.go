@@ -40,7 +40,7 @@ func TestATargetThatHangsHoldsNoWorker(t *testing.T) {
 			} else {
 				relabel(t, namespace)
 			}
-			g.Eventually(func() int { return target.Held(method) }).WithTimeout(patience).Should(BeNumerically(">", 0))
+			g.Eventually(func() int { return target.Held(method) }).WithTimeout(timeout).Should(BeNumerically(">", 0))
 
 			other := newFixture(t, version.V1Beta2)
 			other.run()
@@ -113,7 +113,9 @@ func hungMachines(t *testing.T, target *coretest.HangingTarget) (namespace strin
 		target.Answer()
 		core.Connections.Remove(client.ObjectKey{Namespace: namespace, Name: "c"})
 	})
-	g.Expect(inParallel(hanging, func(i int) error { return bearBare(t.Context(), namespace, fmt.Sprintf("%s-%d", namespace, i)) })).To(Succeed())
+	g.Expect(inParallel(hanging, func(i int) error {
+		return createMachineAlone(t.Context(), namespace, fmt.Sprintf("%s-%d", namespace, i))
+	})).To(Succeed())
 	eachMachine(t, namespace, func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, clusterv1.MachineReadyCondition)).To(Equal("True/Ready"))
 	})
@@ -143,9 +145,9 @@ func relabel(t *testing.T, namespace string) {
 	})).To(Succeed())
 }
 
-// bearBare makes a Machine with its infrastructure and its Node. It is deleted without a drain, and waits for its Node to go
+// createMachineAlone makes a Machine with its infrastructure and its Node. It is deleted without a drain, and waits for its Node to go
 // for ever.
-func bearBare(ctx context.Context, namespace, name string) error {
+func createMachineAlone(ctx context.Context, namespace, name string) error {
 	id := "stand-in:///" + name
 	infra := coretest.Object(coretest.Kind(coretest.Machine, version.V1Beta2), namespace, name)
 	infra.Object["spec"] = map[string]any{"providerID": id}

@@ -352,7 +352,7 @@ func TestANodeThatClaimsAnotherMachinesID(t *testing.T) {
 		}
 		a.createMachine()
 		a.provisionAs("stand-in:///" + a.machine.Name)
-		b.createBorn()
+		b.createOwned()
 		b.bootstrapped()
 		prepare(b)
 		stolen = core.Node(t, a.machine.Name, b.providerID(), true)
@@ -411,7 +411,7 @@ func TestANodeThatClaimsAnotherMachinesID(t *testing.T) {
 			a.Eventually(func() error {
 				_, err := core.Connections.Get(client.ObjectKey{Namespace: a.namespace, Name: "d"})
 				return err
-			}).WithTimeout(patience).Should(Succeed())
+			}).WithTimeout(timeout).Should(Succeed())
 		})
 		notLinked(b, stolen)
 		joins(b, b.machine.Name)

@@ -90,7 +90,7 @@ func (f *fixture) eventuallyConnected() {
 	f.Eventually(func() error {
 		_, err := core.Connections.Get(client.ObjectKey{Namespace: f.namespace, Name: "c"})
 		return err
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 }
 
 // eventuallyCached waits until the core's cache has the Node with its conditions.
@@ -105,13 +105,13 @@ func (f *fixture) eventuallyCached(name string) {
 		g.Expect(cached.Status.Conditions).NotTo(BeEmpty())
 		g.Expect(cached.Status.Images).To(BeEmpty(), "images are not cached")
 		g.Expect(cached.ManagedFields).To(BeEmpty(), "managed fields are not cached")
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 }
 
 // run brings a Machine that a MachineSet has made to Running.
 func (f *fixture) run() *corev1.Node {
 	f.t.Helper()
-	f.createBorn()
+	f.createOwned()
 	core.SetStatus(f.t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.Phase).To(Equal("Provisioning")) })
 	node := core.Node(f.t, f.machine.Name, f.providerID(), true)

@@ -29,7 +29,7 @@ func TestHundredsOfMachinesDrainAtOnce(t *testing.T) {
 	core.Cluster(t, namespace, "c")
 	in := client.InNamespace(namespace)
 	g.Expect(inParallel(machines, func(i int) error {
-		return bearRunning(t.Context(), namespace, fmt.Sprintf("%s-%d", namespace, i))
+		return createRunning(t.Context(), namespace, fmt.Sprintf("%s-%d", namespace, i))
 	})).To(Succeed())
 	count := func(matches func(*clusterv1.Machine) bool) func(Gomega) int {
 		return func(g Gomega) int {
@@ -73,8 +73,8 @@ func TestHundredsOfMachinesDrainAtOnce(t *testing.T) {
 	}).WithTimeout(long).WithPolling(time.Second).Should(BeZero())
 }
 
-// bearRunning makes a Machine with its infrastructure, its Node and a Pod on it.
-func bearRunning(ctx context.Context, namespace, name string) error {
+// createRunning makes a Machine with its infrastructure, its Node and a Pod on it.
+func createRunning(ctx context.Context, namespace, name string) error {
 	id := "stand-in:///" + name
 	infra := coretest.Object(coretest.Kind(coretest.Machine, version.V1Beta2), namespace, name)
 	infra.Object["spec"] = map[string]any{"providerID": id}

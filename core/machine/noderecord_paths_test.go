@@ -27,7 +27,7 @@ func (f *fixture) patchNode(node *corev1.Node, change func(*corev1.Node)) {
 		}
 		change(node)
 		return core.Client.Patch(f.t.Context(), node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 }
 
 // eventuallyNode waits until the Node matches.
@@ -37,7 +37,7 @@ func (f *fixture) eventuallyNode(name string, check func(Gomega, *corev1.Node)) 
 		node := &corev1.Node{}
 		g.Expect(core.Client.Get(f.t.Context(), client.ObjectKey{Name: name}, node)).To(Succeed())
 		check(g, node)
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 }
 
 // TestANodeThatClaimsAnAdministratorsLabel: a kubelet may write the annotations of its Node, and not its labels in
@@ -92,7 +92,7 @@ func TestANodeThatClaimsToBeInitialized(t *testing.T) {
 	f.machine.Spec.Taints = []clusterv1.MachineTaint{
 		{Key: "example.com/once", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationOnInitialization},
 	}
-	f.createBorn()
+	f.createOwned()
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	f.provision()
 	f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.Phase).To(Equal("Provisioned")) })
@@ -126,7 +126,7 @@ func TestTheRecordCostsNoRequest(t *testing.T) {
 				{Key: "example.com/always", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways},
 			}
 			requests := f.counted()
-			f.createBorn()
+			f.createOwned()
 			f.patchMachine(func(m *clusterv1.Machine) { m.Labels[poolLabel] = "a" })
 			core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 			f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.Phase).To(Equal("Provisioning")) })

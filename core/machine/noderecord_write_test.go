@@ -34,7 +34,7 @@ func TestRecordComesBeforeTheNode(t *testing.T) {
 
 	died := core.Crash(1)
 	f.patchMachine(func(m *clusterv1.Machine) { m.Labels[poolLabel] = "a" })
-	f.Eventually(died).WithTimeout(patience).Should(Receive(HaveSuffix("/machines/" + f.machine.Name)))
+	f.Eventually(died).WithTimeout(timeout).Should(Receive(HaveSuffix("/machines/" + f.machine.Name)))
 	f.refresh(f.machine)
 	f.Expect(f.machine.Annotations).To(HaveKeyWithValue(machine.LabelsOnNodeAnnotation, poolLabel))
 	f.refresh(node)
@@ -46,7 +46,7 @@ func TestRecordComesBeforeTheNode(t *testing.T) {
 	// With its removal from the Node the core dies before the record is cleared.
 	died = core.Crash(1)
 	f.patchMachine(func(m *clusterv1.Machine) { delete(m.Labels, poolLabel) })
-	f.Eventually(died).WithTimeout(patience).Should(Receive(HaveSuffix("/nodes/" + node.Name)))
+	f.Eventually(died).WithTimeout(timeout).Should(Receive(HaveSuffix("/nodes/" + node.Name)))
 	f.refresh(node)
 	f.Expect(node.Labels).NotTo(HaveKey(poolLabel))
 	f.refresh(f.machine)
@@ -65,7 +65,7 @@ func TestInitializationSurvivesACrash(t *testing.T) {
 	f.machine.Spec.Taints = []clusterv1.MachineTaint{
 		{Key: "example.com/once", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationOnInitialization},
 	}
-	f.createBorn()
+	f.createOwned()
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	f.provision()
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
@@ -85,7 +85,7 @@ func TestInitializationSurvivesACrash(t *testing.T) {
 
 	died := core.Crash(1)
 	node := core.Node(t, f.machine.Name, f.providerID(), true)
-	f.Eventually(died).WithTimeout(patience).Should(Receive(HaveSuffix("/nodes/" + node.Name)))
+	f.Eventually(died).WithTimeout(timeout).Should(Receive(HaveSuffix("/nodes/" + node.Name)))
 	f.patchNode(node, func(n *corev1.Node) { n.Spec.Taints = nil })
 	core.Restart(t)
 	initialized(node)
@@ -138,7 +138,7 @@ func TestNodeOfAnotherCore(t *testing.T) {
 func TestRecordThatIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	f.createBorn()
+	f.createOwned()
 	allow := f.refuseMachines("!('"+machine.LabelsOnNodeAnnotation+"' in object.metadata.?annotations.orValue({}))", "records need a ticket")
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	f.provision()
@@ -173,7 +173,7 @@ func TestRecordThatIsRefused(t *testing.T) {
 func TestRecordThatIsNotKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	f.createBorn()
+	f.createOwned()
 	allow := f.dropAnnotation(machine.LabelsOnNodeAnnotation)
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	f.provision()
@@ -233,6 +233,6 @@ func (f *fixture) dropAnnotation(key string) (allow func()) {
 		g.Expect(core.Client.Patch(f.t.Context(), live, client.RawPatch(types.MergePatchType,
 			[]byte(`{"metadata":{"annotations":{"`+key+`":"x"}}}`)), client.DryRunAll)).To(Succeed())
 		g.Expect(live.Annotations).NotTo(HaveKey(key), "the policy should be in force")
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 	return allow
 }

@@ -11,7 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Wishes is what a Machine wants of its Node.
+// DesiredNode is what a Machine wants of its Node.
 type DesiredNode struct {
 	// Labels are set, and removed again when they are no longer desired.
 	Labels map[string]string

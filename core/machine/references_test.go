@@ -35,7 +35,7 @@ func TestWrongReferences(t *testing.T) {
 				core.Create(f.t, coretest.CRD("Later", f.contract))
 				f.Eventually(func() error {
 					return core.Client.Create(f.t.Context(), coretest.Object("Later", f.namespace, f.machine.Name))
-				}).WithTimeout(patience).Should(Succeed())
+				}).WithTimeout(timeout).Should(Succeed())
 			},
 			want: "False/CRDMissing", message: "laters.standin.example.com",
 		},
@@ -112,7 +112,7 @@ func TestObjectOfAMachineSetIsAwaited(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.eventuallyConnected()
-	f.createBorn()
+	f.createOwned()
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/NotReady"), "never reported as missing")
 	})
@@ -133,7 +133,7 @@ func TestObjectOfAMachineSetIsAwaited(t *testing.T) {
 func TestStatusChurnWakesNobody(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	f.createBorn()
+	f.createOwned()
 	f.awaitsNothing()
 	before := core.Reconciles(f.namespace)
 	for i := range 5 {
@@ -190,7 +190,7 @@ func TestPausing(t *testing.T) {
 func TestSeveralNodesWithOneProviderID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	f.createBorn()
+	f.createOwned()
 	core.Node(t, f.namespace+"-b", f.providerID(), true)
 	second := core.Node(t, f.namespace+"-a", f.providerID(), true)
 	f.provision()
@@ -207,7 +207,7 @@ func TestSeveralNodesWithOneProviderID(t *testing.T) {
 func TestDeletionOfAYoungObjectIsSeen(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	f.createBorn()
+	f.createOwned()
 	f.awaitsNothing()
 	f.Expect(core.Client.Delete(t.Context(), f.infra)).To(Succeed())
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
@@ -221,7 +221,7 @@ func TestDeletionOfAYoungObjectIsSeen(t *testing.T) {
 func TestDeletionOfAYoungObjectWhileNoCoreRuns(t *testing.T) {
 	f := newFixture(t, version.V1Beta2)
 	f.eventuallyConnected()
-	f.bear()
+	f.createMachineOnly()
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		// On a busy machine the time of its birth may be over.
 		g.Expect(condition(m, "InfrastructureReady")).To(BeElementOf("False/BeingCreated", "False/ObjectDoesNotExist"))

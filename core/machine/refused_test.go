@@ -54,7 +54,7 @@ func (f *fixture) refuseLabel(key, because string) (allow func()) {
 	f.Eventually(func() error {
 		probe := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{key: ""}}}
 		return core.Client.Create(f.t.Context(), probe, client.DryRunAll)
-	}).WithTimeout(patience).Should(Satisfy(apierrors.IsInvalid), "the policy should be in force")
+	}).WithTimeout(timeout).Should(Satisfy(apierrors.IsInvalid), "the policy should be in force")
 	return allow
 }
 
@@ -65,7 +65,7 @@ func TestNodeThatWasNeverSyncedIsNotAvailable(t *testing.T) {
 	key := "node.cluster.x-k8s.io/" + f.namespace
 	requests := f.counted()
 	allow := f.refuseLabel(key, "labels need a ticket")
-	f.createBorn()
+	f.createOwned()
 	f.patchMachine(func(m *clusterv1.Machine) { m.Labels[key] = "x" })
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	f.provision()
@@ -111,7 +111,7 @@ func (f *fixture) awaitsNothingBut(attempts int) {
 		before := core.Reconciles(f.namespace)
 		time.Sleep(2 * time.Second)
 		return core.Reconciles(f.namespace) - before
-	}).WithTimeout(patience).Should(BeNumerically("<=", attempts))
+	}).WithTimeout(timeout).Should(BeNumerically("<=", attempts))
 }
 
 // TestLaterSyncThatIsRefusedIsSeen: the Node serves Pods already, so the Machine stays Ready, and says what is wrong.
@@ -145,7 +145,7 @@ func TestLaterSyncThatIsRefusedIsSeen(t *testing.T) {
 func TestAnnotationsBeyondTheLimitAreSeen(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	f.createBorn()
+	f.createOwned()
 	node := core.Node(t, f.machine.Name, f.providerID(), true)
 	f.annotate(node, "example.com/of-another", ptr.To(strings.Repeat("x", 200<<10)))
 	f.patchMachine(func(m *clusterv1.Machine) {
@@ -190,7 +190,7 @@ func (f *fixture) refuseMachines(expression, because string) (allow func()) {
 	}
 	f.t.Cleanup(allow)
 	f.Eventually(func() error { return core.Client.Create(f.t.Context(), probe.DeepCopy(), client.DryRunAll) }).
-		WithTimeout(patience).Should(MatchError(ContainSubstring(because)), "the policy should be in force")
+		WithTimeout(timeout).Should(MatchError(ContainSubstring(because)), "the policy should be in force")
 	return allow
 }
 
@@ -198,7 +198,7 @@ func (f *fixture) refuseMachines(expression, because string) (allow func()) {
 func TestMachineWhoseProviderIDIsRefusedIsNotReady(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	f.createBorn()
+	f.createOwned()
 	allow := f.refuseMachines("!has(object.spec.providerID)", "IDs need a ticket")
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	f.provision()

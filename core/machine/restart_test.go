@@ -28,7 +28,7 @@ func TestRestartWritesNothing(t *testing.T) {
 
 	core.Restart(t)
 
-	f.Eventually(func() int { return core.Reconciles(f.namespace) - reconciles }).WithTimeout(patience).Should(BeNumerically(">", 0))
+	f.Eventually(func() int { return core.Reconciles(f.namespace) - reconciles }).WithTimeout(timeout).Should(BeNumerically(">", 0))
 	f.eventuallyConnected()
 	f.awaitsNothing()
 	f.Expect(core.Requests.Writes("/" + f.machine.Name)[writes:]).To(BeEmpty())
@@ -64,13 +64,13 @@ func TestRestartWithSlowLists(t *testing.T) {
 			}
 			list := core.SlowLists(t, slow...)
 			core.Restart(t)
-			g.Eventually(list.Held).WithTimeout(patience).Should(BeNumerically(">", 0), "the list is wanted")
+			g.Eventually(list.Held).WithTimeout(timeout).Should(BeNumerically(">", 0), "the list is wanted")
 			// Less than the time after which a list counts as overdue, which conditions report.
 			g.Consistently(unchanged).WithTimeout(5*time.Second).WithPolling(time.Second).Should(Succeed(), "while the list is on its way")
 			before := core.Reconciles(f.namespace)
 			list.Open()
 			f.eventuallyConnected()
-			g.Eventually(func() int { return core.Reconciles(f.namespace) - before }).WithTimeout(patience).Should(BeNumerically(">", 0))
+			g.Eventually(func() int { return core.Reconciles(f.namespace) - before }).WithTimeout(timeout).Should(BeNumerically(">", 0))
 			f.awaitsNothing()
 			unchanged(g)
 		})
@@ -100,7 +100,7 @@ func (f *fixture) runWithAllMarks() *corev1.Node {
 		g.Expect(node.Labels).To(And(HaveKey(clusterv1.InterruptibleLabel), HaveKeyWithValue("node.cluster.x-k8s.io/pool", "a")))
 		g.Expect(node.Annotations).To(And(HaveKeyWithValue("node.cluster.x-k8s.io/note", "b"), HaveKeyWithValue(scaleDownDisabled, "true")))
 		g.Expect(node.Spec.Taints).To(ContainElements(HaveField("Key", "example.com/always"), HaveField("Key", clusterv1.NodeOutdatedRevisionTaint.Key)))
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 	f.awaitsNothing()
 	f.refresh(f.machine)
 	f.refresh(node)
@@ -116,7 +116,7 @@ func (f *fixture) removeTaint(node *corev1.Node, key string) {
 		before := node.DeepCopy()
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
 		g.Expect(core.Client.Patch(f.t.Context(), node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).To(Succeed())
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 }
 
 // pluralOf is the name of the resource of stand-in objects.

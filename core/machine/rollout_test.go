@@ -38,7 +38,7 @@ func (f *fixture) counted() *coretest.Requests {
 	f.Eventually(func() bool {
 		connection, err := core.Connections.Get(client.ObjectKey{Namespace: f.namespace, Name: "c"})
 		return err == nil && connection.Config.Host == proxy.URL
-	}).WithTimeout(patience).Should(BeTrue(), "a rotated kubeconfig is used at once")
+	}).WithTimeout(timeout).Should(BeTrue(), "a rotated kubeconfig is used at once")
 	return requests
 }
 
@@ -105,7 +105,7 @@ func TestOutdatedRevisionOnTheNode(t *testing.T) {
 		g.Expect(node.Spec.Taints).To(outdated)
 		g.Expect(node.Annotations).To(HaveKeyWithValue(scaleDownDisabled, "true"))
 		g.Expect(node.Annotations).To(HaveKey(machine.ScaleDownDisabledMarkerAnnotation))
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 	f.awaitsNothing()
 	f.Expect(nodePatches(requests, node.Name)).To(Equal(patches+1), "taint and annotation come together")
 
@@ -115,7 +115,7 @@ func TestOutdatedRevisionOnTheNode(t *testing.T) {
 		g.Expect(node.Spec.Taints).NotTo(outdated)
 		g.Expect(node.Annotations).NotTo(HaveKey(scaleDownDisabled))
 		g.Expect(node.Annotations).NotTo(HaveKey(machine.ScaleDownDisabledMarkerAnnotation))
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 	f.awaitsNothing()
 	f.Expect(nodePatches(requests, node.Name)).To(Equal(patches+2), "and go together")
 }
@@ -125,7 +125,7 @@ func TestOutdatedRevisionOnTheNode(t *testing.T) {
 func TestOwnersWakeNobodyWithoutNeed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	f.createBorn()
+	f.createOwned()
 	deployment, set := f.deployment()
 	f.awaitsNothing()
 	replicas := int32(0)
@@ -141,10 +141,10 @@ func TestOwnersWakeNobodyWithoutNeed(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		return core.Reconciles(f.namespace) - before
-	}).WithTimeout(patience).Should(BeZero(), "but for a deadline of the Machine itself, nothing happens")
+	}).WithTimeout(timeout).Should(BeZero(), "but for a deadline of the Machine itself, nothing happens")
 	before := core.Reconciles(f.namespace)
 	f.annotate(deployment, clusterv1.RevisionAnnotation, ptr.To("2"))
-	f.Eventually(func() int { return core.Reconciles(f.namespace) - before }).WithTimeout(patience).Should(BeNumerically(">", 0))
+	f.Eventually(func() int { return core.Reconciles(f.namespace) - before }).WithTimeout(timeout).Should(BeNumerically(">", 0))
 }
 
 // TestTaintsOfTheMachine: Always taints follow the Machine, OnInitialization taints come once and are then the Node's own.
@@ -172,13 +172,13 @@ func TestTaintsOfTheMachine(t *testing.T) {
 	before := node.DeepCopy()
 	node.Spec.Taints = []corev1.Taint{{Key: "example.com/foreign", Effect: corev1.TaintEffectNoSchedule}}
 	f.Expect(core.Client.Patch(t.Context(), node, client.MergeFrom(before))).To(Succeed())
-	f.Eventually(keys).WithTimeout(patience).Should(ContainElements("example.com/foreign", "example.com/always"))
+	f.Eventually(keys).WithTimeout(timeout).Should(ContainElements("example.com/foreign", "example.com/always"))
 	f.Expect(keys()).NotTo(ContainElement("example.com/once"))
 
 	f.refresh(f.machine)
 	machine := f.machine.DeepCopy()
 	f.machine.Spec.Taints = nil
 	f.Expect(core.Client.Patch(t.Context(), f.machine, client.MergeFrom(machine))).To(Succeed())
-	f.Eventually(keys).WithTimeout(patience).ShouldNot(ContainElement("example.com/always"))
+	f.Eventually(keys).WithTimeout(timeout).ShouldNot(ContainElement("example.com/always"))
 	f.Expect(keys()).To(ContainElement("example.com/foreign"))
 }

@@ -23,32 +23,32 @@ type stage struct {
 var stages = []stage{
 	{name: "nothing exists", reach: func(f *fixture) { f.createMachine() }},
 	{name: "nothing exists, and its cluster cannot be reached", reach: func(f *fixture) { f.createMachine(); f.severTarget() }},
-	{name: "the bootstrap config is made, the infrastructure not yet", reach: func(f *fixture) { f.bear(); f.config = f.child(coretest.Config) }},
-	{name: "the infrastructure is made, the bootstrap config not yet", reach: func(f *fixture) { f.bear(); f.infra = f.child(coretest.Machine) }},
+	{name: "the bootstrap config is made, the infrastructure not yet", reach: func(f *fixture) { f.createMachineOnly(); f.config = f.child(coretest.Config) }},
+	{name: "the infrastructure is made, the bootstrap config not yet", reach: func(f *fixture) { f.createMachineOnly(); f.infra = f.child(coretest.Machine) }},
 	{name: "objects exist, not adopted", reach: func(f *fixture) {
 		f.machine.Finalizers = []string{clusterv1.MachineFinalizer}
 		f.createObjects()
 		f.createMachine()
 	}},
-	{name: "born owned", reach: func(f *fixture) { f.createBorn() }},
-	{name: "bootstrap data exist", reach: func(f *fixture) { f.createBorn(); f.bootstrapped() }},
+	{name: "born owned", reach: func(f *fixture) { f.createOwned() }},
+	{name: "bootstrap data exist", reach: func(f *fixture) { f.createOwned(); f.bootstrapped() }},
 	{name: "data Secret of the user", reach: func(f *fixture) {
 		f.machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("mine")}
-		f.bear()
+		f.createMachineOnly()
 		f.infra = f.child(coretest.Machine)
 	}},
-	{name: "the machine is being launched", reach: func(f *fixture) { f.createBorn(); f.bootstrapped() }, during: func(f *fixture) {
+	{name: "the machine is being launched", reach: func(f *fixture) { f.createOwned(); f.bootstrapped() }, during: func(f *fixture) {
 		core.SetSpec(f.t, f.infra, map[string]any{"providerID": f.providerID()})
 		core.Node(f.t, f.machine.Name, f.providerID(), true)
 	}},
 	{name: "the machine exists but is not provisioned, and its Node has joined", reach: func(f *fixture) {
-		f.createBorn()
+		f.createOwned()
 		core.SetSpec(f.t, f.infra, map[string]any{"providerID": f.providerID()})
 		core.Node(f.t, f.machine.Name, f.providerID(), true)
 	}},
-	{name: "provisioned", reach: func(f *fixture) { f.createBorn(); f.provision() }},
+	{name: "provisioned", reach: func(f *fixture) { f.createOwned(); f.provision() }},
 	{name: "provisioned, and the Node joins while it goes", reach: func(f *fixture) {
-		f.createBorn()
+		f.createOwned()
 		f.bootstrapped()
 		f.provision()
 		f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.Phase).To(Equal("Provisioned")) })
@@ -105,11 +105,11 @@ func (f *fixture) runOnPassingKind() {
 	crd := coretest.CRD(kind, f.contract)
 	core.Create(f.t, crd)
 	f.machine.Spec.InfrastructureRef.Kind = kind
-	f.bear()
+	f.createMachineOnly()
 	f.config = f.child(coretest.Config)
 	f.infra = coretest.Object(kind, f.namespace, f.machine.Name, *metav1.NewControllerRef(f.machine, clusterv1.GroupVersion.WithKind("Machine")))
 	f.infra.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "c"})
-	f.Eventually(func() error { return core.Client.Create(f.t.Context(), f.infra) }).WithTimeout(patience).Should(Succeed())
+	f.Eventually(func() error { return core.Client.Create(f.t.Context(), f.infra) }).WithTimeout(timeout).Should(Succeed())
 	f.bootstrapped()
 	core.Node(f.t, f.machine.Name, f.providerID(), true)
 	f.provision()

@@ -21,7 +21,7 @@ import (
 var core *coretest.Core
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const timeout = time.Minute
 
 func TestMain(m *testing.M) {
 	os.Exit(coretest.Main(m, func(c *coretest.Core) { core = c }))
@@ -63,15 +63,15 @@ func (f *fixture) createMachine() {
 	core.Create(f.t, f.machine)
 }
 
-// createBorn creates the Machine and its objects as a MachineSet does: all of it owned, nothing left to write.
-func (f *fixture) createBorn() {
+// createOwned creates the Machine and its objects as a MachineSet does: all of it owned, nothing left to write.
+func (f *fixture) createOwned() {
 	f.t.Helper()
-	f.bear()
+	f.createMachineOnly()
 	f.createObjects(*metav1.NewControllerRef(f.machine, clusterv1.GroupVersion.WithKind("Machine")))
 }
 
-// bear creates the Machine as a MachineSet does, before its objects.
-func (f *fixture) bear() {
+// createMachineOnly creates the Machine as a MachineSet does, before its objects.
+func (f *fixture) createMachineOnly() {
 	f.t.Helper()
 	set := &clusterv1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "s"},
@@ -116,7 +116,7 @@ func (f *fixture) eventually(check func(Gomega, *clusterv1.Machine)) {
 		m := &clusterv1.Machine{}
 		g.Expect(core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(f.machine), m)).To(Succeed())
 		check(g, m)
-	}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Succeed())
+	}).WithTimeout(timeout).WithPolling(20 * time.Millisecond).Should(Succeed())
 }
 
 // eventuallyGone waits until the object does not exist.
@@ -125,7 +125,7 @@ func (f *fixture) eventuallyGone(obj client.Object) {
 	f.Eventually(func() bool {
 		err := core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(obj), obj)
 		return client.IgnoreNotFound(err) == nil && err != nil
-	}).WithTimeout(patience).WithPolling(20*time.Millisecond).Should(BeTrue(), "%T %s should be gone", obj, obj.GetName())
+	}).WithTimeout(timeout).WithPolling(20*time.Millisecond).Should(BeTrue(), "%T %s should be gone", obj, obj.GetName())
 }
 
 // awaitsNothing waits until no Machine of the test is reconciled for a while, neither in a loop nor by polling.
@@ -135,7 +135,7 @@ func (f *fixture) awaitsNothing() {
 		before := core.Reconciles(f.namespace)
 		time.Sleep(2 * time.Second)
 		return core.Reconciles(f.namespace) - before
-	}).WithTimeout(patience).Should(BeZero(), "the controller should come to rest")
+	}).WithTimeout(timeout).Should(BeZero(), "the controller should come to rest")
 }
 
 // condition returns status and reason of a condition, for matching.

@@ -67,7 +67,7 @@ func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	before := machine.DeepCopy()
 	if !machine.DeletionTimestamp.IsZero() {
 		if p.holds(machine.Name) {
-			return ctrl.Result{RequeueAfter: often}, nil
+			return ctrl.Result{RequeueAfter: pollInterval}, nil
 		}
 		for _, ref := range []clusterv1.ContractVersionedObjectReference{machine.Spec.InfrastructureRef, machine.Spec.Bootstrap.ConfigRef} {
 			child := &unstructured.Unstructured{}
@@ -93,7 +93,7 @@ func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		for kind, reason := range map[string]string{clusterv1.MachineInfrastructureReadyCondition: "OutOfStock", clusterv1.MachineReadyCondition: clusterv1.MachineNotReadyReason} {
 			conditions.Set(&machine.Status.Conditions, conditions.False(kind, reason, outOfStock), machine.Generation, now)
 		}
-		return ctrl.Result{RequeueAfter: often}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
+		return ctrl.Result{RequeueAfter: pollInterval}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
 	}
 	machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: machine.Name}
 	conditions.Set(&machine.Status.Conditions, conditions.True(clusterv1.MachineReadyCondition, "Ready", ""), machine.Generation, now)
@@ -109,7 +109,7 @@ func (p *machinePlayer) template(ctx context.Context, machine *clusterv1.Machine
 		if direct.Get(ctx, client.ObjectKeyFromObject(machine), infra) == nil {
 			break
 		}
-		time.Sleep(often)
+		time.Sleep(pollInterval)
 	}
 	return infra.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]
 }

@@ -73,7 +73,7 @@ func (w *world) sample(highest, lowest int) (stop func()) {
 				problems <- formatNumbers(len(all), available)
 				return
 			}
-			time.Sleep(often / 4)
+			time.Sleep(pollInterval / 4)
 		}
 	}()
 	return func() {

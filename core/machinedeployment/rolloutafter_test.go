@@ -52,7 +52,7 @@ func TestRolloutAfterMakesOneSetWhateverTheClocksSay(t *testing.T) {
 				g.Expect(len(w.allSets())).To(BeNumerically("<=", 2))
 				g.Expect(w.current().Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
 				g.Expect(w.listMachines()).To(HaveLen(2))
-			}).WithTimeout(max(0, by) % time.Hour).WithPolling(often).Should(Succeed())
+			}).WithTimeout(max(0, by) % time.Hour).WithPolling(pollInterval).Should(Succeed())
 			w.g.Expect(w.uids()).To(Equal(replaced), "once")
 		})
 	}

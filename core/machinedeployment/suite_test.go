@@ -46,7 +46,7 @@ const (
 	bootstrapGroup = "bootstrap.example.com"
 	clusterName    = "c"
 	waiting        = 60 * time.Second
-	often          = 20 * time.Millisecond
+	pollInterval   = 20 * time.Millisecond
 )
 
 var (
@@ -231,7 +231,7 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 }
 
 func (w *world) eventually(check func(Gomega)) {
-	w.g.Eventually(check).WithTimeout(waiting).WithPolling(often).Should(Succeed())
+	w.g.Eventually(check).WithTimeout(waiting).WithPolling(pollInterval).Should(Succeed())
 }
 
 func (w *world) current() *clusterv1.MachineDeployment {

@@ -35,7 +35,7 @@ func (w *world) quiet() {
 	w.eventually(func(g Gomega) {
 		version := w.current().ResourceVersion
 		g.Consistently(func() string { return w.current().ResourceVersion }).
-			WithTimeout(700 * time.Millisecond).WithPolling(often).Should(Equal(version))
+			WithTimeout(700 * time.Millisecond).WithPolling(pollInterval).Should(Equal(version))
 	})
 }
 

@@ -78,7 +78,7 @@ func (w *world) fate(name string) string {
 }
 
 func (w *world) becomes(name, fate string) {
-	w.g.Eventually(func() string { return w.fate(name) }).WithTimeout(waiting).WithPolling(often).Should(Equal(fate))
+	w.g.Eventually(func() string { return w.fate(name) }).WithTimeout(waiting).WithPolling(pollInterval).Should(Equal(fate))
 }
 
 // deletingNow counts the Machines that are being deleted.

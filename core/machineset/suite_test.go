@@ -44,7 +44,7 @@ const (
 	controlPlaneGroup = "controlplane.example.com"
 	clusterName       = "c"
 	waiting           = 60 * time.Second
-	often             = 20 * time.Millisecond
+	pollInterval      = 20 * time.Millisecond
 )
 
 var (
@@ -273,7 +273,7 @@ func (w *world) complete(n int) func(Gomega) {
 }
 
 func (w *world) eventually(check func(Gomega)) {
-	w.g.Eventually(check).WithTimeout(waiting).WithPolling(often).Should(Succeed())
+	w.g.Eventually(check).WithTimeout(waiting).WithPolling(pollInterval).Should(Succeed())
 }
 
 // current reads the set.

@@ -9,7 +9,7 @@ import (
 )
 
 // patience is for what must happen at once.
-const patience = time.Minute
+const timeout = time.Minute
 
 // TestATemplateThatNeverEnds: whoever may write a MachineSet keeps no worker of the core busy, and fills no memory.
 func TestATemplateThatNeverEnds(t *testing.T) {
@@ -44,7 +44,7 @@ func TestATemplateThatNeverEnds(t *testing.T) {
 				}
 				ended <- err
 			}()
-			g.Eventually(ended, patience).Should(Receive(MatchError(HavePrefix(test.names))))
+			g.Eventually(ended, timeout).Should(Receive(MatchError(HavePrefix(test.names))))
 		})
 	}
 }

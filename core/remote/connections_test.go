@@ -27,7 +27,7 @@ var (
 	live client.Client
 )
 
-const patience = time.Minute
+const timeout = time.Minute
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -90,15 +90,15 @@ func TestConnectionFollowsItsSecret(t *testing.T) {
 	}
 	g.Expect(reason()).To(Equal(remote.NotDialledYet))
 	connections.Ensure(t.Context(), key)
-	g.Eventually(reason).WithTimeout(patience).Should(Equal(remote.KubeconfigMissing))
+	g.Eventually(reason).WithTimeout(timeout).Should(Equal(remote.KubeconfigMissing))
 
 	secret := writeKubeconfig(t, key.Name, []byte("nonsense"))
-	g.Eventually(reason).WithTimeout(patience).Should(Equal(remote.KubeconfigInvalid))
+	g.Eventually(reason).WithTimeout(timeout).Should(Equal(remote.KubeconfigInvalid))
 
 	secret.Data["value"] = env.Kubeconfig
 	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
 	connections.Ensure(t.Context(), key)
-	g.Eventually(reason).WithTimeout(patience).Should(BeEmpty())
+	g.Eventually(reason).WithTimeout(timeout).Should(BeEmpty())
 	g.Expect(changes.Load()).To(BeNumerically(">=", 3))
 	first, err := connections.Get(key)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -106,7 +106,7 @@ func TestConnectionFollowsItsSecret(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "follows"}, Spec: corev1.NodeSpec{ProviderID: "p://follows"}}
 	g.Expect(live.Create(t.Context(), node)).To(Succeed())
 	defer func() { g.Expect(live.Delete(context.WithoutCancel(t.Context()), node)).To(Succeed()) }()
-	g.Eventually(nodes.Load).WithTimeout(patience).Should(BeNumerically(">=", 1))
+	g.Eventually(nodes.Load).WithTimeout(timeout).Should(BeNumerically(">=", 1))
 	found, err := first.NodesWithProviderID("p://follows")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(HaveLen(1))
@@ -119,7 +119,7 @@ func TestConnectionFollowsItsSecret(t *testing.T) {
 	secret.Data["value"] = append([]byte("# rotated\n"), env.Kubeconfig...)
 	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
 	connections.Ensure(t.Context(), key)
-	g.Eventually(func() bool { c, _ := connections.Get(key); return c != nil && c != first }).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(func() bool { c, _ := connections.Get(key); return c != nil && c != first }).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(live.Delete(t.Context(), secret)).To(Succeed())
 	connections.Ensure(t.Context(), key)
 	g.Consistently(reason).Should(BeEmpty())
@@ -157,7 +157,7 @@ func TestDeadClustersHoldUpNobody(t *testing.T) {
 	}
 	key := types.NamespacedName{Namespace: "default", Name: "alive"}
 	connections.Ensure(t.Context(), key)
-	g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+	g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 }
 
 // TestNothingOutlivesItsCluster counts goroutines before and after.
@@ -168,7 +168,7 @@ func TestNothingOutlivesItsCluster(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "short"}
 	cycle := func() {
 		connections.Ensure(t.Context(), key)
-		g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+		g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 		connections.Remove(key)
 		_, err := connections.Get(key)
 		g.Expect(err).To(HaveOccurred())
@@ -180,7 +180,7 @@ func TestNothingOutlivesItsCluster(t *testing.T) {
 		cycle()
 	}
 	connections.Close()
-	g.Eventually(runtime.NumGoroutine).WithTimeout(patience).Should(BeNumerically("<=", before+3))
+	g.Eventually(runtime.NumGoroutine).WithTimeout(timeout).Should(BeNumerically("<=", before+3))
 }
 
 // unsteadySecrets fails to read as often as it is told to.
@@ -209,13 +209,13 @@ func TestARotationSurvivesAFailedRead(t *testing.T) {
 	secret := writeKubeconfig(t, key.Name, env.Kubeconfig)
 	connections.Ensure(t.Context(), key)
 	var first *remote.Connection
-	g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+	g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 
 	secret.Data["value"] = append([]byte("# rotated\n"), env.Kubeconfig...)
 	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
 	secrets.failures.Store(3)
 	connections.Ensure(t.Context(), key)
-	g.Eventually(func() bool { c, _ := connections.Get(key); return c != nil && c != first }).WithTimeout(patience).Should(BeTrue())
+	g.Eventually(func() bool { c, _ := connections.Get(key); return c != nil && c != first }).WithTimeout(timeout).Should(BeTrue())
 	g.Expect(connections.KubeconfigProblem(key)).To(BeEmpty())
 }
 
@@ -231,7 +231,7 @@ func TestAKubeconfigThatIsNotUsedIsTold(t *testing.T) {
 	secret := writeKubeconfig(t, key.Name, env.Kubeconfig)
 	connections.Ensure(t.Context(), key)
 	var first *remote.Connection
-	g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+	g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 	executes := []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
 		"clusters":[{"name":"x","cluster":{"server":"https://h"}}],"users":[{"name":"x","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"c","interactiveMode":"Never"}}}]}`)
 	for _, test := range []struct {
@@ -254,16 +254,16 @@ func TestAKubeconfigThatIsNotUsedIsTold(t *testing.T) {
 		test.change()
 		g.Expect(live.Update(t.Context(), secret)).To(Succeed())
 		connections.Ensure(t.Context(), key)
-		g.Eventually(func() string { return connections.KubeconfigProblem(key) }).WithTimeout(patience).Should(
+		g.Eventually(func() string { return connections.KubeconfigProblem(key) }).WithTimeout(timeout).Should(
 			Or(And(ContainSubstring(test.problem), Not(Equal(test.problem))), Equal(test.problem)), test.name)
-		g.Eventually(changes.Load).WithTimeout(patience).Should(BeNumerically(">", told), test.name)
+		g.Eventually(changes.Load).WithTimeout(timeout).Should(BeNumerically(">", told), test.name)
 		now, err := connections.Get(key)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(now).To(BeIdenticalTo(first), test.name)
 	}
 	g.Expect(live.Delete(t.Context(), secret)).To(Succeed())
 	connections.Ensure(t.Context(), key)
-	g.Eventually(func() string { return connections.KubeconfigProblem(key) }).WithTimeout(patience).Should(ContainSubstring("does not exist"))
+	g.Eventually(func() string { return connections.KubeconfigProblem(key) }).WithTimeout(timeout).Should(ContainSubstring("does not exist"))
 }
 
 // TestASecretOfSomebodyElseConnectsNothing: bootstrap data have a name that users choose, and the same key.
@@ -282,7 +282,7 @@ func TestASecretOfSomebodyElseConnectsNothing(t *testing.T) {
 	g.Expect(live.Create(t.Context(), secret)).To(Succeed())
 	defer func() { g.Expect(live.Delete(context.WithoutCancel(t.Context()), secret)).To(Succeed()) }()
 	connections.Ensure(t.Context(), key)
-	g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).
+	g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(timeout).
 		Should(MatchError(ContainSubstring("bootstrap data of CloudConfig")))
 }
 
@@ -299,20 +299,20 @@ func TestOneRefusedProbeDropsNoConnection(t *testing.T) {
 			writeKubeconfig(t, key.Name, kubeconfigFor(proxy.URL))
 			connections.Ensure(t.Context(), key)
 			var first *remote.Connection
-			g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+			g.Eventually(func() (err error) { first, err = connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 			const short = 4
 			proxy.refuse(status, short)
-			g.Eventually(proxy.refusals.Load).WithTimeout(patience).Should(BeNumerically("<=", 0))
+			g.Eventually(proxy.refusals.Load).WithTimeout(timeout).Should(BeNumerically("<=", 0))
 			probes := proxy.probes.Load()
-			g.Eventually(proxy.probes.Load).WithTimeout(patience).Should(BeNumerically(">", probes+1))
+			g.Eventually(proxy.probes.Load).WithTimeout(timeout).Should(BeNumerically(">", probes+1))
 			now, err := connections.Get(key)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(now).To(BeIdenticalTo(first))
 
 			proxy.refuse(status, 1000)
-			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).Should(HaveField("Reason", remote.Unauthorized))
+			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(timeout).Should(HaveField("Reason", remote.Unauthorized))
 			proxy.refuse(status, 0)
-			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 		})
 	}
 }

@@ -26,7 +26,7 @@ func TestAFightWithAnotherWriterIsHeldBack(t *testing.T) {
 	writeKubeconfig(t, key.Name, env.Kubeconfig)
 	connections.Ensure(t.Context(), key)
 	var connection *remote.Connection
-	g.Eventually(func() (err error) { connection, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+	g.Eventually(func() (err error) { connection, err = connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 	// An API server tracks nobody's fields of an object that was created without any.
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: key.Name, Labels: map[string]string{"made": "by-kubelet"}}}
 	g.Expect(live.Create(t.Context(), node)).To(Succeed())
@@ -40,7 +40,7 @@ func TestAFightWithAnotherWriterIsHeldBack(t *testing.T) {
 				return ""
 			}
 			return cached.ResourceVersion
-		}).WithTimeout(patience).Should(Equal(node.ResourceVersion))
+		}).WithTimeout(timeout).Should(Equal(node.ResourceVersion))
 		ours := cached.DeepCopy()
 		metav1.SetMetaDataLabel(&ours.ObjectMeta, "wanted", "ours")
 		seen := answers.Load()
@@ -49,7 +49,7 @@ func TestAFightWithAnotherWriterIsHeldBack(t *testing.T) {
 		if !errors.As(err, &pending) {
 			return err
 		}
-		g.Eventually(answers.Load).WithTimeout(patience).Should(BeNumerically(">", seen))
+		g.Eventually(answers.Load).WithTimeout(timeout).Should(BeNumerically(">", seen))
 		theirs := []byte(`{"metadata":{"labels":{"wanted":"theirs"}}}`)
 		return live.Patch(t.Context(), node, client.RawPatch(types.MergePatchType, theirs), client.FieldOwner("other-core"))
 	}

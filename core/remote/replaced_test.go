@@ -27,7 +27,7 @@ func TestAPatchIsForOneNodeAlone(t *testing.T) {
 	writeKubeconfig(t, key.Name, env.Kubeconfig)
 	connections.Ensure(t.Context(), key)
 	var connection *remote.Connection
-	g.Eventually(func() (err error) { connection, err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+	g.Eventually(func() (err error) { connection, err = connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 
 	owner := remote.Owner{NamespacedName: key, UID: "machine"}
 	patch := func(before *corev1.Node, lock bool) (answered *corev1.Node, err error) {
@@ -39,7 +39,7 @@ func TestAPatchIsForOneNodeAlone(t *testing.T) {
 		seen := answers.Load()
 		_, err = ask()
 		g.Expect(err).To(BeAssignableToTypeOf(&remote.PendingError{}))
-		g.Eventually(answers.Load).WithTimeout(patience).Should(BeNumerically(">", seen))
+		g.Eventually(answers.Load).WithTimeout(timeout).Should(BeNumerically(">", seen))
 		if node, _ := connection.Node(before.Name); node != nil && node.UID == before.UID && node.Labels["meant-for"] != "" {
 			return node, nil
 		}
@@ -55,7 +55,7 @@ func TestAPatchIsForOneNodeAlone(t *testing.T) {
 				return ""
 			}
 			return cached.UID
-		}).WithTimeout(patience).Should(Equal(made.UID))
+		}).WithTimeout(timeout).Should(Equal(made.UID))
 		return made
 	}
 	first := node()

@@ -84,14 +84,14 @@ func TestOneTargetForAll(t *testing.T) {
 	for _, name := range []string{"one", "other"} {
 		key := types.NamespacedName{Namespace: "default", Name: name}
 		connections.Ensure(t.Context(), key)
-		g.Eventually(func() (err error) { first[name], err = connections.Get(key); return err }).WithTimeout(patience).Should(Succeed())
+		g.Eventually(func() (err error) { first[name], err = connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 	}
 	replace(append([]byte("# rotated\n"), env.Kubeconfig...))
 	for name, before := range first {
 		g.Eventually(func() bool {
 			after, err := connections.Get(types.NamespacedName{Namespace: "default", Name: name})
 			return err == nil && after != before
-		}).WithTimeout(patience).Should(BeTrue())
+		}).WithTimeout(timeout).Should(BeTrue())
 	}
 }
 
@@ -107,11 +107,11 @@ func TestNoWatchOutlivesItsCluster(t *testing.T) {
 		writeKubeconfig(t, name, kubeconfigFor(server.URL))
 		connections.Ensure(t.Context(), types.NamespacedName{Namespace: "default", Name: name})
 	}
-	g.Eventually(server.watches.Load).WithTimeout(patience).Should(BeEquivalentTo(clusters), "one for each Cluster")
+	g.Eventually(server.watches.Load).WithTimeout(timeout).Should(BeEquivalentTo(clusters), "one for each Cluster")
 	for i := range clusters {
 		connections.Remove(types.NamespacedName{Namespace: "default", Name: "watched-" + string(rune('a'+i))})
 	}
-	g.Eventually(server.watches.Load).WithTimeout(patience).Should(BeZero())
+	g.Eventually(server.watches.Load).WithTimeout(timeout).Should(BeZero())
 }
 
 // countedProxy serves the API server of the tests, and counts what reads Nodes.
@@ -195,7 +195,7 @@ func TestClustersOfOneTargetShareItsConnection(t *testing.T) {
 	connect := func(i int) *remote.Connection {
 		connections.Ensure(t.Context(), key(i))
 		var connection *remote.Connection
-		g.Eventually(func() (err error) { connection, err = connections.Get(key(i)); return err }).WithTimeout(patience).Should(Succeed())
+		g.Eventually(func() (err error) { connection, err = connections.Get(key(i)); return err }).WithTimeout(timeout).Should(Succeed())
 		return connection
 	}
 	_, err := connections.Get(key(0))
@@ -214,7 +214,7 @@ func TestClustersOfOneTargetShareItsConnection(t *testing.T) {
 	g.Expect(live.Create(t.Context(), node)).To(Succeed())
 	defer func() { g.Expect(live.Delete(context.WithoutCancel(t.Context()), node)).To(Succeed()) }()
 	for i := range clusters {
-		g.Eventually(func() bool { _, ok := nodes.Load(key(i)); return ok }).WithTimeout(patience).Should(BeTrue(), "each Cluster hears of Nodes")
+		g.Eventually(func() bool { _, ok := nodes.Load(key(i)); return ok }).WithTimeout(timeout).Should(BeTrue(), "each Cluster hears of Nodes")
 		_, ok := told.Load(key(i))
 		g.Expect(ok).To(BeTrue(), "each Cluster is told that it is connected")
 	}
@@ -229,5 +229,5 @@ func TestClustersOfOneTargetShareItsConnection(t *testing.T) {
 	g.Expect(last).To(BeIdenticalTo(first))
 	g.Consistently(proxy.watches.Load).Should(BeEquivalentTo(1), "one Cluster still uses it")
 	connections.Remove(key(clusters - 1))
-	g.Eventually(proxy.watches.Load).WithTimeout(patience).Should(BeZero(), "nothing outlives the last Cluster")
+	g.Eventually(proxy.watches.Load).WithTimeout(timeout).Should(BeZero(), "nothing outlives the last Cluster")
 }
