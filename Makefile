@@ -25,6 +25,10 @@ SIMULATORS := bin/ec2-simulator bin/sim-machine
 COMMIT := $(or $(COMMIT),$(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
 VERSION := $(or $(VERSION),$(shell git describe --tags --match 'v[0-9]*' 2>/dev/null),v0.0.0-dev)
 BUILD := millwright.dev/contracts/controller/manager
+# Everything but race builds is compiled with the same flags, here, for the tools and for the control plane, and with the same
+# versions of shared modules (config/verify.sh), so that from empty caches each package is compiled once.
+GOBUILD := CGO_ENABLED=0 $(GO) build -v -trimpath
+GORUN := CGO_ENABLED=0 $(GO) run -trimpath
 LDFLAGS := -s -w -X $(BUILD).version=$(VERSION) -X $(BUILD).commit=$(COMMIT)
 
 ##@ Use
@@ -35,43 +39,39 @@ help: ## List the targets.
 
 .PHONY: demo
 demo: build controlplane manifests ## Run the whole life of machines on loopback. KEEP=1 stays up, CLUSTERS=2 splits control and target.
-	@echo "building the demo"
-	@$(GO) build -o bin/demo ./test/sandbox/cmd/demo
+	@$(GOBUILD) -o bin/demo ./test/sandbox/cmd/demo 2>&1 | test/progress.sh "demo"
 	@KEEP="$(KEEP)" CLUSTERS="$(CLUSTERS)" exec bin/demo
 
 .PHONY: test
 test: build controlplane manifests $(GOTESTSUM) ## Run all tests, with the race detector, on the real control plane.
-	@KUBEBUILDER_ASSETS="$$($(GO) run ./test/controlplane/cmd/controlplane assets)" RERUN="$(RERUN)" \
+	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" RERUN="$(RERUN)" \
 	test/run.sh $(GOTESTSUM) $(TESTFLAGS)
 
 .PHONY: chaos
 chaos: controlplane generate ## Let everything go wrong for N Machines (200) during DURATION (2m); SEED=… repeats a run. RACE=1 watches for races.
-	@KUBEBUILDER_ASSETS="$$($(GO) run ./test/controlplane/cmd/controlplane assets)" \
+	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" \
 	$(GO) test -count=1 -timeout 40m -v ./test/chaos -run TestChaos -seed "$(or $(SEED),$$((RANDOM+1)))" -machines $(or $(N),200) \
 	  -duration $(or $(DURATION),2m) $(if $(RACE),-race-core) $(if $(LOGS),-logs "$(abspath $(LOGS))")
 
 .PHONY: interop
 interop: build controlplane manifests ## Run this core with Cluster API's own kubeadm and in-memory providers, built from their modules.
-	@KUBEBUILDER_ASSETS="$$($(GO) run ./test/controlplane/cmd/controlplane assets)" \
+	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" \
 	$(GO) test -count=1 -timeout 60m -v ./test/interop -upstream $(if $(LOGS),-logs "$(abspath $(LOGS))")
 
 .PHONY: build
 build: ## Build the managers and the simulators into bin/.
 	@mkdir -p bin
-	@echo "building the managers and the simulators (the first time takes some minutes)"
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/core ./core
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/aws ./providers/aws
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/cloudconfig ./bootstrap/cloudconfig
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ec2-simulator ./test/clouds/aws
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sim-machine ./test/clouds/vm
+	@{ $(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/ ./core ./providers/aws ./bootstrap/cloudconfig && \
+	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/ec2-simulator ./test/clouds/aws && \
+	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/sim-machine ./test/clouds/vm; } 2>&1 | test/progress.sh "managers and simulators"
 
 .PHONY: controlplane
 controlplane: ## Build etcd, the Kubernetes control plane and the hollow kubelet from their Go modules, once.
-	@$(GO) run ./test/controlplane/cmd/controlplane build
+	@$(GORUN) ./test/controlplane/cmd/controlplane build
 
 .PHONY: assets
 assets: ## Print the folder that holds the control plane's binaries.
-	@$(GO) run ./test/controlplane/cmd/controlplane assets
+	@$(GORUN) ./test/controlplane/cmd/controlplane assets
 
 .PHONY: manifests
 manifests: generate ## Render the install manifests of each component into out/.
@@ -81,29 +81,33 @@ manifests: generate ## Render the install manifests of each component into out/.
 
 .PHONY: bench
 bench: controlplane generate ## Take N Machines (300) through their life under this core and upstream's, and compare the cost.
-	@$(GO) run ./test/scale/cmd/bench -n $(or $(N),300) $(BENCHFLAGS)
+	@$(GORUN) ./test/scale/cmd/bench -n $(or $(N),300) $(BENCHFLAGS)
 
 .PHONY: bench-check
 bench-check: controlplane generate ## Fail when N Machines (100) cost more requests or reconciles than the budget, or leave anything.
-	@$(GO) run ./test/scale/cmd/bench -n $(or $(N),100) -cores ours -check test/scale/budget.yaml $(BENCHFLAGS)
+	@$(GORUN) ./test/scale/cmd/bench -n $(or $(N),100) -cores ours -check test/scale/budget.yaml $(BENCHFLAGS)
 
 .PHONY: bench-growth
 bench-growth: controlplane generate ## Show how the cost per Machine grows from 100 to 3000.
-	@$(GO) run ./test/scale/cmd/bench -growth 100,300,1000,3000 $(BENCHFLAGS)
+	@$(GORUN) ./test/scale/cmd/bench -growth 100,300,1000,3000 $(BENCHFLAGS)
 
 .PHONY: bench-drain
 bench-drain: controlplane ## Compare many drains that begin at once with the same requests sent bare.
-	@KUBEBUILDER_ASSETS=$$($(GO) run ./test/controlplane/cmd/controlplane assets) $(GO) test ./core/drain -run '^$$' -bench Drains -benchtime 1x
+	@KUBEBUILDER_ASSETS=$$($(GORUN) ./test/controlplane/cmd/controlplane assets) $(GO) test ./core/drain -run '^$$' -bench Drains -benchtime 1x
 
 .PHONY: bench-docs
 bench-docs: ## Make all measurements of docs/performance.md and write them into it (40 minutes).
 	@$(MAKE) bench N=300
 	@$(MAKE) bench N=1000 BENCHFLAGS="-settings first"
 	@$(MAKE) bench-growth
-	@$(GO) run ./test/scale/cmd/document -into docs/performance.md \
+	@$(GORUN) ./test/scale/cmd/document -into docs/performance.md \
 		out/bench/upstream-ours-300.json out/bench/upstream-ours-1000.json out/bench/growth.json
 
 ##@ Develop
+
+# The linters and vet need compiled packages: those that the build has made.
+verify lint fmt: export CGO_ENABLED := 0
+verify lint fmt: export GOFLAGS := $(GOFLAGS) -trimpath
 
 .PHONY: generate
 generate: $(CONTROLLER_GEN) $(KUSTOMIZE) ## Regenerate deepcopy functions, CRDs and RBAC from the code.
@@ -111,7 +115,7 @@ generate: $(CONTROLLER_GEN) $(KUSTOMIZE) ## Regenerate deepcopy functions, CRDs 
 
 .PHONY: mutate
 mutate: generate ## Change the planners one operator at a time and list the changes that no test sees (minutes).
-	@$(GO) run ./test/mutate
+	@$(GORUN) ./test/mutate
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the code.
@@ -131,21 +135,17 @@ clean: ## Remove what was built here; the caches outside the tree stay.
 	@rm -rf bin out config/core/crd/generated
 
 $(CONTROLLER_GEN): go.tools.mod go.tools.sum
-	@echo "building controller-gen"
 	@mkdir -p $(TOOLS)
-	@CGO_ENABLED=0 $(GO) build -modfile=go.tools.mod -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+	@$(GOBUILD) -modfile=go.tools.mod -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen 2>&1 | test/progress.sh "controller-gen"
 
 $(KUSTOMIZE): go.tools.mod go.tools.sum
-	@echo "building kustomize"
 	@mkdir -p $(TOOLS)
-	@CGO_ENABLED=0 $(GO) build -modfile=go.tools.mod -o $@ sigs.k8s.io/kustomize/kustomize/v5
+	@$(GOBUILD) -modfile=go.tools.mod -o $@ sigs.k8s.io/kustomize/kustomize/v5 2>&1 | test/progress.sh "kustomize"
 
 $(GOTESTSUM): go.tools.mod go.tools.sum
-	@echo "building gotestsum"
 	@mkdir -p $(TOOLS)
-	@CGO_ENABLED=0 $(GO) build -modfile=go.tools.mod -o $@ gotest.tools/gotestsum
+	@$(GOBUILD) -modfile=go.tools.mod -o $@ gotest.tools/gotestsum 2>&1 | test/progress.sh "gotestsum"
 
 $(GOLANGCI_LINT): go.lint.mod go.lint.sum
-	@echo "building golangci-lint from its module (minutes, once)"
 	@mkdir -p $(LINT)
-	@CGO_ENABLED=0 $(GO) build -modfile=go.lint.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@$(GOBUILD) -modfile=go.lint.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint 2>&1 | test/progress.sh "golangci-lint"

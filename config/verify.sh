@@ -15,6 +15,19 @@ if [ "$before" != "$(state | sha256sum)" ]; then
   echo "verify: files above are not up to date; run 'make generate' and 'go mod tidy' and commit the result" >&2
   exit 1
 fi
+# A module that these have in common is compiled once, since it has one version. CEL is the control plane's own: what the API
+# server evaluates is what Kubernetes was released with.
+versions() { awk '$1 == "require" {sub("require ", "")} $2 ~ /^v[0-9]/ {print $1, $2}' "$1" | sort; }
+files=(go.mod test/controlplane/binaries/go.mod go.tools.mod)
+differing=$(for a in "${files[@]}"; do for b in "${files[@]}"; do
+  [[ $a < $b ]] && join <(versions "$a") <(versions "$b") |
+    awk -v files="$a, $b" '$2 != $3 && $2 != "v0.0.0" && $3 != "v0.0.0" && !/cel-go|antlr4-go/ {print $0, "(" files ")"}'
+done; done) || true
+if [ -n "$differing" ]; then
+  echo "$differing"
+  echo "verify: modules above have two versions, and are compiled twice; align them with 'go get' in the folder of the lower one" >&2
+  exit 1
+fi
 make manifests
 # The variants of the core: each has what its name says.
 with=out/core/core-components.yaml without=out/core-without-webhooks/core-components.yaml certmanager=out/core-cert-manager/core-components.yaml

@@ -4,6 +4,7 @@ package commandline_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -41,12 +42,13 @@ func build(t *testing.T) string {
 	printed.Dir = testenv.Root()
 	script, err := printed.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), "%s", script)
-	flags := regexp.MustCompile(`-ldflags '([^']*)' -o bin/core `).FindSubmatch(script)
+	flags := regexp.MustCompile(`-ldflags '([^']*)' -o bin/ `).FindSubmatch(script)
 	g.Expect(flags).NotTo(BeNil(), "%s", script)
 	g.Expect(string(flags[1])).To(ContainSubstring(version))
 	for name, main := range programs {
-		command := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags", string(flags[1]), "-o", filepath.Join(folder, name), main)
+		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", string(flags[1]), "-o", filepath.Join(folder, name), main)
 		command.Dir = testenv.Root()
+		command.Env = append(os.Environ(), "CGO_ENABLED=0")
 		output, err := command.CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), "%s", output)
 	}

@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -30,12 +29,9 @@ var programs = []program{
 	{"hollow-kubelet", "./hollow-kubelet"},
 }
 
-// progressInterval is how often a long compilation says that it is still at work.
-const progressInterval = 15 * time.Second
-
 // Build builds the control plane's programs into the cache folder unless they are there, and returns
 // the folder. Builds at the same time wait for each other; the folder appears when it is complete.
-// The first build takes minutes: progress goes to out line by line.
+// The first build takes minutes: out says meanwhile how far it is.
 func Build(ctx context.Context, out io.Writer) (string, error) {
 	b, err := newBuild()
 	if err != nil {
@@ -67,11 +63,8 @@ func (b *build) run(ctx context.Context, parent string, out io.Writer) error {
 	defer func() { _ = os.RemoveAll(staging) }()
 	begin := time.Now()
 	fmt.Fprintf(out, "Building Kubernetes %s and etcd from their Go modules, once; this takes some minutes.\n", b.version)
-	for i, p := range programs {
-		label := fmt.Sprintf("[%d/%d] %s", i+1, len(programs), p.name)
-		if err := b.compile(ctx, p, staging, label, out); err != nil {
-			return err
-		}
+	if err := b.compile(ctx, staging, out); err != nil {
+		return err
 	}
 	// Leftovers of a folder that was incomplete give way.
 	if err := os.RemoveAll(b.target); err != nil {
@@ -87,37 +80,26 @@ func (b *build) run(ctx context.Context, parent string, out io.Writer) error {
 	return nil
 }
 
-func (b *build) compile(ctx context.Context, p program, dir, label string, out io.Writer) error {
-	begin := time.Now()
-	fmt.Fprintf(out, "%s …\n", label)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", b.ldflags(),
-		"-o", filepath.Join(dir, p.name), p.pkg)
+// compile builds all programs with one go command, which compiles what several of them need once and links side by side.
+// Its flags are those of the managers (Makefile), so that they share compiled packages as well.
+func (b *build) compile(ctx context.Context, dir string, out io.Writer) error {
+	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", b.ldflags(), "-o", dir + string(filepath.Separator)}
+	for _, p := range programs {
+		args = append(args, p.pkg)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = b.source
 	cmd.Env = buildEnvironment(os.Environ())
 	// The go command removes what it has made half when it is interrupted, and ends its compilers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		return errors.Wrap(err, "starting the go command")
+	progress := newProgress(out, "control plane")
+	defer progress.end()
+	cmd.Stdout, cmd.Stderr = progress, progress
+	if err := cmd.Run(); err != nil {
+		return errors.Wrapf(err, "building the control plane: %s", progress.rest())
 	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	ticker := time.NewTicker(progressInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			fmt.Fprintf(out, "%s … still compiling after %s\n", label, time.Since(begin).Round(time.Second))
-		case err := <-done:
-			if err != nil {
-				return errors.Wrapf(err, "building %s: %s", p.name, strings.TrimSpace(output.String()))
-			}
-			fmt.Fprintf(out, "%s done in %s\n", label, time.Since(begin).Round(time.Second))
-			return nil
-		}
-	}
+	return nil
 }
 
 // ldflags strips the binaries and tells them their version, which clients ask for.

@@ -34,7 +34,9 @@ func TestMain(m *testing.M) {
 		defer func() { _ = os.RemoveAll(folder) }()
 		binaries = folder
 		for name, path := range map[string]string{"ec2-simulator": ".", "sim-machine": "../vm"} {
-			if out, err := exec.Command("go", "build", "-o", filepath.Join(folder, name), path).CombinedOutput(); err != nil {
+			build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(folder, name), path)
+			build.Env = append(os.Environ(), "CGO_ENABLED=0")
+			if out, err := build.CombinedOutput(); err != nil {
 				fmt.Printf("building %s: %v\n%s", name, err, out)
 				return 1
 			}

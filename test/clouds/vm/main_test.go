@@ -30,7 +30,9 @@ func TestMain(m *testing.M) {
 		}
 		defer func() { _ = os.RemoveAll(folder) }()
 		binary = filepath.Join(folder, "sim-machine")
-		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		build := exec.Command("go", "build", "-trimpath", "-o", binary, ".")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Printf("building: %v\n%s", err, out)
 			return 1
 		}
