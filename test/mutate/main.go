@@ -43,7 +43,7 @@ var targets = []target{
 		tests: "^Test(Plan.*|Reservation.*|ReservedNamesDepend.*|NamesAreRetired.*|Slots.*|MarksOfTheServer.*)$",
 		slow:  "^TestSlotsSimulation$",
 	},
-	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go", "rolloutafter.go"}, tests: "."},
+	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go"}, tests: "."},
 	{
 		dir: "core/machine",
 		files: []string{
