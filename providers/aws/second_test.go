@@ -73,7 +73,7 @@ func (f *fixture) listsSince(n int) func() int {
 	return func() int {
 		count := 0
 		for _, c := range f.sim.Calls()[n:] {
-			if c.Action == "DescribeInstances" && c.Done {
+			if c.Action == "DescribeInstances" && c.Parameters["Filter.1.Name"] == "tag-key" && c.Done {
 				count++
 			}
 		}

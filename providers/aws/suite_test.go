@@ -31,6 +31,7 @@ import (
 	"millwright.dev/providers/aws/instance"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/batch"
 	"millwright.dev/providers/driver/manager"
 	simulator "millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simapi"
@@ -102,6 +103,7 @@ type fixture struct {
 	transport func(*http.Transport)
 	options   *manager.Options
 	backoff   func(driver.Class, int) time.Duration
+	batch     batch.Options
 	// intercept, if set, wraps the provider's client.
 	intercept interceptor.Funcs
 	stop      func()
@@ -160,7 +162,7 @@ func (f *fixture) start() {
 	f.Expect(newTemplateReconciler(mgr, f.options, f.clock, cloud).SetupWithManager(mgr)).To(Succeed())
 	r := newMachineReconciler(mgr, f.options, f.clock, cloud)
 	r.Client = interceptor.NewClient(withoutWatch{mgr.GetClient()}, f.intercept)
-	r.Options.Backoff = f.backoff
+	r.Options.Backoff, r.Options.Batch = f.backoff, f.batch
 	f.Expect(r.SetupWithManager(mgr)).To(Succeed())
 
 	ctx, cancel := context.WithCancel(f.ctx)

@@ -2,12 +2,13 @@
 //
 // A provider implements Driver for its cloud and gives its machine kind the accessors of Object.
 // The rest is shared: the reconciler (inframachine), the inventory of instances (inventory), the
-// pacing of launches (pace) and the manager around them (manager). See README.md for how to write
-// a provider.
+// pacing of launches (pace), the batching of deletions (batch) and the manager around them (manager).
+// See README.md for how to write a provider.
 package driver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +34,9 @@ type Scope string
 // Errors are *Error with a class where the cloud's answer allows one; any other error means that the
 // outcome is unknown. In particular, an error of a class other than Unknown from Create promises
 // that no instance was made.
+//
+// Observe, Delete and Dependants take handles of one scope, at least one and at most batch.DefaultOptions().Size unless
+// a provider sets another, and answer about each of them in the order of the handles. They should make one call for all.
 type Driver[M Object] interface {
 	// Scope returns the scope that obj's instance is in. It depends on nothing but the spec.
 	Scope(obj M) Scope
@@ -57,19 +61,22 @@ type Driver[M Object] interface {
 	// more are refused, or compressed, before they get here.
 	UserDataLimit() int
 
-	// Observe reads one instance from the cloud itself, past any cache: by provider ID if the handle
-	// has one, else by token. An instance that has ceased to exist is returned as Terminated as long
-	// as the cloud lists it; after that, and for one that never was, it fails with class NotFound.
-	Observe(ctx context.Context, handle Handle) (Instance, error)
+	// Observe reads instances of one scope from the cloud itself, past any cache: each by its handle's provider ID if
+	// there is one, else by the token. An instance that has ceased to exist is returned as Terminated as long
+	// as the cloud lists it; after that, and for one that never was, the answer is of class NotFound. One handle that
+	// leads to nothing must not spoil the answers about the others.
+	Observe(ctx context.Context, scope Scope, handles []Handle) []Answer[Instance]
 
-	// Delete asks the cloud to end the instance and returns without waiting for it. Repeating it is
-	// harmless. It fails with class NotFound if the cloud does not know the instance, and with class
-	// Terminal if the cloud refuses until a person acts (termination protection).
-	Delete(ctx context.Context, handle Handle) error
+	// Delete asks the cloud to end instances of one scope and returns without waiting for them, with an error or nil for
+	// each handle in their order. Repeating it is harmless. An error is of class NotFound if the cloud does not know
+	// the instance, and of class Terminal if the cloud refuses until a person acts (termination protection). Where the
+	// cloud refuses a call about many because of some, Delete finds out which, so that the others are ended. It must
+	// end nothing but what the handles name; the caller has checked whose that is.
+	Delete(ctx context.Context, scope Scope, handles []Handle) []error
 
-	// Dependants names what was launched with the instance and still exists: disks, network
+	// Dependants names, for each handle, what was launched with the instance and still exists: disks, network
 	// interfaces. It is called once the instance is gone. Only what carries the mark of the handle counts.
-	Dependants(ctx context.Context, handle Handle) ([]string, error)
+	Dependants(ctx context.Context, scope Scope, handles []Handle) []Answer[[]string]
 
 	// List returns every instance in the scope that carries a mark, by whatever Millwright
 	// installation, in any state that the cloud still lists. Serves the inventory.
@@ -77,6 +84,19 @@ type Driver[M Object] interface {
 
 	// Mark says in the cloud's own words, for people, what an instance must carry to be the handle's.
 	Mark(handle Handle) string
+}
+
+// Answer is what a call about several handles says of one of them.
+type Answer[T any] struct {
+	// Value is meaningful if Err is nil.
+	Value T
+	// Err is why there is no value, for this handle or for all of the call; *Error where the cloud's answer allows it.
+	Err error
+}
+
+// Failed returns an answer with the same error for each of n handles.
+func Failed[T any](n int, err error) []Answer[T] {
+	return slices.Repeat([]Answer[T]{{Err: err}}, n)
 }
 
 // Placement is where an instance goes.

@@ -208,9 +208,10 @@ func TestMismatch(t *testing.T) {
 	d, _ := newFake(api)
 	_, err := d.Create(t.Context(), testLaunch())
 	g.Expect(driver.IsNotFound(err)).To(BeTrue(), "used and not visible")
+	token := testLaunch().Token
 	api.pages = [][]types.Instance{{
-		{InstanceId: aws.String("i-1"), State: &types.InstanceState{Name: types.InstanceStateNameTerminated}},
-		{InstanceId: aws.String("i-2"), State: &types.InstanceState{Name: types.InstanceStateNameRunning}},
+		{InstanceId: aws.String("i-1"), ClientToken: &token, State: &types.InstanceState{Name: types.InstanceStateNameTerminated}},
+		{InstanceId: aws.String("i-2"), ClientToken: &token, State: &types.InstanceState{Name: types.InstanceStateNameRunning}},
 	}}
 	found, err := d.Create(t.Context(), testLaunch())
 	g.Expect(err).NotTo(HaveOccurred())

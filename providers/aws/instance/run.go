@@ -47,12 +47,16 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMa
 // afterMismatch returns the instance that the token has made already, with other parameters: the image
 // search may have a newer result by now, or the bootstrap data may have been renewed.
 func (r *region) afterMismatch(ctx context.Context, token string) (driver.Instance, error) {
-	i, err := r.byToken(ctx, token)
-	if driver.IsNotFound(err) {
+	found, err := r.byTokens(ctx, []string{token})
+	if err != nil {
+		return driver.Instance{}, err
+	}
+	i, ok := found[token]
+	if !ok {
 		return i, driver.NewNotFoundError("RunInstances", codeMismatch,
 			errors.New("the client token was used before and its instance is not listed"))
 	}
-	return i, err
+	return i, nil
 }
 
 // runInput is the request. It depends on nothing but its arguments.

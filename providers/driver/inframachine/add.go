@@ -41,6 +41,10 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.Add(r.Inventory); err != nil {
 		return errors.Wrap(err, "adding the inventory")
 	}
+	answers, err := r.setUpBatches(mgr)
+	if err != nil {
+		return err
+	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		For(r.New(), builder.WithPredicates(r.watched(), changedByOthers())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine),
@@ -48,6 +52,7 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(clusterConcerns())).
 		WatchesRawSource(r.Inventory.Source()).
+		WatchesRawSource(answers).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Options.Concurrency}).
 		Complete(r)
 	return errors.Wrapf(err, "building the controller of %s", r.Kind)

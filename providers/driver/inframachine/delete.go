@@ -66,7 +66,7 @@ func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome 
 	instance, err := r.askCloud(ctx, s)
 	switch {
 	case err == nil && !s.handle.Owns(instance):
-		return r.isForeign(s, instance)
+		return r.isForeign(s, r.foreign(s.handle, instance))
 	case err == nil:
 		r.backoff.forget(s.key)
 		r.Inventory.Put(s.handle.Scope, instance)
@@ -105,40 +105,50 @@ func (r *Reconciler[M]) recordLocated(ctx context.Context, s *scope[M]) outcome 
 	return proceed()
 }
 
-// terminate asks the cloud to end the instance, unless it is ending already.
-func (r *Reconciler[M]) terminate(ctx context.Context, s *scope[M]) outcome {
+// terminate asks the cloud to end the instance, in a batch with those of other objects, unless it is ending already.
+func (r *Reconciler[M]) terminate(_ context.Context, s *scope[M]) outcome {
+	answer, answered := r.terminations.Take(s.key, s.handle)
+	if answered && answer.Err == nil {
+		r.ending(s, answer.Value)
+	}
 	if s.facts.missing || s.view.Known && hasEnded(s.view.Instance.State) {
 		return proceed()
 	}
 	s.facts.standing = &reasoned{driverv1.TerminatingInstanceReason, "Asking the cloud to end the instance"}
+	switch {
+	case answered && driver.IsNotFound(answer.Err):
+		return r.believeAbsence(s, answer.Err, answer.At)
+	case answered && foreignOf(answer.Err) != nil:
+		return r.isForeign(s, answer.Err)
+	case answered:
+		s.facts.standing = explainDeletion(answer.Err)
+		return untilDeadline(r.backoff.fail(s.key, answer.Err))
+	}
 	if wait, err := r.backoff.remaining(s.key); wait > 0 {
 		s.facts.standing = explainDeletion(err)
 		return untilDeadline(wait)
 	}
-	if out := r.takeTurn(ctx, s); !out.proceed {
-		return out
-	}
-	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
-	defer cancel()
-	err := r.Driver.Delete(callCtx, s.handle)
-	switch {
-	case driver.IsNotFound(err):
-		return r.believeAbsence(s, err)
-	case err != nil:
-		s.facts.standing = explainDeletion(err)
-		return untilDeadline(r.backoff.fail(s.key, err))
-	}
-	r.backoff.forget(s.key)
-	s.announceNormal(eventTerminating, "Terminate", "Asked the cloud to end instance %s", s.handle.ProviderID)
-	s.view.Instance.ProviderID, s.view.Instance.Token = s.handle.ProviderID, s.handle.Token
-	s.view.Instance.State, s.view.Known = driverv1.InstanceTerminating, true
-	r.Inventory.Put(s.handle.Scope, s.view.Instance)
-	return proceed()
+	return r.awaitAnswer(s, r.terminations.Ask(s.key, s.handle), s.facts.standing)
 }
 
-// believeAbsence proceeds past the grace; before that the cloud may only not list the instance yet.
-func (r *Reconciler[M]) believeAbsence(s *scope[M], err error) outcome {
-	if s.launchedAt().Add(r.Options.VisibilityGrace).After(s.now) {
+// ending takes in that the cloud is ending the instance, or has ended it before.
+func (r *Reconciler[M]) ending(s *scope[M], t termination) {
+	r.backoff.forget(s.key)
+	if t.accepted {
+		s.announceNormal(eventTerminating, "Terminate", "Asked the cloud to end instance %s", s.handle.ProviderID)
+	}
+	if s.view.Known && hasEnded(s.view.Instance.State) {
+		return // A list has shown it meanwhile, and perhaps more.
+	}
+	s.view.Instance, s.view.Known = t.instance, true
+	s.view.Instance.ProviderID = s.handle.ProviderID
+	r.Inventory.Put(s.handle.Scope, s.view.Instance)
+}
+
+// believeAbsence proceeds if the cloud did not know the instance past the grace; before that it may only not list it yet.
+// err is what the cloud said at that time.
+func (r *Reconciler[M]) believeAbsence(s *scope[M], err error, at time.Time) outcome {
+	if s.launchedAt().Add(r.Options.VisibilityGrace).After(at) {
 		s.facts.standing = &reasoned{driverv1.InstanceNotVisibleReason,
 			"The instance was launched a short while ago and the cloud does not list it yet; it is ended as soon as it shows"}
 		return untilDeadline(r.backoff.fail(s.key, err))
@@ -177,7 +187,7 @@ func (r *Reconciler[M]) confirmTermination(ctx context.Context, s *scope[M]) out
 	instance, err := r.askCloud(ctx, s)
 	switch {
 	case driver.IsNotFound(err):
-		return r.believeAbsence(s, err)
+		return r.believeAbsence(s, err, s.now)
 	case err != nil:
 		return untilDeadline(r.backoff.fail(s.key, err))
 	case instance.State != driverv1.InstanceTerminated:
@@ -191,21 +201,20 @@ func (r *Reconciler[M]) confirmTermination(ctx context.Context, s *scope[M]) out
 }
 
 // awaitDependants waits until what was launched with the instance is gone too.
-func (r *Reconciler[M]) awaitDependants(ctx context.Context, s *scope[M]) outcome {
+func (r *Reconciler[M]) awaitDependants(_ context.Context, s *scope[M]) outcome {
 	s.facts.standing = &reasoned{driverv1.WaitingForDependantsReason,
 		"The instance is gone; checking what was launched with it"}
-	if wait, err := r.backoff.remaining(s.key); wait > 0 {
-		s.facts.standing = dependantsRemain(err)
-		return untilDeadline(wait)
+	answer, answered := r.dependants.Take(s.key, s.handle)
+	if !answered {
+		if wait, err := r.backoff.remaining(s.key); wait > 0 {
+			s.facts.standing = dependantsRemain(err)
+			return untilDeadline(wait)
+		}
+		return r.awaitAnswer(s, r.dependants.Ask(s.key, s.handle), s.facts.standing)
 	}
-	if out := r.takeTurn(ctx, s); !out.proceed {
-		return out
-	}
-	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
-	defer cancel()
-	remaining, err := r.Driver.Dependants(callCtx, s.handle)
-	if err == nil && len(remaining) > 0 {
-		err = driver.NewUnknownError("", "", &dependantsError{remaining})
+	err := answer.Err
+	if err == nil && len(answer.Value) > 0 {
+		err = driver.NewUnknownError("", "", &dependantsError{answer.Value})
 	}
 	if err != nil {
 		s.facts.standing = dependantsRemain(err)
@@ -266,15 +275,18 @@ func hasEnded(state driverv1.InstanceState) bool {
 
 // explainDeletion explains why the cloud did not take the request to end the instance.
 func explainDeletion(err error) *reasoned {
-	why := explain(err)
 	if foreign := foreignOf(err); foreign != nil {
 		return &reasoned{driverv1.DeletionBlockedReason, foreign.Error()}
 	}
-	if driver.IsTerminal(err) {
+	switch driver.ClassOf(err) {
+	case driver.ClassTerminal:
 		return &reasoned{driverv1.DeletionBlockedReason, err.Error() +
 			". Tried again slowly; remove what protects the instance"}
+	case driver.ClassUnknown:
+		return &reasoned{driverv1.CloudErrorReason, strings.TrimRight(err.Error(), ".") + ". Tried again after a while that grows"}
+	default:
+		return explain(err)
 	}
-	return why
 }
 
 // dependantsError says what is left. It is kept as the latest failure, for the condition's sake.

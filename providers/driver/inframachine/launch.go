@@ -106,7 +106,7 @@ func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome {
 // object under its name.
 func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instance driver.Instance) outcome {
 	if !s.handle.Owns(instance) {
-		return r.isForeign(s, instance)
+		return r.isForeign(s, r.foreign(s.handle, instance))
 	}
 	base, ok := s.obj.DeepCopyObject().(client.Object)
 	if !ok {

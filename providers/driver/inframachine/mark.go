@@ -35,12 +35,12 @@ func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome {
 	instance, err := r.askCloud(ctx, s)
 	switch {
 	case driver.IsNotFound(err):
-		return r.believeAbsence(s, err)
+		return r.believeAbsence(s, err, s.now)
 	case err != nil:
 		s.facts.standing = explainDeletion(err)
 		return untilDeadline(r.backoff.fail(s.key, err))
 	case !s.handle.Owns(instance) && instance.State != driverv1.InstanceTerminated:
-		return r.isForeign(s, instance)
+		return r.isForeign(s, r.foreign(s.handle, instance))
 	}
 	r.backoff.forget(s.key)
 	r.Inventory.Put(s.handle.Scope, instance)
@@ -50,9 +50,8 @@ func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome {
 
 // isForeign leaves an instance alone that does not carry the mark of the object, and says what to do. A mark that is set
 // later shows in the inventory.
-func (r *Reconciler[M]) isForeign(s *scope[M], instance driver.Instance) outcome {
+func (r *Reconciler[M]) isForeign(s *scope[M], err error) outcome {
 	r.Inventory.Track(s.key, s.handle, false) // Nobody knows when somebody marks it.
-	err := driver.NewTerminalError("Observe", "", &foreignError{instance: instance.ID, mark: r.Driver.Mark(s.handle)})
 	s.facts.standing = explain(err)
 	if s.facts.deleting {
 		s.facts.standing = explainDeletion(err)
@@ -62,6 +61,11 @@ func (r *Reconciler[M]) isForeign(s *scope[M], instance driver.Instance) outcome
 		wait = r.backoff.fail(s.key, err)
 	}
 	return untilDeadline(wait)
+}
+
+// foreign is the error of an instance that does not carry the mark of the handle.
+func (r *Reconciler[M]) foreign(handle driver.Handle, instance driver.Instance) error {
+	return driver.NewTerminalError("Observe", "", &foreignError{instance: instance.ID, mark: r.Driver.Mark(handle)})
 }
 
 // foreignError says that an instance does not carry the mark of the object.

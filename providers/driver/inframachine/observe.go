@@ -17,7 +17,7 @@ func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome {
 	status := s.obj.CommonStatus()
 	s.view = r.Inventory.Track(s.key, s.handle, !status.IsProvisioned())
 	if s.view.Known && !s.handle.Owns(s.view.Instance) {
-		return r.isForeign(s, s.view.Instance)
+		return r.isForeign(s, r.foreign(s.handle, s.view.Instance))
 	}
 	v := judge(r.sighting(s), s.now)
 	if v.confirm {
@@ -108,7 +108,7 @@ func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (verdic
 	case err != nil:
 		return verdict{}, untilDeadline(r.backoff.fail(s.key, err))
 	case !s.handle.Owns(instance):
-		return verdict{}, r.isForeign(s, instance)
+		return verdict{}, r.isForeign(s, r.foreign(s.handle, instance))
 	}
 	r.backoff.forget(s.key)
 	r.Inventory.Put(s.handle.Scope, instance)
@@ -122,7 +122,6 @@ func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (verdic
 
 // askCloud asks the cloud itself about the instance, and waits no longer than for any call.
 func (r *Reconciler[M]) askCloud(ctx context.Context, s *scope[M]) (driver.Instance, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
-	defer cancel()
-	return r.Driver.Observe(ctx, s.handle)
+	seen := r.lookAt(ctx, s.handle.Scope, []driver.Handle{s.handle})[0]
+	return seen.Value, seen.Err
 }

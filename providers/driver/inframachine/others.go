@@ -9,6 +9,7 @@ import (
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/batch"
 )
 
 // tellOthers adds to how things stand that further instances carry the mark of the object: the answer of a call was lost and
@@ -39,34 +40,47 @@ func (r *Reconciler[M]) takeOther(s *scope[M]) bool {
 }
 
 // endOthers asks the cloud to end what carries the mark of the object beside the instance that it names.
-func (r *Reconciler[M]) endOthers(ctx context.Context, s *scope[M]) outcome {
+func (r *Reconciler[M]) endOthers(_ context.Context, s *scope[M]) outcome {
+	var latest *batch.Pending
 	for _, other := range s.view.Others {
+		handle := s.handle
+		handle.ProviderID = other.ProviderID
+		answer, answered := r.terminations.Take(s.key, handle)
+		if answered && driver.IgnoreNotFound(answer.Err) == nil {
+			r.endingOther(s, other, answer.Value)
+			continue
+		}
 		if hasEnded(other.State) {
 			continue
 		}
 		s.facts.standing = &reasoned{driverv1.TerminatingInstanceReason, "Asking the cloud to end " + other.ID}
+		if answered {
+			s.facts.standing = explainDeletion(answer.Err)
+			return untilDeadline(r.backoff.fail(s.key, answer.Err))
+		}
 		if wait, err := r.backoff.remaining(s.key); wait > 0 {
 			s.facts.standing = explainDeletion(err)
 			return untilDeadline(wait)
 		}
-		if out := r.takeTurn(ctx, s); !out.proceed {
-			return out
-		}
-		handle := s.handle
-		handle.ProviderID = other.ProviderID
-		callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
-		err := r.Driver.Delete(callCtx, handle)
-		cancel()
-		if driver.IgnoreNotFound(err) != nil {
-			s.facts.standing = explainDeletion(err)
-			return untilDeadline(r.backoff.fail(s.key, err))
-		}
-		r.backoff.forget(s.key)
+		pending := r.terminations.Ask(s.key, handle)
+		latest = &pending
+	}
+	if latest != nil {
+		return r.awaitAnswer(s, *latest, s.facts.standing)
+	}
+	return proceed()
+}
+
+// endingOther takes in that the cloud is ending the instance, or does not know it any more.
+func (r *Reconciler[M]) endingOther(s *scope[M], other driver.Instance, t termination) {
+	r.backoff.forget(s.key)
+	if t.accepted {
 		s.announceNormal(eventTerminating, "Terminate", "Asked the cloud to end instance %s", other.ProviderID)
+	}
+	if !hasEnded(other.State) {
 		other.State = driverv1.InstanceTerminating
 		r.Inventory.Put(s.handle.Scope, other)
 	}
-	return proceed()
 }
 
 // awaitOthers waits until the cloud says that they have ceased to exist, or lists them no more.

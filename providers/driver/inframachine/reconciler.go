@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/batch"
 	"millwright.dev/providers/driver/inventory"
 	"millwright.dev/providers/driver/pace"
 	"millwright.dev/providers/driver/spread"
@@ -30,8 +31,8 @@ type Reconciler[M driver.Object] struct {
 	APIReader client.Reader
 	// Recorder of events.
 	Recorder events.EventRecorder
-	// Clock for deadlines.
-	Clock clock.PassiveClock
+	// Clock for deadlines and waits.
+	Clock clock.Clock
 	// Driver of the cloud.
 	Driver driver.Driver[M]
 	// Inventory of the cloud's instances; it must list through the same Driver.
@@ -51,6 +52,9 @@ type Reconciler[M driver.Object] struct {
 	backoff *backoff
 	places  *spread.Decisions
 	turns   *turns
+	// terminations and dependants are requested for all objects of a scope together.
+	terminations *batch.Batcher[termination]
+	dependants   *batch.Batcher[[]string]
 }
 
 // Options of a Reconciler; zero values mean the defaults.
@@ -63,6 +67,9 @@ type Options struct {
 	// Backoff returns the time to wait after the n-th failure of a class in a row, before jitter.
 	// Default: DefaultBackoff.
 	Backoff func(class driver.Class, n int) time.Duration
+	// Batch says how requests to the cloud are gathered that need not be made for each object alone: those that end
+	// instances and look for dependants. Defaults: batch.DefaultOptions. Clock and Backoff are set by the Reconciler.
+	Batch batch.Options
 	// WatchFilter, when not empty, leaves only objects whose label cluster.x-k8s.io/watch-filter has
 	// this value.
 	WatchFilter string
@@ -122,6 +129,7 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, errors.Wrapf(err, "reading %s %s", r.Kind, req)
 	}
 	if !r.selected(obj) {
+		r.withdraw(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	r.backoff.begin(req.NamespacedName, subject{uid: obj.GetUID(), deleting: !obj.GetDeletionTimestamp().IsZero()})
@@ -154,6 +162,7 @@ func (r *Reconciler[M]) run(ctx context.Context, s *scope[M]) outcome {
 		}
 	}
 	if s.facts.paused {
+		r.withdraw(s.key)
 		steps = nil
 	}
 	for _, step := range steps {
@@ -170,4 +179,5 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.Pacer.Forget(key)
 	r.places.Forget(key)
 	r.backoff.end(key)
+	r.withdraw(key)
 }

@@ -64,6 +64,8 @@ type facts struct {
 	missing bool
 	// deleting says that the object is being deleted.
 	deleting bool
+	// unsettled says that an answer is due within moments, so that there is nothing to say yet: the status is left as it is.
+	unsettled bool
 }
 
 // reasoned is a reason for machines and a message for people.

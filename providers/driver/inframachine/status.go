@@ -12,7 +12,7 @@ import (
 // writeStatus concludes the status and writes it, in one patch and only if it changed. Events and
 // metrics follow what has been written.
 func (r *Reconciler[M]) writeStatus(ctx context.Context, s *scope[M]) error {
-	if s.released {
+	if s.released || s.facts.unsettled {
 		r.publish(s)
 		return nil
 	}

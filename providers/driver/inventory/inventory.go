@@ -13,8 +13,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/wake"
 )
 
 // Lister is the part of a Driver that the inventory needs.
@@ -62,7 +64,7 @@ type View struct {
 type Inventory struct {
 	lister Lister
 	opts   Options
-	wake   *waker
+	wake   *wake.Waker
 
 	mu     sync.Mutex
 	ctx    context.Context // set by Start; nil before
@@ -75,7 +77,7 @@ func New(lister Lister, opts Options) *Inventory {
 	return &Inventory{
 		lister: lister,
 		opts:   opts,
-		wake:   newWaker(),
+		wake:   wake.New(),
 		scopes: map[driver.Scope]*scope{},
 		where:  map[types.NamespacedName]driver.Scope{},
 	}
@@ -146,6 +148,12 @@ func (i *Inventory) Forget(key types.NamespacedName) {
 		delete(i.where, key)
 	}
 }
+
+// Wake has a machine reconciled.
+func (i *Inventory) Wake(key types.NamespacedName) { i.wake.Enqueue(key) }
+
+// Source feeds a controller with the machines whose instance changed.
+func (i *Inventory) Source() source.Source { return i.wake.Source() }
 
 // scope returns the scope of that name, and begins to list it if it is new. i.mu is held.
 func (i *Inventory) scope(name driver.Scope) *scope {

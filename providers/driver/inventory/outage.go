@@ -79,6 +79,6 @@ func (s *scope) activate(now time.Time) {
 // wakeSlowly wakes machines one after the other.
 func (s *scope) wakeSlowly(keys []types.NamespacedName) {
 	for n, key := range keys {
-		s.wake.enqueueAfter(key, time.Duration(n)*wakePause)
+		s.wake.EnqueueAfter(key, time.Duration(n)*wakePause)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/wake"
 )
 
 // scope lists one scope. The fields below mu are shared between the reconciler's workers and the
@@ -21,7 +22,7 @@ type scope struct {
 	name   driver.Scope
 	lister Lister
 	opts   Options
-	wake   *waker
+	wake   *wake.Waker
 	// hurry tells the listing goroutine that a machine has begun to wait.
 	hurry chan struct{}
 
@@ -50,9 +51,9 @@ type tracked struct {
 	calm time.Time
 }
 
-func newScope(name driver.Scope, lister Lister, opts Options, wake *waker) *scope {
+func newScope(name driver.Scope, lister Lister, opts Options, waker *wake.Waker) *scope {
 	return &scope{
-		name: name, lister: lister, opts: opts, wake: wake,
+		name: name, lister: lister, opts: opts, wake: waker,
 		hurry:   make(chan struct{}, 1),
 		listed:  map[string]driver.Instance{},
 		put:     map[string]driver.Instance{},
@@ -237,7 +238,7 @@ func (s *scope) list(ctx context.Context) time.Duration {
 	}
 	changed, concerned := s.enter(instances, err, began)
 	for _, key := range changed {
-		s.wake.enqueue(key)
+		s.wake.Enqueue(key)
 	}
 	s.wakeSlowly(concerned)
 	return s.interval()

@@ -1,0 +1,319 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/wake"
+)
+
+// rig is a Batcher at work on a clock that a test moves, and the cloud that it asks.
+type rig struct {
+	*GomegaWithT
+	t       *testing.T
+	clock   *clocktesting.FakeClock
+	batcher *Batcher[string]
+	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	mu    sync.Mutex
+	calls []string // "scope: id id", in their order
+	// answer, if set, is what the cloud says.
+	answer func(driver.Handle) driver.Answer[string]
+	// hang, if set, is waited for by calls in the scope of that name.
+	hang map[driver.Scope]chan struct{}
+}
+
+func newRig(t *testing.T) *rig {
+	r := &rig{GomegaWithT: NewWithT(t), t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), hang: map[driver.Scope]chan struct{}{}}
+	waker := wake.New()
+	r.batcher = New("test", r.call, waker, Options{
+		Clock: r.clock, Gather: 100 * time.Millisecond, Interval: time.Second, Size: 3,
+		Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute },
+	})
+	r.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(r.queue.ShutDown)
+	r.Expect(waker.Source().Start(t.Context(), r.queue)).To(Succeed())
+	return r
+}
+
+func (r *rig) start(ctx context.Context) {
+	go func() { _ = r.batcher.Start(ctx) }()
+}
+
+func (r *rig) call(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[string] {
+	r.mu.Lock()
+	text, hang, answer := string(scope)+":", r.hang[scope], r.answer
+	for _, h := range handles {
+		text += " " + h.ProviderID
+	}
+	r.calls = append(r.calls, text)
+	r.mu.Unlock()
+	if hang != nil {
+		select {
+		case <-hang:
+		case <-ctx.Done():
+		}
+	}
+	var answers []driver.Answer[string]
+	for _, h := range handles {
+		if answer != nil {
+			answers = append(answers, answer(h))
+			continue
+		}
+		answers = append(answers, driver.Answer[string]{Value: "of " + h.ProviderID})
+	}
+	return answers
+}
+
+func (r *rig) answers(f func(driver.Handle) driver.Answer[string]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = f
+}
+
+func (r *rig) called() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string{}, r.calls...)
+}
+
+func handle(scope, id string) driver.Handle {
+	return driver.Handle{Scope: driver.Scope(scope), ProviderID: id}
+}
+
+func key(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
+
+// ask asks for machines of the same names as their instances.
+func (r *rig) ask(scope string, names ...string) {
+	for _, name := range names {
+		r.batcher.Ask(key(name), handle(scope, name))
+	}
+}
+
+// passes moves the clock once somebody waits for it.
+func (r *rig) passes(d time.Duration) {
+	r.t.Helper()
+	r.Eventually(r.clock.HasWaiters).Should(BeTrue())
+	r.clock.Step(d)
+}
+
+// wakes waits until the machine is woken.
+func (r *rig) wakes(name string) {
+	r.t.Helper()
+	r.Eventually(r.queue.Len).ShouldNot(BeZero())
+	request, _ := r.queue.Get()
+	r.queue.Done(request)
+	r.Expect(request.Name).To(Equal(name))
+}
+
+// take waits for the answer about a machine.
+func (r *rig) take(scope, name string) Answer[string] {
+	r.t.Helper()
+	var answer Answer[string]
+	r.Eventually(func() (ok bool) {
+		answer, ok = r.batcher.Take(key(name), handle(scope, name))
+		return ok
+	}).Should(BeTrue(), name)
+	return answer
+}
+
+func TestRequestsAreGathered(t *testing.T) {
+	r := newRig(t)
+	r.start(t.Context())
+	r.ask("r", "a", "b", "a")
+	r.passes(99 * time.Millisecond)
+	r.Consistently(r.called, "50ms").Should(BeEmpty())
+	r.passes(time.Millisecond)
+	r.wakes("a")
+	r.wakes("b")
+	r.Expect(r.called()).To(Equal([]string{"r: a b"}), "each is asked about once")
+
+	answer := r.take("r", "a")
+	r.Expect(answer.Value).To(Equal("of a"))
+	r.Expect(answer.At).To(Equal(time.Unix(1000, 0).Add(100 * time.Millisecond)))
+	_, again := r.batcher.Take(key("a"), handle("r", "a"))
+	r.Expect(again).To(BeFalse(), "an answer is given once")
+	r.take("r", "b")
+	r.Expect(r.batcher.requests).To(BeEmpty())
+
+	r.ask("r", "a")
+	r.passes(100 * time.Millisecond)
+	r.Consistently(r.called, "50ms").Should(HaveLen(1), "calls are a second apart")
+	r.passes(900 * time.Millisecond)
+	r.take("r", "a")
+}
+
+func TestABatchIsLimited(t *testing.T) {
+	r := newRig(t)
+	r.ask("r", "a", "b", "c", "d", "e", "f", "g")
+	r.start(t.Context())
+	r.Eventually(r.called).Should(Equal([]string{"r: a b c"}), "a full batch waits for nobody")
+	r.passes(time.Second)
+	r.take("r", "f")
+	r.passes(time.Second)
+	r.take("r", "g")
+	r.Expect(r.called()).To(Equal([]string{"r: a b c", "r: d e f", "r: g"}))
+}
+
+func TestAHangingScopeHoldsUpNoOther(t *testing.T) {
+	r := newRig(t)
+	r.hang["dead"] = make(chan struct{})
+	r.start(t.Context())
+	r.ask("dead", "a")
+	r.passes(100 * time.Millisecond)
+	r.Eventually(r.called).Should(Equal([]string{"dead: a"}))
+	r.ask("dead", "b")
+	r.ask("live", "c")
+	r.passes(100 * time.Millisecond)
+	r.Expect(r.take("live", "c").Value).To(Equal("of c"))
+	r.Expect(r.called()).To(HaveLen(2), "one call at a time in a scope")
+	close(r.hang["dead"])
+	r.take("dead", "a")
+	r.passes(time.Second)
+	r.take("dead", "b")
+}
+
+// What is withdrawn before the call is not asked; what is withdrawn while it is under way gets no answer.
+func TestForget(t *testing.T) {
+	r := newRig(t)
+	r.hang["r"] = make(chan struct{})
+	r.ask("r", "a", "b")
+	r.batcher.Forget(key("a"))
+	r.start(t.Context())
+	r.passes(100 * time.Millisecond)
+	r.Eventually(r.called).Should(Equal([]string{"r: b"}))
+	r.batcher.Forget(key("b"))
+	r.ask("r", "b", "c")
+	close(r.hang["r"])
+	r.passes(time.Second)
+	r.take("r", "b")
+	r.take("r", "c")
+	r.Expect(r.called()).To(Equal([]string{"r: b", "r: b c"}), "the new request of b is another one")
+
+	r.Eventually(r.idle).Should(BeTrue())
+	r.ask("r", "d")
+	r.Eventually(r.clock.HasWaiters).Should(BeTrue())
+	r.batcher.Forget(key("d"))
+	r.clock.Step(time.Hour)
+	r.Eventually(r.idle).Should(BeTrue())
+	r.ask("r", "e")
+	r.passes(time.Hour)
+	r.take("r", "e")
+	r.Expect(r.called()).To(HaveLen(3))
+	r.Expect(r.batcher.requests).To(BeEmpty())
+}
+
+func TestErrorsAreAnswersOfTheirOwn(t *testing.T) {
+	r := newRig(t)
+	r.answers(func(h driver.Handle) driver.Answer[string] {
+		if h.ProviderID == "b" {
+			return driver.Answer[string]{Err: driver.NewTerminalError("Call", "", errors.New("protected"))}
+		}
+		return driver.Answer[string]{Value: "good"}
+	})
+	r.start(t.Context())
+	r.ask("r", "a", "b")
+	r.passes(100 * time.Millisecond)
+	r.Expect(r.take("r", "a").Err).NotTo(HaveOccurred())
+	r.Expect(driver.IsTerminal(r.take("r", "b").Err)).To(BeTrue())
+}
+
+// Throttling is of the account: the whole scope waits, and nobody has to ask again.
+func TestAThrottledScopeWaits(t *testing.T) {
+	r := newRig(t)
+	throttled := driver.NewThrottleError("Call", "", 0, errors.New("too many"))
+	r.answers(func(h driver.Handle) driver.Answer[string] {
+		if h.ProviderID == "a" {
+			return driver.Answer[string]{Value: "passed"}
+		}
+		return driver.Answer[string]{Err: throttled}
+	})
+	r.start(t.Context())
+	r.ask("r", "a", "b")
+	r.passes(100 * time.Millisecond)
+	r.Expect(r.take("r", "a").Value).To(Equal("passed"), "before the cloud had enough")
+	pending := func() error { return r.batcher.Ask(key("b"), handle("r", "b")).Throttled }
+	r.Eventually(pending).Should(MatchError(throttled))
+
+	r.ask("r", "c")
+	r.passes(30 * time.Second)
+	r.Consistently(r.called, "50ms").Should(HaveLen(1))
+	r.passes(45 * time.Second) // a minute and up to a fifth
+	r.Eventually(r.called).Should(Equal([]string{"r: a b", "r: b c"}))
+	r.answers(nil)
+	r.passes(75 * time.Second)
+	r.Consistently(r.called, "50ms").Should(HaveLen(2), "the wait has grown")
+	r.passes(75 * time.Second)
+	r.take("r", "b")
+	r.take("r", "c")
+	r.Expect(r.batcher.queues["r"].refusals).To(BeZero())
+}
+
+// The cloud's own wish counts.
+func TestRetryAfter(t *testing.T) {
+	r := newRig(t)
+	r.answers(func(driver.Handle) driver.Answer[string] {
+		return driver.Answer[string]{Err: driver.NewThrottleError("Call", "", time.Hour, errors.New("too many"))}
+	})
+	r.start(t.Context())
+	r.ask("r", "a")
+	r.passes(100 * time.Millisecond)
+	r.Eventually(r.called).Should(HaveLen(1))
+	r.passes(59 * time.Minute)
+	r.Consistently(r.called, "50ms").Should(HaveLen(1))
+}
+
+// A process that ends delivers nothing: its calls fail because of that.
+func TestTheEndOfAProcessIsNoAnswer(t *testing.T) {
+	r := newRig(t)
+	r.hang["r"] = make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	r.start(ctx)
+	r.ask("r", "a")
+	r.passes(100 * time.Millisecond)
+	r.Eventually(r.called).Should(HaveLen(1))
+	cancel()
+	r.Consistently(r.queue.Len, "50ms").Should(BeZero())
+	_, ok := r.batcher.Take(key("a"), handle("r", "a"))
+	r.Expect(ok).To(BeFalse())
+}
+
+// Machines come and go in any order from many workers; each gets its answer, in as few calls as the pace allows.
+func TestManyMachines(t *testing.T) {
+	r := newRig(t)
+	r.start(t.Context())
+	const n = 60
+	var workers sync.WaitGroup
+	for i := range n {
+		workers.Go(func() { r.ask("r", fmt.Sprint(i)) })
+	}
+	workers.Wait()
+	for range n/3 + 2 {
+		r.passes(time.Second)
+		r.Eventually(func() bool { return r.clock.HasWaiters() || r.idle() }).Should(BeTrue())
+		if r.idle() {
+			break
+		}
+	}
+	for i := range n {
+		r.Expect(r.take("r", fmt.Sprint(i)).Value).To(Equal(fmt.Sprint("of ", i)))
+	}
+	r.Expect(len(r.called())).To(BeNumerically("<=", n/3+2))
+}
+
+func (r *rig) idle() bool {
+	r.batcher.mu.Lock()
+	defer r.batcher.mu.Unlock()
+	return !r.batcher.queues["r"].running
+}
