@@ -38,6 +38,7 @@ func TestAShortageThatShowsAfterTheLaunchIsTriedInAnotherZone(t *testing.T) {
 	f.Eventually(f.ready("m")).Should(Equal("False InsufficientCapacity"), func() string { return f.said["m"] })
 	f.Expect(f.said["m"]).To(ContainSubstring("Server.InsufficientInstanceCapacity"))
 	f.Eventually(func() string { m, _ := f.get("m"); return m.Spec.ProviderID }).Should(BeEmpty(), "that instance is no more")
+	f.Eventually(f.events).Should(ContainElement("InstanceLaunchFailed"), "from now on it waits")
 	m, err := f.get("m")
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(m.Status.HasFailed()).To(BeFalse())
