@@ -36,7 +36,7 @@ func (d *Driver) Dependants(ctx context.Context, scope driver.Scope, handles []d
 func (r *region) volumes(ctx context.Context, filters []types.Filter, left *remains) error {
 	pages := ec2.NewDescribeVolumesPaginator(r.api, &ec2.DescribeVolumesInput{MaxResults: aws.Int32(pageSize), Filters: filters})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := pages.NextPage(ctx, once)
 		if err != nil {
 			return classify("DescribeVolumes", err)
 		}
@@ -52,7 +52,7 @@ func (r *region) networkInterfaces(ctx context.Context, filters []types.Filter, 
 		MaxResults: aws.Int32(pageSize), Filters: filters,
 	})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := pages.NextPage(ctx, once)
 		if err != nil {
 			return classify("DescribeNetworkInterfaces", err)
 		}

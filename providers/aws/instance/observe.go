@@ -61,7 +61,7 @@ func (r *region) byIDs(ctx context.Context, ids []string) (map[string]driver.Ins
 	ids = slices.DeleteFunc(distinct(ids), func(id string) bool { return !plainID.MatchString(id) })
 	var found []driver.Instance
 	if len(ids) == 1 {
-		one, err := r.describe(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids})
+		one, err := r.describe(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids}, once)
 		if driver.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func (r *region) describeBy(ctx context.Context, filter string, values []string)
 	for chunk := range slices.Chunk(values, maxFilterValues) {
 		some, err := r.describe(ctx, &ec2.DescribeInstancesInput{
 			MaxResults: aws.Int32(pageSize), Filters: []types.Filter{literally(filter, chunk)},
-		})
+		}, once)
 		if err != nil {
 			return nil, err
 		}
@@ -140,11 +140,11 @@ func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instanc
 	})
 }
 
-func (r *region) describe(ctx context.Context, in *ec2.DescribeInstancesInput) ([]driver.Instance, error) {
+func (r *region) describe(ctx context.Context, in *ec2.DescribeInstancesInput, opts ...func(*ec2.Options)) ([]driver.Instance, error) {
 	var found []driver.Instance
 	pages := ec2.NewDescribeInstancesPaginator(r.api, in)
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := pages.NextPage(ctx, opts...)
 		if err != nil {
 			return nil, classify("DescribeInstances", err)
 		}

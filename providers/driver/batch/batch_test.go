@@ -243,6 +243,8 @@ func TestAThrottledScopeWaits(t *testing.T) {
 	r.ask("r", "a", "b")
 	r.passes(100 * time.Millisecond)
 	r.Expect(r.take("r", "a").Value).To(Equal("passed"), "before the cloud had enough")
+	r.wakes("a")
+	r.wakes("b")
 	pending := func() error { return r.batcher.Ask(key("b"), handle("r", "b")).Throttled }
 	r.Eventually(pending).Should(MatchError(throttled))
 

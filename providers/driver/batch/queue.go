@@ -127,12 +127,13 @@ func (b *Batcher[T]) flush(ctx context.Context, q *queue[T]) {
 }
 
 // deliver keeps the answers for their machines and returns those to wake. What was throttled is asked again first, once the
-// scope may be asked again.
+// scope may be asked again; when throttling begins, all that wait are woken to say so.
 func (b *Batcher[T]) deliver(q *queue[T], asked []*request[T], answers []driver.Answer[T], began time.Time) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var answered []types.NamespacedName
+	var concerned []types.NamespacedName
 	var again []*request[T]
+	calm := q.throttled == nil
 	q.throttled = nil
 	for i, a := range asked {
 		err := answers[i].Err
@@ -146,12 +147,17 @@ func (b *Batcher[T]) deliver(q *queue[T], asked []*request[T], answers []driver.
 			again = append(again, a)
 		default:
 			a.answer = &Answer[T]{Answer: answers[i], At: began}
-			answered = append(answered, a.key)
+			concerned = append(concerned, a.key)
 		}
 	}
 	q.waiting = append(again, q.waiting...)
 	b.hold(q)
-	return answered
+	if calm && q.throttled != nil {
+		for _, a := range q.waiting {
+			concerned = append(concerned, a.key)
+		}
+	}
+	return concerned
 }
 
 // hold has the scope wait after throttling. b.mu is held.
