@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver"
@@ -20,7 +21,7 @@ const (
 	TagOwnerUID = "infrastructure.millwright.dev/owner-uid"
 	// TagCluster holds namespace/name of the Cluster.
 	TagCluster = "infrastructure.millwright.dev/cluster"
-	// TagMachine holds namespace/name of the AWSMachine.
+	// TagMachine holds driver.OwnerName of the AWSMachine: namespace/name, shortened if EC2 does not take so many characters.
 	TagMachine = "infrastructure.millwright.dev/machine"
 	// tagClusterOwned followed by the name of the cluster is what the AWS cloud-controller-manager and
 	// the AWS load balancer controller find the instances of a cluster by.
@@ -43,10 +44,10 @@ func ownershipTags(launch driver.Launch[*infrav1.AWSMachine]) map[string]string 
 	}
 	tags[TagOwnerUID] = string(launch.OwnerUID)
 	tags[TagCluster] = m.Namespace + "/" + launch.ClusterName
-	tags[TagMachine] = m.Namespace + "/" + m.Name
+	tags[TagMachine] = driver.OwnerName(client.ObjectKeyFromObject(m))
 	tags[tagClusterOwned+launch.ClusterName] = "owned"
 	tags[tagName] = m.Name
-	tags[tagMachineName] = m.Namespace + "/" + m.Name
+	tags[tagMachineName] = tags[TagMachine]
 	return tags
 }
 

@@ -87,7 +87,7 @@ func (r *Reconciler[M]) gather(ctx context.Context, obj M) (*scope[M], error) {
 		ProviderID: obj.CommonSpec().ProviderID,
 		Token:      s.launched.token(s.key.String()),
 		OwnerUID:   s.launched.UID,
-		Owner:      s.key.String(),
+		Owner:      driver.OwnerName(s.key),
 	}
 	if s.launchedErr != nil {
 		s.handle.OwnerUID = obj.GetUID()
