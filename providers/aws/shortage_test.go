@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,4 +104,30 @@ func TestAMachineThatKnowsItsInstanceGetsNoOther(t *testing.T) {
 	f.Expect(*m.Status.FailureReason).To(Equal(driverv1.InsufficientCapacityReason))
 	f.Expect(m.Spec.ProviderID).NotTo(BeEmpty())
 	f.Expect(f.calls("RunInstances")).To(Equal(1))
+}
+
+// A limit on volumes shows only when EC2 creates those of an instance that it has accepted already.
+func TestAQuotaThatShowsAfterTheLaunchIsWaitedFor(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	var classes sync.Map
+	f.backoff = func(class driver.Class, _ int) time.Duration {
+		classes.Store(class, true)
+		return time.Minute
+	}
+	f.sim.AddFault(simapi.Fault{Action: "RunInstances", Count: 1, LaunchFailure: &simapi.StateReason{
+		Code: "Client.VolumeLimitExceeded", Message: "Client.VolumeLimitExceeded: Volume limit exceeded"}})
+	f.start()
+	f.machine("m")
+	f.Eventually(f.ready("m")).Should(Equal("False QuotaExceeded"), func() string { return f.said["m"] })
+	f.Expect(f.said["m"]).To(ContainSubstring("Client.VolumeLimitExceeded"))
+	f.Eventually(func() string { m, _ := f.get("m"); return m.Spec.ProviderID }).Should(BeEmpty(), "that instance is no more")
+	m, err := f.get("m")
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(m.Status.HasFailed()).To(BeFalse())
+	f.clock.step(73 * time.Second)
+	f.touch("m")
+	f.becomesReady("m")
+	f.Expect(f.instances()).To(HaveLen(2))
+	_, slowly := classes.Load(driver.ClassQuota)
+	f.Expect(slowly).To(BeTrue())
 }

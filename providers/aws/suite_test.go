@@ -104,6 +104,8 @@ type fixture struct {
 	options   *manager.Options
 	backoff   func(driver.Class, int) time.Duration
 	batch     batch.Options
+	// wrap, if set, wraps the provider's EC2 clients.
+	wrap func(instance.API) instance.API
 	// intercept, if set, wraps the provider's client.
 	intercept interceptor.Funcs
 	stop      func()
@@ -158,7 +160,13 @@ func (f *fixture) start() {
 		o.Controller.SkipNameValidation = &skip
 	})
 	f.Expect(err).NotTo(HaveOccurred())
-	cloud := instance.New(f.clients, f.clock)
+	cloud := instance.New(func(ctx context.Context, region string) (instance.API, error) {
+		api, err := f.clients(ctx, region)
+		if f.wrap != nil && err == nil {
+			api = f.wrap(api)
+		}
+		return api, err
+	}, f.clock)
 	f.Expect(newTemplateReconciler(mgr, f.options, f.clock, cloud).SetupWithManager(mgr)).To(Succeed())
 	r := newMachineReconciler(mgr, f.options, f.clock, cloud)
 	r.Client = interceptor.NewClient(withoutWatch{mgr.GetClient()}, f.intercept)

@@ -64,7 +64,8 @@ type Driver[M Object] interface {
 	// Observe reads instances of one scope from the cloud itself, past any cache: each by its handle's provider ID if
 	// there is one, else by the token. An instance that has ceased to exist is returned as Terminated as long
 	// as the cloud lists it; after that, and for one that never was, the answer is of class NotFound. One handle that
-	// leads to nothing must not spoil the answers about the others.
+	// leads to nothing must not spoil the answers about the others. The provider ID in an answer is the instance's own, also if
+	// the handle has another one that leads to the instance.
 	Observe(ctx context.Context, scope Scope, handles []Handle) []Answer[Instance]
 
 	// Delete asks the cloud to end instances of one scope and returns without waiting for them, with an error or nil for
@@ -148,6 +149,6 @@ type Handle struct {
 	// OwnerUID that the instance is marked with: that which the object had at its first launch. It is read from the
 	// launch record, which whoever may write the object may forge.
 	OwnerUID types.UID
-	// Owner that the instance is marked with: namespace/name of the object. Nobody else's object has it.
+	// Owner that the instance is marked with: OwnerName of the object. Nobody else's object has it.
 	Owner string
 }

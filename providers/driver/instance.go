@@ -19,7 +19,7 @@ type Instance struct {
 	ProviderID string
 	// Token that the instance was launched with.
 	Token string
-	// OwnerUID and Owner are the mark that the instance carries: UID and namespace/name of the object that it was launched
+	// OwnerUID and Owner are the mark that the instance carries: UID and OwnerName of the object that it was launched
 	// for, or that has adopted it. Both are empty if it carries none. The driver reads them from where only those can
 	// write who have rights in the cloud.
 	OwnerUID types.UID
@@ -31,9 +31,9 @@ type Instance struct {
 	StateMessage string
 	// Interrupted says that the cloud took the instance back (spot).
 	Interrupted bool
-	// Short says that the cloud ended, or is ending, the instance because it lacked capacity for it. One that never ran
-	// may be launched again elsewhere once it is Terminated.
-	Short bool
+	// Refused is why the cloud ended, or is ending, an instance that it has accepted, if that amounts to a launch refused late:
+	// ClassCapacity or ClassQuota; else empty. One that never ran may be launched again once it is Terminated.
+	Refused Class
 	// LaunchTime is when the cloud accepted the launch; zero if it does not say.
 	LaunchTime time.Time
 	// FailureDomain that the instance is in.
@@ -51,7 +51,7 @@ func (i Instance) Equal(other Instance) bool {
 		i.StateCode == other.StateCode &&
 		i.StateMessage == other.StateMessage &&
 		i.Interrupted == other.Interrupted &&
-		i.Short == other.Short &&
+		i.Refused == other.Refused &&
 		i.FailureDomain == other.FailureDomain &&
 		i.Interruptible == other.Interruptible &&
 		i.OwnerUID == other.OwnerUID &&

@@ -41,16 +41,24 @@ func fromEC2(i types.Instance) driver.Instance {
 		out.StateCode = aws.ToString(i.StateReason.Code)
 		out.StateMessage = messageOf(out.StateCode, aws.ToString(i.StateReason.Message))
 		out.Interrupted = interruptionCodes[out.StateCode]
-		out.Short = isShort(out)
+		out.Refused = refusedLate(out)
 	}
 	return out
 }
 
-// isShort says whether EC2 has taken a launch back for lack of capacity: the codes are those of refused launches, with a prefix.
-func isShort(i driver.Instance) bool {
-	code, byServer := strings.CutPrefix(i.StateCode, "Server.")
+// refusedLate is the class of error for which EC2 has taken a launch back, if another launch may succeed: it lacked capacity, or
+// the account is over a limit that shows only when the instance is started. The codes are those of refused launches, with a prefix.
+func refusedLate(i driver.Instance) driver.Class {
 	ended := i.State == driverv1.InstanceTerminating || i.State == driverv1.InstanceTerminated
-	return byServer && ended && classOf(code, "") == driver.ClassCapacity
+	origin, code, prefixed := strings.Cut(i.StateCode, ".")
+	if !ended || !prefixed {
+		return ""
+	}
+	switch class := classOf(code, ""); {
+	case origin == "Server" && class == driver.ClassCapacity, origin == "Client" && class == driver.ClassQuota:
+		return class
+	}
+	return ""
 }
 
 // messageOf drops the code that EC2 repeats at the beginning of the message.

@@ -11,6 +11,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
@@ -52,22 +54,71 @@ func TestFromEC2(t *testing.T) {
 	g.Expect(user.Interrupted).To(BeFalse())
 }
 
-func TestLaunchesThatWereTakenBackForLackOfCapacity(t *testing.T) {
+func TestLaunchesThatWereRefusedLate(t *testing.T) {
 	for _, test := range []struct {
 		code  string
 		state types.InstanceStateName
-		want  bool
+		want  driver.Class
 	}{
-		{"Server.InsufficientInstanceCapacity", types.InstanceStateNameTerminated, true},
-		{"Server.InsufficientInstanceCapacity", types.InstanceStateNameShuttingDown, true},
-		{"Server.InsufficientInstanceCapacity", types.InstanceStateNameStopped, false}, // it was to be started again
-		{"Server.InternalError", types.InstanceStateNameTerminated, false},
-		{"InsufficientInstanceCapacity", types.InstanceStateNameTerminated, false},
-		{"Client.VolumeLimitExceeded", types.InstanceStateNameTerminated, false},
-		{"", types.InstanceStateNameTerminated, false},
+		{"Server.InsufficientInstanceCapacity", types.InstanceStateNameTerminated, driver.ClassCapacity},
+		{"Server.InsufficientInstanceCapacity", types.InstanceStateNameShuttingDown, driver.ClassCapacity},
+		{"Server.InsufficientInstanceCapacity", types.InstanceStateNameStopped, ""}, // it was to be started again
+		{"Server.InternalError", types.InstanceStateNameTerminated, ""},
+		{"Client.InternalError", types.InstanceStateNameTerminated, ""}, // such as a key that may not be used
+		{"Client.UserInitiatedShutdown", types.InstanceStateNameTerminated, ""},
+		{"Server.SpotInstanceTermination", types.InstanceStateNameTerminated, ""},
+		{"InsufficientInstanceCapacity", types.InstanceStateNameTerminated, ""},
+		{"Client.VolumeLimitExceeded", types.InstanceStateNameTerminated, driver.ClassQuota},
+		{"Client.VolumeLimitExceeded", types.InstanceStateNameShuttingDown, driver.ClassQuota},
+		{"Client.VolumeLimitExceeded", types.InstanceStateNameStopped, ""}, // it was to be started again
+		{"VolumeLimitExceeded", types.InstanceStateNameTerminated, ""},
+		{"Client.", types.InstanceStateNameTerminated, ""},
+		{"", types.InstanceStateNameTerminated, ""},
 	} {
 		i := fromEC2(types.Instance{State: &types.InstanceState{Name: test.state}, StateReason: &types.StateReason{Code: aws.String(test.code)}})
-		NewWithT(t).Expect(i.Short).To(Equal(test.want), "%s %s", test.code, test.state)
+		NewWithT(t).Expect(i.Refused).To(Equal(test.want), "%s %s", test.code, test.state)
+	}
+}
+
+// A replacement is launched elsewhere, if it may be.
+func TestEndedInstancesThatTellOfAShortage(t *testing.T) {
+	for _, test := range []struct {
+		code string
+		spot bool
+		age  time.Duration
+		want bool
+	}{
+		{"Server.InsufficientInstanceCapacity", false, time.Minute, true},
+		{"Server.InsufficientInstanceCapacity", true, time.Minute, true},
+		{"Server.InsufficientInstanceCapacity", false, time.Hour, false},
+		{"Server.SpotInstanceTermination", true, time.Minute, true},
+		{"Server.SpotInstanceTermination", true, time.Hour, false}, // it has run
+		{"Client.VolumeLimitExceeded", false, time.Minute, false},  // the same everywhere
+		{"Client.UserInitiatedShutdown", true, time.Minute, false},
+	} {
+		g := NewWithT(t)
+		api := &fakeAPI{}
+		d, clk := newFake(api)
+		ended := types.Instance{
+			InstanceType: "m5.large", LaunchTime: aws.Time(clk.Now().Add(-test.age)),
+			State: &types.InstanceState{Name: types.InstanceStateNameTerminated}, StateReason: &types.StateReason{Code: aws.String(test.code)},
+			Placement: &types.Placement{AvailabilityZone: aws.String("a")},
+		}
+		if test.spot {
+			ended.InstanceLifecycle = types.InstanceLifecycleTypeSpot
+		}
+		launch := testLaunch()
+		if test.spot {
+			launch.Object.Spec.Spot = &infrav1.Spot{}
+		}
+		api.pages = [][]types.Instance{{ended}}
+		_, err := d.List(t.Context(), "us-east-1")
+		g.Expect(err).NotTo(HaveOccurred())
+		candidates, err := d.Places(t.Context(), launch)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(candidates[0].FailureDomain).To(Equal("a"))
+		g.Expect(!candidates[0].ShortSince.IsZero()).To(Equal(test.want), "%+v", test)
+		g.Expect(candidates[1].ShortSince).To(BeZero())
 	}
 }
 

@@ -158,10 +158,11 @@ func (r *region) describe(ctx context.Context, in *ec2.DescribeInstancesInput, o
 	return found, nil
 }
 
-// noteShortage remembers that EC2 took a launch back for lack of capacity. It is known from every list for as long as the
-// instance is listed, so a replacement profits from it also after a restart. Ended instances have no subnet any more.
+// noteShortage remembers that EC2 took a launch back for lack of capacity, or a spot instance, as of the time of the launch: that
+// of one that has run for long says nothing of now. It is known from every list for as long as the instance is listed, so a
+// replacement profits from it also after a restart. Ended instances have no subnet any more.
 func (r *region) noteShortage(i types.Instance, seen driver.Instance) {
-	if seen.Short {
+	if seen.Refused == driver.ClassCapacity || seen.Interrupted {
 		r.capacity.saw(offering{instanceType: string(i.InstanceType), spot: seen.Interruptible, zone: seen.FailureDomain}, seen.LaunchTime)
 	}
 }

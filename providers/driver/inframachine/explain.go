@@ -26,6 +26,9 @@ func explain(err error) *reasoned {
 	if foreign := foreignOf(err); foreign != nil {
 		return &reasoned{driverv1.ForeignInstanceReason, foreign.Error()}
 	}
+	if misnamed := misnamedOf(err); misnamed != nil {
+		return &reasoned{driverv1.InvalidConfigurationReason, misnamed.Error()}
+	}
 	cause := withoutStop(err)
 	switch driver.ClassOf(err) {
 	case driver.ClassCapacity:

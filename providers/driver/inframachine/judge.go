@@ -16,6 +16,9 @@ type sighting struct {
 	launchedAt time.Time
 	// provisioned says that the instance has been seen running.
 	provisioned bool
+	// statusLost says that this object has no record of its own of whether the instance has run: it was moved, restored from a
+	// backup, or has adopted the instance.
+	statusLost bool
 	// launchTimeout is the time from launch to running; grace the time in which absence proves nothing.
 	launchTimeout, grace time.Duration
 }
@@ -26,7 +29,7 @@ type verdict struct {
 	why *reasoned
 	// failure says that the machine has failed for good.
 	failure bool
-	// relaunch says that the cloud has ended the instance for lack of capacity before it ran: another may be launched.
+	// relaunch says that the cloud has ended the instance before it ran as if it had refused it: another may be launched.
 	relaunch bool
 	// confirm asks for a live read: the instance seems to be gone.
 	confirm bool
@@ -55,15 +58,15 @@ func judgeKnown(s sighting, now time.Time) verdict {
 	case driverv1.InstanceRunning:
 		return verdict{why: &reasoned{driverv1.InstanceRunningReason, ""}}
 	case driverv1.InstanceTerminating, driverv1.InstanceTerminated:
-		if i.Short && !s.provisioned {
-			return judgeShort(s, now)
+		if i.Refused != "" && !s.provisioned {
+			return judgeRefused(s, now)
 		}
 		return judgeEnded(i, s.provisioned)
 	case driverv1.InstanceStopping:
-		return withTimeout(s, now, verdict{inTransition: true, why: &reasoned{driverv1.InstanceStoppingReason,
+		return judgeStopped(s, now, verdict{inTransition: true, why: &reasoned{driverv1.InstanceStoppingReason,
 			"The instance is being stopped, by somebody else" + detail(i)}})
 	case driverv1.InstanceStopped:
-		return withTimeout(s, now, verdict{why: &reasoned{driverv1.InstanceStoppedReason,
+		return judgeStopped(s, now, verdict{why: &reasoned{driverv1.InstanceStoppedReason,
 			"The instance is stopped" + detail(i) + ". It is not started again: start it in the cloud or delete the Machine"}})
 	case driverv1.InstancePending, driverv1.InstanceMissing:
 	}
@@ -88,13 +91,13 @@ func judgeAbsent(s sighting, grace time.Duration) verdict {
 	return v
 }
 
-// judgeShort judges an instance that the cloud ends for lack of capacity before it ran. Only when it has ended for good may
-// there be another.
-func judgeShort(s sighting, now time.Time) verdict {
+// judgeRefused judges an instance that the cloud ends before it ran, for lack of capacity or because of a quota. Only when it
+// has ended for good may there be another.
+func judgeRefused(s sighting, now time.Time) verdict {
 	if s.view.Instance.State == driverv1.InstanceTerminated {
 		return verdict{relaunch: true}
 	}
-	return withTimeout(s, now, verdict{inTransition: true, why: &reasoned{driverv1.InsufficientCapacityReason,
+	return withTimeout(s, now, verdict{inTransition: true, why: &reasoned{refusedLateReason(s.view.Instance),
 		"The cloud is ending the instance before it ran" + detail(s.view.Instance)}})
 }
 
@@ -109,6 +112,15 @@ func judgeEnded(i driver.Instance, provisioned bool) verdict {
 		v.why = &reasoned{driverv1.InstanceTerminatedReason, "The instance was terminated, not by this provider" + detail(i)}
 	}
 	return v
+}
+
+// judgeStopped judges an instance that is stopped or about to be. One of which the object cannot know whether it has run before
+// is not taken for one that has not.
+func judgeStopped(s sighting, now time.Time, v verdict) verdict {
+	if s.statusLost {
+		return v
+	}
+	return withTimeout(s, now, v)
 }
 
 // withTimeout makes the verdict on an instance that has never run a failure once its time is over.

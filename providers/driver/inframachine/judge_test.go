@@ -45,10 +45,12 @@ func TestJudge(t *testing.T) {
 		"terminating":                   {in(driverv1.InstanceTerminating), time.Hour, true, "InstanceTerminated", verdict{failure: true}},
 		"terminated":                    {in(driverv1.InstanceTerminated), time.Hour, true, "InstanceTerminated", verdict{failure: true}},
 		"terminated and never run":      {in(driverv1.InstanceTerminated), time.Minute, false, "InstanceLaunchFailed", verdict{failure: true}},
-		"short and never run":           {listed(driver.Instance{State: driverv1.InstanceTerminated, Short: true}), 0, false, "", verdict{relaunch: true}},
-		"short and ending":              {listed(driver.Instance{State: driverv1.InstanceTerminating, Short: true}), 0, false, "InsufficientCapacity", verdict{inTransition: true, after: timeout}},
-		"short and ending too long":     {listed(driver.Instance{State: driverv1.InstanceTerminating, Short: true}), timeout, false, "InstanceLaunchTimeout", verdict{failure: true}},
-		"short after it ran":            {listed(driver.Instance{State: driverv1.InstanceTerminated, Short: true}), 0, true, "InstanceTerminated", verdict{failure: true}},
+		"short and never run":           {listed(driver.Instance{State: driverv1.InstanceTerminated, Refused: driver.ClassCapacity}), 0, false, "", verdict{relaunch: true}},
+		"short and ending":              {listed(driver.Instance{State: driverv1.InstanceTerminating, Refused: driver.ClassCapacity}), 0, false, "InsufficientCapacity", verdict{inTransition: true, after: timeout}},
+		"short and ending too long":     {listed(driver.Instance{State: driverv1.InstanceTerminating, Refused: driver.ClassCapacity}), timeout, false, "InstanceLaunchTimeout", verdict{failure: true}},
+		"short after it ran":            {listed(driver.Instance{State: driverv1.InstanceTerminated, Refused: driver.ClassCapacity}), 0, true, "InstanceTerminated", verdict{failure: true}},
+		"over a quota":                  {listed(driver.Instance{State: driverv1.InstanceTerminated, Refused: driver.ClassQuota}), 0, false, "", verdict{relaunch: true}},
+		"over a quota and ending":       {listed(driver.Instance{State: driverv1.InstanceTerminating, Refused: driver.ClassQuota}), 0, false, "QuotaExceeded", verdict{inTransition: true, after: timeout}},
 		"interrupted":                   {listed(driver.Instance{State: driverv1.InstanceTerminating, Interrupted: true}), time.Hour, true, "InstanceInterrupted", verdict{failure: true}},
 		"interrupted and never run":     {listed(driver.Instance{State: driverv1.InstanceTerminated, Interrupted: true}), 0, false, "InstanceInterrupted", verdict{failure: true}},
 		"launched, not listed yet":      {put(driverv1.InstancePending), time.Minute, false, "InstancePending", verdict{inTransition: true, after: 4 * time.Minute}},
@@ -71,6 +73,22 @@ func TestJudge(t *testing.T) {
 			g.Expect(reason).To(Equal(test.reason))
 			g.Expect(got).To(Equal(test.want))
 		})
+	}
+}
+
+func TestJudgeAfterTheStatusWasLost(t *testing.T) {
+	now := time.Unix(100000, 0)
+	for state, want := range map[driverv1.InstanceState]verdict{
+		driverv1.InstanceRunning:  {},
+		driverv1.InstanceStopping: {inTransition: true},
+		driverv1.InstanceStopped:  {},
+		driverv1.InstancePending:  {failure: true}, // it has been starting all the time
+	} {
+		view := inventory.View{Known: true, Listed: true, ListedAt: now, Instance: driver.Instance{State: state}}
+		got := judge(sighting{view: view, launchedAt: now.Add(-time.Hour), statusLost: true, launchTimeout: time.Minute, grace: time.Minute}, now)
+		NewWithT(t).Expect(got.why).NotTo(BeNil())
+		got.why = nil
+		NewWithT(t).Expect(got).To(Equal(want), string(state))
 	}
 }
 

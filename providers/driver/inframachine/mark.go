@@ -43,6 +43,10 @@ func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome {
 		return r.isForeign(s, r.foreign(s.handle, instance))
 	}
 	r.backoff.forget(s.key)
+	if instance.ProviderID != s.handle.ProviderID { // Lists show it by its own, and not as another one.
+		s.handle.ProviderID = instance.ProviderID
+		s.view = r.Inventory.Track(s.key, s.handle, false)
+	}
 	r.Inventory.Put(s.handle.Scope, instance)
 	s.view.Instance, s.view.Known = instance, true
 	return proceed()

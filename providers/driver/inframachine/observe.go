@@ -20,7 +20,7 @@ func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome {
 		return r.isForeign(s, r.foreign(s.handle, s.view.Instance))
 	}
 	v := judge(r.sighting(s), s.now)
-	if v.confirm {
+	if v.confirm || s.mayBeMisnamed() {
 		var out outcome
 		if v, out = r.confirmAbsence(ctx, s); !out.proceed {
 			return out
@@ -28,7 +28,7 @@ func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome {
 	}
 	if v.relaunch {
 		s.facts.observed = &s.view.Instance
-		return r.shortAfterLaunch(ctx, s, s.view.Instance)
+		return r.refusedAfterLaunch(ctx, s, s.view.Instance)
 	}
 	if v.failure {
 		s.facts.failure = v.why
@@ -77,6 +77,7 @@ func (r *Reconciler[M]) sighting(s *scope[M]) sighting {
 		view:          s.view,
 		launchedAt:    s.launchedAt(),
 		provisioned:   s.obj.CommonStatus().IsProvisioned(),
+		statusLost:    s.launched.LastCall == nil || s.launched.UID != s.obj.GetUID(),
 		launchTimeout: time.Duration(timeout) * time.Second,
 		grace:         r.Options.VisibilityGrace,
 	}
@@ -94,14 +95,21 @@ func (s *scope[M]) launchedAt() time.Time {
 // confirmAbsence asks the cloud itself about an instance that the lists do not hold: a machine is not
 // declared dead on the word of a list.
 func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (verdict, outcome) {
-	if wait, _ := r.backoff.remaining(s.key); wait > 0 {
+	if wait, latest := r.backoff.remaining(s.key); wait > 0 {
+		if misnamedOf(latest) != nil {
+			s.facts.standing = explain(latest)
+		}
 		return verdict{}, untilDeadline(wait)
 	}
+	grace := s.launchedAt().Add(r.Options.VisibilityGrace).Sub(s.now)
 	if out := r.takeTurn(ctx, s); !out.proceed {
 		return verdict{}, out
 	}
 	instance, err := r.askCloud(ctx, s)
 	switch {
+	case driver.IsNotFound(err) && grace > 0:
+		s.facts.standing = judgeAbsent(r.sighting(s), grace).why
+		return verdict{}, untilDeadline(min(grace, r.backoff.fail(s.key, err)))
 	case driver.IsNotFound(err):
 		s.facts.missing = true
 		return vanished(), proceed()
@@ -109,6 +117,8 @@ func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (verdic
 		return verdict{}, untilDeadline(r.backoff.fail(s.key, err))
 	case !s.handle.Owns(instance):
 		return verdict{}, r.isForeign(s, r.foreign(s.handle, instance))
+	case instance.ProviderID != s.handle.ProviderID:
+		return verdict{}, r.isMisnamed(s, instance)
 	}
 	r.backoff.forget(s.key)
 	r.Inventory.Put(s.handle.Scope, instance)

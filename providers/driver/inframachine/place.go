@@ -24,15 +24,11 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome {
 	s.request.Attempt = s.launched.Attempt
 	s.request.ClusterName = s.clusterName
 	s.request.FailureDomain = s.owner.Spec.FailureDomain
-	if s.launched.Placement != "" {
-		s.request.Placement = driver.Placement{ID: s.launched.Placement, FailureDomain: s.launched.FailureDomain}
-		return proceed()
-	}
-	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
-	defer cancel()
-	candidates, err := r.Driver.Places(callCtx, s.request)
-	if err == nil && len(candidates) == 0 {
-		err = driver.NewTerminalError("", "", errors.New("there is no place for the instance"))
+	candidates, err := r.allowedPlaces(ctx, s)
+	if s.launched.Placement != "" && (err == nil || driver.IsTerminal(err)) {
+		if out := r.checkPlace(ctx, s, candidates); !out.proceed || s.request.Placement.ID != "" || s.handle.ProviderID != "" {
+			return out
+		}
 	}
 	if err != nil {
 		return r.launchFailed(ctx, s, driver.WithoutEffect(err), s.launched)
@@ -45,6 +41,17 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome {
 		return failed(err)
 	}
 	return proceed()
+}
+
+// allowedPlaces returns where the spec and the Machine let the instance go; at least one.
+func (r *Reconciler[M]) allowedPlaces(ctx context.Context, s *scope[M]) ([]driver.Candidate, error) {
+	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
+	defer cancel()
+	candidates, err := r.Driver.Places(callCtx, s.request)
+	if err == nil && len(candidates) == 0 {
+		err = driver.NewTerminalError("", "", errors.New("there is no place for the instance"))
+	}
+	return candidates, err
 }
 
 // machine names the object to the decisions on places.

@@ -154,11 +154,11 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 // run goes through the steps that the object's state asks for, up to the first that is unfinished.
 func (r *Reconciler[M]) run(ctx context.Context, s *scope[M]) outcome {
 	steps := []func(context.Context, *scope[M]) outcome{
-		r.checkFailure, r.awaitOwner, r.awaitCluster, r.launch, r.keepFinalizer, r.observe,
+		r.checkFailure, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.keepFinalizer, r.observe,
 	}
 	if !s.obj.GetDeletionTimestamp().IsZero() {
 		steps = []func(context.Context, *scope[M]) outcome{
-			r.checkFinalizer, r.locate, r.checkMark, r.recordLocated, r.terminate, r.endOthers, r.awaitTermination, r.awaitOthers, r.awaitDependants, r.handOver, r.release,
+			r.checkFinalizer, r.correctRecord, r.locate, r.checkMark, r.recordLocated, r.terminate, r.endOthers, r.awaitTermination, r.awaitOthers, r.awaitDependants, r.handOver, r.release,
 		}
 	}
 	if s.facts.paused {

@@ -38,7 +38,8 @@ type launchRecord struct {
 	// is certain that the attempt has made no instance.
 	FirstCall *time.Time `json:"firstCall,omitempty"`
 	LastCall  *time.Time `json:"lastCall,omitempty"`
-	// Ended counts the instances of earlier attempts that the cloud ended for lack of capacity before they ran.
+	// Ended counts the instances of earlier attempts that the cloud ended before they ran, for lack of capacity or because of a
+	// quota.
 	Ended int `json:"ended,omitempty"`
 }
 
@@ -50,6 +51,21 @@ func (r launchRecord) token(owner string) string {
 	}
 	sum := sha256.Sum256([]byte(owner + " " + string(r.UID)))
 	return fmt.Sprintf("mw-%x-%d", sum[:20], r.Attempt)
+}
+
+// clockTolerance is how far ahead of the clock a record may be: its times are rounded up, and clocks differ a little.
+const clockTolerance = 5 * time.Second
+
+// corrected returns the record without times in the future, which nobody can have seen: they are a lie, or of a process whose
+// clock was ahead, and what waits for them would wait for long. changed says that there were some.
+func (r launchRecord) corrected(now time.Time) (record launchRecord, changed bool) {
+	now = now.UTC().Truncate(time.Second)
+	for _, t := range []**time.Time{&r.FirstCall, &r.LastCall} {
+		if *t != nil && (*t).After(now.Add(clockTolerance)) {
+			*t, changed = &now, true
+		}
+	}
+	return r, changed
 }
 
 // outstanding says whether an instance may exist that has not been recorded.
@@ -88,8 +104,9 @@ func (r launchRecord) next() launchRecord {
 	return launchRecord{UID: r.UID, Attempt: r.Attempt + 1, Ended: r.Ended}
 }
 
-// afterShortage returns the record of the attempt after one whose instance the cloud ended for lack of capacity.
-func (r launchRecord) afterShortage() launchRecord {
+// afterEnded returns the record of the attempt after one whose instance the cloud ended before it ran, for lack of capacity or
+// because of a quota.
+func (r launchRecord) afterEnded() launchRecord {
 	r = r.next()
 	r.Ended++
 	return r

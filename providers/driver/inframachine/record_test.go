@@ -92,13 +92,34 @@ func TestRecordAfterAFailure(t *testing.T) {
 	}
 }
 
+func TestTimesInTheFutureAreCorrected(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Unix(100000, 5)
+	at := func(d time.Duration) *time.Time { t := now.Add(d); return &t }
+	for _, r := range []launchRecord{{}, {FirstCall: at(-time.Hour), LastCall: at(time.Second)}} {
+		got, changed := r.corrected(now)
+		g.Expect(changed).To(BeFalse())
+		g.Expect(got).To(Equal(r))
+	}
+	got, changed := launchRecord{UID: "u", Attempt: 2, FirstCall: at(-time.Hour), LastCall: at(time.Hour)}.corrected(now)
+	g.Expect(changed).To(BeTrue())
+	g.Expect(*got.FirstCall).To(Equal(now.Add(-time.Hour)))
+	g.Expect(*got.LastCall).To(BeTemporally("==", time.Unix(100000, 0)))
+	again, changed := got.corrected(now)
+	g.Expect(changed).To(BeFalse())
+	g.Expect(again).To(Equal(got))
+	got, changed = launchRecord{FirstCall: at(time.Hour)}.corrected(now)
+	g.Expect(changed).To(BeTrue())
+	g.Expect(*got.FirstCall).To(BeTemporally("<=", now))
+}
+
 func TestRecordAfterAShortageThatShowedAfterTheLaunch(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Unix(100000, 0)
 	r := launchRecord{UID: "u", Attempt: 2}.called(now, driver.Placement{ID: "p", FailureDomain: "a"}).answered(now)
-	short := r.afterShortage()
+	short := r.afterEnded()
 	g.Expect(short).To(Equal(launchRecord{UID: "u", Attempt: 3, Ended: 1}), "a new token and place, and nothing outstanding")
-	g.Expect(short.next().afterShortage().Ended).To(Equal(2))
+	g.Expect(short.next().afterEnded().Ended).To(Equal(2))
 }
 
 func TestReadRecord(t *testing.T) {

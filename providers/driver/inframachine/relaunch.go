@@ -10,16 +10,16 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// shortAfterLaunch begins a new attempt after the cloud has ended the instance for lack of capacity before it ran, as if it
-// had refused the launch: no machine has come to life, and the bootstrap data is not used up. The status says first that the instance
+// refusedAfterLaunch begins a new attempt after the cloud has ended the instance before it ran, for lack of capacity or because
+// of a quota, as if it had refused the launch: no machine has come to life, and the bootstrap data is not used up. The status says first that the instance
 // has ended, since the API lets no other ID go. Then one patch, which fails if the object is not the latest, takes the ID back
 // and closes the attempt, so the step may be repeated at any time.
-func (r *Reconciler[M]) shortAfterLaunch(ctx context.Context, s *scope[M], i driver.Instance) outcome {
-	err := driver.NewCapacityError("Launch", i.StateCode, errors.Errorf(
-		"the cloud accepted the launch in %s and ended the instance before it ran: %s", i.FailureDomain, i.StateMessage))
+func (r *Reconciler[M]) refusedAfterLaunch(ctx context.Context, s *scope[M], i driver.Instance) outcome {
+	err := &driver.Error{Class: i.Refused, Operation: "Launch", Code: i.StateCode, Err: errors.Errorf(
+		"the cloud accepted the launch in %s and ended the instance before it ran: %s", i.FailureDomain, i.StateMessage)}
 	why := explain(err)
 	if !r.mayRelaunch(s, i) {
-		s.facts.failure = &reasoned{driverv1.InsufficientCapacityReason, err.Error() +
+		s.facts.failure = &reasoned{refusedLateReason(i), err.Error() +
 			". Not tried again under this Machine, which knows the instance already; replace the Machine"}
 		r.Inventory.Forget(s.key)
 		return done()
@@ -32,7 +32,7 @@ func (r *Reconciler[M]) shortAfterLaunch(ctx context.Context, s *scope[M], i dri
 	if !ok {
 		return failed(errors.Errorf("%s is not an object", r.Kind))
 	}
-	record := s.launched.afterShortage()
+	record := s.launched.afterEnded()
 	s.obj.CommonSpec().ProviderID = ""
 	if err := record.writeTo(s.obj); err != nil {
 		return failed(err)
@@ -46,6 +46,14 @@ func (r *Reconciler[M]) shortAfterLaunch(ctx context.Context, s *scope[M], i dri
 	r.places.Withdraw(s.machine())
 	s.announceWarning(eventLaunchFailed, "Launch", "%s", why.message)
 	return untilDeadline(r.backoff.failTimes(s.key, err, record.Ended))
+}
+
+// refusedLateReason is the reason of a launch that was refused after it had been accepted.
+func refusedLateReason(i driver.Instance) string {
+	if i.Refused == driver.ClassQuota {
+		return driverv1.QuotaExceededReason
+	}
+	return driverv1.InsufficientCapacityReason
 }
 
 // mayRelaunch says whether the instance is the one that this object's latest attempt made, and its Machine wants one and has

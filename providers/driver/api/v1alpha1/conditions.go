@@ -54,7 +54,8 @@ const (
 	// LaunchRecordUnreadableReason means that somebody changed the annotation with the record of the
 	// launch, so that it is not known whether an instance exists. Nothing is launched.
 	LaunchRecordUnreadableReason = "LaunchRecordUnreadable"
-	// InvalidConfigurationReason means that the cloud refuses the spec. Failed for good.
+	// InvalidConfigurationReason means that the cloud refuses the spec: failed for good. Or that spec.providerID is not the
+	// provider ID that the object's instance has; the message has the right one.
 	InvalidConfigurationReason = "InvalidConfiguration"
 )
 
@@ -92,7 +93,8 @@ const (
 	// TerminatingInstanceReason means that termination has been asked for and the cloud has not finished it.
 	TerminatingInstanceReason = "TerminatingInstance"
 	// WaitingForLaunchOutcomeReason means that a launch was asked for and its answer was lost; the instance
-	// is looked for until the cloud can be trusted that there is none.
+	// is looked for until the cloud can be trusted that there is none. Also while the object is not being deleted, if the launch
+	// record names a place that is not allowed, so that the call is not repeated.
 	WaitingForLaunchOutcomeReason = "WaitingForLaunchOutcome"
 	// WaitingForDependantsReason means that the instance is gone; disks or network interfaces that were
 	// launched with it are not.
