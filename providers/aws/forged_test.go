@@ -108,3 +108,32 @@ func TestAProviderIDOfAnotherZoneIsTold(t *testing.T) {
 	f.Expect(f.live()).To(BeZero())
 	f.Expect(f.calls("TerminateInstances")).To(Equal(1))
 }
+
+// That another instance has the mark makes the cloud be asked early about the one that is named; its absence proves no more than
+// otherwise.
+func TestAnInstanceThatIsNotListedYetHasNotVanishedBecauseOfAnother(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	m := f.awsMachine("m", nil, func(m *infrav1.AWSMachine) { m.Spec.ProviderID = "aws:///" + zoneA + "/i-0123456789abcdef0" })
+	id, _ := f.foreign()
+	f.mark(id, m)
+	f.Eventually(f.asksAbout("i-0123456789abcdef0")).Should(BeTrue())
+	f.Eventually(f.ready("m")).Should(Equal("False InstanceNotVisible"), func() string { return f.said["m"] })
+	f.Consistently(f.ready("m"), "500ms").Should(Equal("False InstanceNotVisible"))
+	f.clock.step(6 * time.Minute)
+	f.touch("m")
+	f.Eventually(f.ready("m")).Should(Equal("False InstanceVanished"))
+	f.Expect(f.alive(id)).To(BeTrue())
+}
+
+// asksAbout says whether the cloud was asked for that instance alone.
+func (f *fixture) asksAbout(id string) func() bool {
+	return func() bool {
+		for _, c := range f.sim.Calls() {
+			if c.Action == "DescribeInstances" && c.Done && c.Parameters["InstanceId.1"] == id {
+				return true
+			}
+		}
+		return false
+	}
+}
