@@ -2,14 +2,16 @@ package rights
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"millwright.dev/test/testenv"
@@ -28,8 +30,9 @@ var ways = []struct {
 	{"ClusterRoles", rbacv1.GroupName, []string{"clusterroles"}, []string{"create", "update", "patch", "delete"}, nil},
 	{"to be somebody else", "", []string{"users", "groups", "serviceaccounts"}, []string{"impersonate"}, nil},
 	{"tokens of accounts", "", []string{"serviceaccounts/token"}, []string{"create"}, nil},
-	{"Secrets, where accounts are powerful", "", []string{"secrets"}, []string{"get", "list", "watch", "update"}, nil},
-	{"pods, where accounts are powerful", "", []string{"pods", "pods/exec", "pods/ephemeralcontainers"}, []string{"create", "update", "patch"}, nil},
+	{"Secrets, where accounts are powerful", "", []string{"secrets"}, []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}, nil},
+	{"pods, where accounts are powerful", "", []string{"pods", "pods/ephemeralcontainers"}, []string{"create", "update", "patch"}, nil},
+	{"commands in pods", "", []string{"pods/exec", "pods/attach"}, []string{"create", "get"}, nil},
 	{"pods of controllers", "apps", []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, []string{"create", "update", "patch"}, nil},
 	{"pods of jobs", "batch", []string{"jobs", "cronjobs"}, []string{"create", "update", "patch"}, nil},
 	{"the kubelet's API", "", []string{"nodes/proxy"}, []string{"get", "create"}, nil},
@@ -43,13 +46,17 @@ var ways = []struct {
 var ownNamespaces = []string{"millwright-nodes", "millwright-system", "millwright-aws-system", "millwright-cloudconfig-system"}
 
 // accepted are the ways that are open on purpose, by role. Where to close them is in docs/security.md. They are in the management
-// cluster: nothing is accepted in target clusters.
+// cluster, but for the rights on tokens in target clusters, which a policy closes: see TestAPolicyHoldsTheRightsOnTokens.
 var accepted = map[string][]string{
 	"millwright-core-manager":        {"Secrets, where accounts are powerful"},
 	"millwright-aws-manager":         {"Secrets, where accounts are powerful"},
 	"millwright-cloudconfig-manager": {"Secrets, where accounts are powerful"},
 	"millwright-core-webhook":        {"what every request passes"},
+	"millwright-target-tokens":       {"Secrets, where accounts are powerful"},
 }
+
+// rolesOfOthers are the roles that our manifests bind and do not define.
+var rolesOfOthers = []string{"ClusterRole system:node-bootstrapper"}
 
 // TestNoIdentityHasAKnownWayToClusterAdmin reads every role that is installed.
 func TestNoIdentityHasAKnownWayToClusterAdmin(t *testing.T) {
@@ -72,12 +79,69 @@ func TestNoIdentityHasAKnownWayToClusterAdmin(t *testing.T) {
 	g.Expect(found).To(Equal(accepted))
 }
 
+// TestNoIdentityIsBoundToRolesOfOthers: a binding to cluster-admin needs no role of ours.
+func TestNoIdentityIsBoundToRolesOfOthers(t *testing.T) {
+	g := NewWithT(t)
+	ours := map[string]bool{}
+	for _, role := range roles(t) {
+		ours[role.Kind+" "+role.Name] = true
+	}
+	var foreign []string
+	for _, binding := range bindings(t) {
+		if role := binding.RoleRef.Kind + " " + binding.RoleRef.Name; !ours[role] && !slices.Contains(foreign, role) {
+			foreign = append(foreign, role)
+		}
+	}
+	g.Expect(foreign).To(Equal(rolesOfOthers))
+}
+
+// TestAPolicyHoldsTheRightsOnTokens: the role alone would give every Secret of kube-system away. What the policy refuses is tried in
+// bootstrap/cloudconfig, TestTheTargetIdentityIsNoClusterAdmin.
+func TestAPolicyHoldsTheRightsOnTokens(t *testing.T) {
+	g := NewWithT(t)
+	folder := filepath.Join(testenv.Root(), "config/target")
+	var install struct{ Resources []string }
+	content, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(yaml.Unmarshal(content, &install)).To(Succeed())
+	policyAt, roleAt := slices.Index(install.Resources, "tokens_policy.yaml"), slices.Index(install.Resources, "role.yaml")
+	g.Expect(policyAt).To(BeNumerically(">=", 0), "the policy is not installed")
+	g.Expect(policyAt).To(BeNumerically("<", roleAt), "the policy comes before the rights that it restricts")
+
+	policy, held := admissionv1.ValidatingAdmissionPolicy{}, admissionv1.ValidatingAdmissionPolicyBinding{}
+	content, err = os.ReadFile(filepath.Join(folder, "tokens_policy.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	parts := bytes.Split(content, []byte("\n---\n"))
+	g.Expect(parts).To(HaveLen(2))
+	g.Expect(yaml.UnmarshalStrict(parts[0], &policy)).To(Succeed())
+	g.Expect(yaml.UnmarshalStrict(parts[1], &held)).To(Succeed())
+	g.Expect(held.Spec.PolicyName).To(Equal(policy.Name))
+	g.Expect(held.Spec.ValidationActions).To(ConsistOf(admissionv1.Deny))
+	g.Expect(policy.Spec.FailurePolicy).To(HaveValue(Equal(admissionv1.Fail)))
+	g.Expect(policy.Spec.MatchConditions).To(HaveLen(1))
+	holders := 0
+	for _, binding := range bindings(t) {
+		if binding.RoleRef.Name != "millwright-target-tokens" {
+			continue
+		}
+		for _, subject := range binding.Subjects {
+			holders++
+			g.Expect(subject.Kind).To(Equal(rbacv1.ServiceAccountKind))
+			g.Expect(policy.Spec.MatchConditions[0].Expression).To(Equal(
+				fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", subject.Namespace, subject.Name)))
+		}
+	}
+	g.Expect(holders).To(Equal(1))
+}
+
 // TestKnownWaysAreFound: wildcards and lists are seen through.
 func TestKnownWaysAreFound(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})).To(HaveLen(len(ways)))
 	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{"", "apps"}, Resources: []string{"secrets"}, Verbs: []string{"get"}})).To(HaveLen(1))
 	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, Verbs: []string{"approve"}})).To(HaveLen(1))
+	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}})).To(HaveLen(1))
+	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "pods/exec"}, Verbs: []string{"get"}})).To(HaveLen(1))
 	g.Expect(open(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}})).To(BeEmpty())
 }
 
@@ -102,9 +166,17 @@ func holds(list []string, want string) bool {
 }
 
 // roles reads the Roles and ClusterRoles of all manifests that are rendered into out/.
-func roles(t *testing.T) []rbacv1.Role {
+func roles(t *testing.T) []rbacv1.Role { return read[rbacv1.Role](t, "Role", "ClusterRole") }
+
+// bindings reads the RoleBindings and ClusterRoleBindings of the same manifests.
+func bindings(t *testing.T) []rbacv1.RoleBinding {
+	return read[rbacv1.RoleBinding](t, "RoleBinding", "ClusterRoleBinding")
+}
+
+// read returns the objects of two kinds that have the same fields.
+func read[T any](t *testing.T, kinds ...string) []T {
 	t.Helper()
-	var all []rbacv1.Role
+	var all []T
 	err := filepath.WalkDir(filepath.Join(testenv.Root(), "config"), func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
@@ -114,13 +186,15 @@ func roles(t *testing.T) []rbacv1.Role {
 			return err
 		}
 		for _, document := range bytes.Split(content, []byte("\n---\n")) {
-			role := rbacv1.Role{}
-			if !strings.Contains(string(document), "Role\n") || yaml.Unmarshal(document, &role) != nil {
+			meta := metav1.TypeMeta{}
+			if yaml.Unmarshal(document, &meta) != nil || meta.GroupVersionKind().Group != rbacv1.GroupName || !slices.Contains(kinds, meta.Kind) {
 				continue
 			}
-			if role.Kind == "Role" || role.Kind == "ClusterRole" {
-				all = append(all, role)
+			var object T
+			if err := yaml.Unmarshal(document, &object); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
 			}
+			all = append(all, object)
 		}
 		return nil
 	})
