@@ -47,6 +47,17 @@ checksum() {
   printf '%s' "${1%% *}"
 }
 
+# same says whether file $1 exists and has the content of file $2.
+same() {
+  [ -e "$1" ] && [ "$(checksum "$1")" = "$(checksum "$2")" ]
+}
+
+# update replaces file $1, which the kubelet reads when it starts. That it is to be restarted is noted before.
+update() {
+  [ ! -e "$1" ] || : >"$downloads/restart" || return 1
+  replace "$1"
+}
+
 # ask fetches this machine's Secret with credential $1 (certificate or token) from server $2, whose
 # certificate is by the authority in file $3. It sets status to the HTTP status, 000 for no answer, full
 # for a disk that is, and large for an answer of more than 4 MiB (8 in some shells): a Secret has one.
@@ -129,7 +140,7 @@ follow_endpoint() {
   there=$(value server)
   case $there in https://*) ;; *) return 0 ;; esac
   [ -s "$downloads/stage/ca.crt" ] || return 0
-  [ "$there" = "$here" ] && [ "$(checksum "$downloads/stage/ca.crt")" = "$(checksum "$credentials/ca.crt")" ] && return 0
+  [ "$there" = "$here" ] && same "$credentials/ca.crt" "$downloads/stage/ca.crt" && return 0
   cp "$downloads/answer" "$downloads/answer.kept"
   if ask "$way" "$there" "$downloads/stage/ca.crt"; then
     replace "$credentials/ca.crt" <"$downloads/stage/ca.crt" && printf '%s\n' "$there" | replace "$credentials/server"
@@ -151,17 +162,15 @@ kubeconfig() {
 # kubeconfig before it has the certificate which that names, so the file alone is no proof of one.
 credential() {
   mkdir -p "$kubelet" || return 1
-  [ -e "$kubelet/ca.crt" ] && [ "$(checksum "$kubelet/ca.crt")" = "$(checksum "$credentials/ca.crt")" ] ||
-    replace "$kubelet/ca.crt" <"$credentials/ca.crt" || return 1
+  same "$kubelet/ca.crt" "$credentials/ca.crt" || update "$kubelet/ca.crt" <"$credentials/ca.crt" || return 1
   if [ -s "$certificate" ]; then
     if [ -s "$kubelet/kubeconfig-real" ]; then
       # The kubelet's own kubeconfig names the server that it has joined by; one that is not ours stays.
       grep -q kubelet-client-current.pem "$kubelet/kubeconfig-real" || return 0
       [ "$(sed -n 's/^[ -]*server: *//p' "$kubelet/kubeconfig-real" | tr -d \")" != "$here" ] || return 0
-      again=yes
     fi
     kubeconfig '    client-certificate: pki/kubelet-client-current.pem' \
-      '    client-key: pki/kubelet-client-current.pem' | replace "$kubelet/kubeconfig-real"
+      '    client-key: pki/kubelet-client-current.pem' | update "$kubelet/kubeconfig-real"
     return
   fi
   if [ -s "$kubelet/kubeconfig-real" ] && ! grep -q kubelet-client-current.pem "$kubelet/kubeconfig-real"; then
@@ -173,11 +182,9 @@ credential() {
     return 1
   fi
   kubeconfig "    token: $token" >"$downloads/kubeconfig"
-  [ -e "$kubelet/kubeconfig-bootstrap" ] &&
-    [ "$(checksum "$kubelet/kubeconfig-bootstrap")" = "$(checksum "$downloads/kubeconfig")" ] && return 0
   # A kubelet that waits with the token of before would wait in vain.
-  [ -e "$kubelet/kubeconfig-bootstrap" ] && again=yes
-  replace "$kubelet/kubeconfig-bootstrap" <"$downloads/kubeconfig"
+  same "$kubelet/kubeconfig-bootstrap" "$downloads/kubeconfig" ||
+    update "$kubelet/kubeconfig-bootstrap" <"$downloads/kubeconfig"
 }
 
 # start starts what is enabled, once after each boot, for which /run is empty: the machine may have been
@@ -208,7 +215,6 @@ apply() {
 }
 
 poll() {
-  again=no
   later=
   mkdir -p "$downloads" "$applied" "$ROOT/run" || return 1
   fetch && stage || return 1
@@ -218,7 +224,7 @@ poll() {
     printf '%s\n' "$interval" | replace "$applied/poll-interval"
   credential && apply
   result=$?
-  [ "$again" = no ] || systemctl restart kubelet.service --no-block </dev/null
+  [ ! -e "$downloads/restart" ] || { systemctl restart kubelet.service --no-block </dev/null && rm -f "$downloads/restart"; }
   rm -rf "$downloads/stage" "$downloads/answer" "$downloads/kubeconfig"
   return $result
 }

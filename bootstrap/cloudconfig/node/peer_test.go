@@ -130,3 +130,44 @@ func TestAnEndpointThatMovedReachesTheKubelet(t *testing.T) {
 	m.Expect(m.poll()).To(BeTrue())
 	m.Expect(m.read(realKubeconfig)).To(Equal(own), "that is somebody else's")
 }
+
+// A kubelet reads the authority of the API server when it starts: before 1.36 it learns of another one by a restart only.
+func TestAnAuthorityThatChangedReachesTheKubelet(t *testing.T) {
+	api := newAPIServer(t)
+	m := newMachine(t, []string{"sh"}, api)
+	api.serve(t, bootstrapv1.CloudConfigSpec{})
+	m.Expect(m.poll()).To(BeTrue())
+	m.Expect(m.calls()).NotTo(ContainElement("restart kubelet.service --no-block"), "it has not run before")
+	m.join(api)
+	m.Expect(m.poll()).To(BeTrue())
+	m.calls()
+
+	api.set(func(a *apiServer) { a.data[AuthorityKey] = append(selfSigned(t), api.authority...) })
+	m.Expect(m.poll()).To(BeTrue())
+	m.Expect(m.read("/var/lib/kubelet/ca.crt")).To(HaveSuffix(string(api.authority)))
+	m.Expect(m.calls()).To(ContainElement("restart kubelet.service --no-block"))
+	m.Expect(m.poll()).To(BeTrue())
+	m.Expect(m.calls()).NotTo(ContainElement(HavePrefix("restart")), "once")
+}
+
+// What the kubelet is to be restarted for is written already when the downloader ends before it has restarted it.
+func TestARestartOfTheKubeletIsNotForgotten(t *testing.T) {
+	api := newAPIServer(t)
+	m := newMachine(t, []string{"sh"}, api)
+	api.serve(t, bootstrapv1.CloudConfigSpec{})
+	m.Expect(m.poll()).To(BeTrue())
+	m.program("systemctl", `echo "$*" >> "$ROOT/systemctl.log"; [ "$1" != restart ] || kill -9 $PPID`)
+	api.set(func(a *apiServer) { a.data[JoinTokenKey] = []byte("second.0123456789abcdef") })
+	m.Expect(m.poll()).To(BeFalse(), "it was killed")
+	m.Expect(m.read(bootstrapKubeconfig)).To(ContainSubstring("token: second."))
+	m.program("systemctl", `echo "$*" >> "$ROOT/systemctl.log"; [ "$1" != restart ]`)
+	m.calls()
+	m.poll()
+	m.Expect(m.calls()).To(ContainElement("restart kubelet.service --no-block"))
+
+	m.program("systemctl", `echo "$*" >> "$ROOT/systemctl.log"`)
+	m.poll()
+	m.Expect(m.calls()).To(ContainElement("restart kubelet.service --no-block"), "systemd has refused")
+	m.poll()
+	m.Expect(m.calls()).NotTo(ContainElement("restart kubelet.service --no-block"), "once")
+}
