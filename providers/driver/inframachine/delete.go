@@ -2,7 +2,6 @@ package inframachine
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -200,29 +199,6 @@ func (r *Reconciler[M]) confirmTermination(ctx context.Context, s *scope[M]) out
 	return proceed()
 }
 
-// awaitDependants waits until what was launched with the instance is gone too.
-func (r *Reconciler[M]) awaitDependants(_ context.Context, s *scope[M]) outcome {
-	s.facts.standing = &reasoned{driverv1.WaitingForDependantsReason,
-		"The instance is gone; checking what was launched with it"}
-	answer, answered := r.dependants.Take(s.key, s.handle)
-	if !answered {
-		if wait, err := r.backoff.remaining(s.key); wait > 0 {
-			s.facts.standing = dependantsRemain(err)
-			return untilDeadline(wait)
-		}
-		return r.awaitAnswer(s, r.dependants.Ask(s.key, s.handle), s.facts.standing)
-	}
-	err := answer.Err
-	if err == nil && len(answer.Value) > 0 {
-		err = driver.NewUnknownError("", "", &dependantsError{answer.Value})
-	}
-	if err != nil {
-		s.facts.standing = dependantsRemain(err)
-		return untilDeadline(r.backoff.fail(s.key, err))
-	}
-	return proceed()
-}
-
 // handOverGrace is for how long after its deletion an object waits for its Machine to take the provider ID over.
 const handOverGrace = 30 * time.Second
 
@@ -287,18 +263,4 @@ func explainDeletion(err error) *reasoned {
 	default:
 		return explain(err)
 	}
-}
-
-// dependantsError says what is left. It is kept as the latest failure, for the condition's sake.
-type dependantsError struct{ remaining []string }
-
-func (e *dependantsError) Error() string { return strings.Join(e.remaining, ", ") }
-
-func dependantsRemain(err error) *reasoned {
-	var d *dependantsError
-	if errors.As(err, &d) {
-		return &reasoned{driverv1.WaitingForDependantsReason, fmt.Sprintf(
-			"The instance is gone; waiting for the cloud to delete %s. What stays for long must be deleted by hand", d)}
-	}
-	return explain(err)
 }
