@@ -49,19 +49,31 @@ func (r *Reconciler[M]) endAll(ctx context.Context, in driver.Scope, handles []d
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
 	defer cancel()
-	for n, err := range r.Driver.Delete(ctx, in, own) {
-		answer := &answers[place[n]]
-		answer.Err = err
+	errs := r.Driver.Delete(ctx, in, own)
+	for n, i := range place {
+		answer := &answers[i]
+		if answer.Err = notAnswered("Delete"); n < len(errs) {
+			answer.Err = errs[n]
+		}
 		answer.Value.instance.State, answer.Value.accepted = driverv1.InstanceTerminating, true
 	}
 	return answers
 }
 
-// lookAt reads instances from the cloud itself, and waits no longer than for any call.
+// notAnswered is the error of a handle about which the driver, contrary to its contract, says nothing: that is no consent.
+func notAnswered(operation string) error {
+	return driver.NewUnknownError(operation, "", errors.New("the driver gave no answer"))
+}
+
+// lookAt reads instances from the cloud itself, and waits no longer than for any call. It has one answer for each handle.
 func (r *Reconciler[M]) lookAt(ctx context.Context, in driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
 	ctx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
 	defer cancel()
-	return r.Driver.Observe(ctx, in, handles)
+	answers := r.Driver.Observe(ctx, in, handles)
+	for len(answers) < len(handles) {
+		answers = append(answers, driver.Answer[driver.Instance]{Err: notAnswered("Observe")})
+	}
+	return answers[:len(handles)]
 }
 
 // dependantsOfAll is the call of a batch.
