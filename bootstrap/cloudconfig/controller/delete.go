@@ -24,6 +24,7 @@ import (
 // reconcileDelete removes what was made for the machine, in the target cluster and here, and then the
 // finalizer. See CleanupTimeout for a target cluster that cannot be reached.
 func (r *Reconciler) reconcileDelete(ctx context.Context, s *scope, original *bootstrapv1.CloudConfig) (ctrl.Result, error) {
+	r.overdue.forget(client.ObjectKeyFromObject(s.config)) // Nothing wakes this controller when the object is gone.
 	if !controllerutil.ContainsFinalizer(s.config, bootstrapv1.Finalizer) {
 		return ctrl.Result{}, nil
 	}

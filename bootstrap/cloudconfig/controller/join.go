@@ -27,7 +27,9 @@ const (
 type joining struct {
 	// began is when the machine could begin: when the node's Secret was written.
 	began time.Time
-	// overdueAfter is how long after that the join is overdue.
+	// resumed is when the latest pause ended; zero if there was none.
+	resumed time.Time
+	// overdueAfter is how long after both the join is overdue: no certificate is approved during a pause.
 	overdueAfter time.Duration
 	// approved says that the node's Secret names a request that this provider has approved.
 	approved bool
@@ -40,7 +42,12 @@ type joining struct {
 }
 
 // overdueAt is when the join is overdue.
-func (j *joining) overdueAt() time.Time { return j.began.Add(j.overdueAfter) }
+func (j *joining) overdueAt() time.Time {
+	if j.resumed.After(j.began) {
+		return j.resumed.Add(j.overdueAfter)
+	}
+	return j.began.Add(j.overdueAfter)
+}
 
 // nextLook is when there may be news without an event. The pauses grow with the wait, so that what never comes costs little.
 func (j *joining) nextLook(now time.Time) time.Time {
@@ -58,7 +65,7 @@ func (r *Reconciler) followJoin(ctx context.Context, s *scope) error {
 		s.config.Status.Join = bootstrapv1.JoinStatus{}
 		return nil
 	}
-	j := &joining{began: s.now, overdueAfter: r.JoinOverdueAfter}
+	j := &joining{began: s.now, resumed: s.resumed(), overdueAfter: r.JoinOverdueAfter}
 	if j.overdueAfter == 0 {
 		j.overdueAfter = DefaultJoinOverdueAfter
 	}
@@ -80,6 +87,18 @@ func (r *Reconciler) followJoin(ctx context.Context, s *scope) error {
 		s.config.Status.Join = bootstrapv1.JoinStatus{Stage: stage, StageStartTime: metav1.NewTime(s.now.Truncate(time.Second))}
 	}
 	return nil
+}
+
+// resumed is since when the object is not paused.
+func (s *scope) resumed() time.Time {
+	paused := meta.FindStatusCondition(s.config.Status.Conditions, bootstrapv1.PausedCondition)
+	switch {
+	case paused == nil:
+		return time.Time{}
+	case paused.Status == metav1.ConditionTrue: // Until this reconcile.
+		return s.now
+	}
+	return paused.LastTransitionTime.Time
 }
 
 // look asks the target cluster what the machine has reported, and for its Node.

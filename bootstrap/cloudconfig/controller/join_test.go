@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -207,4 +209,46 @@ func TestATargetWithoutReportsLosesNothingElse(t *testing.T) {
 	f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
 	f.reconcile()
 	f.Expect(f.inTarget()).To(BeEmpty())
+}
+
+// The deletion of a CloudConfig wakes nobody, and the time for which it was to be looked at again is used up by the event that
+// it is being deleted: nothing comes after the finalizer is removed.
+func TestAnOverdueJoinIsNotCountedWhenItsCloudConfigIsDeleted(t *testing.T) {
+	f := launched(t)
+	r := &Reconciler{Client: f.home, Live: f.home, Targets: f, Recorder: f.events, Clock: f.clock, CleanupTimeout: 5 * time.Minute}
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f.config)}
+	f.clock.Step(DefaultJoinOverdueAfter + time.Minute)
+	_, err := r.Reconcile(f.ctx, request)
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(r.overdue.clusters).To(HaveKey(request.NamespacedName))
+
+	f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
+	_, err = r.Reconcile(f.ctx, request)
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(f.client.Get(f.ctx, request.NamespacedName, f.config)).To(Satisfy(apierrors.IsNotFound))
+	f.Expect(r.overdue.clusters).To(BeEmpty())
+	f.Expect(joinsOverdue.DeleteLabelValues(client.ObjectKeyFromObject(f.cluster).String())).To(BeFalse(), "no series is left")
+}
+
+// No certificate is approved during a pause, so a machine cannot join then.
+func TestAPauseDoesNotMakeAJoinOverdue(t *testing.T) {
+	f := launched(t)
+	pause := func(on bool) {
+		f.update(f.cluster, func() { f.cluster.Spec.Paused = ptr.To(on) })
+		f.reconcile()
+	}
+	f.clock.Step(5 * time.Minute)
+	pause(true)
+	f.clock.Step(time.Hour)
+	pause(false)
+	f.condition(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForMachineReason)
+	f.clock.Step(DefaultJoinOverdueAfter - time.Minute)
+	f.reconcile()
+	f.condition(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForMachineReason)
+	f.Expect(f.overdueEvents()).To(BeEmpty())
+
+	f.clock.Step(2 * time.Minute)
+	f.reconcile()
+	f.condition(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse, bootstrapv1.JoinOverdueReason)
+	f.Expect(f.overdueEvents()).To(HaveLen(1))
 }

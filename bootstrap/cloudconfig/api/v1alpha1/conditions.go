@@ -59,7 +59,7 @@ const (
 	NodeNotLinkedReason = "NodeNotLinked"
 	// JoinedReason: the Machine is linked with its Node.
 	JoinedReason = "Joined"
-	// JoinOverdueReason: the machine has not joined for longer than --join-overdue-after.
+	// JoinOverdueReason: the machine has not joined for longer than --join-overdue-after, pauses apart.
 	JoinOverdueReason = "JoinOverdue"
 )
 
