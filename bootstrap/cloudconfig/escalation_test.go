@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -56,6 +57,11 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 	g.Expect(identity.Get(ctx, client.ObjectKeyFromObject(theirs), read)).To(refused)
 	g.Expect(identity.List(ctx, &corev1.SecretList{}, client.InNamespace("kube-system"))).To(refused)
 	g.Expect(identity.Patch(ctx, read, nothing)).To(refused, "the answer carries the object")
+	var foreign *target.ForeignError
+	_, err = (&target.Machine{Client: identity, Names: target.Names{Hash: "0123456789abcdef0123"}}).EnsureToken(ctx, target.TokenOptions{
+		Token: target.Token{ID: "theirs", Secret: "0123456789abcdef"}, TTL: time.Minute, Now: time.Now(),
+	})
+	g.Expect(errors.As(err, &foreign)).To(BeTrue(), "it is known by the name of the policy that denies it: %v", err)
 	g.Expect(identity.Delete(ctx, read)).To(refused)
 	g.Expect(identity.Update(ctx, read)).To(refused)
 	g.Expect(identity.SubResource("token").Create(ctx, powerful, &authenticationv1.TokenRequest{})).To(refused)

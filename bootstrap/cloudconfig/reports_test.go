@@ -37,7 +37,7 @@ func TestAMachineMayReportAndNothingElse(t *testing.T) {
 		reports, err = m.EnsureReport(ctx)
 		return reports, err
 	}).Should(BeTrue())
-	g.Eventually(func() error { return m.EnsureAccess(ctx, "", reports) }).Should(Succeed())
+	g.Eventually(func() error { _, err := m.EnsureAccess(ctx, "", reports); return err }).Should(Succeed())
 	token := bootstrapToken("report", names.DownloadGroup())
 	token.Data["usage-bootstrap-authentication"] = []byte("true")
 	g.Expect(admin.Create(ctx, token)).To(Succeed())

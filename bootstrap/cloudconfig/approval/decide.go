@@ -58,7 +58,7 @@ type NodeFacts struct {
 // have to be met:
 //
 //	1 the signer is kubernetes.io/kube-apiserver-client-kubelet
-//	2 the request is well-formed and signed with its own key
+//	2 the request is well-formed, of at most 16 KiB, and signed with its own key
 //	3 its subject is O=system:nodes and CN=system:node:<name of the Machine's Node>, and nothing else
 //	4 it names no DNS names, IP addresses, e-mail addresses or URIs
 //	5 its usages are those of a client: digital signature, client auth and perhaps key encipherment
@@ -90,11 +90,14 @@ func decide(csr *certificatesv1.CertificateSigningRequest, facts Facts) (approve
 	return reason == "", reason
 }
 
+// unreadable is said of a request that parse does not take, or that the cache has not kept for its size.
+const unreadable = "it is not one PEM block of at most 16 KiB with a certificate request that is signed with its own key"
+
 // refuseContent applies rules 2 to 5.
 func refuseContent(csr *certificatesv1.CertificateSigningRequest, nodeName string) string {
 	request, ok := parse(csr.Spec.Request)
 	if !ok {
-		return "it is not one PEM block with a certificate request that is signed with its own key"
+		return unreadable
 	}
 	subject := request.Subject
 	if nodeName == "" || subject.CommonName != nodeUserPrefix+nodeName {
@@ -113,6 +116,9 @@ func refuseContent(csr *certificatesv1.CertificateSigningRequest, nodeName strin
 }
 
 func parse(raw []byte) (*x509.CertificateRequest, bool) {
+	if len(raw) > maxRequest {
+		return nil, false
+	}
 	block, rest := pem.Decode(raw)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
 		return nil, false

@@ -108,6 +108,17 @@ func (r *Reconciler) observe(ctx context.Context, remote client.Client, s *subje
 	return nil
 }
 
+// leftover says whether the node's Secret was written for another machine than the CloudConfig names the token of: for an earlier one
+// of the same name. Nor does anything follow from it while the status of the CloudConfig does not name one. A Machine that is
+// linked needs no token.
+func (s *subject) leftover() bool {
+	if s.secret == nil || s.facts.Joined {
+		return false
+	}
+	of := target.WrittenFor(s.secret)
+	return of != "" && of != s.config.Status.Target.DownloadTokenID
+}
+
 // outstanding returns the request that is recorded as approved when that is not this one and nobody has decided it.
 func outstanding(ctx context.Context, remote client.Reader, approved string, csr *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
 	recorded, _ := parseApproval(approved)

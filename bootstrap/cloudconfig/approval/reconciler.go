@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/bulkhead"
 )
 
@@ -69,6 +68,8 @@ type Reconciler struct {
 	// Outcomes is told what becomes of requests for first certificates; nil for nobody.
 	Outcomes *Outcomes
 
+	// refusals bounds the events about requests that are not approved; nil for no bound.
+	refusals *refusals
 	// turns bounds how many workers talk to one target cluster; nil for no bound.
 	turns *bulkhead.Bulkhead[client.ObjectKey]
 }
@@ -110,6 +111,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	if err := r.observe(ctx, remote, s, csr); err != nil {
 		return reconcile.Result{}, err
 	}
+	if s.leftover() {
+		r.note(s.machine, csr, RequestPending, "the node's Secret is not known to be of this Machine; its CloudConfig has to be reconciled")
+		return reconcile.Result{RequeueAfter: laterRetry}, nil
+	}
 	return r.settle(ctx, req, remote, s, csr)
 }
 
@@ -120,9 +125,8 @@ func (r *Reconciler) settle(ctx context.Context, req Request, remote client.Clie
 	if !approve {
 		log.Info("Not approving a certificate signing request", "reason", reason)
 		r.note(s.machine, csr, RequestRefused, reason)
-		r.Recorder.Eventf(s.config, csr, corev1.EventTypeWarning, bootstrapv1.CertificateRequestRefusedReason, "Approve",
-			"CertificateSigningRequest %s is not approved: %s", req.Name, reason)
-		return reconcile.Result{}, nil
+		r.refuse(s, csr, reason)
+		return reconcile.Result{RequeueAfter: nodeRetry(csr, s.facts, time.Now())}, nil
 	}
 	if !s.facts.Joined {
 		later, err := r.later(ctx, req.Cluster, csr, s.facts)

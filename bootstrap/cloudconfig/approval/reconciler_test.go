@@ -79,6 +79,8 @@ type fixture struct {
 	events  *events.FakeRecorder
 	// outcomes, if set, are told of requests.
 	outcomes *Outcomes
+	// refusals, if set, bound the events.
+	refusals *refusals
 }
 
 func newFixture(t *testing.T, namespace string) *fixture {
@@ -138,7 +140,7 @@ func (f *fixture) try(request string) (reconcile.Result, error) {
 	if f.live != nil {
 		live = f.live
 	}
-	r := &Reconciler{Client: home, Live: live, Targets: f, Recorder: f.events, Outcomes: f.outcomes}
+	r := &Reconciler{Client: home, Live: live, Targets: f, Recorder: f.events, Outcomes: f.outcomes, refusals: f.refusals}
 	result, err := r.Reconcile(f.t.Context(), Request{Cluster: client.ObjectKeyFromObject(f.cluster), Name: request})
 	f.machine.ResourceVersion, f.cluster.ResourceVersion, f.config.ResourceVersion = "", "", ""
 	return result, err

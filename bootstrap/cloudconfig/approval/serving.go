@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/bulkhead"
 )
 
@@ -58,8 +58,7 @@ func (r *servingReconciler) Reconcile(ctx context.Context, req Request) (reconci
 	if later && time.Since(csr.CreationTimestamp.Time) < servingPatience {
 		return reconcile.Result{RequeueAfter: servingRetry}, nil
 	}
-	r.Recorder.Eventf(s.config, csr, corev1.EventTypeWarning, bootstrapv1.CertificateRequestRefusedReason, "Approve",
-		"CertificateSigningRequest %s for a serving certificate is not approved: %s", csr.Name, refused)
+	r.refuse(s, csr, refused)
 	return reconcile.Result{}, nil
 }
 
@@ -114,7 +113,7 @@ func refuseServing(csr *certificatesv1.CertificateSigningRequest, machine *clust
 	}
 	request, ok := parse(csr.Spec.Request)
 	if !ok {
-		return "it is not one PEM block with a certificate request that is signed with its own key", false
+		return unreadable, false
 	}
 	user := nodeUserPrefix + machine.Name
 	subject := request.Subject
@@ -142,11 +141,14 @@ func refuseServing(csr *certificatesv1.CertificateSigningRequest, machine *clust
 
 // foreignNames returns the hosts and addresses of a request that are not the Machine's.
 func foreignNames(request *x509.CertificateRequest, machine *clusterv1.Machine) []string {
-	hosts, addresses := map[string]bool{strings.ToLower(machine.Name): true}, map[string]bool{}
+	hosts, addresses := map[string]bool{strings.ToLower(machine.Name): true}, map[netip.Addr]bool{}
 	for _, a := range machine.Status.Addresses {
 		switch a.Type {
 		case clusterv1.MachineInternalIP, clusterv1.MachineExternalIP:
-			addresses[a.Address] = true
+			// One address is written in many ways. What is none is nobody's.
+			if address, err := netip.ParseAddr(a.Address); err == nil {
+				addresses[address.Unmap()] = true
+			}
 		case clusterv1.MachineHostName, clusterv1.MachineInternalDNS, clusterv1.MachineExternalDNS:
 			hosts[strings.ToLower(a.Address)] = true
 		}
@@ -158,7 +160,7 @@ func foreignNames(request *x509.CertificateRequest, machine *clusterv1.Machine) 
 		}
 	}
 	for _, address := range request.IPAddresses {
-		if !addresses[address.String()] {
+		if parsed, ok := netip.AddrFromSlice(address); !ok || !addresses[parsed.Unmap()] {
 			foreign = append(foreign, address.String())
 		}
 	}

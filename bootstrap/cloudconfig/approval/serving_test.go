@@ -55,7 +55,13 @@ func TestServingCertificates(t *testing.T) {
 		why    string
 		later  bool
 	}{
-		"its own":        {nil, "", false},
+		"its own": {nil, "", false},
+		"its address, written in another way": {func(_ *certificatesv1.CertificateSigningRequest, m *clusterv1.Machine) {
+			m.Status.Addresses[0].Address, m.Status.Addresses[1].Address = "::ffff:10.0.0.7", "2001:DB8:0:0::0007"
+		}, "", false},
+		"an address that is none": {func(_ *certificatesv1.CertificateSigningRequest, m *clusterv1.Machine) {
+			m.Status.Addresses[1].Address = "2001:db8::7%eth0"
+		}, "2001:db8::7 is not", true},
 		"its name alone": {asks(func(r *x509.CertificateRequest) { r.DNSNames, r.IPAddresses = []string{"machine-1"}, nil }), "", false},
 		"another signer": {func(c *certificatesv1.CertificateSigningRequest, _ *clusterv1.Machine) { c.Spec.SignerName = "x/y" }, "another signer", false},
 		"not a request":  {func(c *certificatesv1.CertificateSigningRequest, _ *clusterv1.Machine) { c.Spec.Request = []byte("x") }, "PEM", false},

@@ -14,7 +14,8 @@ import (
 // its Node's name afterwards. With the token it may also say in a Lease of its own how far it has come.
 func (r *Reconciler) ensureAccess(ctx context.Context, s *scope) error {
 	if s.joined() {
-		return s.target.EnsureAccess(ctx, s.node(), false)
+		_, err := s.target.EnsureAccess(ctx, s.node(), false)
+		return err
 	}
 	reports := false
 	if s.config.Status.DataSecretName == "" {
@@ -23,8 +24,16 @@ func (r *Reconciler) ensureAccess(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	if err := s.target.EnsureAccess(ctx, "", reports); err != nil {
+	existed, err := s.target.EnsureAccess(ctx, "", reports)
+	if err != nil {
 		return err
+	}
+	s.target.DownloadToken = s.downloadTokenID()
+	if existed && s.config.Status.DataSecretName == "" {
+		// Nothing has been launched with the user data: a Secret that is there already would be read by the machine when it boots.
+		if err := r.removeLeftover(ctx, s); err != nil {
+			return err
+		}
 	}
 	token, ok := s.downloadToken()
 	if !ok {

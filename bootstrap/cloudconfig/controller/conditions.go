@@ -19,7 +19,8 @@ func (s *scope) explain(err error) error {
 		return nil
 	case collides(err):
 		s.awaits(bootstrapv1.ForeignObjectReason, err.Error())
-	case apierrors.IsForbidden(errors.Cause(err)):
+	case apierrors.IsForbidden(errors.Cause(err)) || apierrors.IsInvalid(errors.Cause(err)):
+		// An admission policy denies with 422, unless it says otherwise.
 		s.awaits(bootstrapv1.TargetForbiddenReason, err.Error())
 	default:
 		s.awaits(bootstrapv1.InternalErrorReason, err.Error()+"; it is tried again")

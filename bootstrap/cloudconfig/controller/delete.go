@@ -5,6 +5,7 @@ import (
 	stderrors "errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,9 @@ import (
 	"millwright.dev/bootstrap/cloudconfig/ownership"
 	"millwright.dev/bootstrap/cloudconfig/target"
 )
+
+// maxCleanupPause is the longest time after which a target cluster that could not be cleaned up is asked again.
+const maxCleanupPause = 30 * time.Second
 
 // reconcileDelete removes what was made for the machine, in the target cluster and here, and then the
 // finalizer. See CleanupTimeout for a target cluster that cannot be reached.
@@ -107,17 +111,21 @@ func (r *Reconciler) cleanTarget(ctx context.Context, s *scope) error {
 	}
 	remote, err := r.Targets.GetUncachedClient(ctx, b.cluster)
 	if err == nil {
+		if s.dataSecret, err = r.dataSecret(ctx, s, s.config.Status.DataSecretName); err != nil {
+			return err
+		}
 		s.target = &target.Machine{
 			Client: remote, Names: b.names, Config: client.ObjectKeyFromObject(s.config).String(), Namespace: r.TargetNamespace, OwnOnly: b.ownOnly,
 		}
 		err = r.removeFromTarget(ctx, s)
 	}
-	if err == nil || !unreachable(err) {
+	if err == nil || apierrors.IsConflict(err) && s.now.Before(r.cleanupDeadline(s)) {
 		return err
 	}
-	return r.giveUpOrWait(ctx, s, b.cluster, b.names)
+	return r.giveUpOrWait(ctx, s, b, err)
 }
 
+// removeFromTarget removes what the machine has in its target cluster. Every error of it is the target's.
 func (r *Reconciler) removeFromTarget(ctx context.Context, s *scope) error {
 	r.Outcomes.Forget(s.target.Names)
 	ids := s.recorded()
@@ -127,9 +135,6 @@ func (r *Reconciler) removeFromTarget(ctx context.Context, s *scope) error {
 	}
 	if token, ok := joinTokenOf(secret); ok {
 		ids = append(ids, token.ID)
-	}
-	if s.dataSecret, err = r.dataSecret(ctx, s, s.config.Status.DataSecretName); err != nil {
-		return err
 	}
 	if token, ok := s.downloadToken(); ok {
 		ids = append(ids, token.ID)
@@ -145,25 +150,39 @@ func unreachable(err error) bool {
 	return apierrors.ReasonForError(errors.Cause(err)) == metav1.StatusReasonUnknown && !apierrors.IsInternalError(err)
 }
 
-// giveUpOrWait waits for a target cluster that cannot be reached, until CleanupTimeout after the
+// cleanupDeadline is when what the target cluster holds for the machine is left there.
+func (r *Reconciler) cleanupDeadline(s *scope) time.Time {
+	return s.config.DeletionTimestamp.Add(r.CleanupTimeout)
+}
+
+// giveUpOrWait waits for a target cluster that cannot be reached or refuses, until CleanupTimeout after the
 // deletion was asked for. Without its Cluster it is not awaited at all. What stays behind then is
 // harmless: tokens expire, and the roles are bound to groups and a Node that no longer exist.
-func (r *Reconciler) giveUpOrWait(ctx context.Context, s *scope, key client.ObjectKey, names target.Names) error {
+func (r *Reconciler) giveUpOrWait(ctx context.Context, s *scope, b *belongings, failure error) error {
+	key := b.cluster
 	cluster := &clusterv1.Cluster{}
 	err := r.Client.Get(ctx, key, cluster)
 	if client.IgnoreNotFound(err) != nil {
 		return errors.Wrapf(err, "reading Cluster %s", key.Name)
 	}
-	deadline := s.config.DeletionTimestamp.Add(r.CleanupTimeout)
+	why := fmt.Sprintf("Cluster %s cannot be reached", key.Name)
+	if !unreachable(failure) {
+		why = fmt.Sprintf("Cluster %s answers: %s", key.Name, failure)
+	}
+	deadline := r.cleanupDeadline(s)
 	if err == nil && s.now.Before(deadline) {
+		ctrl.LoggerFrom(ctx).Info("Waiting to clean up in the target cluster", "cluster", key.Name, "failure", failure.Error())
 		s.awaits(bootstrapv1.WaitingForConnectionReason, fmt.Sprintf(
-			"Cluster %s cannot be reached; what it holds for this machine (%s) is left there after %s",
-			key.Name, names.Object(), deadline.UTC().Format("15:04:05 UTC")))
+			"%s. What it holds for this machine (%s) is to be removed since %s, and is left there after %s",
+			why, b.names.Object(), instant(s.config.DeletionTimestamp.Time), instant(deadline)))
 		s.wake(deadline)
+		if !stderrors.Is(failure, clustercache.ErrClusterNotConnected) {
+			// A connection is an event, a better answer is not. The pauses grow with the wait.
+			s.wake(s.now.Add(min(max(s.now.Sub(s.config.DeletionTimestamp.Time)/2, time.Second), maxCleanupPause)))
+		}
 		return nil
 	}
-	r.warn(s.config, "CleanupSkipped", "CleanUp",
-		"Cluster %s cannot be reached: left Secret, Role and RoleBinding %s and expiring tokens", key.Name, names.Object())
+	r.warn(s.config, "CleanupSkipped", "CleanUp", "Left Secret, Role and RoleBinding %s and expiring tokens: %s", b.names.Object(), why)
 	return nil
 }
 

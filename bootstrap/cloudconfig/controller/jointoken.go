@@ -21,6 +21,9 @@ func (r *Reconciler) syncJoining(ctx context.Context, s *scope, current *corev1.
 	if err != nil {
 		return err
 	}
+	if before, ok := joinTokenOf(current); ok && before.ID != token.ID {
+		r.event(s.config, bootstrapv1.ValidReason, "ReplaceToken", "Replaced join token %s, which was lost or has expired", before.ID)
+	}
 	groups := []string{s.target.Names.JoinGroup(), target.RequestGroup}
 	if !s.config.Spec.ProviderApproves() {
 		groups = append(groups, target.SharedJoinGroup)
@@ -61,7 +64,6 @@ func (r *Reconciler) joinToken(ctx context.Context, s *scope, current *corev1.Se
 	if err := s.target.RemoveTokens(ctx, token.ID); err != nil {
 		return target.Token{}, err
 	}
-	r.event(s.config, bootstrapv1.ValidReason, "ReplaceToken", "Replaced join token %s, which was lost or has expired", token.ID)
 	return target.NewToken(), nil
 }
 

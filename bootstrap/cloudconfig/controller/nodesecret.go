@@ -25,7 +25,7 @@ func (r *Reconciler) syncNodeSecret(ctx context.Context, s *scope) error {
 	if err != nil || s.wait != nil {
 		return err
 	}
-	current, err := s.target.NodeSecret(ctx)
+	current, err := r.currentNodeSecret(ctx, s)
 	if err != nil {
 		return err
 	}

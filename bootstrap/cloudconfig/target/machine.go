@@ -24,6 +24,9 @@ type Machine struct {
 	Config string
 	// Namespace of the node's Secret, its Role and RoleBinding; DefaultNamespace when empty.
 	Namespace string
+	// DownloadToken is the id of the token in the machine's user data; empty while it is not known. No two machines have the same, nor
+	// have two that have one name one after the other, and clusterctl move does not change it.
+	DownloadToken string
 	// OwnOnly restricts removals to what was made for Config.
 	OwnOnly bool
 }
@@ -66,24 +69,25 @@ func (m *Machine) ensure(ctx context.Context, kind string, desired, found client
 }
 
 // EnsureAccess sees to it that the machine, or its Node once node is given, may read its own Secret. A Role that is made now lets a
-// machine write reports as well if there is a Lease for them; one that is there keeps that right until the Node is given.
-func (m *Machine) EnsureAccess(ctx context.Context, node string, reports bool) error {
-	if err := m.ensureRole(ctx, node != "", reports); err != nil {
-		return err
+// machine write reports as well if there is a Lease for them; one that is there keeps that right until the Node is given. existed
+// says that Role or RoleBinding was there.
+func (m *Machine) EnsureAccess(ctx context.Context, node string, reports bool) (existed bool, err error) {
+	if existed, err = m.ensureRole(ctx, node != "", reports); err != nil {
+		return existed, err
 	}
 	binding, found := m.Names.RoleBinding(m.NodesNamespace(), m.Config, node), &rbacv1.RoleBinding{}
 	created, err := m.ensure(ctx, "RoleBinding", binding, found)
 	if err != nil || created {
-		return err
+		return existed, err
 	}
 	if equality.Semantic.DeepEqual(found.Subjects, binding.Subjects) {
-		return nil
+		return true, nil
 	}
 	found.Subjects = binding.Subjects
-	return errors.Wrapf(m.Client.Update(ctx, found), "updating RoleBinding %s in the target cluster", binding.Name)
+	return true, errors.Wrapf(m.Client.Update(ctx, found), "updating RoleBinding %s in the target cluster", binding.Name)
 }
 
-func (m *Machine) ensureRole(ctx context.Context, joined, reports bool) error {
+func (m *Machine) ensureRole(ctx context.Context, joined, reports bool) (existed bool, err error) {
 	silent, reporting := m.Names.Role(m.NodesNamespace(), m.Config, false), m.Names.Role(m.NodesNamespace(), m.Config, true)
 	role, found := silent.DeepCopy(), &rbacv1.Role{}
 	if reports && !joined {
@@ -91,15 +95,15 @@ func (m *Machine) ensureRole(ctx context.Context, joined, reports bool) error {
 	}
 	created, err := m.ensure(ctx, "Role", role, found)
 	switch {
-	case err != nil:
-		return err
-	case created || equality.Semantic.DeepEqual(found.Rules, role.Rules):
-		return nil
+	case err != nil || created:
+		return false, err
+	case equality.Semantic.DeepEqual(found.Rules, role.Rules):
+		return true, nil
 	case !joined && equality.Semantic.DeepEqual(found.Rules, reporting.Rules):
-		return nil
+		return true, nil
 	}
 	found.Rules = role.Rules
-	return errors.Wrapf(m.Client.Update(ctx, found), "updating Role %s in the target cluster", role.Name)
+	return true, errors.Wrapf(m.Client.Update(ctx, found), "updating Role %s in the target cluster", role.Name)
 }
 
 // NodeSecret returns the node's Secret, nil when there is none.
@@ -124,12 +128,12 @@ func (m *Machine) NodeSecret(ctx context.Context) (*corev1.Secret, error) {
 func (m *Machine) WriteNodeSecret(ctx context.Context, current *corev1.Secret, data map[string][]byte, tokenID string) (written bool, err error) {
 	if current == nil {
 		secret := &corev1.Secret{ObjectMeta: m.Names.meta(m.NodesNamespace(), m.Names.Object(), m.Config), Data: data}
-		record(secret, tokenID)
+		m.record(secret, tokenID)
 		return true, errors.Wrapf(m.Client.Create(ctx, secret), "creating Secret %s in the target cluster", secret.Name)
 	}
 	secret := current.DeepCopy()
 	secret.Data = data
-	record(secret, tokenID)
+	m.record(secret, tokenID)
 	if equality.Semantic.DeepEqual(current.Data, data) && current.Annotations[JoinTokensAnnotation] == secret.Annotations[JoinTokensAnnotation] {
 		return false, nil
 	}

@@ -26,7 +26,7 @@ type Report struct {
 }
 
 // EnsureReport creates the Lease that the machine may write its reports to. It returns false where the identity in the Cluster's
-// kubeconfig may not, as with an older config/target: the machine joins without reports.
+// kubeconfig may not, as with an older config/target, or an admission policy denies it: the machine joins without reports.
 func (m *Machine) EnsureReport(ctx context.Context) (bool, error) {
 	lease := &coordinationv1.Lease{ObjectMeta: m.Names.meta(m.NodesNamespace(), m.Names.Object(), m.Config)}
 	switch err := m.Client.Create(ctx, lease); {
@@ -36,7 +36,7 @@ func (m *Machine) EnsureReport(ctx context.Context) (bool, error) {
 		// Nobody is let into a Lease of somebody else's.
 		err = m.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease)
 		return err == nil && m.Names.Owns(lease), errors.Wrapf(client.IgnoreNotFound(err), "reading Lease %s in the target cluster", lease.Name)
-	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err):
 		return false, nil
 	default:
 		return false, errors.Wrapf(err, "creating Lease %s in the target cluster", lease.Name)

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -13,6 +14,9 @@ import (
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// TokensPolicy is the name of the ValidatingAdmissionPolicy of config/target, which the API server quotes when that denies a request.
+const TokensPolicy = "millwright-target-tokens"
 
 // TokenOptions say what a token is.
 type TokenOptions struct {
@@ -65,8 +69,9 @@ func (m *Machine) token(ctx context.Context, id string) (*corev1.Secret, error) 
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
-	case apierrors.IsInvalid(err):
-		// A patch that changes nothing is invalid for an object alone that the policy keeps us away from.
+	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "'"+TokensPolicy+"'"):
+		// The policy of config/target denies a patch that changes nothing if the Secret is somebody else's. What any other policy
+		// denies says nothing about whose it is.
 		return nil, &ForeignError{Kind: "bootstrap token", Name: secret.Name}
 	}
 	return secret, errors.Wrapf(err, "reading bootstrap token %s in the target cluster", id)

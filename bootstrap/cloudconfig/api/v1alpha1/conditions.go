@@ -86,7 +86,8 @@ const (
 	NodeNameMismatchReason = "NodeNameMismatch"
 	// ForeignObjectReason: something else owns an object of the name that is needed.
 	ForeignObjectReason = "ForeignObject"
-	// TargetForbiddenReason: the identity in the Cluster's kubeconfig lacks a permission.
+	// TargetForbiddenReason: the identity in the Cluster's kubeconfig lacks a permission, or an admission policy or webhook denies what
+	// it asks for. The message has the words of whoever refuses.
 	TargetForbiddenReason = "TargetForbidden"
 	// CertificateRequestRefusedReason: a certificate request with the machine's token was not approved.
 	CertificateRequestRefusedReason = "CertificateRequestRefused"
