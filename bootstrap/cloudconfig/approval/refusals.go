@@ -3,6 +3,7 @@ package approval
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 )
 
-// refusalWindow is the time in which there is one event at most about refused requests of a machine for one signer. Who holds a
+// refusalWindow is the time in which there is one event at most about requests of a machine that fail one rule. Who holds a
 // token of a machine in a target cluster makes as many requests there as it likes.
 const refusalWindow = 10 * time.Minute
 
@@ -28,7 +29,7 @@ type refusals struct {
 
 type refusalKey struct {
 	config client.ObjectKey
-	signer string
+	rule   string
 }
 
 type refusal struct {
@@ -39,13 +40,13 @@ type refusal struct {
 }
 
 // due says whether to record an event now, and how many were suppressed since the one before.
-func (r *refusals) due(config client.ObjectKey, signer string, now time.Time) (suppressed int, due bool) {
+func (r *refusals) due(config client.ObjectKey, rule string, now time.Time) (suppressed int, due bool) {
 	if r == nil {
 		return 0, true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := refusalKey{config, signer}
+	key := refusalKey{config, rule}
 	last, known := r.last[key]
 	if known && now.Sub(last.recorded) < refusalWindow {
 		last.suppressed++
@@ -66,9 +67,21 @@ func (r *refusals) due(config client.ObjectKey, signer string, now time.Time) (s
 	return suppressed, true
 }
 
+// ruleOf names the rule that a request fails. Of the reason it takes no part that the request says, for there would be as many rules
+// as requests.
+func ruleOf(signer, reason string) string {
+	if signer == certificatesv1.KubeletServingSignerName {
+		return signer
+	}
+	if quoted := strings.IndexAny(reason, "\":"); quoted >= 0 {
+		reason = reason[:quoted]
+	}
+	return signer + "/" + reason
+}
+
 // refuse records an event that a request is not approved, unless there was one about the same machine just before.
 func (r *Reconciler) refuse(s *subject, csr *certificatesv1.CertificateSigningRequest, reason string) {
-	suppressed, due := r.refusals.due(client.ObjectKeyFromObject(s.config), csr.Spec.SignerName, time.Now())
+	suppressed, due := r.refusals.due(client.ObjectKeyFromObject(s.config), ruleOf(csr.Spec.SignerName, reason), time.Now())
 	if !due {
 		return
 	}

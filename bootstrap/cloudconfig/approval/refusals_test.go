@@ -47,6 +47,10 @@ func TestRefusalsAreCountedUntilTheNextEvent(t *testing.T) {
 	due(a, "client", 3*time.Hour)
 	g.Expect(len(r.last)).To(BeNumerically("<", 10), "machines that are gone are forgotten")
 
+	const signer = certificatesv1.KubeAPIServerClientKubeletSignerName
+	g.Expect(ruleOf(signer, `it asks for "system:node:a"`)).To(Equal(ruleOf(signer, `it asks for "system:node:b"`)), "no text of a request makes an event")
+	g.Expect(ruleOf(signer, "the Machine is being deleted")).NotTo(Equal(ruleOf(signer, "the Machine has a Node already")))
+
 	var unbounded *refusals
 	_, always := unbounded.due(a, "client", now)
 	g.Expect(always).To(BeTrue())
