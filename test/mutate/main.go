@@ -66,12 +66,30 @@ var targets = []target{
 	{dir: "core/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
 	{dir: "core/limits", files: []string{"limits.go"}, tests: "."},
 	{dir: "core/remote", files: []string{"contest.go"}, tests: "^Test(ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$"},
+	{
+		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},
+		tests: "^(TestDecide|TestUndecided|TestNodeOf|TestParseApproval|TestARefusalSaysWhatIsNotVisibleAtTheMachine|FuzzDecide)$",
+	},
+	{
+		dir: "bootstrap/cloudconfig/controller", files: []string{"conditions.go", "joinstage.go"},
+		tests: "^Test(Conclude|Explain|Wake|WhatATurnHasFoundStaysSaid|NodeJoined|StageOfAJoin|ConditionsBeforeAnyStep|ReadyOfALinkElsewhere|ClaimsAreCut)$",
+	},
+	{dir: "providers/driver/spread", files: []string{"choose.go", "decisions.go"}, tests: "."},
+	{dir: "providers/driver/batch", files: []string{"batch.go", "queue.go"}, tests: "."},
+	{
+		dir:   "providers/driver/inframachine",
+		files: []string{"backoff.go", "conclude.go", "end.go", "judge.go", "mark.go", "reachable.go", "record.go"},
+		tests: ".",
+	},
+	{dir: "providers/driver/inventory", files: []string{"outage.go"}, tests: "."},
+	{dir: "providers/aws/instance", files: []string{"convert.go", "errors.go", "terminate.go"}, tests: "."},
 }
 
 func main() {
 	only := flag.String("only", "", "mutate this package alone")
 	files := flag.String("files", "", "of its files only these, with commas between")
 	again := flag.String("again", "", "a report of before: try again only the mutants that it lists")
+	flag.DurationVar(&patience, "patience", patience, "how long the tests may take with one mutant, also when they only wait")
 	list := flag.Bool("list", false, "list the tests that judge, and run nothing else")
 	flag.Parse()
 	for _, t := range targets {
@@ -200,10 +218,9 @@ func (t target) survivors(binary string, mutants []mutant, seeds int) []mutant {
 }
 
 // A mutant counts as seen after some seconds of CPU time, since it makes a loop endless; also when it only waits.
-const (
-	patience = 5 * time.Minute
-	limited  = `ulimit -t 20; exec "$0" "$@"`
-)
+const limited = `ulimit -t 20; exec "$0" "$@"`
+
+var patience = 5 * time.Minute
 
 func (t target) test(binary string, id, seeds int, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

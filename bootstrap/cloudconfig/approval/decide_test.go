@@ -82,20 +82,27 @@ func TestDecide(t *testing.T) {
 		// refused is part of the reason; empty when the request is to be approved.
 		refused string
 	}{
-		"a first request":                {},
-		"with key encipherment":          {change: func(c *csrType, _ *Facts) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment) }},
-		"with a token of before":         {change: func(c *csrType, _ *Facts) { c.Spec.Username = "system:bootstrap:expire" }},
-		"the same request again":         {change: func(_ *csrType, f *Facts) { f.Approved = "csr-1/uid-1" }},
-		"after a Node of the Machine":    {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{ProviderID: "aws:///a/i-1"} }},
-		"rule 1: another signer":         {change: func(c *csrType, _ *Facts) { c.Spec.SignerName = certificatesv1.KubeletServingSignerName }, refused: "another signer"},
-		"rule 2: no PEM":                 {change: func(c *csrType, _ *Facts) { c.Spec.Request = []byte("x") }, refused: "PEM"},
-		"rule 2: another PEM":            {change: func(c *csrType, _ *Facts) { c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"}) }, refused: "PEM"},
-		"rule 2: two PEMs":               {change: func(c *csrType, _ *Facts) { c.Spec.Request = append(c.Spec.Request, request(t, nil)...) }, refused: "PEM"},
-		"rule 2: a broken signature":     {change: func(c *csrType, _ *Facts) { c.Spec.Request = breakSignature(c.Spec.Request) }, refused: "PEM"},
-		"rule 3: another Node":           {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:machine-2" }), refused: "asks for"},
-		"rule 3: a prefix of the name":   {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:machine-11" }), refused: "asks for"},
-		"rule 3: no Node":                {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }), refused: "asks for"},
-		"rule 3: an empty name":          {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "" }), refused: "asks for"},
+		"a first request":                  {},
+		"with key encipherment":            {change: func(c *csrType, _ *Facts) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment) }},
+		"with a token of before":           {change: func(c *csrType, _ *Facts) { c.Spec.Username = "system:bootstrap:expire" }},
+		"the same request again":           {change: func(_ *csrType, f *Facts) { f.Approved = "csr-1/uid-1" }},
+		"after a Node of the Machine":      {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{ProviderID: "aws:///a/i-1"} }},
+		"rule 1: another signer":           {change: func(c *csrType, _ *Facts) { c.Spec.SignerName = certificatesv1.KubeletServingSignerName }, refused: "another signer"},
+		"rule 2: no PEM":                   {change: func(c *csrType, _ *Facts) { c.Spec.Request = []byte("x") }, refused: "PEM"},
+		"rule 2: nothing":                  {change: func(c *csrType, _ *Facts) { c.Spec.Request = nil }, refused: "PEM"},
+		"rule 2: a request in another PEM": {change: func(c *csrType, _ *Facts) { c.Spec.Request = retyped(c.Spec.Request, "NEW CERTIFICATE REQUEST") }, refused: "PEM"},
+		"rule 2: no request in the PEM":    {change: func(c *csrType, _ *Facts) { c.Spec.Request = retyped(nil, "CERTIFICATE REQUEST") }, refused: "PEM"},
+		"rule 2: another PEM":              {change: func(c *csrType, _ *Facts) { c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"}) }, refused: "PEM"},
+		"rule 2: two PEMs":                 {change: func(c *csrType, _ *Facts) { c.Spec.Request = append(c.Spec.Request, request(t, nil)...) }, refused: "PEM"},
+		"rule 2: a broken signature":       {change: func(c *csrType, _ *Facts) { c.Spec.Request = breakSignature(c.Spec.Request) }, refused: "PEM"},
+		"rule 3: another Node":             {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:machine-2" }), refused: "asks for"},
+		"rule 3: a prefix of the name":     {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:machine-11" }), refused: "asks for"},
+		"rule 3: no Node":                  {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }), refused: "asks for"},
+		"rule 3: an empty name":            {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "" }), refused: "asks for"},
+		"rule 3: a Node without a name": {change: func(c *csrType, f *Facts) {
+			f.NodeName = ""
+			c.Spec.Request = request(t, func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:" })
+		}, refused: "asks for"},
 		"rule 3: another organization":   {change: with(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }), refused: "subject"},
 		"rule 3: one organization more":  {change: with(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:nodes", "system:masters"} }), refused: "subject"},
 		"rule 3: no organization":        {change: with(func(r *x509.CertificateRequest) { r.Subject.Organization = nil }), refused: "subject"},
@@ -106,6 +113,7 @@ func TestDecide(t *testing.T) {
 		"rule 4: a URI":                  {change: with(func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "a"}} }), refused: "must not name"},
 		"rule 5: server auth":            {change: func(c *csrType, _ *Facts) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageServerAuth) }, refused: "usages"},
 		"rule 5: no client auth":         {change: func(c *csrType, _ *Facts) { c.Spec.Usages = c.Spec.Usages[:1] }, refused: "usages"},
+		"rule 5: no digital signature":   {change: func(c *csrType, _ *Facts) { c.Spec.Usages = c.Spec.Usages[1:] }, refused: "usages"},
 		"rule 5: none":                   {change: func(c *csrType, _ *Facts) { c.Spec.Usages = nil }, refused: "usages"},
 		"rule 6: another token":          {change: func(c *csrType, _ *Facts) { c.Spec.Username = "system:bootstrap:zzzzzz" }, refused: "a join token"},
 		"rule 6: no token given":         {change: func(_ *csrType, f *Facts) { f.JoinTokenIDs = nil }, refused: "a join token"},
@@ -158,6 +166,36 @@ func before(csr *certificatesv1.CertificateSigningRequest) *certificatesv1.Certi
 	older := csr.DeepCopy()
 	older.CreationTimestamp = metav1.NewTime(csr.CreationTimestamp.Add(-time.Minute))
 	return older
+}
+
+// retyped returns what is in a PEM block as one of another type; of nil it is nothing.
+func retyped(raw []byte, kind string) []byte {
+	block := &pem.Block{}
+	if raw != nil {
+		block, _ = pem.Decode(raw)
+	}
+	block.Type = kind
+	return pem.EncodeToMemory(block)
+}
+
+func TestParseApproval(t *testing.T) {
+	for value, want := range map[string][2]string{
+		"":               {"", ""},
+		"csr/uid":        {"csr/uid", ""},
+		"csr/uid/abcdef": {"csr/uid", "abcdef"},
+		"csr/uid/ABCDEF": {"csr/uid/ABCDEF", ""},
+		"abcdef":         {"abcdef", ""},
+	} {
+		request, token := parseApproval(value)
+		NewWithT(t).Expect([2]string{request, token}).To(Equal(want), value)
+	}
+}
+
+func TestARefusalSaysWhatIsNotVisibleAtTheMachine(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect((&NodeFacts{}).why()).To(BeEmpty())
+	g.Expect((&NodeFacts{Older: true}).why()).To(ContainSubstring("older"))
+	g.Expect((&NodeFacts{Older: true, OfAnother: "ns/m"}).why()).To(ContainSubstring("ns/m"))
 }
 
 func breakSignature(raw []byte) []byte {

@@ -167,4 +167,7 @@ func TestAddresses(t *testing.T) {
 		{Type: clusterv1.MachineInternalIP, Address: "2001:db8::1"},
 	}))
 	g.Expect(addresses(types.Instance{})).To(BeEmpty())
+	g.Expect(addresses(types.Instance{PrivateIpAddress: aws.String("1.2.3.4"), PublicIpAddress: aws.String("1.2.3.4")})).
+		To(HaveLen(2), "a VPC may have public addresses of its own: one address is of both kinds then")
+	g.Expect(canonical("fe80:::1")).To(Equal("fe80:::1"), "what is none stays as it is")
 }

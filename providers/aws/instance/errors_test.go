@@ -63,6 +63,8 @@ func TestAnAnswerOfUnknownKindIsNoLostAnswer(t *testing.T) {
 		"known":                           {answer(400, "VcpuLimitExceeded"), driver.ClassQuota},
 		"token of an ended instance":      {answer(400, "IdempotentInstanceTerminated"), driver.ClassNotFound},
 		"fault of the server":             {answer(500, "InternalError"), driver.ClassUnknown},
+		"last of the refusals":            {answer(499, "SomethingNew"), driver.ClassRefused},
+		"redirected":                      {answer(307, "SomethingNew"), driver.ClassUnknown},
 		"server gave up":                  {answer(408, "RequestTimeout"), driver.ClassUnknown},
 		"not the API":                     {&smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: 403}}, Err: errors.New("a proxy")}, driver.ClassUnknown},
 		"never sent":                      {fmt.Errorf("send: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")}), driver.ClassRefused},

@@ -167,6 +167,51 @@ func TestAnErrorAboutSeveralShowsNoOthers(t *testing.T) {
 	g.Expect(errs[2]).NotTo(HaveOccurred())
 }
 
+// What is about one instance alone is said in EC2's words.
+func TestAnErrorAboutOneIsShown(t *testing.T) {
+	g := NewWithT(t)
+	api := &terminating{refuse: "i-2", err: &smithy.GenericAPIError{Code: "InvalidInstanceID.NotFound", Message: "The instance ID 'i-2' does not exist"}}
+	d := New(func(context.Context, string) (API, error) { return api, nil }, nil)
+	g.Expect(d.Delete(t.Context(), "us-east-1", handlesOf("i-1", "i-2"))[1]).To(MatchError(ContainSubstring("'i-2' does not exist")))
+	unclassified := errors.New("x")
+	g.Expect(alone(unclassified, []string{"i-1", "i-2"})).To(Equal(unclassified))
+}
+
+func TestWhenAllAreRefusedThereIsNothingToAskForAgain(t *testing.T) {
+	g := NewWithT(t)
+	api := &terminating{refuse: "i-2", err: &smithy.GenericAPIError{Code: "InvalidInstanceID.NotFound",
+		Message: "The instance IDs 'i-1, i-2' do not exist"}}
+	d := New(func(context.Context, string) (API, error) { return api, nil }, nil)
+	d.Delete(t.Context(), "us-east-1", handlesOf("i-1", "i-2"))
+	g.Expect(api.calls).To(Equal([]string{"i-1 i-2"}))
+}
+
+func TestWithoutAClientNothingIsTerminated(t *testing.T) {
+	g := NewWithT(t)
+	d := New(func(context.Context, string) (API, error) { return nil, errors.New("no client") }, nil)
+	errs := d.Delete(t.Context(), "us-east-1", handlesOf("i-1", "i-2"))
+	g.Expect(errs).To(HaveLen(2))
+	g.Expect(errs).To(HaveEach(HaveOccurred()))
+}
+
+func TestErrorsAboutSomeOfTheInstances(t *testing.T) {
+	answer := func(code string) error { return classify("T", &smithy.GenericAPIError{Code: code}) }
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"not known":                 {answer("InvalidInstanceID.NotFound"), true},
+		"protected":                 {answer("OperationNotPermitted"), true},
+		"excepted by a policy":      {answer("UnauthorizedOperation"), true},
+		"refused, nobody knows why": {&driver.Error{Class: driver.ClassRefused, Err: &smithy.GenericAPIError{Code: "SomethingNew"}}, true},
+		"never sent":                {&driver.Error{Class: driver.ClassRefused, Err: errors.New("connection refused")}, false},
+		"expired":                   {answer("ExpiredToken"), false},
+		"fault of the server":       {answer("InternalError"), false},
+	} {
+		NewWithT(t).Expect(isOfSome(test.err)).To(Equal(test.want), name)
+	}
+}
+
 func handlesOf(ids ...string) []driver.Handle {
 	var handles []driver.Handle
 	for _, id := range ids {

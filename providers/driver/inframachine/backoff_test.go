@@ -2,6 +2,7 @@ package inframachine
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -64,12 +65,18 @@ func TestBackoff(t *testing.T) {
 	within(b.failTimes(key, capacity, 3), 8*time.Second) // the first that this process knows of
 	within(b.fail(key, capacity), 16*time.Second)
 
-	clk.SetTime(clk.Now().Add(2 * time.Hour))
+	clk.SetTime(b.entries[key].until)
 	wait, err = b.remaining(key)
 	g.Expect(wait).To(BeZero())
 	g.Expect(err).NotTo(HaveOccurred())
 	b.forget(key)
 	within(b.fail(key, asked.Err), time.Second)
+
+	waits := map[time.Duration]bool{}
+	for n := range 50 {
+		waits[b.fail(types.NamespacedName{Name: fmt.Sprint(n)}, capacity)] = true
+	}
+	g.Expect(len(waits)).To(BeNumerically(">", 1), "many machines do not come back at once")
 }
 
 func TestAFailureDoesNotOutliveWhatTheCallWasFor(t *testing.T) {
@@ -80,7 +87,12 @@ func TestAFailureDoesNotOutliveWhatTheCallWasFor(t *testing.T) {
 	launching, deleting := subject{uid: "u"}, subject{uid: "u", deleting: true}
 	quota := driver.NewQuotaError("Run", "Q", errors.New("x"))
 
+	b.fail(key, quota)
+	b.begin(key, deleting)
+	g.Expect(waits()).To(BeTrue(), "nothing has changed that is known")
+	b.forget(key)
 	b.begin(key, launching)
+	g.Expect(waits()).To(BeFalse(), "nothing has failed")
 	b.fail(key, quota)
 	b.begin(key, launching)
 	g.Expect(waits()).To(BeTrue())

@@ -45,6 +45,8 @@ func TestConclude(t *testing.T) {
 		"failed after running":   {ran, facts{failure: &reasoned{"InstanceVanished", "m"}, missing: true}, "False InstanceVanished", "none", "False NotPaused", true, "InstanceVanished"},
 		"paused":                 {driverv1.MachineStatus{}, facts{paused: true, standing: waiting}, "none", "none", "True Paused", false, ""},
 		"deleting":               {ran, facts{deleting: true, standing: &reasoned{"TerminatingInstance", "m"}}, "False TerminatingInstance", "none", "False NotPaused", true, ""},
+		"failed while it runs":   {driverv1.MachineStatus{}, facts{failure: &reasoned{"InvalidLaunchRecord", "m"}, standing: running}, "False InvalidLaunchRecord", "False InvalidLaunchRecord", "False NotPaused", false, "InvalidLaunchRecord"},
+		"deleting while it runs": {driverv1.MachineStatus{}, facts{deleting: true, standing: running}, "False InstanceRunning", "none", "False NotPaused", false, ""},
 		"deleting before it ran": {driverv1.MachineStatus{}, facts{deleting: true, standing: &reasoned{"TerminatingInstance", "m"}}, "False TerminatingInstance", "none", "False NotPaused", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +83,22 @@ func TestConcludeInstance(t *testing.T) {
 	g.Expect(status.Interruptible).To(HaveValue(BeTrue()))
 	concludeInstance(&status, facts{observed: &driver.Instance{ID: "i-1", State: driverv1.InstanceTerminated}})
 	g.Expect(status.InstanceState).To(Equal(driverv1.InstanceTerminated))
+	g.Expect(status.FailureDomain).To(Equal("a"), "what the cloud does not say stays")
+	g.Expect(status.Interruptible).To(HaveValue(BeTrue()))
+	concludeInstance(&status, facts{})
+	g.Expect(status.InstanceState).To(Equal(driverv1.InstanceTerminated), "nothing new is known")
 	g.Expect(status.Addresses).To(ConsistOf(address), "an ended instance has none any more; the last ones stay")
 	concludeInstance(&status, facts{missing: true})
 	g.Expect(status.InstanceState).To(Equal(driverv1.InstanceMissing))
+	concludeInstance(&status, facts{missing: true, observed: &driver.Instance{ID: "i-2", State: driverv1.InstanceRunning}})
+	g.Expect(status.InstanceState).To(Equal(driverv1.InstanceMissing), "what was seen before it was found missing is over")
+	g.Expect(status.InstanceID).To(Equal("i-1"))
+
+	onDemand := driverv1.MachineStatus{}
+	concludeInstance(&onDemand, facts{observed: &driver.Instance{ID: "i-1", State: driverv1.InstanceRunning}})
+	g.Expect(onDemand.Interruptible).To(BeNil())
+	no := false
+	onDemand.Interruptible = &no
+	concludeInstance(&onDemand, facts{observed: &driver.Instance{ID: "i-1", State: driverv1.InstanceRunning, Interruptible: true}})
+	g.Expect(onDemand.Interruptible).To(HaveValue(BeTrue()), "the cloud knows")
 }

@@ -24,6 +24,11 @@ func TestJudge(t *testing.T) {
 		v.Listed = false
 		return v
 	}
+	unconfirmed := func(state driverv1.InstanceState) inventory.View {
+		v := put(state)
+		v.ListedAt = time.Time{}
+		return v
+	}
 	absent := inventory.View{ListedAt: launched}
 	unlisted := inventory.View{}
 
@@ -55,6 +60,9 @@ func TestJudge(t *testing.T) {
 		"interrupted and never run":     {listed(driver.Instance{State: driverv1.InstanceTerminated, Interrupted: true}), 0, false, "InstanceInterrupted", verdict{failure: true}},
 		"launched, not listed yet":      {put(driverv1.InstancePending), time.Minute, false, "InstancePending", verdict{inTransition: true, after: 4 * time.Minute}},
 		"launched, never listed":        {put(driverv1.InstancePending), grace, false, "InstanceNotVisible", verdict{inTransition: true, confirm: true}},
+		"running, not listed yet":       {put(driverv1.InstanceRunning), time.Minute, false, "InstanceRunning", verdict{after: 4 * time.Minute}},
+		"before the first list, graced": {unconfirmed(driverv1.InstancePending), grace, false, "InstancePending", verdict{inTransition: true, after: 15 * time.Minute}},
+		"before the first list, runs":   {unconfirmed(driverv1.InstanceRunning), time.Hour, true, "InstanceRunning", verdict{}},
 		"absent shortly after launch":   {absent, time.Minute, false, "InstanceNotVisible", verdict{inTransition: true, after: 4 * time.Minute}},
 		"absent shortly after running":  {absent, time.Minute, true, "", verdict{after: 4 * time.Minute}},
 		"absent past the grace":         {absent, grace, false, "InstanceNotVisible", verdict{inTransition: true, confirm: true}},
@@ -90,6 +98,13 @@ func TestJudgeAfterTheStatusWasLost(t *testing.T) {
 		got.why = nil
 		NewWithT(t).Expect(got).To(Equal(want), string(state))
 	}
+}
+
+func TestAnInstanceThatIsNotListedIsLookedAtWhenTheFirstOfItsTimesIsOver(t *testing.T) {
+	launched := time.Unix(100000, 0)
+	view := inventory.View{Known: true, ListedAt: launched, Instance: driver.Instance{State: driverv1.InstancePending}}
+	got := judge(sighting{view: view, launchedAt: launched, launchTimeout: 3 * time.Minute, grace: 5 * time.Minute}, launched.Add(time.Minute))
+	NewWithT(t).Expect(got.after).To(Equal(2*time.Minute), "its launch times out before its absence is believed")
 }
 
 func TestDetail(t *testing.T) {

@@ -60,9 +60,13 @@ func TestCloudReachable(t *testing.T) {
 		"another reason after a restart": {status: runs(reachable("False", "Unauthorized", "since long ago")), view: never, want: "False Throttled",
 			message: "Instances have not been listed successfully since before 2026-11-22T09:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
 				"The cloud says: DescribeInstances: RequestLimitExceeded: slow down"},
-		"the end":           {status: runs(reachable("False", "Unauthorized", "m")), view: listed, want: "True InstancesListed"},
-		"a failed machine":  {status: failed, view: lost, want: "none"},
-		"nothing of paused": {status: runs(), facts: facts{paused: true}, view: lost, want: "none"},
+		"the first outage of this process": {status: runs(reachable("True", "InstancesListed", "")), view: never, want: "False Throttled",
+			message: "Instances have not been listed successfully since this provider began to list them at 2026-11-22T10:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
+				"The cloud says: DescribeInstances: RequestLimitExceeded: slow down"},
+		"no end while lists fail": {status: runs(reachable("False", "Unauthorized", "m")), view: inventory.View{ListedAt: nine, Err: expired}, want: "False Unauthorized", message: "m"},
+		"the end":                 {status: runs(reachable("False", "Unauthorized", "m")), view: listed, want: "True InstancesListed"},
+		"a failed machine":        {status: failed, view: lost, want: "none"},
+		"nothing of paused":       {status: runs(), facts: facts{paused: true}, view: lost, want: "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -76,6 +80,32 @@ func TestCloudReachable(t *testing.T) {
 				g.Expect(meta.FindStatusCondition(test.status.Conditions, driverv1.CloudReachableCondition).Message).To(Equal(test.message))
 			}
 			g.Expect(says(*test.status, driverv1.ReadyCondition)).To(Equal("True InstanceRunning"), "whatever the cloud's API does")
+		})
+	}
+}
+
+func TestAnOutageIsAnnouncedOnce(t *testing.T) {
+	unreachable := runs(reachable("False", "Unauthorized", "m"))
+	outage := func() *inventory.Outage { return &inventory.Outage{Since: nine, Err: expired} }
+	announced := outage()
+	announced.Announce()
+	for name, test := range map[string]struct {
+		outage        *inventory.Outage
+		before, after *driverv1.MachineStatus
+		want          int
+	}{
+		"an outage":                        {outage(), runs(), unreachable, 1},
+		"an outage after good news":        {outage(), runs(reachable("True", "InstancesListed", "")), unreachable, 1},
+		"no outage":                        {nil, runs(), unreachable, 0},
+		"said before":                      {outage(), unreachable, unreachable, 0},
+		"nothing is said":                  {outage(), runs(), runs(), 0},
+		"another machine of the scope did": {announced, runs(), unreachable, 0},
+		"it is said to be over":            {outage(), runs(), runs(reachable("True", "InstancesListed", "")), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope[driver.Object]{view: inventory.View{Outage: test.outage}}
+			s.announceOutage(test.before, test.after)
+			NewWithT(t).Expect(s.announce).To(HaveLen(test.want))
 		})
 	}
 }

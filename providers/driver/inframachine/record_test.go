@@ -52,6 +52,13 @@ func TestRecordOfACall(t *testing.T) {
 	read, err := readRecord(obj)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(read).To(Equal(again))
+
+	obj.Annotations["other"] = "stays"
+	g.Expect(answered.writeTo(obj)).To(Succeed())
+	g.Expect(obj.Annotations).To(And(HaveLen(2), HaveKeyWithValue("other", "stays")))
+	read, err = readRecord(obj)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(read).To(Equal(answered))
 }
 
 func TestRecordAfterAFailure(t *testing.T) {
@@ -90,6 +97,8 @@ func TestRecordAfterAFailure(t *testing.T) {
 			NewWithT(t).Expect(open.after(err, test.uncertain, test.at, grace)).To(Equal(test.want))
 		})
 	}
+	shortage := &driver.Error{Class: driver.ClassCapacity, Err: errors.New("x")}
+	NewWithT(t).Expect(closed.after(shortage, true, now, grace)).To(Equal(next), "no call is outstanding")
 }
 
 func TestTimesInTheFutureAreCorrected(t *testing.T) {
@@ -129,7 +138,8 @@ func TestReadRecord(t *testing.T) {
 	r, err := readRecord(obj)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r).To(Equal(launchRecord{UID: "u", Attempt: 1}))
-	for _, text := range []string{"", "{", "{}", `{"uid":"u"}`, `{"attempt":1}`, `{"uid":"u","attempt":-1}`, `{"uid":"*","attempt":1}`, `{"uid":"u?","attempt":1}`,
+	for _, text := range []string{"", "{", "{}", `{"uid":"u"}`, `{"attempt":1}`, `{"uid":"u","attempt":-1}`, `{"uid":"u","attempt":0}`,
+		`{"uid":"u","attempt":1,"ended":"x"}`, `{"uid":"*","attempt":1}`, `{"uid":"u?","attempt":1}`,
 		`{"uid":"` + strings.Repeat("u", 65) + `","attempt":1}`} {
 		obj.Annotations = map[string]string{LaunchAnnotation: text}
 		_, err := readRecord(obj)
