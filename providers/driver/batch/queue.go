@@ -113,17 +113,30 @@ func (b *Batcher[T]) flush(ctx context.Context, q *queue[T]) {
 	for _, a := range asked {
 		handles = append(handles, a.handle)
 	}
-	answers := b.call(ctx, q.scope, handles)
+	answers := b.answers(ctx, q.scope, handles)
 	if ctx.Err() != nil {
 		return // The answers say that this process ends.
-	}
-	for len(answers) < len(asked) {
-		answers = append(answers, driver.Answer[T]{Err: errors.Errorf("%s: the driver gave no answer", b.operation)})
 	}
 	b.measure(q.scope, asked, began)
 	for _, key := range b.deliver(q, asked, answers, began) {
 		b.wake.Enqueue(key)
 	}
+}
+
+// answers makes the call. What the driver does not answer is an error of that handle, a panic one of all.
+func (b *Batcher[T]) answers(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[T] {
+	var answers []driver.Answer[T]
+	err := driver.Recover(ctx, b.operation, func() error {
+		answers = b.call(ctx, scope, handles)
+		return nil
+	})
+	if err == nil {
+		err = errors.Errorf("%s: the driver gave no answer", b.operation)
+	}
+	for len(answers) < len(handles) {
+		answers = append(answers, driver.Answer[T]{Err: err})
+	}
+	return answers
 }
 
 // deliver keeps the answers for their machines and returns those to wake. What was throttled is asked again first, once the

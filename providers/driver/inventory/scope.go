@@ -229,7 +229,11 @@ func (s *scope) list(ctx context.Context) time.Duration {
 	began := s.opts.Clock.Now()
 	listCtx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
-	instances, err := s.lister.List(listCtx, s.name)
+	var instances []driver.Instance
+	err := driver.Recover(ctx, "List", func() (err error) {
+		instances, err = s.lister.List(listCtx, s.name)
+		return err
+	})
 	if ctx.Err() != nil {
 		return s.interval()
 	}

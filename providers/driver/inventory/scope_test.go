@@ -93,3 +93,12 @@ func TestAListDoesNotUndoWhatWasSaidMeanwhile(t *testing.T) {
 	s.enter([]driver.Instance{instance("i-1", driverv1.InstanceTerminated)}, nil, r.clock.Now())
 	r.Expect(s.view(h).Instance.State).To(Equal(driverv1.InstanceTerminated), "the next list counts")
 }
+
+// Nothing but this package could recover from it, so the process would end.
+func TestAListThatPanicsHasFailed(t *testing.T) {
+	r := newRig(t)
+	s := newScope("", listerFunc(func() []driver.Instance { panic("broken") }), r.inventory.opts, r.inventory.wake)
+	s.track(one, handle("i-1"), false)
+	s.list(t.Context())
+	r.Expect(s.view(handle("i-1")).Err).To(MatchError(ContainSubstring("panicked")))
+}
