@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -37,60 +38,105 @@ func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []drive
 	return results
 }
 
+// deniedBefore is how many instances are refused for lack of permission before one of the others is asked for alone, to find out
+// whether the permission lacks for all. Halving would take all calls of each batch for that.
+const deniedBefore = 2
+
 // isolate calls for all IDs at once. If the call is refused because of some of them, those that the refusal names are taken
 // out, or else the IDs are halved, and so on with the rest, in a bounded number of calls. It returns the errors by ID. With n
-// IDs, k of which are refused, it takes at most 1+2k·log2(n) calls, 1+k if refusals name them; what is
+// IDs, k of which are refused, it takes at most 1+2k·log2(n) calls, 1+k if refusals name them, and one more if permissions lack; what is
 // left when the calls are used up gets an error of class Unknown. The IDs found first are the first of the list, so repeated
 // calls come to an end even then.
 func isolate(ids []string, calls int, call func(ids []string) error) map[string]error {
-	failed := map[string]error{}
-	blame := func(ids []string, err error) {
-		for _, id := range ids {
-			failed[id] = err
-		}
-	}
-	groups := [][]string{ids} // the next one last
-	for len(groups) > 0 {
-		group := groups[len(groups)-1]
-		groups = groups[:len(groups)-1]
-		if len(group) == 0 {
-			continue
-		}
-		if calls == 0 {
-			blame(group, driver.NewUnknownError("TerminateInstances", "", errors.New(
+	s := &search{calls: calls, call: call, failed: map[string]error{}, groups: [][]string{ids}}
+	for len(s.groups) > 0 {
+		group := s.groups[len(s.groups)-1]
+		s.groups = s.groups[:len(s.groups)-1]
+		switch {
+		case len(group) == 0:
+		case s.calls == 0:
+			s.blame(group, driver.NewUnknownError("TerminateInstances", "", errors.New(
 				"too many instances that are ended together are refused; the others are asked for again")))
-			continue
-		}
-		calls--
-		err := call(group)
-		switch named := namedBy(err, group); {
-		case err == nil:
-		case len(group) == 1:
-			blame(group, err)
-		case !isOfSome(err): // Nor would EC2 do the others now.
-			blame(group, err)
-			for _, rest := range groups {
-				blame(rest, err)
-			}
-			return failed
-		case len(named) > 0:
-			for _, id := range named {
-				failed[id] = alone(err, named)
-			}
-			groups = append(groups, without(group, failed))
+		case s.denied >= deniedBefore && !s.granted:
+			s.groups = append(s.groups, group)
+			s.probe()
 		default:
-			half := len(group) / 2
-			groups = append(groups, group[half:], group[:half])
+			s.split(group)
 		}
 	}
-	return failed
+	return s.failed
+}
+
+// search is for the instances that EC2 refuses to end.
+type search struct {
+	calls  int
+	call   func(ids []string) error
+	failed map[string]error
+	// groups have not been called for, or were refused as a whole; the next one is the last.
+	groups [][]string
+	// denied is the number of instances refused for lack of permission; granted says that it does not lack for all.
+	denied  int
+	granted bool
+}
+
+func (s *search) blame(ids []string, err error) {
+	for _, id := range ids {
+		s.failed[id] = err
+	}
+	if isDenied(err) {
+		s.denied += len(ids)
+	}
+}
+
+// split calls for a group and, if it is refused because of some of it, puts back what is left of it.
+func (s *search) split(group []string) {
+	s.calls--
+	err := s.call(group)
+	switch named := namedBy(err, group); {
+	case err == nil:
+		s.granted = true
+	case len(group) == 1:
+		s.blame(group, err)
+	case !isOfSome(err): // Nor would EC2 do the others now.
+		s.blame(slices.Concat(append(s.groups, group)...), err)
+		s.groups = nil
+	case len(named) > 0:
+		s.blame(named, alone(err, named))
+		s.groups = append(s.groups, without(group, s.failed))
+	default:
+		half := len(group) / 2
+		s.groups = append(s.groups, group[half:], group[:half])
+	}
+}
+
+// probe calls for one instance of those that are left, a random one, so that in repeated calls each is one time the one. If it is
+// denied too, all are.
+func (s *search) probe() {
+	left := slices.Concat(s.groups...)
+	s.calls--
+	one := left[rand.IntN(len(left))]
+	err := s.call([]string{one})
+	if isDenied(err) {
+		s.blame(left, driver.NewAuthError("TerminateInstances", unauthorizedOperation, errors.New(
+			"EC2 denies it for one instance after the other: allow ec2:TerminateInstances")))
+		s.groups = nil
+		return
+	}
+	s.granted = true // What is ended now is asked for once more with its group, which does no harm.
+}
+
+const unauthorizedOperation = "UnauthorizedOperation"
+
+func isDenied(err error) bool {
+	code, _ := codeOf(err)
+	return code == unauthorizedOperation
 }
 
 // isOfSome says whether EC2 refuses a call as a whole because of some of its instances: it does not know them, they are
 // protected, or a policy with a condition on tags excepts them.
 func isOfSome(err error) bool {
 	code, _ := codeOf(err)
-	return driver.IsNotFound(err) || driver.IsTerminal(err) || code == "UnauthorizedOperation" ||
+	return driver.IsNotFound(err) || driver.IsTerminal(err) || isDenied(err) ||
 		driver.IsRefused(err) && code != "" // Without a code the call has not reached EC2.
 }
 
