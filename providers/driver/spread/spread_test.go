@@ -181,6 +181,25 @@ func TestSmallSetsAreSpreadAmongEachOther(t *testing.T) {
 	}
 }
 
+// What failed at one place is tried at the next one.
+func TestTheNextAttemptIsTheNextTurn(t *testing.T) {
+	g := NewWithT(t)
+	first := Turn("m", 1)
+	g.Expect(Turn("m", 2)).To(Equal(first + 1))
+	g.Expect(Turn("m", 0)).To(Equal(first - 1))
+	g.Expect(Turn("m", -7)).To(Equal(first-1), "an attempt that cannot be is none")
+	g.Expect(Turn("n", 1)).NotTo(Equal(first))
+}
+
+func TestAMachineThatIsNowhereCountsNowhere(t *testing.T) {
+	g, w := NewWithT(t), newWorld(2)
+	w.candidates[1].FailureDomain = "" // a place that its driver puts in no failure domain
+	w.cache["nowhere"] = ""
+	p, err := w.decisions.Place(machine("m"), w.candidates, 1, w.siblings)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(p.ID).To(Equal("subnet-b"), "it is the turn of this one")
+}
+
 func TestADecisionIsOfOneMachineOnly(t *testing.T) {
 	g, w := NewWithT(t), newWorld(2)
 	first := w.create(g, "m")
