@@ -8,10 +8,12 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/wake"
 )
 
 var expired = driver.NewAuthError("DescribeInstances", "AuthFailure", errors.New("credentials have expired"))
@@ -65,6 +67,56 @@ func TestAProcessThatHasNeverListedDoesNotSayWhenItDid(t *testing.T) {
 	r.Eventually(r.outage).ShouldNot(BeNil())
 	r.Expect(r.outage().LastListed).To(BeZero())
 	r.Expect(r.outage().Since).To(Equal(began))
+}
+
+func TestHowLongListsFailBeforeThatIsAnOutage(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts Options
+		want time.Duration
+	}{
+		"by default":                     {Options{Slow: time.Minute}, DefaultUnreachableAfter},
+		"as chosen":                      {Options{Slow: time.Minute, UnreachableAfter: 4 * time.Minute}, 4 * time.Minute},
+		"longer than by default":         {Options{Slow: time.Minute, UnreachableAfter: time.Hour}, time.Hour},
+		"not after one list that fails":  {Options{Slow: time.Minute, UnreachableAfter: time.Second}, 3 * time.Minute},
+		"nor by default with slow lists": {Options{Slow: 2 * time.Minute}, 6 * time.Minute},
+		"a negative time is none at all": {Options{Slow: time.Minute, UnreachableAfter: -time.Hour}, 3 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(c.opts.unreachableAfter()).To(Equal(c.want)) })
+	}
+}
+
+// A list that fails at the moment itself is late enough.
+func TestTheMomentAtWhichAnOutageBeginsAndItsReasonChanges(t *testing.T) {
+	g, clk := NewWithT(t), clocktesting.NewFakeClock(time.Unix(1000, 0))
+	s := newScope("r", nil, Options{Clock: clk, Slow: slow}, wake.New())
+	s.track(one, handle("i-1"), false)
+	fails := func(after time.Duration, err error) *Outage {
+		clk.Step(after)
+		s.enter(nil, err, clk.Now())
+		return s.outage
+	}
+	clk.Step(time.Hour)
+	heard := clk.Now()
+	s.enter(nil, nil, heard)
+	g.Expect(fails(DefaultUnreachableAfter-1, expired)).To(BeNil(), "it counts from the latest list, not from when lists began")
+	s.track(two, handle("i-2"), false)
+	began := fails(1, expired)
+	g.Expect(began).To(HaveField("Since", heard), "another machine does not let the time begin anew")
+	g.Expect(began.LastListed).To(Equal(heard))
+
+	other := driver.NewThrottleError("DescribeInstances", "RequestLimitExceeded", 0, errors.New("too many"))
+	g.Expect(fails(DefaultUnreachableAfter-1, other)).To(BeIdenticalTo(began))
+	s.track(types.NamespacedName{Name: "three"}, handle("i-3"), false)
+	g.Expect(s.outage).To(BeIdenticalTo(began), "another machine does not end it")
+	g.Expect(fails(1, other)).To(HaveField("Err", error(other)))
+
+	for key := range s.tracked {
+		s.forget(key)
+	}
+	s.track(one, handle("i-1"), false)
+	g.Expect(s.outage).To(BeNil(), "nobody has listed while no machine was there")
+	g.Expect(fails(DefaultUnreachableAfter-1, expired)).To(BeNil())
+	g.Expect(fails(1, expired)).To(HaveField("Since", clk.Now().Add(-DefaultUnreachableAfter)))
 }
 
 // While no machine was there nobody listed.
