@@ -177,10 +177,10 @@ func TestAHangingScopeHoldsUpNoOther(t *testing.T) {
 	r.ask("live", "c")
 	r.passes(100 * time.Millisecond)
 	r.Expect(r.take("live", "c").Value).To(Equal("of c"))
-	r.Expect(r.called()).To(HaveLen(2), "one call at a time in a scope")
+	r.clock.Step(time.Hour)
+	r.Consistently(r.called, "50ms").Should(HaveLen(2), "one call at a time in a scope")
 	close(r.hang["dead"])
 	r.take("dead", "a")
-	r.passes(time.Second)
 	r.take("dead", "b")
 }
 
