@@ -43,6 +43,8 @@ func mutatePlus[T cmp.Ordered](id int, a, b T) T {
 			return any(x - any(b).(int)).(T)
 		case int32:
 			return any(x - any(b).(int32)).(T)
+		case uint32:
+			return any(x - any(b).(uint32)).(T)
 		case time.Duration:
 			return any(x - any(b).(time.Duration)).(T)
 		case string:
