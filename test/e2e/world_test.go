@@ -85,6 +85,8 @@ func (w *world) leave() {
 		for _, m := range w.scenario.Watch.Machines() {
 			w.t.Log(m)
 		}
+		// A test that ended early has not deleted the Machines of its own, and the next one would wait for them in vain.
+		w.Expect(w.control.DeleteAllOf(w.ctx, &clusterv1.Machine{}, client.InNamespace(w.namespace))).To(Succeed())
 	}
 	w.Expect(w.sandbox.EC2.ClearFaults(w.ctx)).To(Succeed())
 	w.Expect(w.scenario.DeleteWorkload(w.ctx)).To(Succeed())
