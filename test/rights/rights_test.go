@@ -177,7 +177,7 @@ func bindings(t *testing.T) []rbacv1.RoleBinding {
 func read[T any](t *testing.T, kinds ...string) []T {
 	t.Helper()
 	var all []T
-	err := filepath.WalkDir(filepath.Join(testenv.Root(), "config"), func(path string, entry os.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(testenv.Root(), "out"), func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
@@ -199,7 +199,7 @@ func read[T any](t *testing.T, kinds ...string) []T {
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("run `make manifests`: %v", err)
 	}
 	return all
 }
