@@ -34,9 +34,7 @@ func (r *Reconciler[M]) endIfAbandoned(ctx context.Context, s *scope[M], instanc
 	}
 	handle := s.handle
 	handle.ProviderID = instance.ProviderID
-	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
-	defer cancel()
-	if err := r.Driver.Delete(callCtx, handle.Scope, []driver.Handle{handle})[0]; err != nil {
+	if err := r.deleteInstances(ctx, handle.Scope, []driver.Handle{handle})[0]; err != nil {
 		log.Error(err, "Ending an instance failed whose object went while it was launched; end it by hand")
 		s.announceWarning(eventAbandoned, "Launch", "The object went while instance %s was launched, and ending it failed; end it by hand: %v", instance.ID, err)
 	} else {

@@ -47,17 +47,23 @@ func (r *Reconciler[M]) endAll(ctx context.Context, in driver.Scope, handles []d
 	if len(own) == 0 {
 		return answers
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
-	defer cancel()
-	errs := r.Driver.Delete(ctx, in, own)
-	for n, i := range place {
-		answer := &answers[i]
-		if answer.Err = notAnswered("Delete"); n < len(errs) {
-			answer.Err = errs[n]
-		}
+	for n, err := range r.deleteInstances(ctx, in, own) {
+		answer := &answers[place[n]]
+		answer.Err = err
 		answer.Value.instance.State, answer.Value.accepted = driverv1.InstanceTerminating, true
 	}
 	return answers
+}
+
+// deleteInstances asks the cloud to end instances, and waits no longer than for any call. It has one error, or nil, for each handle.
+func (r *Reconciler[M]) deleteInstances(ctx context.Context, in driver.Scope, handles []driver.Handle) []error {
+	ctx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
+	defer cancel()
+	errs := r.Driver.Delete(ctx, in, handles)
+	for len(errs) < len(handles) {
+		errs = append(errs, notAnswered("Delete"))
+	}
+	return errs[:len(handles)]
 }
 
 // notAnswered is the error of a handle about which the driver, contrary to its contract, says nothing: that is no consent.
