@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"time"
 
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/contracts/controller/events"
+	"millwright.dev/contracts/controller/manager"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/cluster"
 	"millwright.dev/core/drain"
@@ -21,7 +20,6 @@ import (
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machinedeployment"
 	"millwright.dev/core/machineset"
-	"millwright.dev/core/persist"
 	"millwright.dev/core/remote"
 )
 
@@ -42,34 +40,34 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	steps := []func() error{
 		func() error {
 			r := &remote.Reconciler{Client: mgr.GetClient(), Connections: connections, WatchFilter: o.WatchFilter}
-			return r.SetupWithManager(mgr, concurrency(o.targetConcurrency))
+			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.targetConcurrency))
 		},
 		func() error {
 			r := &cluster.Reconciler{
 				Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: events.Within(mgr.GetEventRecorder("cluster")),
 				Options: cluster.Options{RemoteConnectionGracePeriod: o.remoteConnectionGrace, WatchFilter: o.WatchFilter},
 			}
-			return r.SetupWithManager(mgr, concurrency(o.clusterConcurrency))
+			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.clusterConcurrency))
 		},
 		func() error {
 			r := &machine.Reconciler{
 				Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: events.Within(mgr.GetEventRecorder("machine")),
 				Options: o.machineOptions(),
 			}
-			return r.SetupWithManager(mgr, concurrency(o.machineConcurrency))
+			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.machineConcurrency))
 		},
 		func() error {
 			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilter: o.WatchFilter, Written: sets, Preflight: o.preflight}
-			return r.SetupWithManager(mgr, concurrency(o.machineSetConcurrency))
+			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.machineSetConcurrency))
 		},
 		func() error {
 			r := &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter, Sets: sets}
-			return r.SetupWithManager(mgr, concurrency(o.machineDeploymentConcurrency))
+			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.machineDeploymentConcurrency))
 		},
 	}
 	steps = append(steps, func() error {
 		n := &healthcheck.Notice{Client: mgr.GetClient(), Recorder: events.Within(mgr.GetEventRecorder("machinehealthcheck")), WatchFilter: o.WatchFilter}
-		return n.SetupWithManager(mgr, concurrency(1))
+		return n.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](1))
 	})
 	for _, add := range steps {
 		if err := add(); err != nil {
@@ -91,16 +89,5 @@ func (o *options) machineOptions() machine.Options {
 		RemoteConditionsGracePeriod: o.remoteConditionsGrace, WatchFilter: o.WatchFilter,
 		SyncLabels: o.syncLabels, SyncAnnotations: o.syncAnnotations,
 		PropagateTaints: features.TaintPropagation(), KeepOutdatedFromScaleDown: o.keepOutdatedFromScaleDown,
-	}
-}
-
-// Bounds of the delay after a failed reconcile, which doubles. The upper one is less than controller-runtime's quarter of an
-// hour: after a long outage of an API server everything should go on within a minute.
-const minRetry, maxRetry = 5 * time.Millisecond, time.Minute
-
-func concurrency(n int) controller.Options {
-	return controller.Options{
-		MaxConcurrentReconciles: n,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
 	}
 }

@@ -7,9 +7,6 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/cluster-api/util/apiwarnings"
 
 	"millwright.dev/contracts/controller/manager"
 )
@@ -42,7 +39,6 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	config.WarningHandlerWithContext = warnings{apiwarnings.DefaultHandler(klog.Background().WithName("API server warning"))}
 	mgr, err := newManager(config, o)
 	if err != nil {
 		return err
@@ -51,12 +47,4 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	return errors.Wrap(mgr.Start(ctx), "running the manager")
-}
-
-// warnings adapts a warning handler.
-type warnings struct{ rest.WarningHandler }
-
-// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
-func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, agent, text string) {
-	w.HandleWarningHeader(code, agent, text)
 }

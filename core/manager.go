@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,12 +18,8 @@ import (
 	"millwright.dev/contracts/controller/manager"
 	"millwright.dev/core/admission"
 	"millwright.dev/core/external"
-	"millwright.dev/core/rewatch"
 	"millwright.dev/core/trim"
 )
-
-// cacheSyncTimeout bounds the first reading of all objects; it is long, since large installations are slow to read.
-const cacheSyncTimeout = 5 * time.Minute
 
 // newScheme knows the kinds that the core handles as Go types.
 func newScheme() *runtime.Scheme {
@@ -47,7 +41,7 @@ func newManager(rc *rest.Config, o *options) (ctrl.Manager, error) {
 		return nil, err
 	}
 	settings.LeaderElectionResourceLock = resourcelock.LeasesResourceLock
-	settings.Controller.CacheSyncTimeout, settings.Controller.SkipNameValidation = cacheSyncTimeout, &o.severalInProcess
+	settings.Controller.SkipNameValidation = &o.severalInProcess
 	settings.Cache = o.cacheOptions(settings.Cache)
 	settings.Client = client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}
 	if server != nil {
@@ -65,7 +59,7 @@ func newManager(rc *rest.Config, o *options) (ctrl.Manager, error) {
 func (o *options) cacheOptions(options cache.Options) cache.Options {
 	ofClusters, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.Exists, nil)
 	utilruntime.Must(err)
-	options.NewInformer, options.DefaultTransform = rewatch.NewInformer, trim.Transform(external.Trim)
+	options.DefaultTransform = trim.Transform(external.Trim)
 	options.ByObject = map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {Label: labels.NewSelector().Add(*ofClusters), Transform: keepIdentity},
 	}

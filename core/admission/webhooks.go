@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
+	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/core/admission/defaults"
 	"millwright.dev/core/admission/validate"
-	"millwright.dev/core/filter"
 )
 
 // Register adds the webhooks of all core kinds to the webhook server of the manager, under the paths that Cluster
@@ -48,7 +48,7 @@ func Register(mgr ctrl.Manager, versions APIVersions, watchFilter string) error 
 			hub: &clusterv1.MachineHealthCheck{}, converter: capiconversion.MachineHealthCheck,
 			validate: func(check, old *clusterv1.MachineHealthCheck) field.ErrorList {
 				found := validate.MachineHealthCheck(check, old)
-				if filter.Matches(watchFilter, check) {
+				if predicates.MatchesWatchLabel(watchFilter, check) {
 					found = append(found, validate.HealthCheckWithoutController(check, old)...)
 				}
 				return found

@@ -6,13 +6,13 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controlplane"
 	"millwright.dev/contracts/infracluster"
-	"millwright.dev/core/conditions"
 	"millwright.dev/core/external"
 	"millwright.dev/core/limits"
-	"millwright.dev/core/outcome"
-	"millwright.dev/core/persist"
 )
 
 // ReasonNotNeeded is the reason of InfrastructureReady and ControlPlaneAvailable for a Cluster that refers to no

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/conditions"
+	"millwright.dev/contracts/controller/conditions"
 )
 
 // joint describes a condition that sums up one of several objects.

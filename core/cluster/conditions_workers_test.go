@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"millwright.dev/core/conditions"
+	"millwright.dev/contracts/controller/conditions"
 )
 
 func TestSum(t *testing.T) {

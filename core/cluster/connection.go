@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"millwright.dev/core/outcome"
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/remote"
 )
 

@@ -5,9 +5,9 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controlplane"
 	"millwright.dev/core/limits"
-	"millwright.dev/core/outcome"
 )
 
 // reconcileControlPlane mirrors what the control plane object says, when the Cluster refers to one.

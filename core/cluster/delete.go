@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/external"
 	"millwright.dev/core/index"
-	"millwright.dev/core/outcome"
-	"millwright.dev/core/persist"
 )
 
 // namedInMessage is how many objects a message names before it only counts.

@@ -4,7 +4,7 @@ package cluster
 import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/conditions"
+	"millwright.dev/contracts/controller/conditions"
 )
 
 // olderConditions are the conditions that clients of v1beta1 look at.

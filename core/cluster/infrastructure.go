@@ -7,10 +7,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/infracluster"
 	"millwright.dev/core/external"
 	"millwright.dev/core/limits"
-	"millwright.dev/core/outcome"
 )
 
 // reconcileInfrastructure mirrors what the infrastructure cluster says. Without a reference there is nothing to

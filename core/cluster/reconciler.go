@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/core/external"
-	"millwright.dev/core/filter"
-	"millwright.dev/core/outcome"
-	"millwright.dev/core/persist"
 	"millwright.dev/core/remote"
 )
 
@@ -64,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.Get(ctx, request.NamespacedName, cluster); err != nil {
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Cluster %s", request)
 	}
-	if !filter.Matches(r.Options.WatchFilter, cluster) {
+	if !predicates.MatchesWatchLabel(r.Options.WatchFilter, cluster) {
 		return ctrl.Result{}, nil
 	}
 	if wait := r.versions.Behind(cluster); wait > 0 {

@@ -12,8 +12,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/index"
-	"millwright.dev/core/outcome"
 )
 
 // workers are the Machines of a Cluster as those who make them report on them. Machines under a MachineSet are not

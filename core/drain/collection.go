@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	"millwright.dev/core/rewatch"
+	"millwright.dev/contracts/controller/rewatch"
 )
 
 // collection is a thin copy of all objects of one kind in a target cluster. One watch keeps it, which all

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"millwright.dev/core/rewatch"
+	"millwright.dev/contracts/controller/rewatch"
 )
 
 // watch keeps the pods of the Node up to date until the drain is stopped. The reflector lists, watches, and

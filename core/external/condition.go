@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/field"
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/conditions"
 )
 
 // Reasons of conditions about a referenced object, beside those of the Cluster API.

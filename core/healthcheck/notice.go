@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"millwright.dev/core/filter"
+	"millwright.dev/contracts/controller/predicates"
 )
 
 // ReasonNotSupported is the reason of the event.
@@ -57,7 +57,7 @@ func (n *Notice) Changes() predicate.Predicate {
 // inForce says whether this core would be expected to act on a MachineHealthCheck.
 func (n *Notice) inForce(check client.Object) bool {
 	_, paused := check.GetAnnotations()[clusterv1.PausedAnnotation]
-	return !paused && check.GetDeletionTimestamp().IsZero() && filter.Matches(n.WatchFilter, check)
+	return !paused && check.GetDeletionTimestamp().IsZero() && predicates.MatchesWatchLabel(n.WatchFilter, check)
 }
 
 // Reconcile tells about one MachineHealthCheck.

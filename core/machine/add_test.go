@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"millwright.dev/core/conditions"
+	"millwright.dev/contracts/controller/conditions"
 )
 
 func TestChanged(t *testing.T) {

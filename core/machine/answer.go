@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/outcome"
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/remote"
 )
 

@@ -8,9 +8,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"millwright.dev/contracts/bootstrapconfig"
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/field"
 	"millwright.dev/core/limits"
-	"millwright.dev/core/outcome"
 )
 
 // reconcileBootstrap follows the bootstrap config until the data Secret exists, and copies its name. A Machine

@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"millwright.dev/core/outcome"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // reconcileCertificates copies to the status when the certificates of a control plane Machine expire. Who knows that,

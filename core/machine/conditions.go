@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/conditions"
-	"millwright.dev/core/outcome"
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // ownConditions are the types that this controller writes. Others may write any other type.

@@ -12,9 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/conditions"
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/external"
-	"millwright.dev/core/outcome"
 	"millwright.dev/core/remote"
 )
 

@@ -11,8 +11,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/bootstrapconfig"
+	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/inframachine"
-	"millwright.dev/core/conditions"
 	"millwright.dev/core/external"
 	"millwright.dev/core/limits"
 )

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controlplane"
 	"millwright.dev/core/external"
 	"millwright.dev/core/index"
-	"millwright.dev/core/outcome"
 )
 
 // controlPlane is what a deletion must know of the control plane of the Cluster.

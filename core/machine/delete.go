@@ -17,9 +17,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/external"
 	"millwright.dev/core/machines"
-	"millwright.dev/core/outcome"
 )
 
 // reconcileDelete is the deletion: it observes what there is, and takes it down step by step. Each step requires those

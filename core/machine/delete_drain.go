@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/drain"
-	"millwright.dev/core/outcome"
 )
 
 // drainSettling is how long nothing is said about a drain that is still reading the pods and volumes of the Node: that

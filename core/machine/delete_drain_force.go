@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/outcome"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 const (

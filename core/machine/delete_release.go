@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"millwright.dev/core/outcome"
-	"millwright.dev/core/persist"
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 )
 
 // release lets the Machine go, now that nothing is left of it. A Machine that others hold stays, in the phase Deleted.

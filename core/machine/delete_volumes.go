@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/machines"
-	"millwright.dev/core/outcome"
 )
 
 // ReasonVolumeDetachTimedOut is the reason of the event that reports that volumes were attached for too long and are not

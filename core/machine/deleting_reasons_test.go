@@ -17,10 +17,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
-	"millwright.dev/core/outcome"
 	"millwright.dev/core/remote"
 )
 

@@ -10,8 +10,8 @@ import (
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
 	"millwright.dev/contracts/bootstrapconfig"
+	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/inframachine"
-	"millwright.dev/core/conditions"
 	"millwright.dev/core/external"
 )
 

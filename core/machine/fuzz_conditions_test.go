@@ -18,8 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/conditions"
 	"millwright.dev/core/external"
 	"millwright.dev/core/remote"
 	"millwright.dev/test/fuzzinput"

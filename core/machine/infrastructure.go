@@ -10,10 +10,10 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/field"
 	"millwright.dev/contracts/inframachine"
 	"millwright.dev/core/limits"
-	"millwright.dev/core/outcome"
 )
 
 // reconcileInfrastructure follows the infrastructure object until the machine is provisioned, and copies what

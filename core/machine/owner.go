@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/external"
-	"millwright.dev/core/outcome"
 )
 
 // ensureFinalizer keeps the Machine from going before what it stands for. MachineSets set it at creation, so this

@@ -14,11 +14,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
-	"millwright.dev/core/filter"
-	"millwright.dev/core/outcome"
-	"millwright.dev/core/persist"
 	"millwright.dev/core/remote"
 )
 
@@ -84,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", request)
 	}
-	if !filter.Matches(r.Options.WatchFilter, machine) {
+	if !predicates.MatchesWatchLabel(r.Options.WatchFilter, machine) {
 		// It is another core's now, which drains its Node itself.
 		r.drainer.Forget(request.NamespacedName)
 		r.drains.forget(request.NamespacedName)

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/external"
-	"millwright.dev/core/outcome"
 )
 
 // creationGrace is how long after the birth of a Machine its MachineSet is expected to create what the Machine

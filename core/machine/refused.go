@@ -7,8 +7,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"millwright.dev/core/conditions"
-	"millwright.dev/core/persist"
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/persist"
 )
 
 // takeBack makes the scope one of a Machine whose changed metadata or spec the API server has refused, so that the status

@@ -14,9 +14,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/core/external"
-	"millwright.dev/core/filter"
-	"millwright.dev/core/outcome"
 	"millwright.dev/core/remote"
 )
 
@@ -168,7 +168,7 @@ func (r *Reconciler) find(ctx context.Context, key types.NamespacedName, obj cli
 
 // ofAnotherCore says whether the Cluster is for another core than the Machine: that one has the connection.
 func (s *scope) ofAnotherCore() bool {
-	return s.cluster != nil && !filter.Matches(s.options.WatchFilter, s.cluster)
+	return s.cluster != nil && !predicates.MatchesWatchLabel(s.options.WatchFilter, s.cluster)
 }
 
 func (s *scope) deleting() bool { return !s.original.DeletionTimestamp.IsZero() }

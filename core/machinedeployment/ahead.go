@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/machines"
-	"millwright.dev/core/outcome"
 )
 
 // How soon a deployment is looked at again whose sets have counted other Machines than the cache shows: as long after the

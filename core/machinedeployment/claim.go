@@ -11,7 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/outcome"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // claim adopts sets that nobody controls and that the selector matches, unless their own selector is narrower, and releases those that it matches no

@@ -13,8 +13,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/machines"
-	"millwright.dev/core/outcome"
 )
 
 // marks remembers for which generation of a deployment the cache has shown its Machines marked as the API server had them.

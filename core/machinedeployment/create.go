@@ -14,7 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/outcome"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // lookAgain is when a deployment is looked at again that waits for the cache to show a set, or its own write. The event

@@ -6,9 +6,9 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/admission/defaults"
 	"millwright.dev/core/admission/validate"
-	"millwright.dev/core/outcome"
 )
 
 // applyDefaults fills in what admission fills in, in memory, for a deployment that has passed none.

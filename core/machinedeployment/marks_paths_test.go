@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"millwright.dev/core/conditions"
+	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/test/refuse"
 )
 

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/external"
-	"millwright.dev/core/outcome"
 )
 
 // orphan releases all sets of a deployment that is deleted with --cascade=orphan, as the garbage collector does too: they and

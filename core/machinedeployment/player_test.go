@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/conditions"
+	"millwright.dev/contracts/controller/conditions"
 )
 
 // machinePlayer plays the Machine controller: Machines become available, and go when they are deleted.

@@ -11,8 +11,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"millwright.dev/core/conditions"
-	"millwright.dev/core/outcome"
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // TestStalledRolloutSaysWhatItWaitsFor lets a rollout hang: one condition names the Machine and what it waits for,

@@ -12,9 +12,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/filter"
-	"millwright.dev/core/outcome"
-	"millwright.dev/core/persist"
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/contracts/controller/predicates"
 )
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments,verbs=get;list;watch;patch
@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading MachineDeployment %s", request)
 	}
-	if !filter.Matches(r.WatchFilter, deployment) {
+	if !predicates.MatchesWatchLabel(r.WatchFilter, deployment) {
 		return ctrl.Result{}, nil
 	}
 	if wait := r.written.Behind(deployment); wait > 0 {

@@ -13,8 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/machines"
-	"millwright.dev/core/outcome"
 )
 
 // choose finds the current set and says when rollout.after will ask for another one.

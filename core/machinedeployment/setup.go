@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"millwright.dev/contracts/controller/events"
-	"millwright.dev/core/filter"
-	"millwright.dev/core/persist"
+	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/contracts/controller/predicates"
 )
 
 // SetupWithManager adds the reconciler to a manager, whose cache must have the indexes of core/index. Machines are not watched: their sets sum them up, and it
@@ -39,7 +39,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").
-		For(&clusterv1.MachineDeployment{}, builder.WithPredicates(filter.HasLabel(r.WatchFilter), predicate.Or(r.written.Awaited(), deploymentChanged()))).
+		For(&clusterv1.MachineDeployment{}, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.written.Awaited(), deploymentChanged()))).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfSet), builder.WithPredicates(setChanged())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfCluster), builder.WithPredicates(clusterChanged())).
 		WithOptions(options).

@@ -10,7 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/persist"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/test/stale"
 )
 

@@ -13,8 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/index"
-	"millwright.dev/core/persist"
 	"millwright.dev/test/stale"
 )
 

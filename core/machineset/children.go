@@ -14,8 +14,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/template"
-	"millwright.dev/core/outcome"
 )
 
 var machineKind = clusterv1.GroupVersion.WithKind("Machine")

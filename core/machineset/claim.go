@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/outcome"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // AdoptedAnnotation marks a Machine that its MachineSet has not made: bootstrap config and infrastructure machine are

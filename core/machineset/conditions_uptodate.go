@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/core/admission/defaults"
-	"millwright.dev/core/conditions"
 	"millwright.dev/core/machines"
 )
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"millwright.dev/core/persist"
+	"millwright.dev/contracts/controller/persist"
 )
 
 // TestSlowStart: what cannot work costs one request, and not one for each Machine; what fails later costs no more

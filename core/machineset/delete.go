@@ -3,7 +3,7 @@ package machineset
 import (
 	"context"
 
-	"millwright.dev/core/outcome"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // deleteAll deletes all Machines of the set and waits until they are gone: each brings a watch event.

@@ -8,8 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/external"
-	"millwright.dev/core/outcome"
 )
 
 // orphan releases all Machines of a set that is deleted with --cascade=orphan, as the garbage collector does too: they

@@ -14,7 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/conditions"
+	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/core/machines"
 )
 

@@ -12,9 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/core/admission/defaults"
 	"millwright.dev/core/admission/validate"
-	"millwright.dev/core/conditions"
 	"millwright.dev/core/machines"
 )
 

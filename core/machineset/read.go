@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/cluster-api/util/labels/format"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/index"
 	"millwright.dev/core/machines"
-	"millwright.dev/core/outcome"
 )
 
 // readContext reads the Cluster and the deployment that the set belongs to.

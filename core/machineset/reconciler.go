@@ -13,11 +13,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
-	"millwright.dev/core/filter"
-	"millwright.dev/core/outcome"
-	"millwright.dev/core/persist"
 )
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets,verbs=get;list;watch;patch
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading MachineSet %s", request)
 	}
-	if !filter.Matches(r.WatchFilter, set) {
+	if !predicates.MatchesWatchLabel(r.WatchFilter, set) {
 		// It is another core's now. Should it come back, what that one has done is asked of the API server.
 		r.forget(request.NamespacedName)
 		r.expectations.forget(set.UID)

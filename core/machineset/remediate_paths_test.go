@@ -13,7 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/conditions"
+	"millwright.dev/contracts/controller/conditions"
 )
 
 // deployment makes a MachineDeployment of that revision; no controller runs for it here.

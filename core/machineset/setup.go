@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"millwright.dev/contracts/controller/events"
+	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
-	"millwright.dev/core/filter"
 	"millwright.dev/core/naming"
-	"millwright.dev/core/persist"
 )
 
 // SetupWithManager adds the reconciler to a manager, whose cache must have the indexes of core/index.
@@ -38,7 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	crd.SetGroupVersionKind(version.CRDKind)
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("machineset").
-		For(&clusterv1.MachineSet{}, builder.WithPredicates(filter.HasLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), setChanged()))).
+		For(&clusterv1.MachineSet{}, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), setChanged()))).
 		Watches(&clusterv1.Machine{}, r.machineHandler()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.setsOfCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.setsOfDeployment),

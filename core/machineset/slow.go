@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/machines"
-	"millwright.dev/core/outcome"
 )
 
 // slowText names the Machines whose deletion takes long, with what each waits for; "" when there are none.

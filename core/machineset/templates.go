@@ -11,11 +11,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/template"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
 	"millwright.dev/core/machines"
-	"millwright.dev/core/outcome"
 )
 
 // readTemplates reads what Machines are made from. One that is missing is an block to new Machines only:

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/core/rewatch"
+	"millwright.dev/contracts/controller/rewatch"
 )
 
 // Connection is a connection to one target cluster that stood when it was handed out. It may break at any

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"millwright.dev/core/filter"
+	"millwright.dev/contracts/controller/predicates"
 )
 
 // Reconciler begins and ends connections as Clusters come and go, and has changed kubeconfigs noticed at once.
@@ -41,7 +41,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	err := ctrl.NewControllerManagedBy(mgr).
 		// The name is a label of controller-runtime's metrics, which keep it.
 		Named("target").
-		For(&clusterv1.Cluster{}, builder.WithPredicates(filter.HasLabel(r.WatchFilter), connectivityChanged())).
+		For(&clusterv1.Cluster{}, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), connectivityChanged())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofKubeconfig)).
 		WithOptions(options).
 		Complete(r)
@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, errors.Wrapf(err, "reading Cluster %s", request)
 	}
 	switch {
-	case !filter.Matches(r.WatchFilter, cluster):
+	case !predicates.MatchesWatchLabel(r.WatchFilter, cluster):
 		// It is another core's, perhaps since a moment ago.
 		r.Connections.Remove(request.NamespacedName)
 	case ready(cluster):

@@ -63,7 +63,7 @@ var targets = []target{
 			"Message|StateOf.*|CompletionOf.*|HeldPods.*|SimulatedStorms|Returning.*|OwnersOfPods|ToleratesCordon|RulesDecide.*|RulesApply.*|AnInvalidRule.*|NamespacesAreReadOnly.*)|Fuzz.*)$",
 		slow: "^Test(PlansOfAllKinds|SimulatedStorms|ReturningOwnersAreForgotten)$",
 	},
-	{dir: "core/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
+	{dir: "contracts/controller/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
 	{dir: "core/limits", files: []string{"limits.go"}, tests: "."},
 	{dir: "core/remote", files: []string{"contest.go"}, tests: "^Test(ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$"},
 	{

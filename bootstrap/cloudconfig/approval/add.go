@@ -19,8 +19,8 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
-	"millwright.dev/bootstrap/cloudconfig/bulkhead"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/controller/bulkhead"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"millwright.dev/bootstrap/cloudconfig/bulkhead"
+	"millwright.dev/contracts/controller/bulkhead"
 )
 
 // hungTargets do not answer for one Cluster before the test ends.

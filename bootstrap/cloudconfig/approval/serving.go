@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"millwright.dev/bootstrap/cloudconfig/bulkhead"
+	"millwright.dev/contracts/controller/bulkhead"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"millwright.dev/bootstrap/cloudconfig/bulkhead"
+	"millwright.dev/contracts/controller/bulkhead"
 )
 
 // readTargets yield a reader for every Cluster.

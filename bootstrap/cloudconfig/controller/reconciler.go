@@ -16,7 +16,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
-	"millwright.dev/bootstrap/cloudconfig/bulkhead"
+	"millwright.dev/contracts/controller/bulkhead"
 )
 
 // Targets yields clients of target clusters without a cache. Upstream's ClusterCache is one. It fails

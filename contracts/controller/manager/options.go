@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"context"
 	"os"
 	"time"
 
@@ -12,18 +13,24 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/logs"
 	logsv1 "k8s.io/component-base/logs/api/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/cluster-api/util/apiwarnings"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"millwright.dev/contracts/controller/diagnostics"
+	"millwright.dev/contracts/controller/rewatch"
 )
 
 // ShutdownTimeout is how long the reconciles under way may take once the process is to end. It is shorter than what the
 // manifests give the Pod: should they not end, since a queue of controller-runtime can be deadlocked by its shutdown
 // (https://github.com/kubernetes-sigs/controller-runtime/issues/3538), the lease is given up all the same.
 const ShutdownTimeout = 8 * time.Second
+
+// cacheSyncTimeout bounds the first reading of all objects; it is long, since large installations are slow to read.
+const cacheSyncTimeout = 5 * time.Minute
 
 // defaultVerbosity is that of Cluster API's managers.
 const defaultVerbosity = 2
@@ -122,7 +129,16 @@ func (o *Options) RESTConfig() (*rest.Config, error) {
 func (o *Options) Limit(rc *rest.Config) *rest.Config {
 	rc = rest.CopyConfig(rc)
 	rc.QPS, rc.Burst, rc.UserAgent = o.KubeAPIQPS, o.KubeAPIBurst, o.Name
+	rc.WarningHandlerWithContext = warnings{apiwarnings.DefaultHandler(klog.Background().WithName("API server warning"))}
 	return rc
+}
+
+// warnings adapts a warning handler.
+type warnings struct{ rest.WarningHandler }
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, agent, text string) {
+	w.HandleWarningHeader(code, agent, text)
 }
 
 // Settings are those of a controller manager as the flags say.
@@ -145,13 +161,15 @@ func (o *Options) Settings(scheme *runtime.Scheme) (ctrl.Options, error) {
 		// The process ends with the manager, so its lease can be given up at once.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(ShutdownTimeout),
-		Controller:                    config.Controller{UsePriorityQueue: new(true)},
+		Controller:                    config.Controller{UsePriorityQueue: new(true), CacheSyncTimeout: cacheSyncTimeout},
 		Cache:                         o.cacheOptions(),
 	}, nil
 }
 
 func (o *Options) cacheOptions() cache.Options {
-	options := cache.Options{SyncPeriod: &o.SyncPeriod, DefaultTransform: cache.TransformStripManagedFields()}
+	options := cache.Options{
+		SyncPeriod: &o.SyncPeriod, DefaultTransform: cache.TransformStripManagedFields(), NewInformer: rewatch.NewInformer,
+	}
 	if o.Namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
 	}

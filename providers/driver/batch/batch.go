@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/providers/driver"
-	"millwright.dev/providers/driver/wake"
 )
 
 // Call asks the cloud about handles of one scope, at most Options.Size of them, each once or more. It answers about each in

@@ -14,8 +14,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/providers/driver"
-	"millwright.dev/providers/driver/wake"
 )
 
 // rig is a Batcher at work on a clock that a test moves, and the cloud that it asks.

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/batch"
-	"millwright.dev/providers/driver/wake"
 )
 
 // termination is the answer to the request to end an instance.

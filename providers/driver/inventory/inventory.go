@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/providers/driver"
-	"millwright.dev/providers/driver/wake"
 )
 
 // Lister is the part of a Driver that the inventory needs.

@@ -11,9 +11,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
-	"millwright.dev/providers/driver/wake"
 )
 
 var expired = driver.NewAuthError("DescribeInstances", "AuthFailure", errors.New("credentials have expired"))

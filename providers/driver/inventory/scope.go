@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
-	"millwright.dev/providers/driver/wake"
 )
 
 // scope lists one scope. The fields below mu are shared between the reconciler's workers and the

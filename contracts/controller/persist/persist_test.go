@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"millwright.dev/core/persist"
+	"millwright.dev/contracts/controller/persist"
 )
 
 func status(m *clusterv1.Machine) *clusterv1.MachineStatus { return &m.Status }

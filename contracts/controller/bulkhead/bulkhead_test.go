@@ -8,7 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"millwright.dev/bootstrap/cloudconfig/bulkhead"
+	"millwright.dev/contracts/controller/bulkhead"
 )
 
 func TestShares(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"millwright.dev/core/rewatch"
+	"millwright.dev/contracts/controller/rewatch"
 )
 
 // TestAServerThatHangsHoldsNoWatchForEver: a watch that is silent beyond the time that was asked for is ended on this side,

@@ -77,6 +77,12 @@ func Status[O client.Object, S any](ctx context.Context, c client.Client, base, 
 	return patchStatus(ctx, c, base, after, status, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
+// OwnStatus is Status for kinds whose status nobody else writes: the patch cannot lose a race, so that a write of the spec
+// meanwhile, by another controller or a user, costs no second attempt. A status is about the generation that it names.
+func OwnStatus[O client.Object, S any](ctx context.Context, c client.Client, base, after O, status func(O) *S) (bool, error) {
+	return patchStatus(ctx, c, base, after, status, client.MergeFrom(base))
+}
+
 func patchStatus[O client.Object, S any](ctx context.Context, c client.Client, base, after O, status func(O) *S, patch client.Patch) (bool, error) {
 	if equality.Semantic.DeepEqual(*status(base), *status(after)) {
 		return false, nil

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"millwright.dev/core/rewatch"
+	"millwright.dev/contracts/controller/rewatch"
 )
 
 // server answers the first requests with errors.

@@ -1,4 +1,4 @@
-package filter_test
+package predicates_test
 
 import (
 	"testing"
@@ -8,16 +8,16 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"millwright.dev/core/filter"
+	"millwright.dev/contracts/controller/predicates"
 )
 
 func TestMatches(t *testing.T) {
 	g := NewWithT(t)
 	labelled := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"cluster.x-k8s.io/watch-filter": "a"}}}
-	g.Expect(filter.Matches("", labelled)).To(BeTrue())
-	g.Expect(filter.Matches("a", labelled)).To(BeTrue())
-	g.Expect(filter.Matches("b", labelled)).To(BeFalse())
-	g.Expect(filter.Matches("a", &clusterv1.Cluster{})).To(BeFalse())
+	g.Expect(predicates.MatchesWatchLabel("", labelled)).To(BeTrue())
+	g.Expect(predicates.MatchesWatchLabel("a", labelled)).To(BeTrue())
+	g.Expect(predicates.MatchesWatchLabel("b", labelled)).To(BeFalse())
+	g.Expect(predicates.MatchesWatchLabel("a", &clusterv1.Cluster{})).To(BeFalse())
 }
 
 // TestTheUpdateThatTakesAnObjectAwayPasses: who works on it must learn of it.
@@ -27,11 +27,11 @@ func TestTheUpdateThatTakesAnObjectAwayPasses(t *testing.T) {
 		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.WatchLabel: value}}}
 	}
 	passes := func(before, after string) bool {
-		return filter.HasLabel("a").Update(event.UpdateEvent{ObjectOld: labelled(before), ObjectNew: labelled(after)})
+		return predicates.HasWatchLabel("a").Update(event.UpdateEvent{ObjectOld: labelled(before), ObjectNew: labelled(after)})
 	}
 	g.Expect(passes("a", "a")).To(BeTrue())
 	g.Expect(passes("a", "b")).To(BeTrue())
 	g.Expect(passes("b", "a")).To(BeTrue())
 	g.Expect(passes("b", "b")).To(BeFalse())
-	g.Expect(filter.HasLabel("a").Create(event.CreateEvent{Object: labelled("b")})).To(BeFalse())
+	g.Expect(predicates.HasWatchLabel("a").Create(event.CreateEvent{Object: labelled("b")})).To(BeFalse())
 }

@@ -1,0 +1,30 @@
+package events_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	clientevents "k8s.io/client-go/tools/events"
+
+	"millwright.dev/contracts/controller/events"
+)
+
+func TestPending(t *testing.T) {
+	g := NewWithT(t)
+	recorder := clientevents.NewFakeRecorder(10)
+	var pending events.Pending
+	pending.Normal("Launched", "Launch", "instance %s", "i-1")
+	pending.Warning("Failed", "Launch", "%s", "100% of it")
+	pending.About(&corev1.Node{}, corev1.EventTypeNormal, "Linked", "Link", "%s", strings.Repeat("ü", events.MaxNote))
+	g.Expect(recorder.Events).To(BeEmpty(), "nothing is recorded before the write")
+
+	pending.Record(recorder, &corev1.Pod{})
+	g.Expect(<-recorder.Events).To(Equal("Normal Launched instance i-1"))
+	g.Expect(<-recorder.Events).To(HavePrefix("Warning Failed 100%"))
+	g.Expect(len(<-recorder.Events)).To(BeNumerically("<=", len("Normal Linked ")+events.MaxNote))
+
+	pending.Record(recorder, &corev1.Pod{})
+	g.Expect(recorder.Events).To(BeEmpty(), "each event is recorded once")
+}

@@ -1,0 +1,175 @@
+// Package scopes has what the scope of every reconcile has: the object as read, the copy that the steps change, and the ways to
+// write it. A controller's own scope embeds Base.
+//
+// A reconcile writes the status once, at its end, by Save. Metadata and spec are written then as well, but for what must be there
+// before something else is done, such as a finalizer: that is what Patch is for.
+package scopes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"millwright.dev/contracts/controller/persist"
+)
+
+// Base is the part of a scope that is the same for all kinds. O is the kind, S the type of its status.
+type Base[O client.Object, S any] struct {
+	// Original is the object as it was read, or as this reconcile has written it since. Do not change it.
+	Original O
+	// Object is a copy of Original, which the steps change in memory.
+	Object O
+	// Now is the time of the whole reconcile.
+	Now time.Time
+	// Gone is true once the finalizer was removed: there may be no object any more, and no status to write.
+	Gone bool
+
+	client   client.Client
+	status   func(O) *S
+	shared   bool
+	versions *persist.Versions
+}
+
+// Writer is how the objects of one kind are written.
+type Writer[O client.Object, S any] struct {
+	// Client writes.
+	Client client.Client
+	// Status returns the status field of an object.
+	Status func(O) *S
+	// Shared means that others write the status as well, for example a condition of their own: its patch fails then when the
+	// object is not as it was read, since it replaces the whole list of conditions.
+	Shared bool
+	// Versions, if set, remembers each write.
+	Versions *persist.Versions
+}
+
+// NewBase begins a reconcile of an object that was read from the cache.
+func NewBase[O client.Object, S any](read O, now time.Time, writer Writer[O, S]) Base[O, S] {
+	return Base[O, S]{
+		Original: read, Object: copyOf(read), Now: now,
+		client: writer.Client, status: writer.Status, shared: writer.Shared, versions: writer.Versions,
+	}
+}
+
+// Key is namespace and name of the object.
+func (b *Base[O, S]) Key() client.ObjectKey { return client.ObjectKeyFromObject(b.Original) }
+
+// Request asks for another reconcile of the object.
+func (b *Base[O, S]) Request() ctrl.Request { return ctrl.Request{NamespacedName: b.Key()} }
+
+// Deleting is true when the object is being deleted.
+func (b *Base[O, S]) Deleting() bool { return !b.Original.GetDeletionTimestamp().IsZero() }
+
+// Patch writes a change of metadata or spec at once; nothing when the change makes no difference. The patch has the resource
+// version as read, so that whoever comes late gets a conflict. Then Original and Object are what the server answers, with the
+// status that the steps have made so far; what they have changed in metadata and spec and not written is lost. On error neither
+// is changed.
+func (b *Base[O, S]) Patch(ctx context.Context, change func(O)) error {
+	desired := copyOf(b.Original)
+	change(desired)
+	if equality.Semantic.DeepEqual(b.Original, desired) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(b.Original, client.MergeFromWithOptimisticLock{})
+	if err := b.client.Patch(ctx, desired, patch); err != nil {
+		return errors.Wrapf(err, "patching %s", b.name())
+	}
+	b.wrote(desired)
+	status := *b.status(b.Object)
+	b.Original, b.Object = desired, copyOf(desired)
+	*b.status(b.Object) = status
+	return nil
+}
+
+// EnsureFinalizer writes the finalizer, unless the object has it.
+func (b *Base[O, S]) EnsureFinalizer(ctx context.Context, finalizer string) error {
+	return b.Patch(ctx, func(obj O) { controllerutil.AddFinalizer(obj, finalizer) })
+}
+
+// RemoveFinalizer removes the finalizer, and sets Gone. That the object is gone already is no error.
+func (b *Base[O, S]) RemoveFinalizer(ctx context.Context, finalizer string) error {
+	desired := copyOf(b.Original)
+	if controllerutil.RemoveFinalizer(desired, finalizer) {
+		patch := client.MergeFromWithOptions(b.Original, client.MergeFromWithOptimisticLock{})
+		if err := b.client.Patch(ctx, desired, patch); client.IgnoreNotFound(err) != nil {
+			return errors.Wrapf(err, "removing the finalizer of %s", b.name())
+		}
+		if b.versions != nil && len(desired.GetFinalizers()) == 0 {
+			b.versions.Released(b.Original)
+		}
+	}
+	b.Gone = true
+	return nil
+}
+
+// Save writes what the steps have changed in metadata and spec, has conclude derive the status, and writes that: in this order,
+// since conditions name the generation that they are about. Each is one patch at most, and none when nothing has changed.
+//
+// When the API server refuses metadata or spec (see persist.Refusal), Object has those of Original again, conclude gets the
+// refusal to report it, and the status is written all the same; the refusal is returned too. On another error nothing further is
+// written: a reconcile that reads again will do better. conclude returns false when there is no status to write. An object that
+// is gone needs none, and is no error.
+func (b *Base[O, S]) Save(ctx context.Context, conclude func(refused error) bool) (persist.Written, error) {
+	var written persist.Written
+	base, failure := persist.Object(ctx, b.client, b.Original, b.Object, b.status)
+	if failure != nil && persist.Refusal(failure) == "" {
+		return written, b.unlessGone(failure)
+	}
+	written.Object = base.GetResourceVersion() != b.Original.GetResourceVersion()
+	if written.Object {
+		b.wrote(base)
+	}
+	if !conclude(failure) {
+		return written, failure
+	}
+	write := persist.OwnStatus[O, S]
+	if b.shared {
+		write = persist.Status[O, S]
+	}
+	var err error
+	if written.Status, err = write(ctx, b.client, base, b.Object, b.status); err != nil {
+		err = b.unlessGone(err)
+	}
+	if written.Status {
+		b.wrote(b.Object)
+	}
+	if failure != nil && err != nil {
+		return written, kerrors.NewAggregate([]error{failure, err})
+	}
+	return written, cmp.Or(failure, err)
+}
+
+// unlessGone returns nil for the error that there is no such object any more.
+func (b *Base[O, S]) unlessGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		b.Gone = true
+		return nil
+	}
+	return err
+}
+
+func (b *Base[O, S]) wrote(obj O) {
+	if b.versions != nil {
+		b.versions.Wrote(obj)
+	}
+}
+
+func (b *Base[O, S]) name() string { return fmt.Sprintf("%T %s", b.Original, b.Key()) }
+
+func copyOf[O client.Object](obj O) O {
+	copied, ok := obj.DeepCopyObject().(O)
+	if !ok {
+		// The generated DeepCopyObject returns its own type.
+		panic(fmt.Sprintf("%T is not copied to its own type", obj))
+	}
+	return copied
+}

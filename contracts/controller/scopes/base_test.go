@@ -1,0 +1,214 @@
+package scopes_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/contracts/controller/scopes"
+)
+
+type (
+	machine = clusterv1.Machine
+	base    = scopes.Base[*machine, clusterv1.MachineStatus]
+	writer  = scopes.Writer[*machine, clusterv1.MachineStatus]
+)
+
+var (
+	key       = client.ObjectKey{Namespace: "ns", Name: "m"}
+	resource  = schema.GroupResource{Group: "cluster.x-k8s.io", Resource: "machines"}
+	forbidden = apierrors.NewForbidden(resource, "m", nil)
+	conflict  = apierrors.NewConflict(resource, "m", nil)
+	notFound  = apierrors.NewNotFound(resource, "m")
+)
+
+// server answers the patches of objects and of statuses with these errors, if they are set, and counts all.
+type server struct {
+	client.Client
+	object, status    error
+	objects, statuses int
+}
+
+func newServer(g *WithT, m *machine) *server {
+	scheme := runtime.NewScheme()
+	g.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
+	s := &server{}
+	below := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(m).WithObjects(m).Build()
+	s.Client = interceptor.NewClient(below, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if s.objects++; s.object != nil {
+				return s.object
+			}
+			return c.Patch(ctx, obj, patch, options...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			if s.statuses++; s.status != nil {
+				return s.status
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, options...)
+		},
+	})
+	return s
+}
+
+func (s *server) begin(g *WithT, w writer) base {
+	m := &machine{}
+	g.Expect(s.Get(context.Background(), key, m)).To(Succeed())
+	w.Client, w.Status = s, func(m *machine) *clusterv1.MachineStatus { return &m.Status }
+	return scopes.NewBase(m, time.Now(), w)
+}
+
+func stored() *machine {
+	return &machine{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+}
+
+// TestSave: one patch for metadata and spec, one for the status, none for what has not changed; a refusal is concluded upon.
+func TestSave(t *testing.T) {
+	tests := []struct {
+		name              string
+		object, status    error
+		change            func(*machine)
+		conclude          bool
+		objects, statuses int
+		written           persist.Written
+		refused, gone     bool
+		err               error
+	}{
+		{name: "nothing changed", change: func(*machine) {}, conclude: true},
+		{name: "the spec alone", change: func(m *machine) { m.Spec.ProviderID = "p" }, conclude: true, objects: 1,
+			written: persist.Written{Object: true}},
+		{name: "the status alone", change: func(m *machine) { m.Status.Phase = "Running" }, conclude: true, statuses: 1,
+			written: persist.Written{Status: true}},
+		{name: "both", change: func(m *machine) { m.Spec.ProviderID, m.Status.Phase = "p", "Running" }, conclude: true, objects: 1, statuses: 1,
+			written: persist.Written{Object: true, Status: true}},
+		{name: "no status to write", change: func(m *machine) { m.Spec.ProviderID, m.Status.Phase = "p", "Running" }, objects: 1,
+			written: persist.Written{Object: true}},
+		{name: "a spec that is refused", object: forbidden, change: func(m *machine) { m.Spec.ProviderID, m.Status.Phase = "p", "Running" },
+			conclude: true, objects: 1, statuses: 1, written: persist.Written{Status: true}, refused: true, err: forbidden},
+		{name: "a status that is refused", status: forbidden, change: func(m *machine) { m.Status.Phase = "Running" },
+			conclude: true, statuses: 1, err: forbidden},
+		{name: "a lost race", object: conflict, change: func(m *machine) { m.Spec.ProviderID, m.Status.Phase = "p", "Running" },
+			conclude: true, objects: 1, err: conflict},
+		{name: "gone before the spec", object: notFound, change: func(m *machine) { m.Spec.ProviderID = "p" }, conclude: true, objects: 1, gone: true},
+		{name: "gone before the status", status: notFound, change: func(m *machine) { m.Status.Phase = "Running" }, conclude: true, statuses: 1, gone: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newServer(g, stored())
+			b := s.begin(g, writer{})
+			test.change(b.Object)
+			s.object, s.status = test.object, test.status
+			var refusal error
+			written, err := b.Save(t.Context(), func(refused error) bool {
+				refusal = refused
+				return test.conclude
+			})
+			if test.err == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(ContainSubstring(test.err.Error())))
+			}
+			g.Expect(written).To(Equal(test.written))
+			g.Expect(s.objects).To(Equal(test.objects), "patches of metadata and spec")
+			g.Expect(s.statuses).To(Equal(test.statuses), "patches of the status")
+			g.Expect(refusal != nil).To(Equal(test.refused))
+			g.Expect(b.Gone).To(Equal(test.gone))
+		})
+	}
+}
+
+// TestSharedStatus: a list of conditions in which others write too is not replaced by one of the past.
+func TestSharedStatus(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		g := NewWithT(t)
+		s := newServer(g, stored())
+		b := s.begin(g, writer{Shared: shared})
+		other := b.Original.DeepCopy()
+		other.Labels = map[string]string{"a": "b"}
+		g.Expect(s.Update(t.Context(), other)).To(Succeed())
+		b.Object.Status.Phase = "Running"
+		_, err := b.Save(t.Context(), func(error) bool { return true })
+		g.Expect(apierrors.IsConflict(err)).To(Equal(shared))
+	}
+}
+
+func TestPatch(t *testing.T) {
+	g := NewWithT(t)
+	s := newServer(g, stored())
+	versions := &persist.Versions{}
+	b := s.begin(g, writer{Versions: versions})
+	before := b.Original.DeepCopy()
+	b.Object.Status.Phase = "Running"
+
+	s.object = forbidden
+	g.Expect(b.EnsureFinalizer(t.Context(), "f")).To(MatchError(ContainSubstring("patching")))
+	g.Expect(b.Original).To(Equal(before), "after a refusal all is as it was")
+	g.Expect(b.Object.Finalizers).To(BeEmpty())
+
+	s.object = nil
+	g.Expect(b.EnsureFinalizer(t.Context(), "f")).To(Succeed())
+	g.Expect(b.Original.Finalizers).To(ConsistOf("f"))
+	g.Expect(b.Original.ResourceVersion).NotTo(Equal(before.ResourceVersion), "Original is what the server has")
+	g.Expect(b.Object.Finalizers).To(ConsistOf("f"))
+	g.Expect(string(b.Object.Status.Phase)).To(Equal("Running"), "the status in memory is kept")
+	g.Expect(b.Original.Status.Phase).To(BeEmpty())
+	g.Expect(versions.Behind(before)).To(BeNumerically(">", 0), "the write is remembered")
+
+	requests := s.objects
+	g.Expect(b.EnsureFinalizer(t.Context(), "f")).To(Succeed())
+	g.Expect(s.objects).To(Equal(requests), "nothing is sent when nothing changes")
+}
+
+func TestPatchLosesRaces(t *testing.T) {
+	g := NewWithT(t)
+	s := newServer(g, stored())
+	b := s.begin(g, writer{})
+	other := b.Original.DeepCopy()
+	other.Finalizers = []string{"others"}
+	g.Expect(s.Update(t.Context(), other)).To(Succeed())
+	g.Expect(apierrors.IsConflict(b.EnsureFinalizer(t.Context(), "f"))).To(BeTrue(), "or the finalizer of another would be lost")
+}
+
+func TestRemoveFinalizer(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer error
+		fails  bool
+	}{"accepted": {nil, false}, "gone already": {notFound, false}, "refused": {forbidden, true}} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			m := stored()
+			m.Finalizers = []string{"f"}
+			s := newServer(g, m)
+			s.object = test.answer
+			b := s.begin(g, writer{Versions: &persist.Versions{}})
+			g.Expect(b.RemoveFinalizer(t.Context(), "f") != nil).To(Equal(test.fails))
+			g.Expect(b.Gone).To(Equal(!test.fails))
+		})
+	}
+}
+
+func TestBase(t *testing.T) {
+	g := NewWithT(t)
+	m := stored()
+	b := scopes.NewBase(m, time.Unix(1, 0), writer{})
+	g.Expect(b.Object).To(Equal(m))
+	g.Expect(b.Object).NotTo(BeIdenticalTo(m), "what the cache has is not changed")
+	g.Expect(b.Key()).To(Equal(key))
+	g.Expect(b.Request().NamespacedName).To(Equal(key))
+	g.Expect(b.Deleting()).To(BeFalse())
+	m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	b = scopes.NewBase(m, time.Unix(1, 0), writer{})
+	g.Expect(b.Deleting()).To(BeTrue())
+}
