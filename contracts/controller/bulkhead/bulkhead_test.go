@@ -1,12 +1,14 @@
 package bulkhead_test
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 
 	"millwright.dev/contracts/controller/bulkhead"
 )
@@ -80,4 +82,65 @@ func TestPausesDiffer(t *testing.T) {
 		seen[pause] = true
 	}
 	g.Expect(len(seen)).To(BeNumerically(">", 50))
+}
+
+// TestWhoIsTurnedAwayIsWoken: the first that waits, for each place that is free.
+func TestWhoIsTurnedAwayIsWoken(t *testing.T) {
+	g := NewWithT(t)
+	var woken []string
+	b := bulkhead.ForWorkers[string](8).Waking(func(object types.NamespacedName) { woken = append(woken, object.Name) })
+	leaves := map[string][]func(){}
+	enter := func(key string, n int) bool {
+		leave, entered := b.EnterFor(key, types.NamespacedName{Name: fmt.Sprint(n)})
+		if entered {
+			leaves[key] = append(leaves[key], leave)
+		}
+		return entered
+	}
+	leave := func(key string) {
+		leaves[key][0]()
+		leaves[key] = leaves[key][1:]
+	}
+
+	g.Expect(enter("a", 1)).To(BeTrue())
+	g.Expect(enter("a", 2)).To(BeTrue())
+	for range 2 {
+		g.Expect(enter("a", 3)).To(BeFalse(), "a quarter of eight is two")
+		g.Expect(enter("a", 4)).To(BeFalse())
+	}
+	g.Expect(enter("b", 5)).To(BeTrue(), "each key has a share of its own")
+
+	leave("a")
+	g.Expect(woken).To(Equal([]string{"3"}), "the first that waits, for the one place that there is")
+	leave("a")
+	g.Expect(woken).To(Equal([]string{"3", "4"}), "3 has not come back yet")
+	g.Expect(enter("a", 6)).To(BeTrue())
+	g.Expect(enter("a", 3)).To(BeTrue())
+	g.Expect(enter("a", 4)).To(BeFalse())
+	leave("a")
+	leave("a")
+	g.Expect(woken).To(Equal([]string{"3", "4", "4"}))
+	leave("b")
+	g.Expect(woken).To(HaveLen(3), "nobody waits for b")
+}
+
+// TestWhoHasEnteredIsNotWoken: nor who waits under another key.
+func TestWhoHasEnteredIsNotWoken(t *testing.T) {
+	g := NewWithT(t)
+	var woken []string
+	b := bulkhead.ForWorkers[string](8).Waking(func(object types.NamespacedName) { woken = append(woken, object.Name) })
+	first, _ := b.EnterFor("a", types.NamespacedName{Name: "1"})
+	second, _ := b.Enter("a")
+	_, entered := b.EnterFor("a", types.NamespacedName{Name: "2"})
+	g.Expect(entered).To(BeFalse())
+	_, entered = b.EnterFor("a", types.NamespacedName{Name: "3"})
+	g.Expect(entered).To(BeFalse())
+	_, entered = b.Enter("a")
+	g.Expect(entered).To(BeFalse(), "and leaves nobody to wake")
+	first()
+	g.Expect(woken).To(Equal([]string{"2"}))
+	_, entered = b.EnterFor("a", types.NamespacedName{Name: "3"})
+	g.Expect(entered).To(BeTrue(), "whoever comes first")
+	second()
+	g.Expect(woken).To(Equal([]string{"2"}))
 }

@@ -66,7 +66,7 @@ func Object[O client.Object, S any](ctx context.Context, c client.Client, before
 	}
 	if err := c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		reflect.ValueOf(after).Elem().Set(reflect.ValueOf(before.DeepCopyObject()).Elem())
-		return before, errors.Wrapf(err, "patching %T %s", after, client.ObjectKeyFromObject(before))
+		return before, errors.Wrapf(err, "patching %s", NameOf(before))
 	}
 	return after.DeepCopyObject().(O), nil
 }
@@ -88,7 +88,12 @@ func patchStatus[O client.Object, S any](ctx context.Context, c client.Client, b
 		return false, nil
 	}
 	if err := c.Status().Patch(ctx, after, patch); err != nil {
-		return false, errors.Wrapf(err, "patching the status of %T %s", after, client.ObjectKeyFromObject(base))
+		return false, errors.Wrapf(err, "patching the status of %s", NameOf(base))
 	}
 	return true, nil
+}
+
+// NameOf names an object in messages for users, for example "Machine default/worker-1". Its type has the name of its kind.
+func NameOf(obj client.Object) string {
+	return reflect.Indirect(reflect.ValueOf(obj)).Type().Name() + " " + client.ObjectKeyFromObject(obj).String()
 }

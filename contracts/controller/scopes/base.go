@@ -79,6 +79,19 @@ func (b *Base[O, S]) Patch(ctx context.Context, change func(O)) error {
 	if equality.Semantic.DeepEqual(b.Original, desired) {
 		return nil
 	}
+	return b.send(ctx, desired)
+}
+
+// PatchLatest is Patch that is sent even when the change makes no difference: success then proves that Original is the latest
+// version, on which something depends that must not be done twice.
+func (b *Base[O, S]) PatchLatest(ctx context.Context, change func(O)) error {
+	desired := copyOf(b.Original)
+	change(desired)
+	return b.send(ctx, desired)
+}
+
+// send patches metadata and spec, and takes over what the server answers.
+func (b *Base[O, S]) send(ctx context.Context, desired O) error {
 	patch := client.MergeFromWithOptions(b.Original, client.MergeFromWithOptimisticLock{})
 	if err := b.client.Patch(ctx, desired, patch); err != nil {
 		return errors.Wrapf(err, "patching %s", b.name())
@@ -163,7 +176,7 @@ func (b *Base[O, S]) wrote(obj O) {
 	}
 }
 
-func (b *Base[O, S]) name() string { return fmt.Sprintf("%T %s", b.Original, b.Key()) }
+func (b *Base[O, S]) name() string { return persist.NameOf(b.Original) }
 
 func copyOf[O client.Object](obj O) O {
 	copied, ok := obj.DeepCopyObject().(O)

@@ -181,6 +181,27 @@ func TestPatchLosesRaces(t *testing.T) {
 	g.Expect(apierrors.IsConflict(b.EnsureFinalizer(t.Context(), "f"))).To(BeTrue(), "or the finalizer of another would be lost")
 }
 
+// TestPatchLatest: what must not be done on an outdated object is preceded by a write, even of what the object has already.
+func TestPatchLatest(t *testing.T) {
+	g := NewWithT(t)
+	m := stored()
+	m.Finalizers = []string{"f"}
+	s := newServer(g, m)
+	same := func(m *machine) { m.Finalizers = []string{"f"} }
+	b := s.begin(g, writer{})
+	g.Expect(b.PatchLatest(t.Context(), same)).To(Succeed())
+	g.Expect(s.objects).To(Equal(1), "a patch is sent in any case")
+
+	b = s.begin(g, writer{})
+	other := b.Original.DeepCopy()
+	other.Labels = map[string]string{"a": "b"}
+	g.Expect(s.Update(t.Context(), other)).To(Succeed())
+	g.Expect(b.Patch(t.Context(), same)).To(Succeed(), "nothing to write")
+	err := b.PatchLatest(t.Context(), same)
+	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+	g.Expect(err).To(MatchError(HavePrefix("patching Machine ns/m: ")))
+}
+
 func TestRemoveFinalizer(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer error
