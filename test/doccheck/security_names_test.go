@@ -26,7 +26,7 @@ func TestSecurityTableHasEachKey(t *testing.T) {
 	// The page is free to leave a domain out that it has just named.
 	keys := doccheck.Constants(t, func(name string) bool {
 		return strings.Contains(name, "Annotation") || strings.Contains(name, "Label")
-	}, "core/machine", "core/machineset", "core/machinedeployment", "core/machines", "core/cluster", "core/drain", "core/remote", "core/external", "core/filter")
+	}, "core/machine", "core/machineset", "core/machinedeployment", "core/machines", "core/cluster", "core/drain", "core/remote", "core/external", "contracts/controller/predicates", "contracts/controller/paused")
 	g.Expect(len(keys)).To(BeNumerically(">", 30))
 	for _, key := range keys {
 		_, name, _ := strings.Cut(key, "/")

@@ -1,0 +1,47 @@
+package doccheck_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/test/doccheck"
+)
+
+// TestPages: every page leads where its links say, and names files that exist.
+func TestPages(t *testing.T) {
+	pages := doccheck.Pages()
+	NewWithT(t).Expect(pages).To(ContainElements("README.md", "docs/architecture.md", "core/machine/README.md"))
+	for _, path := range pages {
+		page := doccheck.Read(t, path)
+		page.CheckLinks(t)
+		page.CheckFiles(t)
+	}
+}
+
+// TestIndex: what the architecture says where to find is there.
+func TestIndex(t *testing.T) {
+	doccheck.Read(t, "docs/architecture.md").CheckDeclarations(t, "Where to look")
+}
+
+func TestFilesAreFound(t *testing.T) {
+	g := NewWithT(t)
+	r := &recorder{TB: t}
+	doccheck.Parse("test/doccheck/x.md", []byte("`files.go`, `links.go`, `test/doccheck/page.go`, `core.go/x`, `go test`, `a.yaml`")).CheckFiles(r)
+	g.Expect(r.reports).To(BeEmpty())
+	doccheck.Parse("test/doccheck/x.md", []byte("`core/page.go` and `nowhere.go`")).CheckFiles(r)
+	g.Expect(r.reports).To(ConsistOf(ContainSubstring("core/page.go"), ContainSubstring("nowhere.go")))
+}
+
+func TestDeclarationsAreFound(t *testing.T) {
+	g := NewWithT(t)
+	const table = "## Index\n\n| Question | File | Function |\n|---|---|---|\n"
+	r := &recorder{TB: t}
+	doccheck.Parse("x.md", []byte(table+
+		"| A | `test/doccheck/page.go` | `Page`, `Read`, `Page.Headings` |\n"+
+		"| B | `contracts/controller/scopes/base.go` | `Base.Save` |\n")).CheckDeclarations(r, "Index")
+	g.Expect(r.reports).To(BeEmpty())
+	doccheck.Parse("x.md", []byte(table+
+		"| A | `test/doccheck/page.go` | `Page.Nothing` |\n| B | | `Read` |\n| C | `nowhere.go` | `Read` |\n")).CheckDeclarations(r, "Index")
+	g.Expect(r.reports).To(ConsistOf(ContainSubstring("does not declare Page.Nothing"), ContainSubstring(`"B"`), ContainSubstring("nowhere.go")))
+}
