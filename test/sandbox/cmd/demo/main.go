@@ -41,7 +41,7 @@ func run() int {
 	switch {
 	case err == nil:
 		d.removeLogs()
-		fmt.Printf("\nThe demo took %s. Nothing is left of it: no process, no port, no folder.\n", time.Since(d.begin).Round(time.Second))
+		fmt.Printf("\nThe demo took %s. Nothing is left of it: no process, no port, no directory.\n", time.Since(d.begin).Round(time.Second))
 		return 0
 	case interrupted || errors.Is(err, context.Canceled):
 		d.removeLogs()
