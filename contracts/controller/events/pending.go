@@ -38,6 +38,9 @@ func (p *Pending) add(related runtime.Object, eventType, reason, action, format 
 	p.list = append(p.list, pendingEvent{related, eventType, reason, action, fmt.Sprintf(format, args...)})
 }
 
+// Empty is true when there are no events.
+func (p *Pending) Empty() bool { return len(p.list) == 0 }
+
 // Record records the events on the object, and empties the list.
 func (p *Pending) Record(recorder events.EventRecorder, regarding runtime.Object) {
 	for _, e := range p.list {

@@ -15,10 +15,12 @@ func TestPending(t *testing.T) {
 	g := NewWithT(t)
 	recorder := clientevents.NewFakeRecorder(10)
 	var pending events.Pending
+	g.Expect(pending.Empty()).To(BeTrue())
 	pending.Normal("Launched", "Launch", "instance %s", "i-1")
 	pending.Warning("Failed", "Launch", "%s", "100% of it")
 	pending.About(&corev1.Node{}, corev1.EventTypeNormal, "Linked", "Link", "%s", strings.Repeat("ü", events.MaxNote))
 	g.Expect(recorder.Events).To(BeEmpty(), "nothing is recorded before the write")
+	g.Expect(pending.Empty()).To(BeFalse())
 
 	pending.Record(recorder, &corev1.Pod{})
 	g.Expect(<-recorder.Events).To(Equal("Normal Launched instance i-1"))

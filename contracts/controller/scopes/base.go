@@ -97,10 +97,15 @@ func (b *Base[O, S]) send(ctx context.Context, desired O) error {
 		return errors.Wrapf(err, "patching %s", b.name())
 	}
 	b.wrote(desired)
-	status := *b.status(b.Object)
-	b.Original, b.Object = desired, copyOf(desired)
-	*b.status(b.Object) = status
+	b.takeOver(desired)
 	return nil
+}
+
+// takeOver makes Original and Object what the server has answered, with the status that the steps have made so far.
+func (b *Base[O, S]) takeOver(answer O) {
+	status := *b.status(b.Object)
+	b.Original, b.Object = answer, copyOf(answer)
+	*b.status(b.Object) = status
 }
 
 // EnsureFinalizer writes the finalizer, unless the object has it.
@@ -108,20 +113,33 @@ func (b *Base[O, S]) EnsureFinalizer(ctx context.Context, finalizer string) erro
 	return b.Patch(ctx, func(obj O) { controllerutil.AddFinalizer(obj, finalizer) })
 }
 
-// RemoveFinalizer removes the finalizer, and sets Gone. That the object is gone already is no error.
+// RemoveFinalizer removes the finalizer, and sets Gone. Then Original and Object are what the server answers, as with Patch: they
+// have the finalizers of others, if there are any. That the object is gone already is no error; Original has the finalizer then.
 func (b *Base[O, S]) RemoveFinalizer(ctx context.Context, finalizer string) error {
 	desired := copyOf(b.Original)
 	if controllerutil.RemoveFinalizer(desired, finalizer) {
 		patch := client.MergeFromWithOptions(b.Original, client.MergeFromWithOptimisticLock{})
-		if err := b.client.Patch(ctx, desired, patch); client.IgnoreNotFound(err) != nil {
+		err := b.client.Patch(ctx, desired, patch)
+		if client.IgnoreNotFound(err) != nil {
 			return errors.Wrapf(err, "removing the finalizer of %s", b.name())
 		}
-		if b.versions != nil && len(desired.GetFinalizers()) == 0 {
-			b.versions.Released(b.Original)
-		}
+		b.released(desired, err == nil)
 	}
 	b.Gone = true
 	return nil
+}
+
+// released takes in that the object has no finalizer of this controller any more. Without answer it does not exist.
+func (b *Base[O, S]) released(desired O, answered bool) {
+	switch {
+	case len(desired.GetFinalizers()) > 0 && answered:
+		b.wrote(desired)
+	case b.versions != nil:
+		b.versions.Released(b.Original)
+	}
+	if answered {
+		b.takeOver(desired)
+	}
 }
 
 // Save writes what the steps have changed in metadata and spec, has conclude derive the status, and writes that: in this order,

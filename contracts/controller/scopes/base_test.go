@@ -216,8 +216,28 @@ func TestRemoveFinalizer(t *testing.T) {
 			b := s.begin(g, writer{Versions: &persist.Versions{}})
 			g.Expect(b.RemoveFinalizer(t.Context(), "f") != nil).To(Equal(test.fails))
 			g.Expect(b.Gone).To(Equal(!test.fails))
+			g.Expect(len(b.Original.Finalizers) == 0).To(Equal(test.answer == nil), "only what the server has accepted is taken over")
 		})
 	}
+}
+
+// TestRemoveFinalizerBesideOthers: an object that others hold stays, and its status can be written still.
+func TestRemoveFinalizerBesideOthers(t *testing.T) {
+	g := NewWithT(t)
+	m := stored()
+	m.Finalizers = []string{"f", "others"}
+	s := newServer(g, m)
+	versions := &persist.Versions{}
+	b := s.begin(g, writer{Versions: versions, Shared: true})
+	before := b.Original
+	b.Object.Status.Phase = "Deleted"
+	g.Expect(b.RemoveFinalizer(t.Context(), "f")).To(Succeed())
+	g.Expect(b.Original.Finalizers).To(ConsistOf("others"))
+	g.Expect(b.Object.Finalizers).To(ConsistOf("others"))
+	g.Expect(versions.Behind(before)).To(BeNumerically(">", 0), "the write is remembered")
+	written, err := b.Save(t.Context(), func(error) bool { return true })
+	g.Expect(err).NotTo(HaveOccurred(), "the status is that of the object as it was written")
+	g.Expect(written).To(Equal(persist.Written{Status: true}))
 }
 
 func TestBase(t *testing.T) {
