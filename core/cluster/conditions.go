@@ -8,6 +8,7 @@ import (
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controlplane"
 	"millwright.dev/contracts/infracluster"
@@ -19,20 +20,20 @@ import (
 // such object: it is its kubeconfig alone.
 const ReasonNotNeeded = "NotNeeded"
 
-// setConditions concludes all conditions. The outcome is the deadline at which one of them changes by itself.
+// setConditions derives all conditions. The outcome is the deadline at which one of them changes without an event.
 func (s *scope) setConditions() outcome.Outcome {
-	s.set(s.pausedCondition())
+	s.set(paused.Condition(s.pausedBy()))
 	if s.paused() {
 		return outcome.Continue()
 	}
 	s.set(s.deletingCondition())
-	if s.deleting() {
+	if s.Deleting() {
 		s.set(s.availableCondition())
 		return outcome.Continue()
 	}
-	if s.refused != nil {
+	if s.finalizerRefused != nil {
 		s.set(conditions.False(clusterv1.ClusterAvailableCondition, clusterv1.InternalErrorReason,
-			"Nothing is done for this Cluster before it has the finalizer "+clusterv1.ClusterFinalizer+": "+s.refused.Error()))
+			"Nothing is done for this Cluster before it has the finalizer "+clusterv1.ClusterFinalizer+": "+s.finalizerRefused.Error()))
 		return outcome.Continue()
 	}
 	s.set(s.infrastructureCondition())
@@ -41,33 +42,22 @@ func (s *scope) setConditions() outcome.Outcome {
 	deadline := s.setProbeCondition()
 	s.setWorkerConditions()
 	s.set(s.availableCondition())
-	if s.unwritten != nil {
+	if s.specRefused != nil {
 		s.set(conditions.False(clusterv1.ClusterAvailableCondition, clusterv1.InternalErrorReason,
-			"spec.controlPlaneEndpoint of the Cluster cannot be written: "+persist.Refusal(s.unwritten)))
+			"spec.controlPlaneEndpoint of the Cluster cannot be written: "+persist.Refusal(s.specRefused)))
 	}
 	return deadline
 }
 
+// set sets a condition; one without a type is unknown, and what was there stays.
 func (s *scope) set(condition metav1.Condition) {
-	if condition.Type == "" {
-		return
+	if condition.Type != "" {
+		conditions.Set(&s.Object.Status.Conditions, condition, s.Object.Generation, s.Now)
 	}
-	conditions.Set(&s.cluster.Status.Conditions, condition, s.cluster.Generation, s.now)
-}
-
-func (s *scope) pausedCondition() metav1.Condition {
-	if !s.paused() {
-		return conditions.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")
-	}
-	message := "spec.paused is true"
-	if !ptr.Deref(s.cluster.Spec.Paused, false) {
-		message = "the annotation " + clusterv1.PausedAnnotation + " is set"
-	}
-	return conditions.True(clusterv1.PausedCondition, clusterv1.PausedReason, message)
 }
 
 func (s *scope) deletingCondition() metav1.Condition {
-	if !s.deleting() {
+	if !s.Deleting() {
 		return conditions.False(clusterv1.ClusterDeletingCondition, clusterv1.ClusterNotDeletingReason, "")
 	}
 	return conditions.True(clusterv1.ClusterDeletingCondition, s.progress.reason, s.progress.message)
@@ -78,7 +68,7 @@ func (s *scope) infrastructureCondition() metav1.Condition {
 	if !s.infrastructure.ref.IsDefined() {
 		return conditions.True(conditionType, ReasonNotNeeded, "The Cluster has no infrastructureRef")
 	}
-	return s.infrastructure.condition(conditionType, ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false),
+	return s.infrastructure.condition(conditionType, ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false),
 		func(o external.Object) (*metav1.Condition, error) {
 			return infracluster.At(o.Contract).Ready(o.Unstructured)
 		})
@@ -89,13 +79,13 @@ func (s *scope) controlPlaneCondition() metav1.Condition {
 	if !s.controlPlane.ref.IsDefined() {
 		return conditions.True(conditionType, ReasonNotNeeded, "The Cluster has no controlPlaneRef")
 	}
-	return s.controlPlane.condition(conditionType, ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false),
+	return s.controlPlane.condition(conditionType, ptr.Deref(s.Object.Status.Initialization.ControlPlaneInitialized, false),
 		func(o external.Object) (*metav1.Condition, error) {
 			return controlplane.At(o.Contract).Available(o.Unstructured)
 		})
 }
 
-// condition judges a reference: what stands in the way of reading its object, else the provider's own condition.
+// condition derives the condition of a reference: why its object cannot be used, else the provider's own condition.
 func (r *reference) condition(conditionType string, done bool, read func(external.Object) (*metav1.Condition, error)) metav1.Condition {
 	if external.NotSynced(r.err) {
 		return metav1.Condition{}
@@ -108,14 +98,14 @@ func (r *reference) condition(conditionType string, done bool, read func(externa
 		return external.Problem(conditionType, r.ref, err)
 	}
 	condition := external.Mirrored(conditionType, from, done, "Waiting for the provider of "+external.Name(r.ref))
-	return external.WithMessage(condition, limits.Message(external.Name(r.ref), r.problems))
+	return external.WithMessage(condition, limits.Message(external.Name(r.ref), r.invalidFields))
 }
 
-// initializedCondition is sticky: a control plane that has been there once stays initialized.
+// initializedCondition is sticky: a control plane that was initialized once stays initialized.
 func (s *scope) initializedCondition() metav1.Condition {
 	const conditionType = clusterv1.ClusterControlPlaneInitializedCondition
 	switch {
-	case ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false):
+	case ptr.Deref(s.Object.Status.Initialization.ControlPlaneInitialized, false):
 		return conditions.True(conditionType, clusterv1.ClusterControlPlaneInitializedReason, "")
 	case s.controlPlane.ref.IsDefined():
 		return conditions.False(conditionType, clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for "+external.Name(s.controlPlane.ref)+" to be initialized")
@@ -125,39 +115,39 @@ func (s *scope) initializedCondition() metav1.Condition {
 	return conditions.False(conditionType, clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for the API server to answer")
 }
 
-// setProbeCondition tells whether the API server answers. A condition that was True stays so for the grace period
-// after the last answer; what is not known yet changes nothing.
+// setProbeCondition sets whether the API server answers. A condition that was True stays so for the grace period after the last
+// answer; what is not known yet changes nothing.
 func (s *scope) setProbeCondition() outcome.Outcome {
 	const conditionType = clusterv1.ClusterRemoteConnectionProbeCondition
-	if s.connectionTrouble != "" {
-		s.set(conditions.False(conditionType, clusterv1.ClusterRemoteConnectionProbeFailedReason, s.connectionTrouble))
+	if s.unansweredRequests != "" {
+		s.set(conditions.False(conditionType, clusterv1.ClusterRemoteConnectionProbeFailedReason, s.unansweredRequests))
 		return outcome.Continue()
 	}
 	if s.connected {
-		s.set(conditions.True(conditionType, clusterv1.ClusterRemoteConnectionProbeSucceededReason, keptConnection(s.kubeconfigProblem)))
+		s.set(conditions.True(conditionType, clusterv1.ClusterRemoteConnectionProbeSucceededReason, keptConnection(s.kubeconfigError)))
 		return outcome.Continue()
 	}
-	if s.disconnection == nil || s.notYetTried() && meta.FindStatusCondition(s.cluster.Status.Conditions, conditionType) != nil {
+	if s.disconnection == nil || s.notYetTried() && meta.FindStatusCondition(s.Object.Status.Conditions, conditionType) != nil {
 		return outcome.Continue()
 	}
 	end := s.disconnection.LastSuccess.Add(s.options.RemoteConnectionGracePeriod)
-	if meta.IsStatusConditionTrue(s.cluster.Status.Conditions, conditionType) && s.now.Before(end) {
-		return outcome.ContinueAfter(end.Sub(s.now))
+	if meta.IsStatusConditionTrue(s.Object.Status.Conditions, conditionType) && s.Now.Before(end) {
+		return outcome.ContinueAfter(end.Sub(s.Now))
 	}
 	s.set(conditions.False(conditionType, clusterv1.ClusterRemoteConnectionProbeFailedReason, explain(s.disconnection)))
 	return outcome.Continue()
 }
 
-// keptConnection is the message about a connection that was made with an earlier kubeconfig.
-func keptConnection(problem string) string {
-	if problem == "" {
+// keptConnection is the message about a connection that was made with an earlier kubeconfig than the one that cannot be used.
+func keptConnection(kubeconfigError string) string {
+	if kubeconfigError == "" {
 		return ""
 	}
-	return "The connection is kept with the kubeconfig that was read before, until it fails or the core restarts: " + problem
+	return "The connection is kept with the kubeconfig that was read before, until it fails or the core restarts: " + kubeconfigError
 }
 
 func (s *scope) availableCondition() metav1.Condition {
-	return conditions.Summarize(s.cluster.Status.Conditions, conditions.Summary{
+	return conditions.Summarize(s.Object.Status.Conditions, conditions.Summary{
 		Type: clusterv1.ClusterAvailableCondition, Good: clusterv1.ClusterAvailableReason,
 		Bad: clusterv1.ClusterNotAvailableReason, Unknown: clusterv1.ClusterAvailableUnknownReason,
 	}, s.availabilityParts()...)

@@ -13,15 +13,15 @@ func TestSum(t *testing.T) {
 	reports := func(name string, condition metav1.Condition) part { return part{name, []metav1.Condition{condition}} }
 	good, bad := conditions.True("X", "Good", ""), conditions.False("X", "Bad", "broken")
 	unknown := conditions.Unknown("X", "Unknown", "")
-	positive := joint{conditionType: "Y", of: "X", good: "AllGood", bad: "SomeBad", unknown: "SomeUnknown", none: "Nobody"}
+	positive := aggregation{conditionType: "Y", of: "X", good: "AllGood", bad: "SomeBad", unknown: "SomeUnknown", none: "Nobody"}
 	negative, optional := positive, positive
 	negative.negative, optional.optional = true, true
 	tests := []struct {
-		name    string
-		joint   joint
-		parts   []part
-		want    string
-		message string
+		name        string
+		aggregation aggregation
+		parts       []part
+		want        string
+		message     string
 	}{
 		{"nobody", positive, nil, "True/Nobody", ""},
 		{"all good", positive, []part{reports("a", good), reports("b", good)}, "True/AllGood", ""},
@@ -37,7 +37,7 @@ func TestSum(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			got := sum(test.joint, test.parts)
+			got := aggregate(test.aggregation, test.parts)
 			g.Expect(got.Type).To(Equal("Y"))
 			g.Expect(string(got.Status) + "/" + got.Reason).To(Equal(test.want))
 			g.Expect(got.Message).To(Equal(test.message))

@@ -10,23 +10,23 @@ import (
 	"millwright.dev/core/remote"
 )
 
-// reconcileConnection finds out whether the target cluster answers. A Cluster without a controlPlaneRef is
-// initialized by that alone: nobody else could say so, and whoever can reach the API server can make Nodes join it.
+// reconcileConnection reads whether the target cluster answers. A Cluster without a controlPlaneRef is initialized by that alone:
+// no provider could report it, and Nodes can join an API server that answers.
 func (r *Reconciler) reconcileConnection(_ context.Context, s *scope) outcome.Outcome {
-	connection, err := r.Connections.Get(s.request().NamespacedName)
+	connection, err := r.Connections.Get(s.Key())
 	s.connected = err == nil
 	if s.connected {
-		s.connectionTrouble = connection.Trouble()
-		s.kubeconfigProblem = r.Connections.KubeconfigProblem(s.request().NamespacedName)
+		s.unansweredRequests = connection.Trouble()
+		s.kubeconfigError = r.Connections.KubeconfigProblem(s.Key())
 	}
 	errors.As(err, &s.disconnection)
 	if s.connected && !s.controlPlane.ref.IsDefined() {
-		s.cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
+		s.Object.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	}
 	return outcome.Continue()
 }
 
-// notYetTried says whether nothing is known about the connection, as right after the start of the core.
+// notYetTried is true while nothing is known about the connection, as right after the start of the core.
 func (s *scope) notYetTried() bool {
 	return s.disconnection != nil && s.disconnection.Reason == remote.NotDialledYet
 }

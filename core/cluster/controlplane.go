@@ -10,7 +10,7 @@ import (
 	"millwright.dev/core/limits"
 )
 
-// reconcileControlPlane mirrors what the control plane object says, when the Cluster refers to one.
+// reconcileControlPlane mirrors the control plane object, when the Cluster refers to one.
 func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) outcome.Outcome {
 	if !s.controlPlane.ref.IsDefined() {
 		return outcome.Continue()
@@ -24,23 +24,23 @@ func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) outcom
 		return s.controlPlane.failed(err)
 	}
 	if initialized {
-		s.cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
+		s.Object.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	}
 	endpoint, err := accessor.ControlPlaneEndpoint(s.controlPlane.object.Unstructured)
 	if err != nil {
 		return s.controlPlane.failed(err)
 	}
-	endpoint, s.controlPlane.problems = limits.Endpoint(endpoint)
-	if !s.cluster.Spec.ControlPlaneEndpoint.IsValid() && endpoint.IsValid() {
-		s.cluster.Spec.ControlPlaneEndpoint = endpoint
+	endpoint, s.controlPlane.invalidFields = limits.Endpoint(endpoint)
+	if !s.Object.Spec.ControlPlaneEndpoint.IsValid() && endpoint.IsValid() {
+		s.Object.Spec.ControlPlaneEndpoint = endpoint
 	}
-	if s.cluster.Status.ControlPlane, err = accessor.Replicas(s.controlPlane.object.Unstructured); err != nil {
+	if s.Object.Status.ControlPlane, err = accessor.Replicas(s.controlPlane.object.Unstructured); err != nil {
 		return s.controlPlane.failed(err)
 	}
-	if counted := s.cluster.Status.ControlPlane; counted != nil {
-		var wrong []string
-		counted.Versions, wrong = limits.Versions(counted.Versions)
-		s.controlPlane.problems = append(s.controlPlane.problems, wrong...)
+	if status := s.Object.Status.ControlPlane; status != nil {
+		var invalid []string
+		status.Versions, invalid = limits.Versions(status.Versions)
+		s.controlPlane.invalidFields = append(s.controlPlane.invalidFields, invalid...)
 	}
 	return outcome.Continue()
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
@@ -22,61 +21,61 @@ import (
 // namedInMessage is how many objects a message names before it only counts.
 const namedInMessage = 3
 
-// deletionStage is what goes at one step of a Cluster's deletion.
+// deletionStage is what is deleted at one stage of a Cluster's deletion.
 type deletionStage struct {
 	kind string
 	list client.ObjectList
-	// concerned says which objects of the kind go at this step; nil for all.
-	concerned func(client.Object) bool
+	// selects chooses among the objects of the kind; nil for all.
+	selects func(client.Object) bool
 }
 
-// deleteWorkers deletes MachineDeployments, then the MachineSets that are left, then the Machines that are left:
-// whoever owns the others goes first, so that nothing is made again. It waits for each kind to be gone. The Machines of
-// the control plane stay: the workers are drained by the API server that runs on them.
+// deleteWorkers deletes MachineDeployments, then the MachineSets that are left, then the Machines that are left: owners are
+// deleted first, so that nothing is recreated. It waits for each kind to be gone. The Machines of the control plane stay: the
+// workers are drained by the API server that runs on them.
 func (r *Reconciler) deleteWorkers(ctx context.Context, s *scope) outcome.Outcome {
 	const reason = clusterv1.ClusterDeletingWaitingForWorkersDeletionReason
-	return r.deleteParts(ctx, s, reason,
+	return r.deleteStages(ctx, s, reason,
 		deletionStage{kind: "MachineDeployment", list: &clusterv1.MachineDeploymentList{}},
 		deletionStage{kind: "MachineSet", list: &clusterv1.MachineSetList{}},
-		deletionStage{kind: "Machine", list: &clusterv1.MachineList{}, concerned: func(m client.Object) bool { return !ofControlPlane(m) }})
+		deletionStage{kind: "Machine", list: &clusterv1.MachineList{}, selects: func(m client.Object) bool { return !ofControlPlane(m) }})
 }
 
-// deleteControlPlaneMachines deletes the Machines of a control plane that no object stands for, and those that such an
-// object has left behind: while it exists, only it may say when they go.
+// deleteControlPlaneMachines deletes the Machines of a control plane without a control plane object, and those that such an object
+// has left behind: while it exists, its controller decides when they are deleted.
 func (r *Reconciler) deleteControlPlaneMachines(ctx context.Context, s *scope) outcome.Outcome {
 	const reason = clusterv1.ClusterDeletingWaitingForControlPlaneDeletionReason
-	return r.deleteParts(ctx, s, reason, deletionStage{kind: "control plane Machine", list: &clusterv1.MachineList{}, concerned: ofControlPlane})
+	return r.deleteStages(ctx, s, reason, deletionStage{kind: "control plane Machine", list: &clusterv1.MachineList{}, selects: ofControlPlane})
 }
 
-// ofControlPlane says whether a Machine is one of a control plane.
+// ofControlPlane is true for a Machine of a control plane.
 func ofControlPlane(m client.Object) bool {
 	_, ok := m.GetLabels()[clusterv1.MachineControlPlaneLabel]
 	return ok
 }
 
-func (r *Reconciler) deleteParts(ctx context.Context, s *scope, reason string, parts ...deletionStage) outcome.Outcome {
-	for _, p := range parts {
-		left, err := r.deleteAll(ctx, s.cluster, p)
+func (r *Reconciler) deleteStages(ctx context.Context, s *scope, reason string, stages ...deletionStage) outcome.Outcome {
+	for _, stage := range stages {
+		left, err := r.deleteAll(ctx, s.Object, stage)
 		if err != nil {
-			s.progress = deletion{clusterv1.ClusterDeletingInternalErrorReason, "The " + p.kind + "s cannot be deleted: " + err.Error()}
+			s.progress = deletion{clusterv1.ClusterDeletingInternalErrorReason, "The " + stage.kind + "s cannot be deleted: " + err.Error()}
 			return outcome.FromError(err)
 		}
 		if len(left) > 0 {
-			s.progress = deletion{reason, "Waiting for the deletion of " + enumerate(p.kind, left)}
+			s.progress = deletion{reason, "Waiting for the deletion of " + enumerate(stage.kind, left)}
 			return outcome.Wait()
 		}
 	}
 	return outcome.Continue()
 }
 
-// deleteAll deletes one part of the Cluster, and returns the names of the objects that are still there.
-func (r *Reconciler) deleteAll(ctx context.Context, cluster *clusterv1.Cluster, p deletionStage) ([]string, error) {
-	if err := r.Client.List(ctx, p.list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}); err != nil {
-		return nil, errors.Wrapf(err, "listing what Cluster %s consists of", client.ObjectKeyFromObject(cluster))
+// deleteAll deletes the objects of one stage, and returns the names of those that are still there.
+func (r *Reconciler) deleteAll(ctx context.Context, cluster *clusterv1.Cluster, stage deletionStage) ([]string, error) {
+	if err := r.Client.List(ctx, stage.list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}); err != nil {
+		return nil, errors.Wrapf(err, "listing the objects of Cluster %s", client.ObjectKeyFromObject(cluster))
 	}
 	var names []string
-	for _, obj := range contents(p.list) {
-		if p.concerned != nil && !p.concerned(obj) {
+	for _, obj := range items(stage.list) {
+		if stage.selects != nil && !stage.selects(obj) {
 			continue
 		}
 		names = append(names, obj.GetName())
@@ -92,8 +91,8 @@ func (r *Reconciler) deleteAll(ctx context.Context, cluster *clusterv1.Cluster, 
 	return names, nil
 }
 
-// contents returns the objects of a list.
-func contents(list client.ObjectList) []client.Object {
+// items returns the objects of a list.
+func items(list client.ObjectList) []client.Object {
 	switch typed := list.(type) {
 	case *clusterv1.MachineDeploymentList:
 		return pointers(typed.Items)
@@ -143,7 +142,7 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		return outcome.Continue()
 	}
 	s.progress = deletion{reason, "Waiting for the deletion of " + external.Name(reference.ref)}
-	object, err := r.Kinds.Get(ctx, reference.ref, s.cluster.Namespace, s.request())
+	object, err := r.Kinds.Get(ctx, reference.ref, s.Object.Namespace, s.Request())
 	if err != nil {
 		if apierrors.IsNotFound(err) || external.NotInstalled(err) {
 			return outcome.Continue()
@@ -151,11 +150,11 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		s.progress.message = err.Error()
 		return reference.failed(err)
 	}
-	if controlledByOther(object, s.original) {
+	if controlledByOther(object, s.Original) {
 		return outcome.Continue()
 	}
 	if object.GetDeletionTimestamp().IsZero() {
-		// What was read may have been replaced meanwhile by an object of the same name that somebody else owns.
+		// What was read may have been replaced meanwhile by an object of the same name with another owner.
 		uid, resourceVersion := object.GetUID(), object.GetResourceVersion()
 		err := r.Client.Delete(ctx, object.Unstructured, client.Preconditions{UID: &uid, ResourceVersion: &resourceVersion})
 		if apierrors.IsConflict(err) {
@@ -163,30 +162,25 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			s.progress.message = external.Name(reference.ref) + " cannot be deleted: " + err.Error()
-			return outcome.FromError(errors.Wrapf(err, "deleting %s of Cluster %s", external.Name(reference.ref), s.request()))
+			return outcome.FromError(errors.Wrapf(err, "deleting %s of Cluster %s", external.Name(reference.ref), s.Request()))
 		}
 	}
 	return outcome.Wait()
 }
 
-// controlledByOther says whether an object belongs to something else than the Cluster. It is not deleted with it.
+// controlledByOther is true for an object with another controlling owner than the Cluster. It is not deleted with the Cluster.
 func controlledByOther(object external.Object, cluster *clusterv1.Cluster) bool {
 	owner := metav1.GetControllerOf(object)
 	return owner != nil && owner.UID != cluster.UID
 }
 
-// release lets the Cluster go.
+// release removes the finalizer, now that nothing is left of the Cluster.
 func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
-	s.progress = deletion{clusterv1.ClusterDeletingDeletionCompletedReason, ""}
-	s.gone = true
-	if !controllerutil.RemoveFinalizer(s.cluster, clusterv1.ClusterFinalizer) {
-		return outcome.Continue()
-	}
-	err := r.patchMetadata(ctx, s, "removing the finalizer of")
+	err := s.RemoveFinalizer(ctx, clusterv1.ClusterFinalizer)
 	if refusal := persist.Refusal(err); refusal != "" {
-		s.gone = false
-		s.cluster.Finalizers = s.original.Finalizers
 		s.progress = deletion{clusterv1.ClusterDeletingInternalErrorReason, "Nothing is left of the Cluster, but the object stays: " + refusal}
+	} else if err != nil {
+		s.skipSave = true
 	}
-	return outcome.FromError(client.IgnoreNotFound(err))
+	return outcome.FromError(err)
 }

@@ -47,8 +47,8 @@ func isDeleted(t *testing.T, obj client.Object) bool {
 	return !obj.GetDeletionTimestamp().IsZero()
 }
 
-// TestControlPlaneGoesLast: the Machines of a control plane outlive the workers, and go when their control plane says
-// so; what it leaves behind goes after it.
+// TestControlPlaneGoesLast: the Machines of a control plane outlive the workers, and are deleted when their control plane
+// decides; what it leaves behind is deleted after it.
 func TestControlPlaneGoesLast(t *testing.T) {
 	for _, referred := range []bool{true, false} {
 		t.Run(map[bool]string{true: "with a control plane object", false: "without"}[referred], func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestControlPlaneGoesLast(t *testing.T) {
 			worker, master := looseMachine(namespace, "worker", nil), looseMachine(namespace, "master", controlPlaneLabels)
 			core.Create(t, worker)
 			core.Create(t, master)
-			says := func(reason, names string) {
+			waitsFor := func(reason, names string) {
 				t.Helper()
 				eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
 					g.Expect(condition(c, "Deleting")).To(Equal("True/" + reason))
@@ -75,18 +75,18 @@ func TestControlPlaneGoesLast(t *testing.T) {
 			}
 			eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) { g.Expect(c.Finalizers).NotTo(BeEmpty()) })
 			g.Expect(core.Client.Delete(t.Context(), cluster)).To(Succeed())
-			says("WaitingForWorkersDeletion", " Machine worker")
+			waitsFor("WaitingForWorkersDeletion", " Machine worker")
 			g.Expect(isDeleted(t, worker)).To(BeTrue())
 			g.Expect(isDeleted(t, master)).To(BeFalse())
 
 			release(t, worker)
 			if referred {
-				says("WaitingForControlPlaneDeletion", plane.GetKind()+" p")
+				waitsFor("WaitingForControlPlaneDeletion", plane.GetKind()+" p")
 				g.Expect(isDeleted(t, plane)).To(BeTrue())
-				g.Expect(isDeleted(t, master)).To(BeFalse(), "only its control plane says when it goes")
+				g.Expect(isDeleted(t, master)).To(BeFalse(), "its control plane decides when it is deleted")
 				release(t, plane)
 			}
-			says("WaitingForControlPlaneDeletion", "control plane Machine master")
+			waitsFor("WaitingForControlPlaneDeletion", "control plane Machine master")
 			g.Expect(isDeleted(t, master)).To(BeTrue())
 			release(t, master)
 			eventuallyGone(t, cluster)

@@ -12,7 +12,7 @@ import (
 // maxCause is how much of a cause is repeated, in bytes: what a peer answers may be as long as it likes.
 const maxCause = 300
 
-// explain says why there is no connection: what failed, at which server, and the cause. The message stays the same as long
+// explain describes why there is no connection: what failed, at which server, and the cause. The message stays the same as long
 // as these do, since each change of it is a write: it has no local ports. It has no credentials: of the URL only the host.
 func explain(e *remote.NotConnectedError) string {
 	message, cause := e.Message, e.Unwrap()

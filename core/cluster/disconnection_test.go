@@ -45,12 +45,12 @@ func TestProbeNamesServerAndCause(t *testing.T) {
 			c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
 			core.Create(t, c)
 			eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-				says := message(c, "RemoteConnectionProbe")
+				got := message(c, "RemoteConnectionProbe")
 				for _, want := range test.want {
-					g.Expect(says).To(ContainSubstring(want))
+					g.Expect(got).To(ContainSubstring(want))
 				}
-				g.Expect(says).NotTo(ContainSubstring("very-secret"))
-				g.Expect(len(says)).To(BeNumerically("<", 600))
+				g.Expect(got).NotTo(ContainSubstring("very-secret"))
+				g.Expect(len(got)).To(BeNumerically("<", 600))
 			})
 		})
 	}

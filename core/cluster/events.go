@@ -1,18 +1,30 @@
 package cluster
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// tell emits the events for what has been written. That the connection is lost is told here, once for each Cluster,
-// and not by each of its Machines.
-func (r *Reconciler) tell(s *scope) {
-	before, after := s.original.Status, s.cluster.Status
+// Reasons of events.
+const (
+	// ReasonControlPlaneInitialized means that the API server of the target cluster has answered for the first time, or that the
+	// control plane provider reports its control plane as initialized.
+	ReasonControlPlaneInitialized = "ControlPlaneInitialized"
+	// ReasonRemoteConnectionLost means that RemoteConnectionProbe is not True any more.
+	ReasonRemoteConnectionLost = "RemoteConnectionLost"
+	// ReasonRemoteConnectionRestored means that it is True again.
+	ReasonRemoteConnectionRestored = "RemoteConnectionRestored"
+	// ReasonKubeconfigNotUsed means that the connection goes on with an earlier kubeconfig than the Secret has.
+	ReasonKubeconfigNotUsed = "KubeconfigNotUsed"
+)
+
+// recordEvents records events for what has changed in the status. A lost connection is recorded here, once for each Cluster, and
+// not by each of its Machines.
+func (s *scope) recordEvents() {
+	before, after := s.Original.Status, s.Object.Status
 	if !ptr.Deref(before.Initialization.ControlPlaneInitialized, false) && ptr.Deref(after.Initialization.ControlPlaneInitialized, false) {
-		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeNormal, "ControlPlaneInitialized", "Initialize", "The API server of the target cluster answers")
+		s.events.Normal(ReasonControlPlaneInitialized, "Initialize", "The API server of the target cluster answers")
 		return
 	}
 	const probe = clusterv1.ClusterRemoteConnectionProbeCondition
@@ -20,12 +32,12 @@ func (r *Reconciler) tell(s *scope) {
 	case is == nil:
 	case was && meta.IsStatusConditionTrue(after.Conditions, probe):
 		if is.Message != "" && is.Message != meta.FindStatusCondition(before.Conditions, probe).Message {
-			r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, "KubeconfigNotUsed", "Connect", "%.1000s", is.Message)
+			s.events.Warning(ReasonKubeconfigNotUsed, "Connect", "%s", is.Message)
 		}
 	case was && !meta.IsStatusConditionTrue(after.Conditions, probe):
-		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, "RemoteConnectionLost", "Probe", "%s", is.Message)
+		s.events.Warning(ReasonRemoteConnectionLost, "Probe", "%s", is.Message)
 	case !was && meta.IsStatusConditionTrue(after.Conditions, probe) && ptr.Deref(after.Initialization.ControlPlaneInitialized, false):
-		// Before a control plane is initialized, which is told by itself, there is nothing to restore.
-		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeNormal, "RemoteConnectionRestored", "Probe", "The API server of the target cluster answers")
+		// Before a control plane is initialized, which has an event of its own, there is nothing to restore.
+		s.events.Normal(ReasonRemoteConnectionRestored, "Probe", "The API server of the target cluster answers")
 	}
 }

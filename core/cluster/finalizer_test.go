@@ -16,13 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/cluster"
 	"millwright.dev/core/external"
 	"millwright.dev/test/coretest"
 )
 
-// TestNothingIsOwnedWithoutTheFinalizer: as long as a policy refuses the finalizer, the Cluster says so in the words of the
+// TestNothingIsOwnedWithoutTheFinalizer: as long as a policy refuses the finalizer, the Cluster reports that in the words of the
 // policy, and nothing that it refers to is touched.
 func TestNothingIsOwnedWithoutTheFinalizer(t *testing.T) {
 	g := NewWithT(t)
@@ -84,7 +85,7 @@ func refuse(t *testing.T, namespace, expression, why string) (lift func()) {
 	return func() { g.Expect(core.Client.Delete(t.Context(), binding)).To(Succeed()) }
 }
 
-// TestAClusterOfThePastOwnsNothing: the cache still has a Cluster that is gone, or that was created anew under its name.
+// TestAClusterOfThePastOwnsNothing: the cache still has a Cluster that is gone, or that was recreated under its name.
 // Whatever it owned, the garbage collector would delete.
 func TestAClusterOfThePastOwnsNothing(t *testing.T) {
 	for _, recreated := range []bool{false, true} {
@@ -111,7 +112,7 @@ func TestAClusterOfThePastOwnsNothing(t *testing.T) {
 				},
 			})
 			r := &cluster.Reconciler{
-				Client: stale, APIReader: admin, Connections: core.Connections, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{},
+				Client: stale, APIReader: admin, Connections: core.Connections, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Written: &persist.Versions{},
 				Kinds: &external.Kinds{Resolver: &version.Resolver{Reader: stale}, Clock: clock.RealClock{}},
 			}
 			result, err := reconcile(t, r, past)
@@ -135,7 +136,7 @@ func reconcile(t *testing.T, r *cluster.Reconciler, c *clusterv1.Cluster) (resul
 	return r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(c)})
 }
 
-// TestForeignReferencesOfAClusterAreNotDeleted: a Cluster that refers to what another controller owns says so, and leaves it
+// TestForeignReferencesOfAClusterAreNotDeleted: a Cluster that refers to what another controller owns reports that, and leaves it
 // alone when it is deleted.
 func TestForeignReferencesOfAClusterAreNotDeleted(t *testing.T) {
 	g := NewWithT(t)
@@ -156,7 +157,7 @@ func TestForeignReferencesOfAClusterAreNotDeleted(t *testing.T) {
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, "InfrastructureReady")).To(Equal("False/OwnedElsewhere"))
 		g.Expect(condition(c, "ControlPlaneAvailable")).To(Equal("False/OwnedElsewhere"))
-		g.Expect(c.Status.Initialization.InfrastructureProvisioned).To(BeNil(), "what a foreign object says is not believed")
+		g.Expect(c.Status.Initialization.InfrastructureProvisioned).To(BeNil(), "what a foreign object reports does not count")
 	})
 	g.Expect(core.Client.Delete(t.Context(), c)).To(Succeed())
 	eventuallyGone(t, c)

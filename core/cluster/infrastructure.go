@@ -13,11 +13,10 @@ import (
 	"millwright.dev/core/limits"
 )
 
-// reconcileInfrastructure mirrors what the infrastructure cluster says. Without a reference there is nothing to
-// wait for.
+// reconcileInfrastructure mirrors the infrastructure cluster. Without a reference there is nothing to wait for.
 func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
 	if !s.infrastructure.ref.IsDefined() {
-		s.cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+		s.Object.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 		return outcome.Continue()
 	}
 	if end := r.readOwned(ctx, s, &s.infrastructure); !end.Finished() {
@@ -29,44 +28,43 @@ func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outc
 		return s.infrastructure.failed(err)
 	}
 	if provisioned {
-		s.cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+		s.Object.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	}
 	endpoint, err := accessor.ControlPlaneEndpoint(s.infrastructure.object.Unstructured)
 	if err != nil {
 		return s.infrastructure.failed(err)
 	}
-	endpoint, wrongEndpoint := limits.Endpoint(endpoint)
-	if !s.cluster.Spec.ControlPlaneEndpoint.IsValid() && endpoint.IsValid() {
-		s.cluster.Spec.ControlPlaneEndpoint = endpoint
+	endpoint, invalidEndpoint := limits.Endpoint(endpoint)
+	if !s.Object.Spec.ControlPlaneEndpoint.IsValid() && endpoint.IsValid() {
+		s.Object.Spec.ControlPlaneEndpoint = endpoint
 	}
 	domains, err := accessor.FailureDomains(s.infrastructure.object.Unstructured)
 	if err != nil {
 		return s.infrastructure.failed(err)
 	}
-	var wrongDomains []string
-	s.cluster.Status.FailureDomains, wrongDomains = limits.FailureDomains(domains)
-	s.infrastructure.problems = slices.Concat(wrongEndpoint, wrongDomains)
+	var invalidDomains []string
+	s.Object.Status.FailureDomains, invalidDomains = limits.FailureDomains(domains)
+	s.infrastructure.invalidFields = slices.Concat(invalidEndpoint, invalidDomains)
 	return outcome.Continue()
 }
 
-// readOwned reads the object behind a reference and makes the Cluster its controller.
+// readOwned reads the object of a reference and makes the Cluster its controlling owner.
 func (r *Reconciler) readOwned(ctx context.Context, s *scope, reference *reference) outcome.Outcome {
-	reference.object, reference.err = r.Kinds.Get(ctx, reference.ref, s.cluster.Namespace, s.request())
+	reference.object, reference.err = r.Kinds.Get(ctx, reference.ref, s.Object.Namespace, s.Request())
 	if reference.err != nil {
 		return reference.failed(reference.err)
 	}
-	err := external.Own(ctx, r.Client, r.APIReader, reference.object, s.cluster, kindCluster, s.cluster.Name)
+	err := external.Own(ctx, r.Client, r.APIReader, reference.object, s.Object, kindCluster, s.Object.Name)
 	if err != nil {
 		return reference.failed(err)
 	}
 	return outcome.Continue()
 }
 
-// failed remembers why the object behind the reference could not be used. What an event will end is waited for,
-// the rest is a failure.
+// failed records why the object of the reference cannot be used. What an event will end is waited for, the rest is a failure.
 func (r *reference) failed(err error) outcome.Outcome {
 	if apierrors.IsConflict(err) {
-		// A race that was lost says nothing about the object.
+		// A lost race means nothing about the object.
 		return outcome.FromError(err)
 	}
 	r.err = err

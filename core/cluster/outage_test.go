@@ -46,7 +46,7 @@ func TestOutage(t *testing.T) {
 			g.Expect(string(found.Status) + "/" + found.Reason).To(Equal("Unknown/ConnectionDown"))
 			g.Expect(found.Message).To(ContainSubstring("does not answer"))
 		}
-		g.Expect(m.Status.Phase).To(Equal("Running"), "an outage says nothing about the machine")
+		g.Expect(m.Status.Phase).To(Equal("Running"), "an outage means nothing about the machine")
 	})
 	g.Expect(time.Since(lost)).To(BeNumerically(">", core.GracePeriod/2), "not before the grace period is over")
 

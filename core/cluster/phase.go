@@ -5,7 +5,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// ToPhase concludes the phase of a Cluster; the first line that applies counts.
+// ToPhase derives the phase of a Cluster; the first line that applies counts.
 //
 //	Deleting      it has a deletion timestamp
 //	Provisioned   infrastructure is provisioned (or not needed), and the endpoint is known or the API server has answered

@@ -1,5 +1,5 @@
 // Package cluster reconciles Clusters: it decides when a Cluster is initialized, mirrors what its
-// infrastructure and control plane say, and deletes its contents in order. See README.md.
+// infrastructure and control plane report, and deletes its contents in order. See README.md.
 package cluster
 
 import (
@@ -12,7 +12,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
@@ -40,8 +39,8 @@ type Reconciler struct {
 	Clock clock.Clock
 	// Options are what flags set.
 	Options Options
-
-	versions persist.Versions
+	// Written are the versions of the Clusters that this controller has written; nil for a new list.
+	Written *persist.Versions
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch;patch
@@ -51,14 +50,13 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconcile brings one Cluster on:
+// Reconcile reconciles one Cluster:
 //
 //  1. read it, and what it refers to;
-//  2. paused: say so and leave it alone;
-//  3. being deleted: delete workers, control plane, its Machines and infrastructure in order, then let it go;
+//  2. paused: report that and leave it alone;
+//  3. being deleted: delete workers, control plane, its Machines and infrastructure in order, then remove the finalizer;
 //  4. otherwise: finalizer, infrastructure, control plane, connection, workers;
-//  5. judge: conditions and phase;
-//  6. write what changed, then tell about it.
+//  5. save: write metadata and spec, derive conditions and phase, write the status, record events.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := r.Client.Get(ctx, request.NamespacedName, cluster); err != nil {
@@ -67,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !predicates.MatchesWatchLabel(r.Options.WatchFilter, cluster) {
 		return ctrl.Result{}, nil
 	}
-	if wait := r.versions.Behind(cluster); wait > 0 {
+	if wait := r.Written.Behind(cluster); wait > 0 {
 		return outcome.WaitFor(wait).Result()
 	}
 	s := r.newScope(cluster)
@@ -75,81 +73,55 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var result outcome.Outcome
 	switch {
 	case s.paused():
-	case s.deleting():
+	case s.Deleting():
 		result = outcome.InOrder(ctx, s, r.deleteWorkers, r.deleteControlPlane, r.deleteControlPlaneMachines, r.deleteInfrastructure, r.release)
 	default:
-		result = outcome.InOrder(ctx, s, r.ensureFinalizer, r.work)
+		result = outcome.InOrder(ctx, s, r.ensureFinalizer, r.reconcileNormal)
 	}
-	if s.gone || s.outdated {
+	if s.Gone || s.skipSave {
 		return result.Result()
 	}
-	return result.And(r.conclude(ctx, s)).Result()
+	return result.And(r.save(ctx, s)).Result()
 }
 
-// work are the steps that do not depend on one another, only on the finalizer.
-func (r *Reconciler) work(ctx context.Context, s *scope) outcome.Outcome {
+// reconcileNormal runs the steps that do not depend on one another, only on the finalizer.
+func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection, r.readWorkers)
 }
 
-// ensureFinalizer keeps the Cluster from going before its contents. It is written by itself and at once, since
-// everything else rests on it: an object that is owned by a Cluster that is gone is deleted by the garbage collector.
+// ensureFinalizer keeps the Cluster until its contents are deleted. It is written by itself and at once, since everything else
+// depends on it: an object whose owner is gone is deleted by the garbage collector.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outcome {
-	if !controllerutil.AddFinalizer(s.cluster, clusterv1.ClusterFinalizer) {
-		return outcome.Continue()
-	}
-	err := r.patchMetadata(ctx, s, "adding the finalizer of")
+	err := s.EnsureFinalizer(ctx, clusterv1.ClusterFinalizer)
 	switch {
 	case apierrors.IsNotFound(err):
 		// The watch has yet to report it.
-		s.outdated = true
+		s.skipSave = true
 		return outcome.Wait()
 	case apierrors.IsConflict(err):
-		s.outdated = true
+		s.skipSave = true
 	case err != nil:
-		s.cluster.Finalizers = s.original.Finalizers
-		s.refused = err
+		s.finalizerRefused = err
 	}
 	return outcome.FromError(err)
 }
 
-// patchMetadata writes the metadata of the scope's Cluster alone and takes over what the server answers.
-func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, what string) error {
-	patched := s.original.DeepCopy()
-	patched.Finalizers = s.cluster.Finalizers
-	patch := client.MergeFromWithOptions(s.original, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, patched, patch); err != nil {
-		return errors.Wrapf(err, "%s Cluster %s", what, client.ObjectKeyFromObject(s.original))
+// save writes what the steps have changed, and records events about it. When the API server refuses metadata or spec, the status
+// reports that.
+func (r *Reconciler) save(ctx context.Context, s *scope) outcome.Outcome {
+	var deadline outcome.Outcome
+	written, err := s.Save(ctx, func(refused error) bool {
+		if refused != nil {
+			// What is initialized by what was refused is not: the control plane endpoint comes with the infrastructure.
+			s.specRefused = refused
+			s.Object.Status.Initialization = *s.Original.Status.Initialization.DeepCopy()
+		}
+		deadline = s.setStatus()
+		return true
+	})
+	if written.Status {
+		s.recordEvents()
+		s.events.Record(r.Recorder, s.Object)
 	}
-	r.versions.Wrote(patched)
-	s.original = patched
-	s.cluster.ObjectMeta = *patched.ObjectMeta.DeepCopy()
-	return nil
+	return deadline.And(outcome.FromError(err))
 }
-
-// conclude writes metadata and spec, judges, and writes the status: in this order, since the conditions name the
-// generation that they are about. When the API server refuses metadata or spec, the status says so.
-func (r *Reconciler) conclude(ctx context.Context, s *scope) outcome.Outcome {
-	base, err := persist.Object(ctx, r.Client, s.original, s.cluster, statusOf)
-	if err != nil && persist.Refusal(err) == "" {
-		return outcome.FromError(client.IgnoreNotFound(err))
-	}
-	if err != nil {
-		// What is initialized by what was refused is not: the control plane endpoint comes with the infrastructure.
-		s.unwritten = err
-		s.cluster.Status.Initialization = *s.original.Status.Initialization.DeepCopy()
-	}
-	deadline := s.judge().And(outcome.FromError(err))
-	written, err := persist.Status(ctx, r.Client, base, s.cluster, statusOf)
-	if err != nil {
-		return deadline.And(outcome.FromError(client.IgnoreNotFound(err)))
-	}
-	if s.cluster.ResourceVersion != s.original.ResourceVersion {
-		r.versions.Wrote(s.cluster)
-	}
-	if written {
-		r.tell(s)
-	}
-	return deadline
-}
-
-func statusOf(c *clusterv1.Cluster) *clusterv1.ClusterStatus { return &c.Status }

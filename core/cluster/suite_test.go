@@ -16,7 +16,7 @@ import (
 // core is the running core that the tests share; each test has a namespace of its own.
 var core *coretest.Core
 
-// patience is how long a test waits for what must happen.
+// timeout is how long a test waits for what must happen.
 const timeout = time.Minute
 
 func TestMain(m *testing.M) {

@@ -16,14 +16,14 @@ import (
 	"millwright.dev/core/index"
 )
 
-// workers are the Machines of a Cluster as those who make them report on them. Machines under a MachineSet are not
-// looked at: what is to be said of a thousand of them stands in the status of their deployment.
+// workers are the Machines of a Cluster as their owners report on them. Machines of a MachineSet are not read: the status of their
+// owner aggregates a thousand of them.
 type workers struct {
-	// deployments are the MachineDeployments, sets the MachineSets and machines the Machines that nobody of those owns.
+	// deployments are the MachineDeployments; sets and machines are the MachineSets and Machines that none of those owns.
 	deployments, sets, machines []part
 	// controlPlane are the Machines of the control plane.
 	controlPlane []part
-	// counts sums up the replicas of the workers, controlPlaneCounts those of the control plane.
+	// counts are the replicas of the workers, controlPlaneCounts those of the control plane.
 	counts, controlPlaneCounts counts
 }
 
@@ -36,13 +36,13 @@ type part struct {
 
 // counts are numbers of Machines.
 type counts struct {
-	desired, have, ready, available, upToDate int32
-	versions                                  map[string]int32
+	desired, current, ready, available, upToDate int32
+	versions                                     map[string]int32
 }
 
-func (c *counts) add(desired, have, ready, available, upToDate *int32, versions []clusterv1.StatusVersion) {
+func (c *counts) add(desired, current, ready, available, upToDate *int32, versions []clusterv1.StatusVersion) {
 	c.desired += ptr.Deref(desired, 0)
-	c.have += ptr.Deref(have, 0)
+	c.current += ptr.Deref(current, 0)
 	c.ready += ptr.Deref(ready, 0)
 	c.available += ptr.Deref(available, 0)
 	c.upToDate += ptr.Deref(upToDate, 0)
@@ -63,12 +63,12 @@ func (c *counts) sortedVersions() []clusterv1.StatusVersion {
 	return versions
 }
 
-// readWorkers reads from the cache who makes the Cluster's Machines.
+// readWorkers reads from the cache the objects that report on the Cluster's Machines.
 func (r *Reconciler) readWorkers(ctx context.Context, s *scope) outcome.Outcome {
 	found := &workers{}
 	for _, read := range []func(context.Context, *scope, *workers) error{r.readDeployments, r.readSets, r.readMachines} {
 		if err := read(ctx, s, found); err != nil {
-			return outcome.FromError(errors.Wrapf(err, "reading the workers of Cluster %s", s.request()))
+			return outcome.FromError(errors.Wrapf(err, "reading the workers of Cluster %s", s.Request()))
 		}
 	}
 	for _, parts := range [][]part{found.deployments, found.sets, found.machines, found.controlPlane} {
@@ -124,40 +124,40 @@ func (r *Reconciler) readMachines(ctx context.Context, s *scope, found *workers)
 		} else {
 			found.machines = append(found.machines, one)
 		}
-		into.add(ptr.To[int32](1), ptr.To[int32](1), is(one, clusterv1.MachineReadyCondition), is(one, clusterv1.MachineAvailableCondition),
-			is(one, clusterv1.MachineUpToDateCondition), nil)
+		into.add(ptr.To[int32](1), ptr.To[int32](1), countTrue(one, clusterv1.MachineReadyCondition), countTrue(one, clusterv1.MachineAvailableCondition),
+			countTrue(one, clusterv1.MachineUpToDateCondition), nil)
 	}
 	return nil
 }
 
 func (r *Reconciler) list(ctx context.Context, s *scope, list client.ObjectList, field string) error {
-	return r.Client.List(ctx, list, client.InNamespace(s.original.Namespace), client.MatchingFields{field: s.original.Name}, client.UnsafeDisableDeepCopy)
+	return r.Client.List(ctx, list, client.InNamespace(s.Original.Namespace), client.MatchingFields{field: s.Original.Name}, client.UnsafeDisableDeepCopy)
 }
 
-// is is 1 when the condition is True.
-func is(p part, conditionType string) *int32 {
+// countTrue is 1 when the condition is True.
+func countTrue(p part, conditionType string) *int32 {
 	if found := find(p.conditions, conditionType); found != nil && found.Status == metav1.ConditionTrue {
 		return ptr.To[int32](1)
 	}
 	return nil
 }
 
-// setWorkers puts the numbers into the status.
+// setWorkers sets the replicas in the status.
 func (s *scope) setWorkers() {
 	if s.workers == nil {
 		return
 	}
 	c := &s.workers.counts
-	s.cluster.Status.Workers = &clusterv1.WorkersStatus{
-		DesiredReplicas: ptr.To(c.desired), Replicas: ptr.To(c.have), ReadyReplicas: ptr.To(c.ready),
+	s.Object.Status.Workers = &clusterv1.WorkersStatus{
+		DesiredReplicas: ptr.To(c.desired), Replicas: ptr.To(c.current), ReadyReplicas: ptr.To(c.ready),
 		AvailableReplicas: ptr.To(c.available), UpToDateReplicas: ptr.To(c.upToDate), Versions: c.sortedVersions(),
 	}
 	if s.controlPlane.ref.IsDefined() || len(s.workers.controlPlane) == 0 {
 		return
 	}
 	c = &s.workers.controlPlaneCounts
-	s.cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{
-		DesiredReplicas: ptr.To(c.desired), Replicas: ptr.To(c.have), ReadyReplicas: ptr.To(c.ready),
+	s.Object.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{
+		DesiredReplicas: ptr.To(c.desired), Replicas: ptr.To(c.current), ReadyReplicas: ptr.To(c.ready),
 		AvailableReplicas: ptr.To(c.available), UpToDateReplicas: ptr.To(c.upToDate),
 	}
 }

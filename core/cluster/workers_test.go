@@ -181,7 +181,7 @@ func TestLostConnectionIsTold(t *testing.T) {
 	eventually(t, cluster, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, "RemoteConnectionProbe")).To(HavePrefix("True/"))
 	})
-	told := func(reason string) func() string {
+	eventNote := func(reason string) func() string {
 		return func() string {
 			events := &eventsv1.EventList{}
 			g.Expect(core.Client.List(t.Context(), events, client.InNamespace(namespace))).To(Succeed())
@@ -195,9 +195,9 @@ func TestLostConnectionIsTold(t *testing.T) {
 	}
 	rotate(t, namespace, reaching("https://127.0.0.1:1"))
 	// The condition stays True for the grace period, of which the core of the tests has 2 s.
-	g.Eventually(told("RemoteConnectionLost")).WithTimeout(timeout).Should(ContainSubstring("does not answer"))
+	g.Eventually(eventNote("RemoteConnectionLost")).WithTimeout(timeout).Should(ContainSubstring("does not answer"))
 	rotate(t, namespace, core.Env.Kubeconfig)
-	g.Eventually(told("RemoteConnectionRestored")).WithTimeout(timeout).ShouldNot(BeEmpty())
+	g.Eventually(eventNote("RemoteConnectionRestored")).WithTimeout(timeout).ShouldNot(BeEmpty())
 }
 
 // rotate writes another kubeconfig into the Secret of Cluster c.
