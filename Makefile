@@ -6,7 +6,8 @@ MAKEFLAGS += --no-print-directory
 
 GO ?= go
 # A checkout that belongs to another user is no reason for a build to fail.
-export GOFLAGS := $(GOFLAGS) -buildvcs=false
+# Nobody debugs these programs with DWARF, stack traces do without, and a tenth of a compiler's time goes into it.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false -gcflags=all=-dwarf=false
 # Gomega gives up after 1 s where a test names no timeout: less than a busy machine pauses a process.
 export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT ?= 60s
 # Tools are built from their modules, pinned in go.tools.mod and go.lint.mod, into a folder that is
@@ -27,7 +28,8 @@ VERSION := $(or $(VERSION),$(shell git describe --tags --match 'v[0-9]*' 2>/dev/
 BUILD := millwright.dev/contracts/controller/manager
 # Everything but race builds is compiled with the same flags, here, for the tools and for the control plane, and with the same
 # versions of shared modules (config/verify.sh), so that from empty caches each package is compiled once.
-GOBUILD := CGO_ENABLED=0 $(GO) build -v -trimpath
+# Compilers are short-lived: collecting garbage less often saves a tenth of their time for some hundred MB.
+GOBUILD := CGO_ENABLED=0 GOGC=400 GOMEMLIMIT=3GiB $(GO) build -v -trimpath
 GORUN := CGO_ENABLED=0 $(GO) run -trimpath
 LDFLAGS := -s -w -X $(BUILD).version=$(VERSION) -X $(BUILD).commit=$(COMMIT)
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Runs all tests with the race detector: the packages first, then the end-to-end tests, which print each test as it ends.
+# Runs all tests with the race detector: the packages, and beside them the end-to-end tests, which print each test as it ends.
 # Names of failed tests and what they said come last, without the logs between.
 #   test/run.sh GOTESTSUM [flags of go test]
+# Most tests wait most of the time, for an API server or for a second to pass, so more packages run at once than there are
+# processors: TESTPROCS, twice the number of processors without. Each takes up to 1 GB with its API server.
 # RERUN=1, which only CI sets: up to three failed tests are run once more, each alone. What passes then is listed as flaky
 # at the end: a defect to be mended, but not a reason to lose everything else that was tested.
 set -uo pipefail
@@ -18,10 +20,21 @@ run() { # name, format, packages, flags of go test
   "$gotestsum" --format "$format" --hide-summary=skipped "${rerun[@]}" --packages="$packages" \
     -- -race -timeout 40m "$@" | tee "out/test/$name.log"
 }
-packages=$(go list ./... | grep -v '/test/e2e$' | tr '\n' ' ') || exit 1
+# The packages that take longest start first, so that no processor idles while the last of them runs.
+longest=(core/machine core/machinedeployment providers/aws test/admission test/chaos bootstrap/cloudconfig/node core/machineset
+  bootstrap/cloudconfig/controller test/scale/lifecycle core/drain core bootstrap/cloudconfig core/remote core/cluster)
+all=$(go list ./... | grep -v '/test/e2e$') || exit 1
+packages=$({ printf 'millwright.dev/%s\n' "${longest[@]}" | grep -Fx "$all"; echo "$all"; } | awk '!seen[$0]++' | tr '\n' ' ')
 failed=0
-run packages pkgname "$packages" "$@" || failed=1
-run e2e testname ./test/e2e "$@" || failed=1
+# A process group of its own, which an interrupt reaches by the trap.
+set -m
+run e2e testname ./test/e2e "$@" &
+e2e=$!
+set +m
+trap 'kill -INT -- "-$e2e"; wait "$e2e"; exit 130' INT TERM
+run packages pkgname "$packages" -p "${TESTPROCS:-$((2 * $(nproc)))}" "$@" || failed=1
+wait "$e2e" || failed=1
+trap - INT TERM
 if [ "$failed" = 1 ]; then
   echo "failed tests, without their logs:"
   awk '/^=== FAIL/ {print; left = 0} /^ +[a-z0-9_]+_test\.go:[0-9]+:|^panic:|WARNING: DATA RACE/ {left = 15} left > 0 {print; left--}' out/test/*.log | tail -n 200

@@ -83,7 +83,9 @@ func (b *build) run(ctx context.Context, parent string, out io.Writer) error {
 // compile builds all programs with one go command, which compiles what several of them need once and links side by side.
 // Its flags are those of the managers (Makefile), so that they share compiled packages as well.
 func (b *build) compile(ctx context.Context, dir string, out io.Writer) error {
-	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", b.ldflags(), "-o", dir + string(filepath.Separator)}
+	// The flags and settings of the Makefile, so that what the managers have in common with this is compiled once.
+	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
+		"-ldflags", b.ldflags(), "-o", dir + string(filepath.Separator)}
 	for _, p := range programs {
 		args = append(args, p.pkg)
 	}
@@ -120,11 +122,11 @@ func (b *build) ldflags() string {
 // buildEnvironment keeps out what belongs to the caller's own build, such as -race in GOFLAGS: the
 // programs would be others, and built again for each caller.
 func buildEnvironment(env []string) []string {
-	dropped := []string{"GOFLAGS=", "CGO_ENABLED=", "GOWORK=", "GOOS=", "GOARCH=", "GODEBUG=", "GOEXPERIMENT="}
+	dropped := []string{"GOFLAGS=", "CGO_ENABLED=", "GOWORK=", "GOOS=", "GOARCH=", "GODEBUG=", "GOEXPERIMENT=", "GOGC=", "GOMEMLIMIT="}
 	kept := slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		return slices.ContainsFunc(dropped, func(name string) bool { return strings.HasPrefix(entry, name) })
 	})
-	return append(kept, "CGO_ENABLED=0", "GOWORK=off")
+	return append(kept, "CGO_ENABLED=0", "GOWORK=off", "GOGC=400", "GOMEMLIMIT=3GiB")
 }
 
 // lock takes the file lock and returns what releases it. The lock goes with the process that holds
