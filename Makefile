@@ -49,6 +49,11 @@ test: build controlplane manifests $(GOTESTSUM) ## Run all tests, with the race 
 	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" RERUN="$(RERUN)" \
 	test/run.sh $(GOTESTSUM) $(TESTFLAGS)
 
+.PHONY: stress
+stress: build controlplane manifests ## Repeat the tests of a package N times (20) while the processors are busy: PKG=./core/machine [RUN=TestX].
+	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" \
+	$(GORUN) ./test/stress -pkg "$(PKG)" -run "$(RUN)" -n "$(or $(N),20)" $(STRESSFLAGS)
+
 .PHONY: chaos
 chaos: controlplane generate ## Let everything go wrong for N Machines (200) during DURATION (2m); SEED=… repeats a run. RACE=1 watches for races.
 	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" \
