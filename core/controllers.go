@@ -10,6 +10,7 @@ import (
 	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/manager"
 	"millwright.dev/contracts/controller/persist"
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/cluster"
 	"millwright.dev/core/drain"
@@ -22,6 +23,10 @@ import (
 	"millwright.dev/core/machineset"
 	"millwright.dev/core/remote"
 )
+
+// The connections to target clusters.
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 
 // addControllers adds indexes, target connections and controllers to the manager.
 func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
@@ -39,7 +44,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	sets := &persist.Versions{}
 	steps := []func() error{
 		func() error {
-			r := &remote.Reconciler{Client: mgr.GetClient(), Connections: connections, WatchFilter: o.WatchFilter}
+			r := &shared.Reconciler{Client: mgr.GetClient(), Connections: connections.Connections, WatchFilter: o.WatchFilter, WatchSecrets: true}
 			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.targetConcurrency))
 		},
 		func() error {

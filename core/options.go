@@ -13,10 +13,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/manager"
+	"millwright.dev/contracts/remote"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machineset"
-	"millwright.dev/core/remote"
 )
 
 // minRemoteConditionsGracePeriod leaves time to notice a lost connection before conditions are given up.

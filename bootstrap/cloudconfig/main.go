@@ -1,4 +1,4 @@
-// Command cloudconfig is the manager of the CloudConfig bootstrap provider: it makes the user data of
+// Command cloudconfig is the manager of the CloudConfig bootstrap provider: it creates the user data of
 // machines, their Secrets and tokens in target clusters, and approves their certificate requests.
 package main
 
@@ -11,22 +11,24 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/bootstrap/cloudconfig/controller"
 	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/manager"
+	"millwright.dev/contracts/remote"
 )
 
 const managerName = "millwright-cloudconfig"
 
 // targetTimeout is how long a request to a target cluster may take. Each holds a worker meanwhile.
 const targetTimeout = 5 * time.Second
+
+// kubeconfigInterval is how often the kubeconfig of a connection is read again: to watch Secrets takes the right to read them all.
+const kubeconfigInterval = time.Minute
 
 // The diagnostics endpoint asks the API server who its caller is and what the caller may do.
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
@@ -39,14 +41,14 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	connections, err := clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
-		SecretClient:     mgr.GetAPIReader(),
-		WatchFilterValue: o.WatchFilter,
-		Cache:            clustercache.CacheOptions{ByObject: approval.CacheOptions(), DefaultTransform: cache.TransformStripManagedFields()},
-		Client:           clustercache.ClientOptions{Timeout: targetTimeout, QPS: o.targetQPS, Burst: o.targetBurst, UserAgent: managerName},
-	}, ctrlcontroller.Options{MaxConcurrentReconciles: o.clusterCacheConcurrency})
+	connections := approval.NewConnections(remote.Options{
+		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: managerName, QPS: o.targetQPS, Burst: o.targetBurst,
+		RequestTimeout: targetTimeout, KubeconfigInterval: kubeconfigInterval,
+	})
+	err = (&remote.Reconciler{Client: mgr.GetClient(), Connections: connections.Connections, WatchFilter: o.WatchFilter}).
+		SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.targetConcurrency))
 	if err != nil {
-		return errors.Wrap(err, "setting up connections to target clusters")
+		return err
 	}
 	outcomes := &approval.Outcomes{}
 	err = (&controller.Reconciler{
@@ -54,14 +56,14 @@ func run(ctx context.Context, o *options) error {
 		Recorder: events.Within(mgr.GetEventRecorder(managerName)), Clock: clock.RealClock{},
 		CleanupTimeout: o.cleanupTimeout, TargetNamespace: o.targetNamespace, WatchFilterValue: o.WatchFilter,
 		JoinOverdueAfter: o.joinOverdueAfter, Outcomes: outcomes,
-	}).SetupWithManager(ctx, mgr, connections, ctrlcontroller.Options{MaxConcurrentReconciles: o.concurrency})
+	}).SetupWithManager(ctx, mgr, connections, manager.ControllerOptions[reconcile.Request](o.concurrency))
 	if err != nil {
 		return err
 	}
 	err = (&approval.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Targets: connections, TargetNamespace: o.targetNamespace,
 		Recorder: events.Within(mgr.GetEventRecorder(managerName)), Outcomes: outcomes,
-	}).SetupWithManager(ctx, mgr, connections, ctrlcontroller.TypedOptions[approval.Request]{MaxConcurrentReconciles: o.concurrency})
+	}).SetupWithManager(ctx, mgr, connections, manager.ControllerOptions[approval.Request](o.concurrency))
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -19,16 +17,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/rewatch"
+	shared "millwright.dev/contracts/remote"
 )
 
-// Connection is a connection to one target cluster that stood when it was handed out. It may break at any
-// time; then requests fail and the Node cache keeps what it saw last.
+// Connection is a connection to one target cluster that was up when it was handed out. It may break at any
+// time; then requests fail and the Node cache keeps what it has read last.
 type Connection struct {
 	// Key names the connection: the Cluster object in the management cluster, or nothing when all Clusters share it.
 	Key types.NamespacedName
 	// Config reaches the API server. The pointer stays the same as long as the connection does; do not modify it.
 	Config *rest.Config
 
+	to *shared.Connection
 	// client reads and writes live. It is for goroutines of this package alone, since an API server can take its time.
 	client  client.Client
 	options *Options
@@ -38,30 +38,58 @@ type Connection struct {
 	lookups          lookups
 	written          written
 	contests         contests
-	probe            rest.Interface
-	hash             string
 }
 
-// name names the target cluster in metrics.
-func (c *Connection) name() string {
-	if c.Key.Name == "" {
-		return "all"
-	}
-	return c.Key.String()
-}
-
-// server is the host and port of the API server. The rest of its URL may hold credentials.
-func (c *Connection) server() string {
-	at, _, err := rest.DefaultServerUrlFor(c.Config)
+// newConnection prepares what is kept beside a connection; nothing is sent yet.
+func newConnection(to *shared.Connection, notify func(*corev1.Node)) (*Connection, error) {
+	core, err := corev1client.NewForConfig(to.WatchConfig())
 	if err != nil {
-		return ""
+		return nil, errors.Wrap(err, "creating a client for Nodes")
 	}
-	return at.Host
+	c := &Connection{Key: to.Key, Config: to.Config, to: to, client: to.Client(), options: to.Options()}
+	c.nodes, err = newNodes(core.RESTClient(), func(node *corev1.Node, gone bool) {
+		if gone {
+			c.written.drop(node.Name)
+		}
+		notify(node)
+	})
+	return c, err
 }
 
-// failed says why there is no connection to the API server.
-func (c *Connection) failed(reason, message string, cause error) *NotConnectedError {
-	return &NotConnectedError{Reason: reason, Message: message, Server: c.server(), cause: cause}
+// subscribe has the owner of a request called when it has an answer, and turned when the API server begins or ceases to answer.
+func (c *Connection) subscribe(answered func(types.NamespacedName), turned func()) {
+	for verb, l := range map[string]*lane{http.MethodPatch: &c.patches, http.MethodDelete: &c.deletes} {
+		l.verb, l.options, l.wake, l.turned = verb, c.options, answered, turned
+	}
+	c.lookups.options, c.lookups.wake, c.lookups.read = c.options, answered, c.readNodes
+}
+
+// Check lists one Node, so that a missing permission is reported instead of hidden in the retries of the informer.
+func (c *Connection) Check(ctx context.Context) error {
+	err := c.client.List(ctx, &corev1.NodeList{}, client.Limit(1))
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		return c.to.Failed(Unauthorized, "the kubeconfig does not allow to list Nodes", err)
+	}
+	return c.to.Failed(Unreachable, "the API server does not list Nodes", err)
+}
+
+// Run allows requests, and reads and watches Nodes, until ctx ends.
+func (c *Connection) Run(ctx context.Context) {
+	c.patches.begin(ctx)
+	c.deletes.begin(ctx)
+	c.lookups.begin(ctx)
+	c.nodes.informer.RunWithContext(ctx)
+}
+
+// HasSynced reports whether the cache has all Nodes.
+func (c *Connection) HasSynced() bool { return c.nodes.informer.HasSynced() }
+
+// Load returns how many requests there are, for each verb.
+func (c *Connection) Load() []shared.Load {
+	return []shared.Load{c.patches.load(), c.deletes.load()}
 }
 
 func (c *Connection) now() time.Time { return c.options.Clock.Now() }
@@ -85,55 +113,6 @@ func (c *Connection) NodesWithProviderID(id string) ([]*corev1.Node, error) {
 	return nodes, err
 }
 
-// newConnection prepares a connection; nothing is sent yet.
-func newConnection(key types.NamespacedName, from kubeconfig, options Options, notify func(*corev1.Node)) (*Connection, error) {
-	config := rest.CopyConfig(from.config)
-	config.UserAgent = options.UserAgent
-	config.QPS, config.Burst = options.QPS, options.Burst
-	config.Wrap(bounded(maxAnswer, watchWindow))
-	requests := rest.CopyConfig(config)
-	requests.Timeout = options.RequestTimeout
-	httpClient, err := rest.HTTPClientFor(requests)
-	if err != nil {
-		return nil, errors.Wrap(err, "making an HTTP client")
-	}
-	live, err := liveClient(requests, httpClient, options)
-	if err != nil {
-		return nil, err
-	}
-	// The informer's requests are watches, so they have no timeout of their own; and they are few, so they do
-	// not queue behind the limit of the others.
-	watching := rest.CopyConfig(config)
-	// A server that speaks JSON only may answer so, too.
-	watching.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	watching.ContentType = runtime.ContentTypeProtobuf
-	watching.QPS = -1
-	core, err := corev1client.NewForConfig(watching)
-	if err != nil {
-		return nil, errors.Wrap(err, "making a client for Nodes")
-	}
-	probing := rest.CopyConfig(requests)
-	probing.QPS = -1
-	prober, err := corev1client.NewForConfigAndClient(probing, httpClient)
-	if err != nil {
-		return nil, errors.Wrap(err, "making a client for probes")
-	}
-	c := &Connection{Key: key, Config: config, client: live, options: &options, probe: prober.RESTClient(), hash: from.hash}
-	c.nodes, err = newNodes(core.RESTClient(), func(node *corev1.Node, gone bool) {
-		if gone {
-			c.written.drop(node.Name)
-		}
-		notify(node)
-	})
-	return c, err
-}
-
-func liveClient(config *rest.Config, httpClient *http.Client, options Options) (client.Client, error) {
-	// The kinds that are used in target clusters are built in, so the mapping is known without discovery.
-	live, err := client.New(config, client.Options{Scheme: options.Scheme, Mapper: options.mapper, HTTPClient: httpClient})
-	return live, errors.Wrap(err, "making a client")
-}
-
 func newNodes(getter cache.Getter, notify func(node *corev1.Node, gone bool)) (nodes, error) {
 	informer := rewatch.NewInformer(
 		cache.NewListWatchFromClient(getter, "nodes", metav1.NamespaceAll, fields.Everything()), &corev1.Node{}, 0, indexers)
@@ -144,45 +123,4 @@ func newNodes(getter cache.Getter, notify func(node *corev1.Node, gone bool)) (n
 		return nodes{}, errors.Wrap(err, "adding the handler of the Node cache")
 	}
 	return nodes{informer: informer}, nil
-}
-
-// answer asks the API server for its version: the cheapest request that needs valid credentials and no permission.
-// A server that does not know that path, such as the in-memory one of Cluster API's development provider, is asked
-// for its root instead, as upstream's core does; the root alone would not do, since it needs a permission that not
-// every identity has.
-func (c *Connection) answer(ctx context.Context, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	err := c.probe.Get().AbsPath("/version").Do(ctx).Error()
-	switch {
-	case apierrors.IsNotFound(err):
-		err = c.probe.Get().AbsPath("/").Do(ctx).Error()
-	case apierrors.IsForbidden(err):
-		// The credentials are accepted; that path need not be public. What is needed is to read Nodes.
-		err = c.probe.Get().Resource("nodes").Param("limit", "1").Do(ctx).Error()
-	}
-	var status apierrors.APIStatus
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsForbidden(err):
-		return c.failed(Unauthorized, "the kubeconfig does not allow to list Nodes", err)
-	case apierrors.IsUnauthorized(err):
-		return c.failed(Unauthorized, "the API server does not accept the credentials of the kubeconfig", err)
-	case errors.As(err, &status) && status.Status().Code > 0:
-		return c.failed(Unreachable, fmt.Sprintf("the API server does not answer as one: the probe got the HTTP status %d", status.Status().Code), err)
-	}
-	return c.failed(Unreachable, "the API server does not answer", err)
-}
-
-// mayReadNodes lists one Node, so that a missing permission is told instead of hidden in the retries of the informer.
-func (c *Connection) mayReadNodes(ctx context.Context) error {
-	err := c.client.List(ctx, &corev1.NodeList{}, client.Limit(1))
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
-		return c.failed(Unauthorized, "the kubeconfig does not allow to list Nodes", err)
-	}
-	return c.failed(Unreachable, "the API server does not list Nodes", err)
 }

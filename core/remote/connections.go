@@ -1,110 +1,71 @@
 package remote
 
 import (
-	"context"
-	"maps"
-	"slices"
 	"sync"
-	"time"
 
+	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shared "millwright.dev/contracts/remote"
 )
 
-// Options configures Connections. Zero durations and numbers mean the defaults given.
-type Options struct {
-	// Secrets reads kubeconfig Secrets live.
-	Secrets client.Reader
-	// Kubeconfig, if not empty, is a file, or InCluster: then that is the target cluster of all Clusters, and no Secret
-	// is looked at.
-	Kubeconfig string
-	// Scheme knows the kinds that are used in target clusters.
-	Scheme *runtime.Scheme
-	// UserAgent is how the core calls itself in target clusters.
-	UserAgent string
-	// QPS and Burst limit the requests to each target cluster.
-	QPS   float32
-	Burst int
-	// Clock tells the time; the real one by default.
-	Clock clock.Clock
-	// RequestTimeout bounds each request but watches; 10 s.
-	RequestTimeout time.Duration
-	// ProbeInterval, ProbeTimeout and ProbeFailures say how often the API server is asked for a sign of life (10 s),
-	// how long it may take (5 s), and how many failures in a row mean that it is gone (5).
-	ProbeInterval, ProbeTimeout time.Duration
-	ProbeFailures               int
-	// SyncTimeout bounds the first reading of all Nodes; 5 min.
-	SyncTimeout time.Duration
-	// MinRetry and MaxRetry bound the delay between attempts to connect, which doubles; 500 ms and 30 s.
-	MinRetry, MaxRetry time.Duration
+// Options configures Connections; Attach and Probe are not for the caller.
+type Options = shared.Options
 
-	// mapper is made once, since it takes longer than all else that a connection needs.
-	mapper meta.RESTMapper
-}
+// NotConnectedError means that there is no connection to a target cluster at the moment, and why.
+type NotConnectedError = shared.NotConnectedError
 
-func (o Options) withDefaults() Options {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&o.RequestTimeout, 10 * time.Second}, {&o.ProbeInterval, 10 * time.Second}, {&o.ProbeTimeout, 5 * time.Second},
-		{&o.SyncTimeout, 5 * time.Minute}, {&o.MinRetry, 500 * time.Millisecond}, {&o.MaxRetry, 30 * time.Second},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if o.ProbeFailures == 0 {
-		o.ProbeFailures = 5
-	}
-	o.mapper = builtIn(o.Scheme)
-	return o
-}
+// Reasons of NotConnectedError.
+const (
+	NotDialledYet     = shared.NotDialledYet
+	KubeconfigMissing = shared.KubeconfigMissing
+	KubeconfigInvalid = shared.KubeconfigInvalid
+	Unreachable       = shared.Unreachable
+	Unauthorized      = shared.Unauthorized
+)
 
-// dialBackoff returns the delays between attempts to connect, lengthened at random so that clusters behind one
-// broken network do not try in step.
-func (o Options) dialBackoff() *wait.Backoff {
-	return &wait.Backoff{Duration: o.MinRetry, Factor: 2, Jitter: 0.1, Steps: 20, Cap: o.MaxRetry}
-}
+// SecretName returns the name of the Secret that holds the kubeconfig of a Cluster.
+func SecretName(cluster string) string { return shared.SecretName(cluster) }
 
-// Connections holds the connections to all target clusters.
+// Connections are the connections to all target clusters, each with a cache of its Nodes.
 type Connections struct {
-	options Options
-	started time.Time
+	*shared.Connections
 
-	mutex sync.Mutex
-	// runners are the connections by key, see keyOf.
-	runners map[types.NamespacedName]*runner
-	group   wait.Group
-
-	subscribers    sync.RWMutex
-	onNode         []func(types.NamespacedName, *corev1.Node)
-	onConnectivity []func(types.NamespacedName)
-	onAnswer       []func(types.NamespacedName)
+	subscribers sync.RWMutex
+	onNode      []func(types.NamespacedName, *corev1.Node)
+	onAnswer    []func(types.NamespacedName)
 }
 
 // New returns Connections without any connection.
 func New(options Options) *Connections {
-	options = options.withDefaults()
-	c := &Connections{options: options, started: options.Clock.Now(), runners: map[types.NamespacedName]*runner{}}
-	collected.add(c)
+	c := &Connections{}
+	options.Attach, options.Probe = c.attach, shared.Resource{Path: "/api/v1/nodes", Name: "Nodes"}
+	c.Connections = shared.New(options)
 	return c
 }
 
-// known returns the runners of all connections.
-func (c *Connections) known() []*runner {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return slices.Collect(maps.Values(c.runners))
+// attach prepares what is kept beside a connection.
+func (c *Connections) attach(to *shared.Connection) (shared.Attachment, error) {
+	connection, err := newConnection(to, func(node *corev1.Node) { c.nodeChanged(to, node) })
+	if err != nil {
+		return nil, err
+	}
+	connection.subscribe(c.answered, to.NotifyConnectivity)
+	return connection, nil
+}
+
+// Get returns the connection to a cluster, or a *NotConnectedError. It never blocks.
+func (c *Connections) Get(cluster types.NamespacedName) (*Connection, error) {
+	to, err := c.Connections.Get(cluster)
+	if err != nil {
+		return nil, err
+	}
+	connection, ok := to.Attachment().(*Connection)
+	if !ok {
+		return nil, errors.Errorf("the connection to Cluster %s has no cache of Nodes", cluster)
+	}
+	return connection, nil
 }
 
 // OnNode has f called when a Node of a target cluster appears, changes in a field that is cached, or goes.
@@ -113,14 +74,6 @@ func (c *Connections) OnNode(f func(cluster types.NamespacedName, node *corev1.N
 	c.subscribers.Lock()
 	defer c.subscribers.Unlock()
 	c.onNode = append(c.onNode, f)
-}
-
-// OnConnectivity has f called when a connection is made or lost, and when the reason why there is none changes.
-// f must not block.
-func (c *Connections) OnConnectivity(f func(cluster types.NamespacedName)) {
-	c.subscribers.Lock()
-	defer c.subscribers.Unlock()
-	c.onConnectivity = append(c.onConnectivity, f)
 }
 
 // OnAnswer has f called when there is an answer to what an owner has asked of a connection. f must not block.
@@ -137,151 +90,14 @@ func (c *Connections) Withdraw(cluster, owner types.NamespacedName) {
 	}
 }
 
-// keyOf names the connection that a Cluster uses: its own, or the one that all share.
-func (c *Connections) keyOf(cluster types.NamespacedName) types.NamespacedName {
-	if c.options.Kubeconfig != "" {
-		return types.NamespacedName{}
-	}
-	return cluster
-}
-
-// find returns what keeps the connection of a Cluster, nil when nobody has begun to connect for it.
-func (c *Connections) find(cluster types.NamespacedName) *runner {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	found := c.runners[c.keyOf(cluster)]
-	if found == nil || !found.clusters[cluster] {
-		return nil
-	}
-	return found
-}
-
-// Get returns the connection to a cluster, or a *NotConnectedError. It never blocks.
-func (c *Connections) Get(cluster types.NamespacedName) (*Connection, error) {
-	found := c.find(cluster)
-	if found == nil {
-		return nil, &NotConnectedError{Reason: NotDialledYet, Message: "no connection to the target cluster has been tried yet", LastSuccess: c.started}
-	}
-	connection, failure := found.state()
-	if failure != nil {
-		return nil, failure
-	}
-	return connection, nil
-}
-
-// KubeconfigProblem says why the kubeconfig of a cluster, as it is now, cannot be used, while a connection that was made
-// with an earlier one is kept; "" when there is no such problem.
-func (c *Connections) KubeconfigProblem(cluster types.NamespacedName) string {
-	found := c.find(cluster)
-	if found == nil {
-		return ""
-	}
-	return found.keptProblem()
-}
-
-// LastSuccess returns when the API server of a cluster answered last; the start of this process when it never has.
-func (c *Connections) LastSuccess(cluster types.NamespacedName) time.Time {
-	found := c.find(cluster)
-	if found == nil {
-		return c.started
-	}
-	return found.lastAnswer()
-}
-
-// Ensure begins to connect to a cluster, or has the kubeconfig of a known one looked at again.
-func (c *Connections) Ensure(ctx context.Context, cluster types.NamespacedName) {
-	if c.join(ctx, cluster) {
-		// The connection may stand already.
-		c.subscribersChanged(cluster)
-	}
-}
-
-// join has a Cluster use its connection, and says whether it is one more that uses one which there was.
-func (c *Connections) join(ctx context.Context, cluster types.NamespacedName) (joined bool) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	key := c.keyOf(cluster)
-	if found := c.runners[key]; found != nil {
-		if joined = !found.clusters[cluster]; joined {
-			found.clusters[cluster] = true
-		} else {
-			found.poke()
-		}
-		return joined
-	}
-	// The connection outlives the reconcile that asked for it, and ends with Remove or Close.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	created := &runner{
-		key: key, options: c.options, connections: c, cancel: cancel, look: make(chan struct{}, 1), lastSuccess: c.started,
-		clusters: map[types.NamespacedName]bool{cluster: true},
-		failure:  &NotConnectedError{Reason: NotDialledYet, Message: "the connection to the target cluster is being made"},
-	}
-	c.runners[key] = created
-	log := ctrl.Log.WithName("remote")
-	if key == cluster {
-		log = log.WithValues("Cluster", cluster)
-	}
-	c.group.StartWithContext(ctrl.LoggerInto(ctx, log), created.run)
-	return false
-}
-
-// Remove ends the connection to a cluster, unless other Clusters use it. It returns at once.
-func (c *Connections) Remove(cluster types.NamespacedName) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	found := c.runners[c.keyOf(cluster)]
-	if found == nil {
-		return
-	}
-	delete(found.clusters, cluster)
-	if len(found.clusters) == 0 {
-		found.cancel()
-		delete(c.runners, found.key)
-	}
-}
-
-// Close ends all connections and waits until their goroutines are gone.
-func (c *Connections) Close() {
-	c.mutex.Lock()
-	for key, found := range c.runners {
-		found.cancel()
-		delete(c.runners, key)
-	}
-	c.mutex.Unlock()
-	c.group.Wait()
-	collected.remove(c)
-}
-
-// clustersOf returns the Clusters that use a connection.
-func (c *Connections) clustersOf(r *runner) []types.NamespacedName {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return slices.Collect(maps.Keys(r.clusters))
-}
-
-func (c *Connections) nodeChanged(r *runner, node *corev1.Node) {
-	clusters := c.clustersOf(r)
+func (c *Connections) nodeChanged(to *shared.Connection, node *corev1.Node) {
+	clusters := to.Clusters()
 	c.subscribers.RLock()
 	defer c.subscribers.RUnlock()
 	for _, f := range c.onNode {
 		for _, cluster := range clusters {
 			f(cluster, node)
 		}
-	}
-}
-
-// connectivityChanged tells that there is news of a connection.
-func (c *Connections) connectivityChanged(r *runner) {
-	for _, cluster := range c.clustersOf(r) {
-		c.subscribersChanged(cluster)
-	}
-}
-
-func (c *Connections) subscribersChanged(cluster types.NamespacedName) {
-	c.subscribers.RLock()
-	defer c.subscribers.RUnlock()
-	for _, f := range c.onConnectivity {
-		f(cluster)
 	}
 }
 

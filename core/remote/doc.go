@@ -1,9 +1,6 @@
-// Package remote keeps the connections to target clusters: the clusters in which Machines are Nodes.
+// Package remote has what the core keeps of target clusters, on the connections of contracts/remote: a cache of Nodes, and the
+// requests about Nodes, none of which a worker of a controller waits for.
 //
-// Each Cluster has one goroutine that dials with the kubeconfig Secret `<cluster>-kubeconfig`, keeps a cache
-// of Nodes, probes the API server, and dials again when needed. A cluster that does not answer holds up
-// nobody but itself. The goroutine and all that it started end with the Cluster.
-//
-// Nodes are cached without what nobody reads (images, addresses, heartbeat times, managed fields), so a
-// heartbeat changes nothing and wakes nobody. Everything else is read live, through Connection.Client.
+// Nodes are cached without what nothing reads (images, addresses, heartbeat times, managed fields), so a
+// heartbeat changes nothing and wakes nothing.
 package remote

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	shared "millwright.dev/contracts/remote"
 )
 
 const (
@@ -136,7 +138,7 @@ func (l *lane) ask(owner Owner, wanted request) (*corev1.Node, error) {
 	return nil, l.pending(created)
 }
 
-// withdraw forgets what the owner of a name has asked for. What is under way ends by itself, and nobody hears of it.
+// withdraw forgets what the owner of a name has asked for. What is under way ends by itself, and nobody is notified.
 func (l *lane) withdraw(owner types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,7 +181,7 @@ func (l *lane) run(connection context.Context, c *call, send func(context.Contex
 	late := err != nil && (ctx.Err() != nil || isTimeout(err))
 	cancel()
 	if connection.Err() != nil {
-		// Whoever waits is told of the end of the connection.
+		// Whoever waits is notified of the end of the connection.
 		return
 	}
 	wake, turned := l.finish(c, node, err, late)
@@ -191,7 +193,7 @@ func (l *lane) run(connection context.Context, c *call, send func(context.Contex
 	}
 }
 
-// finish takes in what a request has ended with, and says who is to be told.
+// finish records what a request has ended with, and returns who is to be notified.
 func (l *lane) finish(c *call, node *corev1.Node, err error, late bool) (wake, turned bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,7 +217,7 @@ func (l *lane) finish(c *call, node *corev1.Node, err error, late bool) (wake, t
 	return true, turned
 }
 
-// count takes in whether a request was answered in time, and says whether that turns the lane. It is called under mu.
+// count records whether a request was answered in time, and returns whether that turns the lane. It is called under mu.
 func (l *lane) count(late bool, now time.Time) (turned bool) {
 	if !late {
 		turned = l.timeouts >= unansweredLimit
@@ -239,7 +241,7 @@ func (l *lane) sweep(now time.Time) {
 	}
 }
 
-// unansweredSince says since when no request is answered, the zero time while they are.
+// unansweredSince returns since when no request is answered, the zero time while they are.
 func (l *lane) unansweredSince() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,14 +251,14 @@ func (l *lane) unansweredSince() time.Time {
 	return l.unanswered
 }
 
-// load says how many requests are under way, how many wait, and how many have timed out so far.
-func (l *lane) load() (running, waiting int, timedOut uint64) {
+// load returns how many requests are under way, how many wait, and how many have timed out so far.
+func (l *lane) load() shared.Load {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.running, len(l.waiting), l.timedOut
+	return shared.Load{Verb: l.verb, Sent: l.running, Waiting: len(l.waiting), TimedOut: l.timedOut}
 }
 
-// isTimeout says whether an error is about time that has run out on this side. An API server that says so has answered.
+// isTimeout reports whether an error is about time that has run out on this side. An API server that says so has answered.
 func isTimeout(err error) bool {
 	var network net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()

@@ -61,7 +61,7 @@ func TestWhatIsUnderWayIsBounded(t *testing.T) {
 		defer now.Add(-1)
 		n := now.Add(1)
 		most.Store(max(most.Load(), n))
-		if _, _, timedOut := l.load(); timedOut >= 2*laneLimit {
+		if timedOut := l.load().TimedOut; timedOut >= 2*laneLimit {
 			later.Store(max(later.Load(), n))
 		}
 		if !hangs.Load() {
@@ -74,7 +74,7 @@ func TestWhatIsUnderWayIsBounded(t *testing.T) {
 		_, err := l.ask(asking(fmt.Sprint(i)), request{id: "1", forget: true, send: send})
 		g.Expect(err).To(BeAssignableToTypeOf(&PendingError{}))
 	}
-	g.Eventually(func() uint64 { _, _, timedOut := l.load(); return timedOut }).WithTimeout(settling).Should(BeNumerically(">", 2*laneLimit+3))
+	g.Eventually(func() uint64 { return l.load().TimedOut }).WithTimeout(settling).Should(BeNumerically(">", 2*laneLimit+3))
 	g.Expect(most.Load()).To(BeEquivalentTo(laneLimit))
 	g.Expect(later.Load()).To(BeEquivalentTo(1), "a server that does not answer is tried by one request at a time")
 	g.Expect(turns.Load()).To(BeEquivalentTo(1), "and that is told once")
@@ -189,7 +189,7 @@ func TestAnOwnerOfTheSameNameIsAnother(t *testing.T) {
 		close(release)
 		_, err = l.ask(second, answer("second"))
 		g.Expect(err).To(MatchError("second"))
-		g.Eventually(func() int { running, _, _ := l.load(); return running }).WithTimeout(settling).Should(BeZero())
+		g.Eventually(func() int { return l.load().Sent }).WithTimeout(settling).Should(BeZero())
 		g.Expect(woken).To(BeEmpty(), "nobody is woken by what nobody waits for")
 		g.Expect(l.calls).To(BeEmpty())
 	})
@@ -204,7 +204,7 @@ func TestAnOwnerOfTheSameNameIsAnother(t *testing.T) {
 		g.Expect(err).To(pending)
 		_, err = l.ask(second, answer("second"))
 		g.Expect(err).To(pending)
-		_, waiting, _ := l.load()
+		waiting := l.load().Waiting
 		g.Expect(waiting).To(Equal(1))
 		close(release)
 		for range laneLimit + 1 {
@@ -234,7 +234,7 @@ func TestWhatIsNotAllowedTakesNoPlaceInTheQueue(t *testing.T) {
 	for range laneLimit {
 		<-woken
 	}
-	_, waiting, _ := l.load()
+	waiting := l.load().Waiting
 	g.Expect(waiting).To(BeZero())
 	g.Expect(l.calls).NotTo(HaveKey(owner("late")))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/pkg/errors"
@@ -99,11 +98,11 @@ func (c *Connection) DeleteNode(owner Owner, node *corev1.Node) error {
 	return err
 }
 
-// Trouble says which requests the API server does not answer although it answers probes; "" while it answers all.
+// Trouble describes which requests the API server does not answer although it answers probes; "" while it answers all.
 func (c *Connection) Trouble() string {
 	for _, l := range []*lane{&c.patches, &c.deletes} {
 		if since := l.unansweredSince(); !since.IsZero() {
-			return fmt.Sprintf("API requests time out: %s of Nodes has not been answered at %s since %s", l.verb, c.server(), since.UTC().Format(time.RFC3339))
+			return fmt.Sprintf("API requests time out: %s of Nodes has not been answered at %s since %s", l.verb, c.to.Server(), since.UTC().Format(time.RFC3339))
 		}
 	}
 	return ""
@@ -114,16 +113,6 @@ func (c *Connection) withdraw(owner types.NamespacedName) {
 	c.patches.withdraw(owner)
 	c.deletes.withdraw(owner)
 	c.lookups.withdraw(owner)
-}
-
-// begin allows requests until ctx ends.
-func (c *Connection) begin(ctx context.Context, options *Options, wake func(types.NamespacedName), turned func()) {
-	for verb, l := range map[string]*lane{http.MethodPatch: &c.patches, http.MethodDelete: &c.deletes} {
-		l.verb, l.options, l.wake, l.turned = verb, options, wake, turned
-		l.begin(ctx)
-	}
-	c.lookups.options, c.lookups.wake, c.lookups.read = options, wake, c.readNodes
-	c.lookups.begin(ctx)
 }
 
 // DirectConnection is a connection for tests, which sends each request in the goroutine of its caller and returns the answer.

@@ -25,36 +25,6 @@ import (
 	"millwright.dev/core/remote"
 )
 
-func TestCheckKubeconfig(t *testing.T) {
-	folder := t.TempDir()
-	file := func(name, content string) string {
-		path := filepath.Join(folder, name)
-		NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
-		return path
-	}
-	tests := []struct{ name, value, problem string }{
-		{"left out", "", ""},
-		{"the cluster of the process", remote.InCluster, ""},
-		{"a file", file("good", string(env.Kubeconfig)), ""},
-		{"none, as machine-controller-manager has it", "none", "Machine becomes a Node"},
-		{"missing", filepath.Join(folder, "missing"), "no such file"},
-		{"no kubeconfig", file("bad", "{secret"), "is not a kubeconfig"},
-		{"no context", file("empty", `{"apiVersion":"v1","kind":"Config"}`), "no usable current context"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			g := NewWithT(t)
-			err := remote.CheckKubeconfig(test.value)
-			if test.problem == "" {
-				g.Expect(err).NotTo(HaveOccurred())
-				return
-			}
-			g.Expect(err).To(MatchError(ContainSubstring(test.problem)))
-			g.Expect(err.Error()).NotTo(ContainSubstring("secret"), "nothing of the content is repeated")
-		})
-	}
-}
-
 // TestOneTargetForAll: with a kubeconfig of its own the core asks for no Secret, and notices a new file without waiting
 // for the next probe.
 func TestOneTargetForAll(t *testing.T) {

@@ -31,6 +31,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"millwright.dev/contracts/controller/events"
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/cluster"
 	"millwright.dev/core/drain"
@@ -193,7 +194,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
 	}
 	options := controller.Options{MaxConcurrentReconciles: 10}
-	connect := &remote.Reconciler{Client: mgr.GetClient(), Connections: c.Connections, WatchFilter: c.WatchFilter}
+	connect := &shared.Reconciler{Client: mgr.GetClient(), Connections: c.Connections.Connections, WatchFilter: c.WatchFilter, WatchSecrets: true}
 	if err := connect.SetupWithManager(mgr, options); err != nil {
 		return err
 	}

@@ -6,11 +6,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"millwright.dev/contracts/controller/bulkhead"
+	"millwright.dev/contracts/remote"
 )
 
 // hungTargets do not answer for one Cluster before the test ends.
@@ -24,7 +24,7 @@ func (h *hungTargets) GetReader(ctx context.Context, cluster client.ObjectKey) (
 		h.called <- struct{}{}
 		<-ctx.Done()
 	}
-	return nil, clustercache.ErrClusterNotConnected
+	return nil, &remote.NotConnectedError{Reason: remote.Unreachable, Message: "the API server does not answer"}
 }
 
 func (h *hungTargets) GetUncachedClient(ctx context.Context, cluster client.ObjectKey) (client.Client, error) {

@@ -4,7 +4,6 @@ package approval
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	pkgerrors "github.com/pkg/errors"
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,9 +31,9 @@ const cacheTimeout = 5 * time.Second
 // pauseRetry is when a request of a Machine that is paused is looked at again; that costs reads of caches and one of the Machine.
 const pauseRetry = 15 * time.Second
 
-// Targets yields clients of target clusters; upstream's ClusterCache is one.
+// Targets returns clients of target clusters, see Connections. Errors are *remote.NotConnectedError while there is no connection.
 type Targets interface {
-	// GetReader reads from the cache, which holds the requests of one signer.
+	// GetReader reads requests from the cache.
 	GetReader(ctx context.Context, cluster client.ObjectKey) (client.Reader, error)
 	// GetUncachedClient reads live, and writes.
 	GetUncachedClient(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
@@ -169,7 +167,7 @@ func (r *Reconciler) read(ctx context.Context, req Request) (*certificatesv1.Cer
 			// With the first read each request is an event.
 			return nil, ctx.Err()
 		}
-		return nil, pkgerrors.Wrapf(client.IgnoreNotFound(err), "reading CertificateSigningRequest %s", req.Name)
+		return nil, pkgerrors.Wrapf(client.IgnoreNotFound(ignoreDisconnected(err)), "reading CertificateSigningRequest %s", req.Name)
 	}
 	return csr, nil
 }
@@ -232,12 +230,4 @@ func (r *Reconciler) paused(ctx context.Context, key client.ObjectKey, s *subjec
 	}
 	paused := annotations.IsPaused(cluster, s.machine) || annotations.HasPaused(s.config)
 	return paused, pkgerrors.Wrapf(err, "reading Cluster %s", key.Name)
-}
-
-// ignoreDisconnected makes nothing of a lost connection: all requests come again with the next one.
-func ignoreDisconnected(err error) error {
-	if errors.Is(err, clustercache.ErrClusterNotConnected) {
-		return nil
-	}
-	return err
 }

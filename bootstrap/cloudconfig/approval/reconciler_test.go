@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -26,6 +25,7 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/remote"
 	"millwright.dev/test/testenv"
 )
 
@@ -127,7 +127,7 @@ func (f *fixture) GetReader(context.Context, client.ObjectKey) (client.Reader, e
 
 func (f *fixture) GetUncachedClient(context.Context, client.ObjectKey) (client.Client, error) {
 	if !f.connected {
-		return nil, clustercache.ErrClusterNotConnected
+		return nil, &remote.NotConnectedError{Reason: remote.Unreachable, Message: "the API server does not answer"}
 	}
 	return f.remote, nil
 }

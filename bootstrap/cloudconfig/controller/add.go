@@ -5,8 +5,8 @@ import (
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	"sigs.k8s.io/cluster-api/util/predicates"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -17,13 +17,24 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/contracts/controller/bulkhead"
+	"millwright.dev/contracts/controller/wake"
 )
 
 const name = "cloudconfig"
 
-// SetupWithManager starts the controller with the manager. Connections and disconnections of target
-// clusters come from the ClusterCache. A quarter of the workers is the share of one Cluster.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, connections clustercache.ClusterCache, options controller.Options) error {
+// Connectivity notifies of connections to target clusters that are made or lost; remote.Connections do.
+type Connectivity interface {
+	OnConnectivity(func(cluster types.NamespacedName))
+}
+
+// SetupWithManager starts the controller with the manager. A quarter of the workers is the share of one Cluster.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, connections Connectivity, options controller.Options) error {
+	changed := wake.New()
+	connections.OnConnectivity(func(cluster types.NamespacedName) {
+		for _, request := range r.configsAwaitingCluster(ctx, cluster) {
+			changed.Enqueue(request.NamespacedName)
+		}
+	})
 	r.turns = bulkhead.ForWorkers[client.ObjectKey](options.MaxConcurrentReconciles)
 	if r.Outcomes == nil {
 		r.Outcomes = &approval.Outcomes{}
@@ -34,7 +45,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 		For(&bootstrapv1.CloudConfig{}, builder.WithPredicates(configChanges())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOfMachine), builder.WithPredicates(machineChanges())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.configsOfCluster), builder.WithPredicates(clusterChanges())).
-		WatchesRawSource(connections.GetClusterSource(name, r.configsAwaitingCluster)).
+		WatchesRawSource(changed.Source()).
 		WatchesRawSource(r.Outcomes.Source()).
 		WithEventFilter(predicates.ResourceHasFilterLabel(mgr.GetScheme(), log, r.WatchFilterValue)).
 		WithOptions(options).
@@ -55,11 +66,11 @@ func configOfMachine(_ context.Context, object client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: machine.Namespace, Name: ref.Name}}}
 }
 
-// configsAwaitingCluster maps a Cluster, whose connection has come or gone, to the CloudConfigs that
-// may wait for that. One that is ready is left in peace: there may be thousands of them.
-func (r *Reconciler) configsAwaitingCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
+// configsAwaitingCluster maps a Cluster, whose connection was made or lost, to the CloudConfigs that
+// may wait for that. One that is ready is left alone: there may be thousands of them.
+func (r *Reconciler) configsAwaitingCluster(ctx context.Context, cluster types.NamespacedName) []ctrl.Request {
 	var awaiting []ctrl.Request
-	for _, request := range r.configsOfCluster(ctx, cluster) {
+	for _, request := range r.configsOfMachines(ctx, cluster) {
 		config := &bootstrapv1.CloudConfig{}
 		if err := r.Client.Get(ctx, request.NamespacedName, config); err == nil &&
 			(!config.DeletionTimestamp.IsZero() || !meta.IsStatusConditionTrue(config.Status.Conditions, bootstrapv1.ReadyCondition)) {
@@ -71,11 +82,14 @@ func (r *Reconciler) configsAwaitingCluster(ctx context.Context, cluster client.
 
 // configsOfCluster maps a Cluster to the CloudConfigs of all its Machines.
 func (r *Reconciler) configsOfCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
+	return r.configsOfMachines(ctx, client.ObjectKeyFromObject(cluster))
+}
+
+func (r *Reconciler) configsOfMachines(ctx context.Context, cluster types.NamespacedName) []ctrl.Request {
 	machines := &clusterv1.MachineList{}
-	err := r.Client.List(ctx, machines, client.InNamespace(cluster.GetNamespace()),
-		client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.GetName()})
+	err := r.Client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name})
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the Machines of a Cluster failed", "cluster", cluster.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the Machines of a Cluster failed", "cluster", cluster)
 		return nil
 	}
 	var requests []ctrl.Request

@@ -81,11 +81,11 @@ func TestMapping(t *testing.T) {
 	this := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f.config)}
 	f.Expect(configOfMachine(f.ctx, f.machine)).To(ConsistOf(this))
 	f.Expect(r.configsOfCluster(f.ctx, f.cluster)).To(ConsistOf(this))
-	f.Expect(r.configsAwaitingCluster(f.ctx, f.cluster)).To(ConsistOf(this))
+	f.Expect(r.configsAwaitingCluster(f.ctx, client.ObjectKeyFromObject(f.cluster))).To(ConsistOf(this))
 	f.reconcile()
 	f.provisioned()
 	f.reconcile()
-	f.Expect(r.configsAwaitingCluster(f.ctx, f.cluster)).To(BeEmpty(), "a ready one is left in peace")
+	f.Expect(r.configsAwaitingCluster(f.ctx, client.ObjectKeyFromObject(f.cluster))).To(BeEmpty(), "a ready one is left in peace")
 	f.Expect(r.configsOfCluster(f.ctx, f.cluster)).To(ConsistOf(this))
 
 	other := f.machine.DeepCopy()

@@ -7,14 +7,12 @@ import (
 	"net/url"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/cluster-api/controllers/clustercache"
-	"sigs.k8s.io/cluster-api/util/kubeconfig"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/remote"
 )
 
 // retryUnwatched is when something is read again whose change raises no event here: Secrets that a
@@ -23,33 +21,47 @@ const retryUnwatched = time.Minute
 
 // connect takes a client of the target cluster. Every connection and disconnection is an event.
 func (r *Reconciler) connect(ctx context.Context, s *scope) error {
-	remote, err := r.Targets.GetUncachedClient(ctx, clusterKey(s.machine))
-	if errors.Is(err, clustercache.ErrClusterNotConnected) {
-		s.awaits(bootstrapv1.WaitingForConnectionReason, fmt.Sprintf(
-			"there is no connection to Cluster %s; Secret %s-kubeconfig must lead to its API server", s.cluster.Name, s.cluster.Name))
+	live, err := r.Targets.GetUncachedClient(ctx, clusterKey(s.machine))
+	var disconnected *remote.NotConnectedError
+	if errors.As(err, &disconnected) {
+		s.awaits(bootstrapv1.WaitingForConnectionReason, fmt.Sprintf("there is no connection to Cluster %s: %s", s.cluster.Name, remedy(disconnected, s.cluster.Name)))
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	names := target.NamesFor(s.machine.Namespace, s.machine.Spec.ClusterName, s.machine.Name)
-	s.target = &target.Machine{Client: remote, Names: names, Config: client.ObjectKeyFromObject(s.config).String(), Namespace: r.TargetNamespace}
+	s.target = &target.Machine{Client: live, Names: names, Config: client.ObjectKeyFromObject(s.config).String(), Namespace: r.TargetNamespace}
 	s.config.Status.Target.Name = names.Object()
 	return nil
 }
 
-// readEndpoint reads from the Cluster's kubeconfig how machines reach the API server.
+// remedy is why there is no connection to the API server of a Cluster, and what to do.
+func remedy(e *remote.NotConnectedError, cluster string) string {
+	if e.Reason != remote.Unreachable && e.Reason != remote.Unauthorized {
+		return e.Message
+	}
+	return fmt.Sprintf("%s: check server and credentials in Secret %s", e.Message, remote.SecretName(cluster))
+}
+
+// readEndpoint reads from the Cluster's kubeconfig how machines reach the API server. A Secret that is not used for the connection is
+// not used for machines either.
 func (r *Reconciler) readEndpoint(ctx context.Context, s *scope) error {
-	raw, err := kubeconfig.FromSecret(ctx, r.Live, clusterKey(s.machine))
-	if err != nil && !apierrors.IsNotFound(err) {
+	raw, err := remote.ReadSecret(ctx, r.Live, clusterKey(s.machine))
+	var unusable *remote.NotConnectedError
+	if err != nil && (!errors.As(err, &unusable) || unusable.Unwrap() != nil) {
 		return err
 	}
-	invalid := "it does not exist"
-	if err == nil {
-		s.endpoint, invalid = parseEndpoint(raw)
+	message := ""
+	if unusable != nil {
+		message = unusable.Message
+	} else if endpoint, invalid := parseEndpoint(raw); invalid != "" {
+		message = fmt.Sprintf("Secret %s cannot be used: %s", remote.SecretName(s.cluster.Name), invalid)
+	} else {
+		s.endpoint = endpoint
 	}
-	if invalid != "" {
-		s.awaits(bootstrapv1.KubeconfigInvalidReason, fmt.Sprintf("Secret %s-kubeconfig cannot be used: %s", s.cluster.Name, invalid))
+	if message != "" {
+		s.awaits(bootstrapv1.KubeconfigInvalidReason, message)
 		s.wake(s.now.Add(retryUnwatched))
 		return nil
 	}

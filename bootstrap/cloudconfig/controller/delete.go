@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	stderrors "errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -20,6 +18,7 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/ownership"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/remote"
 )
 
 // maxCleanupPause is the longest time after which a target cluster that could not be cleaned up is asked again.
@@ -109,13 +108,13 @@ func (r *Reconciler) cleanTarget(ctx context.Context, s *scope) error {
 	if err != nil || b == nil || !r.takeTurn(s, b.cluster) {
 		return err
 	}
-	remote, err := r.Targets.GetUncachedClient(ctx, b.cluster)
+	live, err := r.Targets.GetUncachedClient(ctx, b.cluster)
 	if err == nil {
 		if s.dataSecret, err = r.dataSecret(ctx, s, s.config.Status.DataSecretName); err != nil {
 			return err
 		}
 		s.target = &target.Machine{
-			Client: remote, Names: b.names, Config: client.ObjectKeyFromObject(s.config).String(), Namespace: r.TargetNamespace, OwnOnly: b.ownOnly,
+			Client: live, Names: b.names, Config: client.ObjectKeyFromObject(s.config).String(), Namespace: r.TargetNamespace, OwnOnly: b.ownOnly,
 		}
 		err = r.removeFromTarget(ctx, s)
 	}
@@ -144,7 +143,7 @@ func (r *Reconciler) removeFromTarget(ctx context.Context, s *scope) error {
 
 // unreachable says whether the error is about the way to the target cluster, not an answer from it.
 func unreachable(err error) bool {
-	if stderrors.Is(err, clustercache.ErrClusterNotConnected) {
+	if remote.IsNotConnected(err) {
 		return true
 	}
 	return apierrors.ReasonForError(errors.Cause(err)) == metav1.StatusReasonUnknown && !apierrors.IsInternalError(err)
@@ -176,7 +175,7 @@ func (r *Reconciler) giveUpOrWait(ctx context.Context, s *scope, b *belongings, 
 			"%s. What it holds for this machine (%s) is to be removed since %s, and is left there after %s",
 			why, b.names.Object(), instant(s.config.DeletionTimestamp.Time), instant(deadline)))
 		s.wake(deadline)
-		if !stderrors.Is(failure, clustercache.ErrClusterNotConnected) {
+		if !remote.IsNotConnected(failure) {
 			// A connection is an event, a better answer is not. The pauses grow with the wait.
 			s.wake(s.now.Add(min(max(s.now.Sub(s.config.DeletionTimestamp.Time)/2, time.Second), maxCleanupPause)))
 		}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/contracts/remote"
 )
 
 const (
@@ -65,9 +65,9 @@ func (t targets) GetUncachedClient(_ context.Context, cluster client.ObjectKey) 
 func TestATargetThatHangsDelaysNoOtherCluster(t *testing.T) {
 	hung, other := newFixture(t), newFixture(t)
 	target := &hungTarget{answers: make(chan struct{})}
-	remote := rest.CopyConfig(env.Config)
-	remote.Wrap(func(next http.RoundTripper) http.RoundTripper { target.next = next; return target })
-	hangs, err := client.New(remote, client.Options{Scheme: scheme, Mapper: hung.client.RESTMapper()})
+	slow := rest.CopyConfig(env.Config)
+	slow.Wrap(func(next http.RoundTripper) http.RoundTripper { target.next = next; return target })
+	hangs, err := client.New(slow, client.Options{Scheme: scheme, Mapper: hung.client.RESTMapper()})
 	hung.Expect(err).NotTo(HaveOccurred())
 	runReconciler(t, targets{client.ObjectKeyFromObject(hung.cluster): hangs, client.ObjectKeyFromObject(other.cluster): other.client},
 		hung.cluster.Namespace, other.cluster.Namespace)
@@ -123,7 +123,7 @@ func (f *fixture) configure(number int) (configs []*bootstrapv1.CloudConfig) {
 }
 
 // runReconciler runs the controller of CloudConfigs of some namespaces until the end of the test.
-func runReconciler(t *testing.T, remote Targets, namespaces ...string) {
+func runReconciler(t *testing.T, connected Targets, namespaces ...string) {
 	t.Helper()
 	g := NewWithT(t)
 	watched := map[string]cache.Config{}
@@ -136,10 +136,10 @@ func runReconciler(t *testing.T, remote Targets, namespaces ...string) {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Targets: remote, Clock: clock.RealClock{},
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Targets: connected, Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("cloudconfig"), CleanupTimeout: time.Minute,
 	}
-	g.Expect(r.SetupWithManager(t.Context(), mgr, clustercache.NewFakeEmptyClusterCache(), ctrlcontroller.Options{MaxConcurrentReconciles: hangWorkers})).To(Succeed())
+	g.Expect(r.SetupWithManager(t.Context(), mgr, remote.New(remote.Options{Scheme: scheme}), ctrlcontroller.Options{MaxConcurrentReconciles: hangWorkers})).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

@@ -19,8 +19,7 @@ import (
 	"millwright.dev/contracts/controller/bulkhead"
 )
 
-// Targets yields clients of target clusters without a cache. Upstream's ClusterCache is one. It fails
-// with clustercache.ErrClusterNotConnected while there is no connection.
+// Targets returns clients of target clusters without a cache; a *remote.NotConnectedError while there is no connection.
 type Targets interface {
 	GetUncachedClient(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 }

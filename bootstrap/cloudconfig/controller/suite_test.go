@@ -22,7 +22,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -30,6 +29,7 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/remote"
 	"millwright.dev/test/testenv"
 )
 
@@ -164,7 +164,7 @@ func (f *fixture) create(object client.Object) {
 // GetUncachedClient implements Targets.
 func (f *fixture) GetUncachedClient(context.Context, client.ObjectKey) (client.Client, error) {
 	if !f.connected {
-		return nil, clustercache.ErrClusterNotConnected
+		return nil, &remote.NotConnectedError{Reason: remote.Unreachable, Message: "the API server does not answer"}
 	}
 	return f.remote, nil
 }

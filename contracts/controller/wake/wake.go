@@ -13,16 +13,10 @@ import (
 )
 
 // Waker enqueues objects in one controller. Those that come before the controller has started wait.
-type Waker struct {
-	mu      sync.Mutex
-	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
-	pending map[types.NamespacedName]struct{}
-}
+type Waker struct{ typed *Typed[reconcile.Request] }
 
 // New returns a Waker.
-func New() *Waker {
-	return &Waker{pending: map[types.NamespacedName]struct{}{}}
-}
+func New() *Waker { return &Waker{NewTyped[reconcile.Request]()} }
 
 // Enqueue has the object reconciled. It does not block.
 func (w *Waker) Enqueue(key types.NamespacedName) { w.EnqueueAfter(key, 0) }
@@ -30,23 +24,45 @@ func (w *Waker) Enqueue(key types.NamespacedName) { w.EnqueueAfter(key, 0) }
 // EnqueueAfter has the object reconciled after a while. It does not block; before the controller has started the time does not
 // count.
 func (w *Waker) EnqueueAfter(key types.NamespacedName, after time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.queue == nil {
-		w.pending[key] = struct{}{}
-		return
-	}
-	w.queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
+	w.typed.EnqueueAfter(reconcile.Request{NamespacedName: key}, after)
 }
 
 // Source feeds a controller with what is enqueued.
-func (w *Waker) Source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (w *Waker) Source() source.Source { return w.typed.Source() }
+
+// Typed is a Waker for a controller whose queue holds requests of type R.
+type Typed[R comparable] struct {
+	mu      sync.Mutex
+	queue   workqueue.TypedRateLimitingInterface[R]
+	pending map[R]struct{}
+}
+
+// NewTyped returns a Typed.
+func NewTyped[R comparable]() *Typed[R] { return &Typed[R]{pending: map[R]struct{}{}} }
+
+// Enqueue has the request reconciled. It does not block.
+func (w *Typed[R]) Enqueue(request R) { w.EnqueueAfter(request, 0) }
+
+// EnqueueAfter has the request reconciled after a while. It does not block; before the controller has started the time does not
+// count.
+func (w *Typed[R]) EnqueueAfter(request R, after time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queue == nil {
+		w.pending[request] = struct{}{}
+		return
+	}
+	w.queue.AddAfter(request, after)
+}
+
+// Source feeds a controller with what is enqueued.
+func (w *Typed[R]) Source() source.TypedSource[R] {
+	return source.TypedFunc[R](func(_ context.Context, queue workqueue.TypedRateLimitingInterface[R]) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.queue = queue
-		for key := range w.pending {
-			queue.Add(reconcile.Request{NamespacedName: key})
+		for request := range w.pending {
+			queue.Add(request)
 		}
 		clear(w.pending)
 		return nil

@@ -25,7 +25,7 @@ var (
 		[]string{"state"}, nil)
 )
 
-// collected are the Connections of this process, and hands out their metrics. There is one but in tests.
+// collected has the Connections of this process, and hands out their metrics. There is one but in tests.
 var collected = &collector{connections: map[*Connections]bool{}}
 
 func init() { metrics.Registry.MustRegister(collected) }
@@ -54,11 +54,26 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// series is what is measured of the requests with one verb to one target cluster.
+// Queue is an Attachment that queues requests to its target cluster. It is in the metrics.
+type Queue interface {
+	// Load returns how many requests there are, for each verb.
+	Load() []Load
+	// Trouble describes which requests the API server does not answer although it answers probes; "" while it answers all.
+	Trouble() string
+}
+
+// Load is how many requests with one verb there are to one target cluster.
+type Load struct {
+	Verb string
+	// Sent are under way, Waiting wait for their turn. TimedOut counts those that were not answered in time since it was connected.
+	Sent, Waiting int
+	TimedOut      uint64
+}
+
+// series is the load of one target cluster.
 type series struct {
-	cluster, verb    string
-	running, waiting int
-	timedOut         uint64
+	cluster string
+	Load
 }
 
 // Collect implements prometheus.Collector.
@@ -66,10 +81,13 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	states := map[string]int{"connected": 0, "disconnected": 0, "unanswered": 0}
 	var all []series
 	for _, connection := range c.all(states) {
-		for _, l := range []*lane{&connection.patches, &connection.deletes} {
-			s := series{cluster: connection.name(), verb: l.verb}
-			if s.running, s.waiting, s.timedOut = l.load(); s.running+s.waiting > 0 || s.timedOut > 0 {
-				all = append(all, s)
+		queue, ok := connection.attachment.(Queue)
+		if !ok {
+			continue
+		}
+		for _, load := range queue.Load() {
+			if load.Sent+load.Waiting > 0 || load.TimedOut > 0 {
+				all = append(all, series{connection.name(), load})
 			}
 		}
 	}
@@ -77,13 +95,13 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(clustersDesc, prometheus.GaugeValue, float64(count), state)
 	}
 	for _, s := range measured(all) {
-		to <- prometheus.MustNewConstMetric(requestsDesc, prometheus.GaugeValue, float64(s.running), s.cluster, s.verb, "sent")
-		to <- prometheus.MustNewConstMetric(requestsDesc, prometheus.GaugeValue, float64(s.waiting), s.cluster, s.verb, "waiting")
-		to <- prometheus.MustNewConstMetric(timeoutsDesc, prometheus.CounterValue, float64(s.timedOut), s.cluster, s.verb)
+		to <- prometheus.MustNewConstMetric(requestsDesc, prometheus.GaugeValue, float64(s.Sent), s.cluster, s.Verb, "sent")
+		to <- prometheus.MustNewConstMetric(requestsDesc, prometheus.GaugeValue, float64(s.Waiting), s.cluster, s.Verb, "waiting")
+		to <- prometheus.MustNewConstMetric(timeoutsDesc, prometheus.CounterValue, float64(s.TimedOut), s.cluster, s.Verb)
 	}
 }
 
-// all returns the connections that stand, and counts the states of all.
+// all returns the connections that are up, and counts the states of all.
 func (c *collector) all(states map[string]int) []*Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +113,7 @@ func (c *collector) all(states map[string]int) []*Connection {
 			case connection == nil:
 				states["disconnected"]++
 				continue
-			case connection.Trouble() != "":
+			case troubled(connection):
 				states["unanswered"]++
 			default:
 				states["connected"]++
@@ -106,16 +124,21 @@ func (c *collector) all(states map[string]int) []*Connection {
 	return found
 }
 
+func troubled(connection *Connection) bool {
+	queue, ok := connection.attachment.(Queue)
+	return ok && queue.Trouble() != ""
+}
+
 // measured returns the series that are handed out: of each cluster and verb one, the worst first, a bounded number.
 func measured(all []series) []series {
 	slices.SortFunc(all, func(a, b series) int {
-		return cmp.Or(cmp.Compare(b.waiting, a.waiting), cmp.Compare(b.timedOut, a.timedOut), cmp.Compare(b.running, a.running),
-			cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.verb, b.verb))
+		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.TimedOut, a.TimedOut), cmp.Compare(b.Sent, a.Sent),
+			cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.Verb, b.Verb))
 	})
 	type key struct{ cluster, verb string }
 	known, clusters := map[key]bool{}, map[string]bool{}
 	return slices.DeleteFunc(all, func(s series) bool {
-		k := key{s.cluster, s.verb}
+		k := key{s.cluster, s.Verb}
 		if known[k] || !clusters[s.cluster] && len(clusters) >= maxMeasured {
 			return true
 		}

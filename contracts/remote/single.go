@@ -20,7 +20,7 @@ const InCluster = "inClusterConfig"
 // noTarget is what machine-controller-manager takes for having no target cluster at all.
 const noTarget = "none"
 
-// CheckKubeconfig says whether a value can be Options.Kubeconfig.
+// CheckKubeconfig returns why a value cannot be Options.Kubeconfig; nil when it can.
 func CheckKubeconfig(value string) error {
 	switch value {
 	case "", InCluster:
@@ -63,7 +63,7 @@ func readFile(path string) (kubeconfig, error) {
 	return kubeconfig{config: config, hash: fmt.Sprintf("%x", sha256.Sum256(content))}, nil
 }
 
-// WatchKubeconfig has a changed file noticed at once, until ctx ends. The folder is watched, since files that come
+// WatchKubeconfig has a changed file noticed at once, until ctx ends. The directory is watched, since files that come
 // from a volume are replaced and not written to.
 func (c *Connections) WatchKubeconfig(ctx context.Context) error {
 	if c.options.Kubeconfig == "" || c.options.Kubeconfig == InCluster {
@@ -89,7 +89,7 @@ func (c *Connections) WatchKubeconfig(ctx context.Context) error {
 		case err := <-watcher.Errors:
 			ctrl.LoggerFrom(ctx).Error(err, "Watching the kubeconfig of the target cluster")
 		}
-		// The folder may hold other files. One that cannot be read changes nothing.
+		// The directory may hold other files. One that cannot be read changes nothing.
 		if after := c.fileHash(); after != "" && after != before {
 			before = after
 			c.pokeAll()
@@ -106,7 +106,7 @@ func (c *Connections) fileHash() string {
 	return from.hash
 }
 
-// pokeAll has all kubeconfigs looked at again.
+// pokeAll has all kubeconfigs read again.
 func (c *Connections) pokeAll() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -22,8 +22,7 @@ import (
 	"millwright.dev/contracts/controller/predicates"
 )
 
-// Reconciler begins and ends connections as Clusters come and go, and has changed kubeconfigs noticed at once.
-// It only tells Connections what is wanted, so no cluster ever holds up another.
+// Reconciler begins and ends connections as Clusters come and go. It never waits for one, so no cluster delays another.
 type Reconciler struct {
 	// Client reads Clusters from the cache.
 	Client client.Client
@@ -31,21 +30,22 @@ type Reconciler struct {
 	Connections *Connections
 	// WatchFilter restricts to Clusters with that value of the label cluster.x-k8s.io/watch-filter; "" is all.
 	WatchFilter string
+	// WatchSecrets has changed kubeconfigs noticed at once. It takes the right to list and watch all Secrets; managers without it
+	// set Options.KubeconfigInterval.
+	WatchSecrets bool
 }
-
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 
 // SetupWithManager adds the controller, and ends all connections with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	adding := ctrl.NewControllerManagedBy(mgr).
 		// The name is a label of controller-runtime's metrics, which keep it.
 		Named("target").
-		For(&clusterv1.Cluster{}, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), connectivityChanged())).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofKubeconfig)).
-		WithOptions(options).
-		Complete(r)
-	if err != nil {
+		For(&clusterv1.Cluster{}, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), readinessChanged())).
+		WithOptions(options)
+	if r.WatchSecrets {
+		adding = adding.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofKubeconfig))
+	}
+	if err := adding.Complete(r); err != nil {
 		return errors.Wrap(err, "adding the controller of target connections")
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	switch {
 	case !predicates.MatchesWatchLabel(r.WatchFilter, cluster):
-		// It is another core's, perhaps since a moment ago.
+		// It is another manager's, perhaps since a moment ago.
 		r.Connections.Remove(request.NamespacedName)
 	case ready(cluster):
 		r.Connections.Ensure(ctx, request.NamespacedName)
@@ -79,13 +79,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// ready says whether a kubeconfig can be expected to work: there is nothing to wait for without infrastructure.
+// ready reports whether a kubeconfig can be expected to work: there is nothing to wait for without infrastructure.
 func ready(cluster *clusterv1.Cluster) bool {
 	return !cluster.Spec.InfrastructureRef.IsDefined() || ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false)
 }
 
-// connectivityChanged lets only those updates of Clusters pass that Reconcile would do something about.
-func connectivityChanged() predicate.Predicate {
+// readinessChanged lets only those updates of Clusters pass that make a difference to Reconcile.
+func readinessChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Cluster)
 		after, ok2 := e.ObjectNew.(*clusterv1.Cluster)

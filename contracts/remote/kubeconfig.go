@@ -34,10 +34,10 @@ func clusterOf(secret string) (string, bool) {
 	return cluster, ok && cluster != ""
 }
 
-// kubeconfig is what a Secret says about how to reach a cluster.
+// kubeconfig is how to reach a cluster, read from a Secret or a file.
 type kubeconfig struct {
 	config *rest.Config
-	// hash identifies the content, so that a Secret written anew with the same content changes nothing.
+	// hash identifies the content, so that a Secret that is written again with the same content changes nothing.
 	hash string
 }
 
@@ -48,38 +48,48 @@ func (o Options) kubeconfigOf(ctx context.Context, cluster types.NamespacedName)
 	}
 	from, err := readSingle(o.Kubeconfig)
 	if err != nil {
-		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: "the kubeconfig that the core was started with cannot be used", cause: err}
+		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: "the kubeconfig that the manager was started with cannot be used", cause: err}
 	}
 	return from, nil
 }
 
-// readKubeconfig reads and checks the Secret live, since the cache holds Secrets by metadata only.
-func readKubeconfig(ctx context.Context, reader client.Reader, cluster types.NamespacedName) (kubeconfig, error) {
+// ReadSecret reads the kubeconfig Secret of a Cluster live, since caches have Secrets by metadata only. The error is a
+// *NotConnectedError when there is no Secret, or one that is not used; its cause is set when the Secret could not be read.
+func ReadSecret(ctx context.Context, reader client.Reader, cluster types.NamespacedName) ([]byte, error) {
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: SecretName(cluster.Name)}
 	if err := reader.Get(ctx, key, secret); err != nil {
 		if apierrors.IsNotFound(err) {
-			return kubeconfig{}, &NotConnectedError{Reason: KubeconfigMissing,
+			return nil, &NotConnectedError{Reason: KubeconfigMissing,
 				Message: fmt.Sprintf("Secret %s does not exist: create it with the kubeconfig under the key %q", key.Name, kubeconfigKey)}
 		}
-		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigMissing, Message: fmt.Sprintf("Secret %s could not be read", key.Name), cause: err}
+		return nil, &NotConnectedError{Reason: KubeconfigMissing, Message: fmt.Sprintf("Secret %s could not be read", key.Name), cause: err}
 	}
 	if whose := foreign(secret, cluster.Name); whose != "" {
-		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s is not used: it is %s", key.Name, whose)}
+		return nil, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s is not used: it is %s", key.Name, whose)}
 	}
 	data := secret.Data[kubeconfigKey]
 	if len(data) == 0 {
-		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s has no key %q", key.Name, kubeconfigKey)}
+		return nil, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s has no key %q", key.Name, kubeconfigKey)}
+	}
+	return data, nil
+}
+
+// readKubeconfig reads the Secret and checks its content.
+func readKubeconfig(ctx context.Context, reader client.Reader, cluster types.NamespacedName) (kubeconfig, error) {
+	data, err := ReadSecret(ctx, reader, cluster)
+	if err != nil {
+		return kubeconfig{}, err
 	}
 	config, err := parse(data)
 	if err != nil {
-		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s: %s", key.Name, err)}
+		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s: %s", SecretName(cluster.Name), err)}
 	}
 	return kubeconfig{config: config, hash: fmt.Sprintf("%x", sha256.Sum256(data))}, nil
 }
 
-// foreign says whose a Secret is that has the name of a kubeconfig and is none of the Cluster; "" when nothing speaks
-// against it. Bootstrap providers write Secrets, with the same key, under names that users choose who may not write Secrets.
+// foreign returns whose a Secret is that has the name of a kubeconfig and is none of the Cluster; "" when it can be the
+// Cluster's. Bootstrap providers write Secrets, with the same key, under names that users choose who may not write Secrets.
 func foreign(secret *corev1.Secret, cluster string) string {
 	if label := secret.Labels[clusterv1.ClusterNameLabel]; label != "" && label != cluster {
 		return fmt.Sprintf("labelled as one of Cluster %q", label)

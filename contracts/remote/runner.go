@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -29,7 +28,7 @@ type runner struct {
 	connection  *Connection
 	failure     *NotConnectedError
 	lastSuccess time.Time
-	// kept says why the connection goes on although the kubeconfig that it was made with is not there any more.
+	// kept is why the connection goes on although the kubeconfig that it was made with is not there any more.
 	kept string
 }
 
@@ -52,7 +51,7 @@ func (r *runner) lastAnswer() time.Time {
 	return r.lastSuccess
 }
 
-// run dials, watches over the connection, and dials again, until ctx ends.
+// run dials, probes the connection until it is lost, and dials again, until ctx ends.
 func (r *runner) run(ctx context.Context) {
 	backoff := r.options.dialBackoff()
 	for ctx.Err() == nil {
@@ -64,31 +63,31 @@ func (r *runner) run(ctx context.Context) {
 		}
 		backoff = r.options.dialBackoff()
 		err = r.watchOver(ctx)
-		// The subscribers learn of the loss before the cache ends, and nobody is handed the old connection any more.
+		// The subscribers are notified of the loss before the cache ends, and nobody is handed the old connection any more.
 		r.disconnected(ctx, err)
 		stop()
 	}
 }
 
-// dial makes a connection and publishes it. stop ends what it started and waits for the end.
+// dial connects, and publishes the connection. stop ends what it has started, and waits for the end.
 func (r *runner) dial(ctx context.Context) (stop func(), err error) {
 	from, err := r.options.kubeconfigOf(ctx, r.key)
 	if err != nil {
 		return nil, err
 	}
-	connection, err := newConnection(r.key, from, r.options, func(node *corev1.Node) { r.connections.nodeChanged(r, node) })
+	connection, err := r.prepare(from)
 	if err != nil {
 		return nil, &NotConnectedError{Reason: KubeconfigInvalid, Message: "the kubeconfig cannot be used", cause: err}
 	}
 	if err := connection.answer(ctx, r.options.ProbeTimeout); err != nil {
 		return nil, err
 	}
-	if err := connection.mayReadNodes(ctx); err != nil {
+	if err := connection.attachment.Check(ctx); err != nil {
 		return nil, err
 	}
-	informing, cancel := context.WithCancel(ctx)
+	running, cancel := context.WithCancel(ctx)
 	var group wait.Group
-	group.StartWithContext(informing, func(ctx context.Context) { connection.nodes.informer.RunWithContext(ctx) })
+	group.StartWithContext(running, connection.attachment.Run)
 	stop = func() {
 		cancel()
 		group.Wait()
@@ -97,26 +96,45 @@ func (r *runner) dial(ctx context.Context) (stop func(), err error) {
 		stop()
 		return nil, err
 	}
-	connection.begin(informing, &r.options, r.connections.answered, func() { r.connections.connectivityChanged(r) })
 	r.connected(ctx, connection)
 	return stop, nil
 }
 
-// sync waits until the Node cache has its first content.
+// prepare returns a connection with what is attached to it; nothing is sent yet.
+func (r *runner) prepare(from kubeconfig) (*Connection, error) {
+	connection, err := newConnection(r.key, from, r.options)
+	if err != nil {
+		return nil, err
+	}
+	connection.runner, connection.attachment = r, nothing{}
+	if r.options.Attach != nil {
+		connection.attachment, err = r.options.Attach(connection)
+	}
+	return connection, err
+}
+
+// nothing is the Attachment of those that need none.
+type nothing struct{}
+
+func (nothing) Check(context.Context) error { return nil }
+func (nothing) Run(context.Context)         {}
+func (nothing) HasSynced() bool             { return true }
+
+// sync waits until what is attached has read what it must.
 func (r *runner) sync(ctx context.Context, connection *Connection) error {
 	ctx, cancel := context.WithTimeout(ctx, r.options.SyncTimeout)
 	defer cancel()
-	if cache.WaitForCacheSync(ctx.Done(), connection.nodes.informer.HasSynced) {
+	if cache.WaitForCacheSync(ctx.Done(), connection.attachment.HasSynced) {
 		return nil
 	}
-	return connection.failed(Unreachable, "the Nodes could not be read in time", ctx.Err())
+	return connection.Failed(Unreachable, "the "+r.options.Probe.Name+" could not be read in time", ctx.Err())
 }
 
 // watchOver probes until the connection is lost or its kubeconfig has changed.
 func (r *runner) watchOver(ctx context.Context) error {
 	connection, _ := r.state()
 	failures := 0
-	probe, look := r.alarm(r.options.ProbeInterval), alarm{clock: r.options.Clock}
+	probe, look := r.alarm(r.options.ProbeInterval), r.nextLook()
 	sooner, again := r.options.dialBackoff(), r.options.dialBackoff()
 	for {
 		asked := r.pause(ctx, earliest(probe, look))
@@ -129,10 +147,10 @@ func (r *runner) watchOver(ctx context.Context) error {
 			case rotated:
 				return &NotConnectedError{Reason: NotDialledYet, Message: "the kubeconfig has changed"}
 			case unread:
-				// Nobody says it a second time.
+				// There is no second notice of the change.
 				look = r.alarm(again.Step())
 			default:
-				look, again = alarm{clock: r.options.Clock}, r.options.dialBackoff()
+				look, again = r.nextLook(), r.options.dialBackoff()
 			}
 		}
 		if !probe.due() {
@@ -157,43 +175,43 @@ func (r *runner) watchOver(ctx context.Context) error {
 	}
 }
 
-// rotated says whether there is another usable kubeconfig than the connection was made with, and whether that could not be
-// found out. When the Secret is gone or broken the connection is kept: it still works, and a Cluster that is being
-// deleted together with its Secret needs it for its Nodes. Why it is kept is told.
+// rotated reports whether there is another usable kubeconfig than that of the connection, and whether that could not be
+// read. When the Secret is gone or broken the connection is kept: it still works, and a Cluster that is being
+// deleted together with its Secret needs it for its Nodes. Why it is kept is in KubeconfigProblem.
 func (r *runner) rotated(ctx context.Context, connection *Connection) (rotated, unread bool) {
 	from, err := r.options.kubeconfigOf(ctx, r.key)
 	if err == nil {
 		r.keep(ctx, nil)
 		return from.hash != connection.hash, false
 	}
-	var problem *NotConnectedError
-	if !errors.As(err, &problem) {
-		problem = &NotConnectedError{Reason: KubeconfigMissing, Message: "the kubeconfig could not be read", cause: err}
+	var unusable *NotConnectedError
+	if !errors.As(err, &unusable) {
+		unusable = &NotConnectedError{Reason: KubeconfigMissing, Message: "the kubeconfig could not be read", cause: err}
 	}
-	r.keep(ctx, problem)
-	return false, problem.Reason == KubeconfigMissing && problem.cause != nil
+	r.keep(ctx, unusable)
+	return false, unusable.Reason == KubeconfigMissing && unusable.cause != nil
 }
 
 // keep records why the connection goes on with an earlier kubeconfig; nil that it does not.
-func (r *runner) keep(ctx context.Context, problem *NotConnectedError) {
+func (r *runner) keep(ctx context.Context, unusable *NotConnectedError) {
 	message := ""
-	if problem != nil {
-		message = problem.Message
+	if unusable != nil {
+		message = unusable.Message
 	}
 	r.mutex.Lock()
-	news := r.kept != message
+	changed := r.kept != message
 	r.kept = message
 	r.mutex.Unlock()
-	if !news {
+	if !changed {
 		return
 	}
-	if problem != nil {
-		ctrl.LoggerFrom(ctx).Info("Keeping the connection to the target cluster although its kubeconfig cannot be used", "reason", problem.Error())
+	if unusable != nil {
+		ctrl.LoggerFrom(ctx).Info("Keeping the connection to the target cluster although its kubeconfig cannot be used", "reason", unusable.Error())
 	}
 	r.connections.connectivityChanged(r)
 }
 
-// keptProblem says why the connection goes on with an earlier kubeconfig; "" when it does not, or there is none.
+// keptProblem returns why the connection goes on with an earlier kubeconfig; "" when it does not, or there is none.
 func (r *runner) keptProblem() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -213,6 +231,14 @@ func (r *runner) alarm(in time.Duration) alarm {
 	return alarm{r.options.Clock, r.options.Clock.Now().Add(in)}
 }
 
+// nextLook is when the kubeconfig is read again without a notice that it has changed.
+func (r *runner) nextLook() alarm {
+	if r.options.KubeconfigInterval == 0 {
+		return alarm{clock: r.options.Clock}
+	}
+	return r.alarm(r.options.KubeconfigInterval)
+}
+
 func (a alarm) due() bool { return !a.at.IsZero() && !a.clock.Now().Before(a.at) }
 
 // earliest returns how long it is until the first of two alarms; the first one has a time.
@@ -224,7 +250,7 @@ func earliest(a, b alarm) time.Duration {
 	return max(0, at.Sub(a.clock.Now()))
 }
 
-// pause waits for d, or until someone asks to look; it says whether someone did.
+// pause waits for d, or for a poke; it reports whether there was one.
 func (r *runner) pause(ctx context.Context, d time.Duration) (looked bool) {
 	timer := r.options.Clock.NewTimer(d)
 	defer timer.Stop()
@@ -266,10 +292,10 @@ func (r *runner) disconnected(ctx context.Context, err error) {
 		failure = known
 	}
 	r.mutex.Lock()
-	news := r.connection != nil || r.failure.Reason != failure.Reason || r.failure.Error() != failure.Error()
+	changed := r.connection != nil || r.failure.Reason != failure.Reason || r.failure.Error() != failure.Error()
 	r.connection, r.failure = nil, failure
 	r.mutex.Unlock()
-	if ctx.Err() != nil || !news {
+	if ctx.Err() != nil || !changed {
 		return
 	}
 	ctrl.LoggerFrom(ctx).Info("Not connected to the target cluster", "reason", failure.Reason, "message", failure.Error())

@@ -13,11 +13,11 @@ func TestMetricsAreBounded(t *testing.T) {
 	var all []series
 	for i := range 10 * maxMeasured {
 		for _, verb := range []string{"PATCH", "DELETE"} {
-			all = append(all, series{cluster: fmt.Sprint("ns/", i), verb: verb, waiting: i})
+			all = append(all, series{cluster: fmt.Sprint("ns/", i), Load: Load{Verb: verb, Waiting: i}})
 		}
 	}
 	all = append(all, all[0])
 	kept := measured(all)
 	g.Expect(kept).To(HaveLen(2 * maxMeasured))
-	g.Expect(kept[0].waiting).To(Equal(10*maxMeasured - 1))
+	g.Expect(kept[0].Waiting).To(Equal(10*maxMeasured - 1))
 }
