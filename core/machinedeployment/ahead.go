@@ -55,7 +55,7 @@ func (r *Reconciler) awaitCache(s *scope) outcome.Outcome {
 		r.ahead.forget(s.deployment.UID)
 		return outcome.Continue()
 	}
-	return outcome.ContinueAfter(r.ahead.wait(s.deployment.UID, s.now))
+	return outcome.ContinueAfter(r.ahead.wait(s.deployment.UID, s.Now))
 }
 
 // agree says whether the sets have counted the Machines that were read. One that has not looked at its last order yet has

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -40,7 +39,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 			continue
 		}
 		s.sets = append(s.sets, adopted)
-		r.Recorder.Eventf(s.deployment, adopted, corev1.EventTypeNormal, AdoptedEvent, "Adopt", "Adopted MachineSet %s", set.Name)
+		r.event(s, adopted, AdoptedEvent, "Adopt", "Adopted MachineSet %s", set.Name)
 	}
 	for _, set := range slices.Clone(s.sets) {
 		if !set.DeletionTimestamp.IsZero() || s.settings.selector.Matches(labels.Set(set.Labels)) {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -98,7 +97,7 @@ func (r *Reconciler) deleteSets(ctx context.Context, s *scope, sets []*clusterv1
 		}
 		r.decreases.forget(set.UID)
 		ctrl.LoggerFrom(ctx).Info("Deleted MachineSet", "MachineSet", set.Name, "reason", reason)
-		r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, DeletedEvent, "DeleteMachineSet", "Deleted MachineSet %s: %s", set.Name, reason)
+		r.event(s, set, DeletedEvent, "DeleteMachineSet", "Deleted MachineSet %s: %s", set.Name, reason)
 	}
 	return kerrors.NewAggregate(failures)
 }

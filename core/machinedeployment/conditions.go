@@ -30,8 +30,8 @@ const (
 	RollbackRevisionNotFoundReason = "RollbackRevisionNotFound"
 )
 
-// judges make the conditions of a deployment, each from the scope alone.
-var judges = []func(*scope, error) condition{
+// derivations are the conditions of a deployment, each a function of the scope alone.
+var derivations = []func(*scope, error) condition{
 	availableCondition,
 	machinesReadyCondition,
 	machinesUpToDateCondition,
@@ -40,13 +40,6 @@ var judges = []func(*scope, error) condition{
 	scalingDownCondition,
 	remediatingCondition,
 	deletingCondition,
-}
-
-func pausedCondition(s *scope) condition {
-	if len(s.paused) > 0 {
-		return conditions.True(clusterv1.PausedCondition, clusterv1.PausedReason, strings.Join(s.paused, "; "))
-	}
-	return conditions.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")
 }
 
 // availableCondition is True while enough Machines serve: as many as maxUnavailable asks for, and at least one where any
@@ -58,7 +51,7 @@ func availableCondition(s *scope, failure error) condition {
 	}
 	available, minimum := availableMachines(s), max(wanted(s)-s.settings.maxUnavailable, min(wanted(s), 1))
 	switch {
-	case !s.deployment.DeletionTimestamp.IsZero():
+	case s.Deleting():
 		return conditions.False(kind, clusterv1.MachineDeploymentNotAvailableReason, "Deletion in progress")
 	case len(s.specErrors) > 0:
 		return conditions.Unknown(kind, InvalidSpecReason, "See ScalingUp")
@@ -101,7 +94,7 @@ func machinesUpToDateCondition(s *scope, failure error) condition {
 // scalingUpCondition also passes on what keeps a set from creating Machines.
 func scalingUpCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineDeploymentScalingUpCondition
-	deleting := !s.deployment.DeletionTimestamp.IsZero()
+	deleting := s.Deleting()
 	if len(s.specErrors) > 0 && !deleting {
 		return conditions.True(kind, InvalidSpecReason, list("The MachineDeployment waits for its correction:", s.specErrors))
 	}
@@ -148,7 +141,7 @@ func scalingDownCondition(s *scope, failure error) condition {
 	if failure != nil {
 		message += fmt.Sprintf(": the last attempt failed and is repeated: %v", failure)
 	}
-	return conditions.True(kind, clusterv1.MachineDeploymentScalingDownReason, message+slowDeletions(s))
+	return conditions.True(kind, clusterv1.MachineDeploymentScalingDownReason, message+machines.SlowDeletions(s.allMachines(), s.Now))
 }
 
 func remediatingCondition(s *scope, failure error) condition {
@@ -165,7 +158,7 @@ func remediatingCondition(s *scope, failure error) condition {
 
 func deletingCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineDeploymentDeletingCondition
-	if s.deployment.DeletionTimestamp.IsZero() {
+	if !s.Deleting() {
 		return conditions.False(kind, clusterv1.MachineDeploymentNotDeletingReason, "")
 	}
 	message := "All MachineSets are gone"
@@ -174,7 +167,7 @@ func deletingCondition(s *scope, failure error) condition {
 		for _, set := range s.sets {
 			names = append(names, fmt.Sprintf("%s (%d Machines)", set.Name, len(s.machines[set.UID])))
 		}
-		message = "Waiting for the end of MachineSets " + strings.Join(names, ", ") + slowDeletions(s)
+		message = "Waiting for the end of MachineSets " + strings.Join(names, ", ") + machines.SlowDeletions(s.allMachines(), s.Now)
 	}
 	if line := refusalLine(failure); line != "" {
 		message += "\n" + line

@@ -20,7 +20,7 @@ func rollingOutCondition(s *scope, failure error) condition {
 	if !s.read {
 		return conditions.Unknown(kind, clusterv1.MachineDeploymentRollingOutInternalErrorReason, unread(failure))
 	}
-	deleting := !s.deployment.DeletionTimestamp.IsZero()
+	deleting := s.Deleting()
 	outdated := outdatedSets(s)
 	var lines []string
 	if s.rollbackRefused != "" && !deleting {
@@ -74,7 +74,7 @@ func rollsOut(s *scope) bool {
 	if !underWay(s) {
 		return false
 	}
-	said := meta.FindStatusCondition(s.before.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
+	said := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
 	return s.stalled || s.created || toReplace(s) > 0 || said == nil || said.Status != metav1.ConditionFalse
 }
 
@@ -108,19 +108,4 @@ func outdatedSets(s *scope) []string {
 		}
 	}
 	return lines
-}
-
-// slowDeletions words which Machines have been going for long, and what they wait for.
-func slowDeletions(s *scope) string {
-	var slow []*clusterv1.Machine
-	for _, machine := range s.allMachines() {
-		if machines.IsSlow(machine, s.now) {
-			slow = append(slow, machine)
-		}
-	}
-	if len(slow) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("\nIn deletion for more than %s:\n", machines.SlowDeletion) +
-		machines.Aggregate(slow, "", machines.Reasons{}, awaits).Message
 }

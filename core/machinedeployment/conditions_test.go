@@ -37,11 +37,11 @@ func wants(n int32) func(*scope) {
 	}
 }
 
-func goes(s *scope) { s.deployment.DeletionTimestamp = ptr.To(metav1.NewTime(start)) }
+func goes(s *scope) { s.Original.DeletionTimestamp = ptr.To(metav1.NewTime(start)) }
 
 func unreadable(s *scope) { s.read = false }
 
-func wrong(s *scope) { s.specErrors = []string{"spec.x is wrong: mend it"} }
+func wrong(s *scope) { s.specErrors = []string{"spec.x is wrong: correct it"} }
 
 type expectation struct{ kind, status, reason, message string }
 
@@ -80,7 +80,7 @@ func TestConditions(t *testing.T) {
 			{rolling, "True", "RollingOut", "2 of 2 replicas are up to date, 0 available"},
 		}, "ScalingUp"},
 		"one is lost after the rollout": {rollout(nil, append(servingAll(1), member("n", 0)), wants(2), func(s *scope) {
-			s.before.Status.Conditions[0].Status = "False"
+			s.Original.Status.Conditions[0].Status = "False"
 		}), nil, []expectation{{rolling, "False", "NotRollingOut", ""}}, "ScalingUp"},
 		"none is missing, and one cannot be completed": {rollout(nil, ready, wants(3), func(s *scope) {
 			s.current.Status.Conditions = []metav1.Condition{conditions.True(clusterv1.MachineSetScalingUpCondition, "ScalingUpBlocked", "exceeded quota")}
@@ -121,7 +121,7 @@ func TestConditions(t *testing.T) {
 			{clusterv1.MachineDeploymentDeletingCondition, "True", "Deleting", "fresh (3 Machines)"}, {rolling, "False", "NotRollingOut", ""},
 		}, "ScalingDown"},
 		"a wrong spec": {rollout(ready, current, wants(4), wrong), nil, []expectation{
-			{up, "True", "InvalidSpec", "spec.x is wrong: mend it"}, {rolling, "False", "InvalidSpec", ""}, {available, "Unknown", "InvalidSpec", ""},
+			{up, "True", "InvalidSpec", "spec.x is wrong: correct it"}, {rolling, "False", "InvalidSpec", ""}, {available, "Unknown", "InvalidSpec", ""},
 		}, "ScalingUp"},
 		"nothing is known": {rollout(nil, nil, unreadable), errors.New("timeout"), []expectation{
 			{available, "Unknown", "InternalError", "timeout"}, {rolling, "Unknown", "InternalError", "timeout"}, {up, "Unknown", "InternalError", ""},
@@ -134,7 +134,7 @@ func TestConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			conclude(test.scope, test.failure)
-			status := &test.scope.deployment.Status
+			status := &test.scope.Object.Status
 			for _, want := range test.want {
 				said := meta.FindStatusCondition(status.Conditions, want.kind)
 				g.Expect(said).NotTo(BeNil(), want.kind)
@@ -149,11 +149,11 @@ func TestConditions(t *testing.T) {
 func TestPausedDeploymentStaysAsItWasFound(t *testing.T) {
 	g := NewWithT(t)
 	s := rollout(servingAll(2), nil, func(s *scope) { s.paused = []string{"the Cluster is paused"} })
-	s.deployment.Status.Phase = "Running"
+	s.Object.Status.Phase = "Running"
 	conclude(s, nil)
-	g.Expect(s.deployment.Status.Conditions).To(ConsistOf(And(HaveField("Type", "Paused"), HaveField("Message", "the Cluster is paused"))))
-	g.Expect(s.deployment.Status.Phase).To(Equal("Running"))
-	g.Expect(s.deployment.Status.Replicas).To(BeNil())
+	g.Expect(s.Object.Status.Conditions).To(ConsistOf(And(HaveField("Type", "Paused"), HaveField("Message", "the Cluster is paused"))))
+	g.Expect(s.Object.Status.Phase).To(Equal("Running"))
+	g.Expect(s.Object.Status.Replicas).To(BeNil())
 }
 
 func TestCounts(t *testing.T) {
@@ -162,7 +162,7 @@ func TestCounts(t *testing.T) {
 	updated.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 	s := rollout(append(servingAll(2), going5m(serving("going"))), append(servingAll(1), updated, member("coming", time.Minute)), wants(4))
 	conclude(s, nil)
-	status := s.deployment.Status
+	status := s.Object.Status
 	g.Expect(*status.Replicas).To(BeEquivalentTo(6), "deleting ones count")
 	g.Expect(*status.AvailableReplicas).To(BeEquivalentTo(3))
 	g.Expect(*status.UpToDateReplicas).To(BeEquivalentTo(2), "not one that is being updated")

@@ -124,7 +124,7 @@ func (s *scope) takeLive(set *clusterv1.MachineSet, items []metav1.PartialObject
 			changed.Annotations, changed.DeletionTimestamp = found.Annotations, found.DeletionTimestamp
 		case s.settings.selector.Matches(labels.Set(cached.Labels)) && cached.DeletionTimestamp.IsZero():
 			// It has gone, and the cache does not know it yet.
-			changed.DeletionTimestamp = &metav1.Time{Time: s.now}
+			changed.DeletionTimestamp = &metav1.Time{Time: s.Now}
 		}
 		all = append(all, &changed)
 	}

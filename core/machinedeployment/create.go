@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -43,7 +42,7 @@ func (r *Reconciler) createSet(ctx context.Context, s *scope, plan plan) outcome
 	s.sets = append(s.sets, set)
 	s.current, s.created = set, true
 	ctrl.LoggerFrom(ctx).Info("Created MachineSet", "MachineSet", set.Name, "replicas", plan.createReplicas, "reason", plan.createReason)
-	r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, CreatedEvent, "CreateMachineSet",
+	r.event(s, set, CreatedEvent, "CreateMachineSet",
 		"Created MachineSet %s for %d replicas: %s", set.Name, plan.createReplicas, plan.createReason)
 	return r.scaleCreated(ctx, s, plan.createReplicas)
 }
@@ -87,11 +86,10 @@ func (r *Reconciler) nameTaken(ctx context.Context, s *scope, key client.ObjectK
 		return untilShown(s)
 	}
 	count := strconv.FormatUint(passedOver(s.deployment)+1, 10)
-	lock := client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{})
-	if err := r.annotate(ctx, s, PassedOverNamesAnnotation, count, lock); err != nil {
+	if err := s.annotate(ctx, PassedOverNamesAnnotation, count); err != nil {
 		return outcome.FromError(errors.Wrapf(err, "passing over the name of MachineSet %s, which is in the way", key))
 	}
-	r.Recorder.Eventf(s.deployment, found, corev1.EventTypeWarning, NameTakenEvent, "CreateMachineSet",
+	r.warn(s, found, NameTakenEvent, "CreateMachineSet",
 		"MachineSet %s has the name that was meant for a new one, and is not that: %s. The new one gets another name", key.Name, because)
 	// The event of that write wakes the deployment.
 	return outcome.WaitFor(lookAgain)

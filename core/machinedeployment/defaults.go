@@ -11,33 +11,32 @@ import (
 	"millwright.dev/core/admission/validate"
 )
 
-// applyDefaults fills in what admission fills in, in memory, for a deployment that has passed none.
+// applyDefaults sets in memory what admission would have set, for a deployment that has passed none.
 func (r *Reconciler) applyDefaults(_ context.Context, s *scope) outcome.Outcome {
-	withDefaults(s.deployment)
-	// It is no change: what is left open stays open in the object.
-	s.before.Labels, s.before.Spec = s.deployment.Labels, *s.deployment.Spec.DeepCopy()
+	s.defaulted = true
+	s.refresh()
 	return outcome.Continue()
 }
 
-// withDefaults fills in what admission fills in. The number of replicas that there was before, which admission knows
-// from the object before the update, is the one that the status tells.
-func withDefaults(deployment *clusterv1.MachineDeployment) {
+// setDefaults sets the defaults of admission. The previous number of replicas, which admission knows from the object before the
+// update, is the one in the status.
+func setDefaults(deployment *clusterv1.MachineDeployment) {
 	before := &clusterv1.MachineDeployment{}
 	before.Spec.Replicas = deployment.Status.Replicas
 	defaults.MachineDeployment(deployment, before)
 }
 
-// openForAutoscaler fills in, to be written, what the cluster autoscaler reads of a deployment that carries its
-// limits and has passed no admission: without a number of replicas it takes it for no node group, and an empty
-// selector is to it one for all Machines.
-func openForAutoscaler(deployment *clusterv1.MachineDeployment) {
+// setAutoscalerDefaults sets, to be written, what the cluster autoscaler reads of a deployment that has its limits and has passed no
+// admission: the autoscaler ignores a deployment without a number of replicas, and takes an empty selector for one that matches all
+// Machines.
+func setAutoscalerDefaults(deployment *clusterv1.MachineDeployment) {
 	_, low := deployment.Annotations[clusterv1.AutoscalerMinSizeAnnotation]
 	_, high := deployment.Annotations[clusterv1.AutoscalerMaxSizeAnnotation]
 	if !low || !high {
 		return
 	}
 	filled := deployment.DeepCopy()
-	withDefaults(filled)
+	setDefaults(filled)
 	deployment.Spec.Replicas = filled.Spec.Replicas
 	if selector := &deployment.Spec.Selector; len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		*selector = filled.Spec.Selector
@@ -45,14 +44,14 @@ func openForAutoscaler(deployment *clusterv1.MachineDeployment) {
 	}
 }
 
-// invalid says what is wrong with a deployment, each with the field and what to do. Admission refuses such
-// deployments where it is installed; without it, the deployment waits for its correction. It is not held up by
-// annotations for which something can be assumed.
-func invalid(deployment *clusterv1.MachineDeployment) []string {
+// specErrors lists what is wrong with a deployment, each with the field and what to do. Admission refuses such
+// deployments where it is installed; without it, the deployment waits for its correction. Errors of annotations that have a
+// default do not count.
+func specErrors(deployment *clusterv1.MachineDeployment) []string {
 	var found []string
-	for _, problem := range validate.MachineDeployment(deployment, nil) {
-		if !strings.HasPrefix(problem.Field, "metadata.annotations") || deployment.Spec.Replicas == nil {
-			found = append(found, problem.Error())
+	for _, wrong := range validate.MachineDeployment(deployment, nil) {
+		if !strings.HasPrefix(wrong.Field, "metadata.annotations") || deployment.Spec.Replicas == nil {
+			found = append(found, wrong.Error())
 		}
 	}
 	return found

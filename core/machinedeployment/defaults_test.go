@@ -51,28 +51,28 @@ func TestAutoscaledWithoutAdmission(t *testing.T) {
 func TestOpenForAutoscaler(t *testing.T) {
 	g := NewWithT(t)
 	empty := valid(autoscaled("2", "5"), func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil })
-	openForAutoscaler(empty)
+	setAutoscalerDefaults(empty)
 	g.Expect(empty.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 	g.Expect(empty.Spec.Selector.MatchLabels).To(HaveKeyWithValue(clusterv1.MachineDeploymentNameLabel, "d"), "an empty one would be all Machines")
 	g.Expect(empty.Spec.Template.Labels).To(HaveKeyWithValue(clusterv1.MachineDeploymentNameLabel, "d"))
 
 	own := valid(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil })
-	openForAutoscaler(own)
+	setAutoscalerDefaults(own)
 	g.Expect(own).To(Equal(valid(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil })), "without limits nothing is written")
 }
 
 func TestInvalidIsWhatAdmissionRefuses(t *testing.T) {
 	g := NewWithT(t)
-	complete := valid(func(d *clusterv1.MachineDeployment) { withDefaults(d) })
-	g.Expect(invalid(complete)).To(BeEmpty())
+	complete := valid(func(d *clusterv1.MachineDeployment) { setDefaults(d) })
+	g.Expect(specErrors(complete)).To(BeEmpty())
 	complete.Annotations = map[string]string{RollbackToAnnotation: "x", ProgressDeadlineAnnotation: "x", RevisionHistoryLimitAnnotation: "x", RecreateAnnotation: "x"}
-	g.Expect(invalid(complete)).To(BeEmpty(), "nothing is held up by annotations for which something can be assumed")
+	g.Expect(specErrors(complete)).To(BeEmpty(), "nothing is held up by annotations for which something can be assumed")
 	g.Expect(annotationErrors(complete)).To(HaveLen(3), "but they are named")
 	complete.Spec.Replicas = ptr.To[int32](-1)
-	g.Expect(invalid(complete)).To(ConsistOf(ContainSubstring("spec.replicas")))
+	g.Expect(specErrors(complete)).To(ConsistOf(ContainSubstring("spec.replicas")))
 	limitless := valid(autoscaled("few", "5"), func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil })
-	withDefaults(limitless)
-	g.Expect(invalid(limitless)).To(ConsistOf(ContainSubstring("few")))
+	setDefaults(limitless)
+	g.Expect(specErrors(limitless)).To(ConsistOf(ContainSubstring("few")))
 }
 
 // TestAdmissionKnowsTheAnnotations: it has their names of its own, so that it depends on no controller.
@@ -80,7 +80,7 @@ func TestAdmissionKnowsTheAnnotations(t *testing.T) {
 	for _, key := range []string{RollbackToAnnotation, RevisionHistoryLimitAnnotation, ProgressDeadlineAnnotation, RecreateAnnotation} {
 		g := NewWithT(t)
 		deployment := valid(func(d *clusterv1.MachineDeployment) { d.Annotations = map[string]string{key: "x"} })
-		withDefaults(deployment)
+		setDefaults(deployment)
 		g.Expect(validate.MachineDeployment(deployment, nil).ToAggregate()).To(MatchError(ContainSubstring(key)))
 	}
 }

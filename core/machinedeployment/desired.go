@@ -39,7 +39,7 @@ func newSet(s *scope) *clusterv1.MachineSet {
 		},
 	}
 	set.Labels = with(nil, clusterv1.MachineDeploymentUniqueLabel, hash)
-	set.Annotations = with(nil, machines.RolloutAfterAnnotation, machines.RolloutAfterRecord(s.deployment, s.now))
+	set.Annotations = with(nil, machines.RolloutAfterAnnotation, machines.RolloutAfterRecord(s.deployment, s.Now))
 	synchronizeSet(set, s.deployment, revision)
 	return set
 }

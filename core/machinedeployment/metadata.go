@@ -3,54 +3,44 @@ package machinedeployment
 import (
 	"context"
 
-	"github.com/pkg/errors"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/machines"
 )
 
-// ensureMetadata gives the deployment its finalizer, before any set exists, and ties it to its Cluster.
+// ensureMetadata adds the finalizer, before any set exists, and the label and owner reference of the Cluster.
 func (r *Reconciler) ensureMetadata(ctx context.Context, s *scope) outcome.Outcome {
-	desired := s.deployment.DeepCopy()
-	controllerutil.AddFinalizer(desired, clusterv1.MachineDeploymentFinalizer)
-	desired.Labels = with(desired.Labels, clusterv1.ClusterNameLabel, desired.Spec.ClusterName)
-	if s.cluster != nil && metav1.GetControllerOf(desired) == nil {
-		owners, wait := machines.OwnedByCluster(ctx, r.APIReader, desired.OwnerReferences, s.cluster)
-		if !wait.Finished() {
+	owners := s.Object.OwnerReferences
+	if s.cluster != nil && metav1.GetControllerOf(s.Object) == nil {
+		var wait outcome.Outcome
+		if owners, wait = machines.OwnedByCluster(ctx, r.APIReader, owners, s.cluster); !wait.Finished() {
 			return wait
 		}
-		desired.OwnerReferences = owners
 	}
-	openForAutoscaler(desired)
-	if equality.Semantic.DeepEqual(desired.ObjectMeta, s.deployment.ObjectMeta) &&
-		equality.Semantic.DeepEqual(desired.Spec, s.deployment.Spec) {
-		return outcome.Continue()
-	}
-	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.deployment, client.MergeFromWithOptimisticLock{})); err != nil {
-		return outcome.FromError(errors.Wrapf(err, "patching the metadata of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment)))
-	}
-	r.written.Wrote(desired)
-	s.deployment, s.before = desired, desired.DeepCopy()
-	return outcome.Continue()
+	return outcome.FromError(s.Patch(ctx, func(deployment *clusterv1.MachineDeployment) {
+		controllerutil.AddFinalizer(deployment, clusterv1.MachineDeploymentFinalizer)
+		deployment.Labels = with(deployment.Labels, clusterv1.ClusterNameLabel, deployment.Spec.ClusterName)
+		deployment.OwnerReferences = owners
+		setAutoscalerDefaults(deployment)
+	}))
 }
 
-// removeFinalizer lets the deployment go, when no set is left.
+// removeFinalizer lets the API server delete the deployment, once no set is left.
 func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) outcome.Outcome {
-	desired := s.deployment.DeepCopy()
-	if !controllerutil.RemoveFinalizer(desired, clusterv1.MachineDeploymentFinalizer) {
+	if !controllerutil.ContainsFinalizer(s.Object, clusterv1.MachineDeploymentFinalizer) {
+		// The deployment waits for finalizers of others.
 		return outcome.Continue()
 	}
-	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.deployment, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return outcome.FromError(errors.Wrapf(err, "removing the finalizer of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment)))
-	}
-	s.gone = true
-	r.ahead.forget(s.deployment.UID)
-	r.marks.forget(s.deployment.UID)
-	r.progress.forget(s.deployment.UID)
-	return outcome.Continue()
+	return outcome.FromError(s.RemoveFinalizer(ctx, clusterv1.MachineDeploymentFinalizer))
+}
+
+// forget drops what is remembered of a deployment that is gone.
+func (r *Reconciler) forget(deployment types.UID) {
+	r.ahead.forget(deployment)
+	r.marks.forget(deployment)
+	r.progress.forget(deployment)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -38,9 +37,9 @@ func mismatched(set *clusterv1.MachineSet, consequence string) string {
 func (r *Reconciler) refuse(s *scope, set *clusterv1.MachineSet) {
 	line := mismatched(set, "is not adopted")
 	s.mismatches = append(s.mismatches, line)
-	said := meta.FindStatusCondition(s.before.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
+	said := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
 	if said == nil || !strings.Contains(said.Message, line) {
-		r.Recorder.Eventf(s.deployment, set, corev1.EventTypeWarning, SelectorMismatchReason, "Adopt", "%s", line)
+		r.warn(s, set, SelectorMismatchReason, "Adopt", "%s", line)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestLabelsThatASetDoesNotSelectAreNotWritten(t *testing.T) {
 	before := s.current.DeepCopy()
 	synchronizeSet(s.current, s.deployment, 2)
 	g.Expect(s.current.Spec.Template.Labels).To(Equal(before.Spec.Template.Labels))
-	s.before.Status.Conditions = nil
+	s.Original.Status.Conditions = nil
 	said := rollingOutCondition(s, nil)
 	g.Expect(said.Reason).To(Equal(SelectorMismatchReason))
 	g.Expect(said.Message).To(ContainSubstring("MachineSet fresh keeps the labels of its template"))

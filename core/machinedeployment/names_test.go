@@ -17,7 +17,7 @@ import (
 // from nothing else.
 func TestNamesOfSets(t *testing.T) {
 	base := func() *scope {
-		s := &scope{deployment: valid(), now: start}
+		s := begin(valid())
 		s.deployment.UID = "one"
 		return s
 	}
@@ -26,7 +26,7 @@ func TestNamesOfSets(t *testing.T) {
 		same   bool
 	}{
 		"a repeat":                           {func(*scope) {}, true},
-		"at another time":                    {func(s *scope) { s.now = start.Add(time.Hour) }, true},
+		"at another time":                    {func(s *scope) { s.Now = start.Add(time.Hour) }, true},
 		"another template":                   {func(s *scope) { toTemplateB(s.deployment) }, true},
 		"spec.rollout.after":                 {func(s *scope) { s.deployment.Spec.Rollout.After = metav1.NewTime(start) }, true},
 		"another number of replicas":         {func(s *scope) { s.deployment.Spec.Replicas = ptr.To[int32](7) }, true},
@@ -55,7 +55,7 @@ func annotated(key, value string) func(*scope) {
 
 func TestInTheWay(t *testing.T) {
 	g := NewWithT(t)
-	s := &scope{deployment: valid(), now: start}
+	s := begin(valid())
 	s.deployment.UID = "one"
 	found := newSet(s)
 	found.UID = "found"
@@ -91,7 +91,7 @@ func TestSetsOfAUserInTheWay(t *testing.T) {
 	w.deployment(2)
 	var names []string
 	for _, passed := range []string{"0", "1"} {
-		s := &scope{deployment: w.current()}
+		s := begin(w.current())
 		annotated(PassedOverNamesAnnotation, passed)(s)
 		set := newSet(s)
 		set.Namespace, set.OwnerReferences, set.Finalizers, set.Labels = w.namespace, nil, nil, nil

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +39,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope, set *clusterv1.Machi
 		return outcome.FromError(err)
 	}
 	s.sets = slices.DeleteFunc(s.sets, func(other *clusterv1.MachineSet) bool { return other.UID == set.UID })
-	r.Recorder.Eventf(s.deployment, released, corev1.EventTypeNormal, ReleasedEvent, "Release", "Released MachineSet %s: %s", set.Name, reason)
+	r.event(s, released, ReleasedEvent, "Release", "Released MachineSet %s: %s", set.Name, reason)
 	return outcome.Continue()
 }
 

@@ -3,14 +3,13 @@ package machinedeployment
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"time"
 
 	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/machines"
@@ -22,34 +21,31 @@ func (r *Reconciler) watchProgress(ctx context.Context, s *scope) outcome.Outcom
 	deadline, _ := progressDeadline(s.deployment)
 	if deadline == 0 || !underWay(s) {
 		r.progress.forget(s.deployment.UID)
-		return outcome.FromError(r.record(ctx, s, "")).And(r.requeueAfterSlowDeletion(ctx, s))
+		return r.record(ctx, s, "").And(r.requeueAfterSlowDeletion(ctx, s))
 	}
 	best, record := r.progress.judge(s, deadline)
 	end := r.requeueAfterSlowDeletion(ctx, s)
 	s.progress = best.Since.Time
-	if due := s.progress.Add(deadline); s.now.Before(due) {
-		end = end.And(outcome.ContinueAfter(due.Sub(s.now)))
+	if due := s.progress.Add(deadline); s.Now.Before(due) {
+		end = end.And(outcome.ContinueAfter(due.Sub(s.Now)))
 	} else {
 		s.stalled = true
 	}
 	if record {
-		end = end.And(outcome.FromError(r.record(ctx, s, best.text())))
+		end = end.And(r.record(ctx, s, best.text()))
 	}
 	return end
 }
 
-// requeueAfterSlowDeletion has the deployment looked at when the next deletion of a Machine begins to be slow.
+// requeueAfterSlowDeletion requeues the deployment for when the next deletion of a Machine becomes slow.
 func (r *Reconciler) requeueAfterSlowDeletion(_ context.Context, s *scope) outcome.Outcome {
-	if next := machines.NextSlow(s.allMachines(), s.now); !next.IsZero() {
-		return outcome.ContinueAfter(next.Sub(s.now))
-	}
-	return outcome.Continue()
+	return machines.RequeueAfterSlowDeletion(s.allMachines(), s.Now)
 }
 
 // underWay says whether something that is wanted is not there: replicas that are up to date and available, or the end of
 // outdated Machines. While nothing rolls, and with a spec that must be corrected, nothing is awaited.
 func underWay(s *scope) bool {
-	if !s.read || s.settings.paused || len(s.specErrors) > 0 || !s.deployment.DeletionTimestamp.IsZero() {
+	if !s.read || s.settings.paused || len(s.specErrors) > 0 || s.Deleting() {
 		return false
 	}
 	return len(inService(s)) < wanted(s) || toReplace(s) > 0
@@ -118,8 +114,8 @@ func (p progress) text() string {
 func recordedProgress(s *scope) (recorded progress, ok bool) {
 	err := json.Unmarshal([]byte(s.deployment.Annotations[ProgressAnnotation]), &recorded)
 	ok = err == nil && !recorded.Since.IsZero() && recorded.MachineSet == currentName(s)
-	if recorded.Since.After(s.now) {
-		recorded.Since = metav1.NewTime(s.now)
+	if recorded.Since.After(s.Now) {
+		recorded.Since = metav1.NewTime(s.Now)
 	}
 	return recorded, ok
 }
@@ -129,9 +125,9 @@ func recordedProgress(s *scope) (recorded progress, ok bool) {
 // false when nothing tells that it was under way before. With OnDelete RollingOut tells of outdated Machines that wait for a
 // person.
 func observedProgress(s *scope) (observed progress, known bool) {
-	observed = progress{MachineSet: currentName(s), Reached: score(s), Since: metav1.NewTime(s.now)}
+	observed = progress{MachineSet: currentName(s), Reached: score(s), Since: metav1.NewTime(s.Now)}
 	recorded, ok := recordedProgress(s)
-	rolling := meta.FindStatusCondition(s.before.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
+	rolling := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
 	switch {
 	case ok && recorded.Reached >= observed.Reached:
 		return recorded, true
@@ -144,7 +140,7 @@ func observedProgress(s *scope) (observed progress, known bool) {
 	}
 	for _, machine := range inService(s) {
 		available := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineAvailableCondition)
-		if at := available.LastTransitionTime; at.After(observed.Since.Time) && !at.After(s.now) {
+		if at := available.LastTransitionTime; at.After(observed.Since.Time) && !at.After(s.Now) {
 			observed.Since = at
 		}
 	}
@@ -158,31 +154,26 @@ func currentName(s *scope) string {
 	return s.current.Name
 }
 
-// record writes ProgressAnnotation, or removes it. It is a request of its own, so that a refusal does not keep the status
-// from being written.
-func (r *Reconciler) record(ctx context.Context, s *scope, value string) error {
+// record writes ProgressAnnotation, or removes it. It is a request of its own, so that a refusal is reported by RollingOut.
+func (r *Reconciler) record(ctx context.Context, s *scope, value string) outcome.Outcome {
 	if s.deployment.Annotations[ProgressAnnotation] == value {
-		return nil
+		return outcome.Continue()
 	}
-	return errors.Wrapf(r.annotate(ctx, s, ProgressAnnotation, value, client.MergeFrom(s.before)),
-		"recording the progress of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment))
+	err := s.annotate(ctx, ProgressAnnotation, value)
+	if apierrors.IsConflict(err) {
+		// Somebody else has written the deployment since it was read: the event of that brings it back, and this is no failure.
+		return outcome.ContinueAfter(lookAgain)
+	}
+	return outcome.FromError(errors.WithMessage(err, "recording the progress"))
 }
 
-// annotate writes an annotation of the deployment, or removes it. What was changed in memory alone is not written.
-func (r *Reconciler) annotate(ctx context.Context, s *scope, key, value string, patch client.Patch) error {
-	changed := s.before.DeepCopy()
-	changed.Annotations = maps.Clone(changed.Annotations)
-	if delete(changed.Annotations, key); value != "" {
-		changed.Annotations = with(changed.Annotations, key, value)
-	}
-	if err := r.Client.Patch(ctx, changed, patch); err != nil {
-		return err
-	}
-	r.written.Wrote(changed)
-	for _, known := range []*clusterv1.MachineDeployment{s.deployment, s.before} {
-		known.Annotations, known.ResourceVersion = maps.Clone(changed.Annotations), changed.ResourceVersion
-	}
-	return nil
+// annotate writes an annotation of the deployment, or removes it.
+func (s *scope) annotate(ctx context.Context, key, value string) error {
+	return s.Patch(ctx, func(deployment *clusterv1.MachineDeployment) {
+		if delete(deployment.Annotations, key); value != "" {
+			deployment.Annotations = with(deployment.Annotations, key, value)
+		}
+	})
 }
 
 // lag is by how much a time that the objects tell, in whole seconds, differs from the same time in memory.

@@ -7,12 +7,14 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/core/machines"
 )
 
 // TestStalledRolloutSaysWhatItWaitsFor lets a rollout hang: one condition names the Machine and what it waits for,
@@ -20,15 +22,14 @@ import (
 func TestStalledRolloutSaysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.deployment(2, func(d *clusterv1.MachineDeployment) {
-		d.Annotations = map[string]string{ProgressDeadlineAnnotation: "3s"}
-	})
+	w.deployment(2)
 	w.start(t)
 	w.eventually(w.settled(2, "a", "1"))
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
 	const kind = clusterv1.MachineDeploymentRollingOutCondition
 	w.eventually(w.says(kind, clusterv1.MachineDeploymentRollingOutReason, "1 of 2 replicas are up to date"))
+	w.update(impatient)
 	w.eventually(w.says(kind, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
 	for _, machine := range w.listMachines() {
 		if machine.Labels[clusterv1.MachineDeploymentUniqueLabel] == w.currentSet().Labels[clusterv1.MachineDeploymentUniqueLabel] {
@@ -73,15 +74,19 @@ func since(age time.Duration, said metav1.Condition) metav1.Condition {
 	return said
 }
 
+// begin returns the scope of a reconcile that has done nothing yet.
+func begin(deployment *clusterv1.MachineDeployment) *scope {
+	return (&Reconciler{Clock: clocktesting.NewFakePassiveClock(start)}).newScope(deployment)
+}
+
 // rollout is a scope in the middle of a rollout that began half an hour before start.
 func rollout(outdated, current []*clusterv1.Machine, change ...func(*scope)) *scope {
 	old, fresh := setOf("old", "u", int32(len(outdated)), 3*time.Hour, "1"), setOf("fresh", "t", int32(len(current)), 30*time.Minute, "2")
-	s := &scope{
-		deployment: valid(), before: valid(), now: start, sets: []*clusterv1.MachineSet{old, fresh}, current: fresh, read: true,
-		machines: map[types.UID][]*clusterv1.Machine{"old": outdated, "fresh": current},
-		settings: settings{replicas: 3, maxSurge: 1},
-	}
-	s.before.Status.Conditions = []metav1.Condition{since(30*time.Minute, conditions.True(clusterv1.MachineDeploymentRollingOutCondition, "RollingOut", ""))}
+	s := begin(valid())
+	s.sets, s.current, s.read = []*clusterv1.MachineSet{old, fresh}, fresh, true
+	s.machines = map[types.UID][]*clusterv1.Machine{"old": outdated, "fresh": current}
+	s.settings = settings{replicas: 3, maxSurge: 1}
+	s.Original.Status.Conditions = []metav1.Condition{since(30*time.Minute, conditions.True(clusterv1.MachineDeploymentRollingOutCondition, "RollingOut", ""))}
 	for _, c := range change {
 		c(s)
 	}
@@ -105,7 +110,7 @@ func TestToldProgress(t *testing.T) {
 		known bool
 	}{
 		"its beginning":                      {rollout(nil, nil), 30 * time.Minute, true},
-		"it has not been said to have begun": {rollout(nil, nil, func(s *scope) { s.before.Status.Conditions = nil }), 0, false},
+		"it has not been said to have begun": {rollout(nil, nil, func(s *scope) { s.Original.Status.Conditions = nil }), 0, false},
 		"a new set":                          {rollout(nil, nil, func(s *scope) { s.current.CreationTimestamp = metav1.NewTime(start.Add(-time.Minute)) }), 30 * time.Minute, true},
 		"a new Machine":                      {rollout(nil, machines(member("m", 7*time.Minute))), 30 * time.Minute, true},
 		"a new Machine became available":     {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up)))), 2 * time.Minute, true},
@@ -132,7 +137,12 @@ func TestToldProgress(t *testing.T) {
 func watched(t *testing.T, s *scope) outcome.Outcome {
 	t.Helper()
 	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.deployment.DeepCopy()).Build()}
-	s.before.Annotations = s.deployment.Annotations
+	r.Clock = clocktesting.NewFakePassiveClock(s.Now)
+	s.Original.Annotations = s.deployment.Annotations
+	stored := s.Original.DeepCopy()
+	NewWithT(t).Expect(r.Client.Get(t.Context(), s.Key(), stored)).To(Succeed())
+	s.Original.ResourceVersion = stored.ResourceVersion
+	s.Base = r.newScope(s.Original).Base
 	end := r.watchProgress(t.Context(), s)
 	NewWithT(t).Expect(end.Err()).NotTo(HaveOccurred())
 	return end
@@ -147,11 +157,11 @@ func TestStall(t *testing.T) {
 	outdated := machines(member("o", time.Hour))
 	began := func(age time.Duration, outdated []*clusterv1.Machine, change ...func(*scope)) *scope {
 		return rollout(outdated, machines(member("n", time.Minute, waits)), append(change, func(s *scope) {
-			s.before.Status.Conditions[0].LastTransitionTime = metav1.NewTime(start.Add(-age))
+			s.Original.Status.Conditions[0].LastTransitionTime = metav1.NewTime(start.Add(-age))
 		})...)
 	}
 	// A Recreate rollout, or one with maxUnavailable 100 %, has no outdated Machine left.
-	never := func(s *scope) { s.before.Status.Conditions = nil }
+	never := func(s *scope) { s.Original.Status.Conditions = nil }
 	tests := map[string]struct {
 		scope *scope
 		again time.Duration
@@ -167,7 +177,7 @@ func TestStall(t *testing.T) {
 		"nothing is outdated any more":      {began(11*time.Minute, nil), 0, []string{"1 of 3 replicas are up to date, 0 available", "no Node yet"}},
 		"a new deployment that has time":    {rollout(nil, machines(member("n", time.Minute)), never), 10 * time.Minute, nil},
 		"nothing is missing":                {rollout(nil, servingAll(3)), 0, nil},
-		"one of a complete rollout is gone": {rollout(nil, servingAll(2), func(s *scope) { s.before.Status.Conditions[0].Status = metav1.ConditionFalse }), 10 * time.Minute, nil},
+		"one of a complete rollout is gone": {rollout(nil, servingAll(2), func(s *scope) { s.Original.Status.Conditions[0].Status = metav1.ConditionFalse }), 10 * time.Minute, nil},
 		"a drain that does not end": {
 			rollout(machines(going5m(member("o", time.Hour, conditions.True(clusterv1.MachineDeletingCondition, "DrainingNode", "a PodDisruptionBudget does not allow it")))),
 				nil, annotated(ProgressDeadlineAnnotation, "4m")),
@@ -214,5 +224,5 @@ func TestSlowDeletionsAreNamed(t *testing.T) {
 	slow.DeletionTimestamp = ptr.To(metav1.NewTime(start.Add(-15 * time.Minute)))
 	s := rollout([]*clusterv1.Machine{slow, going5m(member("quick", time.Hour))}, nil)
 	g.Expect((&Reconciler{}).requeueAfterSlowDeletion(t.Context(), s).After()).To(Equal(10*time.Minute), "when quick will have been going for so long")
-	g.Expect(slowDeletions(s)).To(And(ContainSubstring("Machine slow: Deleting is True: pod p stays"), Not(ContainSubstring("quick"))))
+	g.Expect(machines.SlowDeletions(s.allMachines(), start)).To(And(ContainSubstring("Machine slow: pod p stays"), Not(ContainSubstring("quick"))))
 }

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/core/machines"
 )
 
@@ -30,16 +30,9 @@ func (r *Reconciler) readCluster(ctx context.Context, s *scope) outcome.Outcome 
 	return outcome.Continue()
 }
 
-// checkPaused stops everything while the deployment or its Cluster is paused. That spec.paused stops is the
-// rollout alone; see makePlan.
+// checkPaused stops everything while the deployment or its Cluster is paused. spec.paused stops the rollout alone; see makePlan.
 func (r *Reconciler) checkPaused(_ context.Context, s *scope) outcome.Outcome {
-	if s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) {
-		s.paused = append(s.paused, fmt.Sprintf("Cluster %s has spec.paused set to true", s.cluster.Name))
-	}
-	if _, ok := s.deployment.Annotations[clusterv1.PausedAnnotation]; ok {
-		s.paused = append(s.paused, "MachineDeployment has the annotation "+clusterv1.PausedAnnotation)
-	}
-	if len(s.paused) > 0 {
+	if s.paused = paused.By(s.Object, s.cluster); len(s.paused) > 0 {
 		return outcome.Wait()
 	}
 	return outcome.Continue()
@@ -49,7 +42,7 @@ func (r *Reconciler) checkPaused(_ context.Context, s *scope) outcome.Outcome {
 func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
 	s.settings, s.specErrors = resolve(s.deployment)
 	if len(s.specErrors) == 0 {
-		s.specErrors = invalid(s.deployment)
+		s.specErrors = specErrors(s.deployment)
 	}
 	if s.cluster == nil {
 		s.specErrors = append(s.specErrors, fmt.Sprintf(
@@ -111,7 +104,7 @@ func (r *Reconciler) unknownSets(ctx context.Context, s *scope) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineSetList"))
 	if err := r.APIReader.List(ctx, list, client.InNamespace(s.deployment.Namespace), client.MatchingLabels(identity(s.deployment))); err != nil {
-		return false, errors.Wrapf(err, "listing the MachineSets of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment))
+		return false, errors.Wrapf(err, "listing the MachineSets of MachineDeployment %s", s.Key())
 	}
 	known := map[types.UID]bool{}
 	for _, set := range s.sets {

@@ -26,7 +26,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler brings the MachineSets of each MachineDeployment to what its spec says. Client and APIReader must
-// be set; SetupWithManager fills in whatever else is empty.
+// be set; SetupWithManager sets defaults for the other fields.
 type Reconciler struct {
 	// Client reads typed objects from the cache, and writes.
 	Client client.Client
@@ -34,19 +34,19 @@ type Reconciler struct {
 	APIReader client.Reader
 	// Recorder records events.
 	Recorder events.EventRecorder
-	// Clock tells the time.
+	// Clock is the time source.
 	Clock clock.PassiveClock
-	// WatchFilterValue, when not empty, limits the reconciler to deployments with this value of the label
+	// WatchFilter, when not empty, limits the reconciler to deployments with this value of the label
 	// cluster.x-k8s.io/watch-filter.
 	WatchFilter string
-	// Sets knows the versions of the MachineSets that were written last. It is shared with their controller.
+	// Written remembers the versions of the deployments that were written last.
+	Written *persist.Versions
+	// Sets remembers the versions of the MachineSets that were written last. It is shared with their controller.
 	Sets *persist.Versions
 
-	// written knows the versions of the deployments that were written last.
-	written persist.Versions
-	// decreases remembers what sets have been told to give up, until they have looked at it.
+	// decreases remembers which sets have not observed a smaller number of replicas yet.
 	decreases decreases
-	// marks remembers whose Machines the cache has shown as they are marked.
+	// marks remembers of which deployments the cache has shown the marks of all Machines.
 	marks marks
 	// ahead remembers since when sets have counted other Machines than the cache shows.
 	ahead ahead
@@ -76,26 +76,34 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !predicates.MatchesWatchLabel(r.WatchFilter, deployment) {
 		return ctrl.Result{}, nil
 	}
-	if wait := r.written.Behind(deployment); wait > 0 {
+	if wait := r.Written.Behind(deployment); wait > 0 {
 		return outcome.WaitFor(wait).Result()
 	}
-	s := &scope{deployment: deployment, before: deployment.DeepCopy(), now: r.Clock.Now()}
-	steps := r.normal()
-	if !deployment.DeletionTimestamp.IsZero() {
-		steps = r.deletion()
+	s := r.newScope(deployment)
+	end := outcome.InOrder(ctx, s, r.steps(s)...)
+	if !s.stale && !s.Gone {
+		if s.read && s.settings.selector != nil {
+			// Whatever has failed, the progress deadline holds.
+			end = end.And(r.watchProgress(ctx, s))
+		}
+		end = end.And(r.awaitCache(s))
+		end = end.And(r.save(ctx, s, end.Err()))
 	}
-	end := outcome.InOrder(ctx, s, steps...)
-	if s.gone || s.stale {
-		return end.Result()
+	if s.Gone {
+		r.forget(deployment.UID)
 	}
-	if s.read && s.settings.selector != nil {
-		// Whatever has failed: that it lasts too long is seen in any case.
-		end = end.And(r.watchProgress(ctx, s))
-	}
-	return end.And(r.awaitCache(s)).And(r.save(ctx, s, end.Err())).Result()
+	return end.Result()
 }
 
-// normal are the steps for a deployment that shall exist. Each stops those after it when it has to wait.
+// steps are those for the deployment as it was read.
+func (r *Reconciler) steps(s *scope) []outcome.Step[*scope] {
+	if s.Deleting() {
+		return r.deletion()
+	}
+	return r.normal()
+}
+
+// normal are the steps for a deployment that is not being deleted. Each stops those after it when it has to wait.
 func (r *Reconciler) normal() []outcome.Step[*scope] {
 	return []outcome.Step[*scope]{
 		r.readCluster,
@@ -127,20 +135,13 @@ func (r *Reconciler) deletion() []outcome.Step[*scope] {
 	}
 }
 
-// save writes the status that follows from what was read and done.
+// save writes the revision, and the status that follows from what was read and done. failure is the error that ended the steps, if
+// one did.
 func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.Outcome {
-	conclude(s, failure)
-	written, err := persist.Save(ctx, r.Client, s.before, s.deployment, statusOf, func(refused error) {
-		s.refused = true
+	setRevision(s)
+	_, err := s.Save(ctx, func(refused error) bool {
 		conclude(s, kerrors.NewAggregate([]error{failure, refused}))
+		return true
 	})
-	if written.Status || written.Object {
-		r.written.Wrote(s.deployment)
-	}
-	// A deployment that has gone in the meantime needs no status.
-	return outcome.FromError(client.IgnoreNotFound(errors.Cause(err)))
-}
-
-func statusOf(deployment *clusterv1.MachineDeployment) *clusterv1.MachineDeploymentStatus {
-	return &deployment.Status
+	return outcome.FromError(err)
 }

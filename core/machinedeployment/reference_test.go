@@ -18,6 +18,7 @@ import (
 
 const (
 	folder    = "core/machinedeployment"
+	pausing   = "contracts/controller/paused"
 	reference = "docs/reference/machinedeployment.md"
 )
 
@@ -25,11 +26,11 @@ const (
 func TestReferenceIsWhole(t *testing.T) {
 	page := doccheck.Read(t, reference)
 	page.CheckLinks(t)
-	doccheck.Compare(t, page, "reasons", page.Keys(t, "Conditions", "Reasons"), doccheck.Constants(t, doccheck.Named("Reason"), folder))
+	doccheck.Compare(t, page, "reasons", page.Keys(t, "Conditions", "Reasons"), doccheck.Constants(t, doccheck.Named("Reason"), folder, pausing))
 	// Conditions of Machines are read, not set.
 	conditions := append(page.Keys(t, "Conditions", "Condition"), stages...)
-	doccheck.Compare(t, page, "conditions", conditions, doccheck.Constants(t, doccheck.Named("Condition"), folder))
-	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, doccheck.Named("Annotation"), folder))
+	doccheck.Compare(t, page, "conditions", conditions, doccheck.Constants(t, doccheck.Named("Condition"), folder, pausing))
+	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, doccheck.Named("Annotation"), folder, pausing))
 	doccheck.Compare(t, page, "labels", page.Keys(t, "Labels", "Label"), doccheck.Constants(t, doccheck.Named("Label"), folder))
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"),
 		append(doccheck.Constants(t, doccheck.Named("Event"), folder), RollbackRevisionNotFoundReason, SelectorMismatchReason))
@@ -47,7 +48,7 @@ func TestReferenceNumbers(t *testing.T) {
 	g.Expect(DefaultProgressDeadline).To(Equal(10 * time.Minute))
 	g.Expect(machines.SlowDeletion).To(Equal(15 * time.Minute))
 	complete := valid(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil })
-	withDefaults(complete)
+	setDefaults(complete)
 	g.Expect(complete.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 	rolling := complete.Spec.Rollout.Strategy.RollingUpdate
 	g.Expect([]string{rolling.MaxSurge.String(), rolling.MaxUnavailable.String()}).To(Equal([]string{"1", "0"}))
@@ -118,7 +119,8 @@ func TestReferenceRevisions(t *testing.T) {
 		t.Run(field, func(t *testing.T) {
 			g := NewWithT(t)
 			set := setOf("set", "t", 3, time.Hour, "1")
-			s := &scope{deployment: valid(), sets: []*clusterv1.MachineSet{set}, now: start}
+			s := begin(valid())
+			s.sets = []*clusterv1.MachineSet{set}
 			g.Expect(chooseCurrent(s)).To(Equal(set))
 			g.Expect(revisionChanges).To(HaveKey(field))
 			revisionChanges[field](s.deployment)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,7 +30,7 @@ func (r *Reconciler) removeMachines(ctx context.Context, s *scope, set *clusterv
 			continue
 		}
 		ctrl.LoggerFrom(ctx).Info("Deleted Machine", "Machine", machine.Name, "reason", scale.reason)
-		r.Recorder.Eventf(s.deployment, machine, corev1.EventTypeNormal, DeletedEvent, "DeleteMachine",
+		r.event(s, machine, DeletedEvent, "DeleteMachine",
 			"Deleted Machine %s: %s", machine.Name, scale.reason)
 	}
 	return kerrors.NewAggregate(failures)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -40,15 +41,15 @@ func whyOutdated(s *scope, set *clusterv1.MachineSet) []string {
 // a process whose clock is behind must not go back to the set before.
 func rolloutTime(s *scope) time.Time {
 	after := s.deployment.Spec.Rollout.After
-	if after.IsZero() || !s.now.Before(after.Time) {
-		return s.now
+	if after.IsZero() || !s.Now.Before(after.Time) {
+		return s.Now
 	}
 	for _, set := range s.sets {
 		if machines.CreatedFor(set, after.Time) {
 			return after.Time
 		}
 	}
-	return s.now
+	return s.Now
 }
 
 // desired is the number of replicas that a set is told to have.
@@ -70,6 +71,15 @@ func currentRevision(deployment *clusterv1.MachineDeployment, sets []*clusterv1.
 		return own
 	}
 	return max(highest, machines.Revision(deployment)) + 1
+}
+
+// setRevision sets the revision annotation, which is written with the rest of the metadata.
+func setRevision(s *scope) {
+	if s.current == nil {
+		return
+	}
+	revision := currentRevision(s.deployment, s.sets, s.current)
+	s.Object.Annotations = with(s.Object.Annotations, clusterv1.RevisionAnnotation, strconv.FormatInt(revision, 10))
 }
 
 // bySeniority sorts sets by creation, then by name.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/utils/ptr"
@@ -120,7 +119,7 @@ func (r *Reconciler) applyToSet(ctx context.Context, s *scope, set *clusterv1.Ma
 		r.decreases.note(changed, scale.from, scale.to)
 		ctrl.LoggerFrom(ctx).Info("Scaled MachineSet", "MachineSet", set.Name, "from", scale.from, "to", scale.to, "reason", scale.reason)
 		if turns(s, scale) {
-			r.Recorder.Eventf(s.deployment, changed, corev1.EventTypeNormal, ScaledEvent, "Scale",
+			r.event(s, changed, ScaledEvent, "Scale",
 				"Scaled MachineSet %s from %d to %d: %s", set.Name, scale.from, scale.to, scale.reason)
 		}
 	}

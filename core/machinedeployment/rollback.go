@@ -8,11 +8,9 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/machines"
@@ -31,20 +29,18 @@ func (r *Reconciler) rollBack(ctx context.Context, s *scope) outcome.Outcome {
 	if refused != "" {
 		s.rollbackRefused = refused
 		if said := meta.FindStatusCondition(s.deployment.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition); said == nil || said.Reason != RollbackRevisionNotFoundReason {
-			r.Recorder.Eventf(s.deployment, nil, corev1.EventTypeWarning, RollbackRevisionNotFoundReason, "RollBack", "%s", refused)
+			r.warn(s, nil, RollbackRevisionNotFoundReason, "RollBack", "%s", refused)
 		}
 		return outcome.Continue()
 	}
-	desired := s.deployment.DeepCopy()
-	delete(desired.Annotations, RollbackToAnnotation)
-	restore(&desired.Spec.Template.Spec, &set.Spec.Template.Spec)
-	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.deployment, client.MergeFromWithOptimisticLock{})); err != nil {
-		return outcome.FromError(errors.Wrapf(err, "rolling back MachineDeployment %s", client.ObjectKeyFromObject(s.deployment)))
+	if err := s.Patch(ctx, func(deployment *clusterv1.MachineDeployment) {
+		delete(deployment.Annotations, RollbackToAnnotation)
+		restore(&deployment.Spec.Template.Spec, &set.Spec.Template.Spec)
+	}); err != nil {
+		return outcome.FromError(errors.WithMessage(err, "rolling back"))
 	}
-	r.written.Wrote(desired)
-	s.deployment, s.before = desired, desired.DeepCopy()
 	ctrl.LoggerFrom(ctx).Info("Rolled back the template", "MachineSet", set.Name, "revision", machines.Revision(set))
-	r.Recorder.Eventf(s.deployment, set, corev1.EventTypeNormal, RolledBackEvent, "RollBack",
+	r.event(s, set, RolledBackEvent, "RollBack",
 		"Rolled back to revision %d, the template of MachineSet %s", machines.Revision(set), set.Name)
 	return outcome.Continue()
 }

@@ -218,8 +218,9 @@ func TestRestoreBringsBackWhatMakesARevision(t *testing.T) {
 }
 
 func TestHistoryIsKeptUpToItsLimit(t *testing.T) {
-	spentWith := func(limit string, sets ...*clusterv1.MachineSet) []string {
-		s := &scope{deployment: valid(), sets: sets, now: start, current: sets[0], settings: settings{replicas: 0}}
+	prunableWith := func(limit string, sets ...*clusterv1.MachineSet) []string {
+		s := begin(valid())
+		s.sets, s.current = sets, sets[0]
 		if limit != "" {
 			s.deployment.Annotations = map[string]string{RevisionHistoryLimitAnnotation: limit}
 		}
@@ -232,10 +233,10 @@ func TestHistoryIsKeptUpToItsLimit(t *testing.T) {
 	g := NewWithT(t)
 	current, a, b, c := setOf("current", "t", 0, 0, "9"), setOf("a", "u", 0, 0, "8"), setOf("b", "v", 0, 0, "11"), setOf("c", "w", 0, 0, "7")
 	twin, lost, busy := setOf("twin", "t", 0, time.Hour, "6"), setOf("lost", "x", 0, 0, ""), setOf("busy", "y", 1, 0, "5")
-	g.Expect(spentWith("", current, a, b, c, twin, lost, busy)).To(ConsistOf("a", "c", "twin", "lost"), "one is kept")
-	g.Expect(spentWith("2", current, a, b, c)).To(ConsistOf("c"))
-	g.Expect(spentWith("0", current, a, b, c)).To(ConsistOf("a", "b", "c"))
-	g.Expect(spentWith("many", current, a, b, c)).To(ConsistOf("a", "c"), "the default is assumed")
-	g.Expect(spentWith("-1", current, a, b)).To(ConsistOf("a"))
-	g.Expect(spentWith("99", current, a, b, c)).To(BeEmpty())
+	g.Expect(prunableWith("", current, a, b, c, twin, lost, busy)).To(ConsistOf("a", "c", "twin", "lost"), "one is kept")
+	g.Expect(prunableWith("2", current, a, b, c)).To(ConsistOf("c"))
+	g.Expect(prunableWith("0", current, a, b, c)).To(ConsistOf("a", "b", "c"))
+	g.Expect(prunableWith("many", current, a, b, c)).To(ConsistOf("a", "c"), "the default is assumed")
+	g.Expect(prunableWith("-1", current, a, b)).To(ConsistOf("a"))
+	g.Expect(prunableWith("99", current, a, b, c)).To(BeEmpty())
 }

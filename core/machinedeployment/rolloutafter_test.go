@@ -72,12 +72,13 @@ func (w *world) uids() map[string]bool {
 func TestRolloutAfterIsNotUndoneByAClockThatIsBehind(t *testing.T) {
 	g := NewWithT(t)
 	before, after := setOf("before", "t", 3, time.Hour, "1"), setOf("after", "t", 1, 0, "2")
-	s := &scope{deployment: valid(), sets: []*clusterv1.MachineSet{before, after}, now: start}
+	s := begin(valid())
+	s.sets = []*clusterv1.MachineSet{before, after}
 	s.deployment.Spec.Rollout.After = metav1.NewTime(start.Add(-time.Second))
 	before.Annotations[machines.RolloutAfterAnnotation] = machines.RolloutAfterRecord(valid(), start)
 	after.Annotations[machines.RolloutAfterAnnotation] = machines.RolloutAfterRecord(s.deployment, start)
 	g.Expect(chooseCurrent(s)).To(Equal(after))
-	s.now = start.Add(-time.Minute)
+	s.Now = start.Add(-time.Minute)
 	g.Expect(chooseCurrent(s)).To(Equal(after))
 	g.Expect(whyOutdated(s, before)).NotTo(BeEmpty())
 }

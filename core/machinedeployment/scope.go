@@ -1,24 +1,31 @@
 package machinedeployment
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/controller/scopes"
 )
 
-// scope is what one reconcile has read and done. Steps fill it in; conclude judges it.
+// scope is what one reconcile has read and done. The steps fill it in; conclude derives the status from it.
 type scope struct {
-	// deployment is changed in memory; before is how it was read, or last written.
-	deployment, before *clusterv1.MachineDeployment
-	now                time.Time
+	scopes.Base[*clusterv1.MachineDeployment, clusterv1.MachineDeploymentStatus]
 
+	// deployment is what the steps read: Object, from applyDefaults on a copy of it with the defaults of admission, which are not
+	// written. Do not change it; the status belongs into Object.
+	deployment *clusterv1.MachineDeployment
+	// defaulted is true once deployment has the defaults.
+	defaulted bool
 	// cluster is nil when there is none of that name.
 	cluster *clusterv1.Cluster
-	// paused says why nothing is done; empty when the deployment is not paused by annotation or Cluster.
+	// paused lists what pauses the deployment: its annotation, its Cluster; empty when it is not paused. That spec.paused is true
+	// is in settings.
 	paused []string
-	// specErrors says what is wrong with the spec.
+	// specErrors lists what is wrong with the spec.
 	specErrors []string
 	settings   settings
 
@@ -30,28 +37,23 @@ type scope struct {
 	machines map[types.UID][]*clusterv1.Machine
 	// read is false until sets and machines can be relied on.
 	read bool
-	// stale means that the cache does not show the last own writes; nothing can be concluded.
+	// stale means that the cache does not show the last own writes yet; no status is written.
 	stale bool
 
-	// rollbackRefused says why RollbackToAnnotation cannot be followed; empty when it can, or is not there.
+	// rollbackRefused is why RollbackToAnnotation cannot be followed; empty when it can, or is not set.
 	rollbackRefused string
-	// mismatches says which sets are not adopted, and why.
+	// mismatches lists the sets that are not adopted, and why.
 	mismatches []string
 	// created means that the current set was created in this reconcile.
 	created bool
-	// progress is when the deployment came closer to what is wanted last; stalled means that this is longer ago than the
-	// deadline.
+	// progress is when the deployment made progress last; stalled means that this is longer ago than the deadline.
 	progress time.Time
 	stalled  bool
 
 	// current is the set that new Machines belong to; nil while there is none.
 	current *clusterv1.MachineSet
-	// outdated says why the youngest set is not current; empty when one is.
+	// outdated lists why the youngest set is not current; empty when one is.
 	outdated []string
-	// refused means that the API server has refused the metadata of the deployment, so that only the status is written.
-	refused bool
-	// gone means that the finalizer was removed.
-	gone bool
 }
 
 // settings are the fields of the spec that planning needs, with defaults filled in and numbers resolved.
@@ -60,9 +62,39 @@ type settings struct {
 	maxSurge, maxUnavailable int
 	strategy                 clusterv1.MachineDeploymentRolloutStrategyType
 	paused                   bool
-	// recreate means that all outdated Machines go before new ones are made.
+	// recreate means that all outdated Machines are deleted before new ones are created.
 	recreate bool
 	selector labels.Selector
+}
+
+// newScope begins a reconcile of a deployment. Nobody else writes its status.
+func (r *Reconciler) newScope(deployment *clusterv1.MachineDeployment) *scope {
+	s := &scope{Base: scopes.NewBase(deployment, r.Clock.Now(), scopes.Writer[*clusterv1.MachineDeployment, clusterv1.MachineDeploymentStatus]{
+		Client: r.Client, Status: statusOf, Versions: r.Written,
+	})}
+	s.deployment = s.Object
+	return s
+}
+
+func statusOf(deployment *clusterv1.MachineDeployment) *clusterv1.MachineDeploymentStatus {
+	return &deployment.Status
+}
+
+// Patch is Patch of Base, after which deployment is what was written.
+func (s *scope) Patch(ctx context.Context, change func(*clusterv1.MachineDeployment)) error {
+	if err := s.Base.Patch(ctx, change); err != nil {
+		return err
+	}
+	s.refresh()
+	return nil
+}
+
+// refresh makes deployment follow Object.
+func (s *scope) refresh() {
+	if s.deployment = s.Object; s.defaulted {
+		s.deployment = s.Object.DeepCopy()
+		setDefaults(s.deployment)
+	}
 }
 
 // allMachines are the Machines of all sets.

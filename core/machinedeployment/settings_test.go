@@ -110,7 +110,8 @@ func setOf(name, infrastructure string, replicas int32, age time.Duration, revis
 
 func TestChooseCurrent(t *testing.T) {
 	chosen := func(now time.Time, after time.Time, sets ...*clusterv1.MachineSet) string {
-		s := &scope{deployment: valid(), sets: sets, now: now}
+		s := begin(valid())
+		s.sets, s.Now = sets, now
 		if !after.IsZero() {
 			s.deployment.Spec.Rollout.After = metav1.NewTime(after)
 		}
@@ -155,7 +156,7 @@ func TestNewSetNeedsNoPatchButItsReplicas(t *testing.T) {
 		d.Annotations = map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "All", "mine": "x"}
 		d.Spec.Template.Labels = map[string]string{"tier": "front"}
 	})
-	s := &scope{deployment: deployment, now: start}
+	s := begin(deployment)
 	set := newSet(s)
 	end := nameEnd(deployment, 1)
 	g.Expect(set.Name).To(Equal("d-" + end))
@@ -179,7 +180,7 @@ func TestNewSetNeedsNoPatchButItsReplicas(t *testing.T) {
 func TestSynchronizeSet(t *testing.T) {
 	g := NewWithT(t)
 	deployment := valid()
-	set := newSet(&scope{deployment: deployment})
+	set := newSet(begin(deployment))
 	set.Labels["mine"], set.Annotations["mine"] = "x", "x"
 	deployment.Spec.Template.Labels = map[string]string{"tier": "front"}
 	deployment.Spec.Template.Spec.MinReadySeconds = ptr.To[int32](5)

@@ -43,10 +43,9 @@ type shown struct {
 
 // scope makes objects of the world.
 func (o *observer) scope() *scope {
-	s := &scope{
-		deployment: o.deployment, before: o.deployment.DeepCopy(), now: o.now, read: true, machines: map[types.UID][]*clusterv1.Machine{},
-		settings: settings{replicas: o.replicas, strategy: o.strategy, paused: o.paused},
-	}
+	s := begin(o.deployment)
+	s.Now, s.deployment, s.read, s.machines = o.now, o.deployment, true, map[types.UID][]*clusterv1.Machine{}
+	s.settings = settings{replicas: o.replicas, strategy: o.strategy, paused: o.paused}
 	s.deployment.Spec.Replicas = ptr.To(int32(o.replicas))
 	s.deployment.Spec.Template.Spec.InfrastructureRef.Name = fmt.Sprint(o.template)
 	for _, from := range o.sets {
@@ -96,7 +95,8 @@ func (o *observer) observe(restarts bool) {
 		}
 	}
 	conclude(s, nil)
-	said := meta.FindStatusCondition(s.deployment.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
+	o.deployment.Status = s.Object.Status
+	said := meta.FindStatusCondition(o.deployment.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
 	o.shown = append(o.shown, shown{
 		underWay: underWay(s), stalled: said.Status == metav1.ConditionTrue && said.Reason == ProgressDeadlineExceededReason, restarted: restarts,
 		current: currentName(s), score: score(s), replicas: o.replicas, byPerson: byPerson(s),

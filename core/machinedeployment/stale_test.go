@@ -28,7 +28,7 @@ func TestSetThatTheCacheDoesNotShow(t *testing.T) {
 	watching, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
 	w.g.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{
-		Client: cache.Wrap(watching), APIReader: direct, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Sets: &persist.Versions{},
+		Client: cache.Wrap(watching), APIReader: direct, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Written: &persist.Versions{}, Sets: &persist.Versions{},
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(deployment)}
 	_, err = r.Reconcile(w.ctx, request)

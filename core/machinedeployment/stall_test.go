@@ -15,7 +15,7 @@ import (
 const rollingOut = clusterv1.MachineDeploymentRollingOutCondition
 
 func impatient(d *clusterv1.MachineDeployment) {
-	d.Annotations = map[string]string{ProgressDeadlineAnnotation: "3s"}
+	d.Annotations = with(d.Annotations, ProgressDeadlineAnnotation, "3s")
 }
 
 // notAvailable holds the deployment to what it must say while none of its Machines serves.
@@ -61,11 +61,12 @@ func TestFailedRolloutIsSeenWithoutAnOutdatedMachine(t *testing.T) {
 func TestNewDeploymentThatNeverComesUpIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.deployment(1, impatient)
+	w.deployment(1)
 	w.machines = &machinePlayer{broken: "a"}
 	w.start(t)
 	w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 1 replicas are up to date, 0 available"))
 	w.notAvailable(w.g)
+	w.update(impatient)
 	w.eventually(w.says(rollingOut, ProgressDeadlineExceededReason, outOfStock))
 	w.notAvailable(w.g)
 }
@@ -74,12 +75,13 @@ func TestNewDeploymentThatNeverComesUpIsSeen(t *testing.T) {
 // and more often than the deadline is long.
 func TestReplacedMachinesAreNoProgress(t *testing.T) {
 	w := newWorld(t)
-	w.deployment(2, impatient)
+	w.deployment(2)
 	w.start(t)
 	w.eventually(w.settled(2, "a", "1"))
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
 	w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 2"))
+	w.update(impatient)
 	w.stalledThough(func() { w.deleteOfCurrentSet() })
 }
 

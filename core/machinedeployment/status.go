@@ -2,26 +2,26 @@ package machinedeployment
 
 import (
 	"slices"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/core/machines"
 )
 
-// conclude turns what was read and done into the status of the deployment, and its revision annotation. failure
-// is the error that ended the reconcile, if one did.
+// conclude derives the status of the deployment from what was read and done. failure is the error that ended the
+// reconcile, if one did.
 func conclude(s *scope, failure error) {
-	status := &s.deployment.Status
+	status := &s.Object.Status
 	set := func(condition condition) {
-		conditions.Set(&status.Conditions, condition, s.deployment.Generation, s.now)
+		conditions.Set(&status.Conditions, condition, s.Object.Generation, s.Now)
 	}
-	set(pausedCondition(s))
+	set(paused.Condition(s.paused))
 	if len(s.paused) > 0 {
-		// While it is paused the rest stays as it was found.
+		// While the deployment is paused the rest of the status is left alone.
 		return
 	}
 	if s.settings.selector != nil {
@@ -31,21 +31,17 @@ func conclude(s *scope, failure error) {
 		count(s)
 	}
 	status.Phase = string(phase(s))
-	for _, judge := range judges {
-		set(judge(s, failure))
+	for _, derive := range derivations {
+		set(derive(s, failure))
 	}
 	if s.read {
-		status.ObservedGeneration = s.deployment.Generation
-	}
-	if s.current != nil && !s.refused {
-		s.deployment.Annotations = with(s.deployment.Annotations, clusterv1.RevisionAnnotation,
-			strconv.FormatInt(currentRevision(s.deployment, s.sets, s.current), 10))
+		status.ObservedGeneration = s.Object.Generation
 	}
 }
 
 // wanted is how many Machines there shall be.
 func wanted(s *scope) int {
-	if !s.deployment.DeletionTimestamp.IsZero() {
+	if s.Deleting() {
 		return 0
 	}
 	return machines.Replicas(s.deployment.Spec.Replicas, s.deployment.Annotations)
@@ -77,7 +73,7 @@ func availableMachines(s *scope) int {
 	return number
 }
 
-// count fills in the numbers of Machines.
+// count sets the numbers of Machines.
 func count(s *scope) {
 	all := s.allMachines()
 	var ready int32
@@ -87,7 +83,7 @@ func count(s *scope) {
 		}
 	}
 	total, available, current := int32(len(all)), int32(availableMachines(s)), int32(len(upToDate(s)))
-	status := &s.deployment.Status
+	status := &s.Object.Status
 	status.Replicas, status.ReadyReplicas, status.AvailableReplicas = &total, &ready, &available
 	status.UpToDateReplicas = &current
 	status.Versions = machines.VersionsOf(all)
@@ -105,9 +101,9 @@ func count(s *scope) {
 // phase is a function of three numbers: of Machines that shall exist, that do, and that are available. It is Unknown until
 // they are known.
 func phase(s *scope) clusterv1.MachineDeploymentPhase {
-	have, want := int(ptr.Deref(s.deployment.Status.Replicas, -1)), wanted(s)
+	have, want := int(ptr.Deref(s.Object.Status.Replicas, -1)), wanted(s)
 	switch {
-	case !s.deployment.DeletionTimestamp.IsZero():
+	case s.Deleting():
 		return clusterv1.MachineDeploymentPhaseScalingDown
 	case !s.read:
 		return clusterv1.MachineDeploymentPhaseUnknown

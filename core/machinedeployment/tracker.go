@@ -38,7 +38,7 @@ func (t *tracker) advance(s *scope, observed progress, known bool) progress {
 	if t.best == nil {
 		t.best = map[types.UID]progress{}
 	}
-	now := progress{MachineSet: currentName(s), Reached: score(s), Since: metav1.NewTime(s.now)}
+	now := progress{MachineSet: currentName(s), Reached: score(s), Since: metav1.NewTime(s.Now)}
 	best, ok := t.best[s.deployment.UID]
 	switch {
 	case !ok && known:

@@ -71,7 +71,7 @@ func TestSetThatAnEarlierProcessHasCounted(t *testing.T) {
 	w.stop()
 	watching, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
 	w.g.Expect(err).NotTo(HaveOccurred())
-	r := &Reconciler{Client: cache.Wrap(watching), APIReader: direct, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Sets: &persist.Versions{}}
+	r := &Reconciler{Client: cache.Wrap(watching), APIReader: direct, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Written: &persist.Versions{}, Sets: &persist.Versions{}}
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace, Name: "d"}}
 	w.g.Expect(cache.Freeze(w.ctx, direct, &clusterv1.MachineList{})).To(Succeed())
 	result, err := r.Reconcile(w.ctx, request)

@@ -31,9 +31,9 @@ func TestBlocker(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := test.scope
-			s.set = &clusterv1.MachineSet{}
-			s.set.Status.Conditions = []metav1.Condition{scalingUpCondition(s, test.failure)}
-			if said := machines.Blocker(s.set); test.want == "" {
+			s.Base = begin(&clusterv1.MachineSet{}).Base
+			s.Object.Status.Conditions = []metav1.Condition{scalingUpCondition(s, test.failure)}
+			if said := machines.Blocker(s.Object); test.want == "" {
 				NewWithT(t).Expect(said).To(BeEmpty())
 			} else {
 				NewWithT(t).Expect(said).To(ContainSubstring(test.want))

@@ -63,7 +63,7 @@ func (c *child) mayCreate(machine *clusterv1.Machine) bool {
 func (r *Reconciler) complete(ctx context.Context, s *scope) outcome.Outcome {
 	end := outcome.Continue()
 	for _, machine := range s.machines {
-		if !machine.DeletionTimestamp.IsZero() || metadataOnly(machine) || wasAdopted(machine) || r.expectations.isComplete(s.set.UID, machine.UID) {
+		if !machine.DeletionTimestamp.IsZero() || metadataOnly(machine) || wasAdopted(machine) || r.expectations.isComplete(s.Object.UID, machine.UID) {
 			continue
 		}
 		if err := r.completeOne(ctx, s, machine); err != nil {
@@ -102,7 +102,7 @@ func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *cluster
 		}
 	}
 	if complete {
-		r.expectations.completed(s.set.UID, machine.UID)
+		r.expectations.completed(s.Object.UID, machine.UID)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *cluster
 // read reads the child of a Machine from the cache; nil when there is none. When the cache is behind, the
 // creation is refused, which does no harm. known is false while nothing can be said.
 func (r *Reconciler) read(ctx context.Context, s *scope, child *child) (object *unstructured.Unstructured, known bool, err error) {
-	found, err := r.kinds.Get(ctx, child.ref, s.set.Namespace, s.request())
+	found, err := r.kinds.Get(ctx, child.ref, s.Object.Namespace, s.Request())
 	switch {
 	case err == nil:
 		return found.Unstructured, true, nil
@@ -126,9 +126,9 @@ func (r *Reconciler) read(ctx context.Context, s *scope, child *child) (object *
 func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *clusterv1.Machine, child *child) (bool, error) {
 	made, err := template.Clone(child.from, template.Options{
 		Name:        child.ref.Name,
-		ClusterName: s.set.Spec.ClusterName,
-		Labels:      machineLabels(s.set),
-		Annotations: templateAnnotations(s.set),
+		ClusterName: s.Object.Spec.ClusterName,
+		Labels:      machineLabels(s.Object),
+		Annotations: templateAnnotations(s.Object),
 		Owner:       *metav1.NewControllerRef(machine, machineKind),
 	})
 	var shape *template.ShapeError
@@ -181,7 +181,7 @@ func (s *scope) mayKeep(machine *clusterv1.Machine, object client.Object) bool {
 // isOf says whether nothing but the Machine, or its set, controls an object.
 func (s *scope) isOf(machine *clusterv1.Machine, object client.Object) bool {
 	owner := metav1.GetControllerOf(object)
-	return owner == nil || owner.UID == machine.UID || owner.UID == s.set.UID
+	return owner == nil || owner.UID == machine.UID || owner.UID == s.Object.UID
 }
 
 // block notes why no Machine can be created or completed, once.

@@ -46,7 +46,7 @@ func planClaims(set *clusterv1.MachineSet, selector labels.Selector, owned, cand
 // claim adopts and releases. Each patch carries the version of the Machine, so that of two sets that want one
 // Machine only one gets it.
 func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
-	plan := planClaims(s.set, s.selector, s.machines, s.candidates)
+	plan := planClaims(s.Object, s.selector, s.machines, s.candidates)
 	end := outcome.Continue()
 	for _, machine := range plan.release {
 		r.release(ctx, s, machine, "its labels no longer match the selector", &end)
@@ -60,13 +60,13 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 	}
 	for _, machine := range plan.adopt {
 		adopted := machine.DeepCopy()
-		adopted.OwnerReferences = append(adopted.OwnerReferences, *metav1.NewControllerRef(s.set, setKind))
+		adopted.OwnerReferences = append(adopted.OwnerReferences, *metav1.NewControllerRef(s.Object, setKind))
 		adopted.Annotations = cloned(adopted.Annotations)
 		adopted.Annotations[AdoptedAnnotation] = ""
 		if r.claimed(ctx, s, machine, adopted, &end) {
 			s.machines = append(s.machines, adopted)
-			r.expectations.created(s.set.UID, adopted, s.now)
-			r.event(s, machine, adoptedEvent, "Adopt", "Adopted Machine %s", machine.Name)
+			r.expectations.created(s.Object.UID, adopted, s.Now)
+			r.eventAbout(s, machine, adoptedEvent, "Adopt", "Adopted Machine %s", machine.Name)
 		}
 	}
 	return end
@@ -82,7 +82,7 @@ func (r *Reconciler) claimed(ctx context.Context, s *scope, from, to *clusterv1.
 		return true
 	case apierrors.IsNotFound(err):
 	default:
-		*end = end.And(outcome.FromError(errors.Wrapf(err, "changing the ownership of Machine %s by MachineSet %s", from.Name, s.set.Name)))
+		*end = end.And(outcome.FromError(errors.Wrapf(err, "changing the ownership of Machine %s by MachineSet %s", from.Name, s.Object.Name)))
 	}
 	return false
 }

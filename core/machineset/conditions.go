@@ -16,8 +16,8 @@ import (
 
 type condition = metav1.Condition
 
-// judges make the conditions of a set, each from the scope alone.
-var judges = []func(*scope, error) condition{
+// derivations are the conditions of a set, each a function of the scope alone.
+var derivations = []func(*scope, error) condition{
 	scalingUpCondition,
 	scalingDownCondition,
 	machinesReadyCondition,
@@ -26,16 +26,9 @@ var judges = []func(*scope, error) condition{
 	deletingCondition,
 }
 
-func pausedCondition(s *scope) condition {
-	if len(s.paused) > 0 {
-		return conditions.True(clusterv1.PausedCondition, clusterv1.PausedReason, strings.Join(s.paused, "; "))
-	}
-	return conditions.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")
-}
-
 // wanted is how many Machines there shall be.
 func wanted(s *scope) int {
-	if !s.set.DeletionTimestamp.IsZero() {
+	if s.Deleting() {
 		return 0
 	}
 	return s.replicas
@@ -58,7 +51,7 @@ func scalingUpCondition(s *scope, failure error) condition {
 
 func scalingUp(s *scope, failure error) condition {
 	const kind = clusterv1.MachineSetScalingUpCondition
-	deleting := !s.set.DeletionTimestamp.IsZero()
+	deleting := s.Deleting()
 	if len(s.specErrors) > 0 && !deleting {
 		return conditions.True(kind, machines.InvalidSpecReason, list("The MachineSet waits for its correction:", s.specErrors))
 	}
@@ -66,7 +59,7 @@ func scalingUp(s *scope, failure error) condition {
 		return conditions.Unknown(kind, clusterv1.MachineSetScalingUpInternalErrorReason, unread(failure))
 	}
 	missing := wanted(s) - len(s.machines)
-	disabled := s.set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true"
+	disabled := s.Object.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true"
 	switch {
 	case missing <= 0 && len(s.refusals) > 0:
 		return conditions.True(kind, machines.BlockedReason, list("Machines cannot be completed:", firstOf(s.refusals)))
@@ -98,7 +91,7 @@ func firstOf(texts []string) []string {
 
 func scalingDownCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineSetScalingDownCondition
-	if len(s.specErrors) > 0 && s.set.DeletionTimestamp.IsZero() {
+	if len(s.specErrors) > 0 && !s.Deleting() {
 		return conditions.Unknown(kind, machines.InvalidSpecReason, "See ScalingUp")
 	}
 	if !s.machinesRead {
@@ -108,7 +101,7 @@ func scalingDownCondition(s *scope, failure error) condition {
 		return conditions.False(kind, clusterv1.MachineSetNotScalingDownReason, "")
 	}
 	message := fmt.Sprintf("Scaling down from %d to %d replicas; being deleted: %s", len(s.machines), wanted(s), cmp.Or(machines.ListNames(deletingMachines(s)), "none"))
-	message += slowText(s.machines, s.now)
+	message += machines.SlowDeletions(s.machines, s.Now)
 	if failure != nil {
 		message += fmt.Sprintf("\nThe last attempt failed and is repeated: %v", failure)
 	}
@@ -141,13 +134,13 @@ func machinesUpToDateCondition(s *scope, failure error) condition {
 
 func deletingCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineSetDeletingCondition
-	if s.set.DeletionTimestamp.IsZero() {
+	if !s.Deleting() {
 		return conditions.False(kind, clusterv1.MachineSetNotDeletingReason, "")
 	}
 	message := "All Machines are gone"
 	if len(s.machines) > 0 {
 		message = fmt.Sprintf("Waiting for the end of %s: %s", machines.Plural(len(s.machines), "Machine"), machines.ListNames(s.machines))
-		message += slowText(s.machines, s.now)
+		message += machines.SlowDeletions(s.machines, s.Now)
 	}
 	if line := refusalLine(failure); line != "" {
 		message += "\n" + line

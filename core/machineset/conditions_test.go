@@ -10,19 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/core/machines"
 )
 
+// begin returns the scope of a reconcile that has done nothing yet.
+func begin(set *clusterv1.MachineSet) *scope {
+	return (&Reconciler{Clock: clocktesting.NewFakeClock(start)}).newScope(set)
+}
+
 // scopeOf is a scope in which all went well.
 func scopeOf(replicas int, machines ...*clusterv1.Machine) *scope {
-	set := validSet()
-	return &scope{
-		set: set, before: set.DeepCopy(), now: start, replicas: replicas, machines: machines, machinesRead: true,
-		selector: labels.SelectorFromSet(labels.Set{"pool": "a"}), cluster: &clusterv1.Cluster{},
-	}
+	s := begin(validSet())
+	s.replicas, s.machines, s.machinesRead = replicas, machines, true
+	s.selector, s.cluster = labels.SelectorFromSet(labels.Set{"pool": "a"}), &clusterv1.Cluster{}
+	return s
 }
 
 func notReady(why string) func(*clusterv1.Machine) {
@@ -45,7 +50,7 @@ func TestConditions(t *testing.T) {
 		"enough, a template is missing":  {scope: with(scopeOf(0), func(s *scope) { s.block("no t") }), kind: up, status: "False", reason: "NotScalingUp", message: "would be blocked:\n* no t"},
 		"the spec is wrong":              {scope: with(scopeOf(3), func(s *scope) { s.specErrors = []string{"spec.x"} }), kind: up, status: "True", reason: machines.InvalidSpecReason, message: "* spec.x"},
 		"creation is disabled": {scope: with(scopeOf(3), func(s *scope) {
-			s.set.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
+			s.Object.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
 		}), kind: up, status: "False", reason: "NotScalingUp", message: "3 Machines missing, and creation is disabled"},
 		"nothing is known":               {scope: with(scopeOf(3), func(s *scope) { s.machinesRead = false }), failure: errors.New("no answer"), kind: up, status: "Unknown", reason: "InternalError", message: "no answer"},
 		"too many":                       {scope: scopeOf(1, machine("a"), machine("b", deleting)), kind: down, status: "True", reason: "ScalingDown", message: "from 2 to 1 replicas; being deleted: b"},
@@ -56,7 +61,7 @@ func TestConditions(t *testing.T) {
 		"two say the same":               {scope: scopeOf(3, machine("b", notReady("x")), machine("a", notReady("x")), machine("c", notReady("* y\n* z"))), kind: clusterv1.MachineSetMachinesReadyCondition, status: "False", reason: "NotReady", message: "* Machines a, b: x\n* Machine c:\n  * y\n  * z"},
 		"all are up to date":             {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
 		"outdated by deployment":         {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.outdated = []string{"version v1, v2 required"} }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "Machine a: version v1, v2 required"},
-		"outdated by itself":             {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.set.Spec.Template.Spec.Version = "v2" }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "version (none), v2 required"},
+		"outdated by itself":             {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.Object.Spec.Template.Spec.Version = "v2" }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "version (none), v2 required"},
 		"standalone, not told by itself": {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
 		"updated in place": {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) {
 			m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
@@ -71,7 +76,7 @@ func TestConditions(t *testing.T) {
 			say(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineNotUpToDateReason, "version v1"))
 		})), func(s *scope) { s.deployment = &clusterv1.MachineDeployment{} }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
 		"v or no v": {scope: with(scopeOf(1, machine("a", func(m *clusterv1.Machine) { m.Spec.Version = "v1.36.3" })), func(s *scope) {
-			s.set.Spec.Template.Spec.Version = "1.36.3"
+			s.Object.Spec.Template.Spec.Version = "1.36.3"
 		}), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
 		"none is remediated":      {scope: scopeOf(1, machine("a", unhealthy)), kind: clusterv1.MachineSetRemediatingCondition, status: "False", reason: "NotRemediating", message: "not handed to the MachineSet by the health check: a"},
 		"one is to be remediated": {scope: scopeOf(1, machine("a", unhealthy, owed)), kind: clusterv1.MachineSetRemediatingCondition, status: "True", reason: "Remediating", message: "* Machine a: WaitingForRemediation"},
@@ -84,7 +89,7 @@ func TestConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			conclude(test.scope, test.failure)
-			got := meta.FindStatusCondition(test.scope.set.Status.Conditions, test.kind)
+			got := meta.FindStatusCondition(test.scope.Object.Status.Conditions, test.kind)
 			g.Expect(got).NotTo(BeNil())
 			g.Expect(got.Status).To(Equal(test.status))
 			g.Expect(got.Reason).To(Equal(test.reason))
@@ -106,7 +111,7 @@ func owed(m *clusterv1.Machine) {
 	say(m, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
 }
 
-func goes(s *scope) { s.set.DeletionTimestamp = &metav1.Time{Time: start} }
+func goes(s *scope) { s.Original.DeletionTimestamp = &metav1.Time{Time: start} }
 
 func TestCounts(t *testing.T) {
 	g := NewWithT(t)
@@ -114,7 +119,7 @@ func TestCounts(t *testing.T) {
 	s := scopeOf(4, machine("a", versioned), machine("b", unavailable, versioned), machine("c", notReady("x"), unavailable),
 		machine("d", deleting))
 	conclude(s, nil)
-	status := s.set.Status
+	status := s.Object.Status
 	g.Expect(status.Replicas).To(HaveValue(BeEquivalentTo(4)), "one that is being deleted counts until it is gone")
 	g.Expect(status.ReadyReplicas).To(HaveValue(BeEquivalentTo(3)))
 	g.Expect(status.AvailableReplicas).To(HaveValue(BeEquivalentTo(2)))
@@ -124,20 +129,20 @@ func TestCounts(t *testing.T) {
 	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
 	g.Expect(status.Deprecated.V1Beta1.FullyLabeledReplicas).To(BeZero(), "they lack the set's name") //nolint:staticcheck // clients of v1beta1 read them
 
-	before := s.set.DeepCopy()
-	s.now = start.Add(1)
+	before := s.Object.DeepCopy()
+	s.Now = start.Add(1)
 	conclude(s, nil)
-	g.Expect(s.set).To(Equal(before), "the same facts make the same status")
+	g.Expect(s.Object).To(Equal(before), "the same state gives the same status")
 }
 
 func TestPausedLeavesTheRestAlone(t *testing.T) {
 	g := NewWithT(t)
 	s := scopeOf(4)
-	s.paused = []string{"Cluster c has spec.paused set to true"}
+	s.paused = []string{"spec.paused of Cluster c is true"}
 	conclude(s, nil)
-	g.Expect(s.set.Status.Conditions).To(HaveLen(1))
-	g.Expect(s.set.Status.ObservedGeneration).To(BeZero())
-	g.Expect(s.set.Status.Replicas).To(BeNil())
+	g.Expect(s.Object.Status.Conditions).To(ConsistOf(And(HaveField("Type", "Paused"), HaveField("Message", "spec.paused of Cluster c is true"))))
+	g.Expect(s.Object.Status.ObservedGeneration).To(BeZero())
+	g.Expect(s.Object.Status.Replicas).To(BeNil())
 }
 
 func TestMachineChanged(t *testing.T) {
@@ -185,12 +190,9 @@ func TestSlowDeletions(t *testing.T) {
 	}
 	s := scopeOf(0, machine("a", since(16*time.Minute, clusterv1.MachineDeletingDrainingNodeReason)), machine("b", since(14*time.Minute, "")),
 		machine("c", since(machines.SlowDeletion, "")), machine("d", since(12*time.Minute, "")))
-	s.now = start
 	g.Expect(scalingDownCondition(s, nil).Message).To(HaveSuffix(
-		"\n* in deletion for more than 15 minutes, DrainingNode: a\n* in deletion for more than 15 minutes, not reported: c"))
-	s.set.DeletionTimestamp = &metav1.Time{Time: start}
-	g.Expect(deletingCondition(s, nil).Message).To(ContainSubstring("DrainingNode: a"))
-	g.Expect(machines.NextSlow(s.machines, start)).To(Equal(start.Add(time.Minute)))
-	g.Expect(machines.NextSlow(s.machines, start.Add(time.Minute))).To(Equal(start.Add(3 * time.Minute)))
-	g.Expect(machines.NextSlow([]*clusterv1.Machine{machine("x")}, start)).To(BeZero())
+		"\nIn deletion for more than 15 minutes:\n* Machine a: DrainingNode\n* Machine c: being deleted"))
+	goes(s)
+	g.Expect(deletingCondition(s, nil).Message).To(ContainSubstring("Machine a: DrainingNode"))
+	g.Expect((&Reconciler{}).requeueAfterSlowDeletion(t.Context(), s).After()).To(Equal(time.Minute))
 }

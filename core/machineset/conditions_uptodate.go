@@ -19,7 +19,7 @@ import (
 func upToDateCondition(s *scope, machine *clusterv1.Machine) condition {
 	const kind = clusterv1.MachineUpToDateCondition
 	own := meta.FindStatusCondition(machine.Status.Conditions, kind)
-	want := defaults.Version(s.set.Spec.Template.Spec.Version)
+	want := defaults.Version(s.Object.Spec.Template.Spec.Version)
 	switch {
 	case len(s.outdated) > 0:
 		return conditions.False(kind, clusterv1.MachineNotUpToDateReason, strings.Join(s.outdated, ", "))

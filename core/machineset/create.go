@@ -58,18 +58,18 @@ func (r *Reconciler) createBatch(ctx context.Context, s *scope, names []string) 
 // createOne makes a Machine, then its bootstrap config, then its infrastructure machine. When it is interrupted
 // in between, complete goes on with the same Machine. It returns the Machine whenever that exists.
 func (r *Reconciler) createOne(ctx context.Context, s *scope, name string) (*clusterv1.Machine, error) {
-	machine := desiredMachine(s.set, name)
+	machine := desiredMachine(s.Object, name)
 	if err := r.Client.Create(ctx, machine); err != nil {
 		switch {
 		case apierrors.IsAlreadyExists(err):
 			// A creation before has taken effect by now, or another core has created it: the API server is asked.
-			r.expectations.taken(s.set.UID, name)
+			r.expectations.taken(s.Object.UID, name)
 		case !definitelyNot(err):
-			r.expectations.doubt(s.set.UID)
+			r.expectations.doubt(s.Object.UID)
 		}
 		return nil, errors.Wrapf(err, "creating Machine %s", client.ObjectKeyFromObject(machine))
 	}
-	r.expectations.created(s.set.UID, machine, s.now)
+	r.expectations.created(s.Object.UID, machine, s.Now)
 	return machine, r.completeNew(ctx, s, machine)
 }
 
@@ -84,7 +84,7 @@ func (r *Reconciler) completeNew(ctx context.Context, s *scope, machine *cluster
 		complete = complete && made
 	}
 	if complete {
-		r.expectations.completed(s.set.UID, machine.UID)
+		r.expectations.completed(s.Object.UID, machine.UID)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -33,7 +34,7 @@ func TestSlowStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			var asked atomic.Int32
-			r := &Reconciler{newSeed: func() string { return "bcdfg" }, Written: &persist.Versions{}}
+			r := &Reconciler{newSeed: func() string { return "bcdfg" }, Clock: clocktesting.NewFakeClock(start), Written: &persist.Versions{}}
 			set := validSet()
 			r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(set).Build(), interceptor.Funcs{
 				Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
@@ -48,7 +49,8 @@ func TestSlowStart(t *testing.T) {
 			infrastructure := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
 			infrastructure.SetGroupVersionKind(schema.GroupVersionKind{Group: "i", Version: "v1", Kind: "XTemplate"})
 			g.Expect(r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set)).To(Succeed())
-			s := &scope{set: set, before: set, infrastructure: infrastructure, now: start}
+			s := r.newScope(set)
+			s.infrastructure = infrastructure
 			made, err := r.create(t.Context(), s, 100)
 			g.Expect(err != nil).To(Equal(test.works >= 0))
 			g.Expect(s.blockers).To(BeEmpty())

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/core/machines"
 )
 
 // deleteAll deletes all Machines of the set and waits until they are gone: each brings a watch event.
@@ -22,4 +23,9 @@ func (r *Reconciler) deleteAll(ctx context.Context, s *scope) outcome.Outcome {
 		return end.And(outcome.Wait())
 	}
 	return end
+}
+
+// requeueAfterSlowDeletion requeues the set for when the next deletion of a Machine becomes slow.
+func (r *Reconciler) requeueAfterSlowDeletion(_ context.Context, s *scope) outcome.Outcome {
+	return machines.RequeueAfterSlowDeletion(s.machines, s.Now)
 }

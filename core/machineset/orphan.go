@@ -15,7 +15,7 @@ import (
 // orphan releases all Machines of a set that is deleted with --cascade=orphan, as the garbage collector does too: they
 // stay.
 func (r *Reconciler) orphan(ctx context.Context, s *scope) outcome.Outcome {
-	if !controllerutil.ContainsFinalizer(s.set, metav1.FinalizerOrphanDependents) {
+	if !controllerutil.ContainsFinalizer(s.Object, metav1.FinalizerOrphanDependents) {
 		return outcome.Continue()
 	}
 	if err := r.verify(ctx, s); err != nil {
@@ -32,18 +32,18 @@ func (r *Reconciler) orphan(ctx context.Context, s *scope) outcome.Outcome {
 func (r *Reconciler) release(ctx context.Context, s *scope, machine *clusterv1.Machine, reason string, end *outcome.Outcome) {
 	released := machine.DeepCopy()
 	released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, func(reference metav1.OwnerReference) bool {
-		return reference.UID == s.set.UID
+		return reference.UID == s.Object.UID
 	})
 	delete(released.Annotations, AdoptedAnnotation)
 	if r.claimed(ctx, s, machine, released, end) {
 		s.machines = slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return m.UID == machine.UID })
-		r.event(s, machine, releasedEvent, "Release", "Released Machine %s: %s", machine.Name, reason)
+		r.eventAbout(s, machine, releasedEvent, "Release", "Released Machine %s: %s", machine.Name, reason)
 	}
 }
 
 // lives asks the API server whether the set exists and is not being deleted: the cache may not show yet that it is deleted
 // and its Machines were orphaned. Whatever it adopted then would be deleted with it.
 func (r *Reconciler) lives(ctx context.Context, s *scope) (bool, error) {
-	found, err := external.Live(ctx, r.APIReader, s.set, setKind)
+	found, err := external.Live(ctx, r.APIReader, s.Object, setKind)
 	return found != nil && found.DeletionTimestamp.IsZero(), err
 }

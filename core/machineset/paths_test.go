@@ -116,7 +116,7 @@ func TestPausedAndUnpausedByTheCluster(t *testing.T) {
 		set.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 		set.Spec.Replicas = ptr.To[int32](3)
 	})
-	w.eventually(w.says(clusterv1.PausedCondition, clusterv1.PausedReason, "MachineSet has the annotation"))
+	w.eventually(w.says(clusterv1.PausedCondition, clusterv1.PausedReason, "the annotation cluster.x-k8s.io/paused is set"))
 	w.g.Expect(w.machines()).To(HaveLen(1))
 }
 

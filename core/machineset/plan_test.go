@@ -213,7 +213,7 @@ func TestProblemsNameFieldAndRemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			set := validSet(test.change)
-			withDefaults(set)
+			applyDefaults(set)
 			found := strings.Join(specErrors(set), "\n")
 			if test.want == nil {
 				g.Expect(found).To(BeEmpty())

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/feature"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controlplane"
 	"millwright.dev/contracts/version"
@@ -42,9 +41,9 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope) ([]string, error) 
 		return nil, nil
 	}
 	ref := s.cluster.Spec.ControlPlaneRef
-	key := client.ObjectKeyFromObject(s.set)
-	r.forControlPlane.await(key, controlPlaneKey(ref.GroupKind(), types.NamespacedName{Namespace: s.set.Namespace, Name: ref.Name}))
-	found, err := r.kinds.Get(ctx, ref, s.set.Namespace, s.request())
+	key := s.Key()
+	r.forControlPlane.await(key, controlPlaneKey(ref.GroupKind(), types.NamespacedName{Namespace: s.Object.Namespace, Name: ref.Name}))
+	found, err := r.kinds.Get(ctx, ref, s.Object.Namespace, s.Request())
 	if err != nil {
 		why, unexpected := s.expected(err, ref, "spec.controlPlaneRef of Cluster "+s.cluster.Name)
 		if why != "" {
@@ -88,7 +87,7 @@ func due(on, skipped []clusterv1.MachineSetPreflightCheck) []clusterv1.MachineSe
 
 // skippedChecks are named in an annotation of the set; if it has none, in that of its bootstrap config template.
 func skippedChecks(s *scope) []clusterv1.MachineSetPreflightCheck {
-	text := s.set.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation]
+	text := s.Object.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation]
 	if text == "" && s.bootstrap != nil {
 		text = s.bootstrap.GetAnnotations()[clusterv1.MachineSetSkipPreflightChecksAnnotation]
 	}

@@ -67,17 +67,17 @@ func kubernetesVersionSkew(s *scope, plane plane) string {
 	case kubelet == nil || server == nil:
 		return problem
 	case newer(kubelet, server):
-		return fmt.Sprintf("the Machines' version %s is newer than %s of %s", s.set.Spec.Template.Spec.Version, plane.wanted, plane.name)
+		return fmt.Sprintf("the Machines' version %s is newer than %s of %s", s.Object.Spec.Template.Spec.Version, plane.wanted, plane.name)
 	case kubelet.Major() != server.Major() || kubelet.Minor()+oldestKubelet < server.Minor():
 		return fmt.Sprintf("the Machines' version %s is more than %d minor versions older than %s of %s",
-			s.set.Spec.Template.Spec.Version, oldestKubelet, plane.wanted, plane.name)
+			s.Object.Spec.Template.Spec.Version, oldestKubelet, plane.wanted, plane.name)
 	}
 	return ""
 }
 
 // kubeadmVersionSkew waits until kubeadm of the set's version can join, which takes the same minor version.
 func kubeadmVersionSkew(s *scope, plane plane) string {
-	ref := s.set.Spec.Template.Spec.Bootstrap.ConfigRef
+	ref := s.Object.Spec.Template.Spec.Bootstrap.ConfigRef
 	if ref.APIGroup != "bootstrap.cluster.x-k8s.io" || ref.Kind != "KubeadmConfigTemplate" {
 		return ""
 	}
@@ -87,14 +87,14 @@ func kubeadmVersionSkew(s *scope, plane plane) string {
 	}
 	if kubelet.Major() != server.Major() || kubelet.Minor() != server.Minor() {
 		return fmt.Sprintf("kubeadm %s can only join a control plane of the same minor version, and %s shall have %s",
-			s.set.Spec.Template.Spec.Version, plane.name, plane.wanted)
+			s.Object.Spec.Template.Spec.Version, plane.name, plane.wanted)
 	}
 	return ""
 }
 
 // controlPlaneVersionSkew waits, in a Cluster with a topology, until the set has been given the control plane's version.
 func controlPlaneVersionSkew(s *scope, plane plane) string {
-	own := s.set.Spec.Template.Spec.Version
+	own := s.Object.Spec.Template.Spec.Version
 	if own == "" || plane.wanted == "" || !hasTopology(s.cluster) || own == plane.wanted {
 		return ""
 	}
@@ -103,7 +103,7 @@ func controlPlaneVersionSkew(s *scope, plane plane) string {
 
 // versionsOf parses both versions; nil for what is not said or cannot be read. problem is about the latter.
 func versionsOf(s *scope, plane plane) (kubelet, server *version.Version, problem string) {
-	own := s.set.Spec.Template.Spec.Version
+	own := s.Object.Spec.Template.Spec.Version
 	if own == "" || plane.wanted == "" {
 		return nil, nil, ""
 	}

@@ -56,10 +56,11 @@ func TestPreflightChecks(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := &scope{set: validSet(), cluster: &clusterv1.Cluster{}}
-			s.set.Spec.Template.Spec.Version = test.set
+			s := begin(validSet())
+			s.cluster = &clusterv1.Cluster{}
+			s.Object.Spec.Template.Spec.Version = test.set
 			if test.kubeadm {
-				s.set.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: kubeadmGroup, Kind: "KubeadmConfigTemplate", Name: "t"}
+				s.Object.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: kubeadmGroup, Kind: "KubeadmConfigTemplate", Name: "t"}
 			}
 			got := checks[test.check](s, plane{name: "StandInControlPlane p", wanted: test.wanted, has: test.has})
 			if test.want == "" {
@@ -75,9 +76,10 @@ func TestPreflightChecksOfATopology(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(feature.MutableGates.Set("ClusterTopology=true")).To(Succeed())
 	t.Cleanup(func() { g.Expect(feature.MutableGates.Set("ClusterTopology=false")).To(Succeed()) })
-	s := &scope{set: validSet(), cluster: &clusterv1.Cluster{}}
+	s := begin(validSet())
+	s.cluster = &clusterv1.Cluster{}
 	s.cluster.Spec.Topology.ClassRef.Name, s.cluster.Spec.Topology.Version = "class", "v1.36.3"
-	s.set.Spec.Template.Spec.Version = "v1.35.0"
+	s.Object.Spec.Template.Spec.Version = "v1.35.0"
 	old := plane{name: "P p", wanted: "v1.35.0", has: []string{"v1.35.0"}}
 	g.Expect(controlPlaneIsStable(s, old)).To(ContainSubstring("about to be upgraded from v1.35.0 to v1.36.3"))
 	g.Expect(controlPlaneVersionSkew(s, old)).To(BeEmpty())
@@ -106,11 +108,11 @@ func TestDueChecks(t *testing.T) {
 
 func TestSkippedChecks(t *testing.T) {
 	g := NewWithT(t)
-	s := &scope{set: validSet()}
+	s := begin(validSet())
 	g.Expect(due(PreflightChecks()[:1], skippedChecks(s))).To(HaveLen(4))
 	s.bootstrap = &unstructured.Unstructured{Object: map[string]any{}}
 	s.bootstrap.SetAnnotations(map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "All"})
 	g.Expect(due(PreflightChecks()[:1], skippedChecks(s))).To(BeEmpty(), "the bootstrap config template is asked")
-	s.set.Annotations = map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "KubeadmVersionSkew, ControlPlaneIsStable"}
+	s.Object.Annotations = map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "KubeadmVersionSkew, ControlPlaneIsStable"}
 	g.Expect(due(PreflightChecks()[:1], skippedChecks(s))).To(HaveLen(2), "the set's own annotation comes first")
 }

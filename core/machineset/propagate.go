@@ -19,11 +19,11 @@ import (
 func (r *Reconciler) propagate(ctx context.Context, s *scope) outcome.Outcome {
 	var failures []error
 	for i, machine := range s.machines {
-		if metadataOnly(machine) || !differs(machine, s.set) {
+		if metadataOnly(machine) || !differs(machine, s.Object) {
 			continue
 		}
 		updated := machine.DeepCopy()
-		propagate(updated, s.set)
+		propagate(updated, s.Object)
 		if updated.DeletionTimestamp.IsZero() {
 			if known, err := r.propagateToChildren(ctx, s, machine); err != nil || !known {
 				failures = append(failures, err)
@@ -53,7 +53,7 @@ func differs(machine *clusterv1.Machine, set *clusterv1.MachineSet) bool {
 // propagateToChildren gives labels and annotations to what was made for a Machine. What belongs to something else, which the
 // Machine itself complains of, is left as it is. known is false when something cannot be read yet.
 func (r *Reconciler) propagateToChildren(ctx context.Context, s *scope, machine *clusterv1.Machine) (known bool, err error) {
-	gone := withdrawn(machine, s.set)
+	gone := withdrawn(machine, s.Object)
 	for _, child := range childrenOf(machine, s) {
 		object, known, err := r.read(ctx, s, &child)
 		if err != nil || !known {
@@ -62,7 +62,7 @@ func (r *Reconciler) propagateToChildren(ctx context.Context, s *scope, machine 
 		if object == nil || !object.GetDeletionTimestamp().IsZero() || !s.isOf(machine, object) {
 			continue
 		}
-		if err := r.patchMetadata(ctx, object, gone, s.set); err != nil {
+		if err := r.patchMetadata(ctx, object, gone, s.Object); err != nil {
 			return false, err
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/labels/format"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/core/index"
 	"millwright.dev/core/machines"
 )
@@ -23,14 +23,14 @@ import (
 // readContext reads the Cluster and the deployment that the set belongs to.
 func (r *Reconciler) readContext(ctx context.Context, s *scope) outcome.Outcome {
 	cluster := &clusterv1.Cluster{}
-	key := client.ObjectKey{Namespace: s.set.Namespace, Name: s.set.Spec.ClusterName}
+	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: s.Object.Spec.ClusterName}
 	switch err := r.Client.Get(ctx, key, cluster); {
 	case err == nil:
 		s.cluster = cluster
 	case !apierrors.IsNotFound(err):
 		return outcome.FromError(errors.Wrapf(err, "reading Cluster %s", key))
 	}
-	owner := metav1.GetControllerOf(s.set)
+	owner := metav1.GetControllerOf(s.Object)
 	if owner == nil || owner.Kind != "MachineDeployment" {
 		return outcome.Continue()
 	}
@@ -39,7 +39,7 @@ func (r *Reconciler) readContext(ctx context.Context, s *scope) outcome.Outcome 
 	switch err := r.Client.Get(ctx, key, deployment); {
 	case err == nil && deployment.UID == owner.UID:
 		s.deployment = deployment
-		s.outdated = machines.Outdated(deployment, s.set, s.now)
+		s.outdated = machines.Outdated(deployment, s.Object, s.Now)
 	case client.IgnoreNotFound(err) != nil:
 		return outcome.FromError(errors.Wrapf(err, "reading MachineDeployment %s", key))
 	}
@@ -48,13 +48,7 @@ func (r *Reconciler) readContext(ctx context.Context, s *scope) outcome.Outcome 
 
 // checkPaused stops everything while the set or its Cluster is paused.
 func (r *Reconciler) checkPaused(_ context.Context, s *scope) outcome.Outcome {
-	if s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) {
-		s.paused = append(s.paused, fmt.Sprintf("Cluster %s has spec.paused set to true", s.cluster.Name))
-	}
-	if _, ok := s.set.Annotations[clusterv1.PausedAnnotation]; ok {
-		s.paused = append(s.paused, "MachineSet has the annotation "+clusterv1.PausedAnnotation)
-	}
-	if len(s.paused) > 0 {
+	if s.paused = paused.By(s.Object, s.cluster); len(s.paused) > 0 {
 		return outcome.Wait()
 	}
 	return outcome.Continue()
@@ -62,12 +56,12 @@ func (r *Reconciler) checkPaused(_ context.Context, s *scope) outcome.Outcome {
 
 // checkSpec stops what would go wrong. The Cluster is waited for by a watch, the rest by an edit of the set.
 func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
-	s.specErrors = specErrors(s.set)
+	s.specErrors = specErrors(s.Object)
 	if s.cluster == nil {
 		s.specErrors = append(s.specErrors, fmt.Sprintf(
-			"spec.clusterName: Cluster %q does not exist in this namespace: create it", s.set.Spec.ClusterName))
+			"spec.clusterName: Cluster %q does not exist in this namespace: create it", s.Object.Spec.ClusterName))
 	}
-	s.replicas = machines.Replicas(s.set.Spec.Replicas, s.set.Annotations)
+	s.replicas = machines.Replicas(s.Object.Spec.Replicas, s.Object.Annotations)
 	if len(s.specErrors) > 0 {
 		return outcome.Wait()
 	}
@@ -76,22 +70,22 @@ func (r *Reconciler) checkSpec(_ context.Context, s *scope) outcome.Outcome {
 
 // readMachines finds the Machines that the set controls, and those that it might adopt.
 func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome {
-	owned, err := machines.ControlledBy(ctx, r.Client, s.set)
+	owned, err := machines.ControlledBy(ctx, r.Client, s.Object)
 	if err != nil {
 		return outcome.FromError(err)
 	}
-	s.machines = r.expectations.settle(s.set.UID, owned, s.now)
+	s.machines = r.expectations.settle(s.Object.UID, owned, s.Now)
 	s.machinesRead = true
-	selector, err := effectiveSelector(s.set)
+	selector, err := effectiveSelector(s.Object)
 	if err != nil {
 		// It is reported by checkSpec. Without a selector the set adopts and releases nothing.
 		return outcome.Continue()
 	}
 	s.selector = selector
 	list := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingFields{index.Controller: index.NoController},
+	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.MatchingFields{index.Controller: index.NoController},
 		client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
-		return outcome.FromError(errors.Wrapf(err, "listing Machines without a controller in namespace %s", s.set.Namespace))
+		return outcome.FromError(errors.Wrapf(err, "listing Machines without a controller in namespace %s", s.Object.Namespace))
 	}
 	s.candidates = machines.Pointers(list.Items)
 	return outcome.Continue()
@@ -101,33 +95,33 @@ func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome
 // start of the process, and after each write whose effect is unknown, the API server itself is asked which
 // Machines there are. It is asked for metadata only. Where the cache was behind, s.machines is corrected.
 func (r *Reconciler) verify(ctx context.Context, s *scope) error {
-	if r.expectations.verified(s.set.UID) {
+	if r.expectations.verified(s.Object.UID) {
 		return nil
 	}
 	// Whatever the set has created or adopted matches its selector. Without a valid one it only deletes, and all
 	// that it has created carries its name.
 	selector := s.selector
 	if selector == nil {
-		selector = labels.SelectorFromSet(labels.Set{clusterv1.MachineSetNameLabel: format.MustFormatValue(s.set.Name)})
+		selector = labels.SelectorFromSet(labels.Set{clusterv1.MachineSetNameLabel: format.MustFormatValue(s.Object.Name)})
 	}
 	// The cache is read before the API server as well: a Machine that goes meanwhile is in the answer and no longer in the
 	// cache, and must not count as one that the cache does not show yet.
-	before, err := machines.ControlledBy(ctx, r.Client, s.set)
+	before, err := machines.ControlledBy(ctx, r.Client, s.Object)
 	if err != nil {
 		return err
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineList"))
-	if err := r.APIReader.List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return errors.Wrapf(err, "listing the Machines of MachineSet %s", client.ObjectKeyFromObject(s.set))
+	if err := r.APIReader.List(ctx, list, client.InNamespace(s.Object.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return errors.Wrapf(err, "listing the Machines of MachineSet %s", s.Key())
 	}
 	var live, listed []*clusterv1.Machine
 	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], s.set) {
+		if metav1.IsControlledBy(&list.Items[i], s.Object) {
 			live = append(live, &clusterv1.Machine{ObjectMeta: list.Items[i].ObjectMeta})
 		}
 	}
-	cached, err := machines.ControlledBy(ctx, r.Client, s.set)
+	cached, err := machines.ControlledBy(ctx, r.Client, s.Object)
 	if err != nil {
 		return err
 	}
@@ -136,15 +130,15 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 			listed = append(listed, machine)
 		}
 	}
-	r.expectations.verify(s.set.UID, live, listed, s.now)
-	s.machines = withMarks(r.expectations.settle(s.set.UID, cached, s.now), live)
+	r.expectations.verify(s.Object.UID, live, listed, s.Now)
+	s.machines = withMarks(r.expectations.settle(s.Object.UID, cached, s.Now), live)
 	return nil
 }
 
 // confirm has the API server asked which Machines there are and how they are marked, whatever was known before: once
 // before a scale-down, since what lowered the number of replicas has chosen the Machines to go a moment ago.
 func (r *Reconciler) confirm(ctx context.Context, s *scope) error {
-	r.expectations.doubt(s.set.UID)
+	r.expectations.doubt(s.Object.UID)
 	return r.verify(ctx, s)
 }
 
@@ -169,11 +163,11 @@ func withMarks(machines, live []*clusterv1.Machine) []*clusterv1.Machine {
 // requeueAfterUnseen has the set looked at again when a Machine that was created stays out of the cache: it may have
 // been deleted before a watch could tell.
 func (r *Reconciler) requeueAfterUnseen(_ context.Context, s *scope) outcome.Outcome {
-	until := r.expectations.unseenUntil(s.set.UID)
+	until := r.expectations.unseenUntil(s.Object.UID)
 	if until.IsZero() {
 		return outcome.Continue()
 	}
-	return outcome.ContinueAfter(until.Sub(s.now))
+	return outcome.ContinueAfter(until.Sub(s.Now))
 }
 
 // uids is the set of UIDs of Machines.

@@ -29,40 +29,40 @@ import (
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler keeps the number of Machines of each MachineSet. Client, APIReader and Resolver must be set;
-// SetupWithManager fills in whatever else is empty.
+// Reconciler maintains the number of Machines of each MachineSet. Client, APIReader and Resolver must be set;
+// SetupWithManager sets defaults for the other fields.
 type Reconciler struct {
 	// Client reads from the cache, at least typed objects, and writes.
 	Client client.Client
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Resolver tells the API versions of the providers' kinds.
+	// Resolver finds the API versions of the providers' kinds.
 	Resolver *version.Resolver
 	// Recorder records events.
 	Recorder events.EventRecorder
-	// Clock tells the time.
+	// Clock is the time source.
 	Clock clock.Clock
 	// Preflight are the checks that come before each creation or remediation of a Machine; none when empty.
 	Preflight []clusterv1.MachineSetPreflightCheck
-	// WatchFilterValue, when not empty, limits the reconciler to sets with this value of the label
+	// WatchFilter, when not empty, limits the reconciler to sets with this value of the label
 	// cluster.x-k8s.io/watch-filter.
 	WatchFilter string
-	// Written knows the versions of the sets that were written last. It is shared with the MachineDeployment
-	// controller, which writes sets too: a status written on the ground of an older spec would be a conflict.
+	// Written remembers the versions of the sets that were written last. It is shared with the MachineDeployment
+	// controller, which writes sets too: a reconcile based on an older spec would get a conflict.
 	Written *persist.Versions
 
-	// kinds reads templates and what was made from them, and wakes sets by events of templates.
+	// kinds reads templates and what was created from them, and enqueues sets on events of templates.
 	kinds *external.Kinds
-	// expectations knows the Machines that were written last.
+	// expectations remembers the Machines that were written last.
 	expectations expectations
-	// pace spaces the reconciles that events of Machines ask for.
+	// pace spaces the reconciles that events of Machines request.
 	pace pace
 	// slots bound how many Machines of a deployment are remediated at once.
 	slots remediationSlots
 	// forSlots are sets that wait for the end of a remediation in their namespace; forControlPlane are those that
 	// wait for a change of their control plane.
 	forSlots, forControlPlane waitList
-	// newSeed makes seeds for reservations of names; replaced in tests.
+	// newSeed generates seeds for reservations of names; replaced in tests.
 	newSeed func() string
 }
 
@@ -73,7 +73,7 @@ type Reconciler struct {
 //  3. find its Machines: owned ones, adopt those that match, release those that no longer do, and note whose names must
 //     not be used again
 //  4. if the set is being deleted, delete them and wait
-//  5. otherwise read the templates, remediate Machines that a health check has handed over, complete those whose
+//  5. otherwise read the templates, remediate Machines that failed their health check, complete those whose
 //     creation was interrupted, bring them up to date, and create or delete as many as the number of replicas asks for
 //  6. write the status, if it has changed
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, errors.Wrapf(err, "reading MachineSet %s", request)
 	}
 	if !predicates.MatchesWatchLabel(r.WatchFilter, set) {
-		// It is another core's now. Should it come back, what that one has done is asked of the API server.
+		// Another instance manages it now. Should it come back, the API server is asked what that one has done.
 		r.forget(request.NamespacedName)
 		r.expectations.forget(set.UID)
 		return ctrl.Result{}, nil
@@ -95,31 +95,34 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if wait := r.Written.Behind(set); wait > 0 {
 		return outcome.WaitFor(wait).Result()
 	}
-	s := &scope{set: set, before: set.DeepCopy(), now: r.Clock.Now()}
-	steps := r.normal()
-	if !set.DeletionTimestamp.IsZero() {
-		steps = r.deletion()
+	s := r.newScope(set)
+	end := outcome.InOrder(ctx, s, r.steps(s)...)
+	// While a cache is being filled there is nothing to report yet. The end of that brings the set back.
+	if pending := s.syncing && end.Err() == nil; !pending && !s.Gone {
+		end = end.And(r.save(ctx, s, end.Err()))
 	}
-	end := outcome.InOrder(ctx, s, steps...)
-	if s.gone {
+	if s.Gone {
 		r.expectations.forget(set.UID)
-		return end.Result()
 	}
-	if s.syncing && end.Err() == nil {
-		// What is not known yet is no news for a status. The end of the reading wakes the set.
-		return end.Result()
-	}
-	return end.And(r.save(ctx, s, end.Err())).Result()
+	return end.Result()
 }
 
-// forget drops what is remembered of a set that is gone.
+// forget drops what is remembered of a set by its name, when it is gone.
 func (r *Reconciler) forget(set types.NamespacedName) {
 	r.pace.forget(set)
 	r.forSlots.content(set)
 	r.forControlPlane.content(set)
 }
 
-// normal are the steps for a set that shall exist. Each stops those after it when it has to wait.
+// steps are those for the set as it was read.
+func (r *Reconciler) steps(s *scope) []outcome.Step[*scope] {
+	if s.Deleting() {
+		return r.deletion()
+	}
+	return r.normal()
+}
+
+// normal are the steps for a set that is not being deleted. Each stops those after it when it has to wait.
 func (r *Reconciler) normal() []outcome.Step[*scope] {
 	return []outcome.Step[*scope]{
 		r.readContext,
@@ -159,17 +162,11 @@ func (r *Reconciler) deletion() []outcome.Step[*scope] {
 	}
 }
 
-// save writes the status that follows from what was read and done.
+// save writes the status that follows from what was read and done. failure is the error that ended the steps, if one did.
 func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.Outcome {
-	conclude(s, failure)
-	written, err := persist.Save(ctx, r.Client, s.before, s.set, statusOf, func(refused error) {
+	_, err := s.Save(ctx, func(refused error) bool {
 		conclude(s, kerrors.NewAggregate([]error{failure, refused}))
+		return true
 	})
-	if written.Status || written.Object {
-		r.Written.Wrote(s.set)
-	}
-	// A set that has gone in the meantime needs no status.
-	return outcome.FromError(client.IgnoreNotFound(errors.Cause(err)))
+	return outcome.FromError(err)
 }
-
-func statusOf(set *clusterv1.MachineSet) *clusterv1.MachineSetStatus { return &set.Status }

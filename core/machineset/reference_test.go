@@ -21,6 +21,7 @@ import (
 const (
 	folder    = "core/machineset"
 	shared    = "core/machines"
+	pausing   = "contracts/controller/paused"
 	reference = "docs/reference/machineset.md"
 )
 
@@ -33,16 +34,16 @@ func TestReferenceIsWhole(t *testing.T) {
 	reasons = append(reasons, page.Keys(t, "Remediation", "Reasons")...)
 	// They are read from Machines, and explained below the table.
 	reasons = append(reasons, machines.NotYetReportedReason, clusterv1.ObjectDeletedReason, clusterv1.MachineUpToDateUpdatingReason)
-	doccheck.Compare(t, page, "reasons", unique(reasons), doccheck.Constants(t, doccheck.Named("Reason"), folder, shared))
+	doccheck.Compare(t, page, "reasons", unique(reasons), doccheck.Constants(t, doccheck.Named("Reason"), folder, shared, pausing))
 
 	conditions := page.Keys(t, "Conditions", "Condition")
 	conditions = append(conditions, watchedConditions...)
 	conditions = append(conditions, clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition,
 		clusterv1.MachineDeletingCondition)
-	doccheck.Compare(t, page, "conditions", unique(conditions), doccheck.Constants(t, doccheck.Named("Condition"), folder, shared))
+	doccheck.Compare(t, page, "conditions", unique(conditions), doccheck.Constants(t, doccheck.Named("Condition"), folder, shared, pausing))
 
 	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"),
-		doccheck.Constants(t, doccheck.Named("Annotation"), folder, shared))
+		doccheck.Constants(t, doccheck.Named("Annotation"), folder, shared, pausing))
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), doccheck.Constants(t, doccheck.Named("Event"), folder, shared))
 
 	var checks []string

@@ -26,7 +26,7 @@ import (
 // OwnerRemediated, before it is deleted.
 func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	end := r.endRemediation(ctx, s)
-	key := client.ObjectKeyFromObject(s.set)
+	key := s.Key()
 	unhealthy := toRemediate(s.machines)
 	if len(unhealthy) == 0 {
 		r.forSlots.content(key)
@@ -46,7 +46,7 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	if outdated {
 		// Not this set makes up for its Machines, but the current one.
 		blockers = pausedRollout(s.deployment)
-	} else if s.set.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true" {
+	} else if s.Object.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true" {
 		blockers = append(blockers, "the annotation "+clusterv1.DisableMachineCreateAnnotation+" disables the creation of Machines: remove it")
 	}
 	awaited, err := r.preflight(ctx, s)
@@ -80,7 +80,7 @@ func (r *Reconciler) endRemediation(ctx context.Context, s *scope) outcome.Outco
 func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, limit int, unhealthy []*clusterv1.Machine) outcome.Outcome {
 	granted := grant{machines: unhealthy}
 	if s.deployment != nil {
-		r.forSlots.await(client.ObjectKeyFromObject(s.set), s.set.Namespace)
+		r.forSlots.await(s.Key(), s.Object.Namespace)
 		all, err := r.machinesOfDeployment(ctx, s)
 		if err != nil {
 			return outcome.FromError(err)
@@ -88,9 +88,9 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, limit int, u
 		if err := r.verifyRemediations(ctx, s, all); err != nil {
 			return outcome.FromError(err)
 		}
-		granted = r.slots.take(s.deployment.UID, limit, all, unhealthy, s.now)
+		granted = r.slots.take(s.deployment.UID, limit, all, unhealthy, s.Now)
 		for _, machine := range all {
-			if owner := metav1.GetControllerOf(machine); inFlight(machine) && owner != nil && owner.UID != s.set.UID {
+			if owner := metav1.GetControllerOf(machine); inFlight(machine) && owner != nil && owner.UID != s.Object.UID {
 				s.elsewhere = append(s.elsewhere, machine.Name)
 			}
 		}
@@ -100,12 +100,12 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, limit int, u
 	deferred := slices.DeleteFunc(slices.Clone(unhealthy), func(m *clusterv1.Machine) bool { return chosen[m.UID] })
 	end := r.replace(ctx, s, granted)
 	if len(deferred) == 0 {
-		r.forSlots.content(client.ObjectKeyFromObject(s.set))
+		r.forSlots.content(s.Key())
 		return end
 	}
 	if !granted.until.IsZero() {
 		// A slot that nothing confirms must not hold up the others for ever.
-		end = end.And(outcome.ContinueAfter(granted.until.Sub(s.now)))
+		end = end.And(outcome.ContinueAfter(granted.until.Sub(s.Now)))
 	}
 	return end.And(r.setOwnerRemediated(ctx, s, deferred, deferredByLimit(s.deployment, limit)))
 }
@@ -152,7 +152,7 @@ func (r *Reconciler) patchOwnerRemediated(ctx context.Context, s *scope, machine
 		return machine, nil
 	}
 	return r.patchStatus(ctx, machine, func(status *clusterv1.MachineStatus) {
-		conditions.Set(&status.Conditions, what, machine.Generation, s.now)
+		conditions.Set(&status.Conditions, what, machine.Generation, s.Now)
 	})
 }
 
@@ -187,7 +187,7 @@ func (s *scope) replaceMachines(written []*clusterv1.Machine) {
 // machinesOfDeployment lists the Machines of all sets of the deployment, as the cache has them.
 func (r *Reconciler) machinesOfDeployment(ctx context.Context, s *scope) ([]*clusterv1.Machine, error) {
 	list := &clusterv1.MachineSetList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(s.set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, errors.Wrapf(err, "listing the MachineSets of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment))
 	}
 	var all []*clusterv1.Machine
@@ -212,12 +212,12 @@ func (r *Reconciler) verifyRemediations(ctx context.Context, s *scope, known []*
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineList"))
-	if err := r.APIReader.List(ctx, list, client.InNamespace(s.set.Namespace), client.MatchingLabels{
-		clusterv1.MachineDeploymentNameLabel: s.set.Labels[clusterv1.MachineDeploymentNameLabel],
+	if err := r.APIReader.List(ctx, list, client.InNamespace(s.Object.Namespace), client.MatchingLabels{
+		clusterv1.MachineDeploymentNameLabel: s.Object.Labels[clusterv1.MachineDeploymentNameLabel],
 	}); err != nil {
 		return errors.Wrapf(err, "listing the Machines of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment))
 	}
-	r.slots.verify(s.deployment.UID, list.Items, known, s.now)
+	r.slots.verify(s.deployment.UID, list.Items, known, s.Now)
 	return nil
 }
 

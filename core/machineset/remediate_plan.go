@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,7 +84,7 @@ func ofCurrentRevision(s *scope) bool {
 		return true
 	}
 	wanted, ok := s.deployment.Annotations[clusterv1.RevisionAnnotation]
-	has, okSet := s.set.Annotations[clusterv1.RevisionAnnotation]
+	has, okSet := s.Object.Annotations[clusterv1.RevisionAnnotation]
 	if ok && okSet {
 		return wanted == has
 	}
@@ -150,27 +149,4 @@ func pausedRollout(deployment *clusterv1.MachineDeployment) []string {
 
 func remediationBegun() condition {
 	return ownerRemediated(clusterv1.MachineSetMachineRemediationMachineDeletingReason, "The Machine is deleted and will be replaced")
-}
-
-// remediatingCondition tells what becomes of the Machines that a health check has handed over.
-func remediatingCondition(s *scope, failure error) condition {
-	const kind = clusterv1.MachineSetRemediatingCondition
-	if !s.machinesRead {
-		return conditions.Unknown(kind, clusterv1.MachineSetRemediatingInternalErrorReason, unread(failure))
-	}
-	remediated := machines.Remediated(s.machines)
-	if len(remediated) == 0 {
-		message := ""
-		if unhealthy := slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return !machines.FailedHealthCheck(m) }); len(unhealthy) > 0 {
-			message = "Unhealthy, and not handed to the MachineSet by the health check: " + machines.ListNames(unhealthy)
-		}
-		return conditions.False(kind, clusterv1.MachineSetNotRemediatingReason, message)
-	}
-	text := machines.Aggregate(remediated, kind, machines.Reasons{}, func(machine *clusterv1.Machine) condition {
-		return machines.ConditionOf(machine, clusterv1.MachineOwnerRemediatedCondition)
-	}).Message
-	if len(s.elsewhere) > 0 {
-		text += "\nIn flight in other MachineSets: " + strings.Join(s.elsewhere, ", ")
-	}
-	return conditions.True(kind, clusterv1.MachineSetRemediatingReason, text)
 }

@@ -81,8 +81,9 @@ func TestRemediationLimit(t *testing.T) {
 
 func TestOfCurrentRevision(t *testing.T) {
 	at := func(deployment, set string, outdated ...string) *scope {
-		s := &scope{set: validSet(), deployment: &clusterv1.MachineDeployment{}, outdated: outdated}
-		for object, revision := range map[metav1.Object]string{s.set: set, s.deployment: deployment} {
+		s := begin(validSet())
+		s.deployment, s.outdated = &clusterv1.MachineDeployment{}, outdated
+		for object, revision := range map[metav1.Object]string{s.Object: set, s.deployment: deployment} {
 			if revision != "" {
 				object.SetAnnotations(map[string]string{clusterv1.RevisionAnnotation: revision})
 			}
@@ -90,7 +91,7 @@ func TestOfCurrentRevision(t *testing.T) {
 		return s
 	}
 	g := NewWithT(t)
-	g.Expect(ofCurrentRevision(&scope{set: validSet()})).To(BeTrue(), "standalone")
+	g.Expect(ofCurrentRevision(begin(validSet()))).To(BeTrue(), "standalone")
 	g.Expect(ofCurrentRevision(at("2", "2"))).To(BeTrue())
 	g.Expect(ofCurrentRevision(at("2", "1"))).To(BeFalse())
 	g.Expect(ofCurrentRevision(at("2", "2", "version"))).To(BeTrue(), "the deployment is paused, and its revision stays")

@@ -20,25 +20,25 @@ func (r *Reconciler) reserve(ctx context.Context, s *scope, n int) ([]string, er
 	if err := r.takeOver(ctx, s); err != nil {
 		return nil, err
 	}
-	if open := r.expectations.openNames(s.set.UID); len(open) > 0 {
+	if open := r.expectations.openNames(s.Object.UID); len(open) > 0 {
 		return open[:min(n, len(open))], nil
 	}
 	used := make(map[string]bool, len(s.machines))
 	for _, machine := range s.machines {
 		used[machine.Name] = true
 	}
-	made, names, err := newReservation(s.set, r.newSeed(), min(max(n, s.remaining()), maxReserved), used)
+	made, names, err := newReservation(s.Object, r.newSeed(), min(max(n, s.remaining()), maxReserved), used)
 	if err == nil && len(names) == 0 {
 		err = errors.New("all names that could be reserved are in use")
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := r.writeReservation(ctx, s, made); err != nil {
+	if err := s.writeReservation(ctx, made); err != nil {
 		return nil, errors.WithMessage(err, "reserving names for Machines")
 	}
-	r.expectations.reserve(s.set.UID, made.seed, names, nil)
-	open := r.expectations.openNames(s.set.UID)
+	r.expectations.reserve(s.Object.UID, made.seed, names, nil)
+	open := r.expectations.openNames(s.Object.UID)
 	return open[:min(n, len(open))], nil
 }
 
@@ -54,43 +54,38 @@ func (s *scope) remaining() int {
 // takeOver takes in a reservation that this process has not made: one of the process before, or of another core. It is
 // read from the API server first, as the cache may show one that has been used up.
 func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
-	found, ok := parseReservation(s.set.Annotations[ReservedNamesAnnotation])
-	if !ok || r.expectations.knowsSeed(s.set.UID, found.seed) {
+	found, ok := parseReservation(s.Object.Annotations[ReservedNamesAnnotation])
+	if !ok || r.expectations.knowsSeed(s.Object.UID, found.seed) {
 		return nil
 	}
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(setKind)
-	key := client.ObjectKeyFromObject(s.set)
+	key := s.Key()
 	if err := r.APIReader.Get(ctx, key, live); err != nil {
 		return errors.Wrapf(err, "reading MachineSet %s", key)
 	}
-	if live.UID != s.set.UID || live.Annotations[ReservedNamesAnnotation] != found.String() {
-		return apierrors.NewConflict(clusterv1.GroupVersion.WithResource("machinesets").GroupResource(), s.set.Name,
+	if live.UID != s.Object.UID || live.Annotations[ReservedNamesAnnotation] != found.String() {
+		return apierrors.NewConflict(clusterv1.GroupVersion.WithResource("machinesets").GroupResource(), s.Object.Name,
 			errors.New("the cache shows an outdated reservation of names"))
 	}
-	names, err := found.names(s.set)
+	names, err := found.names(s.Object)
 	if err != nil {
 		return err
 	}
-	r.expectations.reserve(s.set.UID, found.seed, names, s.machines)
+	r.expectations.reserve(s.Object.UID, found.seed, names, s.machines)
 	return nil
 }
 
 // writeReservation writes the annotation, or removes it when no name is reserved. Of two cores that do so at once one
 // gets a conflict.
-func (r *Reconciler) writeReservation(ctx context.Context, s *scope, reserved reservation) error {
-	desired := s.set.DeepCopy()
-	desired.Annotations = cloned(desired.Annotations)
-	desired.Annotations[ReservedNamesAnnotation] = reserved.String()
-	if len(reserved.open) == 0 {
-		delete(desired.Annotations, ReservedNamesAnnotation)
-	}
-	if err := r.Client.Patch(ctx, desired, client.MergeFromWithOptions(s.set, client.MergeFromWithOptimisticLock{})); err != nil {
-		return errors.Wrapf(err, "patching MachineSet %s", client.ObjectKeyFromObject(s.set))
-	}
-	r.Written.Wrote(desired)
-	s.set, s.before = desired, desired.DeepCopy()
-	return nil
+func (s *scope) writeReservation(ctx context.Context, reserved reservation) error {
+	return s.Patch(ctx, func(set *clusterv1.MachineSet) {
+		set.Annotations = cloned(set.Annotations)
+		set.Annotations[ReservedNamesAnnotation] = reserved.String()
+		if len(reserved.open) == 0 {
+			delete(set.Annotations, ReservedNamesAnnotation)
+		}
+	})
 }
 
 // retireNames takes the names of Machines that are being deleted out of the reservation, if others have deleted them: it
@@ -103,19 +98,19 @@ func (r *Reconciler) retireNames(ctx context.Context, s *scope) outcome.Outcome 
 // their Machines still exist, so that no name is used a second time after a restart. The other names that are in use go
 // with them; as long as no Machine is deleted, nothing is written.
 func (r *Reconciler) retire(ctx context.Context, s *scope, victims []*clusterv1.Machine) error {
-	reserved, ok := parseReservation(s.set.Annotations[ReservedNamesAnnotation])
+	reserved, ok := parseReservation(s.Object.Annotations[ReservedNamesAnnotation])
 	if !ok {
 		return nil
 	}
-	names, err := reserved.names(s.set)
+	names, err := reserved.names(s.Object)
 	if err != nil {
 		// It is reported when a Machine is to be created.
 		return nil //nolint:nilerr // see above
 	}
-	left, retire := r.expectations.stillOpen(s.set.UID, reserved.seed, names, s.machines, uids(victims))
+	left, retire := r.expectations.stillOpen(s.Object.UID, reserved.seed, names, s.machines, uids(victims))
 	if !retire {
 		return nil
 	}
 	reserved.open = left
-	return errors.WithMessage(client.IgnoreNotFound(r.writeReservation(ctx, s, reserved)), "retiring the names of Machines that go")
+	return errors.WithMessage(client.IgnoreNotFound(s.writeReservation(ctx, reserved)), "retiring the names of Machines that go")
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -18,13 +17,13 @@ import (
 
 // scale creates missing Machines or deletes superfluous ones.
 func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
-	if until := r.expectations.unseenUntil(s.set.UID); !until.IsZero() && !s.now.Before(until) {
+	if until := r.expectations.unseenUntil(s.Object.UID); !until.IsZero() && !s.Now.Before(until) {
 		// It counts as a replica for as long as nobody asks.
 		if err := r.verify(ctx, s); err != nil {
 			return outcome.FromError(err)
 		}
 	}
-	plan := planScale(s.set, s.replicas, s.machines)
+	plan := planScale(s.Object, s.replicas, s.machines)
 	if plan.create == 0 && len(plan.remove) == 0 {
 		return outcome.Continue()
 	}
@@ -41,7 +40,7 @@ func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
 		return outcome.FromError(err)
 	}
 	// The Machines may be others now, or marked otherwise.
-	plan = planScale(s.set, s.replicas, s.machines)
+	plan = planScale(s.Object, s.replicas, s.machines)
 	if plan.create > 0 && !s.blocked() {
 		return r.scaleUp(ctx, s, plan)
 	}
@@ -71,14 +70,14 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan scalePlan) outc
 	s.machines = append(slices.Clone(s.machines), made...)
 	if len(made) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Created Machines", "count", len(made), "reason", plan.reason)
-		r.event(s, nil, createdEvent, "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.reason, machines.ListNames(made))
+		r.event(s, createdEvent, "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.reason, machines.ListNames(made))
 	}
 	return outcome.FromError(err)
 }
 
 func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan scalePlan) outcome.Outcome {
 	end := outcome.Continue()
-	if len(plan.remove) > 0 && s.set.DeletionTimestamp.IsZero() {
+	if len(plan.remove) > 0 && !s.Deleting() {
 		if err := r.retire(ctx, s, plan.remove); err != nil {
 			return outcome.FromError(err)
 		}
@@ -91,10 +90,10 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan scalePlan) ou
 		}
 		removed = append(removed, machine)
 	}
-	s.machines = r.expectations.mark(s.set.UID, s.machines, s.now)
+	s.machines = r.expectations.mark(s.Object.UID, s.machines, s.Now)
 	if len(removed) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Deleted Machines", "count", len(removed), "reason", plan.reason)
-		r.event(s, nil, deletedEvent, "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.reason, machines.ListNames(removed))
+		r.event(s, deletedEvent, "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.reason, machines.ListNames(removed))
 	}
 	return end
 }
@@ -106,31 +105,14 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, machine *clusterv1.Ma
 	err := r.Client.Delete(ctx, target, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	switch {
 	case err == nil:
-		r.expectations.deleted(s.set.UID, machine.UID)
+		r.expectations.deleted(s.Object.UID, machine.UID)
 		return nil
 	case apierrors.IsNotFound(err):
-		r.expectations.gone(s.set.UID, machine.UID)
+		r.expectations.gone(s.Object.UID, machine.UID)
 		return nil
 	}
 	if !definitelyNot(err) {
-		r.expectations.doubt(s.set.UID)
+		r.expectations.doubt(s.Object.UID)
 	}
 	return errors.Wrapf(err, "deleting Machine %s", client.ObjectKeyFromObject(machine))
-}
-
-// What events tell.
-const (
-	createdEvent  = "Created"
-	deletedEvent  = "Deleted"
-	adoptedEvent  = "Adopted"
-	releasedEvent = "Released"
-)
-
-// event records an event about the set, and about one of its Machines if one is given.
-func (r *Reconciler) event(s *scope, machine *clusterv1.Machine, reason, action, note string, args ...any) {
-	if machine == nil {
-		r.Recorder.Eventf(s.set, nil, corev1.EventTypeNormal, reason, action, note, args...)
-		return
-	}
-	r.Recorder.Eventf(s.set, machine, corev1.EventTypeNormal, reason, action, note, args...)
 }

@@ -2,35 +2,32 @@ package machineset
 
 import (
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/scopes"
 )
 
-// scope is what one reconcile has read and done. Steps fill it in; conclude judges it.
+// scope is what one reconcile has read and done. The steps fill it in; conclude derives the status from it.
 type scope struct {
-	// set is changed in memory; before is how it was read, or last written.
-	set, before *clusterv1.MachineSet
-	now         time.Time
+	scopes.Base[*clusterv1.MachineSet, clusterv1.MachineSetStatus]
 
 	// cluster is nil when there is none of that name.
 	cluster *clusterv1.Cluster
 	// deployment owns the set; nil when none does, or when it is not there any more.
 	deployment *clusterv1.MachineDeployment
-	// outdated says why the set's Machines are not what the deployment wants; empty when they are.
+	// outdated lists why the set's Machines do not match the deployment; empty when they do.
 	outdated []string
-	// paused says why nothing is done; empty when the set is not paused.
+	// paused lists what pauses the set; empty when it is not paused.
 	paused []string
-	// specErrors says what is wrong with the spec.
+	// specErrors lists what is wrong with the spec.
 	specErrors []string
 	selector   labels.Selector
 	replicas   int
 
-	// machines are all Machines that the set controls, those included that were created a moment ago.
+	// machines are all Machines that the set controls, including those that were created a moment ago.
 	// They are shared with the cache: copy before changing one.
 	machines []*clusterv1.Machine
 	// machinesRead is false until machines can be relied on.
@@ -42,22 +39,24 @@ type scope struct {
 	infrastructure, bootstrap *unstructured.Unstructured
 	// syncing means that objects of a kind are being read for the first time.
 	syncing bool
-	// blockers says why no Machine can be created or completed; machineErrors says so of single ones.
+	// blockers lists why no Machine can be created or completed, machineErrors why single ones cannot be completed.
 	blockers, machineErrors []string
 	// refusals are the errors with which the API server has refused what existing Machines need.
 	refusals []string
-	// mu guards them while Machines are created in parallel.
+	// mu guards these lists while Machines are created in parallel.
 	mu sync.Mutex
 	// elsewhere names the Machines of other sets of the deployment whose remediation is in flight.
 	elsewhere []string
-	// preflighted means that the preflight checks were made; heldBy says what they have against new Machines.
+	// preflighted means that the preflight checks were made; heldBy lists the reasons of those that failed.
 	preflighted bool
 	heldBy      []string
-	// gone means that the finalizer was removed.
-	gone bool
 }
 
-// request asks for the set to be reconciled.
-func (s *scope) request() ctrl.Request {
-	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.set)}
+// newScope begins a reconcile of a set. Nobody else writes its status.
+func (r *Reconciler) newScope(set *clusterv1.MachineSet) *scope {
+	return &scope{Base: scopes.NewBase(set, r.Clock.Now(), scopes.Writer[*clusterv1.MachineSet, clusterv1.MachineSetStatus]{
+		Client: r.Client, Status: statusOf, Versions: r.Written,
+	})}
 }
+
+func statusOf(set *clusterv1.MachineSet) *clusterv1.MachineSetStatus { return &set.Status }

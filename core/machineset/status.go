@@ -6,19 +6,20 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/core/machines"
 )
 
-// conclude turns what was read and done into the status of the set. failure is the error that ended the
+// conclude derives the status of the set from what was read and done. failure is the error that ended the
 // reconcile, if one did.
 func conclude(s *scope, failure error) {
-	status := &s.set.Status
+	status := &s.Object.Status
 	set := func(condition condition) {
-		conditions.Set(&status.Conditions, condition, s.set.Generation, s.now)
+		conditions.Set(&status.Conditions, condition, s.Object.Generation, s.Now)
 	}
-	set(pausedCondition(s))
+	set(paused.Condition(s.paused))
 	if len(s.paused) > 0 {
-		// While it is paused the rest stays as it was found.
+		// While the set is paused the rest of the status is left alone.
 		return
 	}
 	if s.selector != nil {
@@ -27,19 +28,19 @@ func conclude(s *scope, failure error) {
 	if s.machinesRead {
 		count(s)
 	}
-	for _, judge := range judges {
-		set(judge(s, failure))
+	for _, derive := range derivations {
+		set(derive(s, failure))
 	}
 	if s.machinesRead {
-		// The numbers are right even if the attempt to change them has failed; conditions tell of failures.
-		status.ObservedGeneration = s.set.Generation
+		// The numbers are right even if the attempt to change them has failed; the conditions report failures.
+		status.ObservedGeneration = s.Object.Generation
 	}
 }
 
-// count fills in the numbers of Machines.
+// count sets the numbers of Machines.
 func count(s *scope) {
 	var upToDate, labelled int32
-	required := machineLabels(s.set)
+	required := machineLabels(s.Object)
 	for _, machine := range s.machines {
 		if upToDateCondition(s, machine).Status == metav1.ConditionTrue {
 			upToDate++
@@ -48,7 +49,7 @@ func count(s *scope) {
 			labelled++
 		}
 	}
-	status := &s.set.Status
+	status := &s.Object.Status
 	ready, available := machines.Serving(s.machines)
 	status.Replicas = ptr.To(int32(len(s.machines)))
 	status.ReadyReplicas, status.AvailableReplicas, status.UpToDateReplicas = &ready, &available, &upToDate

@@ -21,7 +21,7 @@ import (
 // readTemplates reads what Machines are made from. One that is missing is an block to new Machines only:
 // deleting and updating goes on. It is waited for by a watch.
 func (r *Reconciler) readTemplates(ctx context.Context, s *scope) outcome.Outcome {
-	spec := &s.set.Spec.Template.Spec
+	spec := &s.Object.Spec.Template.Spec
 	infrastructure, err := r.readTemplate(ctx, s, spec.InfrastructureRef)
 	if err != nil {
 		return outcome.FromError(err)
@@ -45,7 +45,7 @@ func (r *Reconciler) awaitSync(_ context.Context, s *scope) outcome.Outcome {
 // readTemplate reads one template and makes the Cluster its owner, so that it goes with the Cluster. It returns
 // nil and notes the block when there is none.
 func (r *Reconciler) readTemplate(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
-	found, err := r.kinds.Get(ctx, ref, s.set.Namespace, s.request())
+	found, err := r.kinds.Get(ctx, ref, s.Object.Namespace, s.Request())
 	if err != nil {
 		return nil, s.awaited(err, ref)
 	}
@@ -82,7 +82,7 @@ func (s *scope) expected(err error, ref clusterv1.ContractVersionedObjectReferen
 	case errors.As(err, &noCRD), errors.As(err, &noContract), errors.As(err, &notSynced), errors.As(err, &shape):
 		return err.Error(), nil
 	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("%s %s/%s does not exist: create it, or correct %s", ref.Kind, s.set.Namespace, ref.Name, where), nil
+		return fmt.Sprintf("%s %s/%s does not exist: create it, or correct %s", ref.Kind, s.Object.Namespace, ref.Name, where), nil
 	}
 	return "", err
 }

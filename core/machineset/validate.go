@@ -12,16 +12,16 @@ import (
 	"millwright.dev/core/admission/validate"
 )
 
-// withDefaults fills in what admission fills in, for a set that has passed none: number of replicas, selector, label
-// and the v of a version. The number that the set had before is the one that its status tells.
-func withDefaults(set *clusterv1.MachineSet) {
+// applyDefaults sets what admission would have set, for a set that has passed none: number of replicas, selector, label
+// and the v of a version. The number that the set had before is the one in its status.
+func applyDefaults(set *clusterv1.MachineSet) {
 	before := &clusterv1.MachineSet{}
 	before.Spec.Replicas = set.Status.Replicas
 	defaults.MachineSet(set, before)
 }
 
-// effectiveSelector is the selector of the set; an empty one means the label with the set's name, as
-// admission would have filled in.
+// effectiveSelector is the selector of the set; an empty one means the label with the set's name, which is admission's
+// default.
 func effectiveSelector(set *clusterv1.MachineSet) (labels.Selector, error) {
 	selector := set.Spec.Selector
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
@@ -30,14 +30,14 @@ func effectiveSelector(set *clusterv1.MachineSet) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(&selector)
 }
 
-// problems says what is wrong with a set, each with the field and what to do. Admission refuses such sets
-// where it is installed; without it, the set waits for its correction. Of the annotations only those matter without
-// which there is no number of Machines: a set is not held up for one that could be ignored.
+// specErrors lists what is wrong with a set, each with the field and what to do. Admission refuses such sets where it is
+// installed; without it, the set waits for its correction. Errors of annotations count only where the number of replicas depends
+// on them: the others can be ignored.
 func specErrors(set *clusterv1.MachineSet) []string {
 	var found []string
-	for _, problem := range validate.MachineSet(set, nil) {
-		if set.Spec.Replicas == nil || !strings.Contains(problem.Field, "metadata.annotations") {
-			found = append(found, problem.Error())
+	for _, wrong := range validate.MachineSet(set, nil) {
+		if set.Spec.Replicas == nil || !strings.Contains(wrong.Field, "metadata.annotations") {
+			found = append(found, wrong.Error())
 		}
 	}
 	return found

@@ -45,7 +45,7 @@ func TestMachineThatGoesWhileAScaleDownIsConfirmed(t *testing.T) {
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set", UID: "set"}}
 	api := &goingMachines{set: set}
 	r := &Reconciler{Client: api, APIReader: api}
-	s := &scope{set: set, now: start}
+	s := begin(set)
 	g.Expect(r.confirm(t.Context(), s)).To(Succeed())
 	g.Expect(namesOf(s.machines)).To(Equal("stays"))
 	g.Expect(r.expectations.unseenUntil(set.UID)).To(BeZero())
