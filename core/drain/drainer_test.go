@@ -61,40 +61,6 @@ func TestNodeThatIsCordonedAndEmptyCostsNoWrite(t *testing.T) {
 	w.g.Expect(w.requests.count()).To(Equal(map[string]int{"watch pods": 1, "watch volumeattachments": 1}))
 }
 
-func TestBlockedByABudgetUntilItLetsGo(t *testing.T) {
-	fake := clocktesting.NewFakeClock(time.Now())
-	w := newWorld(t, fake)
-	w.pod("a")
-	w.pod("b")
-	budget := w.budget(0)
-	w.step()
-	w.g.Eventually(w.notified).WithTimeout(waiting).Should(Receive())
-	w.eventually(func(g Gomega) {
-		result := w.step()
-		g.Expect(result.Blocked).To(HaveLen(2))
-		g.Expect(result.Blocked[0].PodDisruptionBudget).To(Equal("web"))
-		g.Expect(result.Message).To(ContainSubstring("PodDisruptionBudget " + w.namespace + "/web forbids it"))
-		g.Expect(result.NextDeadline).To(BeTemporally(">", fake.Now()))
-	})
-	w.g.Expect(w.requests.count()["evict"]).To(Equal(2))
-	w.g.Consistently(func() int { return w.requests.count()["evict"] }).WithTimeout(200*time.Millisecond).Should(Equal(2), "nothing is polled")
-
-	fake.Step(3 * time.Second)
-	w.eventually(func(g Gomega) { g.Expect(w.requests.count()["evict"]).To(Equal(4)) })
-	w.g.Expect(w.step().Blocked).To(HaveLen(2), "a retry does not look like progress")
-
-	w.allow(budget, 1)
-	w.eventually(func(g Gomega) {
-		fake.Step(time.Second)
-		g.Expect(w.terminating()).To(HaveLen(1))
-	})
-	w.eventually(func(g Gomega) {
-		result := w.step()
-		g.Expect(result.Blocked).To(HaveLen(1))
-		g.Expect(result.Terminating).To(HaveLen(1))
-	})
-}
-
 func TestThrottlingIsHonoured(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)

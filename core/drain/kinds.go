@@ -43,11 +43,10 @@ type budget struct {
 	selector labels.Selector
 	// allowed is how many evictions it allows now.
 	allowed int32
-	// healthy and expected count the pods that it is about.
-	healthy, expected int32
-	// hopeless means that it will not allow any eviction as long as it and its pods stay as they are: all are
-	// healthy, and none may be missing.
-	hopeless bool
+	// healthy and expected count the pods that it is about, disrupted those whose eviction was granted and that are still there.
+	healthy, expected, disrupted int32
+	// current means that its controller has observed its present spec.
+	current bool
 }
 
 func newAttachments(t *target) *collection[attachment] {
@@ -114,22 +113,20 @@ func newBudgets(t *target) *collection[budget] {
 			if !ok {
 				return budget{}, "", nil
 			}
-			kept := thinBudget(pdb)
+			kept := trimBudget(pdb)
 			return kept, kept.key.String(), []string{kept.key.Namespace}
 		},
 		affects: (*nodeDrain).budgetChanged,
 	}
 }
 
-// thinBudget keeps what is used. That a budget is hopeless is judged as MCM does: its controller has seen its
-// present spec, it has pods, all of them are healthy, none is on its way out, and yet it allows nothing.
-func thinBudget(pdb *policyv1.PodDisruptionBudget) budget {
+// trimBudget keeps what is used.
+func trimBudget(pdb *policyv1.PodDisruptionBudget) budget {
 	kept := budget{
 		key:     types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name},
 		allowed: pdb.Status.DisruptionsAllowed, healthy: pdb.Status.CurrentHealthy, expected: pdb.Status.ExpectedPods,
+		disrupted: int32(len(pdb.Status.DisruptedPods)), current: pdb.Status.ObservedGeneration == pdb.Generation,
 	}
-	kept.hopeless = pdb.Status.ObservedGeneration == pdb.Generation && kept.expected > 0 &&
-		kept.healthy >= kept.expected && len(pdb.Status.DisruptedPods) == 0 && kept.allowed == 0
 	var err error
 	if kept.selector, err = metav1.LabelSelectorAsSelector(pdb.Spec.Selector); err != nil {
 		kept.selector = labels.Nothing()

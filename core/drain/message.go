@@ -128,7 +128,7 @@ func byReason(blocked []PodStatus) []*blockedGroup {
 			key = "pdb/" + pod.Pod.Namespace + "/" + pod.PodDisruptionBudget
 			reason = fmt.Sprintf("PodDisruptionBudget %s/%s forbids it (%s)",
 				pod.Pod.Namespace, pod.PodDisruptionBudget, pod.Reason)
-			if pod.Hopeless {
+			if pod.Unsatisfiable {
 				reason = fmt.Sprintf("PodDisruptionBudget %s/%s can never be satisfied: %s; change it, or add replicas",
 					pod.Pod.Namespace, pod.PodDisruptionBudget, pod.Reason)
 			}

@@ -14,7 +14,7 @@ func (n *nodeDrain) notifyIfChanged(now Result) {
 	case now.Done == n.reported.Done && now.Message == n.reported.Message && now.VolumesKnown == n.reported.VolumesKnown &&
 		now.VolumesProblem == n.reported.VolumesProblem && slices.Equal(now.Volumes, n.reported.Volumes):
 	case len(now.ReturningOwners) > 0 && !n.returnNotified, now.settled(), len(now.Blocked) > 0 && len(n.reported.Blocked) == 0, n.force != nil && now.Done,
-		now.hopeless() && !n.reported.hopeless(), now.drained() && !n.reported.drained():
+		now.unsatisfiable() && !n.reported.unsatisfiable(), now.drained() && !n.reported.drained():
 		n.returnNotified = n.returnNotified || len(now.ReturningOwners) > 0
 		stopTimer(&n.progress)
 		n.notify()

@@ -11,12 +11,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -47,47 +44,6 @@ func TestRulesByNamespaceAndAChangeMidDrain(t *testing.T) {
 
 	w.step(w.rules(later))
 	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(ConsistOf("a", "b")) })
-}
-
-// TestABudgetThatLetsGoIsNoticedByEvent stops the clock, so that no retry by time can be what does it.
-func TestABudgetThatLetsGoIsNoticedByEvent(t *testing.T) {
-	w := newWorld(t, clocktesting.NewFakeClock(time.Now()))
-	w.pod("a")
-	w.pod("b")
-	budget := w.budget(0)
-	w.step()
-	w.eventually(func(g Gomega) {
-		g.Expect(w.step().Blocked).To(HaveLen(2))
-		g.Expect(w.requests.count()["watch poddisruptionbudgets"]).To(Equal(1))
-	})
-	w.allow(budget, 1)
-	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(HaveLen(1)) })
-	w.g.Expect(direct.Delete(t.Context(), budget)).To(Succeed())
-	w.eventually(func(g Gomega) { g.Expect(w.terminating()).To(HaveLen(2)) })
-	w.g.Expect(w.requests.count()["evict"]).To(BeNumerically("<=", 6), "only what is allowed is tried")
-}
-
-func TestBudgetsThatCannotBeSatisfiedAreNamed(t *testing.T) {
-	w := newWorld(t, realClock)
-	w.pod("a")
-	w.drainer = New(Options{ProgressInterval: time.Hour, Notify: func(key types.NamespacedName) { w.notified <- key }})
-	t.Cleanup(w.drainer.Close)
-	budget := w.budget(0)
-	budget.Status.ExpectedPods, budget.Status.CurrentHealthy, budget.Status.DesiredHealthy = 1, 1, 1
-	w.g.Expect(direct.Status().Update(t.Context(), budget)).To(Succeed())
-	message := w.step().Message
-	for !strings.Contains(message, "PodDisruptionBudget "+w.namespace+"/web can never be satisfied") {
-		w.g.Eventually(w.notified).WithTimeout(waiting).Should(Receive(), "that is news at once: %s", message)
-		message = w.step().Message
-	}
-	second := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "second"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(0)), Selector: withLabel("app", "web")},
-	}
-	w.create(second)
-	w.eventually(func(g Gomega) {
-		g.Expect(w.step().Message).To(ContainSubstring("more than one PodDisruptionBudget is about it, so the API server refuses every eviction: second, web"))
-	})
 }
 
 // volume makes a PersistentVolume that is attached to a Node, and a pod that uses it.

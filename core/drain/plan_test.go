@@ -210,9 +210,9 @@ func TestMessage(t *testing.T) {
 			"cannot evict pods ns/a, ns/b: PodDisruptionBudget ns/web forbids it (needs 4, has 4); " +
 			"cannot evict pod ns/c: no right; after them: pod ns/z"))
 
-	hopeless := status("a")
-	hopeless[0].PodDisruptionBudget, hopeless[0].Hopeless, hopeless[0].Reason = "web", true, "it allows no disruption although all 3 pods are healthy"
-	g.Expect(toMessage("n", &Result{Blocked: hopeless, Queued: status("q"), Detaching: []string{"pv-1"}, Reattaching: []string{"pv-2", "pv-3"}}, nil)).To(Equal(
+	unsatisfiable := status("a")
+	unsatisfiable[0].PodDisruptionBudget, unsatisfiable[0].Unsatisfiable, unsatisfiable[0].Reason = "web", true, "it allows no disruption although all 3 pods are healthy"
+	g.Expect(toMessage("n", &Result{Blocked: unsatisfiable, Queued: status("q"), Detaching: []string{"pv-1"}, Reattaching: []string{"pv-2", "pv-3"}}, nil)).To(Equal(
 		"Draining Node n, 2 pods left: cannot evict pod ns/a: PodDisruptionBudget ns/web can never be satisfied: " +
 			"it allows no disruption although all 3 pods are healthy; change it, or add replicas; " +
 			"waiting until PersistentVolume pv-1 is detached; waiting until PersistentVolumes pv-2, pv-3 are attached to another Node; " +

@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -117,27 +116,4 @@ func (n *nodeDrain) statuses(pods []*Pod) []PodStatus {
 		statuses = append(statuses, status)
 	}
 	return statuses
-}
-
-// explain adds to a refusal what the PodDisruptionBudgets themselves say.
-func (n *nodeDrain) explain(status *PodStatus, pod *Pod, a *attempt) {
-	if known, found := n.target.budgets.get(pod.Key.Namespace + "/" + a.budget); found && known.hopeless {
-		status.Hopeless = true
-		status.Reason = fmt.Sprintf("it allows no disruption although all %d pods are healthy", known.expected)
-	}
-	if !a.several {
-		return
-	}
-	var names []string
-	for _, b := range n.target.budgets.find(pod.Key.Namespace) {
-		if b.covers(pod, "") {
-			names = append(names, b.key.Name)
-		}
-	}
-	slices.Sort(names)
-	status.Hopeless = true
-	status.Reason = "more than one PodDisruptionBudget is about it, so the API server refuses every eviction"
-	if len(names) > 0 {
-		status.Reason += ": " + strings.Join(names, ", ")
-	}
 }

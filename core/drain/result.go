@@ -79,9 +79,9 @@ func (r *Result) Left() string {
 // drained says whether the pods have gone and it can be said what the volumes do.
 func (r *Result) drained() bool { return r.Done && (r.VolumesKnown || r.VolumesProblem != "") }
 
-// hopeless says whether a budget holds something up that cannot be satisfied.
-func (r *Result) hopeless() bool {
-	return slices.ContainsFunc(r.Blocked, func(s PodStatus) bool { return s.Hopeless })
+// unsatisfiable is true when a pod is blocked by a budget that cannot be satisfied.
+func (r *Result) unsatisfiable() bool {
+	return slices.ContainsFunc(r.Blocked, func(s PodStatus) bool { return s.Unsatisfiable })
 }
 
 // settled says whether nothing more is to be expected.
@@ -94,8 +94,8 @@ type PodStatus struct {
 	// PodDisruptionBudget is the name, in the pod's namespace, of the budget that forbids the eviction.
 	// Empty when it is something else that does, or when the API server did not say.
 	PodDisruptionBudget string
-	// Hopeless means that this budget cannot allow any eviction as it stands.
-	Hopeless bool
+	// Unsatisfiable means that this budget cannot allow any eviction as it stands.
+	Unsatisfiable bool
 	// Reason says in words why the pod is blocked.
 	Reason string
 }

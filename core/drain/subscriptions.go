@@ -1,10 +1,6 @@
 package drain
 
-import (
-	"time"
-
-	"k8s.io/apimachinery/pkg/labels"
-)
+import "k8s.io/apimachinery/pkg/labels"
 
 // joinNeeded has read what the drain needs besides the pods. It is called under mu.
 func (n *nodeDrain) joinNeeded() {
@@ -42,36 +38,4 @@ func (n *nodeDrain) volumeChanged(before, after *persistentVolume) bool {
 // namespaceChanged says whether a namespace matters. There are few, and they change rarely.
 func (n *nodeDrain) namespaceChanged(before, after *labels.Set) bool {
 	return before == nil || after == nil || !labels.Equals(*before, *after)
-}
-
-// budgetChanged lets pods that a budget has held up be tried again at once when it allows evictions, as many as it
-// allows. That a budget is or is no longer hopeless is worth a report.
-func (n *nodeDrain) budgetChanged(before, after *budget) bool {
-	changed := after == nil
-	if after == nil {
-		after = &budget{key: before.key, selector: before.selector, allowed: int32(len(n.pods))}
-	}
-	if before != nil && before.hopeless != after.hopeless {
-		changed = true
-	}
-	allowed := after.allowed
-	for uid, a := range n.attempts {
-		if allowed <= 0 || a.inFlight || a.failures == 0 {
-			continue
-		}
-		if pod := n.pods[uid]; pod != nil && after.covers(pod, a.budget) {
-			a.retryAt = time.Time{}
-			allowed--
-			changed = true
-		}
-	}
-	return changed || before == nil && after.hopeless
-}
-
-// covers says whether a budget is about a pod; named is the budget that the API server has named.
-func (b *budget) covers(pod *Pod, named string) bool {
-	if pod.Key.Namespace != b.key.Namespace {
-		return false
-	}
-	return named == b.key.Name || named == "" && b.selector.Matches(labels.Set(pod.Labels))
 }
