@@ -126,7 +126,7 @@ func TestAnInstanceThatIsNotListedYetHasNotVanishedBecauseOfAnother(t *testing.T
 	f.Expect(f.alive(id)).To(BeTrue())
 }
 
-// asksAbout says whether the cloud was asked for that instance alone.
+// asksAbout returns whether the cloud was asked for that instance alone.
 func (f *fixture) asksAbout(id string) func() bool {
 	return func() bool {
 		for _, c := range f.sim.Calls() {

@@ -18,7 +18,7 @@ func (f *fixture) second(m *infrav1.AWSMachine) string {
 	return id
 }
 
-// alive says whether an instance still costs money.
+// alive returns whether an instance still costs money.
 func (f *fixture) alive(id string) bool {
 	for _, i := range f.instances() {
 		if i.ID == id {

@@ -1,4 +1,4 @@
-// Package driver says what Millwright needs of a cloud to keep machines on it.
+// Package driver defines what Millwright needs of a cloud to run machines on it.
 //
 // A provider implements Driver for its cloud and gives its machine kind the accessors of Object.
 // The rest is shared: the reconciler (inframachine), the inventory of instances (inventory), the
@@ -28,7 +28,7 @@ type Object interface {
 // Launches are paced by scope too, since that is how clouds limit them.
 type Scope string
 
-// Driver speaks to one cloud. All methods may be called concurrently, must honour the context and
+// Driver calls the API of one cloud. All methods may be called concurrently, must honour the context and
 // must return within its deadline: none waits for the cloud to finish what it was asked for.
 //
 // Errors are *Error with a class where the cloud's answer allows one; any other error means that the
@@ -44,7 +44,7 @@ type Driver[M Object] interface {
 	// Places returns where the next instance may go: whatever a cloud takes for a different request
 	// although the token is the same, such as the zone. One of them is chosen, such that machines of one
 	// set are spread over failure domains, and persisted before Create, so that each Create of one attempt
-	// gets the same Placement. It says which of them lacked capacity a short while ago, and must not return
+	// gets the same Placement. Each has the time when it last lacked capacity, and must not return
 	// one outside of launch.FailureDomain when that is set. Fails as Create does, also if there is none, but makes nothing:
 	// an answer that was lost counts as class Refused.
 	Places(ctx context.Context, launch Launch[M]) ([]Candidate, error)
@@ -54,7 +54,7 @@ type Driver[M Object] interface {
 	// same instance is returned. When the cloud remembers the token with other parameters, Create
 	// returns the instance that the token made. It fails with class NotFound if the token was used
 	// and its instance cannot be found. What it makes carries the mark of the launch from its beginning, and the instance
-	// that it returns says so.
+	// that it returns shows that.
 	Create(ctx context.Context, launch Launch[M]) (Instance, error)
 
 	// UserDataLimit returns how many bytes of user data the cloud takes, before any encoding; 0 for no limit. Launches with
@@ -83,11 +83,11 @@ type Driver[M Object] interface {
 	// installation, in any state that the cloud still lists. Serves the inventory.
 	List(ctx context.Context, scope Scope) ([]Instance, error)
 
-	// Mark says in the cloud's own words, for people, what an instance must carry to be the handle's.
+	// Mark describes in the cloud's own terms, for people, what an instance must carry to be the handle's.
 	Mark(handle Handle) string
 }
 
-// Answer is what a call about several handles says of one of them.
+// Answer is the answer of a call for several handles about one of them.
 type Answer[T any] struct {
 	// Value is meaningful if Err is nil.
 	Value T
@@ -124,7 +124,7 @@ type Launch[M Object] struct {
 	// OwnerUID and the object's namespace and name mark the instance and its dependants as made for this object. It is
 	// the UID that the object had when it was first launched (clusterctl move changes UIDs).
 	OwnerUID types.UID
-	// Attempt counts from 1. A new attempt begins only when the cloud has said that the one before
+	// Attempt counts from 1. A new attempt begins only when the cloud has answered that the one before
 	// it made no instance.
 	Attempt int
 	// ClusterName is the name of the Cluster.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Class says what a failed call to the cloud means for the one who called.
+// Class is what a failed call to the cloud means for the caller.
 type Class string
 
 const (
@@ -75,7 +75,7 @@ func NewQuotaError(operation, code string, err error) *Error {
 	return &Error{Class: ClassQuota, Operation: operation, Code: code, Err: err}
 }
 
-// NewThrottleError returns an error of class Throttle; after is zero unless the cloud said how long
+// NewThrottleError returns an error of class Throttle; after is zero unless the cloud has answered how long
 // to wait.
 func NewThrottleError(operation, code string, after time.Duration, err error) *Error {
 	return &Error{Class: ClassThrottle, Operation: operation, Code: code, RetryAfter: after, Err: err}
@@ -132,31 +132,31 @@ func RetryAfterOf(err error) time.Duration {
 	return 0
 }
 
-// IsCapacity says whether err is of class Capacity.
+// IsCapacity returns whether err is of class Capacity.
 func IsCapacity(err error) bool { return ClassOf(err) == ClassCapacity }
 
-// IsQuota says whether err is of class Quota.
+// IsQuota returns whether err is of class Quota.
 func IsQuota(err error) bool { return ClassOf(err) == ClassQuota }
 
-// IsThrottle says whether err is of class Throttle.
+// IsThrottle returns whether err is of class Throttle.
 func IsThrottle(err error) bool { return ClassOf(err) == ClassThrottle }
 
-// IsAuth says whether err is of class Auth.
+// IsAuth returns whether err is of class Auth.
 func IsAuth(err error) bool { return ClassOf(err) == ClassAuth }
 
-// IsTerminal says whether err is of class Terminal.
+// IsTerminal returns whether err is of class Terminal.
 func IsTerminal(err error) bool { return ClassOf(err) == ClassTerminal }
 
-// IsUnresolved says whether err is of class Unresolved.
+// IsUnresolved returns whether err is of class Unresolved.
 func IsUnresolved(err error) bool { return ClassOf(err) == ClassUnresolved }
 
-// IsNotFound says whether err is of class NotFound.
+// IsNotFound returns whether err is of class NotFound.
 func IsNotFound(err error) bool { return ClassOf(err) == ClassNotFound }
 
-// IsRefused says whether err is of class Refused.
+// IsRefused returns whether err is of class Refused.
 func IsRefused(err error) bool { return ClassOf(err) == ClassRefused }
 
-// IsUnknown says whether err is of class Unknown: the call may have taken effect.
+// IsUnknown returns whether err is of class Unknown: the call may have taken effect.
 func IsUnknown(err error) bool { return ClassOf(err) == ClassUnknown }
 
 // WithoutEffect returns the error of a call that only reads: one of class Unknown becomes Refused, since a lost answer of such

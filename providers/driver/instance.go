@@ -10,7 +10,7 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// Instance is what a cloud says of an instance.
+// Instance is an instance as a cloud describes it.
 type Instance struct {
 	// ID is the cloud's own name of the instance.
 	ID string
@@ -29,7 +29,7 @@ type Instance struct {
 	// StateCode and StateMessage are the cloud's explanation of the state, if it gives one.
 	StateCode    string
 	StateMessage string
-	// Interrupted says that the cloud took the instance back (spot).
+	// Interrupted is true if the cloud took the instance back (spot).
 	Interrupted bool
 	// Refused is why the cloud ended, or is ending, an instance that it has accepted, if that amounts to a launch refused late:
 	// ClassCapacity or ClassQuota; else empty. One that never ran may be launched again once it is Terminated.
@@ -40,11 +40,11 @@ type Instance struct {
 	FailureDomain string
 	// Addresses of the instance.
 	Addresses []clusterv1.MachineAddress
-	// Interruptible says that the cloud may take the instance back at any time.
+	// Interruptible is true if the cloud may take the instance back at any time.
 	Interruptible bool
 }
 
-// Equal says whether both are the same in everything that a machine's status shows.
+// Equal returns whether both are the same in everything that a machine's status shows.
 func (i Instance) Equal(other Instance) bool {
 	return i.ProviderID == other.ProviderID &&
 		i.State == other.State &&
@@ -59,7 +59,7 @@ func (i Instance) Equal(other Instance) bool {
 		slices.Equal(i.Addresses, other.Addresses)
 }
 
-// Matches says whether the handle means this instance.
+// Matches returns whether the handle means this instance.
 func (h Handle) Matches(i Instance) bool {
 	if h.ProviderID != "" {
 		return h.ProviderID == i.ProviderID
@@ -67,7 +67,7 @@ func (h Handle) Matches(i Instance) bool {
 	return h.Token != "" && h.Token == i.Token
 }
 
-// Owns says whether the instance carries the mark of the handle. Provider IDs and tokens prove nothing: whoever may write
+// Owns returns whether the instance carries the mark of the handle. Provider IDs and tokens prove nothing: whoever may write
 // the object may claim any.
 func (h Handle) Owns(i Instance) bool {
 	return h.OwnerUID != "" && h.Owner != "" && h.OwnerUID == i.OwnerUID && h.Owner == i.Owner

@@ -78,7 +78,7 @@ var targets = []target{
 	{dir: "providers/driver/batch", files: []string{"batch.go", "queue.go"}, tests: "."},
 	{
 		dir:   "providers/driver/inframachine",
-		files: []string{"backoff.go", "conclude.go", "end.go", "judge.go", "mark.go", "reachable.go", "record.go"},
+		files: []string{"assess.go", "backoff.go", "conditions.go", "conditions_reachable.go", "mark.go", "record.go", "status.go", "terminate_all.go"},
 		tests: ".",
 	},
 	{dir: "providers/driver/inventory", files: []string{"outage.go"}, tests: "."},

@@ -13,7 +13,7 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// Codes of StateReason that say that AWS took a spot instance back.
+// Codes of StateReason with which AWS takes a spot instance back.
 var interruptionCodes = map[string]bool{
 	"Server.SpotInstanceTermination": true,
 	"Server.SpotInstanceShutdown":    true,

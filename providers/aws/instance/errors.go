@@ -61,7 +61,7 @@ var classes = []struct {
 	}},
 }
 
-// codeMismatch says that the token was used before with other parameters.
+// codeMismatch means that the token was used before with other parameters.
 const codeMismatch = "IdempotentParameterMismatch"
 
 // instanceProfileMessages are in the messages of an InvalidParameterValue for an instance profile, or its role, that does not
@@ -89,7 +89,7 @@ func classify(operation string, err error) error {
 	return e
 }
 
-// hadNoEffect says that the API has refused the call, for whatever reason, or that the call never left: a 4xx of the API's own
+// hadNoEffect is true if the API has refused the call, for whatever reason, or that the call never left: a 4xx of the API's own
 // comes before any effect, unless the server has stopped waiting for the call; a 5xx may come after it.
 func hadNoEffect(err error) bool {
 	var unsent *unsentError
@@ -151,7 +151,7 @@ func plain(err error, message string) error {
 	return &apiMessage{message: "no answer from the API", err: err}
 }
 
-// credentialsError says that a call was never sent, for lack of credentials to sign it. It does not
+// credentialsError means that a call was never sent, for lack of credentials to sign it. It does not
 // show its cause, which may quote what the credentials were read from.
 type credentialsError struct{ err error }
 
@@ -171,7 +171,7 @@ func (e *apiMessage) Error() string { return e.message }
 
 func (e *apiMessage) Unwrap() error { return e.err }
 
-// isMismatch says whether the token was used before with other parameters.
+// isMismatch returns whether the token was used before with other parameters.
 func isMismatch(err error) bool {
 	code, _ := codeOf(err)
 	return code == codeMismatch

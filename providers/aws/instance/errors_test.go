@@ -48,7 +48,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Whether a code means anything to us or not: an answer that refuses the call says that it had no effect.
+// Whether the code is known or not: an answer that refuses the call means that it had no effect.
 func TestAnAnswerOfUnknownKindIsNoLostAnswer(t *testing.T) {
 	answer := func(status int, code string) error {
 		return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},

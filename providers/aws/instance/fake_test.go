@@ -18,7 +18,7 @@ import (
 )
 
 // fakeAPI answers from its fields and counts; what it does not implement panics. State and errors of the
-// whole API are the business of the simulator, which the tests of the provider use.
+// whole API are those of the simulator, which the tests of the provider use.
 type fakeAPI struct {
 	API
 	subnets   map[string]string // id to zone

@@ -45,7 +45,7 @@ func (r *region) image(ctx context.Context, spec *infrav1.AWSMachineSpec) (image
 	})
 }
 
-// newestImage returns the newest available image. Images of the same age are told apart by id, so that
+// newestImage returns the newest available image. Images of the same age are ordered by id, so that
 // the answer is always the same.
 func (r *region) newestImage(ctx context.Context, in *ec2.DescribeImagesInput) (image, error) {
 	var all []types.Image
@@ -70,7 +70,7 @@ func (r *region) newestImage(ctx context.Context, in *ec2.DescribeImagesInput) (
 	return image{id: aws.ToString(newest.ImageId), rootDevice: aws.ToString(newest.RootDeviceName)}, nil
 }
 
-// noImage says what was searched for, and what was found that cannot be used.
+// noImage reports what was searched for, and what was found that cannot be used.
 func noImage(in *ec2.DescribeImagesInput, others []types.Image) error {
 	var states []string
 	for _, i := range others {

@@ -14,7 +14,7 @@ import (
 // change in the properties that a launch needs, and is kept for good.
 const searchTTL = 5 * time.Minute
 
-// missTTL is how long it is believed that what is looked for is not there: less than the first wait of class Unresolved, so
+// missTTL is how long it is remembered that what is looked for is not there: less than the first wait of class Unresolved, so
 // that each Machine's own repetition asks anew, and the Machines that wait beside it share the answer.
 const missTTL = 20 * time.Second
 
@@ -39,7 +39,7 @@ func newLookup[T any](clk clock.PassiveClock, ttl time.Duration) *lookup[T] {
 	return &lookup[T]{clock: clk, ttl: ttl, answers: map[string]*answer[T]{}}
 }
 
-// get returns the answer for key, asking if there is none. forGood says that it never changes.
+// get returns the answer for key, asking if there is none. forGood is true if it never changes.
 func (l *lookup[T]) get(ctx context.Context, key string, forGood bool, ask func(context.Context) (T, error)) (T, error) {
 	a := l.entry(key)
 	a.mu.Lock()

@@ -159,7 +159,7 @@ func (r *region) describe(ctx context.Context, in *ec2.DescribeInstancesInput, o
 }
 
 // noteShortage remembers that EC2 took a launch back for lack of capacity, or a spot instance, as of the time of the launch: that
-// of one that has run for long says nothing of now. It is known from every list for as long as the instance is listed, so a
+// of one that has run for long proves nothing about the present. It is known from every list for as long as the instance is listed, so a
 // replacement profits from it also after a restart. Ended instances have no subnet any more.
 func (r *region) noteShortage(i types.Instance, seen driver.Instance) {
 	if seen.Refused == driver.ClassCapacity || seen.Interrupted {

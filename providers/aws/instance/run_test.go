@@ -37,7 +37,7 @@ func TestRunInput(t *testing.T) {
 	g.Expect(in.NetworkInterfaces).To(HaveLen(1))
 	g.Expect(*in.NetworkInterfaces[0].SubnetId).To(Equal("subnet-a"))
 	g.Expect(*in.NetworkInterfaces[0].DeleteOnTermination).To(BeTrue())
-	g.Expect(in.NetworkInterfaces[0].AssociatePublicIpAddress).To(BeNil(), "as the subnet says")
+	g.Expect(in.NetworkInterfaces[0].AssociatePublicIpAddress).To(BeNil(), "as the subnet is set")
 	g.Expect(in.MetadataOptions.HttpTokens).To(Equal(types.HttpTokensStateRequired))
 	g.Expect(*in.MetadataOptions.HttpPutResponseHopLimit).To(Equal(int32(1)))
 	g.Expect(in.InstanceMarketOptions).To(BeNil())

@@ -36,7 +36,7 @@ func DefaultClients(ctx context.Context, region string) (API, error) {
 	return NewClient(cfg), nil
 }
 
-// NewClient returns the client of a configuration's region. Its calls are counted and timed, and their errors say more than
+// NewClient returns the client of a configuration's region. Its calls are counted and timed, and their errors explain more than
 // those of the SDK: that there are no credentials, or that there was no connection.
 func NewClient(cfg aws.Config) API {
 	cfg.Credentials = recognizable(cfg.Credentials)

@@ -30,7 +30,7 @@ func (o offering) wholeZone() offering {
 	return o
 }
 
-// addressCodes say that a subnet lacks addresses; all other shortages are of the zone.
+// addressCodes mean that a subnet lacks addresses; all other shortages are of the zone.
 var addressCodes = []string{"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity"}
 
 // shortages remembers which offerings lacked capacity, for all machines of the process.

@@ -31,7 +31,7 @@ func (d *Driver) Size(ctx context.Context, template *infrav1.AWSMachineTemplate)
 	}
 	if m.cpus == 0 || m.memoryMiB == 0 {
 		return machinetemplate.Size{}, driver.NewUnknownError("DescribeInstanceTypes", "",
-			errors.Errorf("nothing is said about the size of instance type %s", spec.InstanceType))
+			errors.Errorf("EC2 reports no size of instance type %s", spec.InstanceType))
 	}
 	return sizeOf(m, spec), nil
 }

@@ -88,7 +88,7 @@ func (r *region) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInp
 	return found, nil
 }
 
-// noSubnet says what was searched for, and what was found that cannot be used.
+// noSubnet reports what was searched for, and what was found that cannot be used.
 func noSubnet(in *ec2.DescribeSubnetsInput, found string) error {
 	switch {
 	case len(in.SubnetIds) > 0 && found != "":

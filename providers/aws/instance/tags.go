@@ -17,7 +17,7 @@ import (
 // refuses user tags of these names.
 const (
 	// TagOwnerUID holds the UID that the AWSMachine had at its first launch. Lists are made by it. Together with TagMachine
-	// it is the mark without which nothing is ended.
+	// it is the mark without which nothing is terminated.
 	TagOwnerUID = "infrastructure.millwright.dev/owner-uid"
 	// TagCluster holds namespace/name of the Cluster.
 	TagCluster = "infrastructure.millwright.dev/cluster"
@@ -66,7 +66,7 @@ func tagSpecifications(tags map[string]string) []types.TagSpecification {
 	return specs
 }
 
-// Mark says which tags an instance must carry to be the handle's.
+// Mark describes which tags an instance must carry to be the handle's.
 func (d *Driver) Mark(h driver.Handle) string {
 	return fmt.Sprintf("tags %s=%s and %s=%s", TagOwnerUID, h.OwnerUID, TagMachine, h.Owner)
 }

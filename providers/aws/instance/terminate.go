@@ -74,7 +74,7 @@ type search struct {
 	failed map[string]error
 	// groups have not been called for, or were refused as a whole; the next one is the last.
 	groups [][]string
-	// denied is the number of instances refused for lack of permission; granted says that it does not lack for all.
+	// denied is the number of instances refused for lack of permission; granted is true if it does not lack for all.
 	denied  int
 	granted bool
 }
@@ -132,7 +132,7 @@ func isDenied(err error) bool {
 	return code == unauthorizedOperation
 }
 
-// isOfSome says whether EC2 refuses a call as a whole because of some of its instances: it does not know them, they are
+// isOfSome returns whether EC2 refuses a call as a whole because of some of its instances: it does not know them, they are
 // protected, or a policy with a condition on tags excepts them.
 func isOfSome(err error) bool {
 	code, _ := codeOf(err)

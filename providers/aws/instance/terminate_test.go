@@ -21,7 +21,7 @@ import (
 // account refuses to end some instances, as EC2 does: the call as a whole.
 type account struct {
 	refused map[string]bool
-	// named says that refusals name the instances, else they name none; first that they name only one.
+	// named is true if refusals name the instances, else they name none; first that they name only one.
 	named, first bool
 	ended        map[string]bool
 	calls        int

@@ -16,7 +16,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// unsentError says that a call got no connection, so that it had no effect for certain.
+// unsentError means that a call got no connection, so that it had no effect for certain.
 type unsentError struct {
 	// host and port that the call was for, as the endpoint has them.
 	host string
@@ -55,7 +55,7 @@ func (e *unsentError) reason() string {
 
 func (e *unsentError) Unwrap() error { return e.err }
 
-// connecting tells the calls that got no connection from those whose answer was lost. It sees each attempt of a call.
+// connecting distinguishes the calls that got no connection from those whose answer was lost. It sees each attempt of a call.
 func connecting(o *ec2.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("MillwrightConnecting", connect), middleware.After)

@@ -19,7 +19,7 @@ import (
 
 // Call asks the cloud about handles of one scope, at most Options.Size of them, each once or more. It answers about each in
 // their order, and must return when the context is done. A request that is answered with class Throttle stays queued; every
-// other error is an answer, and what follows is the business of the machine.
+// other error is an answer, and what follows is decided by the machine.
 type Call[T any] func(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[T]
 
 // Options of a Batcher.
@@ -67,7 +67,7 @@ func (o Options) WithDefaults() Options {
 // Answer of the cloud about one handle.
 type Answer[T any] struct {
 	driver.Answer[T]
-	// At is when the call began: what it says holds at that time or later.
+	// At is when the call began: the answer holds at that time or later.
 	At time.Time
 }
 
@@ -179,7 +179,7 @@ func (b *Batcher[T]) drop(asked *request[T]) {
 	}
 }
 
-// wanted says whether the request has not been withdrawn. b.mu is held.
+// wanted returns whether the request has not been withdrawn. b.mu is held.
 func (b *Batcher[T]) wanted(asked *request[T]) bool {
 	return b.requests[asked.key][asked.handle] == asked
 }

@@ -20,7 +20,7 @@ func TestACallThatPanicsIsAnErrorOfAll(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		err := r.take("r", name).Err
 		r.Expect(err).To(MatchError(ContainSubstring("panicked")))
-		r.Expect(err.Error()).NotTo(ContainSubstring("broken"), "what a panic says is for the log")
+		r.Expect(err.Error()).NotTo(ContainSubstring("broken"), "the text of a panic is for the log")
 		r.Expect(driver.ClassOf(err)).To(Equal(driver.ClassUnknown), "it may have taken effect")
 	}
 

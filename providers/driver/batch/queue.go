@@ -17,7 +17,7 @@ type queue[T any] struct {
 	scope driver.Scope
 	// waiting are the requests that no call under way is about, the oldest first.
 	waiting []*request[T]
-	// running says that a goroutine works on the queue; there is none while it is empty.
+	// running is true while a goroutine works on the queue; there is none while it is empty.
 	running bool
 	// called is when the latest call began.
 	called time.Time
@@ -115,7 +115,7 @@ func (b *Batcher[T]) flush(ctx context.Context, q *queue[T]) {
 	}
 	answers := b.answers(ctx, q.scope, handles)
 	if ctx.Err() != nil {
-		return // The answers say that this process ends.
+		return // The answers are about the end of this process.
 	}
 	b.measure(q.scope, asked, began)
 	for _, key := range b.deliver(q, asked, answers, began) {
@@ -140,7 +140,7 @@ func (b *Batcher[T]) answers(ctx context.Context, scope driver.Scope, handles []
 }
 
 // deliver keeps the answers for their machines and returns those to wake. What was throttled is asked again first, once the
-// scope may be asked again; when throttling begins, all that wait are woken to say so.
+// scope may be asked again; when throttling begins, all that wait are woken to report it.
 func (b *Batcher[T]) deliver(q *queue[T], asked []*request[T], answers []driver.Answer[T], began time.Time) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()

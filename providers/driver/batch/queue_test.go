@@ -30,7 +30,7 @@ func (r *rig) woken() []string {
 	return names
 }
 
-// answered says whether there is an answer for a machine, and takes it.
+// answered returns whether there is an answer for a machine, and takes it.
 func (r *rig) answered(scope, name string) bool {
 	_, ok := r.batcher.Take(key(name), handle(scope, name))
 	return ok
@@ -122,7 +122,7 @@ func TestNobodyWorksOnAnEmptyQueue(t *testing.T) {
 	r.Expect(r.batcher.queues["r"].running).To(BeFalse())
 }
 
-// What the driver says nothing about may have taken effect or not.
+// What the driver gives no answer about may have taken effect or not.
 func TestTooFewAnswers(t *testing.T) {
 	r := newRig(t)
 	r.batcher.call = func(context.Context, driver.Scope, []driver.Handle) []driver.Answer[string] {
@@ -170,7 +170,7 @@ func TestARequestThatIsWithdrawnDuringItsCall(t *testing.T) {
 	}
 }
 
-// An answer that comes as the process ends says that it ends, and nothing of the instance.
+// An answer that comes as the process ends is about that, and not about the instance.
 func TestAnAnswerAtTheEndOfTheProcess(t *testing.T) {
 	r := newRig(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -185,7 +185,7 @@ func TestAnAnswerAtTheEndOfTheProcess(t *testing.T) {
 	r.Expect(r.answered("r", "a")).To(BeFalse())
 }
 
-// All that wait have to say that they are throttled, once: those of the call and those that came after.
+// All that wait have to report that they are throttled, once: those of the call and those that came after.
 func TestWhoIsWokenWhenThrottlingBegins(t *testing.T) {
 	r := newRig(t)
 	r.ask("r", "a", "b", "c", "d")
@@ -199,7 +199,7 @@ func TestWhoIsWokenWhenThrottlingBegins(t *testing.T) {
 	r.Expect(r.woken()).To(Equal([]string{"d", "e", "f", "g"}))
 	r.flush("r")
 	r.Expect(r.called()[2]).To(Equal("r: d e f"), "they are asked about first")
-	r.Expect(r.woken()).To(BeEmpty(), "they have said so")
+	r.Expect(r.woken()).To(BeEmpty(), "they have reported it")
 
 	r.answers(nil)
 	r.flush("r")
@@ -210,7 +210,7 @@ func TestWhoIsWokenWhenThrottlingBegins(t *testing.T) {
 	r.Expect(r.woken()).To(Equal([]string{"g"}), "it begins again")
 }
 
-// The wait is what Backoff says and up to a fifth more, so that the scopes of many installations do not beat together.
+// The wait is that of Backoff and up to a fifth more, so that the scopes of many installations do not call in step.
 func TestTheWaitAfterThrottling(t *testing.T) {
 	r := newRig(t)
 	r.answers(throttle)

@@ -62,7 +62,7 @@ func newBackoff(clk clock.PassiveClock, base func(driver.Class, int) time.Durati
 }
 
 // begin is called before anything is done for an object. A failure does not outlive what the call was for: that of an earlier
-// object of the name says nothing of this one, and that of a launch is no reason to leave an instance running that is to be
+// object of the name is not one of this object, and that of a launch is no reason to leave an instance running that is to be
 // deleted. Only that there were too many calls holds for all that comes.
 func (b *backoff) begin(key types.NamespacedName, now subject) {
 	b.mu.Lock()

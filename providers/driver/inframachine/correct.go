@@ -1,16 +1,20 @@
 package inframachine
 
-import "context"
+import (
+	"context"
+
+	"millwright.dev/contracts/controller/outcome"
+)
 
 // correctRecord takes times in the future out of the launch record, once and for good: a wait that began at the present whenever
 // it is looked at would never end.
-func (r *Reconciler[M]) correctRecord(ctx context.Context, s *scope[M]) outcome {
-	record, changed := s.launched.corrected(s.now)
+func (r *Reconciler[M]) correctRecord(ctx context.Context, s *scope[M]) outcome.Outcome {
+	record, changed := s.launched.corrected(s.Now)
 	if !changed {
-		return proceed()
+		return outcome.Continue()
 	}
-	if err := r.writeRecord(ctx, s, record); err != nil {
-		return failed(err)
+	if err := s.writeRecord(ctx, record, nil); err != nil {
+		return outcome.FromError(err)
 	}
-	return proceed()
+	return outcome.Continue()
 }

@@ -6,65 +6,66 @@ import (
 
 	"github.com/pkg/errors"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
 // checkMark stops the deletion of an object whose instance does not carry its mark. Provider ID and launch record are
 // claims of whoever may write the object; the mark is set by those who have rights in the cloud.
-func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome {
-	wait, latest := r.backoff.remaining(s.key)
+func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome.Outcome {
+	wait, latest := r.backoff.remaining(s.Key())
 	if s.view.Known && s.handle.Owns(s.view.Instance) {
 		if foreignOf(latest) != nil {
-			r.backoff.forget(s.key)
+			r.backoff.forget(s.Key())
 		}
-		return proceed()
+		return outcome.Continue()
 	}
 	if s.view.ListedAt.IsZero() && s.view.Err == nil {
-		s.facts.standing = &reasoned{driverv1.TerminatingInstanceReason, "Waiting for the first list of instances"}
-		r.Inventory.Track(s.key, s.handle, true)
-		return untilEvent()
+		s.observed.state = &explanation{driverv1.TerminatingInstanceReason, "Waiting for the first list of instances"}
+		r.Inventory.Track(s.Key(), s.handle, true)
+		return outcome.Wait()
 	}
 	if wait > 0 {
-		s.facts.standing = explainDeletion(latest)
-		return untilDeadline(wait)
+		s.observed.state = explainDeletion(latest)
+		return outcome.WaitFor(wait)
 	}
-	if out := r.takeTurn(ctx, s); !out.proceed {
+	if out := r.takeTurn(ctx, s); !out.Finished() {
 		return out
 	}
 	instance, err := r.askCloud(ctx, s)
 	switch {
 	case driver.IsNotFound(err):
-		return r.believeAbsence(s, err, s.now)
+		return r.acceptAbsence(s, err, s.Now)
 	case err != nil:
-		s.facts.standing = explainDeletion(err)
-		return untilDeadline(r.backoff.fail(s.key, err))
+		s.observed.state = explainDeletion(err)
+		return outcome.WaitFor(r.backoff.fail(s.Key(), err))
 	case !s.handle.Owns(instance) && instance.State != driverv1.InstanceTerminated:
 		return r.isForeign(s, r.foreign(s.handle, instance))
 	}
-	r.backoff.forget(s.key)
+	r.backoff.forget(s.Key())
 	if instance.ProviderID != s.handle.ProviderID { // Lists show it by its own, and not as another one.
 		s.handle.ProviderID = instance.ProviderID
-		s.view = r.Inventory.Track(s.key, s.handle, false)
+		s.view = r.Inventory.Track(s.Key(), s.handle, false)
 	}
 	r.Inventory.Put(s.handle.Scope, instance)
 	s.view.Instance, s.view.Known = instance, true
-	return proceed()
+	return outcome.Continue()
 }
 
-// isForeign leaves an instance alone that does not carry the mark of the object, and says what to do. A mark that is set
+// isForeign leaves an instance alone that does not carry the mark of the object, and explains what to do. A mark that is set
 // later shows in the inventory.
-func (r *Reconciler[M]) isForeign(s *scope[M], err error) outcome {
-	r.Inventory.Track(s.key, s.handle, false) // Nobody knows when somebody marks it.
-	s.facts.standing = explain(err)
-	if s.facts.deleting {
-		s.facts.standing = explainDeletion(err)
+func (r *Reconciler[M]) isForeign(s *scope[M], err error) outcome.Outcome {
+	r.Inventory.Track(s.Key(), s.handle, false) // Nobody knows when somebody marks it.
+	s.observed.state = explain(err)
+	if s.observed.deleting {
+		s.observed.state = explainDeletion(err)
 	}
-	wait, latest := r.backoff.remaining(s.key)
+	wait, latest := r.backoff.remaining(s.Key())
 	if wait == 0 || foreignOf(latest) == nil {
-		wait = r.backoff.fail(s.key, err)
+		wait = r.backoff.fail(s.Key(), err)
 	}
-	return untilDeadline(wait)
+	return outcome.WaitFor(wait)
 }
 
 // foreign is the error of an instance that does not carry the mark of the handle.
@@ -72,12 +73,12 @@ func (r *Reconciler[M]) foreign(handle driver.Handle, instance driver.Instance) 
 	return driver.NewTerminalError("Observe", "", &foreignError{instance: instance.ID, mark: r.Driver.Mark(handle)})
 }
 
-// foreignError says that an instance does not carry the mark of the object.
+// foreignError means that an instance does not carry the mark of the object.
 type foreignError struct{ instance, mark string }
 
 func (e *foreignError) Error() string {
 	return fmt.Sprintf("Instance %s is not marked as this object's and is left alone. To let the object have it, with the "+
-		"right to end it, mark it in the cloud: %s. To delete the object without it, remove the finalizer %s", e.instance, e.mark, Finalizer)
+		"right to terminate it, mark it in the cloud: %s. To delete the object without it, remove the finalizer %s", e.instance, e.mark, Finalizer)
 }
 
 func foreignOf(err error) *foreignError {

@@ -10,7 +10,7 @@ import (
 var (
 	timeToProvisioned = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "millwright_machine_provisioned_seconds",
-		Help:    "Time from the creation of a provider's machine object to the first sight of its instance running.",
+		Help:    "Time from the creation of a provider's machine object to when its instance was first seen running.",
 		Buckets: prometheus.ExponentialBuckets(1, 2, 12),
 	}, []string{"kind"})
 
@@ -25,11 +25,9 @@ func init() {
 }
 
 // measure counts what has changed with the status that has just been written.
-func (r *Reconciler[M]) measure(s *scope[M], before *driverv1.MachineStatus) {
-	after := s.obj.CommonStatus()
-	s.announceChanges(before, after)
+func (r *Reconciler[M]) measure(s *scope[M], before, after *driverv1.MachineStatus) {
 	if !before.IsProvisioned() && after.IsProvisioned() {
-		timeToProvisioned.WithLabelValues(r.Kind).Observe(s.now.Sub(s.obj.GetCreationTimestamp().Time).Seconds())
+		timeToProvisioned.WithLabelValues(r.Kind).Observe(s.Now.Sub(s.Object.GetCreationTimestamp().Time).Seconds())
 	}
 	if !before.HasFailed() && after.HasFailed() {
 		failures.WithLabelValues(r.Kind, *after.FailureReason).Inc()

@@ -4,80 +4,70 @@ import (
 	"context"
 	"time"
 
-	"github.com/pkg/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// observe takes the state of the instance from the inventory and judges it.
-func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome {
-	status := s.obj.CommonStatus()
-	s.view = r.Inventory.Track(s.key, s.handle, !status.IsProvisioned())
+// observe takes the state of the instance from the inventory and assesses it.
+func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome.Outcome {
+	status := s.Object.CommonStatus()
+	s.view = r.Inventory.Track(s.Key(), s.handle, !status.IsProvisioned())
 	if s.view.Known && !s.handle.Owns(s.view.Instance) {
 		return r.isForeign(s, r.foreign(s.handle, s.view.Instance))
 	}
-	v := judge(r.sighting(s), s.now)
-	if v.confirm || s.mayBeMisnamed() {
-		var out outcome
-		if v, out = r.confirmAbsence(ctx, s); !out.proceed {
+	a := assess(r.observation(s), s.Now)
+	if a.confirm || s.mayBeMisnamed() {
+		var out outcome.Outcome
+		if a, out = r.confirmAbsence(ctx, s); !out.Finished() {
 			return out
 		}
 	}
-	if v.relaunch {
-		s.facts.observed = &s.view.Instance
+	if a.relaunch {
+		s.observed.instance = &s.view.Instance
 		return r.refusedAfterLaunch(ctx, s, s.view.Instance)
 	}
-	if v.failure {
-		s.facts.failure = v.why
-		r.Inventory.Forget(s.key)
+	if a.failure {
+		s.observed.failure = a.why
+		r.Inventory.Forget(s.Key())
 	} else {
-		s.facts.standing = r.tellOthers(s, v.why)
-		r.Inventory.Track(s.key, s.handle, v.inTransition)
+		s.observed.state = r.withOthers(s, a.why)
+		r.Inventory.Track(s.Key(), s.handle, a.inTransition)
 	}
 	if s.view.Known {
-		s.facts.observed = &s.view.Instance
+		s.observed.instance = &s.view.Instance
 	}
-	return outcome{after: v.after}
+	if a.after > 0 {
+		return outcome.ContinueAfter(a.after)
+	}
+	return outcome.Continue()
 }
 
-// keepFinalizer adds the finalizer to an object that came with a provider ID: moved here, restored from
+// ensureFinalizer adds the finalizer to an object that came with a provider ID: moved here, restored from
 // a backup, or made by hand for an instance that exists. The record keeps the UID that such an instance is marked with.
-func (r *Reconciler[M]) keepFinalizer(ctx context.Context, s *scope[M]) outcome {
-	if controllerutil.ContainsFinalizer(s.obj, Finalizer) {
-		return proceed()
+func (r *Reconciler[M]) ensureFinalizer(ctx context.Context, s *scope[M]) outcome.Outcome {
+	if controllerutil.ContainsFinalizer(s.Object, Finalizer) {
+		return outcome.Continue()
 	}
-	base, ok := s.obj.DeepCopyObject().(client.Object)
-	if !ok {
-		return failed(errors.Errorf("%s is not an object", r.Kind))
+	if s.launchedErr != nil {
+		return outcome.FromError(s.EnsureFinalizer(ctx, Finalizer))
 	}
-	if s.launchedErr == nil {
-		if err := r.writeRecord(ctx, s, s.launched); err != nil {
-			return failed(err)
-		}
-		return proceed()
-	}
-	controllerutil.AddFinalizer(s.obj, Finalizer)
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, s.obj, patch); err != nil {
-		return failed(errors.Wrapf(err, "adding the finalizer of %s %s", r.Kind, s.key))
-	}
-	return proceed()
+	return outcome.FromError(s.writeRecord(ctx, s.launched, nil))
 }
 
-// sighting gathers what judge needs.
-func (r *Reconciler[M]) sighting(s *scope[M]) sighting {
+// observation gathers what assess needs.
+func (r *Reconciler[M]) observation(s *scope[M]) observation {
 	timeout := driverv1.DefaultLaunchTimeoutSeconds
-	if t := s.obj.CommonSpec().LaunchTimeoutSeconds; t != nil {
+	if t := s.Object.CommonSpec().LaunchTimeoutSeconds; t != nil {
 		timeout = *t
 	}
-	return sighting{
+	return observation{
 		view:          s.view,
 		launchedAt:    s.launchedAt(),
-		provisioned:   s.obj.CommonStatus().IsProvisioned(),
-		statusLost:    s.launched.LastCall == nil || s.launched.UID != s.obj.GetUID(),
+		provisioned:   s.Object.CommonStatus().IsProvisioned(),
+		statusLost:    s.launched.LastCall == nil || s.launched.UID != s.Object.GetUID(),
 		launchTimeout: time.Duration(timeout) * time.Second,
 		grace:         r.Options.VisibilityGrace,
 	}
@@ -89,45 +79,45 @@ func (s *scope[M]) launchedAt() time.Time {
 	if s.launched.LastCall != nil {
 		return *s.launched.LastCall
 	}
-	return s.obj.GetCreationTimestamp().Time
+	return s.Object.GetCreationTimestamp().Time
 }
 
-// confirmAbsence asks the cloud itself about an instance that the lists do not hold: a machine is not
-// declared dead on the word of a list.
-func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (verdict, outcome) {
-	if wait, latest := r.backoff.remaining(s.key); wait > 0 {
+// confirmAbsence asks the cloud itself about an instance that is not listed: a list alone does not make a machine
+// fail.
+func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (assessment, outcome.Outcome) {
+	if wait, latest := r.backoff.remaining(s.Key()); wait > 0 {
 		if misnamedOf(latest) != nil {
-			s.facts.standing = explain(latest)
+			s.observed.state = explain(latest)
 		}
-		return verdict{}, untilDeadline(wait)
+		return assessment{}, outcome.WaitFor(wait)
 	}
-	grace := s.launchedAt().Add(r.Options.VisibilityGrace).Sub(s.now)
-	if out := r.takeTurn(ctx, s); !out.proceed {
-		return verdict{}, out
+	grace := s.launchedAt().Add(r.Options.VisibilityGrace).Sub(s.Now)
+	if out := r.takeTurn(ctx, s); !out.Finished() {
+		return assessment{}, out
 	}
 	instance, err := r.askCloud(ctx, s)
 	switch {
 	case driver.IsNotFound(err) && grace > 0:
-		s.facts.standing = judgeAbsent(r.sighting(s), grace).why
-		return verdict{}, untilDeadline(min(grace, r.backoff.fail(s.key, err)))
+		s.observed.state = assessAbsent(r.observation(s), grace).why
+		return assessment{}, outcome.WaitFor(min(grace, r.backoff.fail(s.Key(), err)))
 	case driver.IsNotFound(err):
-		s.facts.missing = true
-		return vanished(), proceed()
+		s.observed.missing = true
+		return vanished(), outcome.Continue()
 	case err != nil:
-		return verdict{}, untilDeadline(r.backoff.fail(s.key, err))
+		return assessment{}, outcome.WaitFor(r.backoff.fail(s.Key(), err))
 	case !s.handle.Owns(instance):
-		return verdict{}, r.isForeign(s, r.foreign(s.handle, instance))
+		return assessment{}, r.isForeign(s, r.foreign(s.handle, instance))
 	case instance.ProviderID != s.handle.ProviderID:
-		return verdict{}, r.isMisnamed(s, instance)
+		return assessment{}, r.isMisnamed(s, instance)
 	}
-	r.backoff.forget(s.key)
+	r.backoff.forget(s.Key())
 	r.Inventory.Put(s.handle.Scope, instance)
 	s.view.Instance, s.view.Known = instance, true
-	v := judgeKnown(r.sighting(s), s.now)
-	if v.after == 0 && !v.failure && !v.relaunch {
-		v.after = r.Options.VisibilityGrace // No list speaks of it: ask again.
+	a := assessKnown(r.observation(s), s.Now)
+	if a.after == 0 && !a.failure && !a.relaunch {
+		a.after = r.Options.VisibilityGrace // No list has it: ask again.
 	}
-	return v, proceed()
+	return a, outcome.Continue()
 }
 
 // askCloud asks the cloud itself about the instance, and waits no longer than for any call.

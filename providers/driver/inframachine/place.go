@@ -12,21 +12,22 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/spread"
 )
 
-// place fills in the request, and decides the place of a new attempt.
-func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome {
-	s.request.Object = s.obj
-	s.request.Token = s.launched.token(s.key.String())
+// place completes the request, and decides the place of a new attempt.
+func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome {
+	s.request.Object = s.Object
+	s.request.Token = s.launched.token(s.Key().String())
 	s.request.OwnerUID = s.launched.UID
 	s.request.Attempt = s.launched.Attempt
 	s.request.ClusterName = s.clusterName
 	s.request.FailureDomain = s.owner.Spec.FailureDomain
 	candidates, err := r.allowedPlaces(ctx, s)
 	if s.launched.Placement != "" && (err == nil || driver.IsTerminal(err)) {
-		if out := r.checkPlace(ctx, s, candidates); !out.proceed || s.request.Placement.ID != "" || s.handle.ProviderID != "" {
+		if out := r.checkPlace(ctx, s, candidates); !out.Finished() || s.request.Placement.ID != "" || s.handle.ProviderID != "" {
 			return out
 		}
 	}
@@ -38,9 +39,9 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome {
 		return r.siblings(ctx, s)
 	})
 	if err != nil {
-		return failed(err)
+		return outcome.FromError(err)
 	}
-	return proceed()
+	return outcome.Continue()
 }
 
 // allowedPlaces returns where the spec and the Machine let the instance go; at least one.
@@ -54,35 +55,15 @@ func (r *Reconciler[M]) allowedPlaces(ctx context.Context, s *scope[M]) ([]drive
 	return candidates, err
 }
 
-// machine names the object to the decisions on places.
+// machine identifies the object to the decisions on places.
 func (s *scope[M]) machine() spread.Machine {
-	return spread.Machine{Key: s.key, UID: s.obj.GetUID()}
-}
-
-// controllerField indexes both kinds by the UID of what controls them, so that the machines of a set are found at a cost that
-// does not grow with those of all others.
-const controllerField = "metadata.controllerUID"
-
-// indexByController makes the caches keep that index.
-func (r *Reconciler[M]) indexByController(indexer client.FieldIndexer) error {
-	for _, obj := range []client.Object{&clusterv1.Machine{}, r.New()} {
-		err := indexer.IndexField(context.Background(), obj, controllerField, func(obj client.Object) []string {
-			if uid := controllerUID(obj); uid != "" {
-				return []string{string(uid)}
-			}
-			return nil
-		})
-		if err != nil {
-			return errors.Wrapf(err, "indexing %T by its controller", obj)
-		}
-	}
-	return nil
+	return spread.Machine{Key: s.Key(), UID: s.Object.GetUID()}
 }
 
 // listCached lists, from the cache and without copies, what that UID controls in the namespace of the object; all of the
 // namespace if it is empty.
 func (r *Reconciler[M]) listCached(ctx context.Context, s *scope[M], list client.ObjectList, controller types.UID) error {
-	opts := []client.ListOption{client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy}
+	opts := []client.ListOption{client.InNamespace(s.Key().Namespace), client.UnsafeDisableDeepCopy}
 	if controller != "" {
 		opts = append(opts, client.MatchingFields{controllerField: string(controller)})
 	}
@@ -132,7 +113,7 @@ func (r *Reconciler[M]) siblings(ctx context.Context, s *scope[M]) ([]spread.Mac
 	return found, nil
 }
 
-// recordedDomain is where the object's launch record says that its instance goes; of one that was not launched from here,
+// recordedDomain is where its instance goes according to the object's launch record; of one that was not launched from here,
 // where the instance was seen.
 func recordedDomain(obj driver.Object) string {
 	record, err := readRecord(obj)

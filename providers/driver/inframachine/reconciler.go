@@ -1,10 +1,10 @@
 // Package inframachine reconciles the machine kind of any provider by means of its Driver: one
-// object, at most one instance, from launch to termination. README.md tells the order of steps.
+// object, at most one instance, from launch to termination. see README.md for the order of steps.
 package inframachine
 
 import (
+	"cmp"
 	"context"
-	"time"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +13,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/bulkhead"
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/batch"
 	"millwright.dev/providers/driver/inventory"
@@ -51,58 +55,10 @@ type Reconciler[M driver.Object] struct {
 	group   string
 	backoff *backoff
 	places  *spread.Decisions
-	turns   *turns
+	turns   *bulkhead.Bulkhead[driver.Scope]
 	// terminations and dependants are requested for all objects of a scope together.
 	terminations *batch.Batcher[termination]
 	dependants   *batch.Batcher[[]string]
-}
-
-// Options of a Reconciler; zero values mean the defaults.
-type Options struct {
-	// VisibilityGrace is how long after a launch the cloud may fail to list the instance before its
-	// absence is believed. Default: 5 minutes.
-	VisibilityGrace time.Duration
-	// CallTimeout limits each call to the cloud. Default: 30 seconds.
-	CallTimeout time.Duration
-	// Backoff returns the time to wait after the n-th failure of a class in a row, before jitter.
-	// Default: DefaultBackoff.
-	Backoff func(class driver.Class, n int) time.Duration
-	// Batch says how requests to the cloud are gathered that need not be made for each object alone: those that end
-	// instances and look for dependants. Defaults: batch.DefaultOptions. Clock and Backoff are set by the Reconciler.
-	Batch batch.Options
-	// WatchFilter, when not empty, leaves only objects whose label cluster.x-k8s.io/watch-filter has
-	// this value.
-	WatchFilter string
-	// Concurrency is the number of objects that are reconciled at a time. A quarter of them may call the cloud in one scope, so
-	// that one that does not answer holds up no other. Default: 40.
-	Concurrency int
-}
-
-// DefaultOptions returns the defaults.
-func DefaultOptions() Options {
-	return Options{
-		VisibilityGrace: 5 * time.Minute,
-		CallTimeout:     30 * time.Second,
-		Backoff:         DefaultBackoff,
-		Concurrency:     40,
-	}
-}
-
-func (o Options) withDefaults() Options {
-	defaults := DefaultOptions()
-	if o.VisibilityGrace == 0 {
-		o.VisibilityGrace = defaults.VisibilityGrace
-	}
-	if o.CallTimeout == 0 {
-		o.CallTimeout = defaults.CallTimeout
-	}
-	if o.Backoff == nil {
-		o.Backoff = defaults.Backoff
-	}
-	if o.Concurrency == 0 {
-		o.Concurrency = defaults.Concurrency
-	}
-	return o
 }
 
 // What the reconciler needs beside its own kind. Secrets are read one by one, by the name that a
@@ -116,9 +72,9 @@ func (o Options) withDefaults() Options {
 //
 //  1. read the object, its Machine and Cluster;
 //  2. stop if paused;
-//  3. when being deleted: find the instance, end it if it carries the object's mark, wait for it and its dependants, let the object go;
+//  3. when being deleted: find the instance, terminate it if it carries the object's mark, wait for it and its dependants, release the object;
 //  4. else: wait for owner, Cluster and bootstrap data, launch, observe;
-//  5. conclude conditions and write the status once, if it changed.
+//  5. derive the conditions and write the status once, if it changed.
 func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	obj := r.New()
 	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
@@ -128,49 +84,51 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading %s %s", r.Kind, req)
 	}
-	if !r.selected(obj) {
+	if !predicates.MatchesWatchLabel(r.Options.WatchFilter, obj) {
 		r.withdraw(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	r.backoff.begin(req.NamespacedName, subject{uid: obj.GetUID(), deleting: !obj.GetDeletionTimestamp().IsZero()})
-	s, err := r.gather(ctx, obj)
+	s, err := r.newScope(ctx, obj)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	defer r.endTurn(s)
-	out := r.run(ctx, s)
-	if isRefusal(out.err) {
-		s.facts.standing = refused(out.err)
-	}
-	if err := r.writeStatus(ctx, s); err != nil {
-		r.announceRefusal(s, err)
-		if out.err == nil {
-			out.err = err
-		}
-	}
-	return out.result()
+	defer s.endTurn()
+	out := outcome.InOrder(ctx, s, r.steps(s)...)
+	return out.And(outcome.FromError(r.save(ctx, s, out.Err()))).Result()
 }
 
-// run goes through the steps that the object's state asks for, up to the first that is unfinished.
-func (r *Reconciler[M]) run(ctx context.Context, s *scope[M]) outcome {
-	steps := []func(context.Context, *scope[M]) outcome{
-		r.checkFailure, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.keepFinalizer, r.observe,
-	}
-	if !s.obj.GetDeletionTimestamp().IsZero() {
-		steps = []func(context.Context, *scope[M]) outcome{
-			r.checkFinalizer, r.correctRecord, r.locate, r.checkMark, r.recordLocated, r.terminate, r.endOthers, r.awaitTermination, r.awaitOthers, r.awaitDependants, r.handOver, r.release,
+// steps are those that the state of the object asks for. They end with the first that is not finished.
+func (r *Reconciler[M]) steps(s *scope[M]) []outcome.Step[*scope[M]] {
+	switch {
+	case len(s.observed.pausedBy) > 0:
+		return []outcome.Step[*scope[M]]{r.withdrawRequests}
+	case s.Deleting():
+		return []outcome.Step[*scope[M]]{
+			r.checkFinalizer, r.correctRecord, r.locate, r.checkMark, r.recordLocated, r.terminate, r.terminateOthers,
+			r.awaitTermination, r.awaitOthers, r.awaitDependants, r.handOver, r.release,
 		}
 	}
-	if s.facts.paused {
-		r.withdraw(s.key)
-		steps = nil
+	return []outcome.Step[*scope[M]]{
+		r.checkFailure, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer, r.observe,
 	}
-	for _, step := range steps {
-		if out := step(ctx, s); !out.proceed {
-			return out
+}
+
+// save writes the status that follows from what the steps have observed, then records events and metrics. failure is what the
+// steps have ended with: what the API server has refused them is reported.
+func (r *Reconciler[M]) save(ctx context.Context, s *scope[M], failure error) error {
+	written, err := s.Save(ctx, func(refused error) bool {
+		if refusal := persist.Refusal(cmp.Or(failure, refused)); refusal != "" {
+			s.observed.state = explainRefusal(refusal)
 		}
-	}
-	return done()
+		if s.Gone || s.observed.unsettled {
+			return false
+		}
+		s.deriveStatus()
+		return true
+	})
+	r.record(s, written.Status, err)
+	return err
 }
 
 // forget drops what is kept in memory for an object.
@@ -180,4 +138,16 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.places.Forget(key)
 	r.backoff.end(key)
 	r.withdraw(key)
+}
+
+// withdraw takes back what was requested for an object and has not been sent: it is gone, paused or not this manager's.
+func (r *Reconciler[M]) withdraw(key client.ObjectKey) {
+	r.terminations.Forget(key)
+	r.dependants.Forget(key)
+}
+
+// withdrawRequests is withdraw for an object that is paused.
+func (r *Reconciler[M]) withdrawRequests(_ context.Context, s *scope[M]) outcome.Outcome {
+	r.withdraw(s.Key())
+	return outcome.Wait()
 }

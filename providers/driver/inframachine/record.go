@@ -34,7 +34,7 @@ type launchRecord struct {
 	Placement     string `json:"placement,omitempty"`
 	FailureDomain string `json:"failureDomain,omitempty"`
 	// FirstCall and LastCall are when Create was first and last called in this attempt with an outcome
-	// that is not known; once the instance is recorded, LastCall is when the cloud spoke of it. Both are unset while it
+	// that is not known; once the instance is recorded, LastCall is when the cloud answered with it. Both are unset while it
 	// is certain that the attempt has made no instance.
 	FirstCall *time.Time `json:"firstCall,omitempty"`
 	LastCall  *time.Time `json:"lastCall,omitempty"`
@@ -56,8 +56,8 @@ func (r launchRecord) token(owner string) string {
 // clockTolerance is how far ahead of the clock a record may be: its times are rounded up, and clocks differ a little.
 const clockTolerance = 5 * time.Second
 
-// corrected returns the record without times in the future, which nobody can have seen: they are a lie, or of a process whose
-// clock was ahead, and what waits for them would wait for long. changed says that there were some.
+// corrected returns the record without times in the future, which nobody can have seen: they are forged, or of a process whose
+// clock was ahead, and whatever waits for them would wait for long. changed is true if there were some.
 func (r launchRecord) corrected(now time.Time) (record launchRecord, changed bool) {
 	now = now.UTC().Truncate(time.Second)
 	for _, t := range []**time.Time{&r.FirstCall, &r.LastCall} {
@@ -68,7 +68,7 @@ func (r launchRecord) corrected(now time.Time) (record launchRecord, changed boo
 	return r, changed
 }
 
-// outstanding says whether an instance may exist that has not been recorded.
+// outstanding returns whether an instance may exist that has not been recorded.
 func (r launchRecord) outstanding() bool { return r.LastCall != nil }
 
 // called returns the record to be persisted before a call at now.
@@ -112,12 +112,12 @@ func (r launchRecord) afterEnded() launchRecord {
 	return r
 }
 
-// after returns the record to be persisted after a call failed. uncertain says that an earlier call of
+// after returns the record to be persisted after a call failed. uncertain is true if an earlier call of
 // the same attempt had an unknown outcome.
 //
 // A refusal proves that this call made no instance, and nothing about an earlier one: limits and
 // permissions are checked before tokens. Only a lack of capacity proves both, since a token that has
-// made an instance returns it; even that is believed only when the instance would have shown up by now.
+// made an instance returns it; even that counts only when the instance would have shown up by now.
 func (r launchRecord) after(err error, uncertain bool, now time.Time, grace time.Duration) launchRecord {
 	switch driver.ClassOf(err) {
 	case driver.ClassCapacity:
@@ -150,16 +150,18 @@ func readRecord(obj client.Object) (launchRecord, error) {
 	return r, nil
 }
 
-func (r launchRecord) writeTo(obj client.Object) error {
+// encode returns the record as the value of its annotation.
+func (r launchRecord) encode() (string, error) {
 	text, err := json.Marshal(r)
-	if err != nil {
-		return errors.Wrap(err, "encoding the launch record")
-	}
+	return string(text), errors.Wrap(err, "encoding the launch record")
+}
+
+// putRecord sets the annotation of an object to a record.
+func putRecord(obj client.Object, text string) {
 	annotations := obj.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[LaunchAnnotation] = string(text)
+	annotations[LaunchAnnotation] = text
 	obj.SetAnnotations(annotations)
-	return nil
 }

@@ -48,13 +48,18 @@ func TestRecordOfACall(t *testing.T) {
 
 	obj := &metav1.PartialObjectMetadata{}
 	obj.UID = "another UID, after a move"
-	g.Expect(again.writeTo(obj)).To(Succeed())
+	put := func(r launchRecord) {
+		text, err := r.encode()
+		g.Expect(err).NotTo(HaveOccurred())
+		putRecord(obj, text)
+	}
+	put(again)
 	read, err := readRecord(obj)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(read).To(Equal(again))
 
 	obj.Annotations["other"] = "stays"
-	g.Expect(answered.writeTo(obj)).To(Succeed())
+	put(answered)
 	g.Expect(obj.Annotations).To(And(HaveLen(2), HaveKeyWithValue("other", "stays")))
 	read, err = readRecord(obj)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -5,37 +5,38 @@ import (
 	"fmt"
 	"slices"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
 // checkPlace puts the recorded place into the request if it is allowed. The record can be forged, and what is allowed can
 // change, so no call names another one, not even to repeat one whose answer was lost: the instance of such a call is looked for
-// until its absence is believed. Then, or if no answer is outstanding, a new attempt begins, which has no place yet.
-func (r *Reconciler[M]) checkPlace(ctx context.Context, s *scope[M], allowed []driver.Candidate) outcome {
+// until its absence counts. Then, or if no answer is outstanding, a new attempt begins, which has no place yet.
+func (r *Reconciler[M]) checkPlace(ctx context.Context, s *scope[M], allowed []driver.Candidate) outcome.Outcome {
 	recorded := func(c driver.Candidate) bool { return c.ID == s.launched.Placement }
 	if i := slices.IndexFunc(allowed, recorded); i >= 0 {
 		s.request.Placement = allowed[i].Placement
-		return proceed()
+		return outcome.Continue()
 	}
 	if s.launched.outstanding() {
 		instance, err := r.askCloud(ctx, s)
 		if err == nil {
-			r.backoff.forget(s.key)
+			r.backoff.forget(s.Key())
 			return r.recordInstance(ctx, s, instance)
 		}
 		if !driver.IsNotFound(err) {
 			return r.launchFailed(ctx, s, driver.WithoutEffect(err), s.launched)
 		}
-		if wait := s.launchedAt().Add(r.Options.VisibilityGrace).Sub(s.now); wait > 0 {
-			s.facts.standing = &reasoned{driverv1.WaitingForLaunchOutcomeReason, fmt.Sprintf("The launch record names a call for %s, "+
+		if wait := s.launchedAt().Add(r.Options.VisibilityGrace).Sub(s.Now); wait > 0 {
+			s.observed.state = &explanation{driverv1.WaitingForLaunchOutcomeReason, fmt.Sprintf("The launch record names a call for %s, "+
 				"which the spec and the Machine do not allow. Nothing is launched there: an instance of that call is looked for, and if "+
 				"there is none, one is launched at an allowed place", s.launched.Placement)}
-			return untilDeadline(wait) // The inventory wakes the object if the instance shows up before.
+			return outcome.WaitFor(wait) // The inventory wakes the object if the instance shows up before.
 		}
 	}
 	s.launched = s.launched.next()
-	s.handle.Token = s.launched.token(s.key.String())
+	s.handle.Token = s.launched.token(s.Key().String())
 	s.request.Token, s.request.Attempt = s.handle.Token, s.launched.Attempt
-	return proceed()
+	return outcome.Continue()
 }

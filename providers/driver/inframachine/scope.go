@@ -2,7 +2,6 @@ package inframachine
 
 import (
 	"context"
-	"time"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,16 +10,18 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/events"
+	"millwright.dev/contracts/controller/paused"
+	"millwright.dev/contracts/controller/scopes"
 	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/inventory"
 )
 
 // scope is what was read about one object, and what the steps have found out.
 type scope[M driver.Object] struct {
-	key client.ObjectKey
-	now time.Time
-	// obj follows what the steps write; its status is concluded and written at the end.
-	obj M
+	// Base has the object, which follows what the steps write; its status is derived and written at the end.
+	scopes.Base[M, driverv1.MachineStatus]
 
 	// owner is the Machine that owns the object; nil if there is none.
 	owner *clusterv1.Machine
@@ -29,10 +30,10 @@ type scope[M driver.Object] struct {
 	// clusterName is empty if it is not known.
 	clusterName string
 
-	// launched is the record of the launch, as persisted; launchedErr says why it cannot be read.
+	// launched is the record of the launch, as persisted; launchedErr is why it cannot be read.
 	launched    launchRecord
 	launchedErr error
-	// uncertain says that an earlier call of the attempt had an unknown outcome.
+	// uncertain is true if an earlier call of the attempt had an unknown outcome.
 	uncertain bool
 	// request is what Create will be asked for.
 	request driver.Launch[M]
@@ -41,58 +42,55 @@ type scope[M driver.Object] struct {
 	// view of the instance in the inventory.
 	view inventory.View
 
-	facts facts
-	// calling says that the object has its turn to call the cloud.
-	calling bool
-	// released says that the object may be gone: there is no status to write.
-	released bool
-	// announce holds what happened in this reconcile, for events and metrics once it is written.
-	announce []announcement
+	// observed is what the steps have found out for the status.
+	observed observed
+	// leaveTurn ends the turn to call the cloud; nil if the object does not have it.
+	leaveTurn func()
+	// events are recorded once the status is written.
+	events events.Pending
 }
 
-// facts is what the steps found out, from which the status is concluded.
-type facts struct {
-	paused bool
-	// standing says how things stand: what is awaited, or that the instance runs. Nil leaves the
-	// conditions as they are.
-	standing *reasoned
-	// failure says why the machine has failed for good.
-	failure *reasoned
-	// observed is the instance; nil if nothing new is known of it.
-	observed *driver.Instance
-	// missing says that the instance does not exist any more.
+// observed is what the steps found out, from which the status is derived.
+type observed struct {
+	// pausedBy is what pauses the object; empty if nothing does.
+	pausedBy []string
+	// state explains the present state: what is awaited, or that the instance runs. Nil leaves the conditions as they are.
+	state *explanation
+	// failure explains why the machine has failed for good.
+	failure *explanation
+	// instance as last seen; nil if nothing new is known of it.
+	instance *driver.Instance
+	// missing is true if the instance does not exist any more.
 	missing bool
-	// deleting says that the object is being deleted.
+	// deleting is true if the object is being deleted.
 	deleting bool
-	// unsettled says that an answer is due within moments, so that there is nothing to say yet: the status is left as it is.
+	// unsettled is true if an answer is due within moments, so that there is nothing to report yet: the status is left as it is.
 	unsettled bool
 }
 
-// reasoned is a reason for machines and a message for people.
-type reasoned struct {
+// explanation is a reason for machines and a message for people.
+type explanation struct {
 	reason  string
 	message string
 }
 
-// gather reads what belongs to the object.
-func (r *Reconciler[M]) gather(ctx context.Context, obj M) (*scope[M], error) {
-	s := &scope[M]{
-		key: client.ObjectKeyFromObject(obj),
-		now: r.Clock.Now(),
-		obj: obj,
-	}
+// newScope reads what belongs to the object.
+func (r *Reconciler[M]) newScope(ctx context.Context, obj M) (*scope[M], error) {
+	s := &scope[M]{Base: scopes.NewBase(obj, r.Clock.Now(), scopes.Writer[M, driverv1.MachineStatus]{
+		Client: r.Client, Status: M.CommonStatus,
+	})}
 	s.launched, s.launchedErr = readRecord(obj)
 	s.handle = driver.Handle{
 		Scope:      r.Driver.Scope(obj),
 		ProviderID: obj.CommonSpec().ProviderID,
-		Token:      s.launched.token(s.key.String()),
+		Token:      s.launched.token(s.Key().String()),
 		OwnerUID:   s.launched.UID,
-		Owner:      driver.OwnerName(s.key),
+		Owner:      driver.OwnerName(s.Key()),
 	}
 	if s.launchedErr != nil {
 		s.handle.OwnerUID = obj.GetUID()
 	}
-	s.facts.deleting = !obj.GetDeletionTimestamp().IsZero()
+	s.observed.deleting = s.Deleting()
 	if err := r.readOwner(ctx, s); err != nil {
 		return nil, err
 	}
@@ -103,17 +101,17 @@ func (r *Reconciler[M]) gather(ctx context.Context, obj M) (*scope[M], error) {
 	if err := r.readCluster(ctx, s); err != nil {
 		return nil, err
 	}
-	s.facts.paused = isPaused(obj, s.cluster)
+	s.observed.pausedBy = paused.By(obj, s.cluster)
 	return s, nil
 }
 
 func (r *Reconciler[M]) readOwner(ctx context.Context, s *scope[M]) error {
-	ref := ownerMachineRef(s.obj)
+	ref := ownerMachineRef(s.Object)
 	if ref == nil {
 		return nil
 	}
 	machine := &clusterv1.Machine{}
-	key := client.ObjectKey{Namespace: s.key.Namespace, Name: ref.Name}
+	key := client.ObjectKey{Namespace: s.Key().Namespace, Name: ref.Name}
 	if err := r.Client.Get(ctx, key, machine); err != nil {
 		return errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", key)
 	}
@@ -128,7 +126,7 @@ func (r *Reconciler[M]) readCluster(ctx context.Context, s *scope[M]) error {
 		return nil
 	}
 	cluster := &clusterv1.Cluster{}
-	key := client.ObjectKey{Namespace: s.key.Namespace, Name: s.clusterName}
+	key := client.ObjectKey{Namespace: s.Key().Namespace, Name: s.clusterName}
 	if err := r.Client.Get(ctx, key, cluster); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -151,11 +149,4 @@ func ownerMachineRef(obj client.Object) *metav1.OwnerReference {
 		return nil
 	}
 	return ref
-}
-
-func isPaused(obj client.Object, cluster *clusterv1.Cluster) bool {
-	if _, ok := obj.GetAnnotations()[clusterv1.PausedAnnotation]; ok {
-		return true
-	}
-	return cluster != nil && cluster.Spec.Paused != nil && *cluster.Spec.Paused
 }

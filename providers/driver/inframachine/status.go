@@ -1,35 +1,79 @@
 package inframachine
 
 import (
-	"context"
+	"slices"
+	"time"
 
-	"github.com/pkg/errors"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+
+	"millwright.dev/contracts/controller/conditions"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// writeStatus concludes the status and writes it, in one patch and only if it changed. Events and
-// metrics follow what has been written.
-func (r *Reconciler[M]) writeStatus(ctx context.Context, s *scope[M]) error {
-	if s.released || s.facts.unsettled {
-		r.publish(s)
-		return nil
+// maxFailureMessage is how long status.failureMessage may be.
+const maxFailureMessage = 10240
+
+// deriveStatus brings the status in line with what the steps have observed.
+func (s *scope[M]) deriveStatus() {
+	deriveMachine(s.Object.CommonStatus(), s.observed, s.Object.GetGeneration(), s.Now)
+	s.deriveReachable()
+}
+
+// deriveReachable derives the condition CloudReachable, once all else of the status is derived.
+func (s *scope[M]) deriveReachable() {
+	status := s.Object.CommonStatus()
+	if status.HasFailed() && len(s.observed.pausedBy) == 0 { // Its instance is not followed any more.
+		meta.RemoveStatusCondition(&status.Conditions, driverv1.CloudReachableCondition)
 	}
-	base, ok := s.obj.DeepCopyObject().(M)
-	if !ok {
-		return errors.Errorf("%s is not copied to its own type", r.Kind)
+	if reachable := reachableCondition(s.Original.CommonStatus(), status, s.observed, s.view); reachable != nil {
+		conditions.Set(&status.Conditions, *reachable, s.Object.GetGeneration(), s.Now)
 	}
-	status := s.obj.CommonStatus()
-	now := metav1.NewTime(s.now)
-	conclude(status, s.facts, s.obj.GetGeneration(), now)
-	concludeReachable(base.CommonStatus(), status, s.facts, s.view, s.obj.GetGeneration(), now)
-	if !equality.Semantic.DeepEqual(base.CommonStatus(), status) {
-		if err := r.Client.Status().Patch(ctx, s.obj, client.MergeFrom(base)); err != nil {
-			return errors.Wrapf(client.IgnoreNotFound(err), "writing the status of %s %s", r.Kind, s.key)
-		}
+}
+
+// deriveMachine derives all of the status but the condition CloudReachable. It depends on nothing else, and changes nothing when
+// there is nothing new.
+func deriveMachine(status *driverv1.MachineStatus, o observed, generation int64, now time.Time) {
+	status.ObservedGeneration = generation
+	if len(o.pausedBy) == 0 {
+		setInstance(status, o)
+		setProgress(status, o)
 	}
-	r.measure(s, base.CommonStatus())
-	r.publish(s)
-	return nil
+	for _, condition := range machineConditions(o, status.IsProvisioned()) {
+		conditions.Set(&status.Conditions, condition, generation, now)
+	}
+}
+
+// setProgress sets, and never unsets, that the instance has run and that the machine has failed for good.
+func setProgress(status *driverv1.MachineStatus, o observed) {
+	if o.failure != nil {
+		status.FailureReason = &o.failure.reason
+		status.FailureMessage = ptr.To(conditions.Cut(o.failure.message, maxFailureMessage))
+	}
+	if o.runs() {
+		status.Ready, status.Initialization.Provisioned = true, ptr.To(true)
+	}
+}
+
+// setInstance copies what the cloud reports about the instance. Addresses, once known, stay while an ending instance loses
+// them: they tell a person which machine it was.
+func setInstance(status *driverv1.MachineStatus, o observed) {
+	if o.missing {
+		status.InstanceState = driverv1.InstanceMissing
+	}
+	i := o.instance
+	if i == nil || o.missing {
+		return
+	}
+	status.InstanceID = i.ID
+	status.InstanceState = i.State
+	if i.FailureDomain != "" {
+		status.FailureDomain = i.FailureDomain
+	}
+	if i.Interruptible && !ptr.Deref(status.Interruptible, false) {
+		status.Interruptible = ptr.To(true)
+	}
+	if len(i.Addresses) > 0 {
+		status.Addresses = slices.Clone(i.Addresses)
+	}
 }

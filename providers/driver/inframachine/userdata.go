@@ -15,6 +15,7 @@ import (
 	clustersecret "sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
@@ -31,41 +32,41 @@ const (
 const secretRetry = 30 * time.Second
 
 // readUserData reads the bootstrap data and packs it. Data that the cloud cannot take fails the machine for good before
-// anything is asked of the cloud: the bootstrap provider makes it once.
-func (r *Reconciler[M]) readUserData(ctx context.Context, s *scope[M]) outcome {
+// the cloud is called: the bootstrap provider makes it once.
+func (r *Reconciler[M]) readUserData(ctx context.Context, s *scope[M]) outcome.Outcome {
 	name := s.owner.Spec.Bootstrap.DataSecretName
 	if name == nil || *name == "" {
-		s.facts.standing = &reasoned{driverv1.WaitingForBootstrapDataReason,
+		s.observed.state = &explanation{driverv1.WaitingForBootstrapDataReason,
 			fmt.Sprintf("Machine %s has no spec.bootstrap.dataSecretName yet; its bootstrap provider makes the data", s.owner.Name)}
-		return untilEvent()
+		return outcome.Wait()
 	}
 	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: s.key.Namespace, Name: *name}
+	key := client.ObjectKey{Namespace: s.Key().Namespace, Name: *name}
 	err := r.APIReader.Get(ctx, key, secret)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return failed(errors.Wrapf(err, "reading bootstrap data Secret %s", key))
+		return outcome.FromError(errors.Wrapf(err, "reading bootstrap data Secret %s", key))
 	}
 	if err == nil && isClusterSecret(secret) {
-		s.facts.standing = &reasoned{driverv1.BootstrapDataRefusedReason, fmt.Sprintf("Secret %s has the name of one with credentials of a Cluster "+
+		s.observed.state = &explanation{driverv1.BootstrapDataRefusedReason, fmt.Sprintf("Secret %s has the name of one with credentials of a Cluster "+
 			"and is not given to a machine. Let Machine %s name the Secret of its bootstrap provider, or one of another name", *name, s.owner.Name)}
-		return untilDeadline(secretRetry)
+		return outcome.WaitFor(secretRetry)
 	}
 	data := secret.Data[bootstrapDataKey]
 	if len(data) == 0 {
-		s.facts.standing = &reasoned{driverv1.WaitingForBootstrapDataReason,
+		s.observed.state = &explanation{driverv1.WaitingForBootstrapDataReason,
 			fmt.Sprintf("Secret %s does not exist or has no data under the key %q", *name, bootstrapDataKey)}
-		return untilDeadline(secretRetry)
+		return outcome.WaitFor(secretRetry)
 	}
-	packed, err := pack(data, string(secret.Data[bootstrapFormatKey]), s.obj.CommonSpec().UserDataCompression, r.Driver.UserDataLimit())
+	packed, err := pack(data, string(secret.Data[bootstrapFormatKey]), s.Object.CommonSpec().UserDataCompression, r.Driver.UserDataLimit())
 	if err != nil {
-		s.facts.failure = &reasoned{driverv1.InvalidConfigurationReason, fmt.Sprintf("Bootstrap data in Secret %s: %s", *name, err)}
-		return done()
+		s.observed.failure = &explanation{driverv1.InvalidConfigurationReason, fmt.Sprintf("Bootstrap data in Secret %s: %s", *name, err)}
+		return outcome.Wait()
 	}
 	s.request.UserData = packed
-	return proceed()
+	return outcome.Continue()
 }
 
-// isClusterSecret says whether a Secret has the name of one with credentials of a Cluster. Whoever may write Machines names any
+// isClusterSecret returns whether a Secret has the name of one with credentials of a Cluster. Whoever may write Machines names any
 // Secret as bootstrap data and could read on the machine what they may not read here; the kubeconfig of a Cluster has the same
 // key as bootstrap data. What a bootstrap provider has written is its data, whatever its name.
 func isClusterSecret(secret *corev1.Secret) bool {
@@ -78,8 +79,8 @@ func isClusterSecret(secret *corev1.Secret) bool {
 }
 
 // pack returns the data as it is handed to a cloud that takes at most limit bytes, or any number if that is 0. The same data
-// always gives the same bytes, since a cloud takes another user data under the same token for another request. Errors say what
-// to do and hold nothing of the data.
+// always gives the same bytes, since a cloud takes another user data under the same token for another request. Errors explain what
+// to do and contain nothing of the data.
 func pack(data []byte, format string, compression driverv1.UserDataCompression, limit int) ([]byte, error) {
 	fits := func(size int) bool { return limit == 0 || size <= limit }
 	switch {
@@ -109,7 +110,7 @@ func pack(data []byte, format string, compression driverv1.UserDataCompression, 
 		"the format %q is read so. If it is, set spec.userDataCompression to Gzip in a new template", len(data), limit, len(packed), format)
 }
 
-// autoCompresses says whether data that is too large is compressed without being asked for: cloud-init reads gzip, but only one
+// autoCompresses returns whether data that is too large is compressed without being asked for: cloud-init reads gzip, but only one
 // layer of it.
 func autoCompresses(compression driverv1.UserDataCompression, format string, data []byte) bool {
 	automatic := compression == driverv1.UserDataCompressionAuto || compression == ""

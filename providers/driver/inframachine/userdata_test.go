@@ -38,7 +38,7 @@ func TestPack(t *testing.T) {
 		data        []byte
 		format      string
 		compression driverv1.UserDataCompression
-		// packed says that the result is compressed; refused is in the error.
+		// packed is true if the result is compressed; refused is in the error.
 		packed  bool
 		refused []string
 	}{

@@ -6,23 +6,24 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/contracts/controller/outcome"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
 // checkFailure ends the work on a machine that has failed for good: it is never launched again, and
-// what becomes of its instance is nobody's concern until the object is deleted.
-func (r *Reconciler[M]) checkFailure(_ context.Context, s *scope[M]) outcome {
-	if s.obj.CommonStatus().HasFailed() {
-		r.Inventory.Forget(s.key)
-		return done()
+// its instance is left alone until the object is deleted.
+func (r *Reconciler[M]) checkFailure(_ context.Context, s *scope[M]) outcome.Outcome {
+	if s.Object.CommonStatus().HasFailed() {
+		r.Inventory.Forget(s.Key())
+		return outcome.Wait()
 	}
-	return proceed()
+	return outcome.Continue()
 }
 
-// awaitOwner waits for a Machine that owns the object and means it.
-func (r *Reconciler[M]) awaitOwner(_ context.Context, s *scope[M]) outcome {
+// awaitOwner waits for a Machine that owns the object and refers to it.
+func (r *Reconciler[M]) awaitOwner(_ context.Context, s *scope[M]) outcome.Outcome {
 	if s.handle.ProviderID != "" {
-		return proceed()
+		return outcome.Continue()
 	}
 	message := ""
 	switch {
@@ -35,32 +36,32 @@ func (r *Reconciler[M]) awaitOwner(_ context.Context, s *scope[M]) outcome {
 	case !s.owner.DeletionTimestamp.IsZero():
 		message = fmt.Sprintf("Machine %s is being deleted: no instance is launched for it", s.owner.Name)
 	default:
-		return proceed()
+		return outcome.Continue()
 	}
-	s.facts.standing = &reasoned{driverv1.WaitingForOwnerMachineReason, message}
-	return untilEvent()
+	s.observed.state = &explanation{driverv1.WaitingForOwnerMachineReason, message}
+	return outcome.Wait()
 }
 
-// refersTo says whether the Machine's infrastructureRef is this object.
+// refersTo returns whether the Machine's infrastructureRef is this object.
 func (r *Reconciler[M]) refersTo(machine *clusterv1.Machine, s *scope[M]) bool {
 	ref := machine.Spec.InfrastructureRef
-	return ref.Kind == r.Kind && ref.Name == s.key.Name && ref.APIGroup == r.group
+	return ref.Kind == r.Kind && ref.Name == s.Key().Name && ref.APIGroup == r.group
 }
 
 // awaitCluster waits for the Cluster and its infrastructure.
-func (r *Reconciler[M]) awaitCluster(_ context.Context, s *scope[M]) outcome {
+func (r *Reconciler[M]) awaitCluster(_ context.Context, s *scope[M]) outcome.Outcome {
 	if s.handle.ProviderID != "" {
-		return proceed()
+		return outcome.Continue()
 	}
 	if s.cluster == nil {
-		s.facts.standing = &reasoned{driverv1.WaitingForClusterReason,
+		s.observed.state = &explanation{driverv1.WaitingForClusterReason,
 			fmt.Sprintf("Cluster %s does not exist in this namespace", s.clusterName)}
-		return untilEvent()
+		return outcome.Wait()
 	}
 	if provisioned := s.cluster.Status.Initialization.InfrastructureProvisioned; provisioned == nil || !*provisioned {
-		s.facts.standing = &reasoned{driverv1.WaitingForClusterInfrastructureReason,
+		s.observed.state = &explanation{driverv1.WaitingForClusterInfrastructureReason,
 			fmt.Sprintf("Cluster %s has no status.initialization.infrastructureProvisioned yet", s.cluster.Name)}
-		return untilEvent()
+		return outcome.Wait()
 	}
-	return proceed()
+	return outcome.Continue()
 }

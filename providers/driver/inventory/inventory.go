@@ -1,4 +1,4 @@
-// Package inventory keeps what the cloud says of all instances of a scope, read by one paginated
+// Package inventory keeps the latest known state of all instances of a scope, read by one paginated
 // list for all machines, and wakes the machines whose instance changed.
 //
 // A scope is listed every few seconds while one of its machines waits for a change that is due (an instance
@@ -31,7 +31,7 @@ type Options struct {
 	// Fast is the time between two lists while a machine waits for a change; a tenth of the wait once that is longer.
 	Fast time.Duration
 	// Slow is the time between two lists otherwise; it varies by a tenth, so that the scopes of many
-	// installations do not beat together.
+	// installations do not list in step.
 	Slow time.Duration
 	// Timeout of one list, all its pages together.
 	Timeout time.Duration
@@ -44,10 +44,10 @@ type Options struct {
 type View struct {
 	// Instance as last seen; meaningful if Known.
 	Instance driver.Instance
-	// Known says that the instance is in the latest list, or was put in by the one who launched it
+	// Known is true if the instance is in the latest list, or was added by the one who launched it
 	// and the cloud does not list it yet.
 	Known bool
-	// Listed says that the instance is in the latest list.
+	// Listed is true if the instance is in the latest list.
 	Listed bool
 	// Others are further instances in the latest list that carry the mark of the handle and have not ceased to exist, by
 	// provider ID.
@@ -56,7 +56,7 @@ type View struct {
 	ListedAt time.Time
 	// Err is why the latest list failed; nil if it did not.
 	Err error
-	// Outage says that lists have failed for long; nil while they have not.
+	// Outage is set once lists have failed for long.
 	Outage *Outage
 }
 
@@ -113,7 +113,7 @@ func (i *Inventory) Track(key types.NamespacedName, handle driver.Handle, inTran
 	return i.scope(handle.Scope).track(key, handle, inTransition)
 }
 
-// Put enters an instance that the cloud has just spoken of in answer to another call; the next list
+// Put adds an instance that the cloud has just returned in answer to another call; the next list
 // that holds the instance replaces it.
 func (i *Inventory) Put(name driver.Scope, instance driver.Instance) {
 	i.mu.Lock()
@@ -148,9 +148,6 @@ func (i *Inventory) Forget(key types.NamespacedName) {
 		delete(i.where, key)
 	}
 }
-
-// Wake has a machine reconciled.
-func (i *Inventory) Wake(key types.NamespacedName) { i.wake.Enqueue(key) }
 
 // Source feeds a controller with the machines whose instance changed.
 func (i *Inventory) Source() source.Source { return i.wake.Source() }

@@ -202,7 +202,7 @@ func TestPut(t *testing.T) {
 	r.Expect(r.inventory.Track(one, handle("i-1"), true).Listed).To(BeTrue())
 
 	r.inventory.Put("r", instance("i-1", driverv1.InstanceTerminating))
-	r.Expect(r.inventory.Track(one, handle("i-1"), true).Instance.State).To(Equal(driverv1.InstanceTerminating), "what the cloud said last counts")
+	r.Expect(r.inventory.Track(one, handle("i-1"), true).Instance.State).To(Equal(driverv1.InstanceTerminating), "the latest answer of the cloud counts")
 }
 
 // What was put in is known before any list: the first one is news only where it does not hold it.
@@ -233,13 +233,13 @@ func TestFailedLists(t *testing.T) {
 	r.cloud.answer(driver.NewAuthError("List", "", errors.New("no")))
 	r.clock.Step(fast)
 	r.lists(2)
-	r.Eventually(r.woken).Should(ConsistOf("one"), "who waits is told; who runs is left alone")
+	r.Eventually(r.woken).Should(ConsistOf("one"), "what waits is woken; what runs is left alone")
 	view := r.inventory.Track(one, handle("i-1"), true)
-	r.Expect(view.Known).To(BeTrue(), "a failed list says nothing about instances")
+	r.Expect(view.Known).To(BeTrue(), "a failed list proves nothing about instances")
 	r.Expect(driver.IsAuth(view.Err)).To(BeTrue())
 	r.passes(2 * fast)
 	r.lists(3)
-	r.Expect(r.woken()).To(BeEmpty(), "the same failure is told once")
+	r.Expect(r.woken()).To(BeEmpty(), "the same failure wakes once")
 	r.passes(4 * fast)
 	r.lists(4)
 

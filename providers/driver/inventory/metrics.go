@@ -56,7 +56,7 @@ func (c *ageCollector) remove(i *Inventory) {
 	delete(c.running, i)
 }
 
-// ages returns the seconds that each scope with machines has not been heard of.
+// ages returns the seconds since when each scope with machines has not been listed.
 func (i *Inventory) ages() map[string]float64 {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -64,7 +64,7 @@ func (i *Inventory) ages() map[string]float64 {
 	for name, s := range i.scopes {
 		s.mu.Lock()
 		if len(s.tracked) > 0 {
-			seconds[string(name)] = s.opts.Clock.Now().Sub(s.unheardSince()).Seconds()
+			seconds[string(name)] = s.opts.Clock.Now().Sub(s.unlistedSince()).Seconds()
 		}
 		s.mu.Unlock()
 	}

@@ -16,7 +16,7 @@ const DefaultUnreachableAfter = 5 * time.Minute
 // write, and there may be thousands.
 const wakePause = 100 * time.Millisecond
 
-// Outage says that a scope could not be listed for so long that what is known of its instances may be out of date.
+// Outage means that a scope could not be listed for so long that what is known of its instances may be out of date.
 type Outage struct {
 	// LastListed is when the latest successful list began; zero if this process has made none.
 	LastListed time.Time
@@ -26,12 +26,12 @@ type Outage struct {
 	// is; an error of another class replaces it, once in each Options.UnreachableAfter.
 	Err error
 
-	stated    time.Time
-	announced atomic.Bool
+	stated   time.Time
+	reported atomic.Bool
 }
 
-// Announce is true for the first caller: one event is enough for all machines of a scope.
-func (o *Outage) Announce() bool { return o.announced.CompareAndSwap(false, true) }
+// FirstReport is true for the first caller: one event is enough for all machines of a scope.
+func (o *Outage) FirstReport() bool { return o.reported.CompareAndSwap(false, true) }
 
 // unreachableAfter is never so short that the failure of one list is an outage.
 func (o Options) unreachableAfter() time.Duration {
@@ -42,7 +42,7 @@ func (o Options) unreachableAfter() time.Duration {
 	return max(after, 3*o.Slow)
 }
 
-// review begins, corrects or ends the outage after a list and says whether it did. s.mu is held.
+// review begins, corrects or ends the outage after a list, and returns whether it did. s.mu is held.
 func (s *scope) review() bool {
 	if s.err == nil {
 		ended := s.outage != nil
@@ -51,18 +51,18 @@ func (s *scope) review() bool {
 	}
 	now, after := s.opts.Clock.Now(), s.opts.unreachableAfter()
 	switch {
-	case now.Sub(s.unheardSince()) < after:
+	case now.Sub(s.unlistedSince()) < after:
 		return false
 	case s.outage == nil:
 	case driver.ClassOf(s.outage.Err) == driver.ClassOf(s.err) || now.Sub(s.outage.stated) < after:
 		return false
 	}
-	s.outage = &Outage{LastListed: s.listedAt, Since: s.unheardSince(), Err: s.err, stated: now}
+	s.outage = &Outage{LastListed: s.listedAt, Since: s.unlistedSince(), Err: s.err, stated: now}
 	return true
 }
 
-// unheardSince is since when a list is missing. While no machine is tracked none is. s.mu is held.
-func (s *scope) unheardSince() time.Time {
+// unlistedSince is since when a list is missing. While no machine is tracked none is. s.mu is held.
+func (s *scope) unlistedSince() time.Time {
 	if s.listedAt.After(s.activeSince) {
 		return s.listedAt
 	}

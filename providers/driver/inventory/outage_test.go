@@ -18,7 +18,7 @@ import (
 
 var expired = driver.NewAuthError("DescribeInstances", "AuthFailure", errors.New("credentials have expired"))
 
-// outage is what a machine is told of an outage.
+// outage is what a machine sees of an outage.
 func (r *rig) outage() *Outage { return r.inventory.Track(one, handle("i-1"), false).Outage }
 
 // fails has n slow lists fail.
@@ -47,7 +47,7 @@ func TestAnOutageBeginsAfterSomeTimeAndEndsWithAList(t *testing.T) {
 	r.Expect(r.outage().LastListed).To(Equal(began))
 	r.Expect(r.outage().Since).To(Equal(began))
 	r.Expect(r.outage().Err).To(MatchError(ContainSubstring("expired")))
-	r.Eventually(r.woken).Should(ConsistOf("one"), "it has to say so")
+	r.Eventually(r.woken).Should(ConsistOf("one"), "it has to report it")
 	r.fails(4)
 	r.Expect(r.woken()).To(BeEmpty(), "once")
 
@@ -96,13 +96,13 @@ func TestTheMomentAtWhichAnOutageBeginsAndItsReasonChanges(t *testing.T) {
 		return s.outage
 	}
 	clk.Step(time.Hour)
-	heard := clk.Now()
-	s.enter(nil, nil, heard)
+	listed := clk.Now()
+	s.enter(nil, nil, listed)
 	g.Expect(fails(DefaultUnreachableAfter-1, expired)).To(BeNil(), "it counts from the latest list, not from when lists began")
 	s.track(two, handle("i-2"), false)
 	began := fails(1, expired)
-	g.Expect(began).To(HaveField("Since", heard), "another machine does not let the time begin anew")
-	g.Expect(began.LastListed).To(Equal(heard))
+	g.Expect(began).To(HaveField("Since", listed), "another machine does not let the time begin anew")
+	g.Expect(began.LastListed).To(Equal(listed))
 
 	other := driver.NewThrottleError("DescribeInstances", "RequestLimitExceeded", 0, errors.New("too many"))
 	g.Expect(fails(DefaultUnreachableAfter-1, other)).To(BeIdenticalTo(began))

@@ -23,7 +23,7 @@ type scope struct {
 	lister Lister
 	opts   Options
 	wake   *wake.Waker
-	// hurry tells the listing goroutine that a machine has begun to wait.
+	// hurry wakes the listing goroutine when a machine has begun to wait.
 	hurry chan struct{}
 
 	mu        sync.Mutex
@@ -40,11 +40,11 @@ type scope struct {
 	outage      *Outage
 }
 
-// tracked is a machine and the View that it was told last.
+// tracked is a machine and the View that it has seen last.
 type tracked struct {
 	handle       driver.Handle
 	inTransition bool
-	told         View
+	seen         View
 	// since is when the change that it waits for could first be expected: when it began to wait, or last saw one.
 	since time.Time
 	// calm is when it last ceased to wait.
@@ -73,17 +73,17 @@ func (s *scope) track(key types.NamespacedName, handle driver.Handle, inTransiti
 	}
 	view, begins := s.view(handle), inTransition && !t.inTransition
 	// Whoever stops to wait and begins again within one look at its machine waits for the same.
-	if !t.told.shows(view) || begins && now.Sub(t.calm) > s.opts.Fast {
+	if !t.seen.shows(view) || begins && now.Sub(t.calm) > s.opts.Fast {
 		t.since = now
 	}
 	if t.inTransition && !inTransition {
 		t.calm = now
 	}
-	t.handle, t.inTransition, t.told = handle, inTransition, view
+	t.handle, t.inTransition, t.seen = handle, inTransition, view
 	if begins || !ok {
 		s.hasten()
 	}
-	return t.told
+	return t.seen
 }
 
 func (s *scope) forget(key types.NamespacedName) {
@@ -95,7 +95,7 @@ func (s *scope) forget(key types.NamespacedName) {
 	}
 }
 
-// putIn replaces what is known of an instance by what the cloud has just said.
+// putIn replaces what is known of an instance by what the cloud has just answered.
 func (s *scope) putIn(instance driver.Instance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,18 +271,18 @@ func (s *scope) enter(instances []driver.Instance, err error, began time.Time) (
 		case reviewed:
 			concerned = append(concerned, key)
 		}
-		t.told = now
+		t.seen = now
 	}
 	return changed, concerned
 }
 
-// take replaces what is listed, but for what the cloud has said since the list began: that may be newer. s.mu is held.
+// take replaces what is listed, but for what the cloud has answered since the list began: that may be newer. s.mu is held.
 func (s *scope) take(instances []driver.Instance) {
 	s.listed = make(map[string]driver.Instance, len(instances))
 	s.marked = make(map[types.UID][]string, len(instances))
 	for _, i := range instances {
-		if said, ok := s.meanwhile[i.ProviderID]; ok {
-			i = said
+		if later, ok := s.meanwhile[i.ProviderID]; ok {
+			i = later
 		}
 		s.listed[i.ProviderID] = i
 		if i.OwnerUID != "" {

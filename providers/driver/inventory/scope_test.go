@@ -11,7 +11,7 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// What carries the mark of a machine beside its own instance is told, by the list that is made anyway.
+// What carries the mark of a machine beside its own instance is reported, by the list that is made anyway.
 func TestTellsOfOthersWithTheSameMark(t *testing.T) {
 	r := newRig(t)
 	marked := func(id, owner string, state driverv1.InstanceState) driver.Instance {
@@ -84,9 +84,9 @@ func TestAListDoesNotUndoWhatWasSaidMeanwhile(t *testing.T) {
 	}), r.inventory.opts, r.inventory.wake)
 	h := handle("i-1")
 	s.track(one, h, false)
-	s.tracked[one].told = View{Instance: ending, Known: true}
+	s.tracked[one].seen = View{Instance: ending, Known: true}
 	s.enter([]driver.Instance{instance("i-1", driverv1.InstanceRunning)}, nil, r.clock.Now())
-	s.tracked[one].told = View{Instance: ending, Known: true, Listed: true, ListedAt: r.clock.Now()}
+	s.tracked[one].seen = View{Instance: ending, Known: true, Listed: true, ListedAt: r.clock.Now()}
 	s.list(t.Context())
 	r.Expect(s.view(h).Instance.State).To(Equal(driverv1.InstanceTerminating))
 

@@ -6,21 +6,21 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// concerns says whether the machine has anything to do about the new View. A machine whose
+// concerns returns whether the machine has to be reconciled for the new View. A machine whose
 // instance runs undisturbed is not woken because lists fail.
 func (t *tracked) concerns(now View) bool {
-	if !t.told.shows(now) {
+	if !t.seen.shows(now) {
 		return true
 	}
-	if t.told.ListedAt.IsZero() && !now.ListedAt.IsZero() {
+	if t.seen.ListedAt.IsZero() && !now.ListedAt.IsZero() {
 		// That the first list holds what the machine knows already is no news: to look again at once would be to look at an
 		// object whose last write the cache does not show yet.
 		return !now.Listed
 	}
-	return t.inTransition && driver.ClassOf(t.told.Err) != driver.ClassOf(now.Err)
+	return t.inTransition && driver.ClassOf(t.seen.Err) != driver.ClassOf(now.Err)
 }
 
-// shows says whether both Views show the same instances.
+// shows returns whether both Views show the same instances.
 func (v View) shows(other View) bool {
 	return v.Known == other.Known && v.Instance.Equal(other.Instance) && slices.EqualFunc(v.Others, other.Others, driver.Instance.Equal)
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
 )
 
-// How long a call to the cloud that has failed is not repeated: doubled from the first up to the last. What people repair
-// begins with the slow one.
+// How long a call to the cloud that has failed is not repeated: doubled from firstRetry up to lastRetry. What people have to repair
+// begins with slowRetry.
 const (
 	firstRetry = time.Second
 	slowRetry  = 30 * time.Second
@@ -27,17 +27,17 @@ type retries struct {
 }
 
 type retry struct {
-	// uid tells a template from a later one of the same name.
+	// uid distinguishes a template from a later one of the same name.
 	uid types.UID
 	// failures in a row.
 	failures int
 	until    time.Time
-	// never says that asking again is of no use.
+	// never is true if asking again is of no use.
 	never bool
 }
 
-// failed remembers a failure and says when the template is to be reconciled again.
-func (r *retries) failed(template client.Object, failure error, now time.Time) ctrl.Result {
+// failed remembers a failure. The outcome has the time when the template is to be reconciled again.
+func (r *retries) failed(template client.Object, failure error, now time.Time) outcome.Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.entries == nil {
@@ -53,9 +53,9 @@ func (r *retries) failed(template client.Object, failure error, now time.Time) c
 	e.until, e.never = now.Add(wait), driver.IsTerminal(failure)
 	r.entries[key] = e
 	if e.never {
-		return ctrl.Result{}
+		return outcome.Wait()
 	}
-	return ctrl.Result{RequeueAfter: wait}
+	return outcome.WaitFor(wait)
 }
 
 // waitAfter returns the wait after the n-th failure in a row.
@@ -70,20 +70,20 @@ func waitAfter(class driver.Class, n int) time.Duration {
 	return min(wait, lastRetry)
 }
 
-// held says whether the template is not to be asked for now, and when it is to be reconciled again.
-func (r *retries) held(template client.Object, now time.Time) (bool, ctrl.Result) {
+// held is finished if the template may be asked for now; else it has the time when it is to be reconciled again.
+func (r *retries) held(template client.Object, now time.Time) outcome.Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, ok := r.entries[client.ObjectKeyFromObject(template)]
 	switch wait := e.until.Sub(now); {
 	case !ok || e.uid != template.GetUID():
-		return false, ctrl.Result{}
+		return outcome.Continue()
 	case e.never:
-		return true, ctrl.Result{}
+		return outcome.Wait()
 	case wait > 0:
-		return true, ctrl.Result{RequeueAfter: wait}
+		return outcome.WaitFor(wait)
 	}
-	return false, ctrl.Result{}
+	return outcome.Continue()
 }
 
 func (r *retries) forget(key types.NamespacedName) {

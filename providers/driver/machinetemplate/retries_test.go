@@ -154,3 +154,13 @@ type refusedWrites struct{ client.SubResourceWriter }
 func (refusedWrites) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 	return errors.New("refused")
 }
+
+// TestATemplateOfAnotherManagerIsNotAskedFor: also if an event that passed the predicates, such as the loss of the label, wakes it.
+func TestATemplateOfAnotherManagerIsNotAskedFor(t *testing.T) {
+	g := NewWithT(t)
+	r, asked, _, request := newTest(t, nil)
+	r.WatchFilter = "mine"
+	_, err := r.Reconcile(t.Context(), request)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(asked.asked).To(BeZero())
+}

@@ -11,7 +11,7 @@ import (
 	controllermanager "millwright.dev/contracts/controller/manager"
 )
 
-// New returns a controller manager made by the options, with health checks. adjust may change what
+// New returns a controller manager for the options, with health checks. adjust may change what
 // the options do not cover.
 func New(rc *rest.Config, scheme *runtime.Scheme, o *Options, adjust ...func(*ctrl.Options)) (ctrl.Manager, error) {
 	if err := o.Validate(); err != nil {
@@ -21,17 +21,17 @@ func New(rc *rest.Config, scheme *runtime.Scheme, o *Options, adjust ...func(*ct
 	if err != nil {
 		return nil, err
 	}
-	settings.Cache.ByObject = slim()
+	settings.Cache.ByObject = trimmed()
 	for _, f := range adjust {
 		f(&settings)
 	}
 	return controllermanager.New(o.Limit(rc), settings)
 }
 
-// slim keeps of Machines and Clusters what the reconciler reads.
-func slim() map[client.Object]cache.ByObject {
+// trimmed keeps in the cache only those fields of Machines and Clusters that the reconciler reads.
+func trimmed() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&clusterv1.Machine{}: {Transform: slimMachine},
-		&clusterv1.Cluster{}: {Transform: slimCluster},
+		&clusterv1.Machine{}: {Transform: trimMachine},
+		&clusterv1.Cluster{}: {Transform: trimCluster},
 	}
 }

@@ -1,4 +1,4 @@
-// Package manager holds what the mains of all providers share: their flags beside those of every manager, and a
+// Package manager has what the main packages of all providers share: their flags beside those of every manager, and a
 // controller manager with a cache that keeps only what the reconciler reads.
 package manager
 
@@ -55,8 +55,8 @@ func (o *Options) addOwnFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.InventoryFast, "inventory-fast-interval", 3*time.Second, "Time between two lists of the cloud's instances while a machine waits for a change; a tenth of the wait once that is longer.")
 	fs.DurationVar(&o.InventorySlow, "inventory-slow-interval", 90*time.Second, "Time between two lists of the cloud's instances otherwise.")
 	fs.DurationVar(&o.CloudTimeout, "cloud-call-timeout", defaults.CallTimeout, "Time that one call to the cloud may take.")
-	fs.DurationVar(&o.UnreachableAfter, "cloud-unreachable-after", inventory.DefaultUnreachableAfter, "Time for which lists of the cloud's instances fail before machines say so in the condition CloudReachable; at least three times --inventory-slow-interval.")
-	fs.DurationVar(&o.VisibilityGrace, "instance-visibility-grace", defaults.VisibilityGrace, "Time after a launch in which the cloud may fail to list the instance before its absence is believed; at least --cloud-call-timeout.")
+	fs.DurationVar(&o.UnreachableAfter, "cloud-unreachable-after", inventory.DefaultUnreachableAfter, "Time for which lists of the cloud's instances fail before machines report it in the condition CloudReachable; at least three times --inventory-slow-interval.")
+	fs.DurationVar(&o.VisibilityGrace, "instance-visibility-grace", defaults.VisibilityGrace, "Time after a launch in which the cloud may fail to list the instance before its absence counts; at least --cloud-call-timeout.")
 	fs.Float64Var(&o.LaunchesPerSecond, "launches-per-second", o.LaunchesPerSecond, "Highest average rate of launches in a scope (account and region); 0 for no limit.")
 	fs.Int("webhook-port", 0, "")
 	fs.String("webhook-cert-dir", "", "")

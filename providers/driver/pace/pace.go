@@ -14,7 +14,7 @@ import (
 )
 
 // Pacer gives out launch slots by scope: Burst at once, then PerSecond. It never blocks: whoever
-// does not get a slot is told when its slot comes, and the slot is kept for it.
+// does not get a slot gets the time of its slot, which is kept for it.
 type Pacer struct {
 	clock     clock.PassiveClock
 	perSecond rate.Limit

@@ -24,7 +24,7 @@ func Choose(candidates []driver.Candidate, perDomain map[string]int, turn uint32
 	}).Placement
 }
 
-// Turn turns a text that tells machines apart, and the number of the attempt, into a number that is spread evenly.
+// Turn turns a text that identifies a machine, and the number of the attempt, into a number that is spread evenly.
 func Turn(text string, attempt int) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(text))               // A hash never fails.

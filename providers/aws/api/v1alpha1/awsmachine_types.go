@@ -62,7 +62,7 @@ type AWSMachineSpec struct {
 	// +kubebuilder:validation:MaxLength=255
 	KeyName string `json:"keyName,omitempty"`
 
-	// publicIP says whether the instance gets a public IPv4 address. Unset means as its subnet says.
+	// publicIP returns whether the instance gets a public IPv4 address. Unset means as its subnet says.
 	// +optional
 	PublicIP *bool `json:"publicIP,omitempty"`
 

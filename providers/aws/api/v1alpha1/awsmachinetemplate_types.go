@@ -51,12 +51,12 @@ type AWSMachineTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="AWSMachineTemplate is immutable: make a new one and refer to it"
 	Spec AWSMachineTemplateSpec `json:"spec,omitempty,omitzero"`
 
-	// status tells how large the Nodes of its machines are.
+	// status reports how large the Nodes of its machines are.
 	// +optional
 	Status AWSMachineTemplateStatus `json:"status,omitempty,omitzero"`
 }
 
-// AWSMachineTemplateStatus tells how large the Nodes of a template's machines are.
+// AWSMachineTemplateStatus reports how large the Nodes of a template's machines are.
 type AWSMachineTemplateStatus struct {
 	driverv1.MachineTemplateStatus `json:",inline"`
 }

@@ -102,7 +102,7 @@ type Volume struct {
 	// +kubebuilder:validation:Maximum=2000
 	ThroughputMiBps *int32 `json:"throughputMiBps,omitempty"`
 
-	// encrypted says whether the volume is encrypted. Unset means as the account's default says.
+	// encrypted returns whether the volume is encrypted. Unset means as the account's default says.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
 
@@ -138,7 +138,7 @@ type Spot struct {
 	MaxPrice string `json:"maxPrice,omitempty"`
 }
 
-// MetadataTokens says whether the metadata service answers requests without a session token.
+// MetadataTokens returns whether the metadata service answers requests without a session token.
 // +kubebuilder:validation:Enum=Required;Optional
 type MetadataTokens string
 
@@ -152,7 +152,7 @@ const (
 // InstanceMetadata sets how the instance metadata service answers.
 // +kubebuilder:validation:MinProperties=1
 type InstanceMetadata struct {
-	// tokens says whether a session token is required. Default: Required (IMDSv2 only).
+	// tokens returns whether a session token is required. Default: Required (IMDSv2 only).
 	// +optional
 	// +kubebuilder:default=Required
 	Tokens MetadataTokens `json:"tokens,omitempty"`

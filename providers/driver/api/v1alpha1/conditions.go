@@ -4,12 +4,12 @@ package v1alpha1
 const (
 	// ReadyCondition is True while the instance runs; the core mirrors it into the Machine's
 	// InfrastructureReady. While it is not True, its reason is one of the reasons below and its
-	// message says what is awaited and what a person can do.
+	// message explains what is awaited and what a person can do.
 	ReadyCondition = "Ready"
 	// InstanceProvisionedCondition is True once the instance has been seen running, and stays so.
-	// Until then it says how far the launch has come.
+	// Until then it reports how far the launch has come.
 	InstanceProvisionedCondition = "InstanceProvisioned"
-	// CloudReachableCondition is False after the cloud's instances could not be listed for long: what the status says of the instance
+	// CloudReachableCondition is False after the cloud's instances could not be listed for long: what the status reports about the instance
 	// is then of the time that the message names, and Ready stays as it was. It is True once lists succeed again, and is first set
 	// with another change of the status; without it lists have not failed for long.
 	CloudReachableCondition = "CloudReachable"
@@ -73,7 +73,7 @@ const (
 	// InstanceStoppedReason means that the instance is stopped. It is not started again by the provider.
 	InstanceStoppedReason = "InstanceStopped"
 	// ForeignInstanceReason means that the instance that the object names, or that its launch record leads to, does not
-	// carry the mark of the object. It is neither believed nor ended; the message says how to adopt it.
+	// carry the mark of the object. It is neither used nor terminated; the message explains how to adopt it.
 	ForeignInstanceReason = "ForeignInstance"
 	// InstanceTerminatedReason means that the instance was terminated by somebody else. Failed for good.
 	InstanceTerminatedReason = "InstanceTerminated"

@@ -5,7 +5,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// UserDataCompression says how user data is packed before it is handed to the cloud.
+// UserDataCompression is how user data is packed before it is handed to the cloud.
 // +kubebuilder:validation:Enum=Auto;None;Gzip
 type UserDataCompression string
 
@@ -21,7 +21,7 @@ const (
 )
 
 // DefaultLaunchTimeoutSeconds is the time that an instance may take from its launch to running
-// when its spec does not say otherwise.
+// unless its spec has another one.
 const DefaultLaunchTimeoutSeconds int32 = 1200
 
 // MachineSpec is the part of the desired state that is alike on every cloud.
@@ -36,7 +36,7 @@ type MachineSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="providerID is immutable once set"
 	ProviderID string `json:"providerID,omitempty"`
 
-	// userDataCompression says how the bootstrap data is packed before it is handed to the cloud, which limits its size:
+	// userDataCompression is how the bootstrap data is packed before it is handed to the cloud, which limits its size:
 	// None as it is; Gzip compressed; Auto, the default, compressed only if it is too large as it is and its format is
 	// cloud-config, which cloud-init unpacks. Ignition does not read gzip. What is still too large fails with a condition
 	// before anything is launched.
@@ -136,7 +136,7 @@ type MachineStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	FailureReason *string `json:"failureReason,omitempty"`
 
-	// failureMessage tells a person why the machine has failed for good.
+	// failureMessage explains why the machine has failed for good.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=10240
@@ -148,12 +148,12 @@ type MachineStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
 
-// IsProvisioned says whether the instance has been seen running.
+// IsProvisioned returns whether the instance has been seen running.
 func (s *MachineStatus) IsProvisioned() bool {
 	return s.Initialization.Provisioned != nil && *s.Initialization.Provisioned
 }
 
-// HasFailed says whether the machine has failed for good.
+// HasFailed returns whether the machine has failed for good.
 func (s *MachineStatus) HasFailed() bool {
 	return s.FailureReason != nil
 }

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MachineTemplateStatus is what a provider's machine template kind says about the Nodes of its machines. The cluster
+// MachineTemplateStatus is what a provider's machine template kind reports about the Nodes of its machines. The cluster
 // autoscaler reads capacity and nodeInfo to scale a node group from zero; see the contract of Cluster API for
 // infrastructure machine templates,
 // https://cluster-api.sigs.k8s.io/developer/providers/contracts/infra-machine.
@@ -22,12 +22,12 @@ type MachineTemplateStatus struct {
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// nodeInfo says what such a Node runs on.
+	// nodeInfo describes what such a Node runs on.
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitempty,omitzero"`
 }
 
-// NodeInfo says what the Nodes of a template's machines run on.
+// NodeInfo describes what the Nodes of a template's machines run on.
 // +kubebuilder:validation:MinProperties=1
 type NodeInfo struct {
 	// architecture of the CPU, as in the Node's label kubernetes.io/arch.
@@ -43,10 +43,10 @@ type NodeInfo struct {
 
 // Condition of a provider's machine template kind.
 const (
-	// CapacityKnownCondition is True once the status has the capacity. Until then its message says why not, and what a
+	// CapacityKnownCondition is True once the status has the capacity. Until then its message explains why not, and what a
 	// person can do. Machines are made from the template either way.
 	CapacityKnownCondition = "CapacityKnown"
-	// CapacityKnownReason means that the cloud has told it. While it is not known, the reason is Unauthorized,
+	// CapacityKnownReason means that the cloud has reported it. While it is not known, the reason is Unauthorized,
 	// Throttled, UnresolvedReference, InvalidConfiguration or CloudError.
 	CapacityKnownReason = "CapacityKnown"
 )

@@ -5,28 +5,24 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"millwright.dev/contracts/controller/wake"
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/batch"
 )
 
-// termination is the answer to the request to end an instance.
+// termination is the answer to the request to terminate an instance.
 type termination struct {
 	// instance as it is now known: Terminating if the cloud has accepted the request.
 	instance driver.Instance
-	// accepted says that the cloud was asked and has accepted it; else the instance had ended, or was ending, before.
+	// accepted is true if the cloud was asked and has accepted it; else the instance was terminated, or terminating, before.
 	accepted bool
 }
 
-// endAll ends the instances of many machines: of those that the cloud itself says to carry the mark of their handle, the
-// ones that are not ending already. It is the call of a batch.
-func (r *Reconciler[M]) endAll(ctx context.Context, in driver.Scope, handles []driver.Handle) []driver.Answer[termination] {
+// terminateAll terminates the instances of many machines: of those that carry the mark of their handle in the cloud itself, the
+// ones that are not terminating already. It is the call of a batch.
+func (r *Reconciler[M]) terminateAll(ctx context.Context, in driver.Scope, handles []driver.Handle) []driver.Answer[termination] {
 	answers := make([]driver.Answer[termination], len(handles))
 	var own []driver.Handle
 	var place []int // in handles, of each of own
@@ -55,7 +51,7 @@ func (r *Reconciler[M]) endAll(ctx context.Context, in driver.Scope, handles []d
 	return answers
 }
 
-// deleteInstances asks the cloud to end instances, and waits no longer than for any call. It has one error, or nil, for each handle.
+// deleteInstances asks the cloud to terminate instances, and waits no longer than for any call. It has one error, or nil, for each handle.
 func (r *Reconciler[M]) deleteInstances(ctx context.Context, in driver.Scope, handles []driver.Handle) []error {
 	ctx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
 	defer cancel()
@@ -66,7 +62,7 @@ func (r *Reconciler[M]) deleteInstances(ctx context.Context, in driver.Scope, ha
 	return errs[:len(handles)]
 }
 
-// notAnswered is the error of a handle about which the driver, contrary to its contract, says nothing: that is no consent.
+// notAnswered is the error of a handle about which the driver, contrary to its contract, gives no answer: that is no success.
 func notAnswered(operation string) error {
 	return driver.NewUnknownError(operation, "", errors.New("the driver gave no answer"))
 }
@@ -95,37 +91,16 @@ const (
 	answerLate = 10 * time.Second
 )
 
-// awaitAnswer waits for the answer of a batch, which wakes the object. standing says what was asked for.
-func (r *Reconciler[M]) awaitAnswer(s *scope[M], pending batch.Pending, standing *reasoned) outcome {
+// awaitAnswer waits for the answer of a batch, which wakes the object. asked explains what was requested.
+func (r *Reconciler[M]) awaitAnswer(s *scope[M], pending batch.Pending, asked *explanation) outcome.Outcome {
 	if pending.Throttled != nil {
-		s.facts.standing = explainDeletion(pending.Throttled)
-		return untilDeadline(answerLate)
+		s.observed.state = explainDeletion(pending.Throttled)
+		return outcome.WaitFor(answerLate)
 	}
-	if wait := pending.Since.Add(answerDue).Sub(s.now); wait > 0 {
-		s.facts.unsettled = true
-		return untilDeadline(wait)
+	if wait := pending.Since.Add(answerDue).Sub(s.Now); wait > 0 {
+		s.observed.unsettled = true
+		return outcome.WaitFor(wait)
 	}
-	s.facts.standing = &reasoned{standing.reason, standing.message + ". Waiting for the answer of the cloud"}
-	return untilDeadline(answerLate)
-}
-
-// withdraw takes back what was requested for an object and has not been sent: it is gone, paused or somebody else's.
-func (r *Reconciler[M]) withdraw(key client.ObjectKey) {
-	r.terminations.Forget(key)
-	r.dependants.Forget(key)
-}
-
-// setUpBatches makes the batchers, which begin with the manager and wake objects through the returned source.
-func (r *Reconciler[M]) setUpBatches(mgr ctrl.Manager) (source.Source, error) {
-	waker, options := wake.New(), r.Options.Batch
-	options.Clock = r.Clock
-	options.Backoff = func(n int) time.Duration { return r.Options.Backoff(driver.ClassThrottle, n) }
-	r.terminations = batch.New("terminate", r.endAll, waker, options)
-	r.dependants = batch.New("dependants", r.dependantsOfAll, waker, options)
-	for _, b := range []manager.Runnable{r.terminations, r.dependants} {
-		if err := mgr.Add(b); err != nil {
-			return nil, errors.Wrap(err, "adding the batches of deletions")
-		}
-	}
-	return waker.Source(), nil
+	s.observed.state = &explanation{asked.reason, asked.message + ". Waiting for the answer of the cloud"}
+	return outcome.WaitFor(answerLate)
 }

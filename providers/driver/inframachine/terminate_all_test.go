@@ -8,12 +8,13 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/batch"
 )
 
-// ending is a cloud that answers as it is told and records what it is to end.
+// ending is a cloud that gives the prepared answers and records what it is asked to terminate.
 type ending struct {
 	driver.Driver[driver.Object]
 	seen    []driver.Answer[driver.Instance]
@@ -61,7 +62,7 @@ func TestOnlyOwnInstancesThatAreNotEndingAreEnded(t *testing.T) {
 		handles = append(handles, driver.Handle{ProviderID: answer.Value.ProviderID, OwnerUID: "u", Owner: "ns/m"})
 	}
 	r := &Reconciler[driver.Object]{Driver: cloud, Options: Options{CallTimeout: time.Hour}}
-	answers := r.endAll(t.Context(), "", handles)
+	answers := r.terminateAll(t.Context(), "", handles)
 	g.Expect(cloud.ended).To(Equal([]string{"protected", "running", "stopped"}))
 	g.Expect(answers[0].Err).To(MatchError(lost))
 	g.Expect(foreignOf(answers[1].Err)).NotTo(BeNil())
@@ -76,7 +77,7 @@ func TestOnlyOwnInstancesThatAreNotEndingAreEnded(t *testing.T) {
 	}
 
 	cloud.seen, cloud.calls = cloud.seen[:5], 0
-	r.endAll(t.Context(), "", handles[:5])
+	r.terminateAll(t.Context(), "", handles[:5])
 	g.Expect(cloud.calls).To(BeZero(), "there is nothing to ask for")
 }
 
@@ -97,12 +98,13 @@ func TestAwaitingAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			r, s := &Reconciler[driver.Object]{}, &scope[driver.Object]{now: since.Add(test.passed)}
-			g.Expect(r.awaitAnswer(s, test.pending, &reasoned{driverv1.TerminatingInstanceReason, "m"})).To(Equal(outcome{after: test.after}))
-			g.Expect(s.facts.unsettled).To(Equal(test.unsettled))
+			r, s := &Reconciler[driver.Object]{}, &scope[driver.Object]{}
+			s.Now = since.Add(test.passed)
+			g.Expect(r.awaitAnswer(s, test.pending, &explanation{driverv1.TerminatingInstanceReason, "m"})).To(Equal(outcome.WaitFor(test.after)))
+			g.Expect(s.observed.unsettled).To(Equal(test.unsettled))
 			reason := ""
-			if s.facts.standing != nil {
-				reason = s.facts.standing.reason
+			if s.observed.state != nil {
+				reason = s.observed.state.reason
 			}
 			g.Expect(reason).To(Equal(test.reason))
 		})

@@ -5,15 +5,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// slimMachine keeps of a Machine what a launch depends on, and what the end of a deletion does.
-func slimMachine(obj any) (any, error) {
+// trimMachine keeps the fields of a Machine that a launch, or the end of a deletion, depends on.
+func trimMachine(obj any) (any, error) {
 	m, ok := obj.(*clusterv1.Machine)
 	if !ok {
 		return obj, nil // A tombstone.
 	}
 	return &clusterv1.Machine{
 		TypeMeta:   m.TypeMeta,
-		ObjectMeta: withController(slimMeta(m.ObjectMeta), m),
+		ObjectMeta: withController(trimMeta(m.ObjectMeta), m),
 		Spec: clusterv1.MachineSpec{
 			ClusterName:       m.Spec.ClusterName,
 			Bootstrap:         clusterv1.Bootstrap{DataSecretName: m.Spec.Bootstrap.DataSecretName},
@@ -24,15 +24,15 @@ func slimMachine(obj any) (any, error) {
 	}, nil
 }
 
-// slimCluster keeps of a Cluster whether machines may be launched in it.
-func slimCluster(obj any) (any, error) {
+// trimCluster keeps the fields of a Cluster by which machines may be launched in it.
+func trimCluster(obj any) (any, error) {
 	c, ok := obj.(*clusterv1.Cluster)
 	if !ok {
 		return obj, nil // A tombstone.
 	}
 	return &clusterv1.Cluster{
 		TypeMeta:   c.TypeMeta,
-		ObjectMeta: slimMeta(c.ObjectMeta),
+		ObjectMeta: trimMeta(c.ObjectMeta),
 		Spec:       clusterv1.ClusterSpec{Paused: c.Spec.Paused},
 		Status: clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{
 			InfrastructureProvisioned: c.Status.Initialization.InfrastructureProvisioned,
@@ -48,8 +48,8 @@ func withController(meta metav1.ObjectMeta, m *clusterv1.Machine) metav1.ObjectM
 	return meta
 }
 
-// slimMeta keeps what identifies an object and says whether it is being deleted.
-func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
+// trimMeta keeps what identifies an object, and whether it is being deleted.
+func trimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:              m.Name,
 		Namespace:         m.Namespace,

@@ -50,7 +50,7 @@ func TestWhatTheDriverDoesNotAnswerIsAnError(t *testing.T) {
 			g := NewWithT(t)
 			r := &Reconciler[driver.Object]{Driver: &miscounting{observed: test.observed, deleted: test.deleted}}
 			r.Options.CallTimeout = time.Minute
-			answers := r.endAll(t.Context(), "scope", []driver.Handle{
+			answers := r.terminateAll(t.Context(), "scope", []driver.Handle{
 				{ProviderID: "a", OwnerUID: "1", Owner: "ns/a"}, {ProviderID: "b", OwnerUID: "2", Owner: "ns/b"},
 			})
 			g.Expect(answers).To(HaveLen(2))

@@ -39,5 +39,5 @@ func TestExplainDeletion(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(explainDeletion(driver.NewTerminalError("T", "C", errors.New("x"))).reason).To(Equal("DeletionBlocked"))
 	g.Expect(explainDeletion(driver.NewThrottleError("T", "C", 0, errors.New("x"))).reason).To(Equal("Throttled"))
-	g.Expect(dependantsRemain(driver.NewUnknownError("", "", &dependantsError{[]string{"volume v"}})).message).To(ContainSubstring("volume v"))
+	g.Expect(explainDependants(driver.NewUnknownError("", "", &dependantsError{[]string{"volume v"}})).message).To(ContainSubstring("volume v"))
 }

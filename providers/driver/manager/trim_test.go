@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-func TestSlimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
+func TestTrimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
 	g := NewWithT(t)
 	data, yes := "data", true
 	m := &clusterv1.Machine{
@@ -21,9 +21,9 @@ func TestSlimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: "AWSMachine", Name: "m"}},
 		Status: clusterv1.MachineStatus{Phase: "Running"},
 	}
-	slim, err := slimMachine(m)
+	trimmed, err := trimMachine(m)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(slim).To(Equal(&clusterv1.Machine{
+	g.Expect(trimmed).To(Equal(&clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "n", UID: "u", ResourceVersion: "1",
 			OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", UID: "s", Controller: &yes}}},
 		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", ProviderID: "p", Bootstrap: clusterv1.Bootstrap{DataSecretName: &data},
@@ -31,7 +31,7 @@ func TestSlimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
 	}))
 }
 
-func TestSlimClusterKeepsWhetherMachinesMayBeLaunched(t *testing.T) {
+func TestTrimClusterKeepsWhetherMachinesMayBeLaunched(t *testing.T) {
 	g := NewWithT(t)
 	yes := true
 	c := &clusterv1.Cluster{
@@ -39,16 +39,16 @@ func TestSlimClusterKeepsWhetherMachinesMayBeLaunched(t *testing.T) {
 		Spec:       clusterv1.ClusterSpec{Paused: &yes, ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "h"}},
 	}
 	c.Status.Initialization.InfrastructureProvisioned = &yes
-	slim, err := slimCluster(c)
+	trimmed, err := trimCluster(c)
 	g.Expect(err).NotTo(HaveOccurred())
 	want := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n"}, Spec: clusterv1.ClusterSpec{Paused: &yes}}
 	want.Status.Initialization.InfrastructureProvisioned = &yes
-	g.Expect(slim).To(Equal(want))
+	g.Expect(trimmed).To(Equal(want))
 }
 
 func TestTombstonesPass(t *testing.T) {
 	tombstone := cache.DeletedFinalStateUnknown{Key: "n/m"}
-	for _, transform := range []func(any) (any, error){slimMachine, slimCluster} {
+	for _, transform := range []func(any) (any, error){trimMachine, trimCluster} {
 		got, err := transform(tombstone)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(got).To(Equal(tombstone))

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-func TestMachineConcerns(t *testing.T) {
+func TestMachineChanges(t *testing.T) {
 	data := "data"
 	for name, test := range map[string]struct {
 		change func(*clusterv1.Machine)
@@ -24,9 +24,9 @@ func TestMachineConcerns(t *testing.T) {
 	} {
 		before, after := &clusterv1.Machine{}, &clusterv1.Machine{}
 		test.change(after)
-		NewWithT(t).Expect(machineConcerns().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want), name)
+		NewWithT(t).Expect(machineChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want), name)
 	}
-	NewWithT(t).Expect(machineConcerns().Delete(event.DeleteEvent{Object: &clusterv1.Machine{}})).To(BeFalse())
+	NewWithT(t).Expect(machineChanges().Delete(event.DeleteEvent{Object: &clusterv1.Machine{}})).To(BeFalse())
 }
 
 func TestClusterConcerns(t *testing.T) {
@@ -41,7 +41,7 @@ func TestClusterConcerns(t *testing.T) {
 	} {
 		before, after := &clusterv1.Cluster{}, &clusterv1.Cluster{}
 		test.change(after)
-		NewWithT(t).Expect(clusterConcerns().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want), name)
+		NewWithT(t).Expect(clusterChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want), name)
 	}
 }
 

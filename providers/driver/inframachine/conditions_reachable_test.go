@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
@@ -38,12 +39,12 @@ func TestCloudReachable(t *testing.T) {
 	failed.FailureReason = &failure
 
 	for name, test := range map[string]struct {
-		status  *driverv1.MachineStatus
-		changes bool
-		facts   facts
-		view    inventory.View
-		want    string
-		message string
+		status   *driverv1.MachineStatus
+		changes  bool
+		observed observed
+		view     inventory.View
+		want     string
+		message  string
 	}{
 		"no write for good news alone": {status: runs(), view: listed, want: "none"},
 		"good news with another":       {status: runs(), changes: true, view: listed, want: "True InstancesListed"},
@@ -55,8 +56,8 @@ func TestCloudReachable(t *testing.T) {
 		"an outage from the start of the process on": {status: runs(), view: never, want: "False Throttled",
 			message: "Instances have not been listed successfully since this provider began to list them at 2026-11-22T10:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
 				"The cloud says: DescribeInstances: RequestLimitExceeded: slow down"},
-		"what was said stays":                 {status: runs(reachable("False", "Unauthorized", "since long ago")), view: lost, want: "False Unauthorized", message: "since long ago"},
-		"a restart in an outage says no more": {status: runs(reachable("False", "Unauthorized", "since long ago")), view: inventory.View{Err: expired}, want: "False Unauthorized", message: "since long ago"},
+		"what was reported stays":             {status: runs(reachable("False", "Unauthorized", "since long ago")), view: lost, want: "False Unauthorized", message: "since long ago"},
+		"a restart in an outage adds nothing": {status: runs(reachable("False", "Unauthorized", "since long ago")), view: inventory.View{Err: expired}, want: "False Unauthorized", message: "since long ago"},
 		"another reason after a restart": {status: runs(reachable("False", "Unauthorized", "since long ago")), view: never, want: "False Throttled",
 			message: "Instances have not been listed successfully since before 2026-11-22T09:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
 				"The cloud says: DescribeInstances: RequestLimitExceeded: slow down"},
@@ -66,7 +67,7 @@ func TestCloudReachable(t *testing.T) {
 		"no end while lists fail": {status: runs(reachable("False", "Unauthorized", "m")), view: inventory.View{ListedAt: nine, Err: expired}, want: "False Unauthorized", message: "m"},
 		"the end":                 {status: runs(reachable("False", "Unauthorized", "m")), view: listed, want: "True InstancesListed"},
 		"a failed machine":        {status: failed, view: lost, want: "none"},
-		"nothing of paused":       {status: runs(), facts: facts{paused: true}, view: lost, want: "none"},
+		"nothing of paused":       {status: runs(), observed: observed{pausedBy: []string{"x"}}, view: lost, want: "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -74,21 +75,25 @@ func TestCloudReachable(t *testing.T) {
 			if test.changes {
 				test.status.InstanceState = driverv1.InstanceRunning
 			}
-			concludeReachable(before, test.status, test.facts, test.view, 1, metav1.NewTime(nine.Add(2*time.Hour)))
-			g.Expect(says(*test.status, driverv1.CloudReachableCondition)).To(Equal(test.want))
+			s := newTestScope(&testMachine{Status: *before}, nine.Add(2*time.Hour), testWriter{})
+			s.Object.Status = *test.status
+			s.observed, s.view = test.observed, test.view
+			s.deriveReachable()
+			*test.status = s.Object.Status
+			g.Expect(conditionOf(*test.status, driverv1.CloudReachableCondition)).To(Equal(test.want))
 			if test.want != "none" {
 				g.Expect(meta.FindStatusCondition(test.status.Conditions, driverv1.CloudReachableCondition).Message).To(Equal(test.message))
 			}
-			g.Expect(says(*test.status, driverv1.ReadyCondition)).To(Equal("True InstanceRunning"), "whatever the cloud's API does")
+			g.Expect(conditionOf(*test.status, driverv1.ReadyCondition)).To(Equal("True InstanceRunning"), "whatever the cloud's API does")
 		})
 	}
 }
 
-func TestAnOutageIsAnnouncedOnce(t *testing.T) {
+func TestAnOutageIsRecordedOnce(t *testing.T) {
 	unreachable := runs(reachable("False", "Unauthorized", "m"))
 	outage := func() *inventory.Outage { return &inventory.Outage{Since: nine, Err: expired} }
-	announced := outage()
-	announced.Announce()
+	known := outage()
+	known.FirstReport()
 	for name, test := range map[string]struct {
 		outage        *inventory.Outage
 		before, after *driverv1.MachineStatus
@@ -97,15 +102,17 @@ func TestAnOutageIsAnnouncedOnce(t *testing.T) {
 		"an outage":                        {outage(), runs(), unreachable, 1},
 		"an outage after good news":        {outage(), runs(reachable("True", "InstancesListed", "")), unreachable, 1},
 		"no outage":                        {nil, runs(), unreachable, 0},
-		"said before":                      {outage(), unreachable, unreachable, 0},
-		"nothing is said":                  {outage(), runs(), runs(), 0},
-		"another machine of the scope did": {announced, runs(), unreachable, 0},
-		"it is said to be over":            {outage(), runs(), runs(reachable("True", "InstancesListed", "")), 0},
+		"recorded before":                  {outage(), unreachable, unreachable, 0},
+		"not reported":                     {outage(), runs(), runs(), 0},
+		"another machine of the scope did": {known, runs(), unreachable, 0},
+		"it is reported to be over":        {outage(), runs(), runs(reachable("True", "InstancesListed", "")), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope[driver.Object]{view: inventory.View{Outage: test.outage}}
-			s.announceOutage(test.before, test.after)
-			NewWithT(t).Expect(s.announce).To(HaveLen(test.want))
+			s := &scope[*testMachine]{view: inventory.View{Outage: test.outage}}
+			s.addOutage(test.before, test.after)
+			recorder := events.NewFakeRecorder(2)
+			s.events.Record(recorder, nil)
+			NewWithT(t).Expect(recorder.Events).To(HaveLen(test.want))
 		})
 	}
 }

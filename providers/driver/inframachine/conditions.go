@@ -1,0 +1,36 @@
+package inframachine
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/paused"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// machineConditions are the conditions that follow from what was observed; those that are not among them stay as they are.
+// provisioned is true if the instance has been seen running.
+func machineConditions(o observed, provisioned bool) []metav1.Condition {
+	list := []metav1.Condition{paused.Condition(o.pausedBy)}
+	why := cmp.Or(o.failure, o.state)
+	if len(o.pausedBy) > 0 || why == nil {
+		return list
+	}
+	switch {
+	case o.runs():
+		list = append(list, conditions.True(driverv1.InstanceProvisionedCondition, why.reason, why.message))
+	case !o.deleting && !provisioned:
+		list = append(list, conditions.False(driverv1.InstanceProvisionedCondition, why.reason, why.message))
+	}
+	if o.runs() {
+		return append(list, conditions.True(driverv1.ReadyCondition, why.reason, why.message))
+	}
+	return append(list, conditions.False(driverv1.ReadyCondition, why.reason, why.message))
+}
+
+// runs is true if the machine is ready: its instance runs and the object is not being deleted.
+func (o observed) runs() bool {
+	return o.failure == nil && !o.deleting && o.state != nil && o.state.reason == driverv1.InstanceRunningReason
+}

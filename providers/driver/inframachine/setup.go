@@ -1,0 +1,130 @@
+package inframachine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"millwright.dev/contracts/controller/bulkhead"
+	controllermanager "millwright.dev/contracts/controller/manager"
+	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/contracts/controller/wake"
+	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/batch"
+	"millwright.dev/providers/driver/spread"
+)
+
+// SetupWithManager adds the reconciler, its inventory and its batches to a manager.
+func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
+	r.Options = r.Options.withDefaults()
+	r.backoff, r.places = newBackoff(r.Clock, r.Options.Backoff), spread.NewDecisions()
+	gvk, err := apiutil.GVKForObject(r.New(), mgr.GetScheme())
+	if err != nil {
+		return errors.Wrapf(err, "finding the kind %s in the scheme", r.Kind)
+	}
+	r.group = gvk.Group
+	if err := r.indexByController(mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := mgr.Add(r.Inventory); err != nil {
+		return errors.Wrap(err, "adding the inventory")
+	}
+	waker := wake.New()
+	r.turns = bulkhead.ForWorkers[driver.Scope](r.Options.Concurrency).Waking(waker.Enqueue)
+	if err := r.addBatches(mgr, waker); err != nil {
+		return err
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		For(r.New(), builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), changedByOthers())).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine),
+			builder.WithPredicates(machineChanges())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
+			builder.WithPredicates(clusterChanges())).
+		WatchesRawSource(r.Inventory.Source()).
+		WatchesRawSource(waker.Source()).
+		WithOptions(controllermanager.ControllerOptions[reconcile.Request](r.Options.Concurrency)).
+		Complete(r)
+	return errors.Wrapf(err, "building the controller of %s", r.Kind)
+}
+
+// addBatches adds the batchers, which start with the manager and enqueue the objects that they have answers for.
+func (r *Reconciler[M]) addBatches(mgr ctrl.Manager, waker *wake.Waker) error {
+	options := r.Options.Batch
+	options.Clock = r.Clock
+	options.Backoff = func(n int) time.Duration { return r.Options.Backoff(driver.ClassThrottle, n) }
+	r.terminations = batch.New("terminate", r.terminateAll, waker, options)
+	r.dependants = batch.New("dependants", r.dependantsOfAll, waker, options)
+	for _, b := range []manager.Runnable{r.terminations, r.dependants} {
+		if err := mgr.Add(b); err != nil {
+			return errors.Wrap(err, "adding the batches of deletions")
+		}
+	}
+	return nil
+}
+
+// controllerField indexes both kinds by the UID of their controller, so that the cost of finding the machines of a set does not
+// grow with the number of all other machines.
+const controllerField = "metadata.controllerUID"
+
+// indexByController adds that index to the caches.
+func (r *Reconciler[M]) indexByController(indexer client.FieldIndexer) error {
+	for _, obj := range []client.Object{&clusterv1.Machine{}, r.New()} {
+		err := indexer.IndexField(context.Background(), obj, controllerField, func(obj client.Object) []string {
+			if uid := controllerUID(obj); uid != "" {
+				return []string{string(uid)}
+			}
+			return nil
+		})
+		if err != nil {
+			return errors.Wrapf(err, "indexing %T by its controller", obj)
+		}
+	}
+	return nil
+}
+
+// ofMachine returns a request for the object that a Machine refers to.
+func (r *Reconciler[M]) ofMachine(_ context.Context, obj client.Object) []reconcile.Request {
+	machine, ok := obj.(*clusterv1.Machine)
+	if !ok {
+		return nil
+	}
+	ref := machine.Spec.InfrastructureRef
+	if ref.Kind != r.Kind || ref.APIGroup != r.group {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: machine.Namespace, Name: ref.Name}}}
+}
+
+// ofCluster returns requests for the objects of a Cluster.
+func (r *Reconciler[M]) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	list := r.NewList()
+	err := r.Client.List(ctx, list, client.InNamespace(cluster.GetNamespace()),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.GetName()})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the machines of a Cluster failed", "cluster", client.ObjectKeyFromObject(cluster))
+		return nil
+	}
+	var requests []reconcile.Request
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(client.Object); ok {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+		}
+		return nil
+	})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Reading the machines of a Cluster failed", "cluster", client.ObjectKeyFromObject(cluster))
+	}
+	return requests
+}
