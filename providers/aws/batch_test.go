@@ -85,7 +85,7 @@ func (f *fixture) protected(name string) *infrav1.AWSMachine {
 	return f.becomesReady(name)
 }
 
-// One batch has what cannot be ended for three reasons, and each is said of its own object only.
+// One batch has what cannot be ended for three reasons, and each is reported for its own object only.
 func TestABatchWithInstancesThatCannotBeEnded(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.batch.Gather = 3 * time.Second
@@ -111,9 +111,9 @@ func TestABatchWithInstancesThatCannotBeEnded(t *testing.T) {
 		f.Eventually(f.ready(name)).Should(Equal("False TerminatingInstance"))
 	}
 	f.Eventually(f.ready("protected")).Should(Equal("False DeletionBlocked"))
-	f.Expect(f.said["protected"]).To(ContainSubstring(protected.Status.InstanceID))
+	f.Expect(f.messages["protected"]).To(ContainSubstring(protected.Status.InstanceID))
 	f.Eventually(f.ready("foreign")).Should(Equal("False DeletionBlocked"))
-	f.Expect(f.said["foreign"]).To(ContainSubstring("is not marked as this object's"))
+	f.Expect(f.messages["foreign"]).To(ContainSubstring("is not marked as this object's"))
 	f.Eventually(f.ready("vanished")).Should(Equal("False InstanceNotVisible"))
 
 	f.sim.RemoveFault("old")
@@ -159,7 +159,7 @@ func TestFailuresOfABatch(t *testing.T) {
 	}
 }
 
-// The batch took effect and nobody heard of it: the next look shows that.
+// The batch took effect and its answer was lost: the next look shows that.
 func TestLostAnswerOfABatch(t *testing.T) {
 	f := newFixture(t, simulator.Options{Delays: simapi.Delays{ShuttingDown: time.Second}})
 	f.batch.Gather = 3 * time.Second
@@ -174,7 +174,7 @@ func TestLostAnswerOfABatch(t *testing.T) {
 	f.Expect(f.calls("TerminateInstances")).To(Equal(1), "nothing is ended that is ending")
 }
 
-// A region that hangs holds up its own deletions only, and says so.
+// A region that hangs delays its own deletions only, and they report it.
 func TestAHangingRegionHoldsUpNoOther(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	const west = "us-west-2"
@@ -193,7 +193,7 @@ func TestAHangingRegionHoldsUpNoOther(t *testing.T) {
 	f.Eventually(f.gone("west")).Should(BeTrue())
 	for _, name := range names {
 		f.Eventually(f.ready(name)).Should(Equal("False TerminatingInstance"))
-		f.Expect(f.said[name]).To(ContainSubstring("Waiting for the answer of the cloud"))
+		f.Expect(f.messages[name]).To(ContainSubstring("Waiting for the answer of the cloud"))
 	}
 	f.sim.RemoveFault("hang")
 	for _, name := range names {

@@ -25,7 +25,7 @@ func notInDNS(t *http.Transport) {
 	}
 }
 
-// The endpoint of a region that does not exist has no address. Nothing was launched, so nothing is said of launches.
+// The endpoint of a region that does not exist has no address. Nothing was launched, so nothing is reported about launches.
 func TestARegionThatDoesNotExist(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.gateBackoff()
@@ -33,7 +33,7 @@ func TestARegionThatDoesNotExist(t *testing.T) {
 	f.start()
 	f.machine("m", func(m *infrav1.AWSMachine) { m.Spec.Region = "us-nowhere-1" })
 	f.Eventually(f.ready("m")).Should(Equal("False CloudError"))
-	f.Expect(f.said["m"]).To(And(ContainSubstring("ec2.us-nowhere-1.amazonaws.com"), ContainSubstring("its name is not in DNS"),
+	f.Expect(f.messages["m"]).To(And(ContainSubstring("ec2.us-nowhere-1.amazonaws.com"), ContainSubstring("its name is not in DNS"),
 		ContainSubstring("check the region's name, the endpoint"), ContainSubstring("had no effect"), Not(ContainSubstring("token"))))
 	m, err := f.get("m")
 	f.Expect(err).NotTo(HaveOccurred())
@@ -67,7 +67,7 @@ func TestDeleteAfterALaunchThatGotNoConnection(t *testing.T) {
 	refuses.Store(true)
 	f.machine("m")
 	f.Eventually(f.ready("m")).Should(Equal("False CloudError"))
-	f.Expect(f.said["m"]).To(And(HavePrefix("RunInstances: no connection to "), ContainSubstring("connection refused"),
+	f.Expect(f.messages["m"]).To(And(HavePrefix("RunInstances: no connection to "), ContainSubstring("connection refused"),
 		ContainSubstring("had no effect"), Not(ContainSubstring("token"))))
 	f.delete("m")
 	f.Eventually(f.gone("m")).Should(BeTrue(), "there is nothing to look for")

@@ -24,7 +24,7 @@ func withRecord(record string) func(*infrav1.AWSMachine) {
 	}
 }
 
-// lastCall is what the object's record says of its latest call.
+// lastCall is the latest call in the object's record.
 func (f *fixture) lastCall(name string) func() time.Time {
 	return func() time.Time {
 		var record struct{ LastCall time.Time }
@@ -46,8 +46,8 @@ func TestAPlaceThatIsOnlyInTheRecordIsNotUsed(t *testing.T) {
 
 	now := f.clock.Now().UTC().Format(time.RFC3339)
 	f.machine("open", withRecord(fmt.Sprintf(`{"uid":"u2","attempt":1,"placement":%q,"firstCall":%q,"lastCall":%q}`, subnetB, now, now)))
-	f.Eventually(f.ready("open")).Should(Equal("False WaitingForLaunchOutcome"), func() string { return f.said["open"] })
-	f.Expect(f.said["open"]).To(ContainSubstring(subnetB))
+	f.Eventually(f.ready("open")).Should(Equal("False WaitingForLaunchOutcome"), func() string { return f.messages["open"] })
+	f.Expect(f.messages["open"]).To(ContainSubstring(subnetB))
 	f.clock.step(6 * time.Minute)
 	f.touch("open")
 	f.becomesReady("open")
@@ -95,12 +95,12 @@ func TestAProviderIDOfAnotherZoneIsTold(t *testing.T) {
 	f.start()
 	m := f.awsMachine("m", nil, func(m *infrav1.AWSMachine) { m.Spec.ProviderID = "aws:///us-east-1b/" + id })
 	f.mark(id, m)
-	f.Eventually(f.ready("m")).Should(Equal("False InvalidConfiguration"), func() string { return f.said["m"] })
-	f.Expect(f.said["m"]).To(And(ContainSubstring("spec.providerID"), ContainSubstring(right)))
+	f.Eventually(f.ready("m")).Should(Equal("False InvalidConfiguration"), func() string { return f.messages["m"] })
+	f.Expect(f.messages["m"]).To(And(ContainSubstring("spec.providerID"), ContainSubstring(right)))
 	m, err := f.get("m")
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(m.Status.HasFailed()).To(BeFalse())
-	f.Expect(f.said["m"]).NotTo(ContainSubstring("second"))
+	f.Expect(f.messages["m"]).NotTo(ContainSubstring("second"))
 	f.Expect(f.events()).NotTo(ContainElement("SecondInstance"))
 
 	f.delete("m")
@@ -118,7 +118,7 @@ func TestAnInstanceThatIsNotListedYetHasNotVanishedBecauseOfAnother(t *testing.T
 	id, _ := f.foreign()
 	f.mark(id, m)
 	f.Eventually(f.asksAbout("i-0123456789abcdef0")).Should(BeTrue())
-	f.Eventually(f.ready("m")).Should(Equal("False InstanceNotVisible"), func() string { return f.said["m"] })
+	f.Eventually(f.ready("m")).Should(Equal("False InstanceNotVisible"), func() string { return f.messages["m"] })
 	f.Consistently(f.ready("m"), "500ms").Should(Equal("False InstanceNotVisible"))
 	f.clock.step(6 * time.Minute)
 	f.touch("m")

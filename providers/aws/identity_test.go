@@ -66,13 +66,13 @@ func TestAForeignInstanceIsNotEnded(t *testing.T) {
 	f.Eventually(func() []string { m, _ := f.get("thief"); return m.Finalizers }).ShouldNot(BeEmpty())
 	f.delete("thief")
 	f.Eventually(f.ready("thief")).Should(Equal("False DeletionBlocked"))
-	f.Expect(f.said["thief"]).To(And(ContainSubstring(id), ContainSubstring(instance.TagOwnerUID+"="+string(m.UID)),
-		ContainSubstring(inframachine.Finalizer)), "what to do is said")
+	f.Expect(f.messages["thief"]).To(And(ContainSubstring(id), ContainSubstring(instance.TagOwnerUID+"="+string(m.UID)),
+		ContainSubstring(inframachine.Finalizer)), "what to do is explained")
 	f.Expect(f.calls("TerminateInstances")).To(BeZero())
 	f.Expect(f.live()).To(Equal(1))
 
 	f.mark(id, m)
-	f.Eventually(f.gone("thief")).Should(BeTrue(), "the one who may tag it has said that it is this object's")
+	f.Eventually(f.gone("thief")).Should(BeTrue(), "the one who may tag it has marked it as this object's")
 	f.Expect(f.live()).To(BeZero())
 }
 
@@ -94,7 +94,7 @@ func TestAForgedLaunchRecordTakesNothing(t *testing.T) {
 	f.Eventually(f.ready("thief")).Should(Equal("False ForeignInstance"))
 	m, err := f.get("thief")
 	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(m.Status.Addresses).To(BeEmpty(), "nothing is told of an instance of somebody else")
+	f.Expect(m.Status.Addresses).To(BeEmpty(), "nothing is reported about an instance of somebody else")
 	f.delete("thief")
 	f.Eventually(f.ready("thief")).Should(Equal("False DeletionBlocked"))
 	f.Expect(f.live()).To(Equal(1))
@@ -153,7 +153,7 @@ func TestAdoptionOfAnInstance(t *testing.T) {
 	f.clock.step(f.options.VisibilityGrace * 2)
 	f.touch("m")
 	f.Eventually(f.ready("m")).Should(Equal("False ForeignInstance"))
-	f.Expect(f.said["m"]).To(ContainSubstring(instance.TagMachine + "=" + f.namespace + "/m"))
+	f.Expect(f.messages["m"]).To(ContainSubstring(instance.TagMachine + "=" + f.namespace + "/m"))
 	f.mark(id, m)
 	f.Expect(f.becomesReady("m").Annotations).To(HaveKey(inframachine.LaunchAnnotation), "the UID of the mark is carried by moves")
 
@@ -211,7 +211,7 @@ func TestTheInstanceOfAnotherManagementClusterStays(t *testing.T) {
 	f.touch("m")
 	f.moved("m")
 	f.Expect(f.becomesReady("m").Status.InstanceID).NotTo(Equal(id))
-	f.Expect(f.said["m"]).NotTo(ContainSubstring(id))
+	f.Expect(f.messages["m"]).NotTo(ContainSubstring(id))
 	f.delete("m")
 	f.Eventually(f.gone("m")).Should(BeTrue())
 	f.Expect(f.alive(id)).To(BeTrue())

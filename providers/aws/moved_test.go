@@ -14,7 +14,7 @@ import (
 	simulator "millwright.dev/test/clouds/aws/ec2"
 )
 
-// stoppable says of all running instances that they are stopped, while stopped is set. The simulator stops none.
+// stoppable reports all running instances as stopped, while stopped is set. The simulator stops none.
 type stoppable struct {
 	instance.API
 	stopped *atomic.Bool
@@ -47,7 +47,7 @@ func TestAStoppedInstanceHasNotFailedAfterAMove(t *testing.T) {
 	f.Eventually(f.ready("m")).Should(Equal("False InstanceStopped"))
 	f.clock.step(24 * time.Hour)
 	f.moved("m")
-	f.Eventually(f.ready("m")).Should(Equal("False InstanceStopped"), func() string { return f.said["m"] })
+	f.Eventually(f.ready("m")).Should(Equal("False InstanceStopped"), func() string { return f.messages["m"] })
 	m, err := f.get("m")
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(m.Status.HasFailed()).To(BeFalse())

@@ -18,7 +18,7 @@ func TestVanishedInstance(t *testing.T) {
 	f.machine("m")
 	m := f.becomesReady("m")
 	f.Expect(f.sim.Vanish(m.Status.InstanceID)).To(Succeed())
-	f.Consistently(f.ready("m"), "600ms").Should(Equal("True InstanceRunning"), "absence is not believed at once")
+	f.Consistently(f.ready("m"), "600ms").Should(Equal("True InstanceRunning"), "absence does not count at once")
 
 	f.clock.step(10 * time.Minute)
 	f.touch("m")

@@ -27,7 +27,7 @@ func (f *fixture) reachable(name string) func() string {
 	return f.condition(name, driverv1.CloudReachableCondition)
 }
 
-// Machines do not stay as they were for ever without a word when nothing is heard of them.
+// Machines do not stay as they were for ever without a report when they are not listed.
 func TestExpiredCredentialsAreSaidOfEachMachine(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.options.UnreachableAfter = time.Second
@@ -46,20 +46,20 @@ func TestExpiredCredentialsAreSaidOfEachMachine(t *testing.T) {
 	f.expire()
 	for _, name := range names {
 		f.Eventually(f.reachable(name)).Should(Equal("False Unauthorized"))
-		f.Expect(f.said[name]).To(And(ContainSubstring("not able to validate"), ContainSubstring("since 20")))
+		f.Expect(f.messages[name]).To(And(ContainSubstring("not able to validate"), ContainSubstring("since 20")))
 		f.Expect(f.ready(name)()).To(Equal("True InstanceRunning"), "or all of them would be replaced")
 	}
 	f.Eventually(f.unreachableEvents).Should(Equal(1), "one for all")
 
-	// A new process that has never listed keeps what was said, and adds nothing.
+	// A new process that has never listed keeps what was reported, and adds nothing.
 	f.reachable("a")()
-	said := f.said["a"]
+	reported := f.messages["a"]
 	f.stop()
 	f.start()
 	lists := f.listsSince(len(f.sim.Calls()))
 	f.Eventually(lists).Should(BeNumerically(">=", 8))
 	f.Expect(f.reachable("a")()).To(Equal("False Unauthorized"))
-	f.Expect(f.said["a"]).To(Equal(said))
+	f.Expect(f.messages["a"]).To(Equal(reported))
 
 	f.sim.ClearFaults()
 	for _, name := range names {
@@ -82,7 +82,7 @@ func TestCredentialsThatHaveExpiredBeforeTheStart(t *testing.T) {
 	f.expire()
 	f.start()
 	f.Eventually(f.reachable("m")).Should(Equal("False Unauthorized"))
-	f.Expect(f.said["m"]).To(ContainSubstring("since this provider began to list them at 20"))
+	f.Expect(f.messages["m"]).To(ContainSubstring("since this provider began to list them at 20"))
 	f.Expect(f.ready("m")()).To(Equal("True InstanceRunning"))
 }
 

@@ -28,7 +28,7 @@ func (p *policy) refusal() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "awsmachines"}, "m", errors.New("the policy of a test denied the request"))
 }
 
-// A write that is refused at any step looked like nothing at all: the object stayed as it was, and only the log said why.
+// A write that is refused at any step looked like nothing at all: the object stayed as it was, and only the log had the reason.
 func TestARefusedWriteIsSaid(t *testing.T) {
 	recordsLaunch := func(patch string) bool { return strings.Contains(patch, inframachine.LaunchAnnotation) }
 	for name, test := range map[string]struct {
@@ -58,7 +58,7 @@ func TestARefusedWriteIsSaid(t *testing.T) {
 				f.delete("m")
 			}
 			f.Eventually(f.ready("m")).Should(Equal("False RefusedByAPIServer"))
-			f.Expect(f.said["m"]).To(ContainSubstring("the policy of a test denied the request"))
+			f.Expect(f.messages["m"]).To(ContainSubstring("the policy of a test denied the request"))
 			f.Expect(f.calls("RunInstances")).To(Equal(test.launches))
 
 			p.lifted.Store(true)
@@ -73,7 +73,7 @@ func TestARefusedWriteIsSaid(t *testing.T) {
 	}
 }
 
-// Where the status itself is refused, nothing else can say so.
+// Where the status itself is refused, nothing else can report it.
 func TestARefusedStatusIsAnEvent(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	p := &policy{}

@@ -14,8 +14,8 @@ import (
 // unresolved are specs that name something that the account does not have yet, and how the account gets it.
 var unresolved = map[string]struct {
 	spec func(*infrav1.AWSMachineSpec)
-	// says is what the condition says beside the region.
-	says []string
+	// contains is what the condition contains beside the region.
+	contains []string
 	// withdraw takes what is named from the account, provide gives it back.
 	withdraw, provide func(*simulator.Catalog)
 	// launches is how many launches are refused before.
@@ -26,7 +26,7 @@ var unresolved = map[string]struct {
 			s.AMI = infrav1.AMIReference{Owners: []string{"self"}, Filters: []infrav1.Filter{
 				{Name: "name", Values: []string{"blue-node-*", "green-node-*"}}, {Name: "architecture", Values: []string{"x86_64"}}}}
 		},
-		says: []string{"no available image matches", "name=blue-node-*|green-node-*, architecture=x86_64", "owners self"},
+		contains: []string{"no available image matches", "name=blue-node-*|green-node-*, architecture=x86_64", "owners self"},
 		provide: func(c *simulator.Catalog) {
 			img := c.Images[0]
 			img.ID, img.Name = "ami-0b000000000000001", "green-node-v1"
@@ -37,34 +37,34 @@ var unresolved = map[string]struct {
 		spec: func(s *infrav1.AWSMachineSpec) {
 			s.Subnets = []infrav1.SubnetReference{{Filters: []infrav1.Filter{{Name: "tag:role", Values: []string{"nodes"}}}}}
 		},
-		says:    []string{"no available subnet matches", "tag:role=nodes"},
-		provide: func(c *simulator.Catalog) { c.Subnets[0].Tags = map[string]string{"role": "nodes"} },
+		contains: []string{"no available subnet matches", "tag:role=nodes"},
+		provide:  func(c *simulator.Catalog) { c.Subnets[0].Tags = map[string]string{"role": "nodes"} },
 	},
 	"the image is still being copied": {
-		says:     []string{"InvalidAMIID.Unavailable", testImage},
+		contains: []string{"InvalidAMIID.Unavailable", testImage},
 		withdraw: func(c *simulator.Catalog) { c.Images[0].State = "pending" },
 		provide:  func(c *simulator.Catalog) { c.Images[0].State = "available" },
 		launches: 1,
 	},
 	"the image is not shared yet": {
-		says:     []string{"InvalidAMIID.NotFound", testImage},
+		contains: []string{"InvalidAMIID.NotFound", testImage},
 		withdraw: func(c *simulator.Catalog) { c.Images[0].ID = "ami-0c000000000000001" },
 		provide:  func(c *simulator.Catalog) { c.Images[0].ID = testImage },
 		launches: 1,
 	},
 	"the image of the root volume is still being copied": {
 		spec:     func(s *infrav1.AWSMachineSpec) { s.RootVolume = &infrav1.Volume{SizeGiB: new(int32(30))} },
-		says:     []string{"image " + testImage + " is pending"},
+		contains: []string{"image " + testImage + " is pending"},
 		withdraw: func(c *simulator.Catalog) { c.Images[0].State = "pending" },
 		provide:  func(c *simulator.Catalog) { c.Images[0].State = "available" },
 	},
 	"the subnet is missing": {
-		says:     []string{"InvalidSubnetID.NotFound", subnetA},
+		contains: []string{"InvalidSubnetID.NotFound", subnetA},
 		withdraw: func(c *simulator.Catalog) { c.Subnets[0].ID = "subnet-0c000000000000001" },
 		provide:  func(c *simulator.Catalog) { c.Subnets[0].ID = subnetA },
 	},
 	"the security group is missing": {
-		says: []string{"InvalidGroup.NotFound", testGroup},
+		contains: []string{"InvalidGroup.NotFound", testGroup},
 		withdraw: func(c *simulator.Catalog) {
 			c.SecurityGroups[slices.IndexFunc(c.SecurityGroups, func(g simulator.SecurityGroup) bool { return g.ID == testGroup })].ID = "sg-0c000000000000001"
 		},
@@ -75,13 +75,13 @@ var unresolved = map[string]struct {
 	},
 	"IAM has not spread the instance profile yet": {
 		spec:     func(s *infrav1.AWSMachineSpec) { s.IAMInstanceProfile = "fresh" },
-		says:     []string{"InvalidParameterValue", "fresh", "Invalid IAM Instance Profile"},
+		contains: []string{"InvalidParameterValue", "fresh", "Invalid IAM Instance Profile"},
 		provide:  func(c *simulator.Catalog) { c.InstanceProfiles = append(c.InstanceProfiles, "fresh") },
 		launches: 1,
 	},
 	"the key pair is missing": {
 		spec:     func(s *infrav1.AWSMachineSpec) { s.KeyName = "mine" },
-		says:     []string{"InvalidKeyPair.NotFound", "mine"},
+		contains: []string{"InvalidKeyPair.NotFound", "mine"},
 		provide:  func(c *simulator.Catalog) { c.KeyPairs = append(c.KeyPairs, "mine") },
 		launches: 1,
 	},
@@ -102,9 +102,9 @@ func TestWhatIsNotThereYetIsWaitedFor(t *testing.T) {
 					test.spec(&m.Spec)
 				}
 			})
-			f.Eventually(f.ready("m")).Should(Equal("False UnresolvedReference"), func() string { return f.said["m"] })
-			for _, part := range append(test.says, testRegion, "Tried again slowly") {
-				f.Expect(f.said["m"]).To(ContainSubstring(part))
+			f.Eventually(f.ready("m")).Should(Equal("False UnresolvedReference"), func() string { return f.messages["m"] })
+			for _, part := range append(test.contains, testRegion, "Tried again slowly") {
+				f.Expect(f.messages["m"]).To(ContainSubstring(part))
 			}
 			m, err := f.get("m")
 			f.Expect(err).NotTo(HaveOccurred())
@@ -134,7 +134,7 @@ func TestDeleteWhileWaitingForWhatIsNotThereYet(t *testing.T) {
 					test.spec(&m.Spec)
 				}
 			})
-			f.Eventually(f.ready("m")).Should(Equal("False UnresolvedReference"), func() string { return f.said["m"] })
+			f.Eventually(f.ready("m")).Should(Equal("False UnresolvedReference"), func() string { return f.messages["m"] })
 			f.delete("m")
 			f.Eventually(f.gone("m")).Should(BeTrue())
 			f.Expect(f.calls("TerminateInstances")).To(BeZero())

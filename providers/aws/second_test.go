@@ -36,9 +36,9 @@ func TestASecondInstanceIsToldAndEndedWithTheObject(t *testing.T) {
 	forged, _ := f.foreign()
 	f.tag(forged, map[string]string{instance.TagOwnerUID: string(m.UID), instance.TagMachine: "elsewhere/m"})
 	id := f.second(m)
-	f.Eventually(func() string { f.ready("m")(); return f.said["m"] }).Should(ContainSubstring(id))
+	f.Eventually(func() string { f.ready("m")(); return f.messages["m"] }).Should(ContainSubstring(id))
 	f.Expect(f.ready("m")()).To(Equal("True InstanceRunning"), "the Node is well")
-	f.Expect(f.said["m"]).NotTo(ContainSubstring(forged))
+	f.Expect(f.messages["m"]).NotTo(ContainSubstring(forged))
 	f.Eventually(f.events).Should(ContainElement("SecondInstance"))
 	f.Expect(f.calls("TerminateInstances")).To(BeZero(), "it may hold a Node, and the object is wanted")
 
@@ -49,7 +49,7 @@ func TestASecondInstanceIsToldAndEndedWithTheObject(t *testing.T) {
 	f.Expect(f.alive(forged)).To(BeTrue(), "the UID alone is no mark")
 }
 
-// An instance of an earlier attempt may show when the record says that there is none.
+// An instance of an earlier attempt may show when the record has none.
 func TestAnUnrecordedInstanceIsEndedWithTheObject(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.gateBackoff()

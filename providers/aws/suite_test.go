@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	flag.Parse()
 	if !testing.Verbose() {
-		// Without an output of its own klog would write files below the temporary folder.
+		// Without an output of its own klog would write files below the temporary directory.
 		klog.LogToStderr(false)
 		klog.SetOutput(io.Discard)
 	}
@@ -109,8 +109,8 @@ type fixture struct {
 	// intercept, if set, wraps the provider's client.
 	intercept interceptor.Funcs
 	stop      func()
-	// said is the message of the condition that was read last, by the object's name.
-	said map[string]string
+	// messages has the message of the condition that was read last, by the object's name.
+	messages map[string]string
 }
 
 func newFixture(t *testing.T, sim simulator.Options) *fixture {
@@ -129,7 +129,7 @@ func newFixture(t *testing.T, sim simulator.Options) *fixture {
 		GomegaWithT: g, t: t, ctx: t.Context(), client: c, namespace: namespace.Name,
 		sim: server, endpoint: endpoint.URL, clock: &steppedClock{}, options: testOptions(namespace.Name),
 		backoff: func(driver.Class, int) time.Duration { return 50 * time.Millisecond },
-		stop:    func() {}, said: map[string]string{},
+		stop:    func() {}, messages: map[string]string{},
 	}
 	t.Cleanup(func() {
 		f.stop()
@@ -238,7 +238,7 @@ func (f *fixture) condition(name, conditionType string) func() string {
 		}
 		for _, c := range m.Status.Conditions {
 			if c.Type == conditionType {
-				f.said[name] = c.Message
+				f.messages[name] = c.Message
 				return fmt.Sprintf("%s %s", c.Status, c.Reason)
 			}
 		}
@@ -248,7 +248,7 @@ func (f *fixture) condition(name, conditionType string) func() string {
 
 func (f *fixture) becomesReady(name string) *infrav1.AWSMachine {
 	f.t.Helper()
-	f.Eventually(f.ready(name)).Should(Equal("True InstanceRunning"), func() string { return f.said[name] })
+	f.Eventually(f.ready(name)).Should(Equal("True InstanceRunning"), func() string { return f.messages[name] })
 	m, err := f.get(name)
 	f.Expect(err).NotTo(HaveOccurred())
 	return m

@@ -33,7 +33,7 @@ func (f *fixture) template(name, instanceType string, adjust ...func(*infrav1.AW
 	return template
 }
 
-// capacity waits until the template's condition CapacityKnown is as told, and returns the status.
+// capacity waits until the template's condition CapacityKnown is as expected, and returns the status.
 func (f *fixture) capacity(template *infrav1.AWSMachineTemplate, status metav1.ConditionStatus, reason string) driverv1.MachineTemplateStatus {
 	f.t.Helper()
 	f.Eventually(func(g Gomega) {

@@ -92,7 +92,7 @@ func TestUserDataThatCannotBeTaken(t *testing.T) {
 		data        []byte
 		format      string
 		compression driverv1.UserDataCompression
-		says        []string
+		contains    []string
 	}{
 		"None":                          {longData, "cloud-config", driverv1.UserDataCompressionNone, []string{"40016 bytes", "16384", "userDataCompression to Auto"}},
 		"too large when compressed":     {noise, "cloud-config", "", []string{"20480 bytes", "when compressed", "16384"}},
@@ -107,7 +107,7 @@ func TestUserDataThatCannotBeTaken(t *testing.T) {
 			m, err := f.get("m")
 			f.Expect(err).NotTo(HaveOccurred())
 			f.Expect(m.Status.HasFailed()).To(BeTrue())
-			for _, part := range test.says {
+			for _, part := range test.contains {
 				f.Expect(*m.Status.FailureMessage).To(ContainSubstring(part))
 			}
 			f.Expect(f.sim.Calls()).To(BeEmpty(), "nothing is asked of EC2")

@@ -56,7 +56,7 @@ func isolate(ids []string, calls int, call func(ids []string) error) map[string]
 		case len(group) == 0:
 		case s.calls == 0:
 			s.blame(group, driver.NewUnknownError("TerminateInstances", "", errors.New(
-				"too many instances that are ended together are refused; the others are asked for again")))
+				"too many instances that are terminated together are refused; the others are asked for again")))
 		case s.denied >= deniedBefore && !s.granted:
 			s.groups = append(s.groups, group)
 			s.probe()
@@ -122,7 +122,7 @@ func (s *search) probe() {
 		s.groups = nil
 		return
 	}
-	s.granted = true // What is ended now is asked for once more with its group, which does no harm.
+	s.granted = true // What is terminated now is asked for once more with its group, which does no harm.
 }
 
 const unauthorizedOperation = "UnauthorizedOperation"

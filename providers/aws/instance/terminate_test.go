@@ -189,7 +189,7 @@ func TestOneInstanceExceptedByAPolicy(t *testing.T) {
 	g.Expect(api.calls).To(Equal([]string{"i-1 i-2 i-20", "i-1 i-20"}))
 }
 
-// Whose conditions show an error is not told which other instances it was about.
+// An error in the conditions of one object does not name the other instances that it was about.
 func TestAnErrorAboutSeveralShowsNoOthers(t *testing.T) {
 	g := NewWithT(t)
 	api := &terminating{refuse: "i-2", err: &smithy.GenericAPIError{Code: "InvalidInstanceID.NotFound",
@@ -201,7 +201,7 @@ func TestAnErrorAboutSeveralShowsNoOthers(t *testing.T) {
 	g.Expect(errs[2]).NotTo(HaveOccurred())
 }
 
-// What is about one instance alone is said in EC2's words.
+// What is about one instance alone is reported in EC2's words.
 func TestAnErrorAboutOneIsShown(t *testing.T) {
 	g := NewWithT(t)
 	api := &terminating{refuse: "i-2", err: &smithy.GenericAPIError{Code: "InvalidInstanceID.NotFound", Message: "The instance ID 'i-2' does not exist"}}

@@ -40,7 +40,7 @@ func TestWhatGotNoConnectionHadNoEffect(t *testing.T) {
 		endpoint string
 		dial     func(context.Context, string, string) (net.Conn, error)
 		class    driver.Class
-		says     string
+		want     string
 	}{
 		"a name that is not in DNS": {"http://ec2.test:1", dial(&net.DNSError{Err: "no such host", IsNotFound: true}), driver.ClassRefused,
 			"no connection to ec2.test:1 (its name is not in DNS): check the region's name"},
@@ -69,7 +69,7 @@ func TestWhatGotNoConnectionHadNoEffect(t *testing.T) {
 			g.Expect(err).To(HaveOccurred())
 			err = classify("RunInstances", err)
 			g.Expect(driver.ClassOf(err)).To(Equal(test.class))
-			g.Expect(err.Error()).To(ContainSubstring(test.says))
+			g.Expect(err.Error()).To(ContainSubstring(test.want))
 		})
 	}
 }

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 // Condition types of a provider's machine kind.
 const (
 	// ReadyCondition is True while the instance runs; the core mirrors it into the Machine's
@@ -15,7 +17,7 @@ const (
 	CloudReachableCondition = "CloudReachable"
 	// PausedCondition is True while the Cluster or the object is paused: nothing is created,
 	// observed or deleted meanwhile.
-	PausedCondition = "Paused"
+	PausedCondition = clusterv1.PausedCondition
 )
 
 // Reasons of InstanceProvisioned and Ready before an instance exists.
@@ -113,7 +115,7 @@ const (
 // Reasons of Paused.
 const (
 	// PausedReason means that the Cluster is paused or the object carries the annotation cluster.x-k8s.io/paused.
-	PausedReason = "Paused"
+	PausedReason = clusterv1.PausedReason
 	// NotPausedReason means that neither is.
-	NotPausedReason = "NotPaused"
+	NotPausedReason = clusterv1.NotPausedReason
 )
