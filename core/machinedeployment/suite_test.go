@@ -46,7 +46,7 @@ const (
 	bootstrapGroup = "bootstrap.example.com"
 	clusterName    = "c"
 	waiting        = 60 * time.Second
-	pollInterval   = 20 * time.Millisecond
+	pollInterval   = 50 * time.Millisecond
 )
 
 var (

@@ -44,7 +44,7 @@ const (
 	controlPlaneGroup = "controlplane.example.com"
 	clusterName       = "c"
 	waiting           = 60 * time.Second
-	pollInterval      = 20 * time.Millisecond
+	pollInterval      = 50 * time.Millisecond
 )
 
 var (

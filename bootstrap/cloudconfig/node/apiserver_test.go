@@ -36,7 +36,9 @@ type apiServer struct {
 	// annotations are the Secret's.
 	annotations map[string]string
 	answer      func(w http.ResponseWriter, body []byte)
-	requests    int
+	// hangs says that there is no answer at all.
+	hangs    bool
+	requests int
 	// reports are the bodies of what was written to the machine's Lease.
 	reports       []string
 	refuseReports bool
@@ -72,9 +74,13 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.mutex.Lock()
 	a.requests++
-	status, answer := a.statusFor(r), a.answer
+	status, answer, hangs := a.statusFor(r), a.answer, a.hangs
 	body := a.body(r.URL.Query().Get("pretty") != "")
 	a.mutex.Unlock()
+	if hangs {
+		<-r.Context().Done() // Until the client gives up.
+		return
+	}
 	if status != http.StatusOK {
 		http.Error(w, "{}", status)
 		return

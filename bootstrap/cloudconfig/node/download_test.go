@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
@@ -97,13 +96,14 @@ func TestFaultsChangeNothing(t *testing.T) {
 		"a bit that has flipped":  {func(t *testing.T, a *apiServer) { payloadOf(a, flip(t)) }, "refuses"},
 		"another checksum":        {func(_ *testing.T, a *apiServer) { a.data[RevisionKey] = []byte(strings.Repeat("0", 64)) }, "refuses"},
 		"no checksum":             {func(_ *testing.T, a *apiServer) { delete(a.data, RevisionKey) }, "refuses"},
-		"a server that hangs":     {func(_ *testing.T, a *apiServer) { a.answer = hang }, "awaits the API server"},
+		"a server that hangs":     {func(_ *testing.T, a *apiServer) { a.hangs = true }, "awaits the API server"},
 		"a connection that drops": {func(_ *testing.T, a *apiServer) { a.answer = drop }, "awaits the API server"},
 	}
 	for name, tc := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, joined := range []bool{false, true} {
+				hangs := false
 				api := newAPIServer(t)
 				m := newMachine(t, []string{"sh"}, api)
 				api.serve(t, bootstrapv1.CloudConfigSpec{Files: []bootstrapv1.File{someFile("/etc/a", "1")}})
@@ -115,14 +115,18 @@ func TestFaultsChangeNothing(t *testing.T) {
 				m.calls()
 				before := m.tree()
 				api.serve(t, bootstrapv1.CloudConfigSpec{Files: []bootstrapv1.File{someFile("/etc/a", "2")}})
-				api.set(func(a *apiServer) { tc.fault(t, a) })
+				api.set(func(a *apiServer) { tc.fault(t, a); hangs = a.hangs })
+				if hangs {
+					m.limitCurl(1)
+				}
 				m.Expect(m.poll()).To(BeFalse())
+				m.limitCurl(curlLimit)
 				m.Expect(m.output).To(ContainSubstring(tc.says))
 				m.Expect(m.tree()).To(Equal(before))
 				m.Expect(m.exists("/systemctl.log")).To(BeFalse())
 
 				api.serve(t, bootstrapv1.CloudConfigSpec{Files: []bootstrapv1.File{someFile("/etc/a", "2")}})
-				api.set(func(a *apiServer) { a.answer = nil })
+				api.set(func(a *apiServer) { a.answer, a.hangs = nil, false })
 				m.Expect(m.poll()).To(BeTrue(), "it goes on when the fault is over")
 				m.Expect(m.read("/etc/a")).To(Equal("2"))
 			}
@@ -150,8 +154,6 @@ func flip(t *testing.T) func([]byte) []byte {
 		return repack(t, p, func(archive []byte) []byte { archive[600] ^= 1; return archive })
 	}
 }
-
-func hang(http.ResponseWriter, []byte) { time.Sleep(4500 * time.Millisecond) }
 
 func drop(http.ResponseWriter, []byte) { panic(http.ErrAbortHandler) }
 

@@ -67,11 +67,19 @@ func newMachine(t *testing.T, shell []string, api *apiServer) *machine {
 	m.program("timeout", `shift; exec "$@"`)
 	// The disk of a test never loses power.
 	m.program("sync", ":")
+	m.limitCurl(curlLimit)
+	return m
+}
+
+// curlLimit is how many seconds a request may take that ends; what hangs has a limit of its own, by limitCurl.
+const curlLimit = 60
+
+// limitCurl sets how many seconds each request may take. The last of two equal options wins.
+func (m *machine) limitCurl(seconds int) {
+	m.t.Helper()
 	real, err := exec.LookPath("curl")
 	m.Expect(err).NotTo(HaveOccurred())
-	// The last of two equal options wins: a hanging server costs four seconds, not twenty.
-	m.program("curl", `echo "$*" >> "$ROOT/curl.log"; exec `+real+` "$@" --max-time 4`)
-	return m
+	m.program("curl", fmt.Sprintf(`echo "$*" >> "$ROOT/curl.log"; exec %s "$@" --max-time %d`, real, seconds))
 }
 
 // program puts a shell script into the machine's PATH.

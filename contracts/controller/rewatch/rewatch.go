@@ -87,9 +87,14 @@ func (l *limited) Stop() {
 	l.Interface.Stop()
 }
 
+// delays are those between the attempts of one request.
+func delays() wait.Backoff {
+	return wait.Backoff{Duration: minDelay, Factor: 2, Jitter: jitter, Steps: 10, Cap: maxDelay}
+}
+
 // again sends a request until the API server answers, or ctx ends.
 func again[T any](ctx context.Context, send func() (T, error)) (T, error) {
-	backoff := wait.Backoff{Duration: minDelay, Factor: 2, Jitter: jitter, Steps: 10, Cap: maxDelay}
+	backoff := delays()
 	for attempt := 0; ; attempt++ {
 		result, err := send()
 		if err == nil || !unreachable(err) {

@@ -109,3 +109,12 @@ func TestPatienceEndsWithItsContext(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(ctx.Err()).To(HaveOccurred())
 }
+
+// TestAttemptsGoOnEveryFewSeconds: however long an outage is, the watch comes back within seconds of its end.
+func TestAttemptsGoOnEveryFewSeconds(t *testing.T) {
+	g := NewWithT(t)
+	delays := rewatch.Delays(1000)
+	g.Expect(delays[0]).To(BeNumerically("<", time.Second), "short outages are the usual ones")
+	g.Expect(delays).To(HaveEach(BeNumerically("<=", 6*time.Second)))
+	g.Expect(delays[10:]).To(HaveEach(BeNumerically(">=", 4*time.Second)), "a server that starts is not flooded")
+}
