@@ -52,16 +52,16 @@ func run(ctx context.Context, o *options) error {
 	}
 	outcomes := &approval.Outcomes{}
 	err = (&controller.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Targets: connections,
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Targets: connections,
 		Recorder: events.Within(mgr.GetEventRecorder(managerName)), Clock: clock.RealClock{},
-		CleanupTimeout: o.cleanupTimeout, TargetNamespace: o.targetNamespace, WatchFilterValue: o.WatchFilter,
+		CleanupTimeout: o.cleanupTimeout, TargetNamespace: o.targetNamespace, WatchFilter: o.WatchFilter,
 		JoinOverdueAfter: o.joinOverdueAfter, Outcomes: outcomes,
 	}).SetupWithManager(ctx, mgr, connections, manager.ControllerOptions[reconcile.Request](o.concurrency))
 	if err != nil {
 		return err
 	}
 	err = (&approval.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Targets: connections, TargetNamespace: o.targetNamespace,
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Targets: connections, TargetNamespace: o.targetNamespace,
 		Recorder: events.Within(mgr.GetEventRecorder(managerName)), Outcomes: outcomes,
 	}).SetupWithManager(ctx, mgr, connections, manager.ControllerOptions[approval.Request](o.concurrency))
 	if err != nil {

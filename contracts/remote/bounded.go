@@ -19,7 +19,7 @@ const (
 	watchWindow = time.Minute
 )
 
-// AnswerTooLargeError says that a target cluster has sent more than is read.
+// AnswerTooLargeError means that a target cluster has sent more than is read.
 type AnswerTooLargeError struct {
 	// URL is what was asked, without the query.
 	URL string

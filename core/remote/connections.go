@@ -83,7 +83,7 @@ func (c *Connections) OnAnswer(f func(owner types.NamespacedName)) {
 	c.onAnswer = append(c.onAnswer, f)
 }
 
-// Withdraw forgets what an owner has asked of the connection to a cluster, and that nobody shall send any more.
+// Withdraw forgets what an owner has asked of the connection to a cluster, which is not sent any more.
 func (c *Connections) Withdraw(cluster, owner types.NamespacedName) {
 	if connection, err := c.Get(cluster); err == nil {
 		connection.withdraw(owner)

@@ -83,7 +83,7 @@ func (c *contests) check(node *corev1.Node, changes []change, now time.Time) err
 	return held
 }
 
-// repeated says whether one of the changes was written before.
+// repeated reports whether one of the changes was written before.
 func (c *contests) repeated(node *corev1.Node, changes []change) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +180,7 @@ func lastManager(entries []metav1.ManagedFieldsEntry, path []string) string {
 	return last.Manager
 }
 
-// owns says whether a set of managed fields has a field in it.
+// owns reports whether a set of managed fields has a field in it.
 func owns(fields []byte, path []string) bool {
 	for _, step := range path {
 		var children map[string]json.RawMessage
@@ -196,7 +196,7 @@ func owns(fields []byte, path []string) bool {
 	return true
 }
 
-// ContestedError says that changes of a Node are held back, since they are undone each time they are written.
+// ContestedError means that changes of a Node are held back, since they are undone each time they are written.
 type ContestedError struct {
 	// Node is the name of the Node.
 	Node string
@@ -208,7 +208,7 @@ type ContestedError struct {
 	RetryAt time.Time
 }
 
-// Error says what is undone, by whom, and what to do. It stays the same for as long as that does.
+// Error describes what is undone, by whom, and what to do. It stays the same for as long as that does.
 func (e *ContestedError) Error() string {
 	if len(e.Changes) == 0 {
 		return fmt.Sprintf("Node %s is written too often, so writes are held back: look for who else changes its labels, annotations or taints", e.Node)

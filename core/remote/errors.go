@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PendingError says that the API server of a target cluster has not answered a request yet. Whoever gets it waits: it is
+// PendingError means that the API server of a target cluster has not answered a request yet. Whoever gets it waits: it is
 // woken when there is an answer.
 type PendingError struct {
-	// Verb and Object say what was asked for.
+	// Verb and Object are what was asked for.
 	Verb, Object string
 	// Since is when it was asked for first.
 	Since time.Time
@@ -22,7 +22,7 @@ type PendingError struct {
 	Unanswered bool
 }
 
-// Error says what is waited for. It stays the same for as long as that does.
+// Error describes what is waited for. It stays the same for as long as that does.
 func (e *PendingError) Error() string {
 	state := "has not answered yet"
 	if e.Unanswered {
@@ -31,7 +31,7 @@ func (e *PendingError) Error() string {
 	return fmt.Sprintf("the API server of the target cluster %s: %s of %s, asked for since %s", state, e.Verb, e.Object, e.Since.UTC().Format(time.RFC3339))
 }
 
-// ReplacedError says that a write was meant for a Node that is gone, while another one has its name. Nothing was written.
+// ReplacedError means that a write was meant for a Node that is gone, while another one has its name. Nothing was written.
 // Whoever gets it looks again: the cache shows the other Node, or is about to.
 type ReplacedError struct {
 	// Node is the name, UID that of the Node that was meant.
@@ -39,12 +39,12 @@ type ReplacedError struct {
 	UID  types.UID
 }
 
-// Error says which Node is gone.
+// Error names the Node that is gone.
 func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("Node %s is another one now than that with the UID %s", e.Node, e.UID)
 }
 
-// isOfAnotherUID says whether a patch was refused because the object has another UID than the patch. To an API server that is
+// isOfAnotherUID reports whether a patch was refused because the object has another UID than the patch. To an API server that is
 // a change of a field that must not change.
 func isOfAnotherUID(err error) bool {
 	var status apierrors.APIStatus

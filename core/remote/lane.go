@@ -73,7 +73,7 @@ type call struct {
 
 // request is what an owner wants to be sent.
 type request struct {
-	// id tells requests of one owner apart.
+	// id distinguishes requests of one owner.
 	id string
 	// object names what it is about.
 	object string
@@ -258,7 +258,7 @@ func (l *lane) load() shared.Load {
 	return shared.Load{Verb: l.verb, Sent: l.running, Waiting: len(l.waiting), TimedOut: l.timedOut}
 }
 
-// isTimeout reports whether an error is about time that has run out on this side. An API server that says so has answered.
+// isTimeout reports whether an error is about time that has run out on this side. An API server that reports one has answered.
 func isTimeout(err error) bool {
 	var network net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()

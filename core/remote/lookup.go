@@ -68,7 +68,7 @@ type lookups struct {
 	ctx context.Context
 	// known is what was asked for, by the name of the owner.
 	known map[types.NamespacedName]*lookup
-	// running says whether there is a goroutine that reads.
+	// running is true while there is a goroutine that reads.
 	running bool
 }
 
@@ -144,7 +144,7 @@ func (l *lookups) run(ctx context.Context) {
 	}
 }
 
-// take has the next reading be for all who wait, and says whether somebody does.
+// take has the next reading be for all who wait, and reports whether somebody does.
 func (l *lookups) take(ctx context.Context) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +157,7 @@ func (l *lookups) take(ctx context.Context) bool {
 	return l.running
 }
 
-// answer hands out what was read, and says whom to wake. What was not answered in time is read again.
+// answer hands out what was read, and returns whom to wake. What was not answered in time is read again.
 func (l *lookups) answer(nodes map[string][]*corev1.Node, err error) (owners []types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -62,7 +62,7 @@ func trimNode(obj any) (any, error) {
 	return kept, nil
 }
 
-// changed says whether two versions of a cached Node differ in anything but their resource version.
+// changed reports whether two versions of a cached Node differ in anything but their resource version.
 func changed(before, after *corev1.Node) bool {
 	if before.ResourceVersion == after.ResourceVersion {
 		return false

@@ -124,7 +124,7 @@ func DirectConnection(c client.Client) *Connection {
 
 // change is one thing that a patch sets or removes.
 type change struct {
-	// path says where, for example ["metadata", "labels", "a/b"].
+	// path is where, for example ["metadata", "labels", "a/b"].
 	path []string
 	// value is what is set, as JSON; "null" for what is removed.
 	value string

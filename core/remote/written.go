@@ -51,7 +51,7 @@ func (w *written) newest(cached *corev1.Node) *corev1.Node {
 	return cached
 }
 
-// newer says whether what was written is newer than what is cached. Should a server have resource versions that cannot
+// newer reports whether what was written is newer than what is cached. Should a server have resource versions that cannot
 // be compared, it is until the cache has changed.
 func newer(own writtenNode, cached *corev1.Node) bool {
 	order, err := resourceversion.CompareResourceVersion(own.node.ResourceVersion, cached.ResourceVersion)

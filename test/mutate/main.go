@@ -71,8 +71,8 @@ var targets = []target{
 		tests: "^(TestDecide|TestUndecided|TestNodeOf|TestParseApproval|TestARefusalSaysWhatIsNotVisibleAtTheMachine|FuzzDecide)$",
 	},
 	{
-		dir: "bootstrap/cloudconfig/controller", files: []string{"conditions.go", "joinstage.go"},
-		tests: "^Test(Conclude|Explain|Wake|WhatATurnHasFoundStaysSaid|NodeJoined|StageOfAJoin|ConditionsBeforeAnyStep|ReadyOfALinkElsewhere|ClaimsAreCut)$",
+		dir: "bootstrap/cloudconfig/controller", files: []string{"conditions.go", "conditions_join.go"},
+		tests: "^Test(Conditions|Explain|Deadlines|ConditionsOfAnEarlierTurnAreKept|NodeJoined|StageOfAJoin|ConditionsBeforeAnyStep|ReadyOfALinkElsewhere|ClaimsAreCut)$",
 	},
 	{dir: "providers/driver/spread", files: []string{"choose.go", "decisions.go"}, tests: "."},
 	{dir: "providers/driver/batch", files: []string{"batch.go", "queue.go"}, tests: "."},

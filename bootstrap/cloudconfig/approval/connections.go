@@ -2,7 +2,6 @@ package approval
 
 import (
 	"context"
-	stderrors "errors"
 
 	"github.com/pkg/errors"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -28,7 +27,7 @@ type Connections struct {
 
 // NewConnections returns Connections without any connection; Attach and Probe of the options are not for the caller.
 func NewConnections(options remote.Options) *Connections {
-	c := &Connections{approver: wake.NewTyped[Request](), serving: wake.NewTyped[Request]()}
+	c := &Connections{approver: &wake.Typed[Request]{}, serving: &wake.Typed[Request]{}}
 	options.Attach = c.attach
 	options.Probe = remote.Resource{Path: "/apis/certificates.k8s.io/v1/certificatesigningrequests", Name: "CertificateSigningRequests"}
 	c.Connections = remote.New(options)
@@ -127,7 +126,7 @@ func (*requestCache) HasSynced() bool { return true }
 // list.
 func ignoreDisconnected(err error) error {
 	var notStarted *cache.ErrCacheNotStarted
-	if remote.IsNotConnected(err) || stderrors.As(err, &notStarted) {
+	if remote.IsNotConnected(err) || errors.As(err, &notStarted) {
 		return nil
 	}
 	return err

@@ -132,7 +132,7 @@ func TestRequestsGoToTheControllerOfTheirSigner(t *testing.T) {
 		{"serving-decided", certificatesv1.KubeletServingSignerName, nil, true, ""},
 		{"other", certificatesv1.KubeAPIServerClientSignerName, nil, false, ""},
 	} {
-		connections := &Connections{approver: wake.NewTyped[Request](), serving: wake.NewTyped[Request]()}
+		connections := &Connections{approver: &wake.Typed[Request]{}, serving: &wake.Typed[Request]{}}
 		queues := map[string]workqueue.TypedRateLimitingInterface[Request]{}
 		for name, requests := range map[string]*wake.Typed[Request]{"approver": connections.approver, "serving": connections.serving} {
 			queues[name] = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Request]())

@@ -18,16 +18,16 @@ const (
 	nodesGroup     = "system:nodes"
 )
 
-// Facts are what is known about the Machine whose token, or whose Node, has made a request.
-type Facts struct {
+// Observation is what was read about the Machine whose token, or whose Node, has made a request.
+type Observation struct {
 	// NodeName is the name that the Machine's Node has or will have.
 	NodeName string
-	// ProviderID is the Machine's, once its own infrastructure has reported it; empty before. What only the spec says is whatever
+	// ProviderID is the Machine's, once its own infrastructure has reported it; empty before. What only the spec has is whatever
 	// its writer has chosen.
 	ProviderID string
-	// Joined says that the Machine is linked to its Node.
+	// Joined is true when the Machine is linked to its Node.
 	Joined bool
-	// Deleting says that the Machine is being deleted.
+	// Deleting is true when the Machine is being deleted.
 	Deleting bool
 	// JoinTokenIDs are the ids of the tokens that the machine was given, also of those that have expired since: a kubelet does not
 	// make its request again when its token is replaced. In the order in which they were given.
@@ -40,21 +40,21 @@ type Facts struct {
 	// Outstanding is that request when it is another one and the approval was recorded but not given; nil otherwise.
 	Outstanding *certificatesv1.CertificateSigningRequest
 	// Node is the Node of that name; nil when there is none.
-	Node *NodeFacts
+	Node *ObservedNode
 }
 
-// NodeFacts are what is known about a Node that has the name which a Machine's Node would have.
-type NodeFacts struct {
-	// ProviderID is what its kubelet, or whoever may write Nodes, has said.
+// ObservedNode is what was read about a Node that has the name which a Machine's Node would have.
+type ObservedNode struct {
+	// ProviderID is what its kubelet, or whoever may write Nodes, has set.
 	ProviderID string
-	// Older says that it was there before the Machine.
+	// Older is true when it was there before the Machine.
 	Older bool
 	// OfAnother names the Machine that a core has written on it, if that is not this one.
 	OfAnother string
 }
 
-// decide says whether to approve a request, and why not. It is called for requests of the signer
-// kubernetes.io/kube-apiserver-client-kubelet that one of our Machines has made; see Facts. All rules
+// decide returns whether to approve a request, and why not. It is called for requests of the signer
+// kubernetes.io/kube-apiserver-client-kubelet that one of our Machines has made; see Observation. All rules
 // have to be met:
 //
 //	1 the signer is kubernetes.io/kube-apiserver-client-kubelet
@@ -75,22 +75,22 @@ type NodeFacts struct {
 // and for a renewal, asked for with the certificate of before:
 //
 //	10 the user is the Node that the request is for, in group system:nodes, and the Machine is linked to it
-func decide(csr *certificatesv1.CertificateSigningRequest, facts Facts) (approve bool, reason string) {
+func decide(csr *certificatesv1.CertificateSigningRequest, observed Observation) (approve bool, reason string) {
 	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
 		return false, "it is for another signer"
 	}
-	if reason := refuseContent(csr, facts.NodeName); reason != "" {
+	if reason := refuseContent(csr, observed.NodeName); reason != "" {
 		return false, reason
 	}
 	if strings.HasPrefix(csr.Spec.Username, nodeUserPrefix) {
-		reason = refuseRenewal(csr, facts)
+		reason = refuseRenewal(csr, observed)
 	} else {
-		reason = refuseFirst(csr, facts)
+		reason = refuseFirst(csr, observed)
 	}
 	return reason == "", reason
 }
 
-// unreadable is said of a request that parse does not take, or that the cache has not kept for its size.
+// unreadable is the reason for a request that parse does not take, or that the cache has not kept for its size.
 const unreadable = "it is not one PEM block of at most 16 KiB with a certificate request that is signed with its own key"
 
 // refuseContent applies rules 2 to 5.
@@ -142,18 +142,18 @@ func clientUsages(usages []certificatesv1.KeyUsage) bool {
 }
 
 // refuseFirst applies rules 6 to 9.
-func refuseFirst(csr *certificatesv1.CertificateSigningRequest, facts Facts) string {
+func refuseFirst(csr *certificatesv1.CertificateSigningRequest, observed Observation) string {
 	id, ok := target.UserOf(csr.Spec.Username)
 	switch {
-	case !ok || !slices.Contains(facts.JoinTokenIDs, id) || !slices.Contains(csr.Spec.Groups, facts.JoinGroup):
+	case !ok || !slices.Contains(observed.JoinTokenIDs, id) || !slices.Contains(csr.Spec.Groups, observed.JoinGroup):
 		return "it was not made with a join token of this Machine"
-	case facts.Deleting:
+	case observed.Deleting:
 		return "the Machine is being deleted"
-	case facts.Joined:
+	case observed.Joined:
 		return "the Machine has a Node already"
-	case facts.Node != nil && !rejoins(facts):
-		return fmt.Sprintf("a Node %s exists that is not of this Machine%s", facts.NodeName, facts.Node.why())
-	case !approvable(csr, id, facts):
+	case observed.Node != nil && !rejoins(observed):
+		return fmt.Sprintf("a Node %s exists that is not of this Machine%s", observed.NodeName, observed.Node.why())
+	case !approvable(csr, id, observed):
 		return "another request was approved for this Machine before; replace the Machine if its kubelet has lost that certificate"
 	}
 	return ""
@@ -161,26 +161,26 @@ func refuseFirst(csr *certificatesv1.CertificateSigningRequest, facts Facts) str
 
 // approvable applies rule 9. A kubelet asks with a new key at each start, and starts again while it waits, hence an approval that
 // was not given is worth nothing to it then, nor is one that it could not fetch because its token had expired.
-func approvable(csr *certificatesv1.CertificateSigningRequest, tokenID string, facts Facts) bool {
-	approved, withToken := parseApproval(facts.Approved)
+func approvable(csr *certificatesv1.CertificateSigningRequest, tokenID string, observed Observation) bool {
+	approved, withToken := parseApproval(observed.Approved)
 	switch {
 	case approved == "" || approved == requestID(csr):
 		return true
-	case facts.Outstanding != nil:
-		return facts.Outstanding.CreationTimestamp.Before(&csr.CreationTimestamp)
+	case observed.Outstanding != nil:
+		return observed.Outstanding.CreationTimestamp.Before(&csr.CreationTimestamp)
 	}
-	return withToken != "" && slices.Index(facts.JoinTokenIDs, tokenID) > slices.Index(facts.JoinTokenIDs, withToken)
+	return withToken != "" && slices.Index(observed.JoinTokenIDs, tokenID) > slices.Index(observed.JoinTokenIDs, withToken)
 }
 
-// rejoins says whether the Node that exists is the Machine's own, by rule 8. A Node that is older is not, also where it is: of a
+// rejoins reports whether the Node that exists is the Machine's own, by rule 8. A Node that is older is not, also where it is: of a
 // Machine that was moved or restored. Nobody's Node is taken over in return.
-func rejoins(facts Facts) bool {
-	n := facts.Node
-	return facts.ProviderID != "" && n.ProviderID == facts.ProviderID && !n.Older && n.OfAnother == ""
+func rejoins(observed Observation) bool {
+	n := observed.Node
+	return observed.ProviderID != "" && n.ProviderID == observed.ProviderID && !n.Older && n.OfAnother == ""
 }
 
 // why adds to the message what is not visible at the Machine.
-func (n *NodeFacts) why() string {
+func (n *ObservedNode) why() string {
 	switch {
 	case n.OfAnother != "":
 		return ": it is of Machine " + n.OfAnother
@@ -191,17 +191,17 @@ func (n *NodeFacts) why() string {
 }
 
 // refuseRenewal applies rule 10.
-func refuseRenewal(csr *certificatesv1.CertificateSigningRequest, facts Facts) string {
+func refuseRenewal(csr *certificatesv1.CertificateSigningRequest, observed Observation) string {
 	switch {
-	case csr.Spec.Username != nodeUserPrefix+facts.NodeName || !slices.Contains(csr.Spec.Groups, nodesGroup):
+	case csr.Spec.Username != nodeUserPrefix+observed.NodeName || !slices.Contains(csr.Spec.Groups, nodesGroup):
 		return "a Node may ask for its own certificate only"
-	case !facts.Joined:
+	case !observed.Joined:
 		return "the Machine is not linked to this Node"
 	}
 	return ""
 }
 
-// requestID tells requests apart, also those that have one name one after the other.
+// requestID distinguishes requests, also those that have one name one after the other.
 func requestID(csr *certificatesv1.CertificateSigningRequest) string {
 	return csr.Name + "/" + string(csr.UID)
 }

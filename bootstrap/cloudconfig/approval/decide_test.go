@@ -53,8 +53,8 @@ func firstRequest(t testing.TB) *certificatesv1.CertificateSigningRequest {
 	}
 }
 
-func joining() Facts {
-	return Facts{NodeName: "machine-1", ProviderID: "aws:///a/i-1", JoinTokenIDs: []string{"expire", "abcdef"}, JoinGroup: testNames.JoinGroup()}
+func joining() Observation {
+	return Observation{NodeName: "machine-1", ProviderID: "aws:///a/i-1", JoinTokenIDs: []string{"expire", "abcdef"}, JoinGroup: testNames.JoinGroup()}
 }
 
 func renewal(t testing.TB) *certificatesv1.CertificateSigningRequest {
@@ -64,95 +64,101 @@ func renewal(t testing.TB) *certificatesv1.CertificateSigningRequest {
 	return csr
 }
 
-func joined() Facts {
-	return Facts{
+func joined() Observation {
+	return Observation{
 		NodeName: "machine-1", ProviderID: "aws:///a/i-1", Joined: true, JoinGroup: testNames.JoinGroup(),
-		Node: &NodeFacts{ProviderID: "aws:///a/i-1", Older: true}, Approved: "csr-0/uid-0",
+		Node: &ObservedNode{ProviderID: "aws:///a/i-1", Older: true}, Approved: "csr-0/uid-0",
 	}
 }
 
 func TestDecide(t *testing.T) {
 	type csrType = certificatesv1.CertificateSigningRequest
-	with := func(change func(*x509.CertificateRequest)) func(*csrType, *Facts) {
-		return func(csr *csrType, _ *Facts) { csr.Spec.Request = request(t, change) }
+	with := func(change func(*x509.CertificateRequest)) func(*csrType, *Observation) {
+		return func(csr *csrType, _ *Observation) { csr.Spec.Request = request(t, change) }
 	}
 	for name, tc := range map[string]struct {
 		renewal bool
-		change  func(*csrType, *Facts)
+		change  func(*csrType, *Observation)
 		// refused is part of the reason; empty when the request is to be approved.
 		refused string
 	}{
-		"a first request":                  {},
-		"with key encipherment":            {change: func(c *csrType, _ *Facts) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment) }},
-		"with a token of before":           {change: func(c *csrType, _ *Facts) { c.Spec.Username = "system:bootstrap:expire" }},
-		"the same request again":           {change: func(_ *csrType, f *Facts) { f.Approved = "csr-1/uid-1" }},
-		"after a Node of the Machine":      {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{ProviderID: "aws:///a/i-1"} }},
-		"rule 1: another signer":           {change: func(c *csrType, _ *Facts) { c.Spec.SignerName = certificatesv1.KubeletServingSignerName }, refused: "another signer"},
-		"rule 2: no PEM":                   {change: func(c *csrType, _ *Facts) { c.Spec.Request = []byte("x") }, refused: "PEM"},
-		"rule 2: nothing":                  {change: func(c *csrType, _ *Facts) { c.Spec.Request = nil }, refused: "PEM"},
-		"rule 2: a request in another PEM": {change: func(c *csrType, _ *Facts) { c.Spec.Request = retyped(c.Spec.Request, "NEW CERTIFICATE REQUEST") }, refused: "PEM"},
-		"rule 2: no request in the PEM":    {change: func(c *csrType, _ *Facts) { c.Spec.Request = retyped(nil, "CERTIFICATE REQUEST") }, refused: "PEM"},
-		"rule 2: another PEM":              {change: func(c *csrType, _ *Facts) { c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"}) }, refused: "PEM"},
-		"rule 2: two PEMs":                 {change: func(c *csrType, _ *Facts) { c.Spec.Request = append(c.Spec.Request, request(t, nil)...) }, refused: "PEM"},
-		"rule 2: a broken signature":       {change: func(c *csrType, _ *Facts) { c.Spec.Request = breakSignature(c.Spec.Request) }, refused: "PEM"},
+		"a first request": {},
+		"with key encipherment": {change: func(c *csrType, _ *Observation) {
+			c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment)
+		}},
+		"with a token of before":           {change: func(c *csrType, _ *Observation) { c.Spec.Username = "system:bootstrap:expire" }},
+		"the same request again":           {change: func(_ *csrType, f *Observation) { f.Approved = "csr-1/uid-1" }},
+		"after a Node of the Machine":      {change: func(_ *csrType, f *Observation) { f.Node = &ObservedNode{ProviderID: "aws:///a/i-1"} }},
+		"rule 1: another signer":           {change: func(c *csrType, _ *Observation) { c.Spec.SignerName = certificatesv1.KubeletServingSignerName }, refused: "another signer"},
+		"rule 2: no PEM":                   {change: func(c *csrType, _ *Observation) { c.Spec.Request = []byte("x") }, refused: "PEM"},
+		"rule 2: nothing":                  {change: func(c *csrType, _ *Observation) { c.Spec.Request = nil }, refused: "PEM"},
+		"rule 2: a request in another PEM": {change: func(c *csrType, _ *Observation) { c.Spec.Request = retyped(c.Spec.Request, "NEW CERTIFICATE REQUEST") }, refused: "PEM"},
+		"rule 2: no request in the PEM":    {change: func(c *csrType, _ *Observation) { c.Spec.Request = retyped(nil, "CERTIFICATE REQUEST") }, refused: "PEM"},
+		"rule 2: another PEM":              {change: func(c *csrType, _ *Observation) { c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"}) }, refused: "PEM"},
+		"rule 2: two PEMs":                 {change: func(c *csrType, _ *Observation) { c.Spec.Request = append(c.Spec.Request, request(t, nil)...) }, refused: "PEM"},
+		"rule 2: a broken signature":       {change: func(c *csrType, _ *Observation) { c.Spec.Request = breakSignature(c.Spec.Request) }, refused: "PEM"},
 		"rule 3: another Node":             {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:machine-2" }), refused: "asks for"},
 		"rule 3: a prefix of the name":     {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:machine-11" }), refused: "asks for"},
 		"rule 3: no Node":                  {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }), refused: "asks for"},
 		"rule 3: an empty name":            {change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "" }), refused: "asks for"},
-		"rule 3: a Node without a name": {change: func(c *csrType, f *Facts) {
+		"rule 3: a Node without a name": {change: func(c *csrType, f *Observation) {
 			f.NodeName = ""
 			c.Spec.Request = request(t, func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:" })
 		}, refused: "asks for"},
-		"rule 3: another organization":   {change: with(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }), refused: "subject"},
-		"rule 3: one organization more":  {change: with(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:nodes", "system:masters"} }), refused: "subject"},
-		"rule 3: no organization":        {change: with(func(r *x509.CertificateRequest) { r.Subject.Organization = nil }), refused: "subject"},
-		"rule 3: a country":              {change: with(func(r *x509.CertificateRequest) { r.Subject.Country = []string{"XX"} }), refused: "subject"},
-		"rule 4: a DNS name":             {change: with(func(r *x509.CertificateRequest) { r.DNSNames = []string{"a"} }), refused: "must not name"},
-		"rule 4: an IP address":          {change: with(func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 0, 0, 1}} }), refused: "must not name"},
-		"rule 4: an e-mail address":      {change: with(func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@b"} }), refused: "must not name"},
-		"rule 4: a URI":                  {change: with(func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "a"}} }), refused: "must not name"},
-		"rule 5: server auth":            {change: func(c *csrType, _ *Facts) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageServerAuth) }, refused: "usages"},
-		"rule 5: no client auth":         {change: func(c *csrType, _ *Facts) { c.Spec.Usages = c.Spec.Usages[:1] }, refused: "usages"},
-		"rule 5: no digital signature":   {change: func(c *csrType, _ *Facts) { c.Spec.Usages = c.Spec.Usages[1:] }, refused: "usages"},
-		"rule 5: none":                   {change: func(c *csrType, _ *Facts) { c.Spec.Usages = nil }, refused: "usages"},
-		"rule 6: another token":          {change: func(c *csrType, _ *Facts) { c.Spec.Username = "system:bootstrap:zzzzzz" }, refused: "a join token"},
-		"rule 6: no token given":         {change: func(_ *csrType, f *Facts) { f.JoinTokenIDs = nil }, refused: "a join token"},
-		"rule 6: no token user":          {change: func(c *csrType, _ *Facts) { c.Spec.Username = "abcdef" }, refused: "a join token"},
-		"rule 6: another group":          {change: func(c *csrType, _ *Facts) { c.Spec.Groups = []string{"system:bootstrappers"} }, refused: "a join token"},
-		"rule 6: the download token":     {change: func(c *csrType, _ *Facts) { c.Spec.Groups = []string{testNames.DownloadGroup()} }, refused: "a join token"},
-		"rule 7: deleting":               {change: func(_ *csrType, f *Facts) { f.Deleting = true }, refused: "being deleted"},
-		"rule 7: joined":                 {change: func(_ *csrType, f *Facts) { f.Joined = true }, refused: "has a Node"},
-		"rule 8: a Node of another":      {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{ProviderID: "aws:///a/i-2"} }, refused: "not of this Machine"},
-		"rule 8: a Node of nobody":       {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{} }, refused: "not of this Machine"},
-		"rule 8: no provider IDs":        {change: func(_ *csrType, f *Facts) { f.Node, f.ProviderID = &NodeFacts{}, "" }, refused: "not of this Machine"},
-		"rule 8: an older Node":          {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{ProviderID: "aws:///a/i-1", Older: true} }, refused: "older than the Machine"},
-		"rule 8: another Machine's Node": {change: func(_ *csrType, f *Facts) { f.Node = &NodeFacts{ProviderID: "aws:///a/i-1", OfAnother: "ns/m"} }, refused: "of Machine ns/m"},
-		"rule 9: a second request":       {change: func(_ *csrType, f *Facts) { f.Approved = "csr-0/uid-0" }, refused: "another request"},
-		"rule 9: with an earlier token":  {change: func(_ *csrType, f *Facts) { f.Approved = "csr-0/uid-0/expire" }},
-		"rule 9: with this token":        {change: func(_ *csrType, f *Facts) { f.Approved = "csr-0/uid-0/abcdef" }, refused: "another request"},
-		"rule 9: with a later token": {change: func(c *csrType, f *Facts) {
+		"rule 3: another organization":  {change: with(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }), refused: "subject"},
+		"rule 3: one organization more": {change: with(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:nodes", "system:masters"} }), refused: "subject"},
+		"rule 3: no organization":       {change: with(func(r *x509.CertificateRequest) { r.Subject.Organization = nil }), refused: "subject"},
+		"rule 3: a country":             {change: with(func(r *x509.CertificateRequest) { r.Subject.Country = []string{"XX"} }), refused: "subject"},
+		"rule 4: a DNS name":            {change: with(func(r *x509.CertificateRequest) { r.DNSNames = []string{"a"} }), refused: "must not name"},
+		"rule 4: an IP address":         {change: with(func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 0, 0, 1}} }), refused: "must not name"},
+		"rule 4: an e-mail address":     {change: with(func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@b"} }), refused: "must not name"},
+		"rule 4: a URI":                 {change: with(func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "a"}} }), refused: "must not name"},
+		"rule 5: server auth": {change: func(c *csrType, _ *Observation) {
+			c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageServerAuth)
+		}, refused: "usages"},
+		"rule 5: no client auth":       {change: func(c *csrType, _ *Observation) { c.Spec.Usages = c.Spec.Usages[:1] }, refused: "usages"},
+		"rule 5: no digital signature": {change: func(c *csrType, _ *Observation) { c.Spec.Usages = c.Spec.Usages[1:] }, refused: "usages"},
+		"rule 5: none":                 {change: func(c *csrType, _ *Observation) { c.Spec.Usages = nil }, refused: "usages"},
+		"rule 6: another token":        {change: func(c *csrType, _ *Observation) { c.Spec.Username = "system:bootstrap:zzzzzz" }, refused: "a join token"},
+		"rule 6: no token given":       {change: func(_ *csrType, f *Observation) { f.JoinTokenIDs = nil }, refused: "a join token"},
+		"rule 6: no token user":        {change: func(c *csrType, _ *Observation) { c.Spec.Username = "abcdef" }, refused: "a join token"},
+		"rule 6: another group":        {change: func(c *csrType, _ *Observation) { c.Spec.Groups = []string{"system:bootstrappers"} }, refused: "a join token"},
+		"rule 6: the download token":   {change: func(c *csrType, _ *Observation) { c.Spec.Groups = []string{testNames.DownloadGroup()} }, refused: "a join token"},
+		"rule 7: deleting":             {change: func(_ *csrType, f *Observation) { f.Deleting = true }, refused: "being deleted"},
+		"rule 7: joined":               {change: func(_ *csrType, f *Observation) { f.Joined = true }, refused: "has a Node"},
+		"rule 8: a Node of another":    {change: func(_ *csrType, f *Observation) { f.Node = &ObservedNode{ProviderID: "aws:///a/i-2"} }, refused: "not of this Machine"},
+		"rule 8: a Node of nobody":     {change: func(_ *csrType, f *Observation) { f.Node = &ObservedNode{} }, refused: "not of this Machine"},
+		"rule 8: no provider IDs":      {change: func(_ *csrType, f *Observation) { f.Node, f.ProviderID = &ObservedNode{}, "" }, refused: "not of this Machine"},
+		"rule 8: an older Node":        {change: func(_ *csrType, f *Observation) { f.Node = &ObservedNode{ProviderID: "aws:///a/i-1", Older: true} }, refused: "older than the Machine"},
+		"rule 8: another Machine's Node": {change: func(_ *csrType, f *Observation) {
+			f.Node = &ObservedNode{ProviderID: "aws:///a/i-1", OfAnother: "ns/m"}
+		}, refused: "of Machine ns/m"},
+		"rule 9: a second request":      {change: func(_ *csrType, f *Observation) { f.Approved = "csr-0/uid-0" }, refused: "another request"},
+		"rule 9: with an earlier token": {change: func(_ *csrType, f *Observation) { f.Approved = "csr-0/uid-0/expire" }},
+		"rule 9: with this token":       {change: func(_ *csrType, f *Observation) { f.Approved = "csr-0/uid-0/abcdef" }, refused: "another request"},
+		"rule 9: with a later token": {change: func(c *csrType, f *Observation) {
 			c.Spec.Username, f.Approved = "system:bootstrap:expire", "csr-0/uid-0/abcdef"
 		}, refused: "another request"},
-		"rule 9: approval not given":       {change: func(c *csrType, f *Facts) { f.Approved, f.Outstanding = "csr-0/uid-0/abcdef", before(c) }},
-		"rule 9: not given, as old":        {change: func(c *csrType, f *Facts) { f.Approved, f.Outstanding = "csr-0/uid-0/abcdef", c.DeepCopy() }, refused: "another request"},
-		"the same request, by its token":   {change: func(_ *csrType, f *Facts) { f.Approved = "csr-1/uid-1/abcdef" }},
-		"rule 9: the same name, made anew": {change: func(_ *csrType, f *Facts) { f.Approved = "csr-1/uid-0" }, refused: "another request"},
+		"rule 9: approval not given":       {change: func(c *csrType, f *Observation) { f.Approved, f.Outstanding = "csr-0/uid-0/abcdef", before(c) }},
+		"rule 9: not given, as old":        {change: func(c *csrType, f *Observation) { f.Approved, f.Outstanding = "csr-0/uid-0/abcdef", c.DeepCopy() }, refused: "another request"},
+		"the same request, by its token":   {change: func(_ *csrType, f *Observation) { f.Approved = "csr-1/uid-1/abcdef" }},
+		"rule 9: the same name, made anew": {change: func(_ *csrType, f *Observation) { f.Approved = "csr-1/uid-0" }, refused: "another request"},
 		"a renewal":                        {renewal: true},
-		"rule 10: another Node asks":       {renewal: true, change: func(c *csrType, _ *Facts) { c.Spec.Username = "system:node:machine-2" }, refused: "its own certificate"},
-		"rule 10: not in the group":        {renewal: true, change: func(c *csrType, _ *Facts) { c.Spec.Groups = nil }, refused: "its own certificate"},
-		"rule 10: not linked":              {renewal: true, change: func(_ *csrType, f *Facts) { f.Joined = false }, refused: "not linked"},
+		"rule 10: another Node asks":       {renewal: true, change: func(c *csrType, _ *Observation) { c.Spec.Username = "system:node:machine-2" }, refused: "its own certificate"},
+		"rule 10: not in the group":        {renewal: true, change: func(c *csrType, _ *Observation) { c.Spec.Groups = nil }, refused: "its own certificate"},
+		"rule 10: not linked":              {renewal: true, change: func(_ *csrType, f *Observation) { f.Joined = false }, refused: "not linked"},
 		"rule 10: for another":             {renewal: true, change: with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:machine-2" }), refused: "asks for"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			csr, facts := firstRequest(t), joining()
+			csr, observed := firstRequest(t), joining()
 			if tc.renewal {
-				csr, facts = renewal(t), joined()
+				csr, observed = renewal(t), joined()
 			}
 			if tc.change != nil {
-				tc.change(csr, &facts)
+				tc.change(csr, &observed)
 			}
-			approve, reason := decide(csr, facts)
+			approve, reason := decide(csr, observed)
 			g.Expect(approve).To(Equal(tc.refused == ""), reason)
 			g.Expect(reason).To(ContainSubstring(tc.refused))
 			g.Expect(approve).To(Equal(reason == ""), "a refusal says why, an approval needs no reason")
@@ -193,9 +199,9 @@ func TestParseApproval(t *testing.T) {
 
 func TestARefusalSaysWhatIsNotVisibleAtTheMachine(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect((&NodeFacts{}).why()).To(BeEmpty())
-	g.Expect((&NodeFacts{Older: true}).why()).To(ContainSubstring("older"))
-	g.Expect((&NodeFacts{Older: true, OfAnother: "ns/m"}).why()).To(ContainSubstring("ns/m"))
+	g.Expect((&ObservedNode{}).why()).To(BeEmpty())
+	g.Expect((&ObservedNode{Older: true}).why()).To(ContainSubstring("older"))
+	g.Expect((&ObservedNode{Older: true, OfAnother: "ns/m"}).why()).To(ContainSubstring("ns/m"))
 }
 
 func breakSignature(raw []byte) []byte {
@@ -223,20 +229,20 @@ func FuzzDecide(f *testing.F) {
 		}
 		csr.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw})
 		csr.Spec.Username, csr.Spec.Groups = username, []string{group}
-		facts := joining()
-		facts.NodeName, facts.Joined, facts.Approved = node, joined, approvedBefore
+		observed := joining()
+		observed.NodeName, observed.Joined, observed.Approved = node, joined, approvedBefore
 		if exists {
-			facts.Node = &NodeFacts{}
+			observed.Node = &ObservedNode{}
 		}
 
-		approve, reason := decide(csr, facts)
+		approve, reason := decide(csr, observed)
 		if approve != (reason == "") {
 			t.Fatalf("approve %v with reason %q", approve, reason)
 		}
 		if !approve {
 			return
 		}
-		byToken := username == "system:bootstrap:abcdef" && group == facts.JoinGroup && !joined && !exists
+		byToken := username == "system:bootstrap:abcdef" && group == observed.JoinGroup && !joined && !exists
 		byNode := username == "system:node:"+node && group == "system:nodes" && joined
 		if cn != "system:node:"+node || node == "" || o != "system:nodes" || dns != "" || (!byToken && !byNode) {
 			t.Fatalf("approved CN %q O %q DNS %q of user %q in group %q for Node %q", cn, o, dns, username, group, node)

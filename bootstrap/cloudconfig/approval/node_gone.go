@@ -12,12 +12,12 @@ const minNodeRetry = 30 * time.Second
 // nodeRetry returns when a request is to be looked at again that was not approved because there is a Node of the name, and for no
 // other reason; 0 for any other request. Nodes of target clusters are not watched, and a kubelet without rotation does not ask again.
 // The pauses grow with the age of the request, so that a Node that stays costs little.
-func nodeRetry(csr *certificatesv1.CertificateSigningRequest, facts Facts, now time.Time) time.Duration {
-	if facts.Node == nil {
+func nodeRetry(csr *certificatesv1.CertificateSigningRequest, observed Observation, now time.Time) time.Duration {
+	if observed.Node == nil {
 		return 0
 	}
-	facts.Node = nil
-	if approve, _ := decide(csr, facts); !approve {
+	observed.Node = nil
+	if approve, _ := decide(csr, observed); !approve {
 		return 0
 	}
 	return max(minNodeRetry, now.Sub(csr.CreationTimestamp.Time)/2)

@@ -31,12 +31,12 @@ func TestHowOftenARequestIsLookedAtAgain(t *testing.T) {
 	now := time.Now()
 	csr := firstRequest(t)
 	csr.CreationTimestamp = metav1.NewTime(now)
-	facts := joining()
-	g.Expect(nodeRetry(csr, facts, now)).To(BeZero())
-	facts.Node = &NodeFacts{Older: true}
-	first := nodeRetry(csr, facts, now)
+	observed := joining()
+	g.Expect(nodeRetry(csr, observed, now)).To(BeZero())
+	observed.Node = &ObservedNode{Older: true}
+	first := nodeRetry(csr, observed, now)
 	g.Expect(first).To(BeNumerically(">", 0))
-	g.Expect(nodeRetry(csr, facts, now.Add(time.Hour))).To(And(BeNumerically(">", 10*first), BeNumerically("<", time.Hour)))
-	facts.Deleting = true
-	g.Expect(nodeRetry(csr, facts, now)).To(BeZero(), "it is not approved when the Node is gone either")
+	g.Expect(nodeRetry(csr, observed, now.Add(time.Hour))).To(And(BeNumerically(">", 10*first), BeNumerically("<", time.Hour)))
+	observed.Deleting = true
+	g.Expect(nodeRetry(csr, observed, now)).To(BeZero(), "it is not approved when the Node is gone either")
 }

@@ -6,21 +6,19 @@ import (
 	"sync"
 	"time"
 
-	pkgerrors "github.com/pkg/errors"
+	"github.com/pkg/errors"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"millwright.dev/bootstrap/cloudconfig/ownership"
 	"millwright.dev/bootstrap/cloudconfig/target"
 	"millwright.dev/contracts/controller/events"
+	"millwright.dev/contracts/controller/wake"
 )
 
-// RequestState says what has become of a certificate request.
+// RequestState is what has become of a certificate request.
 type RequestState string
 
 const (
@@ -39,7 +37,7 @@ type Outcome struct {
 	// Request is the name of the CertificateSigningRequest.
 	Request string
 	State   RequestState
-	// Reason says why it is in that state; empty if the state says it all. At most 1 KiB.
+	// Reason is why it is in that state; empty if the state is enough. At most 1 KiB.
 	Reason string
 	// Made is when the request was made.
 	Made time.Time
@@ -51,7 +49,8 @@ type Outcome struct {
 type Outcomes struct {
 	mu     sync.Mutex
 	byHash map[string]Outcome
-	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// refused wakes CloudConfigs.
+	refused wake.Waker
 }
 
 // Of returns the Outcome of a machine.
@@ -77,14 +76,7 @@ func (o *Outcomes) Forget(names target.Names) {
 
 // Source wakes the CloudConfig of a machine whose request is refused. Other states are looked at when it waits for long: a join
 // without trouble costs no write.
-func (o *Outcomes) Source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.queue = queue
-		return nil
-	})
-}
+func (o *Outcomes) Source() source.Source { return o.refused.Source() }
 
 // Record keeps the outcome of a request, unless a later request is known. A machine whose requests are refused one after the
 // other is woken once.
@@ -102,8 +94,8 @@ func (o *Outcomes) Record(names target.Names, config client.ObjectKey, csr *cert
 		o.byHash = map[string]Outcome{}
 	}
 	o.byHash[names.Hash] = Outcome{Request: csr.Name, State: state, Reason: events.Cut(reason), Made: csr.CreationTimestamp.Time}
-	if state == RequestRefused && before.State != RequestRefused && o.queue != nil {
-		o.queue.Add(ctrl.Request{NamespacedName: config})
+	if state == RequestRefused && before.State != RequestRefused {
+		o.refused.Enqueue(config)
 	}
 }
 
@@ -126,7 +118,7 @@ func stateOf(csr *certificatesv1.CertificateSigningRequest) (state RequestState,
 	return state, ""
 }
 
-// note tells Outcomes of a request for a first certificate.
+// note records the state of a request for a first certificate in Outcomes.
 func (r *Reconciler) note(machine *clusterv1.Machine, csr *certificatesv1.CertificateSigningRequest, state RequestState, reason string) {
 	names, ok := target.NamesOfJoinGroups(csr.Spec.Groups)
 	config, named := ownership.Named(machine)
@@ -145,7 +137,7 @@ func (r *Reconciler) noteDecided(ctx context.Context, cluster client.ObjectKey, 
 	}
 	machines := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingFields{hashIndex: names.Hash}); err != nil {
-		return pkgerrors.Wrap(err, "listing Machines")
+		return errors.Wrap(err, "listing Machines")
 	}
 	for i := range machines.Items {
 		if machines.Items[i].Spec.ClusterName == cluster.Name {

@@ -25,7 +25,7 @@ func TestOutcomesOfRequests(t *testing.T) {
 		reason string
 	}{
 		"approved":           {func(*fixture) {}, RequestApproved, ""},
-		"paused":             {func(f *fixture) { f.machine.Annotations = paused }, RequestPending, "paused"},
+		"paused":             {func(f *fixture) { f.machine.Annotations = pausedAnnotation }, RequestPending, "paused"},
 		"left to others":     {func(f *fixture) { f.config.Spec.Bootstrap.CSRApproval = bootstrapv1.CSRApprovalControllerManager }, RequestPending, "somebody else"},
 		"refused":            {func(f *fixture) { f.Expect(f.remote.Delete(f.t.Context(), f.nodeSecret())).To(Succeed()) }, RequestRefused, "a join token of this Machine"},
 		"denied":             {func(f *fixture) { f.decide(certificatesv1.CertificateDenied) }, RequestRefused, "it was denied: by a test"},

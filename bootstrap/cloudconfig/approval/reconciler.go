@@ -6,23 +6,21 @@ import (
 	"context"
 	"time"
 
-	pkgerrors "github.com/pkg/errors"
+	"github.com/pkg/errors"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/contracts/controller/bulkhead"
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/paused"
 )
-
-// conflictRetry is when a request is looked at again whose approval was written on the basis of an outdated read.
-const conflictRetry = time.Second
 
 // cacheTimeout is how long the requests of a target cluster may take to be read for the first time while a worker waits for
 // them, which without a limit lasts for as long as that cluster likes, even after its connection.
@@ -55,15 +53,15 @@ const laterRetry = 15 * time.Second
 type Reconciler struct {
 	// Client reads Machines, Clusters and CloudConfigs from the cache.
 	Client client.Client
-	// Live reads the Machine from the API server before anything is decided about it.
-	Live client.Reader
+	// APIReader reads the Machine from the API server before anything is decided about it.
+	APIReader client.Reader
 	// Targets connects to target clusters.
 	Targets Targets
 	// TargetNamespace holds the Secrets of nodes in target clusters; target.DefaultNamespace when empty.
 	TargetNamespace string
 	// Recorder records events on CloudConfigs.
 	Recorder events.EventRecorder
-	// Outcomes is told what becomes of requests for first certificates; nil for nobody.
+	// Outcomes keeps what becomes of requests for first certificates; nil for nobody.
 	Outcomes *Outcomes
 
 	// refusals bounds the events about requests that are not approved; nil for no bound.
@@ -72,76 +70,80 @@ type Reconciler struct {
 	turns *bulkhead.Bulkhead[client.ObjectKey]
 }
 
-// Reconcile finds the Machine that has made the request, decides, and approves or says why not.
+// Reconcile finds the Machine that has made the request, decides, and approves it or records why not.
 func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Result, error) {
 	leave, entered := r.turns.Enter(req.Cluster)
 	if !entered {
-		// A worker is not to wait for what others of the Cluster wait for already.
+		// A worker must not wait for what others of the Cluster wait for already.
 		return reconcile.Result{RequeueAfter: bulkhead.Pause()}, nil
 	}
 	defer leave()
+	return r.reconcile(ctx, req).Result()
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, req Request) outcome.Outcome {
 	csr, err := r.read(ctx, req)
 	if err != nil || csr == nil {
-		return reconcile.Result{}, err
+		return outcome.FromError(err)
 	}
 	if !undecided(csr) {
-		return reconcile.Result{}, r.noteDecided(ctx, req.Cluster, csr)
+		return outcome.FromError(r.noteDecided(ctx, req.Cluster, csr))
 	}
 	s, err := r.subjectOf(ctx, req.Cluster, csr)
 	if err != nil || s == nil {
-		return reconcile.Result{}, err
+		return outcome.FromError(err)
 	}
 	if !s.config.Spec.ProviderApproves() {
 		r.note(s.machine, csr, RequestPending, "spec.bootstrap.csrApproval leaves the approval to somebody else")
-		return reconcile.Result{}, nil
+		return outcome.Continue()
 	}
-	if paused, err := r.paused(ctx, req.Cluster, s); err != nil || paused {
-		if paused {
-			r.note(s.machine, csr, RequestPending, "the Cluster, the Machine or the CloudConfig is paused")
-		}
-		// No event tells the end of every pause.
-		return reconcile.Result{RequeueAfter: pauseRetry}, err
+	switch paused, err := r.paused(ctx, req.Cluster, s); {
+	case err != nil:
+		return outcome.FromError(err)
+	case paused:
+		r.note(s.machine, csr, RequestPending, "the Cluster, the Machine or the CloudConfig is paused")
+		// Not every end of a pause is an event.
+		return outcome.WaitFor(pauseRetry)
 	}
 	remote, err := r.Targets.GetUncachedClient(ctx, req.Cluster)
 	if err != nil {
-		return reconcile.Result{}, ignoreDisconnected(err)
+		return outcome.FromError(ignoreDisconnected(err))
 	}
 	if err := r.observe(ctx, remote, s, csr); err != nil {
-		return reconcile.Result{}, err
+		return outcome.FromError(err)
 	}
 	if s.leftover() {
 		r.note(s.machine, csr, RequestPending, "the node's Secret is not known to be of this Machine; its CloudConfig has to be reconciled")
-		return reconcile.Result{RequeueAfter: laterRetry}, nil
+		return outcome.WaitFor(laterRetry)
 	}
 	return r.settle(ctx, req, remote, s, csr)
 }
 
 // settle decides about the request of a subject of which everything was read.
-func (r *Reconciler) settle(ctx context.Context, req Request, remote client.Client, s *subject, csr *certificatesv1.CertificateSigningRequest) (reconcile.Result, error) {
+func (r *Reconciler) settle(ctx context.Context, req Request, remote client.Client, s *subject, csr *certificatesv1.CertificateSigningRequest) outcome.Outcome {
 	log := ctrl.LoggerFrom(ctx).WithValues("request", req.Name, "machine", s.machine.Name)
-	approve, reason := decide(csr, s.facts)
+	approve, reason := decide(csr, s.observed)
 	if !approve {
 		log.Info("Not approving a certificate signing request", "reason", reason)
 		r.note(s.machine, csr, RequestRefused, reason)
 		r.refuse(s, csr, reason)
-		return reconcile.Result{RequeueAfter: nodeRetry(csr, s.facts, time.Now())}, nil
+		if retry := nodeRetry(csr, s.observed, time.Now()); retry > 0 {
+			return outcome.WaitFor(retry)
+		}
+		return outcome.Continue()
 	}
-	if !s.facts.Joined {
-		later, err := r.later(ctx, req.Cluster, csr, s.facts)
+	if !s.observed.Joined {
+		later, err := r.later(ctx, req.Cluster, csr, s.observed)
 		if err != nil {
-			return reconcile.Result{}, ignoreDisconnected(err)
+			return outcome.FromError(ignoreDisconnected(err))
 		}
 		if later != "" {
 			log.Info("Leaving a certificate signing request to a later one of the same machine", "later", later)
-			return reconcile.Result{RequeueAfter: laterRetry}, nil
+			return outcome.WaitFor(laterRetry)
 		}
 	}
-	err := r.approve(ctx, remote, s, csr)
-	if apierrors.IsConflict(err) {
-		// Somebody else has changed the Secret or the request: it is looked at again, and to lose a race is no error.
-		return reconcile.Result{RequeueAfter: conflictRetry}, nil
-	}
-	return reconcile.Result{}, err
+	// When somebody else has changed the Secret or the request meanwhile, it is looked at again.
+	return outcome.FromError(r.approve(ctx, remote, s, csr))
 }
 
 // pending reads the request; nil when there is nothing to decide any more.
@@ -167,12 +169,12 @@ func (r *Reconciler) read(ctx context.Context, req Request) (*certificatesv1.Cer
 			// With the first read each request is an event.
 			return nil, ctx.Err()
 		}
-		return nil, pkgerrors.Wrapf(client.IgnoreNotFound(ignoreDisconnected(err)), "reading CertificateSigningRequest %s", req.Name)
+		return nil, errors.Wrapf(client.IgnoreNotFound(ignoreDisconnected(err)), "reading CertificateSigningRequest %s", req.Name)
 	}
 	return csr, nil
 }
 
-// undecided says whether nobody has approved or denied the request.
+// undecided reports whether nobody has approved or denied the request.
 func undecided(csr *certificatesv1.CertificateSigningRequest) bool {
 	return len(csr.Status.Conditions) == 0 && len(csr.Status.Certificate) == 0 && csr.DeletionTimestamp.IsZero()
 }
@@ -180,15 +182,15 @@ func undecided(csr *certificatesv1.CertificateSigningRequest) bool {
 // approve records the first approval for a Machine and then approves. A crash in between is made up
 // for when the request is seen again: the record names it.
 func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subject, csr *certificatesv1.CertificateSigningRequest) error {
-	if recorded, _ := parseApproval(s.facts.Approved); !s.facts.Joined && recorded != requestID(csr) {
-		if err := r.supersede(ctx, remote, s.facts.Outstanding, csr); err != nil {
+	if recorded, _ := parseApproval(s.observed.Approved); !s.observed.Joined && recorded != requestID(csr) {
+		if err := r.supersede(ctx, remote, s.observed.Outstanding, csr); err != nil {
 			return err
 		}
 		secret := s.secret.DeepCopy()
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, ApprovedAnnotation, approvalOf(csr))
 		// An update fails when the Secret was changed meanwhile, also by a concurrent approval.
 		if err := remote.Update(ctx, secret); err != nil {
-			return pkgerrors.Wrapf(err, "recording the approval in Secret %s", secret.Name)
+			return errors.Wrapf(err, "recording the approval in Secret %s", secret.Name)
 		}
 	}
 	approved := csr.DeepCopy()
@@ -197,15 +199,15 @@ func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subje
 		Reason: "MillwrightApproved", Message: "The request is of Machine " + client.ObjectKeyFromObject(s.machine).String(),
 	})
 	if err := remote.SubResource("approval").Update(ctx, approved); err != nil {
-		return pkgerrors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
+		return errors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
 	}
 	r.note(s.machine, csr, RequestApproved, "")
 	r.Recorder.Eventf(s.config, csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
-		"Approved CertificateSigningRequest %s for Node %s", csr.Name, s.facts.NodeName)
+		"Approved CertificateSigningRequest %s for Node %s", csr.Name, s.observed.NodeName)
 	return nil
 }
 
-// supersededReason says that this provider has denied a request, because its machine has made a later one.
+// supersededReason means that this provider has denied a request, because its machine has made a later one.
 const supersededReason = "MillwrightSuperseded"
 
 // supersede denies the request whose approval was recorded and not given, so that nobody who is about to approve it still can.
@@ -218,16 +220,16 @@ func (r *Reconciler) supersede(ctx context.Context, remote client.Client, outsta
 		Reason: supersededReason, Message: "Its machine has made a later request: " + by.Name,
 	})
 	err := remote.SubResource("approval").Update(ctx, outstanding)
-	return pkgerrors.Wrapf(client.IgnoreNotFound(err), "denying CertificateSigningRequest %s", outstanding.Name)
+	return errors.Wrapf(client.IgnoreNotFound(err), "denying CertificateSigningRequest %s", outstanding.Name)
 }
 
-// paused says whether the Cluster, the Machine or its CloudConfig is.
+// paused reports whether the Cluster, the Machine or its CloudConfig is.
 func (r *Reconciler) paused(ctx context.Context, key client.ObjectKey, s *subject) (bool, error) {
 	cluster := &clusterv1.Cluster{}
 	err := r.Client.Get(ctx, key, cluster)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
-	paused := annotations.IsPaused(cluster, s.machine) || annotations.HasPaused(s.config)
-	return paused, pkgerrors.Wrapf(err, "reading Cluster %s", key.Name)
+	by := append(paused.By(s.machine, cluster), paused.By(s.config, cluster)...)
+	return len(by) > 0, errors.Wrapf(err, "reading Cluster %s", key.Name)
 }

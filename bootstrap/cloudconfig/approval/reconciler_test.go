@@ -144,7 +144,7 @@ func (f *fixture) try(request string) (reconcile.Result, error) {
 	if f.live != nil {
 		live = f.live
 	}
-	r := &Reconciler{Client: home, Live: live, Targets: f, Recorder: f.events, Outcomes: f.outcomes, refusals: f.refusals}
+	r := &Reconciler{Client: home, APIReader: live, Targets: f, Recorder: f.events, Outcomes: f.outcomes, refusals: f.refusals}
 	result, err := r.Reconcile(f.t.Context(), Request{Cluster: client.ObjectKeyFromObject(f.cluster), Name: request})
 	f.machine.ResourceVersion, f.cluster.ResourceVersion, f.config.ResourceVersion = "", "", ""
 	return result, err
@@ -165,7 +165,7 @@ func (f *fixture) approved(name string) bool {
 	return len(csr.Status.Conditions) == 1 && csr.Status.Conditions[0].Type == certificatesv1.CertificateApproved
 }
 
-var paused = map[string]string{clusterv1.PausedAnnotation: ""}
+var pausedAnnotation = map[string]string{clusterv1.PausedAnnotation: ""}
 
 func TestReconcile(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -176,8 +176,8 @@ func TestReconcile(t *testing.T) {
 		"approves":                           {func(*fixture) {}, true, "Approved"},
 		"not connected":                      {func(f *fixture) { f.connected = false }, false, ""},
 		"paused":                             {func(f *fixture) { f.cluster.Spec.Paused = ptr.To(true) }, false, ""},
-		"the Machine is paused":              {func(f *fixture) { f.machine.Annotations = paused }, false, ""},
-		"the CloudConfig is paused":          {func(f *fixture) { f.config.Annotations = paused }, false, ""},
+		"the Machine is paused":              {func(f *fixture) { f.machine.Annotations = pausedAnnotation }, false, ""},
+		"the CloudConfig is paused":          {func(f *fixture) { f.config.Annotations = pausedAnnotation }, false, ""},
 		"a CloudConfig of another Machine":   {func(f *fixture) { f.config.OwnerReferences[0].UID = "another" }, false, ""},
 		"left to others":                     {func(f *fixture) { f.config.Spec.Bootstrap.CSRApproval = bootstrapv1.CSRApprovalControllerManager }, false, ""},
 		"another provider":                   {func(f *fixture) { f.machine.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig" }, false, ""},

@@ -39,7 +39,7 @@ type refusal struct {
 	suppressed int
 }
 
-// due says whether to record an event now, and how many were suppressed since the one before.
+// due reports whether to record an event now, and how many were suppressed since the one before.
 func (r *refusals) due(config client.ObjectKey, rule string, now time.Time) (suppressed int, due bool) {
 	if r == nil {
 		return 0, true
@@ -67,7 +67,7 @@ func (r *refusals) due(config client.ObjectKey, rule string, now time.Time) (sup
 	return suppressed, true
 }
 
-// ruleOf names the rule that a request fails. Of the reason it takes no part that the request says, for there would be as many rules
+// ruleOf names the rule that a request fails. It takes no part of the reason that the request has set, or there would be as many rules
 // as requests.
 func ruleOf(signer, reason string) string {
 	if signer == certificatesv1.KubeletServingSignerName {

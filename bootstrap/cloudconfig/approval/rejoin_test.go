@@ -59,7 +59,7 @@ func TestAPauseThatTheCacheDoesNotShow(t *testing.T) {
 	f := newFixture(t, "paused")
 	f.ask("paused-1")
 	now := f.machine.DeepCopy()
-	now.Annotations = paused
+	now.Annotations = pausedAnnotation
 	f.live = fake.NewClientBuilder().WithScheme(scheme).WithObjects(now).Build()
 	result, err := f.try("paused-1")
 	f.Expect(err).NotTo(HaveOccurred())

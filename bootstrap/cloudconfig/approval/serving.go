@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	pkgerrors "github.com/pkg/errors"
+	"github.com/pkg/errors"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -17,14 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/contracts/controller/bulkhead"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 const (
-	// servingRetry is when a request is looked at again that may become right: no event tells that a Machine was linked or has
+	// servingRetry is when a request is looked at again that may become right: there is no event when a Machine was linked or has
 	// got another address.
 	servingRetry = 15 * time.Second
-	// servingPatience is for how long: a kubelet waits for a quarter of an hour and then makes another request.
-	servingPatience = 20 * time.Minute
+	// servingTimeout is for how long: a kubelet waits for a quarter of an hour and then makes another request.
+	servingTimeout = 20 * time.Minute
 )
 
 // servingReconciler approves the requests of kubelets for the certificates that they serve with. kube-controller-manager approves
@@ -40,26 +41,33 @@ func (r *servingReconciler) Reconcile(ctx context.Context, req Request) (reconci
 		return reconcile.Result{RequeueAfter: bulkhead.Pause()}, nil
 	}
 	defer leave()
+	return r.reconcile(ctx, req).Result()
+}
+
+func (r *servingReconciler) reconcile(ctx context.Context, req Request) outcome.Outcome {
 	csr, err := r.pending(ctx, req)
 	if err != nil || csr == nil || csr.Spec.SignerName != certificatesv1.KubeletServingSignerName {
-		return reconcile.Result{}, err
+		return outcome.FromError(err)
 	}
 	s, err := r.machineOf(ctx, req.Cluster, csr)
 	if err != nil || s == nil {
-		return reconcile.Result{}, err
+		return outcome.FromError(err)
 	}
-	if paused, err := r.paused(ctx, req.Cluster, s); err != nil || paused {
-		return reconcile.Result{RequeueAfter: servingRetry}, err
+	switch paused, err := r.paused(ctx, req.Cluster, s); {
+	case err != nil:
+		return outcome.FromError(err)
+	case paused:
+		return outcome.WaitFor(servingRetry)
 	}
 	refused, later := refuseServing(csr, s.machine)
 	if refused == "" {
-		return reconcile.Result{}, r.approveServing(ctx, req.Cluster, s, csr)
+		return outcome.FromError(r.approveServing(ctx, req.Cluster, s, csr))
 	}
-	if later && time.Since(csr.CreationTimestamp.Time) < servingPatience {
-		return reconcile.Result{RequeueAfter: servingRetry}, nil
+	if later && time.Since(csr.CreationTimestamp.Time) < servingTimeout {
+		return outcome.WaitFor(servingRetry)
 	}
 	r.refuse(s, csr, refused)
-	return reconcile.Result{}, nil
+	return outcome.Continue()
 }
 
 // machineOf returns the Machine whose name the Node has that asks, as every Node's of ours has; nil for a Node of anybody else.
@@ -70,7 +78,7 @@ func (r *servingReconciler) machineOf(ctx context.Context, cluster client.Object
 	}
 	machine := &clusterv1.Machine{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, machine); err != nil {
-		return nil, pkgerrors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", name)
+		return nil, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", name)
 	}
 	if machine.Spec.ClusterName != cluster.Name {
 		return nil, nil
@@ -89,16 +97,16 @@ func (r *servingReconciler) approveServing(ctx context.Context, cluster client.O
 		Reason: "MillwrightApproved", Message: "It names addresses of Machine " + client.ObjectKeyFromObject(s.machine).String() + " only",
 	})
 	if err := remote.SubResource("approval").Update(ctx, approved); err != nil {
-		return pkgerrors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
+		return errors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
 	}
 	r.Recorder.Eventf(s.config, csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
 		"Approved CertificateSigningRequest %s for the serving certificate of Node %s", csr.Name, s.machine.Name)
 	return nil
 }
 
-// refuseServing says why a request for a serving certificate is not approved, "" when it is, and whether that may change. What
+// refuseServing returns why a request for a serving certificate is not approved, "" when it is, and whether that may change. What
 // is served under an address is believed by whoever connects to it, hence only the Machine's own count: those that its
-// infrastructure provider reports, not those that the Node says of itself. All rules have to be met:
+// infrastructure provider reports, not those that the Node claims. All rules have to be met:
 //
 //	1 the signer is kubernetes.io/kubelet-serving
 //	2 the request is well-formed and signed with its own key
@@ -167,7 +175,7 @@ func foreignNames(request *x509.CertificateRequest, machine *clusterv1.Machine) 
 	return foreign
 }
 
-// usagesOf says whether the usages are a digital signature, the one given, perhaps key encipherment, and nothing else.
+// usagesOf reports whether the usages are a digital signature, the one given, perhaps key encipherment, and nothing else.
 func usagesOf(usages []certificatesv1.KeyUsage, needed certificatesv1.KeyUsage) bool {
 	for _, usage := range usages {
 		if usage != certificatesv1.UsageDigitalSignature && usage != needed && usage != certificatesv1.UsageKeyEncipherment {

@@ -112,7 +112,7 @@ func TestAServingCertificateIsForTheMachinesAddressesOnly(t *testing.T) {
 	reconcile := func(name string) time.Duration {
 		home := fake.NewClientBuilder().WithScheme(scheme).WithObjects(f.cluster, f.machine, f.config).WithStatusSubresource(f.machine).
 			WithIndex(&clusterv1.Machine{}, hashIndex, indexHash).WithIndex(&clusterv1.Machine{}, nodeIndex, indexNode).Build()
-		r := &servingReconciler{&Reconciler{Client: home, Live: home, Targets: f, Recorder: f.events}}
+		r := &servingReconciler{&Reconciler{Client: home, APIReader: home, Targets: f, Recorder: f.events}}
 		result, err := r.Reconcile(t.Context(), Request{Cluster: client.ObjectKeyFromObject(f.cluster), Name: name})
 		f.Expect(err).NotTo(HaveOccurred())
 		f.machine.ResourceVersion, f.cluster.ResourceVersion, f.config.ResourceVersion = "", "", ""

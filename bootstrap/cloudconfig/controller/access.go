@@ -8,47 +8,47 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // ensureAccess lets the machine read its own Secret: by the download token until it has joined, by
-// its Node's name afterwards. With the token it may also say in a Lease of its own how far it has come.
-func (r *Reconciler) ensureAccess(ctx context.Context, s *scope) error {
+// its Node's name afterwards. With the token it may also report in a Lease of its own how far it has come.
+func (r *Reconciler) ensureAccess(ctx context.Context, s *scope) outcome.Outcome {
 	if s.joined() {
 		_, err := s.target.EnsureAccess(ctx, s.node(), false)
-		return err
+		return outcome.FromError(err)
 	}
 	reports := false
-	if s.config.Status.DataSecretName == "" {
+	if s.Object.Status.DataSecretName == "" {
 		var err error
 		if reports, err = s.target.EnsureReport(ctx); err != nil {
-			return err
+			return outcome.FromError(err)
 		}
 	}
 	existed, err := s.target.EnsureAccess(ctx, "", reports)
 	if err != nil {
-		return err
+		return outcome.FromError(err)
 	}
 	s.target.DownloadToken = s.downloadTokenID()
-	if existed && s.config.Status.DataSecretName == "" {
+	if existed && s.Object.Status.DataSecretName == "" {
 		// Nothing has been launched with the user data: a Secret that is there already would be read by the machine when it boots.
 		if err := r.removeLeftover(ctx, s); err != nil {
-			return err
+			return outcome.FromError(err)
 		}
 	}
 	token, ok := s.downloadToken()
 	if !ok {
-		return nil
+		return outcome.Continue()
 	}
 	expiration, err := s.target.EnsureToken(ctx, s.tokenOptions(token, "Reads the configuration of one machine", s.target.Names.DownloadGroup()))
-	if collides(err) && s.config.Status.DataSecretName == "" {
-		return r.discardDataSecret(ctx, s, err)
+	if collides(err) && s.Object.Status.DataSecretName == "" {
+		return outcome.FromError(r.discardDataSecret(ctx, s, err))
 	}
 	if err != nil {
-		return err
+		return outcome.FromError(err)
 	}
-	s.config.Status.Target.DownloadTokenID = token.ID
-	s.wake(target.RefreshAt(expiration, s.config.Spec.TokenTTL()))
-	return nil
+	s.Object.Status.Target.DownloadTokenID = token.ID
+	return outcome.ContinueAfter(s.until(target.RefreshAt(expiration, s.Object.Spec.TokenTTL())))
 }
 
 // discardDataSecret throws away user data that nobody has used yet because another token has the id of
@@ -63,10 +63,10 @@ func (r *Reconciler) discardDataSecret(ctx context.Context, s *scope, collision 
 }
 
 func (s *scope) tokenOptions(token target.Token, purpose string, groups ...string) target.TokenOptions {
-	return target.TokenOptions{Token: token, Purpose: purpose, Groups: groups, TTL: s.config.Spec.TokenTTL(), Now: s.now}
+	return target.TokenOptions{Token: token, Purpose: purpose, Groups: groups, TTL: s.Object.Spec.TokenTTL(), Now: s.Now}
 }
 
-// collides says whether an object of the needed name belongs to somebody else.
+// collides reports whether an object of the needed name belongs to somebody else.
 func collides(err error) bool {
 	var foreign *target.ForeignError
 	return errors.As(err, &foreign)

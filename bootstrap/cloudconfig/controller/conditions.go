@@ -6,50 +6,55 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pkg/errors"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/paused"
 )
 
-// explain turns a failed call into what the conditions say, and returns the error for the retry.
-func (s *scope) explain(err error) error {
+// explain derives from a failed call what the conditions report.
+func (s *scope) explain(err error) {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil || s.wait != nil:
 	case collides(err):
 		s.awaits(bootstrapv1.ForeignObjectReason, err.Error())
-	case apierrors.IsForbidden(errors.Cause(err)) || apierrors.IsInvalid(errors.Cause(err)):
-		// An admission policy denies with 422, unless it says otherwise.
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		// An admission policy denies with 422, unless it sets another status.
 		s.awaits(bootstrapv1.TargetForbiddenReason, err.Error())
 	default:
 		s.awaits(bootstrapv1.InternalErrorReason, err.Error()+"; it is tried again")
 	}
-	return err
 }
 
-// conclude says what a reconcile has reached and what it awaits.
-func conclude(s *scope) []metav1.Condition {
+// ofFinalizer is the outcome of a write of the finalizer. One that is refused is not the target cluster's refusal.
+func (s *scope) ofFinalizer(err error) outcome.Outcome {
+	if err != nil {
+		s.awaits(bootstrapv1.InternalErrorReason, err.Error()+"; it is tried again")
+	}
+	return outcome.FromError(err)
+}
+
+func (s *scope) paused() bool { return len(s.pausedBy()) > 0 }
+
+// pausedBy is what pauses the CloudConfig. Pausing stops everything, also
+// the extension of bootstrap tokens: a Cluster that is being moved must not be written to from here.
+func (s *scope) pausedBy() []string { return paused.By(s.Original, s.cluster) }
+
+// conditions are those that the reconcile sets; others stay as they are.
+func (s *scope) conditions() []metav1.Condition {
+	notPaused := paused.Condition(nil)
+	switch {
+	case s.paused():
+		return []metav1.Condition{paused.Condition(s.pausedBy())}
+	case s.Deleting():
+		return []metav1.Condition{notPaused, deleting(s)}
+	}
 	data, synced, tokens := dataSecretAvailable(s), nodeSecretSynced(s), tokensValid(s)
-	all := ready(data, synced, tokens)
-	if s.machine != nil && s.linkedElsewhere() != "" {
-		all = isFalse(bootstrapv1.ReadyCondition, bootstrapv1.NodeNameMismatchReason, fmt.Sprintf(
-			"Machine %s is linked with Node %s, but its Node is named %s: find out who registered Node %[2]s and delete it",
-			s.machine.Name, s.linkedElsewhere(), s.node()))
-	}
-	conditions := []metav1.Condition{notPaused(), data, synced, tokens, all}
+	all := []metav1.Condition{notPaused, data, synced, tokens, ready(s, data, synced, tokens)}
 	if joined := nodeJoined(s); joined != nil {
-		conditions = append(conditions, *joined)
+		all = append(all, *joined)
 	}
-	return conditions
-}
-
-func isTrue(kind, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message}
-}
-
-func isFalse(kind, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	return all
 }
 
 // dataSecretAvailable stays true once the user data was published, unless it is lost while needed.
@@ -57,67 +62,64 @@ func dataSecretAvailable(s *scope) metav1.Condition {
 	const kind = bootstrapv1.DataSecretAvailableCondition
 	switch {
 	case s.dataSecretLost:
-		return isFalse(kind, bootstrapv1.DataSecretLostReason, fmt.Sprintf(
+		return conditions.False(kind, bootstrapv1.DataSecretLostReason, fmt.Sprintf(
 			"Secret %s is gone, and the token in it with it; unless the machine has booted, replace Machine %s",
-			s.config.Status.DataSecretName, s.machine.Name))
-	case s.published || s.config.Status.DataSecretName != "":
-		return isTrue(kind, bootstrapv1.AvailableReason, "")
+			s.Object.Status.DataSecretName, s.machine.Name))
+	case s.published || s.Object.Status.DataSecretName != "":
+		return conditions.True(kind, bootstrapv1.AvailableReason, "")
 	case s.wait != nil:
-		return isFalse(kind, s.wait.reason, s.wait.message)
+		return conditions.False(kind, s.wait.reason, s.wait.message)
 	}
-	return isFalse(kind, bootstrapv1.WaitingForDataSecretReason, "the user data was not made yet")
+	return conditions.False(kind, bootstrapv1.WaitingForDataSecretReason, "the user data was not made yet")
 }
 
 func nodeSecretSynced(s *scope) metav1.Condition {
 	const kind = bootstrapv1.NodeSecretSyncedCondition
 	switch {
 	case s.synced:
-		return isTrue(kind, bootstrapv1.SyncedReason, "")
+		return conditions.True(kind, bootstrapv1.SyncedReason, "")
 	case s.wait != nil:
-		return isFalse(kind, s.wait.reason, s.wait.message)
+		return conditions.False(kind, s.wait.reason, s.wait.message)
 	}
-	return isFalse(kind, bootstrapv1.WaitingForDataSecretReason, "the user data comes first")
+	return conditions.False(kind, bootstrapv1.WaitingForDataSecretReason, "the user data comes first")
 }
 
 func tokensValid(s *scope) metav1.Condition {
 	const kind = bootstrapv1.BootstrapTokenValidCondition
 	switch {
 	case s.synced && s.joined():
-		return isTrue(kind, bootstrapv1.NotNeededReason, "")
+		return conditions.True(kind, bootstrapv1.NotNeededReason, "")
 	case s.tokensValid:
-		return isTrue(kind, bootstrapv1.ValidReason, "")
+		return conditions.True(kind, bootstrapv1.ValidReason, "")
 	case s.wait != nil:
-		return isFalse(kind, s.wait.reason, s.wait.message)
+		return conditions.False(kind, s.wait.reason, s.wait.message)
 	}
-	return isFalse(kind, bootstrapv1.WaitingForDataSecretReason, "the user data comes first")
+	return conditions.False(kind, bootstrapv1.WaitingForDataSecretReason, "the user data comes first")
 }
 
 // ready is true when the others are; otherwise it repeats the first that is not. That the node's Secret
 // awaits the provider ID does not count: everything has been done that the infrastructure waits for, and
 // a Machine that showed its bootstrap config as unready then would point at the wrong object.
-func ready(others ...metav1.Condition) metav1.Condition {
+func ready(s *scope, others ...metav1.Condition) metav1.Condition {
+	const kind = bootstrapv1.ReadyCondition
+	if s.machine != nil && s.linkedElsewhere() != "" {
+		return conditions.False(kind, bootstrapv1.NodeNameMismatchReason, fmt.Sprintf(
+			"Machine %s is linked with Node %s, but its Node is named %s: find out who registered Node %[2]s and delete it",
+			s.machine.Name, s.linkedElsewhere(), s.node()))
+	}
 	for _, c := range others {
 		if c.Status != metav1.ConditionTrue && c.Reason != bootstrapv1.WaitingForProviderIDReason {
-			return isFalse(bootstrapv1.ReadyCondition, c.Reason, c.Message)
+			return conditions.False(kind, c.Reason, c.Message)
 		}
 	}
-	return isTrue(bootstrapv1.ReadyCondition, bootstrapv1.ReadyReason, "")
+	return conditions.True(kind, bootstrapv1.ReadyReason, "")
 }
 
-func notPaused() metav1.Condition {
-	return isFalse(bootstrapv1.PausedCondition, clusterv1.NotPausedReason, "")
-}
-
-// pausedConditions says that nothing is done; the other conditions stay as they are.
-func pausedConditions(_ *scope, why string) []metav1.Condition {
-	return []metav1.Condition{isTrue(bootstrapv1.PausedCondition, clusterv1.PausedReason, why)}
-}
-
-// deletingConditions says what the deletion awaits.
-func deletingConditions(s *scope) []metav1.Condition {
+// deleting is Ready while the CloudConfig is deleted: what the deletion awaits.
+func deleting(s *scope) metav1.Condition {
 	message := "what was made for the machine is being removed"
 	if s.wait != nil {
 		message = s.wait.message
 	}
-	return []metav1.Condition{notPaused(), isFalse(bootstrapv1.ReadyCondition, bootstrapv1.DeletingReason, message)}
+	return conditions.False(bootstrapv1.ReadyCondition, bootstrapv1.DeletingReason, message)
 }

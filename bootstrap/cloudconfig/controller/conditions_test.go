@@ -14,9 +14,17 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/scopes"
 )
 
-func TestConclude(t *testing.T) {
+// base is that of a scope that is never saved.
+func base(config *bootstrapv1.CloudConfig) scopes.Base[*bootstrapv1.CloudConfig, bootstrapv1.CloudConfigStatus] {
+	return scopes.Base[*bootstrapv1.CloudConfig, bootstrapv1.CloudConfigStatus]{Original: config, Object: config}
+}
+
+func TestConditions(t *testing.T) {
 	type want = map[string]string
 	const (
 		data, synced, tokens, ready = bootstrapv1.DataSecretAvailableCondition, bootstrapv1.NodeSecretSyncedCondition,
@@ -32,27 +40,27 @@ func TestConclude(t *testing.T) {
 		want  want
 	}{
 		"nothing yet": {scope{machine: machine(), wait: waiting}, want{data: "False/Waiting", synced: "False/Waiting", tokens: "False/Waiting", ready: "False/Waiting"}},
-		"published": {scope{machine: machine(), published: true, wait: waiting, config: &bootstrapv1.CloudConfig{Status: published}},
+		"published": {scope{machine: machine(), published: true, wait: waiting, Base: base(&bootstrapv1.CloudConfig{Status: published})},
 			want{data: "True/Available", synced: "False/Waiting", ready: "False/Waiting"}},
-		"published before, waiting now": {scope{machine: machine(), wait: waiting, config: &bootstrapv1.CloudConfig{Status: published}},
+		"published before, waiting now": {scope{machine: machine(), wait: waiting, Base: base(&bootstrapv1.CloudConfig{Status: published})},
 			want{data: "True/Available", ready: "False/Waiting"}},
 		// The status may not have been written yet.
 		"published now": {scope{machine: machine(), published: true, synced: true, tokensValid: true},
 			want{data: "True/Available", synced: "True/Synced", tokens: "True/Valid", ready: "True/Ready"}},
-		"all": {scope{machine: machine(), config: &bootstrapv1.CloudConfig{Status: published}, synced: true, tokensValid: true},
+		"all": {scope{machine: machine(), Base: base(&bootstrapv1.CloudConfig{Status: published}), synced: true, tokensValid: true},
 			want{data: "True/Available", synced: "True/Synced", tokens: "True/Valid", ready: "True/Ready"}},
-		"joined": {scope{machine: joined, config: &bootstrapv1.CloudConfig{Status: published}, synced: true},
+		"joined": {scope{machine: joined, Base: base(&bootstrapv1.CloudConfig{Status: published}), synced: true},
 			want{tokens: "True/NotNeeded", ready: "True/Ready"}},
-		"lost": {scope{machine: machine(), config: &bootstrapv1.CloudConfig{Status: published}, dataSecretLost: true, synced: true, tokensValid: true},
+		"lost": {scope{machine: machine(), Base: base(&bootstrapv1.CloudConfig{Status: published}), dataSecretLost: true, synced: true, tokensValid: true},
 			want{data: "False/DataSecretLost", synced: "True/Synced", ready: "False/DataSecretLost"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			s := tc.scope
-			if s.config == nil {
-				s.config = &bootstrapv1.CloudConfig{}
+			if s.Object == nil {
+				s.Base = base(&bootstrapv1.CloudConfig{})
 			}
-			conditions := conclude(&s)
+			conditions := s.conditions()
 			for kind, want := range tc.want {
 				c := meta.FindStatusCondition(conditions, kind)
 				g.Expect(string(c.Status)+"/"+c.Reason).To(Equal(want), kind)
@@ -69,35 +77,32 @@ func TestExplain(t *testing.T) {
 		bootstrapv1.InternalErrorReason:   errors.New("something"),
 	} {
 		s := &scope{}
-		if got := s.explain(err); !errors.Is(got, err) {
-			t.Errorf("%s: the error for the retry is %v", want, got)
-		}
+		s.explain(err)
 		if s.wait == nil || s.wait.reason != want {
 			t.Errorf("%v is explained as %+v", err, s.wait)
 		}
 	}
 	s := &scope{}
-	if s.explain(nil) != nil || s.wait != nil {
+	if s.explain(nil); s.wait != nil {
 		t.Error("no error needs no explanation")
 	}
 }
 
-func TestWake(t *testing.T) {
+func TestDeadlines(t *testing.T) {
 	g := NewWithT(t)
-	now := time.Now()
-	s := &scope{now: now}
-	g.Expect(s.result().RequeueAfter).To(BeZero())
-	s.wake(now.Add(time.Hour))
-	s.wake(now.Add(time.Minute))
-	s.wake(now.Add(2 * time.Minute))
-	g.Expect(s.result().RequeueAfter).To(Equal(time.Minute), "the soonest wins")
-	s.wake(now.Add(-time.Minute))
-	g.Expect(s.result().RequeueAfter).To(Equal(time.Second), "the past is soon, not never")
+	s := &scope{}
+	s.Now = time.Now()
+	g.Expect(s.awaits("Waiting", "for an event").After()).To(BeZero())
+	wait := s.awaitsFor(time.Hour, "Waiting", "for something without an event")
+	g.Expect(wait.Finished()).To(BeFalse())
+	sooner := outcome.ContinueAfter(s.until(s.Now.Add(time.Minute))).And(wait)
+	g.Expect(sooner.And(outcome.ContinueAfter(s.until(s.Now.Add(2*time.Minute)))).After()).To(Equal(time.Minute), "the soonest counts")
+	g.Expect(s.until(s.Now.Add(-time.Minute))).To(Equal(time.Second), "the past is soon, not never")
 }
 
-// TestWhatATurnHasFoundStaysSaid: that a CloudConfig waits for its next turn is no news beside why it could not go on in the one
-// before, and the two in turns would be a write each time. What was waited for before the turn is over.
-func TestWhatATurnHasFoundStaysSaid(t *testing.T) {
+// TestConditionsOfAnEarlierTurnAreKept: that a CloudConfig waits for its next turn is less than why it could not go on in the one
+// before, and the two in alternation would be a write each time. What was waited for before the turn is over.
+func TestConditionsOfAnEarlierTurnAreKept(t *testing.T) {
 	for reason, stays := range map[string]bool{
 		bootstrapv1.ReadyReason: true, bootstrapv1.InternalErrorReason: true, bootstrapv1.DeletingReason: true,
 		bootstrapv1.TargetForbiddenReason: true, bootstrapv1.ForeignObjectReason: true, bootstrapv1.KubeconfigInvalidReason: true,
@@ -106,20 +111,20 @@ func TestWhatATurnHasFoundStaysSaid(t *testing.T) {
 		bootstrapv1.WaitingForInfrastructureReason: false, bootstrapv1.WaitingForControlPlaneReason: false, "": false,
 	} {
 		g := NewWithT(t)
-		s := &scope{config: &bootstrapv1.CloudConfig{}, turnedAway: true}
+		s := &scope{Base: base(&bootstrapv1.CloudConfig{}), turnedAway: true}
 		if reason != "" {
-			said := isFalse(bootstrapv1.ReadyCondition, reason, "")
+			before := conditions.False(bootstrapv1.ReadyCondition, reason, "")
 			if reason == bootstrapv1.ReadyReason {
-				said.Status = metav1.ConditionTrue
+				before.Status = metav1.ConditionTrue
 			}
-			s.config.Status.Conditions = []metav1.Condition{said}
+			s.Object.Status.Conditions = []metav1.Condition{before}
 		}
-		g.Expect(s.staysSaid()).To(Equal(stays), reason)
+		g.Expect(s.keepsConditions()).To(Equal(stays), reason)
 		if reason == bootstrapv1.TargetForbiddenReason {
-			s.config.Generation++
-			g.Expect(s.staysSaid()).To(BeFalse(), "it was said of another spec")
+			s.Object.Generation++
+			g.Expect(s.keepsConditions()).To(BeFalse(), "it is about another spec")
 		}
 		s.turnedAway = false
-		g.Expect(s.staysSaid()).To(BeFalse(), "it had its turn")
+		g.Expect(s.keepsConditions()).To(BeFalse(), "it had its turn")
 	}
 }

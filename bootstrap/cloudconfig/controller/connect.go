@@ -12,6 +12,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/remote"
 )
 
@@ -20,20 +21,19 @@ import (
 const retryUnwatched = time.Minute
 
 // connect takes a client of the target cluster. Every connection and disconnection is an event.
-func (r *Reconciler) connect(ctx context.Context, s *scope) error {
+func (r *Reconciler) connect(ctx context.Context, s *scope) outcome.Outcome {
 	live, err := r.Targets.GetUncachedClient(ctx, clusterKey(s.machine))
 	var disconnected *remote.NotConnectedError
 	if errors.As(err, &disconnected) {
-		s.awaits(bootstrapv1.WaitingForConnectionReason, fmt.Sprintf("there is no connection to Cluster %s: %s", s.cluster.Name, remedy(disconnected, s.cluster.Name)))
-		return nil
+		return s.awaits(bootstrapv1.WaitingForConnectionReason, fmt.Sprintf("there is no connection to Cluster %s: %s", s.cluster.Name, remedy(disconnected, s.cluster.Name)))
 	}
 	if err != nil {
-		return err
+		return outcome.FromError(err)
 	}
 	names := target.NamesFor(s.machine.Namespace, s.machine.Spec.ClusterName, s.machine.Name)
-	s.target = &target.Machine{Client: live, Names: names, Config: client.ObjectKeyFromObject(s.config).String(), Namespace: r.TargetNamespace}
-	s.config.Status.Target.Name = names.Object()
-	return nil
+	s.target = &target.Machine{Client: live, Names: names, Config: client.ObjectKeyFromObject(s.Object).String(), Namespace: r.TargetNamespace}
+	s.Object.Status.Target.Name = names.Object()
+	return outcome.Continue()
 }
 
 // remedy is why there is no connection to the API server of a Cluster, and what to do.
@@ -46,11 +46,11 @@ func remedy(e *remote.NotConnectedError, cluster string) string {
 
 // readEndpoint reads from the Cluster's kubeconfig how machines reach the API server. A Secret that is not used for the connection is
 // not used for machines either.
-func (r *Reconciler) readEndpoint(ctx context.Context, s *scope) error {
-	raw, err := remote.ReadSecret(ctx, r.Live, clusterKey(s.machine))
+func (r *Reconciler) readEndpoint(ctx context.Context, s *scope) outcome.Outcome {
+	raw, err := remote.ReadSecret(ctx, r.APIReader, clusterKey(s.machine))
 	var unusable *remote.NotConnectedError
 	if err != nil && (!errors.As(err, &unusable) || unusable.Unwrap() != nil) {
-		return err
+		return outcome.FromError(err)
 	}
 	message := ""
 	if unusable != nil {
@@ -61,18 +61,16 @@ func (r *Reconciler) readEndpoint(ctx context.Context, s *scope) error {
 		s.endpoint = endpoint
 	}
 	if message != "" {
-		s.awaits(bootstrapv1.KubeconfigInvalidReason, message)
-		s.wake(s.now.Add(retryUnwatched))
-		return nil
+		return s.awaitsFor(retryUnwatched, bootstrapv1.KubeconfigInvalidReason, message)
 	}
 	if s.cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		// What the Cluster declares is meant for its machines; a kubeconfig may be meant for this side.
 		s.endpoint.server = "https://" + s.cluster.Spec.ControlPlaneEndpoint.String()
 	}
-	return nil
+	return outcome.Continue()
 }
 
-// parseEndpoint takes the current cluster's server and CA out of a kubeconfig; otherwise it says what
+// parseEndpoint takes the current cluster's server and CA out of a kubeconfig; otherwise it returns what
 // is wrong, without repeating anything of it.
 func parseEndpoint(raw []byte) (endpoint, string) {
 	config, err := clientcmd.Load(raw)

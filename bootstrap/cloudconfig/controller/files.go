@@ -14,10 +14,11 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
+	"millwright.dev/contracts/controller/outcome"
 )
 
-// missingSourceError says that a Secret which a file takes its content from is missing, incomplete or not meant for that. Which of
-// them it is it does not say: who may not read Secrets would learn their names.
+// missingSourceError means that a Secret which a file takes its content from is missing, incomplete or not meant for that. It does not
+// distinguish them: who may not read Secrets would learn their names.
 type missingSourceError struct {
 	ref bootstrapv1.SecretKeyReference
 }
@@ -27,7 +28,7 @@ func (e *missingSourceError) Error() string {
 	return fmt.Sprintf("Secret %s with key %s and label %s=true does not exist", e.ref.Name, e.ref.Key, bootstrapv1.FileSourceLabel)
 }
 
-// refusedSourceError says that the Secret is one that no file is ever made of.
+// refusedSourceError means that the Secret is one that no file is ever made of.
 type refusedSourceError struct {
 	ref bootstrapv1.SecretKeyReference
 }
@@ -38,28 +39,22 @@ func (e *refusedSourceError) Error() string {
 }
 
 // files returns the files of one stage; it waits when their content cannot be had.
-func (r *Reconciler) files(ctx context.Context, s *scope, atBoot bool) ([]node.File, error) {
-	files, err := node.Files(&s.config.Spec, atBoot, func(ref bootstrapv1.SecretKeyReference) ([]byte, error) {
-		return r.source(ctx, s.config.Namespace, ref)
+func (r *Reconciler) files(ctx context.Context, s *scope, atBoot bool) ([]node.File, outcome.Outcome) {
+	files, err := node.Files(&s.Object.Spec, atBoot, func(ref bootstrapv1.SecretKeyReference) ([]byte, error) {
+		return r.source(ctx, s.Object.Namespace, ref)
 	})
 	var missing *missingSourceError
 	var refused *refusedSourceError
 	var invalid *node.InvalidContentError
 	switch {
 	case errors.As(err, &missing):
-		s.awaits(bootstrapv1.WaitingForFileSourceReason, missing.Error()+"; a file takes its content from there")
-		s.wake(s.now.Add(retryUnwatched))
-		return nil, nil
+		return nil, s.awaitsFor(retryUnwatched, bootstrapv1.WaitingForFileSourceReason, missing.Error()+"; a file takes its content from there")
 	case errors.As(err, &refused):
-		s.awaits(bootstrapv1.FileSourceRefusedReason, refused.Error())
-		s.wake(s.now.Add(retryUnwatched))
-		return nil, nil
+		return nil, s.awaitsFor(retryUnwatched, bootstrapv1.FileSourceRefusedReason, refused.Error())
 	case errors.As(err, &invalid):
-		s.awaits(bootstrapv1.ContentInvalidReason, invalid.Error())
-		s.wake(s.now.Add(retryUnwatched))
-		return nil, nil
+		return nil, s.awaitsFor(retryUnwatched, bootstrapv1.ContentInvalidReason, invalid.Error())
 	}
-	return files, err
+	return files, outcome.FromError(err)
 }
 
 // source reads the content of a file, if the Secret was opened for that. Whoever may write CloudConfigs chooses the name.
@@ -68,7 +63,7 @@ func (r *Reconciler) source(ctx context.Context, namespace string, ref bootstrap
 		return nil, &refusedSourceError{ref: ref}
 	}
 	secret := &corev1.Secret{}
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret)
+	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, pkgerrors.Wrapf(err, "reading Secret %s", ref.Name)
 	}

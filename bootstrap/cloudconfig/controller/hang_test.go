@@ -136,7 +136,7 @@ func runReconciler(t *testing.T, connected Targets, namespaces ...string) {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Targets: connected, Clock: clock.RealClock{},
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Targets: connected, Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("cloudconfig"), CleanupTimeout: time.Minute,
 	}
 	g.Expect(r.SetupWithManager(t.Context(), mgr, remote.New(remote.Options{Scheme: scheme}), ctrlcontroller.Options{MaxConcurrentReconciles: hangWorkers})).To(Succeed())

@@ -215,7 +215,7 @@ func TestATargetWithoutReportsLosesNothingElse(t *testing.T) {
 // it is being deleted: nothing comes after the finalizer is removed.
 func TestAnOverdueJoinIsNotCountedWhenItsCloudConfigIsDeleted(t *testing.T) {
 	f := launched(t)
-	r := &Reconciler{Client: f.home, Live: f.home, Targets: f, Recorder: f.events, Clock: f.clock, CleanupTimeout: 5 * time.Minute}
+	r := &Reconciler{Client: f.home, APIReader: f.home, Targets: f, Recorder: f.events, Clock: f.clock, CleanupTimeout: 5 * time.Minute}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f.config)}
 	f.clock.Step(DefaultJoinOverdueAfter + time.Minute)
 	_, err := r.Reconcile(f.ctx, request)

@@ -8,42 +8,42 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // syncJoining writes the Secret of a machine that has not joined, with a join token in it, and makes
 // the token valid. The token is in the Secret before it exists, hence none is ever left over.
-func (r *Reconciler) syncJoining(ctx context.Context, s *scope, current *corev1.Secret, payload *node.Payload) error {
+func (r *Reconciler) syncJoining(ctx context.Context, s *scope, current *corev1.Secret, payload *node.Payload) outcome.Outcome {
 	token, err := r.joinToken(ctx, s, current)
 	if err != nil {
-		return err
+		return outcome.FromError(err)
 	}
 	written, err := s.target.WriteNodeSecret(ctx, current, nodeData(s, current, payload, token), token.ID)
 	if err != nil {
-		return err
+		return outcome.FromError(err)
 	}
 	if before, ok := joinTokenOf(current); ok && before.ID != token.ID {
-		r.event(s.config, bootstrapv1.ValidReason, "ReplaceToken", "Replaced join token %s, which was lost or has expired", before.ID)
+		s.events.Normal(bootstrapv1.ValidReason, "ReplaceToken", "Replaced join token %s, which was lost or has expired", before.ID)
 	}
 	groups := []string{s.target.Names.JoinGroup(), target.RequestGroup}
-	if !s.config.Spec.ProviderApproves() {
+	if !s.Object.Spec.ProviderApproves() {
 		groups = append(groups, target.SharedJoinGroup)
 	}
 	expiration, err := s.target.EnsureToken(ctx, s.tokenOptions(token, "Requests the client certificate of one kubelet", groups...))
 	if collides(err) {
 		// Another token has this id. The next try finds the id recorded but no such token of ours.
-		s.config.Status.Target.JoinTokenID = token.ID
-		return err
+		s.Object.Status.Target.JoinTokenID = token.ID
+		return outcome.FromError(err)
 	}
 	if err != nil {
-		return err
+		return outcome.FromError(err)
 	}
 	if written {
-		r.event(s.config, bootstrapv1.SyncedReason, "WriteNodeSecret", "Wrote revision %.12s of the configuration for Node %s", payload.Revision, s.node())
+		s.events.Normal(bootstrapv1.SyncedReason, "WriteNodeSecret", "Wrote revision %.12s of the configuration for Node %s", payload.Revision, s.node())
 	}
-	s.config.Status.Target.JoinTokenID = token.ID
+	s.Object.Status.Target.JoinTokenID = token.ID
 	s.tokensValid = true
-	s.wake(target.RefreshAt(expiration, s.config.Spec.TokenTTL()))
-	return nil
+	return outcome.ContinueAfter(s.until(target.RefreshAt(expiration, s.Object.Spec.TokenTTL())))
 }
 
 // joinToken returns the token to join with: the one that the machine was given, or a new one when it
@@ -54,10 +54,10 @@ func (r *Reconciler) joinToken(ctx context.Context, s *scope, current *corev1.Se
 	if !ok {
 		return target.NewToken(), nil
 	}
-	if s.config.Status.Target.JoinTokenID != token.ID {
+	if s.Object.Status.Target.JoinTokenID != token.ID {
 		return token, nil
 	}
-	lives, err := s.target.TokenLives(ctx, token.ID, s.now)
+	lives, err := s.target.TokenLives(ctx, token.ID, s.Now)
 	if err != nil || lives {
 		return token, err
 	}
@@ -70,13 +70,13 @@ func (r *Reconciler) joinToken(ctx context.Context, s *scope, current *corev1.Se
 // removeTokens deletes the machine's tokens: those that the status, the node's Secret and the user
 // data name. A machine whose status and Secret name none has none.
 func (r *Reconciler) removeTokens(ctx context.Context, s *scope, current *corev1.Secret) error {
-	ids := s.recorded()
+	ids := s.recordedTokens()
 	token, ok := joinTokenOf(current)
 	if !ok && len(ids) == 0 {
 		return nil
 	}
 	ids = append(ids, token.ID)
-	secret, err := r.dataSecret(ctx, s, s.config.Status.DataSecretName)
+	secret, err := r.dataSecret(ctx, s, s.Object.Status.DataSecretName)
 	if err != nil {
 		return err
 	}
@@ -90,15 +90,15 @@ func (r *Reconciler) removeTokens(ctx context.Context, s *scope, current *corev1
 	if err := s.target.RemoveReport(ctx); err != nil {
 		return err
 	}
-	r.event(s.config, bootstrapv1.NotNeededReason, "RemoveTokens", "Node %s has joined; removed its bootstrap tokens", s.node())
+	s.events.Normal(bootstrapv1.NotNeededReason, "RemoveTokens", "Node %s has joined; removed its bootstrap tokens", s.node())
 	return nil
 }
 
 // retireTokens forgets the tokens of a machine that has joined; they are deleted by now.
-func (r *Reconciler) retireTokens(_ context.Context, s *scope) error {
+func (r *Reconciler) retireTokens(_ context.Context, s *scope) outcome.Outcome {
 	if s.joined() {
-		s.config.Status.Target.DownloadTokenID = ""
-		s.config.Status.Target.JoinTokenID = ""
+		s.Object.Status.Target.DownloadTokenID = ""
+		s.Object.Status.Target.JoinTokenID = ""
 	}
-	return nil
+	return outcome.Continue()
 }

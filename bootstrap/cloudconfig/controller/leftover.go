@@ -19,7 +19,7 @@ func (r *Reconciler) removeLeftover(ctx context.Context, s *scope) error {
 
 // currentNodeSecret returns the node's Secret; nil when there is none. One of an earlier Machine of the same name, whose CloudConfig
 // was deleted while the target cluster could not be reached, is removed and not inherited: it has the token of that machine and the
-// approval that it got. One of an earlier version, which does not say for which machine it was written, counts as this one's.
+// approval that it got. One of an earlier version, which does not name the machine that it was written for, counts as this one's.
 func (r *Reconciler) currentNodeSecret(ctx context.Context, s *scope) (*corev1.Secret, error) {
 	current, err := s.target.NodeSecret(ctx)
 	if err != nil || current == nil || s.joined() {
@@ -36,7 +36,7 @@ func (r *Reconciler) replaceLeftover(ctx context.Context, s *scope, secret *core
 	if err := s.target.RemoveLeftover(ctx, secret); err != nil {
 		return err
 	}
-	r.event(s.config, "LeftoverRemoved", "CleanUp", "Removed Secret %s and the tokens of an earlier Machine %s from the target cluster",
+	s.events.Normal(reasonLeftoverRemoved, "CleanUp", "Removed Secret %s and the tokens of an earlier Machine %s from the target cluster",
 		secret.Name, s.machine.Name)
 	return nil
 }
@@ -46,5 +46,5 @@ func (s *scope) downloadTokenID() string {
 	if token, ok := s.downloadToken(); ok {
 		return token.ID
 	}
-	return s.config.Status.Target.DownloadTokenID
+	return s.Object.Status.Target.DownloadTokenID
 }

@@ -231,7 +231,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 	// Somebody takes the id between the creation of the user data and that of the token.
 	downloadTaken, joinTaken := target.NewToken(), target.NewToken()
 	f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(f.config), f.config)).To(Succeed())
-	f.create(newDataSecret(&scope{config: f.config, machine: f.machine}, []byte("x"), downloadTaken))
+	f.create(newDataSecret(&scope{Base: base(f.config), machine: f.machine}, []byte("x"), downloadTaken))
 	taken(downloadTaken.ID)
 	_, err := f.try()
 	f.Expect(err).To(HaveOccurred())

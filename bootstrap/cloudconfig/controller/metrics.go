@@ -26,16 +26,16 @@ type overdue struct {
 	clusters map[client.ObjectKey]client.ObjectKey // by CloudConfig
 }
 
-// follow counts the CloudConfig, or not, by what its condition says.
+// follow counts the CloudConfig, or not, by its condition.
 func (o *overdue) follow(s *scope) {
-	c := meta.FindStatusCondition(s.config.Status.Conditions, bootstrapv1.NodeJoinedCondition)
+	c := meta.FindStatusCondition(s.Object.Status.Conditions, bootstrapv1.NodeJoinedCondition)
 	if s.machine == nil || !s.machine.DeletionTimestamp.IsZero() || c == nil || c.Reason != bootstrapv1.JoinOverdueReason {
-		o.forget(client.ObjectKeyFromObject(s.config))
+		o.forget(s.Key())
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	config, cluster := client.ObjectKeyFromObject(s.config), clusterKey(s.machine)
+	config, cluster := s.Key(), clusterKey(s.machine)
 	if o.clusters == nil {
 		o.clusters = map[client.ObjectKey]client.ObjectKey{}
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/contracts/controller/conditions"
 )
 
 func TestOverdueJoinsAreCounted(t *testing.T) {
@@ -18,9 +19,9 @@ func TestOverdueJoinsAreCounted(t *testing.T) {
 	scopeOf := func(name, reason string) *scope {
 		return &scope{
 			machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "counted", Name: name}, Spec: clusterv1.MachineSpec{ClusterName: "c"}},
-			config: &bootstrapv1.CloudConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "counted", Name: name}, Status: bootstrapv1.CloudConfigStatus{
-				Conditions: []metav1.Condition{isFalse(bootstrapv1.NodeJoinedCondition, reason, "")},
-			}},
+			Base: base(&bootstrapv1.CloudConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "counted", Name: name}, Status: bootstrapv1.CloudConfigStatus{
+				Conditions: []metav1.Condition{conditions.False(bootstrapv1.NodeJoinedCondition, reason, "")},
+			}}),
 		}
 	}
 	count := func() float64 {

@@ -11,63 +11,62 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // syncNodeSecret writes the Secret that the machine downloads, and makes the token in it valid. It
 // waits for the provider ID, since the kubelet registers its Node with it.
-func (r *Reconciler) syncNodeSecret(ctx context.Context, s *scope) error {
+func (r *Reconciler) syncNodeSecret(ctx context.Context, s *scope) outcome.Outcome {
 	if s.machine.Spec.ProviderID == "" {
-		s.awaits(bootstrapv1.WaitingForProviderIDReason, fmt.Sprintf(
+		return s.awaits(bootstrapv1.WaitingForProviderIDReason, fmt.Sprintf(
 			"spec.providerID of Machine %s is not known; its infrastructure is awaited", s.machine.Name))
-		return nil
 	}
-	payload, err := r.payload(ctx, s)
-	if err != nil || s.wait != nil {
-		return err
+	payload, made := r.payload(ctx, s)
+	if !made.Finished() {
+		return made
 	}
 	current, err := r.currentNodeSecret(ctx, s)
 	if err != nil {
-		return err
+		return outcome.FromError(err)
 	}
 	s.nodeSecret = current
+	var written outcome.Outcome
 	if s.joined() {
-		err = r.syncJoined(ctx, s, current, payload)
+		written = outcome.FromError(r.syncJoined(ctx, s, current, payload))
 	} else {
-		err = r.syncJoining(ctx, s, current, payload)
+		written = r.syncJoining(ctx, s, current, payload)
 	}
-	if err == nil {
+	if written.Finished() {
 		s.synced = true
-		s.config.Status.Target.Revision = payload.Revision
+		s.Object.Status.Target.Revision = payload.Revision
 	}
-	return err
+	return written
 }
 
 // payload packs what the machine downloads.
-func (r *Reconciler) payload(ctx context.Context, s *scope) (*node.Payload, error) {
-	managed, err := r.files(ctx, s, false)
-	if err != nil || s.wait != nil {
-		return nil, err
+func (r *Reconciler) payload(ctx context.Context, s *scope) (*node.Payload, outcome.Outcome) {
+	managed, read := r.files(ctx, s, false)
+	if !read.Finished() {
+		return nil, read
 	}
-	bundle, err := node.NewBundle(&s.config.Spec, managed, node.KubeletOptions{
-		NodeName: s.node(), ProviderID: s.machine.Spec.ProviderID, Spec: s.config.Spec.Kubelet,
+	bundle, err := node.NewBundle(&s.Object.Spec, managed, node.KubeletOptions{
+		NodeName: s.node(), ProviderID: s.machine.Spec.ProviderID, Spec: s.Object.Spec.Kubelet,
 		ClusterDNS: clusterDNS(s.cluster), ClusterDomain: s.cluster.Spec.ClusterNetwork.ServiceDomain,
 	})
 	var label *node.InvalidLabelError
 	var config *node.InvalidKubeletConfigError
 	if errors.As(err, &label) || errors.As(err, &config) {
-		s.awaits(bootstrapv1.ContentInvalidReason, err.Error())
-		return nil, nil
+		return nil, s.awaits(bootstrapv1.ContentInvalidReason, err.Error())
 	}
 	if err != nil {
-		return nil, err
+		return nil, outcome.FromError(err)
 	}
 	payload, err := bundle.Pack()
 	var tooLarge *node.TooLargeError
 	if errors.As(err, &tooLarge) {
-		s.awaits(bootstrapv1.ConfigTooLargeReason, tooLarge.Error())
-		return nil, nil
+		return nil, s.awaits(bootstrapv1.ConfigTooLargeReason, tooLarge.Error())
 	}
-	return payload, err
+	return payload, outcome.FromError(err)
 }
 
 // nodeData is the content of the node's Secret; without a usable token there is none in it.
@@ -77,7 +76,7 @@ func nodeData(s *scope, current *corev1.Secret, payload *node.Payload, token tar
 		node.RevisionKey:     []byte(payload.Revision),
 		node.ServerKey:       []byte(s.endpoint.server),
 		node.AuthorityKey:    s.endpoint.authority,
-		node.PollIntervalKey: []byte(strconv.Itoa(int(s.config.Spec.PollIntervalSeconds()))),
+		node.PollIntervalKey: []byte(strconv.Itoa(int(s.Object.Spec.PollIntervalSeconds()))),
 		node.NodeNameKey:     []byte(s.node()),
 		node.ProviderIDKey:   []byte(s.machine.Spec.ProviderID),
 	}

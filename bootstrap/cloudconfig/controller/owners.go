@@ -9,31 +9,30 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
-	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/ownership"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // findOwners reads the Machine whose CloudConfig this is, and that Machine's Cluster, if they exist.
-func (r *Reconciler) findOwners(ctx context.Context, s *scope) error {
-	machine, err := readOwner(ctx, r.Client, s.config)
+func (r *Reconciler) findOwners(ctx context.Context, s *scope) outcome.Outcome {
+	machine, err := readOwner(ctx, r.Client, s.Object)
 	if err != nil || machine == nil {
-		return err
+		return outcome.FromError(err)
 	}
-	if s.disowned = ownership.Refuse(s.config, machine); s.disowned == "" {
+	if s.disowned = ownership.Refuse(s.Object, machine); s.disowned == "" {
 		s.machine = machine
 	}
 	cluster := &clusterv1.Cluster{}
 	switch err := r.Client.Get(ctx, clusterKey(machine), cluster); {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return errors.Wrapf(err, "reading Cluster %s", machine.Spec.ClusterName)
+	case err == nil:
+		s.cluster = cluster
+	case !apierrors.IsNotFound(err):
+		return outcome.FromError(errors.Wrapf(err, "reading Cluster %s", machine.Spec.ClusterName))
 	}
-	s.cluster = cluster
-	return nil
+	return outcome.Continue()
 }
 
 // readOwner returns the Machine of the name that the CloudConfig's owner reference has, whatever its UID; nil when there is none.
@@ -52,56 +51,44 @@ func readOwner(ctx context.Context, reader client.Reader, config *bootstrapv1.Cl
 
 // confirmOwner asks the API server whose the CloudConfig is: the cache may show a Machine that is gone, or one as it was before
 // it named another bootstrap config.
-func (r *Reconciler) confirmOwner(ctx context.Context, s *scope) error {
-	machine, err := readOwner(ctx, r.Live, s.config)
+func (r *Reconciler) confirmOwner(ctx context.Context, s *scope) outcome.Outcome {
+	machine, err := readOwner(ctx, r.APIReader, s.Object)
 	if err != nil {
-		return err
+		return outcome.FromError(err)
 	}
 	s.machine = machine
 	if machine != nil {
-		if s.disowned = ownership.Refuse(s.config, machine); s.disowned != "" {
+		if s.disowned = ownership.Refuse(s.Object, machine); s.disowned != "" {
 			s.machine = nil
 		}
 	}
 	return r.awaitCluster(ctx, s)
 }
 
-// pausedBy says what pauses the CloudConfig; empty when nothing does. Pausing stops everything, also
-// the extension of bootstrap tokens: a Cluster that is being moved must not be written to from here.
-func pausedBy(s *scope) string {
-	switch {
-	case s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false):
-		return "spec.paused of the Cluster is true"
-	case annotations.HasPaused(s.config):
-		return "the CloudConfig has the annotation " + clusterv1.PausedAnnotation
-	}
-	return ""
-}
-
 // awaitCluster waits for what has to exist before anything can be made for the machine. The order is
 // that of Cluster API's contract for bootstrap providers.
-func (r *Reconciler) awaitCluster(_ context.Context, s *scope) error {
+func (r *Reconciler) awaitCluster(_ context.Context, s *scope) outcome.Outcome {
 	switch {
 	case s.disowned != "":
-		s.awaits(bootstrapv1.OwnerMismatchReason, s.disowned)
+		return s.awaits(bootstrapv1.OwnerMismatchReason, s.disowned)
 	case s.machine == nil:
-		s.awaits(bootstrapv1.WaitingForOwnerMachineReason,
+		return s.awaits(bootstrapv1.WaitingForOwnerMachineReason,
 			"no Machine owns this CloudConfig; the controller of Machines sets the owner of what spec.bootstrap.configRef names")
 	case !s.machine.DeletionTimestamp.IsZero():
-		s.awaits(bootstrapv1.DeletingReason,
+		return s.awaits(bootstrapv1.DeletingReason,
 			fmt.Sprintf("Machine %s is being deleted; its tokens are no longer extended", s.machine.Name))
 	case util.IsControlPlaneMachine(s.machine):
-		s.awaits(bootstrapv1.ControlPlaneUnsupportedReason,
+		return s.awaits(bootstrapv1.ControlPlaneUnsupportedReason,
 			fmt.Sprintf("Machine %s belongs to a control plane; a CloudConfig makes worker machines only", s.machine.Name))
 	case s.cluster == nil:
-		s.awaits(bootstrapv1.WaitingForClusterReason,
+		return s.awaits(bootstrapv1.WaitingForClusterReason,
 			fmt.Sprintf("Cluster %s of Machine %s does not exist", s.machine.Spec.ClusterName, s.machine.Name))
 	case !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false):
-		s.awaits(bootstrapv1.WaitingForInfrastructureReason,
+		return s.awaits(bootstrapv1.WaitingForInfrastructureReason,
 			fmt.Sprintf("Cluster %s is not provisioned: status.initialization.infrastructureProvisioned is awaited", s.cluster.Name))
 	case !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false):
-		s.awaits(bootstrapv1.WaitingForControlPlaneReason,
+		return s.awaits(bootstrapv1.WaitingForControlPlaneReason,
 			fmt.Sprintf("the control plane of Cluster %s is not initialized: status.initialization.controlPlaneInitialized is awaited", s.cluster.Name))
 	}
-	return nil
+	return outcome.Continue()
 }

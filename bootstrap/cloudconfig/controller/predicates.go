@@ -8,28 +8,20 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"millwright.dev/contracts/controller/predicates"
 )
 
-// changes lets updates pass that differ says are relevant. Creations pass, deletions do not: what has
+// changed lets updates pass that are relevant, and resyncs, by which drift is found. Creations pass, deletions do not: what has
 // to be done is done while there is a finalizer.
-func changes[T client.Object](differ func(before, after T) bool) predicate.Funcs {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(T)
-			after, ok2 := e.ObjectNew.(T)
-			// Equal versions are a resync, by which drift is found.
-			return ok && ok2 && (before.GetResourceVersion() == after.GetResourceVersion() || differ(before, after))
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+func changed[O client.Object](relevant func(before, after O) bool) predicate.Predicate {
+	return predicates.ChangesWhileThere(func(before, after O) bool { return predicates.Resync(before, after) || relevant(before, after) })
 }
 
 // configChanges ignores the controller's own writes of status and finalizer.
 func configChanges() predicate.Predicate {
-	return changes(func(before, after client.Object) bool {
+	return changed(func(before, after client.Object) bool {
 		return before.GetGeneration() != after.GetGeneration() ||
 			before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
 			!maps.Equal(before.GetLabels(), after.GetLabels()) ||
@@ -40,7 +32,7 @@ func configChanges() predicate.Predicate {
 
 // machineChanges lets pass what a CloudConfig depends on.
 func machineChanges() predicate.Predicate {
-	return changes(func(before, after *clusterv1.Machine) bool {
+	return changed(func(before, after *clusterv1.Machine) bool {
 		return before.Spec.ProviderID != after.Spec.ProviderID ||
 			before.Spec.Bootstrap.ConfigRef != after.Spec.Bootstrap.ConfigRef ||
 			before.Status.NodeRef.Name != after.Status.NodeRef.Name
@@ -51,13 +43,12 @@ func machineChanges() predicate.Predicate {
 func clusterChanges() predicate.Predicate {
 	relevant := func(c *clusterv1.Cluster) []bool {
 		return []bool{
-			ptr.Deref(c.Spec.Paused, false),
 			ptr.Deref(c.Status.Initialization.InfrastructureProvisioned, false),
 			ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false),
 		}
 	}
-	return changes(func(before, after *clusterv1.Cluster) bool {
-		return !slices.Equal(relevant(before), relevant(after)) ||
+	return changed(func(before, after *clusterv1.Cluster) bool {
+		return predicates.Paused(before, after) || !slices.Equal(relevant(before), relevant(after)) ||
 			before.Spec.ControlPlaneEndpoint != after.Spec.ControlPlaneEndpoint
 	})
 }

@@ -12,11 +12,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/contracts/controller/bulkhead"
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/predicates"
 )
 
 // Targets returns clients of target clusters without a cache; a *remote.NotConnectedError while there is no connection.
@@ -28,9 +30,9 @@ type Targets interface {
 type Reconciler struct {
 	// Client reads CloudConfigs, Machines and Clusters from the cache, and writes.
 	Client client.Client
-	// Live reads Secrets of the management cluster, which a cache would have to read all, and the Machine before anything
+	// APIReader reads Secrets of the management cluster, which a cache would have to read all, and the Machine before anything
 	// is written or deleted in its name.
-	Live client.Reader
+	APIReader client.Reader
 	// Targets connects to target clusters.
 	Targets Targets
 	// Recorder records events on CloudConfigs.
@@ -42,22 +44,19 @@ type Reconciler struct {
 	CleanupTimeout time.Duration
 	// TargetNamespace holds the Secrets of nodes in target clusters; target.DefaultNamespace when empty.
 	TargetNamespace string
-	// WatchFilterValue restricts the objects by label cluster.x-k8s.io/watch-filter; empty for all.
-	WatchFilterValue string
+	// WatchFilter restricts the objects by label cluster.x-k8s.io/watch-filter; empty for all.
+	WatchFilter string
 
 	// JoinOverdueAfter is the time after which a machine that could join and has not is reported; DefaultJoinOverdueAfter when zero.
 	JoinOverdueAfter time.Duration
-	// Outcomes says what has become of certificate requests; nil when that is not known.
+	// Outcomes has what has become of certificate requests; nil when that is not known.
 	Outcomes *approval.Outcomes
 
 	// overdue counts joins.
 	overdue overdue
-	// turns bounds how many workers talk to one target cluster; nil for no bound.
+	// turns bounds how many workers send requests to one target cluster; nil for no bound.
 	turns *bulkhead.Bulkhead[client.ObjectKey]
 }
-
-// step does one thing. A step that cannot go on calls scope.awaits, which ends the reconcile.
-type step func(context.Context, *scope) error
 
 // +kubebuilder:rbac:groups=bootstrap.millwright.dev,resources=cloudconfigs,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=bootstrap.millwright.dev,resources=cloudconfigs/status,verbs=patch
@@ -77,98 +76,73 @@ type step func(context.Context, *scope) error
 //
 // and writes the status, once, if it has changed.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	result, err := r.reconcile(ctx, req)
-	if apierrors.IsConflict(err) {
-		// Somebody else was faster. To lose a race is no error, and what is read then is up to date.
-		return ctrl.Result{RequeueAfter: time.Second}, nil
-	}
-	return result, err
-}
-
-func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	config := &bootstrapv1.CloudConfig{}
 	if err := r.Client.Get(ctx, req.NamespacedName, config); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.overdue.forget(req.NamespacedName)
+		}
+		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading CloudConfig %s", req)
+	}
+	if !predicates.MatchesWatchLabel(r.WatchFilter, config) {
 		r.overdue.forget(req.NamespacedName)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, nil
 	}
-	original := config.DeepCopy()
-	s := &scope{config: config, now: r.Clock.Now()}
+	s := r.newScope(config)
 	defer s.leaveTurn()
-	if err := r.findOwners(ctx, s); err != nil {
-		return ctrl.Result{}, err
+	// Events are about requests to the target cluster that have succeeded, whatever comes after them.
+	defer func() { s.events.Record(r.Recorder, s.Original) }()
+
+	result := r.findOwners(ctx, s)
+	switch {
+	case !result.Finished():
+		return result.Result()
+	case s.paused():
+	case s.Deleting():
+		result = outcome.InOrder(ctx, s, r.beginDelete, r.cleanTarget, r.deleteDataSecret, r.removeFinalizer)
+	default:
+		result = outcome.InOrder(ctx, s, r.ensureFinalizer, r.awaitCluster, r.awaitTurn, r.confirmOwner, r.restore, r.connect, r.readEndpoint,
+			r.ensureDataSecret, r.ensureAccess, r.publish, r.syncNodeSecret, r.retireTokens, r.followJoin)
 	}
-	if paused := pausedBy(s); paused != "" {
-		return ctrl.Result{}, r.patchStatus(ctx, original, config, pausedConditions(s, paused))
+	if s.Gone || s.skipSave || apierrors.IsConflict(result.Err()) {
+		// After a conflict the status would be about an object of the past.
+		return result.Result()
 	}
-	if !config.DeletionTimestamp.IsZero() {
-		return r.reconcileDelete(ctx, s, original)
-	}
-	if s.machine != nil && !controllerutil.ContainsFinalizer(config, bootstrapv1.Finalizer) {
-		if err := r.addFinalizer(ctx, config); err != nil {
-			// One that is gone owns nothing: what was made for it in the target cluster would stay for ever.
-			return ctrl.Result{}, client.IgnoreNotFound(errors.Cause(err))
-		}
-		original = config.DeepCopy()
-	}
-	return r.reconcileNormal(ctx, s, original)
+	s.explain(result.Err())
+	return result.And(r.save(ctx, s)).Result()
 }
 
-func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope, original *bootstrapv1.CloudConfig) (ctrl.Result, error) {
-	err := run(ctx, s, []step{
-		r.awaitCluster,
-		r.awaitTurn,
-		r.confirmOwner,
-		r.restore,
-		r.connect,
-		r.readEndpoint,
-		r.ensureDataSecret,
-		r.ensureAccess,
-		r.publish,
-		r.syncNodeSecret,
-		r.retireTokens,
-		r.followJoin,
+// ensureFinalizer keeps the CloudConfig until what was made for its Machine is removed.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outcome {
+	if s.machine == nil {
+		return outcome.Continue()
+	}
+	err := s.EnsureFinalizer(ctx, bootstrapv1.Finalizer)
+	if apierrors.IsNotFound(err) {
+		// One that is gone owns nothing: what was made for it in the target cluster would stay for ever.
+		s.skipSave = true
+		return outcome.Wait()
+	}
+	return s.ofFinalizer(err)
+}
+
+// save writes the status, if it has changed.
+func (r *Reconciler) save(ctx context.Context, s *scope) outcome.Outcome {
+	kept := false
+	_, err := s.Save(ctx, func(error) bool {
+		if kept = s.keepsConditions(); kept {
+			return false
+		}
+		s.Object.Status.ObservedGeneration = s.Object.Generation
+		for _, c := range s.conditions() {
+			conditions.Set(&s.Object.Status.Conditions, c, s.Object.Generation, s.Now)
+		}
+		return true
 	})
-	if apierrors.IsConflict(errors.Cause(err)) {
-		// What is written now would be about the past.
-		return ctrl.Result{}, err
+	if err == nil && !kept && !s.paused() && !s.Deleting() {
+		r.overdue.follow(s)
+		s.addStatusEvents()
 	}
-	if s.staysSaid() {
-		return s.result(), err
-	}
-	err = s.explain(err)
-	if patchErr := r.patchStatus(ctx, original, s.config, conclude(s)); patchErr != nil {
-		return ctrl.Result{}, patchErr
-	}
-	r.reportOverdue(s, original)
-	return s.result(), err
-}
-
-// run does the steps in order and stops at the first that fails or waits.
-func run(ctx context.Context, s *scope, steps []step) error {
-	for _, step := range steps {
-		if err := step(ctx, s); err != nil {
-			return err
-		}
-		if s.wait != nil {
-			return nil
-		}
-	}
-	return nil
-}
-
-// result turns the deadline of the scope into a result.
-func (s *scope) result() ctrl.Result {
-	if s.wakeAt.IsZero() {
-		return ctrl.Result{}
-	}
-	return ctrl.Result{RequeueAfter: max(s.wakeAt.Sub(s.now), time.Second)}
-}
-
-func (r *Reconciler) addFinalizer(ctx context.Context, config *bootstrapv1.CloudConfig) error {
-	original := config.DeepCopy()
-	controllerutil.AddFinalizer(config, bootstrapv1.Finalizer)
-	err := r.Client.Patch(ctx, config, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
-	return errors.Wrap(err, "adding the finalizer")
+	return outcome.FromError(err)
 }
 
 func clusterKey(machine *clusterv1.Machine) client.ObjectKey {

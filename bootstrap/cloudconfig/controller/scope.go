@@ -8,21 +8,21 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/controller/events"
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/scopes"
 )
 
-// scope is what one reconcile has read and what it has concluded. Steps fill it in order; conclude
-// turns it into the status.
+// scope is what one reconcile has read and observed of a CloudConfig. The steps fill it in order; the conditions are derived from it.
 type scope struct {
-	// config is the CloudConfig; its status is changed here and written once, at the end.
-	config *bootstrapv1.CloudConfig
+	scopes.Base[*bootstrapv1.CloudConfig, bootstrapv1.CloudConfigStatus]
+
 	// machine owns the CloudConfig; nil while none does.
 	machine *clusterv1.Machine
-	// disowned says why the CloudConfig is not of the Machine that it names as its owner; empty when it is.
+	// disowned is why the CloudConfig is not of the Machine that it names as its owner; empty when it is.
 	disowned string
 	// cluster is the Machine's; nil while it does not exist.
 	cluster *clusterv1.Cluster
-	// now is the time of this reconcile.
-	now time.Time
 	// target is the machine in its target cluster; nil before connect.
 	target *target.Machine
 	// endpoint is how the machine reaches its API server.
@@ -36,16 +36,27 @@ type scope struct {
 
 	// wait is what stopped the steps; nil when all were done.
 	wait *wait
-	// dataSecretLost says that published user data is gone.
+	// dataSecretLost is true when published user data is gone.
 	dataSecretLost bool
-	// published, synced and tokensValid say what this reconcile has seen to be true.
+	// published, synced and tokensValid are true once this reconcile has seen to them.
 	published, synced, tokensValid bool
+	// firstPublished is true when this reconcile has created the user data.
+	firstPublished bool
 	// leave frees the place among the workers that talk to the target cluster; nil while none is taken. turnedAway means that
 	// none was free.
 	leave      func()
 	turnedAway bool
-	// wakeAt is when this object must be looked at again without an event; zero for never.
-	wakeAt time.Time
+	// skipSave is true when the CloudConfig that was read is not the one that the API server has, or its owners could not be read: the
+	// next reconcile, which reads again, writes the status.
+	skipSave bool
+	// events are recorded at the end.
+	events events.Pending
+}
+
+func (r *Reconciler) newScope(config *bootstrapv1.CloudConfig) *scope {
+	return &scope{Base: scopes.NewBase(config, r.Clock.Now(), scopes.Writer[*bootstrapv1.CloudConfig, bootstrapv1.CloudConfigStatus]{
+		Client: r.Client, Status: func(c *bootstrapv1.CloudConfig) *bootstrapv1.CloudConfigStatus { return &c.Status },
+	})}
 }
 
 // endpoint is how machines reach the API server of their target cluster.
@@ -56,29 +67,31 @@ type endpoint struct {
 	authority []byte
 }
 
-// wait says why the steps cannot go on.
+// wait is why the steps cannot go on.
 type wait struct {
 	// reason is one of the API's constants, message names what is awaited and the remedy.
 	reason, message string
 }
 
-// awaits stops the steps.
-func (s *scope) awaits(reason, message string) {
+// awaits waits for something that is an event, or needs none.
+func (s *scope) awaits(reason, message string) outcome.Outcome {
 	s.wait = &wait{reason: reason, message: message}
+	return outcome.Wait()
 }
 
-// wake makes sure that the object is looked at again at t, or before.
-func (s *scope) wake(t time.Time) {
-	if s.wakeAt.IsZero() || t.Before(s.wakeAt) {
-		s.wakeAt = t
-	}
+// awaitsFor waits for something that may raise no event, for a while.
+func (s *scope) awaitsFor(d time.Duration, reason, message string) outcome.Outcome {
+	return s.awaits(reason, message).And(outcome.WaitFor(d))
 }
 
-// joined says whether the Machine is linked to its Node. A Node of another name is not, whatever the core believes: it would
+// until is how long it is until t; at least a second, so that what is due does not come again at once.
+func (s *scope) until(t time.Time) time.Duration { return max(t.Sub(s.Now), time.Second) }
+
+// joined is true when the Machine is linked to its Node. To a Node of another name it is not, whatever the core believes: that would
 // be given what is for this machine alone.
 func (s *scope) joined() bool { return s.machine.Status.NodeRef.Name == s.node() }
 
-// node is the name that the Node of the Machine has or will have. It is what the kubelet is told and its certificate binds.
+// node is the name that the Node of the Machine has or will have: the kubelet gets it, and its certificate binds it.
 func (s *scope) node() string { return s.machine.Name }
 
 // linkedElsewhere returns the name of the Node that the Machine is linked with instead of its own, "" when it is not.
@@ -89,10 +102,10 @@ func (s *scope) linkedElsewhere() string {
 	return s.machine.Status.NodeRef.Name
 }
 
-// recorded returns the ids of the tokens that the status names.
-func (s *scope) recorded() []string {
+// recordedTokens returns the ids of the tokens that the status names.
+func (s *scope) recordedTokens() []string {
 	var ids []string
-	for _, id := range []string{s.config.Status.Target.DownloadTokenID, s.config.Status.Target.JoinTokenID} {
+	for _, id := range []string{s.Object.Status.Target.DownloadTokenID, s.Object.Status.Target.JoinTokenID} {
 		if id != "" {
 			ids = append(ids, id)
 		}

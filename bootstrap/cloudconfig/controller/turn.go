@@ -11,27 +11,25 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/contracts/controller/bulkhead"
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // awaitTurn takes a place in the share of workers that the Cluster has, before anything is asked of its target.
-func (r *Reconciler) awaitTurn(_ context.Context, s *scope) error {
-	r.takeTurn(s, clusterKey(s.machine))
-	return nil
+func (r *Reconciler) awaitTurn(_ context.Context, s *scope) outcome.Outcome {
+	return r.takeTurn(s, clusterKey(s.machine))
 }
 
-// takeTurn says whether this reconcile may talk to the target cluster now. When it may not, it comes again soon: a worker is
-// not to wait for what others of the Cluster wait for already.
-func (r *Reconciler) takeTurn(s *scope, cluster client.ObjectKey) bool {
+// takeTurn waits until this reconcile may send requests to the target cluster. It comes again soon: a worker must not wait for what
+// others of the Cluster wait for already.
+func (r *Reconciler) takeTurn(s *scope, cluster client.ObjectKey) outcome.Outcome {
 	leave, entered := r.turns.Enter(cluster)
 	if !entered {
 		s.turnedAway = true
-		s.awaits(bootstrapv1.WaitingForConnectionReason, fmt.Sprintf(
+		return s.awaitsFor(bulkhead.Pause(), bootstrapv1.WaitingForConnectionReason, fmt.Sprintf(
 			"the API server of Cluster %s does not answer as fast as it is asked: this CloudConfig waits for its turn", cluster.Name))
-		s.wake(s.now.Add(bulkhead.Pause()))
-		return false
 	}
 	s.leave = leave
-	return true
+	return outcome.Continue()
 }
 
 // leaveTurn frees the place, if one was taken.
@@ -48,15 +46,15 @@ var beforeTurns = []string{
 	bootstrapv1.WaitingForConnectionReason,
 }
 
-// staysSaid says whether what the conditions have said stays as it is: what was found in an earlier turn, of the CloudConfig as
-// it is now, tells more than that the next one is awaited.
-func (s *scope) staysSaid() bool {
-	said := meta.FindStatusCondition(s.config.Status.Conditions, bootstrapv1.ReadyCondition)
+// keepsConditions is true when the conditions stay as they are: what was observed in an earlier turn, of the CloudConfig as it is now,
+// is more than that the next one is awaited.
+func (s *scope) keepsConditions() bool {
+	ready := meta.FindStatusCondition(s.Object.Status.Conditions, bootstrapv1.ReadyCondition)
 	switch {
-	case !s.turnedAway || said == nil:
+	case !s.turnedAway || ready == nil:
 		return false
-	case said.Status == metav1.ConditionTrue || said.Reason == bootstrapv1.InternalErrorReason || said.Reason == bootstrapv1.DeletingReason:
+	case ready.Status == metav1.ConditionTrue || ready.Reason == bootstrapv1.InternalErrorReason || ready.Reason == bootstrapv1.DeletingReason:
 		return true
 	}
-	return s.config.DeletionTimestamp.IsZero() && said.ObservedGeneration == s.config.Generation && !slices.Contains(beforeTurns, said.Reason)
+	return s.Object.DeletionTimestamp.IsZero() && ready.ObservedGeneration == s.Object.Generation && !slices.Contains(beforeTurns, ready.Reason)
 }

@@ -152,7 +152,8 @@ func TestPause(t *testing.T) {
 			f := configured(t)
 			pause(f, true)
 			f.reconcile()
-			f.condition(bootstrapv1.PausedCondition, metav1.ConditionTrue, clusterv1.PausedReason)
+			f.Expect(f.condition(bootstrapv1.PausedCondition, metav1.ConditionTrue, clusterv1.PausedReason)).To(Or(
+				Equal("spec.paused of Cluster cluster is true"), Equal("the annotation cluster.x-k8s.io/paused is set")))
 			f.Expect(f.config.Finalizers).To(BeEmpty())
 			f.Expect(f.dataSecret()).To(BeNil())
 			pause(f, false)

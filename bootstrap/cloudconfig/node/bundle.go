@@ -33,11 +33,11 @@ type File struct {
 type Unit struct {
 	// Name with its suffix.
 	Name string
-	// Enable says whether it starts at boot.
+	// Enable has it start at boot.
 	Enable bool
 	// Command is start, restart or stop.
 	Command string
-	// Own says that the unit file is in the bundle, so that the unit goes when it leaves the bundle.
+	// Own means that the unit file is in the bundle, so that the unit goes when it leaves the bundle.
 	Own bool
 }
 
@@ -129,7 +129,7 @@ func (b *Bundle) archive() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// TooLargeError says that something does not fit where it has to go.
+// TooLargeError means that something does not fit where it has to go.
 type TooLargeError struct {
 	// What is too large.
 	What string

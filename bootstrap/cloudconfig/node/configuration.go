@@ -50,7 +50,7 @@ func read(f *bootstrapv1.File, content Content) ([]byte, error) {
 	return decoded, nil
 }
 
-// InvalidContentError says that a file's content is not what its encoding says. It does not repeat
+// InvalidContentError means that a file's content is not what its encoding requires. It does not repeat
 // the content, which may be confidential.
 type InvalidContentError struct {
 	// Path of the file.

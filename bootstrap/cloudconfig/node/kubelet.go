@@ -28,7 +28,7 @@ type KubeletOptions struct {
 
 // KubeletUnitFile renders the unit of the kubelet.
 //
-// Every Node is born with the taint node.cluster.x-k8s.io/uninitialized:NoSchedule, which the core
+// Every Node is created with the taint node.cluster.x-k8s.io/uninitialized:NoSchedule, which the core
 // removes when it has linked the Node to its Machine and set the Machine's labels (Cluster API's
 // contract for bootstrap providers): a kubelet may not change taints afterwards.
 func KubeletUnitFile(o KubeletOptions) []byte {

@@ -15,7 +15,7 @@ import (
 )
 
 // kubeletAuthority is the file that the downloader keeps the target cluster's authority in. The kubelet takes a relative path
-// from the folder of its configuration.
+// from the directory of its configuration.
 const kubeletAuthority = "ca.crt"
 
 // setting is one field of the kubelet's configuration.
@@ -43,11 +43,11 @@ var guardedArgs = []string{
 	"rotate-certificates", "rotate-server-certificates",
 }
 
-// InvalidKubeletConfigError says that spec.kubelet asks for what a kubelet would refuse, or for one that is open to everybody.
+// InvalidKubeletConfigError means that spec.kubelet asks for what a kubelet would refuse, or for one that is open to everybody.
 type InvalidKubeletConfigError struct {
 	// Field is the field of the kubelet's configuration, or the flag with its dashes; empty for the whole.
 	Field string
-	// Problem says what is wrong with it.
+	// Problem is what is wrong with it.
 	Problem string
 }
 
@@ -59,7 +59,7 @@ func (e *InvalidKubeletConfigError) Error() string {
 	return fmt.Sprintf("spec.kubelet: %s %s", e.Field, e.Problem)
 }
 
-// KubeletConfigFile renders the kubelet's configuration. What spec.kubelet.config says is laid over the defaults, member by
+// KubeletConfigFile renders the kubelet's configuration. What spec.kubelet.config has is laid over the defaults, member by
 // member of objects; lists and values are replaced, and null leaves the default. It fails with an *InvalidKubeletConfigError.
 //
 // Fields that this program does not know pass: they may be of another version of the kubelet.

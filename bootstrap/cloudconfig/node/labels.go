@@ -20,7 +20,7 @@ var kubeletLabels = []string{
 	"beta.kubernetes.io/arch", "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
 }
 
-// InvalidLabelError says that a kubelet would refuse a label, and not start.
+// InvalidLabelError means that a kubelet would refuse a label, and not start.
 type InvalidLabelError struct {
 	// Key of the label.
 	Key string

@@ -1,6 +1,6 @@
 package node
 
-// Paths on the machine. The scripts in this folder name the same ones.
+// Paths on the machine. The scripts in this directory name the same ones.
 const (
 	downloaderFolder = "/var/lib/cloud-config-downloader"
 	downloaderScript = downloaderFolder + "/download-cloud-config.sh"

@@ -1,4 +1,4 @@
-// Package ownership says whose a CloudConfig is. An owner reference alone does not: whoever may write CloudConfigs writes it, and
+// Package ownership finds out whose a CloudConfig is. An owner reference alone is no evidence: whoever may write CloudConfigs writes it, and
 // a copy of an object has it too.
 package ownership
 
@@ -24,13 +24,13 @@ func Reference(config *bootstrapv1.CloudConfig) *metav1.OwnerReference {
 	return reference
 }
 
-// Named says whether the bootstrap config of the Machine is a CloudConfig, and returns its name.
+// Named reports whether the bootstrap config of the Machine is a CloudConfig, and returns its name.
 func Named(machine *clusterv1.Machine) (string, bool) {
 	ref := machine.Spec.Bootstrap.ConfigRef
 	return ref.Name, ref.Kind == "CloudConfig" && ref.APIGroup == bootstrapv1.GroupVersion.Group && ref.Name != ""
 }
 
-// Refuse says why the CloudConfig is not the Machine's; it returns "" when each of them names the other.
+// Refuse returns why the CloudConfig is not the Machine's; it returns "" when each of them names the other.
 func Refuse(config *bootstrapv1.CloudConfig, machine *clusterv1.Machine) string {
 	reference := Reference(config)
 	name, ok := Named(machine)

@@ -1,5 +1,5 @@
 // Package target makes, compares and removes what one machine has in its target cluster: its Secret,
-// its two bootstrap tokens, and the roles and bindings that say what each of them may do.
+// its two bootstrap tokens, and the roles and bindings with what each of them may do.
 //
 //	who                                        may
 //	download token, group …:<hash>             get the Secret of this node           Role + RoleBinding

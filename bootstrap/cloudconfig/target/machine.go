@@ -34,7 +34,7 @@ type Machine struct {
 // NodesNamespace is the namespace of the node's Secret.
 func (m *Machine) NodesNamespace() string { return cmp.Or(m.Namespace, DefaultNamespace) }
 
-// ForeignError says that an object of a needed name belongs to somebody else.
+// ForeignError means that an object of a needed name belongs to somebody else.
 type ForeignError struct {
 	// Kind and Name of the object; it is in Namespace when its kind has namespaces.
 	Kind, Name string
@@ -70,7 +70,7 @@ func (m *Machine) ensure(ctx context.Context, kind string, desired, found client
 
 // EnsureAccess sees to it that the machine, or its Node once node is given, may read its own Secret. A Role that is made now lets a
 // machine write reports as well if there is a Lease for them; one that is there keeps that right until the Node is given. existed
-// says that Role or RoleBinding was there.
+// means that Role or RoleBinding was there.
 func (m *Machine) EnsureAccess(ctx context.Context, node string, reports bool) (existed bool, err error) {
 	if existed, err = m.ensureRole(ctx, node != "", reports); err != nil {
 		return existed, err
@@ -124,7 +124,7 @@ func (m *Machine) NodeSecret(ctx context.Context) (*corev1.Secret, error) {
 
 // WriteNodeSecret makes the node's Secret hold the data, and record the token with this id as one that the machine was given; no
 // id records none. current is what NodeSecret has returned; an equal one is not written. Annotations that others have set on it
-// stay. written says whether it was.
+// stay. written reports whether it was.
 func (m *Machine) WriteNodeSecret(ctx context.Context, current *corev1.Secret, data map[string][]byte, tokenID string) (written bool, err error) {
 	if current == nil {
 		secret := &corev1.Secret{ObjectMeta: m.Names.meta(m.NodesNamespace(), m.Names.Object(), m.Config), Data: data}
@@ -140,7 +140,7 @@ func (m *Machine) WriteNodeSecret(ctx context.Context, current *corev1.Secret, d
 	return true, errors.Wrapf(m.Client.Update(ctx, secret), "updating Secret %s in the target cluster", secret.Name)
 }
 
-// removable says whether the object is the machine's and, if OwnOnly, was made for this CloudConfig.
+// removable reports whether the object is the machine's and, if OwnOnly, was made for this CloudConfig.
 func (m *Machine) removable(object client.Object) bool {
 	return m.Names.Owns(object) && (!m.OwnOnly || object.GetAnnotations()[ConfigAnnotation] == m.Config)
 }
@@ -159,7 +159,7 @@ func (m *Machine) remove(ctx context.Context, kind string, object client.Object)
 	return errors.Wrapf(client.IgnoreNotFound(err), "deleting %s %s in the target cluster", kind, key.Name)
 }
 
-// RemoveAll deletes everything. The node's Secret, which says which join token there is, goes last.
+// RemoveAll deletes everything. The node's Secret, which names the join token, goes last.
 func (m *Machine) RemoveAll(ctx context.Context, ids ...string) error {
 	if err := m.RemoveTokens(ctx, ids...); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// DefaultNamespace holds the Secrets of nodes, and the Roles and RoleBindings that say who may read them, unless a flag names
+	// DefaultNamespace holds the Secrets of nodes, and the Roles and RoleBindings for those who may read them, unless a flag names
 	// another namespace. Nothing else is in it: who may write Secrets and RoleBindings in kube-system is cluster-admin.
 	DefaultNamespace = "millwright-nodes"
 	// TokenNamespace holds the bootstrap tokens, which work nowhere else.
@@ -77,7 +77,7 @@ func (n Names) DownloadGroup() string { return groupPrefix + n.Hash }
 // JoinGroup is the group of the token with which the kubelet asks for its certificate.
 func (n Names) JoinGroup() string { return groupPrefix + n.Hash + joinSuffix }
 
-// Owns says whether the object was made for this machine.
+// Owns reports whether the object was made for this machine.
 func (n Names) Owns(object client.Object) bool {
 	return n.Hash != "" && object.GetLabels()[HashLabel] == n.Hash
 }

@@ -29,7 +29,7 @@ func JoinTokens(secret *corev1.Secret) []string {
 	return slices.DeleteFunc(ids, func(id string) bool { return !bootstraputil.IsValidBootstrapTokenID(id) })
 }
 
-// record says whose the Secret is, and adds the id of a token to those that the machine was given.
+// record writes whose the Secret is, and adds the id of a token to those that the machine was given.
 func (m *Machine) record(secret *corev1.Secret, id string) {
 	if m.DownloadToken != "" {
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, DownloadTokenAnnotation, m.DownloadToken)

@@ -16,7 +16,7 @@ import (
 // maxReport is how many characters of a machine's report are shown.
 const maxReport = 256
 
-// Report is what a machine that has not joined has last said of itself, in its Lease: the holder's identity is a line of its
+// Report is what a machine that has not joined has last reported, in its Lease: the holder's identity is a line of its
 // downloader's log. It is a claim of whoever holds the download token, for people only.
 type Report struct {
 	// Text is cut and has no control characters.

@@ -49,7 +49,7 @@ func ParseToken(s string) (Token, bool) {
 	return Token{ID: id, Secret: secret}, true
 }
 
-// Usable says whether the token can be written down.
+// Usable reports whether the token can be written down.
 func (t Token) Usable() bool { return t.ID != "" && t.Secret != "" }
 
 // Plain returns the token as the API server takes it. The name is not String, so that no formatting
@@ -82,7 +82,7 @@ func (n Names) TokenSecret(token Token, config, purpose string, expiration time.
 	}
 }
 
-// Expiration returns when a token expires; the zero time when the Secret does not say.
+// Expiration returns when a token expires; the zero time when the Secret has none.
 func Expiration(secret *corev1.Secret) time.Time {
 	at, err := time.Parse(time.RFC3339, string(secret.Data[bootstrapapi.BootstrapTokenExpirationKey]))
 	if err != nil {

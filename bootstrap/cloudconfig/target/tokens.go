@@ -18,7 +18,7 @@ import (
 // TokensPolicy is the name of the ValidatingAdmissionPolicy of config/target, which the API server quotes when that denies a request.
 const TokensPolicy = "millwright-target-tokens"
 
-// TokenOptions say what a token is.
+// TokenOptions describe a token.
 type TokenOptions struct {
 	Token   Token
 	Purpose string
@@ -71,7 +71,7 @@ func (m *Machine) token(ctx context.Context, id string) (*corev1.Secret, error) 
 		return nil, nil
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "'"+TokensPolicy+"'"):
 		// The policy of config/target denies a patch that changes nothing if the Secret is somebody else's. What any other policy
-		// denies says nothing about whose it is.
+		// denies is no evidence of whose it is.
 		return nil, &ForeignError{Kind: "bootstrap token", Name: secret.Name}
 	}
 	return secret, errors.Wrapf(err, "reading bootstrap token %s in the target cluster", id)
@@ -88,7 +88,7 @@ func without(data map[string][]byte) map[string][]byte {
 	return out
 }
 
-// TokenLives says whether the token can be found, is the machine's and has not expired.
+// TokenLives reports whether the token can be found, is the machine's and has not expired.
 func (m *Machine) TokenLives(ctx context.Context, id string, now time.Time) (bool, error) {
 	secret, err := m.token(ctx, id)
 	return err == nil && secret != nil && m.Names.Owns(secret) && now.Before(Expiration(secret)), ignoreForeign(err)

@@ -13,10 +13,11 @@ import (
 )
 
 // Waker enqueues objects in one controller. Those that come before the controller has started wait.
-type Waker struct{ typed *Typed[reconcile.Request] }
+// The zero value is ready for use.
+type Waker struct{ typed Typed[reconcile.Request] }
 
 // New returns a Waker.
-func New() *Waker { return &Waker{NewTyped[reconcile.Request]()} }
+func New() *Waker { return &Waker{} }
 
 // Enqueue has the object reconciled. It does not block.
 func (w *Waker) Enqueue(key types.NamespacedName) { w.EnqueueAfter(key, 0) }
@@ -30,15 +31,12 @@ func (w *Waker) EnqueueAfter(key types.NamespacedName, after time.Duration) {
 // Source feeds a controller with what is enqueued.
 func (w *Waker) Source() source.Source { return w.typed.Source() }
 
-// Typed is a Waker for a controller whose queue holds requests of type R.
+// Typed is a Waker for a controller whose queue holds requests of type R. The zero value is ready for use.
 type Typed[R comparable] struct {
 	mu      sync.Mutex
 	queue   workqueue.TypedRateLimitingInterface[R]
 	pending map[R]struct{}
 }
-
-// NewTyped returns a Typed.
-func NewTyped[R comparable]() *Typed[R] { return &Typed[R]{pending: map[R]struct{}{}} }
 
 // Enqueue has the request reconciled. It does not block.
 func (w *Typed[R]) Enqueue(request R) { w.EnqueueAfter(request, 0) }
@@ -49,6 +47,9 @@ func (w *Typed[R]) EnqueueAfter(request R, after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queue == nil {
+		if w.pending == nil {
+			w.pending = map[R]struct{}{}
+		}
 		w.pending[request] = struct{}{}
 		return
 	}

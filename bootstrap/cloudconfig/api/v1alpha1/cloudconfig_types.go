@@ -7,7 +7,7 @@ import (
 // Finalizer keeps a CloudConfig until everything that was made for it in the target cluster is gone.
 const Finalizer = "bootstrap.millwright.dev/cloudconfig"
 
-// CloudConfigSpec says how a machine becomes a Node.
+// CloudConfigSpec is how a machine becomes a Node.
 //
 // What it holds reaches the machine in two ways. User data is read once, at the first boot, and never
 // changes afterwards: users and the files of stage Boot. Everything else is downloaded by the machine
@@ -51,7 +51,7 @@ type CloudConfigSpec struct {
 
 // CloudConfigStatus is what the controller has observed and made.
 type CloudConfigStatus struct {
-	// conditions say what has been reached and what is awaited: Ready, DataSecretAvailable,
+	// conditions report what has been reached and what is awaited: Ready, DataSecretAvailable,
 	// NodeSecretSynced, BootstrapTokenValid, NodeJoined, Paused.
 	// +optional
 	// +listType=map
@@ -63,7 +63,7 @@ type CloudConfigStatus struct {
 	// +optional
 	Initialization CloudConfigInitializationStatus `json:"initialization,omitempty,omitzero"`
 
-	// ready says that dataSecretName can be used; it is what Cluster API's contract v1beta1 reads.
+	// ready means that dataSecretName can be used; it is what Cluster API's contract v1beta1 reads.
 	// +optional
 	Ready *bool `json:"ready,omitempty"`
 
@@ -85,7 +85,7 @@ type CloudConfigStatus struct {
 	// +optional
 	Target TargetStatus `json:"target,omitempty,omitzero"`
 
-	// join says how far the machine has come, from its infrastructure's provider ID to its Node; empty before and after.
+	// join is how far the machine has come, from its infrastructure's provider ID to its Node; empty before and after.
 	// +optional
 	Join JoinStatus `json:"join,omitempty,omitzero"`
 
@@ -102,11 +102,11 @@ type CloudConfigInitializationStatus struct {
 	DataSecretCreated *bool `json:"dataSecretCreated,omitempty"`
 }
 
-// JoinStatus says how far a machine has come that has not joined.
+// JoinStatus is how far a machine has come that has not joined.
 // +kubebuilder:validation:MinProperties=1
 type JoinStatus struct {
 	// stage is the last one that the machine is known to have reached: a reason of condition NodeJoined. While the condition's
-	// reason is JoinOverdue it says at which stage the machine is.
+	// reason is JoinOverdue this is still the stage.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -139,7 +139,7 @@ type TargetStatus struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]{6}$`
 	JoinTokenID string `json:"joinTokenID,omitempty"`
 
-	// revision is the SHA-256 of the configuration that the machine is told to apply.
+	// revision is the SHA-256 of the configuration that the machine has to apply.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	Revision string `json:"revision,omitempty"`

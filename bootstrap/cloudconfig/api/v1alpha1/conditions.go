@@ -3,7 +3,7 @@ package v1alpha1
 // Conditions of a CloudConfig. Each has status True, False or Unknown; the reasons follow it.
 const (
 	// DataSecretAvailableCondition is true when the Secret with the machine's user data exists and the
-	// machine can use what it says.
+	// machine can use its content.
 	DataSecretAvailableCondition = "DataSecretAvailable"
 	// NodeSecretSyncedCondition is true when the node's Secret in the target cluster holds what the spec
 	// says.
@@ -12,7 +12,7 @@ const (
 	// after the machine has joined, when it needs none (reason NotNeeded).
 	BootstrapTokenValidCondition = "BootstrapTokenValid"
 	// NodeJoinedCondition is true when the Machine is linked with its Node. Before, its reason is the last stage that the machine is
-	// known to have reached on its way there, and its message says since when, what has happened and where to look; once that has
+	// known to have reached on its way there, and its message reports since when, what has happened and where to look; once that has
 	// taken too long, the reason is JoinOverdue, and status.join has the stage.
 	NodeJoinedCondition = "NodeJoined"
 	// ReadyCondition sums up the first three. Whether the Node has joined does not count. While the machine's infrastructure is awaited it is true:
@@ -47,7 +47,7 @@ const (
 const (
 	// WaitingForMachineReason: the machine's infrastructure exists, and nothing has been heard from the machine.
 	WaitingForMachineReason = "WaitingForMachine"
-	// WaitingForCertificateRequestReason: the machine says that it has used its download token, and its kubelet has asked for no certificate.
+	// WaitingForCertificateRequestReason: the machine reports that it has used its download token, and its kubelet has asked for no certificate.
 	WaitingForCertificateRequestReason = "WaitingForCertificateRequest"
 	// CertificateRequestPendingReason: the kubelet has asked for a certificate, and nobody has approved or denied it.
 	CertificateRequestPendingReason = "CertificateRequestPending"
@@ -99,7 +99,7 @@ const (
 const (
 	// AvailableReason: the data Secret can be used.
 	AvailableReason = "Available"
-	// SyncedReason: the node's Secret holds what the spec says.
+	// SyncedReason: the node's Secret holds what the spec asks for.
 	SyncedReason = "Synced"
 	// ValidReason: the tokens exist and are not expired.
 	ValidReason = "Valid"

@@ -31,7 +31,7 @@ func (s *CloudConfigSpec) PollIntervalSeconds() int32 {
 	return s.Agent.PollIntervalSeconds
 }
 
-// ProviderApproves says whether this provider approves the kubelet's certificate requests.
+// ProviderApproves reports whether this provider approves the kubelet's certificate requests.
 func (s *CloudConfigSpec) ProviderApproves() bool {
 	return s.Bootstrap.CSRApproval != CSRApprovalControllerManager
 }
@@ -55,5 +55,5 @@ func (f *File) Mode() string {
 	return f.Permissions
 }
 
-// AtBoot says whether the file is part of the user data.
+// AtBoot reports whether the file is part of the user data.
 func (f *File) AtBoot() bool { return f.Stage == FileStageBoot }

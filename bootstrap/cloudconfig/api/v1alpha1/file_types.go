@@ -1,6 +1,6 @@
 package v1alpha1
 
-// FileStage says when a file reaches the machine.
+// FileStage is when a file reaches the machine.
 // +kubebuilder:validation:Enum=Boot;Managed
 type FileStage string
 
@@ -13,7 +13,7 @@ const (
 	FileStageManaged FileStage = "Managed"
 )
 
-// FileEncoding says how content is written down.
+// FileEncoding is how content is written down.
 // +kubebuilder:validation:Enum=base64
 type FileEncoding string
 
@@ -55,7 +55,7 @@ type File struct {
 	// +optional
 	ContentFrom *FileSource `json:"contentFrom,omitempty"`
 
-	// stage says when the file reaches the machine. Default Managed.
+	// stage is when the file reaches the machine. Default Managed.
 	// +optional
 	// +kubebuilder:default=Managed
 	Stage FileStage `json:"stage,omitempty"`

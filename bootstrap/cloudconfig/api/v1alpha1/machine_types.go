@@ -112,7 +112,7 @@ type Unit struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9:_.@-]+\.(service|socket|timer|mount|automount|path|target|slice|swap)$`
 	Name string `json:"name"`
 
-	// enable says whether the unit starts at boot. Default true.
+	// enable has the unit start at boot. Default true.
 	// +optional
 	// +kubebuilder:default=true
 	Enable *bool `json:"enable,omitempty"`
@@ -129,7 +129,7 @@ type Unit struct {
 	// +kubebuilder:validation:MaxLength=65536
 	Content string `json:"content,omitempty"`
 
-	// dropIns are fragments in the folder <name>.d of the unit.
+	// dropIns are fragments in the directory <name>.d of the unit.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -197,7 +197,7 @@ type AgentSpec struct {
 	PollIntervalSeconds int32 `json:"pollIntervalSeconds,omitempty"`
 }
 
-// CSRApproval says who approves the kubelet's request for its first client certificate.
+// CSRApproval is who approves the kubelet's request for its first client certificate.
 // +kubebuilder:validation:Enum=Provider;ControllerManager
 type CSRApproval string
 
@@ -219,7 +219,7 @@ type BootstrapSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="tokenTTL must be between 1m and 24h"
 	TokenTTL *metav1.Duration `json:"tokenTTL,omitempty"`
 
-	// csrApproval says who approves the kubelet's certificate requests. Default Provider.
+	// csrApproval is who approves the kubelet's certificate requests. Default Provider.
 	// +optional
 	// +kubebuilder:default=Provider
 	CSRApproval CSRApproval `json:"csrApproval,omitempty"`

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/predicates"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +16,7 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/contracts/controller/bulkhead"
+	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/contracts/controller/wake"
 )
 
@@ -29,25 +29,23 @@ type Connectivity interface {
 
 // SetupWithManager starts the controller with the manager. A quarter of the workers is the share of one Cluster.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, connections Connectivity, options controller.Options) error {
-	changed := wake.New()
+	connectivity := wake.New()
 	connections.OnConnectivity(func(cluster types.NamespacedName) {
 		for _, request := range r.configsAwaitingCluster(ctx, cluster) {
-			changed.Enqueue(request.NamespacedName)
+			connectivity.Enqueue(request.NamespacedName)
 		}
 	})
 	r.turns = bulkhead.ForWorkers[client.ObjectKey](options.MaxConcurrentReconciles)
 	if r.Outcomes == nil {
 		r.Outcomes = &approval.Outcomes{}
 	}
-	log := ctrl.LoggerFrom(ctx).WithValues("controller", name)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
-		For(&bootstrapv1.CloudConfig{}, builder.WithPredicates(configChanges())).
+		For(&bootstrapv1.CloudConfig{}, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), configChanges())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOfMachine), builder.WithPredicates(machineChanges())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.configsOfCluster), builder.WithPredicates(clusterChanges())).
-		WatchesRawSource(changed.Source()).
+		WatchesRawSource(connectivity.Source()).
 		WatchesRawSource(r.Outcomes.Source()).
-		WithEventFilter(predicates.ResourceHasFilterLabel(mgr.GetScheme(), log, r.WatchFilterValue)).
 		WithOptions(options).
 		Complete(r)
 	return errors.Wrap(err, "setting up the controller of CloudConfigs")

@@ -13,21 +13,23 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/controller/conditions"
 )
 
 // onItsWay is the scope of a Machine whose join began at ten and is due ten minutes later.
 func onItsWay() *scope {
 	began := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	s := &scope{config: &bootstrapv1.CloudConfig{}, machine: &clusterv1.Machine{}, now: began.Add(time.Minute), endpoint: endpoint{server: "https://api"}}
+	s := &scope{Base: base(&bootstrapv1.CloudConfig{}), machine: &clusterv1.Machine{}, endpoint: endpoint{server: "https://api"}}
+	s.Now = began.Add(time.Minute)
 	s.machine.Name, s.machine.Spec.ProviderID = "machine", "aws:///a/i-1"
-	s.config.Status.Join = bootstrapv1.JoinStatus{Stage: bootstrapv1.WaitingForMachineReason, StageStartTime: metav1.NewTime(began)}
+	s.Object.Status.Join = bootstrapv1.JoinStatus{Stage: bootstrapv1.WaitingForMachineReason, StageStartTime: metav1.NewTime(began)}
 	s.joining = &joining{began: began, overdueAfter: 10 * time.Minute}
 	return s
 }
 
 func TestNodeJoined(t *testing.T) {
 	waiting := &wait{reason: "Waiting", message: "for something"}
-	said := []metav1.Condition{isFalse(bootstrapv1.NodeJoinedCondition, bootstrapv1.WaitingForMachineReason, "")}
+	said := []metav1.Condition{conditions.False(bootstrapv1.NodeJoinedCondition, bootstrapv1.WaitingForMachineReason, "")}
 	for name, tc := range map[string]struct {
 		change func(*scope)
 		want   string // empty when what was said stays
@@ -35,15 +37,15 @@ func TestNodeJoined(t *testing.T) {
 		"joined":                    {func(s *scope) { s.machine.Status.NodeRef.Name = "machine" }, "True/Joined"},
 		"joining":                   {func(*scope) {}, "False/WaitingForMachine"},
 		"joining, whatever it says": {func(s *scope) { s.wait = waiting }, "False/WaitingForMachine"},
-		"just before it is due":     {func(s *scope) { s.now = s.joining.overdueAt().Add(-1) }, "False/WaitingForMachine"},
-		"when it is due":            {func(s *scope) { s.now = s.joining.overdueAt() }, "False/JoinOverdue"},
+		"just before it is due":     {func(s *scope) { s.Now = s.joining.overdueAt().Add(-1) }, "False/WaitingForMachine"},
+		"when it is due":            {func(s *scope) { s.Now = s.joining.overdueAt() }, "False/JoinOverdue"},
 		"nothing follows":           {func(s *scope) { s.joining = nil }, ""},
 		"no Machine":                {func(s *scope) { s.joining, s.machine = nil, nil }, ""},
 		"waiting, nothing said":     {func(s *scope) { s.joining, s.wait = nil, waiting }, "False/Waiting"},
 		"waiting, said before the join began": {func(s *scope) {
-			s.joining, s.wait, s.config.Status.Conditions, s.config.Status.Join = nil, waiting, said, bootstrapv1.JoinStatus{}
+			s.joining, s.wait, s.Object.Status.Conditions, s.Object.Status.Join = nil, waiting, said, bootstrapv1.JoinStatus{}
 		}, "False/Waiting"},
-		"waiting in the midst of a join": {func(s *scope) { s.joining, s.wait, s.config.Status.Conditions = nil, waiting, said }, ""},
+		"waiting in the midst of a join": {func(s *scope) { s.joining, s.wait, s.Object.Status.Conditions = nil, waiting, said }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -99,8 +101,8 @@ func TestStageOfAJoin(t *testing.T) {
 		"a request, reported": {func(s *scope) {
 			s.joining.report, s.joining.request = &target.Report{}, request(approval.RequestPending)
 		}, bootstrapv1.CertificateRequestPendingReason, ""},
-		"a request of before": {func(s *scope) { s.config.Status.Join.Stage = bootstrapv1.CertificateRequestRefusedReason }, bootstrapv1.CertificateRequestRefusedReason, "seen before"},
-		"a report of before":  {func(s *scope) { s.config.Status.Join.Stage = bootstrapv1.WaitingForCertificateRequestReason }, bootstrapv1.WaitingForMachineReason, ""},
+		"a request of before": {func(s *scope) { s.Object.Status.Join.Stage = bootstrapv1.CertificateRequestRefusedReason }, bootstrapv1.CertificateRequestRefusedReason, "seen before"},
+		"a report of before":  {func(s *scope) { s.Object.Status.Join.Stage = bootstrapv1.WaitingForCertificateRequestReason }, bootstrapv1.WaitingForMachineReason, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -122,10 +124,11 @@ func TestConditionsBeforeAnyStep(t *testing.T) {
 		g.Expect(c.Status).To(Equal(metav1.ConditionFalse), c.Type)
 		g.Expect(c.Reason).To(Equal(bootstrapv1.WaitingForDataSecretReason), c.Type)
 	}
-	for _, c := range deletingConditions(s) {
+	s.Original.DeletionTimestamp = &metav1.Time{Time: s.Now}
+	for _, c := range s.conditions() {
 		g.Expect(c.Status).To(Equal(metav1.ConditionFalse), c.Type)
 	}
-	message := func() string { c := deletingConditions(s); return c[len(c)-1].Message }
+	message := func() string { c := s.conditions(); return c[len(c)-1].Message }
 	g.Expect(message()).To(ContainSubstring("is being removed"))
 	s.wait = &wait{message: "for the target"}
 	g.Expect(message()).To(Equal("for the target"))
@@ -135,15 +138,15 @@ func TestReadyOfALinkElsewhere(t *testing.T) {
 	g := NewWithT(t)
 	s := onItsWay()
 	s.published, s.synced, s.tokensValid = true, true, true
-	g.Expect(conclude(s)).To(ContainElement(HaveField("Reason", bootstrapv1.ReadyReason)))
-	g.Expect(conclude(s)).To(ContainElement(HaveField("Type", bootstrapv1.NodeJoinedCondition)))
+	g.Expect(s.conditions()).To(ContainElement(HaveField("Reason", bootstrapv1.ReadyReason)))
+	g.Expect(s.conditions()).To(ContainElement(HaveField("Type", bootstrapv1.NodeJoinedCondition)))
 	s.machine.Status.NodeRef.Name = "other"
-	g.Expect(conclude(s)).To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition), HaveField("Reason", bootstrapv1.NodeNameMismatchReason))))
+	g.Expect(s.conditions()).To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition), HaveField("Reason", bootstrapv1.NodeNameMismatchReason))))
 	s.machine, s.joining, s.synced = nil, nil, false
-	g.Expect(conclude(s)).To(HaveLen(5), "nothing is said of a join without a Machine")
+	g.Expect(s.conditions()).To(HaveLen(5), "nothing is said of a join without a Machine")
 	s.published, s.synced, s.tokensValid = true, false, false
 	s.wait = &wait{reason: bootstrapv1.WaitingForProviderIDReason}
-	g.Expect(conclude(s)).To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition), HaveField("Status", metav1.ConditionTrue))))
+	g.Expect(s.conditions()).To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition), HaveField("Status", metav1.ConditionTrue))))
 }
 
 func TestClaimsAreCut(t *testing.T) {

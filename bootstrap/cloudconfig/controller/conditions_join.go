@@ -12,34 +12,35 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
+	"millwright.dev/contracts/controller/conditions"
 )
 
-// nodeJoined says whether the machine has joined, else how far it has come. It is nil when what was said stays.
+// nodeJoined is condition NodeJoined: whether the machine has joined, else how far it has come. It is nil when the condition stays as it is.
 func nodeJoined(s *scope) *metav1.Condition {
 	const kind = bootstrapv1.NodeJoinedCondition
 	var c metav1.Condition
-	switch said := meta.FindStatusCondition(s.config.Status.Conditions, kind); {
+	switch before := meta.FindStatusCondition(s.Object.Status.Conditions, kind); {
 	case s.machine != nil && s.joined():
-		c = isTrue(kind, bootstrapv1.JoinedReason, "")
+		c = conditions.True(kind, bootstrapv1.JoinedReason, "")
 	case s.joining != nil:
 		c = s.joining.condition(s)
-	case s.wait != nil && (said == nil || s.config.Status.Join.Stage == ""):
-		c = isFalse(kind, s.wait.reason, s.wait.message)
+	case s.wait != nil && (before == nil || s.Object.Status.Join.Stage == ""):
+		c = conditions.False(kind, s.wait.reason, s.wait.message)
 	default:
 		return nil
 	}
 	return &c
 }
 
-// condition says at which stage the machine is, since when, and where to look.
+// condition reports at which stage the machine is, since when, and where to look.
 func (j *joining) condition(s *scope) metav1.Condition {
 	reason, what := j.stage(s)
-	message := fmt.Sprintf("%s. So since %s", what, instant(s.config.Status.Join.StageStartTime.Time))
-	if !s.now.Before(j.overdueAt()) {
+	message := fmt.Sprintf("%s. So since %s", what, instant(s.Object.Status.Join.StageStartTime.Time))
+	if !s.Now.Before(j.overdueAt()) {
 		reason = bootstrapv1.JoinOverdueReason
 		message += "; the join was due by " + instant(j.overdueAt())
 	}
-	return isFalse(bootstrapv1.NodeJoinedCondition, reason, message)
+	return conditions.False(bootstrapv1.NodeJoinedCondition, reason, message)
 }
 
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -72,7 +73,7 @@ func (j *joining) stage(s *scope) (reason, message string) {
 			"The machine reached the API server with its download token and its kubelet has asked for no certificate. The machine claims %q at %s; look at journalctl -u cloud-config-downloader -u kubelet on it, or at its console output",
 			j.report.Text, instant(j.report.At))
 	}
-	if last := s.config.Status.Join.Stage; slices.Contains(requestStages, last) {
+	if last := s.Object.Status.Join.Stage; slices.Contains(requestStages, last) {
 		return last, "The machine's certificate request was seen before this provider was started again, and is gone or not read yet"
 	}
 	return bootstrapv1.WaitingForMachineReason, fmt.Sprintf(
@@ -80,7 +81,7 @@ func (j *joining) stage(s *scope) (reason, message string) {
 		s.machine.Spec.ProviderID, s.endpoint.server)
 }
 
-// whyNotLinked says what about the Node is not as the core needs it. What the Node says is a claim, quoted and cut.
+// whyNotLinked is what about the Node is not as the core needs it. What the Node has is a claim, quoted and cut.
 func (j *joining) whyNotLinked(s *scope) string {
 	id, owner := j.node.Spec.ProviderID, j.node.Annotations[clusterv1.MachineAnnotation]
 	switch {

@@ -29,8 +29,8 @@ type subject struct {
 	config  *bootstrapv1.CloudConfig
 	target  *target.Machine
 	// secret is the node's, live; nil when there is none.
-	secret *corev1.Secret
-	facts  Facts
+	secret   *corev1.Secret
+	observed Observation
 }
 
 // subjectOf finds the Machine that has made the request, by the group of its join token or by the name
@@ -66,7 +66,7 @@ func (r *Reconciler) configured(ctx context.Context, cached *clusterv1.Machine) 
 		return nil, nil
 	}
 	s := &subject{machine: &clusterv1.Machine{}, config: &bootstrapv1.CloudConfig{}}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), s.machine); err != nil {
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(cached), s.machine); err != nil {
 		return nil, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", cached.Name)
 	}
 	name, ok := ownership.Named(s.machine)
@@ -77,7 +77,7 @@ func (r *Reconciler) configured(ctx context.Context, cached *clusterv1.Machine) 
 		return nil, errors.Wrapf(client.IgnoreNotFound(err), "reading CloudConfig %s", name)
 	}
 	if ownership.Refuse(s.config, s.machine) != "" {
-		// Nothing was made for this Machine by way of it; its own condition says so.
+		// Nothing was made for this Machine by way of it; its own condition reports that.
 		return nil, nil
 	}
 	return s, nil
@@ -93,26 +93,26 @@ func (r *Reconciler) observe(ctx context.Context, remote client.Client, s *subje
 		return err
 	}
 	s.secret = secret
-	s.facts = factsOf(s.machine, names, secret)
-	if s.facts.Outstanding, err = outstanding(ctx, remote, s.facts.Approved, csr); err != nil {
+	s.observed = observationOf(s.machine, names, secret)
+	if s.observed.Outstanding, err = outstanding(ctx, remote, s.observed.Approved, csr); err != nil {
 		return err
 	}
 	existing := &corev1.Node{}
-	err = remote.Get(ctx, client.ObjectKey{Name: s.facts.NodeName}, existing)
+	err = remote.Get(ctx, client.ObjectKey{Name: s.observed.NodeName}, existing)
 	if client.IgnoreNotFound(err) != nil {
-		return errors.Wrapf(err, "reading Node %s", s.facts.NodeName)
+		return errors.Wrapf(err, "reading Node %s", s.observed.NodeName)
 	}
 	if err == nil {
-		s.facts.Node = nodeFacts(existing, s.machine)
+		s.observed.Node = observedNode(existing, s.machine)
 	}
 	return nil
 }
 
-// leftover says whether the node's Secret was written for another machine than the CloudConfig names the token of: for an earlier one
+// leftover reports whether the node's Secret was written for another machine than the CloudConfig names the token of: for an earlier one
 // of the same name. Nor does anything follow from it while the status of the CloudConfig does not name one. A Machine that is
 // linked needs no token.
 func (s *subject) leftover() bool {
-	if s.secret == nil || s.facts.Joined {
+	if s.secret == nil || s.observed.Joined {
 		return false
 	}
 	of := target.WrittenFor(s.secret)
@@ -138,7 +138,7 @@ func outstanding(ctx context.Context, remote client.Reader, approved string, csr
 
 // later returns the name of a later request of the same machine that could be approved as well; "" when there is none. The kubelet
 // has lost the key of this one then.
-func (r *Reconciler) later(ctx context.Context, cluster client.ObjectKey, csr *certificatesv1.CertificateSigningRequest, facts Facts) (string, error) {
+func (r *Reconciler) later(ctx context.Context, cluster client.ObjectKey, csr *certificatesv1.CertificateSigningRequest, observed Observation) (string, error) {
 	reader, err := r.Targets.GetReader(ctx, cluster)
 	if err != nil {
 		return "", err
@@ -148,52 +148,52 @@ func (r *Reconciler) later(ctx context.Context, cluster client.ObjectKey, csr *c
 	if err := reader.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
 		return "", errors.Wrap(err, "listing CertificateSigningRequests")
 	}
-	if recorded, _ := parseApproval(facts.Approved); recorded == requestID(csr) {
-		facts.Outstanding = csr
+	if recorded, _ := parseApproval(observed.Approved); recorded == requestID(csr) {
+		observed.Outstanding = csr
 	}
 	for i := range all.Items {
 		other := &all.Items[i]
-		if !csr.CreationTimestamp.Before(&other.CreationTimestamp) || !slices.Contains(other.Spec.Groups, facts.JoinGroup) || !undecided(other) {
+		if !csr.CreationTimestamp.Before(&other.CreationTimestamp) || !slices.Contains(other.Spec.Groups, observed.JoinGroup) || !undecided(other) {
 			continue
 		}
-		if approve, _ := decide(other, facts); approve {
+		if approve, _ := decide(other, observed); approve {
 			return other.Name, nil
 		}
 	}
 	return "", nil
 }
 
-// nodeFacts collects what a Node says. Whose it is by its annotations is believed against this Machine only: the core writes
+// observedNode is what a Node has. Whose it is by its annotations is believed against this Machine only: the core writes
 // them, and a kubelet that lies there harms nobody but itself.
-func nodeFacts(node *corev1.Node, machine *clusterv1.Machine) *NodeFacts {
-	facts := &NodeFacts{ProviderID: node.Spec.ProviderID, Older: node.CreationTimestamp.Before(&machine.CreationTimestamp)}
+func observedNode(node *corev1.Node, machine *clusterv1.Machine) *ObservedNode {
+	observed := &ObservedNode{ProviderID: node.Spec.ProviderID, Older: node.CreationTimestamp.Before(&machine.CreationTimestamp)}
 	name := node.Annotations[clusterv1.MachineAnnotation]
 	namespace := node.Annotations[clusterv1.ClusterNamespaceAnnotation]
 	cluster := node.Annotations[clusterv1.ClusterNameAnnotation]
 	if name != "" && (name != machine.Name || namespace != machine.Namespace || cluster != machine.Spec.ClusterName) {
-		facts.OfAnother = namespace + "/" + name
+		observed.OfAnother = namespace + "/" + name
 	}
-	return facts
+	return observed
 }
 
-// factsOf collects what the objects say.
-func factsOf(machine *clusterv1.Machine, names target.Names, secret *corev1.Secret) Facts {
-	facts := Facts{
+// observationOf is what the objects have.
+func observationOf(machine *clusterv1.Machine, names target.Names, secret *corev1.Secret) Observation {
+	observed := Observation{
 		NodeName:  machine.Name,
 		Joined:    machine.Status.NodeRef.Name == machine.Name,
 		Deleting:  !machine.DeletionTimestamp.IsZero(),
 		JoinGroup: names.JoinGroup(),
 	}
 	if ptr.Deref(machine.Status.Initialization.InfrastructureProvisioned, false) {
-		facts.ProviderID = machine.Spec.ProviderID
+		observed.ProviderID = machine.Spec.ProviderID
 	}
 	if secret == nil {
-		return facts
+		return observed
 	}
-	facts.Approved = secret.Annotations[ApprovedAnnotation]
-	facts.JoinTokenIDs = target.JoinTokens(secret)
+	observed.Approved = secret.Annotations[ApprovedAnnotation]
+	observed.JoinTokenIDs = target.JoinTokens(secret)
 	if token, ok := target.ParseToken(string(secret.Data[node.JoinTokenKey])); ok {
-		facts.JoinTokenIDs = append(facts.JoinTokenIDs, token.ID)
+		observed.JoinTokenIDs = append(observed.JoinTokenIDs, token.ID)
 	}
-	return facts
+	return observed
 }
