@@ -158,8 +158,8 @@ func (r *Reconciler[M]) launchFailed(ctx context.Context, s *scope[M], err error
 	return outcome.WaitFor(wait)
 }
 
-// writeRecord persists the record, the finalizer with it, and what else change sets, if it is not nil. It is written even if it is the same as
-// before, and fails if the object is not the latest: what follows must not be based on an older record.
+// writeRecord persists the record, the finalizer with it, and what else change sets, if it is not nil. It is written even if it is
+// the same as before, and fails if the object is not the latest: what follows must not be based on an older record.
 func (s *scope[M]) writeRecord(ctx context.Context, record launchRecord, change func(M)) error {
 	text, err := record.encode()
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 )
 
 // refusedAfterLaunch begins a new attempt after the cloud has ended the instance before it ran, for lack of capacity or because
-// of a quota, as if it had refused the launch: no machine has run, and the bootstrap data has not been used. The status reports first that the instance
-// has ended, since the API allows no other provider ID to be removed. Then one patch, which fails if the object is not the latest, takes the ID back
-// and closes the attempt, so the step may be repeated at any time.
+// of a quota, as if it had refused the launch: no machine has run, and the bootstrap data has not been used. The status reports
+// first that the instance has ended, since the API allows no other provider ID to be removed. Then one patch, which fails if the
+// object is not the latest, removes the ID and closes the attempt, so the step may be repeated at any time.
 func (r *Reconciler[M]) refusedAfterLaunch(ctx context.Context, s *scope[M], i driver.Instance) outcome.Outcome {
 	err := &driver.Error{Class: i.Refused, Operation: "Launch", Code: i.StateCode, Err: errors.Errorf(
 		"the cloud accepted the launch in %s and ended the instance before it ran: %s", i.FailureDomain, i.StateMessage)}
