@@ -29,13 +29,13 @@ type Connectivity interface {
 
 // SetupWithManager starts the controller with the manager. A quarter of the workers is the share of one Cluster.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, connections Connectivity, options controller.Options) error {
-	connectivity := wake.New()
+	waker := wake.New()
 	connections.OnConnectivity(func(cluster types.NamespacedName) {
 		for _, request := range r.configsAwaitingCluster(ctx, cluster) {
-			connectivity.Enqueue(request.NamespacedName)
+			waker.Enqueue(request.NamespacedName)
 		}
 	})
-	r.turns = bulkhead.ForWorkers[client.ObjectKey](options.MaxConcurrentReconciles)
+	r.turns = bulkhead.ForWorkers[client.ObjectKey](options.MaxConcurrentReconciles).Waking(waker.Enqueue)
 	if r.Outcomes == nil {
 		r.Outcomes = &approval.Outcomes{}
 	}
@@ -44,7 +44,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 		For(&bootstrapv1.CloudConfig{}, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), configChanges())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(configOfMachine), builder.WithPredicates(machineChanges())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.configsOfCluster), builder.WithPredicates(clusterChanges())).
-		WatchesRawSource(connectivity.Source()).
+		WatchesRawSource(waker.Source()).
 		WatchesRawSource(r.Outcomes.Source()).
 		WithOptions(options).
 		Complete(r)

@@ -19,10 +19,10 @@ func (r *Reconciler) awaitTurn(_ context.Context, s *scope) outcome.Outcome {
 	return r.takeTurn(s, clusterKey(s.machine))
 }
 
-// takeTurn waits until this reconcile may send requests to the target cluster. It comes again soon: a worker must not wait for what
-// others of the Cluster wait for already.
+// takeTurn waits until this reconcile may send requests to the target cluster. It is woken when another one of the Cluster has ended, or
+// comes again soon: a worker must not wait for what others of the Cluster wait for already.
 func (r *Reconciler) takeTurn(s *scope, cluster client.ObjectKey) outcome.Outcome {
-	leave, entered := r.turns.Enter(cluster)
+	leave, entered := r.turns.EnterFor(cluster, s.Key())
 	if !entered {
 		s.turnedAway = true
 		return s.awaitsFor(bulkhead.Pause(), bootstrapv1.WaitingForConnectionReason, fmt.Sprintf(
