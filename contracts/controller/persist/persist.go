@@ -1,5 +1,5 @@
 // Package persist writes what a reconcile changed, in as few requests as possible: none when nothing
-// changed, one patch for metadata and spec, one for the status.
+// changed, one patch for metadata and spec, one for the status. Reconcilers use it by Save of package scopes.
 package persist
 
 import (
@@ -8,7 +8,6 @@ import (
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
-	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -18,36 +17,6 @@ type Written struct {
 	Object bool
 	// Status is true when the status was patched.
 	Status bool
-}
-
-// Save patches the differences between the object as read (before) and as it shall be (after): Object, then Status.
-// Where the status depends on the generation that the first patch leads to, call the two yourself.
-//
-// It is for kinds whose status nobody else writes: the patch of the status cannot lose a race, so that a write of the
-// spec meanwhile, by another controller or a user, costs no second attempt. A status is about the generation that it
-// names.
-//
-// When the API server refuses metadata or spec, after has those of before again and its status is that of before, too:
-// refused has to conclude the status once more, now with the refusal in it, and that is written. The error is returned all
-// the same. On other errors the content of after is undefined.
-func Save[O client.Object, S any](
-	ctx context.Context, c client.Client, before, after O, status func(O) *S, refused func(error),
-) (Written, error) {
-	var written Written
-	base, err := Object(ctx, c, before, after, status)
-	if err != nil && Refusal(err) == "" {
-		return written, err
-	}
-	if err != nil {
-		*status(after) = *status(before.DeepCopyObject().(O))
-		refused(err)
-		var second error
-		written.Status, second = patchStatus(ctx, c, before, after, status, client.MergeFrom(before))
-		return written, kerrors.NewAggregate([]error{err, second})
-	}
-	written.Object = base.GetResourceVersion() != before.GetResourceVersion()
-	written.Status, err = patchStatus(ctx, c, base, after, status, client.MergeFrom(base))
-	return written, err
 }
 
 // Object patches metadata and spec, if they differ. Afterwards after has what the server has, with the status that

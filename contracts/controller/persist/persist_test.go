@@ -25,7 +25,8 @@ import (
 
 func status(m *clusterv1.Machine) *clusterv1.MachineStatus { return &m.Status }
 
-func TestSave(t *testing.T) {
+// TestWrites: one patch for metadata and spec, one for the status, and none for what has not changed.
+func TestWrites(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*clusterv1.Machine)
@@ -47,8 +48,11 @@ func TestSave(t *testing.T) {
 			test.change(after)
 			want := after.DeepCopy()
 
-			written, err := persist.Save(t.Context(), c, before, after, status, nil)
-
+			written := persist.Written{}
+			base, err := persist.Object(t.Context(), c, before, after, status)
+			g.Expect(err).NotTo(HaveOccurred())
+			written.Object = base.ResourceVersion != before.ResourceVersion
+			written.Status, err = persist.OwnStatus(t.Context(), c, base, after, status)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(written).To(Equal(test.want))
 			count := 0
@@ -76,13 +80,13 @@ func TestRaces(t *testing.T) {
 			}},
 		"a status that nobody else writes": {
 			write: func(ctx context.Context, c client.Client, before, after *clusterv1.Machine) error {
-				_, err := persist.Save(ctx, c, before, after, status, nil)
+				_, err := persist.OwnStatus(ctx, c, before, after, status)
 				return err
 			}},
 		"metadata and spec": {conflict: true,
 			write: func(ctx context.Context, c client.Client, before, after *clusterv1.Machine) error {
 				after.Finalizers = []string{"example.com/own"}
-				_, err := persist.Save(ctx, c, before, after, status, nil)
+				_, err := persist.Object(ctx, c, before, after, status)
 				return err
 			}},
 	} {
@@ -105,33 +109,6 @@ func TestRaces(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestSaveOfWhatIsRefused: the status is written all the same, with the refusal in it, and nothing of what was refused.
-func TestSaveOfWhatIsRefused(t *testing.T) {
-	g := NewWithT(t)
-	inner, requests := fakeClient(g)
-	refused := errors.New("nodes need a ticket")
-	c := interceptor.NewClient(inner.(client.WithWatch), interceptor.Funcs{
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			return apierrors.NewForbidden(schema.GroupResource{}, "m", refused)
-		},
-	})
-	before := &clusterv1.Machine{}
-	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, before)).To(Succeed())
-	after := before.DeepCopy()
-	after.Spec.ProviderID, after.Status.Phase = "a", "Running"
-	written, err := persist.Save(t.Context(), c, before, after, status, func(err error) {
-		g.Expect(after.Status.Phase).To(BeEmpty(), "what was concluded before may rest on what was refused")
-		after.Status.FailureDomain = persist.Refusal(err)
-	})
-	g.Expect(persist.Refusal(err)).NotTo(BeEmpty())
-	g.Expect(written).To(Equal(persist.Written{Status: true}))
-	g.Expect(*requests).To(Equal(1))
-	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "m"}, before)).To(Succeed())
-	g.Expect(before.Status.FailureDomain).To(ContainSubstring("nodes need a ticket"))
-	g.Expect(before.Status.Phase).To(BeEmpty())
-	g.Expect(before.Spec.ProviderID).To(BeEmpty())
 }
 
 func TestRefusal(t *testing.T) {

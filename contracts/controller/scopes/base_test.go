@@ -2,6 +2,7 @@ package scopes_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -127,6 +128,25 @@ func TestSave(t *testing.T) {
 			g.Expect(b.Gone).To(Equal(test.gone))
 		})
 	}
+}
+
+// TestSaveOfWhatIsRefused: the status is written all the same, with the refusal in it, and nothing of what was refused.
+func TestSaveOfWhatIsRefused(t *testing.T) {
+	g := NewWithT(t)
+	s := newServer(g, stored())
+	b := s.begin(g, writer{})
+	s.object = apierrors.NewForbidden(resource, "m", errors.New("nodes need a ticket"))
+	b.Object.Spec.ProviderID = "p"
+	_, err := b.Save(t.Context(), func(refused error) bool {
+		g.Expect(b.Object.Spec.ProviderID).To(BeEmpty(), "the status is about what the server has")
+		b.Object.Status.FailureDomain = persist.Refusal(refused)
+		return true
+	})
+	g.Expect(persist.Refusal(err)).NotTo(BeEmpty())
+	m := &machine{}
+	g.Expect(s.Get(t.Context(), key, m)).To(Succeed())
+	g.Expect(m.Status.FailureDomain).To(ContainSubstring("nodes need a ticket"))
+	g.Expect(m.Spec.ProviderID).To(BeEmpty())
 }
 
 // TestSharedStatus: a list of conditions in which others write too is not replaced by one of the past.
