@@ -66,7 +66,7 @@ func (o *options) cacheOptions(options cache.Options) cache.Options {
 	return options
 }
 
-// keepIdentity keeps of a Secret only what names it and tells that it has changed.
+// keepIdentity keeps of a Secret only its name and version.
 func keepIdentity(obj any) (any, error) {
 	secret, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {

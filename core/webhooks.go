@@ -32,9 +32,9 @@ func (o *webhookOptions) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.port, "webhook-port", 9443,
 		"The port of the webhooks; 0 for none. Nothing listens while no webhook configuration and no CRD has the annotation "+certificates.Annotation+".")
 	flags.StringVar(&o.certDir, "webhook-cert-dir", "",
-		"A folder with the certificate of the webhook server, which is then not made, and its authority not published, by the core itself.")
-	flags.StringVar(&o.certName, "webhook-cert-name", "tls.crt", "The file with the certificate in that folder.")
-	flags.StringVar(&o.keyName, "webhook-key-name", "tls.key", "The file with the private key in that folder.")
+		"A directory with the certificate of the webhook server; the core then creates no certificate, and publishes no authority.")
+	flags.StringVar(&o.certName, "webhook-cert-name", "tls.crt", "The file with the certificate in that directory.")
+	flags.StringVar(&o.keyName, "webhook-key-name", "tls.key", "The file with the private key in that directory.")
 }
 
 // newWebhookServer makes the server of the webhooks, nil if there shall be none.

@@ -117,7 +117,7 @@ func of[O client.Object](value func(O) string) client.IndexerFunc {
 	}
 }
 
-// Refers says whether a Machine or a Cluster refers to an object in its namespace.
+// Refers reports whether a Machine or a Cluster refers to an object in its namespace.
 func Refers(referrer client.Object, ref clusterv1.ContractVersionedObjectReference) bool {
 	return slices.Contains(references(referrer), ref)
 }

@@ -18,7 +18,7 @@ const (
 	maxAhead = time.Minute
 )
 
-// ahead remembers since when the status of a set tells of other Machines than the cache shows. The zero value is ready for
+// ahead remembers since when the status of a set counts other Machines than the cache shows. The zero value is ready for
 // use.
 type ahead struct {
 	mu    sync.Mutex
@@ -58,8 +58,8 @@ func (r *Reconciler) awaitCache(s *scope) outcome.Outcome {
 	return outcome.ContinueAfter(r.ahead.wait(s.deployment.UID, s.Now))
 }
 
-// agree says whether the sets have counted the Machines that were read. One that has not looked at its last order yet has
-// more to say, which wakes the deployment.
+// agree reports whether the sets have counted the Machines that were read. One that has not observed its generation yet
+// will write its status again, which enqueues the deployment.
 func agree(s *scope) bool {
 	for _, set := range s.sets {
 		if looked(set) && !machines.Counted(set, s.machines[set.UID]) {
@@ -69,5 +69,5 @@ func agree(s *scope) bool {
 	return true
 }
 
-// looked says whether a set has looked at its last order.
+// looked reports whether a set has observed its present generation.
 func looked(set *clusterv1.MachineSet) bool { return set.Status.ObservedGeneration == set.Generation }

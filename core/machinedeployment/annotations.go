@@ -8,25 +8,25 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Annotations of a MachineDeployment that are this project's own. Cluster API has no fields for what they say.
+// Annotations of a MachineDeployment that are this project's own. Cluster API has no fields for them.
 const (
 	// RollbackToAnnotation asks once for an earlier template: the value is the revision of a MachineSet that is
 	// still kept, or 0 for the one before the current. It is taken away in the write that brings the template back.
 	RollbackToAnnotation = "machinedeployment.millwright.dev/rollback-to"
-	// RevisionHistoryLimitAnnotation says how many MachineSets of earlier revisions are kept, without Machines,
+	// RevisionHistoryLimitAnnotation is how many MachineSets of earlier revisions are kept, without Machines,
 	// once a rollout is complete: a whole number, DefaultRevisionHistoryLimit without it.
 	RevisionHistoryLimitAnnotation = "machinedeployment.millwright.dev/revision-history-limit"
-	// ProgressDeadlineAnnotation says how long a rollout may make no progress before RollingOut says why: a
-	// duration like 15m, DefaultProgressDeadline without it; 0 means that nothing is ever said.
+	// ProgressDeadlineAnnotation is how long a rollout may make no progress before RollingOut reports why: a
+	// duration like 15m, DefaultProgressDeadline without it; 0 is for no deadline.
 	ProgressDeadlineAnnotation = "machinedeployment.millwright.dev/progress-deadline"
-	// ProgressAnnotation records how far a deployment has come and since when, where its objects do not tell. It is
+	// ProgressAnnotation records how far a deployment has come and since when, where its objects do not show it. It is
 	// written and removed by the controller.
 	ProgressAnnotation = "machinedeployment.millwright.dev/progress"
 	// PassedOverNamesAnnotation counts the names that were meant for a new set and that something else had. It is part of
 	// what the next name is made from, and written by the controller.
 	PassedOverNamesAnnotation = "machinedeployment.millwright.dev/passed-over-names"
 	// RecreateAnnotation, with the value "true", makes a rolling update let all outdated Machines go before it
-	// makes new ones, whatever maxSurge and maxUnavailable say.
+	// creates new ones, whatever maxSurge and maxUnavailable are.
 	RecreateAnnotation = "machinedeployment.millwright.dev/recreate"
 )
 
@@ -66,7 +66,7 @@ func progressDeadline(deployment *clusterv1.MachineDeployment) (time.Duration, s
 	return deadline, ""
 }
 
-// recreates says whether a rolling update lets all outdated Machines go first.
+// recreates reports whether a rolling update deletes all outdated Machines first.
 func recreates(deployment *clusterv1.MachineDeployment) bool {
 	return deployment.Annotations[RecreateAnnotation] == "true"
 }

@@ -13,7 +13,7 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// waitedFor words what a deployment waits for: Machines of the current set that are not available, Machines that are being
+// waitedFor describes what a deployment waits for: Machines of the current set that are not available, Machines that are being
 // deleted, and sets that cannot create any.
 func waitedFor(s *scope) string {
 	var awaited []*clusterv1.Machine
@@ -35,7 +35,7 @@ func waitedFor(s *scope) string {
 	return text
 }
 
-// idleSets words which sets have other numbers of Machines than they are told to have, and do nothing about it.
+// idleSets describes which sets have other numbers of Machines than their spec asks for, and do nothing about it.
 func idleSets(s *scope) []string {
 	var lines []string
 	for _, set := range s.sets {

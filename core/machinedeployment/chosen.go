@@ -6,7 +6,7 @@ import "fmt"
 // cluster.x-k8s.io/delete-machine, while there are more Machines than wanted: out of whichever of the sets they
 // belong to, so that it is these that go and no others. What is more than even the surge allows goes at once, as
 // somebody has lowered the number; of the rest, which may be the surge of a rollout, as many available Machines as
-// the minimum says are left, also if what is not available now recovers.
+// the minimum asks for are left, also if what is not available now recovers.
 func (d *draft) takeChosen(minimum int, sets ...*setView) {
 	d.takeChosenDownTo(d.replicas+d.maxSurge, 0, sets)
 	d.takeChosenDownTo(d.replicas, minimum, sets)
@@ -49,7 +49,7 @@ func (d *draft) recoverable() int {
 }
 
 // removeBehindChosen lets outdated Machines go that do not serve and would go next, were it not for chosen ones before
-// them that serve and must not go yet: a set that was told a smaller number would take those. So a mark neither costs a
+// them that serve and must not go yet: a set with a smaller number would take those. So a mark neither costs a
 // Machine that is needed, nor stops a rollout.
 func (d *draft) removeBehindChosen(minimum int) {
 	spare := d.recoverable() - minimum
@@ -67,7 +67,7 @@ func (d *draft) removeBehindChosen(minimum int) {
 }
 
 // behindChosen are the positions, in the order, of Machines that do not serve and that only chosen ones are before which
-// do. A set that has not given up yet what it was told to has none: it would take them for those.
+// do. A set that has not observed its smaller number yet has none: it would take them for those.
 func (s *setView) behindChosen() []int {
 	if s.reserve > s.desired || len(s.order)-s.deleting > s.desired {
 		return nil

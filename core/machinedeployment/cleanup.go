@@ -13,7 +13,7 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// complete says whether the rollout is: all Machines are there, current and available.
+// complete reports whether the rollout is: all Machines are there, current and available.
 func complete(s *scope) bool {
 	if s.current == nil || desired(s.current) != s.settings.replicas {
 		return false

@@ -16,17 +16,17 @@ type condition = metav1.Condition
 
 // Reasons that Cluster API does not have.
 const (
-	// InvalidSpecReason says that the spec must be corrected; the message names field and remedy.
+	// InvalidSpecReason means that the spec must be corrected; the message names field and remedy.
 	InvalidSpecReason = machines.InvalidSpecReason
-	// RolloutPausedReason says that Machines are outdated and stay so while spec.paused is true.
+	// RolloutPausedReason means that Machines are outdated and stay so while spec.paused is true.
 	RolloutPausedReason = "RolloutPaused"
-	// ProgressDeadlineExceededReason says that what is wanted has been missing for longer than the deadline, without
+	// ProgressDeadlineExceededReason means that what is wanted has been missing for longer than the deadline, without
 	// progress; the message names the Machines and what they wait for.
 	ProgressDeadlineExceededReason = "ProgressDeadlineExceeded"
-	// SelectorMismatchReason says that the selector of a MachineSet does not match the labels that the deployment
+	// SelectorMismatchReason means that the selector of a MachineSet does not match the labels that the deployment
 	// would give to its Machines: it is not adopted, or keeps its labels.
 	SelectorMismatchReason = "SelectorMismatch"
-	// RollbackRevisionNotFoundReason says that RollbackToAnnotation names no revision that is kept.
+	// RollbackRevisionNotFoundReason means that RollbackToAnnotation names no revision that is kept.
 	RollbackRevisionNotFoundReason = "RollbackRevisionNotFound"
 )
 
@@ -118,7 +118,7 @@ func scalingUpCondition(s *scope, failure error) condition {
 	return conditions.True(kind, clusterv1.MachineDeploymentScalingUpReason, message)
 }
 
-// blockedSets words what sets say that cannot create Machines, or are refused to.
+// blockedSets describes blocks sets that cannot create Machines, or whose requests are refused.
 func blockedSets(s *scope) []string {
 	var lines []string
 	for _, set := range s.sets {
@@ -175,7 +175,7 @@ func deletingCondition(s *scope, failure error) condition {
 	return conditions.True(kind, clusterv1.MachineDeploymentDeletingReason, message)
 }
 
-// refusalLine words what the API server refuses; it is empty when it refuses nothing.
+// refusalLine describes what the API server refuses; it is empty when it refuses nothing.
 func refusalLine(failure error) string {
 	refusal := persist.Refusal(failure)
 	if refusal == "" {
@@ -184,7 +184,7 @@ func refusalLine(failure error) string {
 	return "The last attempt failed and is repeated: " + refusal
 }
 
-// unread words that sets or Machines are not known.
+// unread reports that sets or Machines are not known.
 func unread(failure error) string {
 	if failure == nil {
 		return "The MachineSets and their Machines are not known"
@@ -192,7 +192,7 @@ func unread(failure error) string {
 	return fmt.Sprintf("The MachineSets and their Machines are not known: %v", failure)
 }
 
-// list words a heading and items below it.
+// list is a heading with items below it.
 func list(heading string, items []string) string {
 	return heading + "\n* " + strings.Join(items, "\n* ")
 }

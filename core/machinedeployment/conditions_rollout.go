@@ -13,8 +13,8 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// rollingOutCondition says whether Machines are being replaced, how far that is, why they are, and what keeps it
-// up. Its reason tells the worst of what is the matter; the message has all of it.
+// rollingOutCondition reports whether Machines are being replaced, how far that is, why they are, and what blocks
+// it. Its reason is the most severe one; the message has all of them.
 func rollingOutCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineDeploymentRollingOutCondition
 	if !s.read {
@@ -26,19 +26,19 @@ func rollingOutCondition(s *scope, failure error) condition {
 	if s.rollbackRefused != "" && !deleting {
 		lines = append(lines, s.rollbackRefused)
 	}
-	said := conditions.False(kind, clusterv1.MachineDeploymentNotRollingOutReason, "")
+	result := conditions.False(kind, clusterv1.MachineDeploymentNotRollingOutReason, "")
 	switch {
 	case deleting || (len(outdated) == 0 && !rollsOut(s)):
 	case len(s.specErrors) > 0:
-		said.Reason = InvalidSpecReason
+		result.Reason = InvalidSpecReason
 		lines = append(lines, "See ScalingUp")
 	case s.settings.paused:
-		said.Reason = RolloutPausedReason
+		result.Reason = RolloutPausedReason
 		lines = append(lines, "spec.paused is true; outdated are:", strings.Join(outdated, "\n"))
 	default:
-		said = conditions.True(kind, clusterv1.MachineDeploymentRollingOutReason, "")
+		result = conditions.True(kind, clusterv1.MachineDeploymentRollingOutReason, "")
 		if s.stalled {
-			said.Reason = ProgressDeadlineExceededReason
+			result.Reason = ProgressDeadlineExceededReason
 			lines = append(lines, stalledText(s))
 		}
 		lines = append(lines, rolloutText(s, outdated))
@@ -47,38 +47,38 @@ func rollingOutCondition(s *scope, failure error) condition {
 		}
 	}
 	if s.rollbackRefused != "" && !deleting {
-		said.Reason = RollbackRevisionNotFoundReason
+		result.Reason = RollbackRevisionNotFoundReason
 	}
-	if line := refusalLine(failure); line != "" && !deleting && said.Status != metav1.ConditionTrue {
-		// Where nothing rolls out no other condition would say it.
+	if line := refusalLine(failure); line != "" && !deleting && result.Status != metav1.ConditionTrue {
+		// While nothing rolls out, no other condition reports it.
 		lines = append(lines, line)
-		if said.Reason == clusterv1.MachineDeploymentNotRollingOutReason {
-			said.Reason = clusterv1.MachineDeploymentRollingOutInternalErrorReason
+		if result.Reason == clusterv1.MachineDeploymentNotRollingOutReason {
+			result.Reason = clusterv1.MachineDeploymentRollingOutInternalErrorReason
 		}
 	}
 	if !deleting {
 		mismatches := selectorMismatches(s)
-		if len(mismatches) > 0 && said.Reason == clusterv1.MachineDeploymentNotRollingOutReason {
-			said.Reason = SelectorMismatchReason
+		if len(mismatches) > 0 && result.Reason == clusterv1.MachineDeploymentNotRollingOutReason {
+			result.Reason = SelectorMismatchReason
 		}
 		lines = append(append(lines, mismatches...), annotationErrors(s.deployment)...)
 	}
-	said.Message = strings.Join(lines, "\n")
-	return said
+	result.Message = strings.Join(lines, "\n")
+	return result
 }
 
-// rollsOut says whether a rollout goes on: until all replicas are up to date and available, whether or not an outdated
+// rollsOut reports whether a rollout goes on: until all replicas are up to date and available, whether or not an outdated
 // Machine is left. The first Machines of a deployment are a rollout as well. What fails or is scaled up after a rollout
 // has been completed is none, until it exceeds the progress deadline.
 func rollsOut(s *scope) bool {
 	if !underWay(s) {
 		return false
 	}
-	said := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
-	return s.stalled || s.created || toReplace(s) > 0 || said == nil || said.Status != metav1.ConditionFalse
+	result := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
+	return s.stalled || s.created || toReplace(s) > 0 || result == nil || result.Status != metav1.ConditionFalse
 }
 
-// rolloutText words how far a rollout is.
+// rolloutText describes how far a rollout is.
 func rolloutText(s *scope, outdated []string) string {
 	text := fmt.Sprintf("Rolling out: %d of %d replicas are up to date", len(upToDate(s)), wanted(s))
 	if len(outdated) > 0 {
@@ -87,7 +87,7 @@ func rolloutText(s *scope, outdated []string) string {
 	return fmt.Sprintf("%s, %d available", text, len(inService(s)))
 }
 
-// stalledText words what a rollout without progress waits for, and since when.
+// stalledText describes what a rollout without progress waits for, and since when.
 func stalledText(s *scope) string {
 	deadline, _ := progressDeadline(s.deployment)
 	text := fmt.Sprintf("No progress since %s, for longer than %s", s.progress.UTC().Format(time.RFC3339), deadline)
@@ -97,7 +97,7 @@ func stalledText(s *scope) string {
 	return fmt.Sprintf("%s: %d of %d replicas are up to date and available", text, len(inService(s)), wanted(s))
 }
 
-// outdatedSets words which sets have outdated Machines, and why.
+// outdatedSets describes which sets have outdated Machines, and why.
 func outdatedSets(s *scope) []string {
 	var lines []string
 	for _, set := range s.sets {

@@ -48,7 +48,7 @@ func (m *marks) forget(deployment types.UID) {
 	delete(m.shown, deployment)
 }
 
-// confirm plans anew with the Machines as the API server has them, where the plan decides which of several sets gives up
+// confirm plans again with the Machines as the API server has them, where the plan decides which of several sets gives up
 // Machines: what lowered the number of replicas, as a cluster autoscaler, has chosen them a moment ago, and the cache may
 // not show it yet.
 func (r *Reconciler) confirm(ctx context.Context, s *scope, planned plan) (plan, outcome.Outcome) {
@@ -76,7 +76,7 @@ func (r *Reconciler) confirm(ctx context.Context, s *scope, planned plan) (plan,
 // minUnseen is how soon to look again for a Machine that is chosen to go and that the cache does not show.
 const minUnseen = time.Second
 
-// choosesAmongSets says whether Machines are to go, or are too many, while more than one set has any.
+// choosesAmongSets reports whether Machines are to go, or are too many, while more than one set has any.
 func choosesAmongSets(s *scope, planned plan) bool {
 	having := 0
 	for _, set := range s.sets {

@@ -91,6 +91,6 @@ func (r *Reconciler) nameTaken(ctx context.Context, s *scope, key client.ObjectK
 	}
 	r.warn(s, found, NameTakenEvent, "CreateMachineSet",
 		"MachineSet %s has the name that was meant for a new one, and is not that: %s. The new one gets another name", key.Name, because)
-	// The event of that write wakes the deployment.
+	// The event of that write enqueues the deployment.
 	return outcome.WaitFor(lookAgain)
 }

@@ -7,7 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// decreases remembers which sets were told to give up Machines and have not looked at it yet. Until then such a
+// decreases remembers which sets got a smaller number of replicas and have not observed it yet. Until then such a
 // set may have Machines, or just be creating some, that its new number does not show, and that no other set may
 // take the place of. It is in memory alone: a set looks within moments. The zero value is ready for use.
 type decreases struct {

@@ -19,14 +19,14 @@ func labelsFor(deployment *clusterv1.MachineDeployment, set *clusterv1.MachineSe
 	return wanted
 }
 
-// selects says whether the selector of a set matches the labels that the deployment wants its Machines to have. A set
+// selects reports whether the selector of a set matches the labels that the deployment wants its Machines to have. A set
 // whose template had others than it selects could neither create Machines nor keep those that it has.
 func selects(deployment *clusterv1.MachineDeployment, set *clusterv1.MachineSet) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
 	return err == nil && selector.Matches(labels.Set(labelsFor(deployment, set)))
 }
 
-// mismatched words what is wrong with a set whose selector does not match, and what to do.
+// mismatched describes what is wrong with a set whose selector does not match, and what to do.
 func mismatched(set *clusterv1.MachineSet, consequence string) string {
 	return fmt.Sprintf("MachineSet %s %s: its selector %q does not match the labels in spec.template.metadata.labels of the MachineDeployment. "+
 		"Add the labels there, or change the labels of the MachineSet so that spec.selector does not match it",
@@ -37,8 +37,8 @@ func mismatched(set *clusterv1.MachineSet, consequence string) string {
 func (r *Reconciler) refuse(s *scope, set *clusterv1.MachineSet) {
 	line := mismatched(set, "is not adopted")
 	s.mismatches = append(s.mismatches, line)
-	said := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
-	if said == nil || !strings.Contains(said.Message, line) {
+	found := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
+	if found == nil || !strings.Contains(found.Message, line) {
 		r.warn(s, set, SelectorMismatchReason, "Adopt", "%s", line)
 	}
 }

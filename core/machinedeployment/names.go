@@ -10,7 +10,7 @@ import (
 	"millwright.dev/core/naming"
 )
 
-// nameEnd is the end of the name of the set of a revision, and of its label that tells sets apart. It follows from what is
+// nameEnd is the end of the name of the set of a revision, and of its label that distinguishes sets. It follows from what is
 // persisted, so that whoever goes on after an interruption creates the set under the same name: a creation that takes
 // effect late is then refused, or found. The template is no part of it: what was started for the template before is the set
 // of this revision, too, and with another name it would be there beside the new one, with all its replicas.
@@ -27,7 +27,7 @@ func passedOver(deployment *clusterv1.MachineDeployment) uint64 {
 	return count
 }
 
-// inTheWay says why what has the name of a new set is not that set; empty when it is, or when only the cache will tell.
+// inTheWay is why the object with the name of a new set is not that set; empty when it is, or when only the cache will show it.
 func inTheWay(s *scope, found metav1.Object) string {
 	if !metav1.IsControlledBy(found, s.deployment) {
 		return "the MachineDeployment does not control it"

@@ -59,8 +59,8 @@ func (s *setView) availableAt(n int) int {
 // available is the number of available Machines that are left when the set has what it desires.
 func (s *setView) available() int { return s.availableAt(s.desired) }
 
-// shrinking says whether the set was told to give up Machines and has not looked at it yet, or is about to give
-// up chosen ones: to tell it otherwise now would take that back.
+// shrinking reports whether the set got a smaller number and has not observed it yet, or is about to delete chosen
+// Machines: a larger number now would take that back.
 func (s *setView) shrinking() bool {
 	return s.reserve > s.desired || (s.chosen > 0 && len(s.order)-s.deleting > s.desired)
 }
@@ -72,7 +72,7 @@ type intent struct {
 	// remove are the positions, in the order of the set's Machines, of those that the deployment deletes itself before
 	// it writes the number, since the set would give up others.
 	remove []int
-	// reason says in words why.
+	// reason is why, for events and logs.
 	reason string
 }
 

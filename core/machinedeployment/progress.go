@@ -23,7 +23,7 @@ func (r *Reconciler) watchProgress(ctx context.Context, s *scope) outcome.Outcom
 		r.progress.forget(s.deployment.UID)
 		return r.record(ctx, s, "").And(r.requeueAfterSlowDeletion(ctx, s))
 	}
-	best, record := r.progress.judge(s, deadline)
+	best, record := r.progress.assess(s, deadline)
 	end := r.requeueAfterSlowDeletion(ctx, s)
 	s.progress = best.Since.Time
 	if due := s.progress.Add(deadline); s.Now.Before(due) {
@@ -42,7 +42,7 @@ func (r *Reconciler) requeueAfterSlowDeletion(_ context.Context, s *scope) outco
 	return machines.RequeueAfterSlowDeletion(s.allMachines(), s.Now)
 }
 
-// underWay says whether something that is wanted is not there: replicas that are up to date and available, or the end of
+// underWay reports whether something that is wanted is not there: replicas that are up to date and available, or the end of
 // outdated Machines. While nothing rolls, and with a spec that must be corrected, nothing is awaited.
 func underWay(s *scope) bool {
 	if !s.read || s.settings.paused || len(s.specErrors) > 0 || s.Deleting() {
@@ -80,7 +80,7 @@ func toReplace(s *scope) int {
 	return number
 }
 
-// byPerson says whether outdated Machines go when somebody deletes them.
+// byPerson reports whether outdated Machines go when somebody deletes them.
 func byPerson(s *scope) bool {
 	return s.settings.strategy == clusterv1.OnDeleteMachineDeploymentStrategyType
 }
@@ -122,7 +122,7 @@ func recordedProgress(s *scope) (recorded progress, ok bool) {
 
 // observedProgress is what the objects show without any memory: since when the deployment has been under way, and the Machines
 // that became available since. All these times are of this project's clocks, none of the API server's. known is
-// false when nothing tells that it was under way before. With OnDelete RollingOut tells of outdated Machines that wait for a
+// false when nothing shows that it was under way before. With OnDelete RollingOut is about outdated Machines that wait for a
 // person.
 func observedProgress(s *scope) (observed progress, known bool) {
 	observed = progress{MachineSet: currentName(s), Reached: score(s), Since: metav1.NewTime(s.Now)}
@@ -176,5 +176,5 @@ func (s *scope) annotate(ctx context.Context, key, value string) error {
 	})
 }
 
-// lag is by how much a time that the objects tell, in whole seconds, differs from the same time in memory.
+// lag is by how much a time in the objects, in whole seconds, differs from the same time in memory.
 const lag = 2 * time.Second

@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler brings the MachineSets of each MachineDeployment to what its spec says. Client and APIReader must
+// Reconciler brings the MachineSets of each MachineDeployment to its spec. Client and APIReader must
 // be set; SetupWithManager sets defaults for the other fields.
 type Reconciler struct {
 	// Client reads typed objects from the cache, and writes.
@@ -54,7 +54,7 @@ type Reconciler struct {
 	progress tracker
 }
 
-// Reconcile brings one MachineDeployment closer to what its spec says:
+// Reconcile brings one MachineDeployment closer to its spec:
 //
 //  1. read the deployment and its Cluster; stop if it is paused by annotation or Cluster
 //  2. take the finalizer, owner and label that it needs

@@ -32,7 +32,7 @@ func chooseCurrent(s *scope) *clusterv1.MachineSet {
 	return current
 }
 
-// whyOutdated lists in words why the Machines of a set are not what the deployment wants.
+// whyOutdated lists why the Machines of a set are not what the deployment wants.
 func whyOutdated(s *scope, set *clusterv1.MachineSet) []string {
 	return machines.Outdated(s.deployment, set, rolloutTime(s))
 }
@@ -52,7 +52,7 @@ func rolloutTime(s *scope) time.Time {
 	return s.Now
 }
 
-// desired is the number of replicas that a set is told to have.
+// desired is the number of replicas in the spec of a set.
 func desired(set *clusterv1.MachineSet) int { return int(ptr.Deref(set.Spec.Replicas, 0)) }
 
 // currentRevision is the revision of the current set: its own as long as no other set has one as high, else the
@@ -90,7 +90,7 @@ func bySeniority(sets []*clusterv1.MachineSet) {
 }
 
 // templateHash is a short text for what of a template makes a rollout. It only helps people to see which
-// Machines belong together: sets are told apart by nameEnd, and compared by their templates.
+// Machines belong together: sets are distinguished by nameEnd, and compared by their templates.
 func templateHash(template *clusterv1.MachineTemplateSpec) string {
 	fields, err := json.Marshal([]any{
 		template.Spec.Version, template.Spec.Bootstrap, template.Spec.InfrastructureRef, template.Spec.FailureDomain,

@@ -16,7 +16,7 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// choose finds the current set and says when rollout.after will ask for another one.
+// choose finds the current set, and requeues for when rollout.after asks for another one.
 func (r *Reconciler) choose(_ context.Context, s *scope) outcome.Outcome {
 	s.current = chooseCurrent(s)
 	if s.current == nil && len(s.sets) > 0 {
@@ -76,7 +76,7 @@ func (r *Reconciler) look(s *scope) view {
 			reserve: r.decreases.reserve(set),
 		}
 		if !set.DeletionTimestamp.IsZero() {
-			// It keeps none of its Machines and takes no orders.
+			// It keeps none of its Machines, and its number is not changed.
 			seen.desired = 0
 		}
 		for _, machine := range machines.ByDeletion(all, set.Spec.Deletion.Order) {
@@ -92,7 +92,7 @@ func (r *Reconciler) look(s *scope) view {
 	return v
 }
 
-// applyToSet brings one set up to date and returns it as it is now. The patch carries no version: nobody else
+// applyToSet brings one set up to date and returns it as it is now. The patch has no version: nobody else
 // writes these fields, and the set's own controller writes the status all the time.
 func (r *Reconciler) applyToSet(ctx context.Context, s *scope, set *clusterv1.MachineSet, intents map[string]intent) (*clusterv1.MachineSet, error) {
 	changed := set.DeepCopy()
@@ -126,14 +126,14 @@ func (r *Reconciler) applyToSet(ctx context.Context, s *scope, set *clusterv1.Ma
 	return changed, nil
 }
 
-// turns says whether a step is worth an event of the deployment: all but those between the ends of a rollout, which
-// are as many as Machines. How far it is stands in the condition RollingOut, and each set tells of its Machines.
+// turns reports whether a step is worth an event of the deployment: all but those between the ends of a rollout, which
+// are as many as Machines. How far it is, is in the condition RollingOut, and each set records events about its Machines.
 func turns(s *scope, step intent) bool {
 	between := slices.ContainsFunc(s.sets, func(set *clusterv1.MachineSet) bool { return set.Name != step.set && desired(set) > 0 })
 	return !between || step.to == 0 || step.to == s.settings.replicas
 }
 
-// resting says whether a set is only kept as history: it is brought up to date when it is taken again.
+// resting reports whether a set is only kept as history: it is brought up to date when it is taken again.
 func resting(s *scope, set *clusterv1.MachineSet) bool {
 	return desired(set) == 0 && len(s.machines[set.UID]) == 0 && (s.current == nil || s.current.UID != set.UID)
 }

@@ -19,7 +19,7 @@ import (
 // rollBack does what RollbackToAnnotation asks for: what makes a revision of the template – version, bootstrap,
 // infrastructure, failure domain – becomes what it was, and the annotation goes, in one write. So it happens once
 // or not at all, whenever the process ends; from there on it is a rollout like any other. An annotation that names
-// no revision stays, and RollingOut says so, until somebody corrects it.
+// no revision stays, and RollingOut reports it, until somebody corrects it.
 func (r *Reconciler) rollBack(ctx context.Context, s *scope) outcome.Outcome {
 	value, asked := s.deployment.Annotations[RollbackToAnnotation]
 	if !asked {
@@ -28,7 +28,7 @@ func (r *Reconciler) rollBack(ctx context.Context, s *scope) outcome.Outcome {
 	set, refused := rollbackTarget(s.deployment, s.sets, value)
 	if refused != "" {
 		s.rollbackRefused = refused
-		if said := meta.FindStatusCondition(s.deployment.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition); said == nil || said.Reason != RollbackRevisionNotFoundReason {
+		if found := meta.FindStatusCondition(s.deployment.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition); found == nil || found.Reason != RollbackRevisionNotFoundReason {
 			r.warn(s, nil, RollbackRevisionNotFoundReason, "RollBack", "%s", refused)
 		}
 		return outcome.Continue()
@@ -45,7 +45,7 @@ func (r *Reconciler) rollBack(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.Continue()
 }
 
-// rollbackTarget finds the set whose template is asked for, or says why there is none.
+// rollbackTarget finds the set whose template is asked for, or why there is none.
 func rollbackTarget(deployment *clusterv1.MachineDeployment, sets []*clusterv1.MachineSet, value string) (*clusterv1.MachineSet, string) {
 	revision, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || revision < 0 {

@@ -56,7 +56,7 @@ type scope struct {
 	outdated []string
 }
 
-// settings are the fields of the spec that planning needs, with defaults filled in and numbers resolved.
+// settings are the fields of the spec that planning needs, with defaults set and percentages resolved.
 type settings struct {
 	replicas                 int
 	maxSurge, maxUnavailable int

@@ -20,7 +20,7 @@ var (
 	DefaultMaxUnavailable = intstr.FromInt32(0)
 )
 
-// resolve fills in the defaults that admission would have filled in, resolves percentages, and says what is
+// resolve sets the defaults of admission, resolves percentages, and returns what is
 // wrong with the spec, each with the field and what to do.
 func resolve(deployment *clusterv1.MachineDeployment) (settings, []string) {
 	var found []string
@@ -40,8 +40,8 @@ func resolve(deployment *clusterv1.MachineDeployment) (settings, []string) {
 		add("spec.rollout.strategy.type %q is not known: use RollingUpdate or OnDelete", result.strategy)
 	}
 	found = append(found, result.resolveLimits(&spec.Rollout.Strategy.RollingUpdate)...)
-	if problems := validation.IsValidLabelValue(deployment.Name); len(problems) > 0 {
-		add("metadata.name %q cannot be a label value (%s): use a shorter name", deployment.Name, problems[0])
+	if invalid := validation.IsValidLabelValue(deployment.Name); len(invalid) > 0 {
+		add("metadata.name %q cannot be a label value (%s): use a shorter name", deployment.Name, invalid[0])
 	}
 	selector := effectiveSelector(deployment)
 	matcher, err := metav1.LabelSelectorAsSelector(&selector)
@@ -52,7 +52,7 @@ func resolve(deployment *clusterv1.MachineDeployment) (settings, []string) {
 			"its own MachineSets would be unknown to it; make them agree", matcher)
 	}
 	result.selector = matcher
-	return result, append(found, machines.TemplateProblems(&spec.Template, spec.ClusterName)...)
+	return result, append(found, machines.TemplateErrors(&spec.Template, spec.ClusterName)...)
 }
 
 // resolveLimits turns maxSurge, rounded up, and maxUnavailable, rounded down, into numbers. When both come to
@@ -78,8 +78,8 @@ func (s *settings) resolveLimits(from *clusterv1.MachineDeploymentRolloutStrateg
 	return found
 }
 
-// effectiveSelector is the selector; an empty one means the names of Cluster and deployment, as admission would
-// have filled in.
+// effectiveSelector is the selector; an empty one means the names of Cluster and deployment, which is
+// admission's default.
 func effectiveSelector(deployment *clusterv1.MachineDeployment) metav1.LabelSelector {
 	selector := *deployment.Spec.Selector.DeepCopy()
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
@@ -96,7 +96,7 @@ func identity(deployment *clusterv1.MachineDeployment) map[string]string {
 	}
 }
 
-// templateLabels are the labels of the Machines, without those that tell the sets apart.
+// templateLabels are the labels of the Machines, without those that distinguish the sets.
 func templateLabels(deployment *clusterv1.MachineDeployment) map[string]string {
 	result := map[string]string{}
 	maps.Copy(result, deployment.Spec.Template.Labels)

@@ -88,7 +88,7 @@ func (o *observer) observe(restarts bool) {
 		o.tracker.forget(s.deployment.UID)
 		delete(s.deployment.Annotations, ProgressAnnotation)
 	} else {
-		best, record := o.tracker.judge(s, simDeadline*time.Minute)
+		best, record := o.tracker.assess(s, simDeadline*time.Minute)
 		s.progress, s.stalled = best.Since.Time, o.now.Sub(best.Since.Time) >= simDeadline*time.Minute
 		if record {
 			s.deployment.Annotations = map[string]string{ProgressAnnotation: best.text()}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// tracker remembers the progress of the deployments that are under way. The objects tell it too, so that nothing is
+// tracker remembers the progress of the deployments that are under way. The objects show it too, so that nothing is
 // lost with the process, but for what no object shows: that a Machine was available before. Only then it is recorded in
 // an annotation; a rollout in which nothing fails costs no write. The zero value is ready for use.
 type tracker struct {
@@ -16,14 +16,14 @@ type tracker struct {
 	best map[types.UID]progress
 }
 
-// judge takes in how far a deployment is now. It returns how far it came at its best, and whether that must be recorded
-// since a process that starts now could not tell it from the objects.
-func (t *tracker) judge(s *scope, deadline time.Duration) (best progress, record bool) {
+// assess takes in how far a deployment is now. It returns how far it came at its best, and whether that must be recorded
+// since a process that starts now could not read it off the objects.
+func (t *tracker) assess(s *scope, deadline time.Duration) (best progress, record bool) {
 	observed, known := observedProgress(s)
 	best = t.advance(s, observed, known)
 	switch {
 	case !known:
-		// RollingOut will tell it from now on, where it becomes True.
+		// RollingOut will show it from now on, where it becomes True.
 		return best, byPerson(s) || !rollsOut(s)
 	case observed.Reached < best.Reached:
 		return best, true

@@ -26,7 +26,7 @@ const NotYetReportedReason = "NotYetReported"
 const messagesInAggregate = 3
 
 // Aggregate sums up one condition over Machines: False if one is false, else Unknown if one is, else True, also
-// for no Machines. Machines that say the same share a line of the message.
+// for no Machines. Machines with the same message share a line.
 func Aggregate(machines []*clusterv1.Machine, kind string, reasons Reasons, of func(*clusterv1.Machine) metav1.Condition) metav1.Condition {
 	if len(machines) == 0 {
 		return conditions.True(kind, reasons.None, "")
@@ -51,7 +51,7 @@ func Aggregate(machines []*clusterv1.Machine, kind string, reasons Reasons, of f
 	}
 }
 
-// groupsToText words what groups of Machines say, the largest first.
+// groupsToText lists the messages with their Machines, the largest group first.
 func groupsToText(groups map[string][]*clusterv1.Machine) string {
 	messages := make([]string, 0, len(groups))
 	for message, machines := range groups {

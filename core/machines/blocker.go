@@ -10,10 +10,10 @@ import (
 
 // Reasons of conditions that Cluster API does not have.
 const (
-	// InvalidSpecReason says that the spec must be corrected before Machines are created or deleted; the
+	// InvalidSpecReason means that the spec must be corrected before Machines are created or deleted; the
 	// message names field and remedy.
 	InvalidSpecReason = "InvalidSpec"
-	// BlockedReason says that Machines are missing and cannot be created; the message names the cause.
+	// BlockedReason means that Machines are missing and cannot be created; the message names the cause.
 	BlockedReason = "ScalingUpBlocked"
 )
 
@@ -23,10 +23,10 @@ var undisturbed = regexp.MustCompile(`^Scaling up from \d+ to \d+ replicas$`)
 // Blocker is what a set reports of Machines that it cannot create, complete or update: what blocks it, or the last refusal.
 // It is empty while nothing blocks the set.
 func Blocker(set *clusterv1.MachineSet) string {
-	said := meta.FindStatusCondition(set.Status.Conditions, clusterv1.MachineSetScalingUpCondition)
-	if said == nil || undisturbed.MatchString(said.Message) ||
-		said.Status != metav1.ConditionTrue && said.Reason != clusterv1.MachineSetScalingUpInternalErrorReason {
+	found := meta.FindStatusCondition(set.Status.Conditions, clusterv1.MachineSetScalingUpCondition)
+	if found == nil || undisturbed.MatchString(found.Message) ||
+		found.Status != metav1.ConditionTrue && found.Reason != clusterv1.MachineSetScalingUpInternalErrorReason {
 		return ""
 	}
-	return said.Message
+	return found.Message
 }

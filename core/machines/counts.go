@@ -12,7 +12,7 @@ import (
 // maxVersions is what the field takes.
 const maxVersions = 100
 
-// VersionsOf counts the Machines by the kubelet's version where a Node has told one; others do not count.
+// VersionsOf counts the Machines by the kubelet's version where a Node has reported one; others do not count.
 func VersionsOf(machines []*clusterv1.Machine) []clusterv1.StatusVersion {
 	counts := map[string]int32{}
 	for _, machine := range machines {
@@ -29,7 +29,7 @@ func VersionsOf(machines []*clusterv1.Machine) []clusterv1.StatusVersion {
 }
 
 // Serving counts the Machines that are ready, and that are available. One that is being updated in place counts as neither,
-// whether it says so itself yet or not.
+// whether its conditions show it yet or not.
 func Serving(machines []*clusterv1.Machine) (ready, available int32) {
 	for _, machine := range machines {
 		if Updating(machine) {
@@ -45,7 +45,7 @@ func Serving(machines []*clusterv1.Machine) (ready, available int32) {
 	return ready, available
 }
 
-// Counted says whether the numbers in the status of a set, where it tells any, are those of these Machines.
+// Counted reports whether the numbers in the status of a set, where it has any, are those of these Machines.
 func Counted(set *clusterv1.MachineSet, machines []*clusterv1.Machine) bool {
 	ready, available := Serving(machines)
 	number := int32(len(machines))

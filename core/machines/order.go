@@ -13,7 +13,7 @@ import (
 // rank is how readily a Machine is given up: lower ranks go first.
 type rank int
 
-// PriorityAnnotation is how the machine-controller-manager says which Machines go first: those with the lowest
+// PriorityAnnotation is how the machine-controller-manager marks which Machines are deleted first: those with the lowest
 // number. A Machine without it, or where it is no number, has DefaultPriority.
 const PriorityAnnotation = "machinepriority.machine.sapcloud.io"
 
@@ -37,7 +37,7 @@ const (
 	rankAvailable
 )
 
-// rankOf judges one Machine.
+// rankOf is the rank of a Machine.
 func rankOf(machine *clusterv1.Machine) rank {
 	_, chosen := machine.Annotations[clusterv1.DeleteMachineAnnotation]
 	switch {
@@ -56,7 +56,7 @@ func rankOf(machine *clusterv1.Machine) rank {
 	}
 }
 
-// SameMarks says whether two versions of a Machine have the same annotations that choose which Machines go first.
+// SameMarks reports whether two versions of a Machine have the same annotations that choose which Machines go first.
 func SameMarks(a, b *clusterv1.Machine) bool {
 	for _, mark := range []string{clusterv1.DeleteMachineAnnotation, PriorityAnnotation, clusterv1.UpdateInProgressAnnotation} {
 		was, chosen := a.Annotations[mark]
@@ -76,7 +76,7 @@ func priorityOf(machine *clusterv1.Machine) int {
 	return DefaultPriority
 }
 
-// unhealthy says whether a Machine is of less use than others: it has no Node, or its Node or its health check
+// unhealthy reports whether a Machine is of less use than others: it has no Node, or its Node or its health check
 // is known to fail.
 func unhealthy(machine *clusterv1.Machine) bool {
 	return !machine.Status.NodeRef.IsDefined() ||

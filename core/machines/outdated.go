@@ -10,7 +10,7 @@ import (
 	"millwright.dev/core/admission/defaults"
 )
 
-// OutdatedBecause lists in words why Machines of the template current are not what the template wanted asks
+// OutdatedBecause lists why Machines of the template current are not what the template wanted asks
 // for; nothing when they are. It is what makes a rollout: only the fields compared here ask for new Machines.
 // All others – labels, annotations, timeouts, readiness gates, minReadySeconds, taints – reach existing ones.
 // The rule is that of Cluster API's MachineDeployment controller (MachineTemplateUpToDate).
@@ -39,7 +39,7 @@ func refToText(ref clusterv1.ContractVersionedObjectReference) string {
 	return fmt.Sprintf("%s.%s %s", ref.Kind, ref.APIGroup, ref.Name)
 }
 
-// Mismatch words that a field is not as required; it is empty when it is.
+// Mismatch reports that a field is not as required; it is empty when it is.
 func Mismatch(what, is, want string) string {
 	if is == want {
 		return ""

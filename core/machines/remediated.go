@@ -16,12 +16,12 @@ func Remediated(machines []*clusterv1.Machine) []*clusterv1.Machine {
 	return remediated
 }
 
-// FailedHealthCheck says whether a health check has failed for a Machine.
+// FailedHealthCheck reports whether a health check has failed for a Machine.
 func FailedHealthCheck(machine *clusterv1.Machine) bool {
 	return meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
 }
 
-// OwnerRemediationRequested says whether the health check asks the owner of a Machine to remediate it.
+// OwnerRemediationRequested reports whether the health check asks the owner of a Machine to remediate it.
 func OwnerRemediationRequested(machine *clusterv1.Machine) bool {
 	return meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
 }

@@ -6,7 +6,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// RolloutAfterAnnotation says, on a MachineSet, for which spec.rollout.after its MachineDeployment created it, or
+// RolloutAfterAnnotation records, on a MachineSet, for which spec.rollout.after its MachineDeployment created it, or
 // noRolloutAfter. Whether a set is older than that time follows from this record and not from its creation time: the
 // clock of the API server, which stamps that, and the clock of this process, which decides when the time has come, differ.
 const RolloutAfterAnnotation = "machinedeployment.millwright.dev/rollout-after"
@@ -15,10 +15,10 @@ const RolloutAfterAnnotation = "machinedeployment.millwright.dev/rollout-after"
 const noRolloutAfter = "none"
 
 // clockTolerance is by how much the clocks of API server, users and this process may differ. Only a set that was
-// created longer than that after spec.rollout.after is known to be younger without a record that says so.
+// created longer than that after spec.rollout.after is known to be younger without a record.
 const clockTolerance = 2 * time.Hour
 
-// Outdated lists in words why the Machines of a set are not what its deployment wants by now: because of its
+// Outdated lists why the Machines of a set are not what its deployment wants by now: because of its
 // template, or because the set is older than spec.rollout.after and that time has come.
 func Outdated(deployment *clusterv1.MachineDeployment, set *clusterv1.MachineSet, now time.Time) []string {
 	because := OutdatedBecause(&deployment.Spec.Template, &set.Spec.Template)
@@ -37,13 +37,13 @@ func RolloutAfterRecord(deployment *clusterv1.MachineDeployment, now time.Time) 
 	return noRolloutAfter
 }
 
-// CreatedFor says whether a set was created for exactly this spec.rollout.after, which has then come.
+// CreatedFor reports whether a set was created for exactly this spec.rollout.after, which has then come.
 func CreatedFor(set *clusterv1.MachineSet, after time.Time) bool {
 	recorded, known := recordedRolloutAfter(set)
 	return known && recorded.Equal(after)
 }
 
-// youngerThan says whether a set was created for this spec.rollout.after or a later one. A set without a record was
+// youngerThan reports whether a set was created for this spec.rollout.after or a later one. A set without a record was
 // not created by this project; Cluster API's rule, which compares the creation time, goes on for it, so that
 // taking over from Cluster API replaces nothing.
 func youngerThan(set *clusterv1.MachineSet, after time.Time) bool {

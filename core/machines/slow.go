@@ -33,7 +33,7 @@ func SlowDeletions(all []*clusterv1.Machine, now time.Time) string {
 		Aggregate(slow, "", Reasons{}, DeletionStage).Message
 }
 
-// RequeueAfterSlowDeletion requeues the owner of the Machines for when the next of their deletions becomes slow: no event tells.
+// RequeueAfterSlowDeletion requeues the owner of the Machines for when the next of their deletions becomes slow: no event comes then.
 func RequeueAfterSlowDeletion(all []*clusterv1.Machine, now time.Time) outcome.Outcome {
 	var next time.Time
 	for _, machine := range all {

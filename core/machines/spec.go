@@ -9,8 +9,8 @@ import (
 	"millwright.dev/core/admission/defaults"
 )
 
-// Replicas is how many Machines a set shall have. An empty spec.replicas means what admission would have
-// filled in: the lower limit of the cluster autoscaler where the set has both of its annotations, else 1.
+// Replicas is how many Machines a set shall have. An empty spec.replicas means admission's
+// default: the lower limit of the cluster autoscaler where the set has both of its annotations, else 1.
 func Replicas(replicas *int32, annotations map[string]string) int {
 	number, err := defaults.Replicas(replicas, nil, annotations)
 	if err != nil {
@@ -19,8 +19,8 @@ func Replicas(replicas *int32, annotations map[string]string) int {
 	return int(number)
 }
 
-// TemplateProblems says what is wrong with the template of a MachineSet or MachineDeployment.
-func TemplateProblems(from *clusterv1.MachineTemplateSpec, clusterName string) []string {
+// TemplateErrors lists what is wrong with the template of a MachineSet or MachineDeployment.
+func TemplateErrors(from *clusterv1.MachineTemplateSpec, clusterName string) []string {
 	var found []string
 	add := func(wrong string, args ...any) { found = append(found, fmt.Sprintf(wrong, args...)) }
 	spec := &from.Spec

@@ -20,15 +20,15 @@ import (
 
 var machineKind = clusterv1.GroupVersion.WithKind("Machine")
 
-// child is one of the two objects that are made for a Machine.
+// child is one of the two objects that are created for a Machine.
 type child struct {
 	// ref is the Machine's reference to it.
 	ref clusterv1.ContractVersionedObjectReference
 	// from is its template; nil when that is missing.
 	from *unstructured.Unstructured
-	// ready says whether the Machine has taken from it what it needs.
+	// ready reports whether the Machine has taken from it what it needs.
 	ready bool
-	// condition is the Machine's condition that tells whether it existed before.
+	// condition is the Machine's condition that records whether it existed before.
 	condition string
 }
 
@@ -49,8 +49,8 @@ func childrenOf(machine *clusterv1.Machine, s *scope) []child {
 	})
 }
 
-// mayCreate says whether a child that is missing may be created: its Machine must not be known to have had it
-// before. What was deleted behind our back is reported, not silently made again.
+// mayCreate reports whether a child that is missing may be created: its Machine must not be known to have had it
+// before. What others have deleted is reported, not silently recreated.
 func (c *child) mayCreate(machine *clusterv1.Machine) bool {
 	if c.ready {
 		return false
@@ -91,7 +91,7 @@ func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *cluster
 		case object != nil:
 			complete = s.mayKeep(machine, object) && complete
 		case !known, child.from == nil:
-			// The block is noted already.
+			// The blocker is recorded already.
 			complete = false
 		default:
 			made, err := r.createChild(ctx, s, machine, &child)
@@ -108,7 +108,7 @@ func (r *Reconciler) completeOne(ctx context.Context, s *scope, machine *cluster
 }
 
 // read reads the child of a Machine from the cache; nil when there is none. When the cache is behind, the
-// creation is refused, which does no harm. known is false while nothing can be said.
+// creation is refused, which does no harm. known is false until its kind has been read.
 func (r *Reconciler) read(ctx context.Context, s *scope, child *child) (object *unstructured.Unstructured, known bool, err error) {
 	found, err := r.kinds.Get(ctx, child.ref, s.Object.Namespace, s.Request())
 	switch {
@@ -156,7 +156,7 @@ func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *cluster
 	return err == nil, err
 }
 
-// checkOwner tells an object that we have made before from one that is in the way.
+// checkOwner distinguishes an object that was created before from one that belongs to something else.
 func (r *Reconciler) checkOwner(ctx context.Context, s *scope, machine *clusterv1.Machine, made *unstructured.Unstructured) (bool, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(made.GroupVersionKind())
@@ -166,7 +166,7 @@ func (r *Reconciler) checkOwner(ctx context.Context, s *scope, machine *clusterv
 	return s.mayKeep(machine, found), nil
 }
 
-// mayKeep says whether an object that bears the name of what a Machine needs is the Machine's, or will be: one that
+// mayKeep reports whether an object with the name of what a Machine needs is the Machine's, or will be: one that
 // nobody controls is taken over by the Machine controller. One that belongs to something else is noted.
 func (s *scope) mayKeep(machine *clusterv1.Machine, object client.Object) bool {
 	if s.isOf(machine, object) {
@@ -178,16 +178,16 @@ func (s *scope) mayKeep(machine *clusterv1.Machine, object client.Object) bool {
 	return false
 }
 
-// isOf says whether nothing but the Machine, or its set, controls an object.
+// isOf reports whether nothing but the Machine, or its set, controls an object.
 func (s *scope) isOf(machine *clusterv1.Machine, object client.Object) bool {
 	owner := metav1.GetControllerOf(object)
 	return owner == nil || owner.UID == machine.UID || owner.UID == s.Object.UID
 }
 
-// block notes why no Machine can be created or completed, once.
+// block records why no Machine can be created or completed, once.
 func (s *scope) block(why string) { s.note(&s.blockers, why) }
 
-// machineError notes why one Machine cannot be completed, once. It keeps no other from being created.
+// machineError records why one Machine cannot be completed, once. Others are created all the same.
 func (s *scope) machineError(why string) { s.note(&s.machineErrors, why) }
 
 func (s *scope) note(list *[]string, why string) {

@@ -14,8 +14,8 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 )
 
-// AdoptedAnnotation marks a Machine that its MachineSet has not made: bootstrap config and infrastructure machine are
-// the business of whoever did, and are never completed from the set's templates.
+// AdoptedAnnotation marks a Machine that its MachineSet has not created: its bootstrap config and infrastructure machine are never
+// created from the set's templates, since its creator does that.
 const AdoptedAnnotation = "machineset.millwright.dev/adopted"
 
 // claims are the changes of ownership that a selector asks for.
@@ -43,7 +43,7 @@ func planClaims(set *clusterv1.MachineSet, selector labels.Selector, owned, cand
 	return plan
 }
 
-// claim adopts and releases. Each patch carries the version of the Machine, so that of two sets that want one
+// claim adopts and releases. Each patch has the version of the Machine, so that of two sets that want one
 // Machine only one gets it.
 func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 	plan := planClaims(s.Object, s.selector, s.machines, s.candidates)
@@ -72,7 +72,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) outcome.Outcome {
 	return end
 }
 
-// claimed writes a change of ownership and says whether it was made. One that has lost a race is left to the
+// claimed writes a change of ownership and reports whether it was made. One that has lost a race is left to the
 // event that the other's write brings.
 func (r *Reconciler) claimed(ctx context.Context, s *scope, from, to *clusterv1.Machine, end *outcome.Outcome) bool {
 	err := r.Client.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}))

@@ -34,12 +34,12 @@ func wanted(s *scope) int {
 	return s.replicas
 }
 
-// scalingUpCondition also tells what keeps Machines from being created, even while none is missing, and which cannot
-// be completed.
+// scalingUpCondition also reports what blocks the creation of Machines, even while none is missing, and which cannot be
+// completed.
 func scalingUpCondition(s *scope, failure error) condition {
 	result := scalingUp(s, failure)
 	if line := refusalLine(failure); line != "" && result.Reason == clusterv1.MachineSetNotScalingUpReason {
-		// Where no Machine is missing no other condition would say it.
+		// While no Machine is missing, no other condition reports it.
 		result.Reason = clusterv1.MachineSetScalingUpInternalErrorReason
 		result.Message = strings.TrimPrefix(result.Message+"\n"+line, "\n")
 	}
@@ -148,7 +148,7 @@ func deletingCondition(s *scope, failure error) condition {
 	return conditions.True(kind, clusterv1.MachineSetDeletingReason, message)
 }
 
-// refusalLine words what the API server refuses; it is empty when it refuses nothing.
+// refusalLine describes what the API server refuses; it is empty when it refuses nothing.
 func refusalLine(failure error) string {
 	refusal := persist.Refusal(failure)
 	if refusal == "" {
@@ -167,7 +167,7 @@ func deletingMachines(s *scope) []*clusterv1.Machine {
 	return deleting
 }
 
-// unread words that the Machines are not known.
+// unread reports that the Machines are not known.
 func unread(failure error) string {
 	if failure == nil {
 		return "The Machines are not known"
@@ -175,7 +175,7 @@ func unread(failure error) string {
 	return fmt.Sprintf("The Machines are not known: %v", failure)
 }
 
-// list words a heading and items below it.
+// list is a heading with items below it.
 func list(heading string, items []string) string {
 	return heading + "\n* " + strings.Join(items, "\n* ")
 }

@@ -89,7 +89,7 @@ func (r *Reconciler) completeNew(ctx context.Context, s *scope, machine *cluster
 	return nil
 }
 
-// definitelyNot says whether an error is the API server's refusal, so that nothing was written. After any other
+// definitelyNot reports whether an error is the API server's refusal, so that nothing was written. After any other
 // error, such as a connection that was cut, the write may have taken effect.
 func definitelyNot(err error) bool {
 	switch apierrors.ReasonForError(err) {

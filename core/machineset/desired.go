@@ -28,8 +28,8 @@ func machineLabels(set *clusterv1.MachineSet) map[string]string {
 	return labels
 }
 
-// templateAnnotations are those of the template, but for what the core records in a Machine of what it has done: that is no
-// template's to say.
+// templateAnnotations are those of the template, except for what the core records on a Machine of what it has done: no template may
+// set that.
 func templateAnnotations(set *clusterv1.MachineSet) map[string]string {
 	annotations := maps.Clone(set.Spec.Template.Annotations)
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return machinecontroller.IsRecord(key) })
@@ -69,7 +69,7 @@ func pointTo(ref *clusterv1.ContractVersionedObjectReference, name string) {
 	ref.Name = name
 }
 
-// defaultMachine fills in what admission fills in for a Machine.
+// defaultMachine sets the defaults of admission for a Machine.
 func defaultMachine(spec *clusterv1.MachineSpec) {
 	spec.Version = defaults.Version(spec.Version)
 	spec.Deletion.NodeDeletionTimeoutSeconds = defaults.NodeDeletionTimeout(spec.Deletion.NodeDeletionTimeoutSeconds)

@@ -135,7 +135,7 @@ func (e *expectations) unseenUntil(set types.UID) time.Time {
 	return oldest.Add(unseenTimeout)
 }
 
-// verified says whether the expectations can be relied on.
+// verified reports whether the expectations can be relied on.
 func (e *expectations) verified(set types.UID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -184,7 +184,7 @@ func (e *expectations) doubt(set types.UID) {
 	e.of(set).verified = false
 }
 
-// metadataOnly says whether only the metadata of a Machine is known, from verify; the cache brings the rest.
+// metadataOnly reports whether only the metadata of a Machine is known, from verify; the cache brings the rest.
 func metadataOnly(machine *clusterv1.Machine) bool { return machine.Spec.ClusterName == "" }
 
 func (e *expectations) created(set types.UID, machine *clusterv1.Machine, now time.Time) {

@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// reserve takes in reserved names. Those that Machines bear are in use already.
+// reserve takes in reserved names. Those of existing Machines are in use already.
 func (e *expectations) reserve(set types.UID, seed string, names []reservedName, machines []*clusterv1.Machine) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -22,7 +22,7 @@ func (e *expectations) reserve(set types.UID, seed string, names []reservedName,
 	expected.trust(machines)
 }
 
-// knowsSeed says whether a reservation was taken in before. What is left of it is known better than its text tells.
+// knowsSeed reports whether a reservation was taken in before. What is left of it is known better here than from the annotation.
 func (e *expectations) knowsSeed(set types.UID, seed string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -41,7 +41,7 @@ func (e *expectations) openNames(set types.UID) []string {
 }
 
 // stillOpen returns the ordinals that remain of a reservation, and whether it is time to write that: when a Machine
-// that bears one of the names is being deleted, or is about to be.
+// with one of the names is being deleted, or is about to be.
 func (e *expectations) stillOpen(set types.UID, seed string, names []reservedName, machines []*clusterv1.Machine, victims map[types.UID]bool) (left []int, retire bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,12 +60,12 @@ func (e *expectations) stillOpen(set types.UID, seed string, names []reservedNam
 	return left, retire
 }
 
-// isOpen says whether the name with this seed and ordinal is open. It may be another one by now, with another template.
+// isOpen reports whether the name with this seed and ordinal is open. It may be another one by now, with another template.
 func (a *setExpectations) isOpen(name reservedName) bool {
 	return slices.ContainsFunc(a.open, func(open reservedName) bool { return open.seed == name.seed && open.ordinal == name.ordinal })
 }
 
-// taken takes a name out of use that something else bears, or a Machine of the set that is not known yet: the API server
+// taken takes a name out of use that something else has, or a Machine of the set that is not known yet: the API server
 // is asked.
 func (e *expectations) taken(set types.UID, name string) {
 	e.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"millwright.dev/core/naming"
 )
 
-// defaultNaming is the name of a Machine where spec.machineNaming says nothing.
+// defaultNaming is the name of a Machine without spec.machineNaming.
 const defaultNaming = "{{ .machineSet.name }}-{{ .random }}"
 
 // machineName makes a name for a new Machine, which its bootstrap config and infrastructure machine share. The

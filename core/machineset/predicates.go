@@ -36,7 +36,7 @@ func deploymentChanged() predicate.Predicate {
 	})
 }
 
-// machineChanged says whether a change of a Machine can matter to its set.
+// machineChanged reports whether a change of a Machine can matter to its set.
 func machineChanged(before, after *clusterv1.Machine) bool {
 	return before.Generation != after.Generation ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||

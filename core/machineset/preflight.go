@@ -28,8 +28,8 @@ func PreflightChecks() []clusterv1.MachineSetPreflightCheck {
 	}
 }
 
-// preflight says what of the control plane must be awaited before Machines are created or given up; nothing when
-// they may be. It looks once per reconcile. A set that waits is woken by the control plane's next change. While
+// preflight returns why Machines must not be created or remediated yet, as far as the control plane is concerned; nothing when
+// they may be. It looks once per reconcile. A set that waits is enqueued by the control plane's next change. While
 // s.syncing is set the answer is not known yet.
 func (r *Reconciler) preflight(ctx context.Context, s *scope) ([]string, error) {
 	if s.preflighted || s.syncing {
@@ -52,9 +52,9 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope) ([]string, error) 
 		return s.heldBy, unexpected
 	}
 	s.preflighted = true
-	plane, problem := planeOf(found)
-	if problem != "" {
-		s.heldBy = []string{problem}
+	plane, blocker := planeOf(found)
+	if blocker != "" {
+		s.heldBy = []string{blocker}
 		return s.heldBy, nil
 	}
 	for _, check := range due {
@@ -98,8 +98,8 @@ func skippedChecks(s *scope) []clusterv1.MachineSetPreflightCheck {
 	return skipped
 }
 
-// planeOf reads what the checks want to know of a control plane. problem says what keeps them from it.
-func planeOf(found external.Object) (plane plane, problem string) {
+// planeOf reads what the checks want to know of a control plane. blocker is why that cannot be read.
+func planeOf(found external.Object) (plane plane, blocker string) {
 	plane.name = fmt.Sprintf("%s %s", found.GetKind(), found.GetName())
 	at := controlplane.At(found.Contract)
 	wanted, err := at.Version(found.Unstructured)

@@ -15,7 +15,7 @@ import (
 type plane struct {
 	// name is kind and name.
 	name string
-	// wanted is the version that it shall have; "" for a control plane that has none, which no check speaks of.
+	// wanted is the version that it shall have; "" for a control plane that has none, which no check is about.
 	wanted string
 	// has are the versions that it has; none before the first is known.
 	has []string
@@ -62,10 +62,10 @@ func controlPlaneIsStable(s *scope, plane plane) string {
 
 // kubernetesVersionSkew waits until kubelets of the set's version may join.
 func kubernetesVersionSkew(s *scope, plane plane) string {
-	kubelet, server, problem := versionsOf(s, plane)
+	kubelet, server, blocker := versionsOf(s, plane)
 	switch {
 	case kubelet == nil || server == nil:
-		return problem
+		return blocker
 	case newer(kubelet, server):
 		return fmt.Sprintf("the Machines' version %s is newer than %s of %s", s.Object.Spec.Template.Spec.Version, plane.wanted, plane.name)
 	case kubelet.Major() != server.Major() || kubelet.Minor()+oldestKubelet < server.Minor():
@@ -81,9 +81,9 @@ func kubeadmVersionSkew(s *scope, plane plane) string {
 	if ref.APIGroup != "bootstrap.cluster.x-k8s.io" || ref.Kind != "KubeadmConfigTemplate" {
 		return ""
 	}
-	kubelet, server, problem := versionsOf(s, plane)
+	kubelet, server, blocker := versionsOf(s, plane)
 	if kubelet == nil || server == nil {
-		return problem
+		return blocker
 	}
 	if kubelet.Major() != server.Major() || kubelet.Minor() != server.Minor() {
 		return fmt.Sprintf("kubeadm %s can only join a control plane of the same minor version, and %s shall have %s",
@@ -101,8 +101,8 @@ func controlPlaneVersionSkew(s *scope, plane plane) string {
 	return fmt.Sprintf("the Machines' version %s is to become %s, that of %s, first", own, plane.wanted, plane.name)
 }
 
-// versionsOf parses both versions; nil for what is not said or cannot be read. problem is about the latter.
-func versionsOf(s *scope, plane plane) (kubelet, server *version.Version, problem string) {
+// versionsOf parses both versions; nil for one that is not set or cannot be read. blocker is about the latter.
+func versionsOf(s *scope, plane plane) (kubelet, server *version.Version, blocker string) {
 	own := s.Object.Spec.Template.Spec.Version
 	if own == "" || plane.wanted == "" {
 		return nil, nil, ""
@@ -127,8 +127,8 @@ func newer(a, b *version.Version) bool {
 	return a.Major() > b.Major() || a.Major() == b.Major() && a.Minor() > b.Minor()
 }
 
-// upgrades says whether a control plane has to go from one version to the other. Builds of one version are told apart
-// by what follows a plus sign.
+// upgrades reports whether a control plane has to go from one version to the other. Builds of one version differ in
+// what follows the plus sign.
 func upgrades(from, to *version.Version, fromText, toText string) bool {
 	a, _, _ := strings.Cut(strings.TrimPrefix(fromText, "v"), "+")
 	b, _, _ := strings.Cut(strings.TrimPrefix(toText, "v"), "+")
@@ -148,7 +148,7 @@ func build(text string) string {
 	return after
 }
 
-// laterBuild says whether the second build differs from the first and is not known to come before it: numbers are
+// laterBuild reports whether the second build differs from the first and is not known to come before it: numbers are
 // compared, other texts have no order.
 func laterBuild(from, to string) bool {
 	a, b := strings.Split(from, "."), strings.Split(to, ".")

@@ -40,7 +40,7 @@ func (r *Reconciler) propagate(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.FromError(kerrors.NewAggregate(failures))
 }
 
-// differs says whether propagate would change the Machine. The copies are shallow but for the metadata, as
+// differs reports whether propagate would change the Machine. The copies are shallow but for the metadata, as
 // this runs for every Machine at each reconcile.
 func differs(machine *clusterv1.Machine, set *clusterv1.MachineSet) bool {
 	updated := *machine

@@ -91,7 +91,7 @@ func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome
 	return outcome.Continue()
 }
 
-// verify sees to it that nothing is created or deleted on the ground of a cache that is behind: once after the
+// verify ensures that nothing is created or deleted based on a cache that is behind: once after the
 // start of the process, and after each write whose effect is unknown, the API server itself is asked which
 // Machines there are. It is asked for metadata only. Where the cache was behind, s.machines is corrected.
 func (r *Reconciler) verify(ctx context.Context, s *scope) error {
@@ -99,7 +99,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 		return nil
 	}
 	// Whatever the set has created or adopted matches its selector. Without a valid one it only deletes, and all
-	// that it has created carries its name.
+	// that it has created has its name in a label.
 	selector := s.selector
 	if selector == nil {
 		selector = labels.SelectorFromSet(labels.Set{clusterv1.MachineSetNameLabel: format.MustFormatValue(s.Object.Name)})
@@ -161,7 +161,7 @@ func withMarks(machines, live []*clusterv1.Machine) []*clusterv1.Machine {
 }
 
 // requeueAfterUnseen has the set looked at again when a Machine that was created stays out of the cache: it may have
-// been deleted before a watch could tell.
+// been deleted before a watch showed it.
 func (r *Reconciler) requeueAfterUnseen(_ context.Context, s *scope) outcome.Outcome {
 	until := r.expectations.unseenUntil(s.Object.UID)
 	if until.IsZero() {

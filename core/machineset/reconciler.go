@@ -66,7 +66,7 @@ type Reconciler struct {
 	newSeed func() string
 }
 
-// Reconcile brings one MachineSet closer to what its spec says:
+// Reconcile brings one MachineSet closer to its spec:
 //
 //  1. read the set, its Cluster and deployment; stop if it is paused
 //  2. take the finalizer, owner and label that the set needs

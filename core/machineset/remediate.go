@@ -21,9 +21,9 @@ import (
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
 
-// remediate deletes the Machines that a health check has handed over, as many at once as the deployment allows; the
-// missing ones are created when they are gone. None is given up whose place no other could take. Each Machine is told what becomes of it by its condition
-// OwnerRemediated, before it is deleted.
+// remediate deletes the Machines that failed their health check, as many at once as the deployment allows; others are created when
+// they are gone. None is deleted that could not be replaced. The condition OwnerRemediated of each Machine is set before it is
+// deleted.
 func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	end := r.endRemediation(ctx, s)
 	key := s.Key()
@@ -37,11 +37,11 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 		r.forSlots.content(key)
 		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, notOfCurrentRevision(s.deployment)))
 	}
-	limit, problem := remediationLimit(s.deployment)
-	// What is noted by now concerns all Machines.
+	limit, blocker := remediationLimit(s.deployment)
+	// What is recorded by now concerns all Machines.
 	blockers := slices.Clone(s.blockers)
-	if problem != "" {
-		blockers = append(blockers, problem)
+	if blocker != "" {
+		blockers = append(blockers, blocker)
 	}
 	if outdated {
 		// Not this set makes up for its Machines, but the current one.
@@ -76,7 +76,7 @@ func (r *Reconciler) endRemediation(ctx context.Context, s *scope) outcome.Outco
 	return end
 }
 
-// remediateWithin deletes as many of the Machines as the limit leaves room for, and tells the others.
+// remediateWithin deletes as many of the Machines as the limit allows, and sets OwnerRemediated of the others.
 func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, limit int, unhealthy []*clusterv1.Machine) outcome.Outcome {
 	granted := grant{machines: unhealthy}
 	if s.deployment != nil {
@@ -110,10 +110,10 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, limit int, u
 	return end.And(r.setOwnerRemediated(ctx, s, deferred, deferredByLimit(s.deployment, limit)))
 }
 
-// replace announces the deletion of Machines and deletes them.
+// replace sets OwnerRemediated of Machines and deletes them.
 func (r *Reconciler) replace(ctx context.Context, s *scope, granted grant) outcome.Outcome {
 	end := outcome.Continue()
-	var announced []*clusterv1.Machine
+	var marked []*clusterv1.Machine
 	for _, machine := range granted.machines {
 		changed, err := r.patchOwnerRemediated(ctx, s, machine, remediationBegun())
 		if err != nil {
@@ -123,10 +123,10 @@ func (r *Reconciler) replace(ctx context.Context, s *scope, granted grant) outco
 			end = end.And(outcome.FromError(err))
 			continue
 		}
-		announced = append(announced, changed)
+		marked = append(marked, changed)
 	}
-	s.replaceMachines(announced)
-	return end.And(r.scaleDown(ctx, s, scalePlan{remove: announced, reason: "a health check has found them unhealthy"}))
+	s.replaceMachines(marked)
+	return end.And(r.scaleDown(ctx, s, scalePlan{remove: marked, reason: "a health check has found them unhealthy"}))
 }
 
 // setOwnerRemediated writes the same condition to several Machines, where they do not have it. It may be many that one failure of

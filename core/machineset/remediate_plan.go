@@ -16,8 +16,8 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// ownerRemediated words what becomes of an unhealthy Machine, in the condition by which health check and owner talk
-// to each other.
+// ownerRemediated describes what becomes of an unhealthy Machine, in the condition by which health check and owner
+// communicate.
 func ownerRemediated(reason, message string) condition {
 	return conditions.False(clusterv1.MachineOwnerRemediatedCondition, reason, message)
 }
@@ -37,7 +37,7 @@ func recovered(all []*clusterv1.Machine) []*clusterv1.Machine {
 
 // toRemediate are the Machines that are to be remediated, in the order in which they are: those whose remediation has
 // begun, so that an interrupted one is not exchanged for another; those with the annotation
-// cluster.x-k8s.io/remediate-machine; then the newest first, since a Machine that never came up carries no load.
+// cluster.x-k8s.io/remediate-machine; then the newest first, since a Machine that never came up has no load.
 func toRemediate(all []*clusterv1.Machine) []*clusterv1.Machine {
 	unhealthy := slices.DeleteFunc(machines.Remediated(all), func(machine *clusterv1.Machine) bool {
 		return !machine.DeletionTimestamp.IsZero()
@@ -69,14 +69,14 @@ func demanded(machine *clusterv1.Machine) bool {
 	return ok
 }
 
-// begun says whether the deletion of a Machine has been announced.
+// begun reports whether the remediation of a Machine has begun.
 func begun(machine *clusterv1.Machine) bool {
-	said := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
-	return said != nil && said.Status == metav1.ConditionFalse &&
-		said.Reason == clusterv1.MachineSetMachineRemediationMachineDeletingReason
+	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
+	return found != nil && found.Status == metav1.ConditionFalse &&
+		found.Reason == clusterv1.MachineSetMachineRemediationMachineDeletingReason
 }
 
-// ofCurrentRevision says whether a set holds what its deployment is at. Those of earlier revisions go with the
+// ofCurrentRevision reports whether a set holds what its deployment is at. Those of earlier revisions go with the
 // rollout. It goes by the revisions that the deployment has given out, and by the templates before there are any: a
 // deployment that is paused keeps its revision, and so its Machines' remediation.
 func ofCurrentRevision(s *scope) bool {
@@ -96,8 +96,8 @@ const unlimited = math.MaxInt
 
 // remediationLimit is how many Machines of a deployment may be remediated at once: its
 // spec.remediation.maxInFlight, a percentage of its replicas rounded up. A standalone set has no such field and no
-// limit. problem says what is wrong with the field.
-func remediationLimit(deployment *clusterv1.MachineDeployment) (limit int, problem string) {
+// limit. blocker is what is wrong with the field.
+func remediationLimit(deployment *clusterv1.MachineDeployment) (limit int, blocker string) {
 	if deployment == nil || deployment.Spec.Remediation.MaxInFlight == nil {
 		return unlimited, ""
 	}
@@ -110,7 +110,7 @@ func remediationLimit(deployment *clusterv1.MachineDeployment) (limit int, probl
 	return limit, ""
 }
 
-// deferredByLimit words that the limit is reached. It names no other Machine: the text of a hundred that wait shall
+// deferredByLimit reports that the limit is reached. It names no other Machine: the text of a hundred that wait shall
 // not change with each that is done.
 func deferredByLimit(deployment *clusterv1.MachineDeployment, limit int) condition {
 	value := deployment.Spec.Remediation.MaxInFlight.String()
@@ -122,7 +122,7 @@ func deferredByLimit(deployment *clusterv1.MachineDeployment, limit int) conditi
 	return ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason, message)
 }
 
-// deferredBecause words what else keeps a Machine from being remediated.
+// deferredBecause describes what else keeps a Machine from being remediated.
 func deferredBecause(blockers []string) condition {
 	return ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason,
 		list("Waits, since the Machine could not be replaced now:", blockers))
@@ -133,13 +133,13 @@ func notOfCurrentRevision(deployment *clusterv1.MachineDeployment) condition {
 		"The Machine is not of the current revision of MachineDeployment %s: it goes with the rollout", deployment.Name))
 }
 
-// replacedOnDelete says whether outdated Machines are replaced when they are deleted, and not before. No rollout takes an
+// replacedOnDelete reports whether outdated Machines are replaced when they are deleted, and not before. No rollout takes an
 // unhealthy one then; its remediation is the deletion, and the current set replaces it.
 func replacedOnDelete(deployment *clusterv1.MachineDeployment) bool {
 	return deployment.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType
 }
 
-// pausedRollout words that outdated Machines are not replaced now.
+// pausedRollout reports that outdated Machines are not replaced now.
 func pausedRollout(deployment *clusterv1.MachineDeployment) []string {
 	if !ptr.Deref(deployment.Spec.Paused, false) {
 		return nil

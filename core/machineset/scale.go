@@ -62,7 +62,7 @@ func (r *Reconciler) holdUp(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.Continue()
 }
 
-// blocked says whether no Machine is created now.
+// blocked reports whether no Machine is created now.
 func (s *scope) blocked() bool { return len(s.blockers)+len(s.refusals) > 0 }
 
 func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan scalePlan) outcome.Outcome {

@@ -34,14 +34,14 @@ type slot struct {
 	seen bool
 }
 
-// inFlight says whether a Machine is on its way out for having been found unhealthy.
+// inFlight reports whether a Machine is being deleted because it was unhealthy.
 func inFlight(machine *clusterv1.Machine) bool {
 	if machine.DeletionTimestamp.IsZero() {
 		return false
 	}
-	said := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
-	return said != nil && said.Status == metav1.ConditionFalse &&
-		said.Reason == clusterv1.MachineSetMachineRemediationMachineDeletingReason
+	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
+	return found != nil && found.Status == metav1.ConditionFalse &&
+		found.Reason == clusterv1.MachineSetMachineRemediationMachineDeletingReason
 }
 
 // grant is the answer to a request for slots.
@@ -118,7 +118,7 @@ func (s *remediationSlots) release(deployment, machine types.UID) {
 	delete(s.slotsOf(deployment).taken, machine)
 }
 
-// verified says whether the deployment's remediations are known from the API server itself since the start.
+// verified reports whether the deployment's remediations are known from the API server itself since the start.
 func (s *remediationSlots) verified(deployment types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *remediationSlots) verified(deployment types.UID) bool {
 }
 
 // verify takes in the Machines that the API server has, by their metadata. Those that are being deleted there and
-// not in the cache hold a slot until the cache tells why they are.
+// not in the cache hold a slot until the cache shows why they are.
 func (s *remediationSlots) verify(deployment types.UID, live []metav1.PartialObjectMetadata, known []*clusterv1.Machine, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

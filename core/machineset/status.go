@@ -64,7 +64,7 @@ func count(s *scope) {
 	older.ReadyReplicas, older.AvailableReplicas, older.FullyLabeledReplicas = ready, available, labelled //nolint:staticcheck // clients of v1beta1 read them
 }
 
-// contains says whether all of the required labels are there.
+// contains reports whether all of the required labels are there.
 func contains(labels, required map[string]string) bool {
 	for key, value := range required {
 		if labels[key] != value {

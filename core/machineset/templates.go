@@ -18,7 +18,7 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// readTemplates reads what Machines are made from. One that is missing is an block to new Machines only:
+// readTemplates reads what Machines are made from. One that is missing blocks new Machines only:
 // deleting and updating goes on. It is waited for by a watch.
 func (r *Reconciler) readTemplates(ctx context.Context, s *scope) outcome.Outcome {
 	spec := &s.Object.Spec.Template.Spec
@@ -43,7 +43,7 @@ func (r *Reconciler) awaitSync(_ context.Context, s *scope) outcome.Outcome {
 }
 
 // readTemplate reads one template and makes the Cluster its owner, so that it goes with the Cluster. It returns
-// nil and notes the block when there is none.
+// nil and records the blocker when there is none.
 func (r *Reconciler) readTemplate(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
 	found, err := r.kinds.Get(ctx, ref, s.Object.Namespace, s.Request())
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *Reconciler) readTemplate(ctx context.Context, s *scope, ref clusterv1.C
 	return found.Unstructured, nil
 }
 
-// awaited notes as an block what a watch will tell the end of, and passes on all other errors.
+// awaited records as a blocker what ends with an event, and passes on all other errors.
 func (s *scope) awaited(err error, ref clusterv1.ContractVersionedObjectReference) error {
 	why, err := s.expected(err, ref, "the reference in spec.template.spec")
 	if why != "" {
@@ -68,8 +68,8 @@ func (s *scope) awaited(err error, ref clusterv1.ContractVersionedObjectReferenc
 	return err
 }
 
-// expected words why an object cannot be read, if a watch will tell the end of it, and passes on all other errors.
-// where says what to correct if there is no such object.
+// expected describes why an object cannot be read, if an event will end that, and passes on all other errors.
+// where is what to correct if there is no such object.
 func (s *scope) expected(err error, ref clusterv1.ContractVersionedObjectReference, where string) (why string, unexpected error) {
 	var noCRD *version.NoCRDError
 	var noContract *version.NoContractError

@@ -8,7 +8,7 @@ import (
 	"text/template/parse"
 )
 
-// allowed is what messages say that a template may have.
+// allowed is what a template may have, for messages.
 const allowed = "use .cluster.name, .machineSet.name and .random, if, and the functions and, or, not, eq, ne, lt, le, gt, ge, len, index, slice, print, printf"
 
 // functions are those that make no more of their arguments than these are long. html, js and urlquery multiply them, time
@@ -90,7 +90,7 @@ func checkCommand(command *parse.CommandNode) error {
 	return nil
 }
 
-// hasFormat says whether the arguments of printf begin with a format that is allowed.
+// hasFormat reports whether the arguments of printf begin with a format that is allowed.
 func hasFormat(arguments []parse.Node) bool {
 	if len(arguments) == 0 {
 		return false

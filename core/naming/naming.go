@@ -20,7 +20,7 @@ const (
 // Template is a template for names that is known to come to an end soon.
 type Template struct{ parsed *template.Template }
 
-// Parse reads a template. The error says what is wrong with it.
+// Parse reads a template. The error is what is wrong with it.
 func Parse(text string) (*Template, error) {
 	parsed, err := template.New("name").Option("missingkey=error").Parse(text)
 	if err != nil {
@@ -35,7 +35,7 @@ func Parse(text string) (*Template, error) {
 	return &Template{parsed}, nil
 }
 
-// Make fills the template in.
+// Make executes the template.
 func (t *Template) Make(cluster, machineSet, random string) (string, error) {
 	name := &strings.Builder{}
 	err := t.parsed.Execute(name, map[string]any{

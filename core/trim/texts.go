@@ -109,7 +109,7 @@ func share(fields ...*string) {
 	}
 }
 
-// pool remembers values by a text that tells them apart. The zero value is ready for use, also by several goroutines.
+// pool remembers values by a text that identifies them. The zero value is ready for use, also by several goroutines.
 type pool[V any] struct {
 	mutex sync.RWMutex
 	known map[string]V

@@ -10,7 +10,7 @@ import (
 // Transform is for the cache of the management cluster: no managed fields, Machines trimmed, and of the objects whose
 // kinds are known only at run time what provider leaves of them.
 func Transform(provider func(*unstructured.Unstructured) *unstructured.Unstructured) toolscache.TransformFunc {
-	strip := cache.TransformStripManagedFields()
+	dropManagedFields := cache.TransformStripManagedFields()
 	return func(obj any) (any, error) {
 		switch typed := obj.(type) {
 		case *unstructured.Unstructured:
@@ -19,6 +19,6 @@ func Transform(provider func(*unstructured.Unstructured) *unstructured.Unstructu
 			Machine(typed)
 			return typed, nil
 		}
-		return strip(obj)
+		return dropManagedFields(obj)
 	}
 }
