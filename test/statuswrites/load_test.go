@@ -99,8 +99,10 @@ type use struct {
 	at token.Position
 	// in is the function around it; nil at the level of the package.
 	in *ast.FuncDecl
-	// call is the call of it; nil where it is only named, as in a list of steps.
+	// call is the call of it; nil where it is only named.
 	call *ast.CallExpr
+	// step means that it is handed to one of runners, which calls it at most once.
+	step bool
 	// repeated means that a loop is around it, or a function literal, of which nobody knows how often it is called.
 	repeated bool
 }
@@ -138,12 +140,36 @@ func (p *program) useAt(name *ast.Ident, function *types.Func, path []ast.Node) 
 		case *ast.ForStmt, *ast.RangeStmt, *ast.FuncLit, *ast.GoStmt, *ast.DeferStmt:
 			u.repeated = true
 		case *ast.CallExpr:
-			if selector, ok := around.Fun.(*ast.SelectorExpr); around.Fun == name || ok && selector.Sel == name {
+			if p.names(around.Fun, name) {
 				u.call = around
+			}
+			if slices.ContainsFunc(around.Args, func(argument ast.Expr) bool { return p.names(argument, name) }) {
+				u.step = slices.Contains(runners, p.called(around))
 			}
 		}
 	}
 	return u
+}
+
+// names reports whether an expression is the identifier, or a selector that ends in it.
+func (p *program) names(expression ast.Expr, name *ast.Ident) bool {
+	selector, ok := expression.(*ast.SelectorExpr)
+	return expression == name || ok && selector.Sel == name
+}
+
+// called is the full name of the function that is called.
+func (p *program) called(call *ast.CallExpr) string {
+	var name *ast.Ident
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		name = f
+	case *ast.SelectorExpr:
+		name = f.Sel
+	}
+	if function, ok := p.info.Uses[name].(*types.Func); ok {
+		return function.Origin().FullName()
+	}
+	return ""
 }
 
 // nameOf is the full name of a function that is declared in the package.
