@@ -24,7 +24,6 @@ var reconcilers = []string{
 
 // unported are reconcilers that may write without a scope of contracts/controller, until they have one.
 var unported = []string{
-	"bootstrap/cloudconfig/controller",
 	"core/machine",
 }
 
