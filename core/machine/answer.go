@@ -21,18 +21,18 @@ func (s *scope) soonAnswered(err error) (end outcome.Outcome, soon bool) {
 	var closed *remote.NotConnectedError
 	if errors.As(err, &closed) {
 		// The loss of the connection is an event of its own.
-		s.quiet = len(s.events) == 0
+		s.quiet = s.events.Empty()
 		return outcome.Wait(), true
 	}
 	pending := unanswered(err)
 	if pending == nil {
 		return outcome.Continue(), false
 	}
-	rest := pending.Since.Add(answerSettling).Sub(s.now)
+	rest := pending.Since.Add(answerSettling).Sub(s.Now)
 	if rest <= 0 {
 		return outcome.Continue(), false
 	}
-	s.quiet = len(s.events) == 0
+	s.quiet = s.events.Empty()
 	return outcome.WaitFor(rest), true
 }
 
@@ -54,7 +54,7 @@ func (s *scope) mayGiveUp() bool {
 		return true
 	}
 	return s.targetGoing() && s.disconnection != nil &&
-		!s.now.Before(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod))
+		!s.Now.Before(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod))
 }
 
 // nodeless says that the Machine has never had a Node, nor a provider ID of its own that one could be known by.
@@ -71,11 +71,11 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 	} else if s.disconnection != nil {
 		message += ": " + s.disconnection.Message
 		if s.targetGoing() {
-			end = end.And(outcome.WaitFor(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod).Sub(s.now)))
+			end = end.And(outcome.WaitFor(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod).Sub(s.Now)))
 		}
 	}
 	s.progress = deletion{reason, message}
-	if start := s.startUp(); start > 0 && len(s.events) == 0 && meta.IsStatusConditionTrue(s.original.Status.Conditions, clusterv1.MachineDeletingCondition) {
+	if start := s.startUp(); start > 0 && s.events.Empty() && meta.IsStatusConditionTrue(s.Original.Status.Conditions, clusterv1.MachineDeletingCondition) {
 		// What the core before this one has said stands until the connection is there.
 		s.quiet = true
 		end = end.And(outcome.WaitFor(start))
@@ -92,5 +92,5 @@ func (s *scope) startUp() time.Duration {
 	if s.disconnection == nil || s.disconnection.Reason != remote.NotDialledYet {
 		return 0
 	}
-	return max(0, s.disconnection.LastSuccess.Add(startUp).Sub(s.now))
+	return max(0, s.disconnection.LastSuccess.Add(startUp).Sub(s.Now))
 }

@@ -16,9 +16,9 @@ import (
 // reconcileBootstrap follows the bootstrap config until the data Secret exists, and copies its name. A Machine
 // whose data Secret was named by the user has its data from the start.
 func (r *Reconciler) reconcileBootstrap(ctx context.Context, s *scope) outcome.Outcome {
-	named := ptr.Deref(s.machine.Spec.Bootstrap.DataSecretName, "") != ""
+	named := ptr.Deref(s.Object.Spec.Bootstrap.DataSecretName, "") != ""
 	if named {
-		s.machine.Status.Initialization.BootstrapDataSecretCreated = ptr.To(true)
+		s.Object.Status.Initialization.BootstrapDataSecretCreated = ptr.To(true)
 	}
 	if !s.bootstrap.ref.IsDefined() {
 		return outcome.Continue()
@@ -52,8 +52,8 @@ func (r *Reconciler) reconcileBootstrap(ctx context.Context, s *scope) outcome.O
 	if err != nil {
 		return s.bootstrap.failed(err)
 	}
-	s.machine.Spec.Bootstrap.DataSecretName = ptr.To(name)
-	s.machine.Status.Initialization.BootstrapDataSecretCreated = ptr.To(true)
+	s.Object.Spec.Bootstrap.DataSecretName = ptr.To(name)
+	s.Object.Status.Initialization.BootstrapDataSecretCreated = ptr.To(true)
 	return outcome.Continue()
 }
 

@@ -14,7 +14,7 @@ import (
 // reconcileCertificates copies to the status when the certificates of a control plane Machine expire. Who knows that,
 // a control plane or a bootstrap provider, says it by an annotation on the Machine or else on its bootstrap config.
 func (r *Reconciler) reconcileCertificates(ctx context.Context, s *scope) outcome.Outcome {
-	if _, ok := s.machine.Labels[clusterv1.MachineControlPlaneLabel]; !ok {
+	if _, ok := s.Object.Labels[clusterv1.MachineControlPlaneLabel]; !ok {
 		return outcome.Continue()
 	}
 	if s.bootstrap.ref.IsDefined() && !s.bootstrap.found() {
@@ -25,13 +25,13 @@ func (r *Reconciler) reconcileCertificates(ctx context.Context, s *scope) outcom
 		// Only another annotation can mend it, and that is an event.
 		ctrl.LoggerFrom(ctx).Error(err, "The expiry of the certificates is not a time in RFC 3339")
 	}
-	s.machine.Status.CertificatesExpiryDate = expiry
+	s.Object.Status.CertificatesExpiryDate = expiry
 	return outcome.Continue()
 }
 
 // certificatesExpiry reads the annotation; the zero time when there is none.
 func (s *scope) certificatesExpiry() (metav1.Time, error) {
-	text, ok := s.machine.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation]
+	text, ok := s.Object.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation]
 	if !ok && s.bootstrap.found() {
 		text = s.bootstrap.object.GetAnnotations()[clusterv1.MachineCertificatesExpiryDateAnnotation]
 	}

@@ -3,7 +3,6 @@ package machine
 import (
 	"cmp"
 	"context"
-	"strings"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -19,17 +18,9 @@ import (
 	"millwright.dev/core/index"
 )
 
-// Reasons about the identity of Nodes.
-const (
-	// ReasonNodeOfAnotherMachine is the reason of NodeReady and NodeHealthy, and of the event, for a Machine whose provider ID is
-	// that of another Machine.
-	ReasonNodeOfAnotherMachine = "NodeOfAnotherMachine"
-	// ReasonProviderIDContested is the reason of the event on a Machine that keeps its Node while the infrastructure of another one
-	// reports the same provider ID.
-	ReasonProviderIDContested = "ProviderIDContested"
-	// ReasonNodeClaimRefused is the reason of the event about Nodes that claim the provider ID of a Machine and are not believed.
-	ReasonNodeClaimRefused = "NodeClaimRefused"
-)
+// ReasonNodeOfAnotherMachine is the reason of NodeReady and NodeHealthy, and of the event, for a Machine whose provider ID is that of
+// another Machine.
+const ReasonNodeOfAnotherMachine = "NodeOfAnotherMachine"
 
 // identity is what was found out about the Node of a Machine beside the Node itself.
 type identity struct {
@@ -42,8 +33,8 @@ type identity struct {
 // identify finds out which of the Nodes with the Machine's provider ID is the Machine's Node, if any.
 func (r *Reconciler) identify(ctx context.Context, s *scope, nodes []*corev1.Node) error {
 	s.node, s.nodeErr = nil, nil
-	s.identity = identity{evidence: evidenceOf(s.machine, factsOf(s.machine, s.infrastructure.object, s.infrastructure.err, s.infrastructure.own))}
-	if s.machine.Spec.ProviderID == "" {
+	s.identity = identity{evidence: evidenceOf(s.Object, observedOf(s.Object, s.infrastructure.object, s.infrastructure.err, s.infrastructure.own))}
+	if s.Object.Spec.ProviderID == "" {
 		return nil
 	}
 	claimants, err := r.claimants(ctx, s, nodes)
@@ -51,17 +42,17 @@ func (r *Reconciler) identify(ctx context.Context, s *scope, nodes []*corev1.Nod
 		return err
 	}
 	holder, equals := holderOf(claimants)
-	if holder != nil && holder.UID != s.machine.UID {
+	if holder != nil && holder.UID != s.Object.UID {
 		s.nodeErr = &OtherMachineError{
-			ProviderID: s.machine.Spec.ProviderID, Machine: client.ObjectKeyFromObject(holder), Equal: isAmong(s.machine, equals),
+			ProviderID: s.Object.Spec.ProviderID, Machine: client.ObjectKeyFromObject(holder), Equal: isAmong(s.Object, equals),
 		}
-		s.machine.Status.NodeRef, s.machine.Status.NodeInfo = clusterv1.MachineNodeReference{}, nil
+		s.Object.Status.NodeRef, s.Object.Status.NodeInfo = clusterv1.MachineNodeReference{}, nil
 		return nil
 	}
 	if s.identity.evidence == claimed {
 		return nil
 	}
-	s.identity.contested = contested(s.machine.Spec.ProviderID, equals)
+	s.identity.contested = contested(s.Object.Spec.ProviderID, equals)
 	return r.choose(ctx, s, nodes)
 }
 
@@ -93,19 +84,19 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, nodes []*corev1.Node)
 		names = append(names, node.Name)
 	}
 	chosen, several := known.chooseNode(claims)
-	refused := known.refusal(s.machine.Spec.ProviderID, chosen, claims)
+	refused := known.refusal(s.Object.Spec.ProviderID, chosen, claims)
 	if unread != nil {
 		return unread
 	}
 	if several {
-		s.nodeErr = newSeveralNodesError(s.machine.Spec.ProviderID, names)
+		s.nodeErr = newSeveralNodesError(s.Object.Spec.ProviderID, names)
 		return nil
 	}
 	s.node = byName[chosen]
 	s.identity.refused = refused
 	if known.expected != "" && known.linked != "" && known.linked != known.expected {
 		// An older core has believed a claim.
-		s.machine.Status.NodeRef, s.machine.Status.NodeInfo = clusterv1.MachineNodeReference{}, nil
+		s.Object.Status.NodeRef, s.Object.Status.NodeInfo = clusterv1.MachineNodeReference{}, nil
 	}
 	return nil
 }
@@ -113,8 +104,8 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, nodes []*corev1.Node)
 // knownOfNode collects what is known about the Machine's Node without asking a Node.
 func (r *Reconciler) knownOfNode(s *scope) (*nodeEvidence, error) {
 	known := &nodeEvidence{
-		hosts: index.HostNames(s.machine), linked: s.machine.Status.NodeRef.Name, machine: s.machine.Name,
-		announced: s.identity.evidence == announced, created: s.machine.CreationTimestamp,
+		hosts: index.HostNames(s.Object), linked: s.Object.Status.NodeRef.Name, machine: s.Object.Name,
+		announced: s.identity.evidence == announced, created: s.Object.CreationTimestamp,
 	}
 	if !s.bootstrap.own {
 		return known, nil
@@ -135,8 +126,8 @@ func (r *Reconciler) machineOfNodeName(ctx context.Context, s *scope, node strin
 		}
 		for i := range list.Items {
 			switch other := &list.Items[i]; {
-			case other.UID == s.machine.UID || !r.sameTarget(s, other, nodes):
-			case other.Namespace != s.machine.Namespace:
+			case other.UID == s.Object.UID || !r.sameTarget(s, other, nodes):
+			case other.Namespace != s.Object.Namespace:
 				return client.ObjectKeyFromObject(other).String(), nil
 			default:
 				return other.Name, nil
@@ -149,21 +140,21 @@ func (r *Reconciler) machineOfNodeName(ctx context.Context, s *scope, node strin
 // claimants are the Machine and those others with its provider ID whose Cluster has the same target cluster, whichever
 // namespace and whichever core they are of.
 func (r *Reconciler) claimants(ctx context.Context, s *scope, nodes []*corev1.Node) ([]claimant, error) {
-	all := []claimant{{s.machine, s.identity.evidence, linkedWith(s.machine, nodes)}}
+	all := []claimant{{s.Object, s.identity.evidence, linkedWith(s.Object, nodes)}}
 	list := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.ProviderID: s.machine.Spec.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, errors.Wrapf(err, "finding other Machines with the provider ID of Machine %s", s.key())
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.ProviderID: s.Object.Spec.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, errors.Wrapf(err, "finding other Machines with the provider ID of Machine %s", s.Key())
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if other.UID == s.machine.UID || !r.sameTarget(s, other, nodes) {
+		if other.UID == s.Object.UID || !r.sameTarget(s, other, nodes) {
 			continue
 		}
-		object, err := r.Kinds.Get(ctx, other.Spec.InfrastructureRef, other.Namespace, s.request())
+		object, err := r.Kinds.Get(ctx, other.Spec.InfrastructureRef, other.Namespace, s.Request())
 		if external.NotSynced(err) {
 			s.rivalErr = err
 		}
-		facts := factsOf(other, object, err, err == nil && metav1.IsControlledBy(object, other))
+		facts := observedOf(other, object, err, err == nil && metav1.IsControlledBy(object, other))
 		all = append(all, claimant{other, evidenceOf(other, facts), linkedWith(other, nodes)})
 	}
 	return all, nil
@@ -198,9 +189,9 @@ func writtenFor(node *corev1.Node, m *clusterv1.Machine) bool {
 		node.Annotations[clusterv1.MachineAnnotation] == m.Name
 }
 
-// factsOf collects what an infrastructure object says about the identity of its machine. What cannot be read of it is not said.
-func factsOf(m *clusterv1.Machine, object external.Object, err error, own bool) infrastructureFacts {
-	facts := infrastructureFacts{own: own, foreign: elsewhere(err), gone: apierrors.IsNotFound(err) || external.NotInstalled(err)}
+// observedOf collects what an infrastructure object says about the identity of its machine. What cannot be read of it is not said.
+func observedOf(m *clusterv1.Machine, object external.Object, err error, own bool) observedInfrastructure {
+	facts := observedInfrastructure{own: own, foreign: elsewhere(err), gone: apierrors.IsNotFound(err) || external.NotInstalled(err)}
 	if object.Unstructured == nil {
 		return facts
 	}
@@ -222,16 +213,6 @@ func elsewhere(err error) bool {
 
 // unproven says that no Node is known to be the Machine's, since its provider ID is not known to be its own.
 func (s *scope) unproven() bool {
-	facts := factsOf(s.machine, s.infrastructure.object, s.infrastructure.err, s.infrastructure.own)
-	return evidenceOf(s.machine, facts) == claimed
-}
-
-// recordClaimEvents records an event for what others have come to claim.
-func (s *scope) recordClaimEvents() {
-	before := messageOf(s.original.Status.Conditions, clusterv1.MachineNodeReadyCondition)
-	for reason, note := range map[string]string{ReasonProviderIDContested: s.identity.contested, ReasonNodeClaimRefused: s.identity.refused} {
-		if note != "" && !strings.Contains(before, note) {
-			s.recordEvent(corev1.EventTypeWarning, reason, "Identify", note)
-		}
-	}
+	facts := observedOf(s.Object, s.infrastructure.object, s.infrastructure.err, s.infrastructure.own)
+	return evidenceOf(s.Object, facts) == claimed
 }

@@ -26,7 +26,7 @@ func TestANodeThatNamesAMachineOfAClusterOutOfReach(t *testing.T) {
 	}
 	r := &Reconciler{Connections: remote.New(remote.Options{Scheme: runtime.NewScheme()})}
 	mine := machine("ns", "c")
-	s := &scope{original: mine, machine: mine}
+	s := &scope{Base: base{Original: mine, Object: mine}}
 	g.Expect(r.sameTarget(s, machine("other", "c"), node("other", "c", "m"))).To(BeTrue(), "it was written for that Machine")
 	for _, lie := range [][]*corev1.Node{node("other", "c", "x"), node("other", "d", "m"), node("ns", "c", "m"), nil} {
 		g.Expect(r.sameTarget(s, machine("other", "c"), lie)).To(BeFalse())

@@ -10,6 +10,7 @@ import (
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/paused"
 )
 
 // ownConditions are the types that this controller writes. Others may write any other type.
@@ -21,16 +22,16 @@ var ownConditions = []string{
 
 // setConditions concludes all conditions. The outcome is the deadline at which one of them changes by itself.
 func (s *scope) setConditions() outcome.Outcome {
-	s.set(s.pausedCondition())
+	s.set(paused.Condition(s.pausedBy()))
 	if s.paused() {
 		return outcome.Continue()
 	}
-	if s.cluster == nil && !s.deleting() {
+	if s.cluster == nil && !s.Deleting() {
 		s.set(conditions.Unknown(clusterv1.MachineReadyCondition, ReasonClusterMissing,
-			"Cluster "+s.machine.Spec.ClusterName+" does not exist: create it or delete the Machine"))
+			"Cluster "+s.Object.Spec.ClusterName+" does not exist: create it or delete the Machine"))
 		return outcome.Continue()
 	}
-	if s.refused != nil && s.unfinalized() && !s.deleting() {
+	if s.refused != nil && s.unfinalized() && !s.Deleting() {
 		// Nothing was read or done.
 		s.set(s.withRefusal(metav1.Condition{Type: clusterv1.MachineReadyCondition, Status: metav1.ConditionUnknown}))
 		return s.setAvailableCondition()
@@ -51,26 +52,15 @@ const ReasonClusterMissing = "ClusterDoesNotExist"
 // set puts a condition into the status; one without a type means that nothing is known and leaves what was there.
 func (s *scope) set(condition metav1.Condition) {
 	if condition.Type != "" {
-		conditions.Set(&s.machine.Status.Conditions, condition, s.machine.Generation, s.now)
+		conditions.Set(&s.Object.Status.Conditions, condition, s.Object.Generation, s.Now)
 	}
-}
-
-func (s *scope) pausedCondition() metav1.Condition {
-	if !s.paused() {
-		return conditions.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")
-	}
-	message := "the annotation " + clusterv1.PausedAnnotation + " is set"
-	if s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) {
-		message = "spec.paused of Cluster " + s.cluster.Name + " is true"
-	}
-	return conditions.True(clusterv1.PausedCondition, clusterv1.PausedReason, message)
 }
 
 func (s *scope) deletingCondition() metav1.Condition {
-	if !s.deleting() {
+	if !s.Deleting() {
 		return conditions.False(clusterv1.MachineDeletingCondition, clusterv1.MachineNotDeletingReason, "")
 	}
-	if s.progress.reason == "" && meta.IsStatusConditionTrue(s.machine.Status.Conditions, clusterv1.MachineDeletingCondition) {
+	if s.progress.reason == "" && meta.IsStatusConditionTrue(s.Object.Status.Conditions, clusterv1.MachineDeletingCondition) {
 		return metav1.Condition{}
 	}
 	if s.progress.reason == "" {
@@ -89,14 +79,14 @@ func (s *scope) readyCondition() metav1.Condition {
 		{Type: clusterv1.MachineNodeHealthyCondition},
 		{Type: clusterv1.MachineHealthCheckSucceededCondition, Optional: true},
 	}
-	for _, gate := range s.machine.Spec.ReadinessGates {
+	for _, gate := range s.Object.Spec.ReadinessGates {
 		parts = append(parts, conditions.Part{Type: gate.ConditionType, Negative: gate.Polarity == clusterv1.NegativePolarityCondition})
 	}
-	if s.deleting() {
+	if s.Deleting() {
 		// What has been taken down on purpose is nothing to report.
 		parts = parts[:1]
 	}
-	return conditions.Summarize(s.machine.Status.Conditions, conditions.Summary{
+	return conditions.Summarize(s.Object.Status.Conditions, conditions.Summary{
 		Type: clusterv1.MachineReadyCondition, Good: clusterv1.MachineReadyReason,
 		Bad: clusterv1.MachineNotReadyReason, Unknown: clusterv1.MachineReadyUnknownReason,
 	}, parts...)
@@ -105,7 +95,7 @@ func (s *scope) readyCondition() metav1.Condition {
 // deletingSummary keeps the details of a drain out of the summary, which goes up to MachineSet and Cluster and
 // would change with each pod.
 func (s *scope) deletingSummary() string {
-	if !s.deleting() {
+	if !s.Deleting() {
 		return ""
 	}
 	return "Machine deletion in progress, stage: " + s.progress.reason
@@ -114,14 +104,14 @@ func (s *scope) deletingSummary() string {
 // setAvailableCondition tells whether the Machine has been ready for spec.minReadySeconds, and when it will have been.
 func (s *scope) setAvailableCondition() outcome.Outcome {
 	const conditionType = clusterv1.MachineAvailableCondition
-	ready := meta.FindStatusCondition(s.machine.Status.Conditions, clusterv1.MachineReadyCondition)
+	ready := meta.FindStatusCondition(s.Object.Status.Conditions, clusterv1.MachineReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionTrue {
 		s.set(conditions.False(conditionType, clusterv1.NotReadyReason, ""))
 		return outcome.Continue()
 	}
-	minReady := time.Duration(ptr.Deref(s.machine.Spec.MinReadySeconds, 0)) * time.Second
+	minReady := time.Duration(ptr.Deref(s.Object.Spec.MinReadySeconds, 0)) * time.Second
 	end := ready.LastTransitionTime.Add(minReady)
-	if rest := end.Sub(s.now); minReady > 0 && rest > 0 {
+	if rest := end.Sub(s.Now); minReady > 0 && rest > 0 {
 		s.set(conditions.False(conditionType, clusterv1.MachineWaitingForMinReadySecondsReason, "Available at "+end.UTC().Format(time.RFC3339)+" if it stays Ready"))
 		return outcome.ContinueAfter(rest)
 	}

@@ -32,18 +32,18 @@ func (s *scope) setNodeConditions() outcome.Outcome {
 		s.setBoth(metav1.ConditionFalse, ReasonNodeOfAnotherMachine, s.nodeErr.Error())
 	case s.nodeErr != nil:
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInternalErrorReason, s.nodeErr.Error())
-	case s.machine.Spec.ProviderID != "" && s.unproven() && !s.deleting():
+	case s.Object.Spec.ProviderID != "" && s.unproven() && !s.Deleting():
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason, "Waiting for "+external.Name(s.infrastructure.ref)+" to report the provider ID")
-	case s.machine.Status.NodeRef.IsDefined():
+	case s.Object.Status.NodeRef.IsDefined():
 		s.setBoth(metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason,
-			sentences("Node "+s.machine.Status.NodeRef.Name+" has been deleted", s.identity.refused))
-	case s.deleting():
+			sentences("Node "+s.Object.Status.NodeRef.Name+" has been deleted", s.identity.refused))
+	case s.Deleting():
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeDoesNotExistReason, "The Machine has no Node")
-	case s.machine.Spec.ProviderID == "":
+	case s.Object.Spec.ProviderID == "":
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason, "Waiting for "+external.Name(s.infrastructure.ref)+" to report its provider ID")
 	default:
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason,
-			sentences("Waiting for a Node with the provider ID "+s.machine.Spec.ProviderID, s.whereToLook(), s.identity.contested, s.identity.refused))
+			sentences("Waiting for a Node with the provider ID "+s.Object.Spec.ProviderID, s.whereToLook(), s.identity.contested, s.identity.refused))
 	}
 	return outcome.Continue()
 }
@@ -69,16 +69,16 @@ func sentences(parts ...string) string {
 // setDisconnected keeps what was known for the grace period after the API server answered last: a short outage
 // of the API server says nothing about the Nodes.
 func (s *scope) setDisconnected() outcome.Outcome {
-	known := meta.FindStatusCondition(s.machine.Status.Conditions, clusterv1.MachineNodeHealthyCondition)
+	known := meta.FindStatusCondition(s.Object.Status.Conditions, clusterv1.MachineNodeHealthyCondition)
 	if known != nil && s.disconnection.Reason == remote.NotDialledYet {
 		return outcome.Continue()
 	}
 	end := s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod)
-	if known != nil && s.machine.Status.NodeRef.IsDefined() && s.now.Before(end) {
-		return outcome.ContinueAfter(end.Sub(s.now))
+	if known != nil && s.Object.Status.NodeRef.IsDefined() && s.Now.Before(end) {
+		return outcome.ContinueAfter(end.Sub(s.Now))
 	}
 	reason := clusterv1.MachineNodeInspectionFailedReason
-	if s.machine.Status.NodeRef.IsDefined() {
+	if s.Object.Status.NodeRef.IsDefined() {
 		reason = clusterv1.MachineNodeConnectionDownReason
 	}
 	s.setBoth(metav1.ConditionUnknown, reason, s.awaitedConnection())

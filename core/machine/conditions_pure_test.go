@@ -34,7 +34,7 @@ func judged(changes ...func(*scope)) *scope {
 	m.Status.NodeRef.Name = "n"
 	m.Status.Initialization.BootstrapDataSecretCreated, m.Status.Initialization.InfrastructureProvisioned = ptr.To(true), ptr.To(true)
 	s := &scope{
-		now: noon, original: m, machine: m.DeepCopy(),
+		Base:           base{Now: noon, Original: m, Object: m.DeepCopy()},
 		cluster:        &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
 		bootstrap:      reference{ref: ref("Config"), object: object("Config"), own: true},
 		infrastructure: reference{ref: ref("Infra"), object: object("Infra"), own: true},
@@ -50,8 +50,8 @@ func judged(changes ...func(*scope)) *scope {
 }
 
 func onBoth(s *scope, change func(*clusterv1.Machine)) {
-	change(s.original)
-	change(s.machine)
+	change(s.Original)
+	change(s.Object)
 }
 
 func leaving(s *scope) {
@@ -142,7 +142,7 @@ func TestPureConditions(t *testing.T) {
 
 		"not provisioned":  {[]func(*scope){unprovisioned}, map[string]string{"InfrastructureReady": "False/NotReady Waiting for Infra m to be provisioned"}},
 		"recreated":        {[]func(*scope){func(s *scope) { s.infrastructure.recreated = true }}, map[string]string{"InfrastructureReady": "False/NotReady Waiting for"}},
-		"about to be made": {[]func(*scope){missing(func(r *reference) { r.beingMade = true })}, map[string]string{"InfrastructureReady": "False/BeingCreated"}},
+		"about to be made": {[]func(*scope){missing(func(r *reference) { r.beingCreated = true })}, map[string]string{"InfrastructureReady": "False/BeingCreated"}},
 		"missing":          {[]func(*scope){missing()}, map[string]string{"InfrastructureReady": "False/ObjectDoesNotExist"}},
 		"missing, seen":    {[]func(*scope){missing(func(r *reference) { r.seen = true })}, map[string]string{"InfrastructureReady": "False/ObjectDeleted"}},
 		"missing, was provisioned": {[]func(*scope){missing(), func(s *scope) {
@@ -157,7 +157,7 @@ func TestPureConditions(t *testing.T) {
 		"nothing is known":                {[]func(*scope){func(s *scope) { s.infrastructure.object = external.Object{} }}, map[string]string{"InfrastructureReady": "absent"}},
 		"failed, with a reason":           {[]func(*scope){failing("failureReason", "Broken")}, map[string]string{"InfrastructureReady": "False/Broken"}},
 		"failed, with a message":          {[]func(*scope){failing("failureMessage", "the disk is gone")}, map[string]string{"InfrastructureReady": "False/NotReady the disk is gone"}},
-		"what it reports is not accepted": {[]func(*scope){func(s *scope) { s.infrastructure.problems = []string{"address 1 is wrong"} }}, map[string]string{"InfrastructureReady": "True/Ready Infra m"}},
+		"what it reports is not accepted": {[]func(*scope){func(s *scope) { s.infrastructure.invalidFields = []string{"address 1 is wrong"} }}, map[string]string{"InfrastructureReady": "True/Ready Infra m"}},
 
 		"the target is out of reach": {[]func(*scope){withoutNode, noLink, func(s *scope) { s.disconnection = &remote.NotConnectedError{Message: "no answer"} }}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for the connection"}},
 		"another Machine's Node":     {[]func(*scope){withoutNode, func(s *scope) { s.nodeErr = &OtherMachineError{} }}, map[string]string{"NodeReady": "False/NodeOfAnotherMachine"}},
@@ -175,10 +175,10 @@ func TestPureConditions(t *testing.T) {
 			s := judged(test.given...)
 			s.setConditions()
 			g := NewWithT(t)
-			g.Expect(s.machine.Status.Conditions).NotTo(ContainElement(HaveField("Type", "")))
+			g.Expect(s.Object.Status.Conditions).NotTo(ContainElement(HaveField("Type", "")))
 			for conditionType, want := range test.want {
-				got := stateOf(s.machine, conditionType)
-				if found := meta.FindStatusCondition(s.machine.Status.Conditions, conditionType); found != nil {
+				got := stateOf(s.Object, conditionType)
+				if found := meta.FindStatusCondition(s.Object.Status.Conditions, conditionType); found != nil {
 					got += " " + found.Message
 				}
 				g.Expect(got).To(HavePrefix(want), conditionType)
@@ -195,7 +195,7 @@ func proven(s *scope) {
 
 func unfinalized(refused error) func(*scope) {
 	return func(s *scope) {
-		s.original.Finalizers = nil
+		s.Original.Finalizers = nil
 		s.refused = refused
 	}
 }
@@ -216,7 +216,7 @@ func TestPureSync(t *testing.T) {
 	ill := conditions.False("NodeHealthy", "NodeNotHealthy", "* Node.DiskPressure: full")
 	since := func(reason string) func(*scope) {
 		return func(s *scope) {
-			s.original.Status.Conditions = []metav1.Condition{conditions.False("NodeHealthy", reason,
+			s.Original.Status.Conditions = []metav1.Condition{conditions.False("NodeHealthy", reason,
 				"Labels, annotations and taints of Node n cannot be written since 2026-11-19T01:02:03Z: before")}
 		}
 	}
@@ -256,6 +256,6 @@ func TestPureSync(t *testing.T) {
 	g.Expect(judged(since("NodeSyncFailed")).neverSynced()).To(BeTrue())
 	g.Expect(judged(since("NodeNotHealthy")).neverSynced()).To(BeFalse())
 	edited := judged(since("NodeSyncFailed"))
-	edited.original.Status.Conditions[0].Message = "Labels, annotations and taints of Node n cannot be written since everZ: before"
+	edited.Original.Status.Conditions[0].Message = "Labels, annotations and taints of Node n cannot be written since everZ: before"
 	g.Expect(edited.syncFailedSince()).To(Equal(noon), "somebody has edited it")
 }

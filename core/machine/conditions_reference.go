@@ -20,7 +20,7 @@ import (
 // bootstrapCondition tells whether the bootstrap data are there.
 func (s *scope) bootstrapCondition() metav1.Condition {
 	const conditionType = clusterv1.MachineBootstrapConfigReadyCondition
-	done := ptr.Deref(s.machine.Status.Initialization.BootstrapDataSecretCreated, false)
+	done := ptr.Deref(s.Object.Status.Initialization.BootstrapDataSecretCreated, false)
 	if !s.bootstrap.ref.IsDefined() {
 		if !done {
 			return conditions.False(conditionType, clusterv1.MachineBootstrapConfigNotReadyReason, "Neither spec.bootstrap.configRef nor spec.bootstrap.dataSecretName is set: set one")
@@ -37,7 +37,7 @@ func (s *scope) bootstrapCondition() metav1.Condition {
 // infrastructureCondition tells whether the infrastructure is there.
 func (s *scope) infrastructureCondition() metav1.Condition {
 	const conditionType = clusterv1.MachineInfrastructureReadyCondition
-	done := ptr.Deref(s.machine.Status.Initialization.InfrastructureProvisioned, false) && !s.infrastructure.recreated
+	done := ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false) && !s.infrastructure.recreated
 	return s.referenceCondition(conditionType, &s.infrastructure, done, "Waiting for "+external.Name(s.infrastructure.ref)+" to be provisioned",
 		func(o external.Object) (*metav1.Condition, string, string, error) {
 			accessor := inframachine.At(o.Contract)
@@ -50,7 +50,7 @@ func (s *scope) infrastructureCondition() metav1.Condition {
 func (s *scope) referenceCondition(conditionType string, r *reference, done bool, awaited string,
 	read func(external.Object) (ready *metav1.Condition, reason, message string, err error)) metav1.Condition {
 	switch {
-	case r.beingMade:
+	case r.beingCreated:
 		return conditions.False(conditionType, ReasonBeingCreated, awaited)
 	case apierrors.IsNotFound(r.err) && (r.seen || s.existed(conditionType, done)):
 		return conditions.False(conditionType, clusterv1.ObjectDeletedReason, external.Name(r.ref)+" has been deleted")
@@ -66,7 +66,7 @@ func (s *scope) referenceCondition(conditionType string, r *reference, done bool
 	case reason != "" || message != "":
 		return conditions.False(conditionType, external.ReasonOr(reason, clusterv1.NotReadyReason), message)
 	}
-	return external.WithMessage(external.Mirrored(conditionType, ready, done, awaited), limits.Message(external.Name(r.ref), r.problems))
+	return external.WithMessage(external.Mirrored(conditionType, ready, done, awaited), limits.Message(external.Name(r.ref), r.invalidFields))
 }
 
 // neverSeen are the reasons of a condition that do not show that the object has ever existed.
@@ -78,14 +78,14 @@ var neverSeen = []string{
 // existed says whether an object that is not there now has been seen before, be it by another process. NotReady is said of an
 // object that is there, or of no reference at all, so it counts as long as the spec is as it was then.
 func (s *scope) existed(conditionType string, done bool) bool {
-	if done || s.deleting() {
+	if done || s.Deleting() {
 		return true
 	}
-	before := meta.FindStatusCondition(s.original.Status.Conditions, conditionType)
+	before := meta.FindStatusCondition(s.Original.Status.Conditions, conditionType)
 	if before == nil || slices.Contains(neverSeen, before.Reason) {
 		return false
 	}
-	return before.Reason != clusterv1.NotReadyReason || before.ObservedGeneration == s.original.Generation
+	return before.Reason != clusterv1.NotReadyReason || before.ObservedGeneration == s.Original.Generation
 }
 
 // facts reads what conditions are concluded from.

@@ -25,7 +25,7 @@ const maxWords = 2000
 func (s *scope) withSync(healthy metav1.Condition) metav1.Condition {
 	const conditionType = clusterv1.MachineNodeHealthyCondition
 	switch {
-	case s.deleting(), s.sync.err == nil && (s.sync.awaited == "" || s.sync.once):
+	case s.Deleting(), s.sync.err == nil && (s.sync.awaited == "" || s.sync.once):
 		return healthy
 	case s.sync.err == nil:
 		return conditions.Unknown(conditionType, clusterv1.MachineNodeInspectionFailedReason,
@@ -47,7 +47,7 @@ func (s *scope) withSync(healthy metav1.Condition) metav1.Condition {
 
 // neverSynced says whether the condition as read tells that the first synchronization failed.
 func (s *scope) neverSynced() bool {
-	before := meta.FindStatusCondition(s.original.Status.Conditions, clusterv1.MachineNodeHealthyCondition)
+	before := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineNodeHealthyCondition)
 	return before != nil && before.Status == metav1.ConditionFalse && before.Reason == ReasonNodeSyncFailed
 }
 
@@ -56,14 +56,14 @@ var failedSince = regexp.MustCompile(`^Labels, annotations and taints of Node \S
 
 // syncFailedSince is when the synchronization began to fail: now, unless the condition as read knows better.
 func (s *scope) syncFailedSince() time.Time {
-	if before := meta.FindStatusCondition(s.original.Status.Conditions, clusterv1.MachineNodeHealthyCondition); before != nil {
+	if before := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineNodeHealthyCondition); before != nil {
 		if found := failedSince.FindStringSubmatch(before.Message); found != nil {
 			if moment, err := time.Parse(time.RFC3339, found[1]); err == nil {
 				return moment
 			}
 		}
 	}
-	return s.now
+	return s.Now
 }
 
 // words are what an API server said, for a condition. An error that is not an API server's may change with each attempt,

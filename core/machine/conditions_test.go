@@ -94,7 +94,7 @@ func TestOutageOfTheTarget(t *testing.T) {
 				m.Status.NodeRef.Name = "n"
 			}
 			s := &scope{
-				now: noon, options: Options{RemoteConditionsGracePeriod: grace}, original: m, machine: m,
+				Base: base{Now: noon, Original: m, Object: m}, options: Options{RemoteConditionsGracePeriod: grace},
 				disconnection: &remote.NotConnectedError{Reason: test.reason, LastSuccess: noon.Add(-test.ago)},
 			}
 			g.Expect(s.setNodeConditions().After()).To(Equal(test.after))
@@ -128,7 +128,7 @@ func TestAvailable(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			m := &clusterv1.Machine{Spec: clusterv1.MachineSpec{MinReadySeconds: test.minReady}, Status: clusterv1.MachineStatus{Conditions: test.conditions}}
-			s := &scope{now: noon, machine: m, original: m}
+			s := &scope{Base: base{Now: noon, Object: m, Original: m}}
 			g.Expect(s.setAvailableCondition().After()).To(Equal(test.after))
 			g.Expect(stateOf(m, "Available")).To(Equal(test.want))
 		})
@@ -146,7 +146,7 @@ func TestReadinessGates(t *testing.T) {
 	for _, conditionType := range []string{"Deleting", "Updating", "Degraded"} {
 		m.Status.Conditions = append(m.Status.Conditions, conditions.False(conditionType, "Good", ""))
 	}
-	s := &scope{now: noon, machine: m, original: m}
+	s := &scope{Base: base{Now: noon, Object: m, Original: m}}
 	g.Expect(s.readyCondition().Status).To(Equal(metav1.ConditionTrue))
 
 	meta.SetStatusCondition(&m.Status.Conditions, conditions.True("Degraded", "Disk", "a disk has failed"))
@@ -189,7 +189,7 @@ func TestMayGiveUp(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			m := &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "p"}}
 			m.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
-			s := &scope{now: noon, options: Options{RemoteConditionsGracePeriod: 5 * time.Minute}, machine: m, cluster: test.cluster, disconnection: test.lost}
+			s := &scope{Base: base{Now: noon, Object: m}, options: Options{RemoteConditionsGracePeriod: 5 * time.Minute}, cluster: test.cluster, disconnection: test.lost}
 			NewWithT(t).Expect(s.mayGiveUp()).To(Equal(test.want))
 			m.Spec.ProviderID = ""
 			NewWithT(t).Expect(s.mayGiveUp()).To(BeTrue(), "no Node can be the Machine's")

@@ -15,7 +15,7 @@ import (
 // updatingCondition tells whether the machine is being updated in place. The core does not do that by itself: who does
 // holds up an annotation for the time (docs/decisions/0006).
 func (s *scope) updatingCondition() metav1.Condition {
-	if !machines.Updating(s.machine) {
+	if !machines.Updating(s.Object) {
 		return conditions.False(clusterv1.MachineUpdatingCondition, clusterv1.MachineNotUpdatingReason, "")
 	}
 	return conditions.True(clusterv1.MachineUpdatingCondition, clusterv1.MachineInPlaceUpdatingReason,
@@ -31,13 +31,13 @@ func (s *scope) setUpToDateCondition() outcome.Outcome {
 	}
 	deadline := outcome.Continue()
 	// When the set was created says nothing here: that is a time of the API server's clock.
-	if rest := s.machineDeployment.Spec.Rollout.After.Sub(s.now); rest > 0 {
+	if rest := s.machineDeployment.Spec.Rollout.After.Sub(s.Now); rest > 0 {
 		deadline = outcome.ContinueAfter(rest)
 	}
-	switch because := machines.Outdated(s.machineDeployment, s.machineSet, s.now); {
+	switch because := machines.Outdated(s.machineDeployment, s.machineSet, s.Now); {
 	case len(because) > 0:
 		s.set(conditions.False(conditionType, clusterv1.MachineNotUpToDateReason, strings.Join(because, ", ")))
-	case machines.Updating(s.machine):
+	case machines.Updating(s.Object):
 		s.set(conditions.False(conditionType, clusterv1.MachineUpToDateUpdatingReason, "In-place update in progress"))
 	case s.kubeletBehind() != "":
 		s.set(conditions.False(conditionType, clusterv1.MachineUpToDateUpdatingReason, s.kubeletBehind()))
@@ -50,10 +50,10 @@ func (s *scope) setUpToDateCondition() outcome.Outcome {
 // kubeletBehind says in words that the kubelet is not of the version that the spec asks for, "" when it is or when one
 // of the two is not known. A distribution's suffix to the version does not count unless the spec has one.
 func (s *scope) kubeletBehind() string {
-	if s.machine.Status.NodeInfo == nil {
+	if s.Object.Status.NodeInfo == nil {
 		return ""
 	}
-	want, have := normalized(s.machine.Spec.Version), normalized(s.machine.Status.NodeInfo.KubeletVersion)
+	want, have := normalized(s.Object.Spec.Version), normalized(s.Object.Status.NodeInfo.KubeletVersion)
 	if want == "" || have == "" || have == want || strings.HasPrefix(have, want+"-") || strings.HasPrefix(have, want+"+") {
 		return ""
 	}

@@ -29,9 +29,9 @@ func TestKubeletBehind(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := &scope{machine: &clusterv1.Machine{Spec: clusterv1.MachineSpec{Version: test.want}}}
+			s := &scope{Base: base{Object: &clusterv1.Machine{Spec: clusterv1.MachineSpec{Version: test.want}}}}
 			g.Expect(s.kubeletBehind()).To(BeEmpty(), "without a Node nothing is known")
-			s.machine.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: test.have}
+			s.Object.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: test.have}
 			g.Expect(s.kubeletBehind() != "").To(Equal(test.behind))
 		})
 	}
@@ -43,11 +43,11 @@ func TestUpToDateIsLookedAtWhenARolloutIsDue(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
 		g := NewWithT(t)
 		due := noon.Add(time.Minute)
-		s := &scope{now: noon, machine: &clusterv1.Machine{}, machineSet: &clusterv1.MachineSet{}, machineDeployment: &clusterv1.MachineDeployment{}}
+		s := &scope{Base: base{Now: noon, Object: &clusterv1.Machine{}}, machineSet: &clusterv1.MachineSet{}, machineDeployment: &clusterv1.MachineDeployment{}}
 		s.machineSet.CreationTimestamp = metav1.NewTime(due.Add(ahead))
 		s.machineDeployment.Spec.Rollout.After = metav1.NewTime(due)
 		g.Expect(s.setUpToDateCondition().After()).To(Equal(time.Minute), "a set created %s after it", ahead)
-		s.now = due
+		s.Now = due
 		g.Expect(s.setUpToDateCondition().After()).To(BeZero())
 	}
 }

@@ -7,8 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controlplane"
@@ -30,7 +28,7 @@ type controlPlane struct {
 
 // ofControlPlane says whether the Machine is one that the API server of the target cluster runs on.
 func (s *scope) ofControlPlane() bool {
-	_, ok := s.original.Labels[clusterv1.MachineControlPlaneLabel]
+	_, ok := s.Original.Labels[clusterv1.MachineControlPlaneLabel]
 	return ok
 }
 
@@ -55,13 +53,13 @@ func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) outcome.
 		return outcome.FromError(err)
 	}
 	list := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(s.original.Namespace), client.MatchingFields{index.Cluster: s.cluster.Name},
+	if err := r.Client.List(ctx, list, client.InNamespace(s.Original.Namespace), client.MatchingFields{index.Cluster: s.cluster.Name},
 		client.HasLabels{clusterv1.MachineControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		return outcome.FromError(errors.Wrapf(err, "listing the control plane Machines of Cluster %s", s.clusterKey()))
 	}
 	s.controlPlane.last = true
 	for i := range list.Items {
-		if list.Items[i].Name != s.original.Name && list.Items[i].DeletionTimestamp.IsZero() {
+		if list.Items[i].Name != s.Original.Name && list.Items[i].DeletionTimestamp.IsZero() {
 			s.controlPlane.last = false
 		}
 	}
@@ -73,7 +71,7 @@ func (r *Reconciler) readControlPlane(ctx context.Context, s *scope) error {
 	if !s.cluster.Spec.ControlPlaneRef.IsDefined() {
 		return nil
 	}
-	object, err := r.Kinds.Get(ctx, s.cluster.Spec.ControlPlaneRef, s.original.Namespace, s.request())
+	object, err := r.Kinds.Get(ctx, s.cluster.Spec.ControlPlaneRef, s.Original.Namespace, s.Request())
 	switch {
 	case apierrors.IsNotFound(err), external.NotInstalled(err):
 		s.controlPlane.going = true
@@ -90,21 +88,4 @@ func (r *Reconciler) readControlPlane(ctx context.Context, s *scope) error {
 	elsewhere, err := controlplane.At(object.Contract).ExternallyManaged(object.Unstructured)
 	s.controlPlane.elsewhere = err == nil && elsewhere
 	return nil
-}
-
-// toDependents maps an event of a provider's object to the Machines that refer to it, and the end of a control plane to
-// those of its Cluster that are being deleted.
-func (r *Reconciler) toDependents() handler.EventHandler {
-	machines := func() client.ObjectList { return &clusterv1.MachineList{} }
-	clusters := func() client.ObjectList { return &clusterv1.ClusterList{} }
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		found := external.Referrers(ctx, r.Client, machines, obj)
-		if len(found) > 0 || obj.GetDeletionTimestamp().IsZero() {
-			return found
-		}
-		for _, cluster := range external.Referrers(ctx, r.Client, clusters, obj) {
-			found = append(found, r.deletingOf(ctx, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name})...)
-		}
-		return found
-	})
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +40,7 @@ func (r *Reconciler) deleteBootstrap(ctx context.Context, s *scope) outcome.Outc
 
 // deleteInfrastructure deletes the infrastructure object and waits until it is gone, and the machine with it.
 func (r *Reconciler) deleteInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
-	if s.machine.Spec.ProviderID != s.original.Spec.ProviderID {
+	if s.Object.Spec.ProviderID != s.Original.Spec.ProviderID {
 		// Only the infrastructure object knows it so far, and the Node is found by it: it is written down first.
 		// The event of that write leads on.
 		s.progress = deletion{clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, "Waiting for the deletion of " + external.Name(s.infrastructure.ref)}
@@ -65,11 +64,11 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		return reference.failed(reference.err)
 	}
 	if begun := reference.object.GetDeletionTimestamp(); begun != nil {
-		s.progress.message = fmt.Sprintf("%s is being deleted %s and waits for %s", name, since(begun.Time), held(reference.object.GetFinalizers()))
+		s.progress.message = fmt.Sprintf("%s is being deleted %s and waits for %s", name, since(begun.Time), finalizersOf(reference.object.GetFinalizers()))
 		return outcome.Wait()
 	}
 	preconditions := client.Preconditions{UID: ptr.To(reference.object.GetUID())}
-	if s.machine.Spec.ProviderID == "" || !reference.own {
+	if s.Object.Spec.ProviderID == "" || !reference.own {
 		// It must not go with a provider ID, or with an owner, that the cache does not have yet.
 		preconditions.ResourceVersion = ptr.To(reference.object.GetResourceVersion())
 	}
@@ -79,10 +78,10 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		return outcome.Continue()
 	case err != nil:
 		s.progress.message = fmt.Sprintf("%s cannot be deleted: %s", name, why(err))
-		return outcome.FromError(errors.Wrapf(err, "deleting %s of Machine %s", name, s.key()))
+		return outcome.FromError(errors.Wrapf(err, "deleting %s of Machine %s", name, s.Key()))
 	}
 	// The watch will say in a moment that the object is going, or gone; a condition before that would only flash up.
-	s.quiet = len(s.events) == 0
+	s.quiet = s.events.Empty()
 	return outcome.Wait()
 }
 
@@ -107,12 +106,12 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *refer
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(resolved.GVK)
 	// This client reads unstructured objects from the server.
-	err = r.Client.Get(ctx, client.ObjectKey{Namespace: s.original.Namespace, Name: reference.ref.Name}, obj)
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: s.Original.Namespace, Name: reference.ref.Name}, obj)
 	switch {
 	case apierrors.IsNotFound(err):
 		return outcome.Continue()
 	case err != nil:
-		return outcome.FromError(errors.Wrapf(err, "reading %s of Machine %s", external.Name(reference.ref), s.key()))
+		return outcome.FromError(errors.Wrapf(err, "reading %s of Machine %s", external.Name(reference.ref), s.Key()))
 	}
 	s.quiet = true
 	return outcome.Wait()
@@ -121,7 +120,7 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *refer
 // seen says whether the Machine records that the object behind one of its references has existed.
 func (s *scope) seen(reference *reference) bool {
 	conditionType, done := s.recorded(reference)
-	before := meta.FindStatusCondition(s.original.Status.Conditions, conditionType)
+	before := meta.FindStatusCondition(s.Original.Status.Conditions, conditionType)
 	if done || before == nil {
 		return done
 	}
@@ -131,7 +130,7 @@ func (s *scope) seen(reference *reference) bool {
 // recorded is where the Machine records what it knows of the object behind one of its references: the type of a condition,
 // and whether its part is done.
 func (s *scope) recorded(reference *reference) (conditionType string, done bool) {
-	initialization := s.machine.Status.Initialization
+	initialization := s.Object.Status.Initialization
 	if reference == &s.bootstrap {
 		return clusterv1.MachineBootstrapConfigReadyCondition, ptr.Deref(initialization.BootstrapDataSecretCreated, false)
 	}
@@ -147,24 +146,24 @@ func (s *scope) skipNodeSteps() bool {
 
 // timedOut records an event about a step of the deletion that was given up.
 func (s *scope) timedOut(reason, action, note string) {
-	s.recordEvent(corev1.EventTypeWarning, reason, action, note)
+	s.events.Warning(reason, action, "%s", note)
 }
 
 // begin records that a part of the deletion has begun, unless it had, and returns when.
 func (s *scope) begin(field func(*clusterv1.MachineDeletionStatus) *metav1.Time) metav1.Time {
-	if s.machine.Status.Deletion == nil {
-		s.machine.Status.Deletion = &clusterv1.MachineDeletionStatus{}
+	if s.Object.Status.Deletion == nil {
+		s.Object.Status.Deletion = &clusterv1.MachineDeletionStatus{}
 	}
-	start := field(s.machine.Status.Deletion)
+	start := field(s.Object.Status.Deletion)
 	if start.IsZero() {
-		*start = metav1.NewTime(s.now).Rfc3339Copy()
+		*start = metav1.NewTime(s.Now).Rfc3339Copy()
 	}
 	return *start
 }
 
 // begun says whether a part of the deletion has begun.
 func (s *scope) begun(field func(*clusterv1.MachineDeletionStatus) *metav1.Time) bool {
-	return s.machine.Status.Deletion != nil && !field(s.machine.Status.Deletion).IsZero()
+	return s.Object.Status.Deletion != nil && !field(s.Object.Status.Deletion).IsZero()
 }
 
 // why is an error in a word that may go into a condition: it stays the same, and tells nothing of the request.
@@ -179,7 +178,7 @@ func why(err error) string {
 func since(moment time.Time) string { return "since " + moment.UTC().Format(time.RFC3339) }
 
 // held names those who keep an object from going.
-func held(finalizers []string) string {
+func finalizersOf(finalizers []string) string {
 	sorted := slices.Sorted(slices.Values(finalizers))
 	return fmt.Sprintf("%s: %s", machines.Plural(len(sorted), "finalizer"), strings.Join(sorted, ", "))
 }

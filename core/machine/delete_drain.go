@@ -17,12 +17,6 @@ import (
 // is over in a moment, when a deletion begins and when the core has been restarted.
 const drainSettling = 2 * time.Second
 
-// ReasonDrainForced is the reason of the event that reports that, and why, a drain has been turned into a forced one.
-const ReasonDrainForced = "DrainForced"
-
-// ReasonPodsLeft is the reason of the event that reports that a drain has gone on without pods that return to the Node.
-const ReasonPodsLeft = "PodsLeftBehind"
-
 func drainStart(d *clusterv1.MachineDeletionStatus) *metav1.Time { return &d.NodeDrainStartTime }
 
 func preTerminateStart(d *clusterv1.MachineDeletionStatus) *metav1.Time {
@@ -39,10 +33,10 @@ type drained struct {
 // drainNode cordons the Node and evicts its pods, until none is left that must be waited for. When time is up, or
 // someone says so, the drain is forced: it takes a minute at most, whatever holds it up.
 func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
-	excluded := hasAnnotation(s.machine, clusterv1.ExcludeNodeDrainingAnnotation)
+	excluded := hasAnnotation(s.Object, clusterv1.ExcludeNodeDrainingAnnotation)
 	if s.ofAnotherCore() {
 		// That one connects to the target cluster now. The drain of this one has a connection of its own, and ends.
-		r.drainer.Forget(s.key())
+		r.drainer.Forget(s.Key())
 		s.connection = nil
 	}
 	gone := s.connection != nil && s.node == nil
@@ -51,7 +45,7 @@ func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 		return outcome.Continue()
 	}
 	if s.skipNodeSteps() || gone || s.volumesTimedOut() || excluded && s.volumesExcluded() {
-		r.drainer.Forget(s.key())
+		r.drainer.Forget(s.Key())
 		return outcome.Continue()
 	}
 	if !excluded {
@@ -65,7 +59,7 @@ func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 	case s.connection == nil:
 		return s.awaitConnection(clusterv1.MachineDeletingDrainingNodeReason, forced.rest)
 	case excluded && s.forcedOffVolumes():
-		r.drainer.Forget(s.key())
+		r.drainer.Forget(s.Key())
 		return outcome.Continue()
 	case excluded:
 		return r.stepDrain(ctx, s, drain.Observe, forced)
@@ -82,20 +76,20 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 	if err != nil {
 		return outcome.FromError(err)
 	}
-	request := drain.Request{Key: s.key(), Cluster: s.connection.Key, Config: s.connection.Config, Node: s.node, Mode: mode, Rules: rules, ForceDetach: s.options.ForceDetach}
+	request := drain.Request{Key: s.Key(), Cluster: s.connection.Key, Config: s.connection.Config, Node: s.node, Mode: mode, Rules: rules, ForceDetach: s.options.ForceDetach}
 	if s.begun(drainStart) {
-		request.Began = s.machine.Status.Deletion.NodeDrainStartTime.Time
+		request.Began = s.Object.Status.Deletion.NodeDrainStartTime.Time
 	}
 	result, err := r.drainer.Step(ctx, request)
 	if err != nil {
-		return outcome.FromError(errors.Wrapf(err, "draining Node %s of Machine %s", s.node.Name, s.key()))
+		return outcome.FromError(errors.Wrapf(err, "draining Node %s of Machine %s", s.node.Name, s.Key()))
 	}
 	s.drained.result = result
 	if result.ForcedNow {
-		r.Recorder.Eventf(s.original, nil, corev1.EventTypeWarning, ReasonDrainForced, "Drain", "Node %s is drained by force: %s", s.node.Name, forced.cause)
+		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, ReasonDrainForced, "Drain", "Node %s is drained by force: %s", s.node.Name, forced.cause)
 	}
 	if result.LeftNow {
-		r.Recorder.Eventf(s.original, nil, corev1.EventTypeWarning, ReasonPodsLeft, "Drain", "The drain of Node %s goes on without pods that return to it: %s", s.node.Name, result.Left())
+		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, ReasonPodsLeft, "Drain", "The drain of Node %s goes on without pods that return to it: %s", s.node.Name, result.Left())
 	}
 	switch {
 	case mode == drain.Observe, result.Done:

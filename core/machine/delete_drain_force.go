@@ -65,7 +65,7 @@ func (f forcing) or(other forcing) forcing {
 // forced says whether the drain is to be forced: because someone wants it, because the Node has been out of order
 // for long, or because time is up.
 func (s *scope) forced() forcing {
-	return forcedByUser(s.machine).or(forcedByNode(s.node, s.now)).or(s.forcedByTime())
+	return forcedByUser(s.Object).or(forcedByNode(s.node, s.Now)).or(s.forcedByTime())
 }
 
 func forcedByUser(m *clusterv1.Machine) forcing {
@@ -108,16 +108,16 @@ func (s *scope) forcedByTime() forcing {
 	if !s.begun(drainStart) {
 		return forcing{}
 	}
-	until := s.now
+	until := s.Now
 	if s.begun(volumesStart) {
 		// It is recorded in whole seconds.
-		until = s.machine.Status.Deletion.WaitForNodeVolumeDetachStartTime.Add(time.Second)
+		until = s.Object.Status.Deletion.WaitForNodeVolumeDetachStartTime.Add(time.Second)
 	}
 	timeout, name := s.options.drainTimeout(), "--machine-drain-timeout"
-	if own := s.machine.Spec.Deletion.NodeDrainTimeoutSeconds; own != nil {
+	if own := s.Object.Spec.Deletion.NodeDrainTimeoutSeconds; own != nil {
 		timeout, name = time.Duration(*own)*time.Second, "spec.deletion.nodeDrainTimeoutSeconds"
 	}
-	rest, limited := remaining(s.machine.Status.Deletion.NodeDrainStartTime, timeout, until)
+	rest, limited := remaining(s.Object.Status.Deletion.NodeDrainStartTime, timeout, until)
 	if !limited || rest > 0 && s.begun(volumesStart) {
 		return forcing{}
 	}

@@ -22,19 +22,19 @@ func TestForced(t *testing.T) {
 	}
 	drainingFor := func(d time.Duration) func(*scope) {
 		return func(s *scope) {
-			s.machine.Status.Deletion = &clusterv1.MachineDeletionStatus{NodeDrainStartTime: ago(d)}
+			s.Object.Status.Deletion = &clusterv1.MachineDeletionStatus{NodeDrainStartTime: ago(d)}
 		}
 	}
 	volumesFor := func(d time.Duration) func(*scope) {
-		return func(s *scope) { s.machine.Status.Deletion.WaitForNodeVolumeDetachStartTime = ago(d) }
+		return func(s *scope) { s.Object.Status.Deletion.WaitForNodeVolumeDetachStartTime = ago(d) }
 	}
 	timeout := func(seconds int32) func(*scope) {
-		return func(s *scope) { s.machine.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To(seconds) }
+		return func(s *scope) { s.Object.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To(seconds) }
 	}
 	marked := func(annotation, label string) func(*scope) {
 		return func(s *scope) {
-			s.machine.Annotations = map[string]string{ForceDeletionAnnotation: annotation}
-			s.machine.Labels = map[string]string{ForceDeletionLabel: label}
+			s.Object.Annotations = map[string]string{ForceDeletionAnnotation: annotation}
+			s.Object.Labels = map[string]string{ForceDeletionLabel: label}
 		}
 	}
 	never := func(s *scope) { s.options.DrainTimeout = -1 }
@@ -71,7 +71,7 @@ func TestForced(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := &scope{now: now, machine: &clusterv1.Machine{}}
+			s := &scope{Base: base{Now: now, Object: &clusterv1.Machine{}}}
 			for _, set := range test.given {
 				set(s)
 			}
@@ -99,10 +99,10 @@ func TestVolumesTimeout(t *testing.T) {
 		"unset, without limit": {flag: -1, since: 1000 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{now: now, machine: &clusterv1.Machine{}, options: Options{DrainTimeout: test.flag}}
-			s.machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds = test.own
+			s := &scope{Base: base{Now: now, Object: &clusterv1.Machine{}}, options: Options{DrainTimeout: test.flag}}
+			s.Object.Spec.Deletion.NodeVolumeDetachTimeoutSeconds = test.own
 			if test.since > 0 {
-				s.machine.Status.Deletion = &clusterv1.MachineDeletionStatus{WaitForNodeVolumeDetachStartTime: metav1.NewTime(now.Add(-test.since))}
+				s.Object.Status.Deletion = &clusterv1.MachineDeletionStatus{WaitForNodeVolumeDetachStartTime: metav1.NewTime(now.Add(-test.since))}
 			}
 			NewWithT(t).Expect(s.volumesTimedOut()).To(Equal(test.want))
 		})

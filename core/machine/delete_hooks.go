@@ -31,21 +31,21 @@ func (r *Reconciler) preTerminateHooks(_ context.Context, s *scope) outcome.Outc
 // awaitHooks waits for the removal of annotations, which is an event of the Machine, so that it acts at once. Nothing
 // ends the wait but that: who sets a hook has a reason that no timeout knows.
 func (s *scope) awaitHooks(what, prefix, reason string, start func(*clusterv1.MachineDeletionStatus) *metav1.Time) outcome.Outcome {
-	hooks := Hooks(s.machine.Annotations, prefix)
+	hooks := Hooks(s.Object.Annotations, prefix)
 	if len(hooks) == 0 {
 		return outcome.Continue()
 	}
 	began := s.begin(start)
 	s.progress = deletion{reason, fmt.Sprintf("Waiting %s for %s, until whoever set the annotation removes it: %s",
-		since(began.Time), machines.Plural(len(hooks), what), strings.Join(s.described(hooks), ", "))}
+		since(began.Time), machines.Plural(len(hooks), what), strings.Join(s.describe(hooks), ", "))}
 	return outcome.Wait()
 }
 
 // described are the hooks with their values, which by the rule of the Cluster API name their owners.
-func (s *scope) described(hooks []string) []string {
+func (s *scope) describe(hooks []string) []string {
 	lines := make([]string, 0, len(hooks))
 	for _, hook := range hooks {
-		if owner := s.machine.Annotations[hook]; owner != "" {
+		if owner := s.Object.Annotations[hook]; owner != "" {
 			hook += fmt.Sprintf(" (%.*s)", maxHookOwner, owner)
 		}
 		lines = append(lines, hook)

@@ -42,14 +42,14 @@ func TestHooksAreCountedAndNamed(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}, Status: clusterv1.MachineStatus{Deletion: test.status}}
-			s := &scope{now: now, original: m, machine: m.DeepCopy()}
+			s := &scope{Base: base{Now: now, Original: m, Object: m.DeepCopy()}}
 			end := (&Reconciler{}).preDrainHooks(t.Context(), s)
 			g.Expect(end.Finished()).To(Equal(test.want == ""))
 			g.Expect(end.After()).To(BeZero(), "the removal of an annotation is an event")
 			g.Expect(s.progress.message).To(Equal(test.want))
 			if test.want != "" {
 				g.Expect(s.progress.reason).To(Equal(clusterv1.MachineDeletingWaitingForPreDrainHookReason))
-				g.Expect(s.machine.Status.Deletion.WaitForPreDrainHookStartTime.IsZero()).To(BeFalse())
+				g.Expect(s.Object.Status.Deletion.WaitForPreDrainHookStartTime.IsZero()).To(BeFalse())
 			}
 		})
 	}

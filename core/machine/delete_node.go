@@ -25,14 +25,6 @@ const (
 	nodeDeletionRetry = 2 * time.Second
 )
 
-// Reasons of events about Nodes that outlive their Machines.
-const (
-	// ReasonNodeDeletionTimedOut means that the Node could not be deleted in time and is left behind.
-	ReasonNodeDeletionTimedOut = "NodeDeletionTimedOut"
-	// ReasonNodesLeft means that several Nodes claim the provider ID of the Machine, and none is known to be its.
-	ReasonNodesLeft = "NodesLeftBehind"
-)
-
 // deleteNode removes the Machine's Node from the target cluster. The timeout begins with the first attempt, not
 // with the deletion of the Machine, which may have been long ago when the drain took its time. While the target
 // cluster cannot be reached at all, the Machine waits for it at least for the grace period of remote conditions.
@@ -48,10 +40,10 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope) outcome.Outcome {
 		return outcome.Continue()
 	}
 	start := s.nodeDeletionStart()
-	seconds := ptr.Deref(s.machine.Spec.Deletion.NodeDeletionTimeoutSeconds, defaultNodeDeletionSeconds)
-	rest, limited := remaining(metav1.NewTime(start), time.Duration(seconds)*time.Second, s.now)
+	seconds := ptr.Deref(s.Object.Spec.Deletion.NodeDeletionTimeoutSeconds, defaultNodeDeletionSeconds)
+	rest, limited := remaining(metav1.NewTime(start), time.Duration(seconds)*time.Second, s.Now)
 	if s.connection == nil {
-		rest = max(rest, start.Add(s.options.RemoteConditionsGracePeriod).Sub(s.now))
+		rest = max(rest, start.Add(s.options.RemoteConditionsGracePeriod).Sub(s.Now))
 	}
 	if limited && rest <= 0 {
 		s.timedOut(ReasonNodeDeletionTimedOut, "DeleteNode", s.leavingNodeName()+
@@ -93,7 +85,7 @@ func (r *Reconciler) tryDeleteNode(ctx context.Context, s *scope) (deleted bool,
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
-	return err == nil && len(s.node.Finalizers) == 0, errors.Wrapf(err, "deleting Node %s of Machine %s", s.node.Name, s.key())
+	return err == nil && len(s.node.Finalizers) == 0, errors.Wrapf(err, "deleting Node %s of Machine %s", s.node.Name, s.Key())
 }
 
 // awaitNodeDeletion reports what holds up the deletion of the Node, and comes back.
@@ -102,7 +94,7 @@ func (s *scope) awaitNodeDeletion(ctx context.Context, start time.Time, err erro
 	var message string
 	switch pending := unanswered(err); {
 	case err == nil:
-		message = fmt.Sprintf("%s is being deleted %s and waits for %s", s.leavingNodeName(), since(start), held(s.node.Finalizers))
+		message = fmt.Sprintf("%s is being deleted %s and waits for %s", s.leavingNodeName(), since(start), finalizersOf(s.node.Finalizers))
 	case pending != nil:
 		message = fmt.Sprintf("%s is being deleted %s: %s", s.leavingNodeName(), since(start), pending)
 	default:
@@ -122,19 +114,19 @@ func (s *scope) awaitNodeDeletion(ctx context.Context, start time.Time, err erro
 // linked Machine stays, also once the linked one has gone.
 func (r *Reconciler) observeLeavingNode(ctx context.Context, s *scope) outcome.Outcome {
 	end := r.observeNode(ctx, s)
-	linked := s.machine.Status.NodeRef.Name
+	linked := s.Object.Status.NodeRef.Name
 	if s.node != nil && linked == "" {
 		// What it is known by goes before the Node does.
-		s.machine.Status.NodeRef.Name = s.node.Name
+		s.Object.Status.NodeRef.Name = s.node.Name
 	}
 	if s.connection == nil || s.unproven() || linked == "" || s.node != nil && s.node.Name == linked {
 		return end
 	}
 	node, err := s.connection.Node(linked)
 	if err != nil {
-		return outcome.FromError(errors.Wrapf(err, "reading the Node of Machine %s", s.key()))
+		return outcome.FromError(errors.Wrapf(err, "reading the Node of Machine %s", s.Key()))
 	}
-	if node != nil && node.Spec.ProviderID != "" && node.Spec.ProviderID != s.machine.Spec.ProviderID {
+	if node != nil && node.Spec.ProviderID != "" && node.Spec.ProviderID != s.Object.Spec.ProviderID {
 		node = nil
 	}
 	s.node, s.nodeErr = node, nil
@@ -144,13 +136,13 @@ func (r *Reconciler) observeLeavingNode(ctx context.Context, s *scope) outcome.O
 // mayJoinLate says whether a Node of the Machine may exist that has never been seen: the Machine was deleted before
 // its Node had joined.
 func (s *scope) mayJoinLate() bool {
-	return !s.machine.Status.NodeRef.IsDefined() && !s.unproven() && s.nodeErr == nil
+	return !s.Object.Status.NodeRef.IsDefined() && !s.unproven() && s.nodeErr == nil
 }
 
 // readLateNode reads from the server a Node that may have joined just before the machine went, and be younger than
 // the cache.
 func (r *Reconciler) readLateNode(ctx context.Context, s *scope) error {
-	nodes, err := s.connection.LookUpNodes(s.owner(), s.machine.Spec.ProviderID)
+	nodes, err := s.connection.LookUpNodes(s.owner(), s.Object.Spec.ProviderID)
 	if err != nil || len(nodes) == 0 {
 		return err
 	}
@@ -162,22 +154,22 @@ func (s *scope) leavingNodeName() string {
 	switch {
 	case s.node != nil:
 		return "Node " + s.node.Name
-	case s.machine.Status.NodeRef.IsDefined():
-		return "Node " + s.machine.Status.NodeRef.Name
+	case s.Object.Status.NodeRef.IsDefined():
+		return "Node " + s.Object.Status.NodeRef.Name
 	}
-	return "A Node with the provider ID " + s.machine.Spec.ProviderID
+	return "A Node with the provider ID " + s.Object.Spec.ProviderID
 }
 
 // nodeDeletionStart returns when the deletion of the Node was first tried: now, if it was not. Whoever may write Machines can
 // write the annotation: a time to come counts as now.
 func (s *scope) nodeDeletionStart() time.Time {
-	start, err := time.Parse(time.RFC3339, s.machine.Annotations[NodeDeletionStartAnnotation])
-	if err != nil || start.After(s.now) {
-		return s.now
+	start, err := time.Parse(time.RFC3339, s.Object.Annotations[NodeDeletionStartAnnotation])
+	if err != nil || start.After(s.Now) {
+		return s.Now
 	}
 	return start
 }
 
 func (s *scope) recordNodeDeletion(start time.Time) {
-	metav1.SetMetaDataAnnotation(&s.machine.ObjectMeta, NodeDeletionStartAnnotation, start.UTC().Format(time.RFC3339))
+	metav1.SetMetaDataAnnotation(&s.Object.ObjectMeta, NodeDeletionStartAnnotation, start.UTC().Format(time.RFC3339))
 }

@@ -21,9 +21,9 @@ func TestNodeDeletionStart(t *testing.T) {
 		"of another zone": {"2026-11-20T12:59:00+01:00", noon.Add(-time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{now: noon, machine: &clusterv1.Machine{}}
+			s := &scope{Base: base{Now: noon, Object: &clusterv1.Machine{}}}
 			if test.recorded != "" {
-				s.machine.Annotations = map[string]string{NodeDeletionStartAnnotation: test.recorded}
+				s.Object.Annotations = map[string]string{NodeDeletionStartAnnotation: test.recorded}
 			}
 			NewWithT(t).Expect(s.nodeDeletionStart()).To(BeTemporally("==", test.want))
 		})

@@ -16,10 +16,6 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// ReasonVolumeDetachTimedOut is the reason of the event that reports that volumes were attached for too long and are not
-// waited for any more.
-const ReasonVolumeDetachTimedOut = "VolumeDetachTimedOut"
-
 // volumesInMessage is how many volumes a message names.
 const volumesInMessage = 3
 
@@ -28,13 +24,13 @@ func volumesStart(d *clusterv1.MachineDeletionStatus) *metav1.Time {
 }
 
 func (s *scope) volumesExcluded() bool {
-	return hasAnnotation(s.machine, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)
+	return hasAnnotation(s.Object, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)
 }
 
 // volumesTimeout is how long volumes may take to be detached, not positive for ever. A Machine that does not say
 // gets as long as a drain may take, where the Cluster API waits for ever; 0 is for ever with both.
 func (s *scope) volumesTimeout() time.Duration {
-	if own := s.machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds; own != nil {
+	if own := s.Object.Spec.Deletion.NodeVolumeDetachTimeoutSeconds; own != nil {
 		return time.Duration(*own) * time.Second
 	}
 	return s.options.drainTimeout()
@@ -45,7 +41,7 @@ func (s *scope) volumesTimedOut() bool {
 	if !s.begun(volumesStart) {
 		return false
 	}
-	rest, limited := remaining(s.machine.Status.Deletion.WaitForNodeVolumeDetachStartTime, s.volumesTimeout(), s.now)
+	rest, limited := remaining(s.Object.Status.Deletion.WaitForNodeVolumeDetachStartTime, s.volumesTimeout(), s.Now)
 	return limited && rest <= 0
 }
 
@@ -73,12 +69,12 @@ func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome 
 		s.quiet = true
 		return outcome.WaitFor(drainSettling / 2)
 	}
-	rest, limited := remaining(s.begin(volumesStart), s.volumesTimeout(), s.now)
+	rest, limited := remaining(s.begin(volumesStart), s.volumesTimeout(), s.Now)
 	const reason = clusterv1.MachineDeletingWaitingForVolumeDetachReason
 	if s.connection == nil {
 		return s.awaitConnection(reason, rest)
 	}
-	s.progress = deletion{reason, volumesMessage(s.node.Name, found) + " (" + since(s.machine.Status.Deletion.WaitForNodeVolumeDetachStartTime.Time) + ")"}
+	s.progress = deletion{reason, volumesMessage(s.node.Name, found) + " (" + since(s.Object.Status.Deletion.WaitForNodeVolumeDetachStartTime.Time) + ")"}
 	end := s.drained.forced.deadline().And(outcome.Wait())
 	if limited {
 		end = end.And(outcome.WaitFor(rest))
@@ -133,10 +129,10 @@ func (r *Reconciler) detachFromGone(ctx context.Context, s *scope) outcome.Outco
 		return outcome.Continue()
 	}
 	result, err := r.drainer.Step(ctx, drain.Request{
-		Key: s.key(), Cluster: s.connection.Key, Config: s.connection.Config, Node: s.node, Mode: drain.Detach,
+		Key: s.Key(), Cluster: s.connection.Key, Config: s.connection.Config, Node: s.node, Mode: drain.Detach,
 	})
 	if err != nil {
-		return outcome.FromError(errors.Wrapf(err, "detaching the volumes of Node %s of Machine %s", s.node.Name, s.key()))
+		return outcome.FromError(errors.Wrapf(err, "detaching the volumes of Node %s of Machine %s", s.node.Name, s.Key()))
 	}
 	if result.Done {
 		return outcome.Continue()

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/scopes"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
@@ -31,7 +32,6 @@ func reasonsOfTheSteps(t *testing.T) sets.Set[string] {
 	g := NewWithT(t)
 	r := &Reconciler{drainer: drain.New(drain.Options{})}
 	t.Cleanup(r.drainer.Close)
-	refused := &Reconciler{drainer: r.drainer, Client: refusing{}}
 	seen := sets.New[string]()
 	for name, test := range map[string]struct {
 		step    outcome.Step[*scope]
@@ -45,8 +45,8 @@ func reasonsOfTheSteps(t *testing.T) sets.Set[string] {
 		"infrastructure":      {step: r.deleteInfrastructure, prepare: func(s *scope) { s.infrastructure.object, s.infrastructure.err = going("Infra"), nil }},
 		"bootstrap":           {step: r.deleteBootstrap, prepare: func(s *scope) { s.bootstrap.object, s.bootstrap.err = going("Config"), nil }},
 		"Node":                {step: r.deleteNode},
-		"finalizers":          {step: r.release, prepare: func(s *scope) { s.machine.Finalizers = []string{"example.com/other"} }},
-		"refused end":         {step: refused.release, prepare: func(s *scope) { s.machine.Finalizers = []string{clusterv1.MachineFinalizer} }},
+		"finalizers":          {step: r.release, prepare: func(s *scope) { s.Original.Finalizers = []string{"example.com/other"} }},
+		"refused end":         {step: r.release, prepare: func(s *scope) { s.Original.Finalizers = []string{clusterv1.MachineFinalizer} }},
 	} {
 		s := leavingScope()
 		if test.prepare != nil {
@@ -55,8 +55,8 @@ func reasonsOfTheSteps(t *testing.T) sets.Set[string] {
 		if test.step != nil {
 			g.Expect(test.step(t.Context(), s).Finished()).To(BeFalse(), name+" must wait")
 		}
-		s.judge()
-		reason := meta.FindStatusCondition(s.machine.Status.Conditions, clusterv1.MachineDeletingCondition).Reason
+		s.setStatus()
+		reason := meta.FindStatusCondition(s.Object.Status.Conditions, clusterv1.MachineDeletingCondition).Reason
 		g.Expect(seen.Has(reason)).To(BeFalse(), "%s: %s is the reason of another step", name, reason)
 		seen.Insert(reason)
 	}
@@ -79,15 +79,16 @@ func leavingScope() *scope {
 	m.Status.NodeRef.Name = "n"
 	m.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	unread := errors.New("not read")
+	writer := scopes.Writer[*clusterv1.Machine, clusterv1.MachineStatus]{Client: refusing{}, Status: statusOf}
 	return &scope{
-		now: noon, original: m, machine: m.DeepCopy(), cluster: &clusterv1.Cluster{}, options: Options{RemoteConditionsGracePeriod: time.Minute},
+		Base: scopes.NewBase(m, noon, writer), cluster: &clusterv1.Cluster{}, options: Options{RemoteConditionsGracePeriod: time.Minute},
 		bootstrap: reference{ref: m.Spec.Bootstrap.ConfigRef, err: unread}, infrastructure: reference{ref: m.Spec.InfrastructureRef, err: unread},
 		disconnection: &remote.NotConnectedError{Message: "no route", LastSuccess: noon},
 	}
 }
 
 func annotated(key string) func(*scope) {
-	return func(s *scope) { s.machine.Annotations = map[string]string{key: ""} }
+	return func(s *scope) { s.Object.Annotations = map[string]string{key: ""} }
 }
 
 // going is an object that is being deleted and that its provider holds.

@@ -30,8 +30,8 @@ func (s *scope) setDeprecated() {
 		return
 	}
 	status := s.olderStatus()
-	status.Conditions = conditions.ToV1Beta1(s.machine.Status.Conditions, status.Conditions, olderConditions...)
-	if !s.deleting() {
+	status.Conditions = conditions.ToV1Beta1(s.Object.Status.Conditions, status.Conditions, olderConditions...)
+	if !s.Deleting() {
 		if reason, message, known := s.terminalFailure(); known {
 			status.FailureReason, status.FailureMessage = nil, nil
 			if reason != "" {
@@ -42,22 +42,22 @@ func (s *scope) setDeprecated() {
 			}
 		}
 	}
-	s.machine.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &status}
+	s.Object.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &status}
 }
 
 // olderStatus is a copy of the part of the status that is for clients of v1beta1.
 func (s *scope) olderStatus() clusterv1.MachineV1Beta1DeprecatedStatus {
-	if s.machine.Status.Deprecated == nil || s.machine.Status.Deprecated.V1Beta1 == nil {
+	if s.Object.Status.Deprecated == nil || s.Object.Status.Deprecated.V1Beta1 == nil {
 		return clusterv1.MachineV1Beta1DeprecatedStatus{}
 	}
-	return *s.machine.Status.Deprecated.V1Beta1
+	return *s.Object.Status.Deprecated.V1Beta1
 }
 
 // terminalFailure is what a provider of the older contract says that it cannot recover from, and an infrastructure
 // object that went after the machine had been provisioned. It goes when the provider takes it back. Known is false
 // when an object could not be read, so that nothing is to be concluded.
 func (s *scope) terminalFailure() (reason, message string, known bool) {
-	provisioned := ptr.Deref(s.machine.Status.Initialization.InfrastructureProvisioned, false)
+	provisioned := ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false)
 	if apierrors.IsNotFound(s.infrastructure.err) && provisioned {
 		return string(capierrors.InvalidConfigurationMachineError), fmt.Sprintf("%s has been deleted after it had been provisioned", external.Name(s.infrastructure.ref)), true
 	}
@@ -69,7 +69,7 @@ func (s *scope) terminalFailure() (reason, message string, known bool) {
 	if err != nil || reason != "" || message != "" {
 		return reason, message, err == nil
 	}
-	if s.bootstrap.found() && ptr.Deref(s.machine.Spec.Bootstrap.DataSecretName, "") == "" {
+	if s.bootstrap.found() && ptr.Deref(s.Object.Spec.Bootstrap.DataSecretName, "") == "" {
 		config := s.bootstrap.object
 		reason, message, err = bootstrapconfig.At(config.Contract).Failure(config.Unstructured)
 	}

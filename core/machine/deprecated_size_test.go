@@ -25,7 +25,7 @@ func TestSizeOfTheOlderForm(t *testing.T) {
 		return len(content)
 	}
 	before := size()
-	(&scope{now: noon, original: m, machine: m}).setDeprecated()
+	(&scope{Base: base{Now: noon, Original: m, Object: m}}).setDeprecated()
 	t.Logf("%d bytes", size()-before)
 	g.Expect(size() - before).To(And(BeNumerically(">", 0), BeNumerically("<", 450)))
 }

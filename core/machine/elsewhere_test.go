@@ -31,7 +31,7 @@ func TestNothingIsRememberedOfAMachineOfAnotherCore(t *testing.T) {
 		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(m).Build(), Connections: connections, drainer: drainer,
 		Options: Options{WatchFilter: "mine"},
 	}
-	key := (&scope{original: m}).key()
+	key := (&scope{Base: base{Original: m}}).Key()
 	r.drains.remember(key, finishedDrain{})
 	r.observations.add(key, m.UID, clusterv1.ContractVersionedObjectReference{Name: "infra"})
 	r.turns.add(key, m.UID, "n")

@@ -1,7 +1,8 @@
 package machine
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -9,43 +10,80 @@ import (
 	"millwright.dev/core/external"
 )
 
-// Reasons of events that are no conditions' reasons.
+// Reasons of events that are no reasons of conditions. Some are those of other controllers.
 const (
+	// ReasonBootstrapDataReady means that the bootstrap data exist, for a Machine that has waited for them.
+	ReasonBootstrapDataReady = "BootstrapDataReady"
+	// ReasonInfrastructureProvisioned means that the infrastructure is provisioned, for a Machine that has waited for it.
+	ReasonInfrastructureProvisioned = "InfrastructureProvisioned"
+	// ReasonNodeLinked means that the Node has joined and is known as the Machine's.
+	ReasonNodeLinked = "SuccessfulSetNodeRef"
 	// ReasonNodeReplaced means that another Node has the provider ID of the Machine now.
 	ReasonNodeReplaced = "NodeReplaced"
 	// ReasonProviderFailed means that a provider of the older contract reports a failure that it cannot recover from.
 	ReasonProviderFailed = "ProviderFailed"
+	// ReasonProviderIDContested is on a Machine that keeps its Node while the infrastructure of another one reports the same provider
+	// ID.
+	ReasonProviderIDContested = "ProviderIDContested"
+	// ReasonNodeClaimRefused is about Nodes that claim the provider ID of a Machine and are not accepted as its Node.
+	ReasonNodeClaimRefused = "NodeClaimRefused"
+	// ReasonNodeDrained means that a drain is over that has taken long.
+	ReasonNodeDrained = "SuccessfulDrainNode"
+	// ReasonDrainForced means that a drain has become a forced one; the note has the cause.
+	ReasonDrainForced = "DrainForced"
+	// ReasonPodsLeft means that a drain has gone on without Pods that return to the Node.
+	ReasonPodsLeft = "PodsLeftBehind"
+	// ReasonInvalidDrainRule is on a MachineDrainRule that is invalid and has no effect.
+	ReasonInvalidDrainRule = "InvalidDrainRule"
+	// ReasonVolumeDetachTimedOut means that volumes were attached for too long and are not waited for any more.
+	ReasonVolumeDetachTimedOut = "VolumeDetachTimedOut"
+	// ReasonNodeDeletionTimedOut means that the Node could not be deleted in time and is left behind.
+	ReasonNodeDeletionTimedOut = "NodeDeletionTimedOut"
+	// ReasonNodesLeft means that several Nodes claim the provider ID of the Machine, and none is known to be its.
+	ReasonNodesLeft = "NodesLeftBehind"
+	// ReasonDeleted means that nothing is left of the Machine.
+	ReasonDeleted = "SuccessfulDelete"
 )
 
-// problems are the reasons of conditions that call for somebody: that a condition comes to have one of them is reported by
-// an event. What a Machine goes through in an ordinary life is in its conditions; recordProgressEvents says what is an event too.
-var problems = map[string]map[string]bool{
-	clusterv1.MachineBootstrapConfigReadyCondition: referenceProblems,
-	clusterv1.MachineInfrastructureReadyCondition:  referenceProblems,
+// warningReasons are the reasons of conditions that need attention: that a condition comes to have one of them is an event too. The
+// ordinary life of a Machine is in its conditions; recordProgressEvents decides what of it is an event too.
+var warningReasons = map[string]map[string]bool{
+	clusterv1.MachineBootstrapConfigReadyCondition: referenceWarningReasons,
+	clusterv1.MachineInfrastructureReadyCondition:  referenceWarningReasons,
 	clusterv1.MachineNodeHealthyCondition: {
 		clusterv1.MachineNodeDeletedReason: true, clusterv1.MachineNodeInternalErrorReason: true, ReasonNodeSyncFailed: true,
 		ReasonNodeOfAnotherMachine: true,
 	},
 }
 
-var referenceProblems = map[string]bool{
+var referenceWarningReasons = map[string]bool{
 	clusterv1.ObjectDeletedReason: true, clusterv1.ObjectDoesNotExistReason: true, clusterv1.InvalidConditionReportedReason: true,
 	external.ReasonCRDMissing: true, external.ReasonOwnedElsewhere: true,
 }
 
-// recordProblemEvents records an event for each condition that has come to name a problem, and for a terminal failure.
-func (s *scope) recordProblemEvents() {
-	if s.deleting() || s.paused() {
+// recordConditionEvents records an event for each condition that has come to have a warning reason, and for a terminal failure.
+func (s *scope) recordConditionEvents() {
+	if s.Deleting() || s.paused() {
 		return
 	}
-	for _, condition := range s.machine.Status.Conditions {
-		if problems[condition.Type][condition.Reason] && reasonOf(s.original.Status.Conditions, condition.Type) != condition.Reason {
-			s.recordEvent(corev1.EventTypeWarning, condition.Reason, "Inspect", condition.Type+": "+condition.Message)
+	for _, condition := range s.Object.Status.Conditions {
+		if warningReasons[condition.Type][condition.Reason] && reasonOf(s.Original.Status.Conditions, condition.Type) != condition.Reason {
+			s.events.Warning(condition.Reason, "Inspect", "%s: %s", condition.Type, condition.Message)
 		}
 	}
 	s.recordClaimEvents()
-	if message := failureMessage(s.machine); message != "" && message != failureMessage(s.original) && s.infrastructure.found() {
-		s.recordEvent(corev1.EventTypeWarning, ReasonProviderFailed, "Inspect", message)
+	if message := failureMessage(s.Object); message != "" && message != failureMessage(s.Original) && s.infrastructure.found() {
+		s.events.Warning(ReasonProviderFailed, "Inspect", "%s", message)
+	}
+}
+
+// recordClaimEvents records an event for each new claim to the provider ID.
+func (s *scope) recordClaimEvents() {
+	before := messageOf(s.Original.Status.Conditions, clusterv1.MachineNodeReadyCondition)
+	for reason, note := range map[string]string{ReasonProviderIDContested: s.identity.contested, ReasonNodeClaimRefused: s.identity.refused} {
+		if note != "" && !strings.Contains(before, note) {
+			s.events.Warning(reason, "Identify", "%s", note)
+		}
 	}
 }
 
@@ -61,11 +99,4 @@ func reasonOf(list []metav1.Condition, conditionType string) string {
 		return found.Reason
 	}
 	return ""
-}
-
-// sendEvents emits the events that the steps left, now that what they are about is written.
-func (r *Reconciler) sendEvents(s *scope) {
-	for _, event := range s.events {
-		r.Recorder.Eventf(s.machine, nil, event.kind, event.reason, event.action, "%s", event.note)
-	}
 }

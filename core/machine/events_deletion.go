@@ -58,17 +58,17 @@ func (d *finishedDrains) forget(key types.NamespacedName) {
 // finishDrain records an event about a drain that is over and has taken long; of a quick one, the last event of the Machine
 // says it.
 func (r *Reconciler) finishDrain(s *scope, began time.Time, result drain.Result) {
-	if _, known := r.drains.of(s.key(), s.original.UID); known {
+	if _, known := r.drains.of(s.Key(), s.Original.UID); known {
 		return
 	}
-	finished := finishedDrain{machine: s.original.UID, began: metav1.NewTime(began), note: s.drainedNote(began, result)}
+	finished := finishedDrain{machine: s.Original.UID, began: metav1.NewTime(began), note: s.drainedNote(began, result)}
 	const deleting = clusterv1.MachineDeletingCondition
-	if s.now.Sub(began) >= longStep && reasonOf(s.original.Status.Conditions, deleting) == clusterv1.MachineDeletingDrainingNodeReason {
-		r.Recorder.Eventf(s.original, nil, corev1.EventTypeNormal, ReasonNodeDrained, "Drain", "%s, after %s", finished.note, duration(finished.began, s.now))
+	if s.Now.Sub(began) >= longStep && reasonOf(s.Original.Status.Conditions, deleting) == clusterv1.MachineDeletingDrainingNodeReason {
+		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeNormal, ReasonNodeDrained, "Drain", "%s, after %s", finished.note, duration(finished.began, s.Now))
 		finished.note = ""
 	}
 	s.drainNote = finished.note
-	r.drains.remember(s.key(), finished)
+	r.drains.remember(s.Key(), finished)
 }
 
 // drainedNote says what a drain has come to. How many Pods were evicted is only known when this process began it.
@@ -80,7 +80,7 @@ func (s *scope) drainedNote(began time.Time, result drain.Result) string {
 	if len(result.LeftOwners) > 0 {
 		note += " but for Pods of " + result.Left()
 	}
-	if s.now.Sub(began)-result.Age < drainSettling {
+	if s.Now.Sub(began)-result.Age < drainSettling {
 		note += " (" + machines.Plural(result.Evicted, "Pod") + " evicted)"
 	}
 	return note
@@ -89,21 +89,21 @@ func (s *scope) drainedNote(began time.Time, result drain.Result) string {
 // recallDrain takes over what the drain has come to. When it began goes into the status with the next write, so that
 // another process can still say that there was one.
 func (r *Reconciler) recallDrain(s *scope) {
-	finished, known := r.drains.of(s.key(), s.original.UID)
+	finished, known := r.drains.of(s.Key(), s.Original.UID)
 	if !known {
 		return
 	}
 	s.drainNote = finished.note
 	if !s.begun(drainStart) {
 		s.begin(drainStart)
-		s.machine.Status.Deletion.NodeDrainStartTime = finished.began.Rfc3339Copy()
+		s.Object.Status.Deletion.NodeDrainStartTime = finished.began.Rfc3339Copy()
 	}
 }
 
 // noteGoneNode notes the Node that the Machine was linked with, if that does not exist any more: a Node that is another
 // machine's by now stays.
 func (s *scope) noteGoneNode() {
-	linked := s.machine.Status.NodeRef.Name
+	linked := s.Object.Status.NodeRef.Name
 	if linked == "" || s.nodeErr != nil || s.unproven() {
 		return
 	}
@@ -119,22 +119,22 @@ func (r *Reconciler) deleted(s *scope) string {
 	case s.drainNote != "":
 		sentences = append(sentences, s.drainNote)
 	case s.begun(drainStart):
-		sentences = append(sentences, fmt.Sprintf("The drain of Node %s began %s ago", s.machine.Status.NodeRef.Name, duration(s.machine.Status.Deletion.NodeDrainStartTime, s.now)))
+		sentences = append(sentences, fmt.Sprintf("The drain of Node %s began %s ago", s.Object.Status.NodeRef.Name, duration(s.Object.Status.Deletion.NodeDrainStartTime, s.Now)))
 	}
 	for _, reference := range []*reference{&s.infrastructure, &s.bootstrap} {
 		switch {
 		case !reference.ref.IsDefined():
 		case reference.foreign():
 			stays = append(stays, external.Name(reference.ref)+" (something else controls it)")
-		case reference.found(), apierrors.IsNotFound(reference.err) && (s.seen(reference) || r.observations.has(s.key(), s.original.UID, reference.ref)):
+		case reference.found(), apierrors.IsNotFound(reference.err) && (s.seen(reference) || r.observations.has(s.Key(), s.Original.UID, reference.ref)):
 			went = append(went, external.Name(reference.ref))
 		}
 	}
 	switch {
 	case s.nodeDeleted != "":
 		went = append(went, "Node "+s.nodeDeleted)
-	case s.machine.Status.NodeRef.IsDefined():
-		stays = append(stays, "Node "+s.machine.Status.NodeRef.Name)
+	case s.Object.Status.NodeRef.IsDefined():
+		stays = append(stays, "Node "+s.Object.Status.NodeRef.Name)
 	}
 	if len(went) > 0 {
 		sentences = append(sentences, "Deleted: "+strings.Join(went, ", "))
@@ -142,8 +142,8 @@ func (r *Reconciler) deleted(s *scope) string {
 	if len(stays) > 0 {
 		sentences = append(sentences, "Not deleted: "+strings.Join(stays, ", "))
 	}
-	if begun := s.original.DeletionTimestamp; begun != nil {
-		sentences = append(sentences, fmt.Sprintf("The deletion took %s", duration(*begun, s.now)))
+	if begun := s.Original.DeletionTimestamp; begun != nil {
+		sentences = append(sentences, fmt.Sprintf("The deletion took %s", duration(*begun, s.Now)))
 	}
 	return strings.Join(sentences, ". ")
 }

@@ -5,27 +5,12 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/external"
-)
-
-// Reasons of events about the progress of a Machine. Some are as other controllers have them.
-const (
-	// ReasonBootstrapDataReady means that the bootstrap data are there, for a Machine that has waited for them.
-	ReasonBootstrapDataReady = "BootstrapDataReady"
-	// ReasonInfrastructureProvisioned likewise of the infrastructure.
-	ReasonInfrastructureProvisioned = "InfrastructureProvisioned"
-	// ReasonNodeLinked means that the Node has joined and is known as the Machine's.
-	ReasonNodeLinked = "SuccessfulSetNodeRef"
-	// ReasonNodeDrained means that a drain is over that has taken long.
-	ReasonNodeDrained = "SuccessfulDrainNode"
-	// ReasonDeleted means that nothing is left of the Machine.
-	ReasonDeleted = "SuccessfulDelete"
 )
 
 // longStep is how long a step takes that gets an event of its own when it is over. Each event is a request: a Machine
@@ -35,20 +20,20 @@ const longStep = time.Minute
 // recordProgressEvents records the events for what has come about since the Machine was read. What it was then is persisted, so
 // that another process does not repeat them.
 func (s *scope) recordProgressEvents() {
-	if s.deleting() || s.paused() {
+	if s.Deleting() || s.paused() {
 		return
 	}
-	before, after := s.original.Status, s.machine.Status
+	before, after := s.Original.Status, s.Object.Status
 	// A step that comes after the Node has joined has no later event that could name it.
-	own := s.now.Sub(s.original.CreationTimestamp.Time) >= longStep || before.NodeRef.IsDefined()
+	own := s.Now.Sub(s.Original.CreationTimestamp.Time) >= longStep || before.NodeRef.IsDefined()
 	if own && s.bootstrap.ref.IsDefined() && became(before.Initialization.BootstrapDataSecretCreated, after.Initialization.BootstrapDataSecretCreated) {
-		s.recordEvent(corev1.EventTypeNormal, ReasonBootstrapDataReady, "Bootstrap", "The bootstrap data are in Secret "+ptr.Deref(s.machine.Spec.Bootstrap.DataSecretName, ""))
+		s.events.Normal(ReasonBootstrapDataReady, "Bootstrap", "%s", "The bootstrap data are in Secret "+ptr.Deref(s.Object.Spec.Bootstrap.DataSecretName, ""))
 	}
 	if own && became(before.Initialization.InfrastructureProvisioned, after.Initialization.InfrastructureProvisioned) {
-		s.recordEvent(corev1.EventTypeNormal, ReasonInfrastructureProvisioned, "Provision", external.Name(s.infrastructure.ref)+" is provisioned with the provider ID "+s.machine.Spec.ProviderID)
+		s.events.Normal(ReasonInfrastructureProvisioned, "Provision", "%s", external.Name(s.infrastructure.ref)+" is provisioned with the provider ID "+s.Object.Spec.ProviderID)
 	}
 	if !before.NodeRef.IsDefined() && after.NodeRef.IsDefined() {
-		s.recordEvent(corev1.EventTypeNormal, ReasonNodeLinked, "Link", s.joined())
+		s.events.Normal(ReasonNodeLinked, "Link", "%s", s.joined())
 	}
 }
 
@@ -57,14 +42,14 @@ func became(before, after *bool) bool { return !ptr.Deref(before, false) && ptr.
 // joined says that the Node has joined, and names the steps before it, of which quick ones have no events of their own.
 func (s *scope) joined() string {
 	var steps []string
-	initialization := s.machine.Status.Initialization
+	initialization := s.Object.Status.Initialization
 	if s.bootstrap.ref.IsDefined() && ptr.Deref(initialization.BootstrapDataSecretCreated, false) {
 		steps = append(steps, "Bootstrap data ready"+s.doneAfter(clusterv1.MachineBootstrapConfigReadyCondition))
 	}
 	if ptr.Deref(initialization.InfrastructureProvisioned, false) {
-		steps = append(steps, "infrastructure "+s.machine.Spec.ProviderID+" provisioned"+s.doneAfter(clusterv1.MachineInfrastructureReadyCondition))
+		steps = append(steps, "infrastructure "+s.Object.Spec.ProviderID+" provisioned"+s.doneAfter(clusterv1.MachineInfrastructureReadyCondition))
 	}
-	steps = append(steps, fmt.Sprintf("Node %s joined after %s", s.machine.Status.NodeRef.Name, duration(s.original.CreationTimestamp, s.now)))
+	steps = append(steps, fmt.Sprintf("Node %s joined after %s", s.Object.Status.NodeRef.Name, duration(s.Original.CreationTimestamp, s.Now)))
 	note := strings.Join(steps, ", ")
 	return strings.ToUpper(note[:1]) + note[1:]
 }
@@ -72,11 +57,11 @@ func (s *scope) joined() string {
 // doneAfter says after how long a step was done, by the persisted time of its condition; "" without that time, as when a
 // provider's own condition is not True.
 func (s *scope) doneAfter(conditionType string) string {
-	condition := meta.FindStatusCondition(s.machine.Status.Conditions, conditionType)
+	condition := meta.FindStatusCondition(s.Object.Status.Conditions, conditionType)
 	if condition == nil || condition.Status != metav1.ConditionTrue {
 		return ""
 	}
-	return fmt.Sprintf(" after %s", duration(s.original.CreationTimestamp, condition.LastTransitionTime.Time))
+	return fmt.Sprintf(" after %s", duration(s.Original.CreationTimestamp, condition.LastTransitionTime.Time))
 }
 
 func duration(from metav1.Time, to time.Time) time.Duration {

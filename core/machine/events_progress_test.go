@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -34,16 +35,12 @@ func TestEventsOfLongSteps(t *testing.T) {
 		after := before.DeepCopy()
 		after.Status.Initialization.BootstrapDataSecretCreated, after.Status.Initialization.InfrastructureProvisioned = ptr.To(true), ptr.To(true)
 		after.Status.NodeRef.Name = "n"
-		reasons := func(s *scope) (reasons []string) {
+		reasons := func(s *scope) []string {
 			s.bootstrap.ref.Name = "m"
-			s.recordProgressEvents()
-			for _, recorded := range s.events {
-				reasons = append(reasons, recorded.reason)
-			}
-			return reasons
+			return progressReasons(s)
 		}
-		g.Expect(reasons(&scope{now: noon, original: before, machine: after})).To(Equal(test.want), test.name)
-		g.Expect(reasons(&scope{now: noon, original: after, machine: after.DeepCopy()})).To(BeEmpty(), "what is persisted is not repeated")
+		g.Expect(reasons(&scope{Base: base{Now: noon, Original: before, Object: after}})).To(Equal(test.want), test.name)
+		g.Expect(reasons(&scope{Base: base{Now: noon, Original: after, Object: after.DeepCopy()}})).To(BeEmpty(), "what is persisted is not repeated")
 	}
 }
 
@@ -54,10 +51,20 @@ func TestLateStepsAreNotSilent(t *testing.T) {
 	before.Status.NodeRef.Name = "n"
 	after := before.DeepCopy()
 	after.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
-	s := &scope{now: noon, original: before, machine: after}
+	s := &scope{Base: base{Now: noon, Original: before, Object: after}}
+	g.Expect(progressReasons(s)).To(ConsistOf(ReasonInfrastructureProvisioned))
+}
+
+// progressReasons returns the reasons of the events about the progress since the Machine was read.
+func progressReasons(s *scope) (reasons []string) {
 	s.recordProgressEvents()
-	g.Expect(s.events).To(HaveLen(1))
-	g.Expect(s.events[0].reason).To(Equal(ReasonInfrastructureProvisioned))
+	recorder := events.NewFakeRecorder(10)
+	s.events.Record(recorder, s.Object)
+	close(recorder.Events)
+	for recorded := range recorder.Events {
+		reasons = append(reasons, strings.Fields(recorded)[1])
+	}
+	return reasons
 }
 
 // TestNoteOfAJoinedNode: the note names each step with the time that the conditions have kept, whichever process saw it.
@@ -72,7 +79,7 @@ func TestNoteOfAJoinedNode(t *testing.T) {
 		{Type: clusterv1.MachineBootstrapConfigReadyCondition, Status: metav1.ConditionTrue, LastTransitionTime: at(1)},
 		{Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionTrue, LastTransitionTime: at(4)},
 	}
-	s := &scope{now: at(5).Time, original: m, machine: m}
+	s := &scope{Base: base{Now: at(5).Time, Original: m, Object: m}}
 	s.bootstrap.ref.Name = "m"
 	g.Expect(s.joined()).To(Equal("Bootstrap data ready after 1s, infrastructure aws:///a/i-1 provisioned after 4s, Node n joined after 5s"))
 	m.Status.Conditions[1].Status = metav1.ConditionFalse
@@ -82,7 +89,7 @@ func TestNoteOfAJoinedNode(t *testing.T) {
 	g.Expect(s.joined()).To(Equal("Node n joined after 5s"), "nor a step that was not done")
 }
 
-// TestNoteOfADrain: a quick drain is in the last event of the Machine, a slow one has its own, and neither is told twice.
+// TestNoteOfADrain: a quick drain is in the last event of the Machine, a slow one has its own, and neither is recorded twice.
 func TestNoteOfADrain(t *testing.T) {
 	g := NewWithT(t)
 	recorder := events.NewFakeRecorder(10)
@@ -91,7 +98,7 @@ func TestNoteOfADrain(t *testing.T) {
 		{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingDrainingNodeReason},
 	}}}
 	fresh := func() *scope {
-		return &scope{now: noon, original: draining, machine: draining.DeepCopy(), node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}
+		return &scope{Base: base{Now: noon, Original: draining, Object: draining.DeepCopy()}, node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}
 	}
 	s := fresh()
 	r.finishDrain(s, noon.Add(-59*time.Second), drain.Result{Evicted: 3, Age: 59 * time.Second})
@@ -100,9 +107,9 @@ func TestNoteOfADrain(t *testing.T) {
 	r.recallDrain(s)
 	g.Expect(s.begun(drainStart)).To(BeTrue(), "the next write keeps that there was a drain")
 	g.Expect(r.deleted(s)).To(HavePrefix("Node n is drained (3 Pods evicted)"))
-	r.drains.forget(s.key())
-	g.Expect(r.deleted(&scope{now: noon, original: draining, machine: s.machine})).To(And(ContainSubstring("began 59s ago"), Not(ContainSubstring("is drained"))),
-		"after a restart nothing is said that is not known")
+	r.drains.forget(s.Key())
+	g.Expect(r.deleted(&scope{Base: base{Now: noon, Original: draining, Object: s.Object}})).To(And(ContainSubstring("began 59s ago"), Not(ContainSubstring("is drained"))),
+		"after a restart nothing is recorded that is not known")
 
 	s = fresh()
 	r.finishDrain(s, noon.Add(-90*time.Second), drain.Result{Evicted: 1, Age: 10 * time.Second})
@@ -124,8 +131,8 @@ func TestNoteOfADeletedMachine(t *testing.T) {
 		{"a Node left behind", func(*scope) {}, []string{"Deleted: Infra x, Config x. Not deleted: Node n"}, nil},
 		{"foreign infrastructure", func(s *scope) { s.infrastructure.err = &external.OwnedElsewhereError{} }, []string{"Deleted: Config x. Not deleted: Infra x (something else controls it), Node n"}, nil},
 		{"never created", func(s *scope) {
-			s.machine.Status.Initialization.BootstrapDataSecretCreated = nil
-			s.machine.Status.NodeRef.Name = ""
+			s.Object.Status.Initialization.BootstrapDataSecretCreated = nil
+			s.Object.Status.NodeRef.Name = ""
 		}, []string{"Deleted: Infra x"}, []string{"Config", "Not deleted"}},
 		{"a kind that is not installed", func(s *scope) { s.bootstrap.err = &meta.NoKindMatchError{} }, []string{"Deleted: Infra x"}, []string{"Config"}},
 	} {
@@ -134,7 +141,7 @@ func TestNoteOfADeletedMachine(t *testing.T) {
 			m := &clusterv1.Machine{}
 			m.Status.Initialization.BootstrapDataSecretCreated, m.Status.Initialization.InfrastructureProvisioned = ptr.To(true), ptr.To(true)
 			m.Status.NodeRef.Name = "n"
-			s := &scope{now: noon, original: m, machine: m.DeepCopy()}
+			s := &scope{Base: base{Now: noon, Original: m, Object: m.DeepCopy()}}
 			s.infrastructure = reference{ref: clusterv1.ContractVersionedObjectReference{Kind: "Infra", Name: "x"}, err: gone}
 			s.bootstrap = reference{ref: clusterv1.ContractVersionedObjectReference{Kind: "Config", Name: "x"}, err: gone}
 			test.change(s)

@@ -38,17 +38,17 @@ func FuzzConditions(f *testing.F) {
 			text = strings.Repeat("ä"+text, 20000)
 		}
 		s := aScope(c, text)
-		s.judge()
-		for _, condition := range s.machine.Status.Conditions {
+		s.setStatus()
+		for _, condition := range s.Object.Status.Conditions {
 			if slices.Contains(ownConditions, condition.Type) {
 				checkCondition(t, condition)
 			}
 		}
 		checkAgreement(t, s)
-		before := s.machine.Status.DeepCopy()
-		s.judge()
-		if !equality.Semantic.DeepEqual(before, &s.machine.Status) {
-			t.Errorf("The second time is another:\n%s", diff.Diff(before, &s.machine.Status))
+		before := s.Object.Status.DeepCopy()
+		s.setStatus()
+		if !equality.Semantic.DeepEqual(before, &s.Object.Status) {
+			t.Errorf("The second time is another:\n%s", diff.Diff(before, &s.Object.Status))
 		}
 	})
 }
@@ -75,7 +75,7 @@ func checkCondition(t *testing.T, c metav1.Condition) {
 // checkAgreement checks what holds between the conditions of one Machine.
 func checkAgreement(t *testing.T, s *scope) {
 	t.Helper()
-	all := s.machine.Status.Conditions
+	all := s.Object.Status.Conditions
 	is := func(conditionType string) metav1.ConditionStatus {
 		if found := meta.FindStatusCondition(all, conditionType); found != nil {
 			return found.Status
@@ -88,13 +88,13 @@ func checkAgreement(t *testing.T, s *scope) {
 		}
 		return
 	}
-	if s.cluster == nil && !s.deleting() {
+	if s.cluster == nil && !s.Deleting() {
 		if is(clusterv1.MachineReadyCondition) != metav1.ConditionUnknown {
 			t.Error("Ready without a Cluster")
 		}
 		return
 	}
-	if (is(clusterv1.MachineDeletingCondition) == metav1.ConditionTrue) != s.deleting() {
+	if (is(clusterv1.MachineDeletingCondition) == metav1.ConditionTrue) != s.Deleting() {
 		t.Errorf("Deleting is %s", is(clusterv1.MachineDeletingCondition))
 	}
 	ready := is(clusterv1.MachineReadyCondition) == metav1.ConditionTrue
@@ -103,7 +103,7 @@ func checkAgreement(t *testing.T, s *scope) {
 			t.Errorf("Ready while %s is %s", part, is(part))
 		}
 	}
-	if ready && (s.deleting() || is(clusterv1.MachineHealthCheckSucceededCondition) == metav1.ConditionFalse) {
+	if ready && (s.Deleting() || is(clusterv1.MachineHealthCheckSucceededCondition) == metav1.ConditionFalse) {
 		t.Error("Ready while being deleted or unhealthy")
 	}
 	if is(clusterv1.MachineAvailableCondition) == metav1.ConditionTrue && !ready {
@@ -146,7 +146,7 @@ func aScope(c *fuzzinput.Choices, text string) *scope {
 		}
 	}
 	s := &scope{
-		now: noon, original: m, machine: m.DeepCopy(), options: Options{RemoteConditionsGracePeriod: time.Minute},
+		Base: base{Now: noon, Original: m, Object: m.DeepCopy()}, options: Options{RemoteConditionsGracePeriod: time.Minute},
 		bootstrap: reference{ref: m.Spec.Bootstrap.ConfigRef}, infrastructure: reference{ref: m.Spec.InfrastructureRef},
 	}
 	if c.Yes() {
@@ -157,7 +157,7 @@ func aScope(c *fuzzinput.Choices, text string) *scope {
 		behind(c, &s.bootstrap, text)
 	}
 	nodeSide(c, s, text)
-	if s.deleting() {
+	if s.Deleting() {
 		s.progress = deletion{fuzzinput.Of(c, "", clusterv1.MachineDeletingDrainingNodeReason), text}
 	}
 	if c.Yes() {
@@ -180,7 +180,7 @@ func behind(c *fuzzinput.Choices, r *reference, text string) {
 	if r.err != nil {
 		return
 	}
-	if r.beingMade = c.Below(4) == 1; r.beingMade {
+	if r.beingCreated = c.Below(4) == 1; r.beingCreated {
 		return
 	}
 	state := map[string]any{"initialization": map[string]any{"provisioned": fuzzinput.Of[any](c, true, false, text), "dataSecretCreated": c.Yes()}, "ready": c.Yes()}

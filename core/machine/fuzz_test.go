@@ -93,17 +93,17 @@ func aNode(c *fuzzinput.Choices) (node, foreign *corev1.Node) {
 
 // theWishes makes wishes as a Machine could have them.
 func theDesired(c *fuzzinput.Choices) DesiredNode {
-	s := &scope{machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+	s := &scope{Base: base{Object: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: fuzzinput.Of(c, "m", "o"), Labels: fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values), Annotations: fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values),
-	}}}
-	s.machine.Spec.ClusterName = "c"
+	}}}}
+	s.Object.Spec.ClusterName = "c"
 	s.interruptible = c.Yes()
 	s.options.PropagateTaints, s.options.KeepOutdatedFromScaleDown = c.Yes(), c.Yes()
 	s.options.SyncLabels, s.options.SyncAnnotations = everything, everything
 	for _, key := range ourTaints {
 		for _, effect := range effects {
 			if c.Yes() {
-				s.machine.Spec.Taints = append(s.machine.Spec.Taints, clusterv1.MachineTaint{
+				s.Object.Spec.Taints = append(s.Object.Spec.Taints, clusterv1.MachineTaint{
 					Key: key, Value: fuzzinput.Of(c, values...), Effect: effect,
 					Propagation: fuzzinput.Of(c, clusterv1.MachineTaintPropagationAlways, clusterv1.MachineTaintPropagationOnInitialization),
 				})

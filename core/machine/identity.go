@@ -29,8 +29,8 @@ const (
 	reported
 )
 
-// infrastructureFacts are what evidence is concluded from.
-type infrastructureFacts struct {
+// observedInfrastructure are what evidence is concluded from.
+type observedInfrastructure struct {
 	// own is true for an object that the Machine controls, foreign for one that something else does, gone when there is none.
 	// All are false when it could not be read.
 	own, foreign, gone bool
@@ -39,7 +39,7 @@ type infrastructureFacts struct {
 }
 
 // evidenceOf concludes how well it is established that the provider ID in the spec of a Machine is its own.
-func evidenceOf(m *clusterv1.Machine, infra infrastructureFacts) evidence {
+func evidenceOf(m *clusterv1.Machine, infra observedInfrastructure) evidence {
 	before := ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false)
 	says := infra.own && infra.providerID == m.Spec.ProviderID
 	switch {

@@ -18,34 +18,34 @@ import (
 // TestEvidence goes through the first table of "Whose Node it is" in README.md.
 func TestEvidence(t *testing.T) {
 	const id = "p://1"
-	own := infrastructureFacts{own: true, providerID: id}
+	own := observedInfrastructure{own: true, providerID: id}
 	provisioned := own
 	provisioned.provisioned = true
-	other := infrastructureFacts{own: true, providerID: "p://2"}
+	other := observedInfrastructure{own: true, providerID: "p://2"}
 	otherProvisioned := other
 	otherProvisioned.provisioned = true
 	tests := []struct {
 		name               string
-		infra              infrastructureFacts
+		infra              observedInfrastructure
 		before, without    bool
 		want, wantDeleting evidence
 	}{
 		{name: "its infrastructure reports it", infra: provisioned, want: reported},
 		{name: "reported, and provisioned once", infra: own, before: true, want: reported},
 		{name: "not provisioned yet", infra: own, want: claimed, wantDeleting: announced},
-		{name: "never provisioned, and gone", infra: infrastructureFacts{gone: true}, want: claimed, wantDeleting: announced},
-		{name: "provisioned once, and gone", infra: infrastructureFacts{gone: true}, before: true, want: recorded},
-		{name: "provisioned once, and cannot be read", infra: infrastructureFacts{}, before: true, want: recorded},
+		{name: "never provisioned, and gone", infra: observedInfrastructure{gone: true}, want: claimed, wantDeleting: announced},
+		{name: "provisioned once, and gone", infra: observedInfrastructure{gone: true}, before: true, want: recorded},
+		{name: "provisioned once, and cannot be read", infra: observedInfrastructure{}, before: true, want: recorded},
 		{name: "provisioned once, and recreated", infra: other, before: true, want: recorded},
 		{name: "its infrastructure says another", infra: other, want: claimed},
 		{name: "its provisioned infrastructure says another", infra: otherProvisioned, before: true, want: claimed},
-		{name: "cannot be read", infra: infrastructureFacts{}, want: claimed},
-		{name: "nobody controls what reports it", infra: infrastructureFacts{providerID: id, provisioned: true}, want: claimed},
-		{name: "nobody controls what reports it, provisioned once", infra: infrastructureFacts{providerID: id, provisioned: true}, before: true, want: recorded},
-		{name: "nobody controls what reports another", infra: infrastructureFacts{providerID: "p://2", provisioned: true}, before: true, want: recorded},
-		{name: "provisioned, and reports none", infra: infrastructureFacts{own: true, provisioned: true}, before: true, want: recorded},
-		{name: "controlled by something else", infra: infrastructureFacts{foreign: true}, before: true, want: claimed},
-		{name: "no provider ID", infra: infrastructureFacts{own: true, provisioned: true}, before: true, without: true, want: claimed},
+		{name: "cannot be read", infra: observedInfrastructure{}, want: claimed},
+		{name: "nobody controls what reports it", infra: observedInfrastructure{providerID: id, provisioned: true}, want: claimed},
+		{name: "nobody controls what reports it, provisioned once", infra: observedInfrastructure{providerID: id, provisioned: true}, before: true, want: recorded},
+		{name: "nobody controls what reports another", infra: observedInfrastructure{providerID: "p://2", provisioned: true}, before: true, want: recorded},
+		{name: "provisioned, and reports none", infra: observedInfrastructure{own: true, provisioned: true}, before: true, want: recorded},
+		{name: "controlled by something else", infra: observedInfrastructure{foreign: true}, before: true, want: claimed},
+		{name: "no provider ID", infra: observedInfrastructure{own: true, provisioned: true}, before: true, without: true, want: claimed},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

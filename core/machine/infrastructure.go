@@ -32,23 +32,23 @@ func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outc
 		if err != nil {
 			return s.infrastructure.failed(err)
 		}
-		if id != s.machine.Spec.ProviderID || !ptr.Deref(s.machine.Status.Initialization.InfrastructureProvisioned, false) {
+		if id != s.Object.Spec.ProviderID || !ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false) {
 			// The machine is not there yet, or not again: then its object was recreated.
 			s.infrastructure.recreated = true
 			return outcome.Wait()
 		}
 	}
-	if err := s.copyFacts(accessor); err != nil {
+	if err := s.copyInfrastructure(accessor); err != nil {
 		return s.infrastructure.failed(err)
 	}
 	s.recordDesired()
-	s.machine.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	s.Object.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	return outcome.Continue()
 }
 
-// copyFacts copies provider ID, addresses and failure domain from the infrastructure object to the Machine. A
+// copyInfrastructure copies provider ID, addresses and failure domain from the infrastructure object to the Machine. A
 // machine that is provisioned without a provider ID could never be found among the Nodes, so that is an error.
-func (s *scope) copyFacts(accessor inframachine.Accessor) error {
+func (s *scope) copyInfrastructure(accessor inframachine.Accessor) error {
 	obj := s.infrastructure.object.Unstructured
 	id, err := providerIDOf(accessor, obj)
 	if err == nil && id == "" {
@@ -72,23 +72,23 @@ func (s *scope) copyFacts(accessor inframachine.Accessor) error {
 	if err != nil {
 		return err
 	}
-	s.factsKnown = true
-	s.machine.Spec.ProviderID = id
+	s.infrastructureRead = true
+	s.Object.Spec.ProviderID = id
 	s.keep(addresses, domain, chosen)
 	return nil
 }
 
 // keep takes over what the API of Machines accepts, and notes the rest: one value that it refuses would have it refuse all.
 func (s *scope) keep(addresses clusterv1.MachineAddresses, domain, chosen string) {
-	addresses, wrongAddresses := limits.Addresses(addresses)
-	domain, wrongDomain := limits.FailureDomain("failureDomain", domain)
+	addresses, invalidAddresses := limits.Addresses(addresses)
+	domain, invalidDomain := limits.FailureDomain("failureDomain", domain)
 	chosen, _ = limits.FailureDomain("spec.failureDomain", chosen)
 	if chosen != "" {
-		s.machine.Spec.FailureDomain = chosen
+		s.Object.Spec.FailureDomain = chosen
 	}
-	s.machine.Status.Addresses = addresses
-	s.machine.Status.FailureDomain = domain
-	s.infrastructure.problems = slices.Concat(wrongAddresses, wrongDomain)
+	s.Object.Status.Addresses = addresses
+	s.Object.Status.FailureDomain = domain
+	s.infrastructure.invalidFields = slices.Concat(invalidAddresses, invalidDomain)
 }
 
 // providerIDOf reads the provider ID, which is an error when the API of Machines does not accept it: without it the
@@ -113,9 +113,9 @@ func (r *Reconciler) observeInfrastructure(ctx context.Context, s *scope) outcom
 	if !s.infrastructure.own {
 		return end
 	}
-	facts := factsOf(s.machine, s.infrastructure.object, nil, true)
-	if facts.providerID != "" && (facts.provisioned || !ptr.Deref(s.machine.Status.Initialization.InfrastructureProvisioned, false)) {
-		s.machine.Spec.ProviderID = facts.providerID
+	facts := observedOf(s.Object, s.infrastructure.object, nil, true)
+	if facts.providerID != "" && (facts.provisioned || !ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false)) {
+		s.Object.Spec.ProviderID = facts.providerID
 	}
 	return end
 }

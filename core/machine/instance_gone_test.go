@@ -41,9 +41,9 @@ func TestInstanceGone(t *testing.T) {
 		"not read": {reference{ref: ref}, provisioned, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{original: &clusterv1.Machine{}, machine: &clusterv1.Machine{}, infrastructure: test.reference}
-			test.machine(s.original)
-			s.machine.Status = *s.original.Status.DeepCopy()
+			s := &scope{Base: base{Original: &clusterv1.Machine{}, Object: &clusterv1.Machine{}}, infrastructure: test.reference}
+			test.machine(s.Original)
+			s.Object.Status = *s.Original.Status.DeepCopy()
 			NewWithT(t).Expect(s.instanceGone()).To(Equal(test.want))
 		})
 	}

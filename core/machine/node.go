@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -39,10 +38,10 @@ func (r *Reconciler) observeNode(ctx context.Context, s *scope) outcome.Outcome 
 		return outcome.Wait()
 	}
 	s.connection = connection
-	if s.machine.Spec.ProviderID == "" {
+	if s.Object.Spec.ProviderID == "" {
 		return outcome.Wait()
 	}
-	nodes, err := connection.NodesWithProviderID(s.machine.Spec.ProviderID)
+	nodes, err := connection.NodesWithProviderID(s.Object.Spec.ProviderID)
 	if err == nil {
 		err = r.identify(ctx, s, nodes)
 	}
@@ -66,8 +65,8 @@ func (r *Reconciler) reconcileNode(ctx context.Context, s *scope) outcome.Outcom
 		return end
 	}
 	s.link()
-	if s.machine.Status.NodeInfo == nil || !equality.Semantic.DeepEqual(*s.machine.Status.NodeInfo, s.node.Status.NodeInfo) {
-		s.machine.Status.NodeInfo = s.node.Status.NodeInfo.DeepCopy()
+	if s.Object.Status.NodeInfo == nil || !equality.Semantic.DeepEqual(*s.Object.Status.NodeInfo, s.node.Status.NodeInfo) {
+		s.Object.Status.NodeInfo = s.node.Status.NodeInfo.DeepCopy()
 	}
 	return r.syncNode(ctx, s)
 }
@@ -75,12 +74,12 @@ func (r *Reconciler) reconcileNode(ctx context.Context, s *scope) outcome.Outcom
 // link records the Node in the Machine. A machine that joins under another name, as after its disk was recreated, is
 // another Node of the same Machine, if there is evidence for the name (see chooseNode).
 func (s *scope) link() {
-	before := s.machine.Status.NodeRef.Name
+	before := s.Object.Status.NodeRef.Name
 	if before == s.node.Name {
 		return
 	}
-	s.machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: s.node.Name}
+	s.Object.Status.NodeRef = clusterv1.MachineNodeReference{Name: s.node.Name}
 	if before != "" {
-		s.recordEvent(corev1.EventTypeNormal, ReasonNodeReplaced, "Link", "Node "+s.node.Name+" has taken the place of Node "+before)
+		s.events.Normal(ReasonNodeReplaced, "Link", "%s", "Node "+s.node.Name+" has taken the place of Node "+before)
 	}
 }

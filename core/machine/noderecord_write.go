@@ -30,19 +30,19 @@ func (e *RecordNotKeptError) Error() string {
 // recordDesired records what the Machine desires before it has a Node: in the patch that brings the provider ID, so that the
 // first change of the Node has to wait for no other.
 func (s *scope) recordDesired() {
-	if s.original.Status.NodeRef.IsDefined() {
+	if s.Original.Status.NodeRef.IsDefined() {
 		return
 	}
-	record, _ := recordOf(s.machine)
-	record.believed(&corev1.Node{}, s.desired(), nodeKnown{}).writeTo(s.machine)
+	record, _ := recordOf(s.Object)
+	record.believed(&corev1.Node{}, s.desired(), nodeKnown{}).writeTo(s.Object)
 }
 
 // recordedDesired is the desired state with what the Machine, as the API server has it, records of the Node.
 func (s *scope) recordedDesired(initialized bool) DesiredNode {
 	desired := s.desired()
-	record, recorded := recordOf(s.original)
+	record, recorded := recordOf(s.Original)
 	desired.Record = record.believed(s.node, desired, nodeKnown{
-		recorded: recorded, linked: s.original.Status.NodeRef.Name == s.node.Name, synced: s.sync.once,
+		recorded: recorded, linked: s.Original.Status.NodeRef.Name == s.node.Name, synced: s.sync.once,
 	})
 	desired.Initialized = initialized || desired.Record.initialized(s.node.UID)
 	return desired
@@ -50,8 +50,8 @@ func (s *scope) recordedDesired(initialized bool) DesiredNode {
 
 // beginRecord gives a Machine its first record.
 func (s *scope) beginRecord(desired DesiredNode) {
-	if _, recorded := recordOf(s.original); !recorded {
-		desired.Record.writeTo(s.machine)
+	if _, recorded := recordOf(s.Original); !recorded {
+		desired.Record.writeTo(s.Object)
 	}
 }
 
@@ -59,33 +59,33 @@ func (s *scope) beginRecord(desired DesiredNode) {
 // between leaves a record of what is not there, and not something that is nobody's. The event of the Machine's own patch
 // leads on. What the API server does not take is tried again less and less often.
 func (r *Reconciler) recordFirst(s *scope, needed NodeRecord) outcome.Outcome {
-	if record, recorded := recordOf(s.original); recorded && record.covers(needed) {
+	if record, recorded := recordOf(s.Original); recorded && record.covers(needed) {
 		return outcome.Continue()
 	}
-	if attempt := r.syncs.tooEarly(s.key(), s.original.UID, needed.sum(), s.now); attempt != nil {
+	if attempt := r.syncs.tooEarly(s.Key(), s.Original.UID, needed.sum(), s.Now); attempt != nil {
 		return s.awaitSync(attempt)
 	}
-	needed.writeTo(s.machine)
+	needed.writeTo(s.Object)
 	s.recording = &needed
 	return outcome.Wait()
 }
 
 // notRecorded takes in that the API server has not taken the record that a change of the Node needs.
 func (r *Reconciler) notRecorded(s *scope, err error) {
-	r.syncs.fail(s.key(), s.original.UID, s.recording.sum(), err, s.now)
+	r.syncs.fail(s.Key(), s.Original.UID, s.recording.sum(), err, s.Now)
 	s.sync.err = err
 }
 
 // recordKept says what of the record that was written the API server has not kept.
 func (s *scope) recordKept() error {
-	record, recorded := recordOf(s.machine)
+	record, recorded := recordOf(s.Object)
 	if recorded && record.covers(*s.recording) {
 		return nil
 	}
 	wanted := &clusterv1.Machine{}
 	s.recording.writeTo(wanted)
 	lost := slices.DeleteFunc(slices.Sorted(maps.Keys(wanted.Annotations)), func(key string) bool {
-		value, ok := s.machine.Annotations[key]
+		value, ok := s.Object.Annotations[key]
 		return ok && value == wanted.Annotations[key]
 	})
 	return &RecordNotKeptError{Lost: lost}
@@ -94,8 +94,8 @@ func (s *scope) recordKept() error {
 // withholdLink leaves a Machine that has no record unlinked: one that is linked and has none was linked by another core,
 // and its Node would be believed.
 func (s *scope) withholdLink() {
-	if _, recorded := recordOf(s.machine); !recorded && !s.deleting() && !s.original.Status.NodeRef.IsDefined() {
-		s.machine.Status.NodeRef, s.machine.Status.NodeInfo = s.original.Status.NodeRef, s.original.Status.NodeInfo
+	if _, recorded := recordOf(s.Object); !recorded && !s.Deleting() && !s.Original.Status.NodeRef.IsDefined() {
+		s.Object.Status.NodeRef, s.Object.Status.NodeInfo = s.Original.Status.NodeRef, s.Original.Status.NodeInfo
 	}
 }
 

@@ -119,21 +119,21 @@ func track(entries map[string]string) string {
 // desired concludes what the Machine wants of its Node.
 func (s *scope) desired() DesiredNode {
 	desired := DesiredNode{
-		Labels:      selected(s.machine.Labels, labelForNode, s.options.SyncLabels),
-		Annotations: selected(s.machine.Annotations, annotationForNode, s.options.SyncAnnotations),
+		Labels:      selected(s.Object.Labels, labelForNode, s.options.SyncLabels),
+		Annotations: selected(s.Object.Annotations, annotationForNode, s.options.SyncAnnotations),
 		Identity: map[string]string{
-			clusterv1.ClusterNameAnnotation:      s.machine.Spec.ClusterName,
-			clusterv1.ClusterNamespaceAnnotation: s.machine.Namespace,
-			clusterv1.MachineAnnotation:          s.machine.Name,
+			clusterv1.ClusterNameAnnotation:      s.Object.Spec.ClusterName,
+			clusterv1.ClusterNamespaceAnnotation: s.Object.Namespace,
+			clusterv1.MachineAnnotation:          s.Object.Name,
 		},
-		Taints: s.machine.Spec.Taints, PropagateTaints: s.options.PropagateTaints,
+		Taints: s.Object.Spec.Taints, PropagateTaints: s.options.PropagateTaints,
 		Outdated: s.outdatedRevision(), OutdatedUnknown: s.ownersUnknown, KeepFromScaleDown: s.options.KeepOutdatedFromScaleDown,
 	}
 	maps.DeleteFunc(desired.Annotations, func(key, _ string) bool { return slices.Contains(ownAnnotations, key) })
-	if s.interruptible || !s.factsKnown && s.hasOwnLabel(clusterv1.InterruptibleLabel) {
+	if s.interruptible || !s.infrastructureRead && s.hasOwnLabel(clusterv1.InterruptibleLabel) {
 		desired.Labels[clusterv1.InterruptibleLabel] = ""
 	}
-	if owner := metav1.GetControllerOf(s.machine); owner != nil {
+	if owner := metav1.GetControllerOf(s.Object); owner != nil {
 		desired.Identity[clusterv1.OwnerKindAnnotation] = owner.Kind
 		desired.Identity[clusterv1.OwnerNameAnnotation] = owner.Name
 	}
@@ -146,7 +146,7 @@ func (s *scope) hasOwnLabel(key string) bool {
 		return false
 	}
 	_, present := s.node.Labels[key]
-	record, recorded := recordOf(s.original)
+	record, recorded := recordOf(s.Original)
 	return present && slices.Contains(tracked(s.node.Annotations[clusterv1.LabelsFromMachineAnnotation]), key) &&
 		(!recorded || slices.Contains(record.Labels, key))
 }

@@ -34,13 +34,13 @@ func TestPureInterruptible(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := judged()
-			s.factsKnown, s.interruptible = test.known, test.says
+			s.infrastructureRead, s.interruptible = test.known, test.says
 			s.node.Annotations = map[string]string{clusterv1.LabelsFromMachineAnnotation: test.fromMachine}
 			if test.label {
 				s.node.Labels = map[string]string{key: ""}
 			}
 			if test.record != "none" {
-				s.original.Annotations = map[string]string{LabelsOnNodeAnnotation: test.record}
+				s.Original.Annotations = map[string]string{LabelsOnNodeAnnotation: test.record}
 			}
 			if test.want {
 				NewWithT(t).Expect(s.desired().Labels).To(HaveKey(key))
@@ -107,9 +107,9 @@ func TestPureOutages(t *testing.T) {
 		}
 	}
 	known := func(s *scope) {
-		s.machine.Status.Conditions = []metav1.Condition{conditions.True("NodeReady", "NodeReady", ""), conditions.True("NodeHealthy", "NodeHealthy", "")}
+		s.Object.Status.Conditions = []metav1.Condition{conditions.True("NodeReady", "NodeReady", ""), conditions.True("NodeHealthy", "NodeHealthy", "")}
 	}
-	unlinked := func(s *scope) { s.machine.Status.NodeRef.Name = "" }
+	unlinked := func(s *scope) { s.Object.Status.NodeRef.Name = "" }
 	for name, test := range map[string]struct {
 		given []func(*scope)
 		want  string
@@ -122,7 +122,7 @@ func TestPureOutages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := judged(test.given...)
 			s.setNodeConditions()
-			NewWithT(t).Expect(stateOf(s.machine, "NodeHealthy")).To(Equal(test.want))
+			NewWithT(t).Expect(stateOf(s.Object, "NodeHealthy")).To(Equal(test.want))
 		})
 	}
 	g := NewWithT(t)

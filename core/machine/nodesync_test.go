@@ -71,10 +71,10 @@ func TestWhatGoesToTheNode(t *testing.T) {
 func TestDesired(t *testing.T) {
 	g := NewWithT(t)
 	set := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "s", Controller: new(true)}
-	s := &scope{interruptible: true, machine: &clusterv1.Machine{
+	s := &scope{interruptible: true, Base: base{Object: &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", OwnerReferences: []metav1.OwnerReference{set}},
 		Spec:       clusterv1.MachineSpec{ClusterName: "c"},
-	}}
+	}}}
 	desired := s.desired()
 	g.Expect(desired.Labels).To(HaveKey(clusterv1.InterruptibleLabel))
 	g.Expect(desired.Identity).To(Equal(map[string]string{

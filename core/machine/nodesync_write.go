@@ -49,7 +49,7 @@ type nodeSync struct {
 // the answer. What fails is tried again less and less often, and stands in a condition meanwhile.
 func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 	s.sync.once = s.syncedOnce()
-	node, desired := s.node.DeepCopy(), s.recordedDesired(r.turns.had(s.key(), s.original.UID, s.node.UID))
+	node, desired := s.node.DeepCopy(), s.recordedDesired(r.turns.had(s.Key(), s.Original.UID, s.node.UID))
 	if s.sync.awaited = s.unreadForSync(); s.sync.awaited != "" {
 		s.beginRecord(desired)
 		return outcome.Continue()
@@ -66,13 +66,13 @@ func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 		return outcome.FromError(err)
 	}
 	change := sha256.Sum256(data)
-	if attempt := r.syncs.tooEarly(s.key(), s.original.UID, change, s.now); attempt != nil {
+	if attempt := r.syncs.tooEarly(s.Key(), s.Original.UID, change, s.Now); attempt != nil {
 		return s.awaitSync(attempt)
 	}
 	answered, err := s.connection.PatchNode(s.owner(), remote.NodePatch{
 		Before: s.node, After: node,
 		// Taints are replaced as a list, and others write them too.
-		Lock: result.Taints, Verify: r.kept(s.key(), s.original.UID, desired),
+		Lock: result.Taints, Verify: r.kept(s.Key(), s.Original.UID, desired),
 	})
 	if err != nil {
 		return r.notInStep(ctx, s, change, err)
@@ -83,9 +83,9 @@ func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 
 // inStep takes in that the Node is in step, and has of the Machine what the record says, and nothing else.
 func (r *Reconciler) inStep(s *scope, record NodeRecord) outcome.Outcome {
-	record.writeTo(s.machine)
+	record.writeTo(s.Object)
 	s.sync = nodeSync{once: true}
-	r.syncs.forget(s.key())
+	r.syncs.forget(s.Key())
 	return outcome.Continue()
 }
 
@@ -102,13 +102,13 @@ func (r *Reconciler) notInStep(ctx context.Context, s *scope, change [sha256.Siz
 		return outcome.Wait()
 	case errors.As(err, &contested):
 		s.sync.err = err
-		return outcome.WaitFor(contested.RetryAt.Sub(s.now))
+		return outcome.WaitFor(contested.RetryAt.Sub(s.Now))
 	case apierrors.IsNotFound(err), errors.As(err, &replaced):
 		// The event of its deletion, or of the other Node of its name, is on its way.
-		s.node, s.machine.Status.NodeRef = nil, s.original.Status.NodeRef
+		s.node, s.Object.Status.NodeRef = nil, s.Original.Status.NodeRef
 		return outcome.Wait()
 	}
-	attempt := r.syncs.fail(s.key(), s.original.UID, change, err, s.now)
+	attempt := r.syncs.fail(s.Key(), s.Original.UID, change, err, s.Now)
 	if !attempt.quiet() {
 		ctrl.LoggerFrom(ctx).Error(err, "The Node cannot be brought in step with its Machine", "Node", s.node.Name, "retryAfter", attempt.pause())
 	}
@@ -119,7 +119,7 @@ func (r *Reconciler) notInStep(ctx context.Context, s *scope, change [sha256.Siz
 func (s *scope) awaitSync(attempt *syncAttempt) outcome.Outcome {
 	s.sync.err = attempt.err
 	s.quiet = attempt.quiet()
-	return outcome.WaitFor(attempt.next.Sub(s.now))
+	return outcome.WaitFor(attempt.next.Sub(s.Now))
 }
 
 // kept makes sure that what was written is there, and remembers that the Node has been initialized.
@@ -142,14 +142,14 @@ func (r *Reconciler) kept(key types.NamespacedName, machine types.UID, desired D
 func (s *scope) syncedOnce() bool {
 	tainted := slices.ContainsFunc(s.node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&clusterv1.NodeUninitializedTaint) })
 	return !tainted && !s.neverSynced() &&
-		s.node.Annotations[clusterv1.MachineAnnotation] == s.machine.Name &&
-		s.node.Annotations[clusterv1.ClusterNamespaceAnnotation] == s.machine.Namespace
+		s.node.Annotations[clusterv1.MachineAnnotation] == s.Object.Name &&
+		s.node.Annotations[clusterv1.ClusterNamespaceAnnotation] == s.Object.Namespace
 }
 
 // unreadForSync names what the core has yet to read before it knows what the Node shall have; "" when nothing. Once the
 // Node has been brought in step, what is not known stays as it is on the Node.
 func (s *scope) unreadForSync() string {
-	if external.BeingRead(s.infrastructure.err) || !s.sync.once && s.infrastructure.ref.IsDefined() && !s.factsKnown {
+	if external.BeingRead(s.infrastructure.err) || !s.sync.once && s.infrastructure.ref.IsDefined() && !s.infrastructureRead {
 		return external.Name(s.infrastructure.ref)
 	}
 	return ""
@@ -177,13 +177,13 @@ func differences(want, have *corev1.Node) []string {
 		}
 	}
 	if !equality.Semantic.DeepEqual(want.Spec.Taints, have.Spec.Taints) {
-		names = append(names, fmt.Sprintf("taints (%s are there)", described(have.Spec.Taints)))
+		names = append(names, fmt.Sprintf("taints (%s are there)", describe(have.Spec.Taints)))
 	}
 	return names
 }
 
 // described lists taints for messages.
-func described(taints []corev1.Taint) string {
+func describe(taints []corev1.Taint) string {
 	if len(taints) == 0 {
 		return "none"
 	}

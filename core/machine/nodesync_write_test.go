@@ -65,13 +65,13 @@ func (f *syncing) reconcile() (*scope, time.Duration) {
 	f.t.Helper()
 	s, after := f.reconcileOnce()
 	if s.recording != nil {
-		f.machine.Annotations = s.machine.Annotations
+		f.machine.Annotations = s.Object.Annotations
 		s, after = f.reconcileOnce()
 		f.Expect(s.recording).To(BeNil(), "what is recorded suffices")
 	}
 	if !s.quiet {
 		s.setNodeConditions()
-		f.machine = s.machine
+		f.machine = s.Object
 	}
 	return s, after
 }
@@ -80,7 +80,7 @@ func (f *syncing) reconcileOnce() (*scope, time.Duration) {
 	f.t.Helper()
 	node := &corev1.Node{}
 	f.Expect(f.target.Get(f.t.Context(), client.ObjectKey{Name: "n"}, node)).To(Succeed())
-	s := &scope{now: f.now, original: f.machine, machine: f.machine.DeepCopy(), connection: remote.DirectConnection(f.target), node: node, factsKnown: true}
+	s := &scope{Base: base{Now: f.now, Original: f.machine, Object: f.machine.DeepCopy()}, connection: remote.DirectConnection(f.target), node: node, infrastructureRead: true}
 	end := f.r.syncNode(f.t.Context(), s)
 	f.Expect(end.Err()).NotTo(HaveOccurred(), "the work queue has no say in when it is tried again")
 	return s, end.After()
@@ -213,7 +213,7 @@ func TestNodeThatClaimsToBeSynced(t *testing.T) {
 		{"its own", marks("m", "ns"), nil, true},
 	} {
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m"}}
-		s := &scope{original: m, machine: m, node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}, Spec: corev1.NodeSpec{Taints: test.taints}}}
+		s := &scope{Base: base{Original: m, Object: m}, node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}, Spec: corev1.NodeSpec{Taints: test.taints}}}
 		NewWithT(t).Expect(s.syncedOnce()).To(Equal(test.want), test.name)
 	}
 }
@@ -225,32 +225,32 @@ func TestWhatIsNotReadIsNotConcluded(t *testing.T) {
 		return c.Patch(context.Background(), obj, p)
 	}
 	full := func(s *scope) {
-		s.factsKnown, s.interruptible = true, true
+		s.infrastructureRead, s.interruptible = true, true
 		s.machineSet = &clusterv1.MachineSet{}
 		s.machineDeployment = &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.RevisionAnnotation: "2"}}}
 	}
 	sync := func(f *syncing, read func(*scope)) *corev1.Node {
 		node := &corev1.Node{}
 		f.Expect(f.target.Get(f.t.Context(), client.ObjectKey{Name: "n"}, node)).To(Succeed())
-		s := &scope{now: f.now, original: f.machine, machine: f.machine.DeepCopy(), connection: remote.DirectConnection(f.target), node: node}
+		s := &scope{Base: base{Now: f.now, Original: f.machine, Object: f.machine.DeepCopy()}, connection: remote.DirectConnection(f.target), node: node}
 		s.options = Options{PropagateTaints: true, KeepOutdatedFromScaleDown: true}
 		s.infrastructure.ref = clusterv1.ContractVersionedObjectReference{APIGroup: "example.com", Kind: "Infra", Name: "m"}
 		read(s)
 		f.Expect(f.r.syncNode(f.t.Context(), s).Err()).NotTo(HaveOccurred())
 		if s.recording != nil {
-			f.machine.Annotations = s.machine.Annotations
-			s.recording, s.original, s.machine = nil, f.machine, f.machine.DeepCopy()
+			f.machine.Annotations = s.Object.Annotations
+			s.recording, s.Original, s.Object = nil, f.machine, f.machine.DeepCopy()
 			f.Expect(f.r.syncNode(f.t.Context(), s).Err()).NotTo(HaveOccurred())
 		}
-		f.machine.Annotations = s.machine.Annotations
+		f.machine.Annotations = s.Object.Annotations
 		return s.node
 	}
 	for name, unread := range map[string]func(*scope){
 		"the infrastructure objects":           func(s *scope) { s.infrastructure.err = &external.NotSyncedError{} },
 		"the infrastructure objects, for long": func(s *scope) { s.infrastructure.err = &external.NotSyncedError{Overdue: true} },
-		"the infrastructure object itself":     func(s *scope) { s.factsKnown, s.interruptible = false, false },
+		"the infrastructure object itself":     func(s *scope) { s.infrastructureRead, s.interruptible = false, false },
 		"the infrastructure object, a wrong one": func(s *scope) {
-			s.factsKnown, s.interruptible, s.infrastructure.err = false, false, errors.New("wrong")
+			s.infrastructureRead, s.interruptible, s.infrastructure.err = false, false, errors.New("wrong")
 		},
 		"the MachineSet":        func(s *scope) { s.machineSet, s.machineDeployment, s.ownersUnknown = nil, nil, true },
 		"the MachineDeployment": func(s *scope) { s.machineDeployment, s.ownersUnknown = nil, true },
@@ -311,7 +311,7 @@ func TestASyncThatFindsAnotherNode(t *testing.T) {
 	f.Expect(f.patches).To(Equal(1))
 	f.Expect(s.node).To(BeNil(), "nothing is concluded from a Node that is gone")
 	f.Expect(s.sync.err).NotTo(HaveOccurred())
-	f.Expect(s.machine.Status.NodeRef.Name).To(Equal("n"))
+	f.Expect(s.Object.Status.NodeRef.Name).To(Equal("n"))
 	f.Expect(after).To(BeZero(), "the event of the other Node wakes it")
 	f.Expect(f.r.syncs.failed).To(BeEmpty())
 }

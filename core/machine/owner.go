@@ -5,64 +5,57 @@ import (
 	"maps"
 	"time"
 
-	"github.com/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/external"
 )
 
-// ensureFinalizer keeps the Machine from going before what it stands for. MachineSets set it at creation, so this
-// writes only for Machines that were made by hand; it is written by itself and at once, before anything exists.
+// ensureFinalizer keeps the Machine until everything that it stands for is deleted. MachineSets set the finalizer at creation, so
+// this writes only for Machines that a user has created; it is written by itself and at once, before anything exists.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outcome {
-	if !controllerutil.AddFinalizer(s.machine, clusterv1.MachineFinalizer) {
-		return outcome.Continue()
+	err := s.EnsureFinalizer(ctx, clusterv1.MachineFinalizer)
+	switch {
+	case persist.Refusal(err) != "":
+		s.revert(s.Object, err)
+	case err != nil:
+		s.skipSave = true
 	}
-	return outcome.FromError(r.patchFinalizers(ctx, s, "adding the finalizer of"))
+	if apierrors.IsNotFound(err) {
+		// The watch has yet to report it.
+		return outcome.Wait()
+	}
+	return outcome.FromError(err)
 }
 
-// patchFinalizers writes the finalizers alone, and takes over what the server answers.
-func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, what string) error {
-	patched := s.original.DeepCopy()
-	patched.Finalizers = s.machine.Finalizers
-	patch := client.MergeFromWithOptions(s.original, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, patched, patch); err != nil {
-		return errors.Wrapf(err, "%s Machine %s", what, s.key())
-	}
-	r.versions.Wrote(patched)
-	s.original = patched
-	s.machine.ObjectMeta = *patched.ObjectMeta.DeepCopy()
-	return nil
-}
-
-// ownerLabels are the labels that say that something else than the Cluster owns the Machine.
+// ownerLabels are the labels of Machines that something else than the Cluster owns.
 var ownerLabels = []string{clusterv1.MachineSetNameLabel, clusterv1.MachinePoolNameLabel, clusterv1.MachineControlPlaneNameLabel}
 
-// clusterRetry is when a Machine is looked at again whose Cluster the cache shows as it was.
+// clusterRetry is how soon a Machine is reconciled again whose Cluster is gone and still in the cache.
 const clusterRetry = time.Second
 
-// adopt puts the cluster label on the Machine and makes the Cluster its owner, if it is nobody else's. A reference to
-// the Cluster that names an older API version is brought up to date.
+// adopt sets the cluster label of the Machine and makes the Cluster its owner, unless it has another one. A reference to the Cluster
+// with an older API version is updated.
 func (r *Reconciler) adopt(ctx context.Context, s *scope) outcome.Outcome {
-	if s.machine.Labels[clusterv1.ClusterNameLabel] != s.cluster.Name {
-		labels := maps.Clone(s.machine.Labels)
+	if s.Object.Labels[clusterv1.ClusterNameLabel] != s.cluster.Name {
+		labels := maps.Clone(s.Object.Labels)
 		if labels == nil {
 			labels = map[string]string{}
 		}
 		labels[clusterv1.ClusterNameLabel] = s.cluster.Name
-		s.machine.Labels = labels
+		s.Object.Labels = labels
 	}
-	if ownedByOther(s.machine) {
+	if ownedByOther(s.Object) {
 		return outcome.Continue()
 	}
 	reference := metav1.OwnerReference{
 		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.cluster.Name, UID: s.cluster.UID,
 	}
-	for i := range s.machine.OwnerReferences {
-		if existing := &s.machine.OwnerReferences[i]; existing.UID == reference.UID {
+	for i := range s.Object.OwnerReferences {
+		if existing := &s.Object.OwnerReferences[i]; existing.UID == reference.UID {
 			existing.APIVersion = reference.APIVersion
 			return outcome.Continue()
 		}
@@ -76,7 +69,7 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope) outcome.Outcome {
 		s.quiet = true
 		return outcome.WaitFor(clusterRetry)
 	}
-	s.machine.OwnerReferences = append(s.machine.OwnerReferences, reference)
+	s.Object.OwnerReferences = append(s.Object.OwnerReferences, reference)
 	return outcome.Continue()
 }
 

@@ -30,17 +30,17 @@ func TestAClusterOfThePastOwnsNoMachine(t *testing.T) {
 			}
 			s := &scope{
 				cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "now"}},
-				machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m"}},
+				Base:    base{Object: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m"}}},
 			}
 			end := (&Reconciler{APIReader: api.Build()}).adopt(t.Context(), s)
 			g.Expect(end.Err()).NotTo(HaveOccurred())
 			g.Expect(end.Finished()).To(Equal(test.owns))
 			if !test.owns {
-				g.Expect(s.machine.OwnerReferences).To(BeEmpty())
+				g.Expect(s.Object.OwnerReferences).To(BeEmpty())
 				g.Expect(end.After()).To(BeNumerically(">", 0), "no event need come")
 				return
 			}
-			g.Expect(s.machine.OwnerReferences).To(ConsistOf(HaveField("UID", types.UID("now"))))
+			g.Expect(s.Object.OwnerReferences).To(ConsistOf(HaveField("UID", types.UID("now"))))
 			g.Expect((&Reconciler{}).adopt(t.Context(), s).Finished()).To(BeTrue(), "what is owned already costs no request")
 		})
 	}

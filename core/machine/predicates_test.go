@@ -12,7 +12,7 @@ import (
 	"millwright.dev/contracts/controller/conditions"
 )
 
-func TestChanged(t *testing.T) {
+func TestMachineChanged(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*clusterv1.Machine)
@@ -37,7 +37,7 @@ func TestChanged(t *testing.T) {
 			before := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 			after := before.DeepCopy()
 			test.change(after)
-			NewWithT(t).Expect(changed().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want))
+			NewWithT(t).Expect(machineChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want))
 		})
 	}
 }

@@ -1,5 +1,5 @@
-// Package machine reconciles Machines: it follows bootstrap data, infrastructure and Node until the Machine
-// runs, keeps Node and Machine in step, and takes everything down again in order. See README.md.
+// Package machine reconciles Machines: it observes bootstrap data, infrastructure and Node until the Machine
+// runs, synchronizes the Node with the Machine, and deletes everything in order. See README.md.
 package machine
 
 import (
@@ -17,6 +17,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
 	"millwright.dev/core/remote"
@@ -41,15 +42,16 @@ type Reconciler struct {
 	Clock clock.WithDelayedExecution
 	// Options are what flags set.
 	Options Options
+	// Written are the versions of the Machines that this controller has written; nil for a new list.
+	Written *persist.Versions
 
 	drainer *drain.Drainer
-	// reportedRules are the invalid MachineDrainRules that events have been emitted about.
+	// reportedRules are the invalid MachineDrainRules that events have been recorded about.
 	reportedRules reportedOnce
-	wake          waker
-	versions      persist.Versions
+	waker         *wake.Waker
 	// syncs are the changes of Nodes that failed.
 	syncs syncAttempts
-	// turns are the Nodes that were initialized.
+	// turns are the Nodes that this process has initialized.
 	turns turns
 	// drains are the drains that are over, of Machines that are not gone yet.
 	drains finishedDrains
@@ -64,113 +66,109 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconcile brings one Machine on:
+// Reconcile reconciles one Machine:
 //
 //  1. read it, its Cluster and its owners;
-//  2. paused: say so and leave it alone;
-//  3. being deleted: observe what there is, then take it down step by step;
+//  2. paused: report that and leave it alone;
+//  3. being deleted: observe what exists, then delete it step by step;
 //  4. otherwise: finalizer and owner, bootstrap data, infrastructure, Node;
-//  5. judge: conditions and phase;
-//  6. write what changed, then record events about it.
+//  5. save: write metadata and spec, derive conditions and phase, write the status, record events.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	machine := &clusterv1.Machine{}
 	if err := r.Client.Get(ctx, request.NamespacedName, machine); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.drainer.Forget(request.NamespacedName)
-			r.drains.forget(request.NamespacedName)
-			r.syncs.forget(request.NamespacedName)
-			r.turns.forget(request.NamespacedName)
-			r.observations.forget(request.NamespacedName)
+			r.forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", request)
 	}
 	if !predicates.MatchesWatchLabel(r.Options.WatchFilter, machine) {
 		// It is another core's now, which drains its Node itself.
-		r.drainer.Forget(request.NamespacedName)
-		r.drains.forget(request.NamespacedName)
-		r.syncs.forget(request.NamespacedName)
-		r.observations.forget(request.NamespacedName)
-		r.turns.forget(request.NamespacedName)
+		r.forget(request.NamespacedName)
 		r.withdraw(machine)
 		return ctrl.Result{}, nil
 	}
-	if wait := r.versions.Behind(machine); wait > 0 {
+	if wait := r.Written.Behind(machine); wait > 0 {
 		return outcome.WaitFor(wait).Result()
 	}
-	s, err := r.read(ctx, machine)
+	s, err := r.newScope(ctx, machine)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	result := r.run(ctx, s)
-	if s.gone {
+	if s.Gone {
 		r.withdraw(machine)
 		return result.Result()
 	}
-	if s.undetermined() || s.quiet && result.Err() == nil {
+	if s.skipSave || s.undetermined() || s.quiet && result.Err() == nil {
 		return result.Result()
 	}
-	return result.And(r.conclude(ctx, s)).Result()
+	return result.And(r.save(ctx, s)).Result()
 }
 
-// withdraw forgets what was to be sent to the target cluster for a Machine, and has not been.
-func (r *Reconciler) withdraw(machine *clusterv1.Machine) {
-	r.Connections.Withdraw(types.NamespacedName{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}, client.ObjectKeyFromObject(machine))
-}
-
-// conclude writes metadata and spec, judges, and writes the status: in this order, since the conditions name the
-// generation that they are about. When the API server refuses metadata or spec, the status says so. A record that the Node
-// waits for is written alone: the event of that write brings the next reconcile, which knows more.
-func (r *Reconciler) conclude(ctx context.Context, s *scope) outcome.Outcome {
-	changed := *s.machine
-	base, err := persist.Object(ctx, r.Client, s.original, s.machine, statusOf)
-	if err != nil && persist.Refusal(err) == "" {
-		return outcome.FromError(client.IgnoreNotFound(err))
-	}
-	if err != nil {
-		s.takeBack(&changed, err)
-	}
-	if s.recording != nil {
-		if err == nil {
-			err = s.recordKept()
-		}
-		if err == nil {
-			r.versions.Wrote(s.machine)
-			return outcome.Wait()
-		}
-		r.notRecorded(s, err)
-	}
-	s.withholdLink()
-	deadline := s.judge().And(outcome.FromError(err))
-	written, err := persist.Status(ctx, r.Client, base, s.machine, statusOf)
-	if err != nil {
-		return deadline.And(outcome.FromError(client.IgnoreNotFound(err)))
-	}
-	if s.machine.ResourceVersion != s.original.ResourceVersion {
-		r.versions.Wrote(s.machine)
-	}
-	if written {
-		r.sendEvents(s)
-	}
-	return deadline
-}
-
-// run runs the steps that the state of the Machine calls for.
+// run runs the steps for the state of the Machine.
 func (r *Reconciler) run(ctx context.Context, s *scope) outcome.Outcome {
 	switch {
 	case s.paused():
-		r.drainer.Forget(s.key())
-		r.withdraw(s.original)
+		r.drainer.Forget(s.Key())
+		r.withdraw(s.Original)
 		return outcome.Continue()
-	case s.deleting():
+	case s.Deleting():
 		return r.reconcileDelete(ctx, s)
 	case s.cluster == nil:
 		return outcome.Wait()
 	}
-	adopted := outcome.InOrder(ctx, s, r.ensureFinalizer, r.adopt)
-	if !adopted.Finished() {
-		return adopted
-	}
+	return outcome.InOrder(ctx, s, r.ensureFinalizer, r.adopt, r.reconcileNormal)
+}
+
+// reconcileNormal runs the steps that do not depend on one another.
+func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.All(ctx, s, r.reconcileBootstrap, r.reconcileInfrastructure, r.reconcileNode, r.reconcileCertificates)
 }
 
-func statusOf(m *clusterv1.Machine) *clusterv1.MachineStatus { return &m.Status }
+// save writes what the steps have changed, and records events about it. When the API server refuses metadata or spec, the status
+// reports that. A record that the Node waits for is written alone: the event of that write brings the next reconcile, which knows
+// more.
+func (r *Reconciler) save(ctx context.Context, s *scope) outcome.Outcome {
+	changed := *s.Object
+	var result outcome.Outcome
+	written, err := s.Save(ctx, func(refused error) bool {
+		if refused != nil {
+			s.revert(&changed, refused)
+		}
+		if s.recording != nil {
+			notRecorded := refused
+			if refused == nil {
+				notRecorded = s.recordKept()
+				result = outcome.FromError(notRecorded)
+			}
+			if notRecorded == nil {
+				result = outcome.Wait()
+				return false
+			}
+			r.notRecorded(s, notRecorded)
+		}
+		s.withholdLink()
+		result = result.And(s.setStatus())
+		return true
+	})
+	if written.Status {
+		s.recordConditionEvents()
+		s.recordProgressEvents()
+		s.events.Record(r.Recorder, s.Object)
+	}
+	return result.And(outcome.FromError(err))
+}
+
+// forget drops what is kept in memory of a Machine.
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.drainer.Forget(key)
+	r.drains.forget(key)
+	r.syncs.forget(key)
+	r.turns.forget(key)
+	r.observations.forget(key)
+}
+
+// withdraw drops the requests of a Machine to the target cluster that have not been sent.
+func (r *Reconciler) withdraw(machine *clusterv1.Machine) {
+	r.Connections.Withdraw(types.NamespacedName{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}, client.ObjectKeyFromObject(machine))
+}

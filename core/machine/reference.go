@@ -30,16 +30,16 @@ func (r *Reconciler) observe(ctx context.Context, s *scope, reference *reference
 	if !reference.ref.IsDefined() {
 		return outcome.Continue()
 	}
-	reference.object, reference.err = r.Kinds.Get(ctx, reference.ref, s.original.Namespace, s.request())
+	reference.object, reference.err = r.Kinds.Get(ctx, reference.ref, s.Original.Namespace, s.Request())
 	if reference.err == nil {
-		r.observations.add(s.key(), s.original.UID, reference.ref)
+		r.observations.add(s.Key(), s.Original.UID, reference.ref)
 		return outcome.Continue()
 	}
 	conditionType, done := s.recorded(reference)
-	reference.seen = r.observations.has(s.key(), s.original.UID, reference.ref) || s.existed(conditionType, done)
-	if apierrors.IsNotFound(reference.err) && s.machineSet != nil && !s.deleting() && !reference.seen {
+	reference.seen = r.observations.has(s.Key(), s.Original.UID, reference.ref) || s.existed(conditionType, done)
+	if apierrors.IsNotFound(reference.err) && s.machineSet != nil && !s.Deleting() && !reference.seen {
 		if rest, silent := s.youth(conditionType); rest > 0 {
-			reference.beingMade = true
+			reference.beingCreated = true
 			if silent > 0 {
 				s.quiet = true
 				return outcome.WaitFor(silent)
@@ -53,19 +53,19 @@ func (r *Reconciler) observe(ctx context.Context, s *scope, reference *reference
 // youth is how long an object may still be missing, and for how much of that nothing is said. Where this process's clock is
 // behind the API server's, which says when the Machine was born, it goes by when it has said itself that it waits: at once.
 func (s *scope) youth(conditionType string) (rest, silent time.Duration) {
-	if born := s.original.CreationTimestamp; !born.After(s.now) {
-		rest = born.Add(creationGrace).Sub(s.now)
-		if len(s.original.Status.Conditions) == 0 {
+	if born := s.Original.CreationTimestamp; !born.After(s.Now) {
+		rest = born.Add(creationGrace).Sub(s.Now)
+		if len(s.Original.Status.Conditions) == 0 {
 			silent = rest - creationGrace + creationSettling
 		}
 		return rest, silent
 	}
-	said := meta.FindStatusCondition(s.original.Status.Conditions, conditionType)
+	said := meta.FindStatusCondition(s.Original.Status.Conditions, conditionType)
 	switch {
 	case said == nil:
 		return creationGrace, 0
 	case said.Reason == ReasonBeingCreated:
-		return min(said.LastTransitionTime.Add(creationGrace).Sub(s.now), creationGrace), 0
+		return min(said.LastTransitionTime.Add(creationGrace).Sub(s.Now), creationGrace), 0
 	}
 	return 0, 0
 }
@@ -75,7 +75,7 @@ func (r *Reconciler) observeOwned(ctx context.Context, s *scope, reference *refe
 	if end := r.observe(ctx, s, reference); !end.Finished() {
 		return end
 	}
-	if err := external.Own(ctx, r.Client, r.APIReader, reference.object, s.machine, kindMachine, s.original.Spec.ClusterName); err != nil {
+	if err := external.Own(ctx, r.Client, r.APIReader, reference.object, s.Object, kindMachine, s.Original.Spec.ClusterName); err != nil {
 		// Nothing of what is another's concerns the Machine, and who lost the race for it reads it again.
 		reference.object = external.Object{}
 		return reference.failed(err)
@@ -91,11 +91,11 @@ func (r *Reconciler) observeLeaving(ctx context.Context, s *scope, reference *re
 	if !reference.found() {
 		return end
 	}
-	if err := external.Foreign(reference.object, s.machine, kindMachine); err != nil {
+	if err := external.Foreign(reference.object, s.Object, kindMachine); err != nil {
 		reference.object, reference.err = external.Object{}, err
 		return outcome.Continue()
 	}
-	reference.own = metav1.IsControlledBy(reference.object, s.machine)
+	reference.own = metav1.IsControlledBy(reference.object, s.Object)
 	return end
 }
 

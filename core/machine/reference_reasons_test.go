@@ -35,21 +35,21 @@ func TestReferenceReasonsOfEachCondition(t *testing.T) {
 		c := fuzzinput.From(data)
 		s := aScope(c, "Text")
 		// What was there before may stay, whatever it was.
-		s.machine.Status.Conditions = nil
+		s.Object.Status.Conditions = nil
 		if i%4 == 0 {
 			mend(s)
 		}
-		if s.deleting() {
+		if s.Deleting() {
 			// Its reasons are those of the steps, which reasonsOfTheSteps runs.
 			s.progress = deletion{}
 		}
 		if i%8 == 1 {
-			changed := s.original.DeepCopy()
+			changed := s.Original.DeepCopy()
 			changed.Spec.ProviderID += strings.Repeat("x", i/8%2)
-			s.takeBack(changed, apierrors.NewForbidden(schema.GroupResource{}, "m", errors.New("refused")))
+			s.revert(changed, apierrors.NewForbidden(schema.GroupResource{}, "m", errors.New("refused")))
 		}
-		s.judge()
-		for _, condition := range s.machine.Status.Conditions {
+		s.setStatus()
+		for _, condition := range s.Object.Status.Conditions {
 			if slices.Contains(given, condition.Reason) {
 				continue
 			}
@@ -69,7 +69,7 @@ func TestReferenceReasonsOfEachCondition(t *testing.T) {
 
 // mend lets all be well but for what the bootstrap config and the infrastructure say: by chance that hardly comes about.
 func mend(s *scope) {
-	for _, m := range []*clusterv1.Machine{s.original, s.machine} {
+	for _, m := range []*clusterv1.Machine{s.Original, s.Object} {
 		m.DeletionTimestamp, m.Annotations, m.Spec.ReadinessGates = nil, nil, nil
 		m.Status.Initialization.BootstrapDataSecretCreated, m.Status.Initialization.InfrastructureProvisioned = ptr.To(true), ptr.To(true)
 		m.Status.NodeRef.Name = "n"

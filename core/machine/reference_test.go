@@ -16,7 +16,7 @@ import (
 const referencePage = "docs/reference/machine.md"
 
 // folders are where the reasons, annotations and labels are used that the page documents.
-var folders = []string{"core/machine", "core/external"}
+var folders = []string{"core/machine", "core/external", "contracts/controller/paused"}
 
 // eventReasons are the reasons of events that no condition has.
 var eventReasons = []string{
@@ -33,18 +33,18 @@ func TestReferenceIsWhole(t *testing.T) {
 
 	reasons := slices.Concat(page.Keys(t, "Conditions", "Reasons"), page.Keys(t, "Events", "Event"))
 	doccheck.Compare(t, page, "reasons", reasons, doccheck.Constants(t, doccheck.Named("Reason"), folders...))
-	g.Expect(doccheck.Literals(t, "core/machine", map[string]int{"recordEvent": 1, "timedOut": 0, "True": 1, "False": 1, "Unknown": 1})).
+	g.Expect(doccheck.Literals(t, "core/machine", map[string]int{"Normal": 0, "Warning": 0, "Eventf": 3, "timedOut": 0, "True": 1, "False": 1, "Unknown": 1})).
 		To(BeEmpty(), "each reason is a constant")
 	doccheck.Compare(t, page, "conditions", page.Keys(t, "Conditions", "Condition"), ownConditions)
 	for _, row := range page.Table(t, "Conditions") {
 		g.Expect(row["Meaning"].Text).NotTo(BeEmpty())
 	}
 
-	told := slices.Clone(eventReasons)
-	for _, reasons := range problems {
-		told = slices.AppendSeq(told, maps.Keys(reasons))
+	recorded := slices.Clone(eventReasons)
+	for _, reasons := range warningReasons {
+		recorded = slices.AppendSeq(recorded, maps.Keys(reasons))
 	}
-	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), told)
+	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), recorded)
 	doccheck.Compare(t, page, "phases", page.Keys(t, "Phases", "Phase"), doccheck.Constants(t, doccheck.Named("MachinePhase"), folders[0]))
 
 	deleting := append(page.Keys(t, "Deletion", "Reason of Deleting"), clusterv1.MachineDeletingReason, clusterv1.MachineDeletingDeletionCompletedReason)
@@ -56,12 +56,12 @@ func TestReferenceIsWhole(t *testing.T) {
 func TestReferenceHasAllMarks(t *testing.T) {
 	page := doccheck.Read(t, referencePage)
 	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, func(name string) bool {
-		// What core/external looks at beside these is the MachineSets'.
+		// What core/external reads beside these is the MachineSets'.
 		return strings.Contains(name, "Annotation") && !strings.HasSuffix(name, "Domain") && name != "MachineSetSkipPreflightChecksAnnotation" && name != "LastAppliedAnnotation"
 	}, folders...))
 	labels := doccheck.Constants(t, func(name string) bool {
 		return strings.HasSuffix(name, "Label") || name == "podDrainLabel"
-	}, "core/machine", "core/drain", "core/filter")
+	}, "core/machine", "core/drain", "contracts/controller/predicates")
 	doccheck.Compare(t, page, "labels", page.Keys(t, "Labels", "Label"), labels)
 	doccheck.Compare(t, page, "taints", page.Keys(t, "What goes to the Node", "Taint"),
 		[]string{clusterv1.NodeUninitializedTaint.Key, clusterv1.NodeOutdatedRevisionTaint.Key})

@@ -11,19 +11,19 @@ import (
 	"millwright.dev/contracts/controller/persist"
 )
 
-// takeBack makes the scope one of a Machine whose changed metadata or spec the API server has refused, so that the status
+// revert makes the scope one of a Machine whose changed metadata or spec the API server has refused, so that the status
 // can be written: nothing that is initialized by what was refused counts as initialized. How far a deletion is stays, as its
 // timeouts run from there.
-func (s *scope) takeBack(changed *clusterv1.Machine, refused error) {
+func (s *scope) revert(changed *clusterv1.Machine, refused error) {
 	s.refused = refused
-	s.machine.Status.Initialization = *s.original.Status.Initialization.DeepCopy()
-	s.baseless = !equality.Semantic.DeepEqual(changed.Spec, s.original.Spec) || s.unfinalized() ||
-		!ptr.Deref(s.original.Status.Initialization.InfrastructureProvisioned, false)
+	s.Object.Status.Initialization = *s.Original.Status.Initialization.DeepCopy()
+	s.unfounded = !equality.Semantic.DeepEqual(changed.Spec, s.Original.Spec) || s.unfinalized() ||
+		!ptr.Deref(s.Original.Status.Initialization.InfrastructureProvisioned, false)
 }
 
 // unfinalized says whether the Machine lacks the finalizer without which nothing is done for it.
 func (s *scope) unfinalized() bool {
-	return !controllerutil.ContainsFinalizer(s.original, clusterv1.MachineFinalizer)
+	return !controllerutil.ContainsFinalizer(s.Original, clusterv1.MachineFinalizer)
 }
 
 // withRefusal adds to Ready what the API server has refused. What rests on it is not ready. A Machine that was provisioned
@@ -39,7 +39,7 @@ func (s *scope) withRefusal(ready metav1.Condition) metav1.Condition {
 	switch {
 	case ready.Status == metav1.ConditionFalse:
 		return conditions.False(ready.Type, ready.Reason, message)
-	case ready.Status == metav1.ConditionTrue && !s.baseless:
+	case ready.Status == metav1.ConditionTrue && !s.unfounded:
 		return conditions.True(ready.Type, clusterv1.InternalErrorReason, message)
 	}
 	return conditions.Unknown(ready.Type, clusterv1.InternalErrorReason, message)

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"context"
-	"time"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -11,23 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/contracts/controller/scopes"
 	"millwright.dev/core/external"
 	"millwright.dev/core/remote"
 )
 
-// scope is what one reconcile has read and found out about a Machine. The steps fill it and change machine in
-// memory; judge concludes from it.
+// scope is what one reconcile has read and observed of a Machine. The steps fill it and change Object in memory; setStatus derives
+// conditions and phase from it.
 type scope struct {
-	now     time.Time
+	scopes.Base[*clusterv1.Machine, clusterv1.MachineStatus]
+
 	options Options
 
-	// original is the Machine as read, machine the one that the steps change.
-	original, machine *clusterv1.Machine
 	// cluster is nil when the Cluster does not exist.
 	cluster *clusterv1.Cluster
 	// machineSet and machineDeployment are the owners of the Machine, nil when it has none.
@@ -39,16 +39,16 @@ type scope struct {
 	// connection is nil when disconnection is not.
 	connection    *remote.Connection
 	disconnection *remote.NotConnectedError
-	// node is the Machine's Node as cached, not to be changed; nodeErr says why none of those that claim to be it is.
+	// node is the Machine's Node as cached, not to be changed; nodeErr is why none of those that claim to be it is.
 	node    *corev1.Node
 	nodeErr error
-	// identity is what was found out about the Node's identity; rivalErr says that another Machine's object is not read yet.
+	// identity is what was observed of the Node's identity; rivalErr is set while another Machine's object is not read yet.
 	identity identity
 	rivalErr error
 	// controlPlane is known while the Machine is being deleted.
 	controlPlane controlPlane
-	// interruptible is what the infrastructure says, if factsKnown: if the object was read and is provisioned.
-	interruptible, factsKnown bool
+	// interruptible is what the infrastructure reports, if infrastructureRead: if the object was read and is provisioned.
+	interruptible, infrastructureRead bool
 	// ownersUnknown is true when a MachineSet or MachineDeployment that owns the Machine was not found.
 	ownersUnknown bool
 	// sync is how far the Node is in step.
@@ -57,58 +57,59 @@ type scope struct {
 	// recording is the record that has to be written before the Node is changed; nil when the Node waits for none.
 	recording *NodeRecord
 
-	// refused is why the API server has not accepted metadata or spec; baseless is true when what the steps found out rests
-	// on what it refused.
-	refused  error
-	baseless bool
+	// refused is why the API server has refused metadata or spec; unfounded is true when what the steps observed depends on what
+	// it refused.
+	refused   error
+	unfounded bool
 	// progress is how far the deletion is.
 	progress deletion
-	// drained is what the drain has found.
+	// drained is what the drain has observed.
 	drained drained
-	// drainNote is what the drain that is over has come to, "" when that is not known or has been an event of its own.
+	// drainNote is the result of a drain that is over, "" when it is not known or was recorded as an event of its own.
 	drainNote string
 	// nodeDeleted is the name of the Node that has been deleted with the Machine.
 	nodeDeleted string
-	// events are the events to emit when the changes are written.
-	events []pendingEvent
+	// events are recorded when the changes are written.
+	events events.Pending
 	// quiet is true when the next event is moments away, so that a condition about the wait is not worth a write.
 	quiet bool
-	// gone is true when the finalizer has been removed.
-	gone bool
+	// skipSave is true when the Machine that was read is not the one that the API server has, or that could not be reached: the next
+	// reconcile, which reads it again, writes the status.
+	skipSave bool
 }
 
-// reference is a reference of the Machine and what is behind it.
+// reference is a reference of the Machine and the object that it refers to.
 type reference struct {
 	ref clusterv1.ContractVersionedObjectReference
-	// object is what was found; its Unstructured is nil when nothing was.
+	// object is what was read; its Unstructured is nil when nothing was.
 	object external.Object
 	// own is true when the Machine controls the object.
 	own bool
-	// err says why object cannot be used.
+	// err is why object cannot be used.
 	err error
 	// recreated is true for infrastructure that is not the machine that was provisioned before.
 	recreated bool
-	// beingMade is true for an object that its MachineSet is about to create.
-	beingMade bool
-	// problems are what the object reports and the API of Machines does not accept.
-	problems []string
+	// beingCreated is true for an object that its MachineSet is about to create.
+	beingCreated bool
+	// invalidFields are the fields of the object that the API of Machines does not accept, and why.
+	invalidFields []string
 	// seen is true for an object that is not there and has been.
 	seen bool
 }
 
-// found says whether the object behind the reference was read.
+// found is true when the object was read.
 func (r *reference) found() bool { return r.object.Unstructured != nil }
 
-// deletion is one step of the deletion, as reason and message of the condition Deleting.
+// deletion is one stage of the deletion, as reason and message of the condition Deleting.
 type deletion struct{ reason, message string }
 
-// pendingEvent is an event.
-type pendingEvent struct{ kind, reason, action, note string }
-
-// read makes the scope of a Machine and reads what it belongs to.
-func (r *Reconciler) read(ctx context.Context, machine *clusterv1.Machine) (*scope, error) {
+// newScope returns the scope of a Machine, and reads what the Machine belongs to.
+func (r *Reconciler) newScope(ctx context.Context, machine *clusterv1.Machine) (*scope, error) {
 	s := &scope{
-		now: r.Clock.Now(), options: r.Options, original: machine, machine: machine.DeepCopy(),
+		Base: scopes.NewBase(machine, r.Clock.Now(), scopes.Writer[*clusterv1.Machine, clusterv1.MachineStatus]{
+			Client: r.Client, Status: statusOf, Shared: true, Versions: r.Written,
+		}),
+		options:        r.Options,
 		bootstrap:      reference{ref: machine.Spec.Bootstrap.ConfigRef},
 		infrastructure: reference{ref: machine.Spec.InfrastructureRef},
 	}
@@ -123,15 +124,15 @@ func (r *Reconciler) read(ctx context.Context, machine *clusterv1.Machine) (*sco
 	return s, r.readOwners(ctx, s)
 }
 
-// readOwners reads the MachineSet and the MachineDeployment of the Machine. That one of them is gone already is
-// no error: a Machine can outlive its owner while it is being deleted.
+// readOwners reads the MachineSet and the MachineDeployment of the Machine. That one of them is gone already is no error: a Machine
+// can outlive its owner while it is being deleted.
 func (r *Reconciler) readOwners(ctx context.Context, s *scope) error {
-	owner := metav1.GetControllerOf(s.original)
+	owner := metav1.GetControllerOf(s.Original)
 	if owner == nil || owner.Kind != "MachineSet" {
 		return nil
 	}
 	set := &clusterv1.MachineSet{}
-	found, err := r.find(ctx, types.NamespacedName{Namespace: s.original.Namespace, Name: owner.Name}, set)
+	found, err := r.find(ctx, types.NamespacedName{Namespace: s.Original.Namespace, Name: owner.Name}, set)
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (r *Reconciler) readOwners(ctx context.Context, s *scope) error {
 		return nil
 	}
 	deployment := &clusterv1.MachineDeployment{}
-	found, err = r.find(ctx, types.NamespacedName{Namespace: s.original.Namespace, Name: owner.Name}, deployment)
+	found, err = r.find(ctx, types.NamespacedName{Namespace: s.Original.Namespace, Name: owner.Name}, deployment)
 	if err != nil {
 		return err
 	}
@@ -166,55 +167,43 @@ func (r *Reconciler) find(ctx context.Context, key types.NamespacedName, obj cli
 	return err == nil, errors.Wrapf(err, "reading %T %s", obj, key)
 }
 
-// ofAnotherCore says whether the Cluster is for another core than the Machine: that one has the connection.
+// ofAnotherCore is true when the Cluster is for another core than the Machine: that one has the connection.
 func (s *scope) ofAnotherCore() bool {
 	return s.cluster != nil && !predicates.MatchesWatchLabel(s.options.WatchFilter, s.cluster)
 }
 
-func (s *scope) deleting() bool { return !s.original.DeletionTimestamp.IsZero() }
+func statusOf(m *clusterv1.Machine) *clusterv1.MachineStatus { return &m.Status }
 
-func (s *scope) paused() bool {
-	_, annotated := s.original.Annotations[clusterv1.PausedAnnotation]
-	return annotated || s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false)
-}
+func (s *scope) paused() bool { return len(s.pausedBy()) > 0 }
 
-func (s *scope) key() types.NamespacedName { return client.ObjectKeyFromObject(s.original) }
+func (s *scope) pausedBy() []string { return paused.By(s.Original, s.cluster) }
 
-// owner is as whom the Machine asks for something in the target cluster.
+// owner identifies the Machine in requests to the target cluster.
 func (s *scope) owner() remote.Owner {
-	return remote.Owner{NamespacedName: s.key(), UID: s.original.UID}
+	return remote.Owner{NamespacedName: s.Key(), UID: s.Original.UID}
 }
-
-func (s *scope) request() ctrl.Request { return ctrl.Request{NamespacedName: s.key()} }
 
 func (s *scope) clusterKey() types.NamespacedName {
-	return types.NamespacedName{Namespace: s.original.Namespace, Name: s.original.Spec.ClusterName}
+	return types.NamespacedName{Namespace: s.Original.Namespace, Name: s.Original.Spec.ClusterName}
 }
 
-// undetermined says whether a provider kind is being read for the first time, as after a start of the core. Then
-// nothing is concluded, so that a restart writes nothing.
+// undetermined is true while a provider kind is being read for the first time, as after a start of the core. Then nothing is
+// derived, so that a restart writes nothing.
 func (s *scope) undetermined() bool {
 	return external.NotSynced(s.bootstrap.err) || external.NotSynced(s.infrastructure.err) || external.NotSynced(s.controlPlane.err) ||
 		external.NotSynced(s.rivalErr)
 }
 
-// recordEvent has an event emitted when the changes of this reconcile are written.
-func (s *scope) recordEvent(kind, reason, action, note string) {
-	s.events = append(s.events, pendingEvent{kind, reason, action, note})
-}
-
-// judge concludes conditions and phase from what the steps found.
-func (s *scope) judge() outcome.Outcome {
+// setStatus derives conditions and phase from what the steps observed.
+func (s *scope) setStatus() outcome.Outcome {
 	deadline := s.setConditions()
 	s.setDeprecated()
-	s.recordProblemEvents()
-	s.recordProgressEvents()
-	phase := string(ToPhase(s.machine))
-	if s.machine.Status.Phase != phase {
-		s.machine.Status.Phase = phase
-		s.machine.Status.LastUpdated = metav1.NewTime(s.now).Rfc3339Copy()
+	phase := string(ToPhase(s.Object))
+	if s.Object.Status.Phase != phase {
+		s.Object.Status.Phase = phase
+		s.Object.Status.LastUpdated = metav1.NewTime(s.Now).Rfc3339Copy()
 	}
-	s.machine.Status.ObservedGeneration = s.machine.Generation
+	s.Object.Status.ObservedGeneration = s.Object.Generation
 	return deadline
 }
 

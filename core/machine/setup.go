@@ -4,7 +4,6 @@ import (
 	"context"
 	"regexp"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -17,28 +16,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
 	"millwright.dev/core/index"
 )
 
+type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // Options are what flags set.
 type Options struct {
-	// WatchFilter restricts to Machines with that value of the watch label; "" is all.
+	// WatchFilter restricts the controller to Machines with this value of the watch label; "" is all.
 	WatchFilter string
 	// RemoteConditionsGracePeriod is how long the conditions about the Node stay after the API server of the target
 	// cluster has answered last.
 	RemoteConditionsGracePeriod time.Duration
 	// SyncLabels and SyncAnnotations choose further labels and annotations that go to the Node, by their keys.
 	SyncLabels, SyncAnnotations []*regexp.Regexp
-	// PropagateTaints brings spec.taints of Machines to their Nodes.
+	// PropagateTaints sets spec.taints of Machines on their Nodes.
 	PropagateTaints bool
 	// KeepOutdatedFromScaleDown keeps the cluster autoscaler from removing Nodes of an outdated revision.
 	KeepOutdatedFromScaleDown bool
@@ -46,14 +50,18 @@ type Options struct {
 	Drain drain.Options
 	// ForceDetach has forced drains delete the VolumeAttachments of the Node while its machine still runs.
 	ForceDetach bool
-	// DrainTimeout is how long a drain may take before it is forced, and volumes to be detached, for Machines that do
-	// not say; 0 is DefaultDrainTimeout, less is for ever.
+	// DrainTimeout is how long a drain may take before it is forced, and volumes to be detached, for Machines that set no
+	// timeout; 0 is DefaultDrainTimeout, a negative one no timeout.
 	DrainTimeout time.Duration
 }
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	r.Options.Drain.Notify = func(key types.NamespacedName) { r.wake.add(key) }
+	if r.Written == nil {
+		r.Written = &persist.Versions{}
+	}
+	r.waker = wake.New()
+	r.Options.Drain.Notify = r.waker.Enqueue
 	r.Options.Drain.Clock = r.Clock
 	r.drainer = drain.New(r.Options.Drain)
 	if err := mgr.Add(r.drainer); err != nil {
@@ -64,16 +72,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	crd.SetGroupVersionKind(version.CRDKind)
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
-		For(&clusterv1.Machine{}, builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), predicate.Or(r.versions.Awaited(), changed()))).
+		For(&clusterv1.Machine{}, builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), predicate.Or(r.Written.Awaited(), machineChanged()))).
 		Watches(&clusterv1.Machine{}, r.toRivals()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged())).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofLabelledCluster), builder.WithPredicates(onlyLabelsChanged())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofLabelledCluster), builder.WithPredicates(labelsChanged())).
 		Watches(&clusterv1.Cluster{}, r.onClusterGone()).
 		Watches(&clusterv1.MachineDrainRule{}, handler.EnqueueRequestsFromMapFunc(r.ofDrainRule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofDeployment), builder.WithPredicates(deploymentChanged())).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.ofSet), builder.WithPredicates(setChanged())).
 		WatchesMetadata(crd, external.ToReferrersOfCRD(r.Client, machines), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WatchesRawSource(source.Func(r.onTarget)).
+		WatchesRawSource(r.waker.Source()).
+		WatchesRawSource(source.Func(r.subscribe)).
 		WithOptions(options).
 		Build(r)
 	if err != nil {
@@ -82,24 +91,23 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	return r.Kinds.Bind(built, r.toDependents())
 }
 
-// onTarget enqueues Machines for what happens in target clusters and in drains.
-func (r *Reconciler) onTarget(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	r.wake.bind(queue)
-	r.Connections.OnAnswer(r.wake.add)
+// subscribe has Machines enqueued for what happens in target clusters, from when the controller starts.
+func (r *Reconciler) subscribe(ctx context.Context, _ workQueue) error {
+	r.Connections.OnAnswer(r.waker.Enqueue)
 	r.Connections.OnNode(func(cluster types.NamespacedName, node *corev1.Node) {
 		for _, machine := range r.ofNode(ctx, cluster, node) {
-			queue.Add(machine)
+			r.waker.Enqueue(machine.NamespacedName)
 		}
 	})
 	r.Connections.OnConnectivity(func(cluster types.NamespacedName) {
 		for _, machine := range r.list(ctx, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}) {
-			queue.Add(machine)
+			r.waker.Enqueue(machine.NamespacedName)
 		}
 	})
 	return nil
 }
 
-// ofNode finds the Machines that a Node concerns: that which is linked with it, and that which has its provider ID. One whose
+// ofNode finds the Machines that a Node concerns: the one that is linked with it, and the one that has its provider ID. One whose
 // provider ID is another Machine's is not concerned until that changes (toRivals).
 func (r *Reconciler) ofNode(ctx context.Context, cluster types.NamespacedName, node *corev1.Node) []reconcile.Request {
 	lookups := []client.MatchingFields{{index.NodeName: node.Name}}
@@ -122,7 +130,7 @@ func (r *Reconciler) ofNode(ctx context.Context, cluster types.NamespacedName, n
 	return found
 }
 
-// lostToAnother says whether the provider ID of a Machine was found to be another Machine's.
+// lostToAnother is true for a Machine whose provider ID is another Machine's, by its conditions.
 func lostToAnother(m *clusterv1.Machine) bool {
 	return reasonOf(m.Status.Conditions, clusterv1.MachineNodeReadyCondition) == ReasonNodeOfAnotherMachine
 }
@@ -162,22 +170,87 @@ func (r *Reconciler) list(ctx context.Context, options ...client.ListOption) []r
 	return external.Requests(list)
 }
 
-// waker adds Machines to the work queue once the controller has one.
-type waker struct {
-	mutex sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+// ofDrainRule finds the Machines whose drains a MachineDrainRule may concern: all that are being deleted.
+func (r *Reconciler) ofDrainRule(ctx context.Context, rule client.Object) []reconcile.Request {
+	return r.deletingOf(ctx, client.InNamespace(rule.GetNamespace()))
 }
 
-func (w *waker) bind(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	w.queue = queue
+// ofLabelledCluster finds the Machines of a Cluster that are being deleted.
+func (r *Reconciler) ofLabelledCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return r.deletingOf(ctx, client.InNamespace(cluster.GetNamespace()), client.MatchingFields{index.Cluster: cluster.GetName()})
 }
 
-func (w *waker) add(key types.NamespacedName) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if w.queue != nil {
-		w.queue.Add(reconcile.Request{NamespacedName: key})
+// onClusterGone frees what the drainer has cached of a Cluster. It enqueues nothing.
+func (r *Reconciler) onClusterGone() handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workQueue) {
+		r.drainer.ForgetCluster(client.ObjectKeyFromObject(e.Object))
+	}}
+}
+
+// deletingOf lists the Machines that are being deleted.
+func (r *Reconciler) deletingOf(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	list := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		// The cache fails only while the manager stops.
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list Machines that are being deleted")
+		return nil
 	}
+	list.Items = slices.DeleteFunc(list.Items, func(m clusterv1.Machine) bool { return m.DeletionTimestamp.IsZero() })
+	return external.Requests(list)
+}
+
+// toRivals enqueues the other Machines with the provider ID of a Machine when something has changed that decides whose it is.
+// Machines of other cores count, so there is no filter. Nearly all Machines have no rivals: that costs a read of the index.
+func (r *Reconciler) toRivals() handler.EventHandler {
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workQueue) {
+			before, ok := e.ObjectOld.(*clusterv1.Machine)
+			after, ok2 := e.ObjectNew.(*clusterv1.Machine)
+			if !ok || !ok2 || !identityChanged(before, after) {
+				return
+			}
+			r.enqueueRivals(ctx, queue, after.UID, before.Spec.ProviderID)
+			if after.Spec.ProviderID != before.Spec.ProviderID {
+				r.enqueueRivals(ctx, queue, after.UID, after.Spec.ProviderID)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workQueue) {
+			if m, ok := e.Object.(*clusterv1.Machine); ok {
+				r.enqueueRivals(ctx, queue, m.UID, m.Spec.ProviderID)
+			}
+		},
+	}
+}
+
+func (r *Reconciler) enqueueRivals(ctx context.Context, queue workQueue, uid types.UID, providerID string) {
+	if providerID == "" {
+		return
+	}
+	list := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{index.ProviderID: providerID}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Finding other Machines with a provider ID")
+		return
+	}
+	for i := range list.Items {
+		if list.Items[i].UID != uid {
+			queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+}
+
+// toDependents maps an event of a provider's object to the Machines that refer to it, and the deletion of a control plane to
+// those of its Cluster that are being deleted.
+func (r *Reconciler) toDependents() handler.EventHandler {
+	machines := func() client.ObjectList { return &clusterv1.MachineList{} }
+	clusters := func() client.ObjectList { return &clusterv1.ClusterList{} }
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		found := external.Referrers(ctx, r.Client, machines, obj)
+		if len(found) > 0 || obj.GetDeletionTimestamp().IsZero() {
+			return found
+		}
+		for _, cluster := range external.Referrers(ctx, r.Client, clusters, obj) {
+			found = append(found, r.deletingOf(ctx, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name})...)
+		}
+		return found
+	})
 }

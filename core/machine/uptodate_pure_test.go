@@ -27,10 +27,10 @@ func TestPureUpToDate(t *testing.T) {
 		return func(s *scope) { s.machineDeployment.Spec.Rollout.After = metav1.NewTime(noon.Add(d)) }
 	}
 	created := func(s *scope) {
-		s.machineSet.Annotations = map[string]string{machines.RolloutAfterAnnotation: machines.RolloutAfterRecord(s.machineDeployment, s.now)}
+		s.machineSet.Annotations = map[string]string{machines.RolloutAfterAnnotation: machines.RolloutAfterRecord(s.machineDeployment, s.Now)}
 	}
 	behind := func(s *scope) {
-		s.machine.Spec.Version, s.machine.Status.NodeInfo = "v1.36.3", &corev1.NodeSystemInfo{KubeletVersion: "v1.35.0"}
+		s.Object.Spec.Version, s.Object.Status.NodeInfo = "v1.36.3", &corev1.NodeSystemInfo{KubeletVersion: "v1.35.0"}
 	}
 	for name, test := range map[string]struct {
 		given []func(*scope)
@@ -54,7 +54,7 @@ func TestPureUpToDate(t *testing.T) {
 			g := NewWithT(t)
 			s := judged(test.given...)
 			g.Expect(s.setUpToDateCondition().After()).To(Equal(test.rest))
-			g.Expect(stateOf(s.machine, "UpToDate")).To(Equal(test.want))
+			g.Expect(stateOf(s.Object, "UpToDate")).To(Equal(test.want))
 		})
 	}
 }

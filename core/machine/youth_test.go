@@ -25,7 +25,7 @@ func TestYouthEndsWhateverTheClocksSay(t *testing.T) {
 			silence := time.Duration(0)
 			now := start
 			for range 100 {
-				s := &scope{now: now, original: machine}
+				s := &scope{Base: base{Now: now, Original: machine}}
 				rest, silent := s.youth(clusterv1.MachineInfrastructureReadyCondition)
 				if rest <= 0 {
 					break
@@ -41,7 +41,7 @@ func TestYouthEndsWhateverTheClocksSay(t *testing.T) {
 			}
 			conditions.Set(&machine.Status.Conditions,
 				conditions.False(clusterv1.MachineInfrastructureReadyCondition, clusterv1.ObjectDoesNotExistReason, ""), 1, now)
-			rest, _ := (&scope{now: now, original: machine}).youth(clusterv1.MachineInfrastructureReadyCondition)
+			rest, _ := (&scope{Base: base{Now: now, Original: machine}}).youth(clusterv1.MachineInfrastructureReadyCondition)
 			g.Expect(rest).To(BeNumerically("<=", 0), "it does not come back")
 			g.Expect(silence).To(BeNumerically("<=", creationSettling))
 			g.Expect(now.Sub(start)).To(BeNumerically("<=", creationGrace+creationSettling))
