@@ -10,7 +10,7 @@ import (
 	"millwright.dev/core/admission/certificates"
 )
 
-// ServerOptions say where the webhooks are served.
+// ServerOptions are where the webhooks are served.
 type ServerOptions struct {
 	// Port is the TCP port on all addresses.
 	Port int

@@ -33,7 +33,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 }
 
 // Resolve answers from the labels of CRDs. A reference of v1beta2 names no version and one of v1beta1 must; where the
-// kind is not installed, or keeps no contract, there is none, and the answer is the version "unknown". An error would
+// kind is not installed, or implements no contract, there is none, and the answer is the version "unknown". An error would
 // fail every list of v1beta1 objects for the sake of one broken reference. The way back takes the group alone, so
 // nothing is lost.
 func Resolve(resolver *version.Resolver) APIVersions {

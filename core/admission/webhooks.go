@@ -77,7 +77,7 @@ type webhook[T client.Object] struct {
 	// defaults fills in an object that replaces old, which is nil when it is being created. There is no defaulting
 	// when it is nil itself.
 	defaults func(obj, old T)
-	// validate says what is wrong with an object that replaces old. There is no validation when it is nil.
+	// validate validates an object that replaces old. There is no validation when it is nil.
 	validate func(obj, old T) field.ErrorList
 
 	decoder admission.Decoder
@@ -135,7 +135,7 @@ func (w webhook[T]) ValidateUpdate(_ context.Context, old, obj T) (admission.War
 // ValidateDelete implements admission.Validator. Every object may be deleted, and no deletion is sent here.
 func (w webhook[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) { return nil, nil }
 
-// assessment is the answer as the API server would give it for a problem that it finds itself.
+// assessment is the answer as the API server would give it for an error of its own validation.
 func (w webhook[T]) assessment(obj T, found field.ErrorList) error {
 	if len(found) == 0 {
 		return nil

@@ -91,11 +91,11 @@ func (r *reference) condition(conditionType string, done bool, read func(externa
 		return metav1.Condition{}
 	}
 	if r.err != nil {
-		return external.Problem(conditionType, r.ref, r.err)
+		return external.UnusableCondition(conditionType, r.ref, r.err)
 	}
 	from, err := read(r.object)
 	if err != nil {
-		return external.Problem(conditionType, r.ref, err)
+		return external.UnusableCondition(conditionType, r.ref, err)
 	}
 	condition := external.Mirrored(conditionType, from, done, "Waiting for the provider of "+external.Name(r.ref))
 	return external.WithMessage(condition, limits.Message(external.Name(r.ref), r.invalidFields))

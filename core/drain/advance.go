@@ -16,7 +16,7 @@ func (n *nodeDrain) changed() {
 	n.notifyIfChanged(n.advance())
 }
 
-// advance sends what is due, sees to it that it is called again when more is due, and says how far the drain
+// advance sends what is due, schedules its next call for when more is due, and returns how far the drain
 // is. It is called under mu.
 func (n *nodeDrain) advance() Result {
 	now := n.now()
@@ -107,7 +107,7 @@ func (n *nodeDrain) readDaemonSets(current *plan, now time.Time) {
 			n.target.daemonSets.read(context.Background(), n.target, &n.drainer.options)
 		})
 	}
-	if _, retryAt := n.target.daemonSets.problem(); !retryAt.IsZero() {
+	if _, retryAt := n.target.daemonSets.readError(); !retryAt.IsZero() {
 		current.at(retryAt)
 	}
 }

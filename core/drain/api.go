@@ -44,11 +44,11 @@ const (
 
 // Options configures a Drainer. The zero value of each field means its default.
 type Options struct {
-	// Notify is called when there is news of the drain with this key since the last Step: at once when the
+	// Notify is called when the drain with this key has changed since the last Step: at once when the
 	// last pod has gone and when the first eviction is refused, and at most every ProgressInterval for all
 	// else. It must neither block nor call the Drainer; adding to a work queue is right.
 	Notify func(key types.NamespacedName)
-	// Clock tells the time; the real one by default.
+	// Clock is the time; the real one by default.
 	Clock clock.WithDelayedExecution
 	// MaxParallelEvictions bounds the evictions under way at once for one Node; DefaultMaxParallelEvictions.
 	MaxParallelEvictions int
@@ -100,26 +100,26 @@ type Mode string
 const (
 	// Normal cordons the Node and evicts its pods.
 	Normal Mode = ""
-	// Observe neither cordons nor evicts; it only says which volumes are attached to the Node.
+	// Observe neither cordons nor evicts; it only observes which volumes are attached to the Node.
 	Observe Mode = "Observe"
-	// Forced deletes the pods without grace period, whatever PodDisruptionBudgets say, and is done after
+	// Forced deletes the pods without grace period, regardless of PodDisruptionBudgets, and is done after
 	// Options.ForceTimeout in any case. DaemonSets' pods, static ones and those that a label or a rule skips stay. Volumes
-	// are left alone, unless Request.ForceDetach says otherwise.
+	// are left alone, unless Request.ForceDetach is set.
 	Forced Mode = "Forced"
 	// Detach deletes the VolumeAttachments of the Node and looks at nothing else, for at most Options.ForceTimeout. It is
 	// for a Node whose machine does not exist any more: nothing on it can write to the volumes.
 	Detach Mode = "Detach"
 )
 
-// Request says what to drain and how. The last one is what the drain goes on under, so that a change takes
-// effect at the Step that brings it.
+// Request is what to drain and how. The drain goes on with the last one, so that a change takes
+// effect at the Step that has it.
 type Request struct {
 	// Key names the drain, and is what Notify is called with: the namespace and name of the Machine.
 	Key types.NamespacedName
 	// Cluster names the target cluster. Drains with the same Cluster share connections.
 	Cluster types.NamespacedName
 	// Config reaches the target cluster. When its address or credentials differ from those of the last
-	// Step, as after a rotation of the kubeconfig, the connection is made anew. It is not modified.
+	// Step, as after a rotation of the kubeconfig, the connection is recreated. It is not modified.
 	Config *rest.Config
 	// Node is the Node as last read. Its name, spec.unschedulable and Ready condition are used; a stale
 	// one does no harm.

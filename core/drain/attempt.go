@@ -17,13 +17,13 @@ type attempt struct {
 	failures int
 	// retryAt is when the request may be sent again.
 	retryAt time.Time
-	// budget and reason say why it was refused.
+	// budget and reason are why it was refused.
 	budget, reason string
 	// several means that there is more than one budget.
 	several bool
 }
 
-// due says whether the request may be sent.
+// due reports whether the request may be sent.
 func (a *attempt) due(now time.Time) bool {
 	return !a.inFlight && !now.Add(retrySlack).Before(a.retryAt)
 }

@@ -10,9 +10,9 @@ import (
 	"millwright.dev/contracts/controller/rewatch"
 )
 
-// collection is a thin copy of all objects of one kind in a target cluster. One watch keeps it, which all
+// collection is a trimmed copy of all objects of one kind in a target cluster. One watch updates it, which all
 // drains of the cluster share. It begins when the first of them needs it and ends with the target, some time after
-// the last drain: the drains of a rollout come one after the other, and reading everything anew for each would be dear.
+// the last drain: the drains of a rollout come one after the other, and reading everything again for each would be expensive.
 type collection[T any] struct {
 	// what names the kind in messages.
 	what string
@@ -20,9 +20,9 @@ type collection[T any] struct {
 	example runtime.Object
 	// source lists and watches the kind; it reports each failure, and success with nil.
 	source func(report func(error)) *cache.ListWatch
-	// thin keeps of an object what is used, with a key that is unique and keys to find it by.
+	// thin returns what is used of an object, with a key that is unique and keys to find it by.
 	thin func(obj any) (item T, key string, index []string)
-	// affects says whether a change concerns a drain. It is called under the drain's mu, and may change the
+	// affects reports whether a change concerns a drain. It is called under the drain's mu, and may change the
 	// drain. An object that is new has no before, one that is gone no after.
 	affects func(n *nodeDrain, before, after *T) bool
 
@@ -41,7 +41,7 @@ type thinCopy[T any] struct {
 	indexes map[string][]string
 	index   map[string]map[string]bool
 	synced  bool
-	problem string
+	err     string
 }
 
 // join makes a drain a member and starts the watch for the first one. It is called under the drain's mu.
@@ -83,21 +83,21 @@ func (c *collection[T]) stop() {
 	}
 }
 
-// known says whether everything has been read once since the first member joined.
+// known reports whether everything has been read once since the first member joined.
 func (c *collection[T]) known() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.copied != nil && c.copied.synced
 }
 
-// problem says why it cannot be read; empty while it can.
-func (c *collection[T]) problem() string {
+// readError is why it cannot be read; empty while it can.
+func (c *collection[T]) readError() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.copied == nil || c.copied.problem == "" {
+	if c.copied == nil || c.copied.err == "" {
 		return ""
 	}
-	return "cannot read " + c.what + ": " + c.copied.problem
+	return "cannot read " + c.what + ": " + c.copied.err
 }
 
 // get returns the item with a key.
@@ -170,16 +170,16 @@ func newThinCopy[T any](owner *collection[T], cancel context.CancelFunc) *thinCo
 
 // reported takes in whether the kind could be read.
 func (t *thinCopy[T]) reported(err error) {
-	problem := ""
+	failure := ""
 	if err != nil {
-		problem = toOutcome(err).reason
+		failure = toOutcome(err).reason
 	}
 	t.owner.mu.Lock()
-	news := t.problem != problem
-	t.problem = problem
+	changed := t.err != failure
+	t.err = failure
 	members := t.owner.membersLocked()
 	t.owner.mu.Unlock()
-	if news {
+	if changed {
 		for _, n := range members {
 			n.changed()
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// freeCordons is how often a Node is cordoned without a pause. More would be a fight with somebody who undoes it.
+	// freeCordons is how often a Node is cordoned without a pause. More would be a contest with another writer that undoes it.
 	freeCordons = 3
 	// maxCordonPause is what the pause before the next cordon grows to; it doubles from Options.MinRetry.
 	maxCordonPause = 5 * time.Minute
@@ -20,7 +20,7 @@ const (
 // cordon is how far the cordoning of a Node is.
 type cordon struct {
 	attempt
-	// undone counts how often somebody has made the Node schedulable again, since when it had stayed cordoned for long; last
+	// undone counts how often another writer has made the Node schedulable again, since when it had stayed cordoned for long; last
 	// is when it was cordoned last.
 	undone int
 	last   time.Time
@@ -44,13 +44,13 @@ func (c *cordon) observe(node *corev1.Node, now time.Time, shortest time.Duratio
 	}
 }
 
-// before says whether the Node was cordoned before it became what it is now. Versions that cannot be compared tell nothing.
+// before reports whether the Node was cordoned before it became what it is now. Versions that cannot be compared do not count.
 func (c *cordon) before(node *corev1.Node) bool {
 	order, err := resourceversion.CompareResourceVersion(c.version, node.ResourceVersion)
 	return err == nil && order < 0
 }
 
-// undo takes in that somebody has uncordoned the Node while it is drained, and sets the pause before it is cordoned again.
+// undo handles that another writer has uncordoned the Node while it is drained, and sets the pause before it is cordoned again.
 // Nothing is evicted meanwhile.
 func (c *cordon) undo(node *corev1.Node, now time.Time, shortest time.Duration) {
 	if now.Sub(c.last) > cordonMemory {

@@ -20,7 +20,7 @@ type daemonSets struct {
 	waiting []func()
 }
 
-// exists says whether a DaemonSet exists, as far as a pod is concerned that was first seen at since. That one
+// exists reports whether a DaemonSet exists, as far as a pod is concerned that was first seen at since. That one
 // exists may be up to daemonSetsTTL old; that one does not must have been read after the pod was seen, since
 // its DaemonSet may be new.
 func (d *daemonSets) exists(uid types.UID, since, now time.Time) (exists, known bool) {
@@ -36,7 +36,7 @@ func (d *daemonSets) exists(uid types.UID, since, now time.Time) (exists, known 
 }
 
 // await calls ready when the DaemonSets have been read once more. It reports whether the caller must start
-// the reading, by read: nobody else does.
+// the reading, by read: nothing else does.
 func (d *daemonSets) await(now time.Time, ready func()) (start bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,8 +52,8 @@ func (d *daemonSets) await(now time.Time, ready func()) (start bool) {
 	return true
 }
 
-// problem says why the DaemonSets cannot be read and when it is tried again; empty if there is none.
-func (d *daemonSets) problem() (reason string, retryAt time.Time) {
+// readError is why the DaemonSets cannot be read and when it is tried again; empty if there is none.
+func (d *daemonSets) readError() (reason string, retryAt time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.reading.reason, d.reading.retryAt

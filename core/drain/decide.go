@@ -46,7 +46,7 @@ type circumstances struct {
 	behaviour   func(*Pod) Decision
 	// returning are the pods that come back to the cordoned Node; nil when that plays no part.
 	returning *returning
-	// budgeted says whether a PodDisruptionBudget is about a pod; nil while that is not known.
+	// budgeted reports whether a PodDisruptionBudget is about a pod; nil while that is not known.
 	budgeted func(*Pod) bool
 	// volumes are what is attached to the Node; nil when volumes play no part.
 	volumes *nodeVolumes
@@ -54,7 +54,7 @@ type circumstances struct {
 	handovers map[string]handover.Handover
 }
 
-// daemonSetLookup says whether the DaemonSet of a pod exists; known is false while that has not been read.
+// daemonSetLookup reports whether the DaemonSet of a pod exists; known is false while that has not been read.
 type daemonSetLookup func(*Pod) (exists, known bool)
 
 // decide applies the rules in their order; the first that has an opinion decides. They are those of Cluster
@@ -77,7 +77,7 @@ func decide(pod *Pod, c circumstances) Decision {
 	return Decision{Action: Evict}
 }
 
-// lostWithNode skips pods that would be gone if their Node could still say so.
+// lostWithNode skips pods that would be gone if their Node could still report it.
 func lostWithNode(pod *Pod, c circumstances) (Decision, bool) {
 	if !c.unreachable || pod.DeletionTimestamp == nil {
 		return Decision{}, false
@@ -106,13 +106,13 @@ func ofDaemonSet(pod *Pod, c circumstances) (Decision, bool) {
 	return orphan, true
 }
 
-// static skips mirror pods: only the kubelet's manifest folder can end the real one.
+// static skips mirror pods: only the kubelet's manifest directory can end the real one.
 func static(pod *Pod, _ circumstances) (Decision, bool) {
 	return Decision{Action: Skip}, pod.Mirror
 }
 
 // labelled obeys the label cluster.x-k8s.io/drain with the values skip and wait-completed, in any case. Other
-// values say nothing, as upstream has it.
+// values do not count, as upstream has it.
 func labelled(pod *Pod, _ circumstances) (Decision, bool) {
 	switch value := pod.Labels[clusterv1.PodDrainLabel]; {
 	case strings.EqualFold(value, "skip"):

@@ -33,7 +33,7 @@ func New(options Options) *Drainer {
 	}
 }
 
-// Step begins the drain of a Node or moves it on, and says how far it is. It never waits for the network. An
+// Step begins the drain of a Node or advances it, and returns how far it is. It never waits for the network. An
 // error means that the request is unusable or the Drainer is closed; what goes wrong in the target cluster is
 // in Result.Message and is tried again.
 //

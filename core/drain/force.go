@@ -8,8 +8,8 @@ import (
 )
 
 // force is a forced drain: the machine goes in any case, and what can be done for the pods on it is done at once. As with
-// MCM, pods are deleted without grace period instead of being evicted, whatever budgets, order and completion say. The
-// VolumeAttachments of the Node are deleted only when the machine has gone, or when someone says so. What fails twice, or
+// MCM, pods are deleted without grace period instead of being evicted, regardless of budgets, order and completion. The
+// VolumeAttachments of the Node are deleted only when the machine has gone, or when the request asks for it. What fails twice, or
 // is not done by the deadline, is let be.
 type force struct {
 	deadline time.Time
@@ -17,7 +17,7 @@ type force struct {
 	pods, attachments map[types.UID]*attempt
 }
 
-// setMode changes the mode, and says whether the drain has become a forced one. What is under way in the mode before is
+// setMode changes the mode, and reports whether the drain has become a forced one. What is under way in the mode before is
 // cut off, so that it does not hold up what is done instead, and no pod is evicted that shall not be any more.
 func (n *nodeDrain) setMode(mode Mode) (forcedNow bool) {
 	forces := mode == Forced || mode == Detach

@@ -13,16 +13,16 @@ const forcedAttempts = 2
 type forced struct {
 	*force
 	pods map[types.UID]*Pod
-	// listed says whether the pods are known.
+	// listed is true when the pods are known.
 	listed bool
-	// detach says whether the VolumeAttachments of the Node are deleted.
+	// detach is true when the VolumeAttachments of the Node are deleted.
 	detach bool
-	// attachments are the VolumeAttachments of the Node; read says whether they are known.
+	// attachments are the VolumeAttachments of the Node; read is true when they are known.
 	attachments []attachment
 	read        bool
 }
 
-// makeForcedPlan says what a forced drain does next. It reads, and changes nothing.
+// makeForcedPlan plans what a forced drain does next. It reads, and changes nothing.
 func makeForcedPlan(f forced, c circumstances) *plan {
 	result := &plan{over: !c.now.Before(f.deadline)}
 	if !result.over {
@@ -64,8 +64,8 @@ func makeForcedPlan(f forced, c circumstances) *plan {
 	return result
 }
 
-// stays says whether a forced drain, too, leaves a pod alone: those that would come back, those that nobody can
-// delete, and those that were told to stay.
+// stays reports whether a forced drain, too, leaves a pod alone: those that would come back, those that cannot be
+// deleted, and those that a rule or label excludes.
 func stays(pod *Pod, c circumstances) bool {
 	c.unreachable = false
 	return decide(pod, c).Action == Skip

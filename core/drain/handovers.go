@@ -14,17 +14,17 @@ type surroundings struct {
 	now     time.Time
 	pods    map[types.UID]*Pod
 	volumes *nodeVolumes
-	// evicted says whether the eviction of a pod was granted.
+	// evicted reports whether the eviction of a pod was granted.
 	evicted func(*Pod) bool
-	// elsewhere says whether a PersistentVolume is attached to another Node.
+	// elsewhere reports whether a PersistentVolume is attached to another Node.
 	elsewhere func(string) bool
-	// exists says whether there is such a PersistentVolume.
+	// exists reports whether there is such a PersistentVolume.
 	exists func(string) bool
 	// detachTimeout and reattachTimeout are how long the stages may take.
 	detachTimeout, reattachTimeout time.Duration
 }
 
-// state says the same of volumes instead of pods.
+// state is the same for volumes instead of pods.
 func (s surroundings) state() handover.State {
 	state := handover.State{
 		Now: s.now, Leaving: map[string]time.Time{}, Attached: make(map[string]time.Time, len(s.volumes.attached)),
@@ -49,7 +49,7 @@ func (s surroundings) state() handover.State {
 	return state
 }
 
-// inUse says whether a pod on the Node uses a PersistentVolume.
+// inUse reports whether a pod on the Node uses a PersistentVolume.
 func (s surroundings) inUse(volume string) bool {
 	for _, pod := range s.pods {
 		if slices.Contains(s.volumes.of(pod), volume) {
@@ -59,7 +59,7 @@ func (s surroundings) inUse(volume string) bool {
 	return false
 }
 
-// moveHandovers brings the handovers up to date. It is called under mu when pods and volumes are known.
+// moveHandovers updates the handovers. It is called under mu when pods and volumes are known.
 func (n *nodeDrain) moveHandovers(c circumstances) {
 	options := &n.drainer.options
 	s := surroundings{

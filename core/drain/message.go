@@ -12,12 +12,12 @@ import (
 // namesInMessage is how many pods of each list a message names; conditions are read by people.
 const namesInMessage = 3
 
-// toMessage words a Result. The times in it are left out, so that it is equal while nothing changes.
-func toMessage(node string, r *Result, problems []string) string {
+// toMessage describes a Result. The times in it are left out, so that it is equal while nothing changes.
+func toMessage(node string, r *Result, blockers []string) string {
 	if r.Done {
 		return ""
 	}
-	m := message{parts: slices.Clone(problems)}
+	m := message{parts: slices.Clone(blockers)}
 	m.pods("evicting", r.Evicting)
 	m.pods("waiting for termination of", r.Terminating)
 	for _, group := range byReason(r.Blocked) {
@@ -34,8 +34,8 @@ func toMessage(node string, r *Result, problems []string) string {
 	return fmt.Sprintf("Draining Node %s%s: %s", node, podsLeft(r.left()), m)
 }
 
-// inWords says who returns, and what to do about it.
-func (r *returning) inWords(owners []Owner) []string {
+// describe names the owners whose pods return, and what to do about it.
+func (r *returning) describe(owners []Owner) []string {
 	tolerant, bound := message{}, message{}
 	kept := false
 	for _, o := range owners {
@@ -116,8 +116,8 @@ type blockedGroup struct {
 	pods   []types.NamespacedName
 }
 
-// byReason groups blocked pods: by their PodDisruptionBudget where one is known, else by the words. The counts
-// in the server's words differ from pod to pod, so that of the first pod stands for its budget.
+// byReason groups blocked pods: by their PodDisruptionBudget where one is known, else by the message. The counts
+// in the server's message differ from pod to pod, so that of the first pod stands for its budget.
 func byReason(blocked []PodStatus) []*blockedGroup {
 	var groups []*blockedGroup
 	index := map[string]*blockedGroup{}

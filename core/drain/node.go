@@ -39,8 +39,8 @@ type nodeDrain struct {
 	foundCordoned bool
 	// watched means that the pods are read.
 	watched bool
-	// readProblem says why the pods cannot be read; empty while they can.
-	readProblem string
+	// podsError is why the pods cannot be read; empty while they can.
+	podsError string
 	// inUse are the DaemonSets that were found to exist; that is not asked again.
 	inUse    map[types.UID]bool
 	cordon   cordon
@@ -51,7 +51,7 @@ type nodeDrain struct {
 	sender sender
 	// force is the forced drain, nil while it is not.
 	force *force
-	// handovers are the volumes on their way to other Nodes. resumed says whether those have been looked for
+	// handovers are the volumes on their way to other Nodes. resumed is true when those have been looked for
 	// that were under way before; they are when the Node was cordoned as the drain began here.
 	handovers map[string]handover.Handover
 	resumed   bool
@@ -59,7 +59,7 @@ type nodeDrain struct {
 	wake, progress clock.Timer
 	// returnNotified means that the caller has been notified of pods that return, which is done at once for the first ones.
 	returnNotified bool
-	// leftReported means that a Step has said that the drain goes on without pods that have returned.
+	// leftReported means that a Step has reported that the drain goes on without pods that have returned.
 	leftReported bool
 	// reported is what the last Step has returned.
 	reported Result
@@ -83,7 +83,7 @@ func newNodeDrain(drainer *Drainer, target *target, request *Request) *nodeDrain
 	}
 }
 
-// serves says whether the drain is the one that a request is about.
+// serves reports whether the drain is the one that a request is about.
 func (n *nodeDrain) serves(request *Request) bool {
 	return n.cluster == request.Cluster && n.node == request.Node.Name && n.nodeUID == request.Node.UID &&
 		(n.watched || request.Mode == Detach) && sameConnection(n.target.source, request.Config)
@@ -109,7 +109,7 @@ func (n *nodeDrain) stop() {
 	stopTimer(&n.progress)
 }
 
-// step takes over the request, does what is due and says how far the drain is.
+// step takes over the request, does what is due and returns how far the drain is.
 func (n *nodeDrain) step(request Request) Result {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,12 +7,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// notifyIfChanged notifies the caller when there is news since the last Step: at once of the end and of the first
-// obstacle, and later, so that several changes go together, of mere progress. It is called under mu.
+// notifyIfChanged notifies the caller when something has changed since the last Step: at once of the end and of the first
+// blocker, and later, so that several changes go together, of mere progress. It is called under mu.
 func (n *nodeDrain) notifyIfChanged(now Result) {
 	switch {
 	case now.Done == n.reported.Done && now.Message == n.reported.Message && now.VolumesKnown == n.reported.VolumesKnown &&
-		now.VolumesProblem == n.reported.VolumesProblem && slices.Equal(now.Volumes, n.reported.Volumes):
+		now.VolumesError == n.reported.VolumesError && slices.Equal(now.Volumes, n.reported.Volumes):
 	case len(now.ReturningOwners) > 0 && !n.returnNotified, now.settled(), len(now.Blocked) > 0 && len(n.reported.Blocked) == 0, n.force != nil && now.Done,
 		now.unsatisfiable() && !n.reported.unsatisfiable(), now.drained() && !n.reported.drained():
 		n.returnNotified = n.returnNotified || len(now.ReturningOwners) > 0

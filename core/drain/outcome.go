@@ -22,7 +22,7 @@ type outcome struct {
 	budget string
 	// several means that more than one PodDisruptionBudget is about the pod, which forbids every eviction.
 	several bool
-	// reason says in words why not.
+	// reason describes why not.
 	reason string
 	// retryAfter is the delay that the server asked for; zero if it did not.
 	retryAfter time.Duration
@@ -32,7 +32,7 @@ type outcome struct {
 // the next word. There is no field for it (see pkg/registry/core/pod/storage/eviction.go in Kubernetes).
 const budgetMessagePrefix = "The disruption budget "
 
-// severalBudgets is how the eviction API words that it does not know which of several budgets to ask.
+// severalBudgets is the message of the eviction API for a pod with several budgets.
 const severalBudgets = "more than one PodDisruptionBudget"
 
 // toOutcome translates the answer to an eviction, or to another request.
@@ -58,7 +58,7 @@ func isReplaced(err error) bool {
 	return apierrors.IsConflict(err) && strings.Contains(err.Error(), "UID")
 }
 
-// isOfAnotherUID says whether a patch was refused because the object has another UID than the patch. To an API server that is
+// isOfAnotherUID reports whether a patch was refused because the object has another UID than the patch. To an API server that is
 // a change of a field that must not change.
 func isOfAnotherUID(err error) bool {
 	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) && strings.Contains(err.Error(), "metadata.uid")
@@ -82,7 +82,7 @@ func refusal(err error, status apierrors.APIStatus) outcome {
 	return result
 }
 
-// budgetName takes the name of the PodDisruptionBudget out of a cause; empty when the server words it otherwise.
+// budgetName takes the name of the PodDisruptionBudget out of a cause; empty when the server has another message.
 func budgetName(message string) string {
 	rest, found := strings.CutPrefix(message, budgetMessagePrefix)
 	if !found {

@@ -14,15 +14,15 @@ import (
 // maxKindLength bounds the kind of an owner in messages; the API server accepts kinds of any length.
 const maxKindLength = 63
 
-// owner tells pods that replace each other from other pods. It is a claim of the pod: whoever may create pods may name
-// any owner, so nothing happens to a pod because of what another pod says.
+// owner distinguishes pods that replace each other from other pods. It is a claim of the pod: whoever may create pods may name
+// any owner, so nothing happens to a pod because of what another pod claims.
 type owner struct {
 	namespace string
 	// uid is that of the controller, empty for a pod without one.
 	uid types.UID
 	// base is what the names of pods without controller have in common.
 	base string
-	// name is the owner in words, such as Deployment default/web.
+	// name names the owner for messages, such as Deployment default/web.
 	name string
 }
 
@@ -47,10 +47,10 @@ func ownerOf(pod *corev1.Pod) owner {
 	return owner{namespace: pod.Namespace, uid: controller.UID, name: kind + " " + pod.Namespace + "/" + name}
 }
 
-// key leaves out the name, which says nothing about identity.
+// key leaves out the name, which means nothing about identity.
 func (o owner) key() owner { return owner{namespace: o.namespace, uid: o.uid, base: o.base} }
 
-// toleratesCordon says whether a pod may be scheduled to a cordoned Node.
+// toleratesCordon reports whether a pod may be scheduled to a cordoned Node.
 func toleratesCordon(pod *corev1.Pod) bool {
 	for i := range pod.Spec.Tolerations {
 		t := &pod.Spec.Tolerations[i]

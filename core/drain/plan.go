@@ -40,11 +40,11 @@ type plan struct {
 	completed int
 	// abandoned are pods that a forced drain could not delete, released those that it has.
 	abandoned, released []*Pod
-	// detach are the VolumeAttachments that a forced drain has to delete now; detaching says that it waits
+	// detach are the VolumeAttachments that a forced drain has to delete now; detaching means that it waits
 	// for the answer to some.
 	detach    []attachment
 	detaching bool
-	// reading says that a forced drain waits for what it has to read.
+	// reading means that a forced drain waits for what it has to read.
 	reading bool
 	// over means that a forced drain has run out of time.
 	over bool
@@ -52,7 +52,7 @@ type plan struct {
 	next time.Time
 }
 
-// done says whether nothing is left to wait for.
+// done reports whether nothing is left to wait for.
 func (p *plan) done() bool {
 	return p.over || len(p.due)+len(p.evicting)+len(p.terminating)+len(p.blocked)+len(p.completing)+
 		len(p.queued)+len(p.later)+len(p.held)+len(p.undecided)+len(p.detach) == 0 && !p.detaching && !p.reading
@@ -109,7 +109,7 @@ func makePlan(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circum
 }
 
 // split decides about each pod, puts aside those that need not go, and returns the others with their lowest order. A
-// pod that the API server says does not exist has gone, though the watch may not have told yet, or never will; one
+// pod that the API server says does not exist has gone, though the watch may not have reported it yet, or never will; one
 // with volumes is waited for, since its volumes outlive it.
 func (p *plan) split(pods map[types.UID]*Pod, attempts map[types.UID]*attempt, c circumstances) (remaining []decided, first int32) {
 	first = math.MaxInt32

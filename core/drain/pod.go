@@ -10,15 +10,15 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Pod is what a drain keeps of a pod: a thousand Nodes with a hundred pods each fit into little memory.
+// Pod is what a drain caches of a pod: a thousand Nodes with a hundred pods each fit into little memory.
 type Pod struct {
 	// Key is the pod's namespace and name.
 	Key types.NamespacedName
-	// UID tells a pod from its successor of the same name.
+	// UID distinguishes a pod from its successor of the same name.
 	UID types.UID
 	// Labels are the pod's labels.
 	Labels map[string]string
-	// Mirror is true for a static pod, which only the kubelet's manifest folder can remove.
+	// Mirror is true for a static pod, which only the kubelet's manifest directory can remove.
 	Mirror bool
 	// Owner is who has made the pod, and would replace it.
 	Owner owner
@@ -37,7 +37,7 @@ type Pod struct {
 	Priority int32
 }
 
-// trim keeps of a pod what a drain needs.
+// trim returns what a drain needs of a pod.
 func trim(pod *corev1.Pod) *Pod {
 	stripped := &Pod{
 		Key:      types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
@@ -69,7 +69,7 @@ func trim(pod *corev1.Pod) *Pod {
 	return stripped
 }
 
-// Unreachable says whether nothing is known of the Node any more, so that its kubelet cannot be expected to
+// Unreachable reports whether nothing is known of the Node any more, so that its kubelet cannot be expected to
 // end pods: its Ready condition is Unknown, which the node lifecycle controller sets when heartbeats stay out.
 func Unreachable(node *corev1.Node) bool {
 	for i := range node.Status.Conditions {

@@ -48,22 +48,22 @@ func (n *nodeDrain) report(p *plan, c circumstances) Result {
 	case n.listed && c.volumes.known:
 		result.VolumesKnown, result.Volumes = true, c.volumes.without(p.staying)
 	}
-	result.VolumesProblem = strings.Join(slices.DeleteFunc(
-		[]string{n.target.attachments.problem(), n.target.volumes.problem()}, func(s string) bool { return s == "" }), "; ")
+	result.VolumesError = strings.Join(slices.DeleteFunc(
+		[]string{n.target.attachments.readError(), n.target.volumes.readError()}, func(s string) bool { return s == "" }), "; ")
 	switch {
 	case n.request.Mode == Detach:
-		if problem := n.target.attachments.problem(); !result.Done {
-			result.Message = toDetachMessage(n.node, slices.DeleteFunc(append(n.detachProblems(), problem), func(s string) bool { return s == "" }))
+		if blocker := n.target.attachments.readError(); !result.Done {
+			result.Message = toDetachMessage(n.node, slices.DeleteFunc(append(n.detachErrors(), blocker), func(s string) bool { return s == "" }))
 		}
 	case n.force != nil:
-		result.Message = toForcedMessage(n.node, &result, len(p.detach) > 0 || p.detaching, append(n.problems(p), n.detachProblems()...))
+		result.Message = toForcedMessage(n.node, &result, len(p.detach) > 0 || p.detaching, append(n.blockers(p), n.detachErrors()...))
 	case n.request.Mode != Observe:
-		result.Message = toMessage(n.node, &result, append(n.problems(p), n.returning.inWords(result.ReturningOwners)...))
+		result.Message = toMessage(n.node, &result, append(n.blockers(p), n.returning.describe(result.ReturningOwners)...))
 	}
 	return result
 }
 
-// done says whether the drain, as far as its mode goes, is over.
+// done reports whether the drain, as far as its mode goes, is over.
 func (n *nodeDrain) done(p *plan) bool {
 	switch {
 	case n.force != nil:
@@ -75,29 +75,29 @@ func (n *nodeDrain) done(p *plan) bool {
 	}
 }
 
-// problems says what keeps the whole drain from going on.
-func (n *nodeDrain) problems(p *plan) []string {
-	var problems []string
-	if problem := n.target.budgets.problem(); problem != "" && len(p.held) > 0 {
-		problems = append(problems, problem)
+// blockers are what the whole drain waits for.
+func (n *nodeDrain) blockers(p *plan) []string {
+	var blockers []string
+	if blocker := n.target.budgets.readError(); blocker != "" && len(p.held) > 0 {
+		blockers = append(blockers, blocker)
 	}
 	if !n.cordon.done && n.cordon.reason != "" {
-		problems = append(problems, n.cordon.reason)
+		blockers = append(blockers, n.cordon.reason)
 	}
-	if n.readProblem != "" {
-		problems = append(problems, "cannot read the pods of the Node: "+n.readProblem)
+	if n.podsError != "" {
+		blockers = append(blockers, "cannot read the pods of the Node: "+n.podsError)
 	}
 	if len(p.undecided) > 0 {
-		reason, _ := n.target.daemonSets.problem()
-		for _, problem := range []string{
-			reason, n.target.namespaces.problem(), n.target.attachments.problem(), n.target.volumes.problem(),
+		reason, _ := n.target.daemonSets.readError()
+		for _, blocker := range []string{
+			reason, n.target.namespaces.readError(), n.target.attachments.readError(), n.target.volumes.readError(),
 		} {
-			if problem != "" {
-				problems = append(problems, problem)
+			if blocker != "" {
+				blockers = append(blockers, blocker)
 			}
 		}
 	}
-	return problems
+	return blockers
 }
 
 // statuses names pods, with what is known of their evictions.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Result says how far a drain is. The lists are sorted by namespace and name.
+// Result is how far a drain is. The lists are sorted by namespace and name.
 type Result struct {
 	// Done means that no pod remains that the drain must wait for; of a forced drain, that there is nothing
 	// left to try; of one that only observes, that the pods are known.
@@ -33,7 +33,7 @@ type Result struct {
 	// ReturningOwners names the owners of all pods that the drain waits for and that have returned, LeftOwners those of
 	// pods that it goes on without.
 	ReturningOwners, LeftOwners []Owner
-	// LeftNow means that this Step is the first one to say that the drain is done but for LeftOwners.
+	// LeftNow means that this Step is the first one to report that the drain is done but for LeftOwners.
 	LeftNow bool
 	// Abandoned are pods that a forced drain could not delete.
 	Abandoned []PodStatus
@@ -48,17 +48,17 @@ type Result struct {
 	VolumesKnown bool
 	// Volumes are the volumes that are attached to the Node, those aside that pods use which stay.
 	Volumes []Volume
-	// VolumesProblem says why the volumes cannot be read; empty when they can.
-	VolumesProblem string
-	// Age is how long this Drainer has had the drain; after a restart it begins anew.
+	// VolumesError is why the volumes cannot be read; empty when they can.
+	VolumesError string
+	// Age is how long this Drainer has had the drain; after a restart it begins again at zero.
 	Age time.Duration
 	// ForcedNow means that this Step has turned the drain into a forced one.
 	ForcedNow bool
-	// Message tells in words for a condition what is awaited and, where someone must act, who and how.
+	// Message describes for a condition what is awaited and, where someone must act, who and how.
 	// It is stable while nothing changes, and empty when Done.
 	Message string
 	// NextDeadline is when the drain itself tries next, zero when it waits for events alone. There is no
-	// need to call Step then: Notify tells when there is news.
+	// need to call Step then: Notify is called when something has changed.
 	NextDeadline time.Time
 }
 
@@ -76,15 +76,15 @@ func (r *Result) Left() string {
 	return listed(names)
 }
 
-// drained says whether the pods have gone and it can be said what the volumes do.
-func (r *Result) drained() bool { return r.Done && (r.VolumesKnown || r.VolumesProblem != "") }
+// drained reports whether the pods have gone and the state of the volumes is known.
+func (r *Result) drained() bool { return r.Done && (r.VolumesKnown || r.VolumesError != "") }
 
 // unsatisfiable is true when a pod is blocked by a budget that cannot be satisfied.
 func (r *Result) unsatisfiable() bool {
 	return slices.ContainsFunc(r.Blocked, func(s PodStatus) bool { return s.Unsatisfiable })
 }
 
-// settled says whether nothing more is to be expected.
+// settled reports whether nothing more is to be expected.
 func (r *Result) settled() bool { return r.Done && r.VolumesKnown && len(r.Volumes) == 0 }
 
 // PodStatus names a pod of a Result.
@@ -92,10 +92,10 @@ type PodStatus struct {
 	// Pod is the pod's namespace and name.
 	Pod types.NamespacedName
 	// PodDisruptionBudget is the name, in the pod's namespace, of the budget that forbids the eviction.
-	// Empty when it is something else that does, or when the API server did not say.
+	// Empty when it is something else that does, or when the API server did not name it.
 	PodDisruptionBudget string
-	// Unsatisfiable means that this budget cannot allow any eviction as it stands.
+	// Unsatisfiable means that this budget cannot allow any eviction as it is.
 	Unsatisfiable bool
-	// Reason says in words why the pod is blocked.
+	// Reason describes why the pod is blocked.
 	Reason string
 }

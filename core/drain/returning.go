@@ -31,13 +31,13 @@ type arrival struct {
 type returning struct {
 	interval, grace time.Duration
 	arrivals        map[types.UID]arrival
-	// granted says of the owners of pods how many evictions the target cluster has granted, present how many of their pods
+	// granted is, by the owners of pods, how many evictions the target cluster has granted, present how many of their pods
 	// have returned and are there.
 	granted map[owner]grants
 	present map[owner]int
 	// since is when the pods began to return, zero while none does; last is when one was there last.
 	since, last time.Time
-	// over means that they have returned for as long as the grace. It stays, so that the drain does not begin anew for
+	// over means that they have returned for as long as the grace. It stays, so that the drain does not begin again for
 	// another one that comes.
 	over bool
 }
@@ -79,14 +79,14 @@ func (r *returning) grantedOne(pod *Pod, now time.Time) {
 	r.granted[pod.Owner.key()] = grants{count: r.granted[pod.Owner.key()].count + 1, last: now}
 }
 
-// grantedEach says whether as many evictions of the owner's pods have been granted as pods of it have returned: each of those
+// grantedEach reports whether as many evictions of the owner's pods have been granted as pods of it have returned: each of those
 // that are there came in the place of one that its PodDisruptionBudget has let go.
 func (r *returning) grantedEach(pod *Pod) bool {
 	granted := r.granted[pod.Owner.key()].count
 	return granted > 0 && granted >= r.present[pod.Owner.key()]
 }
 
-// observe brings since, last and over up to date, and says when it has to be called again; zero for no time. It forgets
+// observe updates since, last and over, and returns when it has to be called again; zero for no time. It forgets
 // the owners that have not been heard of for the time of the grace.
 func (r *returning) observe(pods map[types.UID]*Pod, now time.Time) (next time.Time) {
 	r.present = map[owner]int{}
@@ -124,8 +124,8 @@ func (r *returning) forget(pods map[types.UID]*Pod, now time.Time) {
 	}
 }
 
-// stateOf says what a pod's return means for it, given what was tried of its eviction. The time is when a held one is to
-// be looked at again.
+// stateOf derives what a pod's return means for it, given what was tried of its eviction. The time is when a held one is to
+// be checked again.
 func (r *returning) stateOf(pod *Pod, a *attempt, c circumstances) (returnState, time.Time) {
 	if r == nil {
 		return ordinary, time.Time{}
@@ -145,13 +145,13 @@ func (r *returning) stateOf(pod *Pod, a *attempt, c circumstances) (returnState,
 	}
 }
 
-// leaves says whether the drain goes on without a pod.
+// leaves reports whether the drain goes on without a pod.
 func (r *returning) leaves(pod *Pod, a *attempt, c circumstances) bool {
 	state, _ := r.stateOf(pod, a, c)
 	return state == left
 }
 
-// sinceForced says whether a pod has returned after the drain had become a forced one, which deletes each pod once.
+// sinceForced reports whether a pod has returned after the drain had become a forced one, which deletes each pod once.
 func (r *returning) sinceForced(pod *Pod) bool { return r != nil && r.arrivals[pod.UID].forced }
 
 // forcedAgain lets a forced drain that begins delete what has returned before.
@@ -162,7 +162,7 @@ func (r *returning) forcedAgain() {
 	}
 }
 
-// kept says whether the drain must not go on without a pod: one with claims, whose volumes would be torn from it; and one
+// kept reports whether the drain must not go on without a pod: one with claims, whose volumes would be torn from it; and one
 // with a PodDisruptionBudget, which an eviction honours and the end of the machine does not, until that has granted the
 // eviction of each replica. While the budgets have not been read, that holds for each.
 func (r *returning) kept(pod *Pod, c circumstances) bool {
@@ -174,7 +174,7 @@ func (r *returning) kept(pod *Pod, c circumstances) bool {
 
 // Owner is who makes pods that return to a cordoned Node.
 type Owner struct {
-	// Name is its kind, namespace and name in words.
+	// Name is its kind, namespace and name for messages.
 	Name string
 	// ToleratesCordon means that a pod of it tolerates the cordon; else they are bound to the Node by other means.
 	ToleratesCordon bool

@@ -34,8 +34,8 @@ type InvalidRule struct {
 	Rule *clusterv1.MachineDrainRule
 	// Field is the path of the field that is wrong.
 	Field string
-	// Problem says in words what is wrong with it.
-	Problem string
+	// Message is what is wrong with it.
+	Message string
 }
 
 // CompileRules chooses from all MachineDrainRules of a Machine's namespace those that apply to a Machine with
@@ -62,7 +62,7 @@ func CompileRules(all []clusterv1.MachineDrainRule, machine, cluster map[string]
 			compiled, err = compile(r)
 		}
 		if err != nil {
-			invalid = append(invalid, InvalidRule{Rule: r, Field: err.Field, Problem: err.ErrorBody()})
+			invalid = append(invalid, InvalidRule{Rule: r, Field: err.Field, Message: err.ErrorBody()})
 			continue
 		}
 		result.rules = append(result.rules, compiled)
@@ -73,7 +73,7 @@ func CompileRules(all []clusterv1.MachineDrainRule, machine, cluster map[string]
 	return result, invalid
 }
 
-// appliesTo says whether a rule is about a Machine.
+// appliesTo reports whether a rule is about a Machine.
 func appliesTo(r *clusterv1.MachineDrainRule, machine, cluster labels.Set) (bool, *field.Error) {
 	applies := len(r.Spec.Machines) == 0
 	for i := range r.Spec.Machines {
@@ -195,7 +195,7 @@ func (i *InvalidRule) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: i.Rule.Namespace, Name: i.Rule.Name}
 }
 
-// String names the rule and the field, and says what is wrong.
+// String names the rule and the field, and what is wrong.
 func (i *InvalidRule) String() string {
-	return "MachineDrainRule " + i.key().String() + " is invalid and has no effect: " + i.Field + ": " + i.Problem
+	return "MachineDrainRule " + i.key().String() + " is invalid and has no effect: " + i.Field + ": " + i.Message
 }

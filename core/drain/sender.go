@@ -61,7 +61,7 @@ func (n *nodeDrain) work(ctx context.Context) {
 	}
 }
 
-// nextSending takes the next request; without one, it signs the worker off and says whether it was the last. A
+// nextSending takes the next request; without one, it signs the worker off and reports whether it was the last. A
 // worker whose context has ended belongs to a sender that was stopped.
 func (n *nodeDrain) nextSending(ctx context.Context) (next sending, last bool) {
 	n.mu.Lock()

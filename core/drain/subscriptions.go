@@ -15,7 +15,7 @@ func (n *nodeDrain) joinNeeded() {
 	}
 }
 
-// attachmentChanged says whether a VolumeAttachment matters: one of the Node, or one elsewhere of a volume that is
+// attachmentChanged reports whether a VolumeAttachment matters: one of the Node, or one elsewhere of a volume that is
 // on its way.
 func (n *nodeDrain) attachmentChanged(before, after *attachment) bool {
 	for _, a := range []*attachment{before, after} {
@@ -29,13 +29,13 @@ func (n *nodeDrain) attachmentChanged(before, after *attachment) bool {
 	return false
 }
 
-// volumeChanged says whether a PersistentVolume matters: only a new one or one that has gone can, and only while the
+// volumeChanged reports whether a PersistentVolume matters: only a new one or one that has gone can, and only while the
 // Node has volumes.
 func (n *nodeDrain) volumeChanged(before, after *persistentVolume) bool {
 	return (before == nil || after == nil || *before != *after) && len(n.reported.Volumes)+len(n.handovers) > 0
 }
 
-// namespaceChanged says whether a namespace matters. There are few, and they change rarely.
+// namespaceChanged reports whether a namespace matters. There are few, and they change rarely.
 func (n *nodeDrain) namespaceChanged(before, after *labels.Set) bool {
 	return before == nil || after == nil || !labels.Equals(*before, *after)
 }

@@ -94,7 +94,7 @@ func (t *target) leave(n *nodeDrain) {
 	t.namespaces.leave(n)
 }
 
-// sameConnection says whether two configurations reach the same API server in the same way as the same user. Other functions
+// sameConnection reports whether two configurations reach the same API server in the same way as the same user. Other functions
 // in them than the proxy cannot be compared and are taken to be alike.
 func sameConnection(a, b *rest.Config) bool {
 	return a == b || a.Host == b.Host && a.APIPath == b.APIPath && proxyOf(a) == proxyOf(b) &&
@@ -135,7 +135,7 @@ func (t *target) close() {
 	utilnet.CloseIdleConnectionsFor(t.http.Transport)
 }
 
-// budgeted says whether a PodDisruptionBudget is about a pod.
+// budgeted reports whether a PodDisruptionBudget is about a pod.
 func (t *target) budgeted(pod *Pod) bool {
 	return slices.ContainsFunc(t.budgets.find(pod.Key.Namespace), func(b budget) bool { return b.covers(pod, "") })
 }
@@ -151,7 +151,7 @@ func (t *target) cordon(ctx context.Context, node string, uid types.UID) (versio
 }
 
 // evict asks for the eviction of exactly this pod, not of a successor with the same name. It does not repeat
-// the request by itself where the server asks for patience: that would hold the place of other pods.
+// the request by itself where the server asks to retry later: that would hold the place of other pods.
 func (t *target) evict(ctx context.Context, pod *Pod, graceSeconds *int64) error {
 	ctx, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
 	defer cancel()

@@ -16,7 +16,7 @@ type Volume struct {
 	// PersistentVolume is the name of the PersistentVolume, empty when there is none.
 	PersistentVolume string
 	// Attachment is the entry of the Node's status.volumesAttached or the name of the VolumeAttachment that
-	// tells of it, for a volume that is no PersistentVolume.
+	// reports it, for a volume that is no PersistentVolume.
 	Attachment string
 }
 
@@ -51,7 +51,7 @@ type attachedVolume struct {
 	ending time.Time
 }
 
-// gatherVolumes brings together what the Node, the VolumeAttachments and the PersistentVolumes say. An attachment
+// gatherVolumes combines the Node, the VolumeAttachments and the PersistentVolumes. An attachment
 // without PersistentVolume is counted by its own name.
 func gatherVolumes(node *corev1.Node, attachments *collection[attachment], volumes *collection[persistentVolume]) *nodeVolumes {
 	result := &nodeVolumes{attached: map[string]attachedVolume{}, byClaim: map[string]string{}}

@@ -8,7 +8,7 @@ import (
 	"millwright.dev/contracts/controller/rewatch"
 )
 
-// watch keeps the pods of the Node up to date until the drain is stopped. The reflector lists, watches, and
+// watch updates the pods of the Node until the drain is stopped. The reflector lists, watches, and
 // does both again with growing delays when it is cut off.
 func (n *nodeDrain) watch() {
 	reflector := cache.NewReflectorWithOptions(
@@ -19,20 +19,20 @@ func (n *nodeDrain) watch() {
 
 // readReported takes in whether the pods could be read.
 func (n *nodeDrain) readReported(err error) {
-	problem := ""
+	failure := ""
 	if err != nil {
-		problem = toOutcome(err).reason
+		failure = toOutcome(err).reason
 	}
 	n.mu.Lock()
-	known := n.readProblem == problem
-	n.readProblem = problem
+	known := n.podsError == failure
+	n.podsError = failure
 	n.mu.Unlock()
 	if !known {
 		n.changed()
 	}
 }
 
-// podStore is the drain as the reflector sees it: it keeps the pods stripped.
+// podStore is the drain as the reflector sees it: it stores trimmed pods.
 type podStore struct{ drain *nodeDrain }
 
 var _ cache.ReflectorStore = podStore{}
@@ -98,7 +98,7 @@ func (n *nodeDrain) keep(pod *Pod) {
 	n.pods[pod.UID] = pod
 }
 
-// arrive says how a pod that is new to the drain has come. It is called under mu.
+// arrive derives how a pod that is new to the drain has appeared. It is called under mu.
 func (n *nodeDrain) arrive(pod *Pod) arrival {
 	returned := n.listed && (n.cordon.done || n.force != nil)
 	return arrival{

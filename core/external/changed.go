@@ -14,7 +14,7 @@ import (
 )
 
 // watched are the fields of providers' objects that the contracts give a meaning. A change of any other field
-// wakes nobody: providers are free to count, log and time in their status.
+// wakes no controller: providers are free to count, log and time in their status.
 var watched = []field.Path{
 	{"spec", "providerID"},
 	{"spec", "failureDomain"},
@@ -58,7 +58,7 @@ func Changed() predicate.Predicate {
 }
 
 // templateChanged lets every change of a template's spec pass: what is cloned from it is all of it, and a set that
-// waits for a mistake in its template to be mended has no other event to wait for.
+// waits for its template to be corrected has no other event to wait for.
 func templateChanged(before, after *unstructured.Unstructured) bool {
 	return strings.HasSuffix(after.GetKind(), clusterv1.TemplateSuffix) && before.GetGeneration() != after.GetGeneration()
 }
@@ -66,7 +66,7 @@ func templateChanged(before, after *unstructured.Unstructured) bool {
 func metadataChanged(before, after client.Object) bool {
 	return before.GetUID() != after.GetUID() ||
 		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
-		// Who holds an object that is being deleted is reported.
+		// The finalizers of an object that is being deleted are reported.
 		!after.GetDeletionTimestamp().IsZero() && !equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers()) ||
 		before.GetLabels()[clusterv1.ClusterNameLabel] != after.GetLabels()[clusterv1.ClusterNameLabel] ||
 		!equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences()) ||

@@ -15,9 +15,9 @@ import (
 
 // Reasons of conditions about a referenced object, beside those of the Cluster API.
 const (
-	// ReasonCRDMissing means that the kind behind a reference is not installed or keeps no known contract.
+	// ReasonCRDMissing means that the kind of a reference is not installed or implements no known contract.
 	ReasonCRDMissing = "CRDMissing"
-	// ReasonOwnedElsewhere means that the object behind a reference is controlled by something else.
+	// ReasonOwnedElsewhere means that the object of a reference is controlled by something else.
 	ReasonOwnedElsewhere = "OwnedElsewhere"
 )
 
@@ -27,7 +27,7 @@ var validReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 // maxReason is the length that the API allows for the reason of a condition.
 const maxReason = 1024
 
-// Expected says whether the error describes a state of the world that an event will end, rather than a failure.
+// Expected reports whether the error describes a state that an event will end, rather than a failure.
 func Expected(err error) bool {
 	var (
 		noCRD      *version.NoCRDError
@@ -41,28 +41,28 @@ func Expected(err error) bool {
 		errors.As(err, &wrongType) || errors.As(err, &wrongCond) || apierrors.IsNotFound(err)
 }
 
-// NotInstalled says whether the kind behind a reference does not exist, so that no object of it can.
+// NotInstalled reports whether the kind of a reference does not exist, so that no object of it can.
 func NotInstalled(err error) bool {
 	var noCRD *version.NoCRDError
 	return errors.As(err, &noCRD)
 }
 
-// NotSynced says whether the error only means that a kind is being read for the first time and that it is too
-// early to speak of it. Then nothing is known, and nothing should be concluded.
+// NotSynced reports whether the error only means that a kind is being read for the first time and that it is too
+// early to report it. Then nothing is known, and nothing should be derived.
 func NotSynced(err error) bool {
 	var notSynced *NotSyncedError
 	return errors.As(err, &notSynced) && !notSynced.Overdue
 }
 
-// BeingRead says whether the error means that the objects of a kind have not been read yet, however long that takes:
+// BeingRead reports whether the error means that the objects of a kind have not been read yet, however long that takes:
 // nothing is known of any of them.
 func BeingRead(err error) bool {
 	var notSynced *NotSyncedError
 	return errors.As(err, &notSynced)
 }
 
-// Problem is the condition of that type for a reference behind which no usable object was found.
-func Problem(conditionType string, ref clusterv1.ContractVersionedObjectReference, err error) metav1.Condition {
+// UnusableCondition is the condition of that type for a reference whose object cannot be used.
+func UnusableCondition(conditionType string, ref clusterv1.ContractVersionedObjectReference, err error) metav1.Condition {
 	var (
 		noContract *version.NoContractError
 		notSynced  *NotSyncedError

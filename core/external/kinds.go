@@ -1,5 +1,5 @@
 // Package external reads the objects of providers, whose kinds are known only at run time. It watches each
-// kind from when it is first asked for, so that whoever refers to one of its objects is woken by events.
+// kind from when it is first read, so that objects that refer to one of its objects are reconciled by events.
 package external
 
 import (
@@ -27,7 +27,7 @@ import (
 // SyncGrace is how long the first reading of a kind may take before it is reported.
 const SyncGrace = 10 * time.Second
 
-// NotSyncedError says that a kind is known, but its objects have not been read yet. Callers wait: they are
+// NotSyncedError means that a kind is known, but its objects have not been read yet. Callers wait: they are
 // enqueued when the objects have been read, and once after SyncGrace.
 type NotSyncedError struct {
 	// Kind is the kind that is being read.
@@ -36,7 +36,7 @@ type NotSyncedError struct {
 	Overdue bool
 }
 
-// Error says what is awaited and what to look after.
+// Error names what is awaited and what to check.
 func (e *NotSyncedError) Error() string {
 	return "objects of kind " + e.Kind.Kind + "." + e.Kind.Group + " cannot be read yet: check that the core's ClusterRole may list and watch them" +
 		" (the provider's ClusterRole needs the label cluster.x-k8s.io/aggregate-to-manager)"
@@ -48,7 +48,7 @@ type Kinds struct {
 	Resolver *version.Resolver
 	// Cache is the cache of the management cluster.
 	Cache cache.Cache
-	// Clock tells the time.
+	// Clock is the time.
 	Clock clock.Clock
 
 	controller controller.Controller
@@ -67,7 +67,7 @@ type kind struct {
 	waiters  map[reconcile.Request]struct{}
 }
 
-// Bind tells for which controller the kinds are watched, and how their events map to its objects. It must be
+// Bind sets for which controller the kinds are watched, and how their events map to its objects. It must be
 // called before the controller starts.
 func (k *Kinds) Bind(c controller.Controller, h handler.EventHandler) error {
 	k.controller, k.handler, k.kinds = c, h, map[schema.GroupVersionKind]*kind{}
@@ -82,7 +82,7 @@ func (k *Kinds) Bind(c controller.Controller, h handler.EventHandler) error {
 // Object is a provider's object with the contract to read it by.
 type Object struct {
 	*unstructured.Unstructured
-	// Contract is the contract version that the kind keeps.
+	// Contract is the contract version that the kind implements.
 	Contract version.Contract
 }
 
@@ -105,7 +105,7 @@ func (k *Kinds) Get(ctx context.Context, ref clusterv1.ContractVersionedObjectRe
 	return Object{Unstructured: obj, Contract: resolved.Contract}, nil
 }
 
-// ready makes sure that the kind is watched, and says whether its objects have been read.
+// ready makes sure that the kind is watched, and reports whether its objects have been read.
 func (k *Kinds) ready(ctx context.Context, gvk schema.GroupVersionKind, waiter reconcile.Request) error {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OwnedElsewhereError says that a referenced object is controlled by something else than who refers to it.
+// OwnedElsewhereError means that a referenced object is controlled by something else than who refers to it.
 // It is left alone: two owners would fight over it.
 type OwnedElsewhereError struct {
 	// Object names the referenced object.
@@ -41,8 +41,8 @@ func Foreign(obj Object, owner client.Object, gvk schema.GroupVersionKind) error
 }
 
 // Own makes owner the controller of the object and puts the cluster label on it, by one patch, and by none when
-// both are there, as they are on objects that were born owned. An owner reference of the MachineSet that controls the
-// owner gives way: cores that create the object before its Machine set it meanwhile. Before an owner is added, apiReader is
+// both are there, as they are on objects that were created with an owner. An owner reference to the MachineSet that controls the
+// owner is replaced: cores that create the object before its Machine set it meanwhile. Before an owner is added, apiReader is
 // asked whether it still exists; if it does not, the error is a Conflict.
 func Own(
 	ctx context.Context, c client.Client, apiReader client.Reader, obj Object, owner client.Object, gvk schema.GroupVersionKind, cluster string,
@@ -71,14 +71,14 @@ func Own(
 	return errors.Wrapf(c.Patch(ctx, obj.Unstructured, patch), "owning %s", name(obj))
 }
 
-// ownedBy returns the owner references that the object shall have.
+// ownedBy returns the owner references that the object should have.
 func ownedBy(obj Object, owner client.Object, gvk schema.GroupVersionKind) ([]metav1.OwnerReference, error) {
 	want := metav1.OwnerReference{
 		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: owner.GetName(), UID: owner.GetUID(),
 		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
 	}
 	references := slices.Clone(obj.GetOwnerReferences())
-	references = slices.DeleteFunc(references, func(r metav1.OwnerReference) bool { return givesWay(r, owner) })
+	references = slices.DeleteFunc(references, func(r metav1.OwnerReference) bool { return replaceable(r, owner) })
 	for i, reference := range references {
 		if reference.UID == owner.GetUID() {
 			if !ptr.Deref(reference.Controller, false) {
@@ -96,9 +96,9 @@ func ownedBy(obj Object, owner client.Object, gvk schema.GroupVersionKind) ([]me
 	return append(references, want), nil
 }
 
-// givesWay says whether an owner reference is one that a MachineSet has left for the Machine to replace. One of another
-// set than the Machine's, as its controller, says that the object is for a Machine of that set.
-func givesWay(r metav1.OwnerReference, owner client.Object) bool {
+// replaceable reports whether an owner reference is one that a MachineSet has left for the Machine to replace. One of another
+// set than the Machine's, as its controller, means that the object is for a Machine of that set.
+func replaceable(r metav1.OwnerReference, owner client.Object) bool {
 	if r.Kind != "MachineSet" || group(r) != clusterv1.GroupVersion.Group {
 		return false
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 // ToReferrers maps an event of a provider's object to the objects that refer to it, found by name and by index.
-// Owner references would not do: an object that was made by hand has none before it is adopted.
-// newList makes an empty list of the referrers' kind.
+// Owner references would not do: an object that a user has created has none before it is adopted.
+// newList returns an empty list of the referrers' kind.
 func ToReferrers(reader client.Reader, newList func() client.ObjectList) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		return Referrers(ctx, reader, newList, obj)
@@ -49,7 +49,7 @@ func sameName(ctx context.Context, reader client.Reader, list client.ObjectList,
 	err := reader.Get(ctx, key, obj, &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)})
 	if err != nil {
 		if !apierrors.IsNotFound(err) {
-			ctrl.LoggerFrom(ctx).Error(err, "Finding out whom an event concerns")
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to find the objects that an event concerns")
 		}
 		return nil
 	}
@@ -65,7 +65,7 @@ func ToReferrersOfCRD(reader client.Reader, newList func() client.ObjectList) ha
 
 func requests(ctx context.Context, reader client.Reader, list client.ObjectList, options ...client.ListOption) []reconcile.Request {
 	if err := reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Finding out whom an event concerns")
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to find the objects that an event concerns")
 		return nil
 	}
 	return Requests(list)
@@ -82,7 +82,7 @@ func Requests(list client.ObjectList) []reconcile.Request {
 	return nil
 }
 
-// each makes the requests for a slice of objects.
+// each returns the requests for a slice of objects.
 func each[T any, O interface {
 	*T
 	client.Object

@@ -55,7 +55,7 @@ func Trim(whole *unstructured.Unstructured) *unstructured.Unstructured {
 	return kept
 }
 
-// dropLastApplied takes kubectl's copy out of the annotations. Nothing may be written into these: they may be shared,
+// dropLastApplied removes kubectl's copy from the annotations. Nothing may be written into these: they may be shared,
 // also those that Trim was given, since client-go trims some objects twice.
 func dropLastApplied(kept map[string]any) {
 	metadata, _ := kept["metadata"].(map[string]any)
@@ -90,8 +90,8 @@ func keep(from, to map[string]any, path field.Path) {
 	}
 }
 
-// summarize drops all conditions of a list but those that the core mirrors. A list with a mistake stays whole, so
-// that what is said of it names the right entry.
+// summarize drops all conditions of a list but those that the core mirrors. An invalid list stays whole, so
+// that the error names the right entry.
 func summarize(obj *unstructured.Unstructured, path field.Path) {
 	entries, err := path.List(obj)
 	if err != nil || entries == nil {

@@ -1,6 +1,6 @@
-// Package healthcheck says of MachineHealthChecks that nothing acts on them. New ones are refused by admission; those of an
-// earlier core, and those that come into force where admission does not see it, are met here, since their users believe that
-// their Machines are watched.
+// Package healthcheck reports on MachineHealthChecks that nothing acts on them. New ones are refused by admission; those of an
+// earlier core, and those that take effect without admission, are reported here, since their users expect that their Machines are
+// checked.
 package healthcheck
 
 import (
@@ -18,19 +18,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/contracts/controller/predicates"
 )
 
 // ReasonNotSupported is the reason of the event.
 const ReasonNotSupported = "NotSupported"
 
-// Notice records an event on each MachineHealthCheck in force: once in the life of the process, and when it comes into force.
+// Notice records an event on each MachineHealthCheck in force: once in each process, and when it takes effect.
 type Notice struct {
 	// Client reads metadata from the cache.
 	Client client.Client
 	// Recorder writes the events.
 	Recorder events.EventRecorder
-	// WatchFilter restricts to those with that value of the watch label; "" is all.
+	// WatchFilter restricts the controller to MachineHealthChecks with this value of the watch label; "" is all.
 	WatchFilter string
 }
 
@@ -44,7 +45,7 @@ func (n *Notice) SetupWithManager(mgr ctrl.Manager, options controller.Options) 
 	return errors.Wrap(err, "adding the notice about MachineHealthChecks")
 }
 
-// Changes lets those pass that are there or come, and updates that bring one into force: it is unpaused, or taken from another core.
+// Changes lets creations pass, and updates by which one takes effect: it is unpaused, or taken from another core.
 func (n *Notice) Changes() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(e event.CreateEvent) bool { return n.inForce(e.Object) },
@@ -54,13 +55,12 @@ func (n *Notice) Changes() predicate.Predicate {
 	}
 }
 
-// inForce says whether this core would be expected to act on a MachineHealthCheck.
+// inForce reports whether this core would be expected to act on a MachineHealthCheck.
 func (n *Notice) inForce(check client.Object) bool {
-	_, paused := check.GetAnnotations()[clusterv1.PausedAnnotation]
-	return !paused && check.GetDeletionTimestamp().IsZero() && predicates.MatchesWatchLabel(n.WatchFilter, check)
+	return len(paused.By(check, nil)) == 0 && check.GetDeletionTimestamp().IsZero() && predicates.MatchesWatchLabel(n.WatchFilter, check)
 }
 
-// Reconcile tells about one MachineHealthCheck.
+// Reconcile records the event on one MachineHealthCheck.
 func (n *Notice) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	found := check()
 	if err := n.Client.Get(ctx, request.NamespacedName, found); err != nil {

@@ -11,11 +11,11 @@ import (
 	"millwright.dev/core/remote"
 )
 
-// answerSettling is how long nothing is said about a request that the target cluster has not answered yet: normally that
+// answerSettling is how long a request that the target cluster has not answered yet is not reported: normally that
 // is over in a moment.
 const answerSettling = 2 * time.Second
 
-// soonAnswered says whether an error means no more than that a request to the target cluster was sent a moment ago, and how
+// soonAnswered reports whether an error means no more than that a request to the target cluster was sent a moment ago, and how
 // to wait then; the answer itself wakes the Machine.
 func (s *scope) soonAnswered(err error) (end outcome.Outcome, soon bool) {
 	var closed *remote.NotConnectedError
@@ -46,7 +46,7 @@ func unanswered(err error) *remote.PendingError {
 // startUp is how long after the start of the core a connection that has not been tried yet is not reported.
 const startUp = 5 * time.Second
 
-// mayGiveUp says whether a target cluster that cannot be reached need not be waited for: when no Node can be the
+// mayGiveUp reports whether a target cluster that cannot be reached need not be waited for: when no Node can be the
 // Machine's, when the Cluster is gone, or when it or its control plane is being deleted and nothing has been heard of the
 // target for the grace period.
 func (s *scope) mayGiveUp() bool {
@@ -57,7 +57,7 @@ func (s *scope) mayGiveUp() bool {
 		!s.Now.Before(s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod))
 }
 
-// nodeless says that the Machine has never had a Node, nor a provider ID of its own that one could be known by.
+// nodeless reports whether the Machine has never had a Node, nor a provider ID of its own that one could be known by.
 func (s *scope) nodeless() bool {
 	return s.unproven()
 }
@@ -76,7 +76,7 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 	}
 	s.progress = deletion{reason, message}
 	if start := s.startUp(); start > 0 && s.events.Empty() && meta.IsStatusConditionTrue(s.Original.Status.Conditions, clusterv1.MachineDeletingCondition) {
-		// What the core before this one has said stands until the connection is there.
+		// What the core before this one has reported stays until the connection is established.
 		s.quiet = true
 		end = end.And(outcome.WaitFor(start))
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // reconcileCertificates copies to the status when the certificates of a control plane Machine expire. Who knows that,
-// a control plane or a bootstrap provider, says it by an annotation on the Machine or else on its bootstrap config.
+// a control plane or a bootstrap provider, sets an annotation on the Machine or else on its bootstrap config.
 func (r *Reconciler) reconcileCertificates(ctx context.Context, s *scope) outcome.Outcome {
 	if _, ok := s.Object.Labels[clusterv1.MachineControlPlaneLabel]; !ok {
 		return outcome.Continue()
@@ -40,7 +40,7 @@ func (s *scope) certificatesExpiry() (metav1.Time, error) {
 	}
 	expiry, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return metav1.Time{}, err //nolint:wrapcheck // the caller says what it is about
+		return metav1.Time{}, err //nolint:wrapcheck // the caller names the annotation
 	}
 	return metav1.NewTime(expiry).Rfc3339Copy(), nil
 }

@@ -26,11 +26,11 @@ const ReasonNodeOfAnotherMachine = "NodeOfAnotherMachine"
 type identity struct {
 	// evidence is how well it is established that the provider ID is the Machine's own.
 	evidence evidence
-	// contested and refused are in words what others claim; they do the Machine no harm.
+	// contested and refused describe what others claim; they do not change the status of the Machine's conditions.
 	contested, refused string
 }
 
-// identify finds out which of the Nodes with the Machine's provider ID is the Machine's Node, if any.
+// identify decides which of the Nodes with the Machine's provider ID is the Machine's Node, if any.
 func (r *Reconciler) identify(ctx context.Context, s *scope, nodes []*corev1.Node) error {
 	s.node, s.nodeErr = nil, nil
 	s.identity = identity{evidence: evidenceOf(s.Object, observedOf(s.Object, s.infrastructure.object, s.infrastructure.err, s.infrastructure.own))}
@@ -95,7 +95,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, nodes []*corev1.Node)
 	s.node = byName[chosen]
 	s.identity.refused = refused
 	if known.expected != "" && known.linked != "" && known.linked != known.expected {
-		// An older core has believed a claim.
+		// An older core has accepted a claim.
 		s.Object.Status.NodeRef, s.Object.Status.NodeInfo = clusterv1.MachineNodeReference{}, nil
 	}
 	return nil
@@ -154,14 +154,14 @@ func (r *Reconciler) claimants(ctx context.Context, s *scope, nodes []*corev1.No
 		if external.NotSynced(err) {
 			s.rivalErr = err
 		}
-		facts := observedOf(other, object, err, err == nil && metav1.IsControlledBy(object, other))
-		all = append(all, claimant{other, evidenceOf(other, facts), linkedWith(other, nodes)})
+		observed := observedOf(other, object, err, err == nil && metav1.IsControlledBy(object, other))
+		all = append(all, claimant{other, evidenceOf(other, observed), linkedWith(other, nodes)})
 	}
 	return all, nil
 }
 
-// sameTarget says whether another Machine is of the same target cluster. Two Clusters may have one, by equal kubeconfigs or
-// by --target-kubeconfig: then they see the same Nodes. Of one that is not connected, what was written to the Node tells.
+// sameTarget reports whether another Machine is of the same target cluster. Two Clusters may have one, by equal kubeconfigs or
+// by --target-kubeconfig: then they see the same Nodes. For one that is not connected, the annotations of the Node decide.
 func (r *Reconciler) sameTarget(s *scope, other *clusterv1.Machine, nodes []*corev1.Node) bool {
 	cluster := types.NamespacedName{Namespace: other.Namespace, Name: other.Spec.ClusterName}
 	if cluster == s.clusterKey() {
@@ -182,37 +182,37 @@ func (r *Reconciler) sameTarget(s *scope, other *clusterv1.Machine, nodes []*cor
 	return false
 }
 
-// writtenFor says whether a Node names the Machine as its own.
+// writtenFor reports whether a Node names the Machine as its own.
 func writtenFor(node *corev1.Node, m *clusterv1.Machine) bool {
 	return node.Annotations[clusterv1.ClusterNamespaceAnnotation] == m.Namespace &&
 		node.Annotations[clusterv1.ClusterNameAnnotation] == m.Spec.ClusterName &&
 		node.Annotations[clusterv1.MachineAnnotation] == m.Name
 }
 
-// observedOf collects what an infrastructure object says about the identity of its machine. What cannot be read of it is not said.
+// observedOf collects what an infrastructure object reports about the identity of its machine. What cannot be read of it is left out.
 func observedOf(m *clusterv1.Machine, object external.Object, err error, own bool) observedInfrastructure {
-	facts := observedInfrastructure{own: own, foreign: elsewhere(err), gone: apierrors.IsNotFound(err) || external.NotInstalled(err)}
+	observed := observedInfrastructure{own: own, foreign: elsewhere(err), gone: apierrors.IsNotFound(err) || external.NotInstalled(err)}
 	if object.Unstructured == nil {
-		return facts
+		return observed
 	}
 	if !own {
-		facts.foreign = facts.foreign || external.Foreign(object, m, kindMachine) != nil
-		return facts
+		observed.foreign = observed.foreign || external.Foreign(object, m, kindMachine) != nil
+		return observed
 	}
 	accessor := inframachine.At(object.Contract)
-	facts.provisioned, _ = accessor.Provisioned(object.Unstructured)
-	facts.providerID, _ = providerIDOf(accessor, object.Unstructured)
-	return facts
+	observed.provisioned, _ = accessor.Provisioned(object.Unstructured)
+	observed.providerID, _ = providerIDOf(accessor, object.Unstructured)
+	return observed
 }
 
-// elsewhere says whether an error means that something else controls an object.
+// elsewhere reports whether an error means that something else controls an object.
 func elsewhere(err error) bool {
 	var foreign *external.OwnedElsewhereError
 	return errors.As(err, &foreign)
 }
 
-// unproven says that no Node is known to be the Machine's, since its provider ID is not known to be its own.
+// unproven reports whether no Node is known to be the Machine's, since its provider ID is not known to be its own.
 func (s *scope) unproven() bool {
-	facts := observedOf(s.Object, s.infrastructure.object, s.infrastructure.err, s.infrastructure.own)
-	return evidenceOf(s.Object, facts) == claimed
+	observed := observedOf(s.Object, s.infrastructure.object, s.infrastructure.err, s.infrastructure.own)
+	return evidenceOf(s.Object, observed) == claimed
 }

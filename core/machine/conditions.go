@@ -20,7 +20,7 @@ var ownConditions = []string{
 	clusterv1.MachineNodeHealthyCondition, clusterv1.MachineNodeReadyCondition, clusterv1.MachineDeletingCondition, clusterv1.PausedCondition,
 }
 
-// setConditions concludes all conditions. The outcome is the deadline at which one of them changes by itself.
+// setConditions derives all conditions. The outcome is the deadline at which one of them changes without an event.
 func (s *scope) setConditions() outcome.Outcome {
 	s.set(paused.Condition(s.pausedBy()))
 	if s.paused() {
@@ -69,7 +69,7 @@ func (s *scope) deletingCondition() metav1.Condition {
 	return conditions.True(clusterv1.MachineDeletingCondition, s.progress.reason, s.progress.message)
 }
 
-// readyCondition sums up; the gates of the spec count as well.
+// readyCondition summarizes the other conditions and the readiness gates.
 func (s *scope) readyCondition() metav1.Condition {
 	parts := []conditions.Part{
 		{Type: clusterv1.MachineDeletingCondition, Negative: true, Override: s.deletingSummary()},
@@ -83,7 +83,7 @@ func (s *scope) readyCondition() metav1.Condition {
 		parts = append(parts, conditions.Part{Type: gate.ConditionType, Negative: gate.Polarity == clusterv1.NegativePolarityCondition})
 	}
 	if s.Deleting() {
-		// What has been taken down on purpose is nothing to report.
+		// What was deleted on purpose is not reported.
 		parts = parts[:1]
 	}
 	return conditions.Summarize(s.Object.Status.Conditions, conditions.Summary{
@@ -92,7 +92,7 @@ func (s *scope) readyCondition() metav1.Condition {
 	}, parts...)
 }
 
-// deletingSummary keeps the details of a drain out of the summary, which goes up to MachineSet and Cluster and
+// deletingSummary leaves the details of a drain out of the summary, which MachineSet and Cluster aggregate and which
 // would change with each pod.
 func (s *scope) deletingSummary() string {
 	if !s.Deleting() {
@@ -101,7 +101,7 @@ func (s *scope) deletingSummary() string {
 	return "Machine deletion in progress, stage: " + s.progress.reason
 }
 
-// setAvailableCondition tells whether the Machine has been ready for spec.minReadySeconds, and when it will have been.
+// setAvailableCondition sets whether the Machine has been ready for spec.minReadySeconds, and when it will have been.
 func (s *scope) setAvailableCondition() outcome.Outcome {
 	const conditionType = clusterv1.MachineAvailableCondition
 	ready := meta.FindStatusCondition(s.Object.Status.Conditions, clusterv1.MachineReadyCondition)

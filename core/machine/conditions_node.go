@@ -18,7 +18,7 @@ import (
 	"millwright.dev/core/remote"
 )
 
-// setNodeConditions concludes NodeReady and NodeHealthy.
+// setNodeConditions derives NodeReady and NodeHealthy.
 func (s *scope) setNodeConditions() outcome.Outcome {
 	switch {
 	case s.node != nil:
@@ -48,7 +48,7 @@ func (s *scope) setNodeConditions() outcome.Outcome {
 	return outcome.Continue()
 }
 
-// whereToLook names the object whose conditions may say how far the machine has come: its provider sees more of that than the core.
+// whereToLook names the object whose conditions may report how far the machine has come: its provider observes more of that than the core.
 func (s *scope) whereToLook() string {
 	if !s.bootstrap.ref.IsDefined() {
 		return ""
@@ -66,8 +66,8 @@ func sentences(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ". ")
 }
 
-// setDisconnected keeps what was known for the grace period after the API server answered last: a short outage
-// of the API server says nothing about the Nodes.
+// setDisconnected leaves the conditions as they are for the grace period after the API server answered last: a short outage
+// of the API server means nothing about the Nodes.
 func (s *scope) setDisconnected() outcome.Outcome {
 	known := meta.FindStatusCondition(s.Object.Status.Conditions, clusterv1.MachineNodeHealthyCondition)
 	if known != nil && s.disconnection.Reason == remote.NotDialledYet {
@@ -85,7 +85,7 @@ func (s *scope) setDisconnected() outcome.Outcome {
 	return outcome.Continue()
 }
 
-// awaitedConnection says what stands between the core and the target cluster. Before the Cluster has infrastructure nobody
+// awaitedConnection describes what the connection to the target cluster waits for. Before the Cluster has infrastructure nobody
 // tries to connect.
 func (s *scope) awaitedConnection() string {
 	if s.cluster != nil && s.cluster.Spec.InfrastructureRef.IsDefined() && !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false) {
@@ -115,7 +115,7 @@ func nodeReady(node *corev1.Node) metav1.Condition {
 	return conditions.Unknown(conditionType, clusterv1.MachineNodeReadyUnknownReason, ready.Message)
 }
 
-// nodeHealthy sums up Ready and the pressures of the Node.
+// nodeHealthy summarizes Ready and the pressures of the Node.
 func nodeHealthy(node *corev1.Node) metav1.Condition {
 	const conditionType = clusterv1.MachineNodeHealthyCondition
 	bad, unknown := false, false

@@ -17,7 +17,7 @@ import (
 	"millwright.dev/core/limits"
 )
 
-// bootstrapCondition tells whether the bootstrap data are there.
+// bootstrapCondition derives BootstrapConfigReady.
 func (s *scope) bootstrapCondition() metav1.Condition {
 	const conditionType = clusterv1.MachineBootstrapConfigReadyCondition
 	done := ptr.Deref(s.Object.Status.Initialization.BootstrapDataSecretCreated, false)
@@ -30,22 +30,22 @@ func (s *scope) bootstrapCondition() metav1.Condition {
 	return s.referenceCondition(conditionType, &s.bootstrap, done, "Waiting for "+external.Name(s.bootstrap.ref)+" to make the bootstrap data",
 		func(o external.Object) (*metav1.Condition, string, string, error) {
 			accessor := bootstrapconfig.At(o.Contract)
-			return facts(o, accessor.Ready, accessor.Failure)
+			return readConditions(o, accessor.Ready, accessor.Failure)
 		})
 }
 
-// infrastructureCondition tells whether the infrastructure is there.
+// infrastructureCondition derives InfrastructureReady.
 func (s *scope) infrastructureCondition() metav1.Condition {
 	const conditionType = clusterv1.MachineInfrastructureReadyCondition
 	done := ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false) && !s.infrastructure.recreated
 	return s.referenceCondition(conditionType, &s.infrastructure, done, "Waiting for "+external.Name(s.infrastructure.ref)+" to be provisioned",
 		func(o external.Object) (*metav1.Condition, string, string, error) {
 			accessor := inframachine.At(o.Contract)
-			return facts(o, accessor.Ready, accessor.Failure)
+			return readConditions(o, accessor.Ready, accessor.Failure)
 		})
 }
 
-// referenceCondition judges a reference: what stands in the way of its object, a final failure that it reports, its
+// referenceCondition derives the condition of a reference: why its object cannot be used, a final failure that it reports, its
 // condition Ready, or the flag of the contract, in this order.
 func (s *scope) referenceCondition(conditionType string, r *reference, done bool, awaited string,
 	read func(external.Object) (ready *metav1.Condition, reason, message string, err error)) metav1.Condition {
@@ -55,14 +55,14 @@ func (s *scope) referenceCondition(conditionType string, r *reference, done bool
 	case apierrors.IsNotFound(r.err) && (r.seen || s.existed(conditionType, done)):
 		return conditions.False(conditionType, clusterv1.ObjectDeletedReason, external.Name(r.ref)+" has been deleted")
 	case r.err != nil:
-		return external.Problem(conditionType, r.ref, r.err)
+		return external.UnusableCondition(conditionType, r.ref, r.err)
 	case !r.found():
 		return metav1.Condition{}
 	}
 	ready, reason, message, err := read(r.object)
 	switch {
 	case err != nil:
-		return external.Problem(conditionType, r.ref, err)
+		return external.UnusableCondition(conditionType, r.ref, err)
 	case reason != "" || message != "":
 		return conditions.False(conditionType, external.ReasonOr(reason, clusterv1.NotReadyReason), message)
 	}
@@ -75,8 +75,8 @@ var neverSeen = []string{
 	external.ReasonCRDMissing, external.ReasonOwnedElsewhere,
 }
 
-// existed says whether an object that is not there now has been seen before, be it by another process. NotReady is said of an
-// object that is there, or of no reference at all, so it counts as long as the spec is as it was then.
+// existed reports whether an object that does not exist now has been observed before, be it by another process. NotReady is the reason for an
+// object that exists, or for no reference at all, so it counts as long as the spec is as it was then.
 func (s *scope) existed(conditionType string, done bool) bool {
 	if done || s.Deleting() {
 		return true
@@ -88,8 +88,8 @@ func (s *scope) existed(conditionType string, done bool) bool {
 	return before.Reason != clusterv1.NotReadyReason || before.ObservedGeneration == s.Original.Generation
 }
 
-// facts reads what conditions are concluded from.
-func facts(o external.Object, ready func(*unstructured.Unstructured) (*metav1.Condition, error),
+// readConditions reads what the condition of a reference is derived from.
+func readConditions(o external.Object, ready func(*unstructured.Unstructured) (*metav1.Condition, error),
 	failure func(*unstructured.Unstructured) (string, string, error)) (condition *metav1.Condition, reason, message string, err error) {
 	if condition, err = ready(o.Unstructured); err != nil {
 		return nil, "", "", err

@@ -18,10 +18,10 @@ import (
 // False before the first time, since the Node then keeps its taint and no Pod comes; True afterwards.
 const ReasonNodeSyncFailed = "NodeSyncFailed"
 
-// maxWords is how many bytes of an API server's answer are repeated in a condition.
-const maxWords = 2000
+// maxSyncError is how many bytes of an API server's answer are repeated in a condition.
+const maxSyncError = 2000
 
-// withSync adds to NodeHealthy how far the Node is in step with its Machine.
+// withSync adds to NodeHealthy how far the Node is synchronized with its Machine.
 func (s *scope) withSync(healthy metav1.Condition) metav1.Condition {
 	const conditionType = clusterv1.MachineNodeHealthyCondition
 	switch {
@@ -31,7 +31,7 @@ func (s *scope) withSync(healthy metav1.Condition) metav1.Condition {
 		return conditions.Unknown(conditionType, clusterv1.MachineNodeInspectionFailedReason,
 			"Labels, annotations and taints of Node "+s.node.Name+" wait until "+s.sync.awaited+" has been read")
 	}
-	message := "Labels, annotations and taints of Node " + s.node.Name + " cannot be written " + since(s.syncFailedSince()) + ": " + words(s.sync.err)
+	message := "Labels, annotations and taints of Node " + s.node.Name + " cannot be written " + since(s.syncFailedSince()) + ": " + syncErrorMessage(s.sync.err)
 	if healthy.Message != "" {
 		message += "\n" + healthy.Message
 	}
@@ -45,7 +45,7 @@ func (s *scope) withSync(healthy metav1.Condition) metav1.Condition {
 	return healthy
 }
 
-// neverSynced says whether the condition as read tells that the first synchronization failed.
+// neverSynced reports whether, by the condition as read, the first synchronization failed.
 func (s *scope) neverSynced() bool {
 	before := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineNodeHealthyCondition)
 	return before != nil && before.Status == metav1.ConditionFalse && before.Reason == ReasonNodeSyncFailed
@@ -66,9 +66,9 @@ func (s *scope) syncFailedSince() time.Time {
 	return s.Now
 }
 
-// words are what an API server said, for a condition. An error that is not an API server's may change with each attempt,
-// and is about the way there.
-func words(err error) string {
+// syncErrorMessage is the message of an API server, for a condition. An error that is not an API server's may change with each
+// attempt, and is about the connection.
+func syncErrorMessage(err error) string {
 	var status apierrors.APIStatus
 	var notKept *NotKeptError
 	var contested *remote.ContestedError
@@ -77,13 +77,13 @@ func words(err error) string {
 	case unanswered(err) != nil:
 		return unanswered(err).Error()
 	case errors.As(err, &contested):
-		return conditions.Cut(contested.Error(), maxWords)
+		return conditions.Cut(contested.Error(), maxSyncError)
 	case errors.As(err, &notRecorded):
-		return conditions.Cut(notRecorded.Error(), maxWords)
+		return conditions.Cut(notRecorded.Error(), maxSyncError)
 	case errors.As(err, &notKept):
-		return conditions.Cut(notKept.Error(), maxWords)
+		return conditions.Cut(notKept.Error(), maxSyncError)
 	case errors.As(err, &status) && status.Status().Message != "":
-		return conditions.Cut(status.Status().Message, maxWords)
+		return conditions.Cut(status.Status().Message, maxSyncError)
 	}
-	return why(err)
+	return shortReason(err)
 }

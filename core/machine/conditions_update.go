@@ -12,8 +12,8 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// updatingCondition tells whether the machine is being updated in place. The core does not do that by itself: who does
-// holds up an annotation for the time (docs/decisions/0006).
+// updatingCondition derives Updating: whether the machine is being updated in place. The core does not do that by itself: who does
+// sets an annotation for the time (docs/decisions/0006).
 func (s *scope) updatingCondition() metav1.Condition {
 	if !machines.Updating(s.Object) {
 		return conditions.False(clusterv1.MachineUpdatingCondition, clusterv1.MachineNotUpdatingReason, "")
@@ -30,7 +30,7 @@ func (s *scope) setUpToDateCondition() outcome.Outcome {
 		return outcome.Continue()
 	}
 	deadline := outcome.Continue()
-	// When the set was created says nothing here: that is a time of the API server's clock.
+	// The creation time of the set does not count here: it is a time of the API server's clock.
 	if rest := s.machineDeployment.Spec.Rollout.After.Sub(s.Now); rest > 0 {
 		deadline = outcome.ContinueAfter(rest)
 	}
@@ -47,7 +47,7 @@ func (s *scope) setUpToDateCondition() outcome.Outcome {
 	return deadline
 }
 
-// kubeletBehind says in words that the kubelet is not of the version that the spec asks for, "" when it is or when one
+// kubeletBehind describes that the kubelet is not of the version in the spec, "" when it is or when one
 // of the two is not known. A distribution's suffix to the version does not count unless the spec has one.
 func (s *scope) kubeletBehind() string {
 	if s.Object.Status.NodeInfo == nil {

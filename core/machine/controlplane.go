@@ -22,28 +22,28 @@ type controlPlane struct {
 	elsewhere bool
 	// last is true for a Machine of the control plane when none of the others stays.
 	last bool
-	// err says why the control plane object could not be read.
+	// err is why the control plane object could not be read.
 	err error
 }
 
-// ofControlPlane says whether the Machine is one that the API server of the target cluster runs on.
+// ofControlPlane reports whether the Machine is one that the API server of the target cluster runs on.
 func (s *scope) ofControlPlane() bool {
 	_, ok := s.Original.Labels[clusterv1.MachineControlPlaneLabel]
 	return ok
 }
 
-// targetGoing says whether the target cluster is on its way out, so that it need not be waited for.
+// targetGoing reports whether the target cluster is being deleted, so that it need not be waited for.
 func (s *scope) targetGoing() bool {
 	return s.controlPlane.going || s.cluster != nil && !s.cluster.DeletionTimestamp.IsZero()
 }
 
-// endsWithTarget says whether the Machine is one of a control plane that goes as a whole. Its Node is not drained and
+// endsWithTarget reports whether the Machine is one of a control plane that goes as a whole. Its Node is not drained and
 // not deleted: the API server that would do it goes with it, maybe in the middle of it.
 func (s *scope) endsWithTarget() bool {
 	return s.ofControlPlane() && !s.controlPlane.elsewhere && (s.cluster == nil || s.targetGoing() || s.controlPlane.last)
 }
 
-// observeControlPlane finds out whether the control plane goes. Only a Machine of it asks, and one that cannot reach
+// observeControlPlane reads whether the control plane is being deleted. Only Machines of it need that, and those that cannot reach
 // the target cluster.
 func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) outcome.Outcome {
 	if s.cluster == nil || !s.ofControlPlane() && s.connection != nil {
@@ -66,7 +66,8 @@ func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) outcome.
 	return outcome.Continue()
 }
 
-// readControlPlane reads the control plane object, if there is to be one. One that cannot be read for lack of rights or of a contract is taken to stay; the Cluster's conditions tell of it.
+// readControlPlane reads the control plane object, if the Cluster refers to one. One that cannot be read for lack of rights or of a
+// contract is assumed to stay; the Cluster's conditions report it.
 func (r *Reconciler) readControlPlane(ctx context.Context, s *scope) error {
 	if !s.cluster.Spec.ControlPlaneRef.IsDefined() {
 		return nil

@@ -21,8 +21,8 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// reconcileDelete is the deletion: it observes what there is, and takes it down step by step. Each step requires those
-// before it, finds out from the two clusters where it is, and so goes on where another process has left off.
+// reconcileDelete observes what exists, and deletes it step by step. Each step requires those before it, derives its state from the
+// two clusters, and so continues where another process has stopped.
 func (r *Reconciler) reconcileDelete(ctx context.Context, s *scope) outcome.Outcome {
 	observed := outcome.All(ctx, s, r.observeBootstrap, r.observeInfrastructure, r.observeLeavingNode, r.observeControlPlane)
 	if observed.Err() != nil || s.undetermined() {
@@ -41,8 +41,8 @@ func (r *Reconciler) deleteBootstrap(ctx context.Context, s *scope) outcome.Outc
 // deleteInfrastructure deletes the infrastructure object and waits until it is gone, and the machine with it.
 func (r *Reconciler) deleteInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
 	if s.Object.Spec.ProviderID != s.Original.Spec.ProviderID {
-		// Only the infrastructure object knows it so far, and the Node is found by it: it is written down first.
-		// The event of that write leads on.
+		// Only the infrastructure object knows it so far, and the Node is found by it: it is recorded first.
+		// The event of that write brings the next reconcile.
 		s.progress = deletion{clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, "Waiting for the deletion of " + external.Name(s.infrastructure.ref)}
 		return outcome.Wait()
 	}
@@ -60,11 +60,11 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 	name := external.Name(reference.ref)
 	s.progress = deletion{reason, "Waiting for the deletion of " + name}
 	if reference.err != nil {
-		s.progress.message = external.Problem("", reference.ref, reference.err).Message
+		s.progress.message = external.UnusableCondition("", reference.ref, reference.err).Message
 		return reference.failed(reference.err)
 	}
 	if begun := reference.object.GetDeletionTimestamp(); begun != nil {
-		s.progress.message = fmt.Sprintf("%s is being deleted %s and waits for %s", name, since(begun.Time), finalizersOf(reference.object.GetFinalizers()))
+		s.progress.message = fmt.Sprintf("%s is being deleted %s and waits for %s", name, since(begun.Time), listFinalizers(reference.object.GetFinalizers()))
 		return outcome.Wait()
 	}
 	preconditions := client.Preconditions{UID: ptr.To(reference.object.GetUID())}
@@ -77,24 +77,24 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 	case apierrors.IsNotFound(err):
 		return outcome.Continue()
 	case err != nil:
-		s.progress.message = fmt.Sprintf("%s cannot be deleted: %s", name, why(err))
+		s.progress.message = fmt.Sprintf("%s cannot be deleted: %s", name, shortReason(err))
 		return outcome.FromError(errors.Wrapf(err, "deleting %s of Machine %s", name, s.Key()))
 	}
-	// The watch will say in a moment that the object is going, or gone; a condition before that would only flash up.
+	// The watch reports in a moment that the object is being deleted, or gone; a condition before that would change at once.
 	s.quiet = s.events.Empty()
 	return outcome.Wait()
 }
 
-// infrastructureGone says whether the infrastructure object does not exist.
+// infrastructureGone reports whether the infrastructure object does not exist.
 func (s *scope) infrastructureGone() bool { return s.infrastructure.gone() }
 
-// gone says whether there is no object behind the reference.
+// gone reports whether there is no object behind the reference.
 func (r *reference) gone() bool {
 	return !r.ref.IsDefined() || apierrors.IsNotFound(r.err) || external.NotInstalled(r.err)
 }
 
 // confirmGone makes sure that an object that the Machine has never seen is not merely younger than the cache: then
-// nobody would delete it any more. Its coming into the cache leads on.
+// nobody would delete it any more. Its event brings the next reconcile.
 func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *reference) outcome.Outcome {
 	if !apierrors.IsNotFound(reference.err) || s.seen(reference) {
 		return outcome.Continue()
@@ -117,7 +117,7 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope, reference *refer
 	return outcome.Wait()
 }
 
-// seen says whether the Machine records that the object behind one of its references has existed.
+// seen reports whether the Machine records that the object behind one of its references has existed.
 func (s *scope) seen(reference *reference) bool {
 	conditionType, done := s.recorded(reference)
 	before := meta.FindStatusCondition(s.Original.Status.Conditions, conditionType)
@@ -137,14 +137,14 @@ func (s *scope) recorded(reference *reference) (conditionType string, done bool)
 	return clusterv1.MachineInfrastructureReadyCondition, ptr.Deref(initialization.InfrastructureProvisioned, false)
 }
 
-// skipNodeSteps says whether drain and volumes are past: when the pre-terminate hooks have been waited for, or
-// the infrastructure or the whole control plane is gone or going, there is nothing to be gentle with any more.
+// skipNodeSteps reports whether drain and volumes are past: when the pre-terminate hooks have been waited for, or
+// the infrastructure or the whole control plane is gone or being deleted, there are no pods left to evict.
 func (s *scope) skipNodeSteps() bool {
 	going := s.infrastructure.found() && !s.infrastructure.object.GetDeletionTimestamp().IsZero()
 	return going || s.infrastructureGone() || s.infrastructure.foreign() || s.endsWithTarget() || s.begun(preTerminateStart)
 }
 
-// timedOut records an event about a step of the deletion that was given up.
+// timedOut records an event about a step of the deletion whose timeout is over.
 func (s *scope) timedOut(reason, action, note string) {
 	s.events.Warning(reason, action, "%s", note)
 }
@@ -161,13 +161,13 @@ func (s *scope) begin(field func(*clusterv1.MachineDeletionStatus) *metav1.Time)
 	return *start
 }
 
-// begun says whether a part of the deletion has begun.
+// begun reports whether a part of the deletion has begun.
 func (s *scope) begun(field func(*clusterv1.MachineDeletionStatus) *metav1.Time) bool {
 	return s.Object.Status.Deletion != nil && !field(s.Object.Status.Deletion).IsZero()
 }
 
-// why is an error in a word that may go into a condition: it stays the same, and tells nothing of the request.
-func why(err error) string {
+// shortReason is an error as a reason that may go into a condition: it stays the same, and has nothing of the request.
+func shortReason(err error) string {
 	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
 		return string(reason)
 	}
@@ -177,8 +177,8 @@ func why(err error) string {
 // since is a moment as messages name it.
 func since(moment time.Time) string { return "since " + moment.UTC().Format(time.RFC3339) }
 
-// held names those who keep an object from going.
-func finalizersOf(finalizers []string) string {
+// listFinalizers counts and names finalizers.
+func listFinalizers(finalizers []string) string {
 	sorted := slices.Sorted(slices.Values(finalizers))
 	return fmt.Sprintf("%s: %s", machines.Plural(len(sorted), "finalizer"), strings.Join(sorted, ", "))
 }

@@ -13,7 +13,7 @@ import (
 	"millwright.dev/core/drain"
 )
 
-// drainSettling is how long nothing is said about a drain that is still reading the pods and volumes of the Node: that
+// drainSettling is how long a drain is not reported that is still reading the pods and volumes of the Node: that
 // is over in a moment, when a deletion begins and when the core has been restarted.
 const drainSettling = 2 * time.Second
 
@@ -23,7 +23,7 @@ func preTerminateStart(d *clusterv1.MachineDeletionStatus) *metav1.Time {
 	return &d.WaitForPreTerminateHookStartTime
 }
 
-// drained is what the drain step leaves for the step of the volumes.
+// drained is what the drain step hands to the step of the volumes.
 type drained struct {
 	result drain.Result
 	// forced is whether the drain is a forced one, so that volumes are not waited for, and when it will be.
@@ -31,7 +31,7 @@ type drained struct {
 }
 
 // drainNode cordons the Node and evicts its pods, until none is left that must be waited for. When time is up, or
-// someone says so, the drain is forced: it takes a minute at most, whatever holds it up.
+// a user asks for it, the drain is forced: it takes a minute at most, whatever delays it.
 func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 	excluded := hasAnnotation(s.Object, clusterv1.ExcludeNodeDrainingAnnotation)
 	if s.ofAnotherCore() {
@@ -70,7 +70,7 @@ func (r *Reconciler) drainNode(ctx context.Context, s *scope) outcome.Outcome {
 	}
 }
 
-// stepDrain moves the drain on and reports what is left.
+// stepDrain advances the drain and reports what is left.
 func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, forced forcing) outcome.Outcome {
 	rules, invalid, err := r.drainRules(ctx, s)
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 			r.finishDrain(s, request.Began, result)
 		}
 		// Its pods stay watched until the machine itself goes (skipNodeSteps): a step after this one may
-		// wait, and each look at the Machine meanwhile would read the pods anew.
+		// wait, and each reconcile of the Machine meanwhile would read the pods again.
 		return outcome.Continue()
 	case !result.Listed && result.Age < drainSettling:
 		s.quiet = true
@@ -107,6 +107,6 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 	if forced.cause != "" {
 		message += "; " + forced.cause
 	}
-	s.progress = deletion{clusterv1.MachineDeletingDrainingNodeReason, message + ")" + inWords(invalid)}
+	s.progress = deletion{clusterv1.MachineDeletingDrainingNodeReason, message + ")" + describeInvalid(invalid)}
 	return forced.deadline().And(outcome.Wait())
 }

@@ -16,12 +16,12 @@ const (
 	// ForceDeletionAnnotation on a Machine that is being deleted, with the value "true", turns the drain of its
 	// Node into a forced one, at once and at any moment.
 	ForceDeletionAnnotation = "machine.millwright.dev/force-deletion"
-	// ForceDeletionLabel is the label by which the Machine Controller Manager is told the same. It is honoured, too.
+	// ForceDeletionLabel is the label of the Machine Controller Manager with the same meaning. It counts, too.
 	ForceDeletionLabel = "force-deletion"
-	// DefaultDrainTimeout is how long a drain may take when neither the Machine nor a flag says otherwise.
+	// DefaultDrainTimeout is how long a drain may take when neither the Machine nor a flag sets a timeout.
 	DefaultDrainTimeout = 2 * time.Hour
-	// notReadyTimeout is how long a Node may have been not ready, or its file system read-only, until its pods are
-	// taken to be beyond gentleness. It is that of the Machine Controller Manager.
+	// notReadyTimeout is how long a Node may have been not ready, or its file system read-only, until its drain
+	// is forced. It is that of the Machine Controller Manager.
 	notReadyTimeout = 5 * time.Minute
 	// readonlyFilesystem is the condition of that name that the node-problem-detector sets.
 	readonlyFilesystem corev1.NodeConditionType = "ReadonlyFilesystem"
@@ -29,15 +29,15 @@ const (
 
 // forcing is whether a drain is to be forced.
 type forcing struct {
-	// cause says why it is; empty when it is not.
+	// cause is why it is; empty when it is not.
 	cause string
-	// atOnce is whether somebody has said that the machine is to go at once, so that volumes are not waited for.
+	// atOnce is true when a user wants the machine deleted at once, so that volumes are not waited for.
 	atOnce bool
 	// rest is the time until it will be, zero when that does not depend on time.
 	rest time.Duration
 }
 
-// deadline has the Machine looked at again when the drain becomes a forced one.
+// deadline has the Machine reconciled again when the drain becomes a forced one.
 func (f forcing) deadline() outcome.Outcome {
 	if f.rest <= 0 {
 		return outcome.Continue()
@@ -62,7 +62,7 @@ func (f forcing) or(other forcing) forcing {
 	return joined
 }
 
-// forced says whether the drain is to be forced: because someone wants it, because the Node has been out of order
+// forced reports whether the drain is to be forced: because a user wants it, because the Node has been unhealthy
 // for long, or because time is up.
 func (s *scope) forced() forcing {
 	return forcedByUser(s.Object).or(forcedByNode(s.node, s.Now)).or(s.forcedByTime())
@@ -83,7 +83,7 @@ func isTrue(text string) bool {
 	return err == nil && value
 }
 
-// forcedByNode judges the Node's conditions. Ready must be True and ReadonlyFilesystem False; both may be absent.
+// forcedByNode evaluates the Node's conditions. Ready must be True and ReadonlyFilesystem False; both may be absent.
 func forcedByNode(node *corev1.Node, now time.Time) forcing {
 	result := forcing{}
 	if node == nil {

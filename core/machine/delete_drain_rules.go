@@ -40,13 +40,13 @@ func (r *Reconciler) drainRules(ctx context.Context, s *scope) (*drain.Rules, []
 	return rules, invalid, nil
 }
 
-// inWords appends invalid rules to a message.
-func inWords(invalid []drain.InvalidRule) string {
-	var words strings.Builder
+// describeInvalid describes invalid rules for the end of a message.
+func describeInvalid(invalid []drain.InvalidRule) string {
+	var text strings.Builder
 	for i := range invalid {
-		words.WriteString("; " + invalid[i].String())
+		text.WriteString("; " + invalid[i].String())
 	}
-	return words.String()
+	return text.String()
 }
 
 // reportedOnce remembers by namespace what has been reported about which version of an object.
@@ -67,7 +67,7 @@ func (t *reportedOnce) keep(namespace string, there []clusterv1.MachineDrainRule
 	}
 }
 
-// first says whether something is to be reported about a version for the first time.
+// first reports whether something is to be reported about a version for the first time.
 func (t *reportedOnce) first(namespace string, uid types.UID, version string) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

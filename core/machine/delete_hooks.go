@@ -16,20 +16,20 @@ import (
 // maxHookOwner is how much of a hook's value is shown.
 const maxHookOwner = 64
 
-// preDrainHooks waits until nobody holds the Machine before its Node is drained.
+// preDrainHooks waits until the Machine has no pre-drain hooks before its Node is drained.
 func (r *Reconciler) preDrainHooks(_ context.Context, s *scope) outcome.Outcome {
 	return s.awaitHooks("pre-drain hook", clusterv1.PreDrainDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreDrainHookReason,
 		func(d *clusterv1.MachineDeletionStatus) *metav1.Time { return &d.WaitForPreDrainHookStartTime })
 }
 
-// preTerminateHooks waits until nobody holds the Machine before its infrastructure is deleted.
+// preTerminateHooks waits until the Machine has no pre-terminate hooks before its infrastructure is deleted.
 func (r *Reconciler) preTerminateHooks(_ context.Context, s *scope) outcome.Outcome {
 	return s.awaitHooks("pre-terminate hook", clusterv1.PreTerminateDeleteHookAnnotationPrefix,
 		clusterv1.MachineDeletingWaitingForPreTerminateHookReason, preTerminateStart)
 }
 
-// awaitHooks waits for the removal of annotations, which is an event of the Machine, so that it acts at once. Nothing
-// ends the wait but that: who sets a hook has a reason that no timeout knows.
+// awaitHooks waits for the removal of annotations, which is an event of the Machine. It has no timeout: only the owner of a hook
+// knows when the deletion may go on.
 func (s *scope) awaitHooks(what, prefix, reason string, start func(*clusterv1.MachineDeletionStatus) *metav1.Time) outcome.Outcome {
 	hooks := Hooks(s.Object.Annotations, prefix)
 	if len(hooks) == 0 {
@@ -41,7 +41,7 @@ func (s *scope) awaitHooks(what, prefix, reason string, start func(*clusterv1.Ma
 	return outcome.Wait()
 }
 
-// described are the hooks with their values, which by the rule of the Cluster API name their owners.
+// describe returns the hooks with their values, which by the rule of the Cluster API name their owners.
 func (s *scope) describe(hooks []string) []string {
 	lines := make([]string, 0, len(hooks))
 	for _, hook := range hooks {

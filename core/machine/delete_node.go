@@ -36,7 +36,7 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope) outcome.Outcome {
 		if s.nodeErr != nil {
 			s.timedOut(ReasonNodesLeft, "DeleteNode", "Nodes are left behind: "+s.nodeErr.Error())
 		}
-		s.noteGoneNode()
+		s.recordGoneNode()
 		return outcome.Continue()
 	}
 	start := s.nodeDeletionStart()
@@ -71,7 +71,8 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope) outcome.Outcome {
 	return s.awaitNodeDeletion(ctx, start, err, rest, limited)
 }
 
-// tryDeleteNode deletes the Node. The error is a *target.PendingError until the API server has answered. It is false without an error while finalizers of others hold the Node.
+// tryDeleteNode deletes the Node. The error is a *remote.PendingError until the API server has
+// answered. It is false without an error while the Node has finalizers of others.
 func (r *Reconciler) tryDeleteNode(ctx context.Context, s *scope) (deleted bool, err error) {
 	if s.node == nil {
 		if err := r.readLateNode(ctx, s); err != nil || s.node == nil {
@@ -88,18 +89,18 @@ func (r *Reconciler) tryDeleteNode(ctx context.Context, s *scope) (deleted bool,
 	return err == nil && len(s.node.Finalizers) == 0, errors.Wrapf(err, "deleting Node %s of Machine %s", s.node.Name, s.Key())
 }
 
-// awaitNodeDeletion reports what holds up the deletion of the Node, and comes back.
+// awaitNodeDeletion reports what delays the deletion of the Node, and waits.
 func (s *scope) awaitNodeDeletion(ctx context.Context, start time.Time, err error, rest time.Duration, limited bool) outcome.Outcome {
 	end := outcome.Wait()
 	var message string
 	switch pending := unanswered(err); {
 	case err == nil:
-		message = fmt.Sprintf("%s is being deleted %s and waits for %s", s.leavingNodeName(), since(start), finalizersOf(s.node.Finalizers))
+		message = fmt.Sprintf("%s is being deleted %s and waits for %s", s.leavingNodeName(), since(start), listFinalizers(s.node.Finalizers))
 	case pending != nil:
 		message = fmt.Sprintf("%s is being deleted %s: %s", s.leavingNodeName(), since(start), pending)
 	default:
 		ctrl.LoggerFrom(ctx).Error(err, "Deleting the Node is tried again")
-		message = fmt.Sprintf("%s cannot be deleted %s and is tried again every %s: %s", s.leavingNodeName(), since(start), nodeDeletionRetry, why(err))
+		message = fmt.Sprintf("%s cannot be deleted %s and is tried again every %s: %s", s.leavingNodeName(), since(start), nodeDeletionRetry, shortReason(err))
 		end = outcome.WaitFor(nodeDeletionRetry)
 	}
 	s.progress = deletion{clusterv1.MachineDeletingDeletingNodeReason, message}
@@ -109,14 +110,14 @@ func (s *scope) awaitNodeDeletion(ctx context.Context, start time.Time, err erro
 	return end
 }
 
-// observeLeavingNode finds the Node that goes with a Machine being deleted: the one that it was linked with, unless that has
-// become another machine's; without a link the one with its provider ID. Another Node that claims the provider ID of a
+// observeLeavingNode finds the Node that is deleted with a Machine: the one that it was linked with, unless that is another
+// machine's by now; without a link the one with its provider ID. Another Node that claims the provider ID of a
 // linked Machine stays, also once the linked one has gone.
 func (r *Reconciler) observeLeavingNode(ctx context.Context, s *scope) outcome.Outcome {
 	end := r.observeNode(ctx, s)
 	linked := s.Object.Status.NodeRef.Name
 	if s.node != nil && linked == "" {
-		// What it is known by goes before the Node does.
+		// The infrastructure, by which the Node is known, is deleted before the Node.
 		s.Object.Status.NodeRef.Name = s.node.Name
 	}
 	if s.connection == nil || s.unproven() || linked == "" || s.node != nil && s.node.Name == linked {
@@ -133,7 +134,7 @@ func (r *Reconciler) observeLeavingNode(ctx context.Context, s *scope) outcome.O
 	return end
 }
 
-// mayJoinLate says whether a Node of the Machine may exist that has never been seen: the Machine was deleted before
+// mayJoinLate reports whether a Node of the Machine may exist that has never been seen: the Machine was deleted before
 // its Node had joined.
 func (s *scope) mayJoinLate() bool {
 	return !s.Object.Status.NodeRef.IsDefined() && !s.unproven() && s.nodeErr == nil

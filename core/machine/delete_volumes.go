@@ -27,8 +27,8 @@ func (s *scope) volumesExcluded() bool {
 	return hasAnnotation(s.Object, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)
 }
 
-// volumesTimeout is how long volumes may take to be detached, not positive for ever. A Machine that does not say
-// gets as long as a drain may take, where the Cluster API waits for ever; 0 is for ever with both.
+// volumesTimeout is how long volumes may take to be detached, not positive for ever. A Machine without a timeout
+// has that of the drain, where the Cluster API waits for ever; 0 is for ever with both.
 func (s *scope) volumesTimeout() time.Duration {
 	if own := s.Object.Spec.Deletion.NodeVolumeDetachTimeoutSeconds; own != nil {
 		return time.Duration(*own) * time.Second
@@ -36,7 +36,7 @@ func (s *scope) volumesTimeout() time.Duration {
 	return s.options.drainTimeout()
 }
 
-// volumesTimedOut says whether volumes have been waited for for as long as they may be.
+// volumesTimedOut reports whether volumes have been waited for for as long as they may be.
 func (s *scope) volumesTimedOut() bool {
 	if !s.begun(volumesStart) {
 		return false
@@ -45,8 +45,8 @@ func (s *scope) volumesTimedOut() bool {
 	return limited && rest <= 0
 }
 
-// detachVolumes waits until no volume is attached to the Node any more, so that none is torn from a running machine.
-// Volumes of pods that stay are not waited for, nor those of a Node that cannot say that it has let go of them.
+// detachVolumes waits until no volume is attached to the Node any more, so that none is detached from a running machine.
+// Volumes of pods that stay are not waited for, nor those of an unreachable Node, which cannot report that it has detached them.
 func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome {
 	if s.skipNodeSteps() || s.volumesExcluded() || s.forcedOffVolumes() {
 		return outcome.Continue()
@@ -65,7 +65,7 @@ func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome 
 	if s.connection != nil && found.VolumesKnown && len(found.Volumes) == 0 {
 		return outcome.Continue()
 	}
-	if s.connection != nil && !found.VolumesKnown && found.VolumesProblem == "" && found.Age < drainSettling {
+	if s.connection != nil && !found.VolumesKnown && found.VolumesError == "" && found.Age < drainSettling {
 		s.quiet = true
 		return outcome.WaitFor(drainSettling / 2)
 	}
@@ -82,18 +82,18 @@ func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome 
 	return end
 }
 
-// forcedOffVolumes says whether a forced drain ends the wait for volumes, too: when somebody wants the machine to go at
+// forcedOffVolumes reports whether a forced drain ends the wait for volumes, too: when a user wants the machine deleted at
 // once, or when a flag has a forced drain detach them.
 func (s *scope) forcedOffVolumes() bool {
 	forced := s.drained.forced
 	return forced.atOnce || forced.cause != "" && s.options.ForceDetach
 }
 
-// volumesMessage says what is waited for.
+// volumesMessage describes what is waited for.
 func volumesMessage(node string, found *drain.Result) string {
 	switch {
-	case !found.VolumesKnown && found.VolumesProblem != "":
-		return fmt.Sprintf("Waiting for the volumes of Node %s: %s", node, found.VolumesProblem)
+	case !found.VolumesKnown && found.VolumesError != "":
+		return fmt.Sprintf("Waiting for the volumes of Node %s: %s", node, found.VolumesError)
 	case !found.VolumesKnown:
 		return fmt.Sprintf("Waiting for the volumes of Node %s: reading them", node)
 	}
@@ -108,15 +108,15 @@ func volumesMessage(node string, found *drain.Result) string {
 	return fmt.Sprintf("Waiting for Node %s to let go of %s: %s", node, machines.Plural(len(names), "volume"), list)
 }
 
-// instanceGone says whether the infrastructure has said that the instance does not exist any more: its object, which the
+// instanceGone reports whether the infrastructure has reported that the instance does not exist any more: its object, which the
 // Machine has seen, is gone; the contract lets it go only when the instance has. That its kind is not installed, that it
-// was never seen, or that it belongs to something else, says nothing about an instance; nor does a Node that is not ready.
+// was never seen, or that it belongs to something else, means nothing about an instance; nor does a Node that is not ready.
 func (s *scope) instanceGone() bool {
 	reference := &s.infrastructure
 	return reference.ref.IsDefined() && apierrors.IsNotFound(reference.err) && s.seen(reference)
 }
 
-// mayHoldVolumes says whether there is a sign that volumes have been left attached. Without one the target cluster is not
+// mayHoldVolumes reports whether there is a sign that volumes have been left attached. Without one the target cluster is not
 // asked.
 func (s *scope) mayHoldVolumes() bool {
 	return len(s.node.Status.VolumesAttached) > 0 || s.begun(volumesStart) || s.forced().cause != "" || drain.Unreachable(s.node)

@@ -15,7 +15,7 @@ import (
 	"millwright.dev/core/external"
 )
 
-// olderConditions are the conditions that clients of v1beta1 look at.
+// olderConditions are the conditions that clients of v1beta1 read.
 var olderConditions = []conditions.Older{
 	{Type: clusterv1.MachineReadyCondition, As: clusterv1.ReadyV1Beta1Condition},
 	{Type: clusterv1.MachineBootstrapConfigReadyCondition, As: clusterv1.BootstrapReadyV1Beta1Condition},
@@ -23,8 +23,8 @@ var olderConditions = []conditions.Older{
 	{Type: clusterv1.MachineNodeHealthyCondition, As: clusterv1.MachineNodeHealthyV1Beta1Condition},
 }
 
-// setDeprecated keeps for clients of v1beta1 what that version has in its status: conditions of the older form, and the
-// terminal failure, which the cluster autoscaler among others goes by.
+// setDeprecated sets for clients of v1beta1 what that version has in its status: conditions of the older form, and the
+// terminal failure, which the cluster autoscaler among others reads.
 func (s *scope) setDeprecated() {
 	if s.paused() {
 		return
@@ -53,9 +53,9 @@ func (s *scope) olderStatus() clusterv1.MachineV1Beta1DeprecatedStatus {
 	return *s.Object.Status.Deprecated.V1Beta1
 }
 
-// terminalFailure is what a provider of the older contract says that it cannot recover from, and an infrastructure
-// object that went after the machine had been provisioned. It goes when the provider takes it back. Known is false
-// when an object could not be read, so that nothing is to be concluded.
+// terminalFailure is a failure that a provider of the older contract reports as terminal, or that the infrastructure object was
+// deleted after the machine had been provisioned. It is cleared when the provider clears it. Known is false when an object could
+// not be read.
 func (s *scope) terminalFailure() (reason, message string, known bool) {
 	provisioned := ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false)
 	if apierrors.IsNotFound(s.infrastructure.err) && provisioned {

@@ -17,8 +17,8 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// finishedDrains remembers by Machine what its drain has come to, until the last event of the Machine says so. That costs
-// no write; after a restart the event says no more than what the status has kept.
+// finishedDrains remembers by Machine the result of its drain, for the last event of the Machine. That costs no write; after a
+// restart the event has only what the status has.
 type finishedDrains struct {
 	mutex sync.Mutex
 	known map[types.NamespacedName]finishedDrain
@@ -55,8 +55,8 @@ func (d *finishedDrains) forget(key types.NamespacedName) {
 	delete(d.known, key)
 }
 
-// finishDrain records an event about a drain that is over and has taken long; of a quick one, the last event of the Machine
-// says it.
+// finishDrain records an event about a drain that is over and has taken long; a quick one is in the last event of the
+// Machine.
 func (r *Reconciler) finishDrain(s *scope, began time.Time, result drain.Result) {
 	if _, known := r.drains.of(s.Key(), s.Original.UID); known {
 		return
@@ -71,7 +71,7 @@ func (r *Reconciler) finishDrain(s *scope, began time.Time, result drain.Result)
 	r.drains.remember(s.Key(), finished)
 }
 
-// drainedNote says what a drain has come to. How many Pods were evicted is only known when this process began it.
+// drainedNote describes the result of a drain. How many Pods were evicted is only known when this process began it.
 func (s *scope) drainedNote(began time.Time, result drain.Result) string {
 	note := "Node " + s.node.Name + " is drained"
 	if s.drained.forced.cause != "" {
@@ -86,8 +86,8 @@ func (s *scope) drainedNote(began time.Time, result drain.Result) string {
 	return note
 }
 
-// recallDrain takes over what the drain has come to. When it began goes into the status with the next write, so that
-// another process can still say that there was one.
+// recallDrain takes over the result of the drain. Its start is written to the status with the next write, so that another
+// process can report that there was one.
 func (r *Reconciler) recallDrain(s *scope) {
 	finished, known := r.drains.of(s.Key(), s.Original.UID)
 	if !known {
@@ -100,9 +100,9 @@ func (r *Reconciler) recallDrain(s *scope) {
 	}
 }
 
-// noteGoneNode notes the Node that the Machine was linked with, if that does not exist any more: a Node that is another
+// recordGoneNode records the Node that the Machine was linked with, if that does not exist any more: a Node that is another
 // machine's by now stays.
-func (s *scope) noteGoneNode() {
+func (s *scope) recordGoneNode() {
 	linked := s.Object.Status.NodeRef.Name
 	if linked == "" || s.nodeErr != nil || s.unproven() {
 		return
@@ -112,9 +112,9 @@ func (s *scope) noteGoneNode() {
 	}
 }
 
-// deleted says what went with the Machine, and what stays.
+// deleted describes what was deleted with the Machine, and what stays.
 func (r *Reconciler) deleted(s *scope) string {
-	var sentences, went, stays []string
+	var sentences, deleted, stays []string
 	switch {
 	case s.drainNote != "":
 		sentences = append(sentences, s.drainNote)
@@ -127,17 +127,17 @@ func (r *Reconciler) deleted(s *scope) string {
 		case reference.foreign():
 			stays = append(stays, external.Name(reference.ref)+" (something else controls it)")
 		case reference.found(), apierrors.IsNotFound(reference.err) && (s.seen(reference) || r.observations.has(s.Key(), s.Original.UID, reference.ref)):
-			went = append(went, external.Name(reference.ref))
+			deleted = append(deleted, external.Name(reference.ref))
 		}
 	}
 	switch {
 	case s.nodeDeleted != "":
-		went = append(went, "Node "+s.nodeDeleted)
+		deleted = append(deleted, "Node "+s.nodeDeleted)
 	case s.Object.Status.NodeRef.IsDefined():
 		stays = append(stays, "Node "+s.Object.Status.NodeRef.Name)
 	}
-	if len(went) > 0 {
-		sentences = append(sentences, "Deleted: "+strings.Join(went, ", "))
+	if len(deleted) > 0 {
+		sentences = append(sentences, "Deleted: "+strings.Join(deleted, ", "))
 	}
 	if len(stays) > 0 {
 		sentences = append(sentences, "Not deleted: "+strings.Join(stays, ", "))

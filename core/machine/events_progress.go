@@ -17,8 +17,8 @@ import (
 // that runs within the time costs one when its Node joins and one when it goes, whose notes name the quick steps before.
 const longStep = time.Minute
 
-// recordProgressEvents records the events for what has come about since the Machine was read. What it was then is persisted, so
-// that another process does not repeat them.
+// recordProgressEvents records the events for what has changed since the Machine was read. The state as read is persisted, so that
+// another process does not repeat them.
 func (s *scope) recordProgressEvents() {
 	if s.Deleting() || s.paused() {
 		return
@@ -39,7 +39,7 @@ func (s *scope) recordProgressEvents() {
 
 func became(before, after *bool) bool { return !ptr.Deref(before, false) && ptr.Deref(after, false) }
 
-// joined says that the Node has joined, and names the steps before it, of which quick ones have no events of their own.
+// joined describes that the Node has joined, and the steps before it, of which quick ones have no events of their own.
 func (s *scope) joined() string {
 	var steps []string
 	initialization := s.Object.Status.Initialization
@@ -54,7 +54,7 @@ func (s *scope) joined() string {
 	return strings.ToUpper(note[:1]) + note[1:]
 }
 
-// doneAfter says after how long a step was done, by the persisted time of its condition; "" without that time, as when a
+// doneAfter describes after how long a step was done, by the persisted time of its condition; "" without that time, as when a
 // provider's own condition is not True.
 func (s *scope) doneAfter(conditionType string) string {
 	condition := meta.FindStatusCondition(s.Object.Status.Conditions, conditionType)

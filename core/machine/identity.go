@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// evidence says how well it is established that a provider ID is a Machine's own. More of it is greater.
+// evidence is how well it is established that a provider ID is a Machine's own. More evidence is greater.
 type evidence int
 
 const (
-	// claimed: it is in the spec, which whoever may write Machines can write. It takes nothing from anybody.
+	// claimed: it is in the spec, which whoever may write Machines can write. It takes no Node from another Machine.
 	claimed evidence = iota
-	// announced: the Machine is being deleted, and its infrastructure was never provisioned. The infrastructure object says the
+	// announced: the Machine is being deleted, and its infrastructure was never provisioned. The infrastructure object has the
 	// provider ID, or is gone.
 	announced
 	// recorded: the infrastructure object of the Machine has reported a provisioned machine, and cannot be asked any more.
@@ -29,7 +29,7 @@ const (
 	reported
 )
 
-// observedInfrastructure are what evidence is concluded from.
+// observedInfrastructure is what evidence is derived from.
 type observedInfrastructure struct {
 	// own is true for an object that the Machine controls, foreign for one that something else does, gone when there is none.
 	// All are false when it could not be read.
@@ -38,21 +38,21 @@ type observedInfrastructure struct {
 	providerID         string
 }
 
-// evidenceOf concludes how well it is established that the provider ID in the spec of a Machine is its own.
+// evidenceOf derives how well it is established that the provider ID in the spec of a Machine is its own.
 func evidenceOf(m *clusterv1.Machine, infra observedInfrastructure) evidence {
 	before := ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false)
-	says := infra.own && infra.providerID == m.Spec.ProviderID
+	reports := infra.own && infra.providerID == m.Spec.ProviderID
 	switch {
 	case m.Spec.ProviderID == "", infra.foreign:
 		return claimed
-	case says && (infra.provisioned || before):
+	case reports && (infra.provisioned || before):
 		return reported
 	case infra.own && infra.provisioned && infra.providerID != "":
 		// Its machine is another one: somebody has written the spec, and nobody has corrected it yet, as while it is paused.
 		return claimed
 	case before:
 		return recorded
-	case !m.DeletionTimestamp.IsZero() && (says || infra.gone):
+	case !m.DeletionTimestamp.IsZero() && (reports || infra.gone):
 		return announced
 	}
 	return claimed
@@ -96,17 +96,17 @@ func rank(first bool) int {
 	return 1
 }
 
-// linkedWith says whether a Machine is linked with one of the Nodes that have its provider ID. A link with another Node says
+// linkedWith reports whether a Machine is linked with one of the Nodes that have its provider ID. A link with another Node says
 // nothing about that ID.
 func linkedWith(m *clusterv1.Machine, nodes []*corev1.Node) bool {
 	return m.Status.NodeRef.IsDefined() && (len(nodes) == 0 ||
 		slices.ContainsFunc(nodes, func(node *corev1.Node) bool { return node.Name == m.Status.NodeRef.Name }))
 }
 
-// nodeEvidence is what is known about the Node of a Machine from others than the Nodes that claim its provider ID. The
-// certificate of a kubelet binds the name of its Node, so that a name is evidence where the rest of a Node is not.
+// nodeEvidence is what is known about the Node of a Machine from other sources than the Nodes that claim its provider ID. The
+// certificate of a kubelet binds the name of its Node, so a name is evidence where the rest of a Node is not.
 type nodeEvidence struct {
-	// expected is the name that the bootstrap provider has given the Node; "" when it does not say.
+	// expected is the name that the bootstrap provider has given the Node; "" when it has given none.
 	expected string
 	// hosts are the names among the addresses that the infrastructure reports, in lower case.
 	hosts []string
@@ -114,7 +114,7 @@ type nodeEvidence struct {
 	linked string
 	// machine is the name of the Machine.
 	machine string
-	// announced is true for evidence of that kind: only a name is believed then, of a Node that is no older than the Machine.
+	// announced is true for evidence of that kind: only a name counts then, of a Node that is no older than the Machine.
 	announced bool
 	created   metav1.Time
 	// elsewhere names the other Machine that a Node of that name belongs to by all appearances; "" when there is none.
@@ -167,8 +167,8 @@ func (e *nodeEvidence) namesInOrder() []string {
 	return append(names, e.machine)
 }
 
-// refusal says why Nodes that claim the provider ID are not believed; "" when there are none. Names are cut off after the third:
-// who registers many shall not fill the status.
+// refusal describes why Nodes that claim the provider ID are not accepted; "" when there are none. Three of them are named: someone
+// who registers many must not fill the status.
 func (e *nodeEvidence) refusal(providerID, chosen string, claims []nodeClaim) string {
 	var refused []string
 	for _, claim := range claims {
@@ -180,23 +180,23 @@ func (e *nodeEvidence) refusal(providerID, chosen string, claims []nodeClaim) st
 		return ""
 	}
 	slices.Sort(refused)
-	why := "its infrastructure was never provisioned"
+	cause := "its infrastructure was never provisioned"
 	switch elsewhere := e.elsewhere(refused[0]); {
 	case chosen != "":
-		why = "this Machine is linked with Node " + chosen
+		cause = "this Machine is linked with Node " + chosen
 	case e.expected != "":
-		why = "the Node of this Machine is named " + e.expected
+		cause = "the Node of this Machine is named " + e.expected
 	case e.linked != "":
-		why = "this Machine is linked with Node " + e.linked
+		cause = "this Machine is linked with Node " + e.linked
 	case elsewhere != "":
-		why = "that is the Node of Machine " + elsewhere
+		cause = "that is the Node of Machine " + elsewhere
 	}
 	verb, noun := " claims", "Node "
 	if len(refused) > 1 {
 		verb, noun = " claim", "Nodes "
 	}
 	return fmt.Sprintf("%s%s the provider ID %s and is not believed: %s. Find out who registered it and delete it",
-		noun+few(refused), verb, providerID, why)
+		noun+few(refused), verb, providerID, cause)
 }
 
 // few lists at most three names.
@@ -208,7 +208,7 @@ func few(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// OtherMachineError says that the provider ID of a Machine is that of another one.
+// OtherMachineError means that the provider ID of a Machine is that of another one.
 type OtherMachineError struct {
 	// ProviderID is the provider ID in question.
 	ProviderID string
@@ -228,7 +228,7 @@ func (e *OtherMachineError) Error() string {
 		e.ProviderID, e.Machine)
 }
 
-// contested says that other Machines have as good a claim to the provider ID as its holder.
+// contested describes that other Machines have as good a claim to the provider ID as its holder.
 func contested(providerID string, equals []*clusterv1.Machine) string {
 	if len(equals) == 0 {
 		return ""

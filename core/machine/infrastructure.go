@@ -16,8 +16,8 @@ import (
 	"millwright.dev/core/limits"
 )
 
-// reconcileInfrastructure follows the infrastructure object until the machine is provisioned, and copies what
-// it says about it. Once seen, provisioned stays; the provider ID of an object that was recreated counts when that is provisioned.
+// reconcileInfrastructure observes the infrastructure object until the machine is provisioned, and copies what
+// it reports. Once observed, provisioned stays; the provider ID of an object that was recreated counts when that is provisioned.
 func (r *Reconciler) reconcileInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
 	if end := r.observeOwned(ctx, s, &s.infrastructure); !end.Finished() {
 		return end
@@ -78,7 +78,7 @@ func (s *scope) copyInfrastructure(accessor inframachine.Accessor) error {
 	return nil
 }
 
-// keep takes over what the API of Machines accepts, and notes the rest: one value that it refuses would have it refuse all.
+// keep takes over what the API of Machines accepts, and records the rest: the API would refuse all for one invalid value.
 func (s *scope) keep(addresses clusterv1.MachineAddresses, domain, chosen string) {
 	addresses, invalidAddresses := limits.Addresses(addresses)
 	domain, invalidDomain := limits.FailureDomain("failureDomain", domain)
@@ -107,15 +107,15 @@ func providerIDError(obj *unstructured.Unstructured, want, got string) error {
 
 // observeInfrastructure only reads the infrastructure object, for a Machine that is being deleted. A provider ID
 // that had not been copied yet is kept, so that the Node is found even when the object has gone. It is only that of an object
-// which the Machine controls: one that nobody controls is deleted without being believed.
+// which the Machine controls: one without a controlling owner is deleted, and what it reports does not count.
 func (r *Reconciler) observeInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
 	end := r.observeLeaving(ctx, s, &s.infrastructure)
 	if !s.infrastructure.own {
 		return end
 	}
-	facts := observedOf(s.Object, s.infrastructure.object, nil, true)
-	if facts.providerID != "" && (facts.provisioned || !ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false)) {
-		s.Object.Spec.ProviderID = facts.providerID
+	observed := observedOf(s.Object, s.infrastructure.object, nil, true)
+	if observed.providerID != "" && (observed.provisioned || !ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false)) {
+		s.Object.Spec.ProviderID = observed.providerID
 	}
 	return end
 }

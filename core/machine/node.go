@@ -12,7 +12,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 )
 
-// SeveralNodesError says that more than one Node claims the provider ID of a Machine.
+// SeveralNodesError means that more than one Node claims the provider ID of a Machine.
 type SeveralNodesError struct {
 	// ProviderID is the provider ID in question.
 	ProviderID string
@@ -54,8 +54,8 @@ func (r *Reconciler) observeNode(ctx context.Context, s *scope) outcome.Outcome 
 	return outcome.Continue()
 }
 
-// reconcileNode links the Machine with its Node as soon as that is known, and brings the Node's labels, annotations and
-// taints in step.
+// reconcileNode links the Machine with its Node as soon as that is known, and synchronizes the Node's labels, annotations and
+// taints.
 func (r *Reconciler) reconcileNode(ctx context.Context, s *scope) outcome.Outcome {
 	if s.undetermined() {
 		// Whose Node it is is not known yet.

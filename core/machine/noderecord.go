@@ -10,12 +10,12 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Annotations in which a Machine records what the core has put on its Node. The Node has annotations for that, too, but a
+// Annotations in which a Machine records what the core has set on its Node. The Node has annotations for that, too, but a
 // kubelet may write those of its own Node.
 const (
 	// LabelsOnNodeAnnotation lists the keys of the labels. It is empty, and there, when there are none.
 	LabelsOnNodeAnnotation = "machine.millwright.dev/labels-on-node"
-	// TaintsOnNodeAnnotation lists the taints of spec.taints that are kept in step, as key:effect.
+	// TaintsOnNodeAnnotation lists the taints of spec.taints that are synchronized, as key:effect.
 	TaintsOnNodeAnnotation = "machine.millwright.dev/taints-on-node"
 	// TaintsInitializedAnnotation has the UID of the Node whose OnInitialization taints have had their turn. It is empty
 	// when they are still to come, and not there when the Machine has had none.
@@ -25,22 +25,22 @@ const (
 // recordAnnotations are those of the record.
 var recordAnnotations = []string{LabelsOnNodeAnnotation, TaintsOnNodeAnnotation, TaintsInitializedAnnotation}
 
-// IsRecord says whether an annotation of a Machine is a record that the core keeps there, which nobody else gives it.
+// IsRecord reports whether an annotation of a Machine is a record of the core, which nobody else writes.
 func IsRecord(key string) bool {
 	return slices.Contains(recordAnnotations, key)
 }
 
 // NodeRecord is what a Machine records of its Node.
 type NodeRecord struct {
-	// Labels are keys of labels and Taints IDs of taints that the core has put on the Node, or is about to; sorted. Only these
-	// are removed again, and only if the Node says so, too.
+	// Labels are keys of labels and Taints IDs of taints that the core has set on the Node, or is about to; sorted. Only these
+	// are removed again, and only if the Node has them in its annotations, too.
 	Labels, Taints []string
 	// Initialized is the UID of the Node whose OnInitialization taints have had their turn; "" while they are to come, nil
 	// when the Machine has had none.
 	Initialized *types.UID
 }
 
-// recordOf reads the record of a Machine. There is none on one that another core, or an older one, has looked after.
+// recordOf reads the record of a Machine. There is none on one that another core, or an older one, has reconciled.
 func recordOf(m *clusterv1.Machine) (record NodeRecord, recorded bool) {
 	labels, recorded := m.Annotations[LabelsOnNodeAnnotation]
 	record = NodeRecord{Labels: tracked(labels), Taints: tracked(m.Annotations[TaintsOnNodeAnnotation])}
@@ -50,7 +50,7 @@ func recordOf(m *clusterv1.Machine) (record NodeRecord, recorded bool) {
 	return record, recorded
 }
 
-// writeTo makes the record that of a Machine.
+// writeTo writes the record to the annotations of a Machine.
 func (r NodeRecord) writeTo(m *clusterv1.Machine) {
 	annotations := maps.Clone(m.Annotations)
 	if annotations == nil {
@@ -68,7 +68,7 @@ func (r NodeRecord) writeTo(m *clusterv1.Machine) {
 	m.Annotations = annotations
 }
 
-// covers says whether the record has all that the other one has. Which Node was initialized is not compared: that follows
+// covers reports whether the record has all that the other one has. Which Node was initialized is not compared: that follows
 // the change of the Node.
 func (r NodeRecord) covers(other NodeRecord) bool {
 	return len(outside(other.Labels, r.Labels)) == 0 && len(outside(other.Taints, r.Taints)) == 0 && (other.Initialized == nil || r.Initialized != nil)
@@ -83,7 +83,7 @@ func (r NodeRecord) or(other NodeRecord) NodeRecord {
 	return r
 }
 
-// initialized says whether the OnInitialization taints of a Node have had their turn.
+// initialized reports whether the OnInitialization taints of a Node have had their turn.
 func (r NodeRecord) initialized(node types.UID) bool {
 	return r.Initialized != nil && *r.Initialized == node && node != ""
 }
@@ -92,13 +92,13 @@ func (r NodeRecord) initialized(node types.UID) bool {
 type nodeKnown struct {
 	// recorded means that the Machine has a record, linked that it was linked with the Node before.
 	recorded, linked bool
-	// synced means that the Node looks as if it had been brought in step once.
+	// synced means that the Node was synchronized once, by its annotations.
 	synced bool
 }
 
-// believed is the record that a Node is judged by:
+// believed is the record that the Node is compared with:
 //   - Until the Machine is linked with the Node, all that is desired is to be the Machine's, so what the Node was registered
-//     with is as well. What the Node says of itself counts for nothing.
+//     with is as well. The annotations of the Node do not count.
 //   - On one that is linked and has no record, the Node is believed, once: it was another core that has linked them, or an
 //     older one, which kept no record.
 //   - OnInitialization taints that come to a Machine later have missed their turn on the Node that it has.
@@ -112,7 +112,7 @@ func (r NodeRecord) believed(node *corev1.Node, desired DesiredNode, known nodeK
 		if marked {
 			taints = tracked(claimed)
 		}
-		// What is not there needs no record, whatever the Node says.
+		// What is not there needs no record, whatever the annotations of the Node name.
 		r = r.or(NodeRecord{Labels: both(labels, slices.Collect(maps.Keys(node.Labels))), Taints: both(taints, idsOf(node.Spec.Taints))})
 	}
 	if r.Initialized == nil && desired.once() {
@@ -125,7 +125,7 @@ func (r NodeRecord) believed(node *corev1.Node, desired DesiredNode, known nodeK
 	return r
 }
 
-// kept is the record when the Node is in step, has what the result says, and nothing else of the Machine's.
+// kept is the record when the Node is synchronized, has what the result names, and nothing else of the Machine's.
 func (r NodeRecord) kept(node types.UID, desired DesiredNode) NodeRecord {
 	if r.Initialized != nil && desired.PropagateTaints {
 		r.Initialized = &node
@@ -133,7 +133,7 @@ func (r NodeRecord) kept(node types.UID, desired DesiredNode) NodeRecord {
 	return r
 }
 
-// always are the IDs of the taints that are desired and kept in step.
+// always are the IDs of the taints that are desired and synchronized.
 func (w DesiredNode) always() []string {
 	var ids []string
 	for _, taint := range w.Taints {
@@ -153,7 +153,7 @@ func idsOf(taints []corev1.Taint) []string {
 	return ids
 }
 
-// once says whether taints are desired that are set once.
+// once reports whether taints are desired that are set once.
 func (w DesiredNode) once() bool {
 	return w.PropagateTaints && slices.ContainsFunc(w.Taints, func(taint clusterv1.MachineTaint) bool {
 		return taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization

@@ -15,7 +15,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 )
 
-// RecordNotKeptError says that the API server accepted the record of a Machine and did not keep all of it.
+// RecordNotKeptError means that the API server accepted the record of a Machine and did not keep all of it.
 type RecordNotKeptError struct {
 	// Lost are the annotations that were not kept.
 	Lost []string
@@ -27,7 +27,7 @@ func (e *RecordNotKeptError) Error() string {
 		": look for a mutating webhook or policy that removes them"
 }
 
-// recordDesired records what the Machine desires before it has a Node: in the patch that brings the provider ID, so that the
+// recordDesired records what the Machine desires before it has a Node: in the patch that sets the provider ID, so that the
 // first change of the Node has to wait for no other.
 func (s *scope) recordDesired() {
 	if s.Original.Status.NodeRef.IsDefined() {
@@ -56,8 +56,8 @@ func (s *scope) beginRecord(desired DesiredNode) {
 }
 
 // recordFirst has the Machine record what a change of the Node needs, before that change is sent: a process that dies in
-// between leaves a record of what is not there, and not something that is nobody's. The event of the Machine's own patch
-// leads on. What the API server does not take is tried again less and less often.
+// between leaves a record of what is not there, and nothing without a record. The event of the Machine's own patch brings the next
+// reconcile. What the API server does not accept is tried again less and less often.
 func (r *Reconciler) recordFirst(s *scope, needed NodeRecord) outcome.Outcome {
 	if record, recorded := recordOf(s.Original); recorded && record.covers(needed) {
 		return outcome.Continue()
@@ -70,36 +70,36 @@ func (r *Reconciler) recordFirst(s *scope, needed NodeRecord) outcome.Outcome {
 	return outcome.Wait()
 }
 
-// notRecorded takes in that the API server has not taken the record that a change of the Node needs.
+// notRecorded handles that the API server has not accepted the record that a change of the Node needs.
 func (r *Reconciler) notRecorded(s *scope, err error) {
 	r.syncs.fail(s.Key(), s.Original.UID, s.recording.sum(), err, s.Now)
 	s.sync.err = err
 }
 
-// recordKept says what of the record that was written the API server has not kept.
+// recordKept returns an error when the API server has not kept all of the record that was written.
 func (s *scope) recordKept() error {
 	record, recorded := recordOf(s.Object)
 	if recorded && record.covers(*s.recording) {
 		return nil
 	}
-	wanted := &clusterv1.Machine{}
-	s.recording.writeTo(wanted)
-	lost := slices.DeleteFunc(slices.Sorted(maps.Keys(wanted.Annotations)), func(key string) bool {
+	desired := &clusterv1.Machine{}
+	s.recording.writeTo(desired)
+	lost := slices.DeleteFunc(slices.Sorted(maps.Keys(desired.Annotations)), func(key string) bool {
 		value, ok := s.Object.Annotations[key]
-		return ok && value == wanted.Annotations[key]
+		return ok && value == desired.Annotations[key]
 	})
 	return &RecordNotKeptError{Lost: lost}
 }
 
 // withholdLink leaves a Machine that has no record unlinked: one that is linked and has none was linked by another core,
-// and its Node would be believed.
+// and the annotations of its Node would count.
 func (s *scope) withholdLink() {
 	if _, recorded := recordOf(s.Object); !recorded && !s.Deleting() && !s.Original.Status.NodeRef.IsDefined() {
 		s.Object.Status.NodeRef, s.Object.Status.NodeInfo = s.Original.Status.NodeRef, s.Original.Status.NodeInfo
 	}
 }
 
-// sum tells records apart.
+// sum identifies the content of a record.
 func (r NodeRecord) sum() [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %t", r.Labels, r.Taints, r.Initialized != nil))
 }
@@ -124,7 +124,7 @@ func (t *turns) add(key types.NamespacedName, machine, node types.UID) {
 	t.of[key] = turn{machine, node}
 }
 
-// had says whether this process has initialized a Node.
+// had reports whether this process has initialized a Node.
 func (t *turns) had(key types.NamespacedName, machine, node types.UID) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

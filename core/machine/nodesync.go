@@ -11,13 +11,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// DesiredNode is what a Machine wants of its Node.
+// DesiredNode is what a Node should have by its Machine.
 type DesiredNode struct {
 	// Labels are set, and removed again when they are no longer desired.
 	Labels map[string]string
 	// Annotations likewise.
 	Annotations map[string]string
-	// Identity are annotations that say to whom the Node belongs. Of those that identityAnnotations names, those
+	// Identity are annotations that name what the Node belongs to. Of those that identityAnnotations names, those
 	// that are not desired are removed.
 	Identity map[string]string
 	// Taints are those of the Machine's spec; they count only when PropagateTaints is set.
@@ -29,19 +29,19 @@ type DesiredNode struct {
 	Initialized bool
 	// Outdated means that the Node belongs to an earlier revision of a MachineDeployment: pods had better go elsewhere.
 	Outdated bool
-	// OutdatedUnknown means that it is not known whether it does: what says so on the Node stays as it is.
+	// OutdatedUnknown means that it is not known whether it does: the marks of that on the Node stay as they are.
 	OutdatedUnknown bool
 	// KeepFromScaleDown means that the cluster autoscaler shall not remove an outdated Node.
 	KeepFromScaleDown bool
 }
 
-// identityAnnotations are the annotations of a Node that say to whom it belongs.
+// identityAnnotations are the annotations of a Node that name what it belongs to.
 var identityAnnotations = []string{
 	clusterv1.ClusterNameAnnotation, clusterv1.ClusterNamespaceAnnotation, clusterv1.MachineAnnotation,
 	clusterv1.OwnerKindAnnotation, clusterv1.OwnerNameAnnotation,
 }
 
-// ownAnnotations are the annotations of a Node that the core keeps, and that no expression of a flag makes a Machine's.
+// ownAnnotations are the annotations of a Node that the core manages, and that no expression of a flag selects.
 var ownAnnotations = append([]string{
 	clusterv1.LabelsFromMachineAnnotation, clusterv1.AnnotationsFromMachineAnnotation, clusterv1.TaintsFromMachineAnnotation,
 	ScaleDownDisabledMarkerAnnotation, OutdatedRevisionMarkerAnnotation,
@@ -95,13 +95,13 @@ func SyncNode(node *corev1.Node, desired DesiredNode) Synced {
 type snapshot struct{ labels, annotations map[string]string }
 
 // replace removes the entries that were set before and are not desired any more, and sets those that are.
-func replace(have map[string]string, before []string, wanted map[string]string) {
+func replace(have map[string]string, before []string, desired map[string]string) {
 	for _, key := range before {
-		if _, ok := wanted[key]; !ok {
+		if _, ok := desired[key]; !ok {
 			delete(have, key)
 		}
 	}
-	maps.Copy(have, wanted)
+	maps.Copy(have, desired)
 }
 
 // tracked reads a tracking annotation, track writes it.
@@ -116,7 +116,7 @@ func track(entries map[string]string) string {
 	return strings.Join(slices.Sorted(maps.Keys(entries)), ",")
 }
 
-// desired concludes what the Machine wants of its Node.
+// desired derives what the Node should have.
 func (s *scope) desired() DesiredNode {
 	desired := DesiredNode{
 		Labels:      selected(s.Object.Labels, labelForNode, s.options.SyncLabels),
@@ -140,7 +140,7 @@ func (s *scope) desired() DesiredNode {
 	return desired
 }
 
-// hasOwnLabel says whether the Node has a label that came from the Machine.
+// hasOwnLabel reports whether the Node has a label that came from the Machine.
 func (s *scope) hasOwnLabel(key string) bool {
 	if s.node == nil {
 		return false
@@ -174,7 +174,7 @@ func annotationForNode(key string) bool {
 	return within(domain, clusterv1.ManagedNodeAnnotationDomain)
 }
 
-// within says whether a domain is the other or one below it.
+// within reports whether a domain is the other or one below it.
 func within(domain, of string) bool {
 	return domain == of || strings.HasSuffix(domain, "."+of)
 }

@@ -126,7 +126,7 @@ func TestPureOutages(t *testing.T) {
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(words(&remote.PendingError{Verb: "PATCH", Object: "Node n"})).To(Equal((&remote.PendingError{Verb: "PATCH", Object: "Node n"}).Error()))
+	g.Expect(syncErrorMessage(&remote.PendingError{Verb: "PATCH", Object: "Node n"})).To(Equal((&remote.PendingError{Verb: "PATCH", Object: "Node n"}).Error()))
 	s := judged(leaving, func(s *scope) {
 		s.infrastructure.object, s.infrastructure.seen, s.infrastructure.err = s.bootstrap.object, true, errNotFound
 	})

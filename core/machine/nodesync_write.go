@@ -22,7 +22,7 @@ import (
 	"millwright.dev/core/remote"
 )
 
-// NotKeptError says that the target cluster accepted a change of a Node and did not keep all of it, as with a mutating
+// NotKeptError means that the target cluster accepted a change of a Node and did not keep all of it, as with a mutating
 // webhook that removes labels.
 type NotKeptError struct {
 	// Lost names what was not kept.
@@ -35,18 +35,18 @@ func (e *NotKeptError) Error() string {
 		": look for a mutating webhook or policy, or a controller that removes it"
 }
 
-// nodeSync is how far the Node is in step with its Machine.
+// nodeSync is how far the Node is synchronized with its Machine.
 type nodeSync struct {
-	// once is true when the Node has been brought in step at least once.
+	// once is true when the Node has been synchronized at least once.
 	once bool
 	// awaited is what the first synchronization waits for, "" when for nothing.
 	awaited string
-	// err is why the last attempt failed, nil when the Node is in step.
+	// err is why the last attempt failed, nil when the Node is synchronized.
 	err error
 }
 
-// syncNode brings labels, annotations and taints of the Node in step, by one patch at most, which is sent without waiting for
-// the answer. What fails is tried again less and less often, and stands in a condition meanwhile.
+// syncNode synchronizes labels, annotations and taints of the Node, by one patch at most, which is sent without waiting for
+// the answer. What fails is tried again less and less often, and is reported in a condition meanwhile.
 func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 	s.sync.once = s.syncedOnce()
 	node, desired := s.node.DeepCopy(), s.recordedDesired(r.turns.had(s.Key(), s.Original.UID, s.node.UID))
@@ -56,7 +56,7 @@ func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 	}
 	result := SyncNode(node, desired)
 	if !result.Changed {
-		return r.inStep(s, result.Record.kept(s.node.UID, desired))
+		return r.synced(s, result.Record.kept(s.node.UID, desired))
 	}
 	if end := r.recordFirst(s, desired.Record.or(result.Record)); !end.Finished() {
 		return end
@@ -75,22 +75,22 @@ func (r *Reconciler) syncNode(ctx context.Context, s *scope) outcome.Outcome {
 		Lock: result.Taints, Verify: r.kept(s.Key(), s.Original.UID, desired),
 	})
 	if err != nil {
-		return r.notInStep(ctx, s, change, err)
+		return r.notSynced(ctx, s, change, err)
 	}
 	s.node = answered
-	return r.inStep(s, result.Record.kept(s.node.UID, desired))
+	return r.synced(s, result.Record.kept(s.node.UID, desired))
 }
 
-// inStep takes in that the Node is in step, and has of the Machine what the record says, and nothing else.
-func (r *Reconciler) inStep(s *scope, record NodeRecord) outcome.Outcome {
+// synced handles that the Node is synchronized, and has of the Machine what the record names, and nothing else.
+func (r *Reconciler) synced(s *scope, record NodeRecord) outcome.Outcome {
 	record.writeTo(s.Object)
 	s.sync = nodeSync{once: true}
 	r.syncs.forget(s.Key())
 	return outcome.Continue()
 }
 
-// notInStep takes in why a change of the Node was not written, or not yet.
-func (r *Reconciler) notInStep(ctx context.Context, s *scope, change [sha256.Size]byte, err error) outcome.Outcome {
+// notSynced handles why a change of the Node was not written, or not yet.
+func (r *Reconciler) notSynced(ctx context.Context, s *scope, change [sha256.Size]byte, err error) outcome.Outcome {
 	if end, soon := s.soonAnswered(err); soon {
 		return end
 	}
@@ -110,12 +110,12 @@ func (r *Reconciler) notInStep(ctx context.Context, s *scope, change [sha256.Siz
 	}
 	attempt := r.syncs.fail(s.Key(), s.Original.UID, change, err, s.Now)
 	if !attempt.quiet() {
-		ctrl.LoggerFrom(ctx).Error(err, "The Node cannot be brought in step with its Machine", "Node", s.node.Name, "retryAfter", attempt.pause())
+		ctrl.LoggerFrom(ctx).Error(err, "The Node cannot be synchronized with its Machine", "Node", s.node.Name, "retryAfter", attempt.pause())
 	}
 	return s.awaitSync(&attempt)
 }
 
-// awaitSync leaves the reason why the Node is not in step for the conditions, and waits for the next attempt.
+// awaitSync leaves the reason why the Node is not synchronized for the conditions, and waits for the next attempt.
 func (s *scope) awaitSync(attempt *syncAttempt) outcome.Outcome {
 	s.sync.err = attempt.err
 	s.quiet = attempt.quiet()
@@ -136,7 +136,7 @@ func (r *Reconciler) kept(key types.NamespacedName, machine types.UID, desired D
 	}
 }
 
-// syncedOnce says whether the Node has been brought in step at least once. The evidence is on the Node, where the same
+// syncedOnce reports whether the Node has been synchronized at least once. The evidence is on the Node, where the same
 // patch that removes the taint leaves the name of the Machine, and so outlives this process. A first synchronization
 // that failed in part, which the condition remembers, has not been.
 func (s *scope) syncedOnce() bool {
@@ -146,8 +146,8 @@ func (s *scope) syncedOnce() bool {
 		s.node.Annotations[clusterv1.ClusterNamespaceAnnotation] == s.Object.Namespace
 }
 
-// unreadForSync names what the core has yet to read before it knows what the Node shall have; "" when nothing. Once the
-// Node has been brought in step, what is not known stays as it is on the Node.
+// unreadForSync names what the core has yet to read before it knows what the Node should have; "" when nothing. Once the
+// Node has been synchronized, what is not known stays as it is on the Node.
 func (s *scope) unreadForSync() string {
 	if external.BeingRead(s.infrastructure.err) || !s.sync.once && s.infrastructure.ref.IsDefined() && !s.infrastructureRead {
 		return external.Name(s.infrastructure.ref)
@@ -177,19 +177,19 @@ func differences(want, have *corev1.Node) []string {
 		}
 	}
 	if !equality.Semantic.DeepEqual(want.Spec.Taints, have.Spec.Taints) {
-		names = append(names, fmt.Sprintf("taints (%s are there)", describe(have.Spec.Taints)))
+		names = append(names, fmt.Sprintf("taints (%s are there)", describeTaints(have.Spec.Taints)))
 	}
 	return names
 }
 
-// described lists taints for messages.
-func describe(taints []corev1.Taint) string {
+// describeTaints lists taints for messages.
+func describeTaints(taints []corev1.Taint) string {
 	if len(taints) == 0 {
 		return "none"
 	}
-	words := make([]string, 0, len(taints))
+	ids := make([]string, 0, len(taints))
 	for _, taint := range taints {
-		words = append(words, taintID(taint.Key, taint.Effect))
+		ids = append(ids, taintID(taint.Key, taint.Effect))
 	}
-	return strings.Join(words, " ")
+	return strings.Join(ids, " ")
 }

@@ -15,7 +15,7 @@ type observations struct {
 	of    map[types.NamespacedName]*observed
 }
 
-// sighted are the objects of one Machine.
+// observed are the objects of one Machine.
 type observed struct {
 	machine types.UID
 	refs    map[clusterv1.ContractVersionedObjectReference]bool
@@ -34,7 +34,7 @@ func (o *observations) add(key types.NamespacedName, machine types.UID, ref clus
 	o.of[key].refs[ref] = true
 }
 
-// has says whether an object has been read.
+// has reports whether an object has been read.
 func (o *observations) has(key types.NamespacedName, machine types.UID, ref clusterv1.ContractVersionedObjectReference) bool {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()

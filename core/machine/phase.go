@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// ToPhase concludes the phase of a Machine from the rest of the object; the first line that applies counts.
+// ToPhase derives the phase of a Machine from the rest of the object; the first line that applies counts.
 //
 //	Deleted       it has a deletion timestamp and no longer this core's finalizer: nothing is left but the finalizers of others
 //	Deleting      it has a deletion timestamp
@@ -17,8 +17,8 @@ import (
 //	Provisioning  its bootstrap data are there
 //	Pending       otherwise
 //
-// Failed and Unknown are in the API and are never concluded: the API says of Failed that controllers do not set it any
-// more, and nothing here is ever undetermined.
+// Failed and Unknown are in the API and are never set: by the API, controllers do not set Failed any more, and there is no case for
+// Unknown.
 func ToPhase(m *clusterv1.Machine) clusterv1.MachinePhase {
 	switch {
 	case !m.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(m, clusterv1.MachineFinalizer):

@@ -38,7 +38,7 @@ type Reconciler struct {
 	Kinds *external.Kinds
 	// Recorder writes events.
 	Recorder events.EventRecorder
-	// Clock tells the time.
+	// Clock is the time.
 	Clock clock.WithDelayedExecution
 	// Options are what flags set.
 	Options Options

@@ -12,20 +12,20 @@ import (
 	"millwright.dev/core/external"
 )
 
-// creationGrace is how long after the birth of a Machine its MachineSet is expected to create what the Machine
+// creationGrace is how long after the creation of a Machine its MachineSet is expected to create what the Machine
 // refers to: Machines are created first. Until then a missing object is not reported as a wrong reference, unless it has
-// been there.
+// been observed.
 const creationGrace = 10 * time.Second
 
-// creationSettling is how long after its birth nothing is said of a Machine whose objects do not exist yet: as a rule they
-// do a moment later, and a condition in between would be a write more for each Machine.
+// creationSettling is how long after its creation a Machine is not reported whose objects do not exist yet: normally they do a
+// moment later, and a condition in between would be one more write for each Machine.
 const creationSettling = 2 * time.Second
 
-// ReasonBeingCreated is said of an object that does not exist yet in that time. Another reason would look as if it had been
-// there, also to another process.
+// ReasonBeingCreated is the reason for an object that does not exist yet in that time. Another reason would mean that it has existed,
+// also to another process.
 const ReasonBeingCreated = "BeingCreated"
 
-// observe reads the object behind a reference and remembers what stands in the way.
+// observe reads the object of a reference and records why it cannot be used.
 func (r *Reconciler) observe(ctx context.Context, s *scope, reference *reference) outcome.Outcome {
 	if !reference.ref.IsDefined() {
 		return outcome.Continue()
@@ -50,33 +50,33 @@ func (r *Reconciler) observe(ctx context.Context, s *scope, reference *reference
 	return reference.failed(reference.err)
 }
 
-// youth is how long an object may still be missing, and for how much of that nothing is said. Where this process's clock is
-// behind the API server's, which says when the Machine was born, it goes by when it has said itself that it waits: at once.
+// youth is how long an object may still be missing, and for how much of that nothing is reported. Where this process's clock is
+// behind the API server's, which sets the creation time, it counts from when it has reported itself that it waits: at once.
 func (s *scope) youth(conditionType string) (rest, silent time.Duration) {
-	if born := s.Original.CreationTimestamp; !born.After(s.Now) {
-		rest = born.Add(creationGrace).Sub(s.Now)
+	if created := s.Original.CreationTimestamp; !created.After(s.Now) {
+		rest = created.Add(creationGrace).Sub(s.Now)
 		if len(s.Original.Status.Conditions) == 0 {
 			silent = rest - creationGrace + creationSettling
 		}
 		return rest, silent
 	}
-	said := meta.FindStatusCondition(s.Original.Status.Conditions, conditionType)
+	reported := meta.FindStatusCondition(s.Original.Status.Conditions, conditionType)
 	switch {
-	case said == nil:
+	case reported == nil:
 		return creationGrace, 0
-	case said.Reason == ReasonBeingCreated:
-		return min(said.LastTransitionTime.Add(creationGrace).Sub(s.Now), creationGrace), 0
+	case reported.Reason == ReasonBeingCreated:
+		return min(reported.LastTransitionTime.Add(creationGrace).Sub(s.Now), creationGrace), 0
 	}
 	return 0, 0
 }
 
-// observeOwned reads the object behind a reference and makes the Machine its controller where it is not yet.
+// observeOwned reads the object of a reference and makes the Machine its controlling owner where it is not yet.
 func (r *Reconciler) observeOwned(ctx context.Context, s *scope, reference *reference) outcome.Outcome {
 	if end := r.observe(ctx, s, reference); !end.Finished() {
 		return end
 	}
 	if err := external.Own(ctx, r.Client, r.APIReader, reference.object, s.Object, kindMachine, s.Original.Spec.ClusterName); err != nil {
-		// Nothing of what is another's concerns the Machine, and who lost the race for it reads it again.
+		// An object with another controlling owner does not concern the Machine, and one that a race was lost for is read again.
 		reference.object = external.Object{}
 		return reference.failed(err)
 	}
@@ -84,8 +84,8 @@ func (r *Reconciler) observeOwned(ctx context.Context, s *scope, reference *refe
 	return outcome.Continue()
 }
 
-// observeLeaving reads the object behind a reference of a Machine that is being deleted, and adopts nothing any more. What
-// something else controls counts as not there.
+// observeLeaving reads the object of a reference of a Machine that is being deleted, and adopts nothing any more. An object with
+// another controlling owner counts as missing.
 func (r *Reconciler) observeLeaving(ctx context.Context, s *scope, reference *reference) outcome.Outcome {
 	end := r.observe(ctx, s, reference)
 	if !reference.found() {
@@ -99,13 +99,13 @@ func (r *Reconciler) observeLeaving(ctx context.Context, s *scope, reference *re
 	return end
 }
 
-// foreign says whether something else controls the object behind the reference.
+// foreign reports whether something else controls the object of the reference.
 func (r *reference) foreign() bool { return elsewhere(r.err) }
 
-// failed remembers why the object cannot be used. What an event will end is waited for, the rest is a failure.
+// failed records why the object cannot be used. What an event will end is waited for, the rest is a failure.
 func (r *reference) failed(err error) outcome.Outcome {
 	if apierrors.IsConflict(err) {
-		// A race that was lost says nothing about the object.
+		// A lost race means nothing about the object.
 		return outcome.FromError(err)
 	}
 	r.err = err

@@ -21,7 +21,7 @@ func (s *scope) revert(changed *clusterv1.Machine, refused error) {
 		!ptr.Deref(s.Original.Status.Initialization.InfrastructureProvisioned, false)
 }
 
-// unfinalized says whether the Machine lacks the finalizer without which nothing is done for it.
+// unfinalized reports whether the Machine lacks the finalizer without which nothing is done for it.
 func (s *scope) unfinalized() bool {
 	return !controllerutil.ContainsFinalizer(s.Original, clusterv1.MachineFinalizer)
 }

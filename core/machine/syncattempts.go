@@ -12,7 +12,7 @@ import (
 const (
 	// minSyncRetry and maxSyncRetry bound the pause between two attempts at the same change of a Node. It doubles.
 	minSyncRetry, maxSyncRetry = time.Second, 2 * time.Minute
-	// quietSyncFailures is how many lost races in a row are ordinary, as while a kubelet starts: they say nothing
+	// quietSyncFailures is how many lost races in a row are ordinary, as while a kubelet starts: they mean nothing
 	// about the Node, are repeated soon, and are not reported.
 	quietSyncFailures = 4
 	// syncRaceRetry is the pause after a lost race. The cache is behind, and what it lacks may be a heartbeat, which is
@@ -78,7 +78,7 @@ func (a *syncAttempts) fail(key types.NamespacedName, machine types.UID, change 
 	return *attempt
 }
 
-// quiet says whether the failure is a race that is not worth a word yet.
+// quiet reports whether the failure is a race that is not worth reporting yet.
 func (a *syncAttempt) quiet() bool { return a.refusals == 0 && a.races <= quietSyncFailures }
 
 // pause is how long to wait until the next attempt.
@@ -95,7 +95,7 @@ func (a *syncAttempt) pause() time.Duration {
 	return pause
 }
 
-// forget drops what is known of a Machine whose Node is in step, or that is gone.
+// forget drops what is known of a Machine whose Node is synchronized, or that is gone.
 func (a *syncAttempts) forget(key types.NamespacedName) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

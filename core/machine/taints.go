@@ -9,10 +9,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// syncTaints changes the taints of a Node to what is desired and says whether any changed:
-//   - node.cluster.x-k8s.io/uninitialized goes, since it holds pods off only until the first synchronization;
-//   - those of spec.taints come: Always ones as long as the Machine has them, OnInitialization ones once;
-//   - node.cluster.x-k8s.io/outdated-revision comes and goes with the Machine's being outdated, unless it is a user's.
+// syncTaints changes the taints of a Node to what is desired and reports whether any changed:
+//   - node.cluster.x-k8s.io/uninitialized is removed, since it holds pods off only until the first synchronization;
+//   - those of spec.taints are added: Always ones as long as the Machine has them, OnInitialization ones once;
+//   - node.cluster.x-k8s.io/outdated-revision is there while the Machine is outdated, unless it is a user's.
 //
 // Taints are one and the same when key and effect are. Those of others stay.
 func syncTaints(node *corev1.Node, desired DesiredNode) bool {
@@ -31,7 +31,7 @@ func syncTaints(node *corev1.Node, desired DesiredNode) bool {
 	})
 }
 
-// syncOutdated brings or takes back the taint of an outdated revision. One without the marker, or with a value, which
+// syncOutdated adds or removes the taint of an outdated revision. One without the marker, or with a value, which
 // the core never gives it, is a user's and stays.
 func syncOutdated(node *corev1.Node, taints []corev1.Taint, outdated bool) []corev1.Taint {
 	at := slices.IndexFunc(taints, func(have corev1.Taint) bool { return have.MatchTaint(&clusterv1.NodeOutdatedRevisionTaint) })
@@ -50,7 +50,7 @@ func syncOutdated(node *corev1.Node, taints []corev1.Taint, outdated bool) []cor
 	return taints
 }
 
-// propagate brings the taints of the Machine into the list. Which Always ones came from the Machine is kept in an
+// propagate adds the taints of the Machine to the list. Which Always ones came from the Machine is kept in an
 // annotation of the Node and in the record of the Machine; only those that both name are removed. A taint that somebody
 // has set before the Machine asked for the very same stays theirs; those that the Node was registered with are the
 // Machine's, which the record names from the beginning.
@@ -64,18 +64,18 @@ func propagate(node *corev1.Node, taints []corev1.Taint, desired DesiredNode) []
 	for _, taint := range desired.Taints {
 		id := taintID(taint.Key, taint.Effect)
 		kept[id] = true
-		wanted := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
+		desiredTaint := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
 		if taint.Propagation == clusterv1.MachineTaintPropagationOnInitialization {
 			if !desired.Initialized {
-				taints = with(taints, wanted)
+				taints = with(taints, desiredTaint)
 			}
 			continue
 		}
 		foreign := !slices.Contains(ours, id) && slices.ContainsFunc(taints, func(have corev1.Taint) bool {
-			return have.MatchTaint(&wanted) && have.Value == wanted.Value
+			return have.MatchTaint(&desiredTaint) && have.Value == desiredTaint.Value
 		})
 		if !foreign {
-			taints = with(taints, wanted)
+			taints = with(taints, desiredTaint)
 			owned[id] = ""
 		}
 	}

@@ -24,13 +24,13 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// maxWait is the longest time until deadlines are looked at again.
+// maxWait is the longest time until deadlines are checked again.
 const maxWait = 12 * time.Hour
 
 // maxRetry bounds the delay after a failed reconcile: a webhook that fails closed should not wait for long.
 const maxRetry = 30 * time.Second
 
-// Settings say what there is to keep.
+// Settings are what is issued, where it is stored and who trusts it.
 type Settings struct {
 	// Secret holds the certificates.
 	Secret types.NamespacedName

@@ -6,6 +6,6 @@
 // What is to be done when is a pure function (plan.go): a new authority is trusted everywhere before anything that it
 // signed is served, so no request fails while certificates change.
 //
-// github.com/open-policy-agent/cert-controller makes and checks the certificates; docs/dependencies.md says why it
+// github.com/open-policy-agent/cert-controller issues and checks the certificates; docs/dependencies.md has the reasons why it
 // does no more.
 package certificates

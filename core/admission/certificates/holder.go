@@ -44,7 +44,7 @@ func (h *Holder) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 // First is closed as soon as there is a certificate. It stays open where no webhooks are installed.
 func (h *Holder) First() <-chan struct{} { return h.first }
 
-// Installed tells whether an API server knows of the webhooks; the error says why that is not known yet, or that they
+// Installed reports whether an API server knows of the webhooks; the error is why that is not known yet, or that they
 // are installed and there is no certificate.
 func (h *Holder) Installed() (bool, error) {
 	if h.certificate.Load() != nil {
@@ -108,13 +108,13 @@ func (h *Holder) look(ctx context.Context, own, crds client.Reader) error {
 		return err
 	}
 	if len(targets) == 0 {
-		h.say("")
+		h.setState("")
 		return nil
 	}
 	secret := &corev1.Secret{}
 	err = own.Get(ctx, h.settings.Secret, secret)
 	if apierrors.IsNotFound(err) {
-		h.say("Secret " + h.settings.Secret.String() + " with the certificate does not exist yet")
+		h.setState("Secret " + h.settings.Secret.String() + " with the certificate does not exist yet")
 		return h.create(ctx)
 	}
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *Holder) load(secret *corev1.Secret) {
 	c := readContent(secret.Data)
 	certificate, err := tls.X509KeyPair(c.serving.certificate, c.serving.key)
 	if err != nil {
-		h.say("the certificate in Secret " + h.settings.Secret.String() + " cannot be used")
+		h.setState("the certificate in Secret " + h.settings.Secret.String() + " cannot be used")
 		// The leader is woken by the same Secret and replaces the content; that is an event.
 		return
 	}
@@ -160,4 +160,4 @@ func (h *Holder) load(secret *corev1.Secret) {
 	}
 }
 
-func (h *Holder) say(state string) { h.state.Store(&state) }
+func (h *Holder) setState(state string) { h.state.Store(&state) }

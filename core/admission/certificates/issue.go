@@ -58,13 +58,13 @@ func (i issuer) newServing(authority pair, now time.Time, lifetime time.Duration
 	return pair{made, madeKey}, errors.Wrap(err, "making a serving certificate")
 }
 
-// validAuthority tells whether a pair can sign now.
+// validAuthority reports whether a pair can sign now.
 func (i issuer) validAuthority(p pair, now time.Time) bool {
 	valid, err := rotator.ValidCert(p.certificate, p.certificate, p.key, i.library.CAName, nil, now)
 	return err == nil && valid
 }
 
-// validServing tells whether a pair serves all names now, signed by the authority.
+// validServing reports whether a pair serves all names now, signed by the authority.
 func (i issuer) validServing(p, authority pair, now time.Time) bool {
 	for _, name := range append([]string{i.library.DNSName}, i.library.ExtraDNSNames...) {
 		if valid, err := rotator.ValidCert(authority.certificate, p.certificate, p.key, name, i.library.ExtKeyUsages, now); err != nil || !valid {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// conflictRetry is when the Secret is looked at again that was changed meanwhile.
+// conflictRetry is when the Secret is read again that was changed meanwhile.
 const conflictRetry = time.Second
 
 // keeper renews what the Secret holds and publishes the trusted authorities. Only the leader does.
@@ -59,7 +59,7 @@ func (k *keeper) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		if c, err = k.issuer.take(s, c, k.settings.Lifetimes, now); err != nil {
 			return ctrl.Result{}, err
 		}
-		// What is signed anew must be trusted before it is served, and begin has nothing to lose.
+		// What is newly signed must be trusted before it is served, and begin has nothing to lose.
 		err = k.write(ctx, secret, c)
 		if apierrors.IsConflict(err) {
 			// Another leader was faster, which is no error.
@@ -72,12 +72,12 @@ func (k *keeper) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	}
 }
 
-// settled tells whether API servers have had time to learn of the trusted authorities.
+// settled reports whether API servers have had time to learn of the trusted authorities.
 func (k *keeper) settled(c content, now time.Time) bool {
 	return bytes.Equal(k.published, c.trusted) && !now.Before(k.since.Add(k.settings.Lifetimes.Settle))
 }
 
-// finish publishes and says when to come back.
+// finish publishes and returns when to reconcile again.
 func (k *keeper) finish(ctx context.Context, targets []target, c content, ask time.Time) (ctrl.Result, error) {
 	changed, err := publisher{k.client, k.live}.publish(ctx, targets, c.trusted)
 	if err != nil {

@@ -18,7 +18,7 @@ type Lifetimes struct {
 	Settle time.Duration
 }
 
-// DefaultLifetimes are used where nothing else is said.
+// DefaultLifetimes are used where no others are set.
 var DefaultLifetimes = Lifetimes{Authority: 365 * 24 * time.Hour, Serving: 30 * 24 * time.Hour, Settle: 5 * time.Minute}
 
 // step is what is to be done with the content next.
@@ -27,25 +27,25 @@ type step string
 const (
 	// begin makes everything new: there is no authority that can sign.
 	begin step = "begin"
-	// announce makes the next authority, to be trusted beside the present one.
-	announce step = "announce"
+	// addNext issues the next authority, to be trusted beside the present one.
+	addNext step = "add next"
 	// promote signs with the next authority from now on.
 	promote step = "promote"
 	// renew makes a new serving certificate of the same authority.
 	renew step = "renew"
-	// trim brings the trusted authorities in line: former ones that have expired are taken out.
+	// trim removes former authorities that have expired from the trusted ones.
 	trim step = "trim"
 	// rest does nothing.
 	rest step = ""
 )
 
-// plan says what is to be done, and when to ask again if nothing is. Settled is whether the trusted authorities have
+// plan returns what is to be done, and when to plan again if nothing is. Settled is whether the trusted authorities have
 // been with the API servers for long enough.
 func (i issuer) plan(c content, life Lifetimes, settled bool, now time.Time) (step, time.Time) {
 	nextValid := i.validAuthority(c.next, now)
 	switch {
 	case !i.validAuthority(c.authority, now) && nextValid:
-		// It expired while nobody was there. What follows it is trusted already, or will be as soon as a new one.
+		// It expired while no core ran. What follows it is trusted already, or will be as soon as a new one.
 		return promote, time.Time{}
 	case !i.validAuthority(c.authority, now):
 		return begin, time.Time{}
@@ -54,7 +54,7 @@ func (i issuer) plan(c content, life Lifetimes, settled bool, now time.Time) (st
 	case nextValid && settled:
 		return promote, time.Time{}
 	case !nextValid && !now.Before(renewal(c.authority, life.Authority)):
-		return announce, time.Time{}
+		return addNext, time.Time{}
 	case !now.Before(renewal(c.serving, life.Serving)) && !lastsAsLong(c.serving, c.authority):
 		return renew, time.Time{}
 	case !bytes.Equal(c.trust(now).trusted, c.trusted):
@@ -77,7 +77,7 @@ func (i issuer) take(s step, c content, life Lifetimes, now time.Time) (content,
 		if c.authority, err = i.newAuthority(now, life.Authority); err == nil {
 			c.serving, err = i.newServing(c.authority, now, life.Serving)
 		}
-	case announce:
+	case addNext:
 		c.next, err = i.newAuthority(now, life.Authority)
 	case promote:
 		c.authority, c.next = c.next, pair{}
@@ -100,7 +100,7 @@ func renewal(p pair, life time.Duration) time.Time {
 	return certificate.NotAfter.Add(-life / 3)
 }
 
-// lastsAsLong tells whether a serving certificate ends with its authority, so that a new one would last no longer.
+// lastsAsLong reports whether a serving certificate ends with its authority, so that a new one would last no longer.
 func lastsAsLong(serving, authority pair) bool {
 	one, err := parse(serving)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestPlan(t *testing.T) {
 	i := newIssuer(names)
 	first, err := i.take(begin, content{}, life, noon)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	announced, err := i.take(announce, first, life, noon)
+	announced, err := i.take(addNext, first, life, noon)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	foreign, err := newIssuer(names).take(begin, content{}, life, noon)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -64,7 +64,7 @@ func TestPlan(t *testing.T) {
 		"serving certificate of others":       {content: content{authority: first.authority, trusted: first.trusted, serving: foreign.serving}, want: renew},
 		"serving certificate is due":          {content: first, settled: true, at: 20 * time.Hour, want: renew},
 		"serving certificate has expired":     {content: first, settled: true, at: 31 * time.Hour, want: renew},
-		"authority is due":                    {content: renewed(t, i, first, 60*time.Hour), settled: true, at: 60 * time.Hour, want: announce},
+		"authority is due":                    {content: renewed(t, i, first, 60*time.Hour), settled: true, at: 60 * time.Hour, want: addNext},
 		"next is not trusted everywhere yet":  {content: announced, want: rest},
 		"next is trusted":                     {content: announced, settled: true, want: promote},
 		"authority has expired, next has not": {content: renewed(t, i, announcedAt(t, i, first, 80*time.Hour), 80*time.Hour), at: 91 * time.Hour, want: promote},
@@ -89,7 +89,7 @@ func renewed(t *testing.T, i issuer, c content, at time.Duration) content {
 
 func announcedAt(t *testing.T, i issuer, c content, at time.Duration) content {
 	t.Helper()
-	c, err := i.take(announce, c, life, noon.Add(at))
+	c, err := i.take(addNext, c, life, noon.Add(at))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return c
 }
@@ -128,7 +128,7 @@ func TestYears(t *testing.T) {
 	}
 	g.Expect(now.Sub(noon)).To(BeNumerically(">", life.Authority))
 	g.Expect(taken[begin]).To(BeZero())
-	g.Expect(taken[announce]).To(BeNumerically(">=", 2))
-	g.Expect(taken[announce]-taken[promote]).To(BeElementOf(0, 1), "the last may not be due yet")
+	g.Expect(taken[addNext]).To(BeNumerically(">=", 2))
+	g.Expect(taken[addNext]-taken[promote]).To(BeElementOf(0, 1), "the last may not be due yet")
 	g.Expect(len(c.trusted)).To(BeNumerically("<", 5000), "former authorities do not pile up")
 }

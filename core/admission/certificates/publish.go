@@ -33,7 +33,7 @@ type publisher struct {
 	live   client.Reader
 }
 
-// publish writes the trusted authorities into all targets, and tells whether one of them had others.
+// publish writes the trusted authorities into all targets, and reports whether one of them had others.
 func (p publisher) publish(ctx context.Context, targets []target, trusted []byte) (bool, error) {
 	changed := false
 	for _, t := range targets {
@@ -54,7 +54,7 @@ func (p publisher) publish(ctx context.Context, targets []target, trusted []byte
 		switch {
 		case apierrors.IsNotFound(err):
 		case t.kind == version.CRDKind.Kind && apierrors.IsInvalid(err):
-			// Marked, but not converted by webhook: the tests of the patch say so.
+			// Marked, but not converted by webhook: the tests of the patch fail then.
 			ctrl.LoggerFrom(ctx).Info("A CRD with the annotation is not converted by webhook: nothing to publish", "crd", t.name, "annotation", Annotation)
 		case err != nil:
 			return changed, errors.Wrapf(err, "publishing the trusted authorities in %s %s", t.kind, t.name)

@@ -7,7 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// NodeDeletionTimeoutSeconds is how long the deletion of a Node is tried where a Machine does not say.
+// NodeDeletionTimeoutSeconds is how long the deletion of a Node is tried where a Machine sets no timeout.
 const NodeDeletionTimeoutSeconds int32 = 10
 
 // Machine fills in the label with the name of the Cluster, the v of a version, and nodeDeletionTimeoutSeconds.

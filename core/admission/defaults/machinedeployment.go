@@ -6,7 +6,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Limits of a rolling update that says nothing: one Machine more, none less.
+// Limits of a rolling update that sets none: one Machine more, none less.
 const (
 	MaxSurge       int32 = 1
 	MaxUnavailable int32 = 0

@@ -7,16 +7,16 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Replicas is how many Machines a set or deployment shall have that wants the given number, or says nothing (nil).
+// Replicas is how many Machines a set or deployment should have that asks for the given number, or sets none (nil).
 //
-// Where it says nothing and carries both limits of the cluster autoscaler, the number that it had before is kept
+// Where it sets none and has both limits of the cluster autoscaler, the number that it had before is kept
 // within those limits, so that handing over to the autoscaler neither adds nor removes Machines needlessly; the lower
 // limit is used where it had none. Without limits it is 1, also where it had another number before.
 //
 // A limit that is no number is an error: nothing can be filled in then. *LimitError names the annotation.
-func Replicas(wanted, before *int32, annotations map[string]string) (int32, error) {
-	if wanted != nil {
-		return *wanted, nil
+func Replicas(desired, before *int32, annotations map[string]string) (int32, error) {
+	if desired != nil {
+		return *desired, nil
 	}
 	lowest, hasLowest := annotations[clusterv1.AutoscalerMinSizeAnnotation]
 	highest, hasHighest := annotations[clusterv1.AutoscalerMaxSizeAnnotation]
@@ -41,7 +41,7 @@ func Replicas(wanted, before *int32, annotations map[string]string) (int32, erro
 	return *before, nil
 }
 
-// LimitError says that an annotation with a limit of the cluster autoscaler is no number of Machines.
+// LimitError means that an annotation with a limit of the cluster autoscaler is no number of Machines.
 type LimitError struct {
 	// Annotation is its key, Value what it holds.
 	Annotation, Value string

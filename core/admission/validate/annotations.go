@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/feature"
 )
 
-// Annotations that this project gives a meaning. They are said here again, so that this package depends on no
+// Annotations that this project gives a meaning. They are repeated here, so that this package depends on no
 // controller; a test of core/admission holds them against those of the controllers.
 const (
 	forceDeletion        = "machine.millwright.dev/force-deletion"
@@ -23,7 +23,7 @@ const (
 	recreate             = "machinedeployment.millwright.dev/recreate"
 )
 
-// rule says what is wrong with the value of an annotation, empty where it is fine.
+// rule describes what is wrong with the value of an annotation, empty where it is fine.
 type rule func(value string) string
 
 // The rules for annotations per kind.
@@ -101,7 +101,7 @@ var preflightChecks = []string{
 	string(clusterv1.MachineSetPreflightCheckKubernetesVersionSkew),
 }
 
-// skippedPreflightChecks says which names in the annotation to skip preflight checks are unknown.
+// skippedPreflightChecks refuses unknown names in the annotation to skip preflight checks.
 func skippedPreflightChecks(all map[string]string) field.ErrorList {
 	list := all[clusterv1.MachineSetSkipPreflightChecksAnnotation]
 	if list == "" || !feature.Gates.Enabled(feature.MachineSetPreflightChecks) {

@@ -7,7 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Cluster says what is wrong with a Cluster, and with the change that made it of the old one. A Cluster that refers to
+// Cluster validates a Cluster, and its change from the old one. A Cluster that refers to
 // nothing is fine: it is the kubeconfig of a cluster that exists already (design decision 5, docs/design.md).
 func Cluster(cluster, old *clusterv1.Cluster) field.ErrorList {
 	found := clusterAlone(cluster)
@@ -33,7 +33,7 @@ func clusterAlone(cluster *clusterv1.Cluster) field.ErrorList {
 	return found
 }
 
-// keptReference says that a reference was taken away: what it named would be left behind when the Cluster is deleted.
+// keptReference refuses that a reference is removed: what it named would be left behind when the Cluster is deleted.
 func keptReference(path *field.Path, now, before clusterv1.ContractVersionedObjectReference) field.ErrorList {
 	if now.IsDefined() || !before.IsDefined() {
 		return nil

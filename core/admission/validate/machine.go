@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/labels"
 )
 
-// Machine says what is wrong with a Machine, and with the change that made it of the old one.
+// Machine validates a Machine, and its change from the old one.
 func Machine(machine, old *clusterv1.Machine) field.ErrorList {
 	found := machineAlone(machine)
 	if old != nil {
@@ -29,7 +29,7 @@ func machineAlone(machine *clusterv1.Machine) field.ErrorList {
 	return append(found, annotations(machine.Annotations, machineAnnotations)...)
 }
 
-// bootstrap says that a Machine has nothing to boot from.
+// bootstrap refuses a Machine without bootstrap data.
 func bootstrap(path *field.Path, from *clusterv1.Bootstrap) field.ErrorList {
 	if from.ConfigRef.IsDefined() || from.DataSecretName != nil {
 		return nil
@@ -37,7 +37,7 @@ func bootstrap(path *field.Path, from *clusterv1.Bootstrap) field.ErrorList {
 	return field.ErrorList{field.Required(path, "name a bootstrap config in configRef, or a Secret with bootstrap data in dataSecretName")}
 }
 
-// sameCluster says that an object was moved to another Cluster.
+// sameCluster refuses that an object is moved to another Cluster.
 func sameCluster(now, before string) field.ErrorList {
 	if now == before {
 		return nil

@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// MachineDeployment says what is wrong with a MachineDeployment, and with the change that made it of the old one.
+// MachineDeployment validates a MachineDeployment, and its change from the old one.
 func MachineDeployment(deployment, old *clusterv1.MachineDeployment) field.ErrorList {
 	found := deploymentAlone(deployment)
 	if old != nil {
@@ -34,17 +34,17 @@ func deploymentAlone(deployment *clusterv1.MachineDeployment) field.ErrorList {
 	return append(found, annotations(deployment.Annotations, deploymentAnnotations)...)
 }
 
-// labelName says that a name is no label value, which it must be where others carry it as one.
+// labelName refuses a name that is no label value, which it must be where other objects have it as one.
 func labelName(name string) field.ErrorList {
-	problems := validation.IsValidLabelValue(name)
-	if len(problems) == 0 {
+	messages := validation.IsValidLabelValue(name)
+	if len(messages) == 0 {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name,
-		"is the value of a label on what belongs to the object, and cannot be one ("+strings.Join(problems, "; ")+"): use another name")}
+		"is the value of a label on what belongs to the object, and cannot be one ("+strings.Join(messages, "; ")+"): use another name")}
 }
 
-// strategy says what is wrong with how a deployment rolls out.
+// strategy validates how a deployment rolls out.
 func strategy(path *field.Path, from *clusterv1.MachineDeploymentRolloutStrategy) field.ErrorList {
 	var found field.ErrorList
 	switch from.Type {
@@ -63,7 +63,7 @@ func strategy(path *field.Path, from *clusterv1.MachineDeploymentRolloutStrategy
 	return found
 }
 
-// isNumberZero tells whether 0 is meant literally. A percentage that comes to nothing is no mistake: then one Machine
+// isNumberZero reports whether 0 is meant literally. A percentage that comes to nothing is no mistake: then one Machine
 // may be unavailable.
 func isNumberZero(value *intstr.IntOrString) bool {
 	return value != nil && value.Type == intstr.Int && value.IntVal == 0

@@ -6,7 +6,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// MachineDrainRule says what is wrong with a MachineDrainRule, and with the change that made it of the old one.
+// MachineDrainRule validates a MachineDrainRule, and its change from the old one.
 func MachineDrainRule(rule, old *clusterv1.MachineDrainRule) field.ErrorList {
 	found := drainRuleAlone(rule)
 	if old != nil {
@@ -34,7 +34,7 @@ func drainRuleAlone(rule *clusterv1.MachineDrainRule) field.ErrorList {
 	return found
 }
 
-// drainSelector says what is wrong with a selector, which may be empty.
+// drainSelector validates a selector, which may be empty.
 func drainSelector(path *field.Path, from *metav1.LabelSelector) field.ErrorList {
 	if _, err := metav1.LabelSelectorAsSelector(from); err != nil {
 		return field.ErrorList{field.Invalid(path, from.String(), "is no selector: "+err.Error())}

@@ -9,7 +9,7 @@ import (
 // minNodeStartupSeconds is the shortest time that a Node may be given to appear.
 const minNodeStartupSeconds = 30
 
-// MachineHealthCheck says what is wrong with a MachineHealthCheck, and with the change that made it of the old one.
+// MachineHealthCheck validates a MachineHealthCheck, and its change from the old one.
 func MachineHealthCheck(check, old *clusterv1.MachineHealthCheck) field.ErrorList {
 	found := checkAlone(check)
 	if old != nil {

@@ -5,7 +5,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// MachineSet says what is wrong with a MachineSet, and with the change that made it of the old one.
+// MachineSet validates a MachineSet, and its change from the old one.
 func MachineSet(set, old *clusterv1.MachineSet) field.ErrorList {
 	found := setAlone(set)
 	if old != nil {

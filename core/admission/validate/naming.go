@@ -13,7 +13,7 @@ import (
 // samples stand for what makes the names of Machines differ.
 var samples = [2]string{"bcdfg", "hjklm"}
 
-// machineNaming says what is wrong with the template for names of Machines, by making one.
+// machineNaming validates the template for names of Machines, by making one.
 func machineNaming(from clusterv1.MachineNamingSpec, clusterName, setName string) field.ErrorList {
 	if from.Template == "" {
 		return nil
@@ -35,8 +35,8 @@ func machineNaming(from clusterv1.MachineNamingSpec, clusterName, setName string
 		return wrong("lacks {{ .random }}, without which all names are alike: append -{{ .random }}")
 	}
 	name := naming.Cut(made[0], samples[0])
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return wrong("makes the name " + quote(name) + ", which Kubernetes does not take: " + strings.Join(problems, "; "))
+	if messages := validation.IsDNS1123Subdomain(name); len(messages) > 0 {
+		return wrong("makes the name " + quote(name) + ", which Kubernetes does not take: " + strings.Join(messages, "; "))
 	}
 	return nil
 }

@@ -6,22 +6,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ratchet leaves the problems that the old object did not have. Two problems are the same when they are of one type
-// and field and speak of the same value in the same words, so each problem must mention everything that it depends on.
+// ratchet returns the errors that the old object did not have. Two errors are the same when they have the same type, field, value
+// and message, so the message must mention everything that the error depends on.
 func ratchet(found, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}
-	for _, problem := range before {
-		known[identity(problem)] = true
+	for _, err := range before {
+		known[identity(err)] = true
 	}
 	var fresh field.ErrorList
-	for _, problem := range found {
-		if !known[identity(problem)] {
-			fresh = append(fresh, problem)
+	for _, err := range found {
+		if !known[identity(err)] {
+			fresh = append(fresh, err)
 		}
 	}
 	return fresh
 }
 
-func identity(problem *field.Error) string {
-	return fmt.Sprintf("%s %s %v %s", problem.Type, problem.Field, problem.BadValue, problem.Detail)
+func identity(err *field.Error) string {
+	return fmt.Sprintf("%s %s %v %s", err.Type, err.Field, err.BadValue, err.Detail)
 }

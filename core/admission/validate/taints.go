@@ -19,7 +19,7 @@ const (
 	cloudProviderTaint = "node.cloudprovider.kubernetes.io/"
 )
 
-// taints says which taints may not be set on a Machine, or in the template of Machines that are no control plane.
+// taints refuses taints that may not be set on a Machine, or in the template of Machines that are no control plane.
 func taints(path *field.Path, list []clusterv1.MachineTaint, controlPlane bool) field.ErrorList {
 	var found field.ErrorList
 	enabled := features.TaintPropagation()
@@ -50,7 +50,7 @@ func describe(list []clusterv1.MachineTaint) string {
 	return strings.Join(texts, ", ")
 }
 
-// taintOwner says who else owns a taint, empty where it is free.
+// taintOwner names the owner of a taint, empty where it has none.
 func taintOwner(key string) string {
 	switch {
 	case key == clusterv1.NodeUninitializedTaint.Key, key == clusterv1.NodeOutdatedRevisionTaint.Key:

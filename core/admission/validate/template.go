@@ -12,7 +12,7 @@ import (
 	"millwright.dev/core/admission/defaults"
 )
 
-// template says what is wrong with the template of Machines of a MachineSet or MachineDeployment.
+// template validates the template of Machines of a MachineSet or MachineDeployment.
 func template(from *clusterv1.MachineTemplateSpec, clusterName string) field.ErrorList {
 	path := field.NewPath("spec", "template")
 	spec := path.Child("spec")
@@ -31,7 +31,7 @@ func template(from *clusterv1.MachineTemplateSpec, clusterName string) field.Err
 	return append(found, annotationsAt(path.Child("metadata", "annotations"), from.Annotations, templateAnnotations)...)
 }
 
-// templateKind says that a reference, where it is set, names no template: Machines could not be made from it.
+// templateKind refuses a reference, where it is set, that names no template: Machines could not be created from it.
 func templateKind(path *field.Path, ref clusterv1.ContractVersionedObjectReference) field.ErrorList {
 	kind := strings.TrimSuffix(ref.Kind, clusterv1.TemplateSuffix)
 	if !ref.IsDefined() || kind != ref.Kind && kind != "" {
@@ -40,7 +40,7 @@ func templateKind(path *field.Path, ref clusterv1.ContractVersionedObjectReferen
 	return field.ErrorList{field.Invalid(path, ref.Kind, "is no kind of template: name one that ends in "+clusterv1.TemplateSuffix)}
 }
 
-// selector says that a selector is invalid, or does not select the labels of the template.
+// selector refuses a selector that is invalid, or does not select the labels of the template.
 func selector(from *metav1.LabelSelector, templateLabels map[string]string) field.ErrorList {
 	path := field.NewPath("spec", "selector")
 	matcher, err := metav1.LabelSelectorAsSelector(from)
@@ -54,11 +54,11 @@ func selector(from *metav1.LabelSelector, templateLabels map[string]string) fiel
 	return nil
 }
 
-// replicas says that a number of Machines is negative, or could not be filled in.
-func replicas(wanted *int32, all map[string]string) field.ErrorList {
-	if wanted != nil {
-		if *wanted < 0 {
-			return field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), *wanted, "is negative: the least is 0")}
+// replicas refuses a number of Machines that is negative, or has no default.
+func replicas(desired *int32, all map[string]string) field.ErrorList {
+	if desired != nil {
+		if *desired < 0 {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), *desired, "is negative: the least is 0")}
 		}
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 func quote(text string) string { return strconv.Quote(text) }
 
-// version says what is wrong with a Kubernetes version, which may be empty.
+// version validates a Kubernetes version, which may be empty.
 func version(path *field.Path, text string) field.ErrorList {
 	if text == "" {
 		return nil
@@ -26,7 +26,7 @@ func version(path *field.Path, text string) field.ErrorList {
 	return nil
 }
 
-// numberOrPercent says what is wrong with an amount of Machines; none is fine.
+// numberOrPercent validates an amount of Machines; none is fine.
 func numberOrPercent(path *field.Path, value *intstr.IntOrString) field.ErrorList {
 	if value == nil {
 		return nil

@@ -29,28 +29,28 @@ const (
 	Reattaching Stage = "reattaching"
 )
 
-// Pending says whether the next pod must wait.
+// Pending reports whether the next pod must wait.
 func (h Handover) Pending() bool { return h.Stage == Detaching || h.Stage == Reattaching }
 
 // State is what the handovers of a Node depend on.
 type State struct {
 	Now time.Time
-	// Leaving are the volumes of pods that have been told to go and are there yet, with the time at which the pod ends.
+	// Leaving are the volumes of pods that are being deleted and exist still, with the time at which the pod ends.
 	Leaving map[string]time.Time
 	// Attached are the volumes that are attached to the Node, with the time at which detaching began; zero when that is not
 	// known.
 	Attached map[string]time.Time
-	// InUse says whether a pod on the Node uses a volume.
+	// InUse reports whether a pod on the Node uses a volume.
 	InUse func(volume string) bool
-	// Elsewhere says whether a volume is attached to another Node.
+	// Elsewhere reports whether a volume is attached to another Node.
 	Elsewhere func(volume string) bool
-	// Exists says whether there is such a PersistentVolume.
+	// Exists reports whether there is such a PersistentVolume.
 	Exists func(volume string) bool
 	// DetachTimeout and ReattachTimeout are how long the stages may take.
 	DetachTimeout, ReattachTimeout time.Duration
 }
 
-// Move brings the handovers up to date, and begins those of the volumes that are leaving.
+// Move updates the handovers, and begins those of the volumes that are leaving.
 func Move(before map[string]Handover, s State) map[string]Handover {
 	after := map[string]Handover{}
 	for name, ends := range s.Leaving {
@@ -93,7 +93,7 @@ type Arriving struct {
 	// Volume is the name of the PersistentVolume, Created when it was assigned.
 	Volume  string
 	Created time.Time
-	// Attached says whether it is attached there.
+	// Attached reports whether it is attached there.
 	Attached bool
 }
 
