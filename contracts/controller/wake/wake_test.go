@@ -1,0 +1,44 @@
+package wake_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"millwright.dev/contracts/controller/wake"
+)
+
+func newQueue[R comparable](t *testing.T) workqueue.TypedRateLimitingInterface[R] {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[R]())
+	t.Cleanup(queue.ShutDown)
+	return queue
+}
+
+// TestWhatComesBeforeTheStartWaits: each request is enqueued once when the controller starts, and at once afterwards.
+func TestWhatComesBeforeTheStartWaits(t *testing.T) {
+	g := NewWithT(t)
+	var waker wake.Typed[string]
+	waker.Enqueue("a")
+	waker.Enqueue("a")
+	queue := newQueue[string](t)
+	g.Expect(waker.Source().Start(t.Context(), queue)).To(Succeed())
+	g.Expect(queue.Len()).To(Equal(1))
+	waker.Enqueue("b")
+	g.Expect(queue.Len()).To(Equal(2))
+	first, _ := queue.Get()
+	second, _ := queue.Get()
+	g.Expect([]string{first, second}).To(Equal([]string{"a", "b"}))
+}
+
+func TestWaker(t *testing.T) {
+	g := NewWithT(t)
+	waker, queue := wake.New(), newQueue[reconcile.Request](t)
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	waker.Enqueue(key)
+	g.Expect(waker.Source().Start(t.Context(), queue)).To(Succeed())
+	request, _ := queue.Get()
+	g.Expect(request.NamespacedName).To(Equal(key))
+}
