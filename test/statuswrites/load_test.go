@@ -42,7 +42,7 @@ func load(t *testing.T, directories ...string) []*program {
 		arguments = append(arguments, "./"+directory+"/...")
 	}
 	list := exec.Command("go", arguments...)
-	list.Dir, list.Env = testenv.Root(), append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
+	list.Dir, list.Env = testenv.Root(), append(os.Environ(), "CGO_ENABLED=0")
 	list.Stderr = os.Stderr
 	output, err := list.Output()
 	g.Expect(err).NotTo(HaveOccurred())
