@@ -22,11 +22,6 @@ var reconcilers = []string{
 	"providers/driver/machinetemplate",
 }
 
-// unported are reconcilers that may write without a scope of contracts/controller, until they have one.
-var unported = []string{
-	"core/machine",
-}
-
 // others are the packages that write the status of a kind that has no scope there, each with the kind.
 var others = map[string]string{
 	// The condition OwnerRemediated, by which health check and owner communicate.
@@ -51,10 +46,6 @@ func TestOneStatusPatch(t *testing.T) {
 	for _, p := range load(t, "core", "providers", "bootstrap") {
 		uses := p.uses()
 		saves := slices.ContainsFunc(uses, func(u use) bool { return u.of == save })
-		if !saves && slices.Contains(unported, p.path) {
-			found = append(found, p.path)
-			continue
-		}
 		for _, wrong := range p.otherWrites(uses) {
 			t.Error(wrong)
 		}
