@@ -16,8 +16,8 @@ import (
 // core is the running core that the tests share; each test has a namespace of its own.
 var core *coretest.Core
 
-// timeout is how long a test waits for what must happen.
-const timeout = time.Minute
+// timeout is how long a test waits for what must happen, and pollInterval how often it looks.
+const timeout, pollInterval = time.Minute, 50 * time.Millisecond
 
 func TestMain(m *testing.M) {
 	os.Exit(coretest.Main(m, func(c *coretest.Core) { core = c }))
@@ -30,7 +30,7 @@ func eventually(t *testing.T, cluster *clusterv1.Cluster, check func(Gomega, *cl
 		c := &clusterv1.Cluster{}
 		g.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(cluster), c)).To(Succeed())
 		check(g, c)
-	}).WithTimeout(timeout).WithPolling(20 * time.Millisecond).Should(Succeed())
+	}).WithTimeout(timeout).WithPolling(pollInterval).Should(Succeed())
 }
 
 // eventuallyGone waits until the object does not exist.
@@ -39,7 +39,7 @@ func eventuallyGone(t *testing.T, obj client.Object) {
 	NewWithT(t).Eventually(func() bool {
 		err := core.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
 		return err != nil && client.IgnoreNotFound(err) == nil
-	}).WithTimeout(timeout).WithPolling(20*time.Millisecond).Should(BeTrue(), "%T %s should be gone", obj, obj.GetName())
+	}).WithTimeout(timeout).WithPolling(pollInterval).Should(BeTrue(), "%T %s should be gone", obj, obj.GetName())
 }
 
 // condition returns status and reason of a condition, for matching.

@@ -79,7 +79,10 @@ func (f *fixture) keepUp(replicas int, node string) (made func() int, stop func(
 				f.t.Error(err)
 				return
 			}
-			time.Sleep(10 * time.Millisecond)
+			select {
+			case <-ctx.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
 		}
 	}()
 	stop = func() { cancel(); <-ended }

@@ -2,7 +2,6 @@ package machine_test
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -187,8 +186,8 @@ func TestRecordThatIsNotKept(t *testing.T) {
 	f.refresh(node)
 	f.Expect(node.Annotations).NotTo(HaveKey(clusterv1.MachineAnnotation))
 	writes := len(core.Requests.Writes("/" + f.machine.Name))
-	time.Sleep(3 * time.Second)
-	f.Expect(len(core.Requests.Writes("/"+f.machine.Name))-writes).To(BeNumerically("<", 15), "it is tried again less and less often")
+	f.Consistently(func() int { return len(core.Requests.Writes("/"+f.machine.Name)) - writes }).WithTimeout(quiet).
+		Should(BeNumerically("<", 15), "it is tried again less and less often")
 	allow()
 	f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(condition(m, "Available")).To(Equal("True/Available")) })
 }

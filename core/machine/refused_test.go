@@ -107,11 +107,10 @@ func TestNodeThatWasNeverSyncedIsNotAvailable(t *testing.T) {
 // awaitsNothingBut waits until there are hardly any reconciles any more: attempts that come ever later.
 func (f *fixture) awaitsNothingBut(attempts int) {
 	f.t.Helper()
-	f.Eventually(func() int {
+	f.Eventually(func(g Gomega) {
 		before := core.Reconciles(f.namespace)
-		time.Sleep(2 * time.Second)
-		return core.Reconciles(f.namespace) - before
-	}).WithTimeout(timeout).Should(BeNumerically("<=", attempts))
+		g.Consistently(func() int { return core.Reconciles(f.namespace) - before }).WithTimeout(quiet).Should(BeNumerically("<=", attempts))
+	}).WithTimeout(timeout).Should(Succeed())
 }
 
 // TestLaterSyncThatIsRefusedIsSeen: the Node serves Pods already, so the Machine stays Ready, and says what is wrong.

@@ -3,7 +3,6 @@ package machine_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -129,7 +128,7 @@ func TestOwnersWakeNobodyWithoutNeed(t *testing.T) {
 	deployment, set := f.deployment()
 	f.awaitsNothing()
 	replicas := int32(0)
-	f.Eventually(func() int {
+	f.Eventually(func(g Gomega) {
 		before := core.Reconciles(f.namespace)
 		for range 5 {
 			replicas++
@@ -139,9 +138,8 @@ func TestOwnersWakeNobodyWithoutNeed(t *testing.T) {
 			deployment.Spec.Replicas = ptr.To(replicas)
 			f.Expect(core.Client.Update(t.Context(), deployment)).To(Succeed())
 		}
-		time.Sleep(time.Second)
-		return core.Reconciles(f.namespace) - before
-	}).WithTimeout(timeout).Should(BeZero(), "but for a deadline of the Machine itself, nothing happens")
+		g.Consistently(func() int { return core.Reconciles(f.namespace) - before }).WithTimeout(quiet / 2).Should(BeZero())
+	}).WithTimeout(timeout).Should(Succeed(), "but for a deadline of the Machine itself, nothing happens")
 	before := core.Reconciles(f.namespace)
 	f.annotate(deployment, clusterv1.RevisionAnnotation, ptr.To("2"))
 	f.Eventually(func() int { return core.Reconciles(f.namespace) - before }).WithTimeout(timeout).Should(BeNumerically(">", 0))

@@ -20,8 +20,12 @@ import (
 // core is the running core that the tests share; each test has a namespace of its own.
 var core *coretest.Core
 
-// patience is how long a test waits for what must happen.
-const timeout = time.Minute
+const (
+	// timeout is how long a test waits for what must happen, and pollInterval how often it looks.
+	timeout, pollInterval = time.Minute, 50 * time.Millisecond
+	// quiet is for how long nothing happens once a controller has come to rest: longer than what it polls in these tests.
+	quiet = 2 * time.Second
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(coretest.Main(m, func(c *coretest.Core) { core = c }))
@@ -116,7 +120,7 @@ func (f *fixture) eventually(check func(Gomega, *clusterv1.Machine)) {
 		m := &clusterv1.Machine{}
 		g.Expect(core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(f.machine), m)).To(Succeed())
 		check(g, m)
-	}).WithTimeout(timeout).WithPolling(20 * time.Millisecond).Should(Succeed())
+	}).WithTimeout(timeout).WithPolling(pollInterval).Should(Succeed())
 }
 
 // eventuallyGone waits until the object does not exist.
@@ -125,17 +129,16 @@ func (f *fixture) eventuallyGone(obj client.Object) {
 	f.Eventually(func() bool {
 		err := core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(obj), obj)
 		return client.IgnoreNotFound(err) == nil && err != nil
-	}).WithTimeout(timeout).WithPolling(20*time.Millisecond).Should(BeTrue(), "%T %s should be gone", obj, obj.GetName())
+	}).WithTimeout(timeout).WithPolling(pollInterval).Should(BeTrue(), "%T %s should be gone", obj, obj.GetName())
 }
 
 // awaitsNothing waits until no Machine of the test is reconciled for a while, neither in a loop nor by polling.
 func (f *fixture) awaitsNothing() {
 	f.t.Helper()
-	f.Eventually(func() int {
+	f.Eventually(func(g Gomega) {
 		before := core.Reconciles(f.namespace)
-		time.Sleep(2 * time.Second)
-		return core.Reconciles(f.namespace) - before
-	}).WithTimeout(timeout).Should(BeZero(), "the controller should come to rest")
+		g.Consistently(func() int { return core.Reconciles(f.namespace) - before }).WithTimeout(quiet).Should(BeZero())
+	}).WithTimeout(timeout).Should(Succeed(), "the controller should come to rest")
 }
 
 // condition returns status and reason of a condition, for matching.

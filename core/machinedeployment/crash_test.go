@@ -111,7 +111,7 @@ func rollOutWithCrash(t *testing.T, c *crash) (crashed bool) {
 		}
 	}
 	w.eventually(onTemplate("a"))
-	stop := w.sample(3, 2)
+	stop := w.watchNumbers(3, 2)
 	w.update(toTemplateB)
 	w.eventually(onTemplate("b"))
 	stop()

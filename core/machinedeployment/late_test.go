@@ -112,7 +112,7 @@ func TestSetWhoseCreationTakesEffectLate(t *testing.T) {
 		w := newWorld(t)
 		w.deployment(3)
 		l := &late{died: make(chan struct{})}
-		stop := w.sample(3, 0)
+		stop := w.watchNumbers(3, 0)
 		w.start(t, l.wrap)
 		w.eventually(w.settled(3, "a", "1"))
 		stop()
@@ -127,7 +127,7 @@ func TestSetWhoseCreationTakesEffectLate(t *testing.T) {
 		w.eventually(w.settled(3, "a", "1"))
 		w.stop()
 		l := &late{died: make(chan struct{})}
-		stop := w.sample(3+1, 3)
+		stop := w.watchNumbers(3+1, 3)
 		w.start(t, l.wrap)
 		w.update(toTemplateB)
 		w.eventually(w.settled(3, "b", "2"))
@@ -147,7 +147,7 @@ func TestLateSetOfAKilledProcess(t *testing.T) {
 			w := newWorld(t)
 			w.deployment(3)
 			l := &late{died: make(chan struct{}), killed: true, wait: after}
-			stop := w.sample(3, 0)
+			stop := w.watchNumbers(3, 0)
 			w.start(t, l.wrap)
 			w.eventually(func(g Gomega) { g.Expect(l.died).To(BeClosed()) })
 			w.stop()
@@ -173,7 +173,7 @@ func TestLateSetOfATemplateBefore(t *testing.T) {
 			w := newWorld(t)
 			w.deployment(3)
 			l := &late{died: make(chan struct{}), killed: true, wait: after}
-			stop := w.sample(3+1, 0)
+			stop := w.watchNumbers(3+1, 0)
 			w.start(t, l.wrap)
 			w.eventually(func(g Gomega) { g.Expect(l.died).To(BeClosed()) })
 			w.stop()
@@ -225,7 +225,7 @@ func TestLateSetHasNoMachines(t *testing.T) {
 
 	set := l.kept
 	w.g.Expect(set.Spec.Replicas).To(HaveValue(BeZero()), "whichever controller is quicker")
-	stop := w.sample(3, 3)
+	stop := w.watchNumbers(3, 3)
 	w.g.Expect(l.takeEffect(w.ctx, direct)).To(Succeed())
 	w.eventually(func(g Gomega) {
 		g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,11 +106,8 @@ func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ct
 func (p *machinePlayer) template(ctx context.Context, machine *clusterv1.Machine) string {
 	infra := &unstructured.Unstructured{}
 	infra.SetGroupVersionKind(schema.GroupVersionKind{Group: infraGroup, Version: "v1", Kind: "StandInMachine"})
-	for range 100 {
-		if direct.Get(ctx, client.ObjectKeyFromObject(machine), infra) == nil {
-			break
-		}
-		time.Sleep(pollInterval)
-	}
+	_ = wait.PollUntilContextTimeout(ctx, pollInterval, waiting, true, func(ctx context.Context) (bool, error) {
+		return direct.Get(ctx, client.ObjectKeyFromObject(machine), infra) == nil, nil
+	})
 	return infra.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]
 }

@@ -1,18 +1,14 @@
 package machinedeployment
 
 import (
-	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
-	"millwright.dev/core/machines"
 )
 
 func toTemplateB(deployment *clusterv1.MachineDeployment) {
@@ -33,7 +29,7 @@ func TestLifeOfADeployment(t *testing.T) {
 	w.eventually(w.running(5))
 	w.g.Expect(w.listSets()[0].UID).To(Equal(first.UID), "scaling makes no new set")
 
-	stop := w.sample(5+1, 5)
+	stop := w.watchNumbers(5+1, 5)
 	w.update(toTemplateB)
 	w.eventually(func(g Gomega) {
 		w.running(5)(g)
@@ -55,35 +51,6 @@ func TestLifeOfADeployment(t *testing.T) {
 	w.g.Expect(w.listMachines()).To(BeEmpty())
 }
 
-// sample watches the numbers all the while until the function that it returns is called.
-func (w *world) sample(highest, lowest int) (stop func()) {
-	ctx, cancel := context.WithCancel(w.ctx)
-	problems := make(chan string, 1)
-	go func() {
-		defer close(problems)
-		for ctx.Err() == nil {
-			all := w.listMachines()
-			available := 0
-			for i := range all {
-				if machines.Available(&all[i]) {
-					available++
-				}
-			}
-			if len(all) > highest || available < lowest {
-				problems <- formatNumbers(len(all), available)
-				return
-			}
-			time.Sleep(pollInterval / 4)
-		}
-	}()
-	return func() {
-		cancel()
-		if problem, ok := <-problems; ok {
-			w.g.Expect(problem).To(BeEmpty(), "at most %d may exist, at least %d be available", highest, lowest)
-		}
-	}
-}
-
 func TestUnavailableInsteadOfSurge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,7 +64,7 @@ func TestUnavailableInsteadOfSurge(t *testing.T) {
 	})
 	w.start(t)
 	w.eventually(w.running(4))
-	stop := w.sample(4, 3)
+	stop := w.watchNumbers(4, 3)
 	w.update(toTemplateB)
 	w.eventually(func(g Gomega) {
 		w.running(4)(g)

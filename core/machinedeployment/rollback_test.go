@@ -47,7 +47,7 @@ func TestRollbackTakesTheSetOfTheRevisionAgain(t *testing.T) {
 	w.eventually(w.settled(2, "b", "2"))
 	w.g.Expect(w.allSets()).To(HaveLen(2), "the set of revision 1 is kept")
 
-	stop := w.sample(3, 2)
+	stop := w.watchNumbers(3, 2)
 	w.update(rollBackTo("0"))
 	w.eventually(w.settled(2, "a", "3"))
 	stop()
@@ -100,7 +100,7 @@ func TestRollbackOutOfABrokenRollout(t *testing.T) {
 	w.start(t)
 	w.eventually(w.settled(2, "a", "1"))
 	before := names(w.listMachines())
-	stop := w.sample(3, 2)
+	stop := w.watchNumbers(3, 2)
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
 	w.eventually(func(g Gomega) { g.Expect(w.listMachines()).To(HaveLen(3)) })
