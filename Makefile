@@ -10,8 +10,8 @@ GO ?= go
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -gcflags=all=-dwarf=false
 # Gomega gives up after 1 s where a test names no timeout: less than a busy machine pauses a process.
 export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT ?= 60s
-# Tools are built from their modules, pinned in go.tools.mod and go.lint.mod, into a folder that is
-# named after those pins: a changed pin is another folder, never a stale tool.
+# Tools are built from their modules, pinned in go.tools.mod and go.lint.mod, into a directory that is
+# named after those pins: a changed pin is another directory, never a stale tool.
 CACHE := $(or $(MILLWRIGHT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/millwright)
 TOOLS := $(CACHE)/tools/$(shell cat go.tools.mod go.tools.sum | sha256sum | cut -c1-12)
 LINT := $(CACHE)/lint/$(shell cat go.lint.mod go.lint.sum | sha256sum | cut -c1-12)
@@ -77,7 +77,7 @@ controlplane: ## Build etcd, the Kubernetes control plane and the hollow kubelet
 	@$(GORUN) ./test/controlplane/cmd/controlplane build
 
 .PHONY: assets
-assets: ## Print the folder that holds the control plane's binaries.
+assets: ## Print the directory that holds the control plane's binaries.
 	@$(GORUN) ./test/controlplane/cmd/controlplane assets
 
 .PHONY: manifests

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Renders the install manifests into out/, one folder per provider as clusterctl expects them.
+# Renders the install manifests into out/, one directory per provider as clusterctl expects them.
 # usage: config/render.sh path/to/kustomize
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kustomize=$1
 
-render() { # folder of the kustomization, file below out/
+render() { # directory of the kustomization, file below out/
   mkdir -p "out/$(dirname "$2")"
   "$kustomize" build "$1" -o "out/$2"
 }

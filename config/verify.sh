@@ -25,7 +25,7 @@ differing=$(for a in "${files[@]}"; do for b in "${files[@]}"; do
 done; done) || true
 if [ -n "$differing" ]; then
   echo "$differing"
-  echo "verify: modules above have two versions, and are compiled twice; align them with 'go get' in the folder of the lower one" >&2
+  echo "verify: modules above have two versions, and are compiled twice; align them with 'go get' in the directory of the lower one" >&2
   exit 1
 fi
 make manifests

@@ -33,7 +33,7 @@ func (a Accessor) DataSecretCreatedPath() field.Path {
 	return field.Path{"status", "initialization", "dataSecretCreated"}
 }
 
-// DataSecretCreated says whether the provider has written the data Secret; false while the field is absent.
+// DataSecretCreated reports whether the provider has written the data Secret; false while the field is absent.
 func (a Accessor) DataSecretCreated(obj *unstructured.Unstructured) (bool, error) {
 	value, _, err := a.DataSecretCreatedPath().Bool(obj)
 	return value, err

@@ -30,7 +30,7 @@ func (a Accessor) InitializedPath() field.Path {
 	return field.Path{"status", "initialization", "controlPlaneInitialized"}
 }
 
-// Initialized says whether the API server has taken requests once; false while the field is absent.
+// Initialized reports whether the API server has taken requests once; false while the field is absent.
 func (a Accessor) Initialized(obj *unstructured.Unstructured) (bool, error) {
 	value, _, err := a.InitializedPath().Bool(obj)
 	return value, err

@@ -27,7 +27,7 @@ func (a Accessor) ProvisionedPath() field.Path {
 	return field.Path{"status", "initialization", "provisioned"}
 }
 
-// Provisioned says whether the infrastructure is made; false while the field is absent.
+// Provisioned reports whether the infrastructure is made; false while the field is absent.
 func (a Accessor) Provisioned(obj *unstructured.Unstructured) (bool, error) {
 	value, _, err := a.ProvisionedPath().Bool(obj)
 	return value, err

@@ -36,7 +36,7 @@ func (a Accessor) ProvisionedPath() field.Path {
 	return field.Path{"status", "initialization", "provisioned"}
 }
 
-// Provisioned says whether the provider has finished making the machine; false while the field is absent.
+// Provisioned reports whether the provider has finished making the machine; false while the field is absent.
 func (a Accessor) Provisioned(obj *unstructured.Unstructured) (bool, error) {
 	value, _, err := a.ProvisionedPath().Bool(obj)
 	return value, err
@@ -63,7 +63,7 @@ func (Accessor) ChosenFailureDomain(obj *unstructured.Unstructured) (string, err
 	return specFailureDomain.Text(obj)
 }
 
-// Interruptible says whether the cloud may take the machine away at any time, as it may a spot instance (IM-006).
+// Interruptible reports whether the cloud may take the machine away at any time, as it may a spot instance (IM-006).
 func (Accessor) Interruptible(obj *unstructured.Unstructured) (bool, error) {
 	value, _, err := interruptible.Bool(obj)
 	return value, err

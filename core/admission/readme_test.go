@@ -24,13 +24,13 @@ func TestReadmeNamesTests(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("README.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	folders := map[string]string{"admission": ".", "defaults": "defaults", "validate": "validate", "certificates": "certificates", "test/admission": "../../test/admission", "core": ".."}
+	directories := map[string]string{"admission": ".", "defaults": "defaults", "validate": "validate", "certificates": "certificates", "test/admission": "../../test/admission", "core": ".."}
 	named := regexp.MustCompile("`([a-z/]+)/(Test[A-Za-z]+)`").FindAllStringSubmatch(string(content), -1)
 	g.Expect(len(named)).To(BeNumerically(">", 30))
 	for _, name := range named {
-		folder, known := folders[name[1]]
+		directory, known := directories[name[1]]
 		g.Expect(known).To(BeTrue(), name[0])
-		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+		files, err := filepath.Glob(filepath.Join(directory, "*_test.go"))
 		g.Expect(err).NotTo(HaveOccurred())
 		found := false
 		for _, file := range files {

@@ -16,7 +16,7 @@ func (b *budget) unsatisfiable() bool {
 	return b.current && b.expected > 0 && b.healthy >= b.expected && b.disrupted == 0 && b.allowed == 0
 }
 
-// covers says whether a budget is about a pod; named is the budget that the API server has named.
+// covers reports whether a budget is about a pod; named is the budget that the API server has named.
 func (b *budget) covers(pod *Pod, named string) bool {
 	if pod.Key.Namespace != b.key.Namespace {
 		return false

@@ -167,16 +167,16 @@ func TestToOutcome(t *testing.T) {
 		err  error
 		want outcome
 	}{
-		"granted":         {nil, outcome{ok: true}},
-		"gone":            {apierrors.NewNotFound(pods, "a"), outcome{ok: true, gone: true}},
-		"another of it":   {apierrors.NewConflict(pods, "a", errors.New("the UID in the precondition (x) does not match")), outcome{ok: true, gone: true}},
-		"a budget":        {budget(0, "The disruption budget web needs 4 healthy pods and has 4 currently"), outcome{budget: "web", reason: "The disruption budget web needs 4 healthy pods and has 4 currently"}},
-		"a fresh budget":  {budget(10, "The disruption budget web is still being processed by the server."), outcome{budget: "web", reason: "The disruption budget web is still being processed by the server.", retryAfter: 10 * time.Second}},
-		"worded anew":     {budget(0, "PDB web says no"), outcome{reason: "PDB web says no"}},
-		"throttled":       {apierrors.NewTooManyRequests("too busy", 3), outcome{reason: "too busy", retryAfter: 3 * time.Second}},
-		"no status":       {errors.New("connection refused"), outcome{reason: "the request could not be sent: connection refused"}},
-		"namespace ends":  {ending, outcome{reason: "its namespace is being deleted, which forbids evictions; the namespace controller deletes the pod"}},
-		"another refusal": {apierrors.NewForbidden(pods, "a", errors.New("no right")), outcome{reason: `pods "a" is forbidden: no right`}},
+		"granted":            {nil, outcome{ok: true}},
+		"gone":               {apierrors.NewNotFound(pods, "a"), outcome{ok: true, gone: true}},
+		"another of it":      {apierrors.NewConflict(pods, "a", errors.New("the UID in the precondition (x) does not match")), outcome{ok: true, gone: true}},
+		"a budget":           {budget(0, "The disruption budget web needs 4 healthy pods and has 4 currently"), outcome{budget: "web", reason: "The disruption budget web needs 4 healthy pods and has 4 currently"}},
+		"a fresh budget":     {budget(10, "The disruption budget web is still being processed by the server."), outcome{budget: "web", reason: "The disruption budget web is still being processed by the server.", retryAfter: 10 * time.Second}},
+		"worded differently": {budget(0, "PDB web says no"), outcome{reason: "PDB web says no"}},
+		"throttled":          {apierrors.NewTooManyRequests("too busy", 3), outcome{reason: "too busy", retryAfter: 3 * time.Second}},
+		"no status":          {errors.New("connection refused"), outcome{reason: "the request could not be sent: connection refused"}},
+		"namespace ends":     {ending, outcome{reason: "its namespace is being deleted, which forbids evictions; the namespace controller deletes the pod"}},
+		"another refusal":    {apierrors.NewForbidden(pods, "a", errors.New("no right")), outcome{reason: `pods "a" is forbidden: no right`}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

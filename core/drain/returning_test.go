@@ -125,7 +125,7 @@ func TestADrainGoesOnWithoutPodsThatReturn(t *testing.T) {
 	w.g.Expect(told).To(Equal(1))
 
 	w.pod("another", tolerant)
-	w.g.Consistently(func() bool { return step().Done }).WithTimeout(300*time.Millisecond).Should(BeTrue(), "another one does not begin it anew")
+	w.g.Consistently(func() bool { return step().Done }).WithTimeout(300*time.Millisecond).Should(BeTrue(), "another one does not begin it again")
 	w.pod("bound")
 	w.g.Consistently(func() bool { return step().Done }).WithTimeout(300*time.Millisecond).Should(BeTrue(), "nor one that is bound to the Node")
 }

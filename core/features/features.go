@@ -13,5 +13,5 @@ func init() {
 	utilruntime.Must(feature.MutableGates.OverrideDefault(feature.MachineTaintPropagation, true))
 }
 
-// TaintPropagation says whether spec.taints of Machines reach their Nodes (gate MachineTaintPropagation, on by default).
+// TaintPropagation reports whether spec.taints of Machines reach their Nodes (gate MachineTaintPropagation, on by default).
 func TaintPropagation() bool { return feature.Gates.Enabled(feature.MachineTaintPropagation) }

@@ -128,7 +128,7 @@ type nodeClaim struct {
 }
 
 // chooseNode returns the Node of the Machine among those that claim its provider ID; "" for none. The first line of the
-// table in README.md that applies counts. Several is true when only a person can tell them apart.
+// table in README.md that applies counts. Several is true when only a person can distinguish them.
 func (e *nodeEvidence) chooseNode(claims []nodeClaim) (name string, several bool) {
 	names := make([]string, 0, len(claims))
 	for _, claim := range claims {

@@ -61,7 +61,7 @@ func TestPureChoice(t *testing.T) {
 	name, several := choose(nodeEvidence{elsewhere: free}, nodeClaim{name: "a"})
 	g.Expect([]any{name, several}).To(Equal([]any{"a", false}), "the only one")
 	name, several = choose(nodeEvidence{elsewhere: free}, nodeClaim{name: "a"}, nodeClaim{name: "b"})
-	g.Expect([]any{name, several}).To(Equal([]any{"", true}), "nothing tells them apart")
+	g.Expect([]any{name, several}).To(Equal([]any{"", true}), "nothing distinguishes them")
 	name, several = choose(nodeEvidence{elsewhere: func(string) string { return "x" }}, nodeClaim{name: "a"})
 	g.Expect([]any{name, several}).To(Equal([]any{"", false}), "another's")
 	name, _ = choose(nodeEvidence{machine: "m", elsewhere: free, created: younger}, nodeClaim{name: "m", created: older})

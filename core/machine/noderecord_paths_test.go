@@ -156,7 +156,7 @@ func TestTheRecordCostsNoRequest(t *testing.T) {
 			f.Expect(writes["machines"]).To(Equal(2), "the name of the Secret, and the provider ID with the record")
 			patches := 0
 			for _, request := range requests.Writes("/nodes/" + f.machine.Name) {
-				// The kubelet writes too, and who loses that race begins anew.
+				// The kubelet writes too, and who loses that race begins again.
 				if request.Verb == http.MethodPatch && request.Status == http.StatusOK {
 					patches++
 				}

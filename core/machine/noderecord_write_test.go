@@ -57,7 +57,7 @@ func TestRecordComesBeforeTheNode(t *testing.T) {
 }
 
 // TestInitializationSurvivesACrash: a core that dies before it has recorded that the taints of the initialization had their
-// turn brings them once more, and then records it. They come again to a Node that was registered anew.
+// turn brings them once more, and then records it. They come again to a Node that was registered again.
 func TestInitializationSurvivesACrash(t *testing.T) {
 	core.MortalTarget(t)
 	f := newFixture(t, version.V1Beta2)

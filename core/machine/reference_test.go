@@ -15,8 +15,8 @@ import (
 
 const referencePage = "docs/reference/machine.md"
 
-// folders are where the reasons, annotations and labels are used that the page documents.
-var folders = []string{"core/machine", "core/external", "contracts/controller/paused"}
+// directories are where the reasons, annotations and labels are used that the page documents.
+var directories = []string{"core/machine", "core/external", "contracts/controller/paused"}
 
 // eventReasons are the reasons of events that no condition has.
 var eventReasons = []string{
@@ -32,7 +32,7 @@ func TestReferenceIsWhole(t *testing.T) {
 	page.CheckLinks(t)
 
 	reasons := slices.Concat(page.Keys(t, "Conditions", "Reasons"), page.Keys(t, "Events", "Event"))
-	doccheck.Compare(t, page, "reasons", reasons, doccheck.Constants(t, doccheck.Named("Reason"), folders...))
+	doccheck.Compare(t, page, "reasons", reasons, doccheck.Constants(t, doccheck.Named("Reason"), directories...))
 	g.Expect(doccheck.Literals(t, "core/machine", map[string]int{"Normal": 0, "Warning": 0, "Eventf": 3, "timedOut": 0, "True": 1, "False": 1, "Unknown": 1})).
 		To(BeEmpty(), "each reason is a constant")
 	doccheck.Compare(t, page, "conditions", page.Keys(t, "Conditions", "Condition"), ownConditions)
@@ -45,12 +45,12 @@ func TestReferenceIsWhole(t *testing.T) {
 		recorded = slices.AppendSeq(recorded, maps.Keys(reasons))
 	}
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), recorded)
-	doccheck.Compare(t, page, "phases", page.Keys(t, "Phases", "Phase"), doccheck.Constants(t, doccheck.Named("MachinePhase"), folders[0]))
+	doccheck.Compare(t, page, "phases", page.Keys(t, "Phases", "Phase"), doccheck.Constants(t, doccheck.Named("MachinePhase"), directories[0]))
 
 	deleting := append(page.Keys(t, "Deletion", "Reason of Deleting"), clusterv1.MachineDeletingReason, clusterv1.MachineDeletingDeletionCompletedReason)
 	doccheck.Compare(t, page, "steps", deleting, doccheck.Constants(t, func(name string) bool {
 		return strings.HasPrefix(name, "MachineDeleting") && strings.HasSuffix(name, "Reason")
-	}, folders[0]))
+	}, directories[0]))
 }
 
 func TestReferenceHasAllMarks(t *testing.T) {
@@ -58,7 +58,7 @@ func TestReferenceHasAllMarks(t *testing.T) {
 	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, func(name string) bool {
 		// What core/external reads beside these is the MachineSets'.
 		return strings.Contains(name, "Annotation") && !strings.HasSuffix(name, "Domain") && name != "MachineSetSkipPreflightChecksAnnotation" && name != "LastAppliedAnnotation"
-	}, folders...))
+	}, directories...))
 	labels := doccheck.Constants(t, func(name string) bool {
 		return strings.HasSuffix(name, "Label") || name == "podDrainLabel"
 	}, "core/machine", "core/drain", "contracts/controller/predicates")

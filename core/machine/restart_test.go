@@ -17,7 +17,7 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestRestartWritesNothing: a core that starts anew finds everything as it should be, and leaves it so.
+// TestRestartWritesNothing: a core that starts again finds everything as it should be, and leaves it so.
 func TestRestartWritesNothing(t *testing.T) {
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()

@@ -107,7 +107,7 @@ func (f *fixture) createObjects(owners ...metav1.OwnerReference) {
 	}
 }
 
-// refresh reads an object anew.
+// refresh reads an object again.
 func (f *fixture) refresh(obj client.Object) {
 	f.t.Helper()
 	f.Expect(core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(obj), obj)).To(Succeed())

@@ -30,7 +30,7 @@ func TestNamesOfSets(t *testing.T) {
 		"another template":                   {func(s *scope) { toTemplateB(s.deployment) }, true},
 		"spec.rollout.after":                 {func(s *scope) { s.deployment.Spec.Rollout.After = metav1.NewTime(start) }, true},
 		"another number of replicas":         {func(s *scope) { s.deployment.Spec.Replicas = ptr.To[int32](7) }, true},
-		"a deployment made anew":             {func(s *scope) { s.deployment.UID = "two" }, false},
+		"a deployment recreated":             {func(s *scope) { s.deployment.UID = "two" }, false},
 		"a set of a revision":                {func(s *scope) { s.sets = []*clusterv1.MachineSet{setOf("x", "u", 1, 0, "1")} }, false},
 		"a set that was counted and is gone": {annotated(clusterv1.RevisionAnnotation, "1"), false},
 		"a name passed over":                 {annotated(PassedOverNamesAnnotation, "1"), false},

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	folder    = "core/machinedeployment"
+	directory = "core/machinedeployment"
 	pausing   = "contracts/controller/paused"
 	reference = "docs/reference/machinedeployment.md"
 )
@@ -26,14 +26,14 @@ const (
 func TestReferenceIsWhole(t *testing.T) {
 	page := doccheck.Read(t, reference)
 	page.CheckLinks(t)
-	doccheck.Compare(t, page, "reasons", page.Keys(t, "Conditions", "Reasons"), doccheck.Constants(t, doccheck.Named("Reason"), folder, pausing))
+	doccheck.Compare(t, page, "reasons", page.Keys(t, "Conditions", "Reasons"), doccheck.Constants(t, doccheck.Named("Reason"), directory, pausing))
 	// Conditions of Machines are read, not set.
 	conditions := append(page.Keys(t, "Conditions", "Condition"), stages...)
-	doccheck.Compare(t, page, "conditions", conditions, doccheck.Constants(t, doccheck.Named("Condition"), folder, pausing))
-	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, doccheck.Named("Annotation"), folder, pausing))
-	doccheck.Compare(t, page, "labels", page.Keys(t, "Labels", "Label"), doccheck.Constants(t, doccheck.Named("Label"), folder))
+	doccheck.Compare(t, page, "conditions", conditions, doccheck.Constants(t, doccheck.Named("Condition"), directory, pausing))
+	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, doccheck.Named("Annotation"), directory, pausing))
+	doccheck.Compare(t, page, "labels", page.Keys(t, "Labels", "Label"), doccheck.Constants(t, doccheck.Named("Label"), directory))
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"),
-		append(doccheck.Constants(t, doccheck.Named("Event"), folder), RollbackRevisionNotFoundReason, SelectorMismatchReason))
+		append(doccheck.Constants(t, doccheck.Named("Event"), directory), RollbackRevisionNotFoundReason, SelectorMismatchReason))
 	phases := []string{
 		string(clusterv1.MachineDeploymentPhaseScalingUp), string(clusterv1.MachineDeploymentPhaseScalingDown),
 		string(clusterv1.MachineDeploymentPhaseRunning), string(clusterv1.MachineDeploymentPhaseUnknown),
@@ -56,7 +56,7 @@ func TestReferenceNumbers(t *testing.T) {
 
 // TestReferenceNamesTestsThatExist: what differs from the Cluster API is shown by a test.
 func TestReferenceNamesTestsThatExist(t *testing.T) {
-	tests := doccheck.Tests(t, folder)
+	tests := doccheck.Tests(t, directory)
 	for _, name := range doccheck.Read(t, reference).Keys(t, "What differs from the Cluster API", "Test") {
 		NewWithT(t).Expect(tests).To(ContainElement(name))
 	}

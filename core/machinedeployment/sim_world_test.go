@@ -204,7 +204,7 @@ func (s *simulation) act(set *simSet) {
 	}
 }
 
-// rolling says whether the strategy is a rolling update that goes on.
+// rolling reports whether the strategy is a rolling update that goes on.
 func (s *simulation) rolling() bool {
 	return !s.paused && !s.recreate && s.strategy == clusterv1.RollingUpdateMachineDeploymentStrategyType
 }

@@ -133,7 +133,7 @@ func (s *simulation) checkOnDelete(t *testing.T, p plan) {
 	}
 }
 
-// settledWorld says whether all sets have acted and no Machine is going.
+// settledWorld reports whether all sets have acted and no Machine is going.
 func (s *simulation) settledWorld() bool {
 	return !slices.ContainsFunc(s.sets, func(set *simSet) bool {
 		return set.acted != set.desired || slices.ContainsFunc(set.machines, func(m *simMachine) bool { return m.deleting })
@@ -193,7 +193,7 @@ func (s *simulation) step(t *testing.T, round int) (quiet bool) {
 	return quiet
 }
 
-// converged says whether all Machines are current, available and of the right number.
+// converged reports whether all Machines are current, available and of the right number.
 func (s *simulation) converged() bool {
 	current := s.current()
 	for _, set := range s.sets {

@@ -98,7 +98,7 @@ func (s *story) tellSets() {
 	s.say("    together %d Machines, %d available", total, available)
 }
 
-// tick lets a moment pass; it says whether anything moved.
+// tick lets a moment pass; it reports whether anything moved.
 func (s *story) tick() (moved bool) {
 	for _, set := range s.sets {
 		for _, m := range slices.Clone(set.machines) {

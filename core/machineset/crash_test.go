@@ -91,7 +91,7 @@ func crashes(t *testing.T, run func(t *testing.T, c *crash) (crashed bool)) {
 	}
 }
 
-// untilCrashOr waits until the crash has happened or the goal is reached, and says whether it was the crash.
+// untilCrashOr waits until the crash has happened or the goal is reached, and reports whether it was the crash.
 func (w *world) untilCrashOr(c *crash, goal func(Gomega)) bool {
 	crashed := false
 	w.eventually(func(g Gomega) {

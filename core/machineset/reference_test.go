@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	folder    = "core/machineset"
+	directory = "core/machineset"
 	shared    = "core/machines"
 	pausing   = "contracts/controller/paused"
 	reference = "docs/reference/machineset.md"
@@ -34,17 +34,17 @@ func TestReferenceIsWhole(t *testing.T) {
 	reasons = append(reasons, page.Keys(t, "Remediation", "Reasons")...)
 	// They are read from Machines, and explained below the table.
 	reasons = append(reasons, machines.NotYetReportedReason, clusterv1.ObjectDeletedReason, clusterv1.MachineUpToDateUpdatingReason)
-	doccheck.Compare(t, page, "reasons", unique(reasons), doccheck.Constants(t, doccheck.Named("Reason"), folder, shared, pausing))
+	doccheck.Compare(t, page, "reasons", unique(reasons), doccheck.Constants(t, doccheck.Named("Reason"), directory, shared, pausing))
 
 	conditions := page.Keys(t, "Conditions", "Condition")
 	conditions = append(conditions, watchedConditions...)
 	conditions = append(conditions, clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition,
 		clusterv1.MachineDeletingCondition)
-	doccheck.Compare(t, page, "conditions", unique(conditions), doccheck.Constants(t, doccheck.Named("Condition"), folder, shared, pausing))
+	doccheck.Compare(t, page, "conditions", unique(conditions), doccheck.Constants(t, doccheck.Named("Condition"), directory, shared, pausing))
 
 	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"),
-		doccheck.Constants(t, doccheck.Named("Annotation"), folder, shared, pausing))
-	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), doccheck.Constants(t, doccheck.Named("Event"), folder, shared))
+		doccheck.Constants(t, doccheck.Named("Annotation"), directory, shared, pausing))
+	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), doccheck.Constants(t, doccheck.Named("Event"), directory, shared))
 
 	var checks []string
 	for _, check := range PreflightChecks() {
@@ -56,7 +56,7 @@ func TestReferenceIsWhole(t *testing.T) {
 // TestReferenceNamesTestsThatExist: what differs from the Cluster API is shown by a test.
 func TestReferenceNamesTestsThatExist(t *testing.T) {
 	page := doccheck.Read(t, reference)
-	tests := append(doccheck.Tests(t, folder), doccheck.Tests(t, shared)...)
+	tests := append(doccheck.Tests(t, directory), doccheck.Tests(t, shared)...)
 	for _, name := range page.Keys(t, "What differs from the Cluster API", "Test") {
 		NewWithT(t).Expect(tests).To(ContainElement(name))
 	}

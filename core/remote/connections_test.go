@@ -63,7 +63,7 @@ func TestConnectionFollowsItsSecret(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(HaveLen(1))
 
-	// The same content written anew changes nothing, another does; without a Secret the connection is kept.
+	// The same content written again changes nothing, another does; without a Secret the connection is kept.
 	secret.Labels = map[string]string{"a": "b"}
 	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
 	connections.Ensure(t.Context(), key)

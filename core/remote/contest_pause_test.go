@@ -71,7 +71,7 @@ func TestRepeatedChangesAreKnown(t *testing.T) {
 	g.Expect(c.repeated(contestedNode("u"), []change{label("a", "2")})).To(BeFalse())
 }
 
-// TestChangesCountAsUndoneUntilTheyHaveStood: pauses begin anew once a change has stood for contestMemory after its pause,
+// TestChangesCountAsUndoneUntilTheyHaveStood: pauses begin again once a change has stood for contestMemory after its pause,
 // and not before; what other Nodes have written meanwhile makes no difference.
 func TestChangesCountAsUndoneUntilTheyHaveStood(t *testing.T) {
 	wanted := label("a", "1")

@@ -29,11 +29,11 @@ import (
 // for the next probe.
 func TestOneTargetForAll(t *testing.T) {
 	g := NewWithT(t)
-	folder := t.TempDir()
-	path := filepath.Join(folder, "kubeconfig")
+	directory := t.TempDir()
+	path := filepath.Join(directory, "kubeconfig")
 	replace := func(content []byte) {
 		// As a volume does: the file is replaced, not written to.
-		next := filepath.Join(folder, "next")
+		next := filepath.Join(directory, "next")
 		g.Expect(os.WriteFile(next, content, 0o600)).To(Succeed())
 		g.Expect(os.Rename(next, path)).To(Succeed())
 	}
@@ -98,7 +98,7 @@ func (p *countedProxy) refuse(status, times int) {
 	p.refusals.Store(int32(times))
 }
 
-// refuses says whether a request is to be refused.
+// refuses reports whether a request is to be refused.
 func (p *countedProxy) refuses(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/version":

@@ -140,7 +140,7 @@ func TestMovedToAnotherManagementCluster(t *testing.T) {
 	f.Eventually(f.holding("hold")).Should(Equal(1))
 	f.stop()
 	f.sim.ClearFaults()
-	// clusterctl move makes the object anew: annotations stay, UID and status do not.
+	// clusterctl move recreates the object: annotations stay, UID and status do not.
 	m, err := f.get("m")
 	f.Expect(err).NotTo(HaveOccurred())
 	moved := &infrav1.AWSMachine{ObjectMeta: *m.ObjectMeta.DeepCopy(), Spec: m.Spec}

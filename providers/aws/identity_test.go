@@ -164,7 +164,7 @@ func TestAdoptionOfAnInstance(t *testing.T) {
 	f.Expect(f.live()).To(BeZero())
 }
 
-// moved makes the object anew as clusterctl move does: annotations stay, UID and status do not.
+// moved recreates the object as clusterctl move does: annotations stay, UID and status do not.
 func (f *fixture) moved(name string) {
 	f.t.Helper()
 	f.stop()

@@ -27,7 +27,7 @@ func TestVanishedInstance(t *testing.T) {
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(*m.Status.FailureReason).To(Equal("InstanceVanished"))
 	f.Expect(m.Status.InstanceState).To(Equal(driverv1.InstanceMissing))
-	f.Expect(m.Status.Ready).To(BeTrue(), "the contract's fact is never taken back")
+	f.Expect(m.Status.Ready).To(BeTrue(), "the field of the contract is never taken back")
 	f.Expect(f.condition("m", driverv1.InstanceProvisionedCondition)()).To(HavePrefix("True"))
 	f.touch("m")
 	f.Consistently(func() int { return f.calls("RunInstances") }, "300ms").Should(Equal(1), "never launched again")

@@ -27,7 +27,7 @@ var (
 	raceFlag     = flag.Bool("race-core", false, "build the core with the race detector")
 	coreFlag     = flag.String("core", "", "the core to run; built when empty")
 	awsFlag      = flag.String("aws", "", "the AWS provider to run; built when empty")
-	logsFlag     = flag.String("logs", "", "a folder that keeps the logs; without it they are kept only when a run fails")
+	logsFlag     = flag.String("logs", "", "a directory that keeps the logs; without it they are kept only when a run fails")
 )
 
 // fixedSeeds are run by each `go test`.

@@ -27,7 +27,7 @@ const (
 	maxJoin = 800 * time.Millisecond
 )
 
-// kubelets register a Node with a Pod for each running instance, and anew when somebody deletes the Node. They never
+// kubelets register a Node with a Pod for each running instance, and again when somebody deletes the Node. They never
 // delete Nodes, as real ones do not: that is the core's.
 type kubelets struct {
 	account *ec2.Server
@@ -212,7 +212,7 @@ func (k *kubelets) newNode(instance simapi.Instance) *corev1.Node {
 	return node
 }
 
-// newPod is a Pod on a Node that may be evicted: a ReplicaSet would make it anew elsewhere.
+// newPod is a Pod on a Node that may be evicted: a ReplicaSet would recreate it elsewhere.
 func newPod(node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

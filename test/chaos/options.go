@@ -20,7 +20,7 @@ type Options struct {
 	Duration time.Duration
 	// Core and AWS are the programs.
 	Core, AWS string
-	// Dir is the folder for logs and kubeconfigs; it must exist.
+	// Dir is the directory for logs and kubeconfigs; it must exist.
 	Dir string
 	// Out takes a line for each thing that happens.
 	Out io.Writer

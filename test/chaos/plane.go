@@ -32,7 +32,7 @@ type Plane struct {
 	direct client.WithWatch
 }
 
-// StartPlane starts it. The end of the context ends its processes; Stop removes its folder.
+// StartPlane starts it. The end of the context ends its processes; Stop removes its directory.
 func StartPlane(ctx context.Context, dir string) (*Plane, error) {
 	server, err := controlplane.Start(ctx, controlplane.Options{
 		Name: "chaos", LogDir: dir, WithoutControllers: true,
@@ -99,8 +99,8 @@ func (p *Plane) fill(ctx context.Context) error {
 // readCRDs reads the generated CRDs. Version v1beta1 is not served, since nothing converts to it here.
 func readCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	read := envtest.CRDInstallOptions{ErrorIfPathMissing: true}
-	for _, folder := range []testenv.CRDs{testenv.CoreCRDs, testenv.AWSCRDs} {
-		path := filepath.Join(testenv.Root(), string(folder))
+	for _, directory := range []testenv.CRDs{testenv.CoreCRDs, testenv.AWSCRDs} {
+		path := filepath.Join(testenv.Root(), string(directory))
 		if files, _ := filepath.Glob(filepath.Join(path, "*.yaml")); len(files) == 0 {
 			return nil, errors.Errorf("%s has no CRDs: run `make generate`", path)
 		}

@@ -129,7 +129,7 @@ func (r *run) prepareChildren() error {
 func (r *run) program(name, path string, proxy *faults.Proxy, args []string) (*child, error) {
 	home := filepath.Join(r.Dir, name)
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, errors.Wrapf(err, "making the folder of %s", name)
+		return nil, errors.Wrapf(err, "making the directory of %s", name)
 	}
 	content, err := proxy.Kubeconfig(r.tokenName())
 	if err != nil {

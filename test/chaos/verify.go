@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// historyLog is in the folder of the run.
+	// historyLog is in the directory of the run.
 	historyLog = "history.log"
 	lookEvery  = 500 * time.Millisecond
 	// maxWait bounds a wait that goes on making progress.

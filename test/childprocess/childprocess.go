@@ -28,7 +28,7 @@ type Spec struct {
 	Env []string
 	// CleanEnv leaves the environment of the parent out.
 	CleanEnv bool
-	// Dir is the working folder; the parent's when empty.
+	// Dir is the working directory; the parent's when empty.
 	Dir string
 	// Log is the file that takes both output streams, appended to; none when empty.
 	Log string

@@ -18,7 +18,7 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// programs are the managers with the folders of their mains.
+// programs are the managers with the directories of their mains.
 var programs = map[string]string{
 	"millwright-core": "./core", "millwright-aws": "./providers/aws", "millwright-cloudconfig": "./bootstrap/cloudconfig",
 }
@@ -36,7 +36,7 @@ type ended struct {
 func build(t *testing.T) string {
 	t.Helper()
 	g := NewWithT(t)
-	folder := t.TempDir()
+	directory := t.TempDir()
 	const version = "millwright.dev/contracts/controller/manager."
 	printed := exec.CommandContext(t.Context(), "make", "-n", "build", "VERSION=v9.8.7", "COMMIT=abcdef")
 	printed.Dir = testenv.Root()
@@ -46,13 +46,13 @@ func build(t *testing.T) string {
 	g.Expect(flags).NotTo(BeNil(), "%s", script)
 	g.Expect(string(flags[1])).To(ContainSubstring(version))
 	for name, main := range programs {
-		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", string(flags[1]), "-o", filepath.Join(folder, name), main)
+		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", string(flags[1]), "-o", filepath.Join(directory, name), main)
 		command.Dir = testenv.Root()
 		command.Env = append(os.Environ(), "CGO_ENABLED=0")
 		output, err := command.CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), "%s", output)
 	}
-	return folder
+	return directory
 }
 
 // execute runs a program to its end, without an API server.
@@ -71,7 +71,7 @@ func execute(t *testing.T, path string, arguments ...string) ended {
 
 // TestCommandLines runs each program with each command line.
 func TestCommandLines(t *testing.T) {
-	folder := build(t)
+	directory := build(t)
 	lines := []struct {
 		name      string
 		arguments []string
@@ -93,7 +93,7 @@ func TestCommandLines(t *testing.T) {
 		for _, line := range lines {
 			t.Run(name+"/"+line.name, func(t *testing.T) {
 				g := NewWithT(t)
-				got := execute(t, filepath.Join(folder, name), line.arguments...)
+				got := execute(t, filepath.Join(directory, name), line.arguments...)
 				g.Expect(got.code).To(Equal(line.code), "%s%s", got.stdout, got.stderr)
 				g.Expect(got.stdout).To(MatchRegexp(strings.ReplaceAll(line.stdout, "NAME", name)))
 				g.Expect(got.stderr).To(MatchRegexp(strings.ReplaceAll(line.stderr, "NAME", name)))
@@ -101,7 +101,7 @@ func TestCommandLines(t *testing.T) {
 		}
 		t.Run(name+"/logs in JSON", func(t *testing.T) {
 			g := NewWithT(t)
-			got := execute(t, filepath.Join(folder, name), "--logging-format=json", "--webhook-cert-dir=/x")
+			got := execute(t, filepath.Join(directory, name), "--logging-format=json", "--webhook-cert-dir=/x")
 			g.Expect(got.code).To(Equal(1))
 			for line := range strings.Lines(got.stderr) {
 				g.Expect(json.Unmarshal([]byte(line), &map[string]any{})).To(Succeed(), line)
@@ -110,20 +110,20 @@ func TestCommandLines(t *testing.T) {
 	}
 	t.Run("flags without effect", func(t *testing.T) {
 		g := NewWithT(t)
-		got := execute(t, filepath.Join(folder, "millwright-core"), "--machinepool-concurrency=3")
+		got := execute(t, filepath.Join(directory, "millwright-core"), "--machinepool-concurrency=3")
 		g.Expect(got.stderr).To(ContainSubstring(`"This flag has no effect: remove it" flag="--machinepool-concurrency"`))
-		g.Expect(execute(t, filepath.Join(folder, "millwright-core"), "--help").stdout).NotTo(ContainSubstring("machinepool-concurrency"))
+		g.Expect(execute(t, filepath.Join(directory, "millwright-core"), "--help").stdout).NotTo(ContainSubstring("machinepool-concurrency"))
 	})
-	t.Run("equal flags", func(t *testing.T) { equalFlags(t, folder) })
+	t.Run("equal flags", func(t *testing.T) { equalFlags(t, directory) })
 }
 
 // equalFlags checks that a flag which several managers have is described alike, with its type and default. The flags of
 // target clusters belong to managers that connect to them, and are as many as each needs.
-func equalFlags(t *testing.T, folder string) {
+func equalFlags(t *testing.T, directory string) {
 	flag := regexp.MustCompile(`(?m)^ +(?:-\w, )?(--[a-z-]+)(?: [a-zA-Z0-9]+)? .*$`)
 	seen, own := map[string]string{}, map[string]int{}
 	for name := range programs {
-		for _, found := range flag.FindAllStringSubmatch(execute(t, filepath.Join(folder, name), "--help").stdout, -1) {
+		for _, found := range flag.FindAllStringSubmatch(execute(t, filepath.Join(directory, name), "--help").stdout, -1) {
 			described := strings.Join(strings.Fields(found[0]), " ")
 			own[found[1]]++
 			if before, ok := seen[found[1]]; ok && !strings.HasPrefix(found[1], "--clustercache-") && found[1] != "--machine-concurrency" {

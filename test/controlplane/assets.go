@@ -1,7 +1,7 @@
 // Package controlplane runs a real Kubernetes control plane on loopback: etcd, kube-apiserver,
 // kube-controller-manager and kube-scheduler, built from their Go modules by the nested Go module in
-// the folder binaries and cached outside the tree. Tests, the sandbox and the demo start it by Start;
-// controller-runtime's envtest uses the folder that Assets returns.
+// the directory binaries and cached outside the tree. Tests, the sandbox and the demo start it by Start;
+// controller-runtime's envtest uses the directory that Assets returns.
 package controlplane
 
 import (
@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// AssetsEnv names the folder with the programs, and wins over the cache; envtest reads it too.
+	// AssetsEnv names the directory with the programs, and wins over the cache; envtest reads it too.
 	AssetsEnv = "KUBEBUILDER_ASSETS"
-	// CacheEnv names the folder for what Millwright builds once and keeps outside the tree. Without
-	// it that is the folder millwright in the user's cache folder.
+	// CacheEnv names the directory for what Millwright builds once and keeps outside the tree. Without
+	// it that is the directory millwright in the user's cache directory.
 	CacheEnv = "MILLWRIGHT_CACHE"
 
 	modulePath = "test/controlplane/binaries"
@@ -33,7 +33,7 @@ const (
 // kubernetesVersion is found in the nested module's go.mod.
 var kubernetesVersion = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v\S+)`)
 
-// Assets returns the folder that holds etcd, kube-apiserver, kube-controller-manager,
+// Assets returns the directory that holds etcd, kube-apiserver, kube-controller-manager,
 // kube-scheduler, kubectl and hollow-kubelet: that of $KUBEBUILDER_ASSETS when it is set, else the
 // one that `make controlplane` built. It never builds; the error says what to do.
 func Assets() (string, error) {
@@ -52,7 +52,7 @@ func Assets() (string, error) {
 
 // build is what is known about a build before it is made.
 type build struct {
-	// source is the folder of the nested module, target the folder that the programs end up in.
+	// source is the directory of the nested module, target the directory that the programs end up in.
 	source, target string
 	// version is the Kubernetes version that go.mod requires, such as v1.36.3.
 	version string
@@ -68,11 +68,11 @@ func newBuild() (*build, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash, err := hashFolder(source)
+	hash, err := hashDirectory(source)
 	if err != nil {
 		return nil, err
 	}
-	cache, err := cacheFolder()
+	cache, err := cacheDirectory()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func newBuild() (*build, error) {
 	return &build{source: source, target: target, version: version}, nil
 }
 
-// complete says whether all programs are there. The folder appears in one step, but a person may
+// complete reports whether all programs are there. The directory appears in one step, but a person may
 // have tidied up in it.
 func (b *build) complete() bool {
 	for _, p := range programs {
@@ -92,8 +92,8 @@ func (b *build) complete() bool {
 	return true
 }
 
-// Root finds the folder of the module millwright.dev: above the working folder, which is the package's
-// folder in a test, or where this file was compiled from. Binaries built with -trimpath do not know
+// Root finds the directory of the module millwright.dev: above the working directory, which is the package's
+// directory in a test, or where this file was compiled from. Binaries built with -trimpath do not know
 // their sources, so that is only the second way.
 func Root() (string, error) {
 	if dir, err := os.Getwd(); err == nil {
@@ -106,7 +106,7 @@ func Root() (string, error) {
 			return root, nil
 		}
 	}
-	return "", fmt.Errorf("no folder of the module millwright.dev above the working folder: run in the repository, or set %s", AssetsEnv)
+	return "", fmt.Errorf("no directory of the module millwright.dev above the working directory: run in the repository, or set %s", AssetsEnv)
 }
 
 func rootAbove(dir string) (string, bool) {
@@ -135,19 +135,19 @@ func requiredVersion(goMod string) (string, error) {
 	return string(match[1]), nil
 }
 
-func cacheFolder() (string, error) {
+func cacheDirectory() (string, error) {
 	if dir := os.Getenv(CacheEnv); dir != "" {
 		return filepath.Abs(dir)
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", errors.Wrapf(err, "finding the user's cache folder; %s may name another one", CacheEnv)
+		return "", errors.Wrapf(err, "finding the user's cache directory; %s may name another one", CacheEnv)
 	}
 	return filepath.Join(dir, "millwright"), nil
 }
 
-// hashFolder hashes names and contents of all files, and the platform that is built for.
-func hashFolder(dir string) (string, error) {
+// hashDirectory hashes names and contents of all files, and the platform that is built for.
+func hashDirectory(dir string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s/%s\n", runtime.GOOS, runtime.GOARCH)
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -29,8 +29,8 @@ var programs = []program{
 	{"hollow-kubelet", "./hollow-kubelet"},
 }
 
-// Build builds the control plane's programs into the cache folder unless they are there, and returns
-// the folder. Builds at the same time wait for each other; the folder appears when it is complete.
+// Build builds the control plane's programs into the cache directory unless they are there, and returns
+// the directory. Builds at the same time wait for each other; the directory appears when it is complete.
 // The first build takes minutes: out says meanwhile how far it is.
 func Build(ctx context.Context, out io.Writer) (string, error) {
 	b, err := newBuild()
@@ -42,7 +42,7 @@ func Build(ctx context.Context, out io.Writer) (string, error) {
 	}
 	parent := filepath.Dir(b.target)
 	if err := os.MkdirAll(parent, 0o750); err != nil {
-		return "", errors.Wrap(err, "making the cache folder")
+		return "", errors.Wrap(err, "making the cache directory")
 	}
 	unlock, err := lock(ctx, filepath.Join(parent, ".lock"), out)
 	if err != nil {
@@ -58,7 +58,7 @@ func Build(ctx context.Context, out io.Writer) (string, error) {
 func (b *build) run(ctx context.Context, parent string, out io.Writer) error {
 	staging, err := os.MkdirTemp(parent, ".building-")
 	if err != nil {
-		return errors.Wrap(err, "making a folder to build in")
+		return errors.Wrap(err, "making a directory to build in")
 	}
 	defer func() { _ = os.RemoveAll(staging) }()
 	begin := time.Now()
@@ -66,12 +66,12 @@ func (b *build) run(ctx context.Context, parent string, out io.Writer) error {
 	if err := b.compile(ctx, staging, out); err != nil {
 		return err
 	}
-	// Leftovers of a folder that was incomplete give way.
+	// Leftovers of a directory that was incomplete give way.
 	if err := os.RemoveAll(b.target); err != nil {
 		return errors.Wrap(err, "removing an incomplete build")
 	}
 	if err := os.Chmod(staging, 0o755); err != nil {
-		return errors.Wrap(err, "opening the build folder to other users")
+		return errors.Wrap(err, "opening the build directory to other users")
 	}
 	if err := os.Rename(staging, b.target); err != nil {
 		return errors.Wrap(err, "moving the build into place")

@@ -31,17 +31,17 @@ func TestLockIsHeldByOneAtATime(t *testing.T) {
 	unlock()
 }
 
-func TestHashTellsFoldersApart(t *testing.T) {
+func TestHashDistinguishesDirectories(t *testing.T) {
 	g := NewWithT(t)
 	write := func(name, content string) string {
 		dir := t.TempDir()
 		g.Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
-		hash, err := hashFolder(dir)
+		hash, err := hashDirectory(dir)
 		g.Expect(err).NotTo(HaveOccurred())
 		return hash
 	}
 	first := write("a", "1")
-	g.Expect(write("a", "1")).To(Equal(first), "wherever the folder is")
+	g.Expect(write("a", "1")).To(Equal(first), "wherever the directory is")
 	g.Expect(write("a", "2")).NotTo(Equal(first))
 	g.Expect(write("b", "1")).NotTo(Equal(first))
 }

@@ -13,8 +13,8 @@ const serviceCIDR = "10.96.0.0/16"
 
 var serviceIP = net.IPv4(10, 96, 0, 1)
 
-// etcdURL is a Unix socket in the working folder, which its host and port name: no port is taken, the
-// folder's name may be long, and nobody else can reach it.
+// etcdURL is a Unix socket in the working directory, which its host and port name: no port is taken, the
+// directory's name may be long, and nobody else can reach it.
 const etcdURL = "unix://client:2379"
 
 // auditPolicy records who changes what, not how: no content, so no secrets.

@@ -23,13 +23,13 @@ const (
 	bindTries = 5
 )
 
-// Options of a control plane. The zero value is a whole control plane in a folder of its own.
+// Options of a control plane. The zero value is a whole control plane in a directory of its own.
 type Options struct {
-	// Name tells control planes apart in the name of the CA and of the folder; "controlplane" when
+	// Name tells control planes apart in the name of the CA and of the directory; "controlplane" when
 	// empty.
 	Name string
 	// LogDir is where each component writes <component>.log. It is made when missing and kept by
-	// Stop. When empty, logs are in the control plane's own folder and go with it.
+	// Stop. When empty, logs are in the control plane's own directory and go with it.
 	LogDir string
 	// APIServerArgs and ControllerManagerArgs are added to the components' flags; later flags win.
 	APIServerArgs, ControllerManagerArgs []string
@@ -60,7 +60,7 @@ type ControlPlane struct {
 
 // Start starts a control plane and returns when it serves: its API answers ready and the controller
 // manager has made the default ServiceAccount. The end of ctx kills the processes at any time; Stop
-// must be called in any case, since it removes the folder too. When Start fails it leaves nothing
+// must be called in any case, since it removes the directory too. When Start fails it leaves nothing
 // behind but LogDir.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	assets, err := Assets()
@@ -72,7 +72,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	}
 	dir, err := os.MkdirTemp("", "millwright-"+options.Name+"-")
 	if err != nil {
-		return nil, errors.Wrap(err, "making the control plane's folder")
+		return nil, errors.Wrap(err, "making the control plane's directory")
 	}
 	if options.LogDir == "" {
 		options.LogDir = filepath.Join(dir, "logs")
@@ -90,7 +90,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		return err
 	}
 	if err := os.MkdirAll(c.options.LogDir, 0o750); err != nil {
-		return errors.Wrap(err, "making the folder for logs")
+		return errors.Wrap(err, "making the directory for logs")
 	}
 	if err := c.issueFiles(); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends all processes and removes the folder. It may be called again.
+// Stop ends all processes and removes the directory. It may be called again.
 func (c *ControlPlane) Stop() error {
 	c.mu.Lock()
 	processes, server := c.processes, c.server
@@ -199,7 +199,7 @@ func (c *ControlPlane) Stop() error {
 		})
 	}
 	group.Wait()
-	return errors.Wrap(os.RemoveAll(c.dir), "removing the control plane's folder")
+	return errors.Wrap(os.RemoveAll(c.dir), "removing the control plane's directory")
 }
 
 // Name is the name given in Options.
@@ -228,5 +228,5 @@ func (c *ControlPlane) Program(name string) string { return filepath.Join(c.asse
 // AuditLog is the file that Options.Audit asks for.
 func (c *ControlPlane) AuditLog() string { return filepath.Join(c.options.LogDir, "audit.log") }
 
-// Dir is the control plane's own folder.
+// Dir is the control plane's own directory.
 func (c *ControlPlane) Dir() string { return c.dir }

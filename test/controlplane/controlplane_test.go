@@ -169,8 +169,8 @@ func TestContextEndsTheProcesses(t *testing.T) {
 
 func TestAssets(t *testing.T) {
 	g := NewWithT(t)
-	t.Setenv(AssetsEnv, "/some/folder")
-	g.Expect(Assets()).To(Equal("/some/folder"))
+	t.Setenv(AssetsEnv, "/some/directory")
+	g.Expect(Assets()).To(Equal("/some/directory"))
 	t.Setenv(AssetsEnv, "")
 	t.Setenv(CacheEnv, t.TempDir())
 	_, err := Assets()

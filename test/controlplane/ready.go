@@ -107,7 +107,7 @@ func (c *ControlPlane) ended() error {
 	return nil
 }
 
-// portTaken says whether the API server ended because another program has its port.
+// portTaken reports whether the API server ended because another program has its port.
 func (c *ControlPlane) portTaken() bool {
 	content, err := os.ReadFile(filepath.Join(c.options.LogDir, "kube-apiserver.log"))
 	if err == nil && bytes.Contains(content, []byte(net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port))+": bind: address already in use")) {

@@ -75,7 +75,7 @@ func (l *life) isDead() bool {
 	return l.dead
 }
 
-// lastWrite counts a write, before or after its effect as it is to be, and says whether the process dies with it.
+// lastWrite counts a write, before or after its effect as it is to be, and reports whether the process dies with it.
 func (l *life) lastWrite(request *http.Request, before bool) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -19,7 +19,7 @@ import (
 type Hang struct {
 	// Name is for the names of subtests.
 	Name string
-	// Holds says whether a request hangs.
+	// Holds reports whether a request hangs.
 	Holds func(*http.Request) bool
 	// MidBody has the answer begin, and stop in its body.
 	MidBody bool
@@ -81,7 +81,7 @@ func NewHangingTarget(config *rest.Config) (*HangingTarget, error) {
 	return h, nil
 }
 
-// hold keeps a request that hangs until its client leaves or the server ends, and says whether it was one.
+// hold keeps a request that hangs until its client leaves or the server ends, and reports whether it was one.
 func (h *HangingTarget) hold(w http.ResponseWriter, r *http.Request) bool {
 	h.mutex.Lock()
 	h.total[r.Method]++

@@ -22,17 +22,17 @@ var followed = []string{ownModule, "sigs.k8s.io/cluster-api/"}
 
 const ownModule = "millwright.dev/"
 
-// Constants gives the values of all string constants that the Go files of some folders use or declare, test files
+// Constants gives the values of all string constants that the Go files of some directories use or declare, test files
 // aside, and whose name the match accepts: their own and those of packages of this repository and of the Cluster
-// API. The folders are relative to the root of the repository.
-func Constants(t testing.TB, match func(name string) bool, folders ...string) []string {
+// API. The directories are relative to the root of the repository.
+func Constants(t testing.TB, match func(name string) bool, directories ...string) []string {
 	t.Helper()
 	values := map[string]bool{}
-	for _, folder := range folders {
+	for _, directory := range directories {
 		l := &loader{fset: token.NewFileSet(), known: map[string]*types.Package{}}
-		used, err := l.constants(filepath.Join(testenv.Root(), filepath.FromSlash(folder)))
+		used, err := l.constants(filepath.Join(testenv.Root(), filepath.FromSlash(directory)))
 		if err != nil {
-			t.Fatalf("Collecting the constants of %s: %v", folder, err)
+			t.Fatalf("Collecting the constants of %s: %v", directory, err)
 		}
 		for _, c := range used {
 			if match(c.Name()) {
@@ -54,14 +54,14 @@ type loader struct {
 	known map[string]*types.Package
 }
 
-func (l *loader) constants(folder string) ([]*types.Const, error) {
-	files, err := l.parse(folder)
+func (l *loader) constants(directory string) ([]*types.Const, error) {
+	files, err := l.parse(directory)
 	if err != nil {
 		return nil, err
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
 	config := types.Config{Importer: l, Error: func(error) {}}
-	_, _ = config.Check(folder, l.fset, files, info)
+	_, _ = config.Check(directory, l.fset, files, info)
 	var found []*types.Const
 	for _, objects := range []map[*ast.Ident]types.Object{info.Uses, info.Defs} {
 		for _, object := range objects {
@@ -81,11 +81,11 @@ func (l *loader) Import(path string) (*types.Package, error) {
 	if !slices.ContainsFunc(followed, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
 		return nil, fmt.Errorf("%s is opaque", path)
 	}
-	folder, err := l.folder(path)
+	directory, err := l.directory(path)
 	if err != nil {
 		return nil, err
 	}
-	files, err := l.parse(folder)
+	files, err := l.parse(directory)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (l *loader) Import(path string) (*types.Package, error) {
 	return l.known[path], nil
 }
 
-func (l *loader) folder(path string) (string, error) {
+func (l *loader) directory(path string) (string, error) {
 	if inner, ok := strings.CutPrefix(path, ownModule); ok {
 		return filepath.Join(testenv.Root(), inner), nil
 	}
@@ -105,8 +105,8 @@ func (l *loader) folder(path string) (string, error) {
 	return found.Dir, nil
 }
 
-func (l *loader) parse(folder string) ([]*ast.File, error) {
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+func (l *loader) parse(directory string) ([]*ast.File, error) {
+	paths, err := filepath.Glob(filepath.Join(directory, "*.go"))
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (l *loader) parse(folder string) ([]*ast.File, error) {
 		files = append(files, file)
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s has no Go files", folder)
+		return nil, fmt.Errorf("%s has no Go files", directory)
 	}
 	return files, nil
 }

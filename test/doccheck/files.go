@@ -22,7 +22,7 @@ import (
 var fileName = regexp.MustCompile(`^\w[\w.-]*(/[\w.-]+)*\.(go|sh|md|mod)$`)
 
 // CheckFiles reports code spans that name a file which does not exist. A path may begin at the root of the repository or at any
-// folder.
+// directory.
 func (p *Page) CheckFiles(t testing.TB) {
 	t.Helper()
 	p.walk(p.root, func(node goldast.Node) {

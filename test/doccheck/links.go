@@ -33,7 +33,7 @@ func (p *Page) CheckLinks(t testing.TB) {
 	})
 }
 
-// leads says whether a relative link has a target.
+// leads reports whether a relative link has a target.
 func (p *Page) leads(target *url.URL) bool {
 	page := p
 	if target.Path != "" {

@@ -10,15 +10,15 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// Literals gives the bare strings that the Go files of a folder, test files aside, hand to some functions: the keys are
+// Literals gives the bare strings that the Go files of a directory, test files aside, hand to some functions: the keys are
 // the names of the functions, the values the number of the argument, from 0. What should be a constant, so that
 // Constants finds it, must not be among them.
-func Literals(t testing.TB, folder string, arguments map[string]int) []string {
+func Literals(t testing.TB, directory string, arguments map[string]int) []string {
 	t.Helper()
 	l := &loader{fset: token.NewFileSet()}
-	files, err := l.parse(filepath.Join(testenv.Root(), filepath.FromSlash(folder)))
+	files, err := l.parse(filepath.Join(testenv.Root(), filepath.FromSlash(directory)))
 	if err != nil {
-		t.Fatalf("Reading %s: %v", folder, err)
+		t.Fatalf("Reading %s: %v", directory, err)
 	}
 	var found []string
 	for _, file := range files {

@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	folderName = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9]+)*$`)
-	testName   = regexp.MustCompile(`^(Test|Fuzz)\w+$`)
+	directoryName = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9]+)*$`)
+	testName      = regexp.MustCompile(`^(Test|Fuzz)\w+$`)
 )
 
-// TestSecurityTable checks that every row of docs/security.md names a test that exists: a folder, then tests in it.
+// TestSecurityTable checks that every row of docs/security.md names a test that exists: a directory, then tests in it.
 func TestSecurityTable(t *testing.T) {
 	g := NewWithT(t)
 	page := doccheck.Read(t, "docs/security.md")
@@ -24,14 +24,14 @@ func TestSecurityTable(t *testing.T) {
 	rows := page.Table(t, "")
 	g.Expect(rows).NotTo(BeEmpty())
 	for _, row := range rows {
-		folder, named := "", 0
+		directory, named := "", 0
 		for _, span := range row[column].Code {
 			switch {
-			case folderName.MatchString(span):
-				folder = span
+			case directoryName.MatchString(span):
+				directory = span
 			case testName.MatchString(span):
 				named++
-				g.Expect(slices.Contains(doccheck.Tests(t, folder), span)).To(BeTrue(), "row %q: %s is not in %s", row["Claim"].Text, span, folder)
+				g.Expect(slices.Contains(doccheck.Tests(t, directory), span)).To(BeTrue(), "row %q: %s is not in %s", row["Claim"].Text, span, directory)
 			}
 		}
 		g.Expect(named).To(BeNumerically(">", 0), "row %q names no test", row["Claim"].Text)

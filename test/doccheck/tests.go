@@ -11,18 +11,18 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// Tests gives the names of the tests and fuzz tests in a folder, which is relative to the root of the repository.
-func Tests(t testing.TB, folder string) []string {
+// Tests gives the names of the tests and fuzz tests in a directory, which is relative to the root of the repository.
+func Tests(t testing.TB, directory string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(testenv.Root(), filepath.FromSlash(folder), "*_test.go"))
+	paths, err := filepath.Glob(filepath.Join(testenv.Root(), filepath.FromSlash(directory), "*_test.go"))
 	if err != nil {
-		t.Fatalf("Finding the tests of %s: %v", folder, err)
+		t.Fatalf("Finding the tests of %s: %v", directory, err)
 	}
 	var names []string
 	for _, path := range paths {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
-			t.Fatalf("Reading the tests of %s: %v", folder, err)
+			t.Fatalf("Reading the tests of %s: %v", directory, err)
 		}
 		for _, declaration := range file.Decls {
 			f, ok := declaration.(*ast.FuncDecl)

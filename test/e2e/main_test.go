@@ -19,7 +19,7 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// logsEnv names a folder that keeps the logs of all processes; without it they are kept only when a
+// logsEnv names a directory that keeps the logs of all processes; without it they are kept only when a
 // test fails.
 const logsEnv = "E2E_LOGS"
 
@@ -31,7 +31,7 @@ var shared struct {
 	err     error
 }
 
-// suite is the context of all processes, and the folder of their logs.
+// suite is the context of all processes, and the directory of their logs.
 var suite struct {
 	ctx  context.Context
 	logs string

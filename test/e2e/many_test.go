@@ -119,7 +119,7 @@ func (w *world) running() map[string]bool {
 	return uids
 }
 
-// marked says whether a Node has the marks of an outdated revision.
+// marked reports whether a Node has the marks of an outdated revision.
 func marked(node *corev1.Node) bool {
 	for _, taint := range node.Spec.Taints {
 		if taint.MatchTaint(&clusterv1.NodeOutdatedRevisionTaint) {

@@ -46,7 +46,7 @@ const (
 	WatchCut Kind = "watch-cut"
 	// WatchEnd ends a watch after a delay as an API server does on its own time limit.
 	WatchEnd Kind = "watch-end"
-	// WatchExpired refuses a watch with 410: the client must list anew.
+	// WatchExpired refuses a watch with 410: the client must list again.
 	WatchExpired Kind = "watch-expired"
 	// Capacity lets a cloud lack machines of the wanted type.
 	Capacity Kind = "capacity"

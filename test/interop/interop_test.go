@@ -27,7 +27,7 @@ import (
 
 var (
 	upstreamFlag = flag.Bool("upstream", false, "build upstream's providers and run the tests, as make interop does")
-	logsFlag     = flag.String("logs", "", "a folder that keeps the logs")
+	logsFlag     = flag.String("logs", "", "a directory that keeps the logs")
 )
 
 const (

@@ -19,7 +19,7 @@ import (
 	"millwright.dev/test/scale/cores"
 )
 
-// provider is a program of upstream's and the folder of its CRDs in its module.
+// provider is a program of upstream's and the directory of its CRDs in its module.
 type provider struct {
 	cores.Tool
 	crds string
@@ -33,15 +33,15 @@ const (
 
 var providers = []provider{
 	{
-		cores.Tool{Folder: nestedModule, Module: mainModule, Package: mainModule + "/bootstrap/kubeadm", Name: "upstream-bootstrap-kubeadm"},
+		cores.Tool{Directory: nestedModule, Module: mainModule, Package: mainModule + "/bootstrap/kubeadm", Name: "upstream-bootstrap-kubeadm"},
 		"bootstrap/kubeadm/config/crd/bases",
 	},
 	{
-		cores.Tool{Folder: nestedModule, Module: mainModule, Package: mainModule + "/controlplane/kubeadm", Name: "upstream-control-plane-kubeadm"},
+		cores.Tool{Directory: nestedModule, Module: mainModule, Package: mainModule + "/controlplane/kubeadm", Name: "upstream-control-plane-kubeadm"},
 		"controlplane/kubeadm/config/crd/bases",
 	},
 	{
-		cores.Tool{Folder: nestedModule, Module: testModule, Package: testModule + "/infrastructure/docker", Name: "upstream-infrastructure-dev"},
+		cores.Tool{Directory: nestedModule, Module: testModule, Package: testModule + "/infrastructure/docker", Name: "upstream-infrastructure-dev"},
 		"infrastructure/docker/config/crd/bases",
 	},
 }
@@ -70,7 +70,7 @@ func (l *launcher) build(ctx context.Context) (map[string]string, error) {
 // Neither webhooks nor conversion is installed: every object is made in the newest version, with its defaults written out.
 func (l *launcher) install(ctx context.Context, client sandbox.Client) error {
 	for _, p := range providers {
-		module, err := cores.ModuleFolder(ctx, l.root, p.Tool)
+		module, err := cores.ModuleDirectory(ctx, l.root, p.Tool)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func inContract(crd *unstructured.Unstructured) {
 	crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta2"})
 }
 
-// established says whether the API server serves all CRDs.
+// established reports whether the API server serves all CRDs.
 func established(ctx context.Context, client sandbox.Client) error {
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
 	if err := client.List(ctx, list); err != nil {
@@ -113,7 +113,7 @@ func established(ctx context.Context, client sandbox.Client) error {
 func (l *launcher) start(ctx context.Context, name, path, kubeconfig string) (*childprocess.Process, error) {
 	home := filepath.Join(l.dir, name)
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, errors.Wrap(err, "making a provider's folder")
+		return nil, errors.Wrap(err, "making a provider's directory")
 	}
 	if err := cores.EnsureCertificate(home); err != nil {
 		return nil, err

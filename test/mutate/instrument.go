@@ -121,7 +121,7 @@ func (in *instrumentation) force(cond ast.Expr, depth int) {
 	in.wrap(cond, depth, "mutateNever", "condition never true")
 }
 
-// text says whether a sum has a literal text in it: what is said to people is not compared.
+// text reports whether a sum has a literal text in it: what is said to people is not compared.
 func text(node ast.Expr) bool {
 	switch node := node.(type) {
 	case *ast.BasicLit:

@@ -142,7 +142,7 @@ func (t target) run(out io.Writer, list bool, again string) error {
 	return nil
 }
 
-// compile writes the changed files to a folder and builds the test binary with them in the place of the real ones.
+// compile writes the changed files to a directory and builds the test binary with them in the place of the real ones.
 func (t target) compile(temp string) ([]mutant, string, error) {
 	root, err := os.Getwd()
 	if err != nil {

@@ -99,9 +99,9 @@ func TestNoIdentityIsBoundToRolesOfOthers(t *testing.T) {
 // bootstrap/cloudconfig, TestTheTargetIdentityIsNoClusterAdmin.
 func TestAPolicyHoldsTheRightsOnTokens(t *testing.T) {
 	g := NewWithT(t)
-	folder := filepath.Join(testenv.Root(), "config/target")
+	directory := filepath.Join(testenv.Root(), "config/target")
 	var install struct{ Resources []string }
-	content, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+	content, err := os.ReadFile(filepath.Join(directory, "kustomization.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(yaml.Unmarshal(content, &install)).To(Succeed())
 	policyAt, roleAt := slices.Index(install.Resources, "tokens_policy.yaml"), slices.Index(install.Resources, "role.yaml")
@@ -109,7 +109,7 @@ func TestAPolicyHoldsTheRightsOnTokens(t *testing.T) {
 	g.Expect(policyAt).To(BeNumerically("<", roleAt), "the policy comes before the rights that it restricts")
 
 	policy, held := admissionv1.ValidatingAdmissionPolicy{}, admissionv1.ValidatingAdmissionPolicyBinding{}
-	content, err = os.ReadFile(filepath.Join(folder, "tokens_policy.yaml"))
+	content, err = os.ReadFile(filepath.Join(directory, "tokens_policy.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
 	parts := bytes.Split(content, []byte("\n---\n"))
 	g.Expect(parts).To(HaveLen(2))

@@ -52,7 +52,7 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 	}
 	home := filepath.Join(s.dir, name)
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, errors.Wrap(err, "making a manager's folder")
+		return nil, errors.Wrap(err, "making a manager's directory")
 	}
 	path := filepath.Join(home, "kubeconfig")
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {

@@ -82,7 +82,7 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	}
 	dir, err := os.MkdirTemp(tempDir(), "millwright-sandbox-")
 	if err != nil {
-		return nil, errors.Wrap(err, "making the sandbox's folder")
+		return nil, errors.Wrap(err, "making the sandbox's directory")
 	}
 	if options.LogDir == "" {
 		options.LogDir = filepath.Join(dir, "logs")
@@ -95,11 +95,11 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// maxTempDir is how long the path of the folder for temporary files may be: below it are those of the machines, whose
+// maxTempDir is how long the path of the directory for temporary files may be: below it are those of the machines, whose
 // kubelets have Unix sockets, and the path of a socket may have 107 bytes.
 const maxTempDir = 7
 
-// tempDir is where the sandbox's folder is made.
+// tempDir is where the sandbox's directory is made.
 func tempDir() string {
 	if dir := os.TempDir(); len(dir) <= maxTempDir {
 		return dir
@@ -127,7 +127,7 @@ func setDefault[T comparable](field *T, value T) {
 // start is the order in which the parts come up: each needs those before it.
 func (s *Sandbox) start(ctx context.Context) error {
 	if err := os.MkdirAll(s.options.LogDir, 0o750); err != nil {
-		return errors.Wrap(err, "making the folder for logs")
+		return errors.Wrap(err, "making the directory for logs")
 	}
 	for _, step := range []func(context.Context) error{
 		s.startClusters,
@@ -175,7 +175,7 @@ func (s *Sandbox) takeInventory(ctx context.Context) error {
 	return err
 }
 
-// Stop ends all processes and removes the sandbox's folder. It may be called again.
+// Stop ends all processes and removes the sandbox's directory. It may be called again.
 func (s *Sandbox) Stop() error {
 	s.stop.Do(func() { s.stopErr = s.tearDown() })
 	return s.stopErr
@@ -193,7 +193,7 @@ func (s *Sandbox) tearDown() error {
 	for _, c := range s.clusters() {
 		failures = append(failures, c.Stop())
 	}
-	failures = append(failures, errors.Wrap(os.RemoveAll(s.dir), "removing the sandbox's folder"))
+	failures = append(failures, errors.Wrap(os.RemoveAll(s.dir), "removing the sandbox's directory"))
 	for _, err := range failures {
 		if err != nil {
 			return err
@@ -215,10 +215,10 @@ func (s *Sandbox) Check() error {
 	return nil
 }
 
-// LogDir is the folder with the logs of all processes.
+// LogDir is the directory with the logs of all processes.
 func (s *Sandbox) LogDir() string { return s.options.LogDir }
 
-// Dir is the sandbox's own folder.
+// Dir is the sandbox's own directory.
 func (s *Sandbox) Dir() string { return s.dir }
 
 // Kubectl is the path of the kubectl that was built with the control plane.

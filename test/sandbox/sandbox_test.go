@@ -31,8 +31,8 @@ kind: Namespace
 metadata: {name: space}
 `
 
-// TestSandboxFolderIsShort: with a long TMPDIR the sockets of the machines' kubelets would have no room.
-func TestSandboxFolderIsShort(t *testing.T) {
+// TestSandboxDirectoryIsShort: with a long TMPDIR the sockets of the machines' kubelets would have no room.
+func TestSandboxDirectoryIsShort(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	g.Expect(tempDir()).To(Equal("/tmp"))

@@ -92,10 +92,10 @@ func (s *Sandbox) startUnbooted(ctx context.Context) error {
 	})
 }
 
-// image is the folder that is linked into the root of each machine.
+// image is the directory that is linked into the root of each machine.
 func (s *Sandbox) image() string { return filepath.Join(s.dir, "image") }
 
-// machines is the folder that has a folder for each machine.
+// machines is the directory that has a directory for each machine.
 func (s *Sandbox) machines() string { return filepath.Join(s.dir, "ec2") }
 
 func (s *Sandbox) kubelet() string { return filepath.Join(s.image(), "opt", "bin", "kubelet") }

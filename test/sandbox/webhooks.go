@@ -29,7 +29,7 @@ func (o *Options) coreVariant() string {
 	return coreManifestWithoutWebhooks
 }
 
-// Webhooks tells whether the core has its webhooks.
+// Webhooks reports whether the core has its webhooks.
 func (s *Sandbox) Webhooks() bool { return s.options.Webhooks }
 
 // serveWebhooksOn has API servers find the core's webhooks by URL: no Service leads to a process on loopback.

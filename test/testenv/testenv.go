@@ -15,10 +15,10 @@ import (
 	"millwright.dev/test/controlplane"
 )
 
-// CRDs names a folder of custom resource definitions, relative to the root of the repository.
+// CRDs names a directory of custom resource definitions, relative to the root of the repository.
 type CRDs string
 
-// The folders that `make generate` fills.
+// The directories that `make generate` fills.
 const (
 	CoreCRDs        CRDs = "config/core/crd/generated"
 	AWSCRDs         CRDs = "config/providers/aws/crd"
@@ -57,8 +57,8 @@ func Start(o Options) (*Env, error) {
 		CRDs:                  o.Objects,
 		ErrorIfCRDPathMissing: true,
 	}
-	for _, folder := range o.CRDs {
-		path := filepath.Join(Root(), string(folder))
+	for _, directory := range o.CRDs {
+		path := filepath.Join(Root(), string(directory))
 		if files, _ := filepath.Glob(filepath.Join(path, "*.yaml")); len(files) == 0 {
 			return nil, errors.Errorf("%s has no CRDs: run `make generate`", path)
 		}
@@ -77,12 +77,12 @@ func Start(o Options) (*Env, error) {
 	return &Env{Config: config, Kubeconfig: env.KubeConfig, env: env}, nil
 }
 
-// Stop ends the API server and etcd and removes their folders.
+// Stop ends the API server and etcd and removes their directories.
 func (e *Env) Stop() error {
 	return errors.Wrap(e.env.Stop(), "stopping the test API server")
 }
 
-// Root is the folder that holds go.mod.
+// Root is the directory that holds go.mod.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Dir(file)

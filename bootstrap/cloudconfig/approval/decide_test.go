@@ -142,7 +142,7 @@ func TestDecide(t *testing.T) {
 		"rule 9: approval not given":       {change: func(c *csrType, f *Observation) { f.Approved, f.Outstanding = "csr-0/uid-0/abcdef", before(c) }},
 		"rule 9: not given, as old":        {change: func(c *csrType, f *Observation) { f.Approved, f.Outstanding = "csr-0/uid-0/abcdef", c.DeepCopy() }, refused: "another request"},
 		"the same request, by its token":   {change: func(_ *csrType, f *Observation) { f.Approved = "csr-1/uid-1/abcdef" }},
-		"rule 9: the same name, made anew": {change: func(_ *csrType, f *Observation) { f.Approved = "csr-1/uid-0" }, refused: "another request"},
+		"rule 9: the same name, recreated": {change: func(_ *csrType, f *Observation) { f.Approved = "csr-1/uid-0" }, refused: "another request"},
 		"a renewal":                        {renewal: true},
 		"rule 10: another Node asks":       {renewal: true, change: func(c *csrType, _ *Observation) { c.Spec.Username = "system:node:machine-2" }, refused: "its own certificate"},
 		"rule 10: not in the group":        {renewal: true, change: func(c *csrType, _ *Observation) { c.Spec.Groups = nil }, refused: "its own certificate"},

@@ -3,7 +3,7 @@
 # to and no others, and removes what an earlier bundle brought and this one does not.
 # It comes in the bundle as apply.sh and is run by download-cloud-config.sh, which has verified it.
 #
-# usage: apply.sh <folder of the bundle> <folder for the state>
+# usage: apply.sh <directory of the bundle> <directory for the state>
 # Environment: ROOT is a prefix of every path, empty on a real machine. systemctl is found in PATH.
 #
 # The bundle has a file "manifest" with a line for each thing:
@@ -96,7 +96,7 @@ note() {
 
 # put writes file $1 with mode $2, which belongs to unit $3, to path $4, if that differs.
 put() {
-  [ ! -d "$4" ] || die "cannot write $4: it is a folder"
+  [ ! -d "$4" ] || die "cannot write $4: it is a directory"
   if [ -f "$4" ] && [ "$(mode "$4")" = "$2" ] && [ "$(checksum "$4")" = "$(checksum "$1")" ]; then
     return 0
   fi

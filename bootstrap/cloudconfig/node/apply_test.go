@@ -101,13 +101,13 @@ func TestAUnitThatFailsIsTriedAgain(t *testing.T) {
 	m.Expect(m.exists(appliedRevision)).To(BeTrue())
 }
 
-func TestAFolderInTheWay(t *testing.T) {
+func TestADirectoryInTheWay(t *testing.T) {
 	api := newAPIServer(t)
 	m := newMachine(t, []string{"sh"}, api)
 	m.write("/etc/a/b", "mine")
 	api.serve(t, bootstrapv1.CloudConfigSpec{Files: []bootstrapv1.File{someFile("/etc/a", "x")}})
 	m.Expect(m.poll()).To(BeFalse())
-	m.Expect(m.output).To(ContainSubstring("is a folder"))
+	m.Expect(m.output).To(ContainSubstring("is a directory"))
 	m.Expect(m.read("/etc/a/b")).To(Equal("mine"))
 }
 

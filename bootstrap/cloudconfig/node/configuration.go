@@ -79,7 +79,7 @@ func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet Kubele
 		u := &spec.Units[i]
 		for _, dropIn := range u.DropIns {
 			bundle.Files = append(bundle.Files, File{
-				Path: unitFolder + "/" + u.Name + ".d/" + dropIn.Name, Mode: bootstrapv1.DefaultPermissions,
+				Path: unitDirectory + "/" + u.Name + ".d/" + dropIn.Name, Mode: bootstrapv1.DefaultPermissions,
 				Unit: u.Name, Content: []byte(dropIn.Content),
 			})
 		}
@@ -90,7 +90,7 @@ func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet Kubele
 		}
 		if u.Content != "" {
 			bundle.Files = append(bundle.Files, File{
-				Path: unitFolder + "/" + u.Name, Mode: bootstrapv1.DefaultPermissions, Unit: u.Name, Content: []byte(u.Content),
+				Path: unitDirectory + "/" + u.Name, Mode: bootstrapv1.DefaultPermissions, Unit: u.Name, Content: []byte(u.Content),
 			})
 		}
 		bundle.Units = append(bundle.Units, unit)
@@ -98,7 +98,7 @@ func NewBundle(spec *bootstrapv1.CloudConfigSpec, managed []File, kubelet Kubele
 	bundle.Files = append(bundle.Files, File{
 		Path: kubeletConfigFile, Mode: bootstrapv1.DefaultPermissions, Unit: KubeletUnit, Content: config,
 	}, File{
-		Path: unitFolder + "/" + KubeletUnit, Mode: bootstrapv1.DefaultPermissions, Unit: KubeletUnit, Content: KubeletUnitFile(kubelet),
+		Path: unitDirectory + "/" + KubeletUnit, Mode: bootstrapv1.DefaultPermissions, Unit: KubeletUnit, Content: KubeletUnitFile(kubelet),
 	})
 	bundle.Units = append(bundle.Units, last)
 	return bundle, nil

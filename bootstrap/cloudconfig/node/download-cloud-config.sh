@@ -151,7 +151,7 @@ follow_endpoint() {
   mv -f "$downloads/answer.kept" "$downloads/answer"
 }
 
-# kubeconfig prints a kubeconfig. Its files are relative to its folder; $1 and $2 are lines for the user.
+# kubeconfig prints a kubeconfig. Its files are relative to its directory; $1 and $2 are lines for the user.
 kubeconfig() {
   printf '%s\n' 'apiVersion: v1' 'kind: Config' 'clusters:' '- name: target' '  cluster:' \
     "    server: $here" '    certificate-authority: ca.crt' 'contexts:' '- name: target' '  context:' \

@@ -16,8 +16,8 @@ const (
 	bootstrapKubeconfig = "/var/lib/kubelet/kubeconfig-bootstrap"
 	realKubeconfig      = "/var/lib/kubelet/kubeconfig-real"
 	clientCertificate   = "/var/lib/kubelet/pki/kubelet-client-current.pem"
-	authorization       = credentialFolder + "/authorization"
-	appliedRevision     = downloaderFolder + "/applied/revision"
+	authorization       = credentialDirectory + "/authorization"
+	appliedRevision     = downloaderDirectory + "/applied/revision"
 	sentinel            = "/run/cluster-api/bootstrap-success.complete"
 )
 
@@ -56,7 +56,7 @@ func TestAMachineJoins(t *testing.T) {
 		m.Expect(err).NotTo(HaveOccurred())
 		m.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)))
 		m.Expect(m.exists(sentinel)).To(BeFalse(), "it has not joined yet")
-		m.Expect(m.read(downloaderFolder + "/applied/poll-interval")).To(Equal("30\n"))
+		m.Expect(m.read(downloaderDirectory + "/applied/poll-interval")).To(Equal("30\n"))
 
 		// The certificate is there, but the Node is not linked to its Machine: only the token is accepted.
 		m.write(clientCertificate, string(api.clientCertificate(t, nodeUser)))
@@ -161,9 +161,9 @@ func TestAnAuthorityThatIsNotTrusted(t *testing.T) {
 	api, other := newAPIServer(t), newAPIServer(t)
 	m := newMachine(t, []string{"sh"}, api)
 	api.serve(t, bootstrapv1.CloudConfigSpec{})
-	m.write(credentialFolder+"/server", other.URL+"\n")
+	m.write(credentialDirectory+"/server", other.URL+"\n")
 	key := selfSigned(t)
-	m.write(credentialFolder+"/ca.crt", string(key))
+	m.write(credentialDirectory+"/ca.crt", string(key))
 	m.Expect(m.poll()).To(BeFalse())
 	m.Expect(m.output).To(ContainSubstring("awaits the API server"))
 	m.Expect(other.count()).To(BeZero(), "a token was sent to a server that is not trusted")
@@ -175,23 +175,23 @@ func TestAnotherEndpointIsAdoptedWhenItWorks(t *testing.T) {
 	api.serve(t, bootstrapv1.CloudConfigSpec{})
 	api.set(func(a *apiServer) { a.data[ServerKey] = []byte("https://127.0.0.1:1") })
 	m.Expect(m.poll()).To(BeTrue())
-	m.Expect(m.read(credentialFolder + "/server")).To(Equal(api.URL + "\n"))
+	m.Expect(m.read(credentialDirectory + "/server")).To(Equal(api.URL + "\n"))
 	m.Expect(m.output).To(ContainSubstring("stays with the API server"))
 
 	elsewhere := strings.Replace(api.URL, "127.0.0.1", "localhost", 1)
 	api.set(func(a *apiServer) { a.data[ServerKey] = []byte(elsewhere) })
 	// httptest's certificate is for 127.0.0.1 and example.com.
 	m.Expect(m.poll()).To(BeTrue())
-	m.Expect(m.read(credentialFolder + "/server")).To(Equal(api.URL + "\n"))
+	m.Expect(m.read(credentialDirectory + "/server")).To(Equal(api.URL + "\n"))
 
 	api.set(func(a *apiServer) {
 		a.data[ServerKey] = []byte(api.URL)
 		a.data[AuthorityKey] = append(append([]byte{}, selfSigned(t)...), api.authority...)
 	})
 	m.Expect(m.poll()).To(BeTrue())
-	m.Expect(m.read(credentialFolder + "/ca.crt")).To(HaveSuffix(string(api.authority)))
-	m.Expect(len(m.read(credentialFolder + "/ca.crt"))).To(BeNumerically(">", len(api.authority)))
-	m.Expect(m.read("/var/lib/kubelet/ca.crt")).To(Equal(m.read(credentialFolder + "/ca.crt")))
+	m.Expect(m.read(credentialDirectory + "/ca.crt")).To(HaveSuffix(string(api.authority)))
+	m.Expect(len(m.read(credentialDirectory + "/ca.crt"))).To(BeNumerically(">", len(api.authority)))
+	m.Expect(m.read("/var/lib/kubelet/ca.crt")).To(Equal(m.read(credentialDirectory + "/ca.crt")))
 }
 
 // selfSigned is the certificate of some other authority.

@@ -23,7 +23,7 @@ func kubeletConfig(t *testing.T, o KubeletOptions) *kubeletv1beta1.KubeletConfig
 	var unit, config string
 	for _, f := range bundle.Files {
 		switch f.Path {
-		case unitFolder + "/" + KubeletUnit:
+		case unitDirectory + "/" + KubeletUnit:
 			unit = string(f.Content)
 		case "/var/lib/kubelet/config.yaml":
 			config = string(f.Content)
@@ -54,7 +54,7 @@ func TestAKubeletIsNotOpenToEverybody(t *testing.T) {
 	config := kubeletConfig(t, KubeletOptions{NodeName: "n", ClusterDNS: "10.96.0.10", ClusterDomain: "cluster.example"})
 	g.Expect(config.Authentication.Anonymous.Enabled).To(HaveValue(BeFalse()))
 	g.Expect(config.Authentication.Webhook.Enabled).To(HaveValue(BeTrue()))
-	g.Expect(config.Authentication.X509.ClientCAFile).To(Equal("ca.crt"), "it is taken from the folder of the file")
+	g.Expect(config.Authentication.X509.ClientCAFile).To(Equal("ca.crt"), "it is taken from the directory of the file")
 	g.Expect(config.Authorization.Mode).To(Equal(kubeletv1beta1.KubeletAuthorizationModeWebhook))
 	g.Expect(config.ReadOnlyPort).To(BeZero())
 	g.Expect(config.RotateCertificates).To(BeTrue())

@@ -21,7 +21,7 @@ const (
 	nodeUser          = "system:node:machine-1"
 )
 
-// machine is a machine whose disk is a folder: the scripts are run for real, with systemctl and a few
+// machine is a machine whose disk is a directory: the scripts are run for real, with systemctl and a few
 // other programs replaced by ones that keep a record.
 type machine struct {
 	*WithT
@@ -98,7 +98,7 @@ func (m *machine) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// poll runs the downloader once and says whether it has succeeded.
+// poll runs the downloader once and reports whether it has succeeded.
 func (m *machine) poll() bool {
 	m.t.Helper()
 	out, err := m.command("once").CombinedOutput()
@@ -144,7 +144,7 @@ func (m *machine) tree() map[string]string {
 	m.Expect(filepath.Walk(m.root, func(path string, info os.FileInfo, err error) error {
 		rel := strings.TrimPrefix(path, m.root)
 		if err != nil || info.IsDir() || strings.HasSuffix(rel, ".log") || strings.HasPrefix(rel, "/counter") ||
-			strings.HasPrefix(rel, downloaderFolder+"/downloads/") {
+			strings.HasPrefix(rel, downloaderDirectory+"/downloads/") {
 			return err
 		}
 		out[rel] = fmt.Sprintf("%v %s", info.Mode(), m.read(rel))

@@ -2,10 +2,10 @@ package node
 
 // Paths on the machine. The scripts in this directory name the same ones.
 const (
-	downloaderFolder = "/var/lib/cloud-config-downloader"
-	downloaderScript = downloaderFolder + "/download-cloud-config.sh"
-	credentialFolder = downloaderFolder + "/credentials"
-	unitFolder       = "/etc/systemd/system"
+	downloaderDirectory = "/var/lib/cloud-config-downloader"
+	downloaderScript    = downloaderDirectory + "/download-cloud-config.sh"
+	credentialDirectory = downloaderDirectory + "/credentials"
+	unitDirectory       = "/etc/systemd/system"
 	// kubeletConfigFile is beside ca.crt, which it refers to.
 	kubeletConfigFile = "/var/lib/kubelet/config.yaml"
 

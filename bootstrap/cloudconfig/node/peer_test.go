@@ -49,7 +49,7 @@ func TestAnAnswerThatIsTooLarge(t *testing.T) {
 		})
 		m.Expect(m.poll()).To(BeFalse())
 		m.Expect(m.output).To(ContainSubstring("too large"))
-		m.Expect(m.exists(downloaderFolder+"/downloads/answer")).To(BeFalse(), "it stays on the disk")
+		m.Expect(m.exists(downloaderDirectory+"/downloads/answer")).To(BeFalse(), "it stays on the disk")
 	})
 }
 

@@ -61,12 +61,12 @@ func UserData(o UserDataOptions) ([]byte, error) {
 	config := cloudConfig{
 		WriteFiles: []writeFile{
 			{Path: downloaderScript, Permissions: "0700", Content: compact(downloadScript)},
-			{Path: unitFolder + "/" + DownloaderUnit, Permissions: "0644", Content: compact(downloaderUnitFile)},
-			{Path: credentialFolder + "/server", Permissions: "0600", Content: o.Server + "\n"},
-			{Path: credentialFolder + "/ca.crt", Permissions: "0600", Content: string(o.Authority)},
-			{Path: credentialFolder + "/secret", Permissions: "0600", Content: o.SecretNamespace + "/" + o.SecretName + "\n"},
+			{Path: unitDirectory + "/" + DownloaderUnit, Permissions: "0644", Content: compact(downloaderUnitFile)},
+			{Path: credentialDirectory + "/server", Permissions: "0600", Content: o.Server + "\n"},
+			{Path: credentialDirectory + "/ca.crt", Permissions: "0600", Content: string(o.Authority)},
+			{Path: credentialDirectory + "/secret", Permissions: "0600", Content: o.SecretNamespace + "/" + o.SecretName + "\n"},
 			// A header for curl: a token on a command line could be read by every process.
-			{Path: credentialFolder + "/authorization", Permissions: "0600", Content: "Authorization: Bearer " + o.DownloadToken + "\n"},
+			{Path: credentialDirectory + "/authorization", Permissions: "0600", Content: "Authorization: Bearer " + o.DownloadToken + "\n"},
 		},
 		RunCmd: [][]string{
 			{"systemctl", "daemon-reload"},

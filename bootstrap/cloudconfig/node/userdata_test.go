@@ -50,7 +50,7 @@ func TestUserData(t *testing.T) {
 	g.Expect(config.Users[0]).To(Equal("default"))
 	g.Expect(config.Users[1]).To(HaveKeyWithValue("ssh_authorized_keys", []any{"ssh-ed25519 AAAA"}))
 	for path, f := range byPath {
-		if strings.HasPrefix(path, credentialFolder) || path == downloaderScript {
+		if strings.HasPrefix(path, credentialDirectory) || path == downloaderScript {
 			g.Expect(f.Permissions).To(BeElementOf("0600", "0700"), path)
 		}
 	}

@@ -58,7 +58,7 @@ func Set(list *[]metav1.Condition, condition metav1.Condition, generation int64,
 	meta.SetStatusCondition(list, condition)
 }
 
-// Changes says whether Set would change anything but the observed generation.
+// Changes reports whether Set would change anything but the observed generation.
 func Changes(list []metav1.Condition, condition metav1.Condition) bool {
 	have := meta.FindStatusCondition(list, condition.Type)
 	return have == nil || have.Status != condition.Status || have.Reason != condition.Reason || have.Message != Message(condition.Message)

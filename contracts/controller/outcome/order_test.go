@@ -22,8 +22,8 @@ func TestRunsAreNotJoinedByAnd(t *testing.T) {
 		func f() { outcome.InOrder(ctx, s, a).And(outcome.All(ctx, s, b)) }`)).To(HaveLen(1))
 	g.Expect(joinedRuns(t, "example.go", `package p
 		func f() { end.And(outcome.Wait()) }`)).To(BeEmpty())
-	for _, folder := range []string{"core", "providers", "bootstrap"} {
-		err := filepath.WalkDir(filepath.Join(testenv.Root(), folder), func(path string, _ fs.DirEntry, err error) error {
+	for _, directory := range []string{"core", "providers", "bootstrap"} {
+		err := filepath.WalkDir(filepath.Join(testenv.Root(), directory), func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") {
 				g.Expect(joinedRuns(t, path, nil)).To(BeEmpty(), "make what depends on the other run a step of it")
 			}

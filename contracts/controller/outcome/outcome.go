@@ -14,7 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// conflictRetry is how soon a reconcile is repeated that wrote on the ground of an outdated read. The watch
+// conflictRetry is how soon a reconcile is repeated that wrote based on an outdated read. The watch
 // usually brings the newer object sooner.
 const conflictRetry = 500 * time.Millisecond
 
@@ -45,7 +45,7 @@ func ContinueAfter(d time.Duration) Outcome {
 // FromError is Continue for nil; with an error the step could not do its work.
 func FromError(err error) Outcome { return Outcome{waiting: err != nil, err: err} }
 
-// Finished says whether later steps of an ordered run may go ahead.
+// Finished reports whether later steps of an ordered run may go ahead.
 func (o Outcome) Finished() bool { return !o.waiting }
 
 // Err returns the failure, nil when there was none.

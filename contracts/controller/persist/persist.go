@@ -40,7 +40,7 @@ func Object[O client.Object, S any](ctx context.Context, c client.Client, before
 	return after.DeepCopyObject().(O), nil
 }
 
-// Status patches the status, if it differs from that of base, and says whether it did. Like Object it loses races:
+// Status patches the status, if it differs from that of base, and reports whether it did. Like Object it loses races:
 // the list of conditions is replaced as a whole, and others write conditions too.
 func Status[O client.Object, S any](ctx context.Context, c client.Client, base, after O, status func(O) *S) (bool, error) {
 	return patchStatus(ctx, c, base, after, status, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))

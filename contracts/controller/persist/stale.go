@@ -72,7 +72,7 @@ func (v *Versions) remember(uid types.UID, own *write) {
 	v.written[uid] = own
 }
 
-// Behind says whether the object was read from a cache that is older than the last own write, and for how long
+// Behind reports whether the object was read from a cache that is older than the last own write, and for how long
 // at most to wait: zero when it is not. Once the cache has caught up, or has had half a minute for it, the
 // version is forgotten.
 func (v *Versions) Behind(obj client.Object) time.Duration {
@@ -112,7 +112,7 @@ func (v *Versions) Awaited() predicate.Predicate {
 	}
 }
 
-// saw notes the version that the cache has now, and says whether a reconcile waits for it.
+// saw notes the version that the cache has now, and reports whether a reconcile waits for it.
 func (v *Versions) saw(obj client.Object) bool {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()

@@ -15,7 +15,7 @@ import (
 const searchTTL = 5 * time.Minute
 
 // missTTL is how long it is remembered that what is looked for is not there: less than the first wait of class Unresolved, so
-// that each Machine's own repetition asks anew, and the Machines that wait beside it share the answer.
+// that each Machine's own repetition asks again, and the Machines that wait beside it share the answer.
 const missTTL = 20 * time.Second
 
 // lookup caches answers, so that a hundred Machines of one template ask once. Of errors only those of class Unresolved are

@@ -17,7 +17,7 @@ func searchSpec() *infrav1.AWSMachineSpec {
 		Filters: []infrav1.Filter{{Name: "name", Values: []string{"a-*", "b-*"}}, {Name: "architecture", Values: []string{"x86_64"}}}}}
 }
 
-// A miss is shared for a short while by all that search the same, and asked for anew before the first of them tries again.
+// A miss is shared for a short while by all that search the same, and asked for again before the first of them tries again.
 func TestASearchWithoutResultIsSharedForAShortWhile(t *testing.T) {
 	g := NewWithT(t)
 	api := &fakeAPI{}

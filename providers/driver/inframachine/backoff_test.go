@@ -58,7 +58,7 @@ func TestBackoff(t *testing.T) {
 	g.Expect(err).To(Equal(capacity))
 
 	within(b.fail(key, driver.NewQuotaError("Run", "Q", errors.New("x"))), 30*time.Second)
-	within(b.fail(key, capacity), 2*time.Second) // another class begins anew
+	within(b.fail(key, capacity), 2*time.Second) // another class begins again
 	asked := driver.NewThrottleError("Run", "T", time.Hour, errors.New("x"))
 	g.Expect(b.fail(key, asked)).To(Equal(time.Hour), "what the cloud asks for")
 
@@ -97,7 +97,7 @@ func TestAFailureDoesNotOutliveWhatTheCallWasFor(t *testing.T) {
 	b.begin(key, launching)
 	g.Expect(waits()).To(BeTrue())
 	b.begin(key, deleting)
-	g.Expect(waits()).To(BeFalse(), "a deletion begins anew")
+	g.Expect(waits()).To(BeFalse(), "a deletion begins again")
 	b.fail(key, quota)
 	b.begin(key, deleting)
 	g.Expect(waits()).To(BeTrue(), "its own failures count")

@@ -101,7 +101,7 @@ func TestTheMomentAtWhichAnOutageBeginsAndItsReasonChanges(t *testing.T) {
 	g.Expect(fails(DefaultUnreachableAfter-1, expired)).To(BeNil(), "it counts from the latest list, not from when lists began")
 	s.track(two, handle("i-2"), false)
 	began := fails(1, expired)
-	g.Expect(began).To(HaveField("Since", listed), "another machine does not let the time begin anew")
+	g.Expect(began).To(HaveField("Since", listed), "another machine does not let the time begin again")
 	g.Expect(began.LastListed).To(Equal(listed))
 
 	other := driver.NewThrottleError("DescribeInstances", "RequestLimitExceeded", 0, errors.New("too many"))

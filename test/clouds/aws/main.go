@@ -40,10 +40,10 @@ func parse() *flags {
 	f := &flags{}
 	pflag.StringVar(&f.listen, "listen", "127.0.0.1:0", "address to listen on; port 0 takes a free one")
 	pflag.StringVar(&f.readyFile, "ready-file", "", "file that takes the endpoint URL once the simulator listens")
-	pflag.StringVar(&f.stateDir, "state-dir", "", "folder for consoles and private roots of machines; needed with --boot")
+	pflag.StringVar(&f.stateDir, "state-dir", "", "directory for consoles and private roots of machines; needed with --boot")
 	pflag.BoolVar(&f.boot, "boot", false, "boot a machine for each running instance")
 	pflag.StringVar(&f.machineBinary, "machine-binary", "", "the sim-machine program; needed with --boot")
-	pflag.StringVar(&f.image, "image", "", "folder whose files are linked into the root of each machine")
+	pflag.StringVar(&f.image, "image", "", "directory whose files are linked into the root of each machine")
 	pflag.BoolVar(&f.throttle, "throttle", false, "limit requests as EC2 does by default")
 	pflag.StringVar(&f.options.Region, "region", "us-east-1", "the region of the account")
 	pflag.Uint64Var(&f.options.Seed, "seed", 0, "makes the generated IDs the same in each run; 0 for random ones")

@@ -26,15 +26,15 @@ var binaries string
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		folder, err := os.MkdirTemp("", "ec2-simulator")
+		directory, err := os.MkdirTemp("", "ec2-simulator")
 		if err != nil {
 			fmt.Println(err)
 			return 1
 		}
-		defer func() { _ = os.RemoveAll(folder) }()
-		binaries = folder
+		defer func() { _ = os.RemoveAll(directory) }()
+		binaries = directory
 		for name, path := range map[string]string{"ec2-simulator": ".", "sim-machine": "../vm"} {
-			build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(folder, name), path)
+			build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(directory, name), path)
 			build.Env = append(os.Environ(), "CGO_ENABLED=0")
 			if out, err := build.CombinedOutput(); err != nil {
 				fmt.Printf("building %s: %v\n%s", name, err, out)
@@ -111,9 +111,9 @@ func (s *simulator) processes(id string) func() []string {
 	return func() []string {
 		found, _ := filepath.Glob("/proc/[0-9]*")
 		var out []string
-		for _, folder := range found {
-			line, _ := os.ReadFile(filepath.Join(folder, "cmdline"))
-			env, _ := os.ReadFile(filepath.Join(folder, "environ"))
+		for _, directory := range found {
+			line, _ := os.ReadFile(filepath.Join(directory, "cmdline"))
+			env, _ := os.ReadFile(filepath.Join(directory, "environ"))
 			if strings.Contains(string(line)+string(env), s.root(id)) {
 				out = append(out, string(line))
 			}

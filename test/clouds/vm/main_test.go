@@ -23,13 +23,13 @@ var binary string
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		folder, err := os.MkdirTemp("", "sim-machine")
+		directory, err := os.MkdirTemp("", "sim-machine")
 		if err != nil {
 			fmt.Println(err)
 			return 1
 		}
-		defer func() { _ = os.RemoveAll(folder) }()
-		binary = filepath.Join(folder, "sim-machine")
+		defer func() { _ = os.RemoveAll(directory) }()
+		binary = filepath.Join(directory, "sim-machine")
 		build := exec.Command("go", "build", "-trimpath", "-o", binary, ".")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
@@ -66,9 +66,9 @@ func boot(t *testing.T, userData string) *vm {
 		}
 	}))
 	t.Cleanup(service.Close)
-	folder := t.TempDir()
-	v.root, v.console = filepath.Join(folder, "root"), filepath.Join(folder, "console.log")
-	image := filepath.Join(folder, "image")
+	directory := t.TempDir()
+	v.root, v.console = filepath.Join(directory, "root"), filepath.Join(directory, "console.log")
+	image := filepath.Join(directory, "image")
 	v.Expect(os.MkdirAll(filepath.Join(image, "opt/bin"), 0o755)).To(Succeed())
 	v.Expect(os.WriteFile(filepath.Join(image, "opt/bin/agent"), []byte(agent), 0o755)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -116,7 +116,7 @@ func (v *vm) pid(path string) int {
 	return n
 }
 
-// alive tells whether a process runs; a zombie does not.
+// alive reports whether a process runs; a zombie does not.
 func alive(pid int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -214,11 +214,11 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 func commandsWith(root string) []string {
 	found, _ := filepath.Glob("/proc/[0-9]*")
 	var out []string
-	for _, folder := range found {
-		line, _ := os.ReadFile(filepath.Join(folder, "cmdline"))
-		env, _ := os.ReadFile(filepath.Join(folder, "environ"))
+	for _, directory := range found {
+		line, _ := os.ReadFile(filepath.Join(directory, "cmdline"))
+		env, _ := os.ReadFile(filepath.Join(directory, "environ"))
 		if strings.Contains(string(line)+string(env), root) {
-			out = append(out, folder+" "+string(line))
+			out = append(out, directory+" "+string(line))
 		}
 	}
 	return out

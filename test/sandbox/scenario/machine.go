@@ -22,11 +22,11 @@ type Machine struct {
 	Instance string
 	// Node is the name of its Node, empty before it has joined.
 	Node string
-	// NodeReady says whether the Node is Ready and takes pods.
+	// NodeReady reports whether the Node is Ready and takes pods.
 	NodeReady bool
 	// Created is when the Machine was created.
 	Created time.Time
-	// Deleting says whether the Machine is being deleted.
+	// Deleting reports whether the Machine is being deleted.
 	Deleting bool
 	// Template is the name of the infrastructure template that the Machine was made from.
 	Template string
@@ -34,7 +34,7 @@ type Machine struct {
 	Awaited string
 }
 
-// Running says whether the Machine is in use: Running, on a Ready Node, and not being deleted.
+// Running reports whether the Machine is in use: Running, on a Ready Node, and not being deleted.
 func (m Machine) Running() bool {
 	return m.Phase == string(clusterv1.MachinePhaseRunning) && m.NodeReady && !m.Deleting
 }

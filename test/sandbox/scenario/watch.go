@@ -174,7 +174,7 @@ func (e *Extremes) update(machines map[string]*clusterv1.Machine) {
 	e.Fewest = min(e.Fewest, available)
 }
 
-// ResetExtremes forgets the extremes and begins anew with the Machines that there are.
+// ResetExtremes forgets the extremes and begins again with the Machines that there are.
 func (w *Watch) ResetExtremes() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -231,7 +231,7 @@ func (w *Watch) Violation() error {
 	return w.violation
 }
 
-// BudgetSatisfied says whether some budget was satisfied, and how many states of budgets were seen.
+// BudgetSatisfied reports whether some budget was satisfied, and how many states of budgets were seen.
 func (w *Watch) BudgetSatisfied() (bool, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

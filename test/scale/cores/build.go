@@ -23,7 +23,7 @@ const upstreamModule = "test/scale/upstream"
 // buildFlags make both binaries alike, and like the ones that are released.
 var buildFlags = []string{"-trimpath", "-ldflags", "-s -w"}
 
-// BuildOurs builds the core of this repository into a folder.
+// BuildOurs builds the core of this repository into a directory.
 func BuildOurs(ctx context.Context, root, dir string, out io.Writer) (Core, error) {
 	target := filepath.Join(dir, "core")
 	if err := goBuild(ctx, root, target, "./core", out); err != nil {
@@ -34,18 +34,18 @@ func BuildOurs(ctx context.Context, root, dir string, out io.Writer) (Core, erro
 
 // Tool is a program of another project, which a nested module of this repository pins.
 type Tool struct {
-	// Folder of the nested module, relative to the repository.
-	Folder string
+	// Directory of the nested module, relative to the repository.
+	Directory string
 	// Module that the program is part of, and its Package.
 	Module, Package string
-	// Name of the binary, and of its folder in the cache.
+	// Name of the binary, and of its directory in the cache.
 	Name string
 }
 
 // BuildUpstream builds upstream's core from its Go module.
 func BuildUpstream(ctx context.Context, root string, out io.Writer) (Core, error) {
 	path, version, err := BuildTool(ctx, root, Tool{
-		Folder: upstreamModule, Module: "sigs.k8s.io/cluster-api", Package: "sigs.k8s.io/cluster-api/core", Name: "upstream-core",
+		Directory: upstreamModule, Module: "sigs.k8s.io/cluster-api", Package: "sigs.k8s.io/cluster-api/core", Name: "upstream-core",
 	}, out)
 	return Core{Name: Upstream, Version: version, Path: path, ExtraArgs: upstreamArgs}, err
 }
@@ -53,7 +53,7 @@ func BuildUpstream(ctx context.Context, root string, out io.Writer) (Core, error
 // BuildTool builds a program into the cache outside of the tree, unless the nested module and the Go version are those of
 // an earlier build, and returns where it is and which version of its module it is.
 func BuildTool(ctx context.Context, root string, tool Tool, out io.Writer) (path, version string, err error) {
-	module := filepath.Join(root, tool.Folder)
+	module := filepath.Join(root, tool.Directory)
 	if version, err = goOutput(ctx, module, "list", "-m", "-f", "{{.Version}}", tool.Module); err != nil {
 		return "", "", err
 	}
@@ -61,7 +61,7 @@ func BuildTool(ctx context.Context, root string, tool Tool, out io.Writer) (path
 	if err != nil {
 		return "", "", err
 	}
-	cache, err := cacheFolder()
+	cache, err := cacheDirectory()
 	if err != nil {
 		return "", "", err
 	}
@@ -73,9 +73,9 @@ func BuildTool(ctx context.Context, root string, tool Tool, out io.Writer) (path
 	return path, version, goBuild(ctx, module, path, tool.Package, out)
 }
 
-// ModuleFolder is where the sources of a tool's module are.
-func ModuleFolder(ctx context.Context, root string, tool Tool) (string, error) {
-	return goOutput(ctx, filepath.Join(root, tool.Folder), "list", "-m", "-f", "{{.Dir}}", tool.Module)
+// ModuleDirectory is where the sources of a tool's module are.
+func ModuleDirectory(ctx context.Context, root string, tool Tool) (string, error) {
+	return goOutput(ctx, filepath.Join(root, tool.Directory), "list", "-m", "-f", "{{.Dir}}", tool.Module)
 }
 
 // goBuild builds beside the target and moves the result into place, so that a program that runs, or a
@@ -83,11 +83,11 @@ func ModuleFolder(ctx context.Context, root string, tool Tool) (string, error) {
 func goBuild(ctx context.Context, dir, target, pkg string, out io.Writer) error {
 	begin := time.Now()
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
-		return errors.Wrap(err, "making a folder to build in")
+		return errors.Wrap(err, "making a directory to build in")
 	}
 	staging, err := os.MkdirTemp(filepath.Dir(target), ".building-")
 	if err != nil {
-		return errors.Wrap(err, "making a folder to build in")
+		return errors.Wrap(err, "making a directory to build in")
 	}
 	defer func() { _ = os.RemoveAll(staging) }()
 	built := filepath.Join(staging, filepath.Base(target))
@@ -142,10 +142,10 @@ func revision(ctx context.Context, root string) string {
 	return strings.TrimSpace(string(output))
 }
 
-func cacheFolder() (string, error) {
+func cacheDirectory() (string, error) {
 	if dir := os.Getenv(controlplane.CacheEnv); dir != "" {
 		return filepath.Abs(dir)
 	}
 	dir, err := os.UserCacheDir()
-	return filepath.Join(dir, "millwright"), errors.Wrap(err, "finding the user's cache folder")
+	return filepath.Join(dir, "millwright"), errors.Wrap(err, "finding the user's cache directory")
 }

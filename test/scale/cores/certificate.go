@@ -46,7 +46,7 @@ func EnsureCertificate(dir string) error {
 		return errors.Wrap(err, "encoding the key of the webhook server")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return errors.Wrap(err, "making the folder of the webhook server's certificate")
+		return errors.Wrap(err, "making the directory of the webhook server's certificate")
 	}
 	for name, block := range map[string]*pem.Block{
 		"tls.key": {Type: "EC PRIVATE KEY", Bytes: der},

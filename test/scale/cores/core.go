@@ -57,7 +57,7 @@ type Core struct {
 type Options struct {
 	// Kubeconfig is the path of the core's kubeconfig.
 	Kubeconfig string
-	// Dir is the folder for the log and the certificate of the webhook server.
+	// Dir is the directory for the log and the certificate of the webhook server.
 	Dir string
 	// Args are further flags, the same for all cores.
 	Args []string

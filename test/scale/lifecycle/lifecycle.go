@@ -18,11 +18,11 @@ import (
 
 // Options of a run.
 type Options struct {
-	// Root is the folder of the repository.
+	// Root is the directory of the repository.
 	Root string
-	// Dir is the folder for logs and kubeconfigs of this run; it is made when missing.
+	// Dir is the directory for logs and kubeconfigs of this run; it is made when missing.
 	Dir string
-	// FurtherCRDs is a folder with the CRDs that upstream's core asks for beside those of Root.
+	// FurtherCRDs is a directory with the CRDs that upstream's core asks for beside those of Root.
 	FurtherCRDs string
 	// Setting is the kind of Cluster.
 	Setting Setting
@@ -57,7 +57,7 @@ type life struct {
 // completed are in the result, and the error says who is stuck.
 func Run(ctx context.Context, core cores.Core, o Options) (result report.Run, err error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
-		return report.Run{}, errors.Wrap(err, "making the folder of a run")
+		return report.Run{}, errors.Wrap(err, "making the directory of a run")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

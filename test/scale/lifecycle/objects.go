@@ -180,7 +180,7 @@ func contractReference(gvk schema.GroupVersionKind, name string) clusterv1.Contr
 	return clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: name}
 }
 
-// pod is the i-th Pod of a Node. A ReplicaSet would make it anew elsewhere: it may be evicted.
+// pod is the i-th Pod of a Node. A ReplicaSet would recreate it elsewhere: it may be evicted.
 func pod(node string, i int) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

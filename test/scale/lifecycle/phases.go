@@ -39,7 +39,7 @@ type phase struct {
 	prepare func(context.Context, *life) error
 	// act returns once the state is reached, and says how many Machines it was about.
 	act func(context.Context, *life) (int, error)
-	// restarts says that the core is stopped before act, which starts it anew.
+	// restarts says that the core is stopped before act, which starts it again.
 	restarts bool
 	// deletes says that Machines end in the phase.
 	deletes bool
@@ -100,7 +100,7 @@ func heartbeats(ctx context.Context, l *life) (int, error) {
 	})
 }
 
-// restart starts the core anew. That it has looked at all Machines is seen in its counters, by the
+// restart starts the core again. That it has looked at all Machines is seen in its counters, by the
 // wait for quiet that follows.
 func restart(ctx context.Context, l *life) (int, error) {
 	return l.replicas, l.launch(ctx)

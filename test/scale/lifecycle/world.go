@@ -56,7 +56,7 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 		return nil, errors.Wrap(err, "writing the audit policy")
 	}
 	w := &world{setting: o.Setting, audit: &measure.AuditLog{Path: filepath.Join(o.Dir, "audit.log"), Core: core, Target: target}}
-	// Runs in the same folder begin a log of their own.
+	// Runs in the same directory begin a log of their own.
 	if err := os.RemoveAll(w.audit.Path); err != nil {
 		return nil, errors.Wrap(err, "removing the audit log of an earlier run")
 	}
@@ -158,7 +158,7 @@ func (w *world) createCluster(ctx context.Context) error {
 	return errors.Wrap(c.Status().Update(ctx, object), "writing the status of the Cluster")
 }
 
-// coreCRDs reads the generated CRDs of the core kinds and, of the further folder, those that are not
+// coreCRDs reads the generated CRDs of the core kinds and, of the further directory, those that are not
 // among them. Version v1beta1 is not served, since nothing converts to it here.
 func coreCRDs(root, further string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition

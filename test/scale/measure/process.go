@@ -49,7 +49,7 @@ func ReadProcess(pid int) (Process, error) {
 	return Process{CPU: cpu, PeakRSS: peak, RSS: rss}, nil
 }
 
-// ResetPeak makes PeakRSS start anew from the memory that is resident now. The kernel may refuse it
+// ResetPeak makes PeakRSS start again from the memory that is resident now. The kernel may refuse it
 // inside of containers; PeakRSS then stays that of the whole life of the process.
 func ResetPeak(pid int) error {
 	path := fmt.Sprintf("/proc/%d/clear_refs", pid)

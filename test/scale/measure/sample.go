@@ -57,7 +57,7 @@ func (c Cost) Writes() int {
 }
 
 // Watches are the watches among the requests. An API server ends each watch after some minutes, and a
-// client opens it anew: outside of a start they are the clock's doing, not the load's.
+// client opens it again: outside of a start they are the clock's doing, not the load's.
 func (c Cost) Watches() int {
 	return sum(c.ByResource, func(name string) bool { return strings.HasPrefix(name, watchVerb) })
 }

@@ -94,7 +94,7 @@ func written(write func(io.Writer)) string {
 	return text.String()
 }
 
-// growing says whether runs are of ours alone, at more than one N.
+// growing reports whether runs are of ours alone, at more than one N.
 func growing(runs []Run) bool {
 	sizes := map[int]bool{}
 	for i := range runs {

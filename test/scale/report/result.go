@@ -159,7 +159,7 @@ func (f *File) Write(path string) error {
 		return errors.Wrap(err, "encoding results")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return errors.Wrap(err, "making the folder for results")
+		return errors.Wrap(err, "making the directory for results")
 	}
 	return errors.Wrap(os.WriteFile(path, append(content, '\n'), 0o600), "writing results")
 }

@@ -35,7 +35,7 @@ func (g ids) mac() string {
 
 var resourceID = regexp.MustCompile(`^[a-z]+-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
-// wellFormed tells whether the ID has the prefix and the form of EC2's IDs.
+// wellFormed reports whether the ID has the prefix and the form of EC2's IDs.
 func wellFormed(id, prefix string) bool {
 	return len(id) > len(prefix) && id[:len(prefix)+1] == prefix+"-" && resourceID.MatchString(id)
 }

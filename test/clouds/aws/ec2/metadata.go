@@ -78,7 +78,7 @@ func (m *metadataService) allowed(r *http.Request, options metadataOptions) bool
 	return ok && m.server.clock.Now().Before(until)
 }
 
-// get answers a path: a leaf with its value, a folder with the names in it.
+// get answers a path: a leaf with its value, a directory with the names in it.
 func get(w http.ResponseWriter, r *http.Request, tree map[string]string) {
 	path := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/latest/"), "/")
 	w.Header().Set("Content-Type", "text/plain")
@@ -89,8 +89,8 @@ func get(w http.ResponseWriter, r *http.Request, tree map[string]string) {
 	names := map[string]bool{}
 	for k := range tree {
 		if rest, ok := strings.CutPrefix(k, path+"/"); ok {
-			name, _, folder := strings.Cut(rest, "/")
-			if folder {
+			name, _, directory := strings.Cut(rest, "/")
+			if directory {
 				name += "/"
 			}
 			names[name] = true

@@ -104,7 +104,7 @@ func (p params) boolean(name string, fallback bool) (bool, error) {
 	return false, invalidValue(v, name, "Must be true or false.")
 }
 
-// dryRun tells whether the request only asks if it would succeed.
+// dryRun reports whether the request only asks if it would succeed.
 func (p params) dryRun() bool { return strings.EqualFold(p["DryRun"], "true") }
 
 // unknown is the first parameter, in alphabetical order, whose first name is not among the accepted.

@@ -1,5 +1,5 @@
 // Package machines boots simulated EC2 instances: for each a metadata service on a loopback listener
-// of its own and a sim-machine process (test/clouds/vm) with a private root folder.
+// of its own and a sim-machine process (test/clouds/vm) with a private root directory.
 package machines
 
 import (
@@ -20,9 +20,9 @@ import (
 type Options struct {
 	// Binary is the sim-machine program.
 	Binary string
-	// StateDir has a folder for each instance: console.log, and root while it is on.
+	// StateDir has a directory for each instance: console.log, and root while it is on.
 	StateDir string
-	// Image is a folder whose files are linked into each root; none when empty.
+	// Image is a directory whose files are linked into each root; none when empty.
 	Image string
 	// Report takes the failures to start a machine, which nobody waits for.
 	Report func(instanceID string, err error)
@@ -48,10 +48,10 @@ type machine struct {
 	root     string
 }
 
-// New makes the folder for the state. When ctx ends all machines are killed.
+// New makes the directory for the state. When ctx ends all machines are killed.
 func New(ctx context.Context, options Options) (*Machines, error) {
 	if err := os.MkdirAll(options.StateDir, 0o700); err != nil {
-		return nil, errors.Wrap(err, "making the folder of the machines")
+		return nil, errors.Wrap(err, "making the directory of the machines")
 	}
 	if options.Report == nil {
 		options.Report = func(string, error) {}
@@ -73,16 +73,16 @@ func (m *Machines) Start(id string, metadata http.Handler) {
 }
 
 func (m *Machines) boot(id string, metadata http.Handler) (*machine, error) {
-	folder := filepath.Join(m.options.StateDir, id)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, errors.Wrapf(err, "making the folder of %s", id)
+	directory := filepath.Join(m.options.StateDir, id)
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return nil, errors.Wrapf(err, "making the directory of %s", id)
 	}
 	listener, err := new(net.ListenConfig).Listen(m.ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, errors.Wrapf(err, "listening for the metadata service of %s", id)
 	}
 	started := &machine{
-		root:     filepath.Join(folder, "root"),
+		root:     filepath.Join(directory, "root"),
 		metadata: &http.Server{Handler: metadata, ReadHeaderTimeout: grace},
 	}
 	go func() { _ = started.metadata.Serve(listener) }()
@@ -101,7 +101,7 @@ func (m *Machines) console(id string) string {
 	return filepath.Join(m.options.StateDir, id, "console.log")
 }
 
-// Stop switches a machine off and removes its root folder, which holds credentials. It does not wait.
+// Stop switches a machine off and removes its root directory, which holds credentials. It does not wait.
 func (m *Machines) Stop(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

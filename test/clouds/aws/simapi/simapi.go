@@ -127,7 +127,7 @@ type Instance struct {
 	NetworkInterfaces []string          `json:"networkInterfaces,omitempty"`
 }
 
-// Live tells whether the instance costs money: pending, running, shutting down or stopped.
+// Live reports whether the instance costs money: pending, running, shutting down or stopped.
 func (i Instance) Live() bool { return i.State != "terminated" }
 
 // Volume is one EBS volume of the account.

@@ -14,7 +14,7 @@ import (
 	"millwright.dev/test/clouds/vm/rootfs"
 )
 
-// Write writes the file into the root. Parent folders are made.
+// Write writes the file into the root. Parent directories are made.
 func (f File) Write(root rootfs.Root) error {
 	if !strings.HasPrefix(f.Path, "/") {
 		return errors.Errorf("the path %q of a file is not absolute", f.Path)
@@ -29,7 +29,7 @@ func (f File) Write(root rootfs.Root) error {
 	}
 	path := root.Path(f.Path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // The root above is closed.
-		return errors.Wrapf(err, "making the folder of %s", f.Path)
+		return errors.Wrapf(err, "making the directory of %s", f.Path)
 	}
 	flags := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 	if f.Append {

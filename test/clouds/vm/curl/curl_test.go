@@ -27,8 +27,8 @@ import (
 	"millwright.dev/test/clouds/vm/curl"
 )
 
-// program runs a curl in a folder and returns the exit code and the standard output.
-type program func(t *testing.T, folder string, arguments ...string) (int, string)
+// program runs a curl in a directory and returns the exit code and the standard output.
+type program func(t *testing.T, directory string, arguments ...string) (int, string)
 
 // ours is the stand-in; it runs in this process, so relative paths are made absolute by the tests.
 func ours(t *testing.T, _ string, arguments ...string) (int, string) {
@@ -41,9 +41,9 @@ func ours(t *testing.T, _ string, arguments ...string) (int, string) {
 }
 
 // real is the host's curl, with which the same table must hold.
-func real(t *testing.T, folder string, arguments ...string) (int, string) {
+func real(t *testing.T, directory string, arguments ...string) (int, string) {
 	cmd := exec.Command("curl", append([]string{"-q"}, arguments...)...)
-	cmd.Dir, cmd.Stdin = folder, strings.NewReader("stdin")
+	cmd.Dir, cmd.Stdin = directory, strings.NewReader("stdin")
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -55,12 +55,12 @@ func real(t *testing.T, folder string, arguments ...string) (int, string) {
 
 // site is a TLS server that asks for client certificates, with the files of a client.
 type site struct {
-	folder, url, plain, closed string
+	directory, url, plain, closed string
 }
 
 func newSite(t *testing.T) *site {
 	g := NewWithT(t)
-	s := &site{folder: t.TempDir()}
+	s := &site{directory: t.TempDir()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/hello", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })
 	mux.HandleFunc("/missing", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such thing", http.StatusNotFound) })
@@ -99,7 +99,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func (s *site) path(name string) string { return filepath.Join(s.folder, name) }
+func (s *site) path(name string) string { return filepath.Join(s.directory, name) }
 
 func (s *site) write(t *testing.T, name string, content []byte) {
 	NewWithT(t).Expect(os.WriteFile(s.path(name), content, 0o600)).To(Succeed())
@@ -135,7 +135,7 @@ func TestCurl(t *testing.T) {
 			for _, test := range s.table() {
 				t.Run(test.name, func(t *testing.T) {
 					g := NewWithT(t)
-					code, out := run(t, s.folder, test.arguments...)
+					code, out := run(t, s.directory, test.arguments...)
 					g.Expect(code).To(Equal(test.code))
 					g.Expect(out).To(test.out)
 					if test.file != "" {
@@ -189,6 +189,6 @@ func (s *site) table() []row {
 		{"unknown host", []string{"-s", "http://nowhere.invalid/"}, 6, none, ""},
 		{"unknown option", []string{"--nonsense", s.plain}, 2, none, ""},
 		{"no URL", []string{"-s"}, 2, none, ""},
-		{"no folder for the output", []string{"-s", "-o", s.path("absent/out"), s.plain + "/hello"}, 23, none, ""},
+		{"no directory for the output", []string{"-s", "-o", s.path("absent/out"), s.plain + "/hello"}, 23, none, ""},
 	}
 }

@@ -29,9 +29,9 @@ type Options struct {
 	// MetadataEndpoint is the URL of the machine's instance metadata service, which a real machine has at
 	// http://169.254.169.254.
 	MetadataEndpoint string
-	// Root is the private root folder; it is made, and may not exist before.
+	// Root is the private root directory; it is made, and may not exist before.
 	Root string
-	// Image is a folder whose files are linked into the root; none when empty.
+	// Image is a directory whose files are linked into the root; none when empty.
 	Image string
 	// Console takes the console output.
 	Console io.Writer
@@ -53,7 +53,7 @@ type Machine struct {
 	console  sync.Mutex
 }
 
-// New makes the root folder and the marker. Nothing runs yet.
+// New makes the root directory and the marker. Nothing runs yet.
 func New(options Options) (*Machine, error) {
 	root, err := rootfs.Make(options.Root)
 	if err != nil {
@@ -71,7 +71,7 @@ func New(options Options) (*Machine, error) {
 // Marker is the NAME=value in the environment of all programs of the machine.
 func (m *Machine) Marker() string { return m.marker }
 
-// Root is the absolute path of the root folder.
+// Root is the absolute path of the root directory.
 func (m *Machine) Root() string { return string(m.root) }
 
 // installCommands puts systemctl into the machine's PATH, and curl when the host has none.
@@ -152,7 +152,7 @@ func (m *Machine) initialize(config *cloudinit.Config) error {
 	}
 	path := m.root.Path("var/lib/cloud/instance/scripts/runcmd")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return errors.Wrap(err, "making the folder of scripts")
+		return errors.Wrap(err, "making the directory of scripts")
 	}
 	if err := os.WriteFile(path, script, 0o700); err != nil { //nolint:gosec // A script is to be run.
 		return errors.Wrap(err, "writing the script of commands")
@@ -202,7 +202,7 @@ func (m *Machine) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(m.options.Console, "%s %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, args...))
 }
 
-// PowerOff kills everything that the machine has started. The root folder stays; the guard removes it.
+// PowerOff kills everything that the machine has started. The root directory stays; the guard removes it.
 func (m *Machine) PowerOff() {
 	if m.listener != nil {
 		_ = m.listener.Close()

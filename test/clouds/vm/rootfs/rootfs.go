@@ -1,5 +1,5 @@
-// Package rootfs is the private root folder of a simulated machine. It is no container: programs run
-// in the host's file system, and the paths that a machine may write to are mapped into the folder.
+// Package rootfs is the private root directory of a simulated machine. It is no container: programs run
+// in the host's file system, and the paths that a machine may write to are mapped into the directory.
 package rootfs
 
 import (
@@ -12,27 +12,27 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Root is the absolute path of the folder.
+// Root is the absolute path of the directory.
 type Root string
 
-// folders exist on every machine.
-var folders = []string{
+// directories exist on every machine.
+var directories = []string{
 	"etc/systemd/system", "opt/bin", "run", "sim/bin", "tmp", "usr/local/bin", "var/lib", "var/log",
 }
 
-// Make creates the folder, which may not exist before, with the usual ones in it. Only the owner may
+// Make creates the directory, which may not exist before, with the usual ones in it. Only the owner may
 // look into it, since the files in it hold credentials.
 func Make(path string) (Root, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return "", errors.Wrap(err, "finding the root folder")
+		return "", errors.Wrap(err, "finding the root directory")
 	}
 	if err := os.Mkdir(path, 0o700); err != nil {
-		return "", errors.Wrap(err, "making the root folder")
+		return "", errors.Wrap(err, "making the root directory")
 	}
-	for _, f := range folders {
+	for _, f := range directories {
 		if err := os.MkdirAll(filepath.Join(path, f), 0o755); err != nil { //nolint:gosec // The root above is closed.
-			return "", errors.Wrap(err, "making the root folder")
+			return "", errors.Wrap(err, "making the root directory")
 		}
 	}
 	return Root(path), nil
@@ -72,7 +72,7 @@ func (r Root) Map(argument string) string {
 	}
 }
 
-// Link puts links to all files of an image folder at their places in the root.
+// Link puts links to all files of an image directory at their places in the root.
 func (r Root) Link(image string) error {
 	image, err := filepath.Abs(image)
 	if err != nil {

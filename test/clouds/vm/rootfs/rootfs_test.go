@@ -51,5 +51,5 @@ func TestMakeAndLink(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o700)))
 	_, err = rootfs.Make(path)
-	g.Expect(err).To(HaveOccurred(), "a folder of somebody else's is not taken")
+	g.Expect(err).To(HaveOccurred(), "a directory of somebody else's is not taken")
 }

@@ -170,7 +170,7 @@ func lookPath(name string, env []string) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
 }
 
-// Signaled tells whether a signal ended the child. Read it after Done.
+// Signaled reports whether a signal ended the child. Read it after Done.
 func (c *Child) Signaled() bool {
 	var exit *exec.ExitError
 	if !errors.As(c.err, &exit) {

@@ -18,11 +18,11 @@ func TestSpawner(t *testing.T) {
 	g := NewWithT(t)
 	s, err := spawn.New()
 	g.Expect(err).NotTo(HaveOccurred())
-	folder := t.TempDir()
-	env := []string{"PATH=" + os.Getenv("PATH"), "MARK=" + folder}
+	directory := t.TempDir()
+	env := []string{"PATH=" + os.Getenv("PATH"), "MARK=" + directory}
 	pid := func(name string) func() int {
 		return func() int {
-			raw, _ := os.ReadFile(filepath.Join(folder, name))
+			raw, _ := os.ReadFile(filepath.Join(directory, name))
 			n, _ := strconv.Atoi(strings.TrimSpace(string(raw)))
 			return n
 		}
@@ -38,7 +38,7 @@ func TestSpawner(t *testing.T) {
 	g.Expect(failing.Signaled()).To(BeFalse())
 
 	// An orphan in a session of its own is adopted, and reaped when it ends.
-	parent, err := s.Start(spawn.Command{Path: "sh", Dir: folder, Env: env, Args: []string{
+	parent, err := s.Start(spawn.Command{Path: "sh", Dir: directory, Env: env, Args: []string{
 		"-c", "setsid sh -c 'echo $$ > orphan; while ! test -e end; do sleep 0.02; done' & exit 0",
 	}})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -46,20 +46,20 @@ func TestSpawner(t *testing.T) {
 	g.Expect(parent.Err()).NotTo(HaveOccurred())
 	g.Eventually(pid("orphan"), "5s").ShouldNot(BeZero())
 	g.Expect(syscall.Kill(pid("orphan")(), 0)).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(folder, "end"), nil, 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(directory, "end"), nil, 0o600)).To(Succeed())
 	g.Eventually(gone(pid("orphan")()), "5s").Should(BeTrue(), "no zombie is left")
 
 	// One that has thrown the marker away is found as a descendant, one with the marker by it.
-	_, err = s.Start(spawn.Command{Path: "sh", Dir: folder, Env: env, Args: []string{
+	_, err = s.Start(spawn.Command{Path: "sh", Dir: directory, Env: env, Args: []string{
 		"-c", "setsid env -i sh -c 'echo $$ > bare; sleep 1000' & setsid sh -c 'echo $$ > marked; sleep 1000' & wait",
 	}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Eventually(pid("bare"), "5s").ShouldNot(BeZero())
 	g.Eventually(pid("marked"), "5s").ShouldNot(BeZero())
-	spawn.KillMarked("MARK=" + folder)
+	spawn.KillMarked("MARK=" + directory)
 	g.Eventually(gone(pid("marked")()), "5s").Should(BeTrue())
 	g.Expect(syscall.Kill(pid("bare")(), 0)).To(Succeed())
-	s.KillAll("MARK=" + folder)
+	s.KillAll("MARK=" + directory)
 	g.Eventually(gone(pid("bare")()), "5s").Should(BeTrue())
 	_, err = s.Start(spawn.Command{Path: "true", Env: env})
 	g.Expect(err).To(HaveOccurred(), "the machine is off")

@@ -11,8 +11,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// socketFolder is where the socket of the service manager lies, below the root.
-const socketFolder = "sim"
+// socketDirectory is where the socket of the service manager lies, below the root.
+const socketDirectory = "sim"
 
 const socketName = "systemd.sock"
 
@@ -35,7 +35,7 @@ type response struct {
 // its client is killed meanwhile: a service may restart itself.
 func (m *Manager) Serve() (net.Listener, error) {
 	var listener net.Listener
-	err := inFolder(string(m.root), func(path string) (err error) {
+	err := inDirectory(string(m.root), func(path string) (err error) {
 		listener, err = net.Listen("unix", path)
 		return err
 	})
@@ -54,15 +54,15 @@ func (m *Manager) Serve() (net.Listener, error) {
 	return listener, nil
 }
 
-// inFolder calls f with a path of the socket that is short whatever the root: the path of a Unix
+// inDirectory calls f with a path of the socket that is short whatever the root: the path of a Unix
 // socket has room for some hundred characters only.
-func inFolder(root string, f func(path string) error) error {
-	folder, err := os.Open(filepath.Join(root, socketFolder))
+func inDirectory(root string, f func(path string) error) error {
+	directory, err := os.Open(filepath.Join(root, socketDirectory))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = folder.Close() }()
-	return f(fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), socketName))
+	defer func() { _ = directory.Close() }()
+	return f(fmt.Sprintf("/proc/self/fd/%d/%s", directory.Fd(), socketName))
 }
 
 func (m *Manager) answer(connection net.Conn) {
@@ -177,7 +177,7 @@ func Systemctl(root string, arguments []string) (code int, output, problem strin
 		return 1, "", err.Error()
 	}
 	var r response
-	err = inFolder(root, func(path string) error {
+	err = inDirectory(root, func(path string) error {
 		connection, err := net.Dial("unix", path)
 		if err != nil {
 			return err

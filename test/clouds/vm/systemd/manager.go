@@ -78,7 +78,7 @@ func (m *Manager) Reload() error {
 	return first
 }
 
-// Enable links the unit into the folders of its targets.
+// Enable links the unit into the directories of its targets.
 func (m *Manager) Enable(name string) error {
 	s, err := m.get(name)
 	if err != nil {
@@ -109,7 +109,7 @@ func (m *Manager) Disable(name string) error {
 	return nil
 }
 
-// Enabled tells whether the unit is linked into a target.
+// Enabled reports whether the unit is linked into a target.
 func (m *Manager) Enabled(name string) bool {
 	s, err := m.get(name)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	failed       state = "failed"
 )
 
-// running tells whether something of the service is under way.
+// running reports whether something of the service is under way.
 func (s state) running() bool { return s == activating || s == active || s == deactivating }
 
 // service is one loaded unit and the run that is under way.

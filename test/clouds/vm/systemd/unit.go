@@ -51,17 +51,17 @@ func newUnit(name string) *unit {
 	}
 }
 
-// unitFolders are searched in their order, below the root.
-var unitFolders = []string{"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
+// unitDirectories are searched in their order, below the root.
+var unitDirectories = []string{"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
 
 // errNotFound says that no unit file exists.
 var errNotFound = errors.New("not found")
 
-// loadUnit reads a unit and its drop-ins from the folders below the root.
+// loadUnit reads a unit and its drop-ins from the directories below the root.
 func loadUnit(root, name string) (*unit, error) {
 	var files []string
-	for _, folder := range unitFolders {
-		path := filepath.Join(root, folder, name)
+	for _, directory := range unitDirectories {
+		path := filepath.Join(root, directory, name)
 		if _, err := os.Stat(path); err == nil {
 			files = append(files, path)
 			break
@@ -85,11 +85,11 @@ func loadUnit(root, name string) (*unit, error) {
 	return u, nil
 }
 
-// dropIns are the files of <unit>.d in all folders, ordered by their names; the first folder wins.
+// dropIns are the files of <unit>.d in all directories, ordered by their names; the first directory wins.
 func dropIns(root, name string) []string {
 	byName := map[string]string{}
-	for _, folder := range unitFolders {
-		found, err := filepath.Glob(filepath.Join(root, folder, name+".d", "*.conf"))
+	for _, directory := range unitDirectories {
+		found, err := filepath.Glob(filepath.Join(root, directory, name+".d", "*.conf"))
 		if err != nil {
 			continue
 		}

@@ -15,7 +15,7 @@ const usage = `usage: controlplane build|assets
 
   build   builds etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and
           hollow-kubelet into the cache unless they are there; progress goes to standard error
-  assets  prints the folder that holds them
+  assets  prints the directory that holds them
 `
 
 func main() {

@@ -57,7 +57,7 @@ func newDemo(out *os.File) (*demo, error) {
 	}
 	logs, err := os.MkdirTemp("", "millwright-demo-logs-")
 	if err != nil {
-		return nil, errors.Wrap(err, "making the folder for logs")
+		return nil, errors.Wrap(err, "making the directory for logs")
 	}
 	d.logs = logs
 	d.screen = newScreen(out, d.begin)

@@ -24,7 +24,7 @@ func run() int {
 	// Clients say on their own that an API server which is being ended does not answer.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
-	// The handler stays for all of the way down: a second Ctrl-C must not leave folders behind.
+	// The handler stays for all of the way down: a second Ctrl-C must not leave directories behind.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	d, err := newDemo(os.Stdout)

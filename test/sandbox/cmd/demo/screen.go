@@ -58,7 +58,7 @@ func (s *screen) source(machines func() []scenario.Machine) {
 	s.machines = machines
 }
 
-// refresh asks for the table to be shown anew; it never blocks.
+// refresh asks for the table to be drawn again; it never blocks.
 func (s *screen) refresh() {
 	select {
 	case s.wake <- struct{}{}:

@@ -70,7 +70,7 @@ type bench struct {
 	options options
 	root    string
 	out     string
-	// crds is the folder with upstream's CRDs.
+	// crds is the directory with upstream's CRDs.
 	crds  string
 	cores map[string]cores.Core
 	file  report.File

@@ -44,7 +44,7 @@ func parse(args []string) (options, error) {
 		"; scale-up always is (default all, but no rollout in the first setting beside upstream, nor for growth)")
 	flags.StringVar(&growthList, "growth", "", "run ours alone in the first setting at each of these N, and print how its cost per Machine grows")
 	flags.StringVar(&o.check, "check", "", "fail when ours exceeds the budget in this file")
-	flags.StringVar(&o.out, "out", "out/bench", "folder for results, logs and the binary of ours, relative to the repository")
+	flags.StringVar(&o.out, "out", "out/bench", "directory for results, logs and the binary of ours, relative to the repository")
 	flags.BoolVar(&o.byResource, "by-resource", false, "print what the requests of each phase were for; -check does it when a budget is exceeded")
 	flags.BoolVar(&o.bodies, "request-bodies", false, "keep what the core sends in audit.log beside its log, to see what a write was for")
 	flags.StringVar(&coreArgs, "core-args", "", "further flags for both cores, separated by spaces, such as --profiler-address=127.0.0.1:6060")
