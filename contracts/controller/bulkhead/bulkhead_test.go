@@ -108,20 +108,33 @@ func TestWhoIsTurnedAwayIsWoken(t *testing.T) {
 		g.Expect(enter("a", 3)).To(BeFalse(), "a quarter of eight is two")
 		g.Expect(enter("a", 4)).To(BeFalse())
 	}
+	g.Expect(enter("a", 7)).To(BeFalse())
 	g.Expect(enter("b", 5)).To(BeTrue(), "each key has a share of its own")
 
 	leave("a")
 	g.Expect(woken).To(Equal([]string{"3"}), "the first that waits, for the one place that there is")
 	leave("a")
-	g.Expect(woken).To(Equal([]string{"3", "4"}), "3 has not come back yet")
+	g.Expect(woken).To(Equal([]string{"3", "4", "7"}), "3 has not come back: one more is woken, for each place that is free now")
 	g.Expect(enter("a", 6)).To(BeTrue())
 	g.Expect(enter("a", 3)).To(BeTrue())
 	g.Expect(enter("a", 4)).To(BeFalse())
 	leave("a")
 	leave("a")
-	g.Expect(woken).To(Equal([]string{"3", "4", "4"}))
+	g.Expect(woken).To(Equal([]string{"3", "4", "7", "4"}))
 	leave("b")
-	g.Expect(woken).To(HaveLen(3), "nobody waits for b")
+	g.Expect(woken).To(HaveLen(4), "nobody waits for b")
+}
+
+// TestWithoutWakingNobodyWaits: whoever is turned away tries again by itself.
+func TestWithoutWakingNobodyWaits(t *testing.T) {
+	g := NewWithT(t)
+	b := bulkhead.ForWorkers[string](1)
+	leave, _ := b.Enter("a")
+	_, entered := b.EnterFor("a", types.NamespacedName{Name: "1"})
+	g.Expect(entered).To(BeFalse())
+	leave()
+	_, entered = b.EnterFor("a", types.NamespacedName{Name: "2"})
+	g.Expect(entered).To(BeTrue())
 }
 
 // TestWhoHasEnteredIsNotWoken: nor who waits under another key.

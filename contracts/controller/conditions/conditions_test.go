@@ -17,10 +17,10 @@ func TestSetKeepsTheTransitionTime(t *testing.T) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	var list []metav1.Condition
 
-	conditions.Set(&list, conditions.False("Ready", "NotReady", "a"), 1, start)
+	conditions.Set(&list, conditions.False("Ready", "NotReady", "a"), 1, start.Add(time.Nanosecond))
 	conditions.Set(&list, conditions.False("Ready", "NotReady", "b"), 2, start.Add(time.Minute))
 	g.Expect(list).To(HaveLen(1))
-	g.Expect(list[0].LastTransitionTime.Time.Equal(start)).To(BeTrue(), "the status has not changed")
+	g.Expect(list[0].LastTransitionTime.Time.Equal(start)).To(BeTrue(), "the status has not changed, and the API has whole seconds")
 	g.Expect(list[0].Message).To(Equal("b"))
 	g.Expect(list[0].ObservedGeneration).To(Equal(int64(2)))
 

@@ -2,6 +2,7 @@
 package conditions_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -37,4 +38,8 @@ func TestToV1Beta1(t *testing.T) {
 	g.Expect(conditions.ToV1Beta1(unknown, nil, types...)).To(Equal(clusterv1.Conditions{
 		{Type: "Ready", Status: "Unknown", Reason: "Lost", Message: "m", LastTransitionTime: at},
 	}), "only what is False has a severity")
+	long := []metav1.Condition{{Type: "Ready", Status: "False", Reason: strings.Repeat("R", 1024), Message: strings.Repeat("m", 32768)}}
+	got = conditions.ToV1Beta1(long, nil, types...)
+	g.Expect(len(got[0].Reason)).To(Equal(256), "the older form has shorter reasons")
+	g.Expect(len(got[0].Message)).To(Equal(conditions.MaxOlderMessage))
 }

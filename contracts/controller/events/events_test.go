@@ -1,6 +1,7 @@
 package events_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -29,20 +30,20 @@ func TestCut(t *testing.T) {
 	}
 }
 
-type kept struct{ note string }
+type kept struct {
+	note    string
+	related runtime.Object
+}
 
-func (k *kept) Eventf(_, _ runtime.Object, _, _, _, note string, args ...any) {
-	k.note = note
-	if note == "%s" {
-		k.note = args[0].(string)
-	}
+func (k *kept) Eventf(_, related runtime.Object, _, _, _, note string, args ...any) {
+	k.note, k.related = fmt.Sprintf(note, args...), related
 }
 
 func TestWithin(t *testing.T) {
 	g := NewWithT(t)
 	recorder := &kept{}
 	events.Within(recorder).Eventf(nil, nil, "Normal", "R", "A", "%d %% of %s", 5, "all")
-	g.Expect(recorder.note).To(Equal("5 % of all"))
+	g.Expect(recorder.note).To(Equal("5 % of all"), "the text is not taken for a format again")
 	events.Within(recorder).Eventf(nil, nil, "Normal", "R", "A", "%s", strings.Repeat("100%d", 1000))
 	g.Expect(len(recorder.note)).To(BeNumerically("<=", events.MaxNote))
 }

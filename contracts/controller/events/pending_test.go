@@ -30,3 +30,13 @@ func TestPending(t *testing.T) {
 	pending.Record(recorder, &corev1.Pod{})
 	g.Expect(recorder.Events).To(BeEmpty(), "each event is recorded once")
 }
+
+func TestPendingAboutAnother(t *testing.T) {
+	g := NewWithT(t)
+	recorder, node := &kept{}, &corev1.Node{}
+	var pending events.Pending
+	pending.About(node, corev1.EventTypeNormal, "Linked", "Link", "%s", "node-1")
+	pending.Record(recorder, &corev1.Pod{})
+	g.Expect(recorder.related).To(BeIdenticalTo(node))
+	g.Expect(recorder.note).To(Equal("node-1"))
+}

@@ -1,6 +1,6 @@
 // Package outcome names what a step of a reconciler ends with, and runs steps in one of two ways.
 //
-// A step never returns an error to mean "not yet": it says Wait when a watch will bring the object back,
+// A step never returns an error to mean "not yet": it returns Wait when a watch will bring the object back,
 // or WaitUntil when a deadline will. Errors are failures, and the work queue backs off.
 package outcome
 
@@ -14,7 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// conflictRetry is how soon a reconcile is repeated that wrote based on an outdated read. The watch
+// conflictRetry is how soon a reconcile is repeated whose write was based on an outdated read. The watch
 // usually brings the newer object sooner.
 const conflictRetry = 500 * time.Millisecond
 
@@ -28,7 +28,7 @@ type Outcome struct {
 // Continue means that the step has nothing left to do.
 func Continue() Outcome { return Outcome{} }
 
-// Wait means that something else must happen first, and that a watch will tell when it has.
+// Wait means that something else must happen first, and that a watch brings the object back when it has.
 func Wait() Outcome { return Outcome{waiting: true} }
 
 // WaitFor is Wait with a deadline, d from now, at which the object is looked at again in any case.

@@ -34,10 +34,14 @@ func TestWhichEventsPass(t *testing.T) {
 			g.Expect(test.predicate.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.change))
 			g.Expect(test.predicate.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after})).To(Equal(test.resync))
 			g.Expect(test.predicate.Delete(event.DeleteEvent{Object: after})).To(Equal(test.deletion))
+			g.Expect(test.predicate.Generic(event.GenericEvent{Object: after})).To(Equal(test.create && test.deletion),
+				"only what lets all other events pass lets these pass")
 		})
 	}
-	NewWithT(t).Expect(predicates.Changes(relevant).Update(event.UpdateEvent{ObjectOld: &clusterv1.Cluster{}, ObjectNew: after})).To(BeFalse(),
+	g, changes := NewWithT(t), predicates.Changes(relevant)
+	g.Expect(changes.Update(event.UpdateEvent{ObjectOld: &clusterv1.Cluster{}, ObjectNew: after})).To(BeFalse(),
 		"an object of another kind does not pass, and does not panic")
+	g.Expect(changes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: &clusterv1.Cluster{}})).To(BeFalse())
 }
 
 func TestNotOnlyStatus(t *testing.T) {
@@ -69,4 +73,5 @@ func TestPaused(t *testing.T) {
 	g.Expect(predicates.Paused(of(nil), of(ptr.To(true)))).To(BeTrue())
 	g.Expect(predicates.Paused(of(ptr.To(true)), of(ptr.To(false)))).To(BeTrue())
 	g.Expect(predicates.Paused(of(nil), of(ptr.To(false)))).To(BeFalse())
+	g.Expect(predicates.Paused(of(ptr.To(true)), of(nil))).To(BeTrue())
 }

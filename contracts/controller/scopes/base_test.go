@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -31,6 +32,7 @@ var (
 	resource  = schema.GroupResource{Group: "cluster.x-k8s.io", Resource: "machines"}
 	forbidden = apierrors.NewForbidden(resource, "m", nil)
 	conflict  = apierrors.NewConflict(resource, "m", nil)
+	invalid   = apierrors.NewInvalid(schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Machine"}, "m", nil)
 	notFound  = apierrors.NewNotFound(resource, "m")
 )
 
@@ -99,6 +101,10 @@ func TestSave(t *testing.T) {
 			conclude: true, objects: 1, statuses: 1, written: persist.Written{Status: true}, refused: true, err: forbidden},
 		{name: "a status that is refused", status: forbidden, change: func(m *machine) { m.Status.Phase = "Running" },
 			conclude: true, statuses: 1, err: forbidden},
+		{name: "a spec that is refused, and no status to write", object: forbidden, change: func(m *machine) { m.Spec.ProviderID = "p" },
+			objects: 1, refused: true, err: forbidden},
+		{name: "both are refused", object: forbidden, status: invalid, change: func(m *machine) { m.Spec.ProviderID, m.Status.Phase = "p", "Running" },
+			conclude: true, objects: 1, statuses: 1, refused: true, err: kerrors.NewAggregate([]error{forbidden, invalid})},
 		{name: "a lost race", object: conflict, change: func(m *machine) { m.Spec.ProviderID, m.Status.Phase = "p", "Running" },
 			conclude: true, objects: 1, err: conflict},
 		{name: "gone before the spec", object: notFound, change: func(m *machine) { m.Spec.ProviderID = "p" }, conclude: true, objects: 1, gone: true},
@@ -108,7 +114,9 @@ func TestSave(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			s := newServer(g, stored())
-			b := s.begin(g, writer{})
+			versions := &persist.Versions{}
+			b := s.begin(g, writer{Versions: versions})
+			read := b.Original
 			test.change(b.Object)
 			s.object, s.status = test.object, test.status
 			var refusal error
@@ -119,9 +127,12 @@ func TestSave(t *testing.T) {
 			if test.err == nil {
 				g.Expect(err).NotTo(HaveOccurred())
 			} else {
-				g.Expect(err).To(MatchError(ContainSubstring(test.err.Error())))
+				for _, want := range kerrors.Flatten(kerrors.NewAggregate([]error{test.err})).Errors() {
+					g.Expect(err).To(MatchError(ContainSubstring(want.Error())))
+				}
 			}
 			g.Expect(written).To(Equal(test.written))
+			g.Expect(versions.Behind(read) > 0).To(Equal(test.written.Object || test.written.Status), "each write is remembered, and nothing else")
 			g.Expect(s.objects).To(Equal(test.objects), "patches of metadata and spec")
 			g.Expect(s.statuses).To(Equal(test.statuses), "patches of the status")
 			g.Expect(refusal != nil).To(Equal(test.refused))
@@ -220,44 +231,6 @@ func TestPatchLatest(t *testing.T) {
 	err := b.PatchLatest(t.Context(), same)
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
 	g.Expect(err).To(MatchError(HavePrefix("patching Machine ns/m: ")))
-}
-
-func TestRemoveFinalizer(t *testing.T) {
-	for name, test := range map[string]struct {
-		answer error
-		fails  bool
-	}{"accepted": {nil, false}, "gone already": {notFound, false}, "refused": {forbidden, true}} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			m := stored()
-			m.Finalizers = []string{"f"}
-			s := newServer(g, m)
-			s.object = test.answer
-			b := s.begin(g, writer{Versions: &persist.Versions{}})
-			g.Expect(b.RemoveFinalizer(t.Context(), "f") != nil).To(Equal(test.fails))
-			g.Expect(b.Gone).To(Equal(!test.fails))
-			g.Expect(len(b.Original.Finalizers) == 0).To(Equal(test.answer == nil), "only what the server has accepted is taken over")
-		})
-	}
-}
-
-// TestRemoveFinalizerBesideOthers: an object that others hold stays, and its status can be written still.
-func TestRemoveFinalizerBesideOthers(t *testing.T) {
-	g := NewWithT(t)
-	m := stored()
-	m.Finalizers = []string{"f", "others"}
-	s := newServer(g, m)
-	versions := &persist.Versions{}
-	b := s.begin(g, writer{Versions: versions, Shared: true})
-	before := b.Original
-	b.Object.Status.Phase = "Deleted"
-	g.Expect(b.RemoveFinalizer(t.Context(), "f")).To(Succeed())
-	g.Expect(b.Original.Finalizers).To(ConsistOf("others"))
-	g.Expect(b.Object.Finalizers).To(ConsistOf("others"))
-	g.Expect(versions.Behind(before)).To(BeNumerically(">", 0), "the write is remembered")
-	written, err := b.Save(t.Context(), func(error) bool { return true })
-	g.Expect(err).NotTo(HaveOccurred(), "the status is that of the object as it was written")
-	g.Expect(written).To(Equal(persist.Written{Status: true}))
 }
 
 func TestBase(t *testing.T) {

@@ -2,6 +2,7 @@ package wake_test
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,25 @@ func TestWhatComesBeforeTheStartWaits(t *testing.T) {
 	first, _ := queue.Get()
 	second, _ := queue.Get()
 	g.Expect([]string{first, second}).To(Equal([]string{"a", "b"}))
+}
+
+// delays records what is added later.
+type delays struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	added map[string]time.Duration
+}
+
+func (d *delays) AddAfter(request reconcile.Request, after time.Duration) {
+	d.added[request.Name] = after
+}
+
+func TestEnqueueAfter(t *testing.T) {
+	g := NewWithT(t)
+	waker, queue := wake.New(), &delays{added: map[string]time.Duration{}}
+	g.Expect(waker.Source().Start(t.Context(), queue)).To(Succeed())
+	waker.EnqueueAfter(types.NamespacedName{Name: "later"}, time.Minute)
+	waker.Enqueue(types.NamespacedName{Name: "now"})
+	g.Expect(queue.added).To(Equal(map[string]time.Duration{"later": time.Minute, "now": 0}))
 }
 
 func TestWaker(t *testing.T) {
