@@ -1,7 +1,7 @@
 // Package outcome names what a step of a reconciler ends with, and runs steps in one of two ways.
 //
 // A step never returns an error to mean "not yet": it returns Wait when a watch will bring the object back,
-// or WaitUntil when a deadline will. Errors are failures, and the work queue backs off.
+// or WaitFor when a deadline must. Errors are failures, and the work queue backs off.
 package outcome
 
 import (
