@@ -49,20 +49,37 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		},
 		func() error {
 			r := &cluster.Reconciler{
-				Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: events.Within(mgr.GetEventRecorder("cluster")),
-				Options: cluster.Options{RemoteConnectionGracePeriod: o.remoteConnectionGrace, WatchFilter: o.WatchFilter},
+				Client:      mgr.GetClient(),
+				APIReader:   mgr.GetAPIReader(),
+				Connections: connections,
+				Kinds:       kinds(),
+				Clock:       clock.RealClock{},
+				Recorder:    events.Within(mgr.GetEventRecorder("cluster")),
+				Options:     cluster.Options{RemoteConnectionGracePeriod: o.remoteConnectionGrace, WatchFilter: o.WatchFilter},
 			}
 			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.clusterConcurrency))
 		},
 		func() error {
 			r := &machine.Reconciler{
-				Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: events.Within(mgr.GetEventRecorder("machine")),
-				Options: o.machineOptions(),
+				Client:      mgr.GetClient(),
+				APIReader:   mgr.GetAPIReader(),
+				Connections: connections,
+				Kinds:       kinds(),
+				Clock:       clock.RealClock{},
+				Recorder:    events.Within(mgr.GetEventRecorder("machine")),
+				Options:     o.machineOptions(),
 			}
 			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.machineConcurrency))
 		},
 		func() error {
-			r := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: resolver, WatchFilter: o.WatchFilter, Written: sets, Preflight: o.preflight}
+			r := &machineset.Reconciler{
+				Client:      mgr.GetClient(),
+				APIReader:   mgr.GetAPIReader(),
+				Resolver:    resolver,
+				WatchFilter: o.WatchFilter,
+				Written:     sets,
+				Preflight:   o.preflight,
+			}
 			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.machineSetConcurrency))
 		},
 		func() error {
@@ -71,7 +88,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		},
 	}
 	steps = append(steps, func() error {
-		n := &healthcheck.Notice{Client: mgr.GetClient(), Recorder: events.Within(mgr.GetEventRecorder("machinehealthcheck")), WatchFilter: o.WatchFilter}
+		n := &healthcheck.Notice{
+			Client:      mgr.GetClient(),
+			Recorder:    events.Within(mgr.GetEventRecorder("machinehealthcheck")),
+			WatchFilter: o.WatchFilter,
+		}
 		return n.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](1))
 	})
 	for _, add := range steps {

@@ -248,7 +248,7 @@ func kubeconfigOf(t *testing.T, sent *coretest.Requests, env *testenv.Env, user 
 }
 
 func status(url string) int {
-	response, err := http.Get(url) //nolint:gosec,noctx // an address of this test
+	response, err := http.Get(url) // an address of this test
 	if err != nil {
 		return 0
 	}

@@ -62,16 +62,31 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 }
 
 func (o *options) addControllerFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.targetKubeconfig, "target-kubeconfig", "",
-		"The kubeconfig file of the one target cluster of all Clusters, or "+remote.InCluster+"; when empty, each Cluster has a Secret with its own.")
+	flags.StringVar(
+		&o.targetKubeconfig,
+		"target-kubeconfig",
+		"",
+		"The kubeconfig file of the one target cluster of all Clusters, or "+remote.InCluster+
+			"; when empty, each Cluster has a Secret with its own.",
+	)
 	flags.Float32Var(&o.targetQPS, "clustercache-client-qps", 100, "Requests per second to each target API server (Cluster API: 20).")
-	flags.IntVar(&o.targetBurst, "clustercache-client-burst", 200, "Requests to each target API server that may exceed the rate for a moment (Cluster API: 30).")
+	flags.IntVar(
+		&o.targetBurst,
+		"clustercache-client-burst",
+		200,
+		"Requests to each target API server that may exceed the rate for a moment (Cluster API: 30).",
+	)
 	flags.DurationVar(&o.remoteConnectionGrace, "remote-connection-grace-period", 50*time.Second,
 		"How long the condition RemoteConnectionProbe of a Cluster stays True after its API server has answered last.")
 	flags.DurationVar(&o.remoteConditionsGrace, "remote-conditions-grace-period", 5*time.Minute,
 		"How long conditions about Nodes stay after the API server of the target cluster has answered last.")
 	flags.IntVar(&o.clusterConcurrency, "cluster-concurrency", 50, "Clusters to reconcile at once.")
-	flags.IntVar(&o.targetConcurrency, "clustercache-concurrency", 10, "Clusters to begin connecting to at once; connecting itself is not limited.")
+	flags.IntVar(
+		&o.targetConcurrency,
+		"clustercache-concurrency",
+		10,
+		"Clusters to begin connecting to at once; connecting itself is not limited.",
+	)
 	flags.IntVar(&o.machineConcurrency, "machine-concurrency", 100, "Machines to reconcile at once.")
 	flags.DurationVar(&o.drainTimeout, "machine-drain-timeout", machine.DefaultDrainTimeout,
 		"How long the drain of a Node may take until it is forced, for Machines without spec.deletion.nodeDrainTimeoutSeconds; 0 is for ever.")
@@ -86,10 +101,24 @@ func (o *options) addControllerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.machineDeploymentConcurrency, "machinedeployment-concurrency", 50, "MachineDeployments to reconcile at once.")
 	flags.StringSliceVar(&o.preflightTexts, "machineset-preflight-checks", []string{string(clusterv1.MachineSetPreflightCheckAll)},
 		"What has to be right of a control plane before MachineSets create or remediate Machines: "+checkNames()+"; none when empty.")
-	flags.StringSliceVar(&o.syncLabelTexts, "additional-sync-machine-labels", nil, "Regular expressions of further labels that go from a Machine to its Node, by key.")
-	flags.StringSliceVar(&o.syncAnnotationTexts, "additional-sync-machine-annotations", nil, "Regular expressions of further annotations that go from a Machine to its Node, by key.")
-	flags.BoolVar(&o.keepOutdatedFromScaleDown, "autoscaler-scaledown-annotation-during-rollout", true,
-		"Keep the cluster autoscaler from removing Nodes that a rollout is about to replace, by the annotation cluster-autoscaler.kubernetes.io/scale-down-disabled.")
+	flags.StringSliceVar(
+		&o.syncLabelTexts,
+		"additional-sync-machine-labels",
+		nil,
+		"Regular expressions of further labels that go from a Machine to its Node, by key.",
+	)
+	flags.StringSliceVar(
+		&o.syncAnnotationTexts,
+		"additional-sync-machine-annotations",
+		nil,
+		"Regular expressions of further annotations that go from a Machine to its Node, by key.",
+	)
+	flags.BoolVar(
+		&o.keepOutdatedFromScaleDown,
+		"autoscaler-scaledown-annotation-during-rollout",
+		true,
+		"Keep the cluster autoscaler from removing Nodes that a rollout is about to replace, by the annotation cluster-autoscaler.kubernetes.io/scale-down-disabled.",
+	)
 }
 
 // addIgnoredFlags adds the flags of Cluster API's core that mean nothing here, or nothing yet, so that a manifest
@@ -124,7 +153,9 @@ func (o *options) complete() error {
 		return err
 	}
 	if o.drainTimeout < 0 || o.pvDetachTimeout <= 0 || o.pvReattachTimeout <= 0 {
-		return errors.New("--machine-drain-timeout must not be negative, and --machine-pv-detach-timeout and --machine-pv-reattach-timeout must be positive")
+		return errors.New(
+			"--machine-drain-timeout must not be negative, and --machine-pv-detach-timeout and --machine-pv-reattach-timeout must be positive",
+		)
 	}
 	if err := remote.CheckKubeconfig(o.targetKubeconfig); err != nil {
 		return errors.Wrap(err, "--target-kubeconfig")

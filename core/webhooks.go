@@ -29,8 +29,13 @@ type webhookOptions struct {
 }
 
 func (o *webhookOptions) addFlags(flags *pflag.FlagSet) {
-	flags.IntVar(&o.port, "webhook-port", 9443,
-		"The port of the webhooks; 0 for none. Nothing listens while no webhook configuration and no CRD has the annotation "+certificates.Annotation+".")
+	flags.IntVar(
+		&o.port,
+		"webhook-port",
+		9443,
+		"The port of the webhooks; 0 for none. Nothing listens while no webhook configuration and no CRD has the annotation "+
+			certificates.Annotation+".",
+	)
 	flags.StringVar(&o.certDir, "webhook-cert-dir", "",
 		"A directory with the certificate of the webhook server; the core then creates no certificate, and publishes no authority.")
 	flags.StringVar(&o.certName, "webhook-cert-name", "tls.crt", "The file with the certificate in that directory.")

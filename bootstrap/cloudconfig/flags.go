@@ -45,11 +45,30 @@ func (o *options) add(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.targetQPS, "clustercache-client-qps", 100, "Requests per second to each target cluster.")
 	fs.IntVar(&o.targetBurst, "clustercache-client-burst", 200, "Requests to each target cluster in one burst.")
 	fs.IntVar(&o.concurrency, "cloudconfig-concurrency", 20, "CloudConfigs that are reconciled at the same time.")
-	fs.IntVar(&o.targetConcurrency, "clustercache-concurrency", 100, "Clusters to begin connecting to at once; connecting itself is not limited.")
-	fs.DurationVar(&o.cleanupTimeout, "target-cleanup-timeout", 5*time.Minute, "Time that a deleted CloudConfig waits for a target cluster that cannot be reached.")
-	fs.DurationVar(&o.joinOverdueAfter, "join-overdue-after", controller.DefaultJoinOverdueAfter, "Time from the provider ID of a machine, with which it can join, until it is reported that it has not.")
-	fs.StringVar(&o.targetNamespace, "target-namespace", target.DefaultNamespace,
-		"Namespace of target clusters for the Secrets of their nodes. In kube-system the identity in the Cluster's kubeconfig would have to be cluster-admin.")
+	fs.IntVar(
+		&o.targetConcurrency,
+		"clustercache-concurrency",
+		100,
+		"Clusters to begin connecting to at once; connecting itself is not limited.",
+	)
+	fs.DurationVar(
+		&o.cleanupTimeout,
+		"target-cleanup-timeout",
+		5*time.Minute,
+		"Time that a deleted CloudConfig waits for a target cluster that cannot be reached.",
+	)
+	fs.DurationVar(
+		&o.joinOverdueAfter,
+		"join-overdue-after",
+		controller.DefaultJoinOverdueAfter,
+		"Time from the provider ID of a machine, with which it can join, until it is reported that it has not.",
+	)
+	fs.StringVar(
+		&o.targetNamespace,
+		"target-namespace",
+		target.DefaultNamespace,
+		"Namespace of target clusters for the Secrets of their nodes. In kube-system the identity in the Cluster's kubeconfig would have to be cluster-admin.",
+	)
 	fs.Int("webhook-port", 0, "")
 	fs.String("webhook-cert-dir", "", "")
 	manager.Ignore(fs, "webhook-port", "webhook-cert-dir")

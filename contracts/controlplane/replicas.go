@@ -61,7 +61,7 @@ func (a Accessor) Replicas(obj *unstructured.Unstructured) (*clusterv1.ClusterCo
 	}
 	counted.Versions = versions
 	if counted.DesiredReplicas == nil && counted.Replicas == nil && counted.ReadyReplicas == nil && len(versions) == 0 {
-		return nil, nil //nolint:nilnil // Not to count is no error.
+		return nil, nil // Not to count is no error.
 	}
 	return counted, nil
 }
@@ -69,7 +69,7 @@ func (a Accessor) Replicas(obj *unstructured.Unstructured) (*clusterv1.ClusterCo
 // number is nil where the field is absent. What does not fit is cut off: it is a number to show.
 func number(obj *unstructured.Unstructured, path field.Path) (*int32, error) {
 	if _, found, err := unstructured.NestedFieldNoCopy(obj.Object, path...); err != nil || !found {
-		return nil, nil //nolint:nilerr,nilnil // What is no object on the way is reported by those who need it.
+		return nil, nil //nolint:nilerr // What is no object on the way is reported by those who need it.
 	}
 	value, err := path.Integer(obj)
 	if err != nil {

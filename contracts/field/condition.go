@@ -43,7 +43,13 @@ func Condition(obj *unstructured.Unstructured, conditionType string) (*metav1.Co
 	return nil, nil
 }
 
-func conditionFrom(obj *unstructured.Unstructured, path Path, i int, entry map[string]any, conditionType string) (*metav1.Condition, error) {
+func conditionFrom(
+	obj *unstructured.Unstructured,
+	path Path,
+	i int,
+	entry map[string]any,
+	conditionType string,
+) (*metav1.Condition, error) {
 	texts := map[string]string{}
 	for _, name := range []string{"status", "reason", "message", "lastTransitionTime"} {
 		text, err := path.TextIn(obj, i, entry, name)
@@ -52,7 +58,12 @@ func conditionFrom(obj *unstructured.Unstructured, path Path, i int, entry map[s
 		}
 		texts[name] = text
 	}
-	condition := &metav1.Condition{Type: conditionType, Status: metav1.ConditionStatus(texts["status"]), Reason: texts["reason"], Message: texts["message"]}
+	condition := &metav1.Condition{
+		Type:    conditionType,
+		Status:  metav1.ConditionStatus(texts["status"]),
+		Reason:  texts["reason"],
+		Message: texts["message"],
+	}
 	switch condition.Status {
 	case metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown:
 	default:

@@ -35,7 +35,12 @@ func (e *AnswerTooLargeError) Error() string {
 	if e.Window > 0 {
 		within = " within " + e.Window.String()
 	}
-	return fmt.Sprintf("the answer of the target cluster to %s is larger than %d MiB%s: check what answers at that address", e.URL, e.Limit>>20, within)
+	return fmt.Sprintf(
+		"the answer of the target cluster to %s is larger than %d MiB%s: check what answers at that address",
+		e.URL,
+		e.Limit>>20,
+		within,
+	)
 }
 
 // bounded returns a transport that reads no more than the limit of an answer, of one to a write no more than maxObject, and of a

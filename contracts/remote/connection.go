@@ -152,7 +152,11 @@ func (c *Connection) answer(ctx context.Context, timeout time.Duration) error {
 	case apierrors.IsUnauthorized(err):
 		return c.Failed(Unauthorized, "the API server does not accept the credentials of the kubeconfig", err)
 	case errors.As(err, &status) && status.Status().Code > 0:
-		return c.Failed(Unreachable, fmt.Sprintf("the API server does not answer as one: the probe got the HTTP status %d", status.Status().Code), err)
+		return c.Failed(
+			Unreachable,
+			fmt.Sprintf("the API server does not answer as one: the probe got the HTTP status %d", status.Status().Code),
+			err,
+		)
 	}
 	return c.Failed(Unreachable, "the API server does not answer", err)
 }

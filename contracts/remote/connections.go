@@ -151,7 +151,11 @@ func (c *Connections) find(cluster types.NamespacedName) *runner {
 func (c *Connections) Get(cluster types.NamespacedName) (*Connection, error) {
 	found := c.find(cluster)
 	if found == nil {
-		return nil, &NotConnectedError{Reason: NotDialledYet, Message: "no connection to the target cluster has been tried yet", LastSuccess: c.started}
+		return nil, &NotConnectedError{
+			Reason:      NotDialledYet,
+			Message:     "no connection to the target cluster has been tried yet",
+			LastSuccess: c.started,
+		}
 	}
 	connection, failure := found.state()
 	if failure != nil {

@@ -48,7 +48,11 @@ func (o Options) kubeconfigOf(ctx context.Context, cluster types.NamespacedName)
 	}
 	from, err := readSingle(o.Kubeconfig)
 	if err != nil {
-		return kubeconfig{}, &NotConnectedError{Reason: KubeconfigInvalid, Message: "the kubeconfig that the manager was started with cannot be used", cause: err}
+		return kubeconfig{}, &NotConnectedError{
+			Reason:  KubeconfigInvalid,
+			Message: "the kubeconfig that the manager was started with cannot be used",
+			cause:   err,
+		}
 	}
 	return from, nil
 }
@@ -117,7 +121,10 @@ func parse(data []byte) (*rest.Config, error) {
 	}
 	for name, cluster := range loaded.Clusters {
 		if cluster.CertificateAuthority != "" {
-			return nil, fmt.Errorf("cluster %q refers to a file for its certificate authority, which is refused: use certificate-authority-data", name)
+			return nil, fmt.Errorf(
+				"cluster %q refers to a file for its certificate authority, which is refused: use certificate-authority-data",
+				name,
+			)
 		}
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -206,7 +205,8 @@ func (r *runner) keep(ctx context.Context, unusable *NotConnectedError) {
 		return
 	}
 	if unusable != nil {
-		ctrl.LoggerFrom(ctx).Info("Keeping the connection to the target cluster although its kubeconfig cannot be used", "reason", unusable.Error())
+		ctrl.LoggerFrom(ctx).
+			Info("Keeping the connection to the target cluster although its kubeconfig cannot be used", "reason", unusable.Error())
 	}
 	r.connections.connectivityChanged(r)
 }
@@ -219,35 +219,6 @@ func (r *runner) keptProblem() string {
 		return ""
 	}
 	return r.kept
-}
-
-// alarm is a moment at which something is due; the zero time is never.
-type alarm struct {
-	clock clock.PassiveClock
-	at    time.Time
-}
-
-func (r *runner) alarm(in time.Duration) alarm {
-	return alarm{r.options.Clock, r.options.Clock.Now().Add(in)}
-}
-
-// nextLook is when the kubeconfig is read again without a notice that it has changed.
-func (r *runner) nextLook() alarm {
-	if r.options.KubeconfigInterval == 0 {
-		return alarm{clock: r.options.Clock}
-	}
-	return r.alarm(r.options.KubeconfigInterval)
-}
-
-func (a alarm) due() bool { return !a.at.IsZero() && !a.clock.Now().Before(a.at) }
-
-// earliest returns how long it is until the first of two alarms; the first one has a time.
-func earliest(a, b alarm) time.Duration {
-	at := a.at
-	if !b.at.IsZero() && b.at.Before(at) {
-		at = b.at
-	}
-	return max(0, at.Sub(a.clock.Now()))
 }
 
 // pause waits for d, or for a poke; it reports whether there was one.

@@ -17,7 +17,11 @@ type NoCRDError struct {
 
 // Error names the missing CRD and the remedy.
 func (e *NoCRDError) Error() string {
-	return fmt.Sprintf("CustomResourceDefinition %s of kind %s does not exist: install its provider or correct the reference", e.CRD, e.GroupKind)
+	return fmt.Sprintf(
+		"CustomResourceDefinition %s of kind %s does not exist: install its provider or correct the reference",
+		e.CRD,
+		e.GroupKind,
+	)
 }
 
 // NoContractError says that a kind is installed but declares no contract version that is known here.

@@ -108,9 +108,17 @@ func (s *scope) initializedCondition() metav1.Condition {
 	case ptr.Deref(s.Object.Status.Initialization.ControlPlaneInitialized, false):
 		return conditions.True(conditionType, clusterv1.ClusterControlPlaneInitializedReason, "")
 	case s.controlPlane.ref.IsDefined():
-		return conditions.False(conditionType, clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for "+external.Name(s.controlPlane.ref)+" to be initialized")
+		return conditions.False(
+			conditionType,
+			clusterv1.ClusterControlPlaneNotInitializedReason,
+			"Waiting for "+external.Name(s.controlPlane.ref)+" to be initialized",
+		)
 	case s.disconnection != nil:
-		return conditions.False(conditionType, clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for the API server to answer: "+explain(s.disconnection))
+		return conditions.False(
+			conditionType,
+			clusterv1.ClusterControlPlaneNotInitializedReason,
+			"Waiting for the API server to answer: "+explain(s.disconnection),
+		)
 	}
 	return conditions.False(conditionType, clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for the API server to answer")
 }

@@ -33,17 +33,75 @@ func (s *scope) setWorkerConditions() {
 	}
 	owners := slices.Concat(w.deployments, w.sets)
 	s.set(aggregate(aggregation{
-		conditionType: clusterv1.ClusterWorkersAvailableCondition, of: clusterv1.AvailableCondition, good: clusterv1.ClusterWorkersAvailableReason,
-		bad: clusterv1.ClusterWorkersNotAvailableReason, unknown: clusterv1.ClusterWorkersAvailableUnknownReason, none: clusterv1.ClusterWorkersAvailableNoWorkersReason,
+		conditionType: clusterv1.ClusterWorkersAvailableCondition,
+		of:            clusterv1.AvailableCondition,
+		good:          clusterv1.ClusterWorkersAvailableReason,
+		bad:           clusterv1.ClusterWorkersNotAvailableReason,
+		unknown:       clusterv1.ClusterWorkersAvailableUnknownReason,
+		none:          clusterv1.ClusterWorkersAvailableNoWorkersReason,
 	}, w.deployments))
-	s.set(aggregateSources(clusterv1.ClusterWorkerMachinesReadyCondition, ready(clusterv1.MachinesReadyCondition, owners), ready(clusterv1.ReadyCondition, w.machines)))
-	s.set(aggregateSources(clusterv1.ClusterWorkerMachinesUpToDateCondition, upToDate(clusterv1.MachinesUpToDateCondition, owners), upToDate(clusterv1.MachineUpToDateCondition, w.machines)))
+	s.set(
+		aggregateSources(
+			clusterv1.ClusterWorkerMachinesReadyCondition,
+			ready(clusterv1.MachinesReadyCondition, owners),
+			ready(clusterv1.ReadyCondition, w.machines),
+		),
+	)
+	s.set(
+		aggregateSources(
+			clusterv1.ClusterWorkerMachinesUpToDateCondition,
+			upToDate(clusterv1.MachinesUpToDateCondition, owners),
+			upToDate(clusterv1.MachineUpToDateCondition, w.machines),
+		),
+	)
 	s.set(aggregateSources(clusterv1.ClusterControlPlaneMachinesReadyCondition, ready(clusterv1.ReadyCondition, w.controlPlane)))
-	s.set(aggregateSources(clusterv1.ClusterControlPlaneMachinesUpToDateCondition, upToDate(clusterv1.MachineUpToDateCondition, w.controlPlane)))
-	s.set(aggregate(inProgress(clusterv1.ClusterRollingOutCondition, clusterv1.ClusterRollingOutReason, clusterv1.ClusterNotRollingOutReason, clusterv1.ClusterRollingOutUnknownReason), w.deployments))
-	s.set(aggregate(inProgress(clusterv1.ClusterScalingUpCondition, clusterv1.ClusterScalingUpReason, clusterv1.ClusterNotScalingUpReason, clusterv1.ClusterScalingUpUnknownReason), owners))
-	s.set(aggregate(inProgress(clusterv1.ClusterScalingDownCondition, clusterv1.ClusterScalingDownReason, clusterv1.ClusterNotScalingDownReason, clusterv1.ClusterScalingDownUnknownReason), owners))
-	s.set(aggregate(inProgress(clusterv1.ClusterRemediatingCondition, clusterv1.ClusterRemediatingReason, clusterv1.ClusterNotRemediatingReason, clusterv1.ClusterRemediatingInternalErrorReason), owners))
+	s.set(
+		aggregateSources(clusterv1.ClusterControlPlaneMachinesUpToDateCondition, upToDate(clusterv1.MachineUpToDateCondition, w.controlPlane)),
+	)
+	s.set(
+		aggregate(
+			inProgress(
+				clusterv1.ClusterRollingOutCondition,
+				clusterv1.ClusterRollingOutReason,
+				clusterv1.ClusterNotRollingOutReason,
+				clusterv1.ClusterRollingOutUnknownReason,
+			),
+			w.deployments,
+		),
+	)
+	s.set(
+		aggregate(
+			inProgress(
+				clusterv1.ClusterScalingUpCondition,
+				clusterv1.ClusterScalingUpReason,
+				clusterv1.ClusterNotScalingUpReason,
+				clusterv1.ClusterScalingUpUnknownReason,
+			),
+			owners,
+		),
+	)
+	s.set(
+		aggregate(
+			inProgress(
+				clusterv1.ClusterScalingDownCondition,
+				clusterv1.ClusterScalingDownReason,
+				clusterv1.ClusterNotScalingDownReason,
+				clusterv1.ClusterScalingDownUnknownReason,
+			),
+			owners,
+		),
+	)
+	s.set(
+		aggregate(
+			inProgress(
+				clusterv1.ClusterRemediatingCondition,
+				clusterv1.ClusterRemediatingReason,
+				clusterv1.ClusterNotRemediatingReason,
+				clusterv1.ClusterRemediatingInternalErrorReason,
+			),
+			owners,
+		),
+	)
 }
 
 // source is one kind of objects that a condition is aggregated from.
@@ -53,12 +111,31 @@ type source struct {
 }
 
 func ready(of string, parts []part) source {
-	return source{aggregation{of: of, good: clusterv1.ReadyReason, bad: clusterv1.NotReadyReason, unknown: clusterv1.ReadyUnknownReason, none: clusterv1.NoReplicasReason}, parts}
+	return source{
+		aggregation{
+			of:      of,
+			good:    clusterv1.ReadyReason,
+			bad:     clusterv1.NotReadyReason,
+			unknown: clusterv1.ReadyUnknownReason,
+			none:    clusterv1.NoReplicasReason,
+		},
+		parts,
+	}
 }
 
 // upToDate does not count objects that are not compared with a template, such as Machines that a user has created.
 func upToDate(of string, parts []part) source {
-	return source{aggregation{of: of, good: clusterv1.UpToDateReason, bad: clusterv1.NotUpToDateReason, unknown: clusterv1.UpToDateUnknownReason, none: clusterv1.NoReplicasReason, optional: true}, parts}
+	return source{
+		aggregation{
+			of:       of,
+			good:     clusterv1.UpToDateReason,
+			bad:      clusterv1.NotUpToDateReason,
+			unknown:  clusterv1.UpToDateUnknownReason,
+			none:     clusterv1.NoReplicasReason,
+			optional: true,
+		},
+		parts,
+	}
 }
 
 // inProgress describes a condition that is True while something is in progress; without objects nothing is.

@@ -44,7 +44,12 @@ func (r *Reconciler) deleteWorkers(ctx context.Context, s *scope) outcome.Outcom
 // has left behind: while it exists, its controller decides when they are deleted.
 func (r *Reconciler) deleteControlPlaneMachines(ctx context.Context, s *scope) outcome.Outcome {
 	const reason = clusterv1.ClusterDeletingWaitingForControlPlaneDeletionReason
-	return r.deleteStages(ctx, s, reason, deletionStage{kind: "control plane Machine", list: &clusterv1.MachineList{}, selects: ofControlPlane})
+	return r.deleteStages(
+		ctx,
+		s,
+		reason,
+		deletionStage{kind: "control plane Machine", list: &clusterv1.MachineList{}, selects: ofControlPlane},
+	)
 }
 
 // ofControlPlane is true for a Machine of a control plane.
@@ -70,7 +75,12 @@ func (r *Reconciler) deleteStages(ctx context.Context, s *scope, reason string, 
 
 // deleteAll deletes the objects of one stage, and returns the names of those that are still there.
 func (r *Reconciler) deleteAll(ctx context.Context, cluster *clusterv1.Cluster, stage deletionStage) ([]string, error) {
-	if err := r.Client.List(ctx, stage.list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}); err != nil {
+	if err := r.Client.List(
+		ctx,
+		stage.list,
+		client.InNamespace(cluster.Namespace),
+		client.MatchingFields{index.Cluster: cluster.Name},
+	); err != nil {
 		return nil, errors.Wrapf(err, "listing the objects of Cluster %s", client.ObjectKeyFromObject(cluster))
 	}
 	var names []string

@@ -47,8 +47,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Named("cluster").
 		For(&clusterv1.Cluster{}, builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), predicate.Or(r.Written.Awaited(), clusterChanged()))).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(clusterOfDeployment), builder.WithPredicates(predicates.OnlyDeletions())).
-		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfStandalone), builder.WithPredicates(predicates.OnlyDeletions())).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfStandalone), builder.WithPredicates(predicates.OnlyDeletions())).
+		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfStandalone),
+			builder.WithPredicates(predicates.OnlyDeletions())).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfStandalone),
+			builder.WithPredicates(predicates.OnlyDeletions())).
 		Watches(&clusterv1.MachineDeployment{}, enqueueReportsTo(), builder.WithPredicates(reportChanged())).
 		Watches(&clusterv1.MachineSet{}, enqueueReportsTo(), builder.WithPredicates(reportChanged())).
 		Watches(&clusterv1.Machine{}, enqueueReportsTo(), builder.WithPredicates(reportChanged())).

@@ -87,7 +87,14 @@ func (r *Reconciler) readDeployments(ctx context.Context, s *scope, found *worke
 		deployment := &list.Items[i]
 		status := &deployment.Status
 		found.deployments = append(found.deployments, part{"MachineDeployment " + deployment.Name, status.Conditions})
-		found.counts.add(deployment.Spec.Replicas, status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.UpToDateReplicas, status.Versions)
+		found.counts.add(
+			deployment.Spec.Replicas,
+			status.Replicas,
+			status.ReadyReplicas,
+			status.AvailableReplicas,
+			status.UpToDateReplicas,
+			status.Versions,
+		)
 	}
 	return nil
 }
@@ -104,7 +111,14 @@ func (r *Reconciler) readSets(ctx context.Context, s *scope, found *workers) err
 		}
 		status := &set.Status
 		found.sets = append(found.sets, part{"MachineSet " + set.Name, status.Conditions})
-		found.counts.add(set.Spec.Replicas, status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.UpToDateReplicas, status.Versions)
+		found.counts.add(
+			set.Spec.Replicas,
+			status.Replicas,
+			status.ReadyReplicas,
+			status.AvailableReplicas,
+			status.UpToDateReplicas,
+			status.Versions,
+		)
 	}
 	return nil
 }
@@ -124,14 +138,26 @@ func (r *Reconciler) readMachines(ctx context.Context, s *scope, found *workers)
 		} else {
 			found.machines = append(found.machines, one)
 		}
-		into.add(ptr.To[int32](1), ptr.To[int32](1), countTrue(one, clusterv1.MachineReadyCondition), countTrue(one, clusterv1.MachineAvailableCondition),
-			countTrue(one, clusterv1.MachineUpToDateCondition), nil)
+		into.add(
+			ptr.To[int32](1),
+			ptr.To[int32](1),
+			countTrue(one, clusterv1.MachineReadyCondition),
+			countTrue(one, clusterv1.MachineAvailableCondition),
+			countTrue(one, clusterv1.MachineUpToDateCondition),
+			nil,
+		)
 	}
 	return nil
 }
 
 func (r *Reconciler) list(ctx context.Context, s *scope, list client.ObjectList, field string) error {
-	return r.Client.List(ctx, list, client.InNamespace(s.Original.Namespace), client.MatchingFields{field: s.Original.Name}, client.UnsafeDisableDeepCopy)
+	return r.Client.List(
+		ctx,
+		list,
+		client.InNamespace(s.Original.Namespace),
+		client.MatchingFields{field: s.Original.Name},
+		client.UnsafeDisableDeepCopy,
+	)
 }
 
 // countTrue is 1 when the condition is True.

@@ -55,7 +55,10 @@ func (n *nodeDrain) advanceForced(c circumstances) *plan {
 func (n *nodeDrain) sendDeletions(p *plan) {
 	for _, pod := range p.due {
 		n.evicted.Insert(pod.UID)
-		n.send(attemptFor(n.force.pods, pod.UID), func(ctx context.Context) error { return n.unlessRefused(ctx, pod, n.target.deletePod(ctx, pod)) })
+		n.send(
+			attemptFor(n.force.pods, pod.UID),
+			func(ctx context.Context) error { return n.unlessRefused(ctx, pod, n.target.deletePod(ctx, pod)) },
+		)
 	}
 	for _, a := range p.detach {
 		n.send(attemptFor(n.force.attachments, a.uid), func(ctx context.Context) error { return n.target.detach(ctx, a) })

@@ -39,7 +39,8 @@ func toDetachMessage(node string, blockers []string) string {
 func (n *nodeDrain) detachErrors() []string {
 	var blockers []string
 	for _, a := range n.target.attachments.find(ofNode(n.node)) {
-		if known := n.force.attachments[a.uid]; known != nil && known.failures > 0 && !slices.ContainsFunc(blockers, func(p string) bool { return strings.HasSuffix(p, known.reason) }) {
+		if known := n.force.attachments[a.uid]; known != nil && known.failures > 0 &&
+			!slices.ContainsFunc(blockers, func(p string) bool { return strings.HasSuffix(p, known.reason) }) {
 			blockers = append(blockers, "cannot delete VolumeAttachment "+a.name+": "+known.reason)
 		}
 	}

@@ -48,8 +48,11 @@ func (r *returning) describe(owners []Owner) []string {
 	}
 	var parts []string
 	if names := tolerant.parts; len(names) > 0 {
-		parts = append(parts, fmt.Sprintf("%s the cordon and %s to the Node: remove the toleration of %s, or keep the pods off the Node by a nodeAffinity",
-			verb(names, "tolerates", "tolerate"), plural(names, "returns", "return"), corev1.TaintNodeUnschedulable))
+		parts = append(
+			parts,
+			fmt.Sprintf("%s the cordon and %s to the Node: remove the toleration of %s, or keep the pods off the Node by a nodeAffinity",
+				verb(names, "tolerates", "tolerate"), plural(names, "returns", "return"), corev1.TaintNodeUnschedulable),
+		)
 	}
 	if names := bound.parts; len(names) > 0 {
 		parts = append(parts, fmt.Sprintf("%s to the cordoned Node without tolerating the cordon: find out what sets spec.nodeName of the pods",

@@ -61,7 +61,8 @@ func isReplaced(err error) bool {
 // isOfAnotherUID reports whether a patch was refused because the object has another UID than the patch. To an API server that is
 // a change of a field that must not change.
 func isOfAnotherUID(err error) bool {
-	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) && strings.Contains(err.Error(), "metadata.uid")
+	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) &&
+		strings.Contains(err.Error(), "metadata.uid")
 }
 
 // refusal reads a status that is not success.

@@ -55,7 +55,8 @@ func toleratesCordon(pod *corev1.Pod) bool {
 	for i := range pod.Spec.Tolerations {
 		t := &pod.Spec.Tolerations[i]
 		if (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule) && (t.Key == "" || t.Key == corev1.TaintNodeUnschedulable) &&
-			(t.Operator == corev1.TolerationOpExists || t.Operator != corev1.TolerationOpLt && t.Operator != corev1.TolerationOpGt && t.Value == "") {
+			(t.Operator == corev1.TolerationOpExists ||
+				t.Operator != corev1.TolerationOpLt && t.Operator != corev1.TolerationOpGt && t.Value == "") {
 			return true
 		}
 	}

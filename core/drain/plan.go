@@ -186,7 +186,8 @@ func (p *plan) placeInTurn(pods []*Pod, attempts map[types.UID]*attempt, own map
 
 func (p *plan) sort() {
 	for _, pods := range [][]*Pod{
-		p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held, p.left, p.staying, p.abandoned, p.released,
+		p.due, p.evicting, p.terminating, p.blocked, p.completing, p.queued, p.later, p.undecided, p.held, p.left, p.staying,
+		p.abandoned, p.released,
 	} {
 		slices.SortFunc(pods, comparePods)
 	}

@@ -80,7 +80,11 @@ func UnusableCondition(conditionType string, ref clusterv1.ContractVersionedObje
 	case errors.As(err, &wrongType), errors.As(err, &wrongCond):
 		return conditions.Unknown(conditionType, clusterv1.InvalidConditionReportedReason, err.Error())
 	case apierrors.IsNotFound(err):
-		return conditions.False(conditionType, clusterv1.ObjectDoesNotExistReason, Name(ref)+" does not exist: create it or correct the reference")
+		return conditions.False(
+			conditionType,
+			clusterv1.ObjectDoesNotExistReason,
+			Name(ref)+" does not exist: create it or correct the reference",
+		)
 	}
 	return conditions.Unknown(conditionType, clusterv1.InternalErrorReason, Name(ref)+" cannot be read or owned: "+err.Error())
 }

@@ -38,7 +38,8 @@ type NotSyncedError struct {
 
 // Error names what is awaited and what to check.
 func (e *NotSyncedError) Error() string {
-	return "objects of kind " + e.Kind.Kind + "." + e.Kind.Group + " cannot be read yet: check that the core's ClusterRole may list and watch them" +
+	return "objects of kind " + e.Kind.Kind + "." + e.Kind.Group + " cannot be read yet: " +
+		"check that the core's ClusterRole may list and watch them" +
 		" (the provider's ClusterRole needs the label cluster.x-k8s.io/aggregate-to-manager)"
 }
 
@@ -55,7 +56,7 @@ type Kinds struct {
 	handler    handler.EventHandler
 
 	mutex sync.Mutex
-	ctx   context.Context //nolint:containedctx // the controller's, which watches and waiting goroutines end with
+	ctx   context.Context // the controller's, which watches and waiting goroutines end with
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	kinds map[schema.GroupVersionKind]*kind
 }
@@ -89,7 +90,12 @@ type Object struct {
 // Get reads the referenced object from the cache. Apart from failures it returns *version.NoCRDError,
 // *version.NoContractError, *NotSyncedError, or a NotFound error of the API; each of them is followed by an
 // event when it may have been overcome, and waiter is the object to wake then.
-func (k *Kinds) Get(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, namespace string, waiter reconcile.Request) (Object, error) {
+func (k *Kinds) Get(
+	ctx context.Context,
+	ref clusterv1.ContractVersionedObjectReference,
+	namespace string,
+	waiter reconcile.Request,
+) (Object, error) {
 	resolved, err := k.Resolver.Resolve(ctx, ref.GroupKind())
 	if err != nil {
 		return Object{}, err

@@ -13,7 +13,12 @@ import (
 // Live returns the metadata that the API server has of an object that a cache shows; nil when the object is gone, or another
 // one has its name. An owner must be read like this before an owner reference to it is added: the garbage collector
 // deletes whatever is owned by a UID that no longer exists.
-func Live(ctx context.Context, apiReader client.Reader, cached client.Object, gvk schema.GroupVersionKind) (*metav1.PartialObjectMetadata, error) {
+func Live(
+	ctx context.Context,
+	apiReader client.Reader,
+	cached client.Object,
+	gvk schema.GroupVersionKind,
+) (*metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(gvk)
 	err := apiReader.Get(ctx, client.ObjectKeyFromObject(cached), found)

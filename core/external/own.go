@@ -45,7 +45,13 @@ func Foreign(obj Object, owner client.Object, gvk schema.GroupVersionKind) error
 // owner is replaced: cores that create the object before its Machine set it meanwhile. Before an owner is added, apiReader is
 // asked whether it still exists; if it does not, the error is a Conflict.
 func Own(
-	ctx context.Context, c client.Client, apiReader client.Reader, obj Object, owner client.Object, gvk schema.GroupVersionKind, cluster string,
+	ctx context.Context,
+	c client.Client,
+	apiReader client.Reader,
+	obj Object,
+	owner client.Object,
+	gvk schema.GroupVersionKind,
+	cluster string,
 ) error {
 	references, err := ownedBy(obj, owner, gvk)
 	if err != nil {

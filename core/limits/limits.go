@@ -34,7 +34,11 @@ const (
 
 // addressTypes are the types of addresses that the API knows.
 var addressTypes = []clusterv1.MachineAddressType{
-	clusterv1.MachineHostName, clusterv1.MachineExternalIP, clusterv1.MachineInternalIP, clusterv1.MachineExternalDNS, clusterv1.MachineInternalDNS,
+	clusterv1.MachineHostName,
+	clusterv1.MachineExternalIP,
+	clusterv1.MachineInternalIP,
+	clusterv1.MachineExternalDNS,
+	clusterv1.MachineInternalDNS,
 }
 
 // Addresses returns the addresses that the API accepts, and what is wrong with the others.
@@ -85,7 +89,9 @@ func FailureDomains(list []clusterv1.FailureDomain) (kept []clusterv1.FailureDom
 // Endpoint returns the endpoint, the zero value and what is wrong with it when the API does not accept it.
 func Endpoint(endpoint clusterv1.APIEndpoint) (kept clusterv1.APIEndpoint, invalid []string) {
 	if utf8.RuneCountInString(endpoint.Host) > maxHost {
-		return clusterv1.APIEndpoint{}, []string{fmt.Sprintf("spec.controlPlaneEndpoint.host: %s is longer than %d characters", shown(endpoint.Host), maxHost)}
+		return clusterv1.APIEndpoint{}, []string{
+			fmt.Sprintf("spec.controlPlaneEndpoint.host: %s is longer than %d characters", shown(endpoint.Host), maxHost),
+		}
 	}
 	return endpoint, nil
 }
@@ -114,7 +120,10 @@ func Message(object string, invalid []string) string {
 	if len(invalid) > maxNamed {
 		named = append(slices.Clone(invalid[:maxNamed]), fmt.Sprintf("and %d more", len(invalid)-maxNamed))
 	}
-	return object + " reports values that the API does not accept, which are left out: " + strings.Join(named, "; ") + ". Correct the object, or the provider that writes it"
+	return object + " reports values that the API does not accept, which are left out: " + strings.Join(
+		named,
+		"; ",
+	) + ". Correct the object, or the provider that writes it"
 }
 
 // shown is a wrong value as far as it is shown.

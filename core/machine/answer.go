@@ -67,7 +67,8 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 	message := "Waiting for the connection to the target cluster"
 	end := outcome.Wait()
 	if s.ofAnotherCore() {
-		message += ": Cluster " + s.cluster.Name + " is labelled for another core than this Machine; label both alike (" + clusterv1.WatchLabel + ")"
+		message += ": Cluster " + s.cluster.Name + " is labelled for another core than this Machine; " +
+			"label both alike (" + clusterv1.WatchLabel + ")"
 	} else if s.disconnection != nil {
 		message += ": " + s.disconnection.Message
 		if s.targetGoing() {
@@ -75,7 +76,8 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 		}
 	}
 	s.progress = deletion{reason, message}
-	if start := s.startUp(); start > 0 && s.events.Empty() && meta.IsStatusConditionTrue(s.Original.Status.Conditions, clusterv1.MachineDeletingCondition) {
+	if start := s.startUp(); start > 0 && s.events.Empty() &&
+		meta.IsStatusConditionTrue(s.Original.Status.Conditions, clusterv1.MachineDeletingCondition) {
 		// What the core before this one has reported stays until the connection is established.
 		s.quiet = true
 		end = end.And(outcome.WaitFor(start))

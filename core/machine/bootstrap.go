@@ -43,7 +43,12 @@ func (r *Reconciler) reconcileBootstrap(ctx context.Context, s *scope) outcome.O
 	}
 	name, err := accessor.DataSecretName(s.bootstrap.object.Unstructured)
 	if err == nil && name == "" {
-		err = &field.TypeError{Object: "the bootstrap config", Path: field.Path{"status", "dataSecretName"}, Want: "the name of the data Secret", Got: "empty"}
+		err = &field.TypeError{
+			Object: "the bootstrap config",
+			Path:   field.Path{"status", "dataSecretName"},
+			Want:   "the name of the data Secret",
+			Got:    "empty",
+		}
 	}
 	if length := utf8.RuneCountInString(name); err == nil && length > limits.MaxName {
 		err = &field.TypeError{Object: "the bootstrap config", Path: field.Path{"status", "dataSecretName"},

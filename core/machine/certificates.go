@@ -40,7 +40,7 @@ func (s *scope) certificatesExpiry() (metav1.Time, error) {
 	}
 	expiry, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return metav1.Time{}, err //nolint:wrapcheck // the caller names the annotation
+		return metav1.Time{}, err // the caller names the annotation
 	}
 	return metav1.NewTime(expiry).Rfc3339Copy(), nil
 }

@@ -33,7 +33,9 @@ type identity struct {
 // identify decides which of the Nodes with the Machine's provider ID is the Machine's Node, if any.
 func (r *Reconciler) identify(ctx context.Context, s *scope, nodes []*corev1.Node) error {
 	s.node, s.nodeErr = nil, nil
-	s.identity = identity{evidence: evidenceOf(s.Object, observedOf(s.Object, s.infrastructure.object, s.infrastructure.err, s.infrastructure.own))}
+	s.identity = identity{
+		evidence: evidenceOf(s.Object, observedOf(s.Object, s.infrastructure.object, s.infrastructure.err, s.infrastructure.own)),
+	}
 	if s.Object.Spec.ProviderID == "" {
 		return nil
 	}
@@ -142,7 +144,12 @@ func (r *Reconciler) machineOfNodeName(ctx context.Context, s *scope, node strin
 func (r *Reconciler) claimants(ctx context.Context, s *scope, nodes []*corev1.Node) ([]claimant, error) {
 	all := []claimant{{s.Object, s.identity.evidence, linkedWith(s.Object, nodes)}}
 	list := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.ProviderID: s.Object.Spec.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(
+		ctx,
+		list,
+		client.MatchingFields{index.ProviderID: s.Object.Spec.ProviderID},
+		client.UnsafeDisableDeepCopy,
+	); err != nil {
 		return nil, errors.Wrapf(err, "finding other Machines with the provider ID of Machine %s", s.Key())
 	}
 	for i := range list.Items {

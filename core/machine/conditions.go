@@ -112,7 +112,13 @@ func (s *scope) setAvailableCondition() outcome.Outcome {
 	minReady := time.Duration(ptr.Deref(s.Object.Spec.MinReadySeconds, 0)) * time.Second
 	end := ready.LastTransitionTime.Add(minReady)
 	if rest := end.Sub(s.Now); minReady > 0 && rest > 0 {
-		s.set(conditions.False(conditionType, clusterv1.MachineWaitingForMinReadySecondsReason, "Available at "+end.UTC().Format(time.RFC3339)+" if it stays Ready"))
+		s.set(
+			conditions.False(
+				conditionType,
+				clusterv1.MachineWaitingForMinReadySecondsReason,
+				"Available at "+end.UTC().Format(time.RFC3339)+" if it stays Ready",
+			),
+		)
 		return outcome.ContinueAfter(rest)
 	}
 	s.set(conditions.True(conditionType, clusterv1.MachineAvailableReason, ""))

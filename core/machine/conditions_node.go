@@ -33,17 +33,33 @@ func (s *scope) setNodeConditions() outcome.Outcome {
 	case s.nodeErr != nil:
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInternalErrorReason, s.nodeErr.Error())
 	case s.Object.Spec.ProviderID != "" && s.unproven() && !s.Deleting():
-		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason, "Waiting for "+external.Name(s.infrastructure.ref)+" to report the provider ID")
+		s.setBoth(
+			metav1.ConditionUnknown,
+			clusterv1.MachineNodeInspectionFailedReason,
+			"Waiting for "+external.Name(s.infrastructure.ref)+" to report the provider ID",
+		)
 	case s.Object.Status.NodeRef.IsDefined():
 		s.setBoth(metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason,
 			sentences("Node "+s.Object.Status.NodeRef.Name+" has been deleted", s.identity.refused))
 	case s.Deleting():
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeDoesNotExistReason, "The Machine has no Node")
 	case s.Object.Spec.ProviderID == "":
-		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason, "Waiting for "+external.Name(s.infrastructure.ref)+" to report its provider ID")
+		s.setBoth(
+			metav1.ConditionUnknown,
+			clusterv1.MachineNodeInspectionFailedReason,
+			"Waiting for "+external.Name(s.infrastructure.ref)+" to report its provider ID",
+		)
 	default:
-		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInspectionFailedReason,
-			sentences("Waiting for a Node with the provider ID "+s.Object.Spec.ProviderID, s.whereToLook(), s.identity.contested, s.identity.refused))
+		s.setBoth(
+			metav1.ConditionUnknown,
+			clusterv1.MachineNodeInspectionFailedReason,
+			sentences(
+				"Waiting for a Node with the provider ID "+s.Object.Spec.ProviderID,
+				s.whereToLook(),
+				s.identity.contested,
+				s.identity.refused,
+			),
+		)
 	}
 	return outcome.Continue()
 }
@@ -88,8 +104,10 @@ func (s *scope) setDisconnected() outcome.Outcome {
 // awaitedConnection describes what the connection to the target cluster waits for. Before the Cluster has infrastructure nobody
 // tries to connect.
 func (s *scope) awaitedConnection() string {
-	if s.cluster != nil && s.cluster.Spec.InfrastructureRef.IsDefined() && !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false) {
-		return "Waiting for the infrastructure of Cluster " + s.cluster.Name + ": see its condition " + clusterv1.ClusterInfrastructureReadyCondition
+	if s.cluster != nil && s.cluster.Spec.InfrastructureRef.IsDefined() &&
+		!ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false) {
+		return "Waiting for the infrastructure of Cluster " + s.cluster.Name +
+			": see its condition " + clusterv1.ClusterInfrastructureReadyCondition
 	}
 	return "Waiting for the connection to the target cluster: " + s.disconnection.Message
 }

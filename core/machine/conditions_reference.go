@@ -23,7 +23,11 @@ func (s *scope) bootstrapCondition() metav1.Condition {
 	done := ptr.Deref(s.Object.Status.Initialization.BootstrapDataSecretCreated, false)
 	if !s.bootstrap.ref.IsDefined() {
 		if !done {
-			return conditions.False(conditionType, clusterv1.MachineBootstrapConfigNotReadyReason, "Neither spec.bootstrap.configRef nor spec.bootstrap.dataSecretName is set: set one")
+			return conditions.False(
+				conditionType,
+				clusterv1.MachineBootstrapConfigNotReadyReason,
+				"Neither spec.bootstrap.configRef nor spec.bootstrap.dataSecretName is set: set one",
+			)
 		}
 		return conditions.True(conditionType, clusterv1.MachineBootstrapDataSecretProvidedReason, "")
 	}
@@ -38,11 +42,16 @@ func (s *scope) bootstrapCondition() metav1.Condition {
 func (s *scope) infrastructureCondition() metav1.Condition {
 	const conditionType = clusterv1.MachineInfrastructureReadyCondition
 	done := ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false) && !s.infrastructure.recreated
-	return s.referenceCondition(conditionType, &s.infrastructure, done, "Waiting for "+external.Name(s.infrastructure.ref)+" to be provisioned",
+	return s.referenceCondition(
+		conditionType,
+		&s.infrastructure,
+		done,
+		"Waiting for "+external.Name(s.infrastructure.ref)+" to be provisioned",
 		func(o external.Object) (*metav1.Condition, string, string, error) {
 			accessor := inframachine.At(o.Contract)
 			return readConditions(o, accessor.Ready, accessor.Failure)
-		})
+		},
+	)
 }
 
 // referenceCondition derives the condition of a reference: why its object cannot be used, a final failure that it reports, its
@@ -75,8 +84,8 @@ var neverSeen = []string{
 	external.ReasonCRDMissing, external.ReasonOwnedElsewhere,
 }
 
-// existed reports whether an object that does not exist now has been observed before, be it by another process. NotReady is the reason for an
-// object that exists, or for no reference at all, so it counts as long as the spec is as it was then.
+// existed reports whether an object that does not exist now has been observed before, be it by another process. NotReady is the
+// reason for an object that exists, or for no reference at all, so it counts as long as the spec is as it was then.
 func (s *scope) existed(conditionType string, done bool) bool {
 	if done || s.Deleting() {
 		return true

@@ -31,7 +31,11 @@ func (s *scope) withSync(healthy metav1.Condition) metav1.Condition {
 		return conditions.Unknown(conditionType, clusterv1.MachineNodeInspectionFailedReason,
 			"Labels, annotations and taints of Node "+s.node.Name+" wait until "+s.sync.awaited+" has been read")
 	}
-	message := "Labels, annotations and taints of Node " + s.node.Name + " cannot be written " + since(s.syncFailedSince()) + ": " + syncErrorMessage(s.sync.err)
+	message := "Labels, annotations and taints of Node " + s.node.Name + " cannot be written " + since(
+		s.syncFailedSince(),
+	) + ": " + syncErrorMessage(
+		s.sync.err,
+	)
 	if healthy.Message != "" {
 		message += "\n" + healthy.Message
 	}

@@ -43,7 +43,10 @@ func (r *Reconciler) deleteInfrastructure(ctx context.Context, s *scope) outcome
 	if s.Object.Spec.ProviderID != s.Original.Spec.ProviderID {
 		// Only the infrastructure object knows it so far, and the Node is found by it: it is recorded first.
 		// The event of that write brings the next reconcile.
-		s.progress = deletion{clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, "Waiting for the deletion of " + external.Name(s.infrastructure.ref)}
+		s.progress = deletion{
+			clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason,
+			"Waiting for the deletion of " + external.Name(s.infrastructure.ref),
+		}
 		return outcome.Wait()
 	}
 	return r.deleteReferenced(ctx, s, &s.infrastructure, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
@@ -64,7 +67,12 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		return reference.failed(reference.err)
 	}
 	if begun := reference.object.GetDeletionTimestamp(); begun != nil {
-		s.progress.message = fmt.Sprintf("%s is being deleted %s and waits for %s", name, since(begun.Time), listFinalizers(reference.object.GetFinalizers()))
+		s.progress.message = fmt.Sprintf(
+			"%s is being deleted %s and waits for %s",
+			name,
+			since(begun.Time),
+			listFinalizers(reference.object.GetFinalizers()),
+		)
 		return outcome.Wait()
 	}
 	preconditions := client.Preconditions{UID: ptr.To(reference.object.GetUID())}
@@ -124,7 +132,8 @@ func (s *scope) seen(reference *reference) bool {
 	if done || before == nil {
 		return done
 	}
-	return !slices.Contains(neverSeen, before.Reason) && before.Reason != clusterv1.ObjectDeletedReason && before.Reason != clusterv1.NotReadyReason
+	return !slices.Contains(neverSeen, before.Reason) && before.Reason != clusterv1.ObjectDeletedReason &&
+		before.Reason != clusterv1.NotReadyReason
 }
 
 // recorded is where the Machine records what it knows of the object behind one of its references: the type of a condition,

@@ -76,7 +76,15 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 	if err != nil {
 		return outcome.FromError(err)
 	}
-	request := drain.Request{Key: s.Key(), Cluster: s.connection.Key, Config: s.connection.Config, Node: s.node, Mode: mode, Rules: rules, ForceDetach: s.options.ForceDetach}
+	request := drain.Request{
+		Key:         s.Key(),
+		Cluster:     s.connection.Key,
+		Config:      s.connection.Config,
+		Node:        s.node,
+		Mode:        mode,
+		Rules:       rules,
+		ForceDetach: s.options.ForceDetach,
+	}
 	if s.begun(drainStart) {
 		request.Began = s.Object.Status.Deletion.NodeDrainStartTime.Time
 	}
@@ -86,10 +94,28 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 	}
 	s.drained.result = result
 	if result.ForcedNow {
-		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, ReasonDrainForced, "Drain", "Node %s is drained by force: %s", s.node.Name, forced.cause)
+		r.Recorder.Eventf(
+			s.Original,
+			nil,
+			corev1.EventTypeWarning,
+			ReasonDrainForced,
+			"Drain",
+			"Node %s is drained by force: %s",
+			s.node.Name,
+			forced.cause,
+		)
 	}
 	if result.LeftNow {
-		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, ReasonPodsLeft, "Drain", "The drain of Node %s goes on without pods that return to it: %s", s.node.Name, result.Left())
+		r.Recorder.Eventf(
+			s.Original,
+			nil,
+			corev1.EventTypeWarning,
+			ReasonPodsLeft,
+			"Drain",
+			"The drain of Node %s goes on without pods that return to it: %s",
+			s.node.Name,
+			result.Left(),
+		)
 	}
 	switch {
 	case mode == drain.Observe, result.Done:

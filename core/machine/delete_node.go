@@ -100,7 +100,13 @@ func (s *scope) awaitNodeDeletion(ctx context.Context, start time.Time, err erro
 		message = fmt.Sprintf("%s is being deleted %s: %s", s.leavingNodeName(), since(start), pending)
 	default:
 		ctrl.LoggerFrom(ctx).Error(err, "Deleting the Node is tried again")
-		message = fmt.Sprintf("%s cannot be deleted %s and is tried again every %s: %s", s.leavingNodeName(), since(start), nodeDeletionRetry, shortReason(err))
+		message = fmt.Sprintf(
+			"%s cannot be deleted %s and is tried again every %s: %s",
+			s.leavingNodeName(),
+			since(start),
+			nodeDeletionRetry,
+			shortReason(err),
+		)
 		end = outcome.WaitFor(nodeDeletionRetry)
 	}
 	s.progress = deletion{clusterv1.MachineDeletingDeletingNodeReason, message}

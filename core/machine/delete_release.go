@@ -31,7 +31,10 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 	}
 	if others := s.Original.Finalizers; len(others) > 0 {
 		s.Gone = false
-		s.progress = deletion{clusterv1.MachineDeletingDeletionCompletedReason, "Nothing is left of the machine, but the object has " + listFinalizers(others)}
+		s.progress = deletion{
+			clusterv1.MachineDeletingDeletionCompletedReason,
+			"Nothing is left of the machine, but the object has " + listFinalizers(others),
+		}
 		return outcome.Wait()
 	}
 	return outcome.Continue()

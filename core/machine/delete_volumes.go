@@ -58,7 +58,11 @@ func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome 
 		return outcome.Continue()
 	}
 	if s.volumesTimedOut() {
-		s.timedOut(ReasonVolumeDetachTimedOut, "DetachVolumes", fmt.Sprintf("Volumes are still attached to the Node after %s", s.volumesTimeout()))
+		s.timedOut(
+			ReasonVolumeDetachTimedOut,
+			"DetachVolumes",
+			fmt.Sprintf("Volumes are still attached to the Node after %s", s.volumesTimeout()),
+		)
 		return outcome.Continue()
 	}
 	found := &s.drained.result
@@ -74,7 +78,10 @@ func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome 
 	if s.connection == nil {
 		return s.awaitConnection(reason, rest)
 	}
-	s.progress = deletion{reason, volumesMessage(s.node.Name, found) + " (" + since(s.Object.Status.Deletion.WaitForNodeVolumeDetachStartTime.Time) + ")"}
+	s.progress = deletion{
+		reason,
+		volumesMessage(s.node.Name, found) + " (" + since(s.Object.Status.Deletion.WaitForNodeVolumeDetachStartTime.Time) + ")",
+	}
 	end := s.drained.forced.deadline().And(outcome.Wait())
 	if limited {
 		end = end.And(outcome.WaitFor(rest))

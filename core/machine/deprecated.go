@@ -59,7 +59,12 @@ func (s *scope) olderStatus() clusterv1.MachineV1Beta1DeprecatedStatus {
 func (s *scope) terminalFailure() (reason, message string, known bool) {
 	provisioned := ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false)
 	if apierrors.IsNotFound(s.infrastructure.err) && provisioned {
-		return string(capierrors.InvalidConfigurationMachineError), fmt.Sprintf("%s has been deleted after it had been provisioned", external.Name(s.infrastructure.ref)), true
+		return string(
+				capierrors.InvalidConfigurationMachineError,
+			), fmt.Sprintf(
+				"%s has been deleted after it had been provisioned",
+				external.Name(s.infrastructure.ref),
+			), true
 	}
 	if !s.infrastructure.found() {
 		return "", "", false

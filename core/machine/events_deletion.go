@@ -64,7 +64,16 @@ func (r *Reconciler) finishDrain(s *scope, began time.Time, result drain.Result)
 	finished := finishedDrain{machine: s.Original.UID, began: metav1.NewTime(began), note: s.drainedNote(began, result)}
 	const deleting = clusterv1.MachineDeletingCondition
 	if s.Now.Sub(began) >= longStep && reasonOf(s.Original.Status.Conditions, deleting) == clusterv1.MachineDeletingDrainingNodeReason {
-		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeNormal, ReasonNodeDrained, "Drain", "%s, after %s", finished.note, duration(finished.began, s.Now))
+		r.Recorder.Eventf(
+			s.Original,
+			nil,
+			corev1.EventTypeNormal,
+			ReasonNodeDrained,
+			"Drain",
+			"%s, after %s",
+			finished.note,
+			duration(finished.began, s.Now),
+		)
 		finished.note = ""
 	}
 	s.drainNote = finished.note
@@ -119,14 +128,22 @@ func (r *Reconciler) deleted(s *scope) string {
 	case s.drainNote != "":
 		sentences = append(sentences, s.drainNote)
 	case s.begun(drainStart):
-		sentences = append(sentences, fmt.Sprintf("The drain of Node %s began %s ago", s.Object.Status.NodeRef.Name, duration(s.Object.Status.Deletion.NodeDrainStartTime, s.Now)))
+		sentences = append(
+			sentences,
+			fmt.Sprintf(
+				"The drain of Node %s began %s ago",
+				s.Object.Status.NodeRef.Name,
+				duration(s.Object.Status.Deletion.NodeDrainStartTime, s.Now),
+			),
+		)
 	}
 	for _, reference := range []*reference{&s.infrastructure, &s.bootstrap} {
 		switch {
 		case !reference.ref.IsDefined():
 		case reference.foreign():
 			stays = append(stays, external.Name(reference.ref)+" (something else controls it)")
-		case reference.found(), apierrors.IsNotFound(reference.err) && (s.seen(reference) || r.observations.has(s.Key(), s.Original.UID, reference.ref)):
+		case reference.found(),
+			apierrors.IsNotFound(reference.err) && (s.seen(reference) || r.observations.has(s.Key(), s.Original.UID, reference.ref)):
 			deleted = append(deleted, external.Name(reference.ref))
 		}
 	}

@@ -26,11 +26,22 @@ func (s *scope) recordProgressEvents() {
 	before, after := s.Original.Status, s.Object.Status
 	// A step that comes after the Node has joined has no later event that could name it.
 	own := s.Now.Sub(s.Original.CreationTimestamp.Time) >= longStep || before.NodeRef.IsDefined()
-	if own && s.bootstrap.ref.IsDefined() && became(before.Initialization.BootstrapDataSecretCreated, after.Initialization.BootstrapDataSecretCreated) {
-		s.events.Normal(ReasonBootstrapDataReady, "Bootstrap", "%s", "The bootstrap data are in Secret "+ptr.Deref(s.Object.Spec.Bootstrap.DataSecretName, ""))
+	if own && s.bootstrap.ref.IsDefined() &&
+		became(before.Initialization.BootstrapDataSecretCreated, after.Initialization.BootstrapDataSecretCreated) {
+		s.events.Normal(
+			ReasonBootstrapDataReady,
+			"Bootstrap",
+			"%s",
+			"The bootstrap data are in Secret "+ptr.Deref(s.Object.Spec.Bootstrap.DataSecretName, ""),
+		)
 	}
 	if own && became(before.Initialization.InfrastructureProvisioned, after.Initialization.InfrastructureProvisioned) {
-		s.events.Normal(ReasonInfrastructureProvisioned, "Provision", "%s", external.Name(s.infrastructure.ref)+" is provisioned with the provider ID "+s.Object.Spec.ProviderID)
+		s.events.Normal(
+			ReasonInfrastructureProvisioned,
+			"Provision",
+			"%s",
+			external.Name(s.infrastructure.ref)+" is provisioned with the provider ID "+s.Object.Spec.ProviderID,
+		)
 	}
 	if !before.NodeRef.IsDefined() && after.NodeRef.IsDefined() {
 		s.events.Normal(ReasonNodeLinked, "Link", "%s", s.joined())
@@ -47,7 +58,10 @@ func (s *scope) joined() string {
 		steps = append(steps, "Bootstrap data ready"+s.doneAfter(clusterv1.MachineBootstrapConfigReadyCondition))
 	}
 	if ptr.Deref(initialization.InfrastructureProvisioned, false) {
-		steps = append(steps, "infrastructure "+s.Object.Spec.ProviderID+" provisioned"+s.doneAfter(clusterv1.MachineInfrastructureReadyCondition))
+		steps = append(
+			steps,
+			"infrastructure "+s.Object.Spec.ProviderID+" provisioned"+s.doneAfter(clusterv1.MachineInfrastructureReadyCondition),
+		)
 	}
 	steps = append(steps, fmt.Sprintf("Node %s joined after %s", s.Object.Status.NodeRef.Name, duration(s.Original.CreationTimestamp, s.Now)))
 	note := strings.Join(steps, ", ")

@@ -221,11 +221,17 @@ type OtherMachineError struct {
 // Error names the other Machine and the remedy.
 func (e *OtherMachineError) Error() string {
 	if e.Equal {
-		return fmt.Sprintf("The infrastructure of Machine %s reports the provider ID %s too, and was first: correct one of the two, or delete this Machine",
-			e.Machine, e.ProviderID)
+		return fmt.Sprintf(
+			"The infrastructure of Machine %s reports the provider ID %s too, and was first: correct one of the two, or delete this Machine",
+			e.Machine,
+			e.ProviderID,
+		)
 	}
-	return fmt.Sprintf("The provider ID %s is that of Machine %s, whose infrastructure reports it: refer to infrastructure of its own, or delete this Machine",
-		e.ProviderID, e.Machine)
+	return fmt.Sprintf(
+		"The provider ID %s is that of Machine %s, whose infrastructure reports it: refer to infrastructure of its own, or delete this Machine",
+		e.ProviderID,
+		e.Machine,
+	)
 }
 
 // contested describes that other Machines have as good a claim to the provider ID as its holder.
@@ -238,6 +244,9 @@ func contested(providerID string, equals []*clusterv1.Machine) string {
 		names = append(names, client.ObjectKeyFromObject(other).String())
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("The infrastructure of Machine %s reports the provider ID %s too; this Machine keeps the Node: correct the infrastructure, or delete the other Machine",
-		few(names), providerID)
+	return fmt.Sprintf(
+		"The infrastructure of Machine %s reports the provider ID %s too; this Machine keeps the Node: correct the infrastructure, or delete the other Machine",
+		few(names),
+		providerID,
+	)
 }

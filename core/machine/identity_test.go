@@ -87,7 +87,7 @@ func TestLinkedWith(t *testing.T) {
 // neither holds anything nor changes who does.
 func TestHolder(t *testing.T) {
 	g := NewWithT(t)
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // A test that repeats.
+	random := rand.New(rand.NewPCG(1, 2)) // A test that repeats.
 	for range 5000 {
 		var all []claimant
 		for i := range random.IntN(5) {
@@ -184,7 +184,7 @@ func TestChooseNode(t *testing.T) {
 // a name that bootstrap or infrastructure provider have said. A Node of another name than the expected one is never chosen.
 func TestChooseNodeIsNotMovedByClaims(t *testing.T) {
 	g := NewWithT(t)
-	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // A test that repeats.
+	random := rand.New(rand.NewPCG(3, 4)) // A test that repeats.
 	names := []string{"a", "b", "c", "d", "m"}
 	pick := func(n int) (some []string) {
 		for range random.IntN(n) {

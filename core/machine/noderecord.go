@@ -71,7 +71,8 @@ func (r NodeRecord) writeTo(m *clusterv1.Machine) {
 // covers reports whether the record has all that the other one has. Which Node was initialized is not compared: that follows
 // the change of the Node.
 func (r NodeRecord) covers(other NodeRecord) bool {
-	return len(outside(other.Labels, r.Labels)) == 0 && len(outside(other.Taints, r.Taints)) == 0 && (other.Initialized == nil || r.Initialized != nil)
+	return len(outside(other.Labels, r.Labels)) == 0 && len(outside(other.Taints, r.Taints)) == 0 &&
+		(other.Initialized == nil || r.Initialized != nil)
 }
 
 // or is the record with what the other one has beside it.

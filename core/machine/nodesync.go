@@ -165,7 +165,8 @@ func selected(entries map[string]string, rule func(string) bool, expressions []*
 // labelForNode chooses the labels that go to the Node by their domain, as the Cluster API defines it.
 func labelForNode(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return domain == clusterv1.NodeRoleLabelPrefix || within(domain, clusterv1.NodeRestrictionLabelDomain) || within(domain, clusterv1.ManagedNodeLabelDomain)
+	return domain == clusterv1.NodeRoleLabelPrefix || within(domain, clusterv1.NodeRestrictionLabelDomain) ||
+		within(domain, clusterv1.ManagedNodeLabelDomain)
 }
 
 // annotationForNode chooses the annotations that go to the Node by their domain.

@@ -140,7 +140,10 @@ func (r *Reconciler) kept(key types.NamespacedName, machine types.UID, desired D
 // patch that removes the taint leaves the name of the Machine, and so outlives this process. A first synchronization
 // that failed in part, which the condition remembers, has not been.
 func (s *scope) syncedOnce() bool {
-	tainted := slices.ContainsFunc(s.node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&clusterv1.NodeUninitializedTaint) })
+	tainted := slices.ContainsFunc(
+		s.node.Spec.Taints,
+		func(taint corev1.Taint) bool { return taint.MatchTaint(&clusterv1.NodeUninitializedTaint) },
+	)
 	return !tainted && !s.neverSynced() &&
 		s.node.Annotations[clusterv1.MachineAnnotation] == s.Object.Name &&
 		s.node.Annotations[clusterv1.ClusterNamespaceAnnotation] == s.Object.Namespace

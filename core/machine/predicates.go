@@ -16,7 +16,10 @@ import (
 func machineChanged() predicate.Predicate {
 	return predicates.Changes(func(before, after *clusterv1.Machine) bool {
 		return predicates.NotOnlyStatus(before, after) ||
-			!equality.Semantic.DeepEqual(conditions.Foreign(before.Status.Conditions, ownConditions...), conditions.Foreign(after.Status.Conditions, ownConditions...))
+			!equality.Semantic.DeepEqual(
+				conditions.Foreign(before.Status.Conditions, ownConditions...),
+				conditions.Foreign(after.Status.Conditions, ownConditions...),
+			)
 	})
 }
 
@@ -69,7 +72,13 @@ func identityChanged(before, after *clusterv1.Machine) bool {
 		before.Spec.ClusterName != after.Spec.ClusterName ||
 		before.Spec.InfrastructureRef != after.Spec.InfrastructureRef ||
 		before.Status.NodeRef != after.Status.NodeRef ||
-		ptr.Deref(before.Status.Initialization.InfrastructureProvisioned, false) != ptr.Deref(after.Status.Initialization.InfrastructureProvisioned, false) ||
+		ptr.Deref(
+			before.Status.Initialization.InfrastructureProvisioned,
+			false,
+		) != ptr.Deref(
+			after.Status.Initialization.InfrastructureProvisioned,
+			false,
+		) ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		reasonOf(before.Status.Conditions, infrastructure) != reasonOf(after.Status.Conditions, infrastructure)
 }

@@ -170,5 +170,8 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 
 // withdraw drops the requests of a Machine to the target cluster that have not been sent.
 func (r *Reconciler) withdraw(machine *clusterv1.Machine) {
-	r.Connections.Withdraw(types.NamespacedName{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}, client.ObjectKeyFromObject(machine))
+	r.Connections.Withdraw(
+		types.NamespacedName{Namespace: machine.Namespace, Name: machine.Spec.ClusterName},
+		client.ObjectKeyFromObject(machine),
+	)
 }

@@ -26,7 +26,7 @@ var given = []string{"Good", "Text"}
 // those in its row of the page.
 func TestReferenceReasonsOfEachCondition(t *testing.T) {
 	seen := map[string]sets.Set[string]{}
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // A test that repeats.
+	random := rand.New(rand.NewPCG(1, 2)) // A test that repeats.
 	for i := range 30000 {
 		data := make([]byte, 150)
 		for n := range data {

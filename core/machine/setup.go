@@ -72,12 +72,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	crd.SetGroupVersionKind(version.CRDKind)
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
-		For(&clusterv1.Machine{}, builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), predicate.Or(r.Written.Awaited(), machineChanged()))).
+		For(&clusterv1.Machine{}, builder.WithPredicates(
+			predicates.HasWatchLabel(r.Options.WatchFilter), predicate.Or(r.Written.Awaited(), machineChanged()))).
 		Watches(&clusterv1.Machine{}, r.toRivals()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofLabelledCluster), builder.WithPredicates(labelsChanged())).
 		Watches(&clusterv1.Cluster{}, r.onClusterGone()).
-		Watches(&clusterv1.MachineDrainRule{}, handler.EnqueueRequestsFromMapFunc(r.ofDrainRule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1.MachineDrainRule{}, handler.EnqueueRequestsFromMapFunc(r.ofDrainRule),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofDeployment), builder.WithPredicates(deploymentChanged())).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.ofSet), builder.WithPredicates(setChanged())).
 		WatchesMetadata(crd, external.ToReferrersOfCRD(r.Client, machines), builder.WithPredicates(predicate.LabelChangedPredicate{})).
@@ -142,7 +144,11 @@ func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []rec
 
 // ofDeployment finds the Machines of a MachineDeployment.
 func (r *Reconciler) ofDeployment(ctx context.Context, deployment client.Object) []reconcile.Request {
-	return r.list(ctx, client.InNamespace(deployment.GetNamespace()), client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: deployment.GetName()})
+	return r.list(
+		ctx,
+		client.InNamespace(deployment.GetNamespace()),
+		client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: deployment.GetName()},
+	)
 }
 
 // ofSet finds the Machines of a MachineSet.
@@ -152,7 +158,13 @@ func (r *Reconciler) ofSet(ctx context.Context, obj client.Object) []reconcile.R
 		return nil
 	}
 	list := &clusterv1.MachineList{}
-	err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{index.Cluster: set.Spec.ClusterName}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(
+		ctx,
+		list,
+		client.InNamespace(set.Namespace),
+		client.MatchingFields{index.Cluster: set.Spec.ClusterName},
+		client.UnsafeDisableDeepCopy,
+	)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Finding the Machines of a MachineSet", "MachineSet", client.ObjectKeyFromObject(set))
 		return nil

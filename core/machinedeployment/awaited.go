@@ -65,7 +65,11 @@ func awaits(machine *clusterv1.Machine) condition {
 		return conditions.False("", found.Reason, fmt.Sprintf("%s is %s: %s", found.Type, found.Status, cmp.Or(found.Message, found.Reason)))
 	}
 	if !machine.DeletionTimestamp.IsZero() {
-		if found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineDeletingCondition); found != nil && found.Status == metav1.ConditionTrue {
+		if found := meta.FindStatusCondition(
+			machine.Status.Conditions,
+			clusterv1.MachineDeletingCondition,
+		); found != nil &&
+			found.Status == metav1.ConditionTrue {
 			return word(found)
 		}
 		return conditions.False("", "", "being deleted")

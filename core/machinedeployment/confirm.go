@@ -57,7 +57,12 @@ func (r *Reconciler) confirm(ctx context.Context, s *scope, planned plan) (plan,
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineList"))
-	if err := r.APIReader.List(ctx, list, client.InNamespace(s.deployment.Namespace), client.MatchingLabelsSelector{Selector: s.settings.selector}); err != nil {
+	if err := r.APIReader.List(
+		ctx,
+		list,
+		client.InNamespace(s.deployment.Namespace),
+		client.MatchingLabelsSelector{Selector: s.settings.selector},
+	); err != nil {
 		return plan{}, outcome.FromError(errors.Wrap(err, "listing Machines to see which of them are chosen to go"))
 	}
 	all := marksShown

@@ -28,9 +28,13 @@ func selects(deployment *clusterv1.MachineDeployment, set *clusterv1.MachineSet)
 
 // mismatched describes what is wrong with a set whose selector does not match, and what to do.
 func mismatched(set *clusterv1.MachineSet, consequence string) string {
-	return fmt.Sprintf("MachineSet %s %s: its selector %q does not match the labels in spec.template.metadata.labels of the MachineDeployment. "+
-		"Add the labels there, or change the labels of the MachineSet so that spec.selector does not match it",
-		set.Name, consequence, metav1.FormatLabelSelector(&set.Spec.Selector))
+	return fmt.Sprintf(
+		"MachineSet %s %s: its selector %q does not match the labels in spec.template.metadata.labels of the MachineDeployment. "+
+			"Add the labels there, or change the labels of the MachineSet so that spec.selector does not match it",
+		set.Name,
+		consequence,
+		metav1.FormatLabelSelector(&set.Spec.Selector),
+	)
 }
 
 // refuse notes that a set is not adopted, and records an event the first time.

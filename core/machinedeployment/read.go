@@ -103,7 +103,12 @@ func (r *Reconciler) readMachines(ctx context.Context, s *scope) outcome.Outcome
 func (r *Reconciler) unknownSets(ctx context.Context, s *scope) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineSetList"))
-	if err := r.APIReader.List(ctx, list, client.InNamespace(s.deployment.Namespace), client.MatchingLabels(identity(s.deployment))); err != nil {
+	if err := r.APIReader.List(
+		ctx,
+		list,
+		client.InNamespace(s.deployment.Namespace),
+		client.MatchingLabels(identity(s.deployment)),
+	); err != nil {
 		return false, errors.Wrapf(err, "listing the MachineSets of MachineDeployment %s", s.Key())
 	}
 	known := map[types.UID]bool{}

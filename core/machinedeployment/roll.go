@@ -94,7 +94,12 @@ func (r *Reconciler) look(s *scope) view {
 
 // applyToSet brings one set up to date and returns it as it is now. The patch has no version: nobody else
 // writes these fields, and the set's own controller writes the status all the time.
-func (r *Reconciler) applyToSet(ctx context.Context, s *scope, set *clusterv1.MachineSet, intents map[string]intent) (*clusterv1.MachineSet, error) {
+func (r *Reconciler) applyToSet(
+	ctx context.Context,
+	s *scope,
+	set *clusterv1.MachineSet,
+	intents map[string]intent,
+) (*clusterv1.MachineSet, error) {
 	changed := set.DeepCopy()
 	revision := int64(0)
 	if s.current != nil && s.current.UID == set.UID {

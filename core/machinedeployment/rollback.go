@@ -28,7 +28,11 @@ func (r *Reconciler) rollBack(ctx context.Context, s *scope) outcome.Outcome {
 	set, refused := rollbackTarget(s.deployment, s.sets, value)
 	if refused != "" {
 		s.rollbackRefused = refused
-		if found := meta.FindStatusCondition(s.deployment.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition); found == nil || found.Reason != RollbackRevisionNotFoundReason {
+		if found := meta.FindStatusCondition(
+			s.deployment.Status.Conditions,
+			clusterv1.MachineDeploymentRollingOutCondition,
+		); found == nil ||
+			found.Reason != RollbackRevisionNotFoundReason {
 			r.warn(s, nil, RollbackRevisionNotFoundReason, "RollBack", "%s", refused)
 		}
 		return outcome.Continue()

@@ -38,7 +38,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("machinedeployment").
-		For(&clusterv1.MachineDeployment{}, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), deploymentChanged()))).
+		For(&clusterv1.MachineDeployment{}, builder.WithPredicates(
+			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), deploymentChanged()))).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfSet), builder.WithPredicates(setChanged())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfCluster), builder.WithPredicates(clusterChanged())).
 		WithOptions(options).
@@ -67,7 +68,11 @@ func (r *Reconciler) deploymentsOfCluster(ctx context.Context, cluster client.Ob
 	})
 }
 
-func (r *Reconciler) deploymentsWhere(ctx context.Context, namespace string, matches func(*clusterv1.MachineDeployment) bool) []ctrl.Request {
+func (r *Reconciler) deploymentsWhere(
+	ctx context.Context,
+	namespace string,
+	matches func(*clusterv1.MachineDeployment) bool,
+) []ctrl.Request {
 	list := &clusterv1.MachineDeploymentList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		// The cache fails only while the manager stops.

@@ -94,8 +94,9 @@ func count(s *scope) {
 		status.Deprecated.V1Beta1 = &clusterv1.MachineDeploymentV1Beta1DeprecatedStatus{}
 	}
 	older := status.Deprecated.V1Beta1
-	older.ReadyReplicas, older.AvailableReplicas, older.UpdatedReplicas = ready, available, current //nolint:staticcheck // clients of v1beta1 read them
-	older.UnavailableReplicas = max(0, max(total, int32(wanted(s)))-available)                      //nolint:staticcheck // clients of v1beta1 read them
+	//nolint:staticcheck // clients of v1beta1 read them
+	older.ReadyReplicas, older.AvailableReplicas, older.UpdatedReplicas = ready, available, current
+	older.UnavailableReplicas = max(0, max(total, int32(wanted(s)))-available) //nolint:staticcheck // clients of v1beta1 read them
 }
 
 // phase is a function of three numbers: of Machines that shall exist, that do, and that are available. It is Unknown until

@@ -63,7 +63,8 @@ func (c *child) mayCreate(machine *clusterv1.Machine) bool {
 func (r *Reconciler) complete(ctx context.Context, s *scope) outcome.Outcome {
 	end := outcome.Continue()
 	for _, machine := range s.machines {
-		if !machine.DeletionTimestamp.IsZero() || metadataOnly(machine) || wasAdopted(machine) || r.expectations.isComplete(s.Object.UID, machine.UID) {
+		if !machine.DeletionTimestamp.IsZero() || metadataOnly(machine) || wasAdopted(machine) ||
+			r.expectations.isComplete(s.Object.UID, machine.UID) {
 			continue
 		}
 		if err := r.completeOne(ctx, s, machine); err != nil {

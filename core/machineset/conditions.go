@@ -69,7 +69,10 @@ func scalingUp(s *scope, failure error) condition {
 		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, "")
 	case disabled:
 		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, fmt.Sprintf(
-			"%s missing, and creation is disabled by the annotation %s", machines.Plural(missing, "Machine"), clusterv1.DisableMachineCreateAnnotation))
+			"%s missing, and creation is disabled by the annotation %s",
+			machines.Plural(missing, "Machine"),
+			clusterv1.DisableMachineCreateAnnotation,
+		))
 	}
 	message := fmt.Sprintf("Scaling up from %d to %d replicas", len(s.machines), wanted(s))
 	switch {
@@ -100,7 +103,12 @@ func scalingDownCondition(s *scope, failure error) condition {
 	if len(s.machines) <= wanted(s) {
 		return conditions.False(kind, clusterv1.MachineSetNotScalingDownReason, "")
 	}
-	message := fmt.Sprintf("Scaling down from %d to %d replicas; being deleted: %s", len(s.machines), wanted(s), cmp.Or(machines.ListNames(deletingMachines(s)), "none"))
+	message := fmt.Sprintf(
+		"Scaling down from %d to %d replicas; being deleted: %s",
+		len(s.machines),
+		wanted(s),
+		cmp.Or(machines.ListNames(deletingMachines(s)), "none"),
+	)
 	message += machines.SlowDeletions(s.machines, s.Now)
 	if failure != nil {
 		message += fmt.Sprintf("\nThe last attempt failed and is repeated: %v", failure)

@@ -19,7 +19,12 @@ func remediatingCondition(s *scope, failure error) condition {
 	remediated := machines.Remediated(s.machines)
 	if len(remediated) == 0 {
 		message := ""
-		if unhealthy := slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return !machines.FailedHealthCheck(m) }); len(unhealthy) > 0 {
+		if unhealthy := slices.DeleteFunc(
+			slices.Clone(s.machines),
+			func(m *clusterv1.Machine) bool { return !machines.FailedHealthCheck(m) },
+		); len(
+			unhealthy,
+		) > 0 {
 			message = "Unhealthy, and not handed to the MachineSet by the health check: " + machines.ListNames(unhealthy)
 		}
 		return conditions.False(kind, clusterv1.MachineSetNotRemediatingReason, message)

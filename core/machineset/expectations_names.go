@@ -42,7 +42,13 @@ func (e *expectations) openNames(set types.UID) []string {
 
 // stillOpen returns the ordinals that remain of a reservation, and whether it is time to write that: when a Machine
 // with one of the names is being deleted, or is about to be.
-func (e *expectations) stillOpen(set types.UID, seed string, names []reservedName, machines []*clusterv1.Machine, victims map[types.UID]bool) (left []int, retire bool) {
+func (e *expectations) stillOpen(
+	set types.UID,
+	seed string,
+	names []reservedName,
+	machines []*clusterv1.Machine,
+	victims map[types.UID]bool,
+) (left []int, retire bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	expected := e.of(set)

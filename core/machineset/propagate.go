@@ -69,7 +69,12 @@ func (r *Reconciler) propagateToChildren(ctx context.Context, s *scope, machine 
 	return true, nil
 }
 
-func (r *Reconciler) patchMetadata(ctx context.Context, object *unstructured.Unstructured, gone propagated, set *clusterv1.MachineSet) error {
+func (r *Reconciler) patchMetadata(
+	ctx context.Context,
+	object *unstructured.Unstructured,
+	gone propagated,
+	set *clusterv1.MachineSet,
+) error {
 	labels, annotations := cloned(object.GetLabels()), cloned(object.GetAnnotations())
 	applyMetadata(set, gone, labels, annotations)
 	if sameStrings(labels, object.GetLabels()) && sameStrings(annotations, object.GetAnnotations()) {

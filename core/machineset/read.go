@@ -112,7 +112,12 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineList"))
-	if err := r.APIReader.List(ctx, list, client.InNamespace(s.Object.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := r.APIReader.List(
+		ctx,
+		list,
+		client.InNamespace(s.Object.Namespace),
+		client.MatchingLabelsSelector{Selector: selector},
+	); err != nil {
 		return errors.Wrapf(err, "listing the Machines of MachineSet %s", s.Key())
 	}
 	var live, listed []*clusterv1.Machine

@@ -147,7 +147,12 @@ func (r *Reconciler) setOwnerRemediated(ctx context.Context, s *scope, machines 
 }
 
 // patchOwnerRemediated writes a condition to a Machine, unless it has it, and returns the Machine as it is then.
-func (r *Reconciler) patchOwnerRemediated(ctx context.Context, s *scope, machine *clusterv1.Machine, what condition) (*clusterv1.Machine, error) {
+func (r *Reconciler) patchOwnerRemediated(
+	ctx context.Context,
+	s *scope,
+	machine *clusterv1.Machine,
+	what condition,
+) (*clusterv1.Machine, error) {
 	if !conditions.Changes(machine.Status.Conditions, what) {
 		return machine, nil
 	}
@@ -158,7 +163,11 @@ func (r *Reconciler) patchOwnerRemediated(ctx context.Context, s *scope, machine
 
 // patchStatus changes the status of a Machine as it was read: the Machine controller and the health check write
 // conditions too. A Machine that is gone meanwhile needs no status. On error it returns the Machine as it was.
-func (r *Reconciler) patchStatus(ctx context.Context, machine *clusterv1.Machine, change func(*clusterv1.MachineStatus)) (*clusterv1.Machine, error) {
+func (r *Reconciler) patchStatus(
+	ctx context.Context,
+	machine *clusterv1.Machine,
+	change func(*clusterv1.MachineStatus),
+) (*clusterv1.Machine, error) {
 	updated := machine.DeepCopy()
 	change(&updated.Status)
 	err := r.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))

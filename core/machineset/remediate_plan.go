@@ -144,7 +144,9 @@ func pausedRollout(deployment *clusterv1.MachineDeployment) []string {
 	if !ptr.Deref(deployment.Spec.Paused, false) {
 		return nil
 	}
-	return []string{fmt.Sprintf("spec.paused of MachineDeployment %s is true, and it replaces no outdated Machine: set it to false", deployment.Name)}
+	return []string{
+		fmt.Sprintf("spec.paused of MachineDeployment %s is true, and it replaces no outdated Machine: set it to false", deployment.Name),
+	}
 }
 
 func remediationBegun() condition {

@@ -48,7 +48,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	crd.SetGroupVersionKind(version.CRDKind)
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("machineset").
-		For(&clusterv1.MachineSet{}, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), setChanged()))).
+		For(&clusterv1.MachineSet{}, builder.WithPredicates(
+			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), setChanged()))).
 		Watches(&clusterv1.Machine{}, r.machineHandler()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.setsOfCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.setsOfDeployment),

@@ -20,7 +20,7 @@ func TestSlotsSimulation(t *testing.T) {
 }
 
 func simulateTickets(seed uint64) string {
-	dice := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a simulation
+	dice := rand.New(rand.NewPCG(seed, 1)) // a simulation
 	limit, sets := 1+dice.IntN(3), 1+dice.IntN(3)
 	// real is what the API server has, cached what every set sees; they are replaced, not changed.
 	real, cached := map[string]*clusterv1.Machine{}, map[string]*clusterv1.Machine{}

@@ -61,7 +61,8 @@ func count(s *scope) {
 		status.Deprecated.V1Beta1 = &clusterv1.MachineSetV1Beta1DeprecatedStatus{}
 	}
 	older := status.Deprecated.V1Beta1
-	older.ReadyReplicas, older.AvailableReplicas, older.FullyLabeledReplicas = ready, available, labelled //nolint:staticcheck // clients of v1beta1 read them
+	//nolint:staticcheck // clients of v1beta1 read them
+	older.ReadyReplicas, older.AvailableReplicas, older.FullyLabeledReplicas = ready, available, labelled
 }
 
 // contains reports whether all of the required labels are there.

@@ -44,7 +44,11 @@ func (r *Reconciler) awaitSync(_ context.Context, s *scope) outcome.Outcome {
 
 // readTemplate reads one template and makes the Cluster its owner, so that it goes with the Cluster. It returns
 // nil and records the blocker when there is none.
-func (r *Reconciler) readTemplate(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
+func (r *Reconciler) readTemplate(
+	ctx context.Context,
+	s *scope,
+	ref clusterv1.ContractVersionedObjectReference,
+) (*unstructured.Unstructured, error) {
 	found, err := r.kinds.Get(ctx, ref, s.Object.Namespace, s.Request())
 	if err != nil {
 		return nil, s.awaited(err, ref)

@@ -211,7 +211,10 @@ type ContestedError struct {
 // Error describes what is undone, by whom, and what to do. It stays the same for as long as that does.
 func (e *ContestedError) Error() string {
 	if len(e.Changes) == 0 {
-		return fmt.Sprintf("Node %s is written too often, so writes are held back: look for who else changes its labels, annotations or taints", e.Node)
+		return fmt.Sprintf(
+			"Node %s is written too often, so writes are held back: look for who else changes its labels, annotations or taints",
+			e.Node,
+		)
 	}
 	names := strings.Join(e.Changes[:min(len(e.Changes), maxNamed)], ", ")
 	if more := len(e.Changes) - maxNamed; more > 0 {

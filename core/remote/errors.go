@@ -28,7 +28,13 @@ func (e *PendingError) Error() string {
 	if e.Unanswered {
 		state = "does not answer in time"
 	}
-	return fmt.Sprintf("the API server of the target cluster %s: %s of %s, asked for since %s", state, e.Verb, e.Object, e.Since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf(
+		"the API server of the target cluster %s: %s of %s, asked for since %s",
+		state,
+		e.Verb,
+		e.Object,
+		e.Since.UTC().Format(time.RFC3339),
+	)
 }
 
 // ReplacedError means that a write was meant for a Node that is gone, while another one has its name. Nothing was written.

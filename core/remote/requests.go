@@ -27,8 +27,8 @@ type NodePatch struct {
 // PatchNode writes the differences between two versions of a Node. It never waits: it returns a *PendingError until the API
 // server has answered, and the owner is woken then (Connections.OnAnswer). Once it has succeeded the cache has what was
 // written, so whoever compares the Node with what it wants finds nothing left to write. An error is returned to the next call
-// for the same Node: a *ReplacedError when another Node has its name now, or the conflict that a lock makes of it. A write that others keep undoing is held back with
-// a *ContestedError.
+// for the same Node: a *ReplacedError when another Node has its name now, or the conflict that a lock makes of it. A write that
+// others keep undoing is held back with a *ContestedError.
 func (c *Connection) PatchNode(owner Owner, patch NodePatch) (*corev1.Node, error) {
 	// A difference in the UID has it in the patch, so that the API server refuses it for any other Node.
 	before := patch.Before.DeepCopy()
@@ -102,7 +102,12 @@ func (c *Connection) DeleteNode(owner Owner, node *corev1.Node) error {
 func (c *Connection) Trouble() string {
 	for _, l := range []*lane{&c.patches, &c.deletes} {
 		if since := l.unansweredSince(); !since.IsZero() {
-			return fmt.Sprintf("API requests time out: %s of Nodes has not been answered at %s since %s", l.verb, c.to.Server(), since.UTC().Format(time.RFC3339))
+			return fmt.Sprintf(
+				"API requests time out: %s of Nodes has not been answered at %s since %s",
+				l.verb,
+				c.to.Server(),
+				since.UTC().Format(time.RFC3339),
+			)
 		}
 	}
 	return ""

@@ -13,7 +13,8 @@ import (
 func Recover(ctx context.Context, operation string, call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			ctrl.LoggerFrom(ctx).Error(errors.Errorf("panic: %v", p), "A call of the driver panicked", "operation", operation, "stack", string(debug.Stack()))
+			ctrl.LoggerFrom(ctx).
+				Error(errors.Errorf("panic: %v", p), "A call of the driver panicked", "operation", operation, "stack", string(debug.Stack()))
 			err = NewUnknownError(operation, "", errors.New("the provider's driver panicked: report the stack in the provider's log"))
 		}
 	}()

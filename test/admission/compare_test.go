@@ -148,7 +148,7 @@ func TestVerdictsAreThoseOfClusterAPI(t *testing.T) {
 	met, verdicts := map[string]int{}, map[string]int{}
 	first := number(t, firstEnv, 1)
 	for seed := first; seed < first+number(t, seedsEnv, 4000); seed++ {
-		c := generate(rand.New(rand.NewPCG(uint64(seed), 0))) //nolint:gosec // Cases are to be replayed.
+		c := generate(rand.New(rand.NewPCG(uint64(seed), 0))) // Cases are to be replayed.
 		a, b := admit(t, ours, c.kind, c.old, c.obj), admit(t, theirs, c.kind, c.old, c.obj)
 		verdicts[fmt.Sprintf("%s: ours %t, theirs %t", c.kind, a.allowed, b.allowed)]++
 		if a.allowed == b.allowed {

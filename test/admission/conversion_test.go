@@ -147,7 +147,7 @@ func TestOldClientsChangeNothing(t *testing.T) {
 	ns := namespace(t)
 	stored := map[string]int{}
 	for seed := range number(t, seedsEnv, 250) {
-		r := rand.New(rand.NewPCG(uint64(seed), 1)) //nolint:gosec // Cases are to be replayed.
+		r := rand.New(rand.NewPCG(uint64(seed), 1)) // Cases are to be replayed.
 		c := generate(r)
 		c.obj.SetNamespace(ns)
 		c.obj.SetResourceVersion("")

@@ -77,7 +77,7 @@ func TestRoundTrips(t *testing.T) {
 	g := NewWithT(t)
 	to := handlers(t, func(mgr ctrl.Manager) error { return admission.Register(mgr, anyVersion, "") })
 	for seed := range number(t, seedsEnv, 500) {
-		r := rand.New(rand.NewPCG(uint64(seed), 2)) //nolint:gosec // Cases are to be replayed.
+		r := rand.New(rand.NewPCG(uint64(seed), 2)) // Cases are to be replayed.
 		c := generate(r)
 		fillStatus(r, c.obj)
 		c.obj.GetObjectKind().SetGroupVersionKind(clusterv1.GroupVersion.WithKind(c.kind))

@@ -87,7 +87,14 @@ func eachItem(list client.ObjectList, do func(client.Object)) error {
 }
 
 func (h *history) add(object client.Object, gone bool) {
-	m := moment{at: time.Now(), uid: object.GetUID(), name: object.GetName(), gone: gone, deleting: object.GetDeletionTimestamp() != nil, generation: object.GetGeneration()}
+	m := moment{
+		at:         time.Now(),
+		uid:        object.GetUID(),
+		name:       object.GetName(),
+		gone:       gone,
+		deleting:   object.GetDeletionTimestamp() != nil,
+		generation: object.GetGeneration(),
+	}
 	m.version, _ = strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		m.owner = owner.UID

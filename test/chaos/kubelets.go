@@ -47,9 +47,15 @@ type kubelets struct {
 
 func newKubelets(account *ec2.Server, cached, direct client.Client, note func(string, ...any), seed uint64) *kubelets {
 	return &kubelets{
-		account: account, cached: cached, direct: direct, note: note, vanished: map[string]bool{}, due: map[string]time.Time{}, scheduled: sets.New[types.UID](),
-		alike:  seed/2%2 == 0,
-		random: rand.New(rand.NewPCG(seed, 7)), //nolint:gosec // Chaos, not secrets.
+		account:   account,
+		cached:    cached,
+		direct:    direct,
+		note:      note,
+		vanished:  map[string]bool{},
+		due:       map[string]time.Time{},
+		scheduled: sets.New[types.UID](),
+		alike:     seed/2%2 == 0,
+		random:    rand.New(rand.NewPCG(seed, 7)), // Chaos, not secrets.
 	}
 }
 
@@ -131,7 +137,8 @@ func (k *kubelets) join(ctx context.Context, instance simapi.Instance) error {
 // schedule puts a Pod on a Node, as a scheduler would: not before the core has taken its taint away.
 func (k *kubelets) schedule(ctx context.Context, node *corev1.Node) error {
 	untouched := func(t corev1.Taint) bool { return t.Key == clusterv1.NodeUninitializedTaint.Key }
-	if k.scheduled.Has(node.UID) || node.Spec.Unschedulable || node.DeletionTimestamp != nil || slices.ContainsFunc(node.Spec.Taints, untouched) {
+	if k.scheduled.Has(node.UID) || node.Spec.Unschedulable || node.DeletionTimestamp != nil ||
+		slices.ContainsFunc(node.Spec.Taints, untouched) {
 		return nil
 	}
 	k.scheduled.Insert(node.UID)
@@ -216,8 +223,11 @@ func (k *kubelets) newNode(instance simapi.Instance) *corev1.Node {
 func newPod(node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: workloads, Name: fmt.Sprintf("on-%s", node),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "workload", UID: types.UID("workload"), Controller: ptr.To(true)}},
+			Namespace: workloads,
+			Name:      fmt.Sprintf("on-%s", node),
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "workload", UID: types.UID("workload"), Controller: ptr.To(true)},
+			},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: node, AutomountServiceAccountToken: ptr.To(false),

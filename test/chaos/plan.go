@@ -50,8 +50,26 @@ var weights = []struct {
 	act    act
 	weight int
 }{
-	{deleteMachine, 18}, {preferMachine, 4}, {markMachine, 14}, {scaleSet, 8}, {scaleDeployment, 8}, {rollOut, 5}, {wave, 5}, {deleteSet, 1},
-	{deleteNode, 8}, {vanish, 4}, {deleteInfra, 3}, {pauseMachine, 4}, {pauseSet, 2}, {pauseDeployment, 2}, {pauseCluster, 1}, {unpause, 8}, {rotate, 2},
+	{deleteMachine, 18},
+	{preferMachine, 4},
+	{markMachine, 14},
+	{scaleSet, 8},
+	{scaleDeployment, 8},
+	{rollOut, 5},
+	{wave, 5},
+	{deleteSet, 1},
+	{
+		deleteNode,
+		8,
+	},
+	{vanish, 4},
+	{deleteInfra, 3},
+	{pauseMachine, 4},
+	{pauseSet, 2},
+	{pauseDeployment, 2},
+	{pauseCluster, 1},
+	{unpause, 8},
+	{rotate, 2},
 }
 
 // action is one action. Which object it is about is decided when it happens, by pick: names are not known before.
@@ -68,7 +86,7 @@ func (a action) String() string { return fmt.Sprintf("%6.2fs %s", a.at.Seconds()
 
 // makePlan is everything that is done in a run, in order. It follows from the options alone.
 func makePlan(o Options) []action {
-	random := rand.New(rand.NewPCG(o.Seed, 1)) //nolint:gosec // Chaos, not secrets.
+	random := rand.New(rand.NewPCG(o.Seed, 1)) // Chaos, not secrets.
 	add := func(plan []action, at time.Duration, a act) []action {
 		return append(plan, action{at: at, act: a, pick: random.Uint64(), amount: random.Float64()})
 	}

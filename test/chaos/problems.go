@@ -56,7 +56,13 @@ func (r *run) checkMachines(s *state, p *list) {
 		id := m.Spec.ProviderID
 		switch {
 		case id == "" || infra[m.Name] != id:
-			p.add("Machine %s has provider ID %q, its AWSMachine %q: %s", m.Name, id, infra[m.Name], said(m, clusterv1.MachineInfrastructureReadyCondition))
+			p.add(
+				"Machine %s has provider ID %q, its AWSMachine %q: %s",
+				m.Name,
+				id,
+				infra[m.Name],
+				said(m, clusterv1.MachineInfrastructureReadyCondition),
+			)
 		case !running.Has(id):
 			p.add("Machine %s has no running instance %s", m.Name, id)
 		case len(nodes[id]) != 1:
@@ -79,7 +85,9 @@ func checkNode(m *clusterv1.Machine, node *corev1.Node, p *list) {
 	if m.Status.NodeRef.Name != node.Name {
 		p.add("Machine %s refers to Node %q instead of %s", m.Name, m.Status.NodeRef.Name, node.Name)
 	}
-	for _, condition := range []string{clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineNodeReadyCondition} {
+	for _, condition := range []string{
+		clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineNodeReadyCondition,
+	} {
 		if !isTrue(m.Status.Conditions, condition) {
 			p.add("Machine %s: %s", m.Name, said(m, condition))
 		}

@@ -148,7 +148,10 @@ func (r *run) calm(ctx context.Context) error {
 		}
 	}
 	var said []string
-	for name, d := range map[string]*faults.Decider{"core/management": r.coreManagement.Decider, "core/remote": r.coreTarget.Decider, "aws/management": r.awsManagement.Decider, "cloud": r.cloud} {
+	for name, d := range map[string]*faults.Decider{
+		"core/management": r.coreManagement.Decider, "core/remote": r.coreTarget.Decider,
+		"aws/management": r.awsManagement.Decider, "cloud": r.cloud,
+	} {
 		for _, kind := range d.Kinds() {
 			said = append(said, fmt.Sprintf("%s %s %d", name, kind, d.Injected()[kind]))
 		}

@@ -105,8 +105,14 @@ func (r *run) checkVanished(ctx context.Context) error {
 		var p list
 		machines = r.affected(s)
 		for _, m := range machines {
-			if isTrue(m.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition) || isTrue(m.Status.Conditions, clusterv1.MachineReadyCondition) {
-				p.add("Machine %s, whose instance is gone: %s; %s", m.Name, said(m, clusterv1.MachineInfrastructureReadyCondition), said(m, clusterv1.MachineReadyCondition))
+			if isTrue(m.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition) ||
+				isTrue(m.Status.Conditions, clusterv1.MachineReadyCondition) {
+				p.add(
+					"Machine %s, whose instance is gone: %s; %s",
+					m.Name,
+					said(m, clusterv1.MachineInfrastructureReadyCondition),
+					said(m, clusterv1.MachineReadyCondition),
+				)
 			}
 		}
 		// The instance may have vanished before the Machine knew of it.
@@ -198,7 +204,10 @@ func (r *run) leave(ctx context.Context) error {
 	if err := r.await(ctx, "nothing is left", func(s *state) []string { return r.leftovers(s) }); err != nil {
 		return err
 	}
-	return errors.Wrap(client.IgnoreNotFound(r.plane.direct.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(workloads), client.GracePeriodSeconds(0))), "removing Pods")
+	return errors.Wrap(
+		client.IgnoreNotFound(r.plane.direct.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(workloads), client.GracePeriodSeconds(0))),
+		"removing Pods",
+	)
 }
 
 // deleteAll deletes the Cluster, or all that is in it, as the seed says.

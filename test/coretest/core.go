@@ -194,22 +194,42 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
 	}
 	options := controller.Options{MaxConcurrentReconciles: 10}
-	connect := &shared.Reconciler{Client: mgr.GetClient(), Connections: c.Connections.Connections, WatchFilter: c.WatchFilter, WatchSecrets: true}
+	connect := &shared.Reconciler{
+		Client:       mgr.GetClient(),
+		Connections:  c.Connections.Connections,
+		WatchFilter:  c.WatchFilter,
+		WatchSecrets: true,
+	}
 	if err := connect.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
 	clusters := &cluster.Reconciler{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: c.Connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: events.Within(mgr.GetEventRecorder("cluster")),
-		Options: cluster.Options{RemoteConnectionGracePeriod: 2 * time.Second},
+		Client:      mgr.GetClient(),
+		APIReader:   mgr.GetAPIReader(),
+		Connections: c.Connections,
+		Kinds:       kinds(),
+		Clock:       clock.RealClock{},
+		Recorder:    events.Within(mgr.GetEventRecorder("cluster")),
+		Options:     cluster.Options{RemoteConnectionGracePeriod: 2 * time.Second},
 	}
 	if err := clusters.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
 	machines := &machine.Reconciler{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: c.Connections, Kinds: kinds(), Clock: clock.RealClock{}, Recorder: events.Within(mgr.GetEventRecorder("machine")),
-		Options: machine.Options{WatchFilter: c.WatchFilter, RemoteConditionsGracePeriod: cmp.Or(c.GracePeriod, 5*time.Minute), PropagateTaints: true, KeepOutdatedFromScaleDown: true,
+		Client:      mgr.GetClient(),
+		APIReader:   mgr.GetAPIReader(),
+		Connections: c.Connections,
+		Kinds:       kinds(),
+		Clock:       clock.RealClock{},
+		Recorder:    events.Within(mgr.GetEventRecorder("machine")),
+		Options: machine.Options{
+			WatchFilter:                 c.WatchFilter,
+			RemoteConditionsGracePeriod: cmp.Or(c.GracePeriod, 5*time.Minute),
+			PropagateTaints:             true,
+			KeepOutdatedFromScaleDown:   true,
 			// What takes minutes in earnest takes seconds.
-			Drain: drain.Options{ReturnInterval: time.Second, ReturnGrace: 4 * time.Second}},
+			Drain: drain.Options{ReturnInterval: time.Second, ReturnGrace: 4 * time.Second},
+		},
 	}
 	options.LogConstructor = c.reconciles.logger(mgr.GetLogger().WithValues("controller", "machine"), "Machine")
 	return machines.SetupWithManager(mgr, options)
@@ -248,8 +268,13 @@ func (c *Core) Cluster(t *testing.T, namespace, name string) *clusterv1.Cluster 
 func (c *Core) Kubeconfig(t *testing.T, namespace, cluster string, content []byte) {
 	t.Helper()
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: remote.SecretName(cluster), Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}},
-		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": content},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace,
+			Name:      remote.SecretName(cluster),
+			Labels:    map[string]string{clusterv1.ClusterNameLabel: cluster},
+		},
+		Type: clusterv1.ClusterSecretType,
+		Data: map[string][]byte{"value": content},
 	}
 	if err := c.Client.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,8 @@ func (l *life) send(next http.RoundTripper, request *http.Request) (*http.Respon
 	if l.isDead() {
 		return nil, errDead
 	}
-	counts := request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events") && !strings.Contains(request.URL.Path, "/leases")
+	counts := request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events") &&
+		!strings.Contains(request.URL.Path, "/leases")
 	if counts && l.lastWrite(request, true) {
 		return nil, errDead
 	}

@@ -83,7 +83,12 @@ func (p *instant) infrastructure(ctx context.Context) error {
 // provision makes one machine and its Node, the Node first.
 func (p *instant) provision(ctx context.Context, infra *unstructured.Unstructured) error {
 	machine := &clusterv1.Machine{}
-	if err := p.Get(ctx, client.ObjectKeyFromObject(infra), machine); err != nil || ptr.Deref(machine.Spec.Bootstrap.DataSecretName, "") == "" {
+	if err := p.Get(
+		ctx,
+		client.ObjectKeyFromObject(infra),
+		machine,
+	); err != nil ||
+		ptr.Deref(machine.Spec.Bootstrap.DataSecretName, "") == "" {
 		return client.IgnoreNotFound(err)
 	}
 	id := "stand-in:///" + infra.GetName()

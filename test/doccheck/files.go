@@ -64,7 +64,12 @@ func (p *Page) CheckDeclarations(t testing.TB, heading string) {
 
 // declarations are the functions, methods and types that a Go file declares, methods as Type.method.
 func declarations(file string) ([]string, error) {
-	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(testenv.Root(), filepath.FromSlash(file)), nil, parser.SkipObjectResolution)
+	parsed, err := parser.ParseFile(
+		token.NewFileSet(),
+		filepath.Join(testenv.Root(), filepath.FromSlash(file)),
+		nil,
+		parser.SkipObjectResolution,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func TestReadme(t *testing.T) {
 
 // named are the first groups of all matches in a file.
 func named(g *WithT, file, pattern string) []string {
-	content, err := os.ReadFile(file) //nolint:gosec // within the directory
+	content, err := os.ReadFile(file) // within the directory
 	g.Expect(err).NotTo(HaveOccurred())
 	var names []string
 	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(content), -1) {

@@ -101,7 +101,7 @@ type way struct {
 	// used counts the connections that were made.
 	used atomic.Int32
 
-	ctx    context.Context //nolint:containedctx // what is copied ends with the way
+	ctx    context.Context // what is copied ends with the way
 	cancel context.CancelFunc
 	copied sync.WaitGroup
 }

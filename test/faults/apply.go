@@ -24,14 +24,24 @@ var (
 	unauthorized = refusal{http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", ""}
 	// refusals are the faults that consist of an answer without effect.
 	refusals = map[Kind]refusal{
-		Conflict:     {http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified; please apply your changes to the latest version and try again", ""},
+		Conflict: {
+			http.StatusConflict,
+			metav1.StatusReasonConflict,
+			"the object has been modified; please apply your changes to the latest version and try again",
+			"",
+		},
 		TooMany:      {http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later", ""},
 		TooManyLater: {http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests, please try again later", "1"},
 		Internal:     {http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: leader changed", ""},
 		Unavailable:  {http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "apiserver is shutting down", ""},
 		WatchExpired: {http.StatusGone, metav1.StatusReasonExpired, "too old resource version", ""},
 	}
-	timedOut = refusal{http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "the server was unable to return a response in the time allotted", ""}
+	timedOut = refusal{
+		http.StatusGatewayTimeout,
+		metav1.StatusReasonTimeout,
+		"the server was unable to return a response in the time allotted",
+		"",
+	}
 )
 
 // serve lets a request pass or fail as decided.

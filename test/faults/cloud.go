@@ -52,7 +52,11 @@ func serveCloud(next http.Handler, w http.ResponseWriter, r *http.Request, decis
 	if failure, ok := cloudErrors[decision.Kind]; ok {
 		w.Header().Set("Content-Type", "text/xml")
 		w.WriteHeader(failure.status)
-		fmt.Fprintf(w, "<Response><Errors><Error><Code>%s</Code><Message>injected</Message></Error></Errors><RequestID>injected</RequestID></Response>", failure.code)
+		fmt.Fprintf(
+			w,
+			"<Response><Errors><Error><Code>%s</Code><Message>injected</Message></Error></Errors><RequestID>injected</RequestID></Response>",
+			failure.code,
+		)
 		return
 	}
 	independent := r.WithContext(context.WithoutCancel(r.Context()))

@@ -128,7 +128,7 @@ func (d *Decider) Decide(class string, rates []Rate) Decision {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ordinals[class]++
-	decision := draw(rand.New(rand.NewPCG(d.seed, d.key(class))), rates, d.factor, d.delay) //nolint:gosec // Chaos, not secrets.
+	decision := draw(rand.New(rand.NewPCG(d.seed, d.key(class))), rates, d.factor, d.delay) // Chaos, not secrets.
 	if d.outage {
 		decision = Decision{Kind: Outage}
 	}

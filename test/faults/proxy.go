@@ -28,7 +28,15 @@ type Rates struct {
 
 // DefaultRates are faults of an API server that has a very bad day: about one request in eight fails.
 func DefaultRates() Rates {
-	answers := []Rate{{TooMany, 0.01}, {TooManyLater, 0.01}, {Internal, 0.015}, {Unavailable, 0.01}, {CutBefore, 0.005}, {SlowBefore, 0.02}, {SlowAfter, 0.02}}
+	answers := []Rate{
+		{TooMany, 0.01},
+		{TooManyLater, 0.01},
+		{Internal, 0.015},
+		{Unavailable, 0.01},
+		{CutBefore, 0.005},
+		{SlowBefore, 0.02},
+		{SlowAfter, 0.02},
+	}
 	lost := []Rate{{Timeout, 0.01}, {CutAfter, 0.01}, {ResetAfter, 0.02}}
 	creates := append(append([]Rate{}, answers...), lost...)
 	return Rates{

@@ -158,7 +158,14 @@ func (in *instrumentation) call(node *ast.BinaryExpr, opening string, depth int)
 func (in *instrumentation) add(node ast.Node, what string) int {
 	at := in.files.Position(node.Pos())
 	text := string(in.source[at.Offset:in.files.Position(node.End()).Offset])
-	in.mutants = append(in.mutants, mutant{id: in.next, where: fmt.Sprintf("%s:%d", in.name, at.Line), what: fmt.Sprintf("%s: %s", what, strings.Join(strings.Fields(text), " "))})
+	in.mutants = append(
+		in.mutants,
+		mutant{
+			id:    in.next,
+			where: fmt.Sprintf("%s:%d", in.name, at.Line),
+			what:  fmt.Sprintf("%s: %s", what, strings.Join(strings.Fields(text), " ")),
+		},
+	)
 	in.next++
 	return in.next - 1
 }

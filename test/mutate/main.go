@@ -65,20 +65,34 @@ var targets = []target{
 	},
 	{dir: "contracts/controller/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
 	{dir: "core/limits", files: []string{"limits.go"}, tests: "."},
-	{dir: "core/remote", files: []string{"contest.go"}, tests: "^Test(ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$"},
+	{
+		dir:   "core/remote",
+		files: []string{"contest.go"},
+		tests: "^Test(ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
+	},
 	{
 		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},
 		tests: "^(TestDecide|TestUndecided|TestNodeOf|TestParseApproval|TestARefusalSaysWhatIsNotVisibleAtTheMachine|FuzzDecide)$",
 	},
 	{
-		dir: "bootstrap/cloudconfig/controller", files: []string{"conditions.go", "conditions_join.go"},
+		dir:   "bootstrap/cloudconfig/controller",
+		files: []string{"conditions.go", "conditions_join.go"},
 		tests: "^Test(Conditions|Explain|Deadlines|ConditionsOfAnEarlierTurnAreKept|NodeJoined|StageOfAJoin|ConditionsBeforeAnyStep|ReadyOfALinkElsewhere|ClaimsAreCut)$",
 	},
 	{dir: "providers/driver/spread", files: []string{"choose.go", "decisions.go"}, tests: "."},
 	{dir: "providers/driver/batch", files: []string{"batch.go", "queue.go"}, tests: "."},
 	{
-		dir:   "providers/driver/inframachine",
-		files: []string{"assess.go", "backoff.go", "conditions.go", "conditions_reachable.go", "mark.go", "record.go", "status.go", "terminate_all.go"},
+		dir: "providers/driver/inframachine",
+		files: []string{
+			"assess.go",
+			"backoff.go",
+			"conditions.go",
+			"conditions_reachable.go",
+			"mark.go",
+			"record.go",
+			"status.go",
+			"terminate_all.go",
+		},
 		tests: ".",
 	},
 	{dir: "providers/driver/inventory", files: []string{"outage.go"}, tests: "."},
@@ -124,7 +138,7 @@ func (t target) run(out io.Writer, list bool, again string) error {
 		return err
 	}
 	if again != "" {
-		report, err := os.ReadFile(again) //nolint:gosec // our own argument
+		report, err := os.ReadFile(again) // our own argument
 		if err != nil {
 			return err
 		}
@@ -180,7 +194,7 @@ func (t target) compile(temp string) ([]mutant, string, error) {
 	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
 		return nil, "", err
 	}
-	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlayFile, "-o", binary, "./"+t.dir) //nolint:gosec // our own arguments
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlayFile, "-o", binary, "./"+t.dir) // our own arguments
 	if output, err := build.CombinedOutput(); err != nil {
 		return nil, "", fmt.Errorf("building the tests of %s: %w\n%s", t.dir, err, output)
 	}
@@ -226,7 +240,7 @@ func (t target) test(binary string, id, seeds int, args ...string) (string, erro
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	args = append([]string{"-c", limited, binary, "-test.failfast"}, args...)
-	run := exec.CommandContext(ctx, "sh", args...) //nolint:gosec // built above
+	run := exec.CommandContext(ctx, "sh", args...) // built above
 	run.Dir = t.dir
 	run.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(id), "MILLWRIGHT_SEEDS="+strconv.Itoa(seeds), "MILLWRIGHT_PURE_TESTS=1")
 	var output bytes.Buffer

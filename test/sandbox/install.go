@@ -61,7 +61,9 @@ func (s *Sandbox) install(ctx context.Context) error {
 	if err := await(ctx, "aggregated ClusterRoles are filled", installTimeout, s.rolesAggregated); err != nil {
 		return err
 	}
-	s.say("installed CRDs, roles and ServiceAccounts of core, aws and cloudconfig (their Deployments are left out: processes take their place)")
+	s.say(
+		"installed CRDs, roles and ServiceAccounts of core, aws and cloudconfig (their Deployments are left out: processes take their place)",
+	)
 	return nil
 }
 

@@ -69,7 +69,8 @@ func (s *Sandbox) webhooksTrusted(ctx context.Context) error {
 		return err
 	}
 	for _, crd := range crds.Items {
-		if conversion := crd.Spec.Conversion; conversion != nil && conversion.Webhook != nil && len(conversion.Webhook.ClientConfig.CABundle) == 0 {
+		if conversion := crd.Spec.Conversion; conversion != nil && conversion.Webhook != nil &&
+			len(conversion.Webhook.ClientConfig.CABundle) == 0 {
 			return fmt.Errorf("the conversion of %s has no certificate authority", crd.Name)
 		}
 	}

@@ -22,7 +22,15 @@ import (
 const webhookManifests = "config/core/webhook"
 
 // coreCRDs are the CRDs that the core converts.
-var coreCRDs = []string{"clusters", "machines", "machinesets", "machinedeployments", "machinehealthchecks", "machinedrainrules", "machinepools"}
+var coreCRDs = []string{
+	"clusters",
+	"machines",
+	"machinesets",
+	"machinedeployments",
+	"machinehealthchecks",
+	"machinedrainrules",
+	"machinepools",
+}
 
 // InstallWebhooks installs the core's webhooks as its manifests say, but for where they are: on a port of this
 // machine. It returns at once; the API server trusts the webhooks when the core has published its authority.
@@ -82,13 +90,15 @@ func (e *Env) RemoveWebhooks(ctx context.Context) error {
 	}
 	meta := metav1.ObjectMeta{Name: "millwright-core"}
 	for _, object := range []client.Object{
-		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta},
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta},
 	} {
 		if err := client.IgnoreNotFound(c.Delete(ctx, object)); err != nil {
 			return errors.Wrapf(err, "deleting %T", object)
 		}
 	}
-	const patch = `[{"op":"replace","path":"/spec/versions/0/served","value":false},{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`
+	const patch = `[{"op":"replace","path":"/spec/versions/0/served","value":false},` +
+		`{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`
 	for _, name := range coreCRDs {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name + ".cluster.x-k8s.io"}}
 		if err := c.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, []byte(patch))); err != nil {

@@ -45,5 +45,6 @@ func sizeOf(annotations map[string]string) int {
 }
 
 func ofKubelet(csr *certificatesv1.CertificateSigningRequest) bool {
-	return csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName || csr.Spec.SignerName == certificatesv1.KubeletServingSignerName
+	return csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName ||
+		csr.Spec.SignerName == certificatesv1.KubeletServingSignerName
 }

@@ -80,7 +80,13 @@ func (o *Outcomes) Source() source.Source { return o.refused.Source() }
 
 // Record keeps the outcome of a request, unless a later request is known. A machine whose requests are refused one after the
 // other is woken once.
-func (o *Outcomes) Record(names target.Names, config client.ObjectKey, csr *certificatesv1.CertificateSigningRequest, state RequestState, reason string) {
+func (o *Outcomes) Record(
+	names target.Names,
+	config client.ObjectKey,
+	csr *certificatesv1.CertificateSigningRequest,
+	state RequestState,
+	reason string,
+) {
 	if o == nil {
 		return
 	}

@@ -120,7 +120,13 @@ func (r *Reconciler) reconcile(ctx context.Context, req Request) outcome.Outcome
 }
 
 // settle decides about the request of a subject of which everything was read.
-func (r *Reconciler) settle(ctx context.Context, req Request, remote client.Client, s *subject, csr *certificatesv1.CertificateSigningRequest) outcome.Outcome {
+func (r *Reconciler) settle(
+	ctx context.Context,
+	req Request,
+	remote client.Client,
+	s *subject,
+	csr *certificatesv1.CertificateSigningRequest,
+) outcome.Outcome {
 	log := ctrl.LoggerFrom(ctx).WithValues("request", req.Name, "machine", s.machine.Name)
 	approve, reason := decide(csr, s.observed)
 	if !approve {

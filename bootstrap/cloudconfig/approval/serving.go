@@ -71,7 +71,11 @@ func (r *servingReconciler) reconcile(ctx context.Context, req Request) outcome.
 }
 
 // machineOf returns the Machine whose name the Node has that asks, as every Node's of ours has; nil for a Node of anybody else.
-func (r *servingReconciler) machineOf(ctx context.Context, cluster client.ObjectKey, csr *certificatesv1.CertificateSigningRequest) (*subject, error) {
+func (r *servingReconciler) machineOf(
+	ctx context.Context,
+	cluster client.ObjectKey,
+	csr *certificatesv1.CertificateSigningRequest,
+) (*subject, error) {
 	name, ok := nodeOf(csr.Spec.Username)
 	if !ok || name == "" {
 		return nil, nil
@@ -86,7 +90,12 @@ func (r *servingReconciler) machineOf(ctx context.Context, cluster client.Object
 	return r.configured(ctx, machine)
 }
 
-func (r *servingReconciler) approveServing(ctx context.Context, cluster client.ObjectKey, s *subject, csr *certificatesv1.CertificateSigningRequest) error {
+func (r *servingReconciler) approveServing(
+	ctx context.Context,
+	cluster client.ObjectKey,
+	s *subject,
+	csr *certificatesv1.CertificateSigningRequest,
+) error {
 	remote, err := r.Targets.GetUncachedClient(ctx, cluster)
 	if err != nil {
 		return ignoreDisconnected(err)

@@ -28,7 +28,12 @@ const (
 
 // SetupWithManager starts two controllers with the manager, one for each signer's requests. A quarter of the workers is the share
 // of one Cluster.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, connections *Connections, options controller.TypedOptions[Request]) error {
+func (r *Reconciler) SetupWithManager(
+	ctx context.Context,
+	mgr ctrl.Manager,
+	connections *Connections,
+	options controller.TypedOptions[Request],
+) error {
 	indexer := mgr.GetFieldIndexer()
 	if err := indexer.IndexField(ctx, &clusterv1.Machine{}, hashIndex, indexHash); err != nil {
 		return errors.Wrap(err, "indexing Machines by hash")

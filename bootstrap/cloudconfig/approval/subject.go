@@ -35,7 +35,11 @@ type subject struct {
 
 // subjectOf finds the Machine that has made the request, by the group of its join token or by the name
 // of its Node; nil when it is none of ours.
-func (r *Reconciler) subjectOf(ctx context.Context, cluster client.ObjectKey, csr *certificatesv1.CertificateSigningRequest) (*subject, error) {
+func (r *Reconciler) subjectOf(
+	ctx context.Context,
+	cluster client.ObjectKey,
+	csr *certificatesv1.CertificateSigningRequest,
+) (*subject, error) {
 	index, value := nodeIndex, ""
 	if names, ok := target.NamesOfJoinGroups(csr.Spec.Groups); ok {
 		index, value = hashIndex, names.Hash
@@ -87,7 +91,12 @@ func (r *Reconciler) configured(ctx context.Context, cached *clusterv1.Machine) 
 // hence it knows the token before any cache does.
 func (r *Reconciler) observe(ctx context.Context, remote client.Client, s *subject, csr *certificatesv1.CertificateSigningRequest) error {
 	names := target.NamesFor(s.machine.Namespace, s.machine.Spec.ClusterName, s.machine.Name)
-	s.target = &target.Machine{Client: remote, Names: names, Config: client.ObjectKeyFromObject(s.config).String(), Namespace: r.TargetNamespace}
+	s.target = &target.Machine{
+		Client:    remote,
+		Names:     names,
+		Config:    client.ObjectKeyFromObject(s.config).String(),
+		Namespace: r.TargetNamespace,
+	}
 	secret, err := s.target.NodeSecret(ctx)
 	if err != nil {
 		return err
@@ -120,7 +129,12 @@ func (s *subject) leftover() bool {
 }
 
 // outstanding returns the request that is recorded as approved when that is not this one and nobody has decided it.
-func outstanding(ctx context.Context, remote client.Reader, approved string, csr *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
+func outstanding(
+	ctx context.Context,
+	remote client.Reader,
+	approved string,
+	csr *certificatesv1.CertificateSigningRequest,
+) (*certificatesv1.CertificateSigningRequest, error) {
 	recorded, _ := parseApproval(approved)
 	name, uid, _ := strings.Cut(recorded, "/")
 	if name == "" || recorded == requestID(csr) {
@@ -138,7 +152,12 @@ func outstanding(ctx context.Context, remote client.Reader, approved string, csr
 
 // later returns the name of a later request of the same machine that could be approved as well; "" when there is none. The kubelet
 // has lost the key of this one then.
-func (r *Reconciler) later(ctx context.Context, cluster client.ObjectKey, csr *certificatesv1.CertificateSigningRequest, observed Observation) (string, error) {
+func (r *Reconciler) later(
+	ctx context.Context,
+	cluster client.ObjectKey,
+	csr *certificatesv1.CertificateSigningRequest,
+	observed Observation,
+) (string, error) {
 	reader, err := r.Targets.GetReader(ctx, cluster)
 	if err != nil {
 		return "", err
@@ -153,7 +172,8 @@ func (r *Reconciler) later(ctx context.Context, cluster client.ObjectKey, csr *c
 	}
 	for i := range all.Items {
 		other := &all.Items[i]
-		if !csr.CreationTimestamp.Before(&other.CreationTimestamp) || !slices.Contains(other.Spec.Groups, observed.JoinGroup) || !undecided(other) {
+		if !csr.CreationTimestamp.Before(&other.CreationTimestamp) || !slices.Contains(other.Spec.Groups, observed.JoinGroup) ||
+			!undecided(other) {
 			continue
 		}
 		if approve, _ := decide(other, observed); approve {

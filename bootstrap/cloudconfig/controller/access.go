@@ -40,7 +40,10 @@ func (r *Reconciler) ensureAccess(ctx context.Context, s *scope) outcome.Outcome
 	if !ok {
 		return outcome.Continue()
 	}
-	expiration, err := s.target.EnsureToken(ctx, s.tokenOptions(token, "Reads the configuration of one machine", s.target.Names.DownloadGroup()))
+	expiration, err := s.target.EnsureToken(
+		ctx,
+		s.tokenOptions(token, "Reads the configuration of one machine", s.target.Names.DownloadGroup()),
+	)
 	if collides(err) && s.Object.Status.DataSecretName == "" {
 		return outcome.FromError(r.discardDataSecret(ctx, s, err))
 	}

@@ -15,7 +15,8 @@ import (
 	"millwright.dev/contracts/controller/conditions"
 )
 
-// nodeJoined is condition NodeJoined: whether the machine has joined, else how far it has come. It is nil when the condition stays as it is.
+// nodeJoined is condition NodeJoined: whether the machine has joined, else how far it has come. It is nil when the condition
+// stays as it is.
 func nodeJoined(s *scope) *metav1.Condition {
 	const kind = bootstrapv1.NodeJoinedCondition
 	var c metav1.Condition
@@ -55,30 +56,53 @@ func (j *joining) stage(s *scope) (reason, message string) {
 	const kubelet = "look at journalctl -u kubelet on the machine, or at its console output"
 	switch {
 	case s.linkedElsewhere() != "":
-		return bootstrapv1.NodeNameMismatchReason, fmt.Sprintf("Machine %s is linked with Node %s instead of Node %s", s.machine.Name, s.linkedElsewhere(), s.node())
+		return bootstrapv1.NodeNameMismatchReason, fmt.Sprintf(
+			"Machine %s is linked with Node %s instead of Node %s",
+			s.machine.Name,
+			s.linkedElsewhere(),
+			s.node(),
+		)
 	case j.node != nil:
-		return bootstrapv1.NodeNotLinkedReason, fmt.Sprintf("Node %s exists and Machine %s is not linked with it: %s", s.node(), s.machine.Name, j.whyNotLinked(s))
+		return bootstrapv1.NodeNotLinkedReason, fmt.Sprintf(
+			"Node %s exists and Machine %s is not linked with it: %s",
+			s.node(),
+			s.machine.Name,
+			j.whyNotLinked(s),
+		)
 	case j.request != nil && j.request.State == approval.RequestIssued, j.request == nil && j.approved:
 		return bootstrapv1.WaitingForNodeReason, "The kubelet's certificate request was approved, and Node " + s.node() + " has not registered; " + kubelet
 	case j.request != nil && j.request.State == approval.RequestApproved:
 		return bootstrapv1.WaitingForCertificateReason, fmt.Sprintf(
 			"CertificateSigningRequest %s is approved and no certificate was seen; check that kube-controller-manager of the target cluster signs for kubernetes.io/kube-apiserver-client-kubelet",
-			j.request.Request)
+			j.request.Request,
+		)
 	case j.request != nil && j.request.State == approval.RequestRefused:
-		return bootstrapv1.CertificateRequestRefusedReason, fmt.Sprintf("CertificateSigningRequest %s is not approved: %s", j.request.Request, j.request.Reason)
+		return bootstrapv1.CertificateRequestRefusedReason, fmt.Sprintf(
+			"CertificateSigningRequest %s is not approved: %s",
+			j.request.Request,
+			j.request.Reason,
+		)
 	case j.request != nil:
-		return bootstrapv1.CertificateRequestPendingReason, fmt.Sprintf("CertificateSigningRequest %s of the kubelet awaits its approval: %s", j.request.Request, j.request.Reason)
+		return bootstrapv1.CertificateRequestPendingReason, fmt.Sprintf(
+			"CertificateSigningRequest %s of the kubelet awaits its approval: %s",
+			j.request.Request,
+			j.request.Reason,
+		)
 	case j.report != nil:
 		return bootstrapv1.WaitingForCertificateRequestReason, fmt.Sprintf(
 			"The machine reached the API server with its download token and its kubelet has asked for no certificate. The machine claims %q at %s; look at journalctl -u cloud-config-downloader -u kubelet on it, or at its console output",
-			j.report.Text, instant(j.report.At))
+			j.report.Text,
+			instant(j.report.At),
+		)
 	}
 	if last := s.Object.Status.Join.Stage; slices.Contains(requestStages, last) {
 		return last, "The machine's certificate request was seen before this provider was started again, and is gone or not read yet"
 	}
 	return bootstrapv1.WaitingForMachineReason, fmt.Sprintf(
 		"Nothing was heard from the machine %s. Its console output shows whether it has booted, whether cloud-init has read the user data, and whether cloud-config-downloader reaches the API server at %s",
-		s.machine.Spec.ProviderID, s.endpoint.server)
+		s.machine.Spec.ProviderID,
+		s.endpoint.server,
+	)
 }
 
 // whyNotLinked is what about the Node is not as the core needs it. What the Node has is a claim, quoted and cut.

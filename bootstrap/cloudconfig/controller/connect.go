@@ -25,7 +25,10 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) outcome.Outcome {
 	live, err := r.Targets.GetUncachedClient(ctx, clusterKey(s.machine))
 	var disconnected *remote.NotConnectedError
 	if errors.As(err, &disconnected) {
-		return s.awaits(bootstrapv1.WaitingForConnectionReason, fmt.Sprintf("there is no connection to Cluster %s: %s", s.cluster.Name, remedy(disconnected, s.cluster.Name)))
+		return s.awaits(
+			bootstrapv1.WaitingForConnectionReason,
+			fmt.Sprintf("there is no connection to Cluster %s: %s", s.cluster.Name, remedy(disconnected, s.cluster.Name)),
+		)
 	}
 	if err != nil {
 		return outcome.FromError(err)

@@ -91,8 +91,13 @@ func (r *Reconciler) createDataSecret(ctx context.Context, s *scope) outcome.Out
 		return read
 	}
 	data, err := node.UserData(node.UserDataOptions{
-		Server: s.endpoint.server, Authority: s.endpoint.authority, SecretNamespace: s.target.NodesNamespace(), SecretName: s.target.Names.Object(),
-		DownloadToken: token.Plain(), Files: files, Users: s.Object.Spec.Users,
+		Server:          s.endpoint.server,
+		Authority:       s.endpoint.authority,
+		SecretNamespace: s.target.NodesNamespace(),
+		SecretName:      s.target.Names.Object(),
+		DownloadToken:   token.Plain(),
+		Files:           files,
+		Users:           s.Object.Spec.Users,
 	})
 	var tooLarge *node.TooLargeError
 	if errors.As(err, &tooLarge) {

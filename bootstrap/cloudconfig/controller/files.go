@@ -35,7 +35,10 @@ type refusedSourceError struct {
 
 // Error implements error.
 func (e *refusedSourceError) Error() string {
-	return fmt.Sprintf("Secret %s is of a Cluster or a token, by its type or its name, and is never given to a machine: use another Secret", e.ref.Name)
+	return fmt.Sprintf(
+		"Secret %s is of a Cluster or a token, by its type or its name, and is never given to a machine: use another Secret",
+		e.ref.Name,
+	)
 }
 
 // files returns the files of one stage; it waits when their content cannot be had.

@@ -39,7 +39,13 @@ func (r *Reconciler) syncJoining(ctx context.Context, s *scope, current *corev1.
 		return outcome.FromError(err)
 	}
 	if written {
-		s.events.Normal(bootstrapv1.SyncedReason, "WriteNodeSecret", "Wrote revision %.12s of the configuration for Node %s", payload.Revision, s.node())
+		s.events.Normal(
+			bootstrapv1.SyncedReason,
+			"WriteNodeSecret",
+			"Wrote revision %.12s of the configuration for Node %s",
+			payload.Revision,
+			s.node(),
+		)
 	}
 	s.Object.Status.Target.JoinTokenID = token.ID
 	s.tokensValid = true

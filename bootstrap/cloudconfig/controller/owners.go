@@ -87,8 +87,13 @@ func (r *Reconciler) awaitCluster(_ context.Context, s *scope) outcome.Outcome {
 		return s.awaits(bootstrapv1.WaitingForInfrastructureReason,
 			fmt.Sprintf("Cluster %s is not provisioned: status.initialization.infrastructureProvisioned is awaited", s.cluster.Name))
 	case !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false):
-		return s.awaits(bootstrapv1.WaitingForControlPlaneReason,
-			fmt.Sprintf("the control plane of Cluster %s is not initialized: status.initialization.controlPlaneInitialized is awaited", s.cluster.Name))
+		return s.awaits(
+			bootstrapv1.WaitingForControlPlaneReason,
+			fmt.Sprintf(
+				"the control plane of Cluster %s is not initialized: status.initialization.controlPlaneInitialized is awaited",
+				s.cluster.Name,
+			),
+		)
 	}
 	return outcome.Continue()
 }

@@ -56,5 +56,6 @@ func (s *scope) keepsConditions() bool {
 	case ready.Status == metav1.ConditionTrue || ready.Reason == bootstrapv1.InternalErrorReason || ready.Reason == bootstrapv1.DeletingReason:
 		return true
 	}
-	return s.Object.DeletionTimestamp.IsZero() && ready.ObservedGeneration == s.Object.Generation && !slices.Contains(beforeTurns, ready.Reason)
+	return s.Object.DeletionTimestamp.IsZero() && ready.ObservedGeneration == s.Object.Generation &&
+		!slices.Contains(beforeTurns, ready.Reason)
 }

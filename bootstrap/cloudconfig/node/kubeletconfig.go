@@ -66,7 +66,10 @@ func (e *InvalidKubeletConfigError) Error() string {
 func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
 	for _, arg := range o.Spec.ExtraArgs {
 		if slices.Contains(guardedArgs, arg.Name) {
-			return nil, &InvalidKubeletConfigError{Field: "--" + arg.Name, Problem: "cannot be given: the controller sets it in the kubelet's configuration"}
+			return nil, &InvalidKubeletConfigError{
+				Field:   "--" + arg.Name,
+				Problem: "cannot be given: the controller sets it in the kubelet's configuration",
+			}
 		}
 	}
 	config := kubeletDefaults(o)
@@ -80,7 +83,10 @@ func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
 			return nil, &InvalidKubeletConfigError{Field: key, Problem: "is written otherwise by a kubelet: see " + s.path}
 		}
 		if value, ok := lookup(config, s.path); !ok || !reflect.DeepEqual(value, s.value) {
-			return nil, &InvalidKubeletConfigError{Field: s.path, Problem: fmt.Sprintf("must be %v: a kubelet is not to be open to everybody", s.value)}
+			return nil, &InvalidKubeletConfigError{
+				Field:   s.path,
+				Problem: fmt.Sprintf("must be %v: a kubelet is not to be open to everybody", s.value),
+			}
 		}
 	}
 	if file, ok := lookup(config, "authentication.x509.clientCAFile"); !ok || file == "" {
@@ -91,7 +97,9 @@ func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
 		return nil, errors.Wrap(err, "rendering the kubelet's configuration")
 	}
 	if err := yaml.Unmarshal(body, &kubeletv1beta1.KubeletConfiguration{}); err != nil {
-		return nil, &InvalidKubeletConfigError{Problem: "is not what a kubelet can read: " + strings.TrimPrefix(err.Error(), "error unmarshaling JSON: ")}
+		return nil, &InvalidKubeletConfigError{
+			Problem: "is not what a kubelet can read: " + strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "),
+		}
 	}
 	return body, nil
 }

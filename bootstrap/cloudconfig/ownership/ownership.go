@@ -1,5 +1,5 @@
-// Package ownership finds out whose a CloudConfig is. An owner reference alone is no evidence: whoever may write CloudConfigs writes it, and
-// a copy of an object has it too.
+// Package ownership finds out whose a CloudConfig is. An owner reference alone is no evidence: whoever may write CloudConfigs
+// writes it, and a copy of an object has it too.
 package ownership
 
 import (

@@ -125,7 +125,12 @@ func (m *Machine) NodeSecret(ctx context.Context) (*corev1.Secret, error) {
 // WriteNodeSecret makes the node's Secret hold the data, and record the token with this id as one that the machine was given; no
 // id records none. current is what NodeSecret has returned; an equal one is not written. Annotations that others have set on it
 // stay. written reports whether it was.
-func (m *Machine) WriteNodeSecret(ctx context.Context, current *corev1.Secret, data map[string][]byte, tokenID string) (written bool, err error) {
+func (m *Machine) WriteNodeSecret(
+	ctx context.Context,
+	current *corev1.Secret,
+	data map[string][]byte,
+	tokenID string,
+) (written bool, err error) {
 	if current == nil {
 		secret := &corev1.Secret{ObjectMeta: m.Names.meta(m.NodesNamespace(), m.Names.Object(), m.Config), Data: data}
 		m.record(secret, tokenID)
@@ -134,7 +139,8 @@ func (m *Machine) WriteNodeSecret(ctx context.Context, current *corev1.Secret, d
 	secret := current.DeepCopy()
 	secret.Data = data
 	m.record(secret, tokenID)
-	if equality.Semantic.DeepEqual(current.Data, data) && current.Annotations[JoinTokensAnnotation] == secret.Annotations[JoinTokensAnnotation] {
+	if equality.Semantic.DeepEqual(current.Data, data) &&
+		current.Annotations[JoinTokensAnnotation] == secret.Annotations[JoinTokensAnnotation] {
 		return false, nil
 	}
 	return true, errors.Wrapf(m.Client.Update(ctx, secret), "updating Secret %s in the target cluster", secret.Name)

@@ -77,15 +77,35 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	logsv1.AddFlags(o.Logs, flags)
 	o.Diagnostics.AddFlags(flags)
 	flags.StringVar(&o.HealthAddr, "health-addr", ":9440", "The address of /healthz and /readyz; 0 for none.")
-	flags.StringVar(&o.ProfilerAddress, "profiler-address", "", "The address of the pprof profiler, for example localhost:6060; none when empty.")
+	flags.StringVar(
+		&o.ProfilerAddress,
+		"profiler-address",
+		"",
+		"The address of the pprof profiler, for example localhost:6060; none when empty.",
+	)
 	flags.BoolVar(&o.ContentionProfiling, "contention-profiling", false, "Profile blocking too.")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", false, "Run only while holding a lease, so that one of several replicas is active.")
-	flags.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", 15*time.Second, "How long others wait for the holder of the lease to renew it.")
-	flags.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "How long the holder tries to renew the lease before it gives up.")
+	flags.DurationVar(
+		&o.LeaseDuration,
+		"leader-elect-lease-duration",
+		15*time.Second,
+		"How long others wait for the holder of the lease to renew it.",
+	)
+	flags.DurationVar(
+		&o.RenewDeadline,
+		"leader-elect-renew-deadline",
+		10*time.Second,
+		"How long the holder tries to renew the lease before it gives up.",
+	)
 	flags.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "How long to wait between attempts at the lease.")
 	flags.StringVar(&o.LeaseNamespace, "leader-elect-resource-namespace", "", "The namespace of the lease; that of the process by default.")
 	flags.StringVar(&o.Namespace, "namespace", "", "The one namespace to work in; all when empty.")
-	flags.StringVar(&o.WatchFilter, "watch-filter", "", "Work only on objects with this value of the label cluster.x-k8s.io/watch-filter; on all when empty.")
+	flags.StringVar(
+		&o.WatchFilter,
+		"watch-filter",
+		"",
+		"Work only on objects with this value of the label cluster.x-k8s.io/watch-filter; on all when empty.",
+	)
 	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Minute, "How often everything is looked at again without an event.")
 	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", 100, "Requests per second to the management API server.")
 	flags.IntVar(&o.KubeAPIBurst, "kube-api-burst", 200, "Requests to the management API server that may exceed the rate for a moment.")
@@ -97,8 +117,12 @@ func (o *Options) Validate() error {
 		return err
 	}
 	if o.LeaderElect && (o.LeaseDuration <= o.RenewDeadline || o.RenewDeadline <= o.RetryPeriod) {
-		return errors.Errorf("--leader-elect-lease-duration (%s) must be longer than --leader-elect-renew-deadline (%s), and that longer than --leader-elect-retry-period (%s)",
-			o.LeaseDuration, o.RenewDeadline, o.RetryPeriod)
+		return errors.Errorf(
+			"--leader-elect-lease-duration (%s) must be longer than --leader-elect-renew-deadline (%s), and that longer than --leader-elect-retry-period (%s)",
+			o.LeaseDuration,
+			o.RenewDeadline,
+			o.RetryPeriod,
+		)
 	}
 	if o.KubeAPIBurst < 1 || o.KubeAPIQPS <= 0 {
 		return errors.New("--kube-api-qps and --kube-api-burst must be positive")

@@ -52,7 +52,13 @@ func OwnStatus[O client.Object, S any](ctx context.Context, c client.Client, bas
 	return patchStatus(ctx, c, base, after, status, client.MergeFrom(base))
 }
 
-func patchStatus[O client.Object, S any](ctx context.Context, c client.Client, base, after O, status func(O) *S, patch client.Patch) (bool, error) {
+func patchStatus[O client.Object, S any](
+	ctx context.Context,
+	c client.Client,
+	base, after O,
+	status func(O) *S,
+	patch client.Patch,
+) (bool, error) {
 	if equality.Semantic.DeepEqual(*status(base), *status(after)) {
 		return false, nil
 	}

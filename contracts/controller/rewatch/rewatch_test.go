@@ -49,7 +49,7 @@ func refused(t *testing.T) error {
 	t.Helper()
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	_, err := http.Get(closed.URL) //nolint:noctx,bodyclose // it fails
+	_, err := http.Get(closed.URL) // it fails
 	return err
 }
 

@@ -55,7 +55,8 @@ func (p publisher) publish(ctx context.Context, targets []target, trusted []byte
 		case apierrors.IsNotFound(err):
 		case t.kind == version.CRDKind.Kind && apierrors.IsInvalid(err):
 			// Marked, but not converted by webhook: the tests of the patch fail then.
-			ctrl.LoggerFrom(ctx).Info("A CRD with the annotation is not converted by webhook: nothing to publish", "crd", t.name, "annotation", Annotation)
+			ctrl.LoggerFrom(ctx).
+				Info("A CRD with the annotation is not converted by webhook: nothing to publish", "crd", t.name, "annotation", Annotation)
 		case err != nil:
 			return changed, errors.Wrapf(err, "publishing the trusted authorities in %s %s", t.kind, t.name)
 		case object.Generation != t.generation:

@@ -49,7 +49,11 @@ type LimitError struct {
 
 // Error names the annotation and the remedy.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("annotation %s %q is no number of Machines: set it to a whole number like 3, or set spec.replicas", e.Annotation, e.Value)
+	return fmt.Sprintf(
+		"annotation %s %q is no number of Machines: set it to a whole number like 3, or set spec.replicas",
+		e.Annotation,
+		e.Value,
+	)
 }
 
 // limit reads one limit. A negative one is none: no set can have less than no Machines.

@@ -109,8 +109,18 @@ func skippedPreflightChecks(all map[string]string) field.ErrorList {
 	}
 	for name := range strings.SplitSeq(list, ",") {
 		if !slices.Contains(preflightChecks, strings.TrimSpace(name)) {
-			return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(clusterv1.MachineSetSkipPreflightChecksAnnotation),
-				list, quote(strings.TrimSpace(name))+" is no preflight check: use names of "+strings.Join(preflightChecks, ", ")+", with commas between them")}
+			return field.ErrorList{
+				field.Invalid(
+					field.NewPath("metadata", "annotations").Key(clusterv1.MachineSetSkipPreflightChecksAnnotation),
+					list,
+					quote(
+						strings.TrimSpace(name),
+					)+" is no preflight check: use names of "+strings.Join(
+						preflightChecks,
+						", ",
+					)+", with commas between them",
+				),
+			}
 		}
 	}
 	return nil

@@ -27,8 +27,12 @@ func clusterAlone(cluster *clusterv1.Cluster) field.ErrorList {
 	found = append(found, blocks(network.Child("pods", "cidrBlocks"), cluster.Spec.ClusterNetwork.Pods.CIDRBlocks)...)
 	found = append(found, blocks(network.Child("services", "cidrBlocks"), cluster.Spec.ClusterNetwork.Services.CIDRBlocks)...)
 	if cluster.Spec.Topology.IsDefined() {
-		found = append(found, field.Forbidden(path.Child("topology"),
-			"this core has no ClusterClass: create the objects of "+quote(cluster.Spec.Topology.ClassRef.Name)+" themselves and remove the topology"))
+		found = append(found, field.Forbidden(
+			path.Child("topology"),
+			"this core has no ClusterClass: create the objects of "+quote(
+				cluster.Spec.Topology.ClassRef.Name,
+			)+" themselves and remove the topology",
+		))
 	}
 	return found
 }
@@ -38,7 +42,9 @@ func keptReference(path *field.Path, now, before clusterv1.ContractVersionedObje
 	if now.IsDefined() || !before.IsDefined() {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, "cannot be removed: leave it "+quote(before.Kind+"/"+before.Name)+", or name what replaces it")}
+	return field.ErrorList{
+		field.Forbidden(path, "cannot be removed: leave it "+quote(before.Kind+"/"+before.Name)+", or name what replaces it"),
+	}
 }
 
 func blocks(path *field.Path, list []string) field.ErrorList {

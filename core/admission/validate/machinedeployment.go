@@ -58,7 +58,10 @@ func strategy(path *field.Path, from *clusterv1.MachineDeploymentRolloutStrategy
 	found = append(found, numberOrPercent(rolling.Child("maxSurge"), surge)...)
 	found = append(found, numberOrPercent(rolling.Child("maxUnavailable"), unavailable)...)
 	if isNumberZero(surge) && isNumberZero(unavailable) {
-		found = append(found, field.Invalid(rolling, "maxSurge 0, maxUnavailable 0", "nothing could ever be replaced: make one of them at least 1"))
+		found = append(
+			found,
+			field.Invalid(rolling, "maxSurge 0, maxUnavailable 0", "nothing could ever be replaced: make one of them at least 1"),
+		)
 	}
 	return found
 }

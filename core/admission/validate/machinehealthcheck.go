@@ -46,14 +46,23 @@ func checkAlone(check *clusterv1.MachineHealthCheck) field.ErrorList {
 	case err != nil:
 		found = append(found, field.Invalid(path.Child("selector"), check.Spec.Selector.String(), "is no selector: "+err.Error()))
 	case matcher.Empty():
-		found = append(found, field.Required(path.Child("selector"), "all Machines of the Cluster would be meant, its control plane included: say which, by their labels"))
+		found = append(
+			found,
+			field.Required(
+				path.Child("selector"),
+				"all Machines of the Cluster would be meant, its control plane included: say which, by their labels",
+			),
+		)
 	}
 	if cluster, set := check.Spec.Selector.MatchLabels[clusterv1.ClusterNameLabel]; set && cluster != check.Spec.ClusterName {
 		found = append(found, field.Invalid(path.Child("selector", "matchLabels").Key(clusterv1.ClusterNameLabel), cluster,
 			"selects Machines of another Cluster than spec.clusterName "+quote(check.Spec.ClusterName)+": remove it, or set the same"))
 	}
 	if seconds := check.Spec.Checks.NodeStartupTimeoutSeconds; seconds != nil && *seconds != 0 && *seconds < minNodeStartupSeconds {
-		found = append(found, field.Invalid(path.Child("checks", "nodeStartupTimeoutSeconds"), *seconds, "must be at least 30, or 0 for no limit"))
+		found = append(
+			found,
+			field.Invalid(path.Child("checks", "nodeStartupTimeoutSeconds"), *seconds, "must be at least 30, or 0 for no limit"),
+		)
 	}
 	return append(found, numberOrPercent(path.Child("remediation", "triggerIf", "unhealthyLessThanOrEqualTo"),
 		check.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo)...)

@@ -114,7 +114,8 @@ func Resume(s State, began time.Time, arriving []Arriving) map[string]Handover {
 	}
 	for _, a := range arriving {
 		deadline := a.Created.Add(s.ReattachTimeout)
-		if _, here := s.Attached[a.Volume]; !here && !a.Attached && !began.IsZero() && !a.Created.Before(began.Add(-clockTolerance)) && s.Now.Before(deadline) {
+		if _, here := s.Attached[a.Volume]; !here && !a.Attached && !began.IsZero() && !a.Created.Before(began.Add(-clockTolerance)) &&
+			s.Now.Before(deadline) {
 			found[a.Volume] = Handover{Reattaching, deadline}
 		}
 	}

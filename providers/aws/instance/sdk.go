@@ -20,7 +20,11 @@ type API interface {
 	DescribeInstanceTypes(context.Context, *ec2.DescribeInstanceTypesInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceTypesOutput, error)
 	DescribeSubnets(context.Context, *ec2.DescribeSubnetsInput, ...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error)
 	DescribeVolumes(context.Context, *ec2.DescribeVolumesInput, ...func(*ec2.Options)) (*ec2.DescribeVolumesOutput, error)
-	DescribeNetworkInterfaces(context.Context, *ec2.DescribeNetworkInterfacesInput, ...func(*ec2.Options)) (*ec2.DescribeNetworkInterfacesOutput, error)
+	DescribeNetworkInterfaces(
+		context.Context,
+		*ec2.DescribeNetworkInterfacesInput,
+		...func(*ec2.Options),
+	) (*ec2.DescribeNetworkInterfacesOutput, error)
 }
 
 // Clients makes the client of a region. It is called once for each region.

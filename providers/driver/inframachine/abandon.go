@@ -29,7 +29,12 @@ func (r *Reconciler[M]) terminateIfAbandoned(ctx context.Context, s *scope[M], i
 	err = r.APIReader.Get(ctx, client.ObjectKey{Namespace: s.Key().Namespace, Name: s.clusterName}, cluster)
 	if err != nil || len(paused.By(latest, cluster)) > 0 {
 		log.Info("The object was removed while its instance was launched. The instance is left running, since the object may have been moved")
-		s.events.Warning(eventAbandoned, "Launch", "The object was removed while instance %s was launched; terminate it by hand unless the object was moved", instance.ID)
+		s.events.Warning(
+			eventAbandoned,
+			"Launch",
+			"The object was removed while instance %s was launched; terminate it by hand unless the object was moved",
+			instance.ID,
+		)
 		s.events.Record(r.Recorder, s.Object)
 		return
 	}
@@ -37,9 +42,20 @@ func (r *Reconciler[M]) terminateIfAbandoned(ctx context.Context, s *scope[M], i
 	handle.ProviderID = instance.ProviderID
 	if err := r.deleteInstances(ctx, handle.Scope, []driver.Handle{handle})[0]; err != nil {
 		log.Error(err, "Terminating an instance failed whose object was removed while it was launched; terminate it by hand")
-		s.events.Warning(eventAbandoned, "Launch", "The object was removed while instance %s was launched, and terminating it failed; terminate it by hand: %v", instance.ID, err)
+		s.events.Warning(
+			eventAbandoned,
+			"Launch",
+			"The object was removed while instance %s was launched, and terminating it failed; terminate it by hand: %v",
+			instance.ID,
+			err,
+		)
 	} else {
-		s.events.Warning(eventAbandoned, "Launch", "The object was removed while instance %s was launched; the instance is terminated", instance.ID)
+		s.events.Warning(
+			eventAbandoned,
+			"Launch",
+			"The object was removed while instance %s was launched; the instance is terminated",
+			instance.ID,
+		)
 	}
 	s.events.Record(r.Recorder, s.Object)
 }

@@ -78,7 +78,10 @@ func assessKnown(s observation, now time.Time) assessment {
 func assessAbsent(s observation, grace time.Duration) assessment {
 	a := assessment{inTransition: !s.provisioned}
 	if !s.provisioned {
-		a.why = &explanation{driverv1.InstanceNotVisibleReason, "The instance was launched and the cloud does not list it yet" + listError(s.view.Err)}
+		a.why = &explanation{
+			driverv1.InstanceNotVisibleReason,
+			"The instance was launched and the cloud does not list it yet" + listError(s.view.Err),
+		}
 	}
 	if s.view.ListedAt.IsZero() {
 		return a // The first list wakes the machine.

@@ -64,8 +64,11 @@ func explainOutage(o *inventory.Outage, reported *metav1.Condition) string {
 	case reported != nil && reported.Status == metav1.ConditionFalse:
 		since = "since before " + instant(reported.LastTransitionTime.Time)
 	}
-	message := fmt.Sprintf("Instances have not been listed successfully %s; the status of this instance may be out of date, and Ready stays as it was. The cloud says: %s",
-		since, strings.TrimRight(events.Cut(o.Err.Error()), "."))
+	message := fmt.Sprintf(
+		"Instances have not been listed successfully %s; the status of this instance may be out of date, and Ready stays as it was. The cloud says: %s",
+		since,
+		strings.TrimRight(events.Cut(o.Err.Error()), "."),
+	)
 	if driver.IsAuth(o.Err) {
 		message += ". Check the provider's credentials and permissions"
 	}

@@ -41,7 +41,10 @@ func explain(err error) *explanation {
 	case driver.ClassAuth:
 		return &explanation{driverv1.UnauthorizedReason, cause + ". Tried again slowly; check the provider's credentials and permissions"}
 	case driver.ClassTerminal:
-		return &explanation{driverv1.InvalidConfigurationReason, cause + ". Not tried again; replace the Machine by one with a spec that the cloud accepts"}
+		return &explanation{
+			driverv1.InvalidConfigurationReason,
+			cause + ". Not tried again; replace the Machine by one with a spec that the cloud accepts",
+		}
 	case driver.ClassUnresolved:
 		return &explanation{driverv1.UnresolvedReferenceReason, cause + ". Tried again slowly until it can be used: " +
 			"create it, share it with the provider's account, or replace the Machine by one with a corrected spec"}

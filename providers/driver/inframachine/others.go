@@ -22,7 +22,11 @@ func (r *Reconciler[M]) withOthers(s *scope[M], why *explanation) *explanation {
 	}
 	others := fmt.Sprintf("This object has a second live instance, which it does not name: %s. It is terminated when the object "+
 		"is deleted, or terminate it by hand", idsOf(s.view.Others))
-	if ready := meta.FindStatusCondition(s.Object.CommonStatus().Conditions, driverv1.ReadyCondition); ready == nil || !strings.Contains(ready.Message, others) {
+	if ready := meta.FindStatusCondition(
+		s.Object.CommonStatus().Conditions,
+		driverv1.ReadyCondition,
+	); ready == nil ||
+		!strings.Contains(ready.Message, others) {
 		s.events.Warning(eventSecond, "Observe", "%s", others)
 	}
 	if why.message == "" {
@@ -90,7 +94,10 @@ func (r *Reconciler[M]) awaitOthers(_ context.Context, s *scope[M]) outcome.Outc
 		return outcome.Continue()
 	}
 	r.Inventory.Track(s.Key(), s.handle, true)
-	s.observed.state = &explanation{driverv1.TerminatingInstanceReason, "The cloud is terminating " + idsOf(s.view.Others) + listError(s.view.Err)}
+	s.observed.state = &explanation{
+		driverv1.TerminatingInstanceReason,
+		"The cloud is terminating " + idsOf(s.view.Others) + listError(s.view.Err),
+	}
 	return outcome.Wait()
 }
 

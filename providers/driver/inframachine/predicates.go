@@ -71,6 +71,12 @@ func machineChanges() predicate.Predicate {
 func clusterChanges() predicate.Predicate {
 	return predicates.ChangesWhileThere(func(before, after *clusterv1.Cluster) bool {
 		return predicates.Paused(before, after) ||
-			ptr.Deref(before.Status.Initialization.InfrastructureProvisioned, false) != ptr.Deref(after.Status.Initialization.InfrastructureProvisioned, false)
+			ptr.Deref(
+				before.Status.Initialization.InfrastructureProvisioned,
+				false,
+			) != ptr.Deref(
+				after.Status.Initialization.InfrastructureProvisioned,
+				false,
+			)
 	})
 }

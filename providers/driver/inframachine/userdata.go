@@ -47,8 +47,11 @@ func (r *Reconciler[M]) readUserData(ctx context.Context, s *scope[M]) outcome.O
 		return outcome.FromError(errors.Wrapf(err, "reading bootstrap data Secret %s", key))
 	}
 	if err == nil && isClusterSecret(secret) {
-		s.observed.state = &explanation{driverv1.BootstrapDataRefusedReason, fmt.Sprintf("Secret %s has the name of one with credentials of a Cluster "+
-			"and is not given to a machine. Let Machine %s name the Secret of its bootstrap provider, or one of another name", *name, s.owner.Name)}
+		s.observed.state = &explanation{
+			driverv1.BootstrapDataRefusedReason,
+			fmt.Sprintf("Secret %s has the name of one with credentials of a Cluster "+
+				"and is not given to a machine. Let Machine %s name the Secret of its bootstrap provider, or one of another name", *name, s.owner.Name),
+		}
 		return outcome.WaitFor(secretRetry)
 	}
 	data := secret.Data[bootstrapDataKey]

@@ -9,9 +9,12 @@ import (
 
 // ages measures the inventories that are at work when the metrics are read, so that also a list that hangs shows.
 var ages = &ageCollector{
-	description: prometheus.NewDesc("millwright_inventory_age_seconds",
+	description: prometheus.NewDesc(
+		"millwright_inventory_age_seconds",
 		"Time since the latest successful list of a scope's instances began or, without one, since this process has tried. Scopes without machines have none.",
-		[]string{"scope"}, nil),
+		[]string{"scope"},
+		nil,
+	),
 	running: map[*Inventory]struct{}{},
 }
 

@@ -51,13 +51,38 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 func (o *Options) addOwnFlags(fs *pflag.FlagSet) {
 	defaults := inframachine.DefaultOptions()
-	fs.IntVar(&o.Concurrency, "machine-concurrency", defaults.Concurrency, "Number of machines to reconcile at a time; a quarter of them may call the cloud in one scope (account and region).")
-	fs.DurationVar(&o.InventoryFast, "inventory-fast-interval", 3*time.Second, "Time between two lists of the cloud's instances while a machine waits for a change; a tenth of the wait once that is longer.")
+	fs.IntVar(
+		&o.Concurrency,
+		"machine-concurrency",
+		defaults.Concurrency,
+		"Number of machines to reconcile at a time; a quarter of them may call the cloud in one scope (account and region).",
+	)
+	fs.DurationVar(
+		&o.InventoryFast,
+		"inventory-fast-interval",
+		3*time.Second,
+		"Time between two lists of the cloud's instances while a machine waits for a change; a tenth of the wait once that is longer.",
+	)
 	fs.DurationVar(&o.InventorySlow, "inventory-slow-interval", 90*time.Second, "Time between two lists of the cloud's instances otherwise.")
 	fs.DurationVar(&o.CloudTimeout, "cloud-call-timeout", defaults.CallTimeout, "Time that one call to the cloud may take.")
-	fs.DurationVar(&o.UnreachableAfter, "cloud-unreachable-after", inventory.DefaultUnreachableAfter, "Time for which lists of the cloud's instances fail before machines report it in the condition CloudReachable; at least three times --inventory-slow-interval.")
-	fs.DurationVar(&o.VisibilityGrace, "instance-visibility-grace", defaults.VisibilityGrace, "Time after a launch in which the cloud may fail to list the instance before its absence counts; at least --cloud-call-timeout.")
-	fs.Float64Var(&o.LaunchesPerSecond, "launches-per-second", o.LaunchesPerSecond, "Highest average rate of launches in a scope (account and region); 0 for no limit.")
+	fs.DurationVar(
+		&o.UnreachableAfter,
+		"cloud-unreachable-after",
+		inventory.DefaultUnreachableAfter,
+		"Time for which lists of the cloud's instances fail before machines report it in the condition CloudReachable; at least three times --inventory-slow-interval.",
+	)
+	fs.DurationVar(
+		&o.VisibilityGrace,
+		"instance-visibility-grace",
+		defaults.VisibilityGrace,
+		"Time after a launch in which the cloud may fail to list the instance before its absence counts; at least --cloud-call-timeout.",
+	)
+	fs.Float64Var(
+		&o.LaunchesPerSecond,
+		"launches-per-second",
+		o.LaunchesPerSecond,
+		"Highest average rate of launches in a scope (account and region); 0 for no limit.",
+	)
 	fs.Int("webhook-port", 0, "")
 	fs.String("webhook-cert-dir", "", "")
 	controllermanager.Ignore(fs, "webhook-port", "webhook-cert-dir")
@@ -89,5 +114,11 @@ func (o *Options) Machine() inframachine.Options {
 
 // Inventory returns the options of the inventory.
 func (o *Options) Inventory(clk clock.WithTicker) inventory.Options {
-	return inventory.Options{Clock: clk, Fast: o.InventoryFast, Slow: o.InventorySlow, Timeout: o.CloudTimeout, UnreachableAfter: o.UnreachableAfter}
+	return inventory.Options{
+		Clock:            clk,
+		Fast:             o.InventoryFast,
+		Slow:             o.InventorySlow,
+		Timeout:          o.CloudTimeout,
+		UnreachableAfter: o.UnreachableAfter,
+	}
 }

@@ -30,7 +30,12 @@ func NewDecisions() *Decisions {
 
 // Place chooses the place of m and remembers it. siblings returns the other machines of the set as the cache has them,
 // without those that leave; it is called while nothing else is decided, so it must not wait for a network.
-func (d *Decisions) Place(m Machine, candidates []driver.Candidate, turn uint32, siblings func() ([]Machine, error)) (driver.Placement, error) {
+func (d *Decisions) Place(
+	m Machine,
+	candidates []driver.Candidate,
+	turn uint32,
+	siblings func() ([]Machine, error),
+) (driver.Placement, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	set, err := siblings()

@@ -44,7 +44,10 @@ func (s *standIn) runPod(ctx context.Context, pod *corev1.Pod) error {
 	running.Status.Phase = corev1.PodRunning
 	running.Status.StartTime = &now
 	for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
-		running.Status.Conditions = append(running.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+		running.Status.Conditions = append(
+			running.Status.Conditions,
+			corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now},
+		)
 	}
 	return s.client.Status().Patch(ctx, running, client.StrategicMergeFrom(pod))
 }

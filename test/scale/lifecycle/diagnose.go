@@ -70,7 +70,8 @@ func stuckAt(m *clusterv1.Machine) string {
 	parts := []string{cmp.Or(phaseOf(m), "no phase")}
 	for _, c := range m.Status.Conditions {
 		// Deleting and its like are good when False.
-		negative := c.Type == clusterv1.MachineDeletingCondition || c.Type == clusterv1.MachineUpdatingCondition || c.Type == clusterv1.PausedCondition
+		negative := c.Type == clusterv1.MachineDeletingCondition || c.Type == clusterv1.MachineUpdatingCondition ||
+			c.Type == clusterv1.PausedCondition
 		good := metav1.ConditionTrue
 		if negative {
 			good = metav1.ConditionFalse

@@ -87,7 +87,12 @@ func (l *life) start(ctx context.Context) error {
 	}
 	_, quiet, err := l.awaitQuiet(ctx, func(s measure.Sample) bool { return s.Probes() > 0 })
 	if err == nil && !quiet {
-		err = fmt.Errorf("the %s core did not reach the target cluster and fall quiet within %s; its log is %s", l.binary.Name, quietTimeout, l.core.Log())
+		err = fmt.Errorf(
+			"the %s core did not reach the target cluster and fall quiet within %s; its log is %s",
+			l.binary.Name,
+			quietTimeout,
+			l.core.Log(),
+		)
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func selected(names []string) []phase {
 
 func scaleUp(ctx context.Context, l *life) (int, error) {
 	l.replicas = l.options.N
-	if err := l.providers.Client().Create(ctx, deployment(int32(l.replicas))); err != nil { //nolint:gosec // Thousands fit.
+	if err := l.providers.Client().Create(ctx, deployment(int32(l.replicas))); err != nil { // Thousands fit.
 		return 0, errors.Wrap(err, "creating the MachineDeployment")
 	}
 	return l.replicas, l.await(ctx, "state with all Machines Running", func(s state) bool { return s.settled(l.replicas) })
@@ -126,7 +126,7 @@ func scaleDown(ctx context.Context, l *life) (int, error) {
 	fewer := max(l.replicas/scaleDownPart, 1)
 	l.replicas -= fewer
 	err := l.patchDeployment(ctx, func(d *clusterv1.MachineDeployment) {
-		d.Spec.Replicas = ptr.To(int32(l.replicas)) //nolint:gosec // Thousands fit.
+		d.Spec.Replicas = ptr.To(int32(l.replicas)) // Thousands fit.
 	})
 	if err != nil {
 		return 0, err

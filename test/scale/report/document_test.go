@@ -43,7 +43,7 @@ func TestDocument(t *testing.T) {
 	g := NewWithT(t)
 	root, err := controlplane.Root()
 	g.Expect(err).NotTo(HaveOccurred())
-	page, err := os.ReadFile(filepath.Join(root, "docs", "performance.md")) //nolint:gosec // within the repository
+	page, err := os.ReadFile(filepath.Join(root, "docs", "performance.md")) // within the repository
 	g.Expect(err).NotTo(HaveOccurred())
 
 	updated, err := Document(string(page), measured())

@@ -15,8 +15,8 @@ const (
 	// known to have reached on its way there, and its message reports since when, what has happened and where to look; once that has
 	// taken too long, the reason is JoinOverdue, and status.join has the stage.
 	NodeJoinedCondition = "NodeJoined"
-	// ReadyCondition sums up the first three. Whether the Node has joined does not count. While the machine's infrastructure is awaited it is true:
-	// the user data, which are what the infrastructure needs, are there.
+	// ReadyCondition sums up the first three. Whether the Node has joined does not count. While the machine's infrastructure is
+	// awaited it is true: the user data, which are what the infrastructure needs, are there.
 	ReadyCondition = "Ready"
 	// PausedCondition is true while nothing is done because the Cluster or the CloudConfig is paused.
 	PausedCondition = "Paused"
@@ -47,7 +47,8 @@ const (
 const (
 	// WaitingForMachineReason: the machine's infrastructure exists, and nothing has been heard from the machine.
 	WaitingForMachineReason = "WaitingForMachine"
-	// WaitingForCertificateRequestReason: the machine reports that it has used its download token, and its kubelet has asked for no certificate.
+	// WaitingForCertificateRequestReason: the machine reports that it has used its download token, and its kubelet has asked
+	// for no certificate.
 	WaitingForCertificateRequestReason = "WaitingForCertificateRequest"
 	// CertificateRequestPendingReason: the kubelet has asked for a certificate, and nobody has approved or denied it.
 	CertificateRequestPendingReason = "CertificateRequestPending"

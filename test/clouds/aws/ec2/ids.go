@@ -13,7 +13,7 @@ func newIDs(seed uint64) ids {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	return ids{random: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // IDs of a simulator are no secrets.
+	return ids{random: rand.New(rand.NewPCG(seed, 1))} // IDs of a simulator are no secrets.
 }
 
 // next is a new ID such as i-0123456789abcdef0.

@@ -166,7 +166,10 @@ func readIdentity(s *Server, p params, l *launch) error {
 	name, arn := p["IamInstanceProfile.Name"], p["IamInstanceProfile.Arn"]
 	switch {
 	case name != "" && arn != "":
-		return fail("InvalidParameterCombination", "The parameter 'iamInstanceProfile.name' may not be used in combination with 'iamInstanceProfile.arn'")
+		return fail(
+			"InvalidParameterCombination",
+			"The parameter 'iamInstanceProfile.name' may not be used in combination with 'iamInstanceProfile.arn'",
+		)
 	case name != "" && !contains(s.catalog.InstanceProfiles, name):
 		return invalidValue(name, "iamInstanceProfile.name", "Invalid IAM Instance Profile name")
 	case arn != "":
@@ -253,8 +256,12 @@ func readMarket(_ *Server, p params, l *launch) error {
 		return invalidValue(limit, "InstanceMarketOptions.SpotOptions.MaxPrice", "Must be a price in US dollars.")
 	}
 	if value < l.kind.SpotPrice {
-		return fail("SpotMaxPriceTooLow", "Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %g.",
-			limit, l.kind.SpotPrice)
+		return fail(
+			"SpotMaxPriceTooLow",
+			"Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %g.",
+			limit,
+			l.kind.SpotPrice,
+		)
 	}
 	return nil
 }

@@ -122,7 +122,13 @@ func readPerformance(p params, d device) (device, error) {
 		return d, invalidValue(d.kind, "volumeType", "Unknown volume type.")
 	}
 	if d.size < limits.minSize || d.size > limits.maxSize {
-		return d, fail("InvalidParameterValue", "Volume of %dGiB is invalid; expected between %dGiB and %dGiB.", d.size, limits.minSize, limits.maxSize)
+		return d, fail(
+			"InvalidParameterValue",
+			"Volume of %dGiB is invalid; expected between %dGiB and %dGiB.",
+			d.size,
+			limits.minSize,
+			limits.maxSize,
+		)
 	}
 	var err error
 	if d.iops, err = p.number("Iops", limits.defaultIOPS); err != nil {
@@ -134,9 +140,21 @@ func readPerformance(p params, d device) (device, error) {
 	case limits.iopsRequired && d.iops == 0:
 		return d, fail("MissingParameter", "The parameter iops must be specified for %s volumes.", d.kind)
 	case d.iops != 0 && (d.iops < limits.minIOPS || d.iops > limits.maxIOPS):
-		return d, fail("InvalidParameterValue", "Volume iops of %d is out of range; minimum is %d, maximum is %d.", d.iops, limits.minIOPS, limits.maxIOPS)
+		return d, fail(
+			"InvalidParameterValue",
+			"Volume iops of %d is out of range; minimum is %d, maximum is %d.",
+			d.iops,
+			limits.minIOPS,
+			limits.maxIOPS,
+		)
 	case p.has("Iops") && d.iops > limits.minIOPS && d.iops > d.size*limits.iopsRatio:
-		return d, fail("InvalidParameterCombination", "Iops to volume size ratio of %d:%d is too high; maximum is %d", d.iops, d.size, limits.iopsRatio)
+		return d, fail(
+			"InvalidParameterCombination",
+			"Iops to volume size ratio of %d:%d is too high; maximum is %d",
+			d.iops,
+			d.size,
+			limits.iopsRatio,
+		)
 	}
 	return readThroughput(p, d, limits)
 }

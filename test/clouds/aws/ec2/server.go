@@ -68,17 +68,23 @@ type action struct {
 }
 
 var actions = map[string]action{
-	"RunInstances":              {runInstancesParameters, runInstances},
-	"DescribeInstances":         {[]string{"InstanceId", "Filter", "MaxResults", "NextToken", "IncludeManagedResources"}, describeInstances},
-	"DescribeInstanceStatus":    {[]string{"InstanceId", "Filter", "MaxResults", "NextToken", "IncludeAllInstances"}, describeInstanceStatus},
-	"TerminateInstances":        {[]string{"InstanceId", "Force", "SkipOsShutdown"}, terminateInstances},
-	"CreateTags":                {[]string{"ResourceId", "Tag"}, createTags},
-	"DeleteTags":                {[]string{"ResourceId", "Tag"}, deleteTags},
-	"DescribeImages":            {[]string{"ImageId", "Owner", "Filter", "MaxResults", "NextToken", "IncludeDeprecated", "IncludeDisabled"}, describeImages},
-	"DescribeSubnets":           {[]string{"SubnetId", "Filter", "MaxResults", "NextToken"}, describeSubnets},
-	"DescribeInstanceTypes":     {[]string{"InstanceType", "Filter", "MaxResults", "NextToken"}, describeInstanceTypes},
-	"DescribeVolumes":           {[]string{"VolumeId", "Filter", "MaxResults", "NextToken", "IncludeManagedResources"}, describeVolumes},
-	"DescribeNetworkInterfaces": {[]string{"NetworkInterfaceId", "Filter", "MaxResults", "NextToken", "IncludeManagedResources"}, describeNetworkInterfaces},
+	"RunInstances":           {runInstancesParameters, runInstances},
+	"DescribeInstances":      {[]string{"InstanceId", "Filter", "MaxResults", "NextToken", "IncludeManagedResources"}, describeInstances},
+	"DescribeInstanceStatus": {[]string{"InstanceId", "Filter", "MaxResults", "NextToken", "IncludeAllInstances"}, describeInstanceStatus},
+	"TerminateInstances":     {[]string{"InstanceId", "Force", "SkipOsShutdown"}, terminateInstances},
+	"CreateTags":             {[]string{"ResourceId", "Tag"}, createTags},
+	"DeleteTags":             {[]string{"ResourceId", "Tag"}, deleteTags},
+	"DescribeImages": {
+		[]string{"ImageId", "Owner", "Filter", "MaxResults", "NextToken", "IncludeDeprecated", "IncludeDisabled"},
+		describeImages,
+	},
+	"DescribeSubnets":       {[]string{"SubnetId", "Filter", "MaxResults", "NextToken"}, describeSubnets},
+	"DescribeInstanceTypes": {[]string{"InstanceType", "Filter", "MaxResults", "NextToken"}, describeInstanceTypes},
+	"DescribeVolumes":       {[]string{"VolumeId", "Filter", "MaxResults", "NextToken", "IncludeManagedResources"}, describeVolumes},
+	"DescribeNetworkInterfaces": {
+		[]string{"NetworkInterfaceId", "Filter", "MaxResults", "NextToken", "IncludeManagedResources"},
+		describeNetworkInterfaces,
+	},
 }
 
 // ServeHTTP answers the EC2 API, and the control interface below /_sim/.

@@ -48,8 +48,8 @@ func (s *Server) Volumes() []simapi.Volume {
 	for _, v := range s.volumes {
 		d := v.device
 		item := simapi.Volume{
-			ID: v.id, Device: d.name, Status: v.status, Type: d.kind, SizeGiB: int32(d.size), IOPS: int32(d.iops), //nolint:gosec // bounded by volumeTypes
-			Throughput: int32(d.throughput), Encrypted: d.encrypted, KMSKeyID: d.kmsKey, //nolint:gosec // bounded by volumeTypes
+			ID: v.id, Device: d.name, Status: v.status, Type: d.kind, SizeGiB: int32(d.size), IOPS: int32(d.iops), // bounded by volumeTypes
+			Throughput: int32(d.throughput), Encrypted: d.encrypted, KMSKeyID: d.kmsKey, // bounded by volumeTypes
 			DeleteOnTermination: d.deleteOnTermination, Tags: copyTags(v.tags),
 		}
 		if v.instance != nil {

@@ -28,7 +28,7 @@ func (f File) Write(root rootfs.Root) error {
 		return errors.Wrapf(err, "the permissions of %s", f.Path)
 	}
 	path := root.Path(f.Path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // The root above is closed.
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // The root above is closed.
 		return errors.Wrapf(err, "making the directory of %s", f.Path)
 	}
 	flags := os.O_CREATE | os.O_WRONLY | os.O_TRUNC

@@ -108,7 +108,7 @@ func (o *options) save(response *http.Response, stdout io.Writer) (int, error) {
 	}
 	target := stdout
 	if o.output != "" && o.output != "-" {
-		file, err := os.OpenFile(o.output, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644) //nolint:gosec // As curl does, subject to the umask.
+		file, err := os.OpenFile(o.output, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644) // As curl does, subject to the umask.
 		if err != nil {
 			return exitWrite, errors.Wrap(err, "Failure writing output to destination")
 		}

@@ -236,5 +236,5 @@ func readInput(path string, stdin io.Reader) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(stdin)
 	}
-	return os.ReadFile(path) //nolint:gosec // As curl does.
+	return os.ReadFile(path) // As curl does.
 }

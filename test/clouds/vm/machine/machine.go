@@ -154,7 +154,7 @@ func (m *Machine) initialize(config *cloudinit.Config) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return errors.Wrap(err, "making the directory of scripts")
 	}
-	if err := os.WriteFile(path, script, 0o700); err != nil { //nolint:gosec // A script is to be run.
+	if err := os.WriteFile(path, script, 0o700); err != nil { // A script is to be run.
 		return errors.Wrap(err, "writing the script of commands")
 	}
 	return m.runScript(path)

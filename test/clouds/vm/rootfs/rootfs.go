@@ -31,7 +31,7 @@ func Make(path string) (Root, error) {
 		return "", errors.Wrap(err, "making the root directory")
 	}
 	for _, f := range directories {
-		if err := os.MkdirAll(filepath.Join(path, f), 0o755); err != nil { //nolint:gosec // The root above is closed.
+		if err := os.MkdirAll(filepath.Join(path, f), 0o755); err != nil { // The root above is closed.
 			return "", errors.Wrap(err, "making the root directory")
 		}
 	}
@@ -84,7 +84,7 @@ func (r Root) Link(image string) error {
 		}
 		target := r.Path(strings.TrimPrefix(path, image))
 		if entry.IsDir() {
-			return os.MkdirAll(target, 0o755) //nolint:gosec // The root above is closed.
+			return os.MkdirAll(target, 0o755) // The root above is closed.
 		}
 		return os.Symlink(path, target)
 	})

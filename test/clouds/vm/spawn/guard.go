@@ -24,7 +24,7 @@ func Guard(program string, args ...string) (dismiss func(), err error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "making the guard's pipe")
 	}
-	cmd := exec.Command(program, args...) //nolint:gosec // The caller's own program.
+	cmd := exec.Command(program, args...) // The caller's own program.
 	cmd.Stdin, cmd.Env = reader, []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

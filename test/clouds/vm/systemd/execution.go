@@ -125,7 +125,7 @@ func lookup(env []string, name string) string {
 
 // readEnvironment reads an EnvironmentFile: lines of NAME=value, with comments and quotes.
 func readEnvironment(path string) ([]string, error) {
-	raw, err := os.ReadFile(path) //nolint:gosec // The machine's own file.
+	raw, err := os.ReadFile(path) // The machine's own file.
 	if err != nil {
 		return nil, err
 	}

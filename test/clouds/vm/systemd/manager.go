@@ -85,7 +85,7 @@ func (m *Manager) Enable(name string) error {
 		return err
 	}
 	for _, link := range m.links(s.settings()) {
-		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil { //nolint:gosec // The root above is closed.
+		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil { // The root above is closed.
 			return errors.Wrapf(err, "enabling %s", name)
 		}
 		if err := os.Symlink("../"+name, link); err != nil && !errors.Is(err, os.ErrExist) {

@@ -56,6 +56,11 @@ func connect(ctx context.Context, o *options, rotate bool) (*restclient.Config, 
 	}
 	manager.Start()
 	// The real kubelet goes on without one and tries to register until it has one.
-	err = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) { return manager.Current() != nil, nil })
+	err = wait.PollUntilContextCancel(
+		ctx,
+		100*time.Millisecond,
+		true,
+		func(context.Context) (bool, error) { return manager.Current() != nil, nil },
+	)
 	return rotating, err
 }

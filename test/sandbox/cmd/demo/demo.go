@@ -175,7 +175,9 @@ func (d *demo) check(ctx context.Context) error {
 	if len(forbidden) > 0 {
 		return errors.Errorf("an install manifest lacks rights; %d times a manager was refused, first:\n%s", len(forbidden), forbidden[0])
 	}
-	d.screen.say("no instances, volumes or network interfaces in EC2; no Nodes, Secrets, bootstrap tokens, roles, bindings or pending certificate requests in the cluster")
+	d.screen.say(
+		"no instances, volumes or network interfaces in EC2; no Nodes, Secrets, bootstrap tokens, roles, bindings or pending certificate requests in the cluster",
+	)
 	return nil
 }
 

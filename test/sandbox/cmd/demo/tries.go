@@ -18,7 +18,13 @@ type endpoints struct {
 
 // functions define a command for each cluster; both are the same when there is only one.
 func (e endpoints) functions() string {
-	return fmt.Sprintf("control() { %q --kubeconfig=%q \"$@\"; }\ntarget() { %q --kubeconfig=%q \"$@\"; }\n", e.kubectl, e.control, e.kubectl, e.target)
+	return fmt.Sprintf(
+		"control() { %q --kubeconfig=%q \"$@\"; }\ntarget() { %q --kubeconfig=%q \"$@\"; }\n",
+		e.kubectl,
+		e.control,
+		e.kubectl,
+		e.target,
+	)
 }
 
 // tries are what the demo suggests. TestSuggestionsWork runs each.
@@ -27,10 +33,23 @@ func (e endpoints) tries() []try {
 	return []try{
 		{"look at the Machines and their Nodes", "control get machines -o wide; target get nodes"},
 		{"scale", "control scale " + deployment + " --replicas=4"},
-		{"replace all, one at a time", "control patch " + deployment + ` --type=merge -p "{\"spec\":{\"rollout\":{\"after\":\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"}}}"`},
-		{"delete one and watch another come", `control delete machine --wait=false "$(control get machines -o jsonpath='{.items[0].metadata.name}')"`},
-		{"let EC2 run out of instances, and ask for more", `curl -fsS -X POST ` + e.ec2 + `/_sim/faults -d '{"id":"short","action":"RunInstances","error":{"code":"InsufficientInstanceCapacity"}}'; control scale ` + deployment + " --replicas=6"},
-		{"see why they wait", `control get machines; control describe ` + deployment + `; control get events --sort-by=.metadata.creationTimestamp`},
+		{
+			"replace all, one at a time",
+			"control patch " + deployment + ` --type=merge -p "{\"spec\":{\"rollout\":{\"after\":\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"}}}"`,
+		},
+		{
+			"delete one and watch another come",
+			`control delete machine --wait=false "$(control get machines -o jsonpath='{.items[0].metadata.name}')"`,
+		},
+		{
+			"let EC2 run out of instances, and ask for more",
+			`curl -fsS -X POST ` + e.ec2 + `/_sim/faults -d '{"id":"short","action":"RunInstances","error":{"code":"InsufficientInstanceCapacity"}}'; ` +
+				`control scale ` + deployment + " --replicas=6",
+		},
+		{
+			"see why they wait",
+			`control get machines; control describe ` + deployment + `; control get events --sort-by=.metadata.creationTimestamp`,
+		},
 		{"end the shortage", "curl -fsS -X DELETE " + e.ec2 + "/_sim/faults"},
 		{"metrics of the core, the AWS and the CloudConfig provider; elsewhere they ask for a token", strings.Join([]string{
 			"curl -fsS " + e.metrics["core"], "curl -fsS " + e.metrics["aws"], "curl -fsS " + e.metrics["cloudconfig"],

@@ -27,7 +27,7 @@ func run(path string, results []string) error {
 		}
 		files = append(files, file)
 	}
-	document, err := os.ReadFile(path) //nolint:gosec // the document is named by whoever runs the command
+	document, err := os.ReadFile(path) // the document is named by whoever runs the command
 	if err != nil {
 		return err
 	}
@@ -35,5 +35,5 @@ func run(path string, results []string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(updated), 0o644) //nolint:gosec // a document is for all to read
+	return os.WriteFile(path, []byte(updated), 0o644) // a document is for all to read
 }
