@@ -18,7 +18,9 @@ const unknownVersion = "unknown"
 // CRDs are the names of the CRDs whose objects are converted.
 func CRDs() []string {
 	var names []string
-	for _, kind := range []string{"Cluster", "Machine", "MachineSet", "MachineDeployment", "MachineHealthCheck", "MachineDrainRule", "MachinePool"} {
+	for _, kind := range []string{
+		"Cluster", "Machine", "MachineSet", "MachineDeployment", "MachineHealthCheck", "MachineDrainRule", "MachinePool",
+	} {
 		names = append(names, version.CRDName(clusterv1.GroupVersion.WithKind(kind).GroupKind()))
 	}
 	return names

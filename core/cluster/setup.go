@@ -45,8 +45,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	crd.SetGroupVersionKind(version.CRDKind)
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("cluster").
-		For(&clusterv1.Cluster{}, builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), predicate.Or(r.Written.Awaited(), clusterChanged()))).
-		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(clusterOfDeployment), builder.WithPredicates(predicates.OnlyDeletions())).
+		For(&clusterv1.Cluster{}, builder.WithPredicates(
+			predicates.HasWatchLabel(r.Options.WatchFilter), predicate.Or(r.Written.Awaited(), clusterChanged()))).
+		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(clusterOfDeployment),
+			builder.WithPredicates(predicates.OnlyDeletions())).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfStandalone),
 			builder.WithPredicates(predicates.OnlyDeletions())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfStandalone),

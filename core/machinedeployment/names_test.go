@@ -144,8 +144,9 @@ func TestSetThatIsBeingDeletedDoesNotKeepItsName(t *testing.T) {
 			}
 		}
 		g.Expect(living).To(HaveLen(1))
-		g.Expect(w.listMachines()).To(HaveLen(1))
-		g.Expect(metav1.GetControllerOf(&w.listMachines()[0]).UID).To(Equal(living[0]))
+		all := w.listMachines()
+		g.Expect(all).To(HaveLen(1))
+		g.Expect(metav1.GetControllerOf(&all[0]).UID).To(Equal(living[0]))
 	})
 	w.g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(&going), &going)).To(Succeed(), "it is still held")
 	before = going.DeepCopy()

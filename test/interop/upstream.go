@@ -37,11 +37,21 @@ var providers = []provider{
 		"bootstrap/kubeadm/config/crd/bases",
 	},
 	{
-		cores.Tool{Directory: nestedModule, Module: mainModule, Package: mainModule + "/controlplane/kubeadm", Name: "upstream-control-plane-kubeadm"},
+		cores.Tool{
+			Directory: nestedModule,
+			Module:    mainModule,
+			Package:   mainModule + "/controlplane/kubeadm",
+			Name:      "upstream-control-plane-kubeadm",
+		},
 		"controlplane/kubeadm/config/crd/bases",
 	},
 	{
-		cores.Tool{Directory: nestedModule, Module: testModule, Package: testModule + "/infrastructure/docker", Name: "upstream-infrastructure-dev"},
+		cores.Tool{
+			Directory: nestedModule,
+			Module:    testModule,
+			Package:   testModule + "/infrastructure/docker",
+			Name:      "upstream-infrastructure-dev",
+		},
 		"infrastructure/docker/config/crd/bases",
 	},
 }

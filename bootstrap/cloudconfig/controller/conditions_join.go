@@ -70,7 +70,8 @@ func (j *joining) stage(s *scope) (reason, message string) {
 			j.whyNotLinked(s),
 		)
 	case j.request != nil && j.request.State == approval.RequestIssued, j.request == nil && j.approved:
-		return bootstrapv1.WaitingForNodeReason, "The kubelet's certificate request was approved, and Node " + s.node() + " has not registered; " + kubelet
+		return bootstrapv1.WaitingForNodeReason, "The kubelet's certificate request was approved, and Node " + s.node() +
+			" has not registered; " + kubelet
 	case j.request != nil && j.request.State == approval.RequestApproved:
 		return bootstrapv1.WaitingForCertificateReason, fmt.Sprintf(
 			"CertificateSigningRequest %s is approved and no certificate was seen; check that kube-controller-manager of the target cluster signs for kubernetes.io/kube-apiserver-client-kubelet",

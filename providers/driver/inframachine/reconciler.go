@@ -72,7 +72,8 @@ type Reconciler[M driver.Object] struct {
 //
 //  1. read the object, its Machine and Cluster;
 //  2. stop if paused;
-//  3. when being deleted: find the instance, terminate it if it carries the object's mark, wait for it and its dependants, release the object;
+//  3. when being deleted: find the instance, terminate it if it carries the object's mark, wait for it and its dependants,
+//     release the object;
 //  4. else: wait for owner, Cluster and bootstrap data, launch, observe;
 //  5. derive the conditions and write the status once, if it changed.
 func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

@@ -52,7 +52,13 @@ func newUnit(name string) *unit {
 }
 
 // unitDirectories are searched in their order, below the root.
-var unitDirectories = []string{"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
+var unitDirectories = []string{
+	"etc/systemd/system",
+	"run/systemd/system",
+	"usr/local/lib/systemd/system",
+	"usr/lib/systemd/system",
+	"lib/systemd/system",
+}
 
 // errNotFound says that no unit file exists.
 var errNotFound = errors.New("not found")

@@ -43,7 +43,8 @@ func (e endpoints) tries() []try {
 		},
 		{
 			"let EC2 run out of instances, and ask for more",
-			`curl -fsS -X POST ` + e.ec2 + `/_sim/faults -d '{"id":"short","action":"RunInstances","error":{"code":"InsufficientInstanceCapacity"}}'; ` +
+			`curl -fsS -X POST ` + e.ec2 + `/_sim/faults -d '{"id":"short","action":"RunInstances",` +
+				`"error":{"code":"InsufficientInstanceCapacity"}}'; ` +
 				`control scale ` + deployment + " --replicas=6",
 		},
 		{

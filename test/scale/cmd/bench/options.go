@@ -39,13 +39,28 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.n, "n", 300, "number of Machines")
 	flags.IntVar(&o.secondN, "n-second", 0, fmt.Sprintf("number of Machines in the second setting (default n, at most %d)", secondN))
 	flags.StringVar(&coreList, "cores", "upstream,ours", "the cores to run, in this order")
-	flags.StringVar(&settingList, "settings", "first,second", "the kinds of Cluster to run in: first has no references, second a stub control plane")
+	flags.StringVar(
+		&settingList,
+		"settings",
+		"first,second",
+		"the kinds of Cluster to run in: first has no references, second a stub control plane",
+	)
 	flags.StringVar(&phaseList, "phases", "", "the phases to run, of "+strings.Join(lifecycle.AllPhases(), ",")+
 		"; scale-up always is (default all, but no rollout in the first setting beside upstream, nor for growth)")
-	flags.StringVar(&growthList, "growth", "", "run ours alone in the first setting at each of these N, and print how its cost per Machine grows")
+	flags.StringVar(
+		&growthList,
+		"growth",
+		"",
+		"run ours alone in the first setting at each of these N, and print how its cost per Machine grows",
+	)
 	flags.StringVar(&o.check, "check", "", "fail when ours exceeds the budget in this file")
 	flags.StringVar(&o.out, "out", "out/bench", "directory for results, logs and the binary of ours, relative to the repository")
-	flags.BoolVar(&o.byResource, "by-resource", false, "print what the requests of each phase were for; -check does it when a budget is exceeded")
+	flags.BoolVar(
+		&o.byResource,
+		"by-resource",
+		false,
+		"print what the requests of each phase were for; -check does it when a budget is exceeded",
+	)
 	flags.BoolVar(&o.bodies, "request-bodies", false, "keep what the core sends in audit.log beside its log, to see what a write was for")
 	flags.StringVar(&coreArgs, "core-args", "", "further flags for both cores, separated by spaces, such as --profiler-address=127.0.0.1:6060")
 	flags.StringVar(&o.binary, "core-binary", "", "run this binary as ours instead of building one")
