@@ -30,6 +30,8 @@ type Connection struct {
 	probe      rest.Interface
 	hash       string
 	runner     *runner
+	// handedOut is closed when Connections hand the connection out, ended when what is attached to it has to end.
+	handedOut, ended chan struct{}
 }
 
 // Attachment is what a manager keeps beside each connection, such as a cache.
@@ -75,6 +77,17 @@ func (c *Connection) Clusters() []types.NamespacedName {
 // NotifyConnectivity calls those that have subscribed with OnConnectivity, for each Cluster that uses the connection.
 func (c *Connection) NotifyConnectivity() { c.runner.connections.connectivityChanged(c.runner) }
 
+// AwaitHandOut waits until Connections hand the connection out, and returns false when it ends before. It is for what an Attachment
+// reads only once: whoever asks Connections earlier finds no connection.
+func (c *Connection) AwaitHandOut() bool {
+	select {
+	case <-c.handedOut:
+		return true
+	case <-c.ended:
+		return false
+	}
+}
+
 // Server is the host and port of the API server. The rest of its URL may hold credentials.
 func (c *Connection) Server() string {
 	at, _, err := rest.DefaultServerUrlFor(c.Config)
@@ -119,7 +132,10 @@ func newConnection(key types.NamespacedName, from kubeconfig, options Options) (
 	if err != nil {
 		return nil, errors.Wrap(err, "creating a client for probes")
 	}
-	return &Connection{Key: key, Config: config, client: live, options: &options, probe: prober.RESTClient(), hash: from.hash}, nil
+	return &Connection{
+		Key: key, Config: config, client: live, options: &options, probe: prober.RESTClient(), hash: from.hash,
+		handedOut: make(chan struct{}), ended: make(chan struct{}),
+	}, nil
 }
 
 func liveClient(config *rest.Config, httpClient *http.Client, options Options) (client.Client, error) {

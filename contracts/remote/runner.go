@@ -89,6 +89,7 @@ func (r *runner) dial(ctx context.Context) (stop func(), err error) {
 	group.StartWithContext(running, connection.attachment.Run)
 	stop = func() {
 		cancel()
+		close(connection.ended)
 		group.Wait()
 	}
 	if err := r.sync(ctx, connection); err != nil {
@@ -252,6 +253,7 @@ func (r *runner) connected(ctx context.Context, connection *Connection) {
 	r.mutex.Lock()
 	r.connection, r.lastSuccess, r.kept = connection, r.options.Clock.Now(), ""
 	r.mutex.Unlock()
+	close(connection.handedOut)
 	ctrl.LoggerFrom(ctx).Info("Connected to the target cluster")
 	r.connections.connectivityChanged(r)
 }

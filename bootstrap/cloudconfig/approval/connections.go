@@ -78,7 +78,12 @@ func (c *Connections) attach(connection *remote.Connection) (remote.Attachment, 
 	if err != nil {
 		return nil, errors.Wrap(err, "creating the cache of certificate signing requests")
 	}
-	enqueue := func(object any) { c.enqueue(connection.Clusters(), object) }
+	enqueue := func(object any) {
+		// A request that is reconciled before there is a connection is dropped, see ignoreDisconnected.
+		if connection.AwaitHandOut() {
+			c.enqueue(connection.Clusters(), object)
+		}
+	}
 	// Deletions need nothing.
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: enqueue, UpdateFunc: func(_, after any) { enqueue(after) },

@@ -164,7 +164,9 @@ func (r *Reconciler) later(
 	}
 	all := &certificatesv1.CertificateSigningRequestList{}
 	// They are only looked at, and there may be thousands.
-	if err := reader.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+	limited, cancel := context.WithTimeout(ctx, cacheTimeout)
+	defer cancel()
+	if err := reader.List(limited, all, client.UnsafeDisableDeepCopy); err != nil {
 		return "", errors.Wrap(err, "listing CertificateSigningRequests")
 	}
 	if recorded, _ := parseApproval(observed.Approved); recorded == requestID(csr) {

@@ -30,10 +30,9 @@ func (readTargets) GetUncachedClient(context.Context, client.ObjectKey) (client.
 	panic("nothing is known of the request")
 }
 
-// TestACacheThatNeverFillsHoldsNoPlace: a target that does not answer lists, or not to their end, leaves a cache that whoever
-// reads from it waits for, also when the connection has been replaced since.
-func TestACacheThatNeverFillsHoldsNoPlace(t *testing.T) {
-	g := NewWithT(t)
+// unfilled returns a cache that is started and never filled: its target does not answer lists, or not to their end.
+func unfilled(t *testing.T) client.Reader {
+	t.Helper()
 	released := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 		select {
@@ -41,18 +40,23 @@ func TestACacheThatNeverFillsHoldsNoPlace(t *testing.T) {
 		case <-request.Context().Done():
 		}
 	}))
-	defer server.Close()
-	defer close(released)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(released) })
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), meta.RESTScopeRoot)
 	empty, err := cache.New(&rest.Config{Host: server.URL}, cache.Options{Scheme: scheme, Mapper: mapper})
-	g.Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	go func() { _ = empty.Start(t.Context()) }()
-	g.Expect(empty.WaitForCacheSync(t.Context())).To(BeTrue(), "it has been started")
+	NewWithT(t).Expect(empty.WaitForCacheSync(t.Context())).To(BeTrue(), "it has been started")
+	return empty
+}
 
+// TestACacheThatNeverFillsHoldsNoPlace: whoever reads from it waits for it, also when the connection has been replaced since.
+func TestACacheThatNeverFillsHoldsNoPlace(t *testing.T) {
+	g := NewWithT(t)
 	r := &Reconciler{
 		Client:  fake.NewClientBuilder().WithScheme(scheme).WithIndex(&clusterv1.Machine{}, hashIndex, indexHash).Build(),
-		Targets: readTargets{empty}, turns: bulkhead.ForWorkers[client.ObjectKey](1),
+		Targets: readTargets{unfilled(t)}, turns: bulkhead.ForWorkers[client.ObjectKey](1),
 	}
 	cluster := client.ObjectKey{Namespace: "ns", Name: "hung"}
 	ended := make(chan error, 1)
@@ -63,4 +67,15 @@ func TestACacheThatNeverFillsHoldsNoPlace(t *testing.T) {
 	g.Eventually(ended, time.Minute).Should(Receive(BeNil()))
 	_, entered := r.turns.Enter(cluster)
 	g.Expect(entered).To(BeTrue(), "the place is free again")
+}
+
+// TestACacheThatNeverFillsEndsTheSearchForALaterRequest: the connection may have been replaced since the request was read.
+func TestACacheThatNeverFillsEndsTheSearchForALaterRequest(t *testing.T) {
+	r := &Reconciler{Targets: readTargets{unfilled(t)}}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.later(t.Context(), client.ObjectKey{Namespace: "ns", Name: "hung"}, &certificatesv1.CertificateSigningRequest{}, Observation{})
+		ended <- err
+	}()
+	NewWithT(t).Eventually(ended, time.Minute).Should(Receive(HaveOccurred()))
 }
