@@ -14,7 +14,7 @@ import (
 )
 
 // TestFlagsAreDocumented: each flag of the controllers is in a table of a reference page, and each there exists with the
-// default that it is said to have.
+// default that the page has.
 func TestFlagsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	flags := pflag.NewFlagSet("core", pflag.ContinueOnError)

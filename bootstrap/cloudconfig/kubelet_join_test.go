@@ -75,7 +75,7 @@ func (k *joiningKubelet) start(token string) (stop func()) {
 		stop()
 		if k.t.Failed() {
 			content, _ := os.ReadFile(log.Name())
-			k.t.Logf("the kubelet said:\n%s", content[max(0, len(content)-4000):])
+			k.t.Logf("the kubelet logged:\n%s", content[max(0, len(content)-4000):])
 		}
 	})
 	return stop

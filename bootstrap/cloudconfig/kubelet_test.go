@@ -175,7 +175,7 @@ func startKubelet(t *testing.T, dir, name string) {
 		_ = log.Close()
 		if t.Failed() {
 			content, _ := os.ReadFile(log.Name())
-			t.Logf("the kubelet said:\n%s", content[max(0, len(content)-4000):])
+			t.Logf("the kubelet logged:\n%s", content[max(0, len(content)-4000):])
 		}
 	})
 }

@@ -31,7 +31,7 @@ func TestDataSecretCreated(t *testing.T) {
 		{"current contract, created", version.V1Beta2, current, true, ""},
 		{"current contract ignores the older field", version.V1Beta2, older, false, ""},
 		{"current contract, wrong type", version.V1Beta2, map[string]any{"initialization": []any{}}, false, "status.initialization must be an object"},
-		{"nothing said yet", version.V1Beta2, nil, false, ""},
+		{"nothing reported yet", version.V1Beta2, nil, false, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

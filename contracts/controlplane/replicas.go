@@ -22,7 +22,7 @@ var (
 )
 
 // Replicas returns how many instances of the control plane there are, as its provider counts them; nil where it does not
-// count at all. A number that it does not tell is nil (CP-007). In the older contract a provider tells how many are not
+// count at all. A number that it does not report is nil (CP-007). In the older contract a provider reports how many are not
 // available, of those that it shall have.
 func (a Accessor) Replicas(obj *unstructured.Unstructured) (*clusterv1.ClusterControlPlaneStatus, error) {
 	upToDate := upToDateReplicas

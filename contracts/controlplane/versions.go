@@ -18,7 +18,7 @@ func (Accessor) Version(obj *unstructured.Unstructured) (string, error) {
 }
 
 // StatusVersions returns the Kubernetes versions that the control plane has: several while it is upgraded, none
-// before the first is known. A provider that has only status.version tells the lowest there (CP-006).
+// before the first is known. A provider that has only status.version reports the lowest there (CP-006).
 func (Accessor) StatusVersions(obj *unstructured.Unstructured) ([]string, error) {
 	entries, err := statusVersions.List(obj)
 	if err != nil {

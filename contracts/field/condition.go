@@ -17,12 +17,12 @@ var (
 type ConditionError struct {
 	// Type is the type of the condition.
 	Type string
-	// Problem says what is wrong with it, with object and path.
-	Problem string
+	// Message is what is wrong with it, with object and path.
+	Message string
 }
 
-// Error returns the problem.
-func (e *ConditionError) Error() string { return "condition " + e.Type + ": " + e.Problem }
+// Error describes it.
+func (e *ConditionError) Error() string { return "condition " + e.Type + ": " + e.Message }
 
 // Condition returns the condition of that type, nil when the object has none. Both forms are
 // understood, that of metav1.Condition and the older one without a mandatory reason; the newer is
@@ -54,7 +54,7 @@ func conditionFrom(
 	for _, name := range []string{"status", "reason", "message", "lastTransitionTime"} {
 		text, err := path.TextIn(obj, i, entry, name)
 		if err != nil {
-			return nil, &ConditionError{Type: conditionType, Problem: err.Error()}
+			return nil, &ConditionError{Type: conditionType, Message: err.Error()}
 		}
 		texts[name] = text
 	}
@@ -67,8 +67,8 @@ func conditionFrom(
 	switch condition.Status {
 	case metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown:
 	default:
-		problem := path.Index(i).Child("status").String() + " must be True, False or Unknown"
-		return nil, &ConditionError{Type: conditionType, Problem: problem}
+		message := path.Index(i).Child("status").String() + " must be True, False or Unknown"
+		return nil, &ConditionError{Type: conditionType, Message: message}
 	}
 	// A transition time is for display only, so an unreadable one is left out instead of refused.
 	if at, err := time.Parse(time.RFC3339, texts["lastTransitionTime"]); err == nil {

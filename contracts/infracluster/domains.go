@@ -54,7 +54,7 @@ func (a Accessor) FailureDomains(obj *unstructured.Unstructured) ([]clusterv1.Fa
 	return domains, nil
 }
 
-// domainAt reads what is said of one failure domain.
+// domainAt reads one failure domain.
 func domainAt(obj *unstructured.Unstructured, at field.Path) (clusterv1.FailureDomain, error) {
 	var domain clusterv1.FailureDomain
 	forControlPlane, found, err := at.Child("controlPlane").Bool(obj)

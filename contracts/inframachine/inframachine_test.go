@@ -33,7 +33,7 @@ func TestProvisioned(t *testing.T) {
 		{"current contract ignores the older field", version.V1Beta2, older, false, ""},
 		{"current contract, wrong type", version.V1Beta2, map[string]any{"initialization": map[string]any{"provisioned": int64(1)}}, false, "status.initialization.provisioned must be a boolean"},
 		{"current contract, parent of the wrong type", version.V1Beta2, map[string]any{"initialization": true}, false, "status.initialization must be an object"},
-		{"nothing said yet", version.V1Beta2, nil, false, ""},
+		{"nothing reported yet", version.V1Beta2, nil, false, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

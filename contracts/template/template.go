@@ -24,13 +24,13 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 type ShapeError struct {
 	// Kind, Namespace and Name are those of the object.
 	Kind, Namespace, Name string
-	// Problem says what is wrong with it, with the path of the field.
-	Problem string
+	// Message is what is wrong with it, with the path of the field.
+	Message string
 }
 
-// Error names the object and the problem.
+// Error names the object and what is wrong with it.
 func (e *ShapeError) Error() string {
-	return fmt.Sprintf("%s %s/%s cannot serve as a template: %s", e.Kind, e.Namespace, e.Name, e.Problem)
+	return fmt.Sprintf("%s %s/%s cannot serve as a template: %s", e.Kind, e.Namespace, e.Name, e.Message)
 }
 
 // Options say what the new object is like besides what its template says.
@@ -48,30 +48,30 @@ type Options struct {
 // Clone makes an object from a template, without sending it anywhere. It returns a *ShapeError when the
 // template has no spec.template or one that cannot be read. The template is not modified, nothing is shared.
 func Clone(from *unstructured.Unstructured, options Options) (*unstructured.Unstructured, error) {
-	problem := func(format string, args ...any) error {
+	shapeError := func(format string, args ...any) error {
 		return &ShapeError{
 			Kind: from.GetKind(), Namespace: from.GetNamespace(), Name: from.GetName(),
-			Problem: fmt.Sprintf(format, args...),
+			Message: fmt.Sprintf(format, args...),
 		}
 	}
 	inner, found, err := unstructured.NestedMap(from.Object, "spec", "template")
 	switch {
 	case err != nil:
-		return nil, problem("spec.template is not an object")
+		return nil, shapeError("spec.template is not an object")
 	case !found:
-		return nil, problem("it has no spec.template")
+		return nil, shapeError("it has no spec.template")
 	}
 	kind, err := KindOf(from.GetKind())
 	if err != nil {
-		return nil, problem("%v", err)
+		return nil, shapeError("%v", err)
 	}
 	labels, err := stringsIn(inner, "metadata", "labels")
 	if err != nil {
-		return nil, problem("spec.template.metadata.labels is not a map of strings")
+		return nil, shapeError("spec.template.metadata.labels is not a map of strings")
 	}
 	annotations, err := stringsIn(inner, "metadata", "annotations")
 	if err != nil {
-		return nil, problem("spec.template.metadata.annotations is not a map of strings")
+		return nil, shapeError("spec.template.metadata.annotations is not a map of strings")
 	}
 
 	to := &unstructured.Unstructured{Object: map[string]any{}}

@@ -35,7 +35,7 @@ type Reconciler struct {
 	Kinds *external.Kinds
 	// Recorder writes events.
 	Recorder events.EventRecorder
-	// Clock tells the time.
+	// Clock has the time.
 	Clock clock.Clock
 	// Options are what flags set.
 	Options Options

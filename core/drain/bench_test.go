@@ -78,8 +78,8 @@ func sendBare(b *testing.B, pods []*corev1.Pod) {
 // drainAll begins the drains of all Nodes, and waits until every pod has been evicted.
 func drainAll(b *testing.B, pods []*corev1.Pod) {
 	b.Helper()
-	news := make(chan types.NamespacedName, 100*len(pods))
-	drainer := New(Options{Notify: func(key types.NamespacedName) { news <- key }, ProgressInterval: 20 * time.Millisecond})
+	notified := make(chan types.NamespacedName, 100*len(pods))
+	drainer := New(Options{Notify: func(key types.NamespacedName) { notified <- key }, ProgressInterval: 20 * time.Millisecond})
 	defer drainer.Close()
 	requests := map[types.NamespacedName]Request{}
 	for _, pod := range pods {
@@ -92,7 +92,7 @@ func drainAll(b *testing.B, pods []*corev1.Pod) {
 		must(err)
 	}
 	for len(requests) > 0 {
-		key := <-news
+		key := <-notified
 		request, waiting := requests[key]
 		if !waiting {
 			continue

@@ -76,7 +76,7 @@ func TestBudgetsThatCannotBeSatisfiedAreNamed(t *testing.T) {
 	w.g.Expect(direct.Status().Update(t.Context(), budget)).To(Succeed())
 	message := w.step().Message
 	for !strings.Contains(message, "PodDisruptionBudget "+w.namespace+"/web can never be satisfied") {
-		w.g.Eventually(w.notified).WithTimeout(waiting).Should(Receive(), "that is news at once: %s", message)
+		w.g.Eventually(w.notified).WithTimeout(waiting).Should(Receive(), "that is reported at once: %s", message)
 		message = w.step().Message
 	}
 	second := &policyv1.PodDisruptionBudget{

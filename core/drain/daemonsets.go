@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// daemonSetsTTL is how long a list of DaemonSets is good for telling that one exists.
+// daemonSetsTTL is how long a list of DaemonSets proves that one exists.
 const daemonSetsTTL = time.Minute
 
 // daemonSets knows which DaemonSets of a cluster exist. All drains of the cluster share one list of them.

@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// simplePod is a pod of the Node as strip would keep it.
+// simplePod is a pod of the Node as trim would keep it.
 func simplePod(name string, change ...func(*Pod)) *Pod {
 	pod := &Pod{Key: types.NamespacedName{Namespace: "ns", Name: name}, UID: types.UID("uid-" + name)}
 	for _, c := range change {
@@ -117,10 +117,10 @@ func TestTrim(t *testing.T) {
 	pod.OwnerReferences = controlled("example.com/v1", "DaemonSet")
 	pod.Annotations, pod.DeletionTimestamp, pod.Status.Phase = nil, nil, corev1.PodRunning
 	pod.Spec.Priority = nil
-	stripped := trim(pod)
-	g.Expect(stripped.Priority).To(BeZero(), "a pod without priority is no reason to panic")
-	g.Expect(stripped.DaemonSet).To(BeEmpty(), "another group's DaemonSet is none")
-	g.Expect(stripped.Mirror || stripped.Finished || stripped.DeletionTimestamp != nil).To(BeFalse())
+	trimmed := trim(pod)
+	g.Expect(trimmed.Priority).To(BeZero(), "a pod without priority is no reason to panic")
+	g.Expect(trimmed.DaemonSet).To(BeEmpty(), "another group's DaemonSet is none")
+	g.Expect(trimmed.Mirror || trimmed.Finished || trimmed.DeletionTimestamp != nil).To(BeFalse())
 }
 
 func TestUnreachable(t *testing.T) {

@@ -21,7 +21,7 @@ func TestForcedDrainsLeaveVolumesAttached(t *testing.T) {
 	w.eventually(func(g Gomega) {
 		result := w.step(force)
 		g.Expect(result.Done).To(BeTrue(), result.Message)
-		g.Expect(result.Volumes).To(HaveLen(1), "they are said to be attached")
+		g.Expect(result.Volumes).To(HaveLen(1), "they are reported as attached")
 	})
 	w.g.Expect(direct.Get(t.Context(), client.ObjectKeyFromObject(va), va)).To(Succeed())
 	w.g.Expect(va.DeletionTimestamp).To(BeNil())

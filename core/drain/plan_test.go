@@ -58,7 +58,7 @@ func TestPlanSortsPodsByWhatIsToBeDone(t *testing.T) {
 	g.Expect(p.done()).To(BeFalse())
 }
 
-// TestPlanForgetsWhatDoesNotExist: the eviction was answered with "not found", and the watch has not told yet, or never
+// TestPlanForgetsWhatDoesNotExist: the eviction was answered with "not found", and the watch has not reported it yet, or never
 // will, as with the in-memory API server of Cluster API's development provider.
 func TestPlanForgetsWhatDoesNotExist(t *testing.T) {
 	g := NewWithT(t)
@@ -149,7 +149,7 @@ func TestBackoffDoublesUpToItsBound(t *testing.T) {
 		g.Expect(a.inFlight).To(BeFalse())
 	}
 	a.refused(start, outcome{retryAfter: time.Minute}, 2*time.Second, 20*time.Second)
-	g.Expect(a.retryAt).To(Equal(start.Add(time.Minute)), "the server's wish is a floor")
+	g.Expect(a.retryAt).To(Equal(start.Add(time.Minute)), "the server's delay is a minimum")
 	a.granted(start)
 	g.Expect(*a).To(Equal(attempt{ok: true, retryAt: start.Add(grantedTimeout)}), "success forgets the failures")
 }

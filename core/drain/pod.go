@@ -39,7 +39,7 @@ type Pod struct {
 
 // trim returns what a drain needs of a pod.
 func trim(pod *corev1.Pod) *Pod {
-	stripped := &Pod{
+	trimmed := &Pod{
 		Key:      types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
 		UID:      pod.UID,
 		Labels:   pod.Labels,
@@ -47,26 +47,26 @@ func trim(pod *corev1.Pod) *Pod {
 		Priority: ptr.Deref(pod.Spec.Priority, 0),
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}
-	stripped.ToleratesCordon = toleratesCordon(pod)
-	_, stripped.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
+	trimmed.ToleratesCordon = toleratesCordon(pod)
+	_, trimmed.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
 	if owner := metav1.GetControllerOf(pod); owner != nil &&
 		owner.Kind == "DaemonSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String() {
-		stripped.DaemonSet = owner.UID
+		trimmed.DaemonSet = owner.UID
 	}
 	if pod.DeletionTimestamp != nil {
 		ends := pod.DeletionTimestamp.Time
-		stripped.DeletionTimestamp = &ends
+		trimmed.DeletionTimestamp = &ends
 	}
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
 		switch {
 		case volume.PersistentVolumeClaim != nil:
-			stripped.Claims = append(stripped.Claims, volume.PersistentVolumeClaim.ClaimName)
+			trimmed.Claims = append(trimmed.Claims, volume.PersistentVolumeClaim.ClaimName)
 		case volume.Ephemeral != nil:
-			stripped.Claims = append(stripped.Claims, pod.Name+"-"+volume.Name)
+			trimmed.Claims = append(trimmed.Claims, pod.Name+"-"+volume.Name)
 		}
 	}
-	return stripped
+	return trimmed
 }
 
 // Unreachable reports whether nothing is known of the Node any more, so that its kubelet cannot be expected to

@@ -105,7 +105,7 @@ func TestReturningOwnersAreNamed(t *testing.T) {
 	}))
 	g.Expect(r.owners(circumstances{}, pods)).To(Equal([]Owner{
 		named("bound", false, false), named("db", true, false), named("web", true, false),
-	}), "as long as the budgets are not read nothing is said of them")
+	}), "as long as the budgets are not read nothing is reported of them")
 }
 
 // TestReturningAfterAForce: a forced drain deletes each pod once, and those that came after it had begun once more.

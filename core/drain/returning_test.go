@@ -107,11 +107,11 @@ func TestADrainGoesOnWithoutPodsThatReturn(t *testing.T) {
 	for i := range replicas {
 		w.pod(fmt.Sprintf("web-%d", i), tolerant)
 	}
-	told := 0
+	notified := 0
 	step := func() Result {
 		result := w.step()
 		if result.LeftNow {
-			told++
+			notified++
 		}
 		return result
 	}
@@ -122,7 +122,7 @@ func TestADrainGoesOnWithoutPodsThatReturn(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(step().Done).To(BeTrue()) })
 	w.g.Expect(came.Load()).To(BeEquivalentTo(6*replicas), "once for each interval within two minutes")
 	w.g.Expect(step().LeftOwners).To(ConsistOf(Owner{Name: "Deployment " + w.namespace + "/web", ToleratesCordon: true}))
-	w.g.Expect(told).To(Equal(1))
+	w.g.Expect(notified).To(Equal(1))
 
 	w.pod("another", tolerant)
 	w.g.Consistently(func() bool { return step().Done }).WithTimeout(300*time.Millisecond).Should(BeTrue(), "another one does not begin it again")

@@ -29,7 +29,7 @@ func nodeWith(statuses map[corev1.NodeConditionType]corev1.ConditionStatus) *cor
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	for _, conditionType := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
 		if status, ok := statuses[conditionType]; ok {
-			node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: conditionType, Status: status, Message: "told"})
+			node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: conditionType, Status: status, Message: "reported"})
 		}
 	}
 	return node
@@ -120,7 +120,7 @@ func TestAvailable(t *testing.T) {
 		{"at once", nil, ready(0), "True/Available", 0},
 		{"at once, by a clock that is ahead", nil, ready(-10 * time.Second), "True/Available", 0},
 		{"at once, by 0 seconds and a clock that is ahead", ptr.To[int32](0), ready(-10 * time.Second), "True/Available", 0},
-		{"nothing is said of Ready", nil, nil, "False/NotReady", 0},
+		{"Ready is not reported", nil, nil, "False/NotReady", 0},
 		{"too early", ptr.To[int32](30), ready(10 * time.Second), "False/WaitingForMinReadySeconds", 20 * time.Second},
 		{"long enough", ptr.To[int32](30), ready(30 * time.Second), "True/Available", 0},
 	}

@@ -24,7 +24,7 @@ func TestKubeletBehind(t *testing.T) {
 		{"another suffix than asked for", "v1.36.3+k3s2", "v1.36.3+k3s1", true},
 		// Upstream's core never calls such a Machine up to date.
 		{"no version asked for", "", "v1.36.3", false},
-		{"not told yet", "v1.36.3", "", false},
+		{"not reported yet", "v1.36.3", "", false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -53,11 +53,11 @@ func (f *fixture) forced(node *corev1.Node, because string) {
 	f.eventuallyGone(f.machine)
 	f.eventuallyGone(node)
 	f.eventuallyGone(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "held"}})
-	f.tells(machine.ReasonDrainForced, because)
+	f.recorded(machine.ReasonDrainForced, because)
 }
 
-// tells waits for an event in the namespace.
-func (f *fixture) tells(reason, note string) {
+// recorded waits for an event in the namespace.
+func (f *fixture) recorded(reason, note string) {
 	f.t.Helper()
 	f.Eventually(func(g Gomega) {
 		list := &eventsv1.EventList{}
@@ -144,7 +144,7 @@ func TestDrainRulesActOnDrainsUnderWay(t *testing.T) {
 	invalid := f.drainRule("invalid", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Resembles", Values: []string{"x"}}}})
 	f.heldByBudget()
 	f.draining("MachineDrainRule " + f.namespace + "/" + invalid.Name + " is invalid and has no effect: spec.pods[0].selector")
-	f.tells(machine.ReasonInvalidDrainRule, "spec.pods[0].selector")
+	f.recorded(machine.ReasonInvalidDrainRule, "spec.pods[0].selector")
 
 	rule := f.drainRule("valid", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "y"}})
 	f.awaitsNothing()
@@ -155,7 +155,7 @@ func TestDrainRulesActOnDrainsUnderWay(t *testing.T) {
 	f.Expect(core.Client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "held"}, &corev1.Pod{})).To(Succeed(), "the pod may stay")
 }
 
-// attachedVolume makes a PersistentVolume of a claim, attached to a Node as only its VolumeAttachment tells.
+// attachedVolume makes a PersistentVolume of a claim, attached to a Node which only its VolumeAttachment shows.
 func (f *fixture) attachedVolume(claim, node string) *storagev1.VolumeAttachment {
 	f.t.Helper()
 	pv := &corev1.PersistentVolume{
@@ -190,7 +190,7 @@ func (f *fixture) skippedPod(name, node, claim string) {
 	})
 }
 
-// TestVolumeAttachmentsAreAwaited: the Node's own status tells of none of them.
+// TestVolumeAttachmentsAreAwaited: the Node's own status has none of them.
 func TestVolumeAttachmentsAreAwaited(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
@@ -216,7 +216,7 @@ func TestVolumesTimeOut(t *testing.T) {
 	f.setFinalizers(f.infra, providerFinalizer)
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.isDeleting(clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
-	f.tells(machine.ReasonVolumeDetachTimedOut, "1s")
+	f.recorded(machine.ReasonVolumeDetachTimedOut, "1s")
 	f.staysAttached(va)
 	f.setFinalizers(f.infra)
 	f.eventuallyGone(va)

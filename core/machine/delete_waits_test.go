@@ -133,7 +133,7 @@ func TestAPausedDeletionRests(t *testing.T) {
 	f.leavesNothing()
 }
 
-// TestADeletedClusterIsDrained: the pods of a cluster that is going still end as they wish to while it answers.
+// TestADeletedClusterIsDrained: the pods of a cluster that is going still end in their own time while it answers.
 func TestADeletedClusterIsDrained(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
@@ -167,7 +167,7 @@ func TestTargetThatIsGone(t *testing.T) {
 		f.eventuallyGone(f.infra)
 		f.eventuallyGone(f.cluster())
 	})
-	t.Run("its Cluster stays: each step ends with its timeout, and what is left behind is told", func(t *testing.T) {
+	t.Run("its Cluster stays: each step ends with its timeout, and what is left behind is reported", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
 		f.machine.Spec.Deletion = clusterv1.MachineDeletionSpec{
 			NodeDrainTimeoutSeconds: ptr.To[int32](1), NodeVolumeDetachTimeoutSeconds: ptr.To[int32](1), NodeDeletionTimeoutSeconds: ptr.To[int32](1),
@@ -178,7 +178,7 @@ func TestTargetThatIsGone(t *testing.T) {
 		f.isDeleting(clusterv1.MachineDeletingDeletingNodeReason)
 		f.eventuallyGone(f.machine)
 		f.eventuallyGone(f.infra)
-		f.Expect(f.eventuallyTold(machine.ReasonNodeDeletionTimedOut).Note).To(ContainSubstring(node.Name))
+		f.Expect(f.eventuallyRecorded(machine.ReasonNodeDeletionTimedOut).Note).To(ContainSubstring(node.Name))
 	})
 }
 
@@ -262,7 +262,7 @@ func TestNodesThatAreNotTheMachines(t *testing.T) {
 		f.refresh(double)
 		f.Expect(double.DeletionTimestamp).To(BeNil())
 	})
-	t.Run("several Nodes have its provider ID, none is linked: they stay, and it is told", func(t *testing.T) {
+	t.Run("several Nodes have its provider ID, none is linked: they stay, and it is reported", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
 		f.createOwned()
 		f.bootstrapped()
@@ -277,6 +277,6 @@ func TestNodesThatAreNotTheMachines(t *testing.T) {
 		})
 		f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 		f.eventuallyGone(f.machine)
-		f.Expect(f.eventuallyTold(machine.ReasonNodesLeft).Note).To(ContainSubstring(f.machine.Name + "-0, " + f.machine.Name + "-1"))
+		f.Expect(f.eventuallyRecorded(machine.ReasonNodesLeft).Note).To(ContainSubstring(f.machine.Name + "-0, " + f.machine.Name + "-1"))
 	})
 }

@@ -24,7 +24,7 @@ func TestTerminalFailure(t *testing.T) {
 		g.Expect(m.Status.Deprecated.V1Beta1.FailureMessage).To(HaveValue(Equal("no such machine type")))
 		g.Expect(m.Status.Phase).To(Equal("Pending"), "controllers set Failed no more")
 	})
-	f.Expect(f.eventuallyTold("ProviderFailed").Note).To(Equal("no such machine type"))
+	f.Expect(f.eventuallyRecorded("ProviderFailed").Note).To(Equal("no such machine type"))
 	core.SetStatus(t, f.infra, map[string]any{"failureReason": nil, "failureMessage": nil})
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(m.Status.Deprecated.V1Beta1.FailureReason).To(BeNil())
@@ -47,7 +47,7 @@ func TestVanishedInfrastructure(t *testing.T) {
 		g.Expect(m.Status.Initialization.InfrastructureProvisioned).To(HaveValue(BeTrue()), "what has been seen stays")
 		g.Expect(m.Spec.ProviderID).To(Equal(f.providerID()))
 	})
-	f.eventuallyTold("ObjectDeleted")
+	f.eventuallyRecorded("ObjectDeleted")
 	f.awaitsNothing()
 
 	f.infra = coretest.Object(coretest.Kind(coretest.Machine, f.contract), f.namespace, f.machine.Name)

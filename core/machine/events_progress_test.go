@@ -159,11 +159,11 @@ func TestNoteOfADeletedMachine(t *testing.T) {
 // TestToldRulesAreForgotten: what is remembered of MachineDrainRules goes with them.
 func TestToldRulesAreForgotten(t *testing.T) {
 	g := NewWithT(t)
-	told := &reportedOnce{}
-	g.Expect(told.first("a", types.UID("1"), "5")).To(BeTrue())
-	g.Expect(told.first("a", types.UID("1"), "5")).To(BeFalse())
-	g.Expect(told.first("b", types.UID("2"), "5")).To(BeTrue())
-	told.keep("a", nil)
-	g.Expect(told.versions).To(HaveLen(1))
-	g.Expect(told.first("b", types.UID("2"), "5")).To(BeFalse())
+	reported := &reportedOnce{}
+	g.Expect(reported.first("a", types.UID("1"), "5")).To(BeTrue())
+	g.Expect(reported.first("a", types.UID("1"), "5")).To(BeFalse())
+	g.Expect(reported.first("b", types.UID("2"), "5")).To(BeTrue())
+	reported.keep("a", nil)
+	g.Expect(reported.versions).To(HaveLen(1))
+	g.Expect(reported.first("b", types.UID("2"), "5")).To(BeFalse())
 }

@@ -25,8 +25,8 @@ func (f *fixture) patchMachine(change func(*clusterv1.Machine)) {
 	f.Expect(core.Client.Patch(f.t.Context(), f.machine, client.MergeFrom(before))).To(Succeed())
 }
 
-// eventuallyTold waits for an event about the Machine.
-func (f *fixture) eventuallyTold(reason string) *eventsv1.Event {
+// eventuallyRecorded waits for an event about the Machine.
+func (f *fixture) eventuallyRecorded(reason string) *eventsv1.Event {
 	f.t.Helper()
 	var found *eventsv1.Event
 	f.Eventually(func(g Gomega) {
@@ -131,14 +131,14 @@ func TestNodeReplaced(t *testing.T) {
 		g.Expect(condition(m, "NodeHealthy")).To(Equal("False/NodeDeleted"))
 		g.Expect(condition(m, "NodeReady")).To(Equal("False/NodeDeleted"))
 	})
-	f.eventuallyTold("NodeDeleted")
+	f.eventuallyRecorded("NodeDeleted")
 	f.hostName(f.machine.Name + "-again")
 	core.Node(t, f.machine.Name+"-again", f.providerID(), true)
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(m.Status.NodeRef.Name).To(Equal(f.machine.Name + "-again"))
 		g.Expect(condition(m, "Ready")).To(Equal("True/Ready"))
 	})
-	f.eventuallyTold("NodeReplaced")
+	f.eventuallyRecorded("NodeReplaced")
 }
 
 // TestMetadataOnTheNode: what is removed from the Machine is removed from the Node, and nothing else is.
@@ -258,7 +258,7 @@ func TestProviderIDThatTheAPIRefuses(t *testing.T) {
 func TestEventsOfAWholeLife(t *testing.T) {
 	f := newFixture(t, version.V1Beta2)
 	node := f.run()
-	joined := f.eventuallyTold("SuccessfulSetNodeRef")
+	joined := f.eventuallyRecorded("SuccessfulSetNodeRef")
 	f.Expect(joined.Type).To(Equal("Normal"))
 	f.Expect(joined.Note).To(MatchRegexp(`^Bootstrap data ready after \d+s, infrastructure ` + f.providerID() + ` provisioned after \d+s, Node ` + node.Name + ` joined after \d+s$`))
 
@@ -269,7 +269,7 @@ func TestEventsOfAWholeLife(t *testing.T) {
 	f.pod("b", node.Name)
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.eventuallyGone(f.machine)
-	gone := f.eventuallyTold("SuccessfulDelete")
+	gone := f.eventuallyRecorded("SuccessfulDelete")
 	f.Expect(gone.Note).To(MatchRegexp(`^Node ` + node.Name + ` is drained \(2 Pods evicted\)\. Deleted: MachineV1Beta2 ` + f.machine.Name +
 		`, ConfigV1Beta2 ` + f.machine.Name + `, Node ` + node.Name + `\. The deletion took \d+s$`))
 	list := &eventsv1.EventList{}

@@ -29,7 +29,7 @@ import (
 // say what is awaited, and are the same the second time.
 func FuzzConditions(f *testing.F) {
 	for _, seed := range [][]byte{nil, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}} {
-		f.Add(seed, "told")
+		f.Add(seed, "reported")
 	}
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
 		c := fuzzinput.From(data)

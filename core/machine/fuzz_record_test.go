@@ -20,7 +20,7 @@ type recording struct {
 	recorded, linked bool
 }
 
-// wishes are the wishes with the record.
+// desired is what is asked of the Node, with the record.
 func (m *recording) desired(node *corev1.Node, desired DesiredNode) DesiredNode {
 	synced := !slices.Contains(idsOf(node.Spec.Taints), taintID(clusterv1.NodeUninitializedTaint.Key, clusterv1.NodeUninitializedTaint.Effect))
 	desired.Record = m.record.believed(node, desired, nodeKnown{recorded: m.recorded, linked: m.linked, synced: synced})
@@ -47,7 +47,7 @@ func (m *recording) begin(node *corev1.Node, desired DesiredNode) {
 }
 
 // FuzzForgedClaims: whatever a kubelet writes into the annotations of its Node, and wherever the core dies, what
-// administrators have set there stays, what the Machine wishes comes, and the taints of its initialization come to each Node.
+// administrators have set there stays, what the Machine asks for comes, and the taints of its initialization come to each Node.
 // As soon as the kubelet is honest, what was the Machine's goes, too, if its record was not lost to the lie.
 func FuzzForgedClaims(f *testing.F) {
 	for _, seed := range [][]byte{nil, {1, 1, 1, 1, 1, 1}, {3, 1, 2, 1, 0, 1, 2, 3, 1, 1, 1, 2, 2, 1, 1, 3, 0, 1, 2, 1, 1, 3, 3, 2, 1, 1, 0, 0, 1, 1}} {
@@ -168,17 +168,17 @@ func checkAdministered(t *testing.T, node *corev1.Node) {
 func checkRecord(t *testing.T, machine *recording, node *corev1.Node, desired DesiredNode, due bool) {
 	t.Helper()
 	ids := idsOf(node.Spec.Taints)
-	contains(t, "wished label", node.Labels, desired.Labels)
+	contains(t, "desired label", node.Labels, desired.Labels)
 	for _, id := range desired.always() {
 		if !slices.Contains(ids, id) {
-			t.Errorf("Taint %s is wished and not there: %v", id, ids)
+			t.Errorf("Taint %s is desired and not there: %v", id, ids)
 		}
 	}
 	if due && !slices.Contains(ids, onceTaint+":NoSchedule") {
 		t.Errorf("The taints of the initialization have not come to Node %s: %v", node.UID, ids)
 	}
 	if len(outside(machine.record.Labels, tracked(track(desired.Labels)))) > 0 || len(outside(machine.record.Taints, desired.always())) > 0 {
-		t.Errorf("The record %v is not what is wished: %v, %v", machine.record, desired.Labels, desired.always())
+		t.Errorf("The record %v is not what is desired: %v, %v", machine.record, desired.Labels, desired.always())
 	}
 	again := desired
 	again.Record, again.Initialized = machine.record, true

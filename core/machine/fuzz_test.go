@@ -17,7 +17,7 @@ import (
 	"millwright.dev/test/fuzzinput"
 )
 
-// FuzzSyncNode: whatever a Node has and in whatever order wishes come, the Node gets what is desired, keeps what is
+// FuzzSyncNode: whatever a Node has and in whatever order changes come, the Node gets what is desired, keeps what is
 // somebody else's, and loses what was the Machine's; the second time there is nothing to do.
 func FuzzSyncNode(f *testing.F) {
 	for _, seed := range [][]byte{nil, {1, 1, 1, 1, 1, 1}, {1, 0, 1, 2, 1, 1, 1, 0, 1, 1, 2, 1, 1, 1, 3, 1, 1, 0, 1, 1, 1, 1, 1, 2, 1}} {
@@ -44,7 +44,7 @@ func FuzzSyncNode(f *testing.F) {
 		// Taints of the initialization are the Node's from then on.
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return once[taintID(taint.Key, taint.Effect)] })
 		if !equality.Semantic.DeepEqual(foreign, node) {
-			t.Errorf("Nothing is wished any more, yet the Node is not as it was:\n%s", diff.Diff(foreign, node))
+			t.Errorf("Nothing is desired any more, yet the Node is not as it was:\n%s", diff.Diff(foreign, node))
 		}
 	})
 }
@@ -91,7 +91,7 @@ func aNode(c *fuzzinput.Choices) (node, foreign *corev1.Node) {
 	return node, foreign
 }
 
-// theWishes makes wishes as a Machine could have them.
+// theDesired is what a Machine could ask of its Node.
 func theDesired(c *fuzzinput.Choices) DesiredNode {
 	s := &scope{Base: base{Object: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: fuzzinput.Of(c, "m", "o"), Labels: fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values), Annotations: fuzzinput.Some(c, slices.Concat(ourKeys, bothKeys), values),
@@ -130,8 +130,8 @@ func syncOnce(t *testing.T, machine *recording, node, foreign *corev1.Node, desi
 	if machine.sync(again, desired).Changed || !equality.Semantic.DeepEqual(again, node) {
 		t.Errorf("The second time changes something:\n%s", diff.Diff(node, again))
 	}
-	contains(t, "wished label", node.Labels, desired.Labels)
-	contains(t, "wished annotation", node.Annotations, desired.Annotations)
+	contains(t, "desired label", node.Labels, desired.Labels)
+	contains(t, "desired annotation", node.Annotations, desired.Annotations)
 	contains(t, "identity", node.Annotations, desired.Identity)
 	contains(t, "foreign label", node.Labels, except(foreign.Labels, desired.Labels))
 	contains(t, "foreign annotation", node.Annotations, except(foreign.Annotations, desired.Annotations))
@@ -158,12 +158,12 @@ func checkTaints(t *testing.T, have, foreign []corev1.Taint, desired DesiredNode
 	}
 	theirs := slices.ContainsFunc(foreign, func(taint corev1.Taint) bool { return taint.MatchTaint(&clusterv1.NodeOutdatedRevisionTaint) })
 	if got := seen[taintID(clusterv1.NodeOutdatedRevisionTaint.Key, clusterv1.NodeOutdatedRevisionTaint.Effect)]; got != (desired.Outdated || theirs) {
-		t.Errorf("Outdated is %v, wished %v, a user's %v", got, desired.Outdated, theirs)
+		t.Errorf("Outdated is %v, desired %v, a user's %v", got, desired.Outdated, theirs)
 	}
 	for _, taint := range desired.Taints {
 		wanted := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
 		if desired.PropagateTaints && taint.Propagation == clusterv1.MachineTaintPropagationAlways && !slices.Contains(have, wanted) {
-			t.Errorf("Wished taint %v is not in %v", wanted, have)
+			t.Errorf("Desired taint %v is not in %v", wanted, have)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func except(entries, leaveOut map[string]string) map[string]string {
 	return left
 }
 
-// FuzzToPhase: the phase is one that the API has, it never goes back while facts are only added, and asking changes nothing.
+// FuzzToPhase: the phase is one that the API has, it never goes back while observations are only added, and asking changes nothing.
 func FuzzToPhase(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0})
 	f.Add([]byte{1, 1, 1, 1, 1, 1, 1, 1})
@@ -195,7 +195,7 @@ func FuzzToPhase(f *testing.F) {
 			clusterv1.MachinePhasePending, clusterv1.MachinePhaseProvisioning, clusterv1.MachinePhaseProvisioned,
 			clusterv1.MachinePhaseRunning, clusterv1.MachinePhaseUpdating, clusterv1.MachinePhaseDeleting, clusterv1.MachinePhaseDeleted,
 		}
-		facts := []func(){
+		observations := []func(){
 			func() { m.Status.Initialization.BootstrapDataSecretCreated = ptr.To(true) },
 			func() { m.Spec.ProviderID = "id" },
 			func() { m.Status.Initialization.InfrastructureProvisioned = ptr.To(true) },
@@ -207,8 +207,8 @@ func FuzzToPhase(f *testing.F) {
 		}
 		m.Finalizers = []string{clusterv1.MachineFinalizer}
 		last := 0
-		for range len(facts) {
-			facts[c.Below(len(facts))]()
+		for range len(observations) {
+			observations[c.Below(len(observations))]()
 			before := m.DeepCopy()
 			phase := ToPhase(m)
 			if !equality.Semantic.DeepEqual(before, m) {

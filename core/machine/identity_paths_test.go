@@ -99,12 +99,12 @@ func (f *fixture) remediate() {
 	f.annotate(f.machine, clusterv1.RemediateMachineAnnotation, ptr.To(""))
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		before := m.DeepCopy()
-		for _, said := range []metav1.Condition{
+		for _, reported := range []metav1.Condition{
 			{Type: clusterv1.MachineHealthCheckSucceededCondition, Reason: clusterv1.MachineHealthCheckUnhealthyMachineReason},
 			{Type: clusterv1.MachineOwnerRemediatedCondition, Reason: clusterv1.MachineSetMachineRemediationMachineDeletingReason},
 		} {
-			said.Status = metav1.ConditionFalse
-			meta.SetStatusCondition(&m.Status.Conditions, said)
+			reported.Status = metav1.ConditionFalse
+			meta.SetStatusCondition(&m.Status.Conditions, reported)
 		}
 		g.Expect(core.Client.Status().Patch(f.t.Context(), m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).To(Succeed())
 	})
@@ -189,7 +189,7 @@ func TestAClaimInTheSpecTakesNothing(t *testing.T) {
 		g.Expect(m.Status.NodeRef.Name).To(BeEmpty())
 		g.Expect(condition(m, "Ready")).To(Equal("False/NotReady"))
 	})
-	b.eventuallyTold("NodeOfAnotherMachine")
+	b.eventuallyRecorded("NodeOfAnotherMachine")
 	a.settles(node)
 	a.Expect(core.Reconciles(a.namespace)-reconciles).To(BeNumerically("<", 15), "no loop")
 	a.staysRunning(node)
@@ -262,7 +262,7 @@ func TestTwoInfrastructureObjectsWithOneProviderID(t *testing.T) {
 				g.Expect(condition(m, "NodeReady")).To(Equal("True/NodeReady"))
 				g.Expect(message(m, "NodeReady")).To(ContainSubstring("Machine " + b.namespace + "/" + b.machine.Name))
 			})
-			a.eventuallyTold("ProviderIDContested")
+			a.eventuallyRecorded("ProviderIDContested")
 			a.settles(node)
 			a.staysRunning(node)
 

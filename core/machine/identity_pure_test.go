@@ -16,7 +16,7 @@ import (
 	"millwright.dev/core/limits"
 )
 
-// TestPureRefusals: of a claim that is not believed it is said whose Node it is not, and by which evidence.
+// TestPureRefusals: of a claim that is not believed it is reported whose Node it is not, and by which evidence.
 func TestPureRefusals(t *testing.T) {
 	nobody := func(string) string { return "" }
 	claim := func(names ...string) (claims []nodeClaim) {

@@ -181,7 +181,7 @@ func TestChooseNode(t *testing.T) {
 }
 
 // TestChooseNodeIsNotMovedByClaims: once a Node was chosen and linked, no further claim of any name changes that, unless it is
-// a name that bootstrap or infrastructure provider have said. A Node of another name than the expected one is never chosen.
+// a name that bootstrap or infrastructure provider have reported. A Node of another name than the expected one is never chosen.
 func TestChooseNodeIsNotMovedByClaims(t *testing.T) {
 	g := NewWithT(t)
 	random := rand.New(rand.NewPCG(3, 4)) // A test that repeats.

@@ -123,7 +123,7 @@ func (f *fixture) run() *corev1.Node {
 }
 
 // TestBudget holds the core to two patches of the Machine, three of its status and one of the Node, and no write
-// to objects that were born owned.
+// to objects that were created with their owner.
 func TestBudget(t *testing.T) {
 	f := newFixture(t, version.V1Beta2)
 	f.eventuallyConnected()

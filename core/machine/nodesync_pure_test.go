@@ -116,7 +116,7 @@ func TestPureOutages(t *testing.T) {
 	}{
 		"the core starts, and nothing is known": {[]func(*scope){lost(remote.NotDialledYet, time.Minute), unlinked}, "Unknown/InspectionFailed"},
 		"no Node yet":                           {[]func(*scope){lost(remote.Unreachable, time.Minute), known, unlinked}, "Unknown/InspectionFailed"},
-		"a Node of which nothing is said":       {[]func(*scope){lost(remote.Unreachable, time.Minute)}, "Unknown/ConnectionDown"},
+		"a Node of which nothing is known":      {[]func(*scope){lost(remote.Unreachable, time.Minute)}, "Unknown/ConnectionDown"},
 		"a Node that was well":                  {[]func(*scope){lost(remote.Unreachable, time.Minute), known}, "True/NodeHealthy"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -151,16 +151,16 @@ func TestFirstSyncThatFails(t *testing.T) {
 				_, after = f.reconcile()
 			}
 			f.Expect(after).To(Equal(maxSyncRetry))
-			again, said := f.healthy()
+			again, reported := f.healthy()
 			f.Expect(again).To(Equal(status), "it is not taken for synchronized because of what the failed change left")
-			f.Expect(said).To(Equal(message), "one condition, not one for each attempt")
+			f.Expect(reported).To(Equal(message), "one condition, not one for each attempt")
 
 			f.r = &Reconciler{}
 			f.now = f.now.Add(time.Hour)
 			f.reconcile()
-			again, said = f.healthy()
+			again, reported = f.healthy()
 			f.Expect(again).To(Equal(status), "another process says the same")
-			f.Expect(said).To(Equal(message))
+			f.Expect(reported).To(Equal(message))
 		})
 	}
 }

@@ -33,7 +33,7 @@ func TestObjectsOfSomebodyElse(t *testing.T) {
 					g.Expect(message(m, conditionType)).To(ContainSubstring("is controlled by ConfigMap other"))
 				}
 			})
-			f.eventuallyTold("OwnedElsewhere")
+			f.eventuallyRecorded("OwnedElsewhere")
 			f.awaitsNothing()
 
 			for _, obj := range []*unstructured.Unstructured{f.config, f.infra} {
@@ -116,7 +116,7 @@ func TestHeldByOthers(t *testing.T) {
 }
 
 // TestPhasesWithADataSecretOfTheUser goes through the whole life of a Machine without a bootstrap config. Upstream's core
-// never tells the phase Provisioning of it, since nothing marks its data as there.
+// never reports the phase Provisioning for it, since nothing marks its data as there.
 func TestPhasesWithADataSecretOfTheUser(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)

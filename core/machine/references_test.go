@@ -213,7 +213,7 @@ func TestDeletionOfAYoungObjectIsSeen(t *testing.T) {
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, "InfrastructureReady")).To(Equal("False/ObjectDeleted"))
 	})
-	f.eventuallyTold("ObjectDeleted")
+	f.eventuallyRecorded("ObjectDeleted")
 }
 
 // TestDeletionOfAYoungObjectWhileNoCoreRuns: the objects of a young Machine are deleted between two cores. The next one concludes

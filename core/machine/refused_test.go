@@ -80,9 +80,9 @@ func TestNodeThatWasNeverSyncedIsNotAvailable(t *testing.T) {
 		g.Expect(condition(m, "Available")).To(Equal("False/NotReady"))
 	}
 	f.eventually(unavailable)
-	f.eventuallyTold("NodeSyncFailed")
+	f.eventuallyRecorded("NodeSyncFailed")
 	f.refresh(f.machine)
-	said := message(f.machine, "NodeHealthy")
+	reported := message(f.machine, "NodeHealthy")
 	f.Consistently(func(g Gomega) {
 		m := &clusterv1.Machine{}
 		g.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(f.machine), m)).To(Succeed())
@@ -95,7 +95,7 @@ func TestNodeThatWasNeverSyncedIsNotAvailable(t *testing.T) {
 	f.awaitsNothingBut(2)
 	f.refresh(f.machine)
 	unavailable(NewWithT(t), f.machine)
-	f.Expect(message(f.machine, "NodeHealthy")).To(Equal(said), "another process says the same, and since when")
+	f.Expect(message(f.machine, "NodeHealthy")).To(Equal(reported), "another process reports the same, and since when")
 
 	allow()
 	f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(condition(m, "Available")).To(Equal("True/Available")) })
@@ -130,7 +130,7 @@ func TestLaterSyncThatIsRefusedIsSeen(t *testing.T) {
 		g.Expect(condition(m, "Ready")).To(Equal("True/Ready"))
 		g.Expect(condition(m, "Available")).To(Equal("True/Available"))
 	})
-	f.eventuallyTold("NodeSyncFailed")
+	f.eventuallyRecorded("NodeSyncFailed")
 	f.Consistently(func() int { return nodePatches(requests, node.Name) - patches }).WithTimeout(3 * time.Second).Should(BeNumerically("<=", 4))
 
 	allow()

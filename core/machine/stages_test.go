@@ -30,7 +30,7 @@ var stages = []stage{
 		f.createObjects()
 		f.createMachine()
 	}},
-	{name: "born owned", reach: func(f *fixture) { f.createOwned() }},
+	{name: "created owned", reach: func(f *fixture) { f.createOwned() }},
 	{name: "bootstrap data exist", reach: func(f *fixture) { f.createOwned(); f.bootstrapped() }},
 	{name: "data Secret of the user", reach: func(f *fixture) {
 		f.machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("mine")}

@@ -12,7 +12,7 @@ import (
 )
 
 // TestYouthEndsWhateverTheClocksSay: the time of birth is the API server's. However far this process's clock is from that,
-// an object that never comes is soon told of.
+// an object that never comes is soon reported.
 func TestYouthEndsWhateverTheClocksSay(t *testing.T) {
 	for name, behind := range map[string]time.Duration{
 		"one clock": 0, "behind by a moment": time.Second, "behind": 5 * time.Minute, "far behind": 24 * time.Hour, "ahead": -time.Minute,

@@ -63,7 +63,7 @@ func TestPlanNarrowly(t *testing.T) {
 		"chosen: behind one that serves and that nobody has chosen, none goes in its place": {
 			rolling(3, 1, 0, set("a", 3, 0, 2, chosen(1), broken(1)), set("b", 1, 0, 1, current)), nil,
 		},
-		"chosen: a set that has not given up yet what it was told to is left alone": {
+		"chosen: a set that has not given up yet what it was ordered to is left alone": {
 			rolling(3, 1, 0, set("a", 2, 0, 2, chosen(2), broken(1)), set("b", 2, 0, 2, current)), nil,
 		},
 		"chosen: a set that has not looked yet is left alone": {

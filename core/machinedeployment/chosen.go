@@ -21,8 +21,8 @@ func (d *draft) takeChosenDownTo(wanted, minimum int, sets []*setView) {
 		to := set.desired
 		for left := set.chosenLeft(); surplus > 0 && left > 0; left-- {
 			cost := set.availableAt(to) - set.availableAt(to-1)
-			spent := d.costOf(set, to-1)
-			if cost > 0 && d.availableTotal()-spent < minimum {
+			used := d.costOf(set, to-1)
+			if cost > 0 && d.availableTotal()-used < minimum {
 				break
 			}
 			if !set.current && d.recoverable()-(set.desired-to+1) < minimum {

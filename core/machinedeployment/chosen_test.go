@@ -76,7 +76,7 @@ func (w *world) counts(a, b, available int) func(Gomega) {
 	}
 }
 
-// givesUp is satisfied when so many Machines of a template are being deleted. How many are available does not tell: the new
+// givesUp is satisfied when so many Machines of a template are being deleted. How many are available does not show that: the new
 // ones may not be yet.
 func (w *world) givesUp(template string, n int) func(Gomega) {
 	return func(g Gomega) {
@@ -118,7 +118,7 @@ func TestRecreateLetsAllGoFirst(t *testing.T) {
 			g.Expect(machine.DeletionTimestamp).NotTo(BeNil())
 		}
 	})
-	w.eventually(w.says(clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentNotAvailableReason, "at least 3 required"))
+	w.eventually(w.reports(clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentNotAvailableReason, "at least 3 required"))
 	w.g.Expect(w.machinesOf("b")).To(BeEmpty())
 	// One after another may go; not before the last has gone comes a new one.
 	for left := 2; left >= 0; left-- {

@@ -47,7 +47,7 @@ type expectation struct{ kind, status, reason, message string }
 
 func TestConditions(t *testing.T) {
 	ready, current := []*clusterv1.Machine{serving("m"), serving("n"), serving("o")}, []*clusterv1.Machine(nil)
-	unhealthy := member("sick", time.Hour, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "Bad", "no heartbeat"),
+	unhealthy := member("unhealthy", time.Hour, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "Bad", "no heartbeat"),
 		conditions.False(clusterv1.MachineOwnerRemediatedCondition, "Waiting", "waits"))
 	available, rolling := clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentRollingOutCondition
 	up, down := clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentScalingDownCondition
@@ -113,8 +113,8 @@ func TestConditions(t *testing.T) {
 			s.deployment.Annotations = map[string]string{ProgressDeadlineAnnotation: "soon"}
 		}), nil, []expectation{{rolling, "False", "NotRollingOut", `"soon" is no duration, 10m0s is assumed`}}, "Running"},
 		"unhealthy": {rollout(nil, []*clusterv1.Machine{unhealthy}, wants(1)), nil, []expectation{
-			{clusterv1.MachineDeploymentRemediatingCondition, "True", "Remediating", "sick"},
-			{clusterv1.MachineDeploymentMachinesReadyCondition, "Unknown", "ReadyUnknown", "sick"},
+			{clusterv1.MachineDeploymentRemediatingCondition, "True", "Remediating", "unhealthy"},
+			{clusterv1.MachineDeploymentMachinesReadyCondition, "Unknown", "ReadyUnknown", "unhealthy"},
 		}, "ScalingUp"},
 		"being deleted": {rollout(nil, ready, wants(3), goes), nil, []expectation{
 			{available, "False", "NotAvailable", "Deletion in progress"}, {down, "True", "ScalingDown", "from 3 to 0"},
@@ -136,10 +136,10 @@ func TestConditions(t *testing.T) {
 			conclude(test.scope, test.failure)
 			status := &test.scope.Object.Status
 			for _, want := range test.want {
-				said := meta.FindStatusCondition(status.Conditions, want.kind)
-				g.Expect(said).NotTo(BeNil(), want.kind)
-				g.Expect([]string{string(said.Status), said.Reason}).To(Equal([]string{want.status, want.reason}), want.kind)
-				g.Expect(said.Message).To(ContainSubstring(want.message))
+				reported := meta.FindStatusCondition(status.Conditions, want.kind)
+				g.Expect(reported).NotTo(BeNil(), want.kind)
+				g.Expect([]string{string(reported.Status), reported.Reason}).To(Equal([]string{want.status, want.reason}), want.kind)
+				g.Expect(reported.Message).To(ContainSubstring(want.message))
 			}
 			g.Expect(status.Phase).To(Equal(test.phase))
 		})

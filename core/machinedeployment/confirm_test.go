@@ -22,7 +22,7 @@ import (
 	"millwright.dev/test/stale"
 )
 
-// liveLists counts the lists of Machines that the API server itself is asked for, and refuses them when told to.
+// liveLists counts the lists of Machines that the API server itself is asked for, and refuses them when asked to.
 type liveLists struct {
 	client.Reader
 	asked  atomic.Int32
@@ -66,7 +66,7 @@ func halfWay(t *testing.T) (*world, *stale.Lists, *liveLists) {
 	return w, cache, live
 }
 
-// orders are the numbers that the sets of template a and b are told to have.
+// orders are the numbers that the sets of template a and b are given.
 func (w *world) orders() [2]int32 {
 	var orders [2]int32
 	for _, set := range w.allSets() {
@@ -106,7 +106,7 @@ func TestOneListConfirmsAScaleDown(t *testing.T) {
 	w.g.Expect(live.asked.Load()).To(Equal(before + 1))
 }
 
-// TestMarksThatCannotBeRead: no set is told to give up a Machine before it is known which, and the deployment says so.
+// TestMarksThatCannotBeRead: no set is made to give up a Machine before it is known which, and the deployment reports it.
 func TestMarksThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w, cache, live := halfWay(t)
@@ -114,7 +114,7 @@ func TestMarksThatCannotBeRead(t *testing.T) {
 	live.refuse.Store(true)
 	chosen := w.machinesOf("a")[0]
 	w.choose(chosen)
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingDownCondition, clusterv1.MachineDeploymentScalingDownReason, refuse.Because))
+	w.eventually(w.reports(clusterv1.MachineDeploymentScalingDownCondition, clusterv1.MachineDeploymentScalingDownReason, refuse.Because))
 	before := live.asked.Load()
 	w.eventually(func(g Gomega) { g.Expect(live.asked.Load()).To(BeNumerically(">", before+2)) })
 	w.g.Expect(w.orders()).To(Equal([2]int32{2, 2}), "nothing is concluded")
@@ -122,7 +122,7 @@ func TestMarksThatCannotBeRead(t *testing.T) {
 	cache.Thaw()
 	w.eventually(w.counts(1, 2, 3))
 	w.g.Expect(names(w.listMachines())).NotTo(ContainElement(chosen.Name))
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingDownCondition, clusterv1.MachineDeploymentNotScalingDownReason, ""))
+	w.eventually(w.reports(clusterv1.MachineDeploymentScalingDownCondition, clusterv1.MachineDeploymentNotScalingDownReason, ""))
 }
 
 // TestMachinesAreTakenAsTheServerHasThem: marks, deletions, and Machines that the cache does not show, or not any more.

@@ -50,7 +50,7 @@ func TestMarkedMachineThatServesIsNotGivenUpForABrokenOne(t *testing.T) {
 	w.breakDown(broken)
 	w.update(toTemplateB)
 
-	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentRollingOutReason, refuse.Because))
+	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentRollingOutReason, refuse.Because))
 	w.g.Expect(w.setOf(marked).Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "as long as the broken one stays, the set would give up the marked one")
 	refused.Store(false)
 	w.eventually(func(g Gomega) {

@@ -43,7 +43,7 @@ func TestSetWithANarrowerSelectorIsNotAdopted(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.listMachines()).To(HaveLen(1)) })
 	machine := w.listMachines()[0]
 	w.deployment(1)
-	w.eventually(w.says(rollingOut, SelectorMismatchReason, "MachineSet green is not adopted: its selector \"color=green,pool=a\" does not match"))
+	w.eventually(w.reports(rollingOut, SelectorMismatchReason, "MachineSet green is not adopted: its selector \"color=green,pool=a\" does not match"))
 	found := &clusterv1.MachineSet{}
 	w.g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(set), found)).To(Succeed())
 	w.g.Expect(metav1.GetControllerOf(found)).To(BeNil())
@@ -55,7 +55,7 @@ func TestSetWithANarrowerSelectorIsNotAdopted(t *testing.T) {
 		g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(set), found)).To(Succeed())
 		g.Expect(metav1.IsControlledBy(found, w.current())).To(BeTrue())
 	})
-	w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 }
 
 // TestLabelsThatASetDoesNotSelectAreNotWritten has a set that the deployment controls already.
@@ -68,7 +68,7 @@ func TestLabelsThatASetDoesNotSelectAreNotWritten(t *testing.T) {
 	synchronizeSet(s.current, s.deployment, 2)
 	g.Expect(s.current.Spec.Template.Labels).To(Equal(before.Spec.Template.Labels))
 	s.Original.Status.Conditions = nil
-	said := rollingOutCondition(s, nil)
-	g.Expect(said.Reason).To(Equal(SelectorMismatchReason))
-	g.Expect(said.Message).To(ContainSubstring("MachineSet fresh keeps the labels of its template"))
+	reported := rollingOutCondition(s, nil)
+	g.Expect(reported.Reason).To(Equal(SelectorMismatchReason))
+	g.Expect(reported.Message).To(ContainSubstring("MachineSet fresh keeps the labels of its template"))
 }

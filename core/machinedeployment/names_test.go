@@ -68,7 +68,7 @@ func TestInTheWay(t *testing.T) {
 	g.Expect(inTheWay(s, found)).To(Equal("the MachineDeployment does not control it"))
 }
 
-// taken is satisfied when the deployment told that a set was in the way, once.
+// taken is satisfied when the deployment has recorded once that a set was in the way.
 func (w *world) taken(name, because string) func(Gomega) {
 	return func(g Gomega) {
 		list := &eventsv1.EventList{}
@@ -84,7 +84,7 @@ func (w *world) taken(name, because string) func(Gomega) {
 }
 
 // TestSetsOfAUserInTheWay has a user take the names of the next two sets. They are left alone, the third name is used, and
-// each is told of once.
+// each is reported once.
 func TestSetsOfAUserInTheWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

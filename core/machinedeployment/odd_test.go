@@ -29,7 +29,7 @@ func TestPlanOfOddViews(t *testing.T) {
 		"on delete: more may be unavailable than there are replicas": {
 			onDelete(rolling(1, 2, 2, set("a", 3, 0, 1, current, chosen(2), broken(1)), set("b", 4, 1, 0))), map[string]int{"a": 0, "b": 1},
 		},
-		"on delete: a set that has not looked at its last decrease is not told to grow": {onDelete(rolling(7, 3, 3, set("a", 3, 0, 0, current, reserving(4)))), nil},
+		"on delete: a set that has not looked at its last decrease does not grow": {onDelete(rolling(7, 3, 3, set("a", 3, 0, 0, current, reserving(4)))), nil},
 		"on delete: what does not exist yet is given up before what does": {
 			onDelete(rolling(1, 1, 1, set("a", 2, 0, 0, current), set("b", 7, 1, 0, unsettled))), map[string]int{"a": 0, "b": 1},
 		},
@@ -58,8 +58,8 @@ func TestPlanOfOddViews(t *testing.T) {
 		"paused at nothing: the current set grows, be it the first or the last": {
 			pausedRollout(rolling(2, 0, 3, set("a", 0, 2, 0, current, reserving(3)), set("b", 0, 1, 2, chosen(1)))), map[string]int{"a": 2},
 		},
-		"a set that has more Machines than its number is told to keep them": {onDelete(rolling(7, 0, 1, set("a", 0, 0, 1, current))), map[string]int{"a": 7}},
-		"one that is being deleted is not one that a mark costs":            {onDelete(rolling(4, 3, 3, set("a", 1, 2, 0, current, going(1), chosen(1)))), map[string]int{"a": 4}},
+		"a set that has more Machines than its number keeps them": {onDelete(rolling(7, 0, 1, set("a", 0, 0, 1, current))), map[string]int{"a": 7}},
+		"one that is being deleted is not one that a mark costs":  {onDelete(rolling(4, 3, 3, set("a", 1, 2, 0, current, going(1), chosen(1)))), map[string]int{"a": 4}},
 		"an order for Machines that are not made is taken back once": {
 			rolling(3, 1, 2, set("a", 7, 0, 0), set("b", 2, 0, 1, current)), map[string]int{"a": 0},
 		},

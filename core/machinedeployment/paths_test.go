@@ -20,7 +20,7 @@ import (
 	"millwright.dev/core/machines"
 )
 
-func (w *world) says(kind, reason, message string) func(Gomega) {
+func (w *world) reports(kind, reason, message string) func(Gomega) {
 	return func(g Gomega) {
 		found := meta.FindStatusCondition(w.current().Status.Conditions, kind)
 		g.Expect(found).NotTo(BeNil())
@@ -39,14 +39,14 @@ func TestBrokenTemplateIsReplacedByAGoodOne(t *testing.T) {
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
 	w.eventually(func(g Gomega) { g.Expect(w.listMachines()).To(HaveLen(4)) })
-	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentRollingOutReason, "1 of 3 replicas are up to date"))
+	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentRollingOutReason, "1 of 3 replicas are up to date"))
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.InfrastructureRef.Name = "c" })
 	w.eventually(func(g Gomega) {
 		w.running(3)(g)
 		g.Expect(w.listSets()[0].Spec.Template.Spec.InfrastructureRef.Name).To(Equal("c"))
 	})
 	stop()
-	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 }
 
 func TestPausedRolloutScalesAndResumes(t *testing.T) {
@@ -65,7 +65,7 @@ func TestPausedRolloutScalesAndResumes(t *testing.T) {
 		g.Expect(w.current().Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(3)))
 		g.Expect(w.current().Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(0)))
 	})
-	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, RolloutPausedReason, "infrastructure machine template"))
+	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RolloutPausedReason, "infrastructure machine template"))
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Paused = nil })
 	w.eventually(func(g Gomega) {
 		w.running(3)(g)
@@ -152,8 +152,8 @@ func TestInvalidDeploymentSaysWhatToDo(t *testing.T) {
 		d.Spec.Template.Labels = nil
 	})
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `maxSurge "lots"`))
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `spec.selector "cluster.x-k8s.io/cluster-name=c,pool=a"`))
+	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `maxSurge "lots"`))
+	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `spec.selector "cluster.x-k8s.io/cluster-name=c,pool=a"`))
 	w.g.Expect(w.allSets()).To(BeEmpty())
 	w.update(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = nil
@@ -167,7 +167,7 @@ func TestBlockedSetIsPassedOn(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(1, func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.InfrastructureRef.Name = "absent" })
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "absent does not exist"))
+	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "absent does not exist"))
 	w.create(w.template(infraGroup, "StandInMachineTemplate", "absent"))
 	w.eventually(w.running(1))
 }
@@ -189,10 +189,10 @@ func TestRefusalsOfMachinesArePassedOn(t *testing.T) {
 			},
 		})
 	})
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "exceeded quota: machines, used: 0, limited: 0"))
+	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "exceeded quota: machines, used: 0, limited: 0"))
 	allowed.Store(true)
 	w.eventually(w.running(1))
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentNotScalingUpReason, ""))
+	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentNotScalingUpReason, ""))
 }
 
 func TestRestartInTheMiddleOfARollout(t *testing.T) {

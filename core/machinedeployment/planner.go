@@ -28,7 +28,7 @@ type setView struct {
 	current bool
 	// desired is the number of replicas in its spec.
 	desired int
-	// order tells for each Machine that exists, deleting ones included, whether it is available; in the order
+	// order has for each Machine that exists, deleting ones included, whether it is available; in the order
 	// in which the MachineSet would delete them.
 	order []bool
 	// deleting is how many of them are being deleted; they are the first in the order.

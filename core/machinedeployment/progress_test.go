@@ -28,12 +28,12 @@ func TestStalledRolloutSaysWhatItWaitsFor(t *testing.T) {
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
 	const kind = clusterv1.MachineDeploymentRollingOutCondition
-	w.eventually(w.says(kind, clusterv1.MachineDeploymentRollingOutReason, "1 of 2 replicas are up to date"))
+	w.eventually(w.reports(kind, clusterv1.MachineDeploymentRollingOutReason, "1 of 2 replicas are up to date"))
 	w.update(impatient)
-	w.eventually(w.says(kind, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
+	w.eventually(w.reports(kind, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
 	for _, machine := range w.listMachines() {
 		if machine.Labels[clusterv1.MachineDeploymentUniqueLabel] == w.currentSet().Labels[clusterv1.MachineDeploymentUniqueLabel] {
-			w.eventually(w.says(kind, ProgressDeadlineExceededReason, "Machine "+machine.Name))
+			w.eventually(w.reports(kind, ProgressDeadlineExceededReason, "Machine "+machine.Name))
 		}
 	}
 	version := func() string { return w.current().ResourceVersion }
@@ -44,7 +44,7 @@ func TestStalledRolloutSaysWhatItWaitsFor(t *testing.T) {
 
 	w.machines.setBroken("")
 	w.eventually(w.settled(2, "b", "2"))
-	w.eventually(w.says(kind, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.eventually(w.reports(kind, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 }
 
 // currentSet is the set with the highest revision.
@@ -58,9 +58,9 @@ func (w *world) currentSet() *clusterv1.MachineSet {
 }
 
 // member is a Machine of a set, created some time before start.
-func member(name string, age time.Duration, said ...metav1.Condition) *clusterv1.Machine {
+func member(name string, age time.Duration, reported ...metav1.Condition) *clusterv1.Machine {
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(start.Add(-age))}}
-	machine.Status.Conditions = said
+	machine.Status.Conditions = reported
 	return machine
 }
 
@@ -69,9 +69,9 @@ func going5m(machine *clusterv1.Machine) *clusterv1.Machine {
 	return machine
 }
 
-func since(age time.Duration, said metav1.Condition) metav1.Condition {
-	said.LastTransitionTime = metav1.NewTime(start.Add(-age))
-	return said
+func since(age time.Duration, reported metav1.Condition) metav1.Condition {
+	reported.LastTransitionTime = metav1.NewTime(start.Add(-age))
+	return reported
 }
 
 // begin returns the scope of a reconcile that has done nothing yet.
@@ -109,16 +109,16 @@ func TestToldProgress(t *testing.T) {
 		ago   time.Duration
 		known bool
 	}{
-		"its beginning":                      {rollout(nil, nil), 30 * time.Minute, true},
-		"it has not been said to have begun": {rollout(nil, nil, func(s *scope) { s.Original.Status.Conditions = nil }), 0, false},
-		"a new set":                          {rollout(nil, nil, func(s *scope) { s.current.CreationTimestamp = metav1.NewTime(start.Add(-time.Minute)) }), 30 * time.Minute, true},
-		"a new Machine":                      {rollout(nil, machines(member("m", 7*time.Minute))), 30 * time.Minute, true},
-		"a new Machine became available":     {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up)))), 2 * time.Minute, true},
-		"a new Machine became unavailable":   {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, down)))), 30 * time.Minute, true},
-		"an outdated Machine is available":   {rollout(machines(member("m", time.Hour, since(time.Minute, up))), nil), 30 * time.Minute, true},
-		"a record of less":                   {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up))), recorded("fresh", 0)), 2 * time.Minute, true},
-		"a Machine is available again":       {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up))), recorded("fresh", 1)), 9 * time.Minute, true},
-		"a record of another set":            {rollout(nil, nil, recorded("old", 1)), 30 * time.Minute, true},
+		"its beginning":                          {rollout(nil, nil), 30 * time.Minute, true},
+		"it has not been reported to have begun": {rollout(nil, nil, func(s *scope) { s.Original.Status.Conditions = nil }), 0, false},
+		"a new set":                              {rollout(nil, nil, func(s *scope) { s.current.CreationTimestamp = metav1.NewTime(start.Add(-time.Minute)) }), 30 * time.Minute, true},
+		"a new Machine":                          {rollout(nil, machines(member("m", 7*time.Minute))), 30 * time.Minute, true},
+		"a new Machine became available":         {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up)))), 2 * time.Minute, true},
+		"a new Machine became unavailable":       {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, down)))), 30 * time.Minute, true},
+		"an outdated Machine is available":       {rollout(machines(member("m", time.Hour, since(time.Minute, up))), nil), 30 * time.Minute, true},
+		"a record of less":                       {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up))), recorded("fresh", 0)), 2 * time.Minute, true},
+		"a Machine is available again":           {rollout(nil, machines(member("m", 7*time.Minute, since(2*time.Minute, up))), recorded("fresh", 1)), 9 * time.Minute, true},
+		"a record of another set":                {rollout(nil, nil, recorded("old", 1)), 30 * time.Minute, true},
 		"OnDelete waits for a person": {rollout(nil, nil, func(s *scope) {
 			s.settings.strategy = clusterv1.OnDeleteMachineDeploymentStrategyType
 		}), 0, false},
@@ -203,16 +203,16 @@ func TestStall(t *testing.T) {
 			s := test.scope
 			s.deployment.Spec.Replicas = ptr.To[int32](3)
 			g.Expect(watched(t, s).After()).To(BeNumerically("~", test.again, time.Second))
-			said := rollingOutCondition(s, nil)
+			reported := rollingOutCondition(s, nil)
 			if test.says == nil {
 				g.Expect(s.stalled).To(BeFalse())
-				g.Expect(said.Reason).NotTo(Equal(ProgressDeadlineExceededReason))
+				g.Expect(reported.Reason).NotTo(Equal(ProgressDeadlineExceededReason))
 				return
 			}
-			g.Expect(said.Reason).To(Equal(ProgressDeadlineExceededReason))
-			g.Expect(string(said.Status)).To(Equal("True"), "it is still rolling out")
+			g.Expect(reported.Reason).To(Equal(ProgressDeadlineExceededReason))
+			g.Expect(string(reported.Status)).To(Equal("True"), "it is still rolling out")
 			for _, part := range test.says {
-				g.Expect(said.Message).To(ContainSubstring(part))
+				g.Expect(reported.Message).To(ContainSubstring(part))
 			}
 		})
 	}

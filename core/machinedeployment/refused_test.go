@@ -17,7 +17,7 @@ func isDeployment(object client.Object) bool {
 }
 
 // TestRefusedRevisionIsSeen: the annotation with the revision is written together with the status. A policy that refuses it
-// keeps neither the numbers from being told, nor itself from being seen.
+// keeps neither the numbers from being reported, nor itself from being seen.
 func TestRefusedRevisionIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -27,13 +27,13 @@ func TestRefusedRevisionIsSeen(t *testing.T) {
 	w.start(t, policy.Wrap)
 	w.eventually(func(g Gomega) {
 		g.Expect(w.current().Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(2)))
-		w.says(clusterv1.MachineDeploymentRollingOutCondition, "InternalError", refuse.Because)(g)
+		w.reports(clusterv1.MachineDeploymentRollingOutCondition, "InternalError", refuse.Because)(g)
 	})
 	w.g.Expect(w.current().Annotations).NotTo(HaveKey(clusterv1.RevisionAnnotation))
 	policy.Lift()
 	w.eventually(func(g Gomega) {
 		w.settled(2, "a", "1")(g)
-		w.says(clusterv1.MachineDeploymentRollingOutCondition, "NotRollingOut", "")(g)
+		w.reports(clusterv1.MachineDeploymentRollingOutCondition, "NotRollingOut", "")(g)
 	})
 }
 
@@ -46,7 +46,7 @@ func TestRefusedMetadataOfADeploymentIsSeen(t *testing.T) {
 	w.deployment(1)
 	w.start(t, policy.Wrap)
 	for _, kind := range []string{clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentRollingOutCondition} {
-		w.eventually(w.says(kind, "InternalError", refuse.Because))
+		w.eventually(w.reports(kind, "InternalError", refuse.Because))
 	}
 	w.g.Expect(w.allSets()).To(BeEmpty())
 	policy.Lift()
@@ -63,9 +63,9 @@ func TestRefusedUpdateOfASetIsSeen(t *testing.T) {
 	w.eventually(w.settled(1, "a", "1"))
 	policy.Begin(isSet, "example.com/color")
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Labels["example.com/color"] = "blue" })
-	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, "InternalError", refuse.Because))
+	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, "InternalError", refuse.Because))
 	policy.Lift()
-	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, "NotRollingOut", ""))
+	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, "NotRollingOut", ""))
 	w.g.Expect(w.listSets()[0].Spec.Template.Labels).To(HaveKeyWithValue("example.com/color", "blue"))
 }
 
@@ -79,9 +79,9 @@ func TestRefusedUpdateOfAMachineIsPassedOn(t *testing.T) {
 	w.eventually(w.settled(1, "a", "1"))
 	policy.Begin(func(o client.Object) bool { _, ok := o.(*clusterv1.Machine); return ok }, "example.com/color")
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Labels["example.com/color"] = "blue" })
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, "ScalingUpBlocked", refuse.Because))
+	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, "ScalingUpBlocked", refuse.Because))
 	policy.Lift()
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, "NotScalingUp", ""))
+	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, "NotScalingUp", ""))
 }
 
 // TestRefusedEndOfADeploymentIsSeen: all of it is gone, and the object stays.
@@ -94,7 +94,7 @@ func TestRefusedEndOfADeploymentIsSeen(t *testing.T) {
 	w.eventually(w.settled(1, "a", "1"))
 	policy.Begin(isDeployment, "finalizers")
 	w.g.Expect(direct.Delete(w.ctx, w.current())).To(Succeed())
-	w.eventually(w.says(clusterv1.MachineDeploymentDeletingCondition, clusterv1.MachineDeploymentDeletingReason, refuse.Because))
+	w.eventually(w.reports(clusterv1.MachineDeploymentDeletingCondition, clusterv1.MachineDeploymentDeletingReason, refuse.Because))
 	policy.Lift()
 	w.eventually(func(g Gomega) {
 		list := &metav1.PartialObjectMetadataList{}

@@ -68,15 +68,15 @@ func TestRollbackToARevisionThatIsNotKept(t *testing.T) {
 	w.start(t)
 	w.eventually(w.settled(1, "a", "1"))
 	w.update(rollBackTo("0"))
-	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, "no previous revision"))
+	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, "no previous revision"))
 	w.update(func(d *clusterv1.MachineDeployment) { delete(d.Annotations, RollbackToAnnotation) })
-	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 	w.update(toTemplateB)
 	w.eventually(w.settled(1, "b", "2"))
 	w.eventually(func(g Gomega) { g.Expect(w.allSets()).To(HaveLen(1), "no history is kept") })
 
 	w.update(rollBackTo("1"))
-	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, "Revision 1, to roll back to, is not kept; kept are 2"))
+	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, "Revision 1, to roll back to, is not kept; kept are 2"))
 	w.eventually(func(g Gomega) {
 		events := &corev1.EventList{}
 		g.Expect(direct.List(w.ctx, events, client.InNamespace(w.namespace))).To(Succeed())
@@ -85,7 +85,7 @@ func TestRollbackToARevisionThatIsNotKept(t *testing.T) {
 	w.g.Expect(w.current().Spec.Template.Spec.InfrastructureRef.Name).To(Equal("b"))
 
 	w.update(rollBackTo("latest"))
-	w.eventually(w.says(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, `"latest" is no revision`))
+	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, `"latest" is no revision`))
 	w.update(rollBackTo("2"))
 	w.eventually(w.settled(1, "b", "2"))
 }

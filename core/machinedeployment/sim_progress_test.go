@@ -54,12 +54,12 @@ func (o *observer) scope() *scope {
 			if last, ok := o.turned[machine.name]; !ok || last.available != machine.available {
 				o.turned[machine.name] = turn{machine.available, o.now}
 			}
-			said := conditions.False(clusterv1.MachineAvailableCondition, "NotAvailable", "")
+			reported := conditions.False(clusterv1.MachineAvailableCondition, "NotAvailable", "")
 			if machine.available {
-				said.Status = metav1.ConditionTrue
+				reported.Status = metav1.ConditionTrue
 			}
-			said.LastTransitionTime = metav1.NewTime(o.turned[machine.name].at)
-			object := member(fmt.Sprint(machine.name), 0, said)
+			reported.LastTransitionTime = metav1.NewTime(o.turned[machine.name].at)
+			object := member(fmt.Sprint(machine.name), 0, reported)
 			if machine.deleting {
 				object.DeletionTimestamp = ptr.To(metav1.NewTime(o.now))
 			}
@@ -96,15 +96,15 @@ func (o *observer) observe(restarts bool) {
 	}
 	conclude(s, nil)
 	o.deployment.Status = s.Object.Status
-	said := meta.FindStatusCondition(o.deployment.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
+	reported := meta.FindStatusCondition(o.deployment.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
 	o.shown = append(o.shown, shown{
-		underWay: underWay(s), stalled: said.Status == metav1.ConditionTrue && said.Reason == ProgressDeadlineExceededReason, restarted: restarts,
+		underWay: underWay(s), stalled: reported.Status == metav1.ConditionTrue && reported.Reason == ProgressDeadlineExceededReason, restarted: restarts,
 		current: currentName(s), score: score(s), replicas: o.replicas, byPerson: byPerson(s),
 	})
 }
 
 // check holds the last round to the promises: what was missing for the whole deadline, and longer, without a new best, is
-// said; nothing is said while nothing is missing, nor within the deadline after a new best.
+// reported; nothing is reported while nothing is missing, nor within the deadline after a new best.
 func (o *observer) check(t *testing.T) {
 	t.Helper()
 	last := len(o.shown) - 1
@@ -134,7 +134,7 @@ func (o *observer) check(t *testing.T) {
 		slack = simDeadline/2 + 1
 	}
 	if rounds := last - since; rounds >= simDeadline+slack && !now.stalled {
-		t.Fatalf("round %d: nothing came nearer for %d rounds, and nothing is said\n%s", last, rounds, o.trace.String())
+		t.Fatalf("round %d: nothing came nearer for %d rounds, and nothing is reported\n%s", last, rounds, o.trace.String())
 	}
 	if last-first < simDeadline && first > 0 && !o.shown[first-1].underWay && now.stalled {
 		t.Fatalf("round %d: it says that it stalls %d rounds after it began\n%s", last, last-first, o.trace.String())

@@ -57,7 +57,7 @@ type simulation struct {
 	created int
 	// blind is what its sets are.
 	blind bool
-	// exceeded tells of a set that made Machines when there were enough.
+	// exceeded names a set that made Machines when there were enough.
 	exceeded string
 }
 

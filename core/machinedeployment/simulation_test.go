@@ -60,7 +60,7 @@ func (s *simulation) check(t *testing.T, p plan, before, after numbers) {
 	for _, i := range p.scale {
 		set, direction := s.set(i.set), cmp.Compare(i.to, i.from)
 		if set.direction == -direction && set.moment == s.moments {
-			t.Fatalf("%s is told the opposite of what it was told, and nothing has happened between\n%s", i.set, s.trace.String())
+			t.Fatalf("%s is given the opposite of what it was given, and nothing has happened between\n%s", i.set, s.trace.String())
 		}
 		if i.reason == "" {
 			t.Fatalf("no reason for %s\n%s", i.set, s.trace.String())
@@ -129,7 +129,7 @@ func (s *simulation) checkOnDelete(t *testing.T, p plan) {
 		}
 	}
 	if !p.create && total < s.replicas && s.settledWorld() {
-		t.Fatalf("%d replicas are told to the sets, %d are wanted\n%s", total, s.replicas, s.trace.String())
+		t.Fatalf("%d replicas are given to the sets, %d are wanted\n%s", total, s.replicas, s.trace.String())
 	}
 }
 

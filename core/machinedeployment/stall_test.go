@@ -47,12 +47,12 @@ func TestFailedRolloutIsSeenWithoutAnOutdatedMachine(t *testing.T) {
 			w.eventually(w.settled(2, "a", "1"))
 			w.machines.setBroken("b")
 			w.update(toTemplateB)
-			w.eventually(w.says(rollingOut, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
-			w.eventually(w.says(rollingOut, ProgressDeadlineExceededReason, "2 of 2 replicas are up to date, 0 available"))
+			w.eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
+			w.eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, "2 of 2 replicas are up to date, 0 available"))
 			w.notAvailable(w.g)
 			w.machines.setBroken("")
 			w.eventually(w.settled(2, "b", "2"))
-			w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+			w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 		})
 	}
 }
@@ -64,10 +64,10 @@ func TestNewDeploymentThatNeverComesUpIsSeen(t *testing.T) {
 	w.deployment(1)
 	w.machines = &machinePlayer{broken: "a"}
 	w.start(t)
-	w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 1 replicas are up to date, 0 available"))
+	w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 1 replicas are up to date, 0 available"))
 	w.notAvailable(w.g)
 	w.update(impatient)
-	w.eventually(w.says(rollingOut, ProgressDeadlineExceededReason, outOfStock))
+	w.eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, outOfStock))
 	w.notAvailable(w.g)
 }
 
@@ -80,7 +80,7 @@ func TestReplacedMachinesAreNoProgress(t *testing.T) {
 	w.eventually(w.settled(2, "a", "1"))
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
-	w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 2"))
+	w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 2"))
 	w.update(impatient)
 	w.stalledThough(func() { w.deleteOfCurrentSet() })
 }
@@ -93,7 +93,7 @@ func TestStallOfACompleteDeploymentSurvivesARestart(t *testing.T) {
 	w.deployment(2, impatient)
 	w.start(t)
 	w.eventually(w.settled(2, "a", "1"))
-	w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 	w.machines.setBroken("a")
 	machine := w.listMachines()[0]
 	w.g.Expect(direct.Delete(w.ctx, &machine)).To(Succeed())
@@ -102,14 +102,14 @@ func TestStallOfACompleteDeploymentSurvivesARestart(t *testing.T) {
 	recorded := w.current().Annotations[ProgressAnnotation]
 	w.stop()
 	w.start(t)
-	w.eventually(w.says(rollingOut, ProgressDeadlineExceededReason, outOfStock))
+	w.eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, outOfStock))
 	w.g.Expect(w.current().Annotations).To(HaveKeyWithValue(ProgressAnnotation, recorded), "the restart has not begun it again")
 	w.machines.setBroken("")
 	w.eventually(func(g Gomega) {
 		w.settled(2, "a", "1")(g)
 		g.Expect(w.current().Annotations).NotTo(HaveKey(ProgressAnnotation))
 	})
-	w.eventually(w.says(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 }
 
 // stalledThough disturbs the deployment every 1.5 seconds until it says that it stalls.
@@ -120,7 +120,7 @@ func (w *world) stalledThough(disturb func()) {
 			disturb()
 			last = time.Now()
 		}
-		w.says(rollingOut, ProgressDeadlineExceededReason, "No progress since")(g)
+		w.reports(rollingOut, ProgressDeadlineExceededReason, "No progress since")(g)
 	})
 }
 

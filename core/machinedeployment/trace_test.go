@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "rewrite testdata/*.txt")
 
 // story is a world in which nothing happens by chance: Machines are available, and gone, a round after they were
-// made, and deleted. It tells what happens in words.
+// made, and deleted. It records what happens in words.
 type story struct {
 	*simulation
 	text strings.Builder
@@ -26,20 +26,20 @@ type story struct {
 	round  int
 }
 
-func tell(replicas, surge, unavailable int) *story {
+func newStory(replicas, surge, unavailable int) *story {
 	s := &story{simulation: &simulation{}, broken: -1, stuck: map[int]bool{}}
 	s.replicas, s.maxSurge, s.maxUnavailable = replicas, surge, unavailable
 	s.strategy = clusterv1.RollingUpdateMachineDeploymentStrategyType
-	s.say("%d replicas, maxSurge %d, maxUnavailable %d", replicas, surge, unavailable)
+	s.record("%d replicas, maxSurge %d, maxUnavailable %d", replicas, surge, unavailable)
 	s.until(99)
 	return s
 }
 
-func (s *story) say(format string, args ...any) { fmt.Fprintf(&s.text, format+"\n", args...) }
+func (s *story) record(format string, args ...any) { fmt.Fprintf(&s.text, format+"\n", args...) }
 
 // user changes something.
 func (s *story) user(what string, change func()) {
-	s.say("\nuser: %s", what)
+	s.record("\nuser: %s", what)
 	change()
 }
 
@@ -52,7 +52,7 @@ func (s *story) until(rounds int) {
 			return
 		}
 		s.round++
-		s.say("round %d", s.round)
+		s.record("round %d", s.round)
 		s.tellPlan(p)
 		s.trace.Reset()
 		s.apply(p)
@@ -65,10 +65,10 @@ func (s *story) until(rounds int) {
 
 func (s *story) tellPlan(p plan) {
 	for _, i := range p.scale {
-		s.say("  %s %d → %d: %s", letters(i.set), i.from, i.to, i.reason)
+		s.record("  %s %d → %d: %s", letters(i.set), i.from, i.to, i.reason)
 	}
 	if p.create {
-		s.say("  %s new, %d: %s", letters(fmt.Sprintf("s%03d", len(s.sets))), p.createReplicas, p.createReason)
+		s.record("  %s new, %d: %s", letters(fmt.Sprintf("s%03d", len(s.sets))), p.createReplicas, p.createReason)
 	}
 }
 
@@ -93,9 +93,9 @@ func (s *story) tellSets() {
 			}
 		}
 		total, available = total+len(set.machines), available+up
-		s.say("    %s (template %d): replicas %d; %d available, %d not available, %d going", letters(set.name), set.template, set.desired, up, coming, going)
+		s.record("    %s (template %d): replicas %d; %d available, %d not available, %d going", letters(set.name), set.template, set.desired, up, coming, going)
 	}
-	s.say("    together %d Machines, %d available", total, available)
+	s.record("    together %d Machines, %d available", total, available)
 }
 
 // tick lets a moment pass; it reports whether anything moved.
@@ -119,25 +119,25 @@ func (s *story) machine(set string, n int) *simMachine { return s.set(set).machi
 
 var stories = map[string]func() *story{
 	"rolling-update": func() *story {
-		s := tell(3, 1, 0)
+		s := newStory(3, 1, 0)
 		s.user("another template", func() { s.template = 1 })
 		s.until(99)
 		return s
 	},
 	"rolling-update-without-surge": func() *story {
-		s := tell(4, 0, 2)
+		s := newStory(4, 0, 2)
 		s.user("another template", func() { s.template = 1 })
 		s.until(99)
 		return s
 	},
 	"rolling-update-of-thirty": func() *story {
-		s := tell(30, 3, 0)
+		s := newStory(30, 3, 0)
 		s.user("another template", func() { s.template = 1 })
 		s.until(99)
 		return s
 	},
 	"slow-drain": func() *story {
-		s := tell(3, 1, 0)
+		s := newStory(3, 1, 0)
 		s.user("another template; the Machine of A that goes first will drain for long", func() {
 			s.template = 1
 			s.stuck[s.set("s000").order()[0].name] = true
@@ -148,7 +148,7 @@ var stories = map[string]func() *story{
 		return s
 	},
 	"outdated-machines-unavailable": func() *story {
-		s := tell(3, 1, 0)
+		s := newStory(3, 1, 0)
 		s.user("another template; two Machines of A are not available, and never will be", func() {
 			s.template = 1
 			for n := range 2 {
@@ -159,7 +159,7 @@ var stories = map[string]func() *story{
 		return s
 	},
 	"scaled-in-the-middle": func() *story {
-		s := tell(3, 1, 0)
+		s := newStory(3, 1, 0)
 		s.user("another template", func() { s.template = 1 })
 		s.until(3)
 		s.user("6 replicas", func() { s.replicas = 6 })
@@ -169,7 +169,7 @@ var stories = map[string]func() *story{
 		return s
 	},
 	"pause-scale-resume": func() *story {
-		s := tell(8, 2, 0)
+		s := newStory(8, 2, 0)
 		s.user("another template", func() { s.template = 1 })
 		s.until(4)
 		s.user("spec.paused: true", func() { s.paused = true })
@@ -181,7 +181,7 @@ var stories = map[string]func() *story{
 		return s
 	},
 	"rollback": func() *story {
-		s := tell(3, 1, 0)
+		s := newStory(3, 1, 0)
 		s.user("another template, whose Machines never become available", func() { s.template, s.broken = 1, 1 })
 		s.until(5)
 		s.user("rollback to the revision before", func() { s.template = 0 })
@@ -189,7 +189,7 @@ var stories = map[string]func() *story{
 		return s
 	},
 	"on-delete": func() *story {
-		s := tell(3, 0, 0)
+		s := newStory(3, 0, 0)
 		s.strategy = clusterv1.OnDeleteMachineDeploymentStrategyType
 		s.user("strategy OnDelete, another template", func() { s.template = 1 })
 		s.until(99)
@@ -203,7 +203,7 @@ var stories = map[string]func() *story{
 		return s
 	},
 	"recreate": func() *story {
-		s := tell(3, 0, 0)
+		s := newStory(3, 0, 0)
 		s.recreate = true
 		s.user("annotation recreate, another template; a Machine of A drains for long", func() {
 			s.template = 1
@@ -215,7 +215,7 @@ var stories = map[string]func() *story{
 		return s
 	},
 	"autoscaler": func() *story {
-		s := tell(4, 1, 0)
+		s := newStory(4, 1, 0)
 		s.user("another template", func() { s.template = 1 })
 		s.until(3)
 		s.user("autoscaler: a Machine of B and one of A are to go, 2 replicas", func() {

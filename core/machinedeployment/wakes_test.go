@@ -42,7 +42,7 @@ func (w *world) counted(n int32) func(Gomega) {
 	}
 }
 
-// TestMachineThatTheSetCountsBeforeTheCacheShowsIt: a set counts what it has created at once, and tells nothing more when
+// TestMachineThatTheSetCountsBeforeTheCacheShowsIt: a set counts what it has created at once, and reports nothing more when
 // the event of its creation comes.
 func TestMachineThatTheSetCountsBeforeTheCacheShowsIt(t *testing.T) {
 	t.Parallel()
@@ -51,11 +51,11 @@ func TestMachineThatTheSetCountsBeforeTheCacheShowsIt(t *testing.T) {
 	machines.Hold()
 	w.scaleBy(1)
 	w.eventually(w.counted(2))
-	w.eventually(w.says(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentScalingUpReason, "from 1 to 2"))
+	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentScalingUpReason, "from 1 to 2"))
 	machines.Flow()
 	w.eventually(func(g Gomega) {
 		g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(2)))
-		w.says(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentNotScalingUpReason, "")(g)
+		w.reports(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentNotScalingUpReason, "")(g)
 	})
 }
 

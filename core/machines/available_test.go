@@ -23,7 +23,7 @@ func TestUnhealthyByEachOfItsSigns(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(unhealthy(machine("well"))).To(BeFalse())
 	for _, kind := range []string{clusterv1.MachineNodeHealthyCondition, clusterv1.MachineHealthCheckSucceededCondition} {
-		g.Expect(unhealthy(machine("sick", func(m *clusterv1.Machine) { setConditions(m, conditions.False(kind, "Bad", "")) }))).To(BeTrue(), kind)
+		g.Expect(unhealthy(machine("unhealthy", func(m *clusterv1.Machine) { setConditions(m, conditions.False(kind, "Bad", "")) }))).To(BeTrue(), kind)
 		g.Expect(unhealthy(machine("unknown", func(m *clusterv1.Machine) { setConditions(m, conditions.Unknown(kind, "Bad", "")) }))).To(BeFalse(), kind)
 	}
 	g.Expect(unhealthy(machine("no Node", func(m *clusterv1.Machine) { m.Status.NodeRef = clusterv1.MachineNodeReference{} }))).To(BeTrue())

@@ -12,10 +12,10 @@ import (
 func TestByDeletion(t *testing.T) {
 	g := NewWithT(t)
 	all := []*clusterv1.Machine{
-		machine("fine-old", aged(time.Hour)), machine("a-fine-new"), machine("soon", unavailable), machine("sick", failingHealthCheck),
+		machine("fine-old", aged(time.Hour)), machine("a-fine-new"), machine("soon", unavailable), machine("unhealthy", failingHealthCheck),
 		machine("nodeless", nodeless), machine("chosen", chosen), machine("going", deleting, chosen),
 	}
-	head := "going chosen nodeless sick soon "
+	head := "going chosen nodeless unhealthy soon "
 	g.Expect(namesOf(ByDeletion(all, clusterv1.RandomMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
 	g.Expect(namesOf(ByDeletion(all, ""))).To(Equal(head + "a-fine-new fine-old"))
 	g.Expect(namesOf(ByDeletion(all, clusterv1.NewestMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
@@ -39,11 +39,11 @@ func TestByDeletionMapsThePriority(t *testing.T) {
 		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 	}
 	all := []*clusterv1.Machine{
-		machine("kept-sick", failingHealthCheck, priority("4")), machine("fine"), machine("sick", failingHealthCheck), machine("updating", inPlace),
+		machine("kept-unhealthy", failingHealthCheck, priority("4")), machine("fine"), machine("unhealthy", failingHealthCheck), machine("updating", inPlace),
 		machine("first-fine", priority("1")), machine("no-number", priority("high")), machine("zero", priority("0")),
 		machine("negative", priority("-1")), machine("chosen", chosen, priority("9")), machine("going", deleting, priority("9")),
 	}
-	g.Expect(namesOf(ByDeletion(all, ""))).To(Equal("going chosen negative zero first-fine updating sick fine no-number kept-sick"))
+	g.Expect(namesOf(ByDeletion(all, ""))).To(Equal("going chosen negative zero first-fine updating unhealthy fine no-number kept-unhealthy"))
 }
 
 // TestByDeletionKeepsAgesApart: ages count to the second, however old. (Cluster API maps them to a float in which all

@@ -33,10 +33,10 @@ func TestBlocker(t *testing.T) {
 			s := test.scope
 			s.Base = begin(&clusterv1.MachineSet{}).Base
 			s.Object.Status.Conditions = []metav1.Condition{scalingUpCondition(s, test.failure)}
-			if said := machines.Blocker(s.Object); test.want == "" {
-				NewWithT(t).Expect(said).To(BeEmpty())
+			if reported := machines.Blocker(s.Object); test.want == "" {
+				NewWithT(t).Expect(reported).To(BeEmpty())
 			} else {
-				NewWithT(t).Expect(said).To(ContainSubstring(test.want))
+				NewWithT(t).Expect(reported).To(ContainSubstring(test.want))
 			}
 		})
 	}

@@ -31,7 +31,9 @@ func scopeOf(replicas int, machines ...*clusterv1.Machine) *scope {
 }
 
 func notReady(why string) func(*clusterv1.Machine) {
-	return func(m *clusterv1.Machine) { say(m, conditions.False(clusterv1.MachineReadyCondition, "NotReady", why)) }
+	return func(m *clusterv1.Machine) {
+		report(m, conditions.False(clusterv1.MachineReadyCondition, "NotReady", why))
+	}
 }
 
 func TestConditions(t *testing.T) {
@@ -52,28 +54,28 @@ func TestConditions(t *testing.T) {
 		"creation is disabled": {scope: with(scopeOf(3), func(s *scope) {
 			s.Object.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
 		}), kind: up, status: "False", reason: "NotScalingUp", message: "3 Machines missing, and creation is disabled"},
-		"nothing is known":               {scope: with(scopeOf(3), func(s *scope) { s.machinesRead = false }), failure: errors.New("no answer"), kind: up, status: "Unknown", reason: "InternalError", message: "no answer"},
-		"too many":                       {scope: scopeOf(1, machine("a"), machine("b", deleting)), kind: down, status: "True", reason: "ScalingDown", message: "from 2 to 1 replicas; being deleted: b"},
-		"not too many":                   {scope: scopeOf(1, machine("a")), kind: down, status: "False", reason: "NotScalingDown"},
-		"all are ready":                  {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesReadyCondition, status: "True", reason: "Ready"},
-		"there are none":                 {scope: scopeOf(1), kind: clusterv1.MachineSetMachinesReadyCondition, status: "True", reason: "NoReplicas"},
-		"one has said nothing":           {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) { m.Status.Conditions = nil })), kind: clusterv1.MachineSetMachinesReadyCondition, status: "Unknown", reason: "ReadyUnknown", message: "* Machine a: Ready is not reported yet"},
-		"two say the same":               {scope: scopeOf(3, machine("b", notReady("x")), machine("a", notReady("x")), machine("c", notReady("* y\n* z"))), kind: clusterv1.MachineSetMachinesReadyCondition, status: "False", reason: "NotReady", message: "* Machines a, b: x\n* Machine c:\n  * y\n  * z"},
-		"all are up to date":             {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
-		"outdated by deployment":         {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.outdated = []string{"version v1, v2 required"} }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "Machine a: version v1, v2 required"},
-		"outdated by itself":             {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.Object.Spec.Template.Spec.Version = "v2" }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "version (none), v2 required"},
-		"standalone, not told by itself": {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
+		"nothing is known":                   {scope: with(scopeOf(3), func(s *scope) { s.machinesRead = false }), failure: errors.New("no answer"), kind: up, status: "Unknown", reason: "InternalError", message: "no answer"},
+		"too many":                           {scope: scopeOf(1, machine("a"), machine("b", deleting)), kind: down, status: "True", reason: "ScalingDown", message: "from 2 to 1 replicas; being deleted: b"},
+		"not too many":                       {scope: scopeOf(1, machine("a")), kind: down, status: "False", reason: "NotScalingDown"},
+		"all are ready":                      {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesReadyCondition, status: "True", reason: "Ready"},
+		"there are none":                     {scope: scopeOf(1), kind: clusterv1.MachineSetMachinesReadyCondition, status: "True", reason: "NoReplicas"},
+		"one has reported nothing":           {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) { m.Status.Conditions = nil })), kind: clusterv1.MachineSetMachinesReadyCondition, status: "Unknown", reason: "ReadyUnknown", message: "* Machine a: Ready is not reported yet"},
+		"two say the same":                   {scope: scopeOf(3, machine("b", notReady("x")), machine("a", notReady("x")), machine("c", notReady("* y\n* z"))), kind: clusterv1.MachineSetMachinesReadyCondition, status: "False", reason: "NotReady", message: "* Machines a, b: x\n* Machine c:\n  * y\n  * z"},
+		"all are up to date":                 {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
+		"outdated by deployment":             {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.outdated = []string{"version v1, v2 required"} }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "Machine a: version v1, v2 required"},
+		"outdated by itself":                 {scope: with(scopeOf(1, machine("a")), func(s *scope) { s.Object.Spec.Template.Spec.Version = "v2" }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "version (none), v2 required"},
+		"standalone, not reported by itself": {scope: scopeOf(1, machine("a")), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
 		"updated in place": {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) {
 			m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 		})), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "In-place update in progress"},
 		"kubelet behind": {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) {
-			say(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineUpToDateUpdatingReason, "kubelet version v1"))
+			report(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineUpToDateUpdatingReason, "kubelet version v1"))
 		})), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "kubelet version v1"},
-		"standalone, told by a tool": {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) {
-			say(m, conditions.False(clusterv1.MachineUpToDateCondition, "OldImage", "image of May"))
+		"standalone, reported by a tool": {scope: scopeOf(1, machine("a", func(m *clusterv1.Machine) {
+			report(m, conditions.False(clusterv1.MachineUpToDateCondition, "OldImage", "image of May"))
 		})), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "False", reason: "NotUpToDate", message: "image of May"},
-		"told before a rollback": {scope: with(scopeOf(1, machine("a", func(m *clusterv1.Machine) {
-			say(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineNotUpToDateReason, "version v1"))
+		"reported before a rollback": {scope: with(scopeOf(1, machine("a", func(m *clusterv1.Machine) {
+			report(m, conditions.False(clusterv1.MachineUpToDateCondition, clusterv1.MachineNotUpToDateReason, "version v1"))
 		})), func(s *scope) { s.deployment = &clusterv1.MachineDeployment{} }), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
 		"v or no v": {scope: with(scopeOf(1, machine("a", func(m *clusterv1.Machine) { m.Spec.Version = "v1.36.3" })), func(s *scope) {
 			s.Object.Spec.Template.Spec.Version = "1.36.3"
@@ -108,7 +110,7 @@ func with(s *scope, change func(*scope)) *scope {
 }
 
 func owed(m *clusterv1.Machine) {
-	say(m, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
+	report(m, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
 }
 
 func goes(s *scope) { s.Original.DeletionTimestamp = &metav1.Time{Time: start} }
@@ -153,13 +155,13 @@ func TestMachineChanged(t *testing.T) {
 		"only the version":           {func(m *clusterv1.Machine) { m.ResourceVersion = "2" }, false},
 		"addresses":                  {func(m *clusterv1.Machine) { m.Status.Addresses = clusterv1.MachineAddresses{{Address: "a"}} }, false},
 		"the phase":                  {func(m *clusterv1.Machine) { m.Status.Phase = "Running" }, false},
-		"a condition of no interest": {func(m *clusterv1.Machine) { say(m, conditions.True("Other", "X", "")) }, false},
+		"a condition of no interest": {func(m *clusterv1.Machine) { report(m, conditions.True("Other", "X", "")) }, false},
 		"when a condition was seen":  {func(m *clusterv1.Machine) { m.Status.Conditions[0].ObservedGeneration = 9 }, false},
 		"readiness":                  {notReady("x"), true},
 		"availability":               {unavailable, true},
 		"deletion":                   {deleting, true},
 		"the Node":                   {nodeless, true},
-		"the wish to delete it":      {chosen, true},
+		"the request to delete it":   {chosen, true},
 		"labels":                     {func(m *clusterv1.Machine) { m.Labels = nil }, true},
 		"owners":                     {func(m *clusterv1.Machine) { m.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }, true},
 		"the spec":                   {func(m *clusterv1.Machine) { m.Generation = 7 }, true},
@@ -184,7 +186,7 @@ func TestSlowDeletions(t *testing.T) {
 		return func(m *clusterv1.Machine) {
 			m.DeletionTimestamp = &metav1.Time{Time: start.Add(-d)}
 			if reason != "" {
-				say(m, conditions.True(clusterv1.MachineDeletingCondition, reason, ""))
+				report(m, conditions.True(clusterv1.MachineDeletingCondition, reason, ""))
 			}
 		}
 	}

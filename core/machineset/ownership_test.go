@@ -200,11 +200,11 @@ func TestObjectInTheWay(t *testing.T) {
 	w.eventually(func(g Gomega) {
 		g.Expect(w.machines()).To(HaveLen(3))
 		g.Expect(w.current().Status.ObservedGeneration).To(Equal(w.current().Generation))
-		w.says(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason,
+		w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason,
 			"Machines that cannot be completed:\n* StandInMachine "+squatter.place()+" exists and belongs to Pool other, not to the Machine of that name: delete one of them")(g)
 	})
 	w.quiet()
-	w.says(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "Machines that cannot be completed:")(w.g)
+	w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "Machines that cannot be completed:")(w.g)
 	w.g.Expect(direct.Delete(w.ctx, w.child(w.g, infraGroup, "StandInMachine", squatter.place()))).To(Succeed())
 	w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](4) })
 	w.eventually(w.settled(4))

@@ -24,7 +24,7 @@ func (w *world) condition(g Gomega, kind string) metav1.Condition {
 	return *found
 }
 
-func (w *world) says(kind, reason, message string) func(Gomega) {
+func (w *world) reports(kind, reason, message string) func(Gomega) {
 	return func(g Gomega) {
 		g.Expect(w.condition(g, kind)).To(And(HaveField("Reason", reason), HaveField("Message", ContainSubstring(message))))
 	}
@@ -46,7 +46,7 @@ func TestMissingTemplateIsNamedAndAwaited(t *testing.T) {
 	w.g.Expect(direct.Delete(t.Context(), template)).To(Succeed())
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "StandInMachineTemplate "+w.namespace+"/t does not exist"))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "StandInMachineTemplate "+w.namespace+"/t does not exist"))
 	w.quiet()
 	w.g.Expect(w.machines()).To(BeEmpty())
 	w.create(w.template(infraGroup, "StandInMachineTemplate"))
@@ -63,7 +63,7 @@ func TestTemplateWithoutContentIsNamed(t *testing.T) {
 	w.create(template)
 	w.set(2)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "it has no spec.template"))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "it has no spec.template"))
 	w.g.Expect(w.machines()).To(BeEmpty(), "no Machine is made that could never be completed")
 	w.quiet()
 }
@@ -73,7 +73,7 @@ func TestKindWithoutCRDIsNamed(t *testing.T) {
 	w := newWorld(t)
 	w.set(1, func(s *clusterv1.MachineSet) { s.Spec.Template.Spec.InfrastructureRef.Kind = "NowhereTemplate" })
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "nowheretemplates."+infraGroup))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "nowheretemplates."+infraGroup))
 	w.quiet()
 }
 
@@ -84,7 +84,7 @@ func TestMissingClusterIsNamedAndAwaited(t *testing.T) {
 	w.g.Expect(direct.Delete(t.Context(), cluster)).To(Succeed())
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.InvalidSpecReason, `Cluster "c" does not exist`))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.InvalidSpecReason, `Cluster "c" does not exist`))
 	cluster = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: clusterName}}
 	cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}
 	w.create(cluster)
@@ -105,18 +105,18 @@ func TestPausedAndUnpausedByTheCluster(t *testing.T) {
 	pause(true)
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.PausedCondition, clusterv1.PausedReason, "Cluster c"))
+	w.eventually(w.reports(clusterv1.PausedCondition, clusterv1.PausedReason, "Cluster c"))
 	w.quiet()
 	w.g.Expect(w.current().Finalizers).To(BeEmpty())
 	pause(false)
 	w.eventually(w.complete(1))
-	w.eventually(w.says(clusterv1.PausedCondition, clusterv1.NotPausedReason, ""))
+	w.eventually(w.reports(clusterv1.PausedCondition, clusterv1.NotPausedReason, ""))
 
 	w.update(func(set *clusterv1.MachineSet) {
 		set.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 		set.Spec.Replicas = ptr.To[int32](3)
 	})
-	w.eventually(w.says(clusterv1.PausedCondition, clusterv1.PausedReason, "the annotation cluster.x-k8s.io/paused is set"))
+	w.eventually(w.reports(clusterv1.PausedCondition, clusterv1.PausedReason, "the annotation cluster.x-k8s.io/paused is set"))
 	w.g.Expect(w.machines()).To(HaveLen(1))
 }
 

@@ -27,14 +27,14 @@ func machine(name string, change ...func(*clusterv1.Machine)) *clusterv1.Machine
 		Spec:       clusterv1.MachineSpec{ClusterName: "c"},
 		Status:     clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: name}},
 	}
-	say(m, conditions.True(clusterv1.MachineReadyCondition, "Ready", ""), conditions.True(clusterv1.MachineAvailableCondition, "Available", ""))
+	report(m, conditions.True(clusterv1.MachineReadyCondition, "Ready", ""), conditions.True(clusterv1.MachineAvailableCondition, "Available", ""))
 	for _, c := range change {
 		c(m)
 	}
 	return m
 }
 
-func say(m *clusterv1.Machine, list ...metav1.Condition) {
+func report(m *clusterv1.Machine, list ...metav1.Condition) {
 	for _, c := range list {
 		conditions.Set(&m.Status.Conditions, c, 1, start)
 	}
@@ -49,11 +49,11 @@ func chosen(m *clusterv1.Machine) {
 func nodeless(m *clusterv1.Machine) { m.Status.NodeRef = clusterv1.MachineNodeReference{} }
 
 func unhealthy(m *clusterv1.Machine) {
-	say(m, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""))
+	report(m, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""))
 }
 
 func unavailable(m *clusterv1.Machine) {
-	say(m, conditions.False(clusterv1.MachineAvailableCondition, "WaitingForMinReadySeconds", ""))
+	report(m, conditions.False(clusterv1.MachineAvailableCondition, "WaitingForMinReadySeconds", ""))
 }
 
 func aged(d time.Duration) func(*clusterv1.Machine) {

@@ -13,7 +13,7 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// controlPlane gives the Cluster a control plane of these versions; "" for those that it does not tell.
+// controlPlane gives the Cluster a control plane of these versions; "" for those that it does not report.
 func (w *world) controlPlane(wanted, has string) *unstructured.Unstructured {
 	cluster := &clusterv1.Cluster{}
 	w.g.Expect(direct.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: clusterName}, cluster)).To(Succeed())
@@ -40,14 +40,14 @@ func TestNewMachinesWaitForTheControlPlane(t *testing.T) {
 	plane := w.controlPlane("v1.36.3", "v1.35.0")
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason,
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason,
 		"StandInControlPlane p is being upgraded from v1.35.0 to v1.36.3 (preflight check ControlPlaneIsStable)"))
 	w.quiet()
 	w.g.Expect(w.machines()).To(BeEmpty())
 	w.g.Expect(unstructured.SetNestedField(plane.Object, "v1.36.3", "status", "version")).To(Succeed())
 	w.g.Expect(direct.Update(w.ctx, plane)).To(Succeed())
 	w.eventually(w.settled(1))
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, ""))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, ""))
 }
 
 func TestMissingControlPlaneIsNamedAndAwaited(t *testing.T) {
@@ -56,7 +56,7 @@ func TestMissingControlPlaneIsNamedAndAwaited(t *testing.T) {
 	w.controlPlane("", "")
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason,
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason,
 		"StandInControlPlane "+w.namespace+"/p does not exist: create it, or correct spec.controlPlaneRef of Cluster c"))
 	w.controlPlane("v1.36.3", "v1.36.3")
 	w.eventually(w.settled(1))
@@ -79,7 +79,7 @@ func TestPreflightChecksAreSkipped(t *testing.T) {
 			w.controlPlane("v1.36.3", "")
 			w.set(2)
 			w.start(t)
-			w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "StandInControlPlane p is being created"))
+			w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "StandInControlPlane p is being created"))
 			skip(w, w.current())
 			w.eventually(w.settled(2))
 		})
@@ -96,7 +96,7 @@ func TestRemediationWaitsForTheControlPlane(t *testing.T) {
 	name := livingNames(w)[0]
 	w.findUnhealthy(name)
 	w.becomes(name, clusterv1.MachineSetMachineRemediationDeferredReason)
-	w.eventually(w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "the Machines' version v1.36.3 is newer than v1.32.0"))
+	w.eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "the Machines' version v1.36.3 is newer than v1.32.0"))
 	w.g.Expect(w.deletingNow()).To(BeZero())
 	w.g.Expect(unstructured.SetNestedField(plane.Object, "v1.36.3", "status", "version")).To(Succeed())
 	w.g.Expect(unstructured.SetNestedField(plane.Object, "v1.36.3", "spec", "version")).To(Succeed())
@@ -114,10 +114,10 @@ func TestControlPlaneOfAKindToCome(t *testing.T) {
 	w.g.Expect(direct.Update(w.ctx, cluster)).To(Succeed())
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "latecontrolplanes."+controlPlaneGroup))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "latecontrolplanes."+controlPlaneGroup))
 	w.quiet()
 	crd := standIn(controlPlaneGroup, "LateControlPlane")
 	w.create(crd)
 	t.Cleanup(func() { w.g.Expect(direct.Delete(context.Background(), crd)).To(Succeed()) })
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "LateControlPlane "+w.namespace+"/p does not exist"))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "LateControlPlane "+w.namespace+"/p does not exist"))
 }

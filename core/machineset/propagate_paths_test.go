@@ -109,7 +109,7 @@ func TestFieldsThatMakeARollout(t *testing.T) {
 }
 
 // TestCrashWhilePropagating ends the process at each write: the Machine is written after what belongs to it, so that
-// it tells what is still to be done.
+// it reports what is still to be done.
 func TestCrashWhilePropagating(t *testing.T) {
 	crashes(t, func(t *testing.T, c *crash) bool {
 		w := newWorld(t)

@@ -41,14 +41,14 @@ func TestOneMachineIsCompletedBeforeTheNext(t *testing.T) {
 	w.quota(0)
 	w.set(5)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "exceeded quota: q"))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "exceeded quota: q"))
 	name := w.machines()[0].Name
 	w.quiet()
 	w.g.Expect(w.machines()).To(HaveLen(1))
 	w.g.Expect(w.machines()[0].Name).To(Equal(name))
 	w.quota(10)
 	w.eventually(w.settled(5))
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, ""))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, ""))
 }
 
 // TestLastMachineThatCannotBeCompletedIsSeen: no Machine is missing, and yet the set is not what it shall be.
@@ -58,7 +58,7 @@ func TestLastMachineThatCannotBeCompletedIsSeen(t *testing.T) {
 	w.quota(0)
 	w.set(1)
 	w.start(t)
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "exceeded quota: q"))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, machines.BlockedReason, "exceeded quota: q"))
 	w.g.Expect(w.condition(w.g, clusterv1.MachineSetScalingUpCondition).Status).To(Equal(metav1.ConditionTrue))
 	w.quota(1)
 	w.eventually(w.settled(1))
@@ -79,12 +79,12 @@ func TestRefusedMetadataOfASetIsSeen(t *testing.T) {
 			policy.Begin(isSet, text)
 			w.set(1)
 			w.start(t, policy.Wrap)
-			w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, "InternalError", refuse.Because))
-			w.eventually(w.says(clusterv1.MachineSetMachinesReadyCondition, "InternalError", refuse.Because))
+			w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, "InternalError", refuse.Because))
+			w.eventually(w.reports(clusterv1.MachineSetMachinesReadyCondition, "InternalError", refuse.Because))
 			w.g.Expect(w.machines()).To(BeEmpty())
 			policy.Lift()
 			w.eventually(w.settled(1))
-			w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, ""))
+			w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, ""))
 		})
 	}
 }
@@ -99,10 +99,10 @@ func TestRefusedUpdateOfAMachineIsSeen(t *testing.T) {
 	w.eventually(w.settled(2))
 	policy.Begin(func(o client.Object) bool { _, ok := o.(*clusterv1.Machine); return ok }, "example.com/color")
 	w.update(func(set *clusterv1.MachineSet) { set.Spec.Template.Labels["example.com/color"] = "blue" })
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, "InternalError", refuse.Because))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, "InternalError", refuse.Because))
 	w.g.Expect(w.condition(w.g, clusterv1.MachineSetScalingUpCondition).Status).To(Equal(metav1.ConditionFalse))
 	policy.Lift()
-	w.eventually(w.says(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, ""))
+	w.eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, ""))
 }
 
 // TestRefusedEndOfASetIsSeen: all of it is gone, and the object stays.
@@ -115,7 +115,7 @@ func TestRefusedEndOfASetIsSeen(t *testing.T) {
 	w.eventually(w.settled(0))
 	policy.Begin(isSet, "finalizers")
 	w.g.Expect(direct.Delete(w.ctx, w.current())).To(Succeed())
-	w.eventually(w.says(clusterv1.MachineSetDeletingCondition, clusterv1.MachineSetDeletingReason, refuse.Because))
+	w.eventually(w.reports(clusterv1.MachineSetDeletingCondition, clusterv1.MachineSetDeletingReason, refuse.Because))
 	policy.Lift()
 	w.eventually(func(g Gomega) {
 		err := direct.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "s"}, &clusterv1.MachineSet{})

@@ -111,14 +111,14 @@ func TestRemediationOfAStandaloneSet(t *testing.T) {
 	w.eventually(func(g Gomega) {
 		g.Expect(w.deletingNow()).To(Equal(2))
 		g.Expect(w.machines()).To(HaveLen(3), "a Machine is replaced when it is gone")
-		w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "is deleted and will be replaced")(g)
+		w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "is deleted and will be replaced")(g)
 	})
 	w.eventually(func(g Gomega) {
 		w.endMachines()
 		w.settled(3)(g)
 	})
 	w.g.Expect(livingNames(w)).To(ContainElement(names[2]), "the healthy one was left alone")
-	w.eventually(w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetNotRemediatingReason, ""))
+	w.eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetNotRemediatingReason, ""))
 }
 
 func TestNoRemediationWithoutTheHealthCheckAskingForIt(t *testing.T) {
@@ -129,7 +129,7 @@ func TestNoRemediationWithoutTheHealthCheckAskingForIt(t *testing.T) {
 	w.eventually(w.settled(2))
 	names := livingNames(w)
 	w.judge(names[0], conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "UnhealthyNode", ""))
-	w.eventually(w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetNotRemediatingReason, names[0]))
+	w.eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetNotRemediatingReason, names[0]))
 
 	// It is well again before anything was done, in the same write in which the owner was asked.
 	w.judge(names[1], conditions.True(clusterv1.MachineHealthCheckSucceededCondition, "HealthCheckSucceeded", ""),
@@ -160,8 +160,8 @@ func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
 		w.becomes(name, clusterv1.MachineSetMachineRemediationDeferredReason)
 	}
 	w.eventually(func(g Gomega) {
-		w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "spec.remediation.maxInFlight 1 of MachineDeployment d allows 1 remediation at once")(g)
-		w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "In flight in other MachineSets: "+old)(g)
+		w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "spec.remediation.maxInFlight 1 of MachineDeployment d allows 1 remediation at once")(g)
+		w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "In flight in other MachineSets: "+old)(g)
 	})
 	w.g.Expect(w.deletingNow()).To(Equal(1))
 
@@ -214,12 +214,12 @@ func TestNoRemediationThatCouldNotBeMadeUpFor(t *testing.T) {
 	name := livingNames(w)[0]
 	w.findUnhealthy(name)
 	w.becomes(name, clusterv1.MachineSetMachineRemediationDeferredReason)
-	w.eventually(w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "StandInMachineTemplate "+w.namespace+"/t does not exist"))
+	w.eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "StandInMachineTemplate "+w.namespace+"/t does not exist"))
 	w.update(func(set *clusterv1.MachineSet) {
 		set.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
 	})
 	// The controller must know of it before it hears of the template, by another watch.
-	w.eventually(w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "* the annotation cluster.x-k8s.io/disable-machine-create"))
+	w.eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "* the annotation cluster.x-k8s.io/disable-machine-create"))
 	w.create(w.template(infraGroup, "StandInMachineTemplate"))
 	w.eventually(func(g Gomega) {
 		g.Expect(w.condition(g, clusterv1.MachineSetRemediatingCondition).Message).To(And(
@@ -245,7 +245,7 @@ func TestCrashWhileRemediating(t *testing.T) {
 		w.start(t, c.wrap)
 		crashed := w.untilCrashOr(c, func(g Gomega) {
 			g.Expect(w.deletingNow()).To(Equal(1))
-			w.says(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waits until others are done")(g)
+			w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waits until others are done")(g)
 		})
 		w.stop()
 		w.start(t)

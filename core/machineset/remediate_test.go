@@ -18,13 +18,13 @@ import (
 // handed makes a Machine one that a health check has found unhealthy and handed to its owner.
 func handed(m *clusterv1.Machine) {
 	unhealthy(m)
-	say(m, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
+	report(m, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
 }
 
-// announced makes it one whose remediation has begun.
-func announced(m *clusterv1.Machine) {
+// remediating makes it one whose remediation has begun.
+func remediating(m *clusterv1.Machine) {
 	handed(m)
-	say(m, remediationBegun())
+	report(m, remediationBegun())
 }
 
 func demandedByUser(m *clusterv1.Machine) {
@@ -34,11 +34,11 @@ func demandedByUser(m *clusterv1.Machine) {
 func TestToRemediate(t *testing.T) {
 	g := NewWithT(t)
 	well := machine("well", handed)
-	say(well, conditions.True(clusterv1.MachineHealthCheckSucceededCondition, "HealthCheckSucceeded", ""))
+	report(well, conditions.True(clusterv1.MachineHealthCheckSucceededCondition, "HealthCheckSucceeded", ""))
 	all := []*clusterv1.Machine{
 		machine("old", handed, aged(2*time.Hour)), machine("young", handed), machine("young-too", handed),
-		machine("begun", announced, aged(time.Hour)), machine("wanted", handed, demandedByUser, aged(3*time.Hour)),
-		machine("fine"), machine("only-sick", unhealthy), well, machine("going", announced, deleting),
+		machine("begun", remediating, aged(time.Hour)), machine("wanted", handed, demandedByUser, aged(3*time.Hour)),
+		machine("fine"), machine("only-sick", unhealthy), well, machine("going", remediating, deleting),
 	}
 	g.Expect(namesOf(toRemediate(all))).To(Equal("begun wanted young young-too old"))
 	g.Expect(namesOf(recovered(append(all, machine("well-going", handed, deleting))))).To(Equal("well"))
@@ -104,7 +104,7 @@ func TestOfCurrentRevision(t *testing.T) {
 func TestSlotsCountTheWholeDeployment(t *testing.T) {
 	g := NewWithT(t)
 	var t1 remediationSlots
-	old := machine("old", announced, deleting)
+	old := machine("old", remediating, deleting)
 	a, b := machine("a", handed), machine("b", handed)
 	known := []*clusterv1.Machine{old, a, b}
 	granted := t1.take("d", 2, known, []*clusterv1.Machine{a, b}, start)
@@ -119,7 +119,7 @@ func TestSlotsCountTheWholeDeployment(t *testing.T) {
 	g.Expect(namesOf(t1.take("other", 2, nil, []*clusterv1.Machine{b}, start).machines)).To(Equal("b"), "deployments do not count for one another")
 
 	// Now it does: the slot is replaced by the Machine itself.
-	a = machine("a", announced, deleting)
+	a = machine("a", remediating, deleting)
 	granted = t1.take("d", 2, []*clusterv1.Machine{old, a, b}, []*clusterv1.Machine{b}, start)
 	g.Expect(granted.machines).To(BeEmpty())
 	g.Expect(granted.until).To(BeZero())
@@ -155,7 +155,7 @@ func TestSlotsEnd(t *testing.T) {
 func TestSlotsAfterARestart(t *testing.T) {
 	g := NewWithT(t)
 	var t1 remediationSlots
-	a, b := machine("a", announced), machine("b", handed)
+	a, b := machine("a", remediating), machine("b", handed)
 	known := []*clusterv1.Machine{a, b}
 	g.Expect(t1.verified("d")).To(BeFalse())
 	going := metav1.PartialObjectMetadata{ObjectMeta: machine("a", deleting).ObjectMeta}
@@ -163,7 +163,7 @@ func TestSlotsAfterARestart(t *testing.T) {
 	t1.verify("d", []metav1.PartialObjectMetadata{going, unseen, {ObjectMeta: b.ObjectMeta}}, known, start)
 	g.Expect(t1.verified("d")).To(BeTrue())
 	g.Expect(t1.take("d", 2, known, []*clusterv1.Machine{b}, start).machines).To(BeEmpty(), "the cache is behind")
-	g.Expect(namesOf(t1.take("d", 2, []*clusterv1.Machine{machine("a", announced, deleting), machine("x", deleting), b},
+	g.Expect(namesOf(t1.take("d", 2, []*clusterv1.Machine{machine("a", remediating, deleting), machine("x", deleting), b},
 		[]*clusterv1.Machine{b}, start).machines)).To(Equal("b"), "x is no remediation")
 	t1.forget("d")
 	g.Expect(t1.verified("d")).To(BeFalse())
@@ -194,24 +194,24 @@ func TestOnlyTheEndOfARemediationWakes(t *testing.T) {
 	}
 	r.forSlots.await(types.NamespacedName{Namespace: "ns", Name: "s"}, "ns")
 	g.Expect(r.waitingForSlots(ending("ns", deleting), false)).To(BeEmpty(), "scaled down")
-	g.Expect(r.waitingForSlots(ending("other", announced, deleting), false)).To(BeEmpty(), "elsewhere")
-	g.Expect(r.waitingForSlots(ending("ns", announced, deleting), false)).To(HaveLen(1))
-	g.Expect(r.waitingForSlots(ending("ns", announced, deleting), false)).To(BeEmpty(), "it is awake")
+	g.Expect(r.waitingForSlots(ending("other", remediating, deleting), false)).To(BeEmpty(), "elsewhere")
+	g.Expect(r.waitingForSlots(ending("ns", remediating, deleting), false)).To(HaveLen(1))
+	g.Expect(r.waitingForSlots(ending("ns", remediating, deleting), false)).To(BeEmpty(), "it is awake")
 	r.forSlots.await(types.NamespacedName{Namespace: "ns", Name: "s"}, "ns")
 	g.Expect(r.waitingForSlots(ending("ns"), true)).To(HaveLen(1), "nobody knows what the Machine was at its end")
 }
 
 func TestPlanCountsRemediationsInFlight(t *testing.T) {
 	g := NewWithT(t)
-	told := func(status metav1.ConditionStatus, reason string) func(*clusterv1.Machine) {
+	reported := func(status metav1.ConditionStatus, reason string) func(*clusterv1.Machine) {
 		return func(m *clusterv1.Machine) {
-			say(m, metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: status, Reason: reason})
+			report(m, metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: status, Reason: reason})
 		}
 	}
-	begun := told(metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+	begun := reported(metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
 	g.Expect(inFlight(machine("a", deleting, begun))).To(BeTrue())
 	g.Expect(inFlight(machine("a", begun))).To(BeFalse(), "it lives")
 	g.Expect(inFlight(machine("a", deleting))).To(BeFalse(), "it goes for another reason")
-	g.Expect(inFlight(machine("a", deleting, told(metav1.ConditionTrue, clusterv1.MachineSetMachineRemediationMachineDeletingReason)))).To(BeFalse())
-	g.Expect(inFlight(machine("a", deleting, told(metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)))).To(BeFalse())
+	g.Expect(inFlight(machine("a", deleting, reported(metav1.ConditionTrue, clusterv1.MachineSetMachineRemediationMachineDeletingReason)))).To(BeFalse())
+	g.Expect(inFlight(machine("a", deleting, reported(metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)))).To(BeFalse())
 }

@@ -70,7 +70,7 @@ func TestReservedNamesDependOnSetSeedAndOrdinalAlone(t *testing.T) {
 	g.Expect(again[0]).To(Equal(names[0]))
 	read, ok := parseReservation(made.String())
 	g.Expect(ok).To(BeTrue())
-	g.Expect(read.names(set)).To(Equal(again), "the text tells the names")
+	g.Expect(read.names(set)).To(Equal(again), "the names can be read from the text")
 
 	set.UID = "another"
 	_, others, _ := newReservation(set, "bcdfg", 3, nil)
@@ -102,7 +102,7 @@ func TestReservationsEnd(t *testing.T) {
 	}
 }
 
-// TestReservationOfNoNames: a template that makes no name is told, and reserves nothing.
+// TestReservationOfNoNames: a template that makes no name is reported, and reserves nothing.
 func TestReservationOfNoNames(t *testing.T) {
 	g := NewWithT(t)
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "one"}}

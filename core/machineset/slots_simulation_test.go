@@ -91,7 +91,7 @@ func remediateOnce(t *remediationSlots, dice *rand.Rand, limit, set int, owner m
 		case dice.IntN(4) == 0 || real[m.Name] == nil || real[m.Name] != m && !begun(real[m.Name]):
 			// The deletion fails, or has nothing left to delete: the slot stays.
 		default:
-			gone := machine(m.Name, announced, deleting)
+			gone := machine(m.Name, remediating, deleting)
 			real[m.Name] = gone
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// patience is for what must happen at once.
+// timeout is for what must happen at once.
 const timeout = time.Minute
 
 // TestATemplateThatNeverEnds: whoever may write a MachineSet keeps no worker of the core busy, and fills no memory.

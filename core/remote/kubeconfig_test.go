@@ -17,7 +17,7 @@ import (
 	"millwright.dev/core/remote"
 )
 
-// unsteadySecrets fails to read as often as it is told to.
+// unsteadySecrets fails to read as often as the test wants.
 type unsteadySecrets struct {
 	client.Reader
 	failures atomic.Int32
@@ -54,7 +54,7 @@ func TestARotationSurvivesAFailedRead(t *testing.T) {
 }
 
 // TestAKubeconfigThatIsNotUsedIsTold: the connection is kept when its kubeconfig is replaced by one that is refused, and why
-// is told, each time that it changes.
+// is notified, each time that it changes.
 func TestAKubeconfigThatIsNotUsedIsTold(t *testing.T) {
 	g := NewWithT(t)
 	connections := newConnections()
@@ -84,13 +84,13 @@ func TestAKubeconfigThatIsNotUsedIsTold(t *testing.T) {
 		}, "bootstrap data of CloudConfig m"},
 		{"the first again", func() { secret.OwnerReferences = nil }, ""},
 	} {
-		told := changes.Load()
+		notified := changes.Load()
 		test.change()
 		g.Expect(live.Update(t.Context(), secret)).To(Succeed())
 		connections.Ensure(t.Context(), key)
 		g.Eventually(func() string { return connections.KubeconfigProblem(key) }).WithTimeout(timeout).Should(
 			Or(And(ContainSubstring(test.problem), Not(Equal(test.problem))), Equal(test.problem)), test.name)
-		g.Eventually(changes.Load).WithTimeout(timeout).Should(BeNumerically(">", told), test.name)
+		g.Eventually(changes.Load).WithTimeout(timeout).Should(BeNumerically(">", notified), test.name)
 		now, err := connections.Get(key)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(now).To(BeIdenticalTo(first), test.name)

@@ -77,7 +77,7 @@ func TestWhatIsUnderWayIsBounded(t *testing.T) {
 	g.Eventually(func() uint64 { return l.load().TimedOut }).WithTimeout(settling).Should(BeNumerically(">", 2*laneLimit+3))
 	g.Expect(most.Load()).To(BeEquivalentTo(laneLimit))
 	g.Expect(later.Load()).To(BeEquivalentTo(1), "a server that does not answer is tried by one request at a time")
-	g.Expect(turns.Load()).To(BeEquivalentTo(1), "and that is told once")
+	g.Expect(turns.Load()).To(BeEquivalentTo(1), "and that is reported once")
 	g.Expect(woken).To(BeEmpty(), "nobody is woken without an answer")
 	_, err := l.ask(asking("0"), request{id: "1", forget: true, send: send})
 	g.Expect(err).To(MatchError(ContainSubstring("does not answer in time")))
@@ -104,11 +104,11 @@ func TestANewerWishTakesThePlaceOfOneThatWaits(t *testing.T) {
 		_, _ = l.ask(asking(fmt.Sprint(i)), request{id: "1", send: func(context.Context) (*corev1.Node, error) { <-release; return nil, nil }})
 	}
 	var sent atomic.Value
-	wish := func(id string) request {
+	desired := func(id string) request {
 		return request{id: id, send: func(context.Context) (*corev1.Node, error) { sent.Store(id); return nil, nil }}
 	}
 	for _, id := range []string{"old", "new"} {
-		_, err := l.ask(asking("late"), wish(id))
+		_, err := l.ask(asking("late"), desired(id))
 		g.Expect(err).To(BeAssignableToTypeOf(&PendingError{}))
 	}
 	close(release)

@@ -89,7 +89,7 @@ func TestLookupThatIsNotAnsweredIsRepeated(t *testing.T) {
 	g.Expect(node).To(BeEmpty())
 }
 
-// TestALookupOfAnotherOwnerOfTheSameName: what was found for a Machine that is gone is not told to the next of its name.
+// TestALookupOfAnotherOwnerOfTheSameName: what was found for a Machine that is gone is not given to the next of its name.
 func TestALookupOfAnotherOwnerOfTheSameName(t *testing.T) {
 	g := NewWithT(t)
 	woken, readings := make(chan types.NamespacedName, 10), 0

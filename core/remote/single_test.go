@@ -154,8 +154,8 @@ func TestClustersOfOneTargetShareItsConnection(t *testing.T) {
 	key := func(i int) types.NamespacedName {
 		return types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("shared-%d", i)}
 	}
-	told := sync.Map{}
-	connections.OnConnectivity(func(cluster types.NamespacedName) { told.Store(cluster, true) })
+	notified := sync.Map{}
+	connections.OnConnectivity(func(cluster types.NamespacedName) { notified.Store(cluster, true) })
 	var nodes sync.Map
 	connections.OnNode(func(cluster types.NamespacedName, node *corev1.Node) {
 		if node.Name == "shared" {
@@ -185,8 +185,8 @@ func TestClustersOfOneTargetShareItsConnection(t *testing.T) {
 	defer func() { g.Expect(live.Delete(context.WithoutCancel(t.Context()), node)).To(Succeed()) }()
 	for i := range clusters {
 		g.Eventually(func() bool { _, ok := nodes.Load(key(i)); return ok }).WithTimeout(timeout).Should(BeTrue(), "each Cluster hears of Nodes")
-		_, ok := told.Load(key(i))
-		g.Expect(ok).To(BeTrue(), "each Cluster is told that it is connected")
+		_, ok := notified.Load(key(i))
+		g.Expect(ok).To(BeTrue(), "each Cluster is notified that it is connected")
 	}
 
 	for i := range clusters - 1 {

@@ -144,7 +144,7 @@ func TestLostCertificates(t *testing.T) {
 		g.Expect(live.Get(ctx, settings(certificates.Lifetimes{}).Secret, now)).To(Succeed())
 		g.Expect(string(now.Data["ca.crt"])).NotTo(Equal(before))
 		works(g)
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 
 	broken := secret(t)
 	broken.Data["tls.crt"] = []byte("x")
@@ -153,7 +153,7 @@ func TestLostCertificates(t *testing.T) {
 		_, err := tls.X509KeyPair(secret(t).Data["tls.crt"], secret(t).Data["tls.key"])
 		g.Expect(err).NotTo(HaveOccurred())
 		works(g)
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	g.Expect(live.Get(ctx, client.ObjectKey{Name: "millwright-core"}, configuration)).To(Succeed())
@@ -161,7 +161,7 @@ func TestLostCertificates(t *testing.T) {
 		configuration.Webhooks[i].ClientConfig.CABundle = nil
 	}
 	g.Expect(live.Update(ctx, configuration)).To(Succeed())
-	g.Eventually(works).WithTimeout(patience).Should(Succeed())
+	g.Eventually(works).WithTimeout(timeout).Should(Succeed())
 }
 
 // TestReplicas: one leads and renews, the other serves the same certificate, and takes over.
@@ -175,7 +175,7 @@ func TestReplicas(t *testing.T) {
 	second, err := launch(env.Config, other, certificates.Lifetimes{}, "replicas")
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { g.Expect(second.stop()).To(Succeed()) }()
-	g.Eventually(second.check).WithTimeout(patience).Should(Succeed(), "a follower is ready")
+	g.Eventually(second.check).WithTimeout(timeout).Should(Succeed(), "a follower is ready")
 	one, err := first.holder.GetCertificate(nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	two, err := second.holder.GetCertificate(nil)
@@ -188,7 +188,7 @@ func TestReplicas(t *testing.T) {
 	g.Expect(live.Update(t.Context(), lost)).To(Succeed())
 	g.Eventually(func(g Gomega) {
 		g.Expect(secret(t).Data).To(HaveKey("ca.key"), "the other leads now and repairs")
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 }
 
 // TestRestart: while the core is down nothing is admitted unchecked; after it is up again everything is as before.

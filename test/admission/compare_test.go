@@ -145,12 +145,12 @@ func TestVerdictsAreThoseOfClusterAPI(t *testing.T) {
 	g := NewWithT(t)
 	ours := handlers(t, func(mgr ctrl.Manager) error { return admission.Register(mgr, anyVersion, "") })
 	theirs := handlers(t, registerUpstream)
-	met, verdicts := map[string]int{}, map[string]int{}
+	met, answers := map[string]int{}, map[string]int{}
 	first := number(t, firstEnv, 1)
 	for seed := first; seed < first+number(t, seedsEnv, 4000); seed++ {
 		c := generate(rand.New(rand.NewPCG(uint64(seed), 0))) // Cases are to be replayed.
 		a, b := admit(t, ours, c.kind, c.old, c.obj), admit(t, theirs, c.kind, c.old, c.obj)
-		verdicts[fmt.Sprintf("%s: ours %t, theirs %t", c.kind, a.allowed, b.allowed)]++
+		answers[fmt.Sprintf("%s: ours %t, theirs %t", c.kind, a.allowed, b.allowed)]++
 		if a.allowed == b.allowed {
 			// Where the old object would be refused here, an update may leave open what could not be filled in before.
 			if a.allowed && (c.old == nil || admit(t, ours, c.kind, nil, c.old).allowed) {
@@ -168,8 +168,8 @@ func TestVerdictsAreThoseOfClusterAPI(t *testing.T) {
 			met[name]++
 		}
 	}
-	for _, line := range slices.Sorted(maps.Keys(verdicts)) {
-		t.Logf("%s: %d", line, verdicts[line])
+	for _, line := range slices.Sorted(maps.Keys(answers)) {
+		t.Logf("%s: %d", line, answers[line])
 	}
 	for _, d := range differences {
 		t.Logf("difference %q: %d", d.name, met[d.name])

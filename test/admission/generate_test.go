@@ -17,7 +17,7 @@ type generated struct {
 	old, obj client.Object
 	// steps are what was done to a plain object, that of the old one included.
 	steps []string
-	// oldRefused tells that the old object would be refused by Cluster API, were it created.
+	// oldRefused means that the old object would be refused by Cluster API, were it created.
 	oldRefused bool
 }
 

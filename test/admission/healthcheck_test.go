@@ -74,6 +74,6 @@ func TestHealthCheckPolicy(t *testing.T) {
 	check := plainCheck()
 	check.Namespace, check.Annotations = ns, nil
 	refused := And(ContainSubstring("ValidatingAdmissionPolicy 'millwright-core-machinehealthchecks'"), ContainSubstring(validate.WithoutHealthChecks))
-	g.Eventually(func() error { return live.Create(ctx, check.DeepCopy()) }).WithTimeout(patience).Should(MatchError(refused))
+	g.Eventually(func() error { return live.Create(ctx, check.DeepCopy()) }).WithTimeout(timeout).Should(MatchError(refused))
 	unpausing(ctx, g, check, refused)
 }

@@ -54,5 +54,5 @@ func TestMachinePoolsAreKnownAndRefused(t *testing.T) {
 	// The API server takes a moment to learn of a policy.
 	g.Eventually(func() error {
 		return live.Create(t.Context(), pool(), client.DryRunAll)
-	}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(MatchError(ContainSubstring("use a MachineDeployment")))
+	}).WithTimeout(timeout).WithPolling(200 * time.Millisecond).Should(MatchError(ContainSubstring("use a MachineDeployment")))
 }

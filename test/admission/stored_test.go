@@ -50,11 +50,11 @@ func TestStoredAsOldVersion(t *testing.T) {
 		written++
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"written":"%d"}}}`, written)
 		g.Eventually(func() error { return live.Patch(ctx, machine, client.RawPatch(types.MergePatchType, []byte(patch))) }).
-			WithTimeout(patience).Should(Succeed())
+			WithTimeout(timeout).Should(Succeed())
 		g.Expect(s.stop()).To(Succeed())
 		s = nil
 		g.Expect(live.Get(ctx, client.ObjectKeyFromObject(machine), machine)).NotTo(Succeed())
-	}).WithTimeout(2*patience).Should(Succeed(), "it is stored as v1beta1")
+	}).WithTimeout(2*timeout).Should(Succeed(), "it is stored as v1beta1")
 	store(false)
 
 	for _, fresh := range []bool{false, true} {
@@ -67,7 +67,7 @@ func TestStoredAsOldVersion(t *testing.T) {
 		}
 		s, err = launch(env.Config, port, certificates.Lifetimes{}, "")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Eventually(func() error { return s.cached.Get(ctx, client.ObjectKeyFromObject(machine), machine) }).WithTimeout(patience).Should(Succeed())
+		g.Eventually(func() error { return s.cached.Get(ctx, client.ObjectKeyFromObject(machine), machine) }).WithTimeout(timeout).Should(Succeed())
 		g.Expect(s.stop()).To(Succeed())
 	}
 }

@@ -34,8 +34,8 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = time.Minute
+// timeout is how long a test waits for what must happen.
+const timeout = time.Minute
 
 // env is the API server that the tests share; port is where it looks for the webhooks.
 var (
@@ -154,7 +154,7 @@ func trusted(t *testing.T) {
 			g.Expect(live.Get(t.Context(), client.ObjectKey{Name: name}, crd)).To(Succeed())
 			g.Expect(crd.Spec.Conversion.Webhook.ClientConfig.CABundle).NotTo(BeEmpty())
 		}
-	}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(Succeed())
+	}).WithTimeout(timeout).WithPolling(200 * time.Millisecond).Should(Succeed())
 }
 
 // paused is the metadata of a MachineHealthCheck that is taken, although nothing checks health.

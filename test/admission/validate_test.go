@@ -67,7 +67,7 @@ func TestBeforeAdmission(t *testing.T) {
 	g.Expect(env.RemoveWebhooks(ctx)).To(Succeed())
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "m", Finalizers: []string{"a.b/c"}}, Spec: machineSpec()}
 	machine.Spec.Version = "v1"
-	g.Eventually(func() error { return live.Create(ctx, machine.DeepCopy()) }).WithTimeout(patience).Should(Or(Succeed(), MatchError(apierrors.IsAlreadyExists, "exists")))
+	g.Eventually(func() error { return live.Create(ctx, machine.DeepCopy()) }).WithTimeout(timeout).Should(Or(Succeed(), MatchError(apierrors.IsAlreadyExists, "exists")))
 	g.Expect(env.InstallWebhooks(ctx, port)).To(Succeed())
 	serve(t)
 

@@ -47,9 +47,9 @@ func (r *run) do(ctx context.Context, a action) (string, error) {
 	case vanish:
 		return r.vanish(ctx, a)
 	default:
-		said, err := r.change(ctx, a)
+		done, err := r.change(ctx, a)
 		// The object may have gone since it was listed, and the core writes as well.
-		return said, client.IgnoreNotFound(err)
+		return done, client.IgnoreNotFound(err)
 	}
 	return "", nil
 }
@@ -148,8 +148,8 @@ func (r *run) sizeOf(name string) int {
 // scale sets the replicas to something between nothing and half as many again as at first.
 func (r *run) scale(ctx context.Context, object client.Object, replicas **int32, size int, a action) (string, error) {
 	n := int32(float64(size) * 1.5 * a.amount)
-	said := fmt.Sprintf("%s from %d to %d", object.GetName(), ptr.Deref(*replicas, 0), n)
-	return said, r.patch(ctx, object, func() { *replicas = ptr.To(n) })
+	done := fmt.Sprintf("%s from %d to %d", object.GetName(), ptr.Deref(*replicas, 0), n)
+	return done, r.patch(ctx, object, func() { *replicas = ptr.To(n) })
 }
 
 func (r *run) onDeployment(ctx context.Context, a action) (string, error) {

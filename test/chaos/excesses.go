@@ -24,7 +24,7 @@ type books struct {
 type owner struct {
 	name   string
 	limits []limit
-	// observed are the generations that the core has said to have acted on.
+	// observed are the generations that the core has reported as acted on.
 	observed []observation
 }
 
@@ -42,10 +42,10 @@ type observation struct {
 	generation int64
 }
 
-// excesses replays the history and tells each time when a Machine came that was one too many.
+// excesses replays the history and reports each time when a Machine came that was one too many.
 //
 // What counts is not what was wanted at that moment: while writes fail or a process is down, the core may not know yet.
-// A set may act on any of its numbers from the one on that it has last said to have acted on; and that number came from
+// A set may act on any of its numbers from the one on that it has last reported as acted on; and that number came from
 // a deployment which acted on any of its own, in the same way, when it wrote it.
 func (h *history) excesses() []string {
 	b := &books{machines: map[types.UID]types.UID{}, deployments: map[types.UID]types.UID{}, owners: map[types.UID]*owner{}}
@@ -117,13 +117,13 @@ func (b *books) count(m moment, owner types.UID, allowed int) []string {
 	return []string{fmt.Sprintf("%s: Machine %s came as number %d of at most %d", b.owners[owner].name, m.name, count, allowed)}
 }
 
-// allowed is the highest of the limits that the core may have acted on when the Machine came, going by what it had said
+// allowed is the highest of the limits that the core may have acted on when the Machine came, going by what it had reported
 // at a version; and the version at which the first of them was written.
 func (o *owner) allowed(m moment, version uint64) (highest int, since uint64) {
 	observed := int64(0)
-	for _, said := range o.observed {
-		if said.version <= version {
-			observed = max(observed, said.generation)
+	for _, reported := range o.observed {
+		if reported.version <= version {
+			observed = max(observed, reported.generation)
 		}
 	}
 	since = version

@@ -119,7 +119,7 @@ func (h *history) add(object client.Object, gone bool) {
 	h.moments = append(h.moments, m)
 }
 
-// write tells everything, in order, for who looks into an excess.
+// write lists everything, in order, for who looks into an excess.
 func (h *history) write(path string) error {
 	var text strings.Builder
 	for _, m := range h.inOrder() {

@@ -37,7 +37,7 @@ func (p *past) later() {
 	}
 }
 
-// acted is the generation that the core says it has acted on, beside that of the spec; the newest unless told.
+// acted is the generation that the core reports as acted on, beside that of the spec; the newest unless given.
 func acted(generation int64, observed []int64) int64 {
 	if len(observed) > 0 {
 		return observed[0]
@@ -72,9 +72,9 @@ func (p *past) machine(name, set string, gone bool) {
 
 func TestHistoryFindsMachinesTooMany(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		tell func(*past)
-		want []string
+		name  string
+		build func(*past)
+		want  []string
 	}{
 		{"as many as wanted", func(p *past) {
 			p.set("s", 2)
@@ -155,7 +155,7 @@ func TestHistoryFindsMachinesTooMany(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &past{history: newHistory()}
-			c.tell(p)
+			c.build(p)
 			NewWithT(t).Expect(p.excesses()).To(Equal(c.want))
 		})
 	}

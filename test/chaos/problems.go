@@ -50,7 +50,7 @@ func (r *run) checkMachines(s *state, p *list) {
 		m := &s.machines.Items[i]
 		missing.Delete(m.Name)
 		if !m.DeletionTimestamp.IsZero() {
-			p.add("Machine %s is being deleted: %s", m.Name, said(m, clusterv1.MachineDeletingCondition))
+			p.add("Machine %s is being deleted: %s", m.Name, textOf(m, clusterv1.MachineDeletingCondition))
 			continue
 		}
 		id := m.Spec.ProviderID
@@ -61,14 +61,14 @@ func (r *run) checkMachines(s *state, p *list) {
 				m.Name,
 				id,
 				infra[m.Name],
-				said(m, clusterv1.MachineInfrastructureReadyCondition),
+				textOf(m, clusterv1.MachineInfrastructureReadyCondition),
 			)
 		case !running.Has(id):
 			p.add("Machine %s has no running instance %s", m.Name, id)
 		case len(nodes[id]) != 1:
 			p.add("Machine %s has %d Nodes", m.Name, len(nodes[id]))
 		case m.Status.Phase != string(clusterv1.MachinePhaseRunning):
-			p.add("Machine %s is %s: %s", m.Name, m.Status.Phase, said(m, clusterv1.MachineReadyCondition))
+			p.add("Machine %s is %s: %s", m.Name, m.Status.Phase, textOf(m, clusterv1.MachineReadyCondition))
 		default:
 			checkNode(m, nodes[id][0], p)
 		}
@@ -89,7 +89,7 @@ func checkNode(m *clusterv1.Machine, node *corev1.Node, p *list) {
 		clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineNodeReadyCondition,
 	} {
 		if !isTrue(m.Status.Conditions, condition) {
-			p.add("Machine %s: %s", m.Name, said(m, condition))
+			p.add("Machine %s: %s", m.Name, textOf(m, condition))
 		}
 	}
 	for _, key := range []string{waveLabel, markLabel} {
@@ -255,8 +255,8 @@ func isTrue(conditions []metav1.Condition, kind string) bool {
 	return false
 }
 
-// said is what a condition of a Machine says.
-func said(m *clusterv1.Machine, kind string) string {
+// textOf is what a condition of a Machine says.
+func textOf(m *clusterv1.Machine, kind string) string {
 	for _, c := range m.Status.Conditions {
 		if c.Type == kind {
 			return fmt.Sprintf("%s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)

@@ -117,11 +117,11 @@ func (r *run) cause(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-time.After(time.Until(begin.Add(a.at))):
 		}
-		said, err := r.do(ctx, a)
+		lines, err := r.do(ctx, a)
 		if err != nil {
 			return errors.Wrapf(err, "%s", a)
 		}
-		r.note("%s%s", a.act, prefixed(": ", said))
+		r.note("%s%s", a.act, prefixed(": ", lines))
 	}
 	return r.calm(ctx)
 }
@@ -147,16 +147,16 @@ func (r *run) calm(ctx context.Context) error {
 			return err
 		}
 	}
-	var said []string
+	var lines []string
 	for name, d := range map[string]*faults.Decider{
 		"core/management": r.coreManagement.Decider, "core/remote": r.coreTarget.Decider,
 		"aws/management": r.awsManagement.Decider, "cloud": r.cloud,
 	} {
 		for _, kind := range d.Kinds() {
-			said = append(said, fmt.Sprintf("%s %s %d", name, kind, d.Injected()[kind]))
+			lines = append(lines, fmt.Sprintf("%s %s %d", name, kind, d.Injected()[kind]))
 		}
 	}
-	r.note("calm; faults were: %s", strings.Join(said, ", "))
+	r.note("calm; faults were: %s", strings.Join(lines, ", "))
 	return nil
 }
 

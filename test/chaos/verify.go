@@ -22,8 +22,8 @@ const (
 	maxWait = 10 * time.Minute
 	// quiet is for how long nothing may be written once all is well.
 	quiet = 3 * time.Second
-	// told bounds how many problems are told.
-	told = 40
+	// reported bounds how many problems are reported.
+	reported = 40
 )
 
 // verify is the second part of a run: without faults, everything comes right.
@@ -91,8 +91,8 @@ func (r *run) await(ctx context.Context, what string, problems func(*state) []st
 }
 
 func summary(problems []string) string {
-	if more := len(problems) - told; more > 0 {
-		problems = append(slices.Clone(problems[:told]), fmt.Sprintf("and %d more", more))
+	if more := len(problems) - reported; more > 0 {
+		problems = append(slices.Clone(problems[:reported]), fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(problems, "\n")
 }
@@ -110,8 +110,8 @@ func (r *run) checkVanished(ctx context.Context) error {
 				p.add(
 					"Machine %s, whose instance is gone: %s; %s",
 					m.Name,
-					said(m, clusterv1.MachineInfrastructureReadyCondition),
-					said(m, clusterv1.MachineReadyCondition),
+					textOf(m, clusterv1.MachineInfrastructureReadyCondition),
+					textOf(m, clusterv1.MachineReadyCondition),
 				)
 			}
 		}
@@ -236,7 +236,7 @@ func (r *run) leftovers(s *state) []string {
 		p.add("MachineSet %s", set.Name)
 	}
 	for i := range s.machines.Items {
-		p.add("Machine %s: %s", s.machines.Items[i].Name, said(&s.machines.Items[i], clusterv1.MachineDeletingCondition))
+		p.add("Machine %s: %s", s.machines.Items[i].Name, textOf(&s.machines.Items[i], clusterv1.MachineDeletingCondition))
 	}
 	if len(s.clusters.Items) > 0 && r.Seed%2 == 0 {
 		p.add("Cluster %s", s.clusters.Items[0].Name)

@@ -23,8 +23,8 @@ var programs = map[string]string{
 	"millwright-core": "./core", "millwright-aws": "./providers/aws", "millwright-cloudconfig": "./bootstrap/cloudconfig",
 }
 
-// patience bounds one run of a program.
-const patience = time.Minute
+// timeout bounds one run of a program.
+const timeout = time.Minute
 
 // ended is how a program ended.
 type ended struct {
@@ -62,8 +62,8 @@ func execute(t *testing.T, path string, arguments ...string) ended {
 	command := exec.CommandContext(t.Context(), path, arguments...)
 	command.Stdout, command.Stderr = &stdout, &stderr
 	command.Env = []string{"HOME=" + t.TempDir(), "KUBECONFIG=/does/not/exist"}
-	command.WaitDelay = patience
-	timer := time.AfterFunc(patience, func() { _ = command.Process.Kill() })
+	command.WaitDelay = timeout
+	timer := time.AfterFunc(timeout, func() { _ = command.Process.Kill() })
 	defer timer.Stop()
 	_ = command.Run()
 	return ended{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}

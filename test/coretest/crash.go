@@ -34,7 +34,7 @@ type life struct {
 func newLife() *life { return &life{left: -1, died: make(chan string, 1)} }
 
 // Crash has the core die with its n-th write from now to either cluster, events and leases aside: that write reaches
-// the server, its answer is lost, and no request after it reaches anything. The channel tells which write that was.
+// the server, its answer is lost, and no request after it reaches anything. The channel has the write.
 // Restart starts another.
 func (c *Core) Crash(n int) (died <-chan string) { return c.crash(n, false) }
 
@@ -101,7 +101,7 @@ type lives struct {
 	held  *SlowList
 }
 
-// slow holds lists back from now on, and slowness tells which.
+// slow holds lists back from now on, and slowness has which.
 func (l *lives) slow(held *SlowList) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -23,13 +23,13 @@ func TestRemediation(t *testing.T) {
 		w.findUnhealthy(&machines[i])
 	}
 
-	sick := map[string]bool{string(machines[0].UID): true, string(machines[1].UID): true}
+	unhealthy := map[string]bool{string(machines[0].UID): true, string(machines[1].UID): true}
 	w.Eventually(func() bool {
 		deleting := 0
 		for _, m := range w.scenario.Watch.Machines() {
 			if m.Deleting {
 				deleting++
-				w.Expect(sick).To(HaveKey(m.UID), "only unhealthy Machines go")
+				w.Expect(unhealthy).To(HaveKey(m.UID), "only unhealthy Machines go")
 			}
 		}
 		w.Expect(deleting).To(BeNumerically("<=", 1), "maxInFlight is 1")

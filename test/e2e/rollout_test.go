@@ -89,7 +89,7 @@ func (w *world) sample() *sampling {
 		ticker := time.NewTicker(2 * time.Second)
 		defer ticker.Stop()
 		for {
-			s.lines = append(s.lines, fmt.Sprintf("%4.0f s: %s", time.Since(began).Seconds(), w.standing()))
+			s.lines = append(s.lines, fmt.Sprintf("%4.0f s: %s", time.Since(began).Seconds(), w.summary()))
 			select {
 			case <-s.stop:
 				return
@@ -106,8 +106,8 @@ func (s *sampling) end() []string {
 	return s.lines
 }
 
-// standing is one line about Machines and pods.
-func (w *world) standing() string {
+// summary is one line about Machines and pods.
+func (w *world) summary() string {
 	var running, deleting int
 	machines := w.scenario.Watch.Machines()
 	for _, m := range machines {

@@ -161,13 +161,13 @@ func (w *world) awaitCondition(object client.Object, conditions func() []metav1.
 // says matches a condition that is not true and has all texts in its reason and message.
 func says(texts ...string) func(*metav1.Condition) error {
 	return func(c *metav1.Condition) error {
-		said := c.Reason + ": " + c.Message
+		reported := c.Reason + ": " + c.Message
 		if c.Status == metav1.ConditionTrue {
 			return errors.Errorf("%s is true", c.Type)
 		}
 		for _, text := range texts {
-			if !strings.Contains(said, text) {
-				return errors.Errorf("%s says %q, without %q", c.Type, said, text)
+			if !strings.Contains(reported, text) {
+				return errors.Errorf("%s says %q, without %q", c.Type, reported, text)
 			}
 		}
 		return nil

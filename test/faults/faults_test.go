@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-const patience = time.Minute
+const timeout = time.Minute
 
 func TestDecisionsFollowFromTheSeed(t *testing.T) {
 	g := NewWithT(t)
@@ -188,7 +188,7 @@ func TestSlowRequestOutlivesItsCaller(t *testing.T) {
 	f.proxy.Decider.SetFactor(0)
 	_, _, err = f.send(t.Context(), http.MethodPatch, "")
 	f.Expect(err).NotTo(HaveOccurred())
-	f.Eventually(f.origin.effects.Load).WithTimeout(patience).Should(BeNumerically(">=", 1))
+	f.Eventually(f.origin.effects.Load).WithTimeout(timeout).Should(BeNumerically(">=", 1))
 }
 
 // A late request is lost for its caller, and overtaken by those that come after it.
@@ -197,7 +197,7 @@ func TestLateRequest(t *testing.T) {
 	_, _, err := f.send(t.Context(), http.MethodPatch, "")
 	f.Expect(err).To(HaveOccurred())
 	f.Expect(f.origin.effects.Load()).To(BeZero())
-	f.Eventually(f.origin.effects.Load).WithTimeout(patience).Should(BeEquivalentTo(1))
+	f.Eventually(f.origin.effects.Load).WithTimeout(timeout).Should(BeEquivalentTo(1))
 }
 
 func TestFaultsOfWatches(t *testing.T) {
@@ -226,11 +226,11 @@ func TestCutTakesOthersAlong(t *testing.T) {
 		_, _, err := f.send(t.Context(), http.MethodGet, "?watch=true")
 		failed <- err
 	})
-	f.Eventually(f.origin.effects.Load).WithTimeout(patience).Should(BeEquivalentTo(1))
+	f.Eventually(f.origin.effects.Load).WithTimeout(timeout).Should(BeEquivalentTo(1))
 	f.proxy.Decider.SetFactor(1)
 	_, _, err := f.send(t.Context(), http.MethodPatch, "")
 	f.Expect(err).To(HaveOccurred())
-	f.Eventually(failed).WithTimeout(patience).Should(Receive(HaveOccurred()))
+	f.Eventually(failed).WithTimeout(timeout).Should(Receive(HaveOccurred()))
 	watching.Wait()
 }
 

@@ -42,7 +42,7 @@ func DefaultRates() Rates {
 	return Rates{
 		Read:   answers,
 		Create: creates,
-		// A creation is never late: no program could then tell how many objects there are.
+		// A creation is never late: no program could then know how many objects there are.
 		Write: append(append([]Rate{}, creates...), Rate{Conflict, 0.04}, Rate{Late, 0.02}),
 		Watch: []Rate{{WatchCut, 0.15}, {WatchEnd, 0.15}, {WatchExpired, 0.1}, {Unavailable, 0.1}, {CutBefore, 0.05}},
 	}

@@ -21,7 +21,7 @@ const (
 	logTail = 2000
 )
 
-// await asks until check succeeds; its last error tells what is missing.
+// await asks until check succeeds; its last error is what is missing.
 func await(ctx context.Context, what string, timeout time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

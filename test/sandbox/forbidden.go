@@ -17,7 +17,7 @@ const (
 )
 
 // Forbidden are the lines in the managers' logs since the last call that say that a right is missing
-// in an install manifest. A manager tries again, so nothing else may tell of it.
+// in an install manifest. A manager tries again, so nothing else may show it.
 func (s *Sandbox) Forbidden() ([]string, error) {
 	var lines []string
 	for _, m := range s.managers() {

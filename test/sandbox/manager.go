@@ -153,19 +153,19 @@ func (m *Manager) launch() error {
 
 // Kill ends the manager at once, as a crash of its machine would.
 func (m *Manager) Kill() {
-	if p := m.takeDown(); p != nil {
+	if p := m.expectDown(); p != nil {
 		p.Kill()
 	}
 }
 
 // Stop asks the manager to end, as a rolling update of its Deployment would.
 func (m *Manager) Stop() {
-	if p := m.takeDown(); p != nil {
+	if p := m.expectDown(); p != nil {
 		p.Stop(managerGrace)
 	}
 }
 
-func (m *Manager) takeDown() *childprocess.Process {
+func (m *Manager) expectDown() *childprocess.Process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expectedToBeDown = true

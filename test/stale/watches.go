@@ -9,7 +9,7 @@ import (
 
 // Watches is a network on which the watch events of one resource can be held back: what is sent meanwhile arrives when they
 // flow again, in its order. So a cache falls behind as it does with a slow API server, for all that read from it, and
-// catches up with the events that tell of it. Other requests pass.
+// catches up with the events that report it. Other requests pass.
 type Watches struct {
 	// Resource is the plural name.
 	Resource string

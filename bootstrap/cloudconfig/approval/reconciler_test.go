@@ -81,7 +81,7 @@ type fixture struct {
 	config  *bootstrapv1.CloudConfig
 	names   target.Names
 	events  *events.FakeRecorder
-	// outcomes, if set, are told of requests.
+	// outcomes, if set, are notified of requests.
 	outcomes *Outcomes
 	// refusals, if set, bound the events.
 	refusals *refusals

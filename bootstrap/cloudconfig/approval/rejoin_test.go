@@ -64,7 +64,7 @@ func TestAPauseThatTheCacheDoesNotShow(t *testing.T) {
 	result, err := f.try("paused-1")
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(f.approved("paused-1")).To(BeFalse())
-	f.Expect(result.RequeueAfter).To(BeNumerically(">", 0), "nothing else tells that the pause has ended")
+	f.Expect(result.RequeueAfter).To(BeNumerically(">", 0), "no event marks the end of the pause")
 	f.live = nil
 	f.Expect(f.reconcile("paused-1")).To(Succeed())
 	f.Expect(f.approved("paused-1")).To(BeTrue())

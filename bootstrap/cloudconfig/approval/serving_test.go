@@ -120,7 +120,7 @@ func TestAServingCertificateIsForTheMachinesAddressesOnly(t *testing.T) {
 	}
 	ask("serving-early", nil)
 	ask("serving-foreign", func(r *x509.CertificateRequest) { r.DNSNames = []string{"machine-2"} })
-	f.Expect(reconcile("serving-early")).To(Equal(servingRetry), "no event tells the link")
+	f.Expect(reconcile("serving-early")).To(Equal(servingRetry), "there is no event for the link")
 	f.Expect(f.approved("serving-early")).To(BeFalse())
 
 	f.machine.Status = servingMachine().Status

@@ -29,10 +29,10 @@ func onItsWay() *scope {
 
 func TestNodeJoined(t *testing.T) {
 	waiting := &wait{reason: "Waiting", message: "for something"}
-	said := []metav1.Condition{conditions.False(bootstrapv1.NodeJoinedCondition, bootstrapv1.WaitingForMachineReason, "")}
+	reported := []metav1.Condition{conditions.False(bootstrapv1.NodeJoinedCondition, bootstrapv1.WaitingForMachineReason, "")}
 	for name, tc := range map[string]struct {
 		change func(*scope)
-		want   string // empty when what was said stays
+		want   string // empty when what was reported stays
 	}{
 		"joined":                    {func(s *scope) { s.machine.Status.NodeRef.Name = "machine" }, "True/Joined"},
 		"joining":                   {func(*scope) {}, "False/WaitingForMachine"},
@@ -41,11 +41,11 @@ func TestNodeJoined(t *testing.T) {
 		"when it is due":            {func(s *scope) { s.Now = s.joining.overdueAt() }, "False/JoinOverdue"},
 		"nothing follows":           {func(s *scope) { s.joining = nil }, ""},
 		"no Machine":                {func(s *scope) { s.joining, s.machine = nil, nil }, ""},
-		"waiting, nothing said":     {func(s *scope) { s.joining, s.wait = nil, waiting }, "False/Waiting"},
-		"waiting, said before the join began": {func(s *scope) {
-			s.joining, s.wait, s.Object.Status.Conditions, s.Object.Status.Join = nil, waiting, said, bootstrapv1.JoinStatus{}
+		"waiting, nothing reported": {func(s *scope) { s.joining, s.wait = nil, waiting }, "False/Waiting"},
+		"waiting, reported before the join began": {func(s *scope) {
+			s.joining, s.wait, s.Object.Status.Conditions, s.Object.Status.Join = nil, waiting, reported, bootstrapv1.JoinStatus{}
 		}, "False/Waiting"},
-		"waiting in the midst of a join": {func(s *scope) { s.joining, s.wait, s.Object.Status.Conditions = nil, waiting, said }, ""},
+		"waiting in the midst of a join": {func(s *scope) { s.joining, s.wait, s.Object.Status.Conditions = nil, waiting, reported }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -143,7 +143,7 @@ func TestReadyOfALinkElsewhere(t *testing.T) {
 	s.machine.Status.NodeRef.Name = "other"
 	g.Expect(s.conditions()).To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition), HaveField("Reason", bootstrapv1.NodeNameMismatchReason))))
 	s.machine, s.joining, s.synced = nil, nil, false
-	g.Expect(s.conditions()).To(HaveLen(5), "nothing is said of a join without a Machine")
+	g.Expect(s.conditions()).To(HaveLen(5), "nothing is reported of a join without a Machine")
 	s.published, s.synced, s.tokensValid = true, false, false
 	s.wait = &wait{reason: bootstrapv1.WaitingForProviderIDReason}
 	g.Expect(s.conditions()).To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition), HaveField("Status", metav1.ConditionTrue))))

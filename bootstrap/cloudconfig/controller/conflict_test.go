@@ -45,10 +45,10 @@ func TestLostRacesAreNoErrors(t *testing.T) {
 	f.reconcile()
 	f.Expect(f.config.Finalizers).To(ContainElement(bootstrapv1.Finalizer))
 	f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
-	said := f.config.Status.DeepCopy()
+	reported := f.config.Status.DeepCopy()
 	f.remote = racing()
 	looksAgain("cleaning up the target cluster")
-	f.Expect(f.config.Status).To(Equal(*said), "nor is it worth a condition")
+	f.Expect(f.config.Status).To(Equal(*reported), "nor is it worth a condition")
 
 	f.remote, f.home = f.client, racing()
 	looksAgain("removing the finalizer")

@@ -29,10 +29,10 @@ const (
 	// hanging is how many CloudConfigs wait for the target cluster that hangs: many more than there are workers.
 	hanging     = 40
 	hangWorkers = 8
-	patience    = time.Minute
+	timeout     = time.Minute
 )
 
-// hungTarget is a target cluster that accepts requests and does not answer them before it is told to.
+// hungTarget is a target cluster that accepts requests and answers them once the test lets it.
 type hungTarget struct {
 	next     http.RoundTripper
 	answers  chan struct{}
@@ -73,7 +73,7 @@ func TestATargetThatHangsDelaysNoOtherCluster(t *testing.T) {
 		hung.cluster.Namespace, other.cluster.Namespace)
 
 	configs := hung.configure(hanging)
-	hung.Eventually(target.held.Load).WithTimeout(patience).Should(BeNumerically(">=", hangWorkers/4))
+	hung.Eventually(target.held.Load).WithTimeout(timeout).Should(BeNumerically(">=", hangWorkers/4))
 	available := func(f *fixture, all []*bootstrapv1.CloudConfig) func(Gomega) {
 		return func(g Gomega) {
 			for _, c := range all {
@@ -82,7 +82,7 @@ func TestATargetThatHangsDelaysNoOtherCluster(t *testing.T) {
 			}
 		}
 	}
-	other.Eventually(available(other, other.configure(5))).WithTimeout(patience).Should(Succeed())
+	other.Eventually(available(other, other.configure(5))).WithTimeout(timeout).Should(Succeed())
 	hung.Expect(target.held.Load()).To(BeNumerically(">", 0), "the target hangs still")
 	hung.Expect(target.mostHeld.Load()).To(BeNumerically("<=", hangWorkers/4), "workers that wait for one target")
 	// Those that found the share of their Cluster taken say what they wait for.
@@ -97,10 +97,10 @@ func TestATargetThatHangsDelaysNoOtherCluster(t *testing.T) {
 			}
 		}
 		g.Expect(saying).To(BeNumerically(">=", hanging-hangWorkers/4))
-	}).WithTimeout(patience).Should(Succeed())
+	}).WithTimeout(timeout).Should(Succeed())
 
 	close(target.answers)
-	hung.Eventually(available(hung, configs)).WithTimeout(patience).Should(Succeed())
+	hung.Eventually(available(hung, configs)).WithTimeout(timeout).Should(Succeed())
 }
 
 // configure creates CloudConfigs, each with its Machine.

@@ -85,10 +85,10 @@ func TestAMachineThatIsNeverHeardOfIsReported(t *testing.T) {
 		And(HavePrefix(message), ContainSubstring("the join was due by ")))
 	f.Expect(f.config.Status.Join.Stage).To(Equal(bootstrapv1.WaitingForMachineReason))
 	f.condition(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.ReadyReason)
-	said := f.config.Status.DeepCopy()
+	reported := f.config.Status.DeepCopy()
 	f.clock.Step(4 * time.Minute) // The join token is extended by then.
 	f.reconcile()
-	f.Expect(f.config.Status).To(Equal(*said), "nothing has changed")
+	f.Expect(f.config.Status).To(Equal(*reported), "nothing has changed")
 	f.Expect(status).To(Equal(1))
 	f.Expect(f.overdueEvents()).To(HaveLen(1), "once")
 
@@ -118,7 +118,7 @@ func TestWhatAMachineReportsIsShownAsItsClaim(t *testing.T) {
 
 	f.joined()
 	f.reconcile()
-	f.Expect(f.claims(f.as(asNodeNamed("machine")), "a lie")).To(Satisfy(apierrors.IsForbidden), "after the join nothing is to be said")
+	f.Expect(f.claims(f.as(asNodeNamed("machine")), "a lie")).To(Satisfy(apierrors.IsForbidden), "after the join nothing is to be reported")
 }
 
 func TestWhatBecomesOfACertificateRequestIsShown(t *testing.T) {

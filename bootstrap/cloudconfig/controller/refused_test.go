@@ -165,11 +165,11 @@ func TestDeletionFromATargetThatRefusesEnds(t *testing.T) {
 			}
 			f.Expect(f.condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.DeletingReason)).To(And(
 				ContainSubstring(words), ContainSubstring("since "+f.config.DeletionTimestamp.UTC().Format(time.RFC3339))))
-			f.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Minute)), "no event tells that it answers otherwise")
-			said := f.config.Status.DeepCopy()
+			f.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Minute)), "no event reports that it answers otherwise")
+			reported := f.config.Status.DeepCopy()
 			f.clock.Step(time.Minute)
 			f.reconcile()
-			f.Expect(f.config.Status).To(Equal(*said), "nothing has changed")
+			f.Expect(f.config.Status).To(Equal(*reported), "nothing has changed")
 
 			f.clock.Step(6 * time.Minute)
 			f.reconcile()

@@ -15,7 +15,7 @@ import (
 )
 
 // Everything that is awaited is named in the conditions, makes nothing, and is looked at again by an
-// event, or by a deadline where no event can tell.
+// event, or by a deadline where there is no event.
 func TestWaits(t *testing.T) {
 	secretFile := func(stage bootstrapv1.FileStage) bootstrapv1.File {
 		return bootstrapv1.File{Path: "/etc/a", Stage: stage, ContentFrom: &bootstrapv1.FileSource{Secret: bootstrapv1.SecretKeyReference{Name: "s", Key: "k"}}}

@@ -24,7 +24,7 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 )
 
-// apiServer answers for one Secret, as well or as badly as it is told.
+// apiServer answers for one Secret, as well or as badly as the test wants.
 type apiServer struct {
 	*httptest.Server
 	authority []byte

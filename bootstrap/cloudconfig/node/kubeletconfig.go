@@ -47,16 +47,16 @@ var guardedArgs = []string{
 type InvalidKubeletConfigError struct {
 	// Field is the field of the kubelet's configuration, or the flag with its dashes; empty for the whole.
 	Field string
-	// Problem is what is wrong with it.
-	Problem string
+	// Message is what is wrong with it.
+	Message string
 }
 
 // Error implements error.
 func (e *InvalidKubeletConfigError) Error() string {
 	if e.Field == "" {
-		return "spec.kubelet.config " + e.Problem
+		return "spec.kubelet.config " + e.Message
 	}
-	return fmt.Sprintf("spec.kubelet: %s %s", e.Field, e.Problem)
+	return fmt.Sprintf("spec.kubelet: %s %s", e.Field, e.Message)
 }
 
 // KubeletConfigFile renders the kubelet's configuration. What spec.kubelet.config has is laid over the defaults, member by
@@ -68,7 +68,7 @@ func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
 		if slices.Contains(guardedArgs, arg.Name) {
 			return nil, &InvalidKubeletConfigError{
 				Field:   "--" + arg.Name,
-				Problem: "cannot be given: the controller sets it in the kubelet's configuration",
+				Message: "cannot be given: the controller sets it in the kubelet's configuration",
 			}
 		}
 	}
@@ -80,17 +80,17 @@ func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
 	lay(config, given)
 	for _, s := range guarded {
 		if key := lookalike(config, s.path); key != "" {
-			return nil, &InvalidKubeletConfigError{Field: key, Problem: "is written otherwise by a kubelet: see " + s.path}
+			return nil, &InvalidKubeletConfigError{Field: key, Message: "is written otherwise by a kubelet: see " + s.path}
 		}
 		if value, ok := lookup(config, s.path); !ok || !reflect.DeepEqual(value, s.value) {
 			return nil, &InvalidKubeletConfigError{
 				Field:   s.path,
-				Problem: fmt.Sprintf("must be %v: a kubelet is not to be open to everybody", s.value),
+				Message: fmt.Sprintf("must be %v: a kubelet is not to be open to everybody", s.value),
 			}
 		}
 	}
 	if file, ok := lookup(config, "authentication.x509.clientCAFile"); !ok || file == "" {
-		return nil, &InvalidKubeletConfigError{Field: "authentication.x509.clientCAFile", Problem: "must name a file"}
+		return nil, &InvalidKubeletConfigError{Field: "authentication.x509.clientCAFile", Message: "must name a file"}
 	}
 	body, err := yaml.Marshal(config)
 	if err != nil {
@@ -98,7 +98,7 @@ func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
 	}
 	if err := yaml.Unmarshal(body, &kubeletv1beta1.KubeletConfiguration{}); err != nil {
 		return nil, &InvalidKubeletConfigError{
-			Problem: "is not what a kubelet can read: " + strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "),
+			Message: "is not what a kubelet can read: " + strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "),
 		}
 	}
 	return body, nil
@@ -125,7 +125,7 @@ func givenConfig(spec bootstrapv1.KubeletSpec) (map[string]any, error) {
 		return given, nil
 	}
 	if err := json.Unmarshal(spec.Config.Raw, &given); err != nil {
-		return nil, &InvalidKubeletConfigError{Problem: "is not an object"}
+		return nil, &InvalidKubeletConfigError{Message: "is not an object"}
 	}
 	return given, nil
 }
@@ -145,7 +145,7 @@ func lay(under, over map[string]any) {
 	}
 }
 
-// lookalike returns a key on the way to a path that differs from its name in upper and lower case only, which is a mistake, and
+// lookalike returns a key on the way to a path that differs from its name in upper and lower case only, which is an error, and
 // which a reader that is less exact than today's kubelets would take for it.
 func lookalike(config map[string]any, path string) string {
 	for _, name := range strings.Split(path, ".") {

@@ -103,7 +103,7 @@ func TestMachinesDoNotPollAtOnce(t *testing.T) {
 	m.Expect(len(different)).To(BeNumerically(">", 2), "%v", different)
 }
 
-// A kubelet keeps its own kubeconfig; when the API server has moved, it must be told.
+// A kubelet keeps its own kubeconfig; when the API server has moved, it needs the new address.
 func TestAnEndpointThatMovedReachesTheKubelet(t *testing.T) {
 	api, moved := newAPIServer(t), newAPIServer(t)
 	m := newMachine(t, []string{"sh"}, api)

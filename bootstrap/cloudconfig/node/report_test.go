@@ -11,7 +11,7 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 )
 
-// reported returns what the machine has said of itself, in order.
+// reported returns what the machine has reported of itself, in order.
 func (a *apiServer) reported(g Gomega) []string {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -43,8 +43,8 @@ func TestAMachineReportsHowFarItHasCome(t *testing.T) {
 		m.remove("/failing")
 		m.Expect(m.poll()).To(BeTrue())
 		m.Expect(m.poll()).To(BeTrue())
-		said := api.reported(m)
-		m.Expect(said[2:]).To(HaveExactElements("has applied its configuration and started the kubelet"), "each line once")
+		lines := api.reported(m)
+		m.Expect(lines[2:]).To(HaveExactElements("has applied its configuration and started the kubelet"), "each line once")
 
 		// Who has joined says nothing more.
 		m.join(api)
@@ -52,7 +52,7 @@ func TestAMachineReportsHowFarItHasCome(t *testing.T) {
 		api.serve(t, bootstrapv1.CloudConfigSpec{Files: []bootstrapv1.File{someFile("/etc/motd", "changed\n")}})
 		m.Expect(m.poll()).To(BeTrue())
 		m.Expect(m.read("/etc/motd")).To(Equal("changed\n"))
-		m.Expect(api.reported(m)).To(HaveLen(len(said)))
+		m.Expect(api.reported(m)).To(HaveLen(len(lines)))
 	})
 }
 

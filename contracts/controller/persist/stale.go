@@ -26,7 +26,7 @@ const (
 // A reconcile that Behind turns away is woken by the event of the write, which the predicate Awaited lets pass.
 // The zero value is ready for use, also by several goroutines.
 type Versions struct {
-	// Clock tells the time; the real one when nil.
+	// Clock has the time; the real one when nil.
 	Clock clock.PassiveClock
 
 	mutex   sync.Mutex
@@ -65,7 +65,7 @@ func (v *Versions) remember(uid types.UID, own *write) {
 		v.written = map[types.UID]*write{}
 	}
 	if now := v.now(); now.Sub(v.swept) >= staleFor {
-		// The end of an object may be told before its last write is remembered.
+		// The end of an object may be reported before its last write is remembered.
 		maps.DeleteFunc(v.written, func(_ types.UID, old *write) bool { return now.Sub(old.at) >= staleFor })
 		v.swept = now
 	}

@@ -44,8 +44,8 @@ func OnlyDeletions() predicate.Predicate {
 	}
 }
 
-// Resync is true for the updates in which nothing has changed: those of --sync-period, by which a controller finds what no
-// event has told it.
+// Resync is true for the updates in which nothing has changed: those of --sync-period, by which a controller finds what it
+// has missed the events of.
 func Resync(before, after client.Object) bool {
 	return before.GetResourceVersion() == after.GetResourceVersion()
 }

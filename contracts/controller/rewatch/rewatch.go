@@ -1,7 +1,7 @@
 // Package rewatch makes informers that go on soon after an outage of their API server.
 //
 // client-go's own wait ever longer between their attempts, up to a minute once the server has been away for half of
-// one, and nothing tells them that it is back. Here the requests themselves are tried again, every few seconds as long as the
+// one, and nothing reports that it is back. Here the requests themselves are tried again, every few seconds as long as the
 // server cannot be reached, so that the informer never comes to that.
 package rewatch
 

@@ -4,7 +4,7 @@
 //
 // The rules are those of Cluster API's webhooks
 // (https://github.com/kubernetes-sigs/cluster-api/tree/v1.14.2/core/webhooks/admission) but for the differences that
-// ../README.md lists; test/admission compares the verdicts.
+// ../README.md lists; test/admission compares the answers.
 //
 // Old is the object before an update, nil when it is being created. An error that it had already, with the same message,
 // is no reason to refuse an update (see ratchet): else an object stored before admission was installed, or under

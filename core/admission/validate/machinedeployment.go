@@ -66,7 +66,7 @@ func strategy(path *field.Path, from *clusterv1.MachineDeploymentRolloutStrategy
 	return found
 }
 
-// isNumberZero reports whether 0 is meant literally. A percentage that comes to nothing is no mistake: then one Machine
+// isNumberZero reports whether 0 is meant literally. A percentage that comes to nothing is no error: then one Machine
 // may be unavailable.
 func isNumberZero(value *intstr.IntOrString) bool {
 	return value != nil && value.Type == intstr.Int && value.IntVal == 0

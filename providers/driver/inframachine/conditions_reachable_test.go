@@ -46,10 +46,10 @@ func TestCloudReachable(t *testing.T) {
 		want     string
 		message  string
 	}{
-		"no write for good news alone": {status: runs(), view: listed, want: "none"},
-		"good news with another":       {status: runs(), changes: true, view: listed, want: "True InstancesListed"},
-		"nothing known yet":            {status: runs(), changes: true, want: "none"},
-		"one failed list":              {status: runs(reachable("True", "InstancesListed", "")), view: inventory.View{ListedAt: nine, Err: expired}, want: "True InstancesListed"},
+		"no write for a recovery alone":  {status: runs(), view: listed, want: "none"},
+		"a recovery with another change": {status: runs(), changes: true, view: listed, want: "True InstancesListed"},
+		"nothing known yet":              {status: runs(), changes: true, want: "none"},
+		"one failed list":                {status: runs(reachable("True", "InstancesListed", "")), view: inventory.View{ListedAt: nine, Err: expired}, want: "True InstancesListed"},
 		"an outage": {status: runs(), view: lost, want: "False Unauthorized",
 			message: "Instances have not been listed successfully since 2026-11-22T09:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
 				"The cloud says: DescribeInstances: AuthFailure: expired. Check the provider's credentials and permissions"},
@@ -100,7 +100,7 @@ func TestAnOutageIsRecordedOnce(t *testing.T) {
 		want          int
 	}{
 		"an outage":                        {outage(), runs(), unreachable, 1},
-		"an outage after good news":        {outage(), runs(reachable("True", "InstancesListed", "")), unreachable, 1},
+		"an outage after a recovery":       {outage(), runs(reachable("True", "InstancesListed", "")), unreachable, 1},
 		"no outage":                        {nil, runs(), unreachable, 0},
 		"recorded before":                  {outage(), unreachable, unreachable, 0},
 		"not reported":                     {outage(), runs(), runs(), 0},

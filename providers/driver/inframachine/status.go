@@ -56,7 +56,7 @@ func setProgress(status *driverv1.MachineStatus, o observed) {
 }
 
 // setInstance copies what the cloud reports about the instance. Addresses, once known, stay while an ending instance loses
-// them: they tell a person which machine it was.
+// them: a person sees by them which machine it was.
 func setInstance(status *driverv1.MachineStatus, o observed) {
 	if o.missing {
 		status.InstanceState = driverv1.InstanceMissing

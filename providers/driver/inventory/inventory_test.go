@@ -205,7 +205,7 @@ func TestPut(t *testing.T) {
 	r.Expect(r.inventory.Track(one, handle("i-1"), true).Instance.State).To(Equal(driverv1.InstanceTerminating), "the latest answer of the cloud counts")
 }
 
-// What was put in is known before any list: the first one is news only where it does not hold it.
+// What was put in is known before any list: the first one reports a change only where it does not hold it.
 func TestFirstListThatConfirmsIsNoNews(t *testing.T) {
 	r := newRig(t)
 	for _, id := range []string{"i-1", "i-2"} {

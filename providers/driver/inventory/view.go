@@ -13,7 +13,7 @@ func (t *tracked) concerns(now View) bool {
 		return true
 	}
 	if t.seen.ListedAt.IsZero() && !now.ListedAt.IsZero() {
-		// That the first list holds what the machine knows already is no news: to look again at once would be to look at an
+		// That the first list holds what the machine knows already is no change: to look again at once would be to look at an
 		// object whose last write the cache does not show yet.
 		return !now.Listed
 	}

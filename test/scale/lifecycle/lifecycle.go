@@ -173,7 +173,7 @@ func (l *life) finish(ctx context.Context, p phase) error {
 }
 
 // sample reads the audit log before and after the core's metrics, and again when a health probe came in
-// between: probes are told from other requests by both together.
+// between: probes are distinguished from other requests by both together.
 func (l *life) sample(ctx context.Context) (measure.Sample, error) {
 	if err := l.core.Alive(); err != nil {
 		return measure.Sample{}, err

@@ -17,7 +17,7 @@ type Sample struct {
 	ByResource map[string]int
 }
 
-// Cost is what a core spent between two samples.
+// Cost is what a core used between two samples.
 type Cost struct {
 	// Counters are the core's own counts.
 	Counters Counters

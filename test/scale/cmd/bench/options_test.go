@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 			runs: []planned{{"ours", lifecycle.First, 50}, {"ours", lifecycle.Second, 50}},
 			file: "ours-50",
 		},
-		"but may be told to be": {
+		"but may be made to be": {
 			args: "-n 50 -n-second 200 -cores ours -settings second",
 			runs: []planned{{"ours", lifecycle.Second, 200}},
 			file: "ours-50",
