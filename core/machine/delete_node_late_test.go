@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/version"
@@ -93,6 +94,8 @@ func TestNodeThatTheCacheHasNotSeen(t *testing.T) {
 	f.refresh(secret)
 	secret.Data["value"] = slow.kubeconfig(t)
 	f.Expect(core.Client.Update(t.Context(), secret)).To(Succeed())
+	// A test machine that is overloaded must not take the Node for one that cannot be deleted in time.
+	f.machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](0)
 	f.createOwned()
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	core.SetSpec(t, f.infra, map[string]any{"providerID": f.providerID()})
