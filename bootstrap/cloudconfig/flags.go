@@ -81,8 +81,8 @@ func (o *options) complete() error {
 	if o.joinOverdueAfter <= 0 {
 		return errors.New("--join-overdue-after must be positive")
 	}
-	if problems := validation.IsDNS1123Label(o.targetNamespace); len(problems) > 0 {
-		return errors.Errorf("--target-namespace: %s", problems[0])
+	if invalid := validation.IsDNS1123Label(o.targetNamespace); len(invalid) > 0 {
+		return errors.Errorf("--target-namespace: %s", invalid[0])
 	}
 	return nil
 }

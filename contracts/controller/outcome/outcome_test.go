@@ -44,6 +44,8 @@ func TestRunners(t *testing.T) {
 		{"the first fails", []outcome.Outcome{outcome.FromError(errBroken), outcome.Continue()}, []int{0}, 0, false, true},
 		{"a later look does not stop the run", []outcome.Outcome{outcome.ContinueAfter(time.Minute), outcome.Continue()}, []int{0, 1}, time.Minute, true, false},
 		{"the earlier deadline holds", []outcome.Outcome{outcome.ContinueAfter(time.Minute), outcome.ContinueAfter(time.Second)}, []int{0, 1}, time.Second, true, false},
+		{"waiting until a deadline stops the run", []outcome.Outcome{outcome.WaitFor(time.Minute), outcome.Continue()}, []int{0}, time.Minute, false, false},
+		{"at once is not never", []outcome.Outcome{outcome.ContinueAfter(0), outcome.Continue()}, []int{0, 1}, time.Millisecond, true, false},
 		{"failing with nil is no failure", []outcome.Outcome{outcome.FromError(nil), outcome.Continue()}, []int{0, 1}, 0, true, false},
 	}
 	for _, test := range tests {
@@ -83,4 +85,16 @@ func TestResult(t *testing.T) {
 
 	_, err = outcome.FromError(conflict).And(outcome.FromError(errBroken)).Result()
 	g.Expect(err).To(MatchError(ContainSubstring("broken")), "a conflict hides no real failure")
+}
+
+func TestString(t *testing.T) {
+	for want, o := range map[string]outcome.Outcome{
+		"continues":                 outcome.Continue(),
+		"continues, again after 1s": outcome.ContinueAfter(time.Second),
+		"waits":                     outcome.Wait(),
+		"waits for 1s at most":      outcome.WaitFor(time.Second),
+		"failed: broken":            outcome.FromError(errBroken),
+	} {
+		NewWithT(t).Expect(o.String()).To(Equal(want))
+	}
 }
