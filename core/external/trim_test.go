@@ -114,7 +114,7 @@ func TestTrim(t *testing.T) {
 		"an entry is no object": func(o map[string]any) {
 			o["status"].(map[string]any)["v1beta2"] = map[string]any{"conditions": []any{"x"}}
 		},
-		"a condition is mistaken": func(o map[string]any) { conditionsOf(o)[1].(map[string]any)["status"] = "Perhaps" },
+		"a condition is invalid":  func(o map[string]any) { conditionsOf(o)[1].(map[string]any)["status"] = "Perhaps" },
 		"nothing in v1beta2":      func(o map[string]any) { delete(o["status"].(map[string]any), "v1beta2") },
 		"addresses of wrong type": func(o map[string]any) { o["status"].(map[string]any)["addresses"] = []any{"x"} },
 		"initialization is text":  func(o map[string]any) { o["status"].(map[string]any)["initialization"] = "x" },

@@ -205,7 +205,7 @@ func podWatches(t *testing.T) int {
 	return count
 }
 
-// TestNodeDeletionTimeoutStartsWithTheNode covers what upstream gets wrong: the timeout is not spent by what came before.
+// TestNodeDeletionTimeoutStartsWithTheNode covers what upstream gets wrong: what came before does not count.
 func TestNodeDeletionTimeoutStartsWithTheNode(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)

@@ -122,7 +122,7 @@ func TestHolder(t *testing.T) {
 // TestChooseNode goes through the second table of "Whose Node it is" in README.md.
 func TestChooseNode(t *testing.T) {
 	const own = "m"
-	born := metav1.Unix(1000, 0)
+	machineCreated := metav1.Unix(1000, 0)
 	tests := []struct {
 		name      string
 		known     nodeEvidence
@@ -155,7 +155,7 @@ func TestChooseNode(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			known := test.known
-			known.machine, known.created = own, born
+			known.machine, known.created = own, machineCreated
 			known.elsewhere = func(node string) string {
 				if slices.Contains(test.elsewhere, node) {
 					return "other"
@@ -164,9 +164,9 @@ func TestChooseNode(t *testing.T) {
 			}
 			var claims []nodeClaim
 			for _, name := range test.claims {
-				created := born
+				created := machineCreated
 				if slices.Contains(test.older, name) {
-					created = metav1.NewTime(born.Add(-time.Second))
+					created = metav1.NewTime(machineCreated.Add(-time.Second))
 				}
 				claims = append(claims, nodeClaim{name, created})
 			}

@@ -19,9 +19,9 @@ func TestYouthEndsWhateverTheClocksSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			born := time.Unix(1e9, 0)
-			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}}
-			start := born.Add(-behind)
+			created := time.Unix(1e9, 0)
+			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}}
+			start := created.Add(-behind)
 			silence := time.Duration(0)
 			now := start
 			for range 100 {

@@ -112,7 +112,7 @@ func TestStallOfACompleteDeploymentSurvivesARestart(t *testing.T) {
 	w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 }
 
-// stalledThough disturbs the deployment every 1.5 seconds until it says that it stalls.
+// stalledThough disturbs the deployment every 1.5 seconds until it reports that it stalls.
 func (w *world) stalledThough(disturb func()) {
 	last := time.Now()
 	w.eventually(func(g Gomega) {

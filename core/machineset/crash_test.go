@@ -73,7 +73,7 @@ func (c *crash) wrap(inner client.WithWatch) client.Client {
 // than it was to crash at.
 func crashes(t *testing.T, run func(t *testing.T, c *crash) (crashed bool)) {
 	t.Helper()
-	// Most of the time is spent waiting.
+	// Most of the time is waiting.
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for at := 1; ; at++ {

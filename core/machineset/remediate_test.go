@@ -38,7 +38,7 @@ func TestToRemediate(t *testing.T) {
 	all := []*clusterv1.Machine{
 		machine("old", handed, aged(2*time.Hour)), machine("young", handed), machine("young-too", handed),
 		machine("begun", remediating, aged(time.Hour)), machine("wanted", handed, demandedByUser, aged(3*time.Hour)),
-		machine("fine"), machine("only-sick", unhealthy), well, machine("going", remediating, deleting),
+		machine("fine"), machine("only-unhealthy", unhealthy), well, machine("going", remediating, deleting),
 	}
 	g.Expect(namesOf(toRemediate(all))).To(Equal("begun wanted young young-too old"))
 	g.Expect(namesOf(recovered(append(all, machine("well-going", handed, deleting))))).To(Equal("well"))

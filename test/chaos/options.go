@@ -26,9 +26,9 @@ type Options struct {
 	Out io.Writer
 }
 
-// patience is how long a run waits without any progress before it says that there is none. It grows with the load of
+// stallTimeout is how long a run waits without any progress before it reports that there is none. It grows with the load of
 // the machine at the time of asking, what is asserted does not.
-func patience() time.Duration { return time.Duration(float64(idlePatience) * loadFactor()) }
+func stallTimeout() time.Duration { return time.Duration(float64(idlePatience) * loadFactor()) }
 
 const (
 	idlePatience = 60 * time.Second

@@ -78,7 +78,7 @@ func (r *run) await(ctx context.Context, what string, problems func(*state) []st
 		if len(found) < best {
 			best, progress = len(found), time.Now()
 		}
-		if time.Since(progress) > patience() || time.Since(begin) > maxWait {
+		if time.Since(progress) > stallTimeout() || time.Since(begin) > maxWait {
 			return errors.Errorf("%q did not come about, after %s and %s without progress:\n%s", what,
 				time.Since(begin).Round(time.Second), time.Since(progress).Round(time.Second), summary(found))
 		}
@@ -170,7 +170,7 @@ func vanishedUnknown(vanished map[string]string, s *state) map[string]bool {
 
 // staysQuiet wants the core to write nothing any more, and the same Machines after a while.
 func (r *run) staysQuiet(ctx context.Context) error {
-	deadline := time.Now().Add(patience())
+	deadline := time.Now().Add(stallTimeout())
 	for {
 		before := r.writes.Load()
 		select {

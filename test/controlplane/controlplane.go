@@ -25,7 +25,7 @@ const (
 
 // Options of a control plane. The zero value is a whole control plane in a directory of its own.
 type Options struct {
-	// Name tells control planes apart in the name of the CA and of the directory; "controlplane" when
+	// Name distinguishes control planes in the name of the CA and of the directory; "controlplane" when
 	// empty.
 	Name string
 	// LogDir is where each component writes <component>.log. It is made when missing and kept by

@@ -8,8 +8,8 @@ import (
 	"millwright.dev/test/clouds/aws/simapi"
 )
 
-// TestProviderKilledAfterLaunch kills the AWS provider when EC2 has made the instances and nobody has
-// been told: after its restart each Machine has one instance.
+// TestProviderKilledAfterLaunch kills the AWS provider when EC2 has launched the instances and the answer
+// has not arrived: after its restart each Machine has one instance.
 func TestProviderKilledAfterLaunch(t *testing.T) {
 	w := sharedWorld(t, "killed-after-launch")
 	w.Expect(w.sandbox.EC2.ClearCalls(w.ctx)).To(Succeed())

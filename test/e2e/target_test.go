@@ -25,7 +25,7 @@ import (
 
 // TestTargetCluster is about the way to the target cluster: its kubeconfig is rotated and used at once; while the way is
 // cut, Machines that run are left in peace, one that is deleted waits and says for what, and a new one gets as far as it
-// can; when there is a way again, all goes on. It has a core of its own, which tells a lost connection soon.
+// can; when there is a way again, all goes on. It has a core of its own, which reports a lost connection soon.
 func TestTargetCluster(t *testing.T) {
 	takeTurn(t, &unbooted)
 	s, err := sandbox.Start(suite.ctx, sandbox.Options{

@@ -138,7 +138,7 @@ func (d *Decider) Decide(class string, rates []Rate) Decision {
 	return decision
 }
 
-// key tells the draws of one seed apart.
+// key distinguishes the draws of one seed.
 func (d *Decider) key(class string) uint64 {
 	hash := fnv.New64a()
 	n := d.ordinals[class]

@@ -103,7 +103,7 @@ func main() {
 	only := flag.String("only", "", "mutate this package alone")
 	files := flag.String("files", "", "of its files only these, with commas between")
 	again := flag.String("again", "", "a report of before: try again only the mutants that it lists")
-	flag.DurationVar(&patience, "patience", patience, "how long the tests may take with one mutant, also when they only wait")
+	flag.DurationVar(&timeout, "timeout", timeout, "how long the tests may take with one mutant, also when they only wait")
 	list := flag.Bool("list", false, "list the tests that judge, and run nothing else")
 	flag.Parse()
 	for _, t := range targets {
@@ -234,10 +234,10 @@ func (t target) survivors(binary string, mutants []mutant, seeds int) []mutant {
 // A mutant counts as seen after some seconds of CPU time, since it makes a loop endless; also when it only waits.
 const limited = `ulimit -t 20; exec "$0" "$@"`
 
-var patience = 5 * time.Minute
+var timeout = 5 * time.Minute
 
 func (t target) test(binary string, id, seeds int, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	args = append([]string{"-c", limited, binary, "-test.failfast"}, args...)
 	run := exec.CommandContext(ctx, "sh", args...) // built above

@@ -105,7 +105,7 @@ type PerMachine struct {
 	Reconciles map[string]float64 `json:"reconciles"`
 }
 
-// SetCost fills in what the core spent; wall time and Machines must be there.
+// SetCost fills in what the core used; wall time and Machines must be there.
 func (p *Phase) SetCost(cost measure.Cost) {
 	p.CPUSeconds = cost.CPU.Seconds()
 	p.PeakRSSBytes = cost.PeakRSS

@@ -22,8 +22,8 @@ type metadataService struct {
 	tokens map[string]time.Time
 }
 
-// Metadata is the metadata service of the instance, for a listener of its own: who is asked is told
-// by the listener, as by 169.254.169.254 inside an instance.
+// Metadata is the metadata service of the instance, for a listener of its own: which instance asks is known
+// by the listener, as at 169.254.169.254 inside an instance.
 func (s *Server) Metadata(instanceID string) http.Handler {
 	return &metadataService{server: s, instance: instanceID, tokens: map[string]time.Time{}}
 }

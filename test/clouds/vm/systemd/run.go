@@ -21,7 +21,7 @@ type run struct {
 	startedOnce sync.Once
 }
 
-func (r *run) tell(err error) { r.startedOnce.Do(func() { r.started <- err }) }
+func (r *run) notify(err error) { r.startedOnce.Do(func() { r.started <- err }) }
 
 func (r *run) stopping() bool {
 	select {
@@ -42,14 +42,14 @@ func (r *run) loop() {
 	s.mu.Lock()
 	s.run, s.state, s.result, s.pid = nil, end, result, 0
 	s.mu.Unlock()
-	// For what has not been told yet: a oneshot service is started when it has ended.
+	// For what has not been reported yet: a oneshot service is started when it has ended.
 	switch {
 	case result != "success":
-		r.tell(jobFailed(s.settings(), result))
+		r.notify(jobFailed(s.settings(), result))
 	case r.stopping():
-		r.tell(errors.Errorf("Job for %s canceled", s.settings().name))
+		r.notify(errors.Errorf("Job for %s canceled", s.settings().name))
 	default:
-		r.tell(nil)
+		r.notify(nil)
 	}
 	close(r.done)
 }
@@ -76,7 +76,7 @@ func (r *run) life() (end state, result string, again bool) {
 	}
 	s.set(activating, result)
 	if result != "success" {
-		r.tell(jobFailed(u, result)) // The start has failed; a later one may do better.
+		r.notify(jobFailed(u, result)) // The start has failed; a later one may do better.
 	}
 	if !r.pause(u.restartDelay) {
 		return inactive, "success", false
@@ -134,7 +134,7 @@ func (r *run) attempt(u *unit) string {
 			return result
 		}
 	}
-	r.tell(nil)
+	r.notify(nil)
 	return r.await(x, u, child, u.start[0], u.runtimeMax)
 }
 
@@ -151,7 +151,7 @@ func (r *run) runOneshot(x *execution, u *unit) string {
 	}
 	if u.remainAfterExit {
 		r.service.set(active, "success")
-		r.tell(nil)
+		r.notify(nil)
 		<-r.stop
 	}
 	return "success"

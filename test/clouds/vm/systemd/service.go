@@ -80,7 +80,7 @@ func (s *service) describe() string {
 	return fmt.Sprintf("%s - %s\n   Active: %s (%s)\n Main PID: %d\n", s.unit.name, s.unit.description, s.state, s.result, s.pid)
 }
 
-// start begins a run unless there is one, and returns where its start is told.
+// start begins a run unless there is one, and returns where its start is reported.
 func (s *service) start() <-chan error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
