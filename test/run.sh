@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs all tests with the race detector: the packages, and beside them the end-to-end tests, which print each test as it ends.
+# Runs all tests with the race detector: the packages first, then the end-to-end tests, which print each test as it ends.
 # Names of failed tests and what they said come last, without the logs between.
 #   test/run.sh GOTESTSUM [flags of go test]
-# Most tests wait most of the time, for an API server or for a second to pass, so more packages run at once than there are
-# processors: TESTPROCS, twice the number of processors without. Each takes up to 1.5 GB with its API server.
+# TESTPROCS is how many packages run at once: the number of processors without. With twice as many, and the end-to-end tests beside
+# them, two processors were overloaded and tests timed out.
 # RERUN=1, which only CI sets: up to three failed tests are run once more, each alone. What passes then is listed as flaky
 # at the end: a defect to be mended, but not a reason to lose everything else that was tested.
 set -uo pipefail
@@ -29,15 +29,8 @@ longest=(core/machine core/machinedeployment providers/aws test/admission test/c
 all=$(go list ./... | grep -v '/test/e2e$') || exit 1
 packages=$({ printf 'millwright.dev/%s\n' "${longest[@]}" | grep -Fx "$all"; echo "$all"; } | awk '!seen[$0]++' | tr '\n' ' ')
 failed=0
-# A process group of its own, which an interrupt reaches by the trap.
-set -m
-run e2e testname ./test/e2e "$@" &
-e2e=$!
-set +m
-trap 'kill -INT -- "-$e2e"; wait "$e2e"; exit 130' INT TERM
-run packages pkgname "$packages" -p "${TESTPROCS:-$((2 * $(nproc)))}" "$@" || failed=1
-wait "$e2e" || failed=1
-trap - INT TERM
+run packages pkgname "$packages" -p "${TESTPROCS:-$(nproc)}" "$@" || failed=1
+run e2e testname ./test/e2e "$@" || failed=1
 if [ "$failed" = 1 ]; then
   echo "failed tests, without their logs:"
   awk '/^=== FAIL/ {print; left = 0} /^ +[a-z0-9_]+_test\.go:[0-9]+:|^panic:|WARNING: DATA RACE/ {left = 15} left > 0 {print; left--}' out/test/*.log | tail -n 200

@@ -52,7 +52,7 @@ const (
 var env *testenv.Env
 
 func TestMain(m *testing.M) {
-	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	flag.Parse()
 	if !testing.Verbose() {
