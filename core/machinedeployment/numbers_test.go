@@ -47,9 +47,10 @@ func (w *world) watchNumbers(highest, lowest int) (stop func()) {
 	}()
 	return func() {
 		w.eventually(func(g Gomega) { n.hasSeen(g, w.listMachines()) })
-		cancel()
 		n.mutex.Lock()
 		defer n.mutex.Unlock()
+		// A watch that is ended reports that as an error.
+		defer cancel()
 		w.g.Expect(n.violation).To(BeEmpty(), "at most %d may exist, at least %d be available", highest, lowest)
 	}
 }
