@@ -65,11 +65,11 @@ func TestDeletionsAreBatched(t *testing.T) {
 		f.Eventually(f.gone(name)).Should(BeTrue())
 	}
 	f.Expect(f.live()).To(BeZero())
-	// The slower the machine, the more batches: what must not be is a call for each Machine.
+	// The slower the test machine, the more batches; without batches there is a call for each Machine at least.
 	for _, action := range []string{"TerminateInstances", "DescribeVolumes", "DescribeNetworkInterfaces"} {
-		f.Expect(f.calls(action)).To(BeNumerically("<", len(names)), action)
+		f.Expect(f.calls(action)).To(BeNumerically("<=", len(names)/2), action)
 	}
-	f.Expect(len(f.looks())).To(BeNumerically("<", len(names)), "the marks are looked at once for a batch")
+	f.Expect(len(f.looks())).To(BeNumerically("<=", len(names)/2), "the marks are looked at once for a batch")
 }
 
 // protected makes a machine that EC2 does not let end.

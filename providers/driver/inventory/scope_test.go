@@ -12,7 +12,7 @@ import (
 )
 
 // What carries the mark of a machine beside its own instance is reported, by the list that is made anyway.
-func TestTellsOfOthersWithTheSameMark(t *testing.T) {
+func TestReportsOthersWithTheSameMark(t *testing.T) {
 	r := newRig(t)
 	marked := func(id, owner string, state driverv1.InstanceState) driver.Instance {
 		i := instance(id, state)
