@@ -79,6 +79,23 @@ var unresolved = map[string]struct {
 		provide:  func(c *simulator.Catalog) { c.InstanceProfiles = append(c.InstanceProfiles, "fresh") },
 		launches: 1,
 	},
+	"the placement group is missing": {
+		spec:     func(s *infrav1.AWSMachineSpec) { s.Placement = &infrav1.Placement{GroupName: "mine"} },
+		contains: []string{"InvalidPlacementGroup.Unknown", "mine"},
+		provide: func(c *simulator.Catalog) {
+			c.PlacementGroups = append(c.PlacementGroups, simulator.PlacementGroup{Name: "mine", Strategy: "spread"})
+		},
+		launches: 1,
+	},
+	"the Capacity Reservation begins later": {
+		spec: func(s *infrav1.AWSMachineSpec) {
+			s.CapacityReservation = &infrav1.CapacityReservation{ID: simulator.DefaultReservation}
+		},
+		contains: []string{"InvalidCapacityReservationState", simulator.DefaultReservation},
+		withdraw: func(c *simulator.Catalog) { c.CapacityReservations[0].State = "scheduled" },
+		provide:  func(c *simulator.Catalog) { c.CapacityReservations[0].State = "active" },
+		launches: 1,
+	},
 	"the key pair is missing": {
 		spec:     func(s *infrav1.AWSMachineSpec) { s.KeyName = "mine" },
 		contains: []string{"InvalidKeyPair.NotFound", "mine"},

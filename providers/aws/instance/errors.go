@@ -50,13 +50,15 @@ var classes = []struct {
 	{driver.ClassUnresolved, []string{
 		"InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidSubnetID.NotFound", "InvalidGroup.NotFound",
 		"InvalidSecurityGroupID.NotFound", "InvalidKeyPair.NotFound", "InvalidSnapshot.NotFound", "InvalidKMSKey.InvalidState",
+		"InvalidPlacementGroup.Unknown", "InvalidCapacityReservationId.NotFound", "InvalidCapacityReservationState",
+		"InvalidHostID.NotFound",
 	}},
 	{driver.ClassTerminal, []string{
 		"InvalidAMIID.*", "InvalidParameter*", "InvalidSubnet*", "InvalidGroup.*", "InvalidGroupId.*",
-		"InvalidSecurityGroupID.*", "InvalidKeyPair.*", "InvalidBlockDeviceMapping", "InvalidInput", "InvalidSnapshot.*",
+		"InvalidSecurityGroupID.*", "InvalidKeyPair.*", "InvalidBlockDeviceMapping", "InvalidInput", "InvalidSnapshot*",
 		"InvalidUserData.*", "InvalidTag*", "TagLimitExceeded", "MissingParameter", "UnknownParameter", "ValidationError",
 		"VolumeTypeNotAvailableInZone", "UnsupportedOperation", "UnsupportedInstanceAttribute", "OperationNotPermitted",
-		"InvalidKMSKey*", "InvalidHostID.*", "InvalidPlacementGroup.*", "EncryptedVolumesNotSupported",
+		"InvalidKMSKey*", "InvalidHostID.*", "InvalidCapacityReservationId.*", "InvalidPlacementGroup.*", "EncryptedVolumesNotSupported",
 		"InstanceTypeNotSupported", "InvalidInstanceType", "OperationNotSupported", "InvalidAMIAttributeItemValue",
 	}},
 }

@@ -26,11 +26,13 @@ func TestClassify(t *testing.T) {
 			"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "AccessDenied", "AccessDeniedException"},
 		driver.ClassTerminal: {"InvalidInstanceType", "InvalidAMIID.Malformed", "InvalidParameter",
 			"InvalidParameterValue", "InvalidParameterCombination", "InvalidSubnetID.Malformed", "InvalidSubnet.Range",
-			"InvalidGroup.Reserved", "InvalidGroupId.Malformed", "InvalidKeyPair.Format", "OperationNotPermitted", "UnsupportedOperation", "InvalidBlockDeviceMapping"},
+			"InvalidGroup.Reserved", "InvalidGroupId.Malformed", "InvalidKeyPair.Format", "OperationNotPermitted", "UnsupportedOperation", "InvalidBlockDeviceMapping",
+			"InvalidSnapshotID.Malformed", "InvalidCapacityReservationId.Malformed", "InvalidHostID.Malformed", "InvalidPlacementGroup.InUse"},
 		// There, or not, by what others do: images are copied, shared and admitted, groups and key pairs created, and all of
 		// it is spread after a while.
 		driver.ClassUnresolved: {"InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidSubnetID.NotFound", "InvalidGroup.NotFound",
-			"InvalidSecurityGroupID.NotFound", "InvalidKeyPair.NotFound", "InvalidSnapshot.NotFound", "InvalidKMSKey.InvalidState"},
+			"InvalidSecurityGroupID.NotFound", "InvalidKeyPair.NotFound", "InvalidSnapshot.NotFound", "InvalidKMSKey.InvalidState",
+			"InvalidPlacementGroup.Unknown", "InvalidCapacityReservationId.NotFound", "InvalidCapacityReservationState", "InvalidHostID.NotFound"},
 		driver.ClassNotFound: {"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"},
 		driver.ClassUnknown:  {"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout", "SomethingNew", ""},
 	} {

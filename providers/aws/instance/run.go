@@ -81,28 +81,15 @@ func runInput(launch driver.Launch[*infrav1.AWSMachine], img image) *ec2.RunInst
 		UserData:            aws.String(base64.StdEncoding.EncodeToString(launch.UserData)),
 		// A machine that shuts itself down is gone, not stopped: nothing starts it again.
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
-	}
-	if spec.IAMInstanceProfile != "" {
-		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: aws.String(spec.IAMInstanceProfile)}
+		DisableApiTermination:             spec.TerminationProtection,
 	}
 	if spec.KeyName != "" {
 		in.KeyName = aws.String(spec.KeyName)
 	}
-	if spec.Spot != nil {
-		in.InstanceMarketOptions = spotOptions(spec.Spot)
-	}
+	addIdentity(in, spec)
+	addMarket(in, spec)
+	addHardware(in, spec)
 	return in
-}
-
-func spotOptions(spot *infrav1.Spot) *types.InstanceMarketOptionsRequest {
-	options := &types.SpotMarketOptions{
-		SpotInstanceType:             types.SpotInstanceTypeOneTime,
-		InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate,
-	}
-	if spot.MaxPrice != "" {
-		options.MaxPrice = aws.String(spot.MaxPrice)
-	}
-	return &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot, SpotOptions: options}
 }
 
 func metadataOptions(m infrav1.InstanceMetadata) *types.InstanceMetadataOptionsRequest {
@@ -110,6 +97,9 @@ func metadataOptions(m infrav1.InstanceMetadata) *types.InstanceMetadataOptionsR
 		HttpEndpoint:            types.InstanceMetadataEndpointStateEnabled,
 		HttpTokens:              types.HttpTokensStateRequired,
 		HttpPutResponseHopLimit: aws.Int32(1),
+		// The account's default may enable them, and EC2 would refuse the launch then: with tags in the metadata it takes no
+		// tag with a slash, as the marks and the cloud-controller-manager's tag have one.
+		InstanceMetadataTags: types.InstanceMetadataTagsStateDisabled,
 	}
 	if m.Tokens == infrav1.MetadataTokensOptional {
 		options.HttpTokens = types.HttpTokensStateOptional
@@ -140,6 +130,9 @@ func blockDevice(name string, v *infrav1.Volume) types.BlockDeviceMapping {
 		Iops:                v.IOPS,
 		Throughput:          v.ThroughputMiBps,
 		Encrypted:           v.Encrypted,
+	}
+	if v.SnapshotID != "" {
+		ebs.SnapshotId = aws.String(v.SnapshotID)
 	}
 	if v.KMSKeyID != "" {
 		ebs.KmsKeyId = aws.String(v.KMSKeyID)

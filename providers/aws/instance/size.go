@@ -17,8 +17,8 @@ import (
 
 var _ machinetemplate.Sizer[*infrav1.AWSMachineTemplate] = (*Driver)(nil)
 
-// Size is that of the instance type. The disk is that of the root volume where the template gives its size; how many pods
-// fit depends on the network of the cluster, which is not known here.
+// Size is that of the instance type, less what cpuOptions leave out. The disk is that of the root volume where the template gives
+// its size; how many pods fit depends on the network of the cluster, which is not known here.
 func (d *Driver) Size(ctx context.Context, template *infrav1.AWSMachineTemplate) (machinetemplate.Size, error) {
 	spec := &template.Spec.Template.Spec
 	r, err := d.in(ctx, spec.Region)
@@ -38,7 +38,7 @@ func (d *Driver) Size(ctx context.Context, template *infrav1.AWSMachineTemplate)
 
 func sizeOf(m model, spec *infrav1.AWSMachineSpec) machinetemplate.Size {
 	capacity := corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewQuantity(m.cpus, resource.DecimalSI),
+		corev1.ResourceCPU:    *resource.NewQuantity(cpusOf(m, spec), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(m.memoryMiB<<20, resource.BinarySI),
 	}
 	if v := spec.RootVolume; v != nil && v.SizeGiB != nil {
@@ -56,4 +56,12 @@ func sizeOf(m model, spec *infrav1.AWSMachineSpec) machinetemplate.Size {
 		info.Architecture = "arm64"
 	}
 	return machinetemplate.Size{Capacity: capacity, NodeInfo: info}
+}
+
+// cpusOf is how many CPUs the operating system sees: those of the instance type, unless the template leaves cores or threads out.
+func cpusOf(m model, spec *infrav1.AWSMachineSpec) int64 {
+	if o := spec.CPUOptions; o != nil && o.CoreCount != nil && o.ThreadsPerCore != nil {
+		return int64(*o.CoreCount) * int64(*o.ThreadsPerCore)
+	}
+	return m.cpus
 }

@@ -80,7 +80,8 @@ type VolumeType string
 // +kubebuilder:validation:XValidation:rule="!has(self.throughputMiBps) || (has(self.type) && self.type == 'gp3')",message="throughputMiBps can be set for the type gp3 only"
 // +kubebuilder:validation:XValidation:rule="!has(self.kmsKeyID) || (has(self.encrypted) && self.encrypted)",message="kmsKeyID needs encrypted: true"
 type Volume struct {
-	// sizeGiB is the size in GiB. Unset means the size of the image's snapshot.
+	// sizeGiB is the size in GiB: at least that of the snapshot that the volume is made from. Unset
+	// means the size of the snapshot, of the image's own for the root volume.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
@@ -89,6 +90,15 @@ type Volume struct {
 	// type of the volume, for example gp3. Unset means as the image or EC2 says.
 	// +optional
 	Type VolumeType `json:"type,omitempty"`
+
+	// snapshotID is the EBS snapshot that the volume is made from, for example snap-0123456789abcdef0.
+	// Unset means the image's own for the root volume, and an empty volume otherwise. A root volume
+	// must be made from a snapshot of a bootable volume of the same architecture and platform.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^snap-[0-9a-f]+$`
+	SnapshotID string `json:"snapshotID,omitempty"`
 
 	// iops is the number of operations per second that is paid for (gp3, io1, io2).
 	// +optional
@@ -102,7 +112,8 @@ type Volume struct {
 	// +kubebuilder:validation:Maximum=2000
 	ThroughputMiBps *int32 `json:"throughputMiBps,omitempty"`
 
-	// encrypted returns whether the volume is encrypted. Unset means as the account's default says.
+	// encrypted returns whether the volume is encrypted. Unset means as its snapshot is, else as the
+	// account's default says. A volume from an encrypted snapshot is always encrypted.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
 
@@ -115,7 +126,7 @@ type Volume struct {
 }
 
 // DataVolume is a volume beside the root volume. It is deleted with the instance.
-// +kubebuilder:validation:XValidation:rule="has(self.sizeGiB)",message="sizeGiB is required for a volume that no image describes"
+// +kubebuilder:validation:XValidation:rule="has(self.sizeGiB) || has(self.snapshotID)",message="how large is the volume? set sizeGiB, or snapshotID to make it from a snapshot"
 type DataVolume struct {
 	// device is the name under which the volume is attached, for example /dev/sdf.
 	// +required

@@ -14,6 +14,20 @@ const (
 	DefaultARMImage      = "ami-0a000000000000003"
 	DefaultKeyPair       = "millwright"
 	DefaultProfile       = "millwright-node"
+	// DefaultSnapshot has 20 GiB, DefaultEncryptedSnapshot 10.
+	DefaultSnapshot          = "snap-0b000000000000001"
+	DefaultEncryptedSnapshot = "snap-0b000000000000002"
+	// DefaultClusterGroup, DefaultSpreadGroup and DefaultPartitionGroup are placement groups of these strategies.
+	DefaultClusterGroup   = "millwright-cluster"
+	DefaultSpreadGroup    = "millwright-spread"
+	DefaultPartitionGroup = "millwright-partition"
+	// DefaultReservation has room for two m5.large in zone a; DefaultCapacityBlock for one p5.48xlarge there.
+	DefaultReservation      = "cr-0a000000000000001"
+	DefaultCapacityBlock    = "cr-0a000000000000002"
+	DefaultReservationGroup = "arn:aws:resource-groups:us-east-1:000000000000:group/millwright-reservations"
+	// DefaultHost is in zone a and takes instances that do not name it.
+	DefaultHost      = "h-0a000000000000001"
+	DefaultHostGroup = "arn:aws:resource-groups:us-east-1:000000000000:group/millwright-hosts"
 )
 
 // Catalog is what an account has before the first call: the simulator has no actions that make these.
@@ -27,6 +41,43 @@ type Catalog struct {
 	// KMSKeys are the keys that instances may use, by ARN, key ID or alias. Any other makes a launch
 	// fail after the call has succeeded, as in EC2.
 	KMSKeys []string
+	// Snapshots are those beside the images' own.
+	Snapshots            []Snapshot
+	PlacementGroups      []PlacementGroup
+	CapacityReservations []CapacityReservation
+	Hosts                []Host
+}
+
+// Snapshot is one EBS snapshot.
+type Snapshot struct {
+	ID        string
+	SizeGiB   int
+	Encrypted bool
+}
+
+// PlacementGroup is one placement group. Its strategy is cluster, spread or partition.
+type PlacementGroup struct {
+	Name, Strategy string
+	Partitions     int
+}
+
+// CapacityReservation is reserved capacity for a number of instances of one type in one zone.
+type CapacityReservation struct {
+	ID, InstanceType, AvailabilityZone, State string
+	Count                                     int
+	// Open reservations are used by launches that do not name one.
+	Open          bool
+	CapacityBlock bool
+	// ResourceGroupARN is the group that it is in, if any.
+	ResourceGroupARN string
+}
+
+// Host is one Dedicated Host; how many instances it has room for is not simulated.
+type Host struct {
+	ID, AvailabilityZone string
+	AutoPlacement        bool
+	// ResourceGroupARN is the host resource group that it is in, if any.
+	ResourceGroupARN string
 }
 
 // Subnet is one subnet; its addresses are handed out from CIDR without the five that AWS reserves.
@@ -70,78 +121,14 @@ type InstanceType struct {
 	SpotPrice float64
 	// Zones offer the type; all when empty.
 	Zones []string
+	// SEVSNP and NestedVirtualization say which CPU options the type has.
+	SEVSNP, NestedVirtualization bool
 }
 
 // GPU describes the accelerators of an instance type.
 type GPU struct {
 	Manufacturer, Name string
 	Count, MemoryMiB   int
-}
-
-// DefaultCatalog is the account that the samples and the tests use: a VPC with a subnet in each of
-// three zones, images for both architectures and the common instance types.
-func DefaultCatalog(region string) *Catalog {
-	subnet := func(id, zone, cidr string) Subnet {
-		return Subnet{
-			ID: id, VPCID: DefaultVPC, AvailabilityZone: region + zone, AvailabilityZoneID: "sim1-az" + string(zone[0]-'a'+'1'),
-			CIDR: netip.MustParsePrefix(cidr), Tags: map[string]string{"Name": "millwright-" + region + zone},
-		}
-	}
-	image := func(id, name, arch, date string) Image {
-		return Image{
-			ID: id, Name: name, Architecture: arch, State: "available", CreationDate: date,
-			RootDeviceName: "/dev/xvda", SnapshotID: "snap-" + id[len("ami-"):], RootSizeGiB: 8, IMDSv2: true,
-		}
-	}
-	return &Catalog{
-		Subnets: []Subnet{
-			subnet(DefaultSubnetA, "a", "10.0.0.0/20"),
-			subnet(DefaultSubnetB, "b", "10.0.16.0/20"),
-			subnet(DefaultSubnetC, "c", "10.0.32.0/20"),
-		},
-		SecurityGroups: []SecurityGroup{
-			{ID: "sg-0a000000000000000", Name: "default", VPCID: DefaultVPC},
-			{ID: DefaultSecurityGroup, Name: "millwright-node", VPCID: DefaultVPC},
-			{ID: "sg-0a000000000000002", Name: "millwright-extra", VPCID: DefaultVPC},
-		},
-		Images: []Image{
-			image(DefaultImage, "millwright-node-v1.36.3-amd64", "x86_64", "2026-09-01T00:00:00.000Z"),
-			image(DefaultOlderImage, "millwright-node-v1.36.2-amd64", "x86_64", "2026-08-01T00:00:00.000Z"),
-			image(DefaultARMImage, "millwright-node-v1.36.3-arm64", "arm64", "2026-09-01T00:00:00.000Z"),
-		},
-		InstanceTypes:    defaultInstanceTypes(),
-		KeyPairs:         []string{DefaultKeyPair},
-		InstanceProfiles: []string{DefaultProfile},
-		KMSKeys: []string{
-			"alias/aws/ebs", "alias/millwright", "0a000000-0000-4000-8000-000000000001",
-			"arn:aws:kms:" + region + ":000000000000:key/0a000000-0000-4000-8000-000000000001",
-		},
-	}
-}
-
-func defaultInstanceTypes() []InstanceType {
-	x86 := func(name string, vcpus, memory, interfaces, addresses int, spot float64) InstanceType {
-		return InstanceType{
-			Name: name, Architecture: "x86_64", VCPUs: vcpus, MemoryMiB: memory,
-			MaxInterfaces: interfaces, AddressesPerInterface: addresses, SpotPrice: spot, Burstable: name[0] == 't',
-		}
-	}
-	arm := x86("m6g.large", 2, 8192, 3, 10, 0.03)
-	arm.Architecture = "arm64"
-	gpu := x86("g4dn.xlarge", 4, 16384, 3, 10, 0.2)
-	gpu.GPU = &GPU{Manufacturer: "NVIDIA", Name: "T4", Count: 1, MemoryMiB: 16384}
-	return []InstanceType{
-		x86("t3.medium", 2, 4096, 3, 6, 0.02),
-		x86("t3.large", 2, 8192, 3, 12, 0.04),
-		x86("m5.large", 2, 8192, 3, 10, 0.04),
-		x86("m5.xlarge", 4, 16384, 4, 15, 0.08),
-		x86("m5.2xlarge", 8, 32768, 4, 15, 0.16),
-		x86("c5.large", 2, 4096, 3, 10, 0.04),
-		x86("c5.xlarge", 4, 8192, 4, 15, 0.08),
-		x86("r5.large", 2, 16384, 3, 10, 0.05),
-		arm,
-		gpu,
-	}
 }
 
 func find[T any](list []T, match func(*T) bool) *T {
@@ -159,6 +146,17 @@ func (c *Catalog) subnet(id string) *Subnet {
 
 func (c *Catalog) image(id string) *Image {
 	return find(c.Images, func(i *Image) bool { return i.ID == id })
+}
+
+// snapshot is one of the catalog's own, or an image's.
+func (c *Catalog) snapshot(id string) *Snapshot {
+	if found := find(c.Snapshots, func(s *Snapshot) bool { return s.ID == id }); found != nil {
+		return found
+	}
+	if image := find(c.Images, func(i *Image) bool { return i.SnapshotID == id }); image != nil {
+		return &Snapshot{ID: id, SizeGiB: image.RootSizeGiB}
+	}
+	return nil
 }
 
 func (c *Catalog) instanceType(name string) *InstanceType {

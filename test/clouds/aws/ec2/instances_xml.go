@@ -63,6 +63,26 @@ type xmlInstance struct {
 	ENASupport         bool              `xml:"enaSupport"`
 	Metadata           xmlMetadataOption `xml:"metadataOptions"`
 	PlatformDetails    string            `xml:"platformDetails"`
+	CPU                xmlCPUOptions     `xml:"cpuOptions"`
+	ReservationID      string            `xml:"capacityReservationId,omitempty"`
+	Capacity           xmlCapacity       `xml:"capacityReservationSpecification"`
+}
+
+type xmlCPUOptions struct {
+	Cores   int    `xml:"coreCount"`
+	Threads int    `xml:"threadsPerCore"`
+	SEVSNP  string `xml:"amdSevSnp,omitempty"`
+	Nested  string `xml:"nestedVirtualization,omitempty"`
+}
+
+type xmlCapacity struct {
+	Preference string             `xml:"capacityReservationPreference,omitempty"`
+	Target     *xmlCapacityTarget `xml:"capacityReservationTarget"`
+}
+
+type xmlCapacityTarget struct {
+	ID    string `xml:"capacityReservationId,omitempty"`
+	Group string `xml:"capacityReservationResourceGroupArn,omitempty"`
 }
 
 type xmlPlacement struct {
@@ -71,6 +91,7 @@ type xmlPlacement struct {
 	GroupName          string `xml:"groupName"`
 	Tenancy            string `xml:"tenancy"`
 	HostID             string `xml:"hostId,omitempty"`
+	HostGroup          string `xml:"hostResourceGroupArn,omitempty"`
 	Affinity           string `xml:"affinity,omitempty"`
 	PartitionNumber    int    `xml:"partitionNumber,omitempty"`
 }
@@ -158,8 +179,11 @@ func (s *Server) describeInstance(i *instance) xmlInstance {
 		KeyName: l.keyName, LaunchIndex: i.launchIndex, InstanceType: l.kind.Name, LaunchTime: xmlTime(i.launchTime),
 		Placement: xmlPlacement{
 			AvailabilityZone: l.zone.AvailabilityZone, AvailabilityZoneID: l.zone.AvailabilityZoneID, GroupName: l.placement.group,
-			Tenancy: l.placement.tenancy, HostID: l.placement.hostID, Affinity: l.placement.affinity, PartitionNumber: l.placement.partition,
+			Tenancy: l.placement.tenancy, HostID: l.placement.hostID, HostGroup: l.placement.hostGroup, Affinity: l.placement.affinity,
+			PartitionNumber: l.placement.partition,
 		},
+		CPU:        xmlCPUOptions{Cores: l.cpu.cores, Threads: l.cpu.threads, SEVSNP: l.cpu.sevSNP, Nested: l.cpu.nested},
+		Capacity:   describeCapacity(l.capacity),
 		Monitoring: onOff(l.monitoring), SourceDestCheck: true, StateReason: describeReason(i.reason),
 		Architecture: l.image.Architecture, RootDeviceType: "ebs", RootDeviceName: l.image.RootDeviceName,
 		VirtualizationType: "hvm", SpotRequestID: i.spotRequestID, ClientToken: l.token, Tags: xmlTags(i.tags),
@@ -169,8 +193,14 @@ func (s *Server) describeInstance(i *instance) xmlInstance {
 			IPv6: l.metadata.ipv6, Tags: l.metadata.tags,
 		},
 	}
-	if l.spot {
+	switch {
+	case l.spot:
 		out.Lifecycle = "spot"
+	case l.capacityBlock:
+		out.Lifecycle = "capacity-block"
+	}
+	if r := l.capacity.reservation; r != nil {
+		out.ReservationID = r.ID
 	}
 	if l.profile != "" {
 		out.Profile = &xmlProfile{ARN: s.profileARN(l.profile), ID: "AIPA0000000000000SIM"}
@@ -182,6 +212,14 @@ func (s *Server) describeInstance(i *instance) xmlInstance {
 				VolumeID: v.id, Status: v.attachment, AttachTime: xmlTime(v.attachTime), DeleteOnTermination: v.device.deleteOnTermination,
 			}})
 		}
+	}
+	return out
+}
+
+func describeCapacity(c capacityRequest) xmlCapacity {
+	out := xmlCapacity{Preference: c.preference}
+	if c.id != "" || c.group != "" {
+		out.Target = &xmlCapacityTarget{ID: c.id, Group: c.group}
 	}
 	return out
 }

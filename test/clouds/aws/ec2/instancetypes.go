@@ -98,14 +98,11 @@ func describeInstanceTypes(s *Server, _ *call, p params) (reply, error) {
 }
 
 func describeType(t *InstanceType) xmlType {
-	threads := 2
-	if t.Architecture == "arm64" {
-		threads = 1
-	}
+	cores, threads := t.cores()
 	out := xmlType{
 		Name: t.Name, CurrentGeneration: true, UsageClasses: []string{"on-demand", "spot"}, RootDeviceTypes: []string{"ebs"},
 		Virtualization: []string{"hvm"}, Hypervisor: "nitro", Architectures: []string{t.Architecture}, MemoryMiB: t.MemoryMiB,
-		VCPU: xmlVCPU{VCPUs: t.VCPUs, Cores: t.VCPUs / threads, Threads: threads}, Burstable: t.Burstable,
+		VCPU: xmlVCPU{VCPUs: t.VCPUs, Cores: cores, Threads: threads}, Burstable: t.Burstable,
 		Network: xmlNetwork{
 			Performance: "Up to 10 Gigabit", MaxInterfaces: t.MaxInterfaces, MaxCards: 1, IPv4Addresses: t.AddressesPerInterface,
 			IPv6Addresses: t.AddressesPerInterface, IPv6: true, ENA: "required",

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"regexp"
 	"strconv"
 )
 
@@ -27,7 +26,10 @@ type launch struct {
 	tags           map[string]map[string]string
 	metadata       metadataOptions
 	placement      placementOptions
+	cpu            cpuOptions
+	capacity       capacityRequest
 	spot           bool
+	capacityBlock  bool
 	noTermination  bool
 	ebsOptimized   bool
 	monitoring     bool
@@ -39,12 +41,6 @@ type launch struct {
 type metadataOptions struct {
 	tokens, endpoint, ipv6, tags string
 	hopLimit                     int
-}
-
-// placementOptions are the parts of Placement that are only kept and described.
-type placementOptions struct {
-	group, tenancy, hostID, affinity string
-	partition                        int
 }
 
 // runInstancesParameters are the parameters simulated. The others of the API are refused as unknown,
@@ -63,7 +59,7 @@ type launchStep func(*Server, params, *launch) error
 
 var launchSteps = []launchStep{
 	readCounts, readImage, readNetwork, readPlacement, readIdentity, readUserData, readDevices,
-	readMetadataOptions, readMarket, readLaunchTags, readFlags,
+	readMetadataOptions, readMarket, readCapacity, readCPUOptions, readLaunchTags, readMetadataTags, readFlags,
 }
 
 func (s *Server) readLaunch(p params) (*launch, error) {
@@ -134,30 +130,6 @@ func readImage(s *Server, p params, l *launch) error {
 	return nil
 }
 
-func readPlacement(_ *Server, p params, l *launch) error {
-	g := p.group("Placement")
-	if zone := g["AvailabilityZone"]; zone != "" && zone != l.zone.AvailabilityZone {
-		return fail("InvalidParameterValue",
-			"The availability zone '%s' does not match the zone '%s' of the subnet '%s'", zone, l.zone.AvailabilityZone, l.zone.ID)
-	}
-	if len(l.kind.Zones) > 0 && !contains(l.kind.Zones, l.zone.AvailabilityZone) {
-		return fail("Unsupported", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).",
-			l.kind.Name, l.zone.AvailabilityZone)
-	}
-	partition, err := g.number("PartitionNumber", 0)
-	if err != nil {
-		return err
-	}
-	l.placement = placementOptions{
-		group: g["GroupName"], tenancy: g.str("Tenancy", "default"),
-		hostID: g["HostId"], affinity: g["Affinity"], partition: partition,
-	}
-	if !contains([]string{"default", "dedicated", "host"}, l.placement.tenancy) {
-		return invalidValue(l.placement.tenancy, "tenancy", "")
-	}
-	return nil
-}
-
 func readIdentity(s *Server, p params, l *launch) error {
 	l.keyName = p["KeyName"]
 	if l.keyName != "" && !contains(s.catalog.KeyPairs, l.keyName) {
@@ -202,7 +174,7 @@ func readUserData(_ *Server, p params, l *launch) error {
 	return nil
 }
 
-func readMetadataOptions(_ *Server, p params, l *launch) error {
+func readMetadataOptions(s *Server, p params, l *launch) error {
 	g := p.group("MetadataOptions")
 	tokens := "optional"
 	if l.image.IMDSv2 {
@@ -217,8 +189,9 @@ func readMetadataOptions(_ *Server, p params, l *launch) error {
 	}
 	l.metadata = metadataOptions{
 		tokens: g.str("HttpTokens", tokens), endpoint: g.str("HttpEndpoint", "enabled"),
-		ipv6: g.str("HttpProtocolIpv6", "disabled"), tags: g.str("InstanceMetadataTags", "disabled"), hopLimit: hops,
+		ipv6: g.str("HttpProtocolIpv6", "disabled"), hopLimit: hops,
 	}
+	l.metadata.tags = g.str("InstanceMetadataTags", onOff(s.options.MetadataTagsByDefault))
 	if !contains([]string{"optional", "required"}, l.metadata.tokens) {
 		return invalidValue(l.metadata.tokens, "MetadataOptions.HttpTokens", "Must be optional or required.")
 	}
@@ -228,40 +201,6 @@ func readMetadataOptions(_ *Server, p params, l *launch) error {
 		if v != "enabled" && v != "disabled" {
 			return invalidValue(v, "MetadataOptions."+name, "Must be enabled or disabled.")
 		}
-	}
-	return nil
-}
-
-var price = regexp.MustCompile(`^[0-9]*\.?[0-9]+$`)
-
-func readMarket(_ *Server, p params, l *launch) error {
-	g := p.group("InstanceMarketOptions")
-	switch g["MarketType"] {
-	case "":
-		if len(g) > 0 {
-			return fail("InvalidParameterCombination", "Spot options may only be used with the market type spot")
-		}
-		return nil
-	case "spot":
-		l.spot = true
-	default:
-		return invalidValue(g["MarketType"], "InstanceMarketOptions.MarketType", "Only spot is simulated.")
-	}
-	limit := g["SpotOptions.MaxPrice"]
-	if limit == "" {
-		return nil
-	}
-	value, err := strconv.ParseFloat(limit, 64)
-	if err != nil || !price.MatchString(limit) || value <= 0 {
-		return invalidValue(limit, "InstanceMarketOptions.SpotOptions.MaxPrice", "Must be a price in US dollars.")
-	}
-	if value < l.kind.SpotPrice {
-		return fail(
-			"SpotMaxPriceTooLow",
-			"Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %g.",
-			limit,
-			l.kind.SpotPrice,
-		)
 	}
 	return nil
 }

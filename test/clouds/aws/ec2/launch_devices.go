@@ -76,9 +76,29 @@ func readDevices(s *Server, p params, l *launch) error {
 	return nil
 }
 
+// readSnapshot makes a volume one of the request's snapshot, with its size and its encryption.
+func (s *Server) readSnapshot(p params, base device) (device, error) {
+	id := p["SnapshotId"]
+	if id == "" {
+		return base, nil
+	}
+	if !wellFormed(id, "snap") {
+		return base, fail("InvalidSnapshotID.Malformed", `Invalid id: "%s" (expecting "snap-...")`, id)
+	}
+	found := s.catalog.snapshot(id)
+	if found == nil {
+		return base, fail("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", id)
+	}
+	base.snapshot, base.size, base.encrypted = id, found.SizeGiB, found.Encrypted
+	return base, nil
+}
+
 func (s *Server) readDevice(p params, base device) (device, error) {
+	base, err := s.readSnapshot(p, base)
+	if err != nil {
+		return base, err
+	}
 	d := base
-	var err error
 	if d.size, err = p.number("VolumeSize", base.size); err != nil {
 		return d, err
 	}
@@ -96,8 +116,11 @@ func (s *Server) readDevice(p params, base device) (device, error) {
 	if d, err = readPerformance(p, d); err != nil {
 		return d, err
 	}
-	if d.encrypted, err = p.boolean("Encrypted", false); err != nil {
+	if d.encrypted, err = p.boolean("Encrypted", base.encrypted); err != nil {
 		return d, err
+	}
+	if base.encrypted && !d.encrypted {
+		return d, fail("InvalidBlockDeviceMapping", "The snapshot '%s' is encrypted: a volume made from it cannot be unencrypted", d.snapshot)
 	}
 	d.kmsKey = p["KmsKeyId"]
 	if d.kmsKey != "" && !d.encrypted {

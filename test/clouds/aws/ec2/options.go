@@ -33,6 +33,8 @@ type Options struct {
 	// end of its own request: the SDK closes the request's body by then, and the transport takes that for a
 	// failed write and drops the connection. No network is fast enough for that.
 	Latency time.Duration
+	// MetadataTagsByDefault is the account's setting: launches that do not say otherwise have their tags in the metadata.
+	MetadataTagsByDefault bool
 	// Machines boots instances; none boot when nil.
 	Machines Machines
 }

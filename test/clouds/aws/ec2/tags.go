@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"maps"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -27,6 +28,24 @@ func readLaunchTags(_ *Server, p params, l *launch) error {
 			return err
 		}
 		l.tags[kind] = tags
+	}
+	return nil
+}
+
+// metadataTagKey is the form of the keys that instance metadata can show, see
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/work-with-tags-in-IMDS.html.
+var metadataTagKey = regexp.MustCompile(`^[0-9a-zA-Z\-_+=,.@:]{1,255}$`)
+
+// readMetadataTags refuses tags that the instance metadata cannot show when they are to be in it.
+func readMetadataTags(_ *Server, _ params, l *launch) error {
+	if l.metadata.tags != "enabled" {
+		return nil
+	}
+	for _, key := range sortedKeys(l.tags["instance"]) {
+		if !metadataTagKey.MatchString(key) || contains([]string{".", "..", "_index"}, key) {
+			return fail("InvalidParameterValue", "'%s' is not a valid tag key. Tag keys must match pattern "+
+				"([0-9a-zA-Z\\-_+=,.@:]{1,255}), and must not be a reserved name ('.', '..', '_index')", key)
+		}
 	}
 	return nil
 }

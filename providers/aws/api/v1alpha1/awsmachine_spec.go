@@ -1,0 +1,156 @@
+package v1alpha1
+
+import (
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// AWSMachineSpec is the desired state of one EC2 instance. All of it but providerID is fixed when
+// the object is created: an instance is replaced, never changed.
+// +kubebuilder:validation:XValidation:rule="!has(self.fallbackInstanceTypes) || !(self.instanceType in self.fallbackInstanceTypes)",message="instanceType is tried first anyway: remove it from fallbackInstanceTypes",fieldPath=".fallbackInstanceTypes"
+// +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.marketType)",message="an instance is bought in one way: remove spot or marketType",fieldPath=".marketType"
+// +kubebuilder:validation:XValidation:rule="!has(self.marketType) || self.marketType != 'CapacityBlock' || has(self.capacityReservation) && has(self.capacityReservation.id)",message="marketType CapacityBlock needs the ID of the Capacity Block: set capacityReservation.id",fieldPath=".marketType"
+// +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.capacityReservation)",message="spot instances run in no Capacity Reservation: remove spot or capacityReservation",fieldPath=".capacityReservation"
+// +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.placement) || !has(self.placement.hostID) && !has(self.placement.hostResourceGroupARN) && (!has(self.placement.tenancy) || self.placement.tenancy != 'host')",message="spot instances do not run on Dedicated Hosts: remove spot, or tenancy host and what names a host from placement",fieldPath=".placement"
+// +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.terminationProtection) || !self.terminationProtection",message="EC2 protects no spot instances from termination: remove spot or terminationProtection",fieldPath=".terminationProtection"
+type AWSMachineSpec struct {
+	driverv1.MachineSpec `json:",inline"`
+
+	// region is the AWS region that the instance runs in, for example eu-central-1.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$`
+	Region string `json:"region,omitempty"`
+
+	// instanceType is the EC2 instance type, for example m5.large.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+\.[a-z0-9-]+$`
+	InstanceType string `json:"instanceType,omitempty"`
+
+	// fallbackInstanceTypes are instance types that do as well, in the order in which they are tried
+	// when EC2 has no capacity for instanceType in any of the subnets: at most 15, each once, and not
+	// instanceType itself. They must be able to boot the same image. Unset means that the launch waits
+	// for capacity of instanceType. In this version they are checked and kept, and not tried yet.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=15
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9-]+\.[a-z0-9-]+$`
+	// +kubebuilder:validation:XValidation:rule="self.all(x, self.exists_one(y, x == y))",message="each fallback instance type is tried once: remove the repetition"
+	FallbackInstanceTypes []string `json:"fallbackInstanceTypes,omitempty"`
+
+	// ami is the machine image, by id or by a search.
+	// +required
+	AMI AMIReference `json:"ami,omitempty,omitzero"`
+
+	// subnets are the subnets that the instance may be placed in, normally one for each
+	// availability zone. The Machine's failure domain, when it has one, leaves only those in that
+	// zone; among what is left, launches are spread, and a subnet whose zone has no capacity is
+	// passed over for a while.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Subnets []SubnetReference `json:"subnets,omitempty"`
+
+	// securityGroupIDs are the security groups of the primary network interface. Empty means the
+	// default security group of the VPC.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]+$`
+	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
+
+	// iamInstanceProfile is the IAM instance profile, which gives the instance its role: its name, or
+	// its ARN, for example arn:aws:iam::123456789012:instance-profile/node. It must be in the account
+	// of the instance. Unset means that the instance has no role.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_+=,.@-]{1,128}$') || self.matches('^arn:aws[a-z-]*:iam::[0-9]{12}:instance-profile/([!-~]+/)?[a-zA-Z0-9_+=,.@-]{1,128}$')",message="give the name of an instance profile (not of a role), of at most 128 characters, or its ARN: arn:aws:iam::<account>:instance-profile/<name>"
+	IAMInstanceProfile string `json:"iamInstanceProfile,omitempty"`
+
+	// keyName is the name of the EC2 key pair for SSH. Empty means no key.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	KeyName string `json:"keyName,omitempty"`
+
+	// publicIP returns whether the instance gets a public IPv4 address. Unset means as its subnet says.
+	// +optional
+	PublicIP *bool `json:"publicIP,omitempty"`
+
+	// rootVolume changes the root volume. Unset means as the image says.
+	// +optional
+	RootVolume *Volume `json:"rootVolume,omitempty"`
+
+	// volumes are further volumes, created and deleted with the instance. No two may have names of the same device: /dev/sdf,
+	// sdf, /dev/xvdf and xvdf are one.
+	// +optional
+	// +listType=map
+	// +listMapKey=device
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=25
+	// +kubebuilder:validation:XValidation:rule="self.all(v, self.exists_one(w, w.device.replace('/dev/', '').replace('xvd', 'sd') == v.device.replace('/dev/', '').replace('xvd', 'sd')))",message="two volumes have names of the same device (/dev/sdf, sdf, /dev/xvdf and xvdf are one): give each a device with a letter of its own"
+	Volumes []DataVolume `json:"volumes,omitempty"`
+
+	// tags are put on the instance, its volumes and its network interface. The tags that the provider sets or finds instances
+	// by (Name, MachineName, kubernetes.io/cluster/… and infrastructure.millwright.dev/…) cannot be given here, nor those by
+	// which other controllers find instances that they may end (sigs.k8s.io/cluster-api-provider-aws/…, kubernetes.io/role/…,
+	// karpenter.sh/…), nor those of AWS (aws:…).
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=40
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128 && size(self[k]) <= 256)",message="a tag key has 1 to 128 characters and a value at most 256"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['Name', 'MachineName']) && !k.lowerAscii().startsWith('aws:') && !k.startsWith('kubernetes.io/cluster/') && !k.startsWith('infrastructure.millwright.dev/'))",message="the tags Name, MachineName and those that begin with kubernetes.io/cluster/ or infrastructure.millwright.dev/ are set by the provider, and those that begin with aws: are reserved by AWS: remove them from tags"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('sigs.k8s.io/cluster-api-provider-aws/') && !k.startsWith('kubernetes.io/role/') && !k.startsWith('karpenter.sh/'))",message="tags that begin with sigs.k8s.io/cluster-api-provider-aws/, kubernetes.io/role/ or karpenter.sh/ mark instances of other controllers, which may end them: remove them from tags"
+	Tags map[string]TagValue `json:"tags,omitempty"`
+
+	// spot asks for spot capacity, which AWS may take back at any time. Unset means on-demand.
+	// +optional
+	Spot *Spot `json:"spot,omitempty"`
+
+	// marketType is how the instance is bought: OnDemand, or CapacityBlock for one of a Capacity Block
+	// for ML that has been bought before, whose ID is in capacityReservation.id. Unset means OnDemand;
+	// spot capacity is asked for by spot instead. EC2 ends the instances of a Capacity Block before the
+	// block ends.
+	// +optional
+	MarketType MarketType `json:"marketType,omitempty"`
+
+	// capacityReservation is the reserved capacity that the instance runs in. Unset means any open
+	// Capacity Reservation that fits, else capacity on demand.
+	// +optional
+	CapacityReservation *CapacityReservation `json:"capacityReservation,omitempty"`
+
+	// placement sets beside which instances, and on whose hardware, the instance runs. Unset means
+	// hardware that AWS chooses, or the tenancy of the VPC.
+	// +optional
+	Placement *Placement `json:"placement,omitempty"`
+
+	// cpuOptions change what the instance's processors do. Unset means as the instance type has it.
+	// +optional
+	CPUOptions *CPUOptions `json:"cpuOptions,omitempty"`
+
+	// terminationProtection keeps others from ending the instance by EC2's API or console. Default:
+	// false. It does not keep the instance from shutting itself down, and spot instances cannot have it.
+	// Deleting the Machine ends the instance all the same: the provider takes the protection off. In
+	// this version it does not do so yet: the condition Ready has the reason DeletionBlocked until
+	// somebody does, by aws ec2 modify-instance-attribute --no-disable-api-termination.
+	// +optional
+	TerminationProtection *bool `json:"terminationProtection,omitempty"`
+
+	// metadata sets how the instance metadata service answers.
+	// +optional
+	// +kubebuilder:default={tokens: Required, hopLimit: 1}
+	Metadata InstanceMetadata `json:"metadata,omitempty,omitzero"`
+}
+
+// TagValue is the value of a tag.
+// +kubebuilder:validation:MaxLength=256
+type TagValue string

@@ -1,0 +1,94 @@
+package ec2
+
+import "net/netip"
+
+// DefaultCatalog is the account that the samples and the tests use: a VPC with a subnet in each of
+// three zones, images for both architectures and the common instance types.
+func DefaultCatalog(region string) *Catalog {
+	subnet := func(id, zone, cidr string) Subnet {
+		return Subnet{
+			ID: id, VPCID: DefaultVPC, AvailabilityZone: region + zone, AvailabilityZoneID: "sim1-az" + string(zone[0]-'a'+'1'),
+			CIDR: netip.MustParsePrefix(cidr), Tags: map[string]string{"Name": "millwright-" + region + zone},
+		}
+	}
+	image := func(id, name, arch, date string) Image {
+		return Image{
+			ID: id, Name: name, Architecture: arch, State: "available", CreationDate: date,
+			RootDeviceName: "/dev/xvda", SnapshotID: "snap-" + id[len("ami-"):], RootSizeGiB: 8, IMDSv2: true,
+		}
+	}
+	return &Catalog{
+		Subnets: []Subnet{
+			subnet(DefaultSubnetA, "a", "10.0.0.0/20"),
+			subnet(DefaultSubnetB, "b", "10.0.16.0/20"),
+			subnet(DefaultSubnetC, "c", "10.0.32.0/20"),
+		},
+		SecurityGroups: []SecurityGroup{
+			{ID: "sg-0a000000000000000", Name: "default", VPCID: DefaultVPC},
+			{ID: DefaultSecurityGroup, Name: "millwright-node", VPCID: DefaultVPC},
+			{ID: "sg-0a000000000000002", Name: "millwright-extra", VPCID: DefaultVPC},
+		},
+		Images: []Image{
+			image(DefaultImage, "millwright-node-v1.36.3-amd64", "x86_64", "2026-09-01T00:00:00.000Z"),
+			image(DefaultOlderImage, "millwright-node-v1.36.2-amd64", "x86_64", "2026-08-01T00:00:00.000Z"),
+			image(DefaultARMImage, "millwright-node-v1.36.3-arm64", "arm64", "2026-09-01T00:00:00.000Z"),
+		},
+		InstanceTypes:    defaultInstanceTypes(),
+		KeyPairs:         []string{DefaultKeyPair},
+		InstanceProfiles: []string{DefaultProfile},
+		KMSKeys: []string{
+			"alias/aws/ebs", "alias/millwright", "0a000000-0000-4000-8000-000000000001",
+			"arn:aws:kms:" + region + ":000000000000:key/0a000000-0000-4000-8000-000000000001",
+		},
+		Snapshots: []Snapshot{{ID: DefaultSnapshot, SizeGiB: 20}, {ID: DefaultEncryptedSnapshot, SizeGiB: 10, Encrypted: true}},
+		PlacementGroups: []PlacementGroup{
+			{Name: DefaultClusterGroup, Strategy: "cluster"}, {Name: DefaultSpreadGroup, Strategy: "spread"},
+			{Name: DefaultPartitionGroup, Strategy: "partition", Partitions: 3},
+		},
+		CapacityReservations: []CapacityReservation{
+			{
+				ID: DefaultReservation, InstanceType: "m5.large", AvailabilityZone: region + "a", State: "active", Count: 2,
+				ResourceGroupARN: DefaultReservationGroup,
+			},
+			{
+				ID: DefaultCapacityBlock, InstanceType: "p5.48xlarge", AvailabilityZone: region + "a", State: "active", Count: 1,
+				CapacityBlock: true,
+			},
+		},
+		Hosts: []Host{{ID: DefaultHost, AvailabilityZone: region + "a", AutoPlacement: true, ResourceGroupARN: DefaultHostGroup}},
+	}
+}
+
+func defaultInstanceTypes() []InstanceType {
+	x86 := func(name string, vcpus, memory, interfaces, addresses int, spot float64) InstanceType {
+		return InstanceType{
+			Name: name, Architecture: "x86_64", VCPUs: vcpus, MemoryMiB: memory,
+			MaxInterfaces: interfaces, AddressesPerInterface: addresses, SpotPrice: spot, Burstable: name[0] == 't',
+		}
+	}
+	arm := x86("m6g.large", 2, 8192, 3, 10, 0.03)
+	arm.Architecture = "arm64"
+	gpu := x86("g4dn.xlarge", 4, 16384, 3, 10, 0.2)
+	gpu.GPU = &GPU{Manufacturer: "NVIDIA", Name: "T4", Count: 1, MemoryMiB: 16384}
+	big := x86("p5.48xlarge", 192, 2097152, 64, 50, 30)
+	big.GPU = &GPU{Manufacturer: "NVIDIA", Name: "H100", Count: 8, MemoryMiB: 81920}
+	confidential := x86("m6a.large", 2, 8192, 3, 10, 0.04)
+	confidential.SEVSNP = true
+	nested := x86("m8i.large", 2, 8192, 3, 10, 0.04)
+	nested.NestedVirtualization = true
+	return []InstanceType{
+		x86("t3.medium", 2, 4096, 3, 6, 0.02),
+		x86("t3.large", 2, 8192, 3, 12, 0.04),
+		x86("m5.large", 2, 8192, 3, 10, 0.04),
+		x86("m5.xlarge", 4, 16384, 4, 15, 0.08),
+		x86("m5.2xlarge", 8, 32768, 4, 15, 0.16),
+		x86("c5.large", 2, 4096, 3, 10, 0.04),
+		x86("c5.xlarge", 4, 8192, 4, 15, 0.08),
+		x86("r5.large", 2, 16384, 3, 10, 0.05),
+		arm,
+		gpu,
+		big,
+		confidential,
+		nested,
+	}
+}
