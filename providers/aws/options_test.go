@@ -57,6 +57,32 @@ func TestLaunchOptions(t *testing.T) {
 			},
 			want: map[string]string{"Placement.Tenancy": "host", "Placement.HostId": simulator.DefaultHost, "CpuOptions.CoreCount": "1"},
 		},
+		"security groups that are searched": {
+			spec: func(s *infrav1.AWSMachineSpec) {
+				s.SecurityGroupIDs = nil
+				s.SecurityGroupSelectors = []infrav1.SecurityGroupSelector{{Filters: []infrav1.Filter{{Name: "group-name", Values: []string{"millwright-*"}}}}}
+			},
+			want: map[string]string{"NetworkInterface.1.SecurityGroupId.1": testGroup, "NetworkInterface.1.SecurityGroupId.2": "sg-0a000000000000002"},
+		},
+		"fabric adapters": {
+			spec: func(s *infrav1.AWSMachineSpec) {
+				s.InstanceType, s.InterfaceType = "p5.48xlarge", infrav1.InterfaceTypeEFA
+				s.ExtraInterfaces = []infrav1.ExtraInterface{
+					{InterfaceType: infrav1.InterfaceTypeEFAOnly, NetworkCardIndex: new(int32(1))},
+					{Subnet: &infrav1.SubnetReference{Filters: []infrav1.Filter{{Name: "availability-zone", Values: []string{"*"}}}}},
+				}
+			},
+			want: map[string]string{
+				"NetworkInterface.1.InterfaceType": "efa", "NetworkInterface.2.InterfaceType": "efa-only",
+				"NetworkInterface.2.NetworkCardIndex": "1", "NetworkInterface.2.DeviceIndex": "1", "NetworkInterface.3.SubnetId": subnetA,
+			},
+		},
+		"IPv6": {
+			spec: func(s *infrav1.AWSMachineSpec) {
+				s.IPv6 = &infrav1.IPv6{Count: new(int32(1)), Primary: new(true), PrefixCount: new(int32(1))}
+			},
+			want: map[string]string{"NetworkInterface.1.Ipv6AddressCount": "1", "NetworkInterface.1.PrimaryIpv6": "true", "NetworkInterface.1.Ipv6PrefixCount": "1"},
+		},
 		"snapshots and a profile by ARN": {
 			spec: func(s *infrav1.AWSMachineSpec) {
 				s.IAMInstanceProfile = "arn:aws:iam::000000000000:instance-profile/" + simulator.DefaultProfile

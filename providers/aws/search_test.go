@@ -79,6 +79,13 @@ var unresolved = map[string]struct {
 		provide:  func(c *simulator.Catalog) { c.InstanceProfiles = append(c.InstanceProfiles, "fresh") },
 		launches: 1,
 	},
+	"no security group matches": {
+		spec: func(s *infrav1.AWSMachineSpec) {
+			s.SecurityGroupSelectors = []infrav1.SecurityGroupSelector{{Filters: []infrav1.Filter{{Name: "tag:role", Values: []string{"nodes"}}}}}
+		},
+		contains: []string{"no security group matches", "tag:role=nodes", "vpc-id=" + simulator.DefaultVPC},
+		provide:  func(c *simulator.Catalog) { c.SecurityGroups[2].Tags = map[string]string{"role": "nodes"} },
+	},
 	"the placement group is missing": {
 		spec:     func(s *infrav1.AWSMachineSpec) { s.Placement = &infrav1.Placement{GroupName: "mine"} },
 		contains: []string{"InvalidPlacementGroup.Unknown", "mine"},

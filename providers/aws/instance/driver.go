@@ -28,6 +28,7 @@ type region struct {
 	api      API
 	images   *lookup[image]
 	subnets  *lookup[[]subnet]
+	groups   *lookup[[]string]
 	capacity *shortages
 	// models are what it offers, by instance type.
 	models *lookup[model]
@@ -63,6 +64,7 @@ func (d *Driver) in(ctx context.Context, name string) (*region, error) {
 		api:      api,
 		images:   newLookup[image](d.clock, searchTTL),
 		subnets:  newLookup[[]subnet](d.clock, searchTTL),
+		groups:   newLookup[[]string](d.clock, searchTTL),
 		capacity: newShortages(d.clock),
 		models:   newLookup[model](d.clock, searchTTL),
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestRunInputNamesNothingThatIsNotAskedFor(t *testing.T) {
 	g := NewWithT(t)
-	in := runInput(testLaunch(), image{id: "ami-1"})
+	in := runInput(testLaunch(), image{id: "ami-1"}, network{})
 	g.Expect(in.CapacityReservationSpecification).To(BeNil())
 	g.Expect(in.Placement).To(BeNil())
 	g.Expect(in.CpuOptions).To(BeNil())
@@ -30,7 +30,7 @@ func TestRunInputWithHardware(t *testing.T) {
 		s.CPUOptions = &infrav1.CPUOptions{AMDSEVSNP: aws.Bool(true), CoreCount: aws.Int32(2), ThreadsPerCore: aws.Int32(1), NestedVirtualization: aws.Bool(false)}
 		s.TerminationProtection = aws.Bool(true)
 		s.RootVolume = &infrav1.Volume{SnapshotID: "snap-1"}
-	}), image{id: "ami-1", rootDevice: "/dev/xvda"})
+	}), image{id: "ami-1", rootDevice: "/dev/xvda"}, network{})
 	g.Expect(in.IamInstanceProfile).To(Equal(&types.IamInstanceProfileSpecification{Arn: aws.String("arn:aws:iam::123456789012:instance-profile/node")}))
 	g.Expect(in.InstanceMarketOptions).To(Equal(&types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}))
 	g.Expect(in.CapacityReservationSpecification).To(Equal(&types.CapacityReservationSpecification{
@@ -51,7 +51,7 @@ func TestRunInputWithAGroupOfReservations(t *testing.T) {
 		s.MarketType = infrav1.MarketTypeOnDemand
 		s.CapacityReservation = &infrav1.CapacityReservation{ResourceGroupARN: "arn"}
 		s.Placement = &infrav1.Placement{HostResourceGroupARN: "hosts", Tenancy: infrav1.TenancyHost}
-	}), image{id: "ami-1"})
+	}), image{id: "ami-1"}, network{})
 	g.Expect(in.InstanceMarketOptions).To(BeNil(), "on demand is what EC2 does without options")
 	g.Expect(in.CapacityReservationSpecification.CapacityReservationPreference).To(BeEmpty())
 	g.Expect(in.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationResourceGroupArn).To(HaveValue(Equal("arn")))

@@ -24,7 +24,11 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMa
 	if err != nil {
 		return driver.Instance{}, driver.WithoutEffect(err)
 	}
-	out, err := r.api.RunInstances(ctx, runInput(launch, img), once)
+	net, err := r.network(ctx, spec, launch.Placement)
+	if err != nil {
+		return driver.Instance{}, driver.WithoutEffect(err)
+	}
+	out, err := r.api.RunInstances(ctx, runInput(launch, img, net), once)
 	if isMismatch(err) {
 		return r.afterMismatch(ctx, launch.Token)
 	}
@@ -60,21 +64,15 @@ func (r *region) afterMismatch(ctx context.Context, token string) (driver.Instan
 }
 
 // runInput is the request. It depends on nothing but its arguments.
-func runInput(launch driver.Launch[*infrav1.AWSMachine], img image) *ec2.RunInstancesInput {
+func runInput(launch driver.Launch[*infrav1.AWSMachine], img image, net network) *ec2.RunInstancesInput {
 	spec := &launch.Object.Spec
 	in := &ec2.RunInstancesInput{
-		ClientToken:  aws.String(launch.Token),
-		MinCount:     aws.Int32(1),
-		MaxCount:     aws.Int32(1),
-		ImageId:      aws.String(img.id),
-		InstanceType: types.InstanceType(spec.InstanceType),
-		NetworkInterfaces: []types.InstanceNetworkInterfaceSpecification{{
-			DeviceIndex:              aws.Int32(0),
-			SubnetId:                 aws.String(launch.Placement.ID),
-			Groups:                   spec.SecurityGroupIDs,
-			AssociatePublicIpAddress: spec.PublicIP,
-			DeleteOnTermination:      aws.Bool(true),
-		}},
+		ClientToken:         aws.String(launch.Token),
+		MinCount:            aws.Int32(1),
+		MaxCount:            aws.Int32(1),
+		ImageId:             aws.String(img.id),
+		InstanceType:        types.InstanceType(spec.InstanceType),
+		NetworkInterfaces:   interfaces(spec, launch.Placement, net),
 		BlockDeviceMappings: blockDevices(spec, img.rootDevice),
 		MetadataOptions:     metadataOptions(spec.Metadata),
 		TagSpecifications:   tagSpecifications(ownershipTags(launch)),

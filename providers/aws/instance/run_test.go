@@ -29,7 +29,7 @@ func testLaunch(adjust ...func(*infrav1.AWSMachineSpec)) driver.Launch[*infrav1.
 
 func TestRunInput(t *testing.T) {
 	g := NewWithT(t)
-	in := runInput(testLaunch(), image{id: "ami-1"})
+	in := runInput(testLaunch(), image{id: "ami-1"}, network{})
 	g.Expect(*in.ClientToken).To(Equal("mw-uid-1"))
 	g.Expect(*in.MinCount).To(Equal(int32(1)))
 	g.Expect(*in.MaxCount).To(Equal(int32(1)))
@@ -49,7 +49,7 @@ func TestRunInput(t *testing.T) {
 		tags := func(s *infrav1.AWSMachineSpec) {
 			s.Tags = map[string]infrav1.TagValue{"a": "1", "b": "2", "c": "3", "d": "4", "e": "5"}
 		}
-		g.Expect(runInput(testLaunch(tags), image{id: "ami-1"})).To(Equal(runInput(testLaunch(tags), image{id: "ami-1"})),
+		g.Expect(runInput(testLaunch(tags), image{id: "ami-1"}, network{})).To(Equal(runInput(testLaunch(tags), image{id: "ami-1"}, network{})),
 			"the same token comes with the same request")
 	}
 }
@@ -58,14 +58,13 @@ func TestRunInputWithEverything(t *testing.T) {
 	g := NewWithT(t)
 	in := runInput(testLaunch(func(s *infrav1.AWSMachineSpec) {
 		s.PublicIP = aws.Bool(true)
-		s.SecurityGroupIDs = []string{"sg-1"}
 		s.IAMInstanceProfile, s.KeyName = "node", "me"
 		s.RootVolume = &infrav1.Volume{SizeGiB: aws.Int32(30), Type: "gp3", IOPS: aws.Int32(4000), ThroughputMiBps: aws.Int32(250),
 			Encrypted: aws.Bool(true), KMSKeyID: "key"}
 		s.Volumes = []infrav1.DataVolume{{Device: "/dev/sdf", Volume: infrav1.Volume{SizeGiB: aws.Int32(10)}}}
 		s.Spot = &infrav1.Spot{MaxPrice: "0.1"}
 		s.Metadata = infrav1.InstanceMetadata{Tokens: infrav1.MetadataTokensOptional, HopLimit: aws.Int32(2)}
-	}), image{id: "ami-1", rootDevice: "/dev/xvda"})
+	}), image{id: "ami-1", rootDevice: "/dev/xvda"}, network{groups: []string{"sg-1"}})
 	g.Expect(*in.NetworkInterfaces[0].AssociatePublicIpAddress).To(BeTrue())
 	g.Expect(in.NetworkInterfaces[0].Groups).To(ConsistOf("sg-1"))
 	g.Expect(*in.IamInstanceProfile.Name).To(Equal("node"))

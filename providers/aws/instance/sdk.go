@@ -19,12 +19,18 @@ type API interface {
 	DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error)
 	DescribeInstanceTypes(context.Context, *ec2.DescribeInstanceTypesInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceTypesOutput, error)
 	DescribeSubnets(context.Context, *ec2.DescribeSubnetsInput, ...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error)
+	DescribeSecurityGroups(context.Context, *ec2.DescribeSecurityGroupsInput, ...func(*ec2.Options)) (*ec2.DescribeSecurityGroupsOutput, error)
 	DescribeVolumes(context.Context, *ec2.DescribeVolumesInput, ...func(*ec2.Options)) (*ec2.DescribeVolumesOutput, error)
 	DescribeNetworkInterfaces(
 		context.Context,
 		*ec2.DescribeNetworkInterfacesInput,
 		...func(*ec2.Options),
 	) (*ec2.DescribeNetworkInterfacesOutput, error)
+	ModifyNetworkInterfaceAttribute(
+		context.Context,
+		*ec2.ModifyNetworkInterfaceAttributeInput,
+		...func(*ec2.Options),
+	) (*ec2.ModifyNetworkInterfaceAttributeOutput, error)
 }
 
 // Clients makes the client of a region. It is called once for each region.

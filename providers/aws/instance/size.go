@@ -47,6 +47,9 @@ func sizeOf(m model, spec *infrav1.AWSMachineSpec) machinetemplate.Size {
 	for name, count := range m.gpus {
 		capacity[corev1.ResourceName(name)] = *resource.NewQuantity(count, resource.DecimalSI)
 	}
+	if count := fabricAdapters(spec); count > 0 {
+		capacity[efaResource] = *resource.NewQuantity(count, resource.DecimalSI)
+	}
 	// The bootstrap provider's Nodes run Linux.
 	info := driverv1.NodeInfo{OperatingSystem: "linux"}
 	switch {
@@ -64,4 +67,21 @@ func cpusOf(m model, spec *infrav1.AWSMachineSpec) int64 {
 		return int64(*o.CoreCount) * int64(*o.ThreadsPerCore)
 	}
 	return m.cpus
+}
+
+// efaResource is what the device plugin for Elastic Fabric Adapters calls them.
+const efaResource = "vpc.amazonaws.com/efa"
+
+// fabricAdapters counts the Elastic Fabric Adapters that a machine is launched with.
+func fabricAdapters(spec *infrav1.AWSMachineSpec) int64 {
+	var count int64
+	if spec.InterfaceType == infrav1.InterfaceTypeEFA {
+		count++
+	}
+	for _, extra := range spec.ExtraInterfaces {
+		if extra.InterfaceType == infrav1.InterfaceTypeEFA || extra.InterfaceType == infrav1.InterfaceTypeEFAOnly {
+			count++
+		}
+	}
+	return count
 }

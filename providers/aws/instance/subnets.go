@@ -19,10 +19,11 @@ import (
 type subnet struct {
 	id   string
 	zone string
+	vpc  string
 }
 
-// candidates returns the subnets that the spec allows, in the failure domain if one is asked for, in
-// the order of the spec.
+// candidates returns the subnets that the spec allows, in the failure domain if one is asked for and where the extra interfaces
+// have one too, in the order of the spec.
 func (r *region) candidates(ctx context.Context, spec *infrav1.AWSMachineSpec, failureDomain string) ([]subnet, error) {
 	var all []subnet
 	for _, ref := range spec.Subnets {
@@ -40,7 +41,7 @@ func (r *region) candidates(ctx context.Context, spec *infrav1.AWSMachineSpec, f
 	if len(here) == 0 {
 		return nil, r.noneIn(failureDomain, spec.Subnets)
 	}
-	return here, nil
+	return r.whereExtraSubnetsAre(ctx, spec, here)
 }
 
 // noneIn is the error for subnets that are all in other failure domains. Those that are named by ID never change that; a search
@@ -75,7 +76,9 @@ func (r *region) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInp
 		}
 		for _, s := range page.Subnets {
 			if s.State == "" || s.State == types.SubnetStateAvailable {
-				found = append(found, subnet{id: aws.ToString(s.SubnetId), zone: aws.ToString(s.AvailabilityZone)})
+				found = append(found, subnet{
+					id: aws.ToString(s.SubnetId), zone: aws.ToString(s.AvailabilityZone), vpc: aws.ToString(s.VpcId),
+				})
 				continue
 			}
 			others = append(others, fmt.Sprintf("subnet %s is %s", aws.ToString(s.SubnetId), s.State))

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -63,7 +64,11 @@ func TestWhatGotNoConnectionHadNoEffect(t *testing.T) {
 			}
 			api := NewClient(aws.Config{Region: "us-east-1", BaseEndpoint: &test.endpoint, HTTPClient: &http.Client{Transport: transport},
 				Credentials: credentials.NewStaticCredentialsProvider("AKIATEST", "secret", "")})
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			limit := time.Minute
+			if strings.Contains(test.want, "time limit") {
+				limit = time.Second
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			_, err := api.RunInstances(ctx, &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1)}, once)
 			g.Expect(err).To(HaveOccurred())

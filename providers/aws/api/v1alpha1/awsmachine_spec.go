@@ -7,6 +7,7 @@ import (
 // AWSMachineSpec is the desired state of one EC2 instance. All of it but providerID is fixed when
 // the object is created: an instance is replaced, never changed.
 // +kubebuilder:validation:XValidation:rule="!has(self.fallbackInstanceTypes) || !(self.instanceType in self.fallbackInstanceTypes)",message="instanceType is tried first anyway: remove it from fallbackInstanceTypes",fieldPath=".fallbackInstanceTypes"
+// +kubebuilder:validation:XValidation:rule="!has(self.extraInterfaces) || !has(self.publicIP) || !self.publicIP",message="EC2 gives no public IP address to an instance that is launched with several interfaces: remove publicIP or extraInterfaces",fieldPath=".publicIP"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.marketType)",message="an instance is bought in one way: remove spot or marketType",fieldPath=".marketType"
 // +kubebuilder:validation:XValidation:rule="!has(self.marketType) || self.marketType != 'CapacityBlock' || has(self.capacityReservation) && has(self.capacityReservation.id)",message="marketType CapacityBlock needs the ID of the Capacity Block: set capacityReservation.id",fieldPath=".marketType"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.capacityReservation)",message="spot instances run in no Capacity Reservation: remove spot or capacityReservation",fieldPath=".capacityReservation"
@@ -57,8 +58,8 @@ type AWSMachineSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Subnets []SubnetReference `json:"subnets,omitempty"`
 
-	// securityGroupIDs are the security groups of the primary network interface. Empty means the
-	// default security group of the VPC.
+	// securityGroupIDs are security groups of the primary network interface, beside those of
+	// securityGroupSelectors: at most 16. Unset, both of them, means the default security group of the VPC.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -66,6 +67,15 @@ type AWSMachineSpec struct {
 	// +kubebuilder:validation:items:MaxLength=64
 	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]+$`
 	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
+
+	// securityGroupSelectors are searches for security groups of the primary network interface: all
+	// groups that match one of them, beside those of securityGroupIDs. The launch waits while one of the
+	// searches has no result. EC2 takes 5 groups for an interface unless the account's quota was raised.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	SecurityGroupSelectors []SecurityGroupSelector `json:"securityGroupSelectors,omitempty"`
 
 	// iamInstanceProfile is the IAM instance profile, which gives the instance its role: its name, or
 	// its ARN, for example arn:aws:iam::123456789012:instance-profile/node. It must be in the account
@@ -82,9 +92,37 @@ type AWSMachineSpec struct {
 	// +kubebuilder:validation:MaxLength=255
 	KeyName string `json:"keyName,omitempty"`
 
-	// publicIP returns whether the instance gets a public IPv4 address. Unset means as its subnet says.
+	// publicIP returns whether the instance gets a public IPv4 address. Unset means as its subnet says. EC2
+	// gives none to instances with extraInterfaces.
 	// +optional
 	PublicIP *bool `json:"publicIP,omitempty"`
+
+	// ipv6 gives the primary network interface IPv6 addresses, in a subnet that has an IPv6 block. Unset
+	// means as the subnet says.
+	// +optional
+	IPv6 *IPv6 `json:"ipv6,omitempty"`
+
+	// interfaceType of the primary network interface: interface, or efa for an Elastic Fabric Adapter on
+	// instance types that have one, with a security group that allows all traffic from and to itself.
+	// Unset means interface.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self != 'efa-only'",message="the primary interface carries the instance's IP address: choose efa, and efa-only in extraInterfaces"
+	InterfaceType InterfaceType `json:"interfaceType,omitempty"`
+
+	// extraInterfaces are network interfaces beside the primary one, created and deleted with the
+	// instance. How many there can be, and on which network cards, depends on the instance type.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=63
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.deviceIndex) || self.exists_one(b, has(b.deviceIndex) && b.deviceIndex == a.deviceIndex && b.networkCardIndex == a.networkCardIndex))",message="two interfaces have the same deviceIndex on one network card: change one of them"
+	ExtraInterfaces []ExtraInterface `json:"extraInterfaces,omitempty"`
+
+	// sourceDestCheck returns whether EC2 drops what is not from or to an address of the instance. false is
+	// for instances that route or translate the traffic of others, such as pods without an overlay.
+	// Unset means true. In this version it is checked and kept, and not applied yet.
+	// +optional
+	SourceDestCheck *bool `json:"sourceDestCheck,omitempty"`
 
 	// rootVolume changes the root volume. Unset means as the image says.
 	// +optional

@@ -18,6 +18,11 @@ capacityReservation: {preference: open}
 placement: {groupName: a}
 cpuOptions: {coreCount: 1, threadsPerCore: 1}
 terminationProtection: true
+securityGroupSelectors: [{filters: [{name: a, values: [b]}]}]
+ipv6: {count: 1}
+interfaceType: efa
+extraInterfaces: [{interfaceType: efa-only, networkCardIndex: 1}]
+sourceDestCheck: false
 `
 
 // others are another value for each field, as valid for itself as the one that it replaces.
@@ -40,6 +45,11 @@ capacityReservation: {id: cr-0a2}
 placement: {groupName: b}
 cpuOptions: {amdSevSnp: true}
 terminationProtection: false
+securityGroupSelectors: [{filters: [{name: a, values: [c]}]}]
+ipv6: {prefixCount: 1}
+interfaceType: interface
+extraInterfaces: [{deviceIndex: 1}]
+sourceDestCheck: true
 metadata: {tokens: Optional}
 userDataCompression: None
 launchTimeoutSeconds: 700

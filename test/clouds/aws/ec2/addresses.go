@@ -7,6 +7,8 @@ type addresses struct {
 	used   map[netip.Addr]bool
 	next   map[string]netip.Addr
 	public netip.Addr
+	// ipv6 counts the IPv6 addresses and prefixes that were given out.
+	ipv6 uint64
 }
 
 func newAddresses() *addresses {

@@ -84,13 +84,16 @@ type Host struct {
 type Subnet struct {
 	ID, VPCID, AvailabilityZone, AvailabilityZoneID string
 	CIDR                                            netip.Prefix
-	MapPublicIPOnLaunch                             bool
-	Tags                                            map[string]string
+	// IPv6CIDR is a /64, not valid for a subnet without IPv6.
+	IPv6CIDR            netip.Prefix
+	MapPublicIPOnLaunch bool
+	Tags                map[string]string
 }
 
 // SecurityGroup is one security group. A VPC's group named "default" serves launches that name none.
 type SecurityGroup struct {
 	ID, Name, VPCID string
+	Tags            map[string]string
 }
 
 // Image is one AMI with a single snapshot as its root device.
@@ -121,6 +124,9 @@ type InstanceType struct {
 	SpotPrice float64
 	// Zones offer the type; all when empty.
 	Zones []string
+	// NetworkCards are the cards of its interfaces, 1 when zero; EFA says whether they can be Elastic Fabric Adapters.
+	NetworkCards int
+	EFA          bool
 	// SEVSNP and NestedVirtualization say which CPU options the type has.
 	SEVSNP, NestedVirtualization bool
 }

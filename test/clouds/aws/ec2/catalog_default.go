@@ -8,7 +8,8 @@ func DefaultCatalog(region string) *Catalog {
 	subnet := func(id, zone, cidr string) Subnet {
 		return Subnet{
 			ID: id, VPCID: DefaultVPC, AvailabilityZone: region + zone, AvailabilityZoneID: "sim1-az" + string(zone[0]-'a'+'1'),
-			CIDR: netip.MustParsePrefix(cidr), Tags: map[string]string{"Name": "millwright-" + region + zone},
+			CIDR: netip.MustParsePrefix(cidr), IPv6CIDR: netip.MustParsePrefix("2001:db8:0:" + zone + "::/64"),
+			Tags: map[string]string{"Name": "millwright-" + region + zone},
 		}
 	}
 	image := func(id, name, arch, date string) Image {
@@ -71,11 +72,14 @@ func defaultInstanceTypes() []InstanceType {
 	gpu := x86("g4dn.xlarge", 4, 16384, 3, 10, 0.2)
 	gpu.GPU = &GPU{Manufacturer: "NVIDIA", Name: "T4", Count: 1, MemoryMiB: 16384}
 	big := x86("p5.48xlarge", 192, 2097152, 64, 50, 30)
+	big.NetworkCards, big.EFA = 32, true
 	big.GPU = &GPU{Manufacturer: "NVIDIA", Name: "H100", Count: 8, MemoryMiB: 81920}
 	confidential := x86("m6a.large", 2, 8192, 3, 10, 0.04)
 	confidential.SEVSNP = true
 	nested := x86("m8i.large", 2, 8192, 3, 10, 0.04)
 	nested.NestedVirtualization = true
+	fabric := x86("c5n.18xlarge", 72, 196608, 15, 50, 1.2)
+	fabric.EFA = true
 	return []InstanceType{
 		x86("t3.medium", 2, 4096, 3, 6, 0.02),
 		x86("t3.large", 2, 8192, 3, 12, 0.04),
@@ -90,5 +94,6 @@ func defaultInstanceTypes() []InstanceType {
 		big,
 		confidential,
 		nested,
+		fabric,
 	}
 }

@@ -187,7 +187,7 @@ func terminateInstances(s *Server, c *call, p params) (reply, error) {
 	}
 	protected := map[string]string{}
 	for _, i := range found {
-		if i.launch.noTermination && i.state != terminated {
+		if i.protected && i.state != terminated {
 			protected[i.launch.zone.AvailabilityZone] = i.id
 		}
 	}

@@ -1,8 +1,6 @@
 package ec2
 
 import (
-	"strings"
-
 	"millwright.dev/test/clouds/aws/simapi"
 )
 
@@ -44,6 +42,7 @@ type xmlInstance struct {
 	VPCID              string            `xml:"vpcId,omitempty"`
 	PrivateIPAddress   string            `xml:"privateIpAddress,omitempty"`
 	PublicIPAddress    string            `xml:"ipAddress,omitempty"`
+	IPv6Address        string            `xml:"ipv6Address,omitempty"`
 	SourceDestCheck    bool              `xml:"sourceDestCheck"`
 	Groups             []xmlGroup        `xml:"groupSet>item"`
 	StateReason        *xmlReason        `xml:"stateReason"`
@@ -122,48 +121,6 @@ type xmlEBSInstance struct {
 	DeleteOnTermination bool   `xml:"deleteOnTermination"`
 }
 
-type xmlInstanceENI struct {
-	ID               string           `xml:"networkInterfaceId"`
-	SubnetID         string           `xml:"subnetId"`
-	VPCID            string           `xml:"vpcId"`
-	Description      string           `xml:"description"`
-	OwnerID          string           `xml:"ownerId"`
-	Status           string           `xml:"status"`
-	MAC              string           `xml:"macAddress"`
-	PrivateIPAddress string           `xml:"privateIpAddress"`
-	PrivateDNSName   string           `xml:"privateDnsName"`
-	SourceDestCheck  bool             `xml:"sourceDestCheck"`
-	Groups           []xmlGroup       `xml:"groupSet>item"`
-	Attachment       xmlENIAttachment `xml:"attachment"`
-	Association      *xmlAssociation  `xml:"association"`
-	Addresses        []xmlAddress     `xml:"privateIpAddressesSet>item"`
-	InterfaceType    string           `xml:"interfaceType"`
-}
-
-type xmlENIAttachment struct {
-	ID                  string `xml:"attachmentId"`
-	InstanceID          string `xml:"instanceId,omitempty"`
-	InstanceOwnerID     string `xml:"instanceOwnerId,omitempty"`
-	DeviceIndex         int    `xml:"deviceIndex"`
-	Status              string `xml:"status"`
-	AttachTime          string `xml:"attachTime"`
-	DeleteOnTermination bool   `xml:"deleteOnTermination"`
-	NetworkCardIndex    int    `xml:"networkCardIndex"`
-}
-
-type xmlAssociation struct {
-	PublicIP      string `xml:"publicIp"`
-	PublicDNSName string `xml:"publicDnsName"`
-	IPOwnerID     string `xml:"ipOwnerId"`
-}
-
-type xmlAddress struct {
-	PrivateIPAddress string          `xml:"privateIpAddress"`
-	PrivateDNSName   string          `xml:"privateDnsName"`
-	Primary          bool            `xml:"primary"`
-	Association      *xmlAssociation `xml:"association"`
-}
-
 func (s *Server) describeReservation(id string, instances []*instance) xmlReservation {
 	out := xmlReservation{ID: id, OwnerID: s.options.AccountID}
 	for _, i := range instances {
@@ -184,7 +141,7 @@ func (s *Server) describeInstance(i *instance) xmlInstance {
 		},
 		CPU:        xmlCPUOptions{Cores: l.cpu.cores, Threads: l.cpu.threads, SEVSNP: l.cpu.sevSNP, Nested: l.cpu.nested},
 		Capacity:   describeCapacity(l.capacity),
-		Monitoring: onOff(l.monitoring), SourceDestCheck: true, StateReason: describeReason(i.reason),
+		Monitoring: onOff(l.monitoring), SourceDestCheck: i.primary() == nil || !i.primary().unchecked, StateReason: describeReason(i.reason),
 		Architecture: l.image.Architecture, RootDeviceType: "ebs", RootDeviceName: l.image.RootDeviceName,
 		VirtualizationType: "hvm", SpotRequestID: i.spotRequestID, ClientToken: l.token, Tags: xmlTags(i.tags),
 		Hypervisor: "xen", EBSOptimized: l.ebsOptimized, ENASupport: true, PlatformDetails: "Linux/UNIX",
@@ -224,28 +181,6 @@ func describeCapacity(c capacityRequest) xmlCapacity {
 	return out
 }
 
-// describeNetwork fills in what a terminated instance no longer has.
-func (s *Server) describeNetwork(i *instance, out *xmlInstance) {
-	primary := i.primary()
-	if primary == nil {
-		return
-	}
-	out.SubnetID, out.VPCID = primary.subnet.ID, primary.subnet.VPCID
-	out.PrivateIPAddress, out.PrivateDNSName = primary.privateIP, s.privateDNS(primary.privateIP)
-	if i.state != pending {
-		out.PublicIPAddress, out.DNSName = primary.publicIP, s.publicDNS(primary.publicIP)
-	}
-	out.Groups = xmlGroups(primary.groups)
-	for _, n := range i.interfaces {
-		out.Interfaces = append(out.Interfaces, xmlInstanceENI{
-			ID: n.id, SubnetID: n.subnet.ID, VPCID: n.subnet.VPCID, Description: n.request.description, OwnerID: s.options.AccountID,
-			Status: "in-use", MAC: n.mac, PrivateIPAddress: n.privateIP, PrivateDNSName: s.privateDNS(n.privateIP), SourceDestCheck: true,
-			Groups: xmlGroups(n.groups), Attachment: attachment(n), Association: s.association(n),
-			Addresses: s.interfaceAddresses(n), InterfaceType: n.request.kind,
-		})
-	}
-}
-
 func describeReason(r simapi.StateReason) *xmlReason {
 	if r.Code == "" {
 		return nil
@@ -258,25 +193,4 @@ func onOff(on bool) string {
 		return "enabled"
 	}
 	return "disabled"
-}
-
-// privateDNS is the IP-based name, see
-// https://docs.aws.amazon.com/vpc/latest/userguide/vpc-dns.html.
-func (s *Server) privateDNS(ip string) string {
-	domain := s.options.Region + ".compute.internal"
-	if s.options.Region == "us-east-1" {
-		domain = "ec2.internal"
-	}
-	return "ip-" + strings.ReplaceAll(ip, ".", "-") + "." + domain
-}
-
-func (s *Server) publicDNS(ip string) string {
-	if ip == "" {
-		return ""
-	}
-	domain := s.options.Region + ".compute.amazonaws.com"
-	if s.options.Region == "us-east-1" {
-		domain = "compute-1.amazonaws.com"
-	}
-	return "ec2-" + strings.ReplaceAll(ip, ".", "-") + "." + domain
 }

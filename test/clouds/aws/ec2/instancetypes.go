@@ -104,7 +104,7 @@ func describeType(t *InstanceType) xmlType {
 		Virtualization: []string{"hvm"}, Hypervisor: "nitro", Architectures: []string{t.Architecture}, MemoryMiB: t.MemoryMiB,
 		VCPU: xmlVCPU{VCPUs: t.VCPUs, Cores: cores, Threads: threads}, Burstable: t.Burstable,
 		Network: xmlNetwork{
-			Performance: "Up to 10 Gigabit", MaxInterfaces: t.MaxInterfaces, MaxCards: 1, IPv4Addresses: t.AddressesPerInterface,
+			Performance: "Up to 10 Gigabit", MaxInterfaces: t.MaxInterfaces, MaxCards: t.cards(), EFA: t.EFA, IPv4Addresses: t.AddressesPerInterface,
 			IPv6Addresses: t.AddressesPerInterface, IPv6: true, ENA: "required",
 		},
 	}
@@ -115,3 +115,5 @@ func describeType(t *InstanceType) xmlType {
 	}
 	return out
 }
+
+func (t *InstanceType) cards() int { return max(t.NetworkCards, 1) }

@@ -28,6 +28,8 @@ type xmlInterface struct {
 	Tags               []xmlTag          `xml:"tagSet>item"`
 	Addresses          []xmlAddress      `xml:"privateIpAddressesSet>item"`
 	InterfaceType      string            `xml:"interfaceType"`
+	IPv6               []xmlIPv6         `xml:"ipv6AddressesSet>item"`
+	IPv6Prefixes       []xmlIPv6Prefix   `xml:"ipv6PrefixSet>item"`
 }
 
 func interfaceSeq(n *networkInterface) int                { return n.seq }
@@ -43,7 +45,7 @@ func (n *networkInterface) status() string {
 func attachment(n *networkInterface) xmlENIAttachment {
 	return xmlENIAttachment{
 		ID: n.attachmentID, DeviceIndex: n.request.deviceIndex, Status: n.attachment, AttachTime: xmlTime(n.attachTime),
-		DeleteOnTermination: n.request.deleteOnTermination,
+		DeleteOnTermination: n.request.deleteOnTermination, NetworkCardIndex: n.request.card,
 	}
 }
 
@@ -55,6 +57,9 @@ func (s *Server) association(n *networkInterface) *xmlAssociation {
 }
 
 func (s *Server) interfaceAddresses(n *networkInterface) []xmlAddress {
+	if n.privateIP == "" {
+		return nil
+	}
 	return []xmlAddress{{
 		PrivateIPAddress: n.privateIP, PrivateDNSName: s.privateDNS(n.privateIP), Primary: true, Association: s.association(n),
 	}}
@@ -133,7 +138,8 @@ func describeNetworkInterfaces(s *Server, _ *call, p params) (reply, error) {
 		item := xmlInterface{
 			ID: n.id, SubnetID: n.subnet.ID, VPCID: n.subnet.VPCID, AvailabilityZone: n.subnet.AvailabilityZone,
 			AvailabilityZoneID: n.subnet.AvailabilityZoneID, Description: n.request.description, OwnerID: s.options.AccountID,
-			Status: n.status(), MAC: n.mac, PrivateIPAddress: n.privateIP, PrivateDNSName: s.privateDNS(n.privateIP), SourceDestCheck: true,
+			Status: n.status(), MAC: n.mac, PrivateIPAddress: n.privateIP, PrivateDNSName: s.privateDNS(n.privateIP), SourceDestCheck: !n.unchecked,
+			IPv6: n.xmlIPv6(), IPv6Prefixes: n.xmlIPv6Prefixes(),
 			Groups: xmlGroups(n.groups), Association: s.association(n), Tags: xmlTags(n.tags),
 			Addresses: s.interfaceAddresses(n), InterfaceType: n.request.kind,
 		}

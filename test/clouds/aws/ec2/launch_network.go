@@ -12,7 +12,15 @@ type interfaceRequest struct {
 	privateIP           string
 	public              bool
 	deleteOnTermination bool
+	card                int
+	ipv6                ipv6Request
 }
+
+// Types of network interfaces.
+const (
+	efa     = "efa"
+	efaOnly = "efa-only"
+)
 
 // readNetwork reads the network of a launch: either the subnet and the security groups of the request
 // itself, or a list of network interfaces that name their own; EC2 allows no mixture.
@@ -34,19 +42,24 @@ func readNetwork(s *Server, p params, l *launch) error {
 	if len(list) > l.kind.MaxInterfaces {
 		return fail("AttachmentLimitExceeded", "Interface count %d exceeds the limit for %s", len(list), l.kind.Name)
 	}
-	seen := map[int]bool{}
+	type slot struct{ card, device int }
+	seen := map[slot]bool{}
 	for _, item := range list {
 		r, err := s.readInterface(item, len(list) > 1)
 		if err != nil {
 			return err
 		}
-		if seen[r.deviceIndex] {
+		if err := r.check(l.kind); err != nil {
+			return err
+		}
+		at := slot{r.card, r.deviceIndex}
+		if seen[at] {
 			return fail("InvalidParameterCombination", "Each network interface requires a unique device index.")
 		}
-		seen[r.deviceIndex] = true
+		seen[at] = true
 		l.interfaces = append(l.interfaces, r)
 	}
-	if !seen[0] {
+	if !seen[slot{0, 0}] {
 		return fail("InvalidParameterCombination", "A network interface with device index 0 is required.")
 	}
 	l.zone = l.interfaces[0].subnet
@@ -54,9 +67,32 @@ func readNetwork(s *Server, p params, l *launch) error {
 		if r.subnet.AvailabilityZone != l.zone.AvailabilityZone {
 			return fail("InvalidParameterCombination", "Network interfaces must be in the same Availability Zone.")
 		}
-		if r.deviceIndex == 0 {
+		if r.primary() {
 			l.zone = r.subnet
 		}
+	}
+	return nil
+}
+
+func (r interfaceRequest) primary() bool { return r.card == 0 && r.deviceIndex == 0 }
+
+// check holds an interface against what the instance type can have, see
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html.
+func (r interfaceRequest) check(kind *InstanceType) error {
+	switch {
+	case !contains([]string{"interface", efa, efaOnly}, r.kind):
+		return invalidValue(r.kind, "interfaceType", "Must be interface, efa or efa-only.")
+	case r.kind != "interface" && !kind.EFA:
+		return fail("UnsupportedOperation", "The instance type %s does not support Elastic Fabric Adapters", kind.Name)
+	case r.card < 0 || r.card >= kind.cards():
+		return invalidValue(strconv.Itoa(r.card), "networkCardIndex", "Not a network card of "+kind.Name+".")
+	case r.kind == efaOnly && r.primary():
+		return fail("InvalidParameterCombination", "The primary network interface cannot be EFA-only")
+	case r.kind == efaOnly && (r.privateIP != "" || r.ipv6 != ipv6Request{}):
+		return fail("InvalidParameterCombination", "EFA-only network interfaces do not support IP addresses")
+	case r.ipv6.count > kind.AddressesPerInterface:
+		return fail("PrivateIpAddressLimitExceeded", "The instance type %s has at most %d addresses on an interface",
+			kind.Name, kind.AddressesPerInterface)
 	}
 	return nil
 }
@@ -97,7 +133,7 @@ func (s *Server) readInterface(p params, several bool) (interfaceRequest, error)
 	if id := p["NetworkInterfaceId"]; id != "" {
 		return r, notFound("InvalidNetworkInterfaceID.NotFound", "networkInterface", []string{id})
 	}
-	for _, name := range []string{"Ipv6AddressCount", "SecondaryPrivateIpAddressCount", "Ipv4PrefixCount", "Ipv6PrefixCount"} {
+	for _, name := range []string{"SecondaryPrivateIpAddressCount", "Ipv4PrefixCount"} {
 		if p.has(name) {
 			return r, fail("UnsupportedOperation", "The simulator has no %s", name)
 		}
@@ -111,6 +147,12 @@ func (s *Server) readInterface(p params, several bool) (interfaceRequest, error)
 		return r, err
 	}
 	if r.groups, err = s.readGroups(p.strings("SecurityGroupId"), r.subnet); err != nil {
+		return r, err
+	}
+	if r.card, err = p.number("NetworkCardIndex", 0); err != nil {
+		return r, err
+	}
+	if r.ipv6, err = readIPv6(p, r.subnet); err != nil {
 		return r, err
 	}
 	if p.has("AssociatePublicIpAddress") && several {

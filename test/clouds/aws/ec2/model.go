@@ -26,6 +26,8 @@ type instance struct {
 	launch        *launch
 	tags          map[string]string
 	spotRequestID string
+	// protected is termination protection, which can be changed after the launch.
+	protected bool
 
 	launchTime time.Time
 	// visibleAt is when describe calls begin to find it.
@@ -68,16 +70,20 @@ type networkInterface struct {
 	groups       []*SecurityGroup
 	privateIP    string
 	publicIP     string
-	mac          string
-	attachment   string
-	attachTime   time.Time
-	tags         map[string]string
+	ipv6         []string
+	ipv6Prefixes []string
+	// unchecked is true once the check of sources and destinations is switched off.
+	unchecked  bool
+	mac        string
+	attachment string
+	attachTime time.Time
+	tags       map[string]string
 }
 
-// primary is the interface with device index 0, nil once the instance is terminated.
+// primary is the interface with device index 0 on network card 0, nil once the instance is terminated.
 func (i *instance) primary() *networkInterface {
 	for _, n := range i.interfaces {
-		if n.request.deviceIndex == 0 {
+		if n.request.primary() {
 			return n
 		}
 	}

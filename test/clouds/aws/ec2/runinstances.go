@@ -108,7 +108,8 @@ func (s *Server) launchOne(l *launch, reservationID string, index int) (*instanc
 	i := &instance{
 		seq: s.sequence(), id: s.ids.next("i"), reservationID: reservationID, launchIndex: index, launch: l,
 		tags: copyTags(l.tags["instance"]), launchTime: now, visibleAt: now.Add(s.delays.Consistency),
-		state: pending, nextAt: now.Add(s.delays.Pending), reason: simapi.StateReason{Code: pending, Message: pending},
+		protected: l.noTermination, state: pending, nextAt: now.Add(s.delays.Pending),
+		reason: simapi.StateReason{Code: pending, Message: pending},
 	}
 	if l.spot {
 		i.spotRequestID = "sir-" + s.ids.next("x")[3:11]
@@ -139,9 +140,12 @@ func (s *Server) launchOne(l *launch, reservationID string, index int) (*instanc
 }
 
 func (s *Server) newInterface(i *instance, r interfaceRequest) (*networkInterface, error) {
-	address, err := s.addresses.take(r.subnet, r.privateIP)
-	if err != nil {
-		return nil, err
+	address := ""
+	if r.kind != efaOnly {
+		var err error
+		if address, err = s.addresses.take(r.subnet, r.privateIP); err != nil {
+			return nil, err
+		}
 	}
 	n := &networkInterface{
 		seq: s.sequence(), id: s.ids.next("eni"), attachmentID: s.ids.next("eni-attach"), request: r, instance: i,
@@ -151,6 +155,7 @@ func (s *Server) newInterface(i *instance, r interfaceRequest) (*networkInterfac
 	if r.public {
 		n.publicIP = s.addresses.takePublic()
 	}
+	s.addresses.takeIPv6(n)
 	return n, nil
 }
 

@@ -9,18 +9,25 @@ type describeSubnetsReply struct {
 }
 
 type xmlSubnet struct {
-	ID                 string   `xml:"subnetId"`
-	ARN                string   `xml:"subnetArn"`
-	State              string   `xml:"state"`
-	VPCID              string   `xml:"vpcId"`
-	OwnerID            string   `xml:"ownerId"`
-	CIDR               string   `xml:"cidrBlock"`
-	FreeAddresses      int      `xml:"availableIpAddressCount"`
-	AvailabilityZone   string   `xml:"availabilityZone"`
-	AvailabilityZoneID string   `xml:"availabilityZoneId"`
-	DefaultForAZ       bool     `xml:"defaultForAz"`
-	MapPublicIP        bool     `xml:"mapPublicIpOnLaunch"`
-	Tags               []xmlTag `xml:"tagSet>item"`
+	ID                 string         `xml:"subnetId"`
+	ARN                string         `xml:"subnetArn"`
+	State              string         `xml:"state"`
+	VPCID              string         `xml:"vpcId"`
+	OwnerID            string         `xml:"ownerId"`
+	CIDR               string         `xml:"cidrBlock"`
+	FreeAddresses      int            `xml:"availableIpAddressCount"`
+	AvailabilityZone   string         `xml:"availabilityZone"`
+	AvailabilityZoneID string         `xml:"availabilityZoneId"`
+	DefaultForAZ       bool           `xml:"defaultForAz"`
+	MapPublicIP        bool           `xml:"mapPublicIpOnLaunch"`
+	IPv6               []xmlIPv6Block `xml:"ipv6CidrBlockAssociationSet>item"`
+	Tags               []xmlTag       `xml:"tagSet>item"`
+}
+
+type xmlIPv6Block struct {
+	AssociationID string `xml:"associationId"`
+	CIDR          string `xml:"ipv6CidrBlock"`
+	State         string `xml:"ipv6CidrBlockState>state"`
 }
 
 // indexed gives items of the catalog a sequence for paging: their place in the list.
@@ -78,11 +85,15 @@ func describeSubnets(s *Server, _ *call, p params) (reply, error) {
 	out := &describeSubnetsReply{NextToken: next}
 	for _, selected := range selected {
 		n := selected.item
+		var blocks []xmlIPv6Block
+		if n.IPv6CIDR.IsValid() {
+			blocks = []xmlIPv6Block{{AssociationID: "subnet-cidr-assoc-" + n.ID[len("subnet-"):], CIDR: n.IPv6CIDR.String(), State: "associated"}}
+		}
 		out.Subnets = append(out.Subnets, xmlSubnet{
 			ID: n.ID, ARN: "arn:aws:ec2:" + s.options.Region + ":" + s.options.AccountID + ":subnet/" + n.ID, State: "available",
 			VPCID: n.VPCID, OwnerID: s.options.AccountID, CIDR: n.CIDR.String(), FreeAddresses: s.addresses.free(n),
 			AvailabilityZone: n.AvailabilityZone, AvailabilityZoneID: n.AvailabilityZoneID, MapPublicIP: n.MapPublicIPOnLaunch,
-			Tags: xmlTags(n.Tags),
+			IPv6: blocks, Tags: xmlTags(n.Tags),
 		})
 	}
 	return out, nil
