@@ -55,7 +55,7 @@ func TestDeletionSurvivesCrashes(t *testing.T) {
 			everything.Expect(crashes).To(BeNumerically("<", maxCrashes), "the deletion should come to an end")
 			core.Restart(t)
 			died = crash(crashes)
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(pollInterval):
 			everything.letGo()
 		}
 	}

@@ -19,11 +19,11 @@ import (
 	"millwright.dev/test/coretest"
 )
 
-// TestManyMachinesDrainAtOnce deletes ten times as many Machines as the core of these tests has workers, ten, and their Pods do
+// TestManyMachinesDrainAtOnce deletes five times as many Machines as the core of these tests has workers, ten, and their Pods do
 // not end: every Node is drained, though not one drain ends. Then the Pods end. How fast a thousand drains begin is measured by
 // make bench-drain.
 func TestManyMachinesDrainAtOnce(t *testing.T) {
-	const machines = 100
+	const machines = 50
 	g := NewWithT(t)
 	namespace := core.Namespace(t)
 	core.Cluster(t, namespace, "c")

@@ -15,6 +15,7 @@ import (
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -148,9 +149,11 @@ func (c *Core) start() error {
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		return err
 	}
-	var err error
-	if c.Client, err = client.New(c.Env.Config, client.Options{Scheme: scheme}); err != nil {
-		return err
+	if c.Client == nil {
+		var err error
+		if c.Client, err = client.New(c.Env.Config, client.Options{Scheme: scheme}); err != nil {
+			return err
+		}
 	}
 	rc := rest.CopyConfig(c.Env.Config)
 	rc.Wrap(c.Requests.wrap)
@@ -166,6 +169,8 @@ func (c *Core) start() error {
 		Cache:                   cache.Options{DefaultTransform: trim.Transform(external.Trim)},
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		GracefulShutdownTimeout: ptr.To(2 * time.Second),
+		// What the API server serves never changes, and takes long to read with the race detector.
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return c.Client.RESTMapper(), nil },
 		// Restart runs controllers of the same names one after the other in one process.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
@@ -235,13 +240,18 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 	return machines.SetupWithManager(mgr, options)
 }
 
-// Namespace creates a namespace for one test.
+// namespacePrefix is what the names of the namespaces of tests begin with.
+const namespacePrefix = "test-"
+
+// Namespace creates a namespace for one test. What the core manages in it is deleted when the test ends, and so are Nodes that
+// carry its name as theirs or before a hyphen.
 func (c *Core) Namespace(t *testing.T) string {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix}}
 	if err := c.Client.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { c.cleanUp(t, namespace.Name) })
 	return namespace.Name
 }
 

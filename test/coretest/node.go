@@ -1,6 +1,8 @@
 package coretest
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +20,10 @@ func (c *Core) Node(t *testing.T, name, providerID string, ready bool) *corev1.N
 		Spec:       corev1.NodeSpec{ProviderID: providerID, Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}},
 	}
 	c.Create(t, node)
-	t.Cleanup(func() { _ = c.Client.Delete(t.Context(), node) })
+	if !strings.HasPrefix(name, namespacePrefix) {
+		// Those with the name of a namespace are deleted with it, after their Machines, which need not notice then.
+		t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), node) })
+	}
 	c.NodeStatus(t, node, ready)
 	return node
 }
