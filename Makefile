@@ -10,6 +10,9 @@ GO ?= go
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -gcflags=all=-dwarf=false
 # Gomega gives up after 1 s where a test names no timeout: less than a busy machine pauses a process.
 export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT ?= 60s
+# It asks a hundred times a second where a test names no interval, and with the race detector each question costs an API server and the
+# test some milliseconds.
+export GOMEGA_DEFAULT_EVENTUALLY_POLLING_INTERVAL ?= 50ms
 # Tools are built from their modules, pinned in go.tools.mod and go.lint.mod, into a directory that is
 # named after those pins: a changed pin is another directory, never a stale tool.
 CACHE := $(or $(MILLWRIGHT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/millwright)
