@@ -111,14 +111,17 @@ func runSeed(t *testing.T, ctx context.Context, plane *Plane, o Options) { //nol
 func build(t *testing.T, pkg string, race bool) string {
 	t.Helper()
 	target := filepath.Join(t.TempDir(), filepath.Base(pkg))
-	args := []string{"build", "-buildvcs=false", "-ldflags", "-s -w", "-o", target}
+	args, cgo := []string{"build", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", target}, "1"
 	if race {
 		args = append(args, "-race")
+	} else {
+		// With the flags of `make build` only the program is linked anew, and nothing compiled.
+		args, cgo = append(args, "-trimpath"), "0"
 	}
 	cmd := exec.CommandContext(t.Context(), "go", append(args, "./"+pkg)...)
 	cmd.Dir = testenv.Root()
 	// The flags of the test are not those of the program.
-	cmd.Env = append(os.Environ(), "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED="+cgo)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building %s: %v\n%s", pkg, err, out)
 	}

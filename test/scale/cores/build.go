@@ -20,8 +20,9 @@ import (
 // upstreamModule is the nested module that requires upstream's core.
 const upstreamModule = "test/scale/upstream"
 
-// buildFlags make both binaries alike, and like the ones that are released.
-var buildFlags = []string{"-trimpath", "-ldflags", "-s -w"}
+// buildFlags make both binaries alike, and like the ones that are released. They are those of the Makefile, so that what
+// `make build` has compiled is not compiled again.
+var buildFlags = []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w"}
 
 // BuildOurs builds the core of this repository into a directory.
 func BuildOurs(ctx context.Context, root, dir string, out io.Writer) (Core, error) {
