@@ -33,12 +33,20 @@ type machine struct {
 	env    []string
 }
 
-// shells are those that are here; a machine's is dash or busybox mostly.
+// shells are those that are here; a machine's is dash or busybox mostly. A program of several names is run under one of them.
 func shells() map[string][]string {
-	found := map[string][]string{}
-	for name, command := range map[string][]string{"sh": {"sh"}, "dash": {"dash"}, "bash": {"bash", "--posix"}, "busybox": {"busybox", "sh"}} {
-		if _, err := exec.LookPath(command[0]); err == nil {
-			found[name] = command
+	found, known := map[string][]string{}, map[string]bool{}
+	for _, command := range [][]string{{"sh"}, {"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {
+		path, err := exec.LookPath(command[0])
+		if err != nil {
+			continue
+		}
+		// A bash behaves in its own way as sh, dash does not.
+		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Base(real) == "dash" {
+			path = real
+		}
+		if !known[path] {
+			found[command[0]], known[path] = command, true
 		}
 	}
 	return found
