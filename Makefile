@@ -25,14 +25,19 @@ GOLANGCI_LINT := $(LINT)/golangci-lint
 
 MANAGERS := bin/core bin/aws bin/cloudconfig
 SIMULATORS := bin/ec2-simulator bin/sim-machine
+PROGRAMS := ./core ./providers/aws ./bootstrap/cloudconfig ./test/clouds/aws ./test/clouds/vm ./test/sandbox/cmd/demo \
+  ./test/controlplane/cmd/controlplane
 # What --version says. It follows from the commit alone, so that the same commit is always the same program; a release sets VERSION.
 COMMIT := $(or $(COMMIT),$(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
 VERSION := $(or $(VERSION),$(shell git describe --tags --match 'v[0-9]*' 2>/dev/null),v0.0.0-dev)
 BUILD := millwright.dev/contracts/controller/manager
 # Everything but race builds is compiled with the same flags, here, for the tools and for the control plane, and with the same
 # versions of shared modules (config/verify.sh), so that from empty caches each package is compiled once.
-# Compilers are short-lived: collecting garbage less often saves a tenth of their time for some hundred MB.
-GOBUILD := CGO_ENABLED=0 GOGC=400 GOMEMLIMIT=3GiB $(GO) build -v -trimpath
+# Compilers are short-lived: a tenth of their time goes into collecting garbage. Few of them need more than 1 GiB; where each
+# processor has 8 GiB to spare they collect none below 2 GiB, as up to three go commands run as many compilers each; elsewhere less often.
+COLLECTOR := $(or $(shell awk -v cpus="$$(nproc)" '/^MemAvailable:/ && $$2 / 1048576 >= 8 * cpus {print "GOGC=off GOMEMLIMIT=2GiB"}' \
+  /proc/meminfo),GOGC=400 GOMEMLIMIT=3GiB)
+GOBUILD := CGO_ENABLED=0 $(COLLECTOR) $(GO) build -v -trimpath
 GORUN := CGO_ENABLED=0 $(GO) run -trimpath
 LDFLAGS := -s -w -X $(BUILD).version=$(VERSION) -X $(BUILD).commit=$(COMMIT)
 
@@ -43,17 +48,17 @@ help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build controlplane manifests ## Run the whole life of machines on loopback. KEEP=1 stays up, CLUSTERS=2 splits control and target.
-	@$(GOBUILD) -o bin/demo ./test/sandbox/cmd/demo 2>&1 | test/progress.sh "demo"
+demo: export CONTROLPLANE_BUILD := $(if $(filter-out 0,$(KEEP)),build,build-without-kubectl)
+demo: ready ## Run the whole life of machines on loopback. KEEP=1 stays up, CLUSTERS=2 splits control and target.
 	@KEEP="$(KEEP)" CLUSTERS="$(CLUSTERS)" exec bin/demo
 
 .PHONY: test
-test: build controlplane manifests $(GOTESTSUM) ## Run all tests, with the race detector, on the real control plane.
+test: ready $(GOTESTSUM) ## Run all tests, with the race detector, on the real control plane.
 	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" RERUN="$(RERUN)" \
 	test/run.sh $(GOTESTSUM) $(TESTFLAGS)
 
 .PHONY: stress
-stress: build controlplane manifests ## Repeat the tests of a package N times (20) while the processors are busy: PKG=./core/machine [RUN=TestX].
+stress: ready ## Repeat the tests of a package N times (20) while the processors are busy: PKG=./core/machine [RUN=TestX].
 	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" \
 	$(GORUN) ./test/stress -pkg "$(PKG)" -run "$(RUN)" -n "$(or $(N),20)" $(STRESSFLAGS)
 
@@ -64,20 +69,34 @@ chaos: controlplane generate ## Let everything go wrong for N Machines (200) dur
 	  -duration $(or $(DURATION),2m) $(if $(RACE),-race-core) $(if $(LOGS),-logs "$(abspath $(LOGS))")
 
 .PHONY: interop
-interop: build controlplane manifests ## Run this core with Cluster API's own kubeadm and in-memory providers, built from their modules.
+interop: ready ## Run this core with Cluster API's own kubeadm and in-memory providers, built from their modules.
 	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" \
 	$(GO) test -count=1 -timeout 60m -v ./test/interop -upstream $(if $(LOGS),-logs "$(abspath $(LOGS))")
+
+# All that demo and tests run, from empty caches. A go command ends with links, which leave processors idle: so what several programs
+# need is compiled first, without links, and links run beside other work. What runs side by side has no package in common that
+# is not compiled yet: two go commands would both compile it.
+.PHONY: ready
+ready:
+	@packages=$$(CGO_ENABLED=0 $(GO) list -trimpath -f '{{join .Imports "\n"}}' $(PROGRAMS) | sort -u) && \
+	$(GOBUILD) $$packages 2>&1 | test/progress.sh "managers, simulators and demo"
+	@$(MAKE) -j build bin/demo tools QUIET=1
+	@$(MAKE) -j controlplane manifests
 
 .PHONY: build
 build: ## Build the managers and the simulators into bin/.
 	@mkdir -p bin
 	@{ $(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/ ./core ./providers/aws ./bootstrap/cloudconfig && \
 	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/ec2-simulator ./test/clouds/aws && \
-	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/sim-machine ./test/clouds/vm; } 2>&1 | test/progress.sh "managers and simulators"
+	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/sim-machine ./test/clouds/vm; } 2>&1 | QUIET="$(QUIET)" test/progress.sh "managers and simulators"
+
+.PHONY: bin/demo
+bin/demo:
+	@$(GOBUILD) -o bin/demo ./test/sandbox/cmd/demo 2>&1 | QUIET="$(QUIET)" test/progress.sh "demo"
 
 .PHONY: controlplane
 controlplane: ## Build etcd, the Kubernetes control plane and the hollow kubelet from their Go modules, once.
-	@$(GORUN) ./test/controlplane/cmd/controlplane build
+	@$(COLLECTOR) $(GORUN) ./test/controlplane/cmd/controlplane $(or $(CONTROLPLANE_BUILD),build)
 
 .PHONY: assets
 assets: ## Print the directory that holds the control plane's binaries.
@@ -144,11 +163,15 @@ verify: ## Fail when generated files, go.mod, formatting or lint are not up to d
 clean: ## Remove what was built here; the caches outside the tree stay.
 	@rm -rf bin out config/core/crd/generated
 
+.PHONY: tools
+tools: $(CONTROLLER_GEN) $(KUSTOMIZE)
+
 $(CONTROLLER_GEN):
 	@mkdir -p $(TOOLS)
 	@$(GOBUILD) -modfile=go.tools.mod -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen 2>&1 | test/progress.sh "controller-gen"
 
-$(KUSTOMIZE):
+# One after the other: they have packages in common.
+$(KUSTOMIZE): | $(CONTROLLER_GEN)
 	@mkdir -p $(TOOLS)
 	@$(GOBUILD) -modfile=go.tools.mod -o $@ sigs.k8s.io/kustomize/kustomize/v5 2>&1 | test/progress.sh "kustomize"
 

@@ -33,9 +33,9 @@ const (
 // kubernetesVersion is found in the nested module's go.mod.
 var kubernetesVersion = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v\S+)`)
 
-// Assets returns the directory that holds etcd, kube-apiserver, kube-controller-manager,
-// kube-scheduler, kubectl and hollow-kubelet: that of $KUBEBUILDER_ASSETS when it is set, else the
-// one that `make controlplane` built. It never builds; the error says what to do.
+// Assets returns the directory that holds etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
+// hollow-kubelet and, after `make controlplane`, kubectl: that of $KUBEBUILDER_ASSETS when it is set, else
+// the one in the cache. It never builds; the error says what to do.
 func Assets() (string, error) {
 	if dir := os.Getenv(AssetsEnv); dir != "" {
 		return dir, nil
@@ -44,7 +44,7 @@ func Assets() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !b.complete() {
+	if len(b.missing(programs)) > 0 {
 		return "", fmt.Errorf("the control plane's programs are not in %s: run `make controlplane`", b.target)
 	}
 	return b.target, nil
@@ -80,16 +80,12 @@ func newBuild() (*build, error) {
 	return &build{source: source, target: target, version: version}, nil
 }
 
-// complete reports whether all programs are there. The directory appears in one step, but a person may
-// have tidied up in it.
-func (b *build) complete() bool {
-	for _, p := range programs {
+// missing returns those of the wanted programs that are not there: not built yet, or removed by a person who tidied up.
+func (b *build) missing(wanted []program) []program {
+	return slices.DeleteFunc(slices.Clone(wanted), func(p program) bool {
 		info, err := os.Stat(filepath.Join(b.target, p.name))
-		if err != nil || !info.Mode().IsRegular() {
-			return false
-		}
-	}
-	return true
+		return err == nil && info.Mode().IsRegular()
+	})
 }
 
 // Root finds the directory of the module millwright.dev: above the working directory, which is the package's

@@ -20,24 +20,31 @@ type program struct {
 	name, pkg string
 }
 
+// programs are what a control plane and its machines run.
 var programs = []program{
 	{"etcd", "./etcd"},
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
 	{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
-	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
 	{"hollow-kubelet", "./hollow-kubelet"},
 }
 
-// Build builds the control plane's programs into the cache directory unless they are there, and returns
-// the directory. Builds at the same time wait for each other; the directory appears when it is complete.
+// kubectl has 192 packages of its own. A demo that ends by itself does without.
+var kubectl = program{"kubectl", "k8s.io/kubernetes/cmd/kubectl"}
+
+// Build builds the control plane's programs into the cache directory, those that are not there, and returns
+// the directory. Builds at the same time wait for each other; each program appears when it is complete.
 // The first build takes minutes: out says meanwhile how far it is.
-func Build(ctx context.Context, out io.Writer) (string, error) {
+func Build(ctx context.Context, out io.Writer, withKubectl bool) (string, error) {
+	wanted := programs
+	if withKubectl {
+		wanted = append(slices.Clone(programs), kubectl)
+	}
 	b, err := newBuild()
 	if err != nil {
 		return "", err
 	}
-	if b.complete() {
+	if len(b.missing(wanted)) == 0 {
 		return b.target, nil
 	}
 	parent := filepath.Dir(b.target)
@@ -49,44 +56,63 @@ func Build(ctx context.Context, out io.Writer) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if b.complete() {
+	missing := b.missing(wanted)
+	if len(missing) == 0 {
 		return b.target, nil
 	}
-	return b.target, b.run(ctx, parent, out)
+	return b.target, b.run(ctx, parent, missing, out)
 }
 
-func (b *build) run(ctx context.Context, parent string, out io.Writer) error {
+func (b *build) run(ctx context.Context, parent string, missing []program, out io.Writer) error {
 	staging, err := os.MkdirTemp(parent, ".building-")
 	if err != nil {
 		return errors.Wrap(err, "making a directory to build in")
 	}
 	defer func() { _ = os.RemoveAll(staging) }()
 	begin := time.Now()
-	fmt.Fprintf(out, "Building Kubernetes %s and etcd from their Go modules, once; this takes some minutes.\n", b.version)
-	if err := b.compile(ctx, staging, out); err != nil {
+	fmt.Fprintf(out, "Building %s of Kubernetes %s from Go modules, once; this takes some minutes.\n", names(missing), b.version)
+	if err := b.compile(ctx, staging, missing, out); err != nil {
 		return err
 	}
-	// Leftovers of a directory that was incomplete give way.
-	if err := os.RemoveAll(b.target); err != nil {
-		return errors.Wrap(err, "removing an incomplete build")
+	if err := b.install(staging, missing); err != nil {
+		return err
 	}
-	if err := os.Chmod(staging, 0o755); err != nil {
-		return errors.Wrap(err, "opening the build directory to other users")
-	}
-	if err := os.Rename(staging, b.target); err != nil {
-		return errors.Wrap(err, "moving the build into place")
-	}
-	fmt.Fprintf(out, "Built the control plane in %s: %s\n", time.Since(begin).Round(time.Second), b.target)
+	fmt.Fprintf(out, "Built %s in %s: %s\n", names(missing), time.Since(begin).Round(time.Second), b.target)
 	return nil
 }
 
-// compile builds all programs with one go command, which compiles what several of them need once and links side by side.
+// install moves the programs into place one by one: those that are there may be running, and stay.
+func (b *build) install(staging string, built []program) error {
+	// Other users may run the programs, whatever the umask.
+	if err := os.MkdirAll(b.target, 0o755); err != nil {
+		return errors.Wrap(err, "making the directory of the programs")
+	}
+	if err := os.Chmod(b.target, 0o755); err != nil {
+		return errors.Wrap(err, "opening the directory of the programs to other users")
+	}
+	for _, p := range built {
+		if err := os.Rename(filepath.Join(staging, p.name), filepath.Join(b.target, p.name)); err != nil {
+			return errors.Wrap(err, "moving a program into place")
+		}
+	}
+	return nil
+}
+
+func names(programs []program) string {
+	all := make([]string, 0, len(programs))
+	for _, p := range programs {
+		all = append(all, p.name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// compile builds the programs with one go command, which compiles what several of them need once and links side by side.
 // Its flags are those of the managers (Makefile), so that they share compiled packages as well.
-func (b *build) compile(ctx context.Context, dir string, out io.Writer) error {
+func (b *build) compile(ctx context.Context, dir string, missing []program, out io.Writer) error {
 	// The flags and settings of the Makefile, so that what the managers have in common with this is compiled once.
 	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
 		"-ldflags", b.ldflags(), "-o", dir + string(filepath.Separator)}
-	for _, p := range programs {
+	for _, p := range missing {
 		args = append(args, p.pkg)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -120,13 +146,13 @@ func (b *build) ldflags() string {
 }
 
 // buildEnvironment keeps out what belongs to the caller's own build, such as -race in GOFLAGS: the
-// programs would be others, and built again for each caller.
+// programs would be others, and built again for each caller. GOGC and GOMEMLIMIT of the Makefile are passed on.
 func buildEnvironment(env []string) []string {
-	dropped := []string{"GOFLAGS=", "CGO_ENABLED=", "GOWORK=", "GOOS=", "GOARCH=", "GODEBUG=", "GOEXPERIMENT=", "GOGC=", "GOMEMLIMIT="}
+	dropped := []string{"GOFLAGS=", "CGO_ENABLED=", "GOWORK=", "GOOS=", "GOARCH=", "GODEBUG=", "GOEXPERIMENT="}
 	kept := slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		return slices.ContainsFunc(dropped, func(name string) bool { return strings.HasPrefix(entry, name) })
 	})
-	return append(kept, "CGO_ENABLED=0", "GOWORK=off", "GOGC=400", "GOMEMLIMIT=3GiB")
+	return append(kept, "CGO_ENABLED=0", "GOWORK=off")
 }
 
 // lock takes the file lock and returns what releases it. The lock goes with the process that holds

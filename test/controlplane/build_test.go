@@ -52,16 +52,45 @@ func TestBuildIsSkippedWhenComplete(t *testing.T) {
 	t.Setenv(AssetsEnv, "")
 	b, err := newBuild()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(b.complete()).To(BeFalse())
+	g.Expect(b.missing(programs)).To(Equal(programs))
 	g.Expect(os.MkdirAll(b.target, 0o700)).To(Succeed())
-	for _, p := range programs {
-		g.Expect(b.complete()).To(BeFalse(), "before %s is there", p.name)
+	for i, p := range programs {
+		g.Expect(b.missing(programs)).To(Equal(programs[i:]))
+		_, err := Assets()
+		g.Expect(err).To(MatchError(ContainSubstring("run `make controlplane`")), "before %s is there", p.name)
 		g.Expect(os.WriteFile(filepath.Join(b.target, p.name), nil, 0o600)).To(Succeed())
 	}
 	var out bytes.Buffer
-	g.Expect(Build(context.Background(), &out)).To(Equal(b.target))
+	g.Expect(Build(t.Context(), &out, false)).To(Equal(b.target))
+	g.Expect(Assets()).To(Equal(b.target), "a control plane runs without kubectl")
+	g.Expect(b.missing([]program{kubectl})).To(Equal([]program{kubectl}))
+	g.Expect(os.WriteFile(filepath.Join(b.target, "kubectl"), nil, 0o600)).To(Succeed())
+	g.Expect(Build(t.Context(), &out, true)).To(Equal(b.target))
 	g.Expect(out.String()).To(BeEmpty())
-	g.Expect(Assets()).To(Equal(b.target))
+}
+
+// TestBuildAddsWhatIsMissing: what is there stays as it is, since it may be running.
+func TestBuildAddsWhatIsMissing(t *testing.T) {
+	g := NewWithT(t)
+	staging := t.TempDir()
+	b := &build{target: filepath.Join(t.TempDir(), "target")}
+	write := func(p program, content string) {
+		g.Expect(os.WriteFile(filepath.Join(staging, p.name), []byte(content), 0o600)).To(Succeed())
+	}
+	for _, p := range programs {
+		write(p, "first")
+	}
+	g.Expect(b.install(staging, programs)).To(Succeed())
+	g.Expect(b.missing(programs)).To(BeEmpty())
+	before, err := os.Stat(filepath.Join(b.target, "etcd"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	write(kubectl, "second")
+	g.Expect(b.install(staging, []program{kubectl})).To(Succeed())
+	g.Expect(os.ReadFile(filepath.Join(b.target, "kubectl"))).To(BeEquivalentTo("second"))
+	after, err := os.Stat(filepath.Join(b.target, "etcd"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.SameFile(before, after)).To(BeTrue())
 }
 
 func TestVersionFlagsNameTheRequiredKubernetes(t *testing.T) {

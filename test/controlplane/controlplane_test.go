@@ -179,6 +179,6 @@ func TestAssets(t *testing.T) {
 
 func TestBuildEnvironment(t *testing.T) {
 	g := NewWithT(t)
-	env := buildEnvironment([]string{"HOME=/root", "GOFLAGS=-race", "CGO_ENABLED=1", "GOPROXY=direct"})
-	g.Expect(strings.Join(env, " ")).To(Equal("HOME=/root GOPROXY=direct CGO_ENABLED=0 GOWORK=off GOGC=400 GOMEMLIMIT=3GiB"))
+	env := buildEnvironment([]string{"HOME=/root", "GOFLAGS=-race", "CGO_ENABLED=1", "GOPROXY=direct", "GOGC=off"})
+	g.Expect(strings.Join(env, " ")).To(Equal("HOME=/root GOPROXY=direct GOGC=off CGO_ENABLED=0 GOWORK=off"))
 }

@@ -221,7 +221,7 @@ func (s *Sandbox) LogDir() string { return s.options.LogDir }
 // Dir is the sandbox's own directory.
 func (s *Sandbox) Dir() string { return s.dir }
 
-// Kubectl is the path of the kubectl that was built with the control plane.
+// Kubectl is the path of the kubectl that `make controlplane` builds; `make demo` builds it only for a demo that stays up.
 func (s *Sandbox) Kubectl() string { return s.Control.Program("kubectl") }
 
 func (s *Sandbox) managers() []*Manager {

@@ -11,11 +11,12 @@ import (
 	"millwright.dev/test/controlplane"
 )
 
-const usage = `usage: controlplane build|assets
+const usage = `usage: controlplane build|build-without-kubectl|assets
 
-  build   builds etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and
-          hollow-kubelet into the cache unless they are there; progress goes to standard error
-  assets  prints the directory that holds them
+  build                  builds etcd, kube-apiserver, kube-controller-manager, kube-scheduler, hollow-kubelet
+                         and kubectl into the cache unless they are there; progress goes to standard error
+  build-without-kubectl  leaves kubectl out
+  assets                 prints the directory that holds them
 `
 
 func main() {
@@ -33,8 +34,8 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("want one argument\n%s", usage)
 	}
 	switch args[0] {
-	case "build":
-		_, err := controlplane.Build(ctx, os.Stderr)
+	case "build", "build-without-kubectl":
+		_, err := controlplane.Build(ctx, os.Stderr, args[0] == "build")
 		return err
 	case "assets":
 		dir, err := controlplane.Assets()
