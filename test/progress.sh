@@ -14,7 +14,7 @@ show() {
     shown=$SECONDS
   fi
 }
-while IFS= read -r line; do
+while IFS= read -r line || [ -n "$line" ]; do
   case $line in
   'go: downloading '*) ;;
   *[[:space:]:#]*)
