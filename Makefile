@@ -165,6 +165,7 @@ clean: ## Remove what was built here; the caches outside the tree stay.
 
 .PHONY: tools
 tools: $(CONTROLLER_GEN) $(KUSTOMIZE)
+	@:
 
 $(CONTROLLER_GEN):
 	@mkdir -p $(TOOLS)
