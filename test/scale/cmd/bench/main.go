@@ -86,7 +86,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	}
 	b.crds = filepath.Join(strings.TrimSpace(string(dir)), upstreamCRDs)
 	if os.Getenv(controlplane.AssetsEnv) == "" {
-		if _, err := controlplane.Build(ctx, os.Stderr); err != nil {
+		if _, err := controlplane.Build(ctx, os.Stderr, false); err != nil {
 			return err
 		}
 	}
