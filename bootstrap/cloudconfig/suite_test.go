@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,12 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -32,31 +28,21 @@ import (
 
 var (
 	env    *testenv.Env
-	scheme = runtime.NewScheme()
+	scheme = testenv.Scheme(bootstrapv1.AddToScheme)
 	// logged is everything that the manager has logged.
 	logged = &recorder{}
 )
 
-func TestMain(m *testing.M) { os.Exit(runWithAPIServer(m)) }
-
-func runWithAPIServer(m *testing.M) int {
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
-	ctrl.SetLogger(zap.New(zap.WriteTo(logged), zap.UseDevMode(true)))
-	var err error
-	env, err = testenv.Start(testenv.Options{
+func TestMain(m *testing.M) {
+	options := testenv.Options{
 		CRDs:          []testenv.CRDs{testenv.CoreCRDs, testenv.CloudConfigCRDs},
 		APIServerArgs: map[string]string{"authorization-mode": "Node,RBAC", "enable-bootstrap-token-auth": "true"},
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
 	}
-	defer func() { _ = env.Stop() }()
-	return m.Run()
+	os.Exit(testenv.Main(m, options, func(e *testenv.Env) (func() error, error) {
+		env = e
+		ctrl.SetLogger(zap.New(zap.WriteTo(logged), zap.UseDevMode(true)))
+		return nil, nil
+	}))
 }
 
 // startManager runs the manager until the test ends, with the identity and the permissions of its

@@ -2,14 +2,11 @@ package drain
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"net/http"
 	"os"
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,26 +33,14 @@ const (
 var (
 	env    *testenv.Env
 	direct client.WithWatch
-	worlds atomic.Int32
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" || os.Getenv("MILLWRIGHT_PURE_TESTS") != "" {
-		// Fuzzing is for pure functions, and runs in several processes; see test/mutate for the other.
-		os.Exit(m.Run())
-	}
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	var err error
-	env, err = testenv.Start(testenv.Options{})
-	must(err)
-	defer func() { must(env.Stop()) }()
-	direct, err = client.NewWithWatch(env.Config, client.Options{Scheme: clientgoscheme.Scheme})
-	must(err)
-	return m.Run()
+	os.Exit(testenv.Main(m, testenv.Options{}, func(e *testenv.Env) (_ func() error, err error) {
+		env = e
+		direct, err = client.NewWithWatch(env.Config, client.Options{Scheme: clientgoscheme.Scheme})
+		return nil, err
+	}))
 }
 
 func must(err error) {
@@ -78,9 +63,8 @@ type world struct {
 
 func newWorld(t *testing.T, c clock.WithDelayedExecution) *world {
 	t.Helper()
-	name := fmt.Sprintf("drain-%d", worlds.Add(1))
+	name := testenv.Namespace(t, direct)
 	w := &world{t: t, g: NewWithT(t), namespace: name, requests: &requestLog{}, notified: make(chan types.NamespacedName, 1000)}
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	w.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "default"}})
 	w.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	w.create(w.node)

@@ -23,12 +23,12 @@ func TestAutoscalerGuide(t *testing.T) {
 	page := doccheck.Read(t, autoscalerGuide)
 	page.CheckLinks(t)
 	for _, path := range []string{autoscalerGuide, guide} {
-		doccheck.Apply(t, direct, w.namespace, doccheck.Read(t, path).Examples(t, ""), client.DryRunAll)
+		doccheck.Apply(t, direct, w.Namespace, doccheck.Read(t, path).Examples(t, ""), client.DryRunAll)
 	}
 	documented := page.Keys(t, "Make a deployment a node group", "Annotation")
 	for _, object := range page.Examples(t, "Make a deployment a node group") {
 		for key := range object.GetAnnotations() {
-			w.g.Expect(documented).To(ContainElement(key))
+			w.G.Expect(documented).To(ContainElement(key))
 		}
 	}
 }
@@ -37,7 +37,6 @@ func TestAutoscalerGuide(t *testing.T) {
 func TestAutoscalerFindsItsFields(t *testing.T) {
 	g := NewWithT(t)
 	crds := &apiextensionsv1.CustomResourceDefinitionList{}
-	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
 	g.Expect(direct.List(t.Context(), crds)).To(Succeed())
 	found := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for i := range crds.Items {
@@ -72,12 +71,12 @@ func TestAutoscalerFindsItsFields(t *testing.T) {
 // that is not of the highest has replicas. It takes no Nodes of such a deployment.
 func (w *world) rollingOut() bool {
 	list := &clusterv1.MachineSetList{}
-	w.g.Expect(direct.List(w.ctx, list, client.InNamespace(w.namespace), client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: "d"})).To(Succeed())
+	w.G.Expect(direct.List(w.Ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: "d"})).To(Succeed())
 	highest := int64(0)
 	revisions := map[string]int64{}
 	for _, set := range list.Items {
 		revision, err := strconv.ParseInt(set.Annotations[clusterv1.RevisionAnnotation], 10, 64)
-		w.g.Expect(err).NotTo(HaveOccurred(), "the provider gives up at that")
+		w.G.Expect(err).NotTo(HaveOccurred(), "the provider gives up at that")
 		revisions[set.Name] = revision
 		highest = max(highest, revision)
 	}
@@ -95,17 +94,17 @@ func TestAutoscalerSeesRollouts(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(2, autoscaled("1", "5"))
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
-	w.g.Expect(w.rollingOut()).To(BeFalse())
+	w.Eventually(w.settled(2, "a", "1"))
+	w.G.Expect(w.rollingOut()).To(BeFalse())
 	w.machines.hold(true)
 	w.update(toTemplateB)
-	w.eventually(w.counts(2, 1, 2))
-	w.g.Expect(w.rollingOut()).To(BeTrue())
+	w.Eventually(w.counts(2, 1, 2))
+	w.G.Expect(w.rollingOut()).To(BeTrue())
 	w.machines.hold(false)
-	w.eventually(w.settled(2, "b", "2"))
-	w.g.Expect(w.allSets()).To(HaveLen(2))
-	w.eventually(func(g Gomega) { g.Expect(w.rollingOut()).To(BeFalse()) })
+	w.Eventually(w.settled(2, "b", "2"))
+	w.G.Expect(w.allSets()).To(HaveLen(2))
+	w.Eventually(func(g Gomega) { g.Expect(w.rollingOut()).To(BeFalse()) })
 	for _, set := range w.allSets() {
-		w.g.Expect(set.Annotations).NotTo(HaveKey(clusterv1.AutoscalerMinSizeAnnotation), "a set is no node group of its own")
+		w.G.Expect(set.Annotations).NotTo(HaveKey(clusterv1.AutoscalerMinSizeAnnotation), "a set is no node group of its own")
 	}
 }

@@ -16,7 +16,7 @@ func (w *world) choose(machines ...*clusterv1.Machine) {
 	for _, machine := range machines {
 		before := machine.DeepCopy()
 		machine.Annotations = with(machine.Annotations, clusterv1.DeleteMachineAnnotation, "2026-11-20 14:00:00 +0000 UTC")
-		w.g.Expect(direct.Patch(w.ctx, machine, client.MergeFrom(before))).To(Succeed())
+		w.G.Expect(direct.Patch(w.Ctx, machine, client.MergeFrom(before))).To(Succeed())
 		w.scaleBy(-1)
 	}
 }
@@ -29,7 +29,7 @@ func (w *world) machinesOf(template string) []*clusterv1.Machine {
 			hashes[set.Labels[clusterv1.MachineDeploymentUniqueLabel]] = true
 		}
 	}
-	for _, machine := range w.listMachines() {
+	for _, machine := range w.Machines() {
 		if hashes[machine.Labels[clusterv1.MachineDeploymentUniqueLabel]] {
 			found = append(found, &machine)
 		}
@@ -46,23 +46,23 @@ func TestChosenMachinesGoInTheMiddleOfARollout(t *testing.T) {
 		d.Spec.Rollout.Strategy.Type = clusterv1.RollingUpdateMachineDeploymentStrategyType
 	})
 	w.start(t)
-	w.eventually(w.settled(4, "a", "1"))
+	w.Eventually(w.settled(4, "a", "1"))
 	w.machines.hold(true)
 	w.update(toTemplateB)
-	w.eventually(w.givesUp("a", 2))
-	w.eventually(w.counts(4, 2, 4))
+	w.Eventually(w.givesUp("a", 2))
+	w.Eventually(w.counts(4, 2, 4))
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Paused = ptr.To(true) })
 	w.machines.hold(false)
-	w.eventually(w.counts(2, 2, 4))
+	w.Eventually(w.counts(2, 2, 4))
 
 	older, newer := w.machinesOf("a"), w.machinesOf("b")
 	w.choose(older[0], newer[0])
-	w.eventually(w.counts(1, 1, 2))
-	w.g.Expect(names(w.listMachines())).To(ConsistOf(older[1].Name, newer[1].Name), "those went and no others")
+	w.Eventually(w.counts(1, 1, 2))
+	w.G.Expect(names(w.Machines())).To(ConsistOf(older[1].Name, newer[1].Name), "those went and no others")
 
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Paused = nil })
-	w.eventually(w.settled(2, "b", "2"))
-	w.g.Expect(names(w.listMachines())).To(ContainElement(newer[1].Name), "no new Machine went that nobody had chosen")
+	w.Eventually(w.settled(2, "b", "2"))
+	w.G.Expect(names(w.Machines())).To(ContainElement(newer[1].Name), "no new Machine went that nobody had chosen")
 }
 
 // counts is satisfied by numbers of Machines of template a and b that exist, and of those of both that are available.
@@ -96,11 +96,11 @@ func TestChosenMachinesGoAndNoOthers(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(4)
 	w.start(t)
-	w.eventually(w.settled(4, "a", "1"))
+	w.Eventually(w.settled(4, "a", "1"))
 	machines := w.machinesOf("a")
 	w.choose(machines[1], machines[3])
-	w.eventually(w.settled(2, "a", "1"))
-	w.g.Expect(names(w.listMachines())).To(ConsistOf(machines[0].Name, machines[2].Name))
+	w.Eventually(w.settled(2, "a", "1"))
+	w.G.Expect(names(w.Machines())).To(ConsistOf(machines[0].Name, machines[2].Name))
 }
 
 func TestRecreateLetsAllGoFirst(t *testing.T) {
@@ -110,22 +110,22 @@ func TestRecreateLetsAllGoFirst(t *testing.T) {
 		d.Annotations = map[string]string{RecreateAnnotation: "true"}
 	})
 	w.start(t)
-	w.eventually(w.settled(3, "a", "1"))
+	w.Eventually(w.settled(3, "a", "1"))
 	w.machines.hold(true)
 	w.update(toTemplateB)
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		for _, machine := range w.machinesOf("a") {
 			g.Expect(machine.DeletionTimestamp).NotTo(BeNil())
 		}
 	})
-	w.eventually(w.reports(clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentNotAvailableReason, "at least 3 required"))
-	w.g.Expect(w.machinesOf("b")).To(BeEmpty())
+	w.Eventually(w.reports(clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentNotAvailableReason, "at least 3 required"))
+	w.G.Expect(w.machinesOf("b")).To(BeEmpty())
 	// One after another may go; not before the last has gone comes a new one.
 	for left := 2; left >= 0; left-- {
-		w.g.Expect(w.machinesOf("b")).To(BeEmpty())
+		w.G.Expect(w.machinesOf("b")).To(BeEmpty())
 		w.machines.release(w.machinesOf("a")[0].Name)
-		w.eventually(func(g Gomega) { g.Expect(w.machinesOf("a")).To(HaveLen(left)) })
+		w.Eventually(func(g Gomega) { g.Expect(w.machinesOf("a")).To(HaveLen(left)) })
 	}
 	w.machines.hold(false)
-	w.eventually(w.settled(3, "b", "2"))
+	w.Eventually(w.settled(3, "b", "2"))
 }

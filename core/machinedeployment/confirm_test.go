@@ -50,19 +50,19 @@ func halfWay(t *testing.T) (*world, *stale.Lists, *liveLists) {
 		d.Spec.Rollout.Strategy.Type = clusterv1.RollingUpdateMachineDeploymentStrategyType
 	})
 	w.start(t, cache.Wrap)
-	w.eventually(w.settled(4, "a", "1"))
+	w.Eventually(w.settled(4, "a", "1"))
 	w.machines.hold(true)
 	w.update(toTemplateB)
-	w.eventually(w.givesUp("a", 2))
-	w.eventually(w.counts(4, 2, 4))
+	w.Eventually(w.givesUp("a", 2))
+	w.Eventually(w.counts(4, 2, 4))
 	w.update(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Paused = ptr.To(true)
 		// What is more than the replicas is no surge that may stay.
 		limits(ptr.To(intstr.FromInt32(0)), ptr.To(intstr.FromInt32(1)))(d)
 	})
 	w.machines.hold(false)
-	w.eventually(w.counts(2, 2, 4))
-	w.eventually(func(g Gomega) { g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(4))) })
+	w.Eventually(w.counts(2, 2, 4))
+	w.Eventually(func(g Gomega) { g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(4))) })
 	return w, cache, live
 }
 
@@ -81,17 +81,17 @@ func TestMarkThatTheCacheDoesNotShow(t *testing.T) {
 	for marked, want := range map[string][2]int32{"a": {1, 2}, "b": {2, 1}} {
 		t.Run(marked, func(t *testing.T) {
 			w, cache, live := halfWay(t)
-			w.g.Expect(cache.Freeze(w.ctx, direct, &clusterv1.MachineList{})).To(Succeed())
+			w.G.Expect(cache.Freeze(w.Ctx, direct, &clusterv1.MachineList{})).To(Succeed())
 			chosen := w.machinesOf(marked)[1]
 			before := live.asked.Load()
 			w.choose(chosen)
-			w.eventually(func(g Gomega) { g.Expect(w.orders()).NotTo(Equal([2]int32{2, 2})) })
-			w.g.Expect(w.orders()).To(Equal(want))
-			w.g.Expect(live.asked.Load()).To(BeNumerically(">", before))
+			w.Eventually(func(g Gomega) { g.Expect(w.orders()).NotTo(Equal([2]int32{2, 2})) })
+			w.G.Expect(w.orders()).To(Equal(want))
+			w.G.Expect(live.asked.Load()).To(BeNumerically(">", before))
 			cache.Thaw()
-			w.eventually(func(g Gomega) { g.Expect(w.listMachines()).To(HaveLen(3)) })
-			w.g.Expect(names(w.listMachines())).NotTo(ContainElement(chosen.Name))
-			w.g.Expect(w.orders()).To(Equal(want), "nothing is taken back")
+			w.Eventually(func(g Gomega) { g.Expect(w.Machines()).To(HaveLen(3)) })
+			w.G.Expect(names(w.Machines())).NotTo(ContainElement(chosen.Name))
+			w.G.Expect(w.orders()).To(Equal(want), "nothing is taken back")
 		})
 	}
 }
@@ -102,27 +102,27 @@ func TestOneListConfirmsAScaleDown(t *testing.T) {
 	w, _, live := halfWay(t)
 	before := live.asked.Load()
 	w.scaleBy(-2)
-	w.eventually(w.counts(1, 1, 2))
-	w.g.Expect(live.asked.Load()).To(Equal(before + 1))
+	w.Eventually(w.counts(1, 1, 2))
+	w.G.Expect(live.asked.Load()).To(Equal(before + 1))
 }
 
 // TestMarksThatCannotBeRead: no set is made to give up a Machine before it is known which, and the deployment reports it.
 func TestMarksThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w, cache, live := halfWay(t)
-	w.g.Expect(cache.Freeze(w.ctx, direct, &clusterv1.MachineList{})).To(Succeed())
+	w.G.Expect(cache.Freeze(w.Ctx, direct, &clusterv1.MachineList{})).To(Succeed())
 	live.refuse.Store(true)
 	chosen := w.machinesOf("a")[0]
 	w.choose(chosen)
-	w.eventually(w.reports(clusterv1.MachineDeploymentScalingDownCondition, clusterv1.MachineDeploymentScalingDownReason, refuse.Because))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingDownCondition, clusterv1.MachineDeploymentScalingDownReason, refuse.Because))
 	before := live.asked.Load()
-	w.eventually(func(g Gomega) { g.Expect(live.asked.Load()).To(BeNumerically(">", before+2)) })
-	w.g.Expect(w.orders()).To(Equal([2]int32{2, 2}), "nothing is concluded")
+	w.Eventually(func(g Gomega) { g.Expect(live.asked.Load()).To(BeNumerically(">", before+2)) })
+	w.G.Expect(w.orders()).To(Equal([2]int32{2, 2}), "nothing is concluded")
 	live.refuse.Store(false)
 	cache.Thaw()
-	w.eventually(w.counts(1, 2, 3))
-	w.g.Expect(names(w.listMachines())).NotTo(ContainElement(chosen.Name))
-	w.eventually(w.reports(clusterv1.MachineDeploymentScalingDownCondition, clusterv1.MachineDeploymentNotScalingDownReason, ""))
+	w.Eventually(w.counts(1, 2, 3))
+	w.G.Expect(names(w.Machines())).NotTo(ContainElement(chosen.Name))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingDownCondition, clusterv1.MachineDeploymentNotScalingDownReason, ""))
 }
 
 // TestMachinesAreTakenAsTheServerHasThem: marks, deletions, and Machines that the cache does not show, or not any more.

@@ -94,7 +94,7 @@ func rollOutWithCrash(t *testing.T, c *crash) (crashed bool) {
 	w.start(t, c.wrap)
 	restart := func() {
 		crashed = true
-		w.stop()
+		w.Stop()
 		w.start(t)
 	}
 	onTemplate := func(name string) func(Gomega) {
@@ -110,10 +110,10 @@ func rollOutWithCrash(t *testing.T, c *crash) (crashed bool) {
 			g.Expect(w.listSets()[0].Spec.Template.Spec.InfrastructureRef.Name).To(Equal(name))
 		}
 	}
-	w.eventually(onTemplate("a"))
+	w.Eventually(onTemplate("a"))
 	stop := w.watchNumbers(3, 2)
 	w.update(toTemplateB)
-	w.eventually(onTemplate("b"))
+	w.Eventually(onTemplate("b"))
 	stop()
 	return crashed
 }

@@ -25,11 +25,11 @@ func TestWithoutAdmission(t *testing.T) {
 		d.Spec.Template.Spec.Version = "1.36.3"
 	})
 	w.start(t)
-	w.eventually(w.settled(1, "a", "1"))
-	w.g.Expect(w.current().Spec.Replicas).To(BeNil())
-	w.g.Expect(w.current().Spec.Selector.MatchLabels).To(Equal(map[string]string{"pool": "a"}))
-	w.g.Expect(w.current().Status.Selector).To(Equal("cluster.x-k8s.io/cluster-name=c,pool=a"))
-	w.g.Expect(w.listMachines()[0].Spec.Version).To(Equal("v1.36.3"))
+	w.Eventually(w.settled(1, "a", "1"))
+	w.G.Expect(w.current().Spec.Replicas).To(BeNil())
+	w.G.Expect(w.current().Spec.Selector.MatchLabels).To(Equal(map[string]string{"pool": "a"}))
+	w.G.Expect(w.current().Status.Selector).To(Equal("cluster.x-k8s.io/cluster-name=c,pool=a"))
+	w.G.Expect(w.Machines()[0].Spec.Version).To(Equal("v1.36.3"))
 }
 
 // TestAutoscaledWithoutAdmission does the same with the limits of the cluster autoscaler: what it reads is written.
@@ -37,15 +37,15 @@ func TestAutoscaledWithoutAdmission(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(1, autoscaled("2", "5"), func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil })
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
-	w.g.Expect(w.current().Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
+	w.Eventually(w.settled(2, "a", "1"))
+	w.G.Expect(w.current().Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 	w.scaleBy(1)
-	w.eventually(w.settled(3, "a", "1"))
+	w.Eventually(w.settled(3, "a", "1"))
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = nil })
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		g.Expect(w.current().Spec.Replicas).To(HaveValue(BeEquivalentTo(3)), "the number that there was")
 	})
-	w.g.Expect(w.allSets()).To(HaveLen(1))
+	w.G.Expect(w.allSets()).To(HaveLen(1))
 }
 
 func TestOpenForAutoscaler(t *testing.T) {

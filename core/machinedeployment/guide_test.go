@@ -12,6 +12,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/test/controlplane"
+	"millwright.dev/test/coretest"
+	"millwright.dev/test/coretest/workers"
 	"millwright.dev/test/doccheck"
 	"millwright.dev/test/testenv"
 )
@@ -20,10 +22,10 @@ const guide = "docs/guides/rolling-updates.md"
 
 // asStandIns makes of the kinds in the guide those that stand in for them here.
 var asStandIns = strings.NewReplacer(
-	"infrastructure.millwright.dev/v1alpha1", infraGroup+"/v1", "infrastructure.millwright.dev", infraGroup,
-	"bootstrap.millwright.dev/v1alpha1", bootstrapGroup+"/v1", "bootstrap.millwright.dev", bootstrapGroup,
-	"AWSMachineTemplate", "StandInMachineTemplate", "CloudConfigTemplate", "StandInConfigTemplate",
-	"clusterName: shop", "clusterName: "+clusterName, "name: workers\n", "name: d\n",
+	"infrastructure.millwright.dev/v1alpha1", coretest.Group+"/v1", "infrastructure.millwright.dev", coretest.Group,
+	"bootstrap.millwright.dev/v1alpha1", coretest.Group+"/v1", "bootstrap.millwright.dev", coretest.Group,
+	"AWSMachineTemplate", workers.InfraTemplateKind, "CloudConfigTemplate", workers.ConfigTemplateKind,
+	"clusterName: shop", "clusterName: "+workers.ClusterName, "name: workers\n", "name: d\n",
 	"machinedeployment workers", "machinedeployment d", "machinedeployment/workers", "machinedeployment/d",
 	"deployment-name=workers", "deployment-name=d",
 )
@@ -60,15 +62,15 @@ func blocksOf(t *testing.T, path string) []block {
 func (w *world) shell(t *testing.T, commands, input string) string {
 	t.Helper()
 	assets, err := controlplane.Assets()
-	w.g.Expect(err).NotTo(HaveOccurred())
+	w.G.Expect(err).NotTo(HaveOccurred())
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	w.g.Expect(os.WriteFile(kubeconfig, env.Kubeconfig, 0o600)).To(Succeed())
+	w.G.Expect(os.WriteFile(kubeconfig, suite.Env.Kubeconfig, 0o600)).To(Succeed())
 	function := `kubectl() { "$ASSETS/kubectl" --kubeconfig "$FILE" --namespace "$NAMESPACE" "$@"; }` + "\n"
 	command := exec.CommandContext(t.Context(), "sh", "-euc", function+commands)
-	command.Env = append(os.Environ(), "ASSETS="+assets, "FILE="+kubeconfig, "NAMESPACE="+w.namespace)
+	command.Env = append(os.Environ(), "ASSETS="+assets, "FILE="+kubeconfig, "NAMESPACE="+w.Namespace)
 	command.Stdin = strings.NewReader(input)
 	output, err := command.CombinedOutput()
-	w.g.Expect(err).NotTo(HaveOccurred(), "%s\n%s", commands, output)
+	w.G.Expect(err).NotTo(HaveOccurred(), "%s\n%s", commands, output)
 	return string(output)
 }
 
@@ -96,7 +98,7 @@ func TestGuide(t *testing.T) {
 			forced = w.listSets()[0].Name
 		},
 		"Decide about each Machine": func(g Gomega) {
-			g.Expect(w.listMachines()).To(HaveLen(4))
+			g.Expect(w.Machines()).To(HaveLen(4))
 			g.Expect(w.current().Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(1)))
 			g.Expect(w.current().Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(4)))
 		},
@@ -118,12 +120,12 @@ func TestGuide(t *testing.T) {
 			t.Fatalf("%s: a block of language %q is not run", b.heading, b.language)
 		}
 		if i == len(blocks)-1 || blocks[i+1].heading != b.heading {
-			w.g.Expect(effects).To(HaveKey(b.heading))
-			w.eventually(effects[b.heading])
+			w.G.Expect(effects).To(HaveKey(b.heading))
+			w.Eventually(effects[b.heading])
 		}
 	}
-	w.g.Expect(ptr.Deref(w.current().Spec.Paused, false)).To(BeFalse())
-	w.g.Expect(w.current().Annotations).NotTo(HaveKey(clusterv1.PausedAnnotation))
+	w.G.Expect(ptr.Deref(w.current().Spec.Paused, false)).To(BeFalse())
+	w.G.Expect(w.current().Annotations).NotTo(HaveKey(clusterv1.PausedAnnotation))
 }
 
 // TestEveryTraceIsInTheGuide: a trace that nobody is led to is of no use.

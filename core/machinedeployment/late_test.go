@@ -11,6 +11,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"millwright.dev/test/coretest/workers"
 )
 
 // late loses the answer to the first creation of a set, whose effect comes later: just before the next creation, after the
@@ -114,27 +116,27 @@ func TestSetWhoseCreationTakesEffectLate(t *testing.T) {
 		l := &late{died: make(chan struct{})}
 		stop := w.watchNumbers(3, 0)
 		w.start(t, l.wrap)
-		w.eventually(w.settled(3, "a", "1"))
+		w.Eventually(w.settled(3, "a", "1"))
 		stop()
-		w.stop()
-		w.g.Expect(l.created).To(Equal(1), "never one too many")
-		w.g.Expect(w.allSets()).To(HaveLen(1))
+		w.Stop()
+		w.G.Expect(l.created).To(Equal(1), "never one too many")
+		w.G.Expect(w.allSets()).To(HaveLen(1))
 	})
 	t.Run("the set of a rollout", func(t *testing.T) {
 		w := newWorld(t)
 		w.deployment(3)
 		w.start(t)
-		w.eventually(w.settled(3, "a", "1"))
-		w.stop()
+		w.Eventually(w.settled(3, "a", "1"))
+		w.Stop()
 		l := &late{died: make(chan struct{})}
 		stop := w.watchNumbers(3+1, 3)
 		w.start(t, l.wrap)
 		w.update(toTemplateB)
-		w.eventually(w.settled(3, "b", "2"))
+		w.Eventually(w.settled(3, "b", "2"))
 		stop()
-		w.stop()
-		w.g.Expect(l.created).To(Equal(1), "never one too many")
-		w.g.Expect(w.allSets()).To(HaveLen(2))
+		w.Stop()
+		w.G.Expect(l.created).To(Equal(1), "never one too many")
+		w.G.Expect(w.allSets()).To(HaveLen(2))
 	})
 }
 
@@ -149,17 +151,17 @@ func TestLateSetOfAKilledProcess(t *testing.T) {
 			l := &late{died: make(chan struct{}), killed: true, wait: after}
 			stop := w.watchNumbers(3, 0)
 			w.start(t, l.wrap)
-			w.eventually(func(g Gomega) { g.Expect(l.died).To(BeClosed()) })
-			w.stop()
+			w.Eventually(func(g Gomega) { g.Expect(l.died).To(BeClosed()) })
+			w.Stop()
 			w.start(t, l.next)
-			w.eventually(w.settled(3, "a", "1"))
+			w.Eventually(w.settled(3, "a", "1"))
 			if after {
-				w.g.Expect(l.takeEffect(w.ctx, direct)).To(Satisfy(apierrors.IsAlreadyExists))
+				w.G.Expect(l.takeEffect(w.Ctx, direct)).To(Satisfy(apierrors.IsAlreadyExists))
 			}
 			stop()
-			w.stop()
-			w.g.Expect(l.created).To(Equal(1), "never one too many")
-			w.g.Expect(w.allSets()).To(HaveLen(1))
+			w.Stop()
+			w.G.Expect(l.created).To(Equal(1), "never one too many")
+			w.G.Expect(w.allSets()).To(HaveLen(1))
 		})
 	}
 }
@@ -175,22 +177,22 @@ func TestLateSetOfATemplateBefore(t *testing.T) {
 			l := &late{died: make(chan struct{}), killed: true, wait: after}
 			stop := w.watchNumbers(3+1, 0)
 			w.start(t, l.wrap)
-			w.eventually(func(g Gomega) { g.Expect(l.died).To(BeClosed()) })
-			w.stop()
+			w.Eventually(func(g Gomega) { g.Expect(l.died).To(BeClosed()) })
+			w.Stop()
 			w.update(toTemplateB)
 			w.start(t, l.next)
 			sets, revision := 2, "2"
 			if after {
 				sets, revision = 1, "1"
 			}
-			w.eventually(w.settled(3, "b", revision))
+			w.Eventually(w.settled(3, "b", revision))
 			if after {
-				w.g.Expect(l.takeEffect(w.ctx, direct)).To(Satisfy(apierrors.IsAlreadyExists))
+				w.G.Expect(l.takeEffect(w.Ctx, direct)).To(Satisfy(apierrors.IsAlreadyExists))
 			}
 			stop()
-			w.stop()
-			w.g.Expect(l.created).To(Equal(sets))
-			w.g.Expect(w.allSets()).To(HaveLen(sets))
+			w.Stop()
+			w.G.Expect(l.created).To(Equal(sets))
+			w.G.Expect(w.allSets()).To(HaveLen(sets))
 		})
 	}
 }
@@ -204,34 +206,34 @@ func TestLateSetHasNoMachines(t *testing.T) {
 		return func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.InfrastructureRef.Name = name }
 	}
 	for _, name := range []string{"c", "d"} {
-		w.create(w.template(infraGroup, "StandInMachineTemplate", name))
+		w.Create(w.Template(workers.InfraTemplateKind, name))
 	}
 	w.deployment(3)
 	w.start(t)
-	w.eventually(w.settled(3, "a", "1"))
+	w.Eventually(w.settled(3, "a", "1"))
 	w.update(to("b"))
-	w.eventually(w.settled(3, "b", "2"))
-	w.stop()
+	w.Eventually(w.settled(3, "b", "2"))
+	w.Stop()
 	l := &late{died: make(chan struct{}), killed: true, wait: true}
 	w.start(t, l.wrap)
 	w.update(to("c"))
-	w.eventually(func(g Gomega) { g.Expect(l.died).To(BeClosed()) })
-	w.stop()
+	w.Eventually(func(g Gomega) { g.Expect(l.died).To(BeClosed()) })
+	w.Stop()
 	w.update(to("a"))
 	w.start(t, l.next)
-	w.eventually(w.settled(3, "a", "3"))
+	w.Eventually(w.settled(3, "a", "3"))
 	w.update(to("d"))
-	w.eventually(w.settled(3, "d", "4"))
+	w.Eventually(w.settled(3, "d", "4"))
 
 	set := l.kept
-	w.g.Expect(set.Spec.Replicas).To(HaveValue(BeZero()), "whichever controller is quicker")
+	w.G.Expect(set.Spec.Replicas).To(HaveValue(BeZero()), "whichever controller is quicker")
 	stop := w.watchNumbers(3, 3)
-	w.g.Expect(l.takeEffect(w.ctx, direct)).To(Succeed())
-	w.eventually(func(g Gomega) {
-		g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+	w.G.Expect(l.takeEffect(w.Ctx, direct)).To(Succeed())
+	w.Eventually(func(g Gomega) {
+		g.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 		g.Expect(set.Status.ObservedGeneration).NotTo(BeZero(), "its controller has looked at it")
 		g.Expect(set.Status.Replicas).To(HaveValue(BeZero()))
 	})
 	stop()
-	w.eventually(w.settled(3, "d", "4"))
+	w.Eventually(w.settled(3, "d", "4"))
 }

@@ -40,37 +40,37 @@ func TestMarkedMachineThatServesIsNotGivenUpForABrokenOne(t *testing.T) {
 			},
 		})
 	})
-	w.eventually(w.settled(2, "a", "1"))
+	w.Eventually(w.settled(2, "a", "1"))
 	w.machines.hold(true)
 	machines := w.machinesOf("a")
 	marked, broken := machines[0], machines[1]
 	before := marked.DeepCopy()
 	marked.Annotations = with(marked.Annotations, clusterv1.DeleteMachineAnnotation, "yes")
-	w.g.Expect(direct.Patch(w.ctx, marked, client.MergeFrom(before))).To(Succeed())
+	w.G.Expect(direct.Patch(w.Ctx, marked, client.MergeFrom(before))).To(Succeed())
 	w.breakDown(broken)
 	w.update(toTemplateB)
 
-	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentRollingOutReason, refuse.Because))
-	w.g.Expect(w.setOf(marked).Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "as long as the broken one stays, the set would give up the marked one")
+	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentRollingOutReason, refuse.Because))
+	w.G.Expect(w.setOf(marked).Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "as long as the broken one stays, the set would give up the marked one")
 	refused.Store(false)
-	w.eventually(func(g Gomega) {
-		g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(broken), broken)).To(Succeed())
+	w.Eventually(func(g Gomega) {
+		g.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(broken), broken)).To(Succeed())
 		g.Expect(broken.DeletionTimestamp).NotTo(BeNil())
 		g.Expect(w.setOf(marked).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		g.Expect(w.setOf(marked).Status.ObservedGeneration).To(Equal(w.setOf(marked).Generation))
 	})
-	w.g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(marked), marked)).To(Succeed())
-	w.g.Expect(marked.DeletionTimestamp).To(BeNil(), "it is needed as long as only one other serves")
+	w.G.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(marked), marked)).To(Succeed())
+	w.G.Expect(marked.DeletionTimestamp).To(BeNil(), "it is needed as long as only one other serves")
 	w.machines.hold(false)
-	w.eventually(w.settled(2, "b", "2"))
+	w.Eventually(w.settled(2, "b", "2"))
 }
 
 // breakDown has a Machine not serve any more.
 func (w *world) breakDown(machine *clusterv1.Machine) {
 	before := machine.DeepCopy()
 	conditions.Set(&machine.Status.Conditions, conditions.False(clusterv1.MachineAvailableCondition, "Broken", "it is"), machine.Generation, time.Now())
-	w.g.Expect(direct.Status().Patch(w.ctx, machine, client.MergeFrom(before))).To(Succeed())
-	w.eventually(func(g Gomega) { g.Expect(w.current().Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(1))) })
+	w.G.Expect(direct.Status().Patch(w.Ctx, machine, client.MergeFrom(before))).To(Succeed())
+	w.Eventually(func(g Gomega) { g.Expect(w.current().Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(1))) })
 }
 
 // setOf is the set of a Machine.

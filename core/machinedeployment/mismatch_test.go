@@ -8,28 +8,29 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/test/coretest"
+	"millwright.dev/test/coretest/workers"
 )
 
 // standalone is a set that nobody controls, with Machines of the colour green.
 func (w *world) standalone() *clusterv1.MachineSet {
-	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "green", Labels: map[string]string{
-		"pool": "a", clusterv1.ClusterNameLabel: clusterName, clusterv1.MachineDeploymentNameLabel: "d",
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "green", Labels: map[string]string{
+		"pool": "a", clusterv1.ClusterNameLabel: workers.ClusterName, clusterv1.MachineDeploymentNameLabel: "d",
 	}}}
 	set.Spec = clusterv1.MachineSetSpec{
-		ClusterName: clusterName, Replicas: ptr.To[int32](1),
+		ClusterName: workers.ClusterName, Replicas: ptr.To[int32](1),
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a", "color": "green"}},
 		Template: clusterv1.MachineTemplateSpec{
 			ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"pool": "a", "color": "green"}},
 			Spec: clusterv1.MachineSpec{
-				ClusterName: clusterName, Version: "v1.36.3",
-				InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infraGroup, Kind: "StandInMachineTemplate", Name: "a"},
-				Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
-					APIGroup: bootstrapGroup, Kind: "StandInConfigTemplate", Name: "a",
-				}},
+				ClusterName: workers.ClusterName, Version: "v1.36.3",
+				InfrastructureRef: coretest.Ref(workers.InfraTemplateKind, "a"),
+				Bootstrap:         clusterv1.Bootstrap{ConfigRef: coretest.Ref(workers.ConfigTemplateKind, "a")},
 			},
 		},
 	}
-	w.create(set)
+	w.Create(set)
 	return set
 }
 
@@ -40,22 +41,22 @@ func TestSetWithANarrowerSelectorIsNotAdopted(t *testing.T) {
 	w := newWorld(t)
 	set := w.standalone()
 	w.start(t)
-	w.eventually(func(g Gomega) { g.Expect(w.listMachines()).To(HaveLen(1)) })
-	machine := w.listMachines()[0]
+	w.Eventually(func(g Gomega) { g.Expect(w.Machines()).To(HaveLen(1)) })
+	machine := w.Machines()[0]
 	w.deployment(1)
-	w.eventually(w.reports(rollingOut, SelectorMismatchReason, "MachineSet green is not adopted: its selector \"color=green,pool=a\" does not match"))
+	w.Eventually(w.reports(rollingOut, SelectorMismatchReason, "MachineSet green is not adopted: its selector \"color=green,pool=a\" does not match"))
 	found := &clusterv1.MachineSet{}
-	w.g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(set), found)).To(Succeed())
-	w.g.Expect(metav1.GetControllerOf(found)).To(BeNil())
-	w.g.Expect(found.Spec.Template.Labels).To(Equal(set.Spec.Template.Labels))
-	w.g.Expect(w.uids()).To(HaveKey(string(machine.UID)))
+	w.G.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(set), found)).To(Succeed())
+	w.G.Expect(metav1.GetControllerOf(found)).To(BeNil())
+	w.G.Expect(found.Spec.Template.Labels).To(Equal(set.Spec.Template.Labels))
+	w.G.Expect(w.uids()).To(HaveKey(string(machine.UID)))
 
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Labels["color"] = "green" })
-	w.eventually(func(g Gomega) {
-		g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(set), found)).To(Succeed())
+	w.Eventually(func(g Gomega) {
+		g.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(set), found)).To(Succeed())
 		g.Expect(metav1.IsControlledBy(found, w.current())).To(BeTrue())
 	})
-	w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.Eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 }
 
 // TestLabelsThatASetDoesNotSelectAreNotWritten has a set that the deployment controls already.

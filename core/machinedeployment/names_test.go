@@ -72,7 +72,7 @@ func TestInTheWay(t *testing.T) {
 func (w *world) taken(name, because string) func(Gomega) {
 	return func(g Gomega) {
 		list := &eventsv1.EventList{}
-		g.Expect(direct.List(w.ctx, list, client.InNamespace(w.namespace))).To(Succeed())
+		g.Expect(direct.List(w.Ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 		var notes []string
 		for _, event := range list.Items {
 			if event.Reason == NameTakenEvent && event.Related != nil && event.Related.Name == name {
@@ -94,27 +94,27 @@ func TestSetsOfAUserInTheWay(t *testing.T) {
 		s := begin(w.current())
 		annotated(PassedOverNamesAnnotation, passed)(s)
 		set := newSet(s)
-		set.Namespace, set.OwnerReferences, set.Finalizers, set.Labels = w.namespace, nil, nil, nil
+		set.Namespace, set.OwnerReferences, set.Finalizers, set.Labels = w.Namespace, nil, nil, nil
 		set.Spec.Selector.MatchLabels = map[string]string{"pool": "mine"}
 		set.Spec.Template.Labels = set.Spec.Selector.MatchLabels
-		w.create(set)
+		w.Create(set)
 		names = append(names, set.Name)
 	}
 	w.start(t)
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		deployment := w.current()
 		g.Expect(deployment.Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(2)))
 		g.Expect(deployment.Annotations).To(And(
 			HaveKeyWithValue(PassedOverNamesAnnotation, "2"), HaveKeyWithValue(clusterv1.RevisionAnnotation, "1")))
 	})
 	for _, name := range names {
-		w.eventually(w.taken(name, "does not control it"))
+		w.Eventually(w.taken(name, "does not control it"))
 		found := &clusterv1.MachineSet{}
-		w.g.Expect(direct.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, found)).To(Succeed())
-		w.g.Expect(metav1.GetControllerOf(found)).To(BeNil())
-		w.g.Expect(found.Spec.Selector.MatchLabels).To(Equal(map[string]string{"pool": "mine"}))
+		w.G.Expect(direct.Get(w.Ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, found)).To(Succeed())
+		w.G.Expect(metav1.GetControllerOf(found)).To(BeNil())
+		w.G.Expect(found.Spec.Selector.MatchLabels).To(Equal(map[string]string{"pool": "mine"}))
 	}
-	w.g.Expect(w.allSets()).To(HaveLen(3))
+	w.G.Expect(w.allSets()).To(HaveLen(3))
 }
 
 // TestSetThatIsBeingDeletedDoesNotKeepItsName: somebody has taken the revision from deployment and set, deletes the set,
@@ -124,19 +124,19 @@ func TestSetThatIsBeingDeletedDoesNotKeepItsName(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(1)
 	w.start(t)
-	w.eventually(w.settled(1, "a", "1"))
-	w.stop()
+	w.Eventually(w.settled(1, "a", "1"))
+	w.Stop()
 	going := w.allSets()[0]
 	before := going.DeepCopy()
 	going.Finalizers = append(going.Finalizers, "example.com/hold")
 	delete(going.Annotations, clusterv1.RevisionAnnotation)
-	w.g.Expect(direct.Patch(w.ctx, &going, client.MergeFrom(before))).To(Succeed())
+	w.G.Expect(direct.Patch(w.Ctx, &going, client.MergeFrom(before))).To(Succeed())
 	w.update(func(d *clusterv1.MachineDeployment) { delete(d.Annotations, clusterv1.RevisionAnnotation) })
-	w.g.Expect(direct.Delete(w.ctx, &going)).To(Succeed())
+	w.G.Expect(direct.Delete(w.Ctx, &going)).To(Succeed())
 
 	w.start(t)
-	w.eventually(w.taken(going.Name, "it is being deleted"))
-	w.eventually(func(g Gomega) {
+	w.Eventually(w.taken(going.Name, "it is being deleted"))
+	w.Eventually(func(g Gomega) {
 		var living []types.UID
 		for _, set := range w.allSets() {
 			if set.DeletionTimestamp.IsZero() {
@@ -144,14 +144,14 @@ func TestSetThatIsBeingDeletedDoesNotKeepItsName(t *testing.T) {
 			}
 		}
 		g.Expect(living).To(HaveLen(1))
-		all := w.listMachines()
+		all := w.Machines()
 		g.Expect(all).To(HaveLen(1))
 		g.Expect(metav1.GetControllerOf(&all[0]).UID).To(Equal(living[0]))
 	})
-	w.g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(&going), &going)).To(Succeed(), "it is still held")
+	w.G.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(&going), &going)).To(Succeed(), "it is still held")
 	before = going.DeepCopy()
 	going.Finalizers = nil
-	w.g.Expect(direct.Patch(w.ctx, &going, client.MergeFrom(before))).To(Succeed())
+	w.G.Expect(direct.Patch(w.Ctx, &going, client.MergeFrom(before))).To(Succeed())
 }
 
 // TestDeploymentThatIsMadeAnewHasSetsOfOtherNames: what was started for the one before is none of the new one's.
@@ -160,12 +160,12 @@ func TestDeploymentThatIsMadeAnewHasSetsOfOtherNames(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(1)
 	w.start(t)
-	w.eventually(w.settled(1, "a", "1"))
+	w.Eventually(w.settled(1, "a", "1"))
 	first := w.allSets()[0].Name
-	w.g.Expect(direct.Delete(w.ctx, w.current())).To(Succeed())
-	w.eventually(w.gone)
+	w.G.Expect(direct.Delete(w.Ctx, w.current())).To(Succeed())
+	w.Eventually(w.gone)
 	w.deployment(1)
-	w.eventually(w.settled(1, "a", "1"))
-	w.g.Expect(w.allSets()).To(HaveLen(1))
-	w.g.Expect(w.allSets()[0].Name).NotTo(Equal(first))
+	w.Eventually(w.settled(1, "a", "1"))
+	w.G.Expect(w.allSets()).To(HaveLen(1))
+	w.G.Expect(w.allSets()[0].Name).NotTo(Equal(first))
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/machines"
+	"millwright.dev/test/coretest/workers"
 )
 
 // watchedNumbers are the Machines of a namespace as a watch shows them: every state that they were ever in.
@@ -28,30 +29,30 @@ type watchedNumbers struct {
 
 // watchNumbers watches the numbers of Machines until the function that it returns is called.
 func (w *world) watchNumbers(highest, lowest int) (stop func()) {
-	ctx, cancel := context.WithCancel(w.ctx)
+	ctx, cancel := context.WithCancel(w.Ctx)
 	n := &watchedNumbers{highest: highest, lowest: lowest, versions: map[types.UID]string{}, available: map[types.UID]bool{}}
-	watching, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
-	w.g.Expect(err).NotTo(HaveOccurred())
+	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme()})
+	w.G.Expect(err).NotTo(HaveOccurred())
 	list := &clusterv1.MachineList{}
-	w.g.Expect(watching.List(ctx, list, client.InNamespace(w.namespace))).To(Succeed())
+	w.G.Expect(watching.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 	for i := range list.Items {
 		n.set(&list.Items[i])
 	}
-	watcher, err := watching.Watch(ctx, &clusterv1.MachineList{}, client.InNamespace(w.namespace),
+	watcher, err := watching.Watch(ctx, &clusterv1.MachineList{}, client.InNamespace(w.Namespace),
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
-	w.g.Expect(err).NotTo(HaveOccurred())
+	w.G.Expect(err).NotTo(HaveOccurred())
 	go func() {
 		for event := range watcher.ResultChan() {
 			n.observe(event)
 		}
 	}()
 	return func() {
-		w.eventually(func(g Gomega) { n.hasSeen(g, w.listMachines()) })
+		w.Eventually(func(g Gomega) { n.hasSeen(g, w.Machines()) })
 		n.mutex.Lock()
 		defer n.mutex.Unlock()
 		// A watch that is ended reports that as an error.
 		defer cancel()
-		w.g.Expect(n.violation).To(BeEmpty(), "at most %d may exist, at least %d be available", highest, lowest)
+		w.G.Expect(n.violation).To(BeEmpty(), "at most %d may exist, at least %d be available", highest, lowest)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 
 // deleteOrphaning does what `kubectl delete --cascade=orphan` does.
 func (w *world) deleteOrphaning() {
-	w.g.Expect(direct.Delete(w.ctx, w.current(), client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-	w.g.Expect(w.current().Finalizers).To(ContainElement(metav1.FinalizerOrphanDependents))
+	w.G.Expect(direct.Delete(w.Ctx, w.current(), client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+	w.G.Expect(w.current().Finalizers).To(ContainElement(metav1.FinalizerOrphanDependents))
 }
 
 // orphanSets does the garbage collector's part, which no envtest has: it takes the references from the sets.
@@ -25,7 +25,7 @@ func (w *world) orphanSets() {
 	for _, set := range w.allSets() {
 		before := set.DeepCopy()
 		set.OwnerReferences = nil
-		w.g.Expect(direct.Patch(w.ctx, &set, client.MergeFrom(before))).To(Succeed())
+		w.G.Expect(direct.Patch(w.Ctx, &set, client.MergeFrom(before))).To(Succeed())
 	}
 }
 
@@ -38,7 +38,7 @@ func (w *world) endOrphaning() {
 
 func (w *world) gone(g Gomega) {
 	list := &clusterv1.MachineDeploymentList{}
-	g.Expect(direct.List(w.ctx, list, client.InNamespace(w.namespace))).To(Succeed())
+	g.Expect(direct.List(w.Ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 	g.Expect(list.Items).To(BeEmpty())
 }
 
@@ -48,7 +48,7 @@ func (w *world) allStay(known map[string]bool) func(Gomega) {
 		for _, set := range w.allSets() {
 			g.Expect(set.DeletionTimestamp).To(BeNil())
 		}
-		machines := w.listMachines()
+		machines := w.Machines()
 		for _, machine := range machines {
 			g.Expect(machine.DeletionTimestamp).To(BeNil())
 		}
@@ -66,28 +66,28 @@ func TestOrphanedSetsKeepTheirMachines(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(2)
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
+	w.Eventually(w.settled(2, "a", "1"))
 	known := w.uids()
 	w.deleteOrphaning()
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		g.Expect(metav1.GetControllerOf(&w.allSets()[0])).To(BeNil())
 		g.Expect(w.current().Finalizers).To(ConsistOf(metav1.FinalizerOrphanDependents))
 	})
 	w.endOrphaning()
-	w.eventually(w.gone)
-	w.allStay(known)(w.g)
+	w.Eventually(w.gone)
+	w.allStay(known)(w.G)
 
 	set := w.allSets()[0]
 	before := set.DeepCopy()
 	set.Spec.Replicas = ptr.To[int32](3)
-	w.g.Expect(direct.Patch(w.ctx, &set, client.MergeFrom(before))).To(Succeed())
-	w.eventually(func(g Gomega) { g.Expect(w.listMachines()).To(HaveLen(3)) })
+	w.G.Expect(direct.Patch(w.Ctx, &set, client.MergeFrom(before))).To(Succeed())
+	w.Eventually(func(g Gomega) { g.Expect(w.Machines()).To(HaveLen(3)) })
 	known = w.uids()
 
 	w.deployment(3)
-	w.eventually(w.running(3))
-	w.g.Expect(w.uids()).To(Equal(known))
-	w.g.Expect(w.allSets()).To(HaveLen(1))
+	w.Eventually(w.running(3))
+	w.G.Expect(w.uids()).To(Equal(known))
+	w.G.Expect(w.allSets()).To(HaveLen(1))
 }
 
 // TestOrphanedSetsAreNotDeletedThroughAnOldCache lets the garbage collector be faster than the watch of the sets.
@@ -96,8 +96,8 @@ func TestOrphanedSetsAreNotDeletedThroughAnOldCache(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(2)
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
-	w.stop()
+	w.Eventually(w.settled(2, "a", "1"))
+	w.Stop()
 	old, known := w.allSets(), w.uids()
 	w.deleteOrphaning()
 	w.orphanSets()
@@ -113,11 +113,11 @@ func TestOrphanedSetsAreNotDeletedThroughAnOldCache(t *testing.T) {
 			},
 		})
 	})
-	w.g.Consistently(w.allStay(known)).WithTimeout(2 * time.Second).Should(Succeed())
-	w.stop()
+	w.G.Consistently(w.allStay(known)).WithTimeout(2 * time.Second).Should(Succeed())
+	w.Stop()
 	w.start(t)
-	w.eventually(w.gone)
-	w.allStay(known)(w.g)
+	w.Eventually(w.gone)
+	w.allStay(known)(w.G)
 }
 
 // TestOrphanedSetsAreNotAdoptedAgain lets the garbage collector be faster than the watch of the deployment.
@@ -126,8 +126,8 @@ func TestOrphanedSetsAreNotAdoptedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(2)
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
-	w.stop()
+	w.Eventually(w.settled(2, "a", "1"))
+	w.Stop()
 	old, known := w.current(), w.uids()
 	w.deleteOrphaning()
 	w.orphanSets()
@@ -142,13 +142,13 @@ func TestOrphanedSetsAreNotAdoptedAgain(t *testing.T) {
 			},
 		})
 	})
-	w.g.Consistently(func(g Gomega) {
+	w.G.Consistently(func(g Gomega) {
 		w.allStay(known)(g)
 		g.Expect(w.allSets()).To(HaveLen(1))
 		g.Expect(metav1.GetControllerOf(&w.allSets()[0])).To(BeNil())
 	}).WithTimeout(2 * time.Second).Should(Succeed())
-	w.stop()
+	w.Stop()
 	w.start(t)
-	w.eventually(func(g Gomega) { g.Expect(w.current().Finalizers).To(ConsistOf(metav1.FinalizerOrphanDependents)) })
-	w.allStay(known)(w.g)
+	w.Eventually(func(g Gomega) { g.Expect(w.current().Finalizers).To(ConsistOf(metav1.FinalizerOrphanDependents)) })
+	w.allStay(known)(w.G)
 }

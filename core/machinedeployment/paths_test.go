@@ -18,6 +18,7 @@ import (
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/core/machines"
+	"millwright.dev/test/coretest/workers"
 )
 
 func (w *world) reports(kind, reason, message string) func(Gomega) {
@@ -31,22 +32,22 @@ func (w *world) reports(kind, reason, message string) func(Gomega) {
 func TestBrokenTemplateIsReplacedByAGoodOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(w.template(infraGroup, "StandInMachineTemplate", "c"))
+	w.Create(w.Template(workers.InfraTemplateKind, "c"))
 	w.deployment(3)
 	w.start(t)
-	w.eventually(w.running(3))
+	w.Eventually(w.running(3))
 	stop := w.watchNumbers(4, 3)
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
-	w.eventually(func(g Gomega) { g.Expect(w.listMachines()).To(HaveLen(4)) })
-	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentRollingOutReason, "1 of 3 replicas are up to date"))
+	w.Eventually(func(g Gomega) { g.Expect(w.Machines()).To(HaveLen(4)) })
+	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentRollingOutReason, "1 of 3 replicas are up to date"))
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.InfrastructureRef.Name = "c" })
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.running(3)(g)
 		g.Expect(w.listSets()[0].Spec.Template.Spec.InfrastructureRef.Name).To(Equal("c"))
 	})
 	stop()
-	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 }
 
 func TestPausedRolloutScalesAndResumes(t *testing.T) {
@@ -54,20 +55,20 @@ func TestPausedRolloutScalesAndResumes(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(2)
 	w.start(t)
-	w.eventually(w.running(2))
+	w.Eventually(w.running(2))
 	w.update(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Paused = ptr.To(true)
 		d.Spec.Replicas = ptr.To[int32](3)
 		toTemplateB(d)
 	})
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		g.Expect(w.listSets()).To(HaveLen(1))
 		g.Expect(w.current().Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(3)))
 		g.Expect(w.current().Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(0)))
 	})
-	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RolloutPausedReason, "infrastructure machine template"))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RolloutPausedReason, "infrastructure machine template"))
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Paused = nil })
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.running(3)(g)
 		g.Expect(w.listSets()[0].Spec.Template.Spec.InfrastructureRef.Name).To(Equal("b"))
 	})
@@ -80,20 +81,20 @@ func TestOnDelete(t *testing.T) {
 		d.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 	})
 	w.start(t)
-	w.eventually(w.running(2))
+	w.Eventually(w.running(2))
 	w.update(toTemplateB)
-	w.eventually(func(g Gomega) { g.Expect(w.allSets()).To(HaveLen(2)) })
-	before := w.listMachines()
-	w.g.Expect(before).To(HaveLen(2))
+	w.Eventually(func(g Gomega) { g.Expect(w.allSets()).To(HaveLen(2)) })
+	before := w.Machines()
+	w.G.Expect(before).To(HaveLen(2))
 	for i := range before {
-		w.g.Expect(direct.Delete(t.Context(), &before[i])).To(Succeed())
-		w.eventually(func(g Gomega) {
-			g.Expect(w.listMachines()).To(HaveLen(2))
+		w.G.Expect(direct.Delete(t.Context(), &before[i])).To(Succeed())
+		w.Eventually(func(g Gomega) {
+			g.Expect(w.Machines()).To(HaveLen(2))
 			g.Expect(w.current().Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(i + 1)))
 			g.Expect(w.current().Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(2)))
 		})
 	}
-	w.eventually(w.running(2))
+	w.Eventually(w.running(2))
 }
 
 // TestUnhealthyOutdatedMachineIsReplacedUnderOnDelete has one that no rollout would ever take.
@@ -104,16 +105,16 @@ func TestUnhealthyOutdatedMachineIsReplacedUnderOnDelete(t *testing.T) {
 		d.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 	})
 	w.start(t)
-	w.eventually(w.running(2))
+	w.Eventually(w.running(2))
 	w.update(toTemplateB)
-	w.eventually(func(g Gomega) { g.Expect(w.allSets()).To(HaveLen(2)) })
-	machines := w.listMachines()
+	w.Eventually(func(g Gomega) { g.Expect(w.allSets()).To(HaveLen(2)) })
+	machines := w.Machines()
 	unhealthy, well := machines[0], machines[1]
 	before := unhealthy.DeepCopy()
 	conditions.Set(&unhealthy.Status.Conditions, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""), 0, time.Now())
 	conditions.Set(&unhealthy.Status.Conditions, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""), 0, time.Now())
-	w.g.Expect(direct.Status().Patch(w.ctx, &unhealthy, client.MergeFrom(before))).To(Succeed())
-	w.eventually(func(g Gomega) {
+	w.G.Expect(direct.Status().Patch(w.Ctx, &unhealthy, client.MergeFrom(before))).To(Succeed())
+	w.Eventually(func(g Gomega) {
 		uids := w.uids()
 		g.Expect(uids).To(HaveLen(2))
 		g.Expect(uids).To(And(HaveKey(string(well.UID)), Not(HaveKey(string(unhealthy.UID)))))
@@ -126,14 +127,14 @@ func TestFieldsReachMachinesWithoutARollout(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(1)
 	w.start(t)
-	w.eventually(w.running(1))
-	before := w.listMachines()[0]
+	w.Eventually(w.running(1))
+	before := w.Machines()[0]
 	w.update(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Template.Labels["tier"] = "front"
 		d.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](9)
 	})
-	w.eventually(func(g Gomega) {
-		machines := w.listMachines()
+	w.Eventually(func(g Gomega) {
+		machines := w.Machines()
 		g.Expect(machines).To(HaveLen(1))
 		g.Expect(machines[0].UID).To(Equal(before.UID))
 		g.Expect(machines[0].Labels).To(HaveKeyWithValue("tier", "front"))
@@ -152,14 +153,14 @@ func TestInvalidDeploymentSaysWhatToDo(t *testing.T) {
 		d.Spec.Template.Labels = nil
 	})
 	w.start(t)
-	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `maxSurge "lots"`))
-	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `spec.selector "cluster.x-k8s.io/cluster-name=c,pool=a"`))
-	w.g.Expect(w.allSets()).To(BeEmpty())
+	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `maxSurge "lots"`))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, InvalidSpecReason, `spec.selector "cluster.x-k8s.io/cluster-name=c,pool=a"`))
+	w.G.Expect(w.allSets()).To(BeEmpty())
 	w.update(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = nil
 		d.Spec.Template.Labels = map[string]string{"pool": "a"}
 	})
-	w.eventually(w.running(1))
+	w.Eventually(w.running(1))
 }
 
 func TestBlockedSetIsPassedOn(t *testing.T) {
@@ -167,9 +168,9 @@ func TestBlockedSetIsPassedOn(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(1, func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.InfrastructureRef.Name = "absent" })
 	w.start(t)
-	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "absent does not exist"))
-	w.create(w.template(infraGroup, "StandInMachineTemplate", "absent"))
-	w.eventually(w.running(1))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "absent does not exist"))
+	w.Create(w.Template(workers.InfraTemplateKind, "absent"))
+	w.Eventually(w.running(1))
 }
 
 // TestRefusalsOfMachinesArePassedOn has a quota, a policy or a webhook refuse Machines.
@@ -189,10 +190,10 @@ func TestRefusalsOfMachinesArePassedOn(t *testing.T) {
 			},
 		})
 	})
-	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "exceeded quota: machines, used: 0, limited: 0"))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, machines.BlockedReason, "exceeded quota: machines, used: 0, limited: 0"))
 	allowed.Store(true)
-	w.eventually(w.running(1))
-	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentNotScalingUpReason, ""))
+	w.Eventually(w.running(1))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentNotScalingUpReason, ""))
 }
 
 func TestRestartInTheMiddleOfARollout(t *testing.T) {
@@ -200,30 +201,30 @@ func TestRestartInTheMiddleOfARollout(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(4)
 	w.start(t)
-	w.eventually(w.running(4))
+	w.Eventually(w.running(4))
 	stop := w.watchNumbers(5, 4)
 	w.update(toTemplateB)
 	for n := range int32(3) {
-		w.eventually(func(g Gomega) {
+		w.Eventually(func(g Gomega) {
 			g.Expect(w.current().Status.UpToDateReplicas).To(HaveValue(BeNumerically(">", n)))
 		})
-		w.stop()
+		w.Stop()
 		w.start(t)
 	}
-	w.eventually(w.running(4))
+	w.Eventually(w.running(4))
 	stop()
-	w.g.Expect(w.current().Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
+	w.G.Expect(w.current().Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
 }
 
 func TestRolloutAfterIsKeptToTheTime(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(1)
 	w.start(t)
-	w.eventually(w.running(1))
+	w.Eventually(w.running(1))
 	first := w.listSets()[0].UID
 	after := time.Now().Add(2 * time.Second).Truncate(time.Second)
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Rollout.After.Time = after })
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.running(1)(g)
 		set := w.listSets()[0]
 		g.Expect(set.UID).NotTo(Equal(first))
@@ -236,19 +237,19 @@ func TestIdleDeploymentCostsNothing(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(2)
 	w.start(t)
-	w.eventually(w.running(2))
+	w.Eventually(w.running(2))
 	version := func() []string {
 		set := w.listSets()[0]
 		return []string{w.current().ResourceVersion, set.ResourceVersion}
 	}
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		now := version()
 		g.Consistently(version).WithTimeout(time.Second).Should(Equal(now))
 	})
 	now := version()
-	machine := w.listMachines()[0]
+	machine := w.Machines()[0]
 	before := machine.DeepCopy()
 	machine.Status.Phase = "Running"
-	w.g.Expect(direct.Status().Patch(t.Context(), &machine, client.MergeFrom(before))).To(Succeed())
-	w.g.Consistently(version).WithTimeout(time.Second).Should(Equal(now))
+	w.G.Expect(direct.Status().Patch(t.Context(), &machine, client.MergeFrom(before))).To(Succeed())
+	w.G.Consistently(version).WithTimeout(time.Second).Should(Equal(now))
 }

@@ -5,14 +5,14 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/test/coretest"
+	"millwright.dev/test/coretest/workers"
 )
 
 // machinePlayer plays the Machine controller: Machines become available, and go when they are deleted.
@@ -65,22 +65,11 @@ func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	if err := direct.Get(ctx, request.NamespacedName, machine); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	before := machine.DeepCopy()
 	if !machine.DeletionTimestamp.IsZero() {
 		if p.holds(machine.Name) {
-			return ctrl.Result{RequeueAfter: pollInterval}, nil
+			return ctrl.Result{RequeueAfter: workers.PollInterval}, nil
 		}
-		for _, ref := range []clusterv1.ContractVersionedObjectReference{machine.Spec.InfrastructureRef, machine.Spec.Bootstrap.ConfigRef} {
-			child := &unstructured.Unstructured{}
-			child.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.APIGroup, Version: "v1", Kind: ref.Kind})
-			child.SetNamespace(machine.Namespace)
-			child.SetName(ref.Name)
-			if err := direct.Delete(ctx, child); client.IgnoreNotFound(err) != nil {
-				return ctrl.Result{}, err
-			}
-		}
-		machine.Finalizers = nil
-		return ctrl.Result{}, client.IgnoreNotFound(direct.Patch(ctx, machine, client.MergeFrom(before)))
+		return ctrl.Result{}, workers.Release(ctx, direct, machine)
 	}
 	p.mu.Lock()
 	broken, idle := p.broken, p.idle
@@ -88,13 +77,13 @@ func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	if idle || machine.Status.NodeRef.IsDefined() {
 		return ctrl.Result{}, nil
 	}
-	now := time.Now()
+	before, now := machine.DeepCopy(), time.Now()
 	if broken != "" && p.template(ctx, machine) == broken {
 		// As the Machine controller does: what its MachineSet says, and so what wakes the deployment, follows from Ready.
 		for kind, reason := range map[string]string{clusterv1.MachineInfrastructureReadyCondition: "OutOfStock", clusterv1.MachineReadyCondition: clusterv1.MachineNotReadyReason} {
 			conditions.Set(&machine.Status.Conditions, conditions.False(kind, reason, outOfStock), machine.Generation, now)
 		}
-		return ctrl.Result{RequeueAfter: pollInterval}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
+		return ctrl.Result{RequeueAfter: workers.PollInterval}, client.IgnoreNotFound(direct.Status().Patch(ctx, machine, client.MergeFrom(before)))
 	}
 	machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: machine.Name}
 	conditions.Set(&machine.Status.Conditions, conditions.True(clusterv1.MachineReadyCondition, "Ready", ""), machine.Generation, now)
@@ -104,9 +93,8 @@ func (p *machinePlayer) Reconcile(ctx context.Context, request ctrl.Request) (ct
 
 // template is the template that the infrastructure of a Machine was made from.
 func (p *machinePlayer) template(ctx context.Context, machine *clusterv1.Machine) string {
-	infra := &unstructured.Unstructured{}
-	infra.SetGroupVersionKind(schema.GroupVersionKind{Group: infraGroup, Version: "v1", Kind: "StandInMachine"})
-	_ = wait.PollUntilContextTimeout(ctx, pollInterval, waiting, true, func(ctx context.Context) (bool, error) {
+	infra := coretest.Object(workers.InfraKind, machine.Namespace, machine.Name)
+	_ = wait.PollUntilContextTimeout(ctx, workers.PollInterval, workers.Timeout, true, func(ctx context.Context) (bool, error) {
 		return direct.Get(ctx, client.ObjectKeyFromObject(machine), infra) == nil, nil
 	})
 	return infra.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]

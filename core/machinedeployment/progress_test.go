@@ -15,6 +15,7 @@ import (
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/core/machines"
+	"millwright.dev/test/coretest/workers"
 )
 
 // TestStalledRolloutSaysWhatItWaitsFor lets a rollout hang: one condition names the Machine and what it waits for,
@@ -24,27 +25,27 @@ func TestStalledRolloutSaysWhatItWaitsFor(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(2)
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
+	w.Eventually(w.settled(2, "a", "1"))
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
 	const kind = clusterv1.MachineDeploymentRollingOutCondition
-	w.eventually(w.reports(kind, clusterv1.MachineDeploymentRollingOutReason, "1 of 2 replicas are up to date"))
+	w.Eventually(w.reports(kind, clusterv1.MachineDeploymentRollingOutReason, "1 of 2 replicas are up to date"))
 	w.update(impatient)
-	w.eventually(w.reports(kind, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
-	for _, machine := range w.listMachines() {
+	w.Eventually(w.reports(kind, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
+	for _, machine := range w.Machines() {
 		if machine.Labels[clusterv1.MachineDeploymentUniqueLabel] == w.currentSet().Labels[clusterv1.MachineDeploymentUniqueLabel] {
-			w.eventually(w.reports(kind, ProgressDeadlineExceededReason, "Machine "+machine.Name))
+			w.Eventually(w.reports(kind, ProgressDeadlineExceededReason, "Machine "+machine.Name))
 		}
 	}
 	version := func() string { return w.current().ResourceVersion }
-	w.g.Eventually(func(g Gomega) {
+	w.G.Eventually(func(g Gomega) {
 		now := version()
 		g.Consistently(version).WithTimeout(2 * time.Second).Should(Equal(now))
-	}).WithTimeout(waiting).Should(Succeed())
+	}).WithTimeout(workers.Timeout).Should(Succeed())
 
 	w.machines.setBroken("")
-	w.eventually(w.settled(2, "b", "2"))
-	w.eventually(w.reports(kind, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.Eventually(w.settled(2, "b", "2"))
+	w.Eventually(w.reports(kind, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 }
 
 // currentSet is the set with the highest revision.
@@ -136,7 +137,7 @@ func TestToldProgress(t *testing.T) {
 // watched judges the progress as a process does that was just started.
 func watched(t *testing.T, s *scope) outcome.Outcome {
 	t.Helper()
-	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.deployment.DeepCopy()).Build()}
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(workers.Scheme()).WithObjects(s.deployment.DeepCopy()).Build()}
 	r.Clock = clocktesting.NewFakePassiveClock(s.Now)
 	s.Original.Annotations = s.deployment.Annotations
 	stored := s.Original.DeepCopy()

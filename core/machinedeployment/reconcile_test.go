@@ -20,35 +20,35 @@ func TestLifeOfADeployment(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(3)
 	w.start(t)
-	w.eventually(w.running(3))
+	w.Eventually(w.running(3))
 	first := w.listSets()[0]
-	w.g.Expect(first.Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "1"))
-	w.g.Expect(metav1.IsControlledBy(&first, w.current())).To(BeTrue())
+	w.G.Expect(first.Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "1"))
+	w.G.Expect(metav1.IsControlledBy(&first, w.current())).To(BeTrue())
 
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = ptr.To[int32](5) })
-	w.eventually(w.running(5))
-	w.g.Expect(w.listSets()[0].UID).To(Equal(first.UID), "scaling makes no new set")
+	w.Eventually(w.running(5))
+	w.G.Expect(w.listSets()[0].UID).To(Equal(first.UID), "scaling makes no new set")
 
 	stop := w.watchNumbers(5+1, 5)
 	w.update(toTemplateB)
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.running(5)(g)
 		g.Expect(w.listSets()[0].UID).NotTo(Equal(first.UID))
 	})
 	stop()
-	w.g.Expect(w.listSets()[0].Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
-	w.g.Expect(w.current().Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
+	w.G.Expect(w.listSets()[0].Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
+	w.G.Expect(w.current().Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
 
-	w.g.Expect(direct.Delete(w.ctx, w.current())).To(Succeed())
-	w.eventually(func(g Gomega) {
+	w.G.Expect(direct.Delete(w.Ctx, w.current())).To(Succeed())
+	w.Eventually(func(g Gomega) {
 		list := &clusterv1.MachineDeploymentList{}
-		g.Expect(direct.List(w.ctx, list)).To(Succeed())
+		g.Expect(direct.List(w.Ctx, list)).To(Succeed())
 		for _, deployment := range list.Items {
-			g.Expect(deployment.Namespace).NotTo(Equal(w.namespace))
+			g.Expect(deployment.Namespace).NotTo(Equal(w.Namespace))
 		}
 	})
-	w.g.Expect(w.allSets()).To(BeEmpty())
-	w.g.Expect(w.listMachines()).To(BeEmpty())
+	w.G.Expect(w.allSets()).To(BeEmpty())
+	w.G.Expect(w.Machines()).To(BeEmpty())
 }
 
 func TestUnavailableInsteadOfSurge(t *testing.T) {
@@ -63,10 +63,10 @@ func TestUnavailableInsteadOfSurge(t *testing.T) {
 		}
 	})
 	w.start(t)
-	w.eventually(w.running(4))
+	w.Eventually(w.running(4))
 	stop := w.watchNumbers(4, 3)
 	w.update(toTemplateB)
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.running(4)(g)
 		g.Expect(w.listSets()[0].Spec.Template.Spec.InfrastructureRef.Name).To(Equal("b"))
 	})

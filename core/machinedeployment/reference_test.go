@@ -66,7 +66,7 @@ func TestReferenceNamesTestsThatExist(t *testing.T) {
 func TestReferenceExamples(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	doccheck.Apply(t, direct, w.namespace, doccheck.Read(t, reference).Examples(t, ""))
+	doccheck.Apply(t, direct, w.Namespace, doccheck.Read(t, reference).Examples(t, ""))
 }
 
 // revisionChanges change each field in the table of what makes a new revision.
@@ -146,9 +146,9 @@ func TestTemplateOfEqualContentRolls(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(1)
 	w.start(t)
-	w.eventually(w.settled(1, "a", "1"))
-	before := w.listMachines()[0].UID
+	w.Eventually(w.settled(1, "a", "1"))
+	before := w.Machines()[0].UID
 	w.update(toTemplateB)
-	w.eventually(w.settled(1, "b", "2"))
-	w.g.Expect(w.listMachines()[0].UID).NotTo(Equal(before))
+	w.Eventually(w.settled(1, "b", "2"))
+	w.G.Expect(w.Machines()[0].UID).NotTo(Equal(before))
 }

@@ -25,13 +25,13 @@ func TestRefusedRevisionIsSeen(t *testing.T) {
 	policy.Begin(isDeployment, clusterv1.RevisionAnnotation)
 	w.deployment(2)
 	w.start(t, policy.Wrap)
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		g.Expect(w.current().Status.AvailableReplicas).To(HaveValue(BeEquivalentTo(2)))
 		w.reports(clusterv1.MachineDeploymentRollingOutCondition, "InternalError", refuse.Because)(g)
 	})
-	w.g.Expect(w.current().Annotations).NotTo(HaveKey(clusterv1.RevisionAnnotation))
+	w.G.Expect(w.current().Annotations).NotTo(HaveKey(clusterv1.RevisionAnnotation))
 	policy.Lift()
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.settled(2, "a", "1")(g)
 		w.reports(clusterv1.MachineDeploymentRollingOutCondition, "NotRollingOut", "")(g)
 	})
@@ -46,11 +46,11 @@ func TestRefusedMetadataOfADeploymentIsSeen(t *testing.T) {
 	w.deployment(1)
 	w.start(t, policy.Wrap)
 	for _, kind := range []string{clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentRollingOutCondition} {
-		w.eventually(w.reports(kind, "InternalError", refuse.Because))
+		w.Eventually(w.reports(kind, "InternalError", refuse.Because))
 	}
-	w.g.Expect(w.allSets()).To(BeEmpty())
+	w.G.Expect(w.allSets()).To(BeEmpty())
 	policy.Lift()
-	w.eventually(w.settled(1, "a", "1"))
+	w.Eventually(w.settled(1, "a", "1"))
 }
 
 // TestRefusedUpdateOfASetIsSeen: nothing rolls out for a label, so that no other condition would say it.
@@ -60,13 +60,13 @@ func TestRefusedUpdateOfASetIsSeen(t *testing.T) {
 	policy := &refuse.Patches{}
 	w.deployment(1)
 	w.start(t, policy.Wrap)
-	w.eventually(w.settled(1, "a", "1"))
+	w.Eventually(w.settled(1, "a", "1"))
 	policy.Begin(isSet, "example.com/color")
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Labels["example.com/color"] = "blue" })
-	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, "InternalError", refuse.Because))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, "InternalError", refuse.Because))
 	policy.Lift()
-	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, "NotRollingOut", ""))
-	w.g.Expect(w.listSets()[0].Spec.Template.Labels).To(HaveKeyWithValue("example.com/color", "blue"))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, "NotRollingOut", ""))
+	w.G.Expect(w.listSets()[0].Spec.Template.Labels).To(HaveKeyWithValue("example.com/color", "blue"))
 }
 
 // TestRefusedUpdateOfAMachineIsPassedOn: what the set says, the deployment says.
@@ -76,12 +76,12 @@ func TestRefusedUpdateOfAMachineIsPassedOn(t *testing.T) {
 	policy := &refuse.Patches{}
 	w.deployment(1)
 	w.start(t, policy.Wrap)
-	w.eventually(w.settled(1, "a", "1"))
+	w.Eventually(w.settled(1, "a", "1"))
 	policy.Begin(func(o client.Object) bool { _, ok := o.(*clusterv1.Machine); return ok }, "example.com/color")
 	w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Template.Labels["example.com/color"] = "blue" })
-	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, "ScalingUpBlocked", refuse.Because))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, "ScalingUpBlocked", refuse.Because))
 	policy.Lift()
-	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, "NotScalingUp", ""))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, "NotScalingUp", ""))
 }
 
 // TestRefusedEndOfADeploymentIsSeen: all of it is gone, and the object stays.
@@ -91,15 +91,15 @@ func TestRefusedEndOfADeploymentIsSeen(t *testing.T) {
 	policy := &refuse.Patches{}
 	w.deployment(1)
 	w.start(t, policy.Wrap)
-	w.eventually(w.settled(1, "a", "1"))
+	w.Eventually(w.settled(1, "a", "1"))
 	policy.Begin(isDeployment, "finalizers")
-	w.g.Expect(direct.Delete(w.ctx, w.current())).To(Succeed())
-	w.eventually(w.reports(clusterv1.MachineDeploymentDeletingCondition, clusterv1.MachineDeploymentDeletingReason, refuse.Because))
+	w.G.Expect(direct.Delete(w.Ctx, w.current())).To(Succeed())
+	w.Eventually(w.reports(clusterv1.MachineDeploymentDeletingCondition, clusterv1.MachineDeploymentDeletingReason, refuse.Because))
 	policy.Lift()
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineDeploymentList"))
-		g.Expect(direct.List(w.ctx, list, client.InNamespace(w.namespace))).To(Succeed())
+		g.Expect(direct.List(w.Ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 		g.Expect(list.Items).To(BeEmpty())
 	})
 }

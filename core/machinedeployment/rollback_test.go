@@ -38,25 +38,25 @@ func TestRollbackTakesTheSetOfTheRevisionAgain(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(2)
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
+	w.Eventually(w.settled(2, "a", "1"))
 	first := w.listSets()[0]
 	w.update(func(d *clusterv1.MachineDeployment) {
 		toTemplateB(d)
 		d.Spec.Template.Labels["tier"] = "front"
 	})
-	w.eventually(w.settled(2, "b", "2"))
-	w.g.Expect(w.allSets()).To(HaveLen(2), "the set of revision 1 is kept")
+	w.Eventually(w.settled(2, "b", "2"))
+	w.G.Expect(w.allSets()).To(HaveLen(2), "the set of revision 1 is kept")
 
 	stop := w.watchNumbers(3, 2)
 	w.update(rollBackTo("0"))
-	w.eventually(w.settled(2, "a", "3"))
+	w.Eventually(w.settled(2, "a", "3"))
 	stop()
-	w.g.Expect(w.listSets()[0].UID).To(Equal(first.UID), "it is that set, not another one like it")
-	w.g.Expect(w.current().Spec.Template.Labels).To(HaveKeyWithValue("tier", "front"), "labels are of no revision")
+	w.G.Expect(w.listSets()[0].UID).To(Equal(first.UID), "it is that set, not another one like it")
+	w.G.Expect(w.current().Spec.Template.Labels).To(HaveKeyWithValue("tier", "front"), "labels are of no revision")
 
 	w.update(rollBackTo("2"))
-	w.eventually(w.settled(2, "b", "4"))
-	w.g.Expect(w.allSets()).To(HaveLen(2))
+	w.Eventually(w.settled(2, "b", "4"))
+	w.G.Expect(w.allSets()).To(HaveLen(2))
 }
 
 func TestRollbackToARevisionThatIsNotKept(t *testing.T) {
@@ -66,28 +66,28 @@ func TestRollbackToARevisionThatIsNotKept(t *testing.T) {
 		d.Annotations = map[string]string{RevisionHistoryLimitAnnotation: "0"}
 	})
 	w.start(t)
-	w.eventually(w.settled(1, "a", "1"))
+	w.Eventually(w.settled(1, "a", "1"))
 	w.update(rollBackTo("0"))
-	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, "no previous revision"))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, "no previous revision"))
 	w.update(func(d *clusterv1.MachineDeployment) { delete(d.Annotations, RollbackToAnnotation) })
-	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 	w.update(toTemplateB)
-	w.eventually(w.settled(1, "b", "2"))
-	w.eventually(func(g Gomega) { g.Expect(w.allSets()).To(HaveLen(1), "no history is kept") })
+	w.Eventually(w.settled(1, "b", "2"))
+	w.Eventually(func(g Gomega) { g.Expect(w.allSets()).To(HaveLen(1), "no history is kept") })
 
 	w.update(rollBackTo("1"))
-	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, "Revision 1, to roll back to, is not kept; kept are 2"))
-	w.eventually(func(g Gomega) {
+	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, "Revision 1, to roll back to, is not kept; kept are 2"))
+	w.Eventually(func(g Gomega) {
 		events := &corev1.EventList{}
-		g.Expect(direct.List(w.ctx, events, client.InNamespace(w.namespace))).To(Succeed())
+		g.Expect(direct.List(w.Ctx, events, client.InNamespace(w.Namespace))).To(Succeed())
 		g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", RollbackRevisionNotFoundReason), HaveField("Type", corev1.EventTypeWarning))))
 	})
-	w.g.Expect(w.current().Spec.Template.Spec.InfrastructureRef.Name).To(Equal("b"))
+	w.G.Expect(w.current().Spec.Template.Spec.InfrastructureRef.Name).To(Equal("b"))
 
 	w.update(rollBackTo("latest"))
-	w.eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, `"latest" is no revision`))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentRollingOutCondition, RollbackRevisionNotFoundReason, `"latest" is no revision`))
 	w.update(rollBackTo("2"))
-	w.eventually(w.settled(1, "b", "2"))
+	w.Eventually(w.settled(1, "b", "2"))
 }
 
 // TestRollbackOutOfABrokenRollout goes back while the rollout that is to be undone still hangs.
@@ -98,16 +98,16 @@ func TestRollbackOutOfABrokenRollout(t *testing.T) {
 		d.Annotations = map[string]string{RevisionHistoryLimitAnnotation: "0"}
 	})
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
-	before := names(w.listMachines())
+	w.Eventually(w.settled(2, "a", "1"))
+	before := names(w.Machines())
 	stop := w.watchNumbers(3, 2)
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
-	w.eventually(func(g Gomega) { g.Expect(w.listMachines()).To(HaveLen(3)) })
+	w.Eventually(func(g Gomega) { g.Expect(w.Machines()).To(HaveLen(3)) })
 	w.update(rollBackTo("0"))
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.settled(2, "a", "3")(g)
-		g.Expect(names(w.listMachines())).To(ConsistOf(before), "nothing that served was replaced")
+		g.Expect(names(w.Machines())).To(ConsistOf(before), "nothing that served was replaced")
 		g.Expect(w.allSets()).To(HaveLen(1))
 	})
 	stop()
@@ -144,18 +144,18 @@ func rollBackWithCrash(t *testing.T, c *crash) (crashed bool) {
 	w := newWorld(t)
 	w.deployment(1)
 	w.start(t)
-	w.eventually(w.settled(1, "a", "1"))
+	w.Eventually(w.settled(1, "a", "1"))
 	w.update(toTemplateB)
-	w.eventually(w.settled(1, "b", "2"))
-	w.stop()
+	w.Eventually(w.settled(1, "b", "2"))
+	w.Stop()
 	w.update(rollBackTo("0"))
 	w.start(t, c.wrap)
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		if !crashed {
 			select {
 			case <-c.crashed:
 				crashed = true
-				w.stop()
+				w.Stop()
 				w.start(t)
 			default:
 			}

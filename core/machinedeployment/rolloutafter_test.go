@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/machines"
+	"millwright.dev/test/coretest/workers"
 )
 
 // skewedClock differs from the clock of the API server by a constant.
@@ -34,26 +35,26 @@ func TestRolloutAfterMakesOneSetWhateverTheClocksSay(t *testing.T) {
 			w.clock = skewedClock{by: by}
 			w.deployment(2)
 			w.start(t)
-			w.eventually(w.running(2))
+			w.Eventually(w.running(2))
 			known := w.uids()
 			// The time is one of the controller's clock, as a user on the same machine would write it.
 			after := w.clock.Now().Add(1200 * time.Millisecond).Truncate(time.Second)
 			w.update(func(d *clusterv1.MachineDeployment) { d.Spec.Rollout.After.Time = after })
-			w.eventually(func(g Gomega) {
+			w.Eventually(func(g Gomega) {
 				w.running(2)(g)
 				g.Expect(w.current().Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
-				g.Expect(w.listMachines()).To(HaveLen(2))
+				g.Expect(w.Machines()).To(HaveLen(2))
 				for uid := range w.uids() {
 					g.Expect(known).NotTo(HaveKey(uid), "each Machine is replaced")
 				}
 			})
 			replaced := w.uids()
-			w.g.Consistently(func(g Gomega) {
+			w.G.Consistently(func(g Gomega) {
 				g.Expect(len(w.allSets())).To(BeNumerically("<=", 2))
 				g.Expect(w.current().Annotations).To(HaveKeyWithValue(clusterv1.RevisionAnnotation, "2"))
-				g.Expect(w.listMachines()).To(HaveLen(2))
-			}).WithTimeout(max(0, by) % time.Hour).WithPolling(pollInterval).Should(Succeed())
-			w.g.Expect(w.uids()).To(Equal(replaced), "once")
+				g.Expect(w.Machines()).To(HaveLen(2))
+			}).WithTimeout(max(0, by) % time.Hour).WithPolling(workers.PollInterval).Should(Succeed())
+			w.G.Expect(w.uids()).To(Equal(replaced), "once")
 		})
 	}
 }
@@ -61,7 +62,7 @@ func TestRolloutAfterMakesOneSetWhateverTheClocksSay(t *testing.T) {
 // uids are those of the Machines that exist.
 func (w *world) uids() map[string]bool {
 	uids := map[string]bool{}
-	for _, machine := range w.listMachines() {
+	for _, machine := range w.Machines() {
 		uids[string(machine.UID)] = true
 	}
 	return uids

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/test/coretest/workers"
 	"millwright.dev/test/stale"
 )
 
@@ -19,23 +20,23 @@ func TestSetThatTheCacheDoesNotShow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cache := &stale.Lists{}
-	w.g.Expect(cache.Freeze(w.ctx, direct, &clusterv1.MachineSetList{})).To(Succeed())
+	w.G.Expect(cache.Freeze(w.Ctx, direct, &clusterv1.MachineSetList{})).To(Succeed())
 	w.deployment(2)
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
-	w.stop()
+	w.Eventually(w.settled(2, "a", "1"))
+	w.Stop()
 	deployment := w.current()
-	watching, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
-	w.g.Expect(err).NotTo(HaveOccurred())
+	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme()})
+	w.G.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{
 		Client: cache.Wrap(watching), APIReader: direct, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Written: &persist.Versions{}, Sets: &persist.Versions{},
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(deployment)}
-	_, err = r.Reconcile(w.ctx, request)
-	w.g.Expect(err).NotTo(HaveOccurred())
-	w.g.Expect(w.allSets()).To(HaveLen(1))
-	w.g.Expect(direct.Delete(w.ctx, deployment)).To(Succeed())
-	_, err = r.Reconcile(w.ctx, request)
-	w.g.Expect(err).NotTo(HaveOccurred())
-	w.g.Expect(w.current().Finalizers).To(ContainElement(clusterv1.MachineDeploymentFinalizer))
+	_, err = r.Reconcile(w.Ctx, request)
+	w.G.Expect(err).NotTo(HaveOccurred())
+	w.G.Expect(w.allSets()).To(HaveLen(1))
+	w.G.Expect(direct.Delete(w.Ctx, deployment)).To(Succeed())
+	_, err = r.Reconcile(w.Ctx, request)
+	w.G.Expect(err).NotTo(HaveOccurred())
+	w.G.Expect(w.current().Finalizers).To(ContainElement(clusterv1.MachineDeploymentFinalizer))
 }

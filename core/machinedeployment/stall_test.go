@@ -44,15 +44,15 @@ func TestFailedRolloutIsSeenWithoutAnOutdatedMachine(t *testing.T) {
 			w := newWorld(t)
 			w.deployment(2, impatient, change)
 			w.start(t)
-			w.eventually(w.settled(2, "a", "1"))
+			w.Eventually(w.settled(2, "a", "1"))
 			w.machines.setBroken("b")
 			w.update(toTemplateB)
-			w.eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
-			w.eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, "2 of 2 replicas are up to date, 0 available"))
-			w.notAvailable(w.g)
+			w.Eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
+			w.Eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, "2 of 2 replicas are up to date, 0 available"))
+			w.notAvailable(w.G)
 			w.machines.setBroken("")
-			w.eventually(w.settled(2, "b", "2"))
-			w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+			w.Eventually(w.settled(2, "b", "2"))
+			w.Eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 		})
 	}
 }
@@ -64,11 +64,11 @@ func TestNewDeploymentThatNeverComesUpIsSeen(t *testing.T) {
 	w.deployment(1)
 	w.machines = &machinePlayer{broken: "a"}
 	w.start(t)
-	w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 1 replicas are up to date, 0 available"))
-	w.notAvailable(w.g)
+	w.Eventually(w.reports(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 1 replicas are up to date, 0 available"))
+	w.notAvailable(w.G)
 	w.update(impatient)
-	w.eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, outOfStock))
-	w.notAvailable(w.g)
+	w.Eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, outOfStock))
+	w.notAvailable(w.G)
 }
 
 // TestReplacedMachinesAreNoProgress deletes the Machines that do not come up again and again, as remediation does,
@@ -77,10 +77,10 @@ func TestReplacedMachinesAreNoProgress(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(2)
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
+	w.Eventually(w.settled(2, "a", "1"))
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
-	w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 2"))
+	w.Eventually(w.reports(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 2"))
 	w.update(impatient)
 	w.stalledThough(func() { w.deleteOfCurrentSet() })
 }
@@ -92,30 +92,30 @@ func TestStallOfACompleteDeploymentSurvivesARestart(t *testing.T) {
 	w := newWorld(t)
 	w.deployment(2, impatient)
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
-	w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.Eventually(w.settled(2, "a", "1"))
+	w.Eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 	w.machines.setBroken("a")
-	machine := w.listMachines()[0]
-	w.g.Expect(direct.Delete(w.ctx, &machine)).To(Succeed())
-	w.eventually(func(g Gomega) { g.Expect(w.current().Annotations).To(HaveKey(ProgressAnnotation)) })
-	w.g.Expect(meta.IsStatusConditionFalse(w.current().Status.Conditions, rollingOut)).To(BeTrue(), "it is no rollout")
+	machine := w.Machines()[0]
+	w.G.Expect(direct.Delete(w.Ctx, &machine)).To(Succeed())
+	w.Eventually(func(g Gomega) { g.Expect(w.current().Annotations).To(HaveKey(ProgressAnnotation)) })
+	w.G.Expect(meta.IsStatusConditionFalse(w.current().Status.Conditions, rollingOut)).To(BeTrue(), "it is no rollout")
 	recorded := w.current().Annotations[ProgressAnnotation]
-	w.stop()
+	w.Stop()
 	w.start(t)
-	w.eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, outOfStock))
-	w.g.Expect(w.current().Annotations).To(HaveKeyWithValue(ProgressAnnotation, recorded), "the restart has not begun it again")
+	w.Eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, outOfStock))
+	w.G.Expect(w.current().Annotations).To(HaveKeyWithValue(ProgressAnnotation, recorded), "the restart has not begun it again")
 	w.machines.setBroken("")
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.settled(2, "a", "1")(g)
 		g.Expect(w.current().Annotations).NotTo(HaveKey(ProgressAnnotation))
 	})
-	w.eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
+	w.Eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 }
 
 // stalledThough disturbs the deployment every 1.5 seconds until it reports that it stalls.
 func (w *world) stalledThough(disturb func()) {
 	last := time.Now()
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		if time.Since(last) > 1500*time.Millisecond {
 			disturb()
 			last = time.Now()
@@ -127,9 +127,9 @@ func (w *world) stalledThough(disturb func()) {
 // deleteOfCurrentSet deletes the Machines of the current set.
 func (w *world) deleteOfCurrentSet() {
 	current := w.currentSet()
-	for _, machine := range w.listMachines() {
+	for _, machine := range w.Machines() {
 		if machine.Labels[clusterv1.MachineDeploymentUniqueLabel] == current.Labels[clusterv1.MachineDeploymentUniqueLabel] {
-			w.g.Expect(client.IgnoreNotFound(direct.Delete(w.ctx, &machine))).To(Succeed())
+			w.G.Expect(client.IgnoreNotFound(direct.Delete(w.Ctx, &machine))).To(Succeed())
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/index"
+	"millwright.dev/test/coretest/workers"
 	"millwright.dev/test/stale"
 )
 
@@ -26,7 +27,7 @@ func held(t *testing.T, replicas int32) (*world, *stale.Watches) {
 	t.Cleanup(machines.Flow)
 	w.deployment(replicas)
 	w.start(t)
-	w.eventually(w.settled(replicas, "a", "1"))
+	w.Eventually(w.settled(replicas, "a", "1"))
 	return w, machines
 }
 
@@ -50,10 +51,10 @@ func TestMachineThatTheSetCountsBeforeTheCacheShowsIt(t *testing.T) {
 	w.machines.setIdle(true)
 	machines.Hold()
 	w.scaleBy(1)
-	w.eventually(w.counted(2))
-	w.eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentScalingUpReason, "from 1 to 2"))
+	w.Eventually(w.counted(2))
+	w.Eventually(w.reports(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentScalingUpReason, "from 1 to 2"))
 	machines.Flow()
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(2)))
 		w.reports(clusterv1.MachineDeploymentScalingUpCondition, clusterv1.MachineDeploymentNotScalingUpReason, "")(g)
 	})
@@ -67,28 +68,28 @@ func TestSetThatAnEarlierProcessHasCounted(t *testing.T) {
 	cache := &stale.Lists{Indexes: map[string]client.IndexerFunc{index.Controller: index.ControllerOf}}
 	w.deployment(2)
 	w.start(t)
-	w.eventually(w.settled(2, "a", "1"))
-	w.stop()
-	watching, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
-	w.g.Expect(err).NotTo(HaveOccurred())
+	w.Eventually(w.settled(2, "a", "1"))
+	w.Stop()
+	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme()})
+	w.G.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{Client: cache.Wrap(watching), APIReader: direct, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Written: &persist.Versions{}, Sets: &persist.Versions{}}
-	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace, Name: "d"}}
-	w.g.Expect(cache.Freeze(w.ctx, direct, &clusterv1.MachineList{})).To(Succeed())
-	result, err := r.Reconcile(w.ctx, request)
-	w.g.Expect(err).NotTo(HaveOccurred())
-	w.g.Expect(result.RequeueAfter).To(BeZero(), "the cache shows what was counted")
+	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.Namespace, Name: "d"}}
+	w.G.Expect(cache.Freeze(w.Ctx, direct, &clusterv1.MachineList{})).To(Succeed())
+	result, err := r.Reconcile(w.Ctx, request)
+	w.G.Expect(err).NotTo(HaveOccurred())
+	w.G.Expect(result.RequeueAfter).To(BeZero(), "the cache shows what was counted")
 
-	w.g.Expect(cache.Freeze(w.ctx, emptyReader{}, &clusterv1.MachineList{})).To(Succeed())
-	result, err = r.Reconcile(w.ctx, request)
-	w.g.Expect(err).NotTo(HaveOccurred())
-	w.g.Expect(result.RequeueAfter).To(Equal(minAhead))
-	w.g.Expect(w.current().Status.Replicas).To(HaveValue(BeZero()))
+	w.G.Expect(cache.Freeze(w.Ctx, emptyReader{}, &clusterv1.MachineList{})).To(Succeed())
+	result, err = r.Reconcile(w.Ctx, request)
+	w.G.Expect(err).NotTo(HaveOccurred())
+	w.G.Expect(result.RequeueAfter).To(Equal(minAhead))
+	w.G.Expect(w.current().Status.Replicas).To(HaveValue(BeZero()))
 
-	w.g.Expect(cache.Freeze(w.ctx, direct, &clusterv1.MachineList{})).To(Succeed())
-	result, err = r.Reconcile(w.ctx, request)
-	w.g.Expect(err).NotTo(HaveOccurred())
-	w.g.Expect(result.RequeueAfter).To(BeZero())
-	w.g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(2)))
+	w.G.Expect(cache.Freeze(w.Ctx, direct, &clusterv1.MachineList{})).To(Succeed())
+	result, err = r.Reconcile(w.Ctx, request)
+	w.G.Expect(err).NotTo(HaveOccurred())
+	w.G.Expect(result.RequeueAfter).To(BeZero())
+	w.G.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(2)))
 }
 
 // emptyReader has nothing of any kind.

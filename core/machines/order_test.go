@@ -7,20 +7,22 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	. "millwright.dev/test/coretest/builder"
 )
 
 func TestByDeletion(t *testing.T) {
 	g := NewWithT(t)
 	all := []*clusterv1.Machine{
-		machine("fine-old", aged(time.Hour)), machine("a-fine-new"), machine("soon", unavailable), machine("unhealthy", failingHealthCheck),
-		machine("nodeless", nodeless), machine("chosen", chosen), machine("going", deleting, chosen),
+		Machine("fine-old", Aged(time.Hour)), Machine("a-fine-new"), Machine("soon", Unavailable), Machine("unhealthy", Unhealthy),
+		Machine("nodeless", Nodeless), Machine("chosen", Chosen), Machine("going", Deleting, Chosen),
 	}
 	head := "going chosen nodeless unhealthy soon "
-	g.Expect(namesOf(ByDeletion(all, clusterv1.RandomMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
-	g.Expect(namesOf(ByDeletion(all, ""))).To(Equal(head + "a-fine-new fine-old"))
-	g.Expect(namesOf(ByDeletion(all, clusterv1.NewestMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
-	g.Expect(namesOf(ByDeletion(all, clusterv1.OldestMachineSetDeletionOrder))).To(Equal(head + "fine-old a-fine-new"))
-	g.Expect(namesOf(all)).To(HavePrefix("fine-old"), "the list itself is left alone")
+	g.Expect(Names(ByDeletion(all, clusterv1.RandomMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
+	g.Expect(Names(ByDeletion(all, ""))).To(Equal(head + "a-fine-new fine-old"))
+	g.Expect(Names(ByDeletion(all, clusterv1.NewestMachineSetDeletionOrder))).To(Equal(head + "a-fine-new fine-old"))
+	g.Expect(Names(ByDeletion(all, clusterv1.OldestMachineSetDeletionOrder))).To(Equal(head + "fine-old a-fine-new"))
+	g.Expect(Names(all)).To(HavePrefix("fine-old"), "the list itself is left alone")
 }
 
 // TestByDeletionMapsThePriority: as with the machine-controller-manager the priority counts more than health, and
@@ -39,11 +41,11 @@ func TestByDeletionMapsThePriority(t *testing.T) {
 		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 	}
 	all := []*clusterv1.Machine{
-		machine("kept-unhealthy", failingHealthCheck, priority("4")), machine("fine"), machine("unhealthy", failingHealthCheck), machine("updating", inPlace),
-		machine("first-fine", priority("1")), machine("no-number", priority("high")), machine("zero", priority("0")),
-		machine("negative", priority("-1")), machine("chosen", chosen, priority("9")), machine("going", deleting, priority("9")),
+		Machine("kept-unhealthy", Unhealthy, priority("4")), Machine("fine"), Machine("unhealthy", Unhealthy), Machine("updating", inPlace),
+		Machine("first-fine", priority("1")), Machine("no-number", priority("high")), Machine("zero", priority("0")),
+		Machine("negative", priority("-1")), Machine("chosen", Chosen, priority("9")), Machine("going", Deleting, priority("9")),
 	}
-	g.Expect(namesOf(ByDeletion(all, ""))).To(Equal("going chosen negative zero first-fine updating unhealthy fine no-number kept-unhealthy"))
+	g.Expect(Names(ByDeletion(all, ""))).To(Equal("going chosen negative zero first-fine updating unhealthy fine no-number kept-unhealthy"))
 }
 
 // TestByDeletionKeepsAgesApart: ages count to the second, however old. (Cluster API maps them to a float in which all
@@ -51,9 +53,9 @@ func TestByDeletionMapsThePriority(t *testing.T) {
 func TestByDeletionKeepsAgesApart(t *testing.T) {
 	g := NewWithT(t)
 	day := 24 * time.Hour
-	all := []*clusterv1.Machine{machine("a", aged(3650*day)), machine("b", aged(3651*day)), machine("c", aged(3651*day+time.Second))}
-	g.Expect(namesOf(ByDeletion(all, clusterv1.OldestMachineSetDeletionOrder))).To(Equal("c b a"))
-	g.Expect(namesOf(ByDeletion(all, clusterv1.NewestMachineSetDeletionOrder))).To(Equal("a b c"))
+	all := []*clusterv1.Machine{Machine("a", Aged(3650*day)), Machine("b", Aged(3651*day)), Machine("c", Aged(3651*day+time.Second))}
+	g.Expect(Names(ByDeletion(all, clusterv1.OldestMachineSetDeletionOrder))).To(Equal("c b a"))
+	g.Expect(Names(ByDeletion(all, clusterv1.NewestMachineSetDeletionOrder))).To(Equal("a b c"))
 }
 
 // TestPlanGoesByMarks: a mark that is set, taken away or given another value makes another order, and so another plan; other

@@ -15,12 +15,12 @@ import (
 // becomes slow.
 func TestSlowDeletions(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	named := func(name string, since time.Duration, deleting ...metav1.Condition) *clusterv1.Machine {
+	named := func(name string, since time.Duration, Deleting ...metav1.Condition) *clusterv1.Machine {
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if since > 0 {
 			m.DeletionTimestamp = &metav1.Time{Time: now.Add(-since)}
 		}
-		m.Status.Conditions = deleting
+		m.Status.Conditions = Deleting
 		return m
 	}
 	const kind = clusterv1.MachineDeletingCondition

@@ -94,7 +94,7 @@ func crashes(t *testing.T, run func(t *testing.T, c *crash) (crashed bool)) {
 // untilCrashOr waits until the crash has happened or the goal is reached, and reports whether it was the crash.
 func (w *world) untilCrashOr(c *crash, goal func(Gomega)) bool {
 	crashed := false
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		select {
 		case <-c.crashed:
 			crashed = true
@@ -114,9 +114,9 @@ func TestCrashWhileScalingUp(t *testing.T) {
 			w.complete(3)(g)
 			g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(3)))
 		})
-		w.stop()
+		w.Stop()
 		w.start(t)
-		w.eventually(w.settled(3))
+		w.Eventually(w.settled(3))
 		return crashed
 	})
 }
@@ -126,21 +126,21 @@ func TestCrashWhileScalingDown(t *testing.T) {
 		w := newWorld(t)
 		w.set(4)
 		w.start(t)
-		w.eventually(w.settled(4))
-		w.stop()
+		w.Eventually(w.settled(4))
+		w.Stop()
 		w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](2) })
 		w.start(t, c.wrap)
 		crashed := w.untilCrashOr(c, func(g Gomega) {
 			g.Expect(w.living()).To(HaveLen(2))
 			g.Expect(w.current().Status.ObservedGeneration).To(Equal(w.current().Generation))
 		})
-		w.stop()
+		w.Stop()
 		w.start(t)
-		w.eventually(func(g Gomega) {
+		w.Eventually(func(g Gomega) {
 			g.Expect(w.living()).To(HaveLen(2))
-			g.Expect(w.machines()).To(HaveLen(4), "none has gone yet")
+			g.Expect(w.Machines()).To(HaveLen(4), "none has gone yet")
 		})
-		w.eventually(func(g Gomega) {
+		w.Eventually(func(g Gomega) {
 			w.endMachines()
 			w.settled(2)(g)
 		})
@@ -161,7 +161,7 @@ func (w *world) settled(n int) func(Gomega) {
 // living are the Machines that are not being deleted.
 func (w *world) living() []clusterv1.Machine {
 	var living []clusterv1.Machine
-	for _, machine := range w.machines() {
+	for _, machine := range w.Machines() {
 		if machine.DeletionTimestamp.IsZero() {
 			living = append(living, machine)
 		}
@@ -177,15 +177,15 @@ func TestConflictStorm(t *testing.T) {
 	w.set(5)
 	storm := &storm{}
 	w.start(t, storm.wrap)
-	w.eventually(w.settled(5))
+	w.Eventually(w.settled(5))
 	w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](2) })
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.endMachines()
 		w.settled(2)(g)
 	})
 	w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](4) })
-	w.eventually(w.settled(4))
-	w.g.Expect(storm.failed).To(BeNumerically(">", 5), "the storm was one")
+	w.Eventually(w.settled(4))
+	w.G.Expect(storm.failed).To(BeNumerically(">", 5), "the storm was one")
 }
 
 type storm struct {

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"millwright.dev/contracts/controller/persist"
+	. "millwright.dev/test/coretest/builder"
+	"millwright.dev/test/coretest/workers"
 )
 
 // TestSlowStart: what cannot work costs one request, and not one for each Machine; what fails later costs no more
@@ -34,9 +36,9 @@ func TestSlowStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			var asked atomic.Int32
-			r := &Reconciler{newSeed: func() string { return "bcdfg" }, Clock: clocktesting.NewFakeClock(start), Written: &persist.Versions{}}
+			r := &Reconciler{newSeed: func() string { return "bcdfg" }, Clock: clocktesting.NewFakeClock(Epoch), Written: &persist.Versions{}}
 			set := validSet()
-			r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(set).Build(), interceptor.Funcs{
+			r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(workers.Scheme()).WithObjects(set).Build(), interceptor.Funcs{
 				Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 					if _, ok := object.(*clusterv1.Machine); ok {
 						if number := asked.Add(1); test.works >= 0 && number > test.works {

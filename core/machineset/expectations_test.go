@@ -7,23 +7,25 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	. "millwright.dev/test/coretest/builder"
 )
 
 func TestLedgerFillsInWhatTheCacheDoesNotShow(t *testing.T) {
 	g := NewWithT(t)
 	l := &expectations{}
-	a, b, c := machine("a"), machine("b"), machine("c")
-	l.created("set", b, start)
+	a, b, c := Machine("a"), Machine("b"), Machine("c")
+	l.created("set", b, Epoch)
 	l.deleted("set", a.UID)
-	known := l.settle("set", []*clusterv1.Machine{a, c}, start)
-	g.Expect(namesOf(known)).To(Equal("a c b"))
+	known := l.settle("set", []*clusterv1.Machine{a, c}, Epoch)
+	g.Expect(Names(known)).To(Equal("a c b"))
 	g.Expect(known[0].DeletionTimestamp.IsZero()).To(BeFalse(), "its deletion was asked for")
 	g.Expect(a.DeletionTimestamp.IsZero()).To(BeTrue(), "what the cache holds is left alone")
-	g.Expect(l.unseenUntil("set")).To(Equal(start.Add(unseenTimeout)))
+	g.Expect(l.unseenUntil("set")).To(Equal(Epoch.Add(unseenTimeout)))
 	g.Expect(l.unseenUntil("another")).To(BeZero())
 
-	known = l.settle("set", []*clusterv1.Machine{b, c}, start)
-	g.Expect(namesOf(known)).To(Equal("b c"))
+	known = l.settle("set", []*clusterv1.Machine{b, c}, Epoch)
+	g.Expect(Names(known)).To(Equal("b c"))
 	g.Expect(l.unseenUntil("set")).To(BeZero(), "the cache has caught up")
 	g.Expect(l.of("set").deleted).To(BeEmpty())
 }
@@ -32,16 +34,16 @@ func TestLedgerDoubtsWhatStaysUnseen(t *testing.T) {
 	g := NewWithT(t)
 	l := &expectations{}
 	g.Expect(l.verified("set")).To(BeFalse(), "after a start nothing is certain")
-	l.verify("set", nil, nil, start)
+	l.verify("set", nil, nil, Epoch)
 	g.Expect(l.verified("set")).To(BeTrue())
-	l.created("set", machine("a"), start)
-	l.settle("set", nil, start.Add(unseenTimeout-time.Second))
+	l.created("set", Machine("a"), Epoch)
+	l.settle("set", nil, Epoch.Add(unseenTimeout-time.Second))
 	g.Expect(l.verified("set")).To(BeTrue())
-	l.settle("set", nil, start.Add(unseenTimeout))
+	l.settle("set", nil, Epoch.Add(unseenTimeout))
 	g.Expect(l.verified("set")).To(BeFalse())
-	l.created("set", machine("young"), start.Add(unseenTimeout-time.Second))
-	l.verify("set", nil, nil, start.Add(unseenTimeout))
-	g.Expect(namesOf(l.settle("set", nil, start))).To(Equal("young"), "the other has gone unseen")
+	l.created("set", Machine("young"), Epoch.Add(unseenTimeout-time.Second))
+	l.verify("set", nil, nil, Epoch.Add(unseenTimeout))
+	g.Expect(Names(l.settle("set", nil, Epoch))).To(Equal("young"), "the other has gone unseen")
 	l.doubt("set")
 	g.Expect(l.verified("set")).To(BeFalse())
 }
@@ -49,11 +51,11 @@ func TestLedgerDoubtsWhatStaysUnseen(t *testing.T) {
 func TestLedgerLearnsFromTheServer(t *testing.T) {
 	g := NewWithT(t)
 	l := &expectations{}
-	a, b, gone := machine("a"), machine("b"), machine("gone")
-	live := []*clusterv1.Machine{machine("a", deleting), machine("new")}
-	l.verify("set", append(live, b), []*clusterv1.Machine{a, b, gone}, start)
-	known := l.settle("set", []*clusterv1.Machine{a, b, gone}, start)
-	g.Expect(namesOf(known)).To(Equal("a b gone new"))
+	a, b, gone := Machine("a"), Machine("b"), Machine("gone")
+	live := []*clusterv1.Machine{Machine("a", Deleting), Machine("new")}
+	l.verify("set", append(live, b), []*clusterv1.Machine{a, b, gone}, Epoch)
+	known := l.settle("set", []*clusterv1.Machine{a, b, gone}, Epoch)
+	g.Expect(Names(known)).To(Equal("a b gone new"))
 	var going []string
 	for _, m := range known {
 		if !m.DeletionTimestamp.IsZero() {
@@ -69,7 +71,7 @@ func TestLedgerRemembersWhatIsComplete(t *testing.T) {
 	l.completed("set", "uid-a")
 	g.Expect(l.isComplete("set", "uid-a")).To(BeTrue())
 	g.Expect(l.isComplete("set", "uid-b")).To(BeFalse())
-	l.settle("set", nil, start)
+	l.settle("set", nil, Epoch)
 	g.Expect(l.isComplete("set", "uid-a")).To(BeFalse(), "what is gone is forgotten")
 	l.completed("set", "uid-a")
 	l.forget("set")
@@ -80,10 +82,10 @@ func TestPace(t *testing.T) {
 	g := NewWithT(t)
 	p := &pace{}
 	key := types.NamespacedName{Name: "s"}
-	g.Expect(p.delay(key, start)).To(BeZero(), "the first event need not wait")
-	p.began(key, start)
-	g.Expect(p.delay(key, start.Add(interval/5))).To(Equal(interval * 4 / 5))
-	g.Expect(p.delay(key, start.Add(2*interval))).To(BeZero())
+	g.Expect(p.delay(key, Epoch)).To(BeZero(), "the first event need not wait")
+	p.began(key, Epoch)
+	g.Expect(p.delay(key, Epoch.Add(interval/5))).To(Equal(interval * 4 / 5))
+	g.Expect(p.delay(key, Epoch.Add(2*interval))).To(BeZero())
 	p.forget(key)
 	g.Expect(p.last).To(BeEmpty())
 }
@@ -92,10 +94,10 @@ func TestPace(t *testing.T) {
 func TestLedgerDropsWhatIsGone(t *testing.T) {
 	g := NewWithT(t)
 	l := &expectations{}
-	stays, late := machine("stays"), machine("late")
-	l.created("set", late, start)
+	stays, late := Machine("stays"), Machine("late")
+	l.created("set", late, Epoch)
 	l.deleted("set", late.UID)
-	g.Expect(namesOf(l.settle("set", []*clusterv1.Machine{stays}, start))).To(Equal("stays late"), "the cache may still come to show it")
+	g.Expect(Names(l.settle("set", []*clusterv1.Machine{stays}, Epoch))).To(Equal("stays late"), "the cache may still come to show it")
 	l.gone("set", late.UID)
-	g.Expect(namesOf(l.settle("set", []*clusterv1.Machine{stays}, start))).To(Equal("stays"))
+	g.Expect(Names(l.settle("set", []*clusterv1.Machine{stays}, Epoch))).To(Equal("stays"))
 }

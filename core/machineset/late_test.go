@@ -107,9 +107,9 @@ func TestCreationThatTakesEffectLate(t *testing.T) {
 	w.set(3)
 	l := &late{died: make(chan struct{})}
 	w.start(t, l.wrap)
-	w.eventually(w.settled(3))
-	w.stop()
-	w.g.Expect(l.created).To(Equal(3), "never one too many")
+	w.Eventually(w.settled(3))
+	w.Stop()
+	w.G.Expect(l.created).To(Equal(3), "never one too many")
 }
 
 // TestLateCreationOfAKilledProcess: the next process creates its Machines under the names that the one before has
@@ -122,16 +122,16 @@ func TestLateCreationOfAKilledProcess(t *testing.T) {
 			w.set(3)
 			l := &late{died: make(chan struct{}), killed: true, wait: after}
 			w.start(t, l.wrap)
-			w.eventually(func(g Gomega) { g.Expect(l.died).To(BeClosed()) })
-			w.stop()
+			w.Eventually(func(g Gomega) { g.Expect(l.died).To(BeClosed()) })
+			w.Stop()
 			w.start(t, l.next)
-			w.eventually(w.settled(3))
+			w.Eventually(w.settled(3))
 			if after {
-				w.g.Expect(l.takeEffect(w.ctx, direct)).To(Satisfy(apierrors.IsAlreadyExists))
+				w.G.Expect(l.takeEffect(w.Ctx, direct)).To(Satisfy(apierrors.IsAlreadyExists))
 			}
-			w.stop()
-			w.g.Expect(l.created).To(Equal(3), "never one too many")
-			w.g.Expect(w.machines()).To(HaveLen(3))
+			w.Stop()
+			w.G.Expect(l.created).To(Equal(3), "never one too many")
+			w.G.Expect(w.Machines()).To(HaveLen(3))
 		})
 	}
 }

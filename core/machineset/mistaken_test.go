@@ -6,27 +6,23 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/test/coretest"
+	"millwright.dev/test/coretest/workers"
 )
 
 // strange makes a Machine that is not of the set, with bootstrap config and infrastructure of its own.
 func (w *world) strange(name string) (machine *clusterv1.Machine, own []*unstructured.Unstructured) {
 	machine = w.orphan(name)
 	machine.Labels = map[string]string{"pool": "other"}
-	machine.Spec.Bootstrap = clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
-		APIGroup: bootstrapGroup, Kind: "StandInConfig", Name: name,
-	}}
-	w.create(machine)
-	for group, kind := range map[string]string{infraGroup: "StandInMachine", bootstrapGroup: "StandInConfig"} {
-		child := &unstructured.Unstructured{}
-		child.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
-		child.SetNamespace(w.namespace)
-		child.SetName(name)
+	machine.Spec.Bootstrap = clusterv1.Bootstrap{ConfigRef: coretest.Ref(workers.ConfigKind, name)}
+	w.Create(machine)
+	for _, kind := range workers.ChildKinds {
+		child := coretest.Object(kind, w.Namespace, name, *metav1.NewControllerRef(machine, machineKind))
 		child.SetAnnotations(map[string]string{"gone": "not yet", "note": "a's"})
-		child.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(machine, machineKind)})
-		w.create(child)
+		w.Create(child)
 		own = append(own, child)
 	}
 	return machine, own
@@ -49,30 +45,30 @@ func TestRemediationOfAMistakenMachine(t *testing.T) {
 			b := w.orphan("b")
 			b.Spec.Bootstrap, b.Spec.InfrastructureRef = a.Spec.Bootstrap, a.Spec.InfrastructureRef
 			b.Finalizers = []string{clusterv1.MachineFinalizer}
-			w.create(b)
+			w.Create(b)
 			w.set(2, func(set *clusterv1.MachineSet) { set.Spec.Template.Annotations = map[string]string{"gone": "soon"} })
 			w.start(t)
-			w.eventually(func(g Gomega) {
+			w.Eventually(func(g Gomega) {
 				g.Expect(livingNames(w)).To(And(HaveLen(3), ContainElements("a", "b")))
-				g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
+				g.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
 				g.Expect(b.Annotations).To(And(HaveKey(AdoptedAnnotation), HaveKeyWithValue("gone", "soon")))
 			})
 			w.update(inPlace)
-			w.eventually(func(g Gomega) {
-				g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
+			w.Eventually(func(g Gomega) {
+				g.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
 				g.Expect(b.Annotations).To(And(HaveKeyWithValue("note", "new"), Not(HaveKey("gone"))))
 			})
 			remediate(w, b)
 			w.becomes(b.Name, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
-			w.eventually(func(g Gomega) {
+			w.Eventually(func(g Gomega) {
 				g.Expect(livingNames(w)).To(And(HaveLen(2), ContainElement("a"), Not(ContainElement("b"))))
 			})
 			ending := &clusterv1.Machine{}
-			w.g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(b), ending)).To(Succeed())
+			w.G.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(b), ending)).To(Succeed())
 			before := ending.DeepCopy()
 			ending.Finalizers = nil
-			w.g.Expect(direct.Patch(w.ctx, ending, client.MergeFrom(before))).To(Succeed())
-			w.eventually(func(g Gomega) {
+			w.G.Expect(direct.Patch(w.Ctx, ending, client.MergeFrom(before))).To(Succeed())
+			w.Eventually(func(g Gomega) {
 				g.Expect(livingNames(w)).To(And(HaveLen(3), ContainElement("a"), Not(ContainElement("b"))), "B is replaced")
 				g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(2)))
 			})
@@ -89,18 +85,18 @@ func TestATemplateReachesWhatNobodyControls(t *testing.T) {
 	for _, child := range own {
 		before := child.DeepCopy()
 		child.SetOwnerReferences(nil)
-		w.g.Expect(direct.Patch(w.ctx, child, client.MergeFrom(before))).To(Succeed())
+		w.G.Expect(direct.Patch(w.Ctx, child, client.MergeFrom(before))).To(Succeed())
 	}
 	machine := &clusterv1.Machine{}
-	w.g.Expect(direct.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "early"}, machine)).To(Succeed())
+	w.G.Expect(direct.Get(w.Ctx, client.ObjectKey{Namespace: w.Namespace, Name: "early"}, machine)).To(Succeed())
 	before := machine.DeepCopy()
 	machine.Labels["pool"] = "a"
-	w.g.Expect(direct.Patch(w.ctx, machine, client.MergeFrom(before))).To(Succeed())
+	w.G.Expect(direct.Patch(w.Ctx, machine, client.MergeFrom(before))).To(Succeed())
 	w.set(1)
 	w.start(t)
-	w.eventually(func(g Gomega) {
-		for group, kind := range map[string]string{infraGroup: "StandInMachine", bootstrapGroup: "StandInConfig"} {
-			g.Expect(w.child(g, group, kind, "early").GetLabels()).To(HaveKeyWithValue("pool", "a"))
+	w.Eventually(func(g Gomega) {
+		for _, kind := range workers.ChildKinds {
+			g.Expect(w.child(g, kind, "early").GetLabels()).To(HaveKeyWithValue("pool", "a"))
 		}
 	})
 }
@@ -118,10 +114,10 @@ func (w *world) untouched(list ...client.Object) {
 	for _, object := range list {
 		now := &unstructured.Unstructured{}
 		kind, err := direct.GroupVersionKindFor(object)
-		w.g.Expect(err).NotTo(HaveOccurred())
+		w.G.Expect(err).NotTo(HaveOccurred())
 		now.SetGroupVersionKind(kind)
-		w.g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(object), now)).To(Succeed())
-		w.g.Expect(now.GetResourceVersion()).To(Equal(object.GetResourceVersion()), "%s %s has labels %v and annotations %v",
+		w.G.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(object), now)).To(Succeed())
+		w.G.Expect(now.GetResourceVersion()).To(Equal(object.GetResourceVersion()), "%s %s has labels %v and annotations %v",
 			kind.Kind, object.GetName(), now.GetLabels(), now.GetAnnotations())
 	}
 }

@@ -15,20 +15,20 @@ func TestOrphanedMachinesStay(t *testing.T) {
 	w := newWorld(t)
 	set := w.set(2)
 	w.start(t)
-	w.eventually(w.settled(2))
-	w.g.Expect(direct.Delete(w.ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+	w.Eventually(w.settled(2))
+	w.G.Expect(direct.Delete(w.Ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
 	found := &clusterv1.MachineSet{}
-	w.eventually(func(g Gomega) {
-		g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(set), found)).To(Succeed())
+	w.Eventually(func(g Gomega) {
+		g.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(set), found)).To(Succeed())
 		g.Expect(found.Finalizers).To(ConsistOf(metav1.FinalizerOrphanDependents))
 	})
 	before := found.DeepCopy()
 	found.Finalizers = nil
-	w.g.Expect(direct.Patch(w.ctx, found, client.MergeFrom(before))).To(Succeed())
-	machines := w.machines()
-	w.g.Expect(machines).To(HaveLen(2))
+	w.G.Expect(direct.Patch(w.Ctx, found, client.MergeFrom(before))).To(Succeed())
+	machines := w.Machines()
+	w.G.Expect(machines).To(HaveLen(2))
 	for i := range machines {
-		w.g.Expect(machines[i].DeletionTimestamp).To(BeNil())
-		w.g.Expect(metav1.GetControllerOf(&machines[i])).To(BeNil())
+		w.G.Expect(machines[i].DeletionTimestamp).To(BeNil())
+		w.G.Expect(metav1.GetControllerOf(&machines[i])).To(BeNil())
 	}
 }

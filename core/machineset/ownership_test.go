@@ -12,15 +12,18 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"millwright.dev/test/coretest"
+	"millwright.dev/test/coretest/workers"
 )
 
 // orphan is a Machine that nobody controls and that the set selects.
 func (w *world) orphan(name string) *clusterv1.Machine {
 	return &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{"pool": "a"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{"pool": "a"}},
 		Spec: clusterv1.MachineSpec{
-			ClusterName: clusterName, Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("d")},
-			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infraGroup, Kind: "StandInMachine", Name: name},
+			ClusterName: workers.ClusterName, Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("d")},
+			InfrastructureRef: coretest.Ref(workers.InfraKind, name),
 		},
 	}
 }
@@ -28,32 +31,32 @@ func (w *world) orphan(name string) *clusterv1.Machine {
 func TestAdoptsAndReleases(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(w.orphan("early"))
+	w.Create(w.orphan("early"))
 	w.set(2)
 	w.start(t)
 	owned := func(name string) func(Gomega) {
 		return func(g Gomega) {
 			machine := &clusterv1.Machine{}
-			g.Expect(direct.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, machine)).To(Succeed())
+			g.Expect(direct.Get(w.Ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, machine)).To(Succeed())
 			g.Expect(metav1.IsControlledBy(machine, w.current())).To(BeTrue())
 		}
 	}
-	w.eventually(owned("early"))
-	w.g.Expect(w.children(infraGroup, "StandInMachine")).NotTo(ContainElement("early"), "it was not made by the set")
-	w.eventually(func(g Gomega) { g.Expect(w.machines()).To(HaveLen(2)) })
-	w.create(w.orphan("late"))
-	w.eventually(func(g Gomega) {
+	w.Eventually(owned("early"))
+	w.G.Expect(w.children(workers.InfraKind)).NotTo(ContainElement("early"), "it was not made by the set")
+	w.Eventually(func(g Gomega) { g.Expect(w.Machines()).To(HaveLen(2)) })
+	w.Create(w.orphan("late"))
+	w.Eventually(func(g Gomega) {
 		g.Expect(livingNames(w)).To(HaveLen(2), "an adopted Machine too many leaves")
 	})
 
 	machine := w.living()[0]
 	strayed := machine.DeepCopy()
 	strayed.Labels["pool"] = "b"
-	w.g.Expect(direct.Patch(w.ctx, strayed, client.MergeFrom(&machine))).To(Succeed())
-	w.eventually(func(g Gomega) {
+	w.G.Expect(direct.Patch(w.Ctx, strayed, client.MergeFrom(&machine))).To(Succeed())
+	w.Eventually(func(g Gomega) {
 		w.endMachines()
 		released := &clusterv1.Machine{}
-		g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(&machine), released)).To(Succeed())
+		g.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(&machine), released)).To(Succeed())
 		g.Expect(metav1.GetControllerOf(released)).To(BeNil())
 		g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(2)), "and is replaced")
 		g.Expect(livingNames(w)).To(HaveLen(3))
@@ -64,15 +67,15 @@ func TestAdoptsAndReleases(t *testing.T) {
 func TestAdoptedMachineIsNotCompleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(w.orphan("early"))
+	w.Create(w.orphan("early"))
 	w.set(1)
 	w.start(t)
-	w.eventually(func(g Gomega) { g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(1))) })
-	w.stop()
+	w.Eventually(func(g Gomega) { g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(1))) })
+	w.Stop()
 	w.start(t)
 	w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](2) })
-	w.eventually(func(g Gomega) { g.Expect(w.children(infraGroup, "StandInMachine")).To(HaveLen(1)) })
-	w.g.Consistently(func() []string { return w.children(infraGroup, "StandInMachine") }).
+	w.Eventually(func(g Gomega) { g.Expect(w.children(workers.InfraKind)).To(HaveLen(1)) })
+	w.G.Consistently(func() []string { return w.children(workers.InfraKind) }).
 		WithTimeout(500 * time.Millisecond).ShouldNot(ContainElement("early"))
 }
 
@@ -82,16 +85,16 @@ func TestCrashWhileClaiming(t *testing.T) {
 		w := newWorld(t)
 		w.set(2)
 		w.start(t)
-		w.eventually(w.settled(2))
-		w.stop()
+		w.Eventually(w.settled(2))
+		w.Stop()
 		strayed := w.living()[0]
 		before := strayed.DeepCopy()
 		strayed.Labels["pool"] = "b"
-		w.g.Expect(direct.Patch(w.ctx, &strayed, client.MergeFrom(before))).To(Succeed())
-		w.create(w.orphan("free"))
+		w.G.Expect(direct.Patch(w.Ctx, &strayed, client.MergeFrom(before))).To(Succeed())
+		w.Create(w.orphan("free"))
 		w.start(t, c.wrap)
 		done := func(g Gomega) {
-			machines := w.machines()
+			machines := w.Machines()
 			g.Expect(machines).To(HaveLen(3), "none is made and none is deleted")
 			for i := range machines {
 				g.Expect(machines[i].DeletionTimestamp).To(BeNil())
@@ -100,11 +103,11 @@ func TestCrashWhileClaiming(t *testing.T) {
 			g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(2)))
 		}
 		crashed := w.untilCrashOr(c, done)
-		w.stop()
+		w.Stop()
 		w.start(t)
-		w.eventually(done)
+		w.Eventually(done)
 		w.quiet()
-		done(w.g)
+		done(w.G)
 		return crashed
 	})
 }
@@ -117,15 +120,15 @@ func TestMachineThatAnotherTookIsNotDeleted(t *testing.T) {
 	w.set(2)
 	thief := &thief{w: w}
 	w.start(t, thief.wrap)
-	w.eventually(w.settled(2))
+	w.Eventually(w.settled(2))
 	w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](1) })
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		g.Expect(thief.took()).NotTo(BeEmpty())
 		g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		g.Expect(w.current().Status.ObservedGeneration).To(Equal(w.current().Generation))
 	})
 	w.quiet()
-	w.g.Expect(livingNames(w)).To(And(HaveLen(2), ContainElement(thief.took())))
+	w.G.Expect(livingNames(w)).To(And(HaveLen(2), ContainElement(thief.took())))
 }
 
 // thief takes the first Machine that is to be deleted, a moment before it is.
@@ -171,12 +174,12 @@ func foreignOwner() metav1.OwnerReference {
 func TestTwoSetsAndOneMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(w.orphan("free"))
+	w.Create(w.orphan("free"))
 	w.set(1)
 	w.set(1, func(set *clusterv1.MachineSet) { set.Name = "rival" })
 	w.start(t)
-	w.eventually(func(g Gomega) {
-		machines := w.machines()
+	w.Eventually(func(g Gomega) {
+		machines := w.Machines()
 		g.Expect(machines).To(HaveLen(2))
 		owners := map[string]bool{}
 		for i := range machines {
@@ -197,17 +200,17 @@ func TestObjectInTheWay(t *testing.T) {
 	squatter := &squatter{w: w}
 	w.set(3)
 	w.start(t, squatter.wrap)
-	w.eventually(func(g Gomega) {
-		g.Expect(w.machines()).To(HaveLen(3))
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.Machines()).To(HaveLen(3))
 		g.Expect(w.current().Status.ObservedGeneration).To(Equal(w.current().Generation))
 		w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason,
-			"Machines that cannot be completed:\n* StandInMachine "+squatter.place()+" exists and belongs to Pool other, not to the Machine of that name: delete one of them")(g)
+			"Machines that cannot be completed:\n* "+workers.InfraKind+" "+squatter.place()+" exists and belongs to Pool other, not to the Machine of that name: delete one of them")(g)
 	})
 	w.quiet()
-	w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "Machines that cannot be completed:")(w.g)
-	w.g.Expect(direct.Delete(w.ctx, w.child(w.g, infraGroup, "StandInMachine", squatter.place()))).To(Succeed())
+	w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "Machines that cannot be completed:")(w.G)
+	w.G.Expect(direct.Delete(w.Ctx, w.child(w.G, workers.InfraKind, squatter.place()))).To(Succeed())
 	w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](4) })
-	w.eventually(w.settled(4))
+	w.Eventually(w.settled(4))
 }
 
 // squatter makes an infrastructure machine a moment before the set does, once.
@@ -228,7 +231,7 @@ func (s *squatter) wrap(inner client.WithWatch) client.Client {
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.name == "" && object.GetObjectKind().GroupVersionKind().Kind == "StandInMachine" {
+			if s.name == "" && object.GetObjectKind().GroupVersionKind().Kind == workers.InfraKind {
 				s.name = object.GetName()
 				foreign := object.DeepCopyObject().(client.Object)
 				foreign.SetOwnerReferences([]metav1.OwnerReference{foreignOwner()})

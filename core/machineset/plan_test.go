@@ -3,74 +3,22 @@ package machineset
 import (
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/core/admission/defaults"
 	"millwright.dev/core/admission/validate"
 	"millwright.dev/core/machines"
+	. "millwright.dev/test/coretest/builder"
 )
-
-var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
-// machine is an available Machine; change may make it something else.
-func machine(name string, change ...func(*clusterv1.Machine)) *clusterv1.Machine {
-	m := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(start), Labels: map[string]string{"pool": "a"}},
-		Spec:       clusterv1.MachineSpec{ClusterName: "c"},
-		Status:     clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: name}},
-	}
-	report(m, conditions.True(clusterv1.MachineReadyCondition, "Ready", ""), conditions.True(clusterv1.MachineAvailableCondition, "Available", ""))
-	for _, c := range change {
-		c(m)
-	}
-	return m
-}
-
-func report(m *clusterv1.Machine, list ...metav1.Condition) {
-	for _, c := range list {
-		conditions.Set(&m.Status.Conditions, c, 1, start)
-	}
-}
-
-func deleting(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: start} }
-
-func chosen(m *clusterv1.Machine) {
-	m.Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""}
-}
-
-func nodeless(m *clusterv1.Machine) { m.Status.NodeRef = clusterv1.MachineNodeReference{} }
-
-func unhealthy(m *clusterv1.Machine) {
-	report(m, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "NodeUnhealthy", ""))
-}
-
-func unavailable(m *clusterv1.Machine) {
-	report(m, conditions.False(clusterv1.MachineAvailableCondition, "WaitingForMinReadySeconds", ""))
-}
-
-func aged(d time.Duration) func(*clusterv1.Machine) {
-	return func(m *clusterv1.Machine) { m.CreationTimestamp = metav1.NewTime(start.Add(-d)) }
-}
-
-func namesOf(machines []*clusterv1.Machine) string {
-	var names []string
-	for _, m := range machines {
-		names = append(names, m.Name)
-	}
-	return strings.Join(names, " ")
-}
 
 func TestPlanScale(t *testing.T) {
 	disabled := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}}}
-	a, b, going := machine("a"), machine("b"), machine("g", deleting)
+	a, b, going := Machine("a"), Machine("b"), Machine("g", Deleting)
 	tests := map[string]struct {
 		set      *clusterv1.MachineSet
 		replicas int
@@ -98,7 +46,7 @@ func TestPlanScale(t *testing.T) {
 			}
 			plan := planScale(set, test.replicas, test.machines)
 			g.Expect(plan.create).To(Equal(test.create))
-			g.Expect(namesOf(plan.remove)).To(Equal(test.remove))
+			g.Expect(Names(plan.remove)).To(Equal(test.remove))
 		})
 	}
 }
@@ -107,14 +55,14 @@ func TestPlanClaims(t *testing.T) {
 	g := NewWithT(t)
 	set := &clusterv1.MachineSet{Spec: clusterv1.MachineSetSpec{ClusterName: "c"}}
 	selector := labels.SelectorFromSet(labels.Set{"pool": "a"})
-	strayed := machine("strayed", func(m *clusterv1.Machine) { m.Labels = nil })
-	strayedGoing := machine("strayed-going", deleting, func(m *clusterv1.Machine) { m.Labels = nil })
-	foreign := machine("foreign", func(m *clusterv1.Machine) { m.Spec.ClusterName = "other" })
-	owned := machine("owned")
+	strayed := Machine("strayed", func(m *clusterv1.Machine) { m.Labels = nil })
+	strayedGoing := Machine("strayed-going", Deleting, func(m *clusterv1.Machine) { m.Labels = nil })
+	foreign := Machine("foreign", func(m *clusterv1.Machine) { m.Spec.ClusterName = "other" })
+	owned := Machine("owned")
 	plan := planClaims(set, selector, []*clusterv1.Machine{owned, strayed, strayedGoing},
-		[]*clusterv1.Machine{machine("free"), machine("free-going", deleting), foreign, owned})
-	g.Expect(namesOf(plan.release)).To(Equal("strayed"))
-	g.Expect(namesOf(plan.adopt)).To(Equal("free"))
+		[]*clusterv1.Machine{Machine("free"), Machine("free-going", Deleting), foreign, owned})
+	g.Expect(Names(plan.release)).To(Equal("strayed"))
+	g.Expect(Names(plan.adopt)).To(Equal("free"))
 }
 
 func TestMachineName(t *testing.T) {
@@ -269,7 +217,7 @@ func TestPropagateToAMachineThatIsBeingDeleted(t *testing.T) {
 	g := NewWithT(t)
 	set := validSet()
 	m := desiredMachine(set, "m")
-	deleting(m)
+	Deleting(m)
 	set.Spec.Template.Labels["tier"] = "one"
 	g.Expect(differs(m, set)).To(BeFalse(), "labels no longer matter")
 	set.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](1)

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/template"
+	"millwright.dev/test/coretest/workers"
 )
 
 func TestFieldsReachMachinesInPlace(t *testing.T) {
@@ -17,16 +18,16 @@ func TestFieldsReachMachinesInPlace(t *testing.T) {
 	w := newWorld(t)
 	w.set(1, func(s *clusterv1.MachineSet) { s.Spec.Template.Annotations = map[string]string{"old": "x"} })
 	w.start(t)
-	w.eventually(w.complete(1))
-	before := w.machines()[0]
+	w.Eventually(w.complete(1))
+	before := w.Machines()[0]
 	w.update(func(set *clusterv1.MachineSet) {
 		set.Spec.Template.Labels["tier"] = "front"
 		set.Spec.Template.Annotations = map[string]string{"new": "y"}
 		set.Spec.Template.Spec.MinReadySeconds = ptr.To[int32](7)
 		set.Spec.Template.Spec.Version = "v1.37.0"
 	})
-	w.eventually(func(g Gomega) {
-		machines := w.machines()
+	w.Eventually(func(g Gomega) {
+		machines := w.Machines()
 		g.Expect(machines).To(HaveLen(1))
 		after := machines[0]
 		g.Expect(after.UID).To(Equal(before.UID))
@@ -34,8 +35,8 @@ func TestFieldsReachMachinesInPlace(t *testing.T) {
 		g.Expect(after.Annotations).To(And(HaveKeyWithValue("new", "y"), Not(HaveKey("old"))))
 		g.Expect(after.Spec.MinReadySeconds).To(HaveValue(BeEquivalentTo(7)))
 		g.Expect(after.Spec.Version).To(Equal(before.Spec.Version), "a version asks for new Machines")
-		for group, kind := range map[string]string{infraGroup: "StandInMachine", bootstrapGroup: "StandInConfig"} {
-			child := w.child(g, group, kind, after.Name)
+		for _, kind := range workers.ChildKinds {
+			child := w.child(g, kind, after.Name)
 			g.Expect(child.GetLabels()).To(HaveKeyWithValue("tier", "front"))
 			g.Expect(child.GetAnnotations()).To(And(HaveKeyWithValue("new", "y"), Not(HaveKey("old")),
 				HaveKeyWithValue(clusterv1.TemplateClonedFromNameAnnotation, "t")))
@@ -62,14 +63,14 @@ func TestEachFieldInPlace(t *testing.T) {
 	w := newWorld(t)
 	w.set(2, func(set *clusterv1.MachineSet) { set.Spec.Template.Annotations = map[string]string{"gone": "soon"} })
 	w.start(t)
-	w.eventually(w.settled(2))
-	going, staying := w.machines()[0], w.machines()[1]
+	w.Eventually(w.settled(2))
+	going, staying := w.Machines()[0], w.Machines()[1]
 	w.annotate(&staying, "mine", "kept")
-	w.g.Expect(direct.Delete(w.ctx, going.DeepCopy())).To(Succeed())
+	w.G.Expect(direct.Delete(w.Ctx, going.DeepCopy())).To(Succeed())
 	w.update(inPlace)
 	spec := w.current().Spec.Template.Spec
-	w.eventually(func(g Gomega) {
-		for _, machine := range w.machines() {
+	w.Eventually(func(g Gomega) {
+		for _, machine := range w.Machines() {
 			g.Expect(machine.Spec.MinReadySeconds).To(Equal(spec.MinReadySeconds))
 			g.Expect(machine.Spec.ReadinessGates).To(Equal(spec.ReadinessGates))
 			g.Expect(machine.Spec.Taints).To(Equal(spec.Taints))
@@ -82,8 +83,8 @@ func TestEachFieldInPlace(t *testing.T) {
 			g.Expect(machine.Labels).To(HaveKeyWithValue("tier", "back"))
 			g.Expect(machine.Annotations).To(And(HaveKeyWithValue("note", "new"), HaveKeyWithValue("mine", "kept"), Not(HaveKey("gone"))))
 		}
-		for group, kind := range map[string]string{infraGroup: "StandInMachine", bootstrapGroup: "StandInConfig"} {
-			child := w.child(g, group, kind, staying.Name)
+		for _, kind := range workers.ChildKinds {
+			child := w.child(g, kind, staying.Name)
 			g.Expect(child.GetLabels()).To(HaveKeyWithValue("tier", "back"))
 			g.Expect(child.GetAnnotations()).To(And(HaveKeyWithValue("note", "new"), Not(HaveKey("gone")),
 				HaveKeyWithValue(clusterv1.TemplateClonedFromNameAnnotation, "t")))
@@ -115,24 +116,24 @@ func TestCrashWhilePropagating(t *testing.T) {
 		w := newWorld(t)
 		w.set(2)
 		w.start(t)
-		w.eventually(w.settled(2))
-		w.stop()
+		w.Eventually(w.settled(2))
+		w.Stop()
 		w.update(inPlace)
 		done := func(g Gomega) {
-			for _, machine := range w.machines() {
+			for _, machine := range w.Machines() {
 				g.Expect(machine.Labels).To(HaveKeyWithValue("tier", "back"))
 				g.Expect(machine.Spec.MinReadySeconds).To(HaveValue(BeEquivalentTo(7)))
-				for group, kind := range map[string]string{infraGroup: "StandInMachine", bootstrapGroup: "StandInConfig"} {
-					g.Expect(w.child(g, group, kind, machine.Name).GetLabels()).To(HaveKeyWithValue("tier", "back"))
+				for _, kind := range workers.ChildKinds {
+					g.Expect(w.child(g, kind, machine.Name).GetLabels()).To(HaveKeyWithValue("tier", "back"))
 				}
 			}
 			w.settled(2)(g)
 		}
 		w.start(t, c.wrap)
 		crashed := w.untilCrashOr(c, done)
-		w.stop()
+		w.Stop()
 		w.start(t)
-		w.eventually(done)
+		w.Eventually(done)
 		return crashed
 	})
 }
@@ -143,20 +144,20 @@ func TestCrashWhileGoing(t *testing.T) {
 		w := newWorld(t)
 		set := w.set(2)
 		w.start(t)
-		w.eventually(w.settled(2))
-		w.stop()
-		w.g.Expect(direct.Delete(w.ctx, w.current())).To(Succeed())
+		w.Eventually(w.settled(2))
+		w.Stop()
+		w.G.Expect(direct.Delete(w.Ctx, w.current())).To(Succeed())
 		gone := func(g Gomega) {
 			w.endMachines()
-			g.Expect(client.IgnoreNotFound(direct.Get(w.ctx, client.ObjectKeyFromObject(set), &clusterv1.MachineSet{}))).To(Succeed())
-			g.Expect(direct.Get(w.ctx, client.ObjectKeyFromObject(set), &clusterv1.MachineSet{})).NotTo(Succeed())
-			g.Expect(w.machines()).To(BeEmpty())
+			g.Expect(client.IgnoreNotFound(direct.Get(w.Ctx, client.ObjectKeyFromObject(set), &clusterv1.MachineSet{}))).To(Succeed())
+			g.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(set), &clusterv1.MachineSet{})).NotTo(Succeed())
+			g.Expect(w.Machines()).To(BeEmpty())
 		}
 		w.start(t, c.wrap)
 		crashed := w.untilCrashOr(c, gone)
-		w.stop()
+		w.Stop()
 		w.start(t)
-		w.eventually(gone)
+		w.Eventually(gone)
 		return crashed
 	})
 }
@@ -166,13 +167,13 @@ func TestNothingIsPolled(t *testing.T) {
 	w := newWorld(t)
 	set := w.set(2)
 	w.start(t)
-	w.eventually(w.settled(2))
-	w.eventually(func(g Gomega) {
-		result, err := w.reconciler.Reconcile(w.ctx, requestFor(set))
+	w.Eventually(w.settled(2))
+	w.Eventually(func(g Gomega) {
+		result, err := w.reconciler.Reconcile(w.Ctx, requestFor(set))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(result.RequeueAfter).To(BeZero())
 	})
-	w.g.Expect(w.current().Status.ReadyReplicas).To(HaveValue(BeEquivalentTo(0)), "none is ready")
+	w.G.Expect(w.current().Status.ReadyReplicas).To(HaveValue(BeEquivalentTo(0)), "none is ready")
 }
 
 // TestDefaultsAreFilledIn, as admission would have: the autoscaler reads the number of replicas from the object.
@@ -185,7 +186,7 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 		set.Annotations = map[string]string{clusterv1.AutoscalerMinSizeAnnotation: "2", clusterv1.AutoscalerMaxSizeAnnotation: "3"}
 	})
 	w.start(t)
-	w.eventually(w.settled(2))
-	w.g.Expect(w.current().Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
-	w.g.Expect(w.machines()[0].Spec.Version).To(Equal("v1.36.3"))
+	w.Eventually(w.settled(2))
+	w.G.Expect(w.current().Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
+	w.G.Expect(w.Machines()[0].Spec.Version).To(Equal("v1.36.3"))
 }

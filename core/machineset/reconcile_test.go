@@ -7,6 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/test/coretest"
+	"millwright.dev/test/coretest/workers"
 )
 
 func TestScalesUpAndDownAndGoes(t *testing.T) {
@@ -15,15 +18,13 @@ func TestScalesUpAndDownAndGoes(t *testing.T) {
 	w.set(3)
 	w.start(t)
 
-	w.eventually(w.complete(3))
-	for _, machine := range w.machines() {
-		w.g.Expect(machine.Finalizers).To(ContainElement(clusterv1.MachineFinalizer))
-		w.g.Expect(metav1.IsControlledBy(&machine, w.current())).To(BeTrue())
-		w.g.Expect(machine.Spec.InfrastructureRef).To(Equal(clusterv1.ContractVersionedObjectReference{
-			APIGroup: infraGroup, Kind: "StandInMachine", Name: machine.Name,
-		}))
+	w.Eventually(w.complete(3))
+	for _, machine := range w.Machines() {
+		w.G.Expect(machine.Finalizers).To(ContainElement(clusterv1.MachineFinalizer))
+		w.G.Expect(metav1.IsControlledBy(&machine, w.current())).To(BeTrue())
+		w.G.Expect(machine.Spec.InfrastructureRef).To(Equal(coretest.Ref(workers.InfraKind, machine.Name)))
 	}
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		set := w.current()
 		g.Expect(set.Finalizers).To(ContainElement(clusterv1.MachineSetFinalizer))
 		g.Expect(set.Status.Replicas).To(HaveValue(BeEquivalentTo(3)))
@@ -32,19 +33,19 @@ func TestScalesUpAndDownAndGoes(t *testing.T) {
 	})
 
 	w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](1) })
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.endMachines()
 		w.complete(1)(g)
 	})
 
-	w.g.Expect(direct.Delete(w.ctx, w.current())).To(Succeed())
-	w.eventually(func(g Gomega) {
+	w.G.Expect(direct.Delete(w.Ctx, w.current())).To(Succeed())
+	w.Eventually(func(g Gomega) {
 		w.endMachines()
-		g.Expect(w.machines()).To(BeEmpty())
+		g.Expect(w.Machines()).To(BeEmpty())
 		list := &clusterv1.MachineSetList{}
-		g.Expect(direct.List(w.ctx, list)).To(Succeed())
+		g.Expect(direct.List(w.Ctx, list)).To(Succeed())
 		for _, set := range list.Items {
-			g.Expect(set.Namespace).NotTo(Equal(w.namespace), "the set is gone")
+			g.Expect(set.Namespace).NotTo(Equal(w.Namespace), "the set is gone")
 		}
 	})
 }

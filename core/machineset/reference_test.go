@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/machines"
+	. "millwright.dev/test/coretest/builder"
 	"millwright.dev/test/doccheck"
 	"millwright.dev/test/testenv"
 )
@@ -80,23 +81,23 @@ func TestReferenceFlags(t *testing.T) {
 func TestReferenceExamples(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	doccheck.Apply(t, direct, w.namespace, doccheck.Read(t, reference).Examples(t, ""))
+	doccheck.Apply(t, direct, w.Namespace, doccheck.Read(t, reference).Examples(t, ""))
 }
 
 // TestReferenceOrder takes a Machine of each kind in the table and has them sorted.
 func TestReferenceOrder(t *testing.T) {
 	g := NewWithT(t)
 	kinds := map[string]*clusterv1.Machine{
-		"deleting": machine("deleting", deleting), "chosen": machine("chosen", chosen), "unhealthy": machine("unhealthy", unhealthy),
-		"unavailable": machine("unavailable", unavailable), "order": machine("order"),
-		"priority": machine("priority", func(m *clusterv1.Machine) { m.Annotations = map[string]string{machines.PriorityAnnotation: "2"} }),
-		"updating": machine("updating", func(m *clusterv1.Machine) {
+		"deleting": Machine("deleting", Deleting), "chosen": Machine("chosen", Chosen), "unhealthy": Machine("unhealthy", Unhealthy),
+		"unavailable": Machine("unavailable", Unavailable), "order": Machine("order"),
+		"priority": Machine("priority", func(m *clusterv1.Machine) { m.Annotations = map[string]string{machines.PriorityAnnotation: "2"} }),
+		"updating": Machine("updating", func(m *clusterv1.Machine) {
 			m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 		}),
 	}
 	documented := doccheck.Read(t, reference).Keys(t, "Which Machine goes first", "Key")
 	g.Expect(documented).To(ConsistOf(slices.Collect(maps.Keys(kinds))))
-	g.Expect(strings.Fields(namesOf(machines.ByDeletion(slices.Collect(maps.Values(kinds)), "")))).To(Equal(documented))
+	g.Expect(strings.Fields(Names(machines.ByDeletion(slices.Collect(maps.Values(kinds)), "")))).To(Equal(documented))
 }
 
 // TestReferenceFields changes each field of the table and looks what becomes of a Machine, of one that is being
@@ -130,7 +131,7 @@ func TestReferenceFields(t *testing.T) {
 			g.Expect(changes).To(HaveKey(field))
 			before := validSet()
 			living, going := desiredMachine(before, "m"), desiredMachine(before, "n")
-			deleting(going)
+			Deleting(going)
 			after := before.DeepCopy()
 			changes[field](&after.Spec.Template)
 			g.Expect(row["Existing Machines"].Text).To(Equal(yesOrNo[differs(living, after)]))

@@ -14,20 +14,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/test/coretest/workers"
 )
 
 // deployment makes a MachineDeployment of that revision; no controller runs for it here.
 func (w *world) deployment(revision string, maxInFlight *intstr.IntOrString) *clusterv1.MachineDeployment {
 	deployment := &clusterv1.MachineDeployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "d", Annotations: map[string]string{clusterv1.RevisionAnnotation: revision}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "d", Annotations: map[string]string{clusterv1.RevisionAnnotation: revision}},
 	}
 	set := &clusterv1.MachineSet{}
 	w.fill(set, 2)
 	deployment.Spec = clusterv1.MachineDeploymentSpec{
-		ClusterName: clusterName, Replicas: ptr.To[int32](2), Selector: set.Spec.Selector, Template: set.Spec.Template,
+		ClusterName: workers.ClusterName, Replicas: ptr.To[int32](2), Selector: set.Spec.Selector, Template: set.Spec.Template,
 		Remediation: clusterv1.MachineDeploymentRemediationSpec{MaxInFlight: maxInFlight},
 	}
-	w.create(deployment)
+	w.Create(deployment)
 	return deployment
 }
 
@@ -45,14 +46,14 @@ func of(deployment *clusterv1.MachineDeployment, name, revision string) func(*cl
 
 // judge writes what a health check and its owner are to say about a Machine; nil for what it does not say.
 func (w *world) judge(name string, list ...metav1.Condition) {
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		machine := &clusterv1.Machine{}
-		g.Expect(direct.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, machine)).To(Succeed())
+		g.Expect(direct.Get(w.Ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, machine)).To(Succeed())
 		before := machine.DeepCopy()
 		for _, condition := range list {
 			conditions.Set(&machine.Status.Conditions, condition, machine.Generation, time.Now())
 		}
-		g.Expect(direct.Status().Patch(w.ctx, machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).To(Succeed())
+		g.Expect(direct.Status().Patch(w.Ctx, machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).To(Succeed())
 	})
 }
 
@@ -66,7 +67,7 @@ func (w *world) findUnhealthy(names ...string) {
 
 // fate is the reason that a Machine's OwnerRemediated has; "" without one, "gone" without a Machine.
 func (w *world) fate(name string) string {
-	for _, machine := range w.machines() {
+	for _, machine := range w.Machines() {
 		if machine.Name == name {
 			if found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition); found != nil {
 				return found.Reason
@@ -78,12 +79,12 @@ func (w *world) fate(name string) string {
 }
 
 func (w *world) becomes(name, fate string) {
-	w.g.Eventually(func() string { return w.fate(name) }).WithTimeout(waiting).WithPolling(pollInterval).Should(Equal(fate))
+	w.G.Eventually(func() string { return w.fate(name) }).WithTimeout(workers.Timeout).WithPolling(workers.PollInterval).Should(Equal(fate))
 }
 
 // deletingNow counts the Machines that are being deleted.
 func (w *world) deletingNow() int {
-	return len(w.machines()) - len(w.living())
+	return len(w.Machines()) - len(w.living())
 }
 
 // namesIn are the names of the living Machines of a set.
@@ -103,22 +104,22 @@ func TestRemediationOfAStandaloneSet(t *testing.T) {
 	w := newWorld(t)
 	w.set(3)
 	w.start(t)
-	w.eventually(w.settled(3))
+	w.Eventually(w.settled(3))
 	names := livingNames(w)
 	w.findUnhealthy(names[0], names[1])
 	w.becomes(names[0], clusterv1.MachineSetMachineRemediationMachineDeletingReason)
 	w.becomes(names[1], clusterv1.MachineSetMachineRemediationMachineDeletingReason)
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		g.Expect(w.deletingNow()).To(Equal(2))
-		g.Expect(w.machines()).To(HaveLen(3), "a Machine is replaced when it is gone")
+		g.Expect(w.Machines()).To(HaveLen(3), "a Machine is replaced when it is gone")
 		w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "is deleted and will be replaced")(g)
 	})
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.endMachines()
 		w.settled(3)(g)
 	})
-	w.g.Expect(livingNames(w)).To(ContainElement(names[2]), "the healthy one was left alone")
-	w.eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetNotRemediatingReason, ""))
+	w.G.Expect(livingNames(w)).To(ContainElement(names[2]), "the healthy one was left alone")
+	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetNotRemediatingReason, ""))
 }
 
 func TestNoRemediationWithoutTheHealthCheckAskingForIt(t *testing.T) {
@@ -126,16 +127,16 @@ func TestNoRemediationWithoutTheHealthCheckAskingForIt(t *testing.T) {
 	w := newWorld(t)
 	w.set(2)
 	w.start(t)
-	w.eventually(w.settled(2))
+	w.Eventually(w.settled(2))
 	names := livingNames(w)
 	w.judge(names[0], conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "UnhealthyNode", ""))
-	w.eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetNotRemediatingReason, names[0]))
+	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetNotRemediatingReason, names[0]))
 
 	// It is well again before anything was done, in the same write in which the owner was asked.
 	w.judge(names[1], conditions.True(clusterv1.MachineHealthCheckSucceededCondition, "HealthCheckSucceeded", ""),
 		conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
 	w.becomes(names[1], "")
-	w.g.Expect(w.living()).To(HaveLen(2))
+	w.G.Expect(w.living()).To(HaveLen(2))
 }
 
 // TestRemediationsOfAllSetsOfADeploymentCount is what Cluster API does not do: its limit is one for each MachineSet.
@@ -146,38 +147,38 @@ func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
 	deployment := w.deployment("1", ptr.To(intstr.FromInt32(1)))
 	w.set(1, of(deployment, "first", "1"))
 	w.start(t)
-	w.eventually(func(g Gomega) { g.Expect(w.namesIn("first")).To(HaveLen(1)) })
+	w.Eventually(func(g Gomega) { g.Expect(w.namesIn("first")).To(HaveLen(1)) })
 	old := w.namesIn("first")[0]
 	w.findUnhealthy(old)
 	w.becomes(old, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
 
 	w.set(2, of(deployment, "s", "2"))
-	w.eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(2)) })
+	w.Eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(2)) })
 	w.annotate(deployment, clusterv1.RevisionAnnotation, "2")
 	young := w.namesIn("s")
 	w.findUnhealthy(young...)
 	for _, name := range young {
 		w.becomes(name, clusterv1.MachineSetMachineRemediationDeferredReason)
 	}
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "spec.remediation.maxInFlight 1 of MachineDeployment d allows 1 remediation at once")(g)
 		w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "In flight in other MachineSets: "+old)(g)
 	})
-	w.g.Expect(w.deletingNow()).To(Equal(1))
+	w.G.Expect(w.deletingNow()).To(Equal(1))
 
 	for range 2 {
 		w.endMachines()
-		w.eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
+		w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
 	}
-	w.g.Expect(w.fate(young[0]) == "gone" || w.fate(young[1]) == "gone").To(BeTrue())
+	w.G.Expect(w.fate(young[0]) == "gone" || w.fate(young[1]) == "gone").To(BeTrue())
 	// More room is an event as well. The one that has gone has a successor by then, or that would not be asked for.
-	w.eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(1)) })
+	w.Eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(1)) })
 	third := w.namesIn("s")
 	w.findUnhealthy(third...)
 	before := deployment.DeepCopy()
 	deployment.Spec.Remediation.MaxInFlight = ptr.To(intstr.FromString("100%"))
-	w.g.Expect(direct.Patch(w.ctx, deployment, client.MergeFrom(before))).To(Succeed())
-	w.eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(2)) })
+	w.G.Expect(direct.Patch(w.Ctx, deployment, client.MergeFrom(before))).To(Succeed())
+	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(2)) })
 }
 
 func (w *world) annotate(object client.Object, key, value string) {
@@ -185,7 +186,7 @@ func (w *world) annotate(object client.Object, key, value string) {
 	annotations := cloned(object.GetAnnotations())
 	annotations[key] = value
 	object.SetAnnotations(annotations)
-	w.g.Expect(direct.Patch(w.ctx, object, client.MergeFrom(before))).To(Succeed())
+	w.G.Expect(direct.Patch(w.Ctx, object, client.MergeFrom(before))).To(Succeed())
 }
 
 func TestNoRemediationOfAnEarlierRevision(t *testing.T) {
@@ -194,11 +195,11 @@ func TestNoRemediationOfAnEarlierRevision(t *testing.T) {
 	deployment := w.deployment("2", nil)
 	w.set(1, of(deployment, "s", "1"))
 	w.start(t)
-	w.eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(1)) })
+	w.Eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(1)) })
 	name := w.namesIn("s")[0]
 	w.findUnhealthy(name)
 	w.becomes(name, clusterv1.MachineSetMachineCannotBeRemediatedReason)
-	w.g.Expect(w.deletingNow()).To(BeZero())
+	w.G.Expect(w.deletingNow()).To(BeZero())
 	// The deployment goes back to it, by nothing but its annotation.
 	w.annotate(deployment, clusterv1.RevisionAnnotation, "1")
 	w.becomes(name, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
@@ -209,23 +210,23 @@ func TestNoRemediationThatCouldNotBeMadeUpFor(t *testing.T) {
 	w := newWorld(t)
 	w.set(1)
 	w.start(t)
-	w.eventually(w.settled(1))
-	w.g.Expect(direct.Delete(t.Context(), w.template(infraGroup, "StandInMachineTemplate"))).To(Succeed())
+	w.Eventually(w.settled(1))
+	w.G.Expect(direct.Delete(t.Context(), w.Template(workers.InfraTemplateKind, "t"))).To(Succeed())
 	name := livingNames(w)[0]
 	w.findUnhealthy(name)
 	w.becomes(name, clusterv1.MachineSetMachineRemediationDeferredReason)
-	w.eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "StandInMachineTemplate "+w.namespace+"/t does not exist"))
+	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, workers.InfraTemplateKind+" "+w.Namespace+"/t does not exist"))
 	w.update(func(set *clusterv1.MachineSet) {
 		set.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
 	})
 	// The controller must know of it before it hears of the template, by another watch.
-	w.eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "* the annotation cluster.x-k8s.io/disable-machine-create"))
-	w.create(w.template(infraGroup, "StandInMachineTemplate"))
-	w.eventually(func(g Gomega) {
+	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "* the annotation cluster.x-k8s.io/disable-machine-create"))
+	w.Create(w.Template(workers.InfraTemplateKind, "t"))
+	w.Eventually(func(g Gomega) {
 		g.Expect(w.condition(g, clusterv1.MachineSetRemediatingCondition).Message).To(And(
 			ContainSubstring("* the annotation cluster.x-k8s.io/disable-machine-create"), Not(ContainSubstring("does not exist"))))
 	})
-	w.g.Expect(w.deletingNow()).To(BeZero())
+	w.G.Expect(w.deletingNow()).To(BeZero())
 	w.update(func(set *clusterv1.MachineSet) { set.Annotations = nil })
 	w.becomes(name, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
 }
@@ -238,8 +239,8 @@ func TestCrashWhileRemediating(t *testing.T) {
 		deployment := w.deployment("1", ptr.To(intstr.FromInt32(1)))
 		w.set(3, of(deployment, "s", "1"))
 		w.start(t)
-		w.eventually(w.settled(3))
-		w.stop()
+		w.Eventually(w.settled(3))
+		w.Stop()
 		unhealthy := w.namesIn("s")[:2]
 		w.findUnhealthy(unhealthy...)
 		w.start(t, c.wrap)
@@ -247,14 +248,14 @@ func TestCrashWhileRemediating(t *testing.T) {
 			g.Expect(w.deletingNow()).To(Equal(1))
 			w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waits until others are done")(g)
 		})
-		w.stop()
+		w.Stop()
 		w.start(t)
-		w.eventually(func(g Gomega) {
+		w.Eventually(func(g Gomega) {
 			g.Expect([]string{w.fate(unhealthy[0]), w.fate(unhealthy[1])}).To(ConsistOf(
 				clusterv1.MachineSetMachineRemediationMachineDeletingReason, clusterv1.MachineSetMachineRemediationDeferredReason))
 			g.Expect(w.deletingNow()).To(Equal(1))
 		})
-		w.eventually(func(g Gomega) {
+		w.Eventually(func(g Gomega) {
 			if w.deletingNow() > 1 {
 				t.Fatal("two at once")
 			}

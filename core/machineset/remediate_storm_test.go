@@ -17,14 +17,14 @@ func TestRemediationStorm(t *testing.T) {
 	w.set(6, of(deployment, "s", "1"))
 	w.set(6, of(deployment, "twin", "1"))
 	w.start(t)
-	w.eventually(func(g Gomega) { g.Expect(w.living()).To(HaveLen(12)) })
-	w.stop()
+	w.Eventually(func(g Gomega) { g.Expect(w.living()).To(HaveLen(12)) })
+	w.Stop()
 	unhealthy := append(w.namesIn("s"), w.namesIn("twin")...)
 	w.findUnhealthy(unhealthy...)
 	storm := &storm{}
 	w.start(t, storm.wrap)
 	most := 0
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		going := w.deletingNow()
 		if going > 3 {
 			t.Fatalf("%d go at once", going)
@@ -37,9 +37,9 @@ func TestRemediationStorm(t *testing.T) {
 		g.Expect(w.remaining(unhealthy)).To(BeZero())
 		g.Expect(w.living()).To(HaveLen(12))
 	})
-	w.stop()
-	w.g.Expect(most).To(Equal(3), "and as many as it allows do")
-	w.g.Expect(storm.failed).To(BeNumerically(">", 5), "the storm was one")
+	w.Stop()
+	w.G.Expect(most).To(Equal(3), "and as many as it allows do")
+	w.G.Expect(storm.failed).To(BeNumerically(">", 5), "the storm was one")
 }
 
 // remaining counts those of the Machines that are still there.

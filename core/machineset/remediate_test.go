@@ -13,18 +13,19 @@ import (
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/core/machines"
+	. "millwright.dev/test/coretest/builder"
 )
 
 // handed makes a Machine one that a health check has found unhealthy and handed to its owner.
 func handed(m *clusterv1.Machine) {
-	unhealthy(m)
-	report(m, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
+	Unhealthy(m)
+	SetConditions(m, conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
 }
 
 // remediating makes it one whose remediation has begun.
 func remediating(m *clusterv1.Machine) {
 	handed(m)
-	report(m, remediationBegun())
+	SetConditions(m, remediationBegun())
 }
 
 func demandedByUser(m *clusterv1.Machine) {
@@ -33,16 +34,16 @@ func demandedByUser(m *clusterv1.Machine) {
 
 func TestToRemediate(t *testing.T) {
 	g := NewWithT(t)
-	well := machine("well", handed)
-	report(well, conditions.True(clusterv1.MachineHealthCheckSucceededCondition, "HealthCheckSucceeded", ""))
+	well := Machine("well", handed)
+	SetConditions(well, conditions.True(clusterv1.MachineHealthCheckSucceededCondition, "HealthCheckSucceeded", ""))
 	all := []*clusterv1.Machine{
-		machine("old", handed, aged(2*time.Hour)), machine("young", handed), machine("young-too", handed),
-		machine("begun", remediating, aged(time.Hour)), machine("wanted", handed, demandedByUser, aged(3*time.Hour)),
-		machine("fine"), machine("only-unhealthy", unhealthy), well, machine("going", remediating, deleting),
+		Machine("old", handed, Aged(2*time.Hour)), Machine("young", handed), Machine("young-too", handed),
+		Machine("begun", remediating, Aged(time.Hour)), Machine("wanted", handed, demandedByUser, Aged(3*time.Hour)),
+		Machine("fine"), Machine("only-unhealthy", Unhealthy), well, Machine("going", remediating, Deleting),
 	}
-	g.Expect(namesOf(toRemediate(all))).To(Equal("begun wanted young young-too old"))
-	g.Expect(namesOf(recovered(append(all, machine("well-going", handed, deleting))))).To(Equal("well"))
-	g.Expect(namesOf(machines.Remediated(all))).To(ContainSubstring("going"))
+	g.Expect(Names(toRemediate(all))).To(Equal("begun wanted young young-too old"))
+	g.Expect(Names(recovered(append(all, Machine("well-going", handed, Deleting))))).To(Equal("well"))
+	g.Expect(Names(machines.Remediated(all))).To(ContainSubstring("going"))
 }
 
 func TestRemediationLimit(t *testing.T) {
@@ -104,67 +105,67 @@ func TestOfCurrentRevision(t *testing.T) {
 func TestSlotsCountTheWholeDeployment(t *testing.T) {
 	g := NewWithT(t)
 	var t1 remediationSlots
-	old := machine("old", remediating, deleting)
-	a, b := machine("a", handed), machine("b", handed)
+	old := Machine("old", remediating, Deleting)
+	a, b := Machine("a", handed), Machine("b", handed)
 	known := []*clusterv1.Machine{old, a, b}
-	granted := t1.take("d", 2, known, []*clusterv1.Machine{a, b}, start)
-	g.Expect(namesOf(granted.machines)).To(Equal("a"), "one is in flight in another set")
+	granted := t1.take("d", 2, known, []*clusterv1.Machine{a, b}, Epoch)
+	g.Expect(Names(granted.machines)).To(Equal("a"), "one is in flight in another set")
 	g.Expect(granted.busy).To(Equal(2))
 
 	// The cache shows nothing of it yet, and another set asks.
-	granted = t1.take("d", 2, known, []*clusterv1.Machine{b}, start)
+	granted = t1.take("d", 2, known, []*clusterv1.Machine{b}, Epoch)
 	g.Expect(granted.machines).To(BeEmpty())
-	g.Expect(granted.until).To(Equal(start.Add(unseenTimeout)))
-	g.Expect(namesOf(t1.take("d", 2, known, []*clusterv1.Machine{a, b}, start).machines)).To(Equal("a"), "who has a slot keeps it")
-	g.Expect(namesOf(t1.take("other", 2, nil, []*clusterv1.Machine{b}, start).machines)).To(Equal("b"), "deployments do not count for one another")
+	g.Expect(granted.until).To(Equal(Epoch.Add(unseenTimeout)))
+	g.Expect(Names(t1.take("d", 2, known, []*clusterv1.Machine{a, b}, Epoch).machines)).To(Equal("a"), "who has a slot keeps it")
+	g.Expect(Names(t1.take("other", 2, nil, []*clusterv1.Machine{b}, Epoch).machines)).To(Equal("b"), "deployments do not count for one another")
 
 	// Now it does: the slot is replaced by the Machine itself.
-	a = machine("a", remediating, deleting)
-	granted = t1.take("d", 2, []*clusterv1.Machine{old, a, b}, []*clusterv1.Machine{b}, start)
+	a = Machine("a", remediating, Deleting)
+	granted = t1.take("d", 2, []*clusterv1.Machine{old, a, b}, []*clusterv1.Machine{b}, Epoch)
 	g.Expect(granted.machines).To(BeEmpty())
 	g.Expect(granted.until).To(BeZero())
 
 	// The other set's Machine is gone.
-	g.Expect(namesOf(t1.take("d", 2, []*clusterv1.Machine{a, b}, []*clusterv1.Machine{b}, start).machines)).To(Equal("b"))
+	g.Expect(Names(t1.take("d", 2, []*clusterv1.Machine{a, b}, []*clusterv1.Machine{b}, Epoch).machines)).To(Equal("b"))
 }
 
 func TestSlotsEnd(t *testing.T) {
 	g := NewWithT(t)
 	var t1 remediationSlots
-	a, b := machine("a", handed), machine("b", handed)
+	a, b := Machine("a", handed), Machine("b", handed)
 	both := []*clusterv1.Machine{a, b}
 	room := func(known []*clusterv1.Machine, now time.Time) int {
 		return 1 - t1.take("d", 0, known, nil, now).busy
 	}
-	t1.take("d", 1, both, []*clusterv1.Machine{a}, start)
-	g.Expect(room(both, start)).To(Equal(0))
+	t1.take("d", 1, both, []*clusterv1.Machine{a}, Epoch)
+	g.Expect(room(both, Epoch)).To(Equal(0))
 	t1.release("d", a.UID)
-	g.Expect(room(both, start)).To(Equal(1), "given back")
+	g.Expect(room(both, Epoch)).To(Equal(1), "given back")
 
-	t1.take("d", 1, both, []*clusterv1.Machine{a}, start)
-	g.Expect(room(both, start.Add(unseenTimeout-1))).To(Equal(0))
-	g.Expect(room(both, start.Add(unseenTimeout))).To(Equal(1), "nothing ever came of it")
+	t1.take("d", 1, both, []*clusterv1.Machine{a}, Epoch)
+	g.Expect(room(both, Epoch.Add(unseenTimeout-1))).To(Equal(0))
+	g.Expect(room(both, Epoch.Add(unseenTimeout))).To(Equal(1), "nothing ever came of it")
 
-	t1.take("d", 1, both, []*clusterv1.Machine{a}, start)
-	g.Expect(room([]*clusterv1.Machine{b}, start)).To(Equal(1), "the Machine is gone")
+	t1.take("d", 1, both, []*clusterv1.Machine{a}, Epoch)
+	g.Expect(room([]*clusterv1.Machine{b}, Epoch)).To(Equal(1), "the Machine is gone")
 
-	t1.take("d", 1, both, []*clusterv1.Machine{a}, start)
-	g.Expect(room([]*clusterv1.Machine{machine("a", handed, deleting), b}, start)).To(Equal(1), "it goes for another reason")
+	t1.take("d", 1, both, []*clusterv1.Machine{a}, Epoch)
+	g.Expect(room([]*clusterv1.Machine{Machine("a", handed, Deleting), b}, Epoch)).To(Equal(1), "it goes for another reason")
 }
 
 func TestSlotsAfterARestart(t *testing.T) {
 	g := NewWithT(t)
 	var t1 remediationSlots
-	a, b := machine("a", remediating), machine("b", handed)
+	a, b := Machine("a", remediating), Machine("b", handed)
 	known := []*clusterv1.Machine{a, b}
 	g.Expect(t1.verified("d")).To(BeFalse())
-	going := metav1.PartialObjectMetadata{ObjectMeta: machine("a", deleting).ObjectMeta}
-	unseen := metav1.PartialObjectMetadata{ObjectMeta: machine("x", deleting).ObjectMeta}
-	t1.verify("d", []metav1.PartialObjectMetadata{going, unseen, {ObjectMeta: b.ObjectMeta}}, known, start)
+	going := metav1.PartialObjectMetadata{ObjectMeta: Machine("a", Deleting).ObjectMeta}
+	unseen := metav1.PartialObjectMetadata{ObjectMeta: Machine("x", Deleting).ObjectMeta}
+	t1.verify("d", []metav1.PartialObjectMetadata{going, unseen, {ObjectMeta: b.ObjectMeta}}, known, Epoch)
 	g.Expect(t1.verified("d")).To(BeTrue())
-	g.Expect(t1.take("d", 2, known, []*clusterv1.Machine{b}, start).machines).To(BeEmpty(), "the cache is behind")
-	g.Expect(namesOf(t1.take("d", 2, []*clusterv1.Machine{machine("a", remediating, deleting), machine("x", deleting), b},
-		[]*clusterv1.Machine{b}, start).machines)).To(Equal("b"), "x is no remediation")
+	g.Expect(t1.take("d", 2, known, []*clusterv1.Machine{b}, Epoch).machines).To(BeEmpty(), "the cache is behind")
+	g.Expect(Names(t1.take("d", 2, []*clusterv1.Machine{Machine("a", remediating, Deleting), Machine("x", Deleting), b},
+		[]*clusterv1.Machine{b}, Epoch).machines)).To(Equal("b"), "x is no remediation")
 	t1.forget("d")
 	g.Expect(t1.verified("d")).To(BeFalse())
 }
@@ -188,15 +189,15 @@ func TestOnlyTheEndOfARemediationWakes(t *testing.T) {
 	g := NewWithT(t)
 	var r Reconciler
 	ending := func(namespace string, change ...func(*clusterv1.Machine)) *clusterv1.Machine {
-		m := machine("m", change...)
+		m := Machine("m", change...)
 		m.Namespace = namespace
 		return m
 	}
 	r.forSlots.await(types.NamespacedName{Namespace: "ns", Name: "s"}, "ns")
-	g.Expect(r.waitingForSlots(ending("ns", deleting), false)).To(BeEmpty(), "scaled down")
-	g.Expect(r.waitingForSlots(ending("other", remediating, deleting), false)).To(BeEmpty(), "elsewhere")
-	g.Expect(r.waitingForSlots(ending("ns", remediating, deleting), false)).To(HaveLen(1))
-	g.Expect(r.waitingForSlots(ending("ns", remediating, deleting), false)).To(BeEmpty(), "it is awake")
+	g.Expect(r.waitingForSlots(ending("ns", Deleting), false)).To(BeEmpty(), "scaled down")
+	g.Expect(r.waitingForSlots(ending("other", remediating, Deleting), false)).To(BeEmpty(), "elsewhere")
+	g.Expect(r.waitingForSlots(ending("ns", remediating, Deleting), false)).To(HaveLen(1))
+	g.Expect(r.waitingForSlots(ending("ns", remediating, Deleting), false)).To(BeEmpty(), "it is awake")
 	r.forSlots.await(types.NamespacedName{Namespace: "ns", Name: "s"}, "ns")
 	g.Expect(r.waitingForSlots(ending("ns"), true)).To(HaveLen(1), "nobody knows what the Machine was at its end")
 }
@@ -205,13 +206,13 @@ func TestPlanCountsRemediationsInFlight(t *testing.T) {
 	g := NewWithT(t)
 	reported := func(status metav1.ConditionStatus, reason string) func(*clusterv1.Machine) {
 		return func(m *clusterv1.Machine) {
-			report(m, metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: status, Reason: reason})
+			SetConditions(m, metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: status, Reason: reason})
 		}
 	}
 	begun := reported(metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
-	g.Expect(inFlight(machine("a", deleting, begun))).To(BeTrue())
-	g.Expect(inFlight(machine("a", begun))).To(BeFalse(), "it lives")
-	g.Expect(inFlight(machine("a", deleting))).To(BeFalse(), "it goes for another reason")
-	g.Expect(inFlight(machine("a", deleting, reported(metav1.ConditionTrue, clusterv1.MachineSetMachineRemediationMachineDeletingReason)))).To(BeFalse())
-	g.Expect(inFlight(machine("a", deleting, reported(metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)))).To(BeFalse())
+	g.Expect(inFlight(Machine("a", Deleting, begun))).To(BeTrue())
+	g.Expect(inFlight(Machine("a", begun))).To(BeFalse(), "it lives")
+	g.Expect(inFlight(Machine("a", Deleting))).To(BeFalse(), "it goes for another reason")
+	g.Expect(inFlight(Machine("a", Deleting, reported(metav1.ConditionTrue, clusterv1.MachineSetMachineRemediationMachineDeletingReason)))).To(BeFalse())
+	g.Expect(inFlight(Machine("a", Deleting, reported(metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)))).To(BeFalse())
 }

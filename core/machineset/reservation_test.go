@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/naming"
+	. "millwright.dev/test/coretest/builder"
 )
 
 func TestReservationAsText(t *testing.T) {
@@ -133,12 +134,12 @@ func TestNamesAreRetiredWhileTheirMachinesExist(t *testing.T) {
 		retire   bool
 	}{
 		"all live":                          {machines: machineList("m0 m1 m2")},
-		"one is deleted":                    {machines: append(machineList("m0 m1"), machine("m2", deleting)), retire: true},
-		"one will be deleted":               {machines: machineList("m0 m1 m2"), victims: map[types.UID]bool{machine("m1").UID: true}, retire: true},
-		"one is deleted, one not seen":      {machines: append(machineList("m0"), machine("m2", deleting)), retire: true, left: []int{1}},
-		"another is deleted":                {machines: append(machineList("m0 m1"), machine("x", deleting)), left: []int{2}},
-		"one was seen and is gone":          {known: names(2), machines: []*clusterv1.Machine{machine("m0", deleting)}, retire: true, left: []int{2}},
-		"this process knows of no open one": {known: names(), machines: []*clusterv1.Machine{machine("m0", deleting)}, retire: true},
+		"one is deleted":                    {machines: append(machineList("m0 m1"), Machine("m2", Deleting)), retire: true},
+		"one will be deleted":               {machines: machineList("m0 m1 m2"), victims: map[types.UID]bool{Machine("m1").UID: true}, retire: true},
+		"one is deleted, one not seen":      {machines: append(machineList("m0"), Machine("m2", Deleting)), retire: true, left: []int{1}},
+		"another is deleted":                {machines: append(machineList("m0 m1"), Machine("x", Deleting)), left: []int{2}},
+		"one was seen and is gone":          {known: names(2), machines: []*clusterv1.Machine{Machine("m0", Deleting)}, retire: true, left: []int{2}},
+		"this process knows of no open one": {known: names(), machines: []*clusterv1.Machine{Machine("m0", Deleting)}, retire: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +162,7 @@ func TestOpenNamesOutliveTheirTemplate(t *testing.T) {
 	l := &expectations{}
 	l.reserve("set", "bcdfg", []reservedName{{"bcdfg", 1, "old-1"}}, nil)
 	names := []reservedName{{"bcdfg", 0, "new-0"}, {"bcdfg", 1, "new-1"}}
-	left, retire := l.stillOpen("set", "bcdfg", names, []*clusterv1.Machine{machine("new-0", deleting)}, nil)
+	left, retire := l.stillOpen("set", "bcdfg", names, []*clusterv1.Machine{Machine("new-0", Deleting)}, nil)
 	g.Expect(retire).To(BeTrue())
 	g.Expect(left).To(Equal([]int{1}))
 }
@@ -174,7 +175,7 @@ func TestSeedsDoNotPileUp(t *testing.T) {
 	for n := range 1000 {
 		seed, name := fmt.Sprint(n), fmt.Sprint("m", n)
 		l.reserve("set", seed, []reservedName{{seed, 0, name}}, nil)
-		l.created("set", machine(name), start)
+		l.created("set", Machine(name), Epoch)
 		g.Expect(l.knowsSeed("set", seed)).To(BeTrue())
 	}
 	g.Expect(l.knowsSeed("set", "open")).To(BeTrue(), "one of its names may still be used")
@@ -185,7 +186,7 @@ func TestSeedsDoNotPileUp(t *testing.T) {
 func machineList(names string) []*clusterv1.Machine {
 	var machines []*clusterv1.Machine
 	for name := range strings.FieldsSeq(names) {
-		machines = append(machines, machine(name))
+		machines = append(machines, Machine(name))
 	}
 	return machines
 }

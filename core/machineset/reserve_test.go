@@ -28,14 +28,14 @@ func TestOneReservationServesAllMachinesOfAScaleUp(t *testing.T) {
 	w.set(7)
 	var patches atomic.Int32
 	w.start(t, w.countReservations(&patches))
-	w.eventually(w.settled(7))
-	w.g.Expect(patches.Load()).To(BeEquivalentTo(1))
+	w.Eventually(w.settled(7))
+	w.G.Expect(patches.Load()).To(BeEquivalentTo(1))
 	w.scaleTo(4)
-	w.eventually(func(g Gomega) { w.endMachines(); w.settled(4)(g) })
+	w.Eventually(func(g Gomega) { w.endMachines(); w.settled(4)(g) })
 	w.scaleTo(3)
-	w.eventually(func(g Gomega) { w.endMachines(); w.settled(3)(g) })
-	w.g.Expect(patches.Load()).To(BeEquivalentTo(2), "what was reserved is retired once")
-	w.g.Expect(w.current().Annotations).NotTo(HaveKey(ReservedNamesAnnotation))
+	w.Eventually(func(g Gomega) { w.endMachines(); w.settled(3)(g) })
+	w.G.Expect(patches.Load()).To(BeEquivalentTo(2), "what was reserved is retired once")
+	w.G.Expect(w.current().Annotations).NotTo(HaveKey(ReservedNamesAnnotation))
 }
 
 // countReservations counts the writes of the annotation.
@@ -59,18 +59,18 @@ func TestOneReservationServesAllMachinesOfARollout(t *testing.T) {
 	w := newWorld(t)
 	deployment := w.deployment("1", nil)
 	deployment.Spec.Replicas = ptr.To[int32](4)
-	w.g.Expect(direct.Update(w.ctx, deployment)).To(Succeed())
+	w.G.Expect(direct.Update(w.Ctx, deployment)).To(Succeed())
 	w.set(1, of(deployment, "s", "1"))
 	var patches atomic.Int32
 	w.start(t, w.countReservations(&patches))
 	for n := range int32(4) {
 		w.scaleTo(n + 1)
-		w.eventually(w.settled(int(n) + 1))
+		w.Eventually(w.settled(int(n) + 1))
 	}
-	w.g.Expect(patches.Load()).To(BeEquivalentTo(1))
+	w.G.Expect(patches.Load()).To(BeEquivalentTo(1))
 	w.scaleTo(5)
-	w.eventually(w.settled(5))
-	w.g.Expect(patches.Load()).To(BeEquivalentTo(2), "more than the deployment has take another")
+	w.Eventually(w.settled(5))
+	w.G.Expect(patches.Load()).To(BeEquivalentTo(2), "more than the deployment has take another")
 }
 
 // TestReservedNamesThatSomebodyEdits: whatever the annotation says, there are as many Machines as wanted.
@@ -86,9 +86,9 @@ func TestReservedNamesThatSomebodyEdits(t *testing.T) {
 				w.set(2)
 				l := &late{lost: true}
 				w.start(t, l.next)
-				w.eventually(w.settled(2))
+				w.Eventually(w.settled(2))
 				if restart {
-					w.stop()
+					w.Stop()
 				}
 				w.update(func(set *clusterv1.MachineSet) {
 					set.Annotations[ReservedNamesAnnotation] = edited
@@ -100,9 +100,9 @@ func TestReservedNamesThatSomebodyEdits(t *testing.T) {
 				if restart {
 					w.start(t, l.next)
 				}
-				w.eventually(w.settled(5))
-				w.stop()
-				w.g.Expect(l.created).To(Equal(5))
+				w.Eventually(w.settled(5))
+				w.Stop()
+				w.G.Expect(l.created).To(Equal(5))
 			})
 		}
 	}
@@ -114,7 +114,7 @@ func TestNameOfADeadMachineDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	for name, between := range map[string]func(t *testing.T, w *world, reserved string){
 		"after a restart": func(t *testing.T, w *world, _ string) {
-			w.stop()
+			w.Stop()
 			w.start(t)
 		},
 		"after the annotation was written back": func(_ *testing.T, w *world, reserved string) {
@@ -128,19 +128,19 @@ func TestNameOfADeadMachineDoesNotComeBack(t *testing.T) {
 			w := newWorld(t)
 			w.set(3)
 			w.start(t)
-			w.eventually(w.settled(3))
+			w.Eventually(w.settled(3))
 			reserved := w.current().Annotations[ReservedNamesAnnotation]
-			w.g.Expect(reserved).NotTo(BeEmpty())
+			w.G.Expect(reserved).NotTo(BeEmpty())
 			before := livingNames(w)
 			w.scaleTo(1)
-			w.eventually(func(g Gomega) { w.endMachines(); w.settled(1)(g) })
+			w.Eventually(func(g Gomega) { w.endMachines(); w.settled(1)(g) })
 			left := livingNames(w)
 			between(t, w, reserved)
 			w.scaleTo(3)
-			w.eventually(w.settled(3))
+			w.Eventually(w.settled(3))
 			for _, name := range before {
 				if name != left[0] {
-					w.g.Expect(livingNames(w)).NotTo(ContainElement(name))
+					w.G.Expect(livingNames(w)).NotTo(ContainElement(name))
 				}
 			}
 		})
@@ -163,10 +163,10 @@ func TestRefusedReservationIsSeen(t *testing.T) {
 			},
 		})
 	})
-	w.eventually(func(g Gomega) {
+	w.Eventually(func(g Gomega) {
 		g.Expect(w.condition(g, clusterv1.MachineSetScalingUpCondition).Message).To(ContainSubstring(policyText))
 	})
-	w.g.Expect(w.machines()).To(BeEmpty())
+	w.G.Expect(w.Machines()).To(BeEmpty())
 	allowed.Store(true)
-	w.eventually(w.settled(3))
+	w.Eventually(w.settled(3))
 }

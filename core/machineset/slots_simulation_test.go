@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	. "millwright.dev/test/coretest/builder"
 )
 
 // TestSlotsSimulation lets several sets of a deployment remediate at once, each with a cache that is behind by a
@@ -27,7 +29,7 @@ func simulateTickets(seed uint64) string {
 	owner := map[string]int{}
 	for i := range 3 + dice.IntN(8) {
 		name := fmt.Sprintf("m%d", i)
-		real[name], owner[name] = machine(name, handed), dice.IntN(sets)
+		real[name], owner[name] = Machine(name, handed), dice.IntN(sets)
 		cached[name] = real[name]
 	}
 	var t remediationSlots
@@ -80,7 +82,7 @@ func remediateOnce(t *remediationSlots, dice *rand.Rand, limit, set int, owner m
 			own = append(own, m)
 		}
 	}
-	granted := t.take("d", limit, all, toRemediate(own), start)
+	granted := t.take("d", limit, all, toRemediate(own), Epoch)
 	for _, m := range granted.machines {
 		switch {
 		case dice.IntN(4) == 0:
@@ -91,7 +93,7 @@ func remediateOnce(t *remediationSlots, dice *rand.Rand, limit, set int, owner m
 		case dice.IntN(4) == 0 || real[m.Name] == nil || real[m.Name] != m && !begun(real[m.Name]):
 			// The deletion fails, or has nothing left to delete: the slot stays.
 		default:
-			gone := machine(m.Name, remediating, deleting)
+			gone := Machine(m.Name, remediating, Deleting)
 			real[m.Name] = gone
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/index"
+	. "millwright.dev/test/coretest/builder"
 	"millwright.dev/test/stale"
 )
 
@@ -48,20 +49,20 @@ func TestMarkThatTheCacheDoesNotShow(t *testing.T) {
 	w.set(4)
 	cache, live := staleLists(), w.counting()
 	w.start(t, cache.Wrap)
-	w.eventually(w.settled(4))
+	w.Eventually(w.settled(4))
 	w.quiet()
 	before := live.lists.Load()
-	w.g.Expect(cache.Freeze(w.ctx, direct, &clusterv1.MachineList{})).To(Succeed())
+	w.G.Expect(cache.Freeze(w.Ctx, direct, &clusterv1.MachineList{})).To(Succeed())
 	names := livingNames(w)
 	marked := slices.Max(names)
 	w.mark(marked)
 	w.scaleTo(3)
 	// It looks again until the cache shows the Machine as it is.
-	w.eventually(func(g Gomega) { g.Expect(live.lists.Load()).To(BeNumerically(">=", before+2)) })
-	w.g.Expect(livingNames(w)).To(ConsistOf(names), "nothing is deleted as it was read")
+	w.Eventually(func(g Gomega) { g.Expect(live.lists.Load()).To(BeNumerically(">=", before+2)) })
+	w.G.Expect(livingNames(w)).To(ConsistOf(names), "nothing is deleted as it was read")
 	cache.Thaw()
-	w.eventually(func(g Gomega) { g.Expect(livingNames(w)).To(HaveLen(3)) })
-	w.g.Expect(livingNames(w)).NotTo(ContainElement(marked))
+	w.Eventually(func(g Gomega) { g.Expect(livingNames(w)).To(HaveLen(3)) })
+	w.G.Expect(livingNames(w)).NotTo(ContainElement(marked))
 }
 
 // TestOneListConfirmsAScaleDown: it is not one request for each Machine.
@@ -71,23 +72,23 @@ func TestOneListConfirmsAScaleDown(t *testing.T) {
 	w.set(8)
 	live := w.counting()
 	w.start(t)
-	w.eventually(w.settled(8))
+	w.Eventually(w.settled(8))
 	w.quiet()
 	before := live.lists.Load()
 	w.scaleTo(2)
-	w.eventually(func(g Gomega) { g.Expect(livingNames(w)).To(HaveLen(2)) })
-	w.g.Expect(live.lists.Load()).To(Equal(before + 1))
+	w.Eventually(func(g Gomega) { g.Expect(livingNames(w)).To(HaveLen(2)) })
+	w.G.Expect(live.lists.Load()).To(Equal(before + 1))
 }
 
 func TestMarksOfTheServerReplaceThoseOfTheCache(t *testing.T) {
 	g := NewWithT(t)
-	cached := []*clusterv1.Machine{machine("a", chosen), machine("b"), machine("c")}
-	live := []*clusterv1.Machine{machine("a"), machine("b", chosen), machine("d", chosen)}
+	cached := []*clusterv1.Machine{Machine("a", Chosen), Machine("b"), Machine("c")}
+	live := []*clusterv1.Machine{Machine("a"), Machine("b", Chosen), Machine("d", Chosen)}
 	live[1].ResourceVersion = "9"
 	marked := withMarks(cached, live)
-	g.Expect(namesOf(planScale(validSet(), 2, marked).remove)).To(Equal("b"))
+	g.Expect(Names(planScale(validSet(), 2, marked).remove)).To(Equal("b"))
 	g.Expect(marked[1].ResourceVersion).To(BeEmpty(), "the version is that of what was read")
-	g.Expect(namesOf(planScale(validSet(), 2, cached).remove)).To(Equal("a"), "what the cache holds is left alone")
+	g.Expect(Names(planScale(validSet(), 2, cached).remove)).To(Equal("a"), "what the cache holds is left alone")
 }
 
 // TestNothingIsCreatedForWhatTheCacheDoesNotShow: after a start the API server is asked which Machines there are.
@@ -95,25 +96,25 @@ func TestNothingIsCreatedForWhatTheCacheDoesNotShow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cache := staleLists()
-	w.g.Expect(cache.Freeze(w.ctx, direct, &clusterv1.MachineList{})).To(Succeed())
+	w.G.Expect(cache.Freeze(w.Ctx, direct, &clusterv1.MachineList{})).To(Succeed())
 	w.set(2)
 	w.start(t)
-	w.eventually(w.settled(2))
-	w.stop()
+	w.Eventually(w.settled(2))
+	w.Stop()
 	w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](3) })
 	l := &late{lost: true}
 	w.start(t, func(inner client.WithWatch) client.Client { return cache.Wrap(l.next(inner).(client.WithWatch)) })
-	w.eventually(func(g Gomega) { g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(3))) })
-	w.stop()
-	w.g.Expect(l.created).To(Equal(1))
-	w.g.Expect(w.machines()).To(HaveLen(3))
+	w.Eventually(func(g Gomega) { g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(3))) })
+	w.Stop()
+	w.G.Expect(l.created).To(Equal(1))
+	w.G.Expect(w.Machines()).To(HaveLen(3))
 }
 
 func (w *world) mark(name string) {
 	machine := &clusterv1.Machine{}
-	w.g.Expect(direct.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, machine)).To(Succeed())
+	w.G.Expect(direct.Get(w.Ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, machine)).To(Succeed())
 	before := machine.DeepCopy()
 	machine.Annotations = cloned(machine.Annotations)
 	machine.Annotations[clusterv1.DeleteMachineAnnotation] = ""
-	w.g.Expect(direct.Patch(w.ctx, machine, client.MergeFrom(before))).To(Succeed())
+	w.G.Expect(direct.Patch(w.Ctx, machine, client.MergeFrom(before))).To(Succeed())
 }

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	. "millwright.dev/test/coretest/builder"
 )
 
 // goingMachines plays the cache and the API server while a Machine goes: it is in both until the API server has answered.
@@ -18,7 +20,7 @@ type goingMachines struct {
 }
 
 func (c *goingMachines) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	stays, goes := ownedBy(c.set, machine("stays")), ownedBy(c.set, machine("goes", deleting))
+	stays, goes := ownedBy(c.set, Machine("stays")), ownedBy(c.set, Machine("goes", Deleting))
 	switch list := list.(type) {
 	case *clusterv1.MachineList:
 		list.Items = []clusterv1.Machine{*stays}
@@ -47,6 +49,6 @@ func TestMachineThatGoesWhileAScaleDownIsConfirmed(t *testing.T) {
 	r := &Reconciler{Client: api, APIReader: api}
 	s := begin(set)
 	g.Expect(r.confirm(t.Context(), s)).To(Succeed())
-	g.Expect(namesOf(s.machines)).To(Equal("stays"))
+	g.Expect(Names(s.machines)).To(Equal("stays"))
 	g.Expect(r.expectations.unseenUntil(set.UID)).To(BeZero())
 }

@@ -24,24 +24,11 @@ var (
 const timeout = time.Minute
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	if os.Getenv("MILLWRIGHT_PURE_TESTS") != "" {
-		// Those of pure functions alone, see test/mutate.
-		return m.Run()
-	}
-	var err error
-	if env, err = testenv.Start(testenv.Options{}); err == nil {
+	os.Exit(testenv.Main(m, testenv.Options{}, func(e *testenv.Env) (_ func() error, err error) {
+		env = e
 		live, err = client.New(env.Config, client.Options{Scheme: clientgoscheme.Scheme})
-	}
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	defer func() { _ = env.Stop() }()
-	return m.Run()
+		return nil, err
+	}))
 }
 
 func newConnections() *remote.Connections {

@@ -2,7 +2,6 @@ package admission_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -13,10 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -44,34 +40,22 @@ var (
 	live client.Client
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	ctrl.SetLogger(klog.Background())
-	var err error
-	if env, err = testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: coretest.CRDs()}); err == nil {
-		defer func() { _ = env.Stop() }()
-		if port, err = controlplane.FreePort(); err == nil {
-			err = env.InstallWebhooks(context.Background(), port)
+func TestMain(m *testing.M) {
+	options := testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: coretest.CRDs()}
+	os.Exit(testenv.Main(m, options, func(e *testenv.Env) (_ func() error, err error) {
+		env = e
+		if port, err = controlplane.FreePort(); err != nil {
+			return nil, err
 		}
-	}
-	if err == nil {
-		live, err = client.New(env.Config, client.Options{Scheme: newScheme()})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+		if live, err = client.New(env.Config, client.Options{Scheme: newScheme()}); err != nil {
+			return nil, err
+		}
+		return nil, env.InstallWebhooks(context.Background(), port)
+	}))
 }
 
 func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
-	utilruntime.Must(clusterv1.AddToScheme(scheme))
-	utilruntime.Must(admission.AddToScheme(scheme))
-	return scheme
+	return testenv.Scheme(apiextensionsv1.AddToScheme, admission.AddToScheme)
 }
 
 // server is the webhook part of a core, as core/webhooks.go puts it together.

@@ -5,10 +5,7 @@ package coretest
 import (
 	"cmp"
 	"context"
-	"flag"
-	"fmt"
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
@@ -17,10 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -69,54 +63,24 @@ type Core struct {
 	target []byte
 }
 
-// Start starts an API server with the core's CRDs and those of the stand-in providers, and the core.
-func Start() (*Core, error) {
-	ctrl.SetLogger(klog.Background())
-	env, err := testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: standInCRDs()})
-	if err != nil {
-		return nil, err
-	}
-	c := &Core{Env: env, Requests: &Requests{}, done: make(chan error, 1)}
-	if err := c.start(); err != nil {
-		return nil, errors.Wrap(errors.WithMessage(err, fmt.Sprint(env.Stop())), "starting the core")
-	}
-	return c, nil
-}
-
-// Main runs the tests of a package with a core, which it hands to use first. Fuzzing, which runs in several processes
-// and is for pure functions, goes without.
+// Main runs the tests of a package with a core, which it hands to use first. The API server has the core's CRDs and those of
+// the stand-in kinds. Tests of pure functions run without, see testenv.Pure.
 func Main(m *testing.M, use func(*Core)) int {
-	if err := testenv.RunSideBySide(); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" || os.Getenv("MILLWRIGHT_PURE_TESTS") != "" {
-		// Those of pure functions alone, see test/mutate.
-		return m.Run()
-	}
-	c, err := Start()
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	use(c)
-	code := m.Run()
-	if err := c.Stop(); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	return code
+	options := testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: CRDs()}
+	return testenv.Main(m, options, func(env *testenv.Env) (func() error, error) {
+		c := &Core{Env: env, Requests: &Requests{}, done: make(chan error, 1)}
+		if err := c.start(); err != nil {
+			return nil, errors.Wrap(err, "starting the core")
+		}
+		use(c)
+		return c.stop, nil
+	})
 }
 
-// Stop stops the core and the API server.
-func (c *Core) Stop() error {
+// stop stops the core.
+func (c *Core) stop() error {
 	c.cancel()
-	err := testenv.Ended(<-c.done)
-	if stopErr := c.Env.Stop(); err == nil {
-		err = stopErr
-	}
-	return err
+	return testenv.Ended(<-c.done)
 }
 
 // Restart stops the core and starts another on the same API server.
@@ -128,8 +92,7 @@ func (c *Core) Restart(t *testing.T) {
 // RestartAfter is Restart with something that happens while no core runs.
 func (c *Core) RestartAfter(t *testing.T, meanwhile func()) {
 	t.Helper()
-	c.cancel()
-	if err := testenv.Ended(<-c.done); err != nil {
+	if err := c.stop(); err != nil {
 		t.Fatal(err)
 	}
 	meanwhile()
@@ -139,16 +102,7 @@ func (c *Core) RestartAfter(t *testing.T, meanwhile func()) {
 }
 
 func (c *Core) start() error {
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return err
-	}
-	if err := clusterv1.AddToScheme(scheme); err != nil {
-		return err
-	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		return err
-	}
+	scheme := testenv.Scheme(apiextensionsv1.AddToScheme)
 	if c.Client == nil {
 		var err error
 		if c.Client, err = client.New(c.Env.Config, client.Options{Scheme: scheme}); err != nil {
@@ -240,19 +194,13 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 	return machines.SetupWithManager(mgr, options)
 }
 
-// namespacePrefix is what the names of the namespaces of tests begin with.
-const namespacePrefix = "test-"
-
 // Namespace creates a namespace for one test. What the core manages in it is deleted when the test ends, and so are Nodes that
 // carry its name as theirs or before a hyphen.
 func (c *Core) Namespace(t *testing.T) string {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix}}
-	if err := c.Client.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.cleanUp(t, namespace.Name) })
-	return namespace.Name
+	namespace := testenv.Namespace(t, c.Client)
+	t.Cleanup(func() { c.cleanUp(t, namespace) })
+	return namespace
 }
 
 // Cluster creates a Cluster that is nothing but the kubeconfig of the test's API server.

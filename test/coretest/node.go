@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/test/testenv"
+
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -20,7 +22,7 @@ func (c *Core) Node(t *testing.T, name, providerID string, ready bool) *corev1.N
 		Spec:       corev1.NodeSpec{ProviderID: providerID, Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}},
 	}
 	c.Create(t, node)
-	if !strings.HasPrefix(name, namespacePrefix) {
+	if !strings.HasPrefix(name, testenv.NamespacePrefix) {
 		// Those with the name of a namespace are deleted with it, after their Machines, which need not notice then.
 		t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), node) })
 	}

@@ -69,9 +69,7 @@ func Template(kind, namespace, name string) *unstructured.Unstructured {
 }
 
 // CRDs returns the definitions of all stand-in kinds.
-func CRDs() []*apiextensionsv1.CustomResourceDefinition { return standInCRDs() }
-
-func standInCRDs() []*apiextensionsv1.CustomResourceDefinition {
+func CRDs() []*apiextensionsv1.CustomResourceDefinition {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, contract := range []version.Contract{version.V1Beta1, version.V1Beta2} {
 		for _, role := range []string{Machine, Config, InfraCluster, ControlPlane} {

@@ -11,8 +11,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
@@ -31,32 +29,15 @@ import (
 
 var (
 	env    *testenv.Env
-	scheme = runtime.NewScheme()
+	scheme = testenv.Scheme(bootstrapv1.AddToScheme)
 )
 
-func TestMain(m *testing.M) { os.Exit(runWithAPIServer(m)) }
-
-func runWithAPIServer(m *testing.M) int {
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
-	if os.Getenv("MILLWRIGHT_PURE_TESTS") != "" {
-		// Those of pure functions alone, see test/mutate.
-		return m.Run()
-	}
-	var err error
-	if env, err = testenv.Start(testenv.Options{APIServerArgs: map[string]string{"authorization-mode": "Node,RBAC"}}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = env.Stop() }()
-	if err := createNodesNamespace(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	options := testenv.Options{APIServerArgs: map[string]string{"authorization-mode": "Node,RBAC"}}
+	os.Exit(testenv.Main(m, options, func(e *testenv.Env) (func() error, error) {
+		env = e
+		return nil, createNodesNamespace()
+	}))
 }
 
 // createNodesNamespace does what config/target does.

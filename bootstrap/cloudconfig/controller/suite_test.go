@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,8 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -35,38 +32,20 @@ import (
 
 var (
 	env    *testenv.Env
-	scheme = runtime.NewScheme()
+	scheme = testenv.Scheme(bootstrapv1.AddToScheme)
 )
 
-func TestMain(m *testing.M) { os.Exit(runWithAPIServer(m)) }
-
-// runWithAPIServer has one API server play management cluster and target cluster, with the authorizers
-// and the authentication that a target cluster has, so that tokens are worth what they are worth there.
-func runWithAPIServer(m *testing.M) int {
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
-	if os.Getenv("MILLWRIGHT_PURE_TESTS") != "" {
-		// Those of pure functions alone, see test/mutate.
-		return m.Run()
-	}
-	var err error
-	env, err = testenv.Start(testenv.Options{
+// TestMain has one API server play management cluster and target cluster, with the authorizers and the authentication that a
+// target cluster has, so that tokens are worth what they are worth there.
+func TestMain(m *testing.M) {
+	options := testenv.Options{
 		CRDs:          []testenv.CRDs{testenv.CoreCRDs, testenv.CloudConfigCRDs},
 		APIServerArgs: map[string]string{"authorization-mode": "Node,RBAC", "enable-bootstrap-token-auth": "true"},
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
 	}
-	defer func() { _ = env.Stop() }()
-	if err := prepareTarget(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	os.Exit(testenv.Main(m, options, func(e *testenv.Env) (func() error, error) {
+		env = e
+		return nil, prepareTarget()
+	}))
 }
 
 // prepareTarget does what config/target does.

@@ -25,16 +25,11 @@ import (
 
 var env *testenv.Env
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	var err error
-	if env, err = testenv.Start(testenv.Options{}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = env.Stop() }()
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(testenv.Main(m, testenv.Options{}, func(e *testenv.Env) (func() error, error) {
+		env = e
+		return nil, nil
+	}))
 }
 
 // served is a filter before a page that answers 200.

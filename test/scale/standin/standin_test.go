@@ -2,7 +2,7 @@ package standin
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -29,32 +29,31 @@ var (
 	reader    client.Reader
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	env, err := testenv.Start(testenv.Options{
+func TestMain(m *testing.M) {
+	options := testenv.Options{
 		CRDs:    []testenv.CRDs{testenv.CoreCRDs},
 		Objects: CRDs(),
 		// No controller manager makes the default ServiceAccount that Pods would need.
 		APIServerArgs: map[string]string{"disable-admission-plugins": "ServiceAccount"},
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
 	}
-	defer func() { _ = env.Stop() }()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	os.Exit(testenv.Main(m, options, startProviders))
+}
+
+func startProviders(env *testenv.Env) (stop func() error, err error) {
 	if providers, err = New(env.Config, logr.Discard()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return nil, err
 	}
 	reader = providers.Reader()
-	go func() { _ = providers.Start(ctx) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- providers.Start(ctx) }()
 	if !providers.Cache().WaitForCacheSync(ctx) {
-		return 1
+		err = errors.New("the cache has not been filled")
 	}
-	return m.Run()
+	return func() error {
+		cancel()
+		return testenv.Ended(<-ended)
+	}, err
 }
 
 func object(gvk schema.GroupVersionKind, name string) *unstructured.Unstructured {

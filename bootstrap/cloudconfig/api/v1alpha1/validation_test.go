@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -19,16 +18,11 @@ import (
 
 var env *testenv.Env
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	var err error
-	if env, err = testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CloudConfigCRDs}}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = env.Stop() }()
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(testenv.Main(m, testenv.Options{CRDs: []testenv.CRDs{testenv.CloudConfigCRDs}}, func(e *testenv.Env) (func() error, error) {
+		env = e
+		return nil, nil
+	}))
 }
 
 func newClient(t *testing.T) client.Client {
