@@ -62,7 +62,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	err = (&approval.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Targets: connections, TargetNamespace: o.targetNamespace,
-		Recorder: events.Within(mgr.GetEventRecorder(managerName)), Outcomes: outcomes,
+		WatchFilter: o.WatchFilter, Recorder: events.Within(mgr.GetEventRecorder(managerName)), Outcomes: outcomes,
 	}).SetupWithManager(ctx, mgr, connections, manager.ControllerOptions[approval.Request](o.concurrency))
 	if err != nil {
 		return err

@@ -59,6 +59,8 @@ type Reconciler struct {
 	Targets Targets
 	// TargetNamespace holds the Secrets of nodes in target clusters; target.DefaultNamespace when empty.
 	TargetNamespace string
+	// WatchFilter restricts the CloudConfigs by label cluster.x-k8s.io/watch-filter; empty for all.
+	WatchFilter string
 	// Recorder records events on CloudConfigs.
 	Recorder events.EventRecorder
 	// Outcomes keeps what becomes of requests for first certificates; nil for nobody.
@@ -93,6 +95,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req Request) outcome.Outcome
 	if err != nil || s == nil {
 		return outcome.FromError(err)
 	}
+	defer s.events.Record(r.Recorder, s.config)
 	if !s.config.Spec.ProviderApproves() {
 		r.note(s.machine, csr, RequestPending, "spec.bootstrap.csrApproval leaves the approval to somebody else")
 		return outcome.Continue()
@@ -208,7 +211,7 @@ func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subje
 		return errors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
 	}
 	r.note(s.machine, csr, RequestApproved, "")
-	r.Recorder.Eventf(s.config, csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
+	s.events.About(csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
 		"Approved CertificateSigningRequest %s for Node %s", csr.Name, s.observed.NodeName)
 	return nil
 }

@@ -66,6 +66,8 @@ type fixture struct {
 	outcomes *Outcomes
 	// refusals, if set, bound the events.
 	refusals *refusals
+	// watchFilter is that of the manager.
+	watchFilter string
 }
 
 func newFixture(t *testing.T, namespace string) *fixture {
@@ -125,7 +127,7 @@ func (f *fixture) try(request string) (reconcile.Result, error) {
 	if f.live != nil {
 		live = f.live
 	}
-	r := &Reconciler{Client: home, APIReader: live, Targets: f, Recorder: f.events, Outcomes: f.outcomes, refusals: f.refusals}
+	r := &Reconciler{Client: home, APIReader: live, Targets: f, Recorder: f.events, Outcomes: f.outcomes, refusals: f.refusals, WatchFilter: f.watchFilter}
 	result, err := r.Reconcile(f.t.Context(), Request{Cluster: client.ObjectKeyFromObject(f.cluster), Name: request})
 	f.machine.ResourceVersion, f.cluster.ResourceVersion, f.config.ResourceVersion = "", "", ""
 	return result, err
@@ -154,12 +156,16 @@ func TestReconcile(t *testing.T) {
 		want   bool
 		says   string
 	}{
-		"approves":                           {func(*fixture) {}, true, "Approved"},
-		"not connected":                      {func(f *fixture) { f.connected = false }, false, ""},
-		"paused":                             {func(f *fixture) { f.cluster.Spec.Paused = ptr.To(true) }, false, ""},
-		"the Machine is paused":              {func(f *fixture) { f.machine.Annotations = pausedAnnotation }, false, ""},
-		"the CloudConfig is paused":          {func(f *fixture) { f.config.Annotations = pausedAnnotation }, false, ""},
-		"a CloudConfig of another Machine":   {func(f *fixture) { f.config.OwnerReferences[0].UID = "another" }, false, ""},
+		"approves":                         {func(*fixture) {}, true, "Approved"},
+		"not connected":                    {func(f *fixture) { f.connected = false }, false, ""},
+		"paused":                           {func(f *fixture) { f.cluster.Spec.Paused = ptr.To(true) }, false, ""},
+		"the Machine is paused":            {func(f *fixture) { f.machine.Annotations = pausedAnnotation }, false, ""},
+		"the CloudConfig is paused":        {func(f *fixture) { f.config.Annotations = pausedAnnotation }, false, ""},
+		"a CloudConfig of another Machine": {func(f *fixture) { f.config.OwnerReferences[0].UID = "another" }, false, ""},
+		"a CloudConfig of another manager": {func(f *fixture) { f.watchFilter = "mine" }, false, ""},
+		"a CloudConfig of this manager": {func(f *fixture) {
+			f.watchFilter, f.config.Labels = "mine", map[string]string{clusterv1.WatchLabel: "mine"}
+		}, true, "Approved"},
 		"left to others":                     {func(f *fixture) { f.config.Spec.Bootstrap.CSRApproval = bootstrapv1.CSRApprovalControllerManager }, false, ""},
 		"another provider":                   {func(f *fixture) { f.machine.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig" }, false, ""},
 		"no CloudConfig":                     {func(f *fixture) { f.config.Name = "another" }, false, ""},

@@ -79,7 +79,7 @@ func ruleOf(signer, reason string) string {
 	return signer + "/" + reason
 }
 
-// refuse records an event that a request is not approved, unless there was one about the same machine just before.
+// refuse adds an event that a request is not approved, unless there was one about the same machine just before.
 func (r *Reconciler) refuse(s *subject, csr *certificatesv1.CertificateSigningRequest, reason string) {
 	suppressed, due := r.refusals.due(client.ObjectKeyFromObject(s.config), ruleOf(csr.Spec.SignerName, reason), time.Now())
 	if !due {
@@ -89,6 +89,6 @@ func (r *Reconciler) refuse(s *subject, csr *certificatesv1.CertificateSigningRe
 	if suppressed > 0 {
 		more = fmt.Sprintf(" (%d more since the last event)", suppressed)
 	}
-	r.Recorder.Eventf(s.config, csr, corev1.EventTypeWarning, bootstrapv1.CertificateRequestRefusedReason, "Approve",
+	s.events.About(csr, corev1.EventTypeWarning, bootstrapv1.CertificateRequestRefusedReason, "Approve",
 		"CertificateSigningRequest %s for %s is not approved%s: %s", csr.Name, csr.Spec.SignerName, more, reason)
 }

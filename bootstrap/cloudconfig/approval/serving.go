@@ -53,6 +53,7 @@ func (r *servingReconciler) reconcile(ctx context.Context, req Request) outcome.
 	if err != nil || s == nil {
 		return outcome.FromError(err)
 	}
+	defer s.events.Record(r.Recorder, s.config)
 	switch paused, err := r.paused(ctx, req.Cluster, s); {
 	case err != nil:
 		return outcome.FromError(err)
@@ -108,7 +109,7 @@ func (r *servingReconciler) approveServing(
 	if err := remote.SubResource("approval").Update(ctx, approved); err != nil {
 		return errors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
 	}
-	r.Recorder.Eventf(s.config, csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
+	s.events.About(csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
 		"Approved CertificateSigningRequest %s for the serving certificate of Node %s", csr.Name, s.machine.Name)
 	return nil
 }

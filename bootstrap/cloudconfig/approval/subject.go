@@ -16,6 +16,8 @@ import (
 	"millwright.dev/bootstrap/cloudconfig/node"
 	"millwright.dev/bootstrap/cloudconfig/ownership"
 	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/contracts/controller/events"
+	"millwright.dev/contracts/controller/predicates"
 )
 
 // ApprovedAnnotation on a node's Secret names the request that was approved for the Machine before it
@@ -31,6 +33,8 @@ type subject struct {
 	// secret is the node's, live; nil when there is none.
 	secret   *corev1.Secret
 	observed Observation
+	// events are recorded on the CloudConfig once the request has been dealt with.
+	events events.Pending
 }
 
 // subjectOf finds the Machine that has made the request, by the group of its join token or by the name
@@ -79,6 +83,10 @@ func (r *Reconciler) configured(ctx context.Context, cached *clusterv1.Machine) 
 	}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.machine.Namespace, Name: name}, s.config); err != nil {
 		return nil, errors.Wrapf(client.IgnoreNotFound(err), "reading CloudConfig %s", name)
+	}
+	if !predicates.MatchesWatchLabel(r.WatchFilter, s.config) {
+		// Another manager decides. When the label changes, the kubelet's next request is looked at, within a quarter of an hour.
+		return nil, nil
 	}
 	if ownership.Refuse(s.config, s.machine) != "" {
 		// Nothing was made for this Machine by way of it; its own condition reports that.
