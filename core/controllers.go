@@ -33,7 +33,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	connections := remote.New(remote.Options{
+	connections := remote.New(shared.Options{
 		Secrets: mgr.GetAPIReader(), Kubeconfig: o.targetKubeconfig,
 		Scheme: mgr.GetScheme(), UserAgent: name, QPS: o.targetQPS, Burst: o.targetBurst,
 	})

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"millwright.dev/contracts/controller/outcome"
-	"millwright.dev/core/remote"
+	shared "millwright.dev/contracts/remote"
 )
 
 // reconcileConnection reads whether the target cluster answers. A Cluster without a controlPlaneRef is initialized by that alone:
@@ -28,5 +28,5 @@ func (r *Reconciler) reconcileConnection(_ context.Context, s *scope) outcome.Ou
 
 // notYetTried is true while nothing is known about the connection, as right after the start of the core.
 func (s *scope) notYetTried() bool {
-	return s.disconnection != nil && s.disconnection.Reason == remote.NotDialledYet
+	return s.disconnection != nil && s.disconnection.Reason == shared.NotDialledYet
 }

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"millwright.dev/core/remote"
+	shared "millwright.dev/contracts/remote"
 )
 
 // maxCause is how much of a cause is repeated, in bytes: what a peer answers may be as long as it likes.
@@ -14,7 +14,7 @@ const maxCause = 300
 
 // explain describes why there is no connection: what failed, at which server, and the cause. The message stays the same as long
 // as these do, since each change of it is a write: it has no local ports. It has no credentials: of the URL only the host.
-func explain(e *remote.NotConnectedError) string {
+func explain(e *shared.NotConnectedError) string {
 	message, cause := e.Message, e.Unwrap()
 	if e.Server != "" {
 		message += " at " + e.Server

@@ -7,8 +7,8 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/contracts/controller/scopes"
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/external"
-	"millwright.dev/core/remote"
 )
 
 // scope is what one reconcile has read and observed of a Cluster. The steps fill it and change Object in memory; setStatus derives
@@ -22,7 +22,7 @@ type scope struct {
 
 	// connected is true when there is a connection to the target cluster; disconnection is why there is none.
 	connected     bool
-	disconnection *remote.NotConnectedError
+	disconnection *shared.NotConnectedError
 	// unansweredRequests describes the requests that the API server leaves unanswered although it answers probes; "" for none.
 	unansweredRequests string
 	// kubeconfigError is why the connection goes on with an earlier kubeconfig; "" when it does not.

@@ -14,8 +14,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/remote"
 	"millwright.dev/test/coretest"
 )
 
@@ -205,7 +205,7 @@ func rotate(t *testing.T, namespace string, content []byte) {
 	t.Helper()
 	g := NewWithT(t)
 	secret := &corev1.Secret{}
-	g.Expect(core.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: remote.SecretName("c")}, secret)).To(Succeed())
+	g.Expect(core.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: shared.SecretName("c")}, secret)).To(Succeed())
 	secret.Data = map[string][]byte{"value": content}
 	g.Expect(core.Client.Update(t.Context(), secret)).To(Succeed())
 }

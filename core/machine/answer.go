@@ -8,6 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/outcome"
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/remote"
 )
 
@@ -18,7 +19,7 @@ const answerSettling = 2 * time.Second
 // soonAnswered reports whether an error means no more than that a request to the target cluster was sent a moment ago, and how
 // to wait then; the answer itself wakes the Machine.
 func (s *scope) soonAnswered(err error) (end outcome.Outcome, soon bool) {
-	var closed *remote.NotConnectedError
+	var closed *shared.NotConnectedError
 	if errors.As(err, &closed) {
 		// The loss of the connection is an event of its own.
 		s.quiet = s.events.Empty()
@@ -91,7 +92,7 @@ func (s *scope) awaitConnection(reason string, rest time.Duration) outcome.Outco
 // startUp is how long the first connection of a core that has just started may still take without being reported;
 // zero when it may not, or is there.
 func (s *scope) startUp() time.Duration {
-	if s.disconnection == nil || s.disconnection.Reason != remote.NotDialledYet {
+	if s.disconnection == nil || s.disconnection.Reason != shared.NotDialledYet {
 		return 0
 	}
 	return max(0, s.disconnection.LastSuccess.Add(startUp).Sub(s.Now))

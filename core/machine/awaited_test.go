@@ -7,13 +7,13 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"millwright.dev/core/remote"
+	shared "millwright.dev/contracts/remote"
 )
 
 // TestAwaitedConnection: what is awaited is the infrastructure of the Cluster as long as nobody tries to connect because of it.
 func TestAwaitedConnection(t *testing.T) {
 	g := NewWithT(t)
-	s := &scope{cluster: &clusterv1.Cluster{}, disconnection: &remote.NotConnectedError{Message: "the API server does not answer"}}
+	s := &scope{cluster: &clusterv1.Cluster{}, disconnection: &shared.NotConnectedError{Message: "the API server does not answer"}}
 	s.cluster.Name = "c"
 	g.Expect(s.awaitedConnection()).To(HaveSuffix("the API server does not answer"))
 	s.cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "k", Name: "n"}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/remote"
 )
 
@@ -24,7 +25,7 @@ func TestANodeThatNamesAMachineOfAClusterOutOfReach(t *testing.T) {
 			clusterv1.ClusterNamespaceAnnotation: namespace, clusterv1.ClusterNameAnnotation: cluster, clusterv1.MachineAnnotation: name,
 		}}}}
 	}
-	r := &Reconciler{Connections: remote.New(remote.Options{Scheme: runtime.NewScheme()})}
+	r := &Reconciler{Connections: remote.New(shared.Options{Scheme: runtime.NewScheme()})}
 	mine := machine("ns", "c")
 	s := &scope{Base: base{Original: mine, Object: mine}}
 	g.Expect(r.sameTarget(s, machine("other", "c"), node("other", "c", "m"))).To(BeTrue(), "it was written for that Machine")

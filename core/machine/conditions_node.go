@@ -14,8 +14,8 @@ import (
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/external"
-	"millwright.dev/core/remote"
 )
 
 // setNodeConditions derives NodeReady and NodeHealthy.
@@ -86,7 +86,7 @@ func sentences(parts ...string) string {
 // of the API server means nothing about the Nodes.
 func (s *scope) setDisconnected() outcome.Outcome {
 	known := meta.FindStatusCondition(s.Object.Status.Conditions, clusterv1.MachineNodeHealthyCondition)
-	if known != nil && s.disconnection.Reason == remote.NotDialledYet {
+	if known != nil && s.disconnection.Reason == shared.NotDialledYet {
 		return outcome.Continue()
 	}
 	end := s.disconnection.LastSuccess.Add(s.options.RemoteConditionsGracePeriod)

@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
 	"millwright.dev/core/remote"
@@ -137,7 +138,7 @@ func TestPureConditions(t *testing.T) {
 		"a data Secret is given": {[]func(*scope){noConfig(true)}, map[string]string{"BootstrapConfigReady": "True/DataSecretProvided"}},
 		"the config is not done": {[]func(*scope){func(s *scope) {
 			onBoth(s, func(m *clusterv1.Machine) { m.Status.Initialization.BootstrapDataSecretCreated = nil })
-		}}, map[string]string{"BootstrapConfigReady": "False/NotReady Waiting for Config m to make the bootstrap data"}},
+		}}, map[string]string{"BootstrapConfigReady": "False/NotReady Waiting for Config m to create the bootstrap data"}},
 		"a condition of the config that is no condition": {[]func(*scope){config("conditions", "x")}, map[string]string{"BootstrapConfigReady": "Unknown/InvalidConditionReported"}},
 
 		"not provisioned":  {[]func(*scope){unprovisioned}, map[string]string{"InfrastructureReady": "False/NotReady Waiting for Infra m to be provisioned"}},
@@ -159,7 +160,7 @@ func TestPureConditions(t *testing.T) {
 		"failed, with a message":              {[]func(*scope){failing("failureMessage", "the disk is gone")}, map[string]string{"InfrastructureReady": "False/NotReady the disk is gone"}},
 		"what it reports is not accepted":     {[]func(*scope){func(s *scope) { s.infrastructure.invalidFields = []string{"address 1 is wrong"} }}, map[string]string{"InfrastructureReady": "True/Ready Infra m"}},
 
-		"the target is out of reach": {[]func(*scope){withoutNode, noLink, func(s *scope) { s.disconnection = &remote.NotConnectedError{Message: "no answer"} }}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for the connection"}},
+		"the target is out of reach": {[]func(*scope){withoutNode, noLink, func(s *scope) { s.disconnection = &shared.NotConnectedError{Message: "no answer"} }}, map[string]string{"NodeReady": "Unknown/InspectionFailed Waiting for the connection"}},
 		"another Machine's Node":     {[]func(*scope){withoutNode, func(s *scope) { s.nodeErr = &OtherMachineError{} }}, map[string]string{"NodeReady": "False/NodeOfAnotherMachine"}},
 		"several Nodes":              {[]func(*scope){withoutNode, func(s *scope) { s.nodeErr = newSeveralNodesError("id", []string{"a", "b"}) }}, map[string]string{"NodeReady": "Unknown/InternalError"}},
 		"the Node is gone":           {[]func(*scope){withoutNode}, map[string]string{"NodeReady": "False/NodeDeleted Node n has been deleted", "NodeHealthy": "False/NodeDeleted"}},

@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
-	"millwright.dev/core/remote"
+	shared "millwright.dev/contracts/remote"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -81,10 +81,10 @@ func TestOutageOfTheTarget(t *testing.T) {
 		want   string
 		after  time.Duration
 	}{
-		{"short outage", healthy, true, remote.Unreachable, time.Minute, "True/NodeHealthy", 4 * time.Minute},
-		{"long outage", healthy, true, remote.Unreachable, 5 * time.Minute, "Unknown/ConnectionDown", 0},
-		{"the core has just started", healthy, true, remote.NotDialledYet, time.Hour, "True/NodeHealthy", 0},
-		{"never connected", nil, false, remote.KubeconfigMissing, time.Second, "Unknown/InspectionFailed", 0},
+		{"short outage", healthy, true, shared.Unreachable, time.Minute, "True/NodeHealthy", 4 * time.Minute},
+		{"long outage", healthy, true, shared.Unreachable, 5 * time.Minute, "Unknown/ConnectionDown", 0},
+		{"the core has just started", healthy, true, shared.NotDialledYet, time.Hour, "True/NodeHealthy", 0},
+		{"never connected", nil, false, shared.KubeconfigMissing, time.Second, "Unknown/InspectionFailed", 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestOutageOfTheTarget(t *testing.T) {
 			}
 			s := &scope{
 				Base: base{Now: noon, Original: m, Object: m}, options: Options{RemoteConditionsGracePeriod: grace},
-				disconnection: &remote.NotConnectedError{Reason: test.reason, LastSuccess: noon.Add(-test.ago)},
+				disconnection: &shared.NotConnectedError{Reason: test.reason, LastSuccess: noon.Add(-test.ago)},
 			}
 			g.Expect(s.setNodeConditions().After()).To(Equal(test.after))
 			g.Expect(stateOf(m, "NodeHealthy")).To(Equal(test.want))
@@ -170,13 +170,13 @@ func TestRemaining(t *testing.T) {
 
 func TestMayGiveUp(t *testing.T) {
 	deleted := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}
-	lost := func(ago time.Duration) *remote.NotConnectedError {
-		return &remote.NotConnectedError{Reason: remote.Unreachable, LastSuccess: noon.Add(-ago)}
+	lost := func(ago time.Duration) *shared.NotConnectedError {
+		return &shared.NotConnectedError{Reason: shared.Unreachable, LastSuccess: noon.Add(-ago)}
 	}
 	tests := []struct {
 		name    string
 		cluster *clusterv1.Cluster
-		lost    *remote.NotConnectedError
+		lost    *shared.NotConnectedError
 		want    bool
 	}{
 		{"the Cluster is gone", nil, lost(0), true},

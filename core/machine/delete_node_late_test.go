@@ -20,8 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/contracts/version"
-	"millwright.dev/core/remote"
 	"millwright.dev/test/coretest"
 )
 
@@ -90,7 +90,7 @@ func TestNodeThatTheCacheHasNotSeen(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	slow := newSlowWatches(t)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: remote.SecretName("c")}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: shared.SecretName("c")}}
 	f.refresh(secret)
 	secret.Data["value"] = slow.kubeconfig(t)
 	f.Expect(core.Client.Update(t.Context(), secret)).To(Succeed())

@@ -19,10 +19,10 @@ import (
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/scopes"
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
-	"millwright.dev/core/remote"
 )
 
 // reasonsOfTheSteps runs each step of the deletion where it must wait, without a connection to the target cluster, and
@@ -83,7 +83,7 @@ func leavingScope() *scope {
 	return &scope{
 		Base: scopes.NewBase(m, noon, writer), cluster: &clusterv1.Cluster{}, options: Options{RemoteConditionsGracePeriod: time.Minute},
 		bootstrap: reference{ref: m.Spec.Bootstrap.ConfigRef, err: unread}, infrastructure: reference{ref: m.Spec.InfrastructureRef, err: unread},
-		disconnection: &remote.NotConnectedError{Message: "no route", LastSuccess: noon},
+		disconnection: &shared.NotConnectedError{Message: "no route", LastSuccess: noon},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/remote"
 )
@@ -24,7 +25,7 @@ func TestNothingIsRememberedOfAMachineOfAnotherCore(t *testing.T) {
 	m := &clusterv1.Machine{}
 	m.Namespace, m.Name, m.UID, m.Spec.ClusterName = "ns", "m", "u", "c"
 	m.Labels = map[string]string{clusterv1.WatchLabel: "other"}
-	connections, drainer := remote.New(remote.Options{Scheme: scheme}), drain.New(drain.Options{})
+	connections, drainer := remote.New(shared.Options{Scheme: scheme}), drain.New(drain.Options{})
 	t.Cleanup(connections.Close)
 	t.Cleanup(drainer.Close)
 	r := &Reconciler{

@@ -19,9 +19,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
-	"millwright.dev/core/remote"
 	"millwright.dev/test/fuzzinput"
 )
 
@@ -201,8 +201,8 @@ func behind(c *fuzzinput.Choices, r *reference, text string) {
 func nodeSide(c *fuzzinput.Choices, s *scope, text string) {
 	switch c.Below(4) {
 	case 0:
-		s.disconnection = &remote.NotConnectedError{
-			Reason: fuzzinput.Of(c, remote.NotDialledYet, remote.KubeconfigMissing), Message: text, LastSuccess: noon.Add(-time.Duration(c.Below(200)) * time.Second),
+		s.disconnection = &shared.NotConnectedError{
+			Reason: fuzzinput.Of(c, shared.NotDialledYet, shared.KubeconfigMissing), Message: text, LastSuccess: noon.Add(-time.Duration(c.Below(200)) * time.Second),
 		}
 	case 1:
 		s.nodeErr = fuzzinput.Of[error](c, &SeveralNodesError{ProviderID: text, Nodes: []string{"a", text}}, &OtherMachineError{ProviderID: text, Equal: c.Yes()})

@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/remote"
 )
 
@@ -102,7 +103,7 @@ func TestPureTaintValues(t *testing.T) {
 func TestPureOutages(t *testing.T) {
 	lost := func(reason string, ago time.Duration) func(*scope) {
 		return func(s *scope) {
-			s.node, s.disconnection = nil, &remote.NotConnectedError{Reason: reason, LastSuccess: noon.Add(-ago)}
+			s.node, s.disconnection = nil, &shared.NotConnectedError{Reason: reason, LastSuccess: noon.Add(-ago)}
 			s.options.RemoteConditionsGracePeriod = 5 * time.Minute
 		}
 	}
@@ -114,10 +115,10 @@ func TestPureOutages(t *testing.T) {
 		given []func(*scope)
 		want  string
 	}{
-		"the core starts, and nothing is known": {[]func(*scope){lost(remote.NotDialledYet, time.Minute), unlinked}, "Unknown/InspectionFailed"},
-		"no Node yet":                           {[]func(*scope){lost(remote.Unreachable, time.Minute), known, unlinked}, "Unknown/InspectionFailed"},
-		"a Node of which nothing is known":      {[]func(*scope){lost(remote.Unreachable, time.Minute)}, "Unknown/ConnectionDown"},
-		"a Node that was well":                  {[]func(*scope){lost(remote.Unreachable, time.Minute), known}, "True/NodeHealthy"},
+		"the core starts, and nothing is known": {[]func(*scope){lost(shared.NotDialledYet, time.Minute), unlinked}, "Unknown/InspectionFailed"},
+		"no Node yet":                           {[]func(*scope){lost(shared.Unreachable, time.Minute), known, unlinked}, "Unknown/InspectionFailed"},
+		"a Node of which nothing is known":      {[]func(*scope){lost(shared.Unreachable, time.Minute)}, "Unknown/ConnectionDown"},
+		"a Node that was well":                  {[]func(*scope){lost(shared.Unreachable, time.Minute), known}, "True/NodeHealthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := judged(test.given...)

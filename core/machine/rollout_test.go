@@ -11,9 +11,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/machine"
-	"millwright.dev/core/remote"
 	"millwright.dev/test/coretest"
 )
 
@@ -45,7 +45,7 @@ func (f *fixture) counted() *coretest.Requests {
 func (f *fixture) rotate(content []byte) {
 	f.t.Helper()
 	secret := &corev1.Secret{}
-	secret.Namespace, secret.Name = f.namespace, remote.SecretName("c")
+	secret.Namespace, secret.Name = f.namespace, shared.SecretName("c")
 	f.refresh(secret)
 	secret.Data = map[string][]byte{"value": content}
 	f.Expect(core.Client.Update(f.t.Context(), secret)).To(Succeed())

@@ -17,6 +17,7 @@ import (
 	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/contracts/controller/scopes"
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/external"
 	"millwright.dev/core/remote"
 )
@@ -38,7 +39,7 @@ type scope struct {
 
 	// connection is nil when disconnection is not.
 	connection    *remote.Connection
-	disconnection *remote.NotConnectedError
+	disconnection *shared.NotConnectedError
 	// node is the Machine's Node as cached, not to be changed; nodeErr is why none of those that claim to be it is.
 	node    *corev1.Node
 	nodeErr error

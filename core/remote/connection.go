@@ -31,7 +31,7 @@ type Connection struct {
 	to *shared.Connection
 	// client reads and writes live. It is for goroutines of this package alone, since an API server can take its time.
 	client  client.Client
-	options *Options
+	options *shared.Options
 	nodes   nodes
 	// patches, deletes and lookups are the requests that callers have asked for.
 	patches, deletes lane
@@ -71,9 +71,9 @@ func (c *Connection) Check(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
-		return c.to.Failed(Unauthorized, "the kubeconfig does not allow to list Nodes", err)
+		return c.to.Failed(shared.Unauthorized, "the kubeconfig does not allow to list Nodes", err)
 	}
-	return c.to.Failed(Unreachable, "the API server does not list Nodes", err)
+	return c.to.Failed(shared.Unreachable, "the API server does not list Nodes", err)
 }
 
 // Run allows requests, and reads and watches Nodes, until ctx ends.

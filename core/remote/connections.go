@@ -10,24 +10,6 @@ import (
 	shared "millwright.dev/contracts/remote"
 )
 
-// Options configures Connections; Attach and Probe are not for the caller.
-type Options = shared.Options
-
-// NotConnectedError means that there is no connection to a target cluster at the moment, and why.
-type NotConnectedError = shared.NotConnectedError
-
-// Reasons of NotConnectedError.
-const (
-	NotDialledYet     = shared.NotDialledYet
-	KubeconfigMissing = shared.KubeconfigMissing
-	KubeconfigInvalid = shared.KubeconfigInvalid
-	Unreachable       = shared.Unreachable
-	Unauthorized      = shared.Unauthorized
-)
-
-// SecretName returns the name of the Secret that holds the kubeconfig of a Cluster.
-func SecretName(cluster string) string { return shared.SecretName(cluster) }
-
 // Connections are the connections to all target clusters, each with a cache of its Nodes.
 type Connections struct {
 	*shared.Connections
@@ -37,8 +19,8 @@ type Connections struct {
 	onAnswer    []func(types.NamespacedName)
 }
 
-// New returns Connections without any connection.
-func New(options Options) *Connections {
+// New returns Connections without any connection. Attach and Probe of the options are set here.
+func New(options shared.Options) *Connections {
 	c := &Connections{}
 	options.Attach, options.Probe = c.attach, shared.Resource{Path: "/api/v1/nodes", Name: "Nodes"}
 	c.Connections = shared.New(options)
@@ -55,7 +37,7 @@ func (c *Connections) attach(to *shared.Connection) (shared.Attachment, error) {
 	return connection, nil
 }
 
-// Get returns the connection to a cluster, or a *NotConnectedError. It never blocks.
+// Get returns the connection to a cluster, or a *shared.NotConnectedError. It never blocks.
 func (c *Connections) Get(cluster types.NamespacedName) (*Connection, error) {
 	to, err := c.Connections.Get(cluster)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/remote"
 )
 
@@ -34,18 +35,18 @@ func TestConnectionFollowsItsSecret(t *testing.T) {
 
 	reason := func() string {
 		_, err := connections.Get(key)
-		var not *remote.NotConnectedError
+		var not *shared.NotConnectedError
 		if errors.As(err, &not) {
 			return not.Reason
 		}
 		return ""
 	}
-	g.Expect(reason()).To(Equal(remote.NotDialledYet))
+	g.Expect(reason()).To(Equal(shared.NotDialledYet))
 	connections.Ensure(t.Context(), key)
-	g.Eventually(reason).WithTimeout(timeout).Should(Equal(remote.KubeconfigMissing))
+	g.Eventually(reason).WithTimeout(timeout).Should(Equal(shared.KubeconfigMissing))
 
 	secret := writeKubeconfig(t, key.Name, []byte("nonsense"))
-	g.Eventually(reason).WithTimeout(timeout).Should(Equal(remote.KubeconfigInvalid))
+	g.Eventually(reason).WithTimeout(timeout).Should(Equal(shared.KubeconfigInvalid))
 
 	secret.Data["value"] = env.Kubeconfig
 	g.Expect(live.Update(t.Context(), secret)).To(Succeed())
@@ -86,7 +87,7 @@ type kubeconfigs struct {
 func (k kubeconfigs) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	// A port of the documentation network: packets go nowhere, nothing answers.
 	content := kubeconfigFor("https://192.0.2.1:6443")
-	if key.Name == remote.SecretName(k.alive) {
+	if key.Name == shared.SecretName(k.alive) {
 		content = env.Kubeconfig
 	}
 	obj.(*corev1.Secret).Data = map[string][]byte{"value": content}
@@ -96,7 +97,7 @@ func (k kubeconfigs) Get(_ context.Context, key client.ObjectKey, obj client.Obj
 // TestDeadClustersHoldUpNobody: two thousand clusters that do not answer, and one that does, the last to come.
 func TestDeadClustersHoldUpNobody(t *testing.T) {
 	g := NewWithT(t)
-	connections := remote.New(remote.Options{Secrets: kubeconfigs{alive: "alive"}, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1})
+	connections := remote.New(shared.Options{Secrets: kubeconfigs{alive: "alive"}, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1})
 	defer connections.Close()
 	for i := range 2000 {
 		connections.Ensure(t.Context(), types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("dead-%d", i)})
@@ -153,7 +154,7 @@ func TestOneRefusedProbeDropsNoConnection(t *testing.T) {
 			g.Expect(now).To(BeIdenticalTo(first))
 
 			proxy.refuse(status, 1000)
-			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(timeout).Should(HaveField("Reason", remote.Unauthorized))
+			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(timeout).Should(HaveField("Reason", shared.Unauthorized))
 			proxy.refuse(status, 0)
 			g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 		})

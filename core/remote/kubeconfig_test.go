@@ -14,6 +14,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/remote"
 )
 
@@ -34,7 +35,7 @@ func (u *unsteadySecrets) Get(ctx context.Context, key client.ObjectKey, obj cli
 func TestARotationSurvivesAFailedRead(t *testing.T) {
 	g := NewWithT(t)
 	secrets := &unsteadySecrets{Reader: live}
-	connections := remote.New(remote.Options{
+	connections := remote.New(shared.Options{
 		Secrets: secrets, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1,
 		MinRetry: 20 * time.Millisecond, MaxRetry: 100 * time.Millisecond, ProbeInterval: time.Hour,
 	})
@@ -108,7 +109,7 @@ func TestASecretOfSomebodyElseConnectsNothing(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "foreign"}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: remote.SecretName(key.Name), Labels: map[string]string{"cluster.x-k8s.io/cluster-name": key.Name},
+			Namespace: "default", Name: shared.SecretName(key.Name), Labels: map[string]string{"cluster.x-k8s.io/cluster-name": key.Name},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "bootstrap.cluster.x-k8s.io/v1beta2", Kind: "CloudConfig", Name: "foreign-kubeconfig", UID: "u"}},
 		},
 		Data: map[string][]byte{"value": env.Kubeconfig},

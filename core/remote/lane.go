@@ -29,7 +29,7 @@ const (
 // its owner does not withdraw it. While none is answered, one at a time tries.
 type lane struct {
 	verb    string
-	options *Options
+	options *shared.Options
 	// wake is called when the owner of a request has an answer; turned when the server begins or ceases to answer. Both
 	// are called without a lock and must not block.
 	wake   func(owner types.NamespacedName)
@@ -100,7 +100,7 @@ func (l *lane) ask(owner Owner, wanted request) (*corev1.Node, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx == nil || l.ctx.Err() != nil {
-		return nil, &NotConnectedError{Reason: NotDialledYet, Message: "the connection was closed"}
+		return nil, &shared.NotConnectedError{Reason: shared.NotDialledYet, Message: "the connection was closed"}
 	}
 	known := l.calls[owner.NamespacedName]
 	if known != nil && known.owner != owner {

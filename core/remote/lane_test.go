@@ -11,6 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	shared "millwright.dev/contracts/remote"
 )
 
 // newTestLane makes a lane whose wake-ups and turns can be counted.
@@ -125,7 +127,7 @@ func TestAClosedConnectionSendsNothing(t *testing.T) {
 	l.begin(ctx)
 	cancel()
 	_, err := l.ask(asking("a"), request{id: "1", send: func(context.Context) (*corev1.Node, error) { panic("sent") }})
-	g.Expect(err).To(BeAssignableToTypeOf(&NotConnectedError{}))
+	g.Expect(err).To(BeAssignableToTypeOf(&shared.NotConnectedError{}))
 }
 
 func TestWhatWasWrittenIsNotForgottenByASlowCache(t *testing.T) {

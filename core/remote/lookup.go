@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shared "millwright.dev/contracts/remote"
 )
 
 const (
@@ -59,7 +61,7 @@ func (c *Connection) readPage(ctx context.Context, list *corev1.NodeList) error 
 // lookups lets owners share readings. An owner may only share one that begins after it has come, since what it looks for
 // may be younger than one under way. A reading that is not answered in time is repeated.
 type lookups struct {
-	options *Options
+	options *shared.Options
 	wake    func(owner types.NamespacedName)
 	read    func(context.Context) (map[string][]*corev1.Node, error)
 
@@ -96,7 +98,7 @@ func (l *lookups) ask(owner Owner, id string) ([]*corev1.Node, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx == nil || l.ctx.Err() != nil {
-		return nil, &NotConnectedError{Reason: NotDialledYet, Message: "the connection was closed"}
+		return nil, &shared.NotConnectedError{Reason: shared.NotDialledYet, Message: "the connection was closed"}
 	}
 	known := l.known[owner.NamespacedName]
 	if known != nil && known.id == id && known.uid == owner.UID {

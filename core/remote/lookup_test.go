@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	shared "millwright.dev/contracts/remote"
 )
 
 const settling = 30 * time.Second
@@ -21,8 +23,8 @@ func owner(name string) types.NamespacedName {
 func asking(name string) Owner { return Owner{owner(name), types.UID("uid-" + name)} }
 
 // realTime are the options that lanes and lookups need.
-func realTime(timeout time.Duration) *Options {
-	return &Options{Clock: clock.RealClock{}, RequestTimeout: timeout}
+func realTime(timeout time.Duration) *shared.Options {
+	return &shared.Options{Clock: clock.RealClock{}, RequestTimeout: timeout}
 }
 
 // Whoever comes while Nodes are read shares the next reading with all others that do, and never the one under way.

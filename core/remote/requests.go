@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shared "millwright.dev/contracts/remote"
 )
 
 // NodePatch is a change of a Node.
@@ -122,7 +124,7 @@ func (c *Connection) withdraw(owner types.NamespacedName) {
 
 // DirectConnection is a connection for tests, which sends each request in the goroutine of its caller and returns the answer.
 func DirectConnection(c client.Client) *Connection {
-	direct := &Connection{client: c, options: &Options{Clock: clock.RealClock{}}}
+	direct := &Connection{client: c, options: &shared.Options{Clock: clock.RealClock{}}}
 	direct.patches.direct, direct.deletes.direct = true, true
 	return direct
 }

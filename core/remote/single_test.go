@@ -22,6 +22,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/remote"
 )
 
@@ -38,7 +39,7 @@ func TestOneTargetForAll(t *testing.T) {
 		g.Expect(os.Rename(next, path)).To(Succeed())
 	}
 	replace(env.Kubeconfig)
-	connections := remote.New(remote.Options{
+	connections := remote.New(shared.Options{
 		Kubeconfig: path, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1, ProbeInterval: time.Hour,
 	})
 	defer connections.Close()
@@ -148,7 +149,7 @@ func TestClustersOfOneTargetShareItsConnection(t *testing.T) {
 	proxy := newCountedProxy(t)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	g.Expect(os.WriteFile(path, kubeconfigFor(proxy.URL), 0o600)).To(Succeed())
-	connections := remote.New(remote.Options{Kubeconfig: path, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1, ProbeInterval: time.Hour})
+	connections := remote.New(shared.Options{Kubeconfig: path, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1, ProbeInterval: time.Hour})
 	defer connections.Close()
 	const clusters = 50
 	key := func(i int) types.NamespacedName {

@@ -12,6 +12,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/remote"
 	"millwright.dev/test/testenv"
 )
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 func newConnections() *remote.Connections {
-	return remote.New(remote.Options{
+	return remote.New(shared.Options{
 		Secrets: live, Scheme: clientgoscheme.Scheme, UserAgent: "test", QPS: -1,
 		MinRetry: 20 * time.Millisecond, MaxRetry: 100 * time.Millisecond, ProbeInterval: 100 * time.Millisecond,
 	})
@@ -40,7 +41,7 @@ func newConnections() *remote.Connections {
 
 func writeKubeconfig(t *testing.T, name string, content []byte) *corev1.Secret {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: remote.SecretName(name)}, Data: map[string][]byte{"value": content}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: shared.SecretName(name)}, Data: map[string][]byte{"value": content}}
 	if err := live.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	c.Connections = remote.New(remote.Options{
+	c.Connections = remote.New(shared.Options{
 		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: "test", QPS: -1, MinRetry: 50 * time.Millisecond, MaxRetry: time.Second,
 		ProbeInterval: time.Second,
 	})
@@ -228,7 +228,7 @@ func (c *Core) Kubeconfig(t *testing.T, namespace, cluster string, content []byt
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace,
-			Name:      remote.SecretName(cluster),
+			Name:      shared.SecretName(cluster),
 			Labels:    map[string]string{clusterv1.ClusterNameLabel: cluster},
 		},
 		Type: clusterv1.ClusterSecretType,
