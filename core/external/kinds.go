@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/contracts/version"
 )
 
@@ -55,9 +56,10 @@ type Kinds struct {
 	controller controller.Controller
 	handler    handler.EventHandler
 
+	waker wake.Waker
+
 	mutex sync.Mutex
 	ctx   context.Context // the controller's, which watches and waiting goroutines end with
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	kinds map[schema.GroupVersionKind]*kind
 }
 
@@ -74,9 +76,9 @@ func (k *Kinds) Bind(c controller.Controller, h handler.EventHandler) error {
 	k.controller, k.handler, k.kinds = c, h, map[schema.GroupVersionKind]*kind{}
 	return errors.Wrap(c.Watch(source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		k.mutex.Lock()
-		defer k.mutex.Unlock()
-		k.ctx, k.queue = ctx, queue
-		return nil
+		k.ctx = ctx
+		k.mutex.Unlock()
+		return k.waker.Source().Start(ctx, queue)
 	})), "binding the watches of provider kinds")
 }
 
@@ -160,17 +162,17 @@ func (k *Kinds) wakeWhenSynced(ctx context.Context, watched *kind) {
 	}()
 	synced := toolscache.WaitForCacheSync(grace.Done(), watched.informer.HasSynced)
 	cancel()
-	k.wake(watched)
+	k.wakeWaiters(watched)
 	if !synced && toolscache.WaitForCacheSync(ctx.Done(), watched.informer.HasSynced) {
-		k.wake(watched)
+		k.wakeWaiters(watched)
 	}
 }
 
-func (k *Kinds) wake(watched *kind) {
+func (k *Kinds) wakeWaiters(watched *kind) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	for waiter := range watched.waiters {
-		k.queue.Add(waiter)
+		k.waker.Enqueue(waiter.NamespacedName)
 	}
 	watched.waiters = map[reconcile.Request]struct{}{}
 }
