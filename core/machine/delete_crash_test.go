@@ -80,9 +80,9 @@ func newPatientFixture(t *testing.T) *fixture {
 func crash(crashes int) <-chan string {
 	n := 1 + crashes/2%3
 	if crashes%2 == 0 {
-		return core.CrashBefore(n)
+		return core.CrashBefore("", n)
 	}
-	return core.Crash(n)
+	return core.Crash("", n)
 }
 
 const (

@@ -31,7 +31,7 @@ func TestRecordComesBeforeTheNode(t *testing.T) {
 		return func(g Gomega, n *corev1.Node) { g.Expect(n.Labels).To(HaveKeyWithValue(poolLabel, value)) }
 	}
 
-	died := core.Crash(1)
+	died := core.Crash(f.namespace, 1)
 	f.patchMachine(func(m *clusterv1.Machine) { m.Labels[poolLabel] = "a" })
 	f.Eventually(died).WithTimeout(timeout).Should(Receive(HaveSuffix("/machines/" + f.machine.Name)))
 	f.refresh(f.machine)
@@ -43,7 +43,7 @@ func TestRecordComesBeforeTheNode(t *testing.T) {
 	f.awaitsNothing()
 
 	// With its removal from the Node the core dies before the record is cleared.
-	died = core.Crash(1)
+	died = core.Crash(f.namespace, 1)
 	f.patchMachine(func(m *clusterv1.Machine) { delete(m.Labels, poolLabel) })
 	f.Eventually(died).WithTimeout(timeout).Should(Receive(HaveSuffix("/nodes/" + node.Name)))
 	f.refresh(node)
@@ -82,7 +82,7 @@ func TestInitializationSurvivesACrash(t *testing.T) {
 		})
 	}
 
-	died := core.Crash(1)
+	died := core.Crash(f.namespace, 1)
 	node := core.Node(t, f.machine.Name, f.providerID(), true)
 	f.Eventually(died).WithTimeout(timeout).Should(Receive(HaveSuffix("/nodes/" + node.Name)))
 	f.patchNode(node, func(n *corev1.Node) { n.Spec.Taints = nil })

@@ -23,8 +23,9 @@ var errDead = errors.New("this core is dead")
 // life is one process of the core as far as its requests go.
 type life struct {
 	mutex sync.Mutex
-	// left counts the writes to go until death; negative is for ever.
-	left int
+	// left counts the writes to go until death of those that counts reports; negative is for ever.
+	left   int
+	counts func(*http.Request) bool
 	// before has the last write not reach the server.
 	before bool
 	dead   bool
@@ -33,20 +34,33 @@ type life struct {
 
 func newLife() *life { return &life{left: -1, died: make(chan string, 1)} }
 
-// Crash has the core die with its n-th write from now to either cluster, events and leases aside: that write reaches
-// the server, its answer is lost, and no request after it reaches anything. The channel has the write.
-// Restart starts another.
-func (c *Core) Crash(n int) (died <-chan string) { return c.crash(n, false) }
+// Crash has the core die with its n-th write from now to either cluster that has to do with a namespace, "" for any; events and
+// leases aside. That write reaches the server, its answer is lost, and no request after it reaches anything. The channel has the
+// write. The names of a test's Nodes contain its namespace, so writes to them count. Restart starts another core.
+func (c *Core) Crash(namespace string, n int) (died <-chan string) {
+	return c.crash(namespace, n, false)
+}
 
 // CrashBefore is like Crash, but that write does not reach the server.
-func (c *Core) CrashBefore(n int) (died <-chan string) { return c.crash(n, true) }
+func (c *Core) CrashBefore(namespace string, n int) (died <-chan string) {
+	return c.crash(namespace, n, true)
+}
 
-func (c *Core) crash(n int, before bool) <-chan string {
+func (c *Core) crash(namespace string, n int, before bool) <-chan string {
 	l := c.life.current()
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.left, l.before = n, before
+	l.left, l.before, l.counts = n, before, writesIn(namespace)
 	return l.died
+}
+
+// writesIn counts the writes of objects in a namespace or with its name in theirs, but for events and leases.
+func writesIn(namespace string) func(*http.Request) bool {
+	return func(request *http.Request) bool {
+		path := request.URL.Path
+		return request.Method != http.MethodGet && strings.Contains(path, namespace) &&
+			!strings.Contains(path, "/events") && !strings.Contains(path, "/leases")
+	}
 }
 
 // send sends a request unless the process is dead, and loses the answer of the one that it dies with.
@@ -54,13 +68,11 @@ func (l *life) send(next http.RoundTripper, request *http.Request) (*http.Respon
 	if l.isDead() {
 		return nil, errDead
 	}
-	counts := request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events") &&
-		!strings.Contains(request.URL.Path, "/leases")
-	if counts && l.lastWrite(request, true) {
+	if l.lastWrite(request, true) {
 		return nil, errDead
 	}
 	response, err := next.RoundTrip(request)
-	if err != nil || !counts {
+	if err != nil || request.Method == http.MethodGet {
 		return response, err
 	}
 	if l.isDead() || l.lastWrite(request, false) {
@@ -80,13 +92,10 @@ func (l *life) isDead() bool {
 func (l *life) lastWrite(request *http.Request, before bool) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if before != l.before {
+	if l.left < 0 || before != l.before || !l.counts(request) {
 		return false
 	}
-	if l.left > 0 {
-		l.left--
-	}
-	if l.left != 0 {
+	if l.left--; l.left > 0 {
 		return false
 	}
 	l.dead, l.left = true, -1
