@@ -16,3 +16,11 @@ func Available(machine *clusterv1.Machine) bool {
 	return machine.DeletionTimestamp.IsZero() && !Updating(machine) &&
 		meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition)
 }
+
+// unhealthy reports whether a Machine is of less use than others: it has no Node, or its Node or its health check
+// is known to fail.
+func unhealthy(machine *clusterv1.Machine) bool {
+	return !machine.Status.NodeRef.IsDefined() ||
+		meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineNodeHealthyCondition) ||
+		meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
+}

@@ -76,14 +76,6 @@ func priorityOf(machine *clusterv1.Machine) int {
 	return DefaultPriority
 }
 
-// unhealthy reports whether a Machine is of less use than others: it has no Node, or its Node or its health check
-// is known to fail.
-func unhealthy(machine *clusterv1.Machine) bool {
-	return !machine.Status.NodeRef.IsDefined() ||
-		meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineNodeHealthyCondition) ||
-		meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
-}
-
 // ByDeletion returns the Machines in the order in which they are to go: those that go already and those that a user
 // has chosen; then by priority, by rank, by the policy, and by name, so that the order is the same each time. Random is
 // by name too: the names are random.

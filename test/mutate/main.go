@@ -33,7 +33,7 @@ type target struct {
 var targets = []target{
 	{
 		dir:   "core/machinedeployment",
-		files: []string{"chosen.go", "cleanup.go", "ondelete.go", "paused.go", "planner.go", "recreate.go", "rolling.go"},
+		files: []string{"chosen.go", "cleanup.go", "ondelete.go", "paused.go", "planner.go", "rolling.go"},
 		tests: "^(TestPlan|TestPlanOfAnyView|TestSimulation|TestCalmRolloutReplacesEachMachineOnce|TestPlanNarrowly|TestPlanOfOddViews|TestMarksStopNoRollout|TestHistoryIsKeptUntilTheRolloutIsComplete|TestHistoryIsOfRevisions)$",
 		slow:  "^TestMarksStopNoRollout$",
 	},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-base/logs"
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
@@ -18,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"millwright.dev/contracts/controller/diagnostics"
@@ -210,4 +212,16 @@ func New(rc *rest.Config, settings ctrl.Options) (ctrl.Manager, error) {
 		return nil, errors.Wrap(err, "adding the health check")
 	}
 	return mgr, errors.Wrap(mgr.AddReadyzCheck("ping", healthz.Ping), "adding the readiness check")
+}
+
+// Bounds of the delay after a reconcile that failed, which doubles. The upper one is less than controller-runtime's quarter of an
+// hour: after a long outage of an API server everything should go on within a minute.
+const minRetry, maxRetry = 5 * time.Millisecond, time.Minute
+
+// ControllerOptions are the options of a controller with so many workers, whose queue holds requests of type R.
+func ControllerOptions[R comparable](workers int) controller.TypedOptions[R] {
+	return controller.TypedOptions[R]{
+		MaxConcurrentReconciles: workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[R](minRetry, maxRetry),
+	}
 }
