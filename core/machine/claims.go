@@ -107,7 +107,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, nodes []*corev1.Node)
 func (r *Reconciler) knownOfNode(s *scope) (*nodeEvidence, error) {
 	known := &nodeEvidence{
 		hosts: index.HostNames(s.Object), linked: s.Object.Status.NodeRef.Name, machine: s.Object.Name,
-		announced: s.identity.evidence == announced, created: s.Object.CreationTimestamp,
+		unconfirmed: s.identity.evidence == unconfirmed, created: s.Object.CreationTimestamp,
 	}
 	if !s.bootstrap.own {
 		return known, nil

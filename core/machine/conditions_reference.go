@@ -31,7 +31,8 @@ func (s *scope) bootstrapCondition() metav1.Condition {
 		}
 		return conditions.True(conditionType, clusterv1.MachineBootstrapDataSecretProvidedReason, "")
 	}
-	return s.referenceCondition(conditionType, &s.bootstrap, done, "Waiting for "+external.Name(s.bootstrap.ref)+" to make the bootstrap data",
+	awaited := "Waiting for " + external.Name(s.bootstrap.ref) + " to create the bootstrap data"
+	return s.referenceCondition(conditionType, &s.bootstrap, done, awaited,
 		func(o external.Object) (*metav1.Condition, string, string, error) {
 			accessor := bootstrapconfig.At(o.Contract)
 			return readConditions(o, accessor.Ready, accessor.Failure)

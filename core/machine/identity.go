@@ -20,9 +20,9 @@ type evidence int
 const (
 	// claimed: it is in the spec, which whoever may write Machines can write. It takes no Node from another Machine.
 	claimed evidence = iota
-	// announced: the Machine is being deleted, and its infrastructure was never provisioned. The infrastructure object has the
+	// unconfirmed: the Machine is being deleted, and its infrastructure was never provisioned. The infrastructure object has the
 	// provider ID, or is gone.
-	announced
+	unconfirmed
 	// recorded: the infrastructure object of the Machine has reported a provisioned machine, and cannot be asked any more.
 	recorded
 	// reported: the infrastructure object of the Machine reports it for a provisioned machine.
@@ -53,7 +53,7 @@ func evidenceOf(m *clusterv1.Machine, infra observedInfrastructure) evidence {
 	case before:
 		return recorded
 	case !m.DeletionTimestamp.IsZero() && (reports || infra.gone):
-		return announced
+		return unconfirmed
 	}
 	return claimed
 }
@@ -114,9 +114,9 @@ type nodeEvidence struct {
 	linked string
 	// machine is the name of the Machine.
 	machine string
-	// announced is true for evidence of that kind: only a name counts then, of a Node that is no older than the Machine.
-	announced bool
-	created   metav1.Time
+	// unconfirmed is true for evidence of that kind: only a name counts then, of a Node that is no older than the Machine.
+	unconfirmed bool
+	created     metav1.Time
 	// elsewhere names the other Machine that a Node of that name belongs to by all appearances; "" when there is none.
 	elsewhere func(node string) string
 }
@@ -132,7 +132,7 @@ type nodeClaim struct {
 func (e *nodeEvidence) chooseNode(claims []nodeClaim) (name string, several bool) {
 	names := make([]string, 0, len(claims))
 	for _, claim := range claims {
-		if !e.announced || !claim.created.Before(&e.created) {
+		if !e.unconfirmed || !claim.created.Before(&e.created) {
 			names = append(names, claim.name)
 		}
 	}
@@ -141,7 +141,7 @@ func (e *nodeEvidence) chooseNode(claims []nodeClaim) (name string, several bool
 			return name, false
 		}
 	}
-	if e.expected != "" || e.linked != "" || e.announced {
+	if e.expected != "" || e.linked != "" || e.unconfirmed {
 		return "", false
 	}
 	free := slices.DeleteFunc(names, func(name string) bool { return e.elsewhere(name) != "" })

@@ -32,8 +32,8 @@ func TestEvidence(t *testing.T) {
 	}{
 		{name: "its infrastructure reports it", infra: provisioned, want: reported},
 		{name: "reported, and provisioned once", infra: own, before: true, want: reported},
-		{name: "not provisioned yet", infra: own, want: claimed, wantDeleting: announced},
-		{name: "never provisioned, and gone", infra: observedInfrastructure{gone: true}, want: claimed, wantDeleting: announced},
+		{name: "not provisioned yet", infra: own, want: claimed, wantDeleting: unconfirmed},
+		{name: "never provisioned, and gone", infra: observedInfrastructure{gone: true}, want: claimed, wantDeleting: unconfirmed},
 		{name: "provisioned once, and gone", infra: observedInfrastructure{gone: true}, before: true, want: recorded},
 		{name: "provisioned once, and cannot be read", infra: observedInfrastructure{}, before: true, want: recorded},
 		{name: "provisioned once, and recreated", infra: other, before: true, want: recorded},
@@ -147,9 +147,9 @@ func TestChooseNode(t *testing.T) {
 		{name: "one of another Machine", claims: []string{"a"}, elsewhere: []string{"a"}},
 		{name: "one of another Machine beside one that nothing is known of", claims: []string{"a", "b"}, elsewhere: []string{"a"}, want: "b"},
 		{name: "several that nothing is known of", claims: []string{"a", "b"}, several: true},
-		{name: "announced: by name", known: nodeEvidence{announced: true}, claims: []string{own}, want: own},
-		{name: "announced: not without a name", known: nodeEvidence{announced: true}, claims: []string{"a"}},
-		{name: "announced: not an older Node", known: nodeEvidence{announced: true}, claims: []string{own}, older: []string{own}},
+		{name: "unconfirmed: by name", known: nodeEvidence{unconfirmed: true}, claims: []string{own}, want: own},
+		{name: "unconfirmed: not without a name", known: nodeEvidence{unconfirmed: true}, claims: []string{"a"}},
+		{name: "unconfirmed: not an older Node", known: nodeEvidence{unconfirmed: true}, claims: []string{own}, older: []string{own}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
