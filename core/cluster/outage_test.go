@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"net/http/httptest"
 	"sync"
 	"testing"
@@ -9,10 +10,12 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	shared "millwright.dev/contracts/remote"
 	"millwright.dev/contracts/version"
 	"millwright.dev/test/coretest"
 )
@@ -21,7 +24,7 @@ import (
 // is then Unknown/ConnectionDown without any further event, and comes back with the API server.
 func TestOutage(t *testing.T) {
 	g := NewWithT(t)
-	core.GracePeriod = 10 * time.Second
+	core.GracePeriod = 3 * time.Second
 	core.Restart(t)
 	t.Cleanup(func() {
 		core.GracePeriod = 0
@@ -39,16 +42,22 @@ func TestOutage(t *testing.T) {
 	machine := runMachine(t, namespace)
 
 	down()
-	lost := time.Now()
+	var unknownSince time.Time
 	eventuallyMachine(t, machine, func(g Gomega, m *clusterv1.Machine) {
 		for _, conditionType := range []string{"NodeReady", "NodeHealthy"} {
 			found := meta.FindStatusCondition(m.Status.Conditions, conditionType)
 			g.Expect(string(found.Status) + "/" + found.Reason).To(Equal("Unknown/ConnectionDown"))
 			g.Expect(found.Message).To(ContainSubstring("does not answer"))
+			unknownSince = found.LastTransitionTime.Time
 		}
 		g.Expect(m.Status.Phase).To(Equal("Running"), "an outage means nothing about the machine")
 	})
-	g.Expect(time.Since(lost)).To(BeNumerically(">", core.GracePeriod/2), "not before the grace period is over")
+	var lost *shared.NotConnectedError
+	_, err = core.Connections.Get(types.NamespacedName{Namespace: namespace, Name: "c"})
+	g.Expect(errors.As(err, &lost)).To(BeTrue())
+	// Both times are the core's; conditions have whole seconds.
+	end := lost.LastSuccess.Add(core.GracePeriod).Truncate(time.Second)
+	g.Expect(unknownSince).To(BeTemporally(">=", end), "not before the grace period is over")
 
 	rotate(t, namespace, core.Env.Kubeconfig)
 	eventuallyMachine(t, machine, func(g Gomega, m *clusterv1.Machine) {

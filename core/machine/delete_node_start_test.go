@@ -5,10 +5,12 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// TestNodeDeletionStart: a time to come would hold the Machine until then, and is none that the core has recorded.
+// TestNodeDeletionStart: how long the Machine has been deleted before does not count. A time to come would hold it until then, and
+// is none that the core has recorded.
 func TestNodeDeletionStart(t *testing.T) {
 	for name, test := range map[string]struct {
 		recorded string
@@ -22,6 +24,7 @@ func TestNodeDeletionStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scope{Base: base{Now: noon, Object: &clusterv1.Machine{}}}
+			s.Object.DeletionTimestamp = &metav1.Time{Time: noon.Add(-time.Hour)}
 			if test.recorded != "" {
 				s.Object.Annotations = map[string]string{NodeDeletionStartAnnotation: test.recorded}
 			}

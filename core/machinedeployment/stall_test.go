@@ -6,7 +6,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,14 +77,20 @@ func TestNewDeploymentThatNeverComesUpIsSeen(t *testing.T) {
 // and more often than the deadline is long.
 func TestReplacedMachinesAreNoProgress(t *testing.T) {
 	w := newWorld(t)
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	w.clock = now
 	w.deployment(2)
 	w.start(t)
 	w.Eventually(w.settled(2, "a", "1"))
 	w.machines.setBroken("b")
 	w.update(toTemplateB)
 	w.Eventually(w.reports(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 2"))
-	w.update(impatient)
-	w.stalledThough(func() { w.deleteOfCurrentSet() })
+	// Altogether longer than the deadline, each time shorter.
+	for range 3 {
+		now.SetTime(now.Now().Add(DefaultProgressDeadline * 2 / 5))
+		w.replaceCurrent()
+	}
+	w.Eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, "No progress since"))
 }
 
 // TestStallOfACompleteDeploymentSurvivesARestart has a Machine that is lost after a rollout is complete, and whose replacements
@@ -112,24 +120,29 @@ func TestStallOfACompleteDeploymentSurvivesARestart(t *testing.T) {
 	w.Eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))
 }
 
-// stalledThough disturbs the deployment every 1.5 seconds until it reports that it stalls.
-func (w *world) stalledThough(disturb func()) {
-	last := time.Now()
+// replaceCurrent deletes the Machines of the current set, and waits until others have failed in their place.
+func (w *world) replaceCurrent() {
+	before := w.ofCurrentSet()
+	for uid := range before {
+		w.G.Expect(client.IgnoreNotFound(direct.Delete(w.Ctx, before[uid]))).To(Succeed())
+	}
 	w.Eventually(func(g Gomega) {
-		if time.Since(last) > 1500*time.Millisecond {
-			disturb()
-			last = time.Now()
+		after := w.ofCurrentSet()
+		g.Expect(after).To(HaveLen(len(before)))
+		for uid, machine := range after {
+			g.Expect(before).NotTo(HaveKey(uid))
+			g.Expect(meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition)).To(BeTrue())
 		}
-		w.reports(rollingOut, ProgressDeadlineExceededReason, "No progress since")(g)
 	})
 }
 
-// deleteOfCurrentSet deletes the Machines of the current set.
-func (w *world) deleteOfCurrentSet() {
-	current := w.currentSet()
+// ofCurrentSet are the Machines of the current set.
+func (w *world) ofCurrentSet() map[types.UID]*clusterv1.Machine {
+	current, found := w.currentSet(), map[types.UID]*clusterv1.Machine{}
 	for _, machine := range w.Machines() {
 		if machine.Labels[clusterv1.MachineDeploymentUniqueLabel] == current.Labels[clusterv1.MachineDeploymentUniqueLabel] {
-			w.G.Expect(client.IgnoreNotFound(direct.Delete(w.Ctx, &machine))).To(Succeed())
+			found[machine.UID] = &machine
 		}
 	}
+	return found
 }
