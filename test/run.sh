@@ -10,7 +10,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 gotestsum=$1
 shift
-# Without this each binary with the race detector sleeps for a second at its end; and less garbage collection saves a sixth of the
+# Without this each binary with the race detector sleeps for a second at its end; and less garbage collection saves a tenth of the
 # time of tests and API servers; the largest test takes 1.6 GB then.
 export GORACE=${GORACE:-atexit_sleep_ms=50} GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-3GiB}
 mkdir -p out/test
