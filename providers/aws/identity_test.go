@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -48,11 +49,18 @@ func (f *fixture) tag(id string, tags map[string]string) {
 	f.Expect(err).NotTo(HaveOccurred())
 }
 
-func (f *fixture) ec2() *ec2.Client {
+// tagger launches and changes tags, as somebody else in the account would.
+type tagger interface {
+	RunInstances(context.Context, *ec2.RunInstancesInput, ...func(*ec2.Options)) (*ec2.RunInstancesOutput, error)
+	CreateTags(context.Context, *ec2.CreateTagsInput, ...func(*ec2.Options)) (*ec2.CreateTagsOutput, error)
+	DeleteTags(context.Context, *ec2.DeleteTagsInput, ...func(*ec2.Options)) (*ec2.DeleteTagsOutput, error)
+}
+
+func (f *fixture) ec2() tagger {
 	f.t.Helper()
 	api, err := f.clients(f.ctx, testRegion)
 	f.Expect(err).NotTo(HaveOccurred())
-	client, ok := api.(*ec2.Client)
+	client, ok := api.(tagger)
 	f.Expect(ok).To(BeTrue())
 	return client
 }

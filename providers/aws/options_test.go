@@ -57,6 +57,13 @@ func TestLaunchOptions(t *testing.T) {
 			},
 			want: map[string]string{"Placement.Tenancy": "host", "Placement.HostId": simulator.DefaultHost, "CpuOptions.CoreCount": "1"},
 		},
+		"image of a parameter": {
+			spec: func(s *infrav1.AWSMachineSpec) {
+				s.AMI = infrav1.AMIReference{SSMParameter: simulator.DefaultParameter}
+				s.RootVolume = &infrav1.Volume{SizeGiB: new(int32(30))}
+			},
+			want: map[string]string{"ImageId": testImage, "BlockDeviceMapping.1.DeviceName": "/dev/xvda"},
+		},
 		"security groups that are searched": {
 			spec: func(s *infrav1.AWSMachineSpec) {
 				s.SecurityGroupIDs = nil

@@ -33,6 +33,21 @@ var unresolved = map[string]struct {
 			c.Images = append(c.Images, img)
 		},
 	},
+	"there is no such parameter": {
+		spec:     func(s *infrav1.AWSMachineSpec) { s.AMI = infrav1.AMIReference{SSMParameter: "/golden/node"} },
+		contains: []string{"ParameterNotFound", "there is no parameter /golden/node"},
+		provide: func(c *simulator.Catalog) {
+			c.Parameters = append(c.Parameters, simulator.Parameter{Name: "/golden/node", Value: testImage, Version: 1})
+		},
+	},
+	"the parameter holds no image": {
+		spec: func(s *infrav1.AWSMachineSpec) {
+			s.AMI = infrav1.AMIReference{SSMParameter: simulator.DefaultParameter}
+		},
+		contains: []string{"does not hold the ID of an AMI"},
+		withdraw: func(c *simulator.Catalog) { c.Parameters[0].Value = "soon" },
+		provide:  func(c *simulator.Catalog) { c.Parameters[0].Value = testImage },
+	},
 	"no subnet matches": {
 		spec: func(s *infrav1.AWSMachineSpec) {
 			s.Subnets = []infrav1.SubnetReference{{Filters: []infrav1.Filter{{Name: "tag:role", Values: []string{"nodes"}}}}}

@@ -56,7 +56,7 @@ var classes = []struct {
 	{driver.ClassTerminal, []string{
 		"InvalidAMIID.*", "InvalidParameter*", "InvalidSubnet*", "InvalidGroup.*", "InvalidGroupId.*",
 		"InvalidSecurityGroupID.*", "InvalidKeyPair.*", "InvalidBlockDeviceMapping", "InvalidInput", "InvalidSnapshot*",
-		"InvalidUserData.*", "InvalidTag*", "TagLimitExceeded", "MissingParameter", "UnknownParameter", "ValidationError",
+		"InvalidUserData.*", "InvalidTag*", "TagLimitExceeded", "MissingParameter", "UnknownParameter", "ValidationError", "ValidationException",
 		"VolumeTypeNotAvailableInZone", "UnsupportedOperation", "UnsupportedInstanceAttribute", "OperationNotPermitted",
 		"InvalidKMSKey*", "InvalidHostID.*", "InvalidCapacityReservationId.*", "InvalidPlacementGroup.*", "EncryptedVolumesNotSupported",
 		"InstanceTypeNotSupported", "InvalidInstanceType", "OperationNotSupported", "InvalidAMIAttributeItemValue",

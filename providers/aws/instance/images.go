@@ -23,10 +23,17 @@ type image struct {
 	rootDevice string
 }
 
-// image finds the AMI. An id is looked up only when the root volume is to be changed, for its device
+// image finds the AMI. An id, of the spec or of a parameter, is looked up only when the root volume is to be changed, for its device
 // name.
 func (r *region) image(ctx context.Context, spec *infrav1.AWSMachineSpec) (image, error) {
 	ref, needRootDevice := spec.AMI, spec.RootVolume != nil
+	if ref.SSMParameter != "" {
+		id, err := r.parameterImage(ctx, ref.SSMParameter)
+		if err != nil {
+			return image{}, err
+		}
+		ref.ID = id
+	}
 	if ref.ID != "" {
 		if !needRootDevice {
 			return image{id: ref.ID}, nil

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -30,11 +29,9 @@ func init() {
 	metrics.Registry.MustRegister(calls, callSeconds)
 }
 
-// measured counts and times all calls of a client.
-func measured(o *ec2.Options) {
-	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("MillwrightMetrics", measure), middleware.After)
-	})
+// measuring counts and times all calls of a client.
+func measuring(stack *middleware.Stack) error {
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("MillwrightMetrics", measure), middleware.After)
 }
 
 func measure(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (

@@ -4,14 +4,16 @@ package instance
 
 import (
 	"context"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/pkg/errors"
 )
 
-// API are the calls of EC2 that the Driver makes; *ec2.Client has them.
+// API are the calls that the Driver makes: of EC2, as *ec2.Client has them, and GetParameter of Systems Manager.
 type API interface {
 	RunInstances(context.Context, *ec2.RunInstancesInput, ...func(*ec2.Options)) (*ec2.RunInstancesOutput, error)
 	TerminateInstances(context.Context, *ec2.TerminateInstancesInput, ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
@@ -31,13 +33,14 @@ type API interface {
 		*ec2.ModifyNetworkInterfaceAttributeInput,
 		...func(*ec2.Options),
 	) (*ec2.ModifyNetworkInterfaceAttributeOutput, error)
+	GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
 }
 
 // Clients makes the client of a region. It is called once for each region.
 type Clients func(ctx context.Context, region string) (API, error)
 
 // DefaultClients makes clients by the SDK's default chain: environment, shared files, web identity,
-// the pod's or the instance's role. AWS_ENDPOINT_URL_EC2 is honoured.
+// the pod's or the instance's role. AWS_ENDPOINT_URL_EC2 and AWS_ENDPOINT_URL_SSM are honoured.
 func DefaultClients(ctx context.Context, region string) (API, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
 	if err != nil {
@@ -50,7 +53,21 @@ func DefaultClients(ctx context.Context, region string) (API, error) {
 // those of the SDK: that there are no credentials, or that there was no connection.
 func NewClient(cfg aws.Config) API {
 	cfg.Credentials = recognizable(cfg.Credentials)
-	return ec2.NewFromConfig(cfg, measured, connecting)
+	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), measuring, connecting)
+	return &services{Client: ec2.NewFromConfig(cfg), parameters: ssm.NewFromConfig(cfg)}
+}
+
+// services has the calls of both services, of one region.
+type services struct {
+	*ec2.Client
+	parameters *ssm.Client
+}
+
+// GetParameter reads a parameter of Systems Manager.
+func (c *services) GetParameter(
+	ctx context.Context, in *ssm.GetParameterInput, opts ...func(*ssm.Options),
+) (*ssm.GetParameterOutput, error) {
+	return c.parameters.GetParameter(ctx, in, opts...)
 }
 
 // recognizable makes failures to get credentials an error of a type of their own.

@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptrace"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
@@ -20,7 +21,9 @@ import (
 type unsentError struct {
 	// host and port that the call was for, as the endpoint has them.
 	host string
-	err  error
+	// service that the call is of, by the SDK's name, which is also in the name of the variable with its endpoint.
+	service string
+	err     error
 }
 
 // Error names the host and what to check. It has nothing that differs each time, such as addresses and local ports.
@@ -29,8 +32,8 @@ func (e *unsentError) Error() string {
 	if reason := e.reason(); reason != "" {
 		why = " (" + reason + ")"
 	}
-	return fmt.Sprintf("no connection to %s%s: check the region's name, the endpoint (AWS_ENDPOINT_URL_EC2) and the provider's "+
-		"network: DNS, routes, firewall, proxy", e.host, why)
+	return fmt.Sprintf("no connection to %s%s: check the region's name, the endpoint (AWS_ENDPOINT_URL_%s) and the provider's "+
+		"network: DNS, routes, firewall, proxy", e.host, why, strings.ToUpper(e.service))
 }
 
 func (e *unsentError) reason() string {
@@ -56,10 +59,8 @@ func (e *unsentError) reason() string {
 func (e *unsentError) Unwrap() error { return e.err }
 
 // connecting distinguishes the calls that got no connection from those whose answer was lost. It sees each attempt of a call.
-func connecting(o *ec2.Options) {
-	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("MillwrightConnecting", connect), middleware.After)
-	})
+func connecting(stack *middleware.Stack) error {
+	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("MillwrightConnecting", connect), middleware.After)
 }
 
 func connect(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
@@ -71,7 +72,7 @@ func connect(ctx context.Context, in middleware.DeserializeInput, next middlewar
 	if err == nil || connected.Load() {
 		return out, metadata, err
 	}
-	unsent := &unsentError{host: "the endpoint", err: err}
+	unsent := &unsentError{host: "the endpoint", service: awsmiddleware.GetServiceID(ctx), err: err}
 	if request, ok := in.Request.(*smithyhttp.Request); ok && request.URL != nil {
 		unsent.host = request.URL.Host
 	}

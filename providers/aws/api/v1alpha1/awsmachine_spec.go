@@ -7,6 +7,7 @@ import (
 // AWSMachineSpec is the desired state of one EC2 instance. All of it but providerID is fixed when
 // the object is created: an instance is replaced, never changed.
 // +kubebuilder:validation:XValidation:rule="!has(self.fallbackInstanceTypes) || !(self.instanceType in self.fallbackInstanceTypes)",message="instanceType is tried first anyway: remove it from fallbackInstanceTypes",fieldPath=".fallbackInstanceTypes"
+// +kubebuilder:validation:XValidation:rule="!has(self.ami.ssmParameter) || !self.ami.ssmParameter.startsWith('arn:') || self.ami.ssmParameter.contains(':ssm:' + self.region + ':')",message="Systems Manager reads a parameter in its own region only: give the ARN of one in the region of the spec",fieldPath=".ami.ssmParameter"
 // +kubebuilder:validation:XValidation:rule="!has(self.extraInterfaces) || !has(self.publicIP) || !self.publicIP",message="EC2 gives no public IP address to an instance that is launched with several interfaces: remove publicIP or extraInterfaces",fieldPath=".publicIP"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.marketType)",message="an instance is bought in one way: remove spot or marketType",fieldPath=".marketType"
 // +kubebuilder:validation:XValidation:rule="!has(self.marketType) || self.marketType != 'CapacityBlock' || has(self.capacityReservation) && has(self.capacityReservation.id)",message="marketType CapacityBlock needs the ID of the Capacity Block: set capacityReservation.id",fieldPath=".marketType"

@@ -19,10 +19,10 @@ type Filter struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// AMIReference names a machine image: by id, or by filters among the images of given owners, of
-// which the newest available one is taken. Unless a filter names an architecture, only images that
-// the instance type can boot are searched.
-// +kubebuilder:validation:XValidation:rule="has(self.id) != has(self.filters)",message="exactly one of id and filters must be set"
+// AMIReference names a machine image: by id, by a parameter of Systems Manager that holds the id, or by
+// filters among the images of given owners, of which the newest available one is taken. Unless a
+// filter names an architecture, only images that the instance type can boot are searched.
+// +kubebuilder:validation:XValidation:rule="[has(self.id), has(self.ssmParameter), has(self.filters)].filter(x, x).size() == 1",message="exactly one of id, ssmParameter and filters must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.filters) == has(self.owners)",message="owners must be set with filters, and only then: a search without owners finds images that anybody published"
 type AMIReference struct {
 	// id of the image.
@@ -31,6 +31,17 @@ type AMIReference struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^ami-[0-9a-f]+$`
 	ID string `json:"id,omitempty"`
+
+	// ssmParameter is the name or the ARN of a parameter of AWS Systems Manager whose value is the ID of
+	// the image, for example
+	// /aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id. It may
+	// end in :<version> or :<label>. It is read in the instance's region at the launch, and again after
+	// five minutes, so that a new value is used by the next machines. A SecureString is not decrypted.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:ssm:[a-z0-9-]+:([0-9]{12})?:parameter/|/)?[a-zA-Z0-9_.-]+(/[a-zA-Z0-9_.-]+)*(:[a-zA-Z0-9_.-]+)?$`
+	SSMParameter string `json:"ssmParameter,omitempty"`
 
 	// filters of DescribeImages, for example {name: name, values: ["millwright-node-v1.36.*"]}.
 	// +optional

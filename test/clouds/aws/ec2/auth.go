@@ -13,9 +13,10 @@ var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 ` +
 	`Credential=([^/, ]+)/([0-9]{8})/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request, ?` +
 	`SignedHeaders=([a-z0-9;-]+), ?Signature=([0-9a-f]{64})$`)
 
-// authenticate checks the form and the scope of a request's signature and returns the access key ID.
+// authenticate checks the form and the scope of a request's signature and returns the access key ID. name is
+// the service that the request must be signed for.
 // The signature itself is not computed: the simulator knows no secret keys.
-func (s *Server) authenticate(r *http.Request) (string, error) {
+func (s *Server) authenticate(r *http.Request, name string) (string, error) {
 	header := r.Header.Get("Authorization")
 	if header == "" {
 		return "", fail("MissingAuthenticationToken", "Request is missing Authentication Token")
@@ -31,7 +32,7 @@ func (s *Server) authenticate(r *http.Request) (string, error) {
 	}
 	headers := ";" + signed + ";"
 	switch {
-	case region != s.options.Region || service != "ec2":
+	case region != s.options.Region || service != name:
 		return key, fail("AuthFailure", "Credential should be scoped to a valid region and service, not %s/%s", region, service)
 	case !strings.HasPrefix(date, day):
 		return key, fail("AuthFailure", "The credential date does not match the X-Amz-Date header")

@@ -25,6 +25,8 @@ const (
 	DefaultReservation      = "cr-0a000000000000001"
 	DefaultCapacityBlock    = "cr-0a000000000000002"
 	DefaultReservationGroup = "arn:aws:resource-groups:us-east-1:000000000000:group/millwright-reservations"
+	// DefaultParameter holds the ID of DefaultImage, and is labelled stable.
+	DefaultParameter = "/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id"
 	// DefaultHost is in zone a and takes instances that do not name it.
 	DefaultHost      = "h-0a000000000000001"
 	DefaultHostGroup = "arn:aws:resource-groups:us-east-1:000000000000:group/millwright-hosts"
@@ -46,6 +48,17 @@ type Catalog struct {
 	PlacementGroups      []PlacementGroup
 	CapacityReservations []CapacityReservation
 	Hosts                []Host
+	// Parameters are those of Systems Manager.
+	Parameters []Parameter
+}
+
+// Parameter is one parameter of Systems Manager, in one version.
+type Parameter struct {
+	Name, Value string
+	// Secure parameters are returned encrypted.
+	Secure  bool
+	Version int
+	Labels  []string
 }
 
 // Snapshot is one EBS snapshot.

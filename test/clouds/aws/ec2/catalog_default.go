@@ -56,6 +56,10 @@ func DefaultCatalog(region string) *Catalog {
 				CapacityBlock: true,
 			},
 		},
+		Parameters: []Parameter{
+			{Name: DefaultParameter, Value: DefaultImage, Version: 7},
+			{Name: "millwright-node", Value: DefaultImage, Version: 3, Labels: []string{"stable"}},
+		},
 		Hosts: []Host{{ID: DefaultHost, AvailabilityZone: region + "a", AutoPlacement: true, ResourceGroupARN: DefaultHostGroup}},
 	}
 }

@@ -97,23 +97,37 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+	if target := r.Header.Get("X-Amz-Target"); target != "" {
+		s.serveJSON(w, r, target)
+		return
+	}
 	if err := r.ParseForm(); err != nil {
 		writeError(w, fail("MalformedQueryString", "The request cannot be parsed"), s.requestID())
 		return
 	}
 	p := newParams(r.Form)
 	c := s.calls.begin(s.clock.Now(), p)
-	s.answer(w, r, c, p)
+	s.answer(w, r, c, p, query)
 }
 
+// protocol is how a service checks requests and writes answers.
+type protocol struct {
+	perform    func(*Server, *http.Request, *call, params) (reply, error)
+	writeReply func(w http.ResponseWriter, action string, body reply, requestID string)
+	writeError func(w http.ResponseWriter, e *apiError, requestID string)
+}
+
+// query is the protocol of EC2.
+var query = protocol{perform: (*Server).perform, writeReply: writeReply, writeError: writeError}
+
 // answer handles one call: what a fault does before the effect, the effect, what it does after.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, c *call, p params) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, c *call, p params, as protocol) {
 	fault := s.faults.take(c.entry.Action, p)
 	c.useFault(fault)
 	if !s.passBefore(r, fault) {
 		s.cut(c)
 	}
-	body, err := s.perform(r, c, p)
+	body, err := as.perform(s, r, c, p)
 	time.Sleep(s.options.Latency)
 	if !s.passAfter(r, fault) {
 		s.cut(c)
@@ -122,11 +136,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, c *call, p param
 	if err != nil {
 		answer := asAPIError(err)
 		c.end(answer.status, answer.code)
-		writeError(w, answer, id)
+		as.writeError(w, answer, id)
 		return
 	}
 	c.end(http.StatusOK, "")
-	writeReply(w, c.entry.Action, body, id)
+	as.writeReply(w, c.entry.Action, body, id)
 }
 
 // cut closes the connection without an answer.
@@ -137,7 +151,7 @@ func (s *Server) cut(c *call) {
 
 // perform checks the caller and the request, and does what the action does.
 func (s *Server) perform(r *http.Request, c *call, p params) (reply, error) {
-	key, err := s.authenticate(r)
+	key, err := s.authenticate(r, "ec2")
 	c.caller(key)
 	if err != nil {
 		return nil, err
