@@ -25,3 +25,7 @@ done
 "$gen" object rbac:roleName=millwright-cloudconfig-manager crd:crdVersions=v1 \
   paths=./bootstrap/cloudconfig/... \
   output:crd:dir=config/bootstrap/cloudconfig/crd output:rbac:dir=config/bootstrap/cloudconfig/rbac
+# The example of docs/guides/write-a-provider.md is installed by nobody, so its manifests are beside it.
+"$gen" object rbac:roleName=millwright-example-manager crd:crdVersions=v1 \
+  paths=./test/clouds/example/provider/... paths=./providers/driver/... \
+  output:crd:dir=test/clouds/example/provider/config/crd output:rbac:dir=test/clouds/example/provider/config/rbac

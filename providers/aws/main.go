@@ -15,20 +15,12 @@ import (
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/aws/instance"
 	"millwright.dev/providers/driver/inframachine"
-	"millwright.dev/providers/driver/inventory"
 	"millwright.dev/providers/driver/machinetemplate"
 	"millwright.dev/providers/driver/manager"
-	"millwright.dev/providers/driver/pace"
 )
 
 // name of the provider: of its lease, its user agent and its objects in config/providers/aws.
 const name = "millwright-aws"
-
-// EC2 refills the RunInstances bucket of an account and region with two calls per second, up to five.
-const (
-	launchesPerSecond = 2
-	launchBurst       = 5
-)
 
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachines,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachines/status,verbs=patch
@@ -38,7 +30,7 @@ const (
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 func main() {
-	options := manager.NewOptions(name, launchesPerSecond, launchBurst)
+	options := manager.NewOptions(name, instance.Traits())
 	options.Program("keeps EC2 instances for Machines", func(ctx context.Context) error { return run(ctx, options) }).Main()
 }
 
@@ -84,8 +76,6 @@ func newMachineReconciler(
 		Recorder:  mgr.GetEventRecorder(name),
 		Clock:     clk,
 		Driver:    ec2,
-		Inventory: inventory.New(ec2, options.Inventory(clk)),
-		Pacer:     pace.New(clk, options.LaunchesPerSecond, options.LaunchBurst),
 		Kind:      "AWSMachine",
 		New:       func() *infrav1.AWSMachine { return &infrav1.AWSMachine{} },
 		NewList:   func() client.ObjectList { return &infrav1.AWSMachineList{} },

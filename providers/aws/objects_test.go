@@ -41,7 +41,7 @@ func (f *fixture) secret(name string) {
 	})).To(Succeed())
 }
 
-func (f *fixture) ownerMachine(name, infraName string, withData bool) *clusterv1.Machine {
+func (f *fixture) ownerMachine(name, infraName string, withData bool, adjust ...func(*clusterv1.Machine)) *clusterv1.Machine {
 	f.t.Helper()
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
@@ -55,6 +55,9 @@ func (f *fixture) ownerMachine(name, infraName string, withData bool) *clusterv1
 	}
 	if withData {
 		m.Spec.Bootstrap.DataSecretName = &m.Name
+	}
+	for _, a := range adjust {
+		a(m)
 	}
 	f.Expect(f.client.Create(f.ctx, m)).To(Succeed())
 	return m

@@ -19,11 +19,11 @@ import (
 func (f *fixture) machineOfSet(set, name string) {
 	f.t.Helper()
 	f.secret(name)
-	owner := f.ownerMachine(name, name, true)
-	base := owner.DeepCopy()
-	owner.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: set,
-		UID: types.UID(set), Controller: new(true)}}
-	f.Expect(f.client.Patch(f.ctx, owner, client.MergeFrom(base))).To(Succeed())
+	// From the beginning, as a MachineSet does: what the cache shows of it first is what counts.
+	owner := f.ownerMachine(name, name, true, func(m *clusterv1.Machine) {
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: set,
+			UID: types.UID(set), Controller: new(true)}}
+	})
 	f.awsMachine(name, owner, func(m *infrav1.AWSMachine) {
 		m.Spec.Subnets = []infrav1.SubnetReference{{ID: subnetA}, {ID: subnetB}, {ID: simulator.DefaultSubnetC}}
 	})

@@ -39,7 +39,7 @@ func TestARefusedWriteIsSaid(t *testing.T) {
 	}{
 		"the record before the launch": {refuses: recordsLaunch},
 		"the record after a refused launch": {fault: apiFault("VcpuLimitExceeded", 1), launches: 1,
-			refuses: func(patch string) bool { return strings.Contains(patch, `failureDomain\":\"us-east-1a\"}`) }},
+			refuses: func(patch string) bool { return strings.Contains(patch, `market\":\"on-demand\"}`) }},
 		"the provider ID":              {refuses: recordsProviderID, launches: 1},
 		"the end of a short launch":    {refuses: func(patch string) bool { return strings.Contains(patch, `"providerID":null`) }, fault: endsForLackOfCapacity(1), launches: 1},
 		"the removal of the finalizer": {refuses: func(patch string) bool { return strings.Contains(patch, `"finalizers":null`) }, deleting: true, launches: 1},

@@ -140,7 +140,7 @@ func newFixture(t *testing.T, sim simulator.Options) *fixture {
 }
 
 func testOptions(namespace string) *manager.Options {
-	options := manager.NewOptions(name, 0, 1)
+	options := manager.NewOptions(name, driver.Traits{})
 	options.AddFlags(pflag.NewFlagSet("test", pflag.ContinueOnError))
 	options.Namespace = namespace
 	options.HealthAddr, options.Diagnostics.Address = "0", "0"

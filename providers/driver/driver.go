@@ -1,17 +1,15 @@
 // Package driver defines what Millwright needs of a cloud to run machines on it.
 //
 // A provider implements Driver for its cloud and gives its machine kind the accessors of Object.
-// The rest is shared: the reconciler (inframachine), the inventory of instances (inventory), the
-// pacing of launches (pace), the batching of deletions (batch) and the manager around them (manager).
+// The rest is shared: the reconciler (inframachine), the inventory of instances (inventory), the limits on calls (limit), the
+// memory of shortages (shortage), the batching of calls (batch) and the manager around them (manager).
 // See README.md for how to write a provider.
 package driver
 
 import (
 	"context"
 	"slices"
-	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
@@ -24,48 +22,50 @@ type Object interface {
 	CommonStatus() *driverv1.MachineStatus
 }
 
-// Scope names the set of instances that one List returns, normally an account and a region.
-// Launches are paced by scope too, since that is how clouds limit them.
-type Scope string
-
 // Driver calls the API of one cloud. All methods may be called concurrently, must honour the context and
 // must return within its deadline: none waits for the cloud to finish what it was asked for.
 //
 // Errors are *Error with a class where the cloud's answer allows one; any other error means that the
-// outcome is unknown. In particular, an error of a class other than Unknown from Create promises
-// that no instance was made.
+// outcome is unknown. In particular, an error of a class other than Unknown and NotFound from Create promises
+// that the call made no instance and never will.
 //
-// Observe, Delete and Dependants take handles of one scope, at least one and at most batch.DefaultOptions().Size unless
-// a provider sets another, and answer about each of them in the order of the handles. They should make one call for all.
+// Observe, Delete and Cleanup take handles of one scope, at least one and at most Traits().BatchSize,
+// and answer about each of them in the order of the handles. They should make one call for all. What a handle leads to may be
+// somebody else's, since whoever may write the object may forge most of a handle: see Handle.
 type Driver[M Object] interface {
+	// Traits returns what the kit has to know of the cloud as such. It never changes.
+	Traits() Traits
+
 	// Scope returns the scope that obj's instance is in. It depends on nothing but the spec.
 	Scope(obj M) Scope
 
+	// LimitScope names that for which the cloud counts the calls of a scope together, normally an account and a region. It makes
+	// no call. Scopes of one limit scope are paced together, and one throttled call holds up all of them.
+	LimitScope(scope Scope) string
+
 	// Places returns where the next instance may go: whatever a cloud takes for a different request
-	// although the token is the same, such as the zone. One of them is chosen, such that machines of one
+	// although the token is the same, such as the zone and the type. One of them is chosen, such that machines of one
 	// set are spread over failure domains, and persisted before Create, so that each Create of one attempt
-	// gets the same Placement. Each has the time when it last lacked capacity, and must not return
-	// one outside of launch.FailureDomain when that is set. Fails as Create does, also if there is none, but makes nothing:
-	// an answer that was lost counts as class Refused.
+	// gets the same Placement. It must not return one outside of launch.FailureDomain when that is set. Fails as Create does,
+	// also if there is none, but makes nothing: an answer that was lost counts as class Refused.
 	Places(ctx context.Context, launch Launch[M]) ([]Candidate, error)
 
-	// Create asks the cloud for an instance and returns it as soon as it has a provider ID, in
-	// whatever state. It is idempotent by launch.Token: as long as the cloud remembers the token, the
-	// same instance is returned. When the cloud remembers the token with other parameters, Create
-	// returns the instance that the token made. It fails with class NotFound if the token was used
-	// and its instance cannot be found. What it makes carries the mark of the launch from its beginning, and the instance
-	// that it returns shows that.
-	Create(ctx context.Context, launch Launch[M]) (Instance, error)
+	// Create asks the cloud for an instance and returns as soon as the cloud has accepted that: see Accepted. Where the cloud
+	// knows tokens, it is idempotent by launch.Token: as long as the cloud remembers the token, the same instance is
+	// returned; also when the cloud remembers the token with other parameters. It fails with class NotFound if the token was used
+	// and its instance cannot be found. Where the cloud knows names instead, it creates launch.Name if there is nothing of that
+	// name, else it fails with class Conflict, whatever has the name; who that is, is found out by Observe.
+	// What it makes carries the mark of the launch (owner and token) from its beginning.
+	Create(ctx context.Context, launch Launch[M]) (Accepted, error)
 
-	// UserDataLimit returns how many bytes of user data the cloud takes, before any encoding; 0 for no limit. Launches with
-	// more are refused, or compressed, before they get here.
-	UserDataLimit() int
-
-	// Observe reads instances of one scope from the cloud itself, past any cache: each by its handle's provider ID if
-	// there is one, else by the token. An instance that has ceased to exist is returned as Terminated as long
-	// as the cloud lists it; after that, and for one that never was, the answer is of class NotFound. One handle that
-	// leads to nothing must not spoil the answers about the others. The provider ID in an answer is the instance's own, also if
-	// the handle has another one that leads to the instance.
+	// Observe reads instances of one scope from the cloud itself, past any cache: each by its handle's provider ID if there is
+	// one, else by the token or the name. An instance that has ceased to exist is returned as Terminated as long as the cloud
+	// knows it; after that, and for one that never was, the answer is of class NotFound. A handle with an operation but without
+	// a provider ID is of a launch that was accepted: as long as the operation goes on, the answer is an instance that is
+	// Pending, without a provider ID if it does not exist yet; once it has failed, an instance that is Failed, with Refused
+	// saying of which class the failure is, whether or not there is something of it. One handle that leads to nothing must not
+	// spoil the answers about the others. The provider ID in an answer is the instance's own, also if the handle has another
+	// one that leads to the instance.
 	Observe(ctx context.Context, scope Scope, handles []Handle) []Answer[Instance]
 
 	// Delete asks the cloud to end instances of one scope and returns without waiting for them, with an error or nil for
@@ -75,16 +75,54 @@ type Driver[M Object] interface {
 	// end nothing but what the handles name; the caller has checked whose that is.
 	Delete(ctx context.Context, scope Scope, handles []Handle) []error
 
-	// Dependants names, for each handle, what was launched with the instance and still exists: disks, network
-	// interfaces. It is called once the instance is gone. Only what carries the mark of the handle counts.
-	Dependants(ctx context.Context, scope Scope, handles []Handle) []Answer[[]string]
+	// Cleanup returns, for each handle, what was made with the instance and still exists: disks, network interfaces, addresses;
+	// empty once nothing is left. What the cloud does not end by itself it asks the cloud to end. It is called once the
+	// instance is gone, also if it never was: between two attempts and before the object is released, until nothing is left.
+	// Only what carries the mark of the handle's owner counts, whichever attempt it is of, and only that may be ended.
+	Cleanup(ctx context.Context, scope Scope, handles []Handle) []Answer[[]string]
 
 	// List returns every instance in the scope that carries a mark, by whatever Millwright
-	// installation, in any state that the cloud still lists. Serves the inventory.
+	// installation, in any state that the cloud still lists; also, where the cloud lists them, launches that were
+	// accepted and have failed. Serves the inventory.
 	List(ctx context.Context, scope Scope) ([]Instance, error)
 
 	// Mark describes in the cloud's own terms, for people, what an instance must carry to be the handle's.
 	Mark(handle Handle) string
+}
+
+// StatusLister is implemented by drivers of clouds whose lists leave out what a second, more expensive source knows: whether an instance
+// really has power, or passes the cloud's own checks. It is asked every Traits().StatusInterval while the scope has machines.
+type StatusLister interface {
+	// ListStatus returns what is known of the instances in the scope, by provider ID. Instances that it leaves out are as List
+	// says.
+	ListStatus(ctx context.Context, scope Scope) (map[string]Status, error)
+}
+
+// Scope is a set of instances that one List returns.
+type Scope struct {
+	// Identity is the name of the identity with whose credentials the calls are made; empty for that of the process. Which version of
+	// its credentials is used does not matter to the scope.
+	Identity string
+	// Location is where the instances are, in the driver's own terms: a region; a subscription and resource group; a project.
+	Location string
+}
+
+// String returns the scope for logs and metrics.
+func (s Scope) String() string {
+	if s.Identity == "" {
+		return s.Location
+	}
+	return s.Identity + "/" + s.Location
+}
+
+// Accepted is what the cloud has answered to a launch.
+type Accepted struct {
+	// Instance has a provider ID once it certainly exists: whatever happens to it from then on, Observe or List show it. Its mark is that
+	// of the launch. Without a provider ID nothing of it counts.
+	Instance Instance
+	// Operation is the cloud's name of what it does to finish the launch, if the instance is not certain yet: letters, digits, and
+	// . _ - , 256 at most. It is persisted and handed back in Handle.
+	Operation string
 }
 
 // Answer is the answer of a call for several handles about one of them.
@@ -98,57 +136,4 @@ type Answer[T any] struct {
 // Failed returns an answer with the same error for each of n handles.
 func Failed[T any](n int, err error) []Answer[T] {
 	return slices.Repeat([]Answer[T]{{Err: err}}, n)
-}
-
-// Placement is where an instance goes.
-type Placement struct {
-	// ID is the driver's own name of the place, for example a subnet. Not empty.
-	ID string
-	// FailureDomain is the failure domain that the place is in.
-	FailureDomain string
-}
-
-// Candidate is a place where an instance may go.
-type Candidate struct {
-	Placement
-	// ShortSince is when the place last lacked capacity for what the launch asks for; zero if not lately.
-	ShortSince time.Time
-}
-
-// Launch is what Create needs to know.
-type Launch[M Object] struct {
-	// Object is the provider's machine; it is not to be changed.
-	Object M
-	// Token makes the launch idempotent: at most 64 ASCII characters, unique to the attempt.
-	Token string
-	// OwnerUID and the object's namespace and name mark the instance and its dependants as made for this object. It is
-	// the UID that the object had when it was first launched (clusterctl move changes UIDs).
-	OwnerUID types.UID
-	// Attempt counts from 1. A new attempt begins only when the cloud has answered that the one before
-	// it made no instance.
-	Attempt int
-	// ClusterName is the name of the Cluster.
-	ClusterName string
-	// FailureDomain is the failure domain that the Machine asks for; empty for any.
-	FailureDomain string
-	// Placement is one of those that Places returned. Empty in calls of Places.
-	Placement Placement
-	// UserData is the bootstrap data, compressed already where that is due, and within UserDataLimit. Secret: it must not
-	// appear in an error or a log.
-	UserData []byte
-}
-
-// Handle finds an instance.
-type Handle struct {
-	// Scope that the instance is in.
-	Scope Scope
-	// ProviderID of the instance; empty when only the token is known.
-	ProviderID string
-	// Token of the launch; empty for instances that were not launched from here.
-	Token string
-	// OwnerUID that the instance is marked with: that which the object had at its first launch. It is read from the
-	// launch record, which whoever may write the object may forge.
-	OwnerUID types.UID
-	// Owner that the instance is marked with: OwnerName of the object. Nobody else's object has it.
-	Owner string
 }

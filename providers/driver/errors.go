@@ -28,6 +28,9 @@ const (
 	ClassUnresolved Class = "Unresolved"
 	// ClassNotFound means that the instance that the call is about does not exist.
 	ClassNotFound Class = "NotFound"
+	// ClassConflict means that there is something of that name already; whose, is not said. The call has made nothing. The kit finds
+	// out what it is.
+	ClassConflict Class = "Conflict"
 	// ClassRefused means that the call has certainly had no effect, and that it may have one later: the cloud has answered
 	// with a refusal of a kind that is not known, or was never asked. Tried again after a while that grows.
 	ClassRefused Class = "Refused"
@@ -47,6 +50,9 @@ type Error struct {
 	Code string
 	// RetryAfter is how long the cloud asks to wait, if it does.
 	RetryAfter time.Duration
+	// OnlyPlace is true if the capacity that lacks is the place's own, for example addresses of a subnet, and not that of the instance
+	// type in the failure domain.
+	OnlyPlace bool
 	// Err is the cause.
 	Err error
 }
@@ -101,6 +107,11 @@ func NewNotFoundError(operation, code string, err error) *Error {
 	return &Error{Class: ClassNotFound, Operation: operation, Code: code, Err: err}
 }
 
+// NewConflictError returns an error of class Conflict.
+func NewConflictError(operation, code string, err error) *Error {
+	return &Error{Class: ClassConflict, Operation: operation, Code: code, Err: err}
+}
+
 // NewRefusedError returns an error of class Refused.
 func NewRefusedError(operation, code string, err error) *Error {
 	return &Error{Class: ClassRefused, Operation: operation, Code: code, Err: err}
@@ -152,6 +163,9 @@ func IsUnresolved(err error) bool { return ClassOf(err) == ClassUnresolved }
 
 // IsNotFound returns whether err is of class NotFound.
 func IsNotFound(err error) bool { return ClassOf(err) == ClassNotFound }
+
+// IsConflict returns whether err is of class Conflict.
+func IsConflict(err error) bool { return ClassOf(err) == ClassConflict }
 
 // IsRefused returns whether err is of class Refused.
 func IsRefused(err error) bool { return ClassOf(err) == ClassRefused }

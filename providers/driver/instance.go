@@ -19,7 +19,9 @@ type Instance struct {
 	ProviderID string
 	// Token that the instance was launched with.
 	Token string
-	// OwnerUID and Owner are the mark that the instance carries: UID and OwnerName of the object that it was launched
+	// Name of the instance, where the traits of the cloud have a NameLimit.
+	Name string
+	// OwnerUID and Owner are the mark that the instance carries: UID and OwnerName, or OwnerDigest, of the object that it was launched
 	// for, or that has adopted it. Both are empty if it carries none. The driver reads them from where only those can
 	// write who have rights in the cloud.
 	OwnerUID types.UID
@@ -29,10 +31,12 @@ type Instance struct {
 	// StateCode and StateMessage are the cloud's explanation of the state, if it gives one.
 	StateCode    string
 	StateMessage string
-	// Interrupted is true if the cloud took the instance back (spot).
+	// Interrupted is true if the cloud took the instance back (spot), whether it has ended or stopped it.
 	Interrupted bool
-	// Refused is why the cloud ended, or is ending, an instance that it has accepted, if that amounts to a launch refused late:
-	// ClassCapacity or ClassQuota; else empty. One that never ran may be launched again once it is Terminated.
+	// Refused is why a launch that the cloud had accepted has failed, if that amounts to a refusal that came late: the instance
+	// is Failed, or the cloud ended, or is ending, it before it ran. Else empty. With class Capacity, Quota, Throttle,
+	// Unresolved or Refused there may be another attempt once nothing is left of this one; with any other the machine has
+	// failed for good.
 	Refused Class
 	// LaunchTime is when the cloud accepted the launch; zero if it does not say.
 	LaunchTime time.Time
@@ -42,6 +46,39 @@ type Instance struct {
 	Addresses []clusterv1.MachineAddress
 	// Interruptible is true if the cloud may take the instance back at any time.
 	Interruptible bool
+	// InstanceType and Market are those of its launch, as in Placement; empty if the cloud does not say.
+	InstanceType string
+	Market       string
+	// Impaired describes the checks of the cloud that the instance fails; empty while it passes them, or none are known.
+	Impaired string
+}
+
+// Status is what a StatusLister adds to what a list shows of an instance.
+type Status struct {
+	// State replaces that of the list, unless it is empty or the list shows that the instance is ending, has ended or has failed.
+	State driverv1.InstanceState
+	// StateCode and StateMessage are the cloud's explanation of that state.
+	StateCode    string
+	StateMessage string
+	// Interrupted is true if the cloud took the instance back.
+	Interrupted bool
+	// Impaired describes the checks of the cloud that the instance fails; empty if it passes them.
+	Impaired string
+}
+
+// With returns the instance with what the status adds.
+func (i Instance) With(s Status) Instance {
+	i.Impaired = s.Impaired
+	switch i.State {
+	case driverv1.InstanceTerminating, driverv1.InstanceTerminated, driverv1.InstanceFailed:
+		return i
+	case driverv1.InstancePending, driverv1.InstanceRunning, driverv1.InstanceStopping, driverv1.InstanceStopped, driverv1.InstanceMissing:
+	}
+	if s.State != "" {
+		i.State, i.StateCode, i.StateMessage = s.State, s.StateCode, s.StateMessage
+	}
+	i.Interrupted = i.Interrupted || s.Interrupted
+	return i
 }
 
 // Equal returns whether both are the same in everything that a machine's status shows.
@@ -54,21 +91,8 @@ func (i Instance) Equal(other Instance) bool {
 		i.Refused == other.Refused &&
 		i.FailureDomain == other.FailureDomain &&
 		i.Interruptible == other.Interruptible &&
+		i.Impaired == other.Impaired &&
 		i.OwnerUID == other.OwnerUID &&
 		i.Owner == other.Owner &&
 		slices.Equal(i.Addresses, other.Addresses)
-}
-
-// Matches returns whether the handle means this instance.
-func (h Handle) Matches(i Instance) bool {
-	if h.ProviderID != "" {
-		return h.ProviderID == i.ProviderID
-	}
-	return h.Token != "" && h.Token == i.Token
-}
-
-// Owns returns whether the instance carries the mark of the handle. Provider IDs and tokens prove nothing: whoever may write
-// the object may claim any.
-func (h Handle) Owns(i Instance) bool {
-	return h.OwnerUID != "" && h.Owner != "" && h.OwnerUID == i.OwnerUID && h.Owner == i.Owner
 }

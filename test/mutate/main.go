@@ -97,6 +97,11 @@ var targets = []target{
 	},
 	{dir: "providers/driver/inventory", files: []string{"outage.go"}, tests: "."},
 	{dir: "providers/aws/instance", files: []string{"convert.go", "errors.go", "terminate.go"}, tests: "."},
+	{dir: "test/clouds/example/provider/instance", files: []string{"client.go", "driver.go", "errors.go"}, tests: "."},
+	{
+		dir: "test/clouds/example/cloud", files: []string{"faults.go", "limits.go", "lists.go", "machines.go", "operations.go", "parts.go"},
+		tests: ".", slow: "^TestManyLives$",
+	},
 }
 
 func main() {

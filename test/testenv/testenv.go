@@ -23,6 +23,7 @@ const (
 	CoreCRDs        CRDs = "config/core/crd/generated"
 	AWSCRDs         CRDs = "config/providers/aws/crd"
 	CloudConfigCRDs CRDs = "config/bootstrap/cloudconfig/crd"
+	ExampleCRDs     CRDs = "test/clouds/example/provider/config/crd"
 )
 
 // Options say what the API server has and how it is started.

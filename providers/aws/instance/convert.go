@@ -36,6 +36,8 @@ func fromEC2(i types.Instance) driver.Instance {
 		FailureDomain: zone,
 		Addresses:     addresses(i),
 		Interruptible: i.InstanceLifecycle == types.InstanceLifecycleTypeSpot,
+		InstanceType:  string(i.InstanceType),
+		Market:        marketOf(i.InstanceLifecycle == types.InstanceLifecycleTypeSpot),
 	}
 	if i.StateReason != nil {
 		out.StateCode = aws.ToString(i.StateReason.Code)
@@ -44,6 +46,14 @@ func fromEC2(i types.Instance) driver.Instance {
 		out.Refused = refusedLate(out)
 	}
 	return out
+}
+
+// marketOf is the purchase option in messages and metrics.
+func marketOf(spot bool) string {
+	if spot {
+		return "spot"
+	}
+	return "on-demand"
 }
 
 // refusedLate is the class of error for which EC2 has taken a launch back, if another launch may succeed: it lacked capacity, or

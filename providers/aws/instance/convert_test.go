@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -8,12 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 	. "github.com/onsi/gomega"
-	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/shortage"
 )
 
 func TestStateOf(t *testing.T) {
@@ -112,39 +113,31 @@ func TestEndedInstancesThatTellOfAShortage(t *testing.T) {
 			launch.Object.Spec.Spot = &infrav1.Spot{}
 		}
 		api.pages = [][]types.Instance{{ended}}
-		_, err := d.List(t.Context(), "us-east-1")
+		listed, err := d.List(t.Context(), driver.Scope{Location: "us-east-1"})
 		g.Expect(err).NotTo(HaveOccurred())
 		candidates, err := d.Places(t.Context(), launch)
 		g.Expect(err).NotTo(HaveOccurred())
+		memory := shortage.New(clk, 0)
+		memory.SawInstances("us-east-1", listed)
+		candidates = memory.Mark("us-east-1", candidates)
 		g.Expect(candidates[0].FailureDomain).To(Equal("a"))
 		g.Expect(!candidates[0].ShortSince.IsZero()).To(Equal(test.want), "%+v", test)
 		g.Expect(candidates[1].ShortSince).To(BeZero())
 	}
 }
 
-func TestShortagesOfZonesAndSubnets(t *testing.T) {
-	g := NewWithT(t)
-	clk := clocktesting.NewFakePassiveClock(time.Unix(100000, 0))
-	s := newShortages(clk)
-	one := offering{instanceType: "m5.large", zone: "a", subnet: "subnet-1"}
-	other, spot := one, one
-	other.subnet, spot.spot = "subnet-2", true
-	s.report(one, &smithy.GenericAPIError{Code: "InsufficientFreeAddressesInSubnet"})
-	g.Expect(s.at(one)).To(Equal(clk.Now()))
-	g.Expect(s.at(other)).To(BeZero(), "addresses are short in one subnet")
-	clk.SetTime(clk.Now().Add(time.Second))
-	s.report(one, &smithy.GenericAPIError{Code: "InsufficientInstanceCapacity"})
-	g.Expect(s.at(other)).To(Equal(clk.Now()), "capacity is short in the zone")
-	g.Expect(s.at(one)).To(Equal(clk.Now()))
-	g.Expect(s.at(spot)).To(BeZero())
-	s.saw(spot.wholeZone(), clk.Now().Add(time.Hour))
-	g.Expect(s.at(spot)).To(Equal(clk.Now()), "clocks differ")
-	s.saw(spot.wholeZone(), clk.Now().Add(-time.Minute))
-	g.Expect(s.at(spot)).To(Equal(clk.Now()), "the latest counts")
-	clk.SetTime(clk.Now().Add(shortageTTL))
-	g.Expect(s.at(one)).To(BeZero())
-	s.saw(one.wholeZone(), clk.Now().Add(-shortageTTL))
-	g.Expect(s.since).NotTo(HaveKey(one.wholeZone()), "long ago: not kept")
+// Addresses lack in one subnet, all else in the whole zone.
+func TestWhatIsShortOfOneSubnet(t *testing.T) {
+	for code, onlyPlace := range map[string]bool{
+		"InsufficientFreeAddressesInSubnet": true, "InsufficientAddressCapacity": true, "InsufficientInstanceCapacity": false, "Unsupported": false,
+	} {
+		err := classify("RunInstances", &smithy.GenericAPIError{Code: code})
+		var classified *driver.Error
+		g := NewWithT(t)
+		g.Expect(errors.As(err, &classified)).To(BeTrue())
+		g.Expect(classified.Class).To(Equal(driver.ClassCapacity), code)
+		g.Expect(classified.OnlyPlace).To(Equal(onlyPlace), code)
+	}
 }
 
 func TestAddresses(t *testing.T) {

@@ -24,12 +24,11 @@ var _ driver.Driver[*infrav1.AWSMachine] = (*Driver)(nil)
 
 // region is what is kept for one region.
 type region struct {
-	name     string
-	api      API
-	images   *lookup[image]
-	subnets  *lookup[[]subnet]
-	groups   *lookup[[]string]
-	capacity *shortages
+	name    string
+	api     API
+	images  *lookup[image]
+	subnets *lookup[[]subnet]
+	groups  *lookup[[]string]
 	// models are what it offers, by instance type.
 	models *lookup[model]
 }
@@ -41,12 +40,32 @@ func New(clients Clients, clk clock.PassiveClock) *Driver {
 
 // Scope is the region: the account is that of the process's credentials.
 func (d *Driver) Scope(m *infrav1.AWSMachine) driver.Scope {
-	return driver.Scope(m.Spec.Region)
+	return driver.Scope{Location: m.Spec.Region}
 }
 
-// UserDataLimit is EC2's limit on user data in bytes, before base64; see
-// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html.
-func (d *Driver) UserDataLimit() int { return 16 * 1024 }
+// LimitScope is the scope itself: one account in one region.
+func (d *Driver) LimitScope(scope driver.Scope) string { return scope.String() }
+
+// Traits of EC2: lists and lookups lag behind, launches are found by their client tokens, and ended instances stay listed for an hour.
+//
+// User data is limited before base64, see https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html. The buckets are those of
+// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html.
+func Traits() driver.Traits {
+	return driver.Traits{
+		UserDataLimit: 16 * 1024,
+		CleanRefusals: true, // RunInstances makes everything or nothing.
+		BatchSize:     100,
+		Rates: map[driver.CallKind]driver.Rate{
+			driver.CallCreate: {PerSecond: 2, Burst: 5},
+			driver.CallDelete: {PerSecond: 5, Burst: 100},
+			driver.CallRead:   {PerSecond: 20, Burst: 100},
+			driver.CallList:   {PerSecond: 10, Burst: 50},
+		},
+	}
+}
+
+// Traits returns those of EC2.
+func (d *Driver) Traits() driver.Traits { return Traits() }
 
 // in returns what is kept for a region, and makes its client at the first call.
 func (d *Driver) in(ctx context.Context, name string) (*region, error) {
@@ -60,13 +79,12 @@ func (d *Driver) in(ctx context.Context, name string) (*region, error) {
 		return nil, driver.NewAuthError("LoadConfig", "", err)
 	}
 	r := &region{
-		name:     name,
-		api:      api,
-		images:   newLookup[image](d.clock, searchTTL),
-		subnets:  newLookup[[]subnet](d.clock, searchTTL),
-		groups:   newLookup[[]string](d.clock, searchTTL),
-		capacity: newShortages(d.clock),
-		models:   newLookup[model](d.clock, searchTTL),
+		name:    name,
+		api:     api,
+		images:  newLookup[image](d.clock, searchTTL),
+		subnets: newLookup[[]subnet](d.clock, searchTTL),
+		groups:  newLookup[[]string](d.clock, searchTTL),
+		models:  newLookup[model](d.clock, searchTTL),
 	}
 	d.regions[name] = r
 	return r, nil

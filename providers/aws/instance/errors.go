@@ -70,6 +70,9 @@ const codeMismatch = "IdempotentParameterMismatch"
 // exist or that IAM has not spread to the region yet. EC2 has no code of its own for it.
 var instanceProfileMessages = []string{"invalid iam instance profile", "has no associated iam roles"}
 
+// addressCodes mean that a subnet lacks addresses; all other shortages are of the zone.
+var addressCodes = []string{"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity"}
+
 // classify wraps an error of the SDK with its class.
 func classify(operation string, err error) error {
 	if err == nil {
@@ -81,6 +84,7 @@ func classify(operation string, err error) error {
 	}
 	code, message := codeOf(err)
 	e := &driver.Error{Class: classOf(code, message), Operation: operation, Code: code, Err: plain(err, message)}
+	e.OnlyPlace = slices.Contains(addressCodes, code)
 	if e.Class == driver.ClassUnknown && hadNoEffect(err) {
 		e.Class = driver.ClassRefused
 	}

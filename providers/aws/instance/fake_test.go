@@ -104,40 +104,12 @@ func TestPlacesAskOnce(t *testing.T) {
 		candidates, err := d.Places(t.Context(), testLaunch())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(candidates).To(Equal([]driver.Candidate{
-			{Placement: driver.Placement{ID: "subnet-a", FailureDomain: "a"}},
-			{Placement: driver.Placement{ID: "subnet-b", FailureDomain: "b"}},
-			{Placement: driver.Placement{ID: "subnet-c", FailureDomain: "c"}},
+			{Placement: driver.Placement{ID: "subnet-a", FailureDomain: "a", InstanceType: "m5.large", Market: "on-demand"}},
+			{Placement: driver.Placement{ID: "subnet-b", FailureDomain: "b", InstanceType: "m5.large", Market: "on-demand"}},
+			{Placement: driver.Placement{ID: "subnet-c", FailureDomain: "c", InstanceType: "m5.large", Market: "on-demand"}},
 		}))
 	}
 	g.Expect(api.describes).To(Equal(3), "each subnet is asked for once")
-}
-
-func TestPlacePassesOverShortages(t *testing.T) {
-	g := NewWithT(t)
-	api := &fakeAPI{runErr: &smithy.GenericAPIError{Code: "InsufficientInstanceCapacity"}}
-	d, clk := newFake(api)
-	launch := testLaunch()
-	var tried []string
-	var message string
-	for range 4 {
-		p := place(g, d, launch)
-		launch.Placement = p
-		_, err := d.Create(t.Context(), launch)
-		g.Expect(driver.IsCapacity(err)).To(BeTrue())
-		g.Expect(err).To(MatchError(ContainSubstring("m5.large on demand in ")), "what was asked for, and where")
-		tried, message = append(tried, p.ID), err.Error()
-		clk.SetTime(clk.Now().Add(time.Second))
-	}
-	g.Expect(tried[:3]).To(ConsistOf("subnet-a", "subnet-b", "subnet-c"))
-	g.Expect(tried[3]).To(Equal(tried[0]), "the longest ago")
-	g.Expect(message).To(ContainSubstring("m5.large on demand in a, b, c"), "all zones that were tried lately")
-
-	other := testLaunch(func(s *infrav1.AWSMachineSpec) { s.InstanceType = "c5.large" })
-	fresh, before := place(g, d, other), place(g, d, testLaunch())
-	g.Expect(before.ID).To(Equal(tried[1]))
-	clk.SetTime(clk.Now().Add(shortageTTL))
-	after := place(g, d, testLaunch())
-	g.Expect(after).To(Equal(fresh), "a shortage is forgotten, and is of one instance type only")
 }
 
 func TestPlaceHonoursTheFailureDomain(t *testing.T) {
@@ -145,7 +117,7 @@ func TestPlaceHonoursTheFailureDomain(t *testing.T) {
 	d, _ := newFake(&fakeAPI{})
 	launch := testLaunch()
 	launch.FailureDomain = "b"
-	g.Expect(place(g, d, launch)).To(Equal(driver.Placement{ID: "subnet-b", FailureDomain: "b"}))
+	g.Expect(place(g, d, launch)).To(Equal(driver.Placement{ID: "subnet-b", FailureDomain: "b", InstanceType: "m5.large", Market: "on-demand"}))
 	launch.FailureDomain = "elsewhere"
 	_, err := d.Places(t.Context(), launch)
 	g.Expect(driver.IsTerminal(err)).To(BeTrue())
@@ -193,7 +165,7 @@ func TestListReadsAllPages(t *testing.T) {
 	}
 	api := &fakeAPI{pages: [][]types.Instance{page("i-1", "i-2"), page("i-3"), page("i-4")}}
 	d, _ := newFake(api)
-	found, err := d.List(t.Context(), "us-east-1")
+	found, err := d.List(t.Context(), driver.Scope{Location: "us-east-1"})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(HaveLen(4))
 	g.Expect(api.asked).To(HaveLen(3))
@@ -215,12 +187,12 @@ func TestMismatch(t *testing.T) {
 	}}
 	found, err := d.Create(t.Context(), testLaunch())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found.ID).To(Equal("i-2"), "the live one must not stay behind")
+	g.Expect(found.Instance.ID).To(Equal("i-2"), "the live one must not stay behind")
 	g.Expect(*api.asked[1].Filters[0].Name).To(Equal("client-token"))
 }
 
 func TestClientThatCannotBeMade(t *testing.T) {
 	d := New(func(context.Context, string) (API, error) { return nil, context.Canceled }, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
-	_, err := d.List(t.Context(), "us-east-1")
+	_, err := d.List(t.Context(), driver.Scope{Location: "us-east-1"})
 	NewWithT(t).Expect(driver.IsAuth(err)).To(BeTrue())
 }

@@ -23,7 +23,7 @@ const maxFilterValues = 200
 
 // Observe reads the instances by their IDs and, where there is none, by their client tokens.
 func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
-	r, err := d.in(ctx, string(scope))
+	r, err := d.in(ctx, scope.Location)
 	if err != nil {
 		return driver.Failed[driver.Instance](len(handles), err)
 	}
@@ -130,7 +130,7 @@ func distinct(values []string) []string {
 
 // List returns all instances that carry the tag of an owner.
 func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error) {
-	r, err := d.in(ctx, string(scope))
+	r, err := d.in(ctx, scope.Location)
 	if err != nil {
 		return nil, err
 	}
@@ -151,18 +151,8 @@ func (r *region) describe(ctx context.Context, in *ec2.DescribeInstancesInput, o
 		for _, reservation := range page.Reservations {
 			for _, i := range reservation.Instances {
 				found = append(found, fromEC2(i))
-				r.noteShortage(i, found[len(found)-1])
 			}
 		}
 	}
 	return found, nil
-}
-
-// noteShortage remembers that EC2 took a launch back for lack of capacity, or a spot instance, as of the time of the launch: that
-// of one that has run for long proves nothing about the present. It is known from every list for as long as the instance is listed, so a
-// replacement profits from it also after a restart. Ended instances have no subnet any more.
-func (r *region) noteShortage(i types.Instance, seen driver.Instance) {
-	if seen.Refused == driver.ClassCapacity || seen.Interrupted {
-		r.capacity.saw(offering{instanceType: string(i.InstanceType), spot: seen.Interruptible, zone: seen.FailureDomain}, seen.LaunchTime)
-	}
 }

@@ -2,12 +2,13 @@ package instance
 
 import (
 	"context"
+	"slices"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver"
 )
 
-// Places returns the subnets that the spec allows, with the failure domain that each is in.
+// Places returns the subnets that the spec allows, each with every instance type that it allows.
 func (d *Driver) Places(ctx context.Context, launch driver.Launch[*infrav1.AWSMachine]) ([]driver.Candidate, error) {
 	spec := &launch.Object.Spec
 	r, err := d.in(ctx, spec.Region)
@@ -18,14 +19,18 @@ func (d *Driver) Places(ctx context.Context, launch driver.Launch[*infrav1.AWSMa
 	if err != nil {
 		return nil, err
 	}
-	places := make([]driver.Candidate, 0, len(here))
-	for _, s := range here {
-		place := driver.Placement{ID: s.id, FailureDomain: s.zone}
-		places = append(places, driver.Candidate{Placement: place, ShortSince: r.capacity.at(offeringOf(spec, place))})
+	var places []driver.Candidate
+	for rank, instanceType := range instanceTypes(spec) {
+		for _, s := range here {
+			places = append(places, driver.Candidate{Rank: rank, Placement: driver.Placement{
+				ID: s.id, FailureDomain: s.zone, InstanceType: instanceType, Market: marketOf(spec.Spot != nil),
+			}})
+		}
 	}
 	return places, nil
 }
 
-func offeringOf(spec *infrav1.AWSMachineSpec, place driver.Placement) offering {
-	return offering{instanceType: spec.InstanceType, spot: spec.Spot != nil, zone: place.FailureDomain, subnet: place.ID}
+// instanceTypes are the types that the spec allows, the first choice first.
+func instanceTypes(spec *infrav1.AWSMachineSpec) []string {
+	return slices.Concat([]string{spec.InstanceType}, spec.FallbackInstanceTypes)
 }

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 
@@ -14,7 +15,12 @@ import (
 )
 
 // Create runs one instance.
-func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMachine]) (driver.Instance, error) {
+func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMachine]) (driver.Accepted, error) {
+	i, err := d.run(ctx, launch)
+	return driver.Accepted{Instance: i}, err
+}
+
+func (d *Driver) run(ctx context.Context, launch driver.Launch[*infrav1.AWSMachine]) (driver.Instance, error) {
 	spec := &launch.Object.Spec
 	r, err := d.in(ctx, spec.Region)
 	if err != nil {
@@ -33,13 +39,7 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMa
 		return r.afterMismatch(ctx, launch.Token)
 	}
 	if err != nil {
-		err = r.unresolved(classify("RunInstances", err))
-		if driver.IsCapacity(err) {
-			offering := offeringOf(spec, launch.Placement)
-			r.capacity.report(offering, err)
-			err = r.capacity.explain(err, offering)
-		}
-		return driver.Instance{}, err
+		return driver.Instance{}, r.unresolved(classify("RunInstances", err))
 	}
 	if len(out.Instances) != 1 {
 		return driver.Instance{}, driver.NewUnknownError("RunInstances", "",
@@ -71,7 +71,7 @@ func runInput(launch driver.Launch[*infrav1.AWSMachine], img image, net network)
 		MinCount:            aws.Int32(1),
 		MaxCount:            aws.Int32(1),
 		ImageId:             aws.String(img.id),
-		InstanceType:        types.InstanceType(spec.InstanceType),
+		InstanceType:        types.InstanceType(cmp.Or(launch.Placement.InstanceType, spec.InstanceType)),
 		NetworkInterfaces:   interfaces(spec, launch.Placement, net),
 		BlockDeviceMappings: blockDevices(spec, img.rootDevice),
 		MetadataOptions:     metadataOptions(spec.Metadata),

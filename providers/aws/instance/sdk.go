@@ -28,6 +28,10 @@ type API interface {
 		*ec2.DescribeNetworkInterfacesInput,
 		...func(*ec2.Options),
 	) (*ec2.DescribeNetworkInterfacesOutput, error)
+	DeleteVolume(context.Context, *ec2.DeleteVolumeInput, ...func(*ec2.Options)) (*ec2.DeleteVolumeOutput, error)
+	DeleteNetworkInterface(
+		context.Context, *ec2.DeleteNetworkInterfaceInput, ...func(*ec2.Options),
+	) (*ec2.DeleteNetworkInterfaceOutput, error)
 	ModifyNetworkInterfaceAttribute(
 		context.Context,
 		*ec2.ModifyNetworkInterfaceAttributeInput,

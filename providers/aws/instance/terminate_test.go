@@ -183,7 +183,7 @@ func TestOneInstanceExceptedByAPolicy(t *testing.T) {
 	api := &terminating{refuse: "i-2", err: &smithy.GenericAPIError{Code: "UnauthorizedOperation",
 		Message: "not authorized to perform: ec2:TerminateInstances on resource: arn:aws:ec2:us-east-1:000000000000:instance/i-2"}}
 	d := New(func(context.Context, string) (API, error) { return api, nil }, nil)
-	errs := d.Delete(t.Context(), "us-east-1", handlesOf("i-1", "i-2", "i-20", "i-1"))
+	errs := d.Delete(t.Context(), driver.Scope{Location: "us-east-1"}, handlesOf("i-1", "i-2", "i-20", "i-1"))
 	g.Expect(driver.IsAuth(errs[1])).To(BeTrue())
 	g.Expect([]error{errs[0], errs[2], errs[3]}).To(HaveEach(BeNil()))
 	g.Expect(api.calls).To(Equal([]string{"i-1 i-2 i-20", "i-1 i-20"}))
@@ -195,7 +195,7 @@ func TestAnErrorAboutSeveralShowsNoOthers(t *testing.T) {
 	api := &terminating{refuse: "i-2", err: &smithy.GenericAPIError{Code: "InvalidInstanceID.NotFound",
 		Message: "The instance IDs 'i-1, i-2' do not exist"}}
 	d := New(func(context.Context, string) (API, error) { return api, nil }, nil)
-	errs := d.Delete(t.Context(), "us-east-1", handlesOf("i-1", "i-2", "i-3"))
+	errs := d.Delete(t.Context(), driver.Scope{Location: "us-east-1"}, handlesOf("i-1", "i-2", "i-3"))
 	g.Expect(driver.IsNotFound(errs[0])).To(BeTrue())
 	g.Expect(errs[0]).NotTo(MatchError(ContainSubstring("i-2")))
 	g.Expect(errs[2]).NotTo(HaveOccurred())
@@ -206,7 +206,7 @@ func TestAnErrorAboutOneIsShown(t *testing.T) {
 	g := NewWithT(t)
 	api := &terminating{refuse: "i-2", err: &smithy.GenericAPIError{Code: "InvalidInstanceID.NotFound", Message: "The instance ID 'i-2' does not exist"}}
 	d := New(func(context.Context, string) (API, error) { return api, nil }, nil)
-	g.Expect(d.Delete(t.Context(), "us-east-1", handlesOf("i-1", "i-2"))[1]).To(MatchError(ContainSubstring("'i-2' does not exist")))
+	g.Expect(d.Delete(t.Context(), driver.Scope{Location: "us-east-1"}, handlesOf("i-1", "i-2"))[1]).To(MatchError(ContainSubstring("'i-2' does not exist")))
 	unclassified := errors.New("x")
 	g.Expect(alone(unclassified, []string{"i-1", "i-2"})).To(Equal(unclassified))
 }
@@ -216,14 +216,14 @@ func TestWhenAllAreRefusedThereIsNothingToAskForAgain(t *testing.T) {
 	api := &terminating{refuse: "i-2", err: &smithy.GenericAPIError{Code: "InvalidInstanceID.NotFound",
 		Message: "The instance IDs 'i-1, i-2' do not exist"}}
 	d := New(func(context.Context, string) (API, error) { return api, nil }, nil)
-	d.Delete(t.Context(), "us-east-1", handlesOf("i-1", "i-2"))
+	d.Delete(t.Context(), driver.Scope{Location: "us-east-1"}, handlesOf("i-1", "i-2"))
 	g.Expect(api.calls).To(Equal([]string{"i-1 i-2"}))
 }
 
 func TestWithoutAClientNothingIsTerminated(t *testing.T) {
 	g := NewWithT(t)
 	d := New(func(context.Context, string) (API, error) { return nil, errors.New("no client") }, nil)
-	errs := d.Delete(t.Context(), "us-east-1", handlesOf("i-1", "i-2"))
+	errs := d.Delete(t.Context(), driver.Scope{Location: "us-east-1"}, handlesOf("i-1", "i-2"))
 	g.Expect(errs).To(HaveLen(2))
 	g.Expect(errs).To(HaveEach(HaveOccurred()))
 }
@@ -249,7 +249,7 @@ func TestErrorsAboutSomeOfTheInstances(t *testing.T) {
 func handlesOf(ids ...string) []driver.Handle {
 	var handles []driver.Handle
 	for _, id := range ids {
-		handles = append(handles, driver.Handle{Scope: "us-east-1", ProviderID: providerID("us-east-1a", id)})
+		handles = append(handles, driver.Handle{Scope: driver.Scope{Location: "us-east-1"}, ProviderID: providerID("us-east-1a", id)})
 	}
 	return handles
 }

@@ -53,7 +53,7 @@ func TestABatchIsLimited(t *testing.T) {
 
 func TestAHangingScopeHoldsUpNoOther(t *testing.T) {
 	r := newRig(t)
-	r.hang["dead"] = make(chan struct{})
+	r.hang[driver.Scope{Location: "dead"}] = make(chan struct{})
 	r.start(t.Context())
 	r.ask("dead", "a")
 	r.passes(100 * time.Millisecond)
@@ -64,7 +64,7 @@ func TestAHangingScopeHoldsUpNoOther(t *testing.T) {
 	r.Expect(r.take("live", "c").Value).To(Equal("of c"))
 	r.clock.Step(time.Hour)
 	r.Consistently(r.called, "50ms").Should(HaveLen(2), "one call at a time in a scope")
-	close(r.hang["dead"])
+	close(r.hang[driver.Scope{Location: "dead"}])
 	r.take("dead", "a")
 	r.take("dead", "b")
 }
@@ -72,7 +72,7 @@ func TestAHangingScopeHoldsUpNoOther(t *testing.T) {
 // What is withdrawn before the call is not asked; what is withdrawn while it is under way gets no answer.
 func TestForget(t *testing.T) {
 	r := newRig(t)
-	r.hang["r"] = make(chan struct{})
+	r.hang[driver.Scope{Location: "r"}] = make(chan struct{})
 	r.ask("r", "a", "b")
 	r.batcher.Forget(key("a"))
 	r.start(t.Context())
@@ -80,7 +80,7 @@ func TestForget(t *testing.T) {
 	r.Eventually(r.called).Should(Equal([]string{"r: b"}))
 	r.batcher.Forget(key("b"))
 	r.ask("r", "b", "c")
-	close(r.hang["r"])
+	close(r.hang[driver.Scope{Location: "r"}])
 	r.passes(time.Second)
 	r.take("r", "b")
 	r.take("r", "c")
@@ -144,7 +144,7 @@ func TestAThrottledScopeWaits(t *testing.T) {
 	r.passes(75 * time.Second)
 	r.take("r", "b")
 	r.take("r", "c")
-	r.Expect(r.batcher.queues["r"].refusals).To(BeZero())
+	r.Expect(r.batcher.queues[driver.Scope{Location: "r"}].refusals).To(BeZero())
 }
 
 // The wait that the cloud asks for counts.
@@ -164,7 +164,7 @@ func TestRetryAfter(t *testing.T) {
 // A process that ends delivers nothing: its calls fail because of that.
 func TestTheEndOfAProcessIsNoAnswer(t *testing.T) {
 	r := newRig(t)
-	r.hang["r"] = make(chan struct{})
+	r.hang[driver.Scope{Location: "r"}] = make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	r.start(ctx)
 	r.ask("r", "a")

@@ -12,7 +12,7 @@ import (
 var (
 	size = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "millwright_cloud_batch_size",
-		Help:    "Number of instances in one batch of requests to the cloud, by operation (terminate, dependants) and scope; its count is that of the batches.",
+		Help:    "Number of instances in one batch of requests to the cloud, by operation (terminate, cleanup, operations) and scope; its count is that of the batches.",
 		Buckets: []float64{1, 2, 5, 10, 20, 50, 100},
 	}, []string{"operation", "scope"})
 
@@ -28,8 +28,8 @@ func init() {
 }
 
 func (b *Batcher[T]) measure(scope driver.Scope, asked []*request[T], began time.Time) {
-	size.WithLabelValues(b.operation, string(scope)).Observe(float64(len(asked)))
+	size.WithLabelValues(b.operation, scope.String()).Observe(float64(len(asked)))
 	for _, a := range asked {
-		waited.WithLabelValues(b.operation, string(scope)).Observe(began.Sub(a.since).Seconds())
+		waited.WithLabelValues(b.operation, scope.String()).Observe(began.Sub(a.since).Seconds())
 	}
 }

@@ -93,7 +93,7 @@ func TestAMachineMayAskAboutSeveral(t *testing.T) {
 	r.clock.Step(time.Minute)
 	r.Expect(r.batcher.Ask(key("m"), second)).To(Equal(Pending{Since: began.Add(time.Minute)}))
 	r.Expect(r.batcher.Ask(key("m"), first)).To(Equal(Pending{Since: began}), "it waits since the first time")
-	r.flush("r")
+	r.flush(driver.Scope{Location: "r"})
 	r.Expect(r.called()).To(Equal([]string{"r: i-1 i-2"}))
 	for _, h := range []driver.Handle{first, second} {
 		answer, ok := r.batcher.Take(key("m"), h)
@@ -106,8 +106,8 @@ func TestAMachineMayAskAboutSeveral(t *testing.T) {
 	r.batcher.Ask(key("m"), handle("s", "i-2"))
 	r.batcher.Forget(key("m"))
 	r.Expect(r.batcher.requests).To(BeEmpty())
-	r.flush("r")
-	r.flush("s")
+	r.flush(driver.Scope{Location: "r"})
+	r.flush(driver.Scope{Location: "s"})
 	r.Expect(r.called()).To(HaveLen(1), "both are withdrawn, and nothing is no call")
 }
 
@@ -118,8 +118,8 @@ func TestNobodyWorksOnAnEmptyQueue(t *testing.T) {
 	r.batcher.mu.Lock()
 	defer r.batcher.mu.Unlock()
 	r.batcher.ctx = t.Context()
-	r.batcher.drain(r.batcher.queues["r"])
-	r.Expect(r.batcher.queues["r"].running).To(BeFalse())
+	r.batcher.drain(r.batcher.queues[driver.Scope{Location: "r"}])
+	r.Expect(r.batcher.queues[driver.Scope{Location: "r"}].running).To(BeFalse())
 }
 
 // What the driver gives no answer about may have taken effect or not.
@@ -129,7 +129,7 @@ func TestTooFewAnswers(t *testing.T) {
 		return []driver.Answer[string]{{Value: "good"}}
 	}
 	r.ask("r", "a", "b", "c")
-	r.flush("r")
+	r.flush(driver.Scope{Location: "r"})
 	r.Expect(r.woken()).To(Equal([]string{"a", "b", "c"}))
 	answer := r.take("r", "a")
 	r.Expect(answer.Value).To(Equal("good"))
@@ -159,11 +159,11 @@ func TestARequestThatIsWithdrawnDuringItsCall(t *testing.T) {
 				return c.answer
 			})
 			r.ask("r", "a", "b")
-			r.flush("r")
+			r.flush(driver.Scope{Location: "r"})
 			r.Expect(r.woken()).To(Equal([]string{"b"}))
 			r.Expect(r.answered("r", "a")).To(BeFalse())
 			r.answers(nil)
-			r.flush("r")
+			r.flush(driver.Scope{Location: "r"})
 			r.Expect(r.answered("r", "b")).To(BeTrue())
 			r.Expect(r.called()).To(Equal(c.calls))
 		})
@@ -179,7 +179,7 @@ func TestAnAnswerAtTheEndOfTheProcess(t *testing.T) {
 		return driver.Answer[string]{Err: ctx.Err()}
 	})
 	r.ask("r", "a")
-	r.batcher.flush(ctx, r.batcher.queues["r"])
+	r.batcher.flush(ctx, r.batcher.queues[driver.Scope{Location: "r"}])
 	r.Expect(r.called()).To(HaveLen(1))
 	r.Expect(r.woken()).To(BeEmpty())
 	r.Expect(r.answered("r", "a")).To(BeFalse())
@@ -189,24 +189,24 @@ func TestAnAnswerAtTheEndOfTheProcess(t *testing.T) {
 func TestWhoIsWokenWhenThrottlingBegins(t *testing.T) {
 	r := newRig(t)
 	r.ask("r", "a", "b", "c", "d")
-	r.flush("r")
+	r.flush(driver.Scope{Location: "r"})
 	r.Expect(r.woken()).To(Equal([]string{"a", "b", "c"}), "nothing is new for d")
 
 	r.answers(throttle)
 	r.ask("r", "e", "f", "g")
-	r.flush("r")
+	r.flush(driver.Scope{Location: "r"})
 	r.Expect(r.called()).To(Equal([]string{"r: a b c", "r: d e f"}))
 	r.Expect(r.woken()).To(Equal([]string{"d", "e", "f", "g"}))
-	r.flush("r")
+	r.flush(driver.Scope{Location: "r"})
 	r.Expect(r.called()[2]).To(Equal("r: d e f"), "they are asked about first")
 	r.Expect(r.woken()).To(BeEmpty(), "they have reported it")
 
 	r.answers(nil)
-	r.flush("r")
+	r.flush(driver.Scope{Location: "r"})
 	r.Expect(r.woken()).To(Equal([]string{"d", "e", "f"}), "the throttling has ended, and g still waits")
 	r.Expect(r.batcher.Ask(key("g"), handle("r", "g")).Throttled).NotTo(HaveOccurred())
 	r.answers(throttle)
-	r.flush("r")
+	r.flush(driver.Scope{Location: "r"})
 	r.Expect(r.woken()).To(Equal([]string{"g"}), "it begins again")
 }
 
@@ -217,36 +217,36 @@ func TestTheWaitAfterThrottling(t *testing.T) {
 	r.ask("r", "a")
 	waits := map[time.Duration]bool{}
 	for range 100 {
-		r.batcher.queues["r"].refusals = 0
-		r.flush("r")
-		r.Expect(r.waits("r")).To(And(BeNumerically(">=", time.Minute), BeNumerically("<", 72*time.Second)))
-		waits[r.waits("r")] = true
+		r.batcher.queues[driver.Scope{Location: "r"}].refusals = 0
+		r.flush(driver.Scope{Location: "r"})
+		r.Expect(r.waits(driver.Scope{Location: "r"})).To(And(BeNumerically(">=", time.Minute), BeNumerically("<", 72*time.Second)))
+		waits[r.waits(driver.Scope{Location: "r"})] = true
 	}
 	r.Expect(len(waits)).To(BeNumerically(">", 50), "it varies")
-	r.flush("r")
-	r.Expect(r.waits("r")).To(And(BeNumerically(">=", 2*time.Minute), BeNumerically("<", 144*time.Second)), "the second in a row")
+	r.flush(driver.Scope{Location: "r"})
+	r.Expect(r.waits(driver.Scope{Location: "r"})).To(And(BeNumerically(">=", 2*time.Minute), BeNumerically("<", 144*time.Second)), "the second in a row")
 
 	r.answers(nil)
-	r.flush("r")
+	r.flush(driver.Scope{Location: "r"})
 	r.answers(throttle)
 	r.ask("r", "a", "b")
-	r.flush("r")
-	r.Expect(r.waits("r")).To(And(BeNumerically(">=", time.Minute), BeNumerically("<", 72*time.Second)), "the first again")
+	r.flush(driver.Scope{Location: "r"})
+	r.Expect(r.waits(driver.Scope{Location: "r"})).To(And(BeNumerically(">=", time.Minute), BeNumerically("<", 72*time.Second)), "the first again")
 }
 
 func TestTheLongerOfBackoffAndTheCloudsWishCounts(t *testing.T) {
 	r := newRig(t)
 	r.ask("r", "a")
 	for after, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, time.Second: time.Minute} {
-		r.batcher.queues["r"].refusals = 0
+		r.batcher.queues[driver.Scope{Location: "r"}].refusals = 0
 		r.answers(func(driver.Handle) driver.Answer[string] {
 			return driver.Answer[string]{Err: driver.NewThrottleError("Call", "", after, errors.New("too many"))}
 		})
-		r.flush("r")
-		r.Expect(r.waits("r").Truncate(time.Minute)).To(Equal(want))
+		r.flush(driver.Scope{Location: "r"})
+		r.Expect(r.waits(driver.Scope{Location: "r"}).Truncate(time.Minute)).To(Equal(want))
 	}
 	r.batcher.opts.Backoff = func(int) time.Duration { return 0 }
 	r.answers(throttle)
-	r.flush("r")
-	r.Expect(r.waits("r")).To(BeZero(), "no wait has no fifth")
+	r.flush(driver.Scope{Location: "r"})
+	r.Expect(r.waits(driver.Scope{Location: "r"})).To(BeZero(), "no wait has no fifth")
 }

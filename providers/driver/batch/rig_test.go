@@ -51,7 +51,7 @@ func (r *rig) start(ctx context.Context) {
 
 func (r *rig) call(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[string] {
 	r.mu.Lock()
-	text, hang, answer := string(scope)+":", r.hang[scope], r.answer
+	text, hang, answer := scope.String()+":", r.hang[scope], r.answer
 	for _, h := range handles {
 		text += " " + h.ProviderID
 	}
@@ -87,7 +87,7 @@ func (r *rig) called() []string {
 }
 
 func handle(scope, id string) driver.Handle {
-	return driver.Handle{Scope: driver.Scope(scope), ProviderID: id}
+	return driver.Handle{Scope: driver.Scope{Location: scope}, ProviderID: id}
 }
 
 func key(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
@@ -129,5 +129,5 @@ func (r *rig) take(scope, name string) Answer[string] {
 func (r *rig) idle() bool {
 	r.batcher.mu.Lock()
 	defer r.batcher.mu.Unlock()
-	return !r.batcher.queues["r"].running
+	return !r.batcher.queues[driver.Scope{Location: "r"}].running
 }

@@ -2,6 +2,7 @@ package inframachine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"millwright.dev/providers/driver"
@@ -58,14 +59,19 @@ func assessKnown(s observation, now time.Time) assessment {
 	case driverv1.InstanceRunning:
 		return assessment{why: &explanation{driverv1.InstanceRunningReason, ""}}
 	case driverv1.InstanceTerminating, driverv1.InstanceTerminated:
-		if i.Refused != "" && !s.provisioned {
+		if slices.Contains(relaunched, i.Refused) && !s.provisioned {
 			return assessRefused(s, now)
 		}
 		return assessEnded(i, s.provisioned)
+	case driverv1.InstanceFailed:
+		return assessFailed(s)
 	case driverv1.InstanceStopping:
 		return assessStopped(s, now, assessment{inTransition: true, why: &explanation{driverv1.InstanceStoppingReason,
 			"The instance is being stopped, by somebody else" + detail(i)}})
 	case driverv1.InstanceStopped:
+		if i.Interrupted {
+			return assessEnded(i, s.provisioned) // It may come back, with nothing that ran on it: the Machine is to be replaced.
+		}
 		return assessStopped(s, now, assessment{why: &explanation{driverv1.InstanceStoppedReason,
 			"The instance is stopped" + detail(i) + ". It is not started again: start it in the cloud or delete the Machine"}})
 	case driverv1.InstancePending, driverv1.InstanceMissing:
@@ -94,13 +100,26 @@ func assessAbsent(s observation, grace time.Duration) assessment {
 	return a
 }
 
+// assessFailed assesses an instance that the cloud could not finish. One that has run may run still, whatever the cloud reports.
+func assessFailed(s observation) assessment {
+	i := s.view.Instance
+	switch {
+	case s.provisioned:
+		return assessment{why: &explanation{driverv1.InstanceFailedReason, "The cloud reports that the instance has failed" + detail(i)}}
+	case slices.Contains(relaunched, i.Refused):
+		return assessment{relaunch: true}
+	}
+	return assessEnded(i, false)
+}
+
 // assessRefused assesses an instance that the cloud ends before it ran, for lack of capacity or because of a quota. Only when it
 // has ended for good may there be another.
 func assessRefused(s observation, now time.Time) assessment {
 	if s.view.Instance.State == driverv1.InstanceTerminated {
 		return assessment{relaunch: true}
 	}
-	return withTimeout(s, now, assessment{inTransition: true, why: &explanation{refusedLateReason(s.view.Instance),
+	reason := explain(lateFailure(driver.Placement{}, s.view.Instance)).reason
+	return withTimeout(s, now, assessment{inTransition: true, why: &explanation{reason,
 		"The cloud is terminating the instance before it ran" + detail(s.view.Instance)}})
 }
 

@@ -67,6 +67,13 @@ func TestAssess(t *testing.T) {
 		"absent shortly after running":  {absent, time.Minute, true, "", assessment{after: 4 * time.Minute}},
 		"absent past the grace":         {absent, grace, false, "InstanceNotVisible", assessment{inTransition: true, confirm: true}},
 		"absent long after running":     {absent, time.Hour, true, "", assessment{confirm: true}},
+		"stopped by the cloud":          {listed(driver.Instance{State: driverv1.InstanceStopped, Interrupted: true}), time.Hour, true, "InstanceInterrupted", assessment{failure: true}},
+		"failed for lack of capacity":   {listed(driver.Instance{State: driverv1.InstanceFailed, Refused: driver.ClassCapacity}), 0, false, "", assessment{relaunch: true}},
+		"failed, to be corrected":       {listed(driver.Instance{State: driverv1.InstanceFailed, Refused: driver.ClassUnresolved}), 0, false, "", assessment{relaunch: true}},
+		"failed for good":               {listed(driver.Instance{State: driverv1.InstanceFailed, Refused: driver.ClassTerminal}), 0, false, "InstanceLaunchFailed", assessment{failure: true}},
+		"failed, nobody knows why":      {listed(driver.Instance{State: driverv1.InstanceFailed}), 0, false, "InstanceLaunchFailed", assessment{failure: true}},
+		"failed after it ran":           {listed(driver.Instance{State: driverv1.InstanceFailed, Refused: driver.ClassCapacity}), time.Hour, true, "InstanceFailed", assessment{}},
+		"ended, denied":                 {listed(driver.Instance{State: driverv1.InstanceTerminated, Refused: driver.ClassAuth}), 0, false, "InstanceLaunchFailed", assessment{failure: true}},
 		"before the first list":         {unlisted, time.Hour, false, "InstanceNotVisible", assessment{inTransition: true}},
 		"after a restart, long running": {unlisted, time.Hour, true, "", assessment{}},
 	} {

@@ -3,6 +3,7 @@ package inframachine
 import (
 	"cmp"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"millwright.dev/contracts/controller/conditions"
@@ -28,6 +29,24 @@ func machineConditions(o observed, provisioned bool) []metav1.Condition {
 		return append(list, conditions.True(driverv1.ReadyCondition, why.reason, why.message))
 	}
 	return append(list, conditions.False(driverv1.ReadyCondition, why.reason, why.message))
+}
+
+// healthyCondition is the condition InstanceHealthy as the latest observation of the instance has it; nil leaves it as it is. True alone is
+// not worth a write.
+func healthyCondition(status *driverv1.MachineStatus, o observed) *metav1.Condition {
+	if len(o.pausedBy) > 0 || o.instance == nil {
+		return nil
+	}
+	if o.instance.Impaired != "" {
+		impaired := conditions.False(driverv1.InstanceHealthyCondition, driverv1.InstanceImpairedReason,
+			"The instance fails checks of the cloud: "+o.instance.Impaired)
+		return &impaired
+	}
+	if meta.FindStatusCondition(status.Conditions, driverv1.InstanceHealthyCondition) == nil {
+		return nil
+	}
+	healthy := conditions.True(driverv1.InstanceHealthyCondition, driverv1.InstanceHealthyReason, "")
+	return &healthy
 }
 
 // runs is true if the machine is ready: its instance runs and the object is not being deleted.

@@ -32,14 +32,15 @@ func (r *Reconciler[M]) locate(ctx context.Context, s *scope[M]) outcome.Outcome
 		return outcome.Wait()
 	}
 	if s.handle.ProviderID == "" && !s.launched.outstanding() && !r.adoptOther(s) {
-		if s.launched.Ended > 0 { // What was launched with those may be there still.
-			if out := r.awaitDependants(ctx, s); !out.Finished() {
-				return out
-			}
+		if !r.mayHaveLeft(s) {
+			return r.release(ctx, s)
 		}
-		return r.release(ctx, s)
+		return outcome.InOrder(ctx, s, r.awaitDependants, r.release)
 	}
-	s.view = r.Inventory.Track(s.Key(), s.handle, false) // The steps that wait for a list track it as in transition.
+	s.view = r.inventory.Track(s.Key(), s.handle, false) // The steps that wait for a list track it as in transition.
+	if s.view.Known && s.view.Instance.ProviderID == "" {
+		return r.locateUncertain(ctx, s, s.view.Instance)
+	}
 	if s.view.Known || s.handle.ProviderID != "" {
 		if s.handle.ProviderID == "" {
 			s.handle.ProviderID = s.view.Instance.ProviderID
@@ -52,7 +53,7 @@ func (r *Reconciler[M]) locate(ctx context.Context, s *scope[M]) outcome.Outcome
 func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome.Outcome {
 	s.observed.state = &explanation{driverv1.WaitingForLaunchOutcomeReason,
 		"A launch was asked for and its answer was lost; looking for its instance"}
-	r.Inventory.Track(s.Key(), s.handle, true)
+	r.inventory.Track(s.Key(), s.handle, true)
 	if wait, err := r.backoff.remaining(s.Key()); wait > 0 {
 		if foreignOf(err) != nil {
 			s.observed.state = explainDeletion(err)
@@ -64,11 +65,13 @@ func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome.
 	}
 	instance, err := r.askCloud(ctx, s)
 	switch {
+	case err == nil && instance.ProviderID == "":
+		return r.locateUncertain(ctx, s, instance)
 	case err == nil && !s.handle.Owns(instance):
 		return r.isForeign(s, r.foreign(s.handle, instance))
 	case err == nil:
 		r.backoff.forget(s.Key())
-		r.Inventory.Put(s.handle.Scope, instance)
+		r.inventory.Put(s.handle.Scope, instance)
 		s.handle.ProviderID = instance.ProviderID
 		s.view.Instance, s.view.Known = instance, true
 		return outcome.Continue()
@@ -76,14 +79,26 @@ func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome.
 		s.observed.state = explain(err)
 		return outcome.WaitFor(r.backoff.fail(s.Key(), err))
 	}
-	if wait := s.launchedAt().Add(r.Options.VisibilityGrace).Sub(s.Now); wait > 0 {
+	if wait := r.graceLeft(s, s.Now); wait > 0 {
 		return outcome.WaitFor(wait) // The inventory wakes the object if the instance shows up before.
 	}
 	if r.adoptOther(s) {
-		s.view = r.Inventory.Track(s.Key(), s.handle, false)
+		s.view = r.inventory.Track(s.Key(), s.handle, false)
 		return outcome.Continue()
 	}
-	return r.release(ctx, s)
+	return outcome.InOrder(ctx, s, r.awaitDependants, r.release)
+}
+
+// locateUncertain waits for a launch that the cloud has accepted and that cannot be taken back, until there is an instance to
+// terminate. One that has failed without any leaves nothing but what was to belong to it.
+func (r *Reconciler[M]) locateUncertain(ctx context.Context, s *scope[M], i driver.Instance) outcome.Outcome {
+	if i.State == driverv1.InstanceFailed || i.State == driverv1.InstanceTerminated {
+		return outcome.InOrder(ctx, s, r.awaitDependants, r.release)
+	}
+	s.observed.state = &explanation{driverv1.WaitingForLaunchOutcomeReason,
+		"The cloud has accepted the launch; waiting for its instance, to terminate it"}
+	r.inventory.Track(s.Key(), s.handle, true)
+	return outcome.WaitFor(max(r.Options.ListFast, s.Now.Sub(s.launchedAt())/10))
 }
 
 // recordLocated records the provider ID of an instance that only its token has led to: the instance may have become a
@@ -133,13 +148,13 @@ func (r *Reconciler[M]) acceptTermination(s *scope[M], t termination) {
 	}
 	s.view.Instance, s.view.Known = t.instance, true
 	s.view.Instance.ProviderID = s.handle.ProviderID
-	r.Inventory.Put(s.handle.Scope, s.view.Instance)
+	r.inventory.Put(s.handle.Scope, s.view.Instance)
 }
 
 // acceptAbsence continues if the cloud did not know the instance after the grace; before that it may only not list it yet.
 // err is what the cloud answered at that time.
 func (r *Reconciler[M]) acceptAbsence(s *scope[M], err error, at time.Time) outcome.Outcome {
-	if s.launchedAt().Add(r.Options.VisibilityGrace).After(at) {
+	if r.graceLeft(s, at) > 0 {
 		s.observed.state = &explanation{driverv1.InstanceNotVisibleReason,
 			"The instance was launched a short while ago and the cloud does not list it yet; it is terminated as soon as it is listed"}
 		return outcome.WaitFor(r.backoff.fail(s.Key(), err))
@@ -160,7 +175,7 @@ func (r *Reconciler[M]) awaitTermination(ctx context.Context, s *scope[M]) outco
 	if s.view.Instance.State == driverv1.InstanceTerminated {
 		return outcome.Continue()
 	}
-	r.Inventory.Track(s.Key(), s.handle, true)
+	r.inventory.Track(s.Key(), s.handle, true)
 	if s.view.Listed || s.view.ListedAt.IsZero() {
 		return outcome.Wait() // The inventory lists it and wakes the object when it changes.
 	}

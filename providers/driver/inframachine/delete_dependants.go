@@ -16,13 +16,13 @@ import (
 func (r *Reconciler[M]) awaitDependants(_ context.Context, s *scope[M]) outcome.Outcome {
 	s.observed.state = &explanation{driverv1.WaitingForDependantsReason,
 		"The instance is gone; checking what was launched with it"}
-	answer, answered := r.dependants.Take(s.Key(), s.handle)
+	answer, answered := r.cleanups.Take(s.Key(), s.handle)
 	if !answered {
 		if wait, err := r.backoff.remaining(s.Key()); wait > 0 {
 			s.observed.state = explainDependants(err)
 			return outcome.WaitFor(wait)
 		}
-		return r.awaitAnswer(s, r.dependants.Ask(s.Key(), s.handle), s.observed.state)
+		return r.awaitAnswer(s, r.cleanups.Ask(s.Key(), s.handle), s.observed.state)
 	}
 	err := answer.Err
 	if err == nil && len(answer.Value) > 0 {

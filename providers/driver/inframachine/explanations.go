@@ -16,7 +16,9 @@ func explainLaunch(err error) *explanation {
 	return why
 }
 
-func withoutStop(err error) string { return strings.TrimRight(err.Error(), ".") }
+func withoutStop(err error) string { return withoutStopText(err.Error()) }
+
+func withoutStopText(text string) string { return strings.TrimRight(text, ".") }
 
 // explain turns a failed call into a reason, and a message that says what to expect or to do.
 func explain(err error) *explanation {
@@ -50,6 +52,9 @@ func explain(err error) *explanation {
 			"create it, share it with the provider's account, or replace the Machine by one with a corrected spec"}
 	case driver.ClassNotFound:
 		return &explanation{driverv1.InstanceNotVisibleReason, cause + ". Waiting for the cloud to list the instance"}
+	case driver.ClassConflict:
+		return &explanation{driverv1.CloudErrorReason, cause + ". Something has the name of the instance that is no instance and does not carry " +
+			"the mark of this object: delete it in the cloud, or replace the Machine by one of another name. Tried again after a while that grows"}
 	case driver.ClassRefused:
 		return &explanation{driverv1.CloudErrorReason, cause + ". The call had no effect; tried again after a while that grows"}
 	case driver.ClassUnknown:

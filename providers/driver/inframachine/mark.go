@@ -23,7 +23,7 @@ func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome.Outc
 	}
 	if s.view.ListedAt.IsZero() && s.view.Err == nil {
 		s.observed.state = &explanation{driverv1.TerminatingInstanceReason, "Waiting for the first list of instances"}
-		r.Inventory.Track(s.Key(), s.handle, true)
+		r.inventory.Track(s.Key(), s.handle, true)
 		return outcome.Wait()
 	}
 	if wait > 0 {
@@ -46,9 +46,9 @@ func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome.Outc
 	r.backoff.forget(s.Key())
 	if instance.ProviderID != s.handle.ProviderID { // Lists show it by its own, and not as another one.
 		s.handle.ProviderID = instance.ProviderID
-		s.view = r.Inventory.Track(s.Key(), s.handle, false)
+		s.view = r.inventory.Track(s.Key(), s.handle, false)
 	}
-	r.Inventory.Put(s.handle.Scope, instance)
+	r.inventory.Put(s.handle.Scope, instance)
 	s.view.Instance, s.view.Known = instance, true
 	return outcome.Continue()
 }
@@ -56,7 +56,7 @@ func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome.Outc
 // isForeign leaves an instance alone that does not carry the mark of the object, and explains what to do. A mark that is set
 // later shows in the inventory.
 func (r *Reconciler[M]) isForeign(s *scope[M], err error) outcome.Outcome {
-	r.Inventory.Track(s.Key(), s.handle, false) // Nobody knows when somebody marks it.
+	r.inventory.Track(s.Key(), s.handle, false) // Nobody knows when somebody marks it.
 	s.observed.state = explain(err)
 	if s.observed.deleting {
 		s.observed.state = explainDeletion(err)
@@ -70,7 +70,7 @@ func (r *Reconciler[M]) isForeign(s *scope[M], err error) outcome.Outcome {
 
 // foreign is the error of an instance that does not carry the mark of the handle.
 func (r *Reconciler[M]) foreign(handle driver.Handle, instance driver.Instance) error {
-	return driver.NewTerminalError("Observe", "", &foreignError{instance: instance.ID, mark: r.Driver.Mark(handle)})
+	return driver.NewTerminalError("Observe", "", &foreignError{instance: instance.ID, mark: r.cloud.Mark(handle)})
 }
 
 // foreignError means that an instance does not carry the mark of the object.
@@ -81,10 +81,15 @@ func (e *foreignError) Error() string {
 		"right to terminate it, mark it in the cloud: %s. To delete the object without it, remove the finalizer %s", e.instance, e.mark, Finalizer)
 }
 
-func foreignOf(err error) *foreignError {
+// foreignOf returns the error if it means that the instance is somebody else's, or that somebody else's has its name.
+func foreignOf(err error) error {
 	var foreign *foreignError
-	if errors.As(err, &foreign) {
+	var taken *nameTakenError
+	switch {
+	case errors.As(err, &foreign):
 		return foreign
+	case errors.As(err, &taken):
+		return taken
 	}
 	return nil
 }

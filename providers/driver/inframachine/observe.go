@@ -2,19 +2,20 @@ package inframachine
 
 import (
 	"context"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
-	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
 // observe takes the state of the instance from the inventory and assesses it.
 func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome.Outcome {
+	if s.launched.Failed != "" {
+		return r.closeAttempt(ctx, s)
+	}
 	status := s.Object.CommonStatus()
-	s.view = r.Inventory.Track(s.Key(), s.handle, !status.IsProvisioned())
+	s.view = r.inventory.Track(s.Key(), s.handle, !status.IsProvisioned())
 	if s.view.Known && !s.handle.Owns(s.view.Instance) {
 		return r.isForeign(s, r.foreign(s.handle, s.view.Instance))
 	}
@@ -26,15 +27,14 @@ func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome.Outcom
 		}
 	}
 	if a.relaunch {
-		s.observed.instance = &s.view.Instance
-		return r.refusedAfterLaunch(ctx, s, s.view.Instance)
+		return r.launchFailedLate(ctx, s, s.view.Instance)
 	}
 	if a.failure {
 		s.observed.failure = a.why
-		r.Inventory.Forget(s.Key())
+		r.inventory.Forget(s.Key())
 	} else {
 		s.observed.state = r.withOthers(s, a.why)
-		r.Inventory.Track(s.Key(), s.handle, a.inTransition)
+		r.inventory.Track(s.Key(), s.handle, a.inTransition)
 	}
 	if s.view.Known {
 		s.observed.instance = &s.view.Instance
@@ -59,27 +59,14 @@ func (r *Reconciler[M]) ensureFinalizer(ctx context.Context, s *scope[M]) outcom
 
 // observation gathers what assess needs.
 func (r *Reconciler[M]) observation(s *scope[M]) observation {
-	timeout := driverv1.DefaultLaunchTimeoutSeconds
-	if t := s.Object.CommonSpec().LaunchTimeoutSeconds; t != nil {
-		timeout = *t
-	}
 	return observation{
 		view:          s.view,
 		launchedAt:    s.launchedAt(),
 		provisioned:   s.Object.CommonStatus().IsProvisioned(),
 		statusLost:    s.launched.LastCall == nil || s.launched.UID != s.Object.GetUID(),
-		launchTimeout: time.Duration(timeout) * time.Second,
-		grace:         r.Options.VisibilityGrace,
+		launchTimeout: s.launchTimeout(),
+		grace:         r.graceOf(s),
 	}
-}
-
-// launchedAt is when the launch was last asked for. An object whose record was lost is as old as
-// itself.
-func (s *scope[M]) launchedAt() time.Time {
-	if s.launched.LastCall != nil {
-		return *s.launched.LastCall
-	}
-	return s.Object.GetCreationTimestamp().Time
 }
 
 // confirmAbsence asks the cloud itself about an instance that is not listed: a list alone does not make a machine
@@ -91,7 +78,7 @@ func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (assess
 		}
 		return assessment{}, outcome.WaitFor(wait)
 	}
-	grace := s.launchedAt().Add(r.Options.VisibilityGrace).Sub(s.Now)
+	grace := r.graceLeft(s, s.Now)
 	if out := r.takeTurn(ctx, s); !out.Finished() {
 		return assessment{}, out
 	}
@@ -111,7 +98,7 @@ func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (assess
 		return assessment{}, r.isMisnamed(s, instance)
 	}
 	r.backoff.forget(s.Key())
-	r.Inventory.Put(s.handle.Scope, instance)
+	r.inventory.Put(s.handle.Scope, instance)
 	s.view.Instance, s.view.Known = instance, true
 	a := assessKnown(r.observation(s), s.Now)
 	if a.after == 0 && !a.failure && !a.relaunch {

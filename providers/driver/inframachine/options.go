@@ -17,9 +17,16 @@ type Options struct {
 	// Backoff returns the time to wait after the n-th failure of a class in a row, before jitter.
 	// Default: DefaultBackoff.
 	Backoff func(class driver.Class, n int) time.Duration
-	// Batch configures how the requests of many objects to the cloud are gathered: those that terminate
-	// instances and look for dependants. Defaults: batch.DefaultOptions. Clock and Backoff are set by the Reconciler.
+	// Batch configures how the requests of many objects to the cloud are gathered: those that terminate instances, clean up
+	// after them and read operations. Defaults: batch.DefaultOptions. Clock, Backoff and Size are set by the Reconciler.
 	Batch batch.Options
+	// ListFast and ListSlow are the times between two lists of the cloud's instances: while a machine waits for a change, and
+	// otherwise. Defaults: those of the driver's traits.
+	ListFast, ListSlow time.Duration
+	// UnreachableAfter is for how long lists have to fail before machines report it. Default: inventory.DefaultUnreachableAfter.
+	UnreachableAfter time.Duration
+	// Launches, if it is set, is the rate of launches instead of that of the driver's traits.
+	Launches *driver.Rate
 	// WatchFilter, when not empty, selects the objects whose label cluster.x-k8s.io/watch-filter has
 	// this value.
 	WatchFilter string
@@ -38,8 +45,15 @@ func DefaultOptions() Options {
 	}
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withDefaults(traits driver.Traits) Options {
 	defaults := DefaultOptions()
+	if o.ListFast == 0 {
+		o.ListFast = traits.ListFast
+	}
+	if o.ListSlow == 0 {
+		o.ListSlow = traits.ListSlow
+	}
+	o.Batch.Size = traits.BatchSize
 	if o.VisibilityGrace == 0 {
 		o.VisibilityGrace = defaults.VisibilityGrace
 	}

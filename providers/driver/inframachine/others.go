@@ -37,7 +37,7 @@ func (r *Reconciler[M]) withOthers(s *scope[M], why *explanation) *explanation {
 
 // adoptOther makes an instance that carries the mark of an object being deleted the one that it names, if it names none.
 func (r *Reconciler[M]) adoptOther(s *scope[M]) bool {
-	other, ok := r.Inventory.Owned(s.handle)
+	other, ok := r.inventory.Owned(s.handle)
 	if ok {
 		s.handle.ProviderID = other.ProviderID
 	}
@@ -84,7 +84,7 @@ func (r *Reconciler[M]) acceptOtherTermination(s *scope[M], other driver.Instanc
 	}
 	if !hasEnded(other.State) {
 		other.State = driverv1.InstanceTerminating
-		r.Inventory.Put(s.handle.Scope, other)
+		r.inventory.Put(s.handle.Scope, other)
 	}
 }
 
@@ -93,7 +93,7 @@ func (r *Reconciler[M]) awaitOthers(_ context.Context, s *scope[M]) outcome.Outc
 	if len(s.view.Others) == 0 {
 		return outcome.Continue()
 	}
-	r.Inventory.Track(s.Key(), s.handle, true)
+	r.inventory.Track(s.Key(), s.handle, true)
 	s.observed.state = &explanation{
 		driverv1.TerminatingInstanceReason,
 		"The cloud is terminating " + idsOf(s.view.Others) + listError(s.view.Err),

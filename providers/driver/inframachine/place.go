@@ -22,7 +22,10 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome 
 	s.request.Object = s.Object
 	s.request.Token = s.launched.token(s.Key().String())
 	s.request.OwnerUID = s.launched.UID
+	s.request.RequestID = driver.RequestID(s.request.Token, "create")
+	s.request.Scope, s.request.Owner = s.handle.Scope, s.handle.Owner
 	s.request.Attempt = s.launched.Attempt
+	s.name()
 	s.request.ClusterName = s.clusterName
 	s.request.FailureDomain = s.owner.Spec.FailureDomain
 	candidates, err := r.allowedPlaces(ctx, s)
@@ -34,6 +37,7 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome 
 	if err != nil {
 		return r.launchFailed(ctx, s, driver.WithoutEffect(err), s.launched)
 	}
+	candidates = r.shortages.Mark(r.cloud.LimitScope(s.handle.Scope), candidates)
 	turn := spread.Turn(string(s.launched.UID), s.launched.Attempt)
 	s.request.Placement, err = r.places.Place(s.machine(), candidates, turn, func() ([]spread.Machine, error) {
 		return r.siblings(ctx, s)
@@ -41,14 +45,26 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome 
 	if err != nil {
 		return outcome.FromError(err)
 	}
+	s.handle.Placement = s.request.Placement
 	return outcome.Continue()
+}
+
+// name decides the name of the instance, if the cloud finds instances by names: that of the Machine.
+func (s *scope[M]) name() {
+	if s.nameLimit == 0 {
+		return
+	}
+	s.request.Name = driver.Name(s.owner.Name, s.nameLimit)
+	if s.launched.Placement == "" { // No call has been made under another.
+		s.launched.Name, s.handle.Name = s.request.Name, s.request.Name
+	}
 }
 
 // allowedPlaces returns where the spec and the Machine let the instance go; at least one.
 func (r *Reconciler[M]) allowedPlaces(ctx context.Context, s *scope[M]) ([]driver.Candidate, error) {
 	callCtx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
 	defer cancel()
-	candidates, err := r.Driver.Places(callCtx, s.request)
+	candidates, err := r.cloud.Places(callCtx, s.request)
 	if err == nil && len(candidates) == 0 {
 		err = driver.NewTerminalError("", "", errors.New("there is no place for the instance"))
 	}

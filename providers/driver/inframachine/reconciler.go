@@ -5,6 +5,7 @@ package inframachine
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +21,8 @@ import (
 	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/batch"
 	"millwright.dev/providers/driver/inventory"
-	"millwright.dev/providers/driver/pace"
+	"millwright.dev/providers/driver/limit"
+	"millwright.dev/providers/driver/shortage"
 	"millwright.dev/providers/driver/spread"
 )
 
@@ -36,13 +38,9 @@ type Reconciler[M driver.Object] struct {
 	// Recorder of events.
 	Recorder events.EventRecorder
 	// Clock for deadlines and waits.
-	Clock clock.Clock
+	Clock clock.WithTicker
 	// Driver of the cloud.
 	Driver driver.Driver[M]
-	// Inventory of the cloud's instances; it must list through the same Driver.
-	Inventory *inventory.Inventory
-	// Pacer of launches.
-	Pacer *pace.Pacer
 	// Kind of M, for example AWSMachine.
 	Kind string
 	// New returns an empty object.
@@ -52,13 +50,23 @@ type Reconciler[M driver.Object] struct {
 	// Options of behaviour.
 	Options Options
 
-	group   string
-	backoff *backoff
-	places  *spread.Decisions
-	turns   *bulkhead.Bulkhead[driver.Scope]
-	// terminations and dependants are requested for all objects of a scope together.
+	group     string
+	traits    driver.Traits
+	inventory *inventory.Inventory
+	limiter   *limit.Limiter
+	// cloud is the Driver, whose calls are limited.
+	cloud     driver.Driver[M]
+	shortages *shortage.Memory
+	backoff   *backoff
+	places    *spread.Decisions
+	turns     *bulkhead.Bulkhead[driver.Scope]
+	// terminations, cleanups and observations of operations are requested for all objects of a scope together.
 	terminations *batch.Batcher[termination]
-	dependants   *batch.Batcher[[]string]
+	cleanups     *batch.Batcher[[]string]
+	operations   *batch.Batcher[driver.Instance]
+	// followed is when the operation of an object was last read; cleaned is the attempt before which nothing was left of earlier ones.
+	followed noted[time.Time]
+	cleaned  noted[int]
 }
 
 // What the reconciler needs beside its own kind. Secrets are read one by one, by the name that a
@@ -134,8 +142,10 @@ func (r *Reconciler[M]) save(ctx context.Context, s *scope[M], failure error) er
 
 // forget drops what is kept in memory for an object.
 func (r *Reconciler[M]) forget(key client.ObjectKey) {
-	r.Inventory.Forget(key)
-	r.Pacer.Forget(key)
+	r.inventory.Forget(key)
+	r.limiter.Forget(key)
+	r.followed.forget(key)
+	r.cleaned.forget(key)
 	r.places.Forget(key)
 	r.backoff.end(key)
 	r.withdraw(key)
@@ -144,7 +154,8 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 // withdraw takes back what was requested for an object and has not been sent: it is gone, paused or not this manager's.
 func (r *Reconciler[M]) withdraw(key client.ObjectKey) {
 	r.terminations.Forget(key)
-	r.dependants.Forget(key)
+	r.cleanups.Forget(key)
+	r.operations.Forget(key)
 }
 
 // withdrawRequests is withdraw for an object that is paused.

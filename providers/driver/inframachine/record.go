@@ -19,8 +19,13 @@ import (
 // token that could not be carried would launch a second instance there. Not to be edited.
 const LaunchAnnotation = "infrastructure.millwright.dev/launch"
 
-// validUID keeps out of the record what filters of clouds take for a pattern, such as *.
-var validUID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+// What the record says gets into requests to the cloud. These keep out what filters take for a pattern, such as *, and what a path
+// takes for its parts.
+var (
+	validUID       = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+	validName      = regexp.MustCompile(`^([a-z]([a-z0-9-]{0,126}[a-z0-9])?)?$`)
+	validOperation = regexp.MustCompile(`^([0-9A-Za-z_-][0-9A-Za-z._-]{0,255})?$`)
+)
 
 // launchRecord is what must be known of a launch after a crash. It is written before each call of
 // Create, so that a call whose answer is lost is repeated with the same token and placement, and
@@ -30,16 +35,23 @@ type launchRecord struct {
 	UID types.UID `json:"uid,omitempty"`
 	// Attempt counts from 1.
 	Attempt int `json:"attempt,omitempty"`
-	// Placement and FailureDomain of the attempt; empty before it was placed.
+	// Name of the instance, where the cloud finds instances by names; the same in all attempts. Empty before the first was placed.
+	Name string `json:"name,omitempty"`
+	// Placement, FailureDomain, InstanceType and Market of the attempt; empty before it was placed.
 	Placement     string `json:"placement,omitempty"`
 	FailureDomain string `json:"failureDomain,omitempty"`
+	InstanceType  string `json:"instanceType,omitempty"`
+	Market        string `json:"market,omitempty"`
+	// Operation by which the cloud goes on with a launch that it has accepted and that shows no certain instance yet.
+	Operation string `json:"operation,omitempty"`
+	// Failed is the class of the failure of a launch that the cloud had accepted. What is left of it is cleaned up before the next attempt.
+	Failed driver.Class `json:"failed,omitempty"`
 	// FirstCall and LastCall are when Create was first and last called in this attempt with an outcome
 	// that is not known; once the instance is recorded, LastCall is when the cloud answered with it. Both are unset while it
 	// is certain that the attempt has made no instance.
 	FirstCall *time.Time `json:"firstCall,omitempty"`
 	LastCall  *time.Time `json:"lastCall,omitempty"`
-	// Ended counts the instances of earlier attempts that the cloud ended before they ran, for lack of capacity or because of a
-	// quota.
+	// Ended counts the earlier attempts that the cloud had accepted and that failed before an instance ran.
 	Ended int `json:"ended,omitempty"`
 }
 
@@ -74,11 +86,29 @@ func (r launchRecord) outstanding() bool { return r.LastCall != nil }
 // called returns the record to be persisted before a call at now.
 func (r launchRecord) called(now time.Time, p driver.Placement) launchRecord {
 	now = now.UTC().Truncate(time.Second)
-	r.Placement, r.FailureDomain = p.ID, p.FailureDomain
+	r.Placement, r.FailureDomain, r.InstanceType, r.Market = p.ID, p.FailureDomain, p.InstanceType, p.Market
 	if r.FirstCall == nil {
 		r.FirstCall = &now
 	}
 	r.LastCall = &now
+	return r
+}
+
+// placement is where the attempt goes.
+func (r launchRecord) placement() driver.Placement {
+	return driver.Placement{ID: r.Placement, FailureDomain: r.FailureDomain, InstanceType: r.InstanceType, Market: r.Market}
+}
+
+// accepted returns the record to be persisted once the cloud has accepted the launch, without a certain instance yet.
+func (r launchRecord) accepted(now time.Time, operation string) launchRecord {
+	r = r.answered(now)
+	r.Operation = operation
+	return r
+}
+
+// failed returns the record to be persisted once a launch has failed that the cloud had accepted.
+func (r launchRecord) failed(class driver.Class) launchRecord {
+	r.Failed = class
 	return r
 }
 
@@ -101,11 +131,10 @@ func (r launchRecord) rejected() launchRecord {
 
 // next returns the record of the attempt after one that was rejected: a new token and place.
 func (r launchRecord) next() launchRecord {
-	return launchRecord{UID: r.UID, Attempt: r.Attempt + 1, Ended: r.Ended}
+	return launchRecord{UID: r.UID, Name: r.Name, Attempt: r.Attempt + 1, Ended: r.Ended}
 }
 
-// afterEnded returns the record of the attempt after one whose instance the cloud ended before it ran, for lack of capacity or
-// because of a quota.
+// afterEnded returns the record of the attempt after one that the cloud had accepted and that failed before an instance ran.
 func (r launchRecord) afterEnded() launchRecord {
 	r = r.next()
 	r.Ended++
@@ -124,7 +153,8 @@ func (r launchRecord) after(err error, uncertain bool, now time.Time, grace time
 		if !uncertain || r.FirstCall == nil || !now.Before(r.FirstCall.Add(grace)) {
 			return r.next()
 		}
-	case driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassTerminal, driver.ClassUnresolved, driver.ClassRefused:
+	case driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassTerminal, driver.ClassUnresolved,
+		driver.ClassConflict, driver.ClassRefused:
 		if !uncertain {
 			return r.rejected()
 		}
@@ -146,6 +176,9 @@ func readRecord(obj client.Object) (launchRecord, error) {
 	}
 	if !validUID.MatchString(string(r.UID)) || r.Attempt < 1 {
 		return launchRecord{}, errors.Errorf("annotation %s: uid or attempt is missing or invalid", LaunchAnnotation)
+	}
+	if !validName.MatchString(r.Name) || !validOperation.MatchString(r.Operation) {
+		return launchRecord{}, errors.Errorf("annotation %s: name or operation is invalid", LaunchAnnotation)
 	}
 	return r, nil
 }

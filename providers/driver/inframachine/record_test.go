@@ -151,3 +151,45 @@ func TestReadRecord(t *testing.T) {
 		g.Expect(err).To(HaveOccurred(), text)
 	}
 }
+
+func TestRecordOfAnAcceptedLaunch(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Unix(1000, 0).UTC()
+	place := driver.Placement{ID: "zone-a", FailureDomain: "a", InstanceType: "small", Market: "spot"}
+	r := launchRecord{UID: "u", Name: "m", Attempt: 1, Ended: 2}.called(now, place)
+	g.Expect(r.placement()).To(Equal(place))
+	accepted := r.accepted(now.Add(time.Minute), "op-1")
+	g.Expect(accepted.Operation).To(Equal("op-1"))
+	g.Expect(accepted.outstanding()).To(BeTrue(), "an instance may come")
+	g.Expect(*accepted.LastCall).To(BeTemporally(">=", now.Add(time.Minute)))
+	g.Expect(accepted.token("ns/m")).To(Equal(r.token("ns/m")))
+
+	failed := accepted.failed(driver.ClassCapacity)
+	g.Expect(failed.Operation).To(Equal("op-1"), "it is still what leads to what is left")
+	g.Expect(failed.afterEnded()).To(Equal(launchRecord{UID: "u", Name: "m", Attempt: 2, Ended: 3}))
+	g.Expect(failed.next()).To(Equal(launchRecord{UID: "u", Name: "m", Attempt: 2, Ended: 2}))
+}
+
+// What the record says gets into the paths and filters of requests.
+func TestRecordsThatLeadElsewhere(t *testing.T) {
+	for text, valid := range map[string]bool{
+		`{"uid":"u","attempt":1,"name":"workers-1","operation":"op-1_2.x"}`:           true,
+		`{"uid":"u","attempt":1,"name":"a/b"}`:                                        false,
+		`{"uid":"u","attempt":1,"name":"-a"}`:                                         false,
+		`{"uid":"u","attempt":1,"name":"a?x=y"}`:                                      false,
+		`{"uid":"u","attempt":1,"name":"` + strings.Repeat("a", 129) + `"}`:           false,
+		`{"uid":"u","attempt":1,"operation":"../../machines/x"}`:                      false,
+		`{"uid":"u","attempt":1,"operation":".."}`:                                    false,
+		`{"uid":"u","attempt":1,"operation":"a b"}`:                                   false,
+		`{"uid":"u","attempt":1,"operation":"` + strings.Repeat("o", 257) + `"}`:      false,
+		`{"uid":"u","attempt":1,"operation":"` + strings.Repeat("o", 256) + `"}`:      true,
+		`{"uid":"u","attempt":1,"placement":"p","failed":"Capacity","market":"spot"}`: true,
+		`{"uid":"u","attempt":1,"placement":"p","firstCall":"2026-01-01T00:00:00Z"}`:  true,
+		`{"uid":"*","attempt":1}`:                                                     false,
+	} {
+		obj := &metav1.PartialObjectMetadata{}
+		putRecord(obj, text)
+		_, err := readRecord(obj)
+		NewWithT(t).Expect(err == nil).To(Equal(valid), text)
+	}
+}

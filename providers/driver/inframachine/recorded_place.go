@@ -14,7 +14,11 @@ import (
 // change, so no call names another one, not even to repeat one whose answer was lost: the instance of such a call is looked for
 // until its absence counts. Then, or if no answer is outstanding, a new attempt begins, which has no place yet.
 func (r *Reconciler[M]) checkPlace(ctx context.Context, s *scope[M], allowed []driver.Candidate) outcome.Outcome {
-	recorded := func(c driver.Candidate) bool { return c.ID == s.launched.Placement }
+	sameName := s.launched.Name == "" || s.launched.Name == s.request.Name
+	recorded := func(c driver.Candidate) bool {
+		sameType := s.launched.InstanceType == "" || c.InstanceType == s.launched.InstanceType
+		return c.ID == s.launched.Placement && sameType && sameName
+	}
 	if i := slices.IndexFunc(allowed, recorded); i >= 0 {
 		s.request.Placement = allowed[i].Placement
 		return outcome.Continue()
@@ -23,12 +27,15 @@ func (r *Reconciler[M]) checkPlace(ctx context.Context, s *scope[M], allowed []d
 		instance, err := r.askCloud(ctx, s)
 		if err == nil {
 			r.backoff.forget(s.Key())
-			return r.recordInstance(ctx, s, instance)
+			if out := r.recordLaunched(ctx, s, instance); !out.Finished() || s.handle.ProviderID != "" {
+				return out
+			}
+			return outcome.WaitFor(r.followAfter(s))
 		}
 		if !driver.IsNotFound(err) {
 			return r.launchFailed(ctx, s, driver.WithoutEffect(err), s.launched)
 		}
-		if wait := s.launchedAt().Add(r.Options.VisibilityGrace).Sub(s.Now); wait > 0 {
+		if wait := r.graceLeft(s, s.Now); wait > 0 {
 			s.observed.state = &explanation{driverv1.WaitingForLaunchOutcomeReason, fmt.Sprintf("The launch record names a call for %s, "+
 				"which the spec and the Machine do not allow. Nothing is launched there: an instance of that call is looked for, and if "+
 				"there is none, one is launched at an allowed place", s.launched.Placement)}
@@ -36,7 +43,9 @@ func (r *Reconciler[M]) checkPlace(ctx context.Context, s *scope[M], allowed []d
 		}
 	}
 	s.launched = s.launched.next()
-	s.handle.Token = s.launched.token(s.Key().String())
+	s.launched.Name = s.request.Name
+	s.handle.Token, s.handle.Attempt, s.handle.Placement = s.launched.token(s.Key().String()), s.launched.Attempt, driver.Placement{}
+	s.handle.Name = s.request.Name
 	s.request.Token, s.request.Attempt = s.handle.Token, s.launched.Attempt
 	return outcome.Continue()
 }

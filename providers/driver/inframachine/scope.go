@@ -33,6 +33,8 @@ type scope[M driver.Object] struct {
 	// launched is the record of the launch, as persisted; launchedErr is why it cannot be read.
 	launched    launchRecord
 	launchedErr error
+	// nameLimit is that of the cloud's traits.
+	nameLimit int
 	// uncertain is true if an earlier call of the attempt had an unknown outcome.
 	uncertain bool
 	// request is what Create will be asked for.
@@ -79,11 +81,16 @@ func (r *Reconciler[M]) newScope(ctx context.Context, obj M) (*scope[M], error) 
 	s := &scope[M]{Base: scopes.NewBase(obj, r.Clock.Now(), scopes.Writer[M, driverv1.MachineStatus]{
 		Client: r.Client, Status: M.CommonStatus,
 	})}
+	s.nameLimit = r.traits.NameLimit
 	s.launched, s.launchedErr = readRecord(obj)
 	s.handle = driver.Handle{
-		Scope:      r.Driver.Scope(obj),
+		Scope:      r.cloud.Scope(obj),
 		ProviderID: obj.CommonSpec().ProviderID,
 		Token:      s.launched.token(s.Key().String()),
+		Name:       s.launched.Name,
+		Placement:  s.launched.placement(),
+		Attempt:    s.launched.Attempt,
+		Operation:  s.launched.Operation,
 		OwnerUID:   s.launched.UID,
 		Owner:      driver.OwnerName(s.Key()),
 	}

@@ -23,13 +23,15 @@ import (
 	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/batch"
+	"millwright.dev/providers/driver/inventory"
+	"millwright.dev/providers/driver/shortage"
 	"millwright.dev/providers/driver/spread"
 )
 
 // SetupWithManager adds the reconciler, its inventory and its batches to a manager.
 func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
-	r.Options = r.Options.withDefaults()
-	r.backoff, r.places = newBackoff(r.Clock, r.Options.Backoff), spread.NewDecisions()
+	waker := wake.New()
+	runnables := r.complete(waker)
 	gvk, err := apiutil.GVKForObject(r.New(), mgr.GetScheme())
 	if err != nil {
 		return errors.Wrapf(err, "finding the kind %s in the scheme", r.Kind)
@@ -38,13 +40,10 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.indexByController(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := mgr.Add(r.Inventory); err != nil {
-		return errors.Wrap(err, "adding the inventory")
-	}
-	waker := wake.New()
-	r.turns = bulkhead.ForWorkers[driver.Scope](r.Options.Concurrency).Waking(waker.Enqueue)
-	if err := r.addBatches(mgr, waker); err != nil {
-		return err
+	for _, runnable := range runnables {
+		if err := mgr.Add(runnable); err != nil {
+			return errors.Wrap(err, "adding the inventory and the batches of calls")
+		}
 	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		For(r.New(), builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), changedByOthers())).
@@ -52,26 +51,38 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 			builder.WithPredicates(machineChanges())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(clusterChanges())).
-		WatchesRawSource(r.Inventory.Source()).
+		WatchesRawSource(r.inventory.Source()).
 		WatchesRawSource(waker.Source()).
 		WithOptions(controllermanager.ControllerOptions[reconcile.Request](r.Options.Concurrency)).
 		Complete(r)
 	return errors.Wrapf(err, "building the controller of %s", r.Kind)
 }
 
-// addBatches adds the batchers, which start with the manager and enqueue the objects that they have answers for.
-func (r *Reconciler[M]) addBatches(mgr ctrl.Manager, waker *wake.Waker) error {
+// complete makes what the reconciler keeps in memory, and returns what has to run beside it: the inventory, and the batches,
+// which enqueue the objects that they have answers for.
+func (r *Reconciler[M]) complete(waker *wake.Waker) []manager.Runnable {
+	r.traits = r.Driver.Traits().WithDefaults()
+	r.Options = r.Options.withDefaults(r.traits)
+	r.backoff, r.places = newBackoff(r.Clock, r.Options.Backoff), spread.NewDecisions()
+	r.limiter, r.cloud = r.limits()
+	r.shortages = shortage.New(r.Clock, shortage.DefaultTTL)
+	r.turns = bulkhead.ForWorkers[driver.Scope](r.Options.Concurrency).Waking(waker.Enqueue)
+	r.inventory = inventory.New(r.cloud, inventory.Options{
+		Clock:            r.Clock,
+		Fast:             r.Options.ListFast,
+		Slow:             r.Options.ListSlow,
+		Timeout:          r.Options.CallTimeout,
+		StatusInterval:   r.traits.StatusInterval,
+		UnreachableAfter: r.Options.UnreachableAfter,
+		Listed:           r.sawInstances,
+	})
 	options := r.Options.Batch
 	options.Clock = r.Clock
 	options.Backoff = func(n int) time.Duration { return r.Options.Backoff(driver.ClassThrottle, n) }
 	r.terminations = batch.New("terminate", r.terminateAll, waker, options)
-	r.dependants = batch.New("dependants", r.dependantsOfAll, waker, options)
-	for _, b := range []manager.Runnable{r.terminations, r.dependants} {
-		if err := mgr.Add(b); err != nil {
-			return errors.Wrap(err, "adding the batches of deletions")
-		}
-	}
-	return nil
+	r.cleanups = batch.New("cleanup", r.cleanUpAll, waker, options)
+	r.operations = batch.New("operations", r.lookAt, waker, options)
+	return []manager.Runnable{r.inventory, r.terminations, r.cleanups, r.operations}
 }
 
 // controllerField indexes both kinds by the UID of their controller, so that the cost of finding the machines of a set does not

@@ -39,6 +39,9 @@ func deriveMachine(status *driverv1.MachineStatus, o observed, generation int64,
 		setInstance(status, o)
 		setProgress(status, o)
 	}
+	if healthy := healthyCondition(status, o); healthy != nil {
+		conditions.Set(&status.Conditions, *healthy, generation, now)
+	}
 	for _, condition := range machineConditions(o, status.IsProvisioned()) {
 		conditions.Set(&status.Conditions, condition, generation, now)
 	}
@@ -67,6 +70,9 @@ func setInstance(status *driverv1.MachineStatus, o observed) {
 	}
 	status.InstanceID = i.ID
 	status.InstanceState = i.State
+	if i.InstanceType != "" {
+		status.InstanceType = i.InstanceType
+	}
 	if i.FailureDomain != "" {
 		status.FailureDomain = i.FailureDomain
 	}

@@ -31,13 +31,17 @@ func (r *Reconciler[M]) terminateAll(ctx context.Context, in driver.Scope, handl
 		switch {
 		case seen.Err != nil:
 			answers[i].Err = seen.Err
+		case seen.Value.ProviderID == "":
+			answers[i].Err = nothingToTerminate(state)
 		case !handles[i].Owns(seen.Value) && state != driverv1.InstanceTerminated:
 			answers[i].Err = r.foreign(handles[i], seen.Value)
 		case hasEnded(state):
 			answers[i].Value.instance = seen.Value
 		default:
 			answers[i].Value.instance = seen.Value
-			own, place = append(own, handles[i]), append(place, i)
+			handle := handles[i]
+			handle.ProviderID = seen.Value.ProviderID
+			own, place = append(own, handle), append(place, i)
 		}
 	}
 	if len(own) == 0 {
@@ -51,11 +55,19 @@ func (r *Reconciler[M]) terminateAll(ctx context.Context, in driver.Scope, handl
 	return answers
 }
 
+// nothingToTerminate is the error of a launch that the cloud has accepted and that shows no certain instance.
+func nothingToTerminate(state driverv1.InstanceState) error {
+	if hasNotRun(state) {
+		return driver.NewNotFoundError("Observe", "", errors.New("the launch has failed and there is no instance"))
+	}
+	return driver.NewRefusedError("Observe", "", errors.New("the launch goes on, and there is no instance yet"))
+}
+
 // deleteInstances asks the cloud to terminate instances, and waits no longer than for any call. It has one error, or nil, for each handle.
 func (r *Reconciler[M]) deleteInstances(ctx context.Context, in driver.Scope, handles []driver.Handle) []error {
 	ctx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
 	defer cancel()
-	errs := r.Driver.Delete(ctx, in, handles)
+	errs := r.cloud.Delete(ctx, in, handles)
 	for len(errs) < len(handles) {
 		errs = append(errs, notAnswered("Delete"))
 	}
@@ -71,18 +83,18 @@ func notAnswered(operation string) error {
 func (r *Reconciler[M]) lookAt(ctx context.Context, in driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
 	ctx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
 	defer cancel()
-	answers := r.Driver.Observe(ctx, in, handles)
+	answers := r.cloud.Observe(ctx, in, handles)
 	for len(answers) < len(handles) {
 		answers = append(answers, driver.Answer[driver.Instance]{Err: notAnswered("Observe")})
 	}
 	return answers[:len(handles)]
 }
 
-// dependantsOfAll is the call of a batch.
-func (r *Reconciler[M]) dependantsOfAll(ctx context.Context, in driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
+// cleanUpAll is the call of a batch.
+func (r *Reconciler[M]) cleanUpAll(ctx context.Context, in driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
 	ctx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
 	defer cancel()
-	return r.Driver.Dependants(ctx, in, handles)
+	return r.cloud.Cleanup(ctx, in, handles)
 }
 
 // Waits for the answer of a batch. Normally it comes before the first one is over, and nothing is written meanwhile.

@@ -61,8 +61,8 @@ func TestOnlyOwnInstancesThatAreNotEndingAreEnded(t *testing.T) {
 	for _, answer := range cloud.seen {
 		handles = append(handles, driver.Handle{ProviderID: answer.Value.ProviderID, OwnerUID: "u", Owner: "ns/m"})
 	}
-	r := &Reconciler[driver.Object]{Driver: cloud, Options: Options{CallTimeout: time.Hour}}
-	answers := r.terminateAll(t.Context(), "", handles)
+	r := &Reconciler[driver.Object]{cloud: cloud, Options: Options{CallTimeout: time.Hour}}
+	answers := r.terminateAll(t.Context(), driver.Scope{Location: ""}, handles)
 	g.Expect(cloud.ended).To(Equal([]string{"protected", "running", "stopped"}))
 	g.Expect(answers[0].Err).To(MatchError(lost))
 	g.Expect(foreignOf(answers[1].Err)).NotTo(BeNil())
@@ -77,7 +77,7 @@ func TestOnlyOwnInstancesThatAreNotEndingAreEnded(t *testing.T) {
 	}
 
 	cloud.seen, cloud.calls = cloud.seen[:5], 0
-	r.terminateAll(t.Context(), "", handles[:5])
+	r.terminateAll(t.Context(), driver.Scope{Location: ""}, handles[:5])
 	g.Expect(cloud.calls).To(BeZero(), "there is nothing to ask for")
 }
 

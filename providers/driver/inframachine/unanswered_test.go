@@ -48,9 +48,9 @@ func TestWhatTheDriverDoesNotAnswerIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			r := &Reconciler[driver.Object]{Driver: &miscounting{observed: test.observed, deleted: test.deleted}}
+			r := &Reconciler[driver.Object]{cloud: &miscounting{observed: test.observed, deleted: test.deleted}}
 			r.Options.CallTimeout = time.Minute
-			answers := r.terminateAll(t.Context(), "scope", []driver.Handle{
+			answers := r.terminateAll(t.Context(), driver.Scope{Location: "scope"}, []driver.Handle{
 				{ProviderID: "a", OwnerUID: "1", Owner: "ns/a"}, {ProviderID: "b", OwnerUID: "2", Owner: "ns/b"},
 			})
 			g.Expect(answers).To(HaveLen(2))

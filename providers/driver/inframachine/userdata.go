@@ -60,7 +60,7 @@ func (r *Reconciler[M]) readUserData(ctx context.Context, s *scope[M]) outcome.O
 			fmt.Sprintf("Secret %s does not exist or has no data under the key %q", *name, bootstrapDataKey)}
 		return outcome.WaitFor(secretRetry)
 	}
-	packed, err := pack(data, string(secret.Data[bootstrapFormatKey]), s.Object.CommonSpec().UserDataCompression, r.Driver.UserDataLimit())
+	packed, err := pack(data, string(secret.Data[bootstrapFormatKey]), s.Object.CommonSpec().UserDataCompression, r.traits.UserDataLimit)
 	if err != nil {
 		s.observed.failure = &explanation{driverv1.InvalidConfigurationReason, fmt.Sprintf("Bootstrap data in Secret %s: %s", *name, err)}
 		return outcome.Wait()

@@ -14,7 +14,7 @@ import (
 // its instance is left alone until the object is deleted.
 func (r *Reconciler[M]) checkFailure(_ context.Context, s *scope[M]) outcome.Outcome {
 	if s.Object.CommonStatus().HasFailed() {
-		r.Inventory.Forget(s.Key())
+		r.inventory.Forget(s.Key())
 		return outcome.Wait()
 	}
 	return outcome.Continue()

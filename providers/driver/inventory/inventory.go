@@ -35,6 +35,11 @@ type Options struct {
 	Slow time.Duration
 	// Timeout of one list, all its pages together.
 	Timeout time.Duration
+	// StatusInterval is the time between two lists of statuses, if the lister is a driver.StatusLister. Default:
+	// driver.DefaultStatusInterval.
+	StatusInterval time.Duration
+	// Listed, if it is set, gets the instances of each list that has succeeded. It must not block.
+	Listed func(driver.Scope, []driver.Instance)
 	// UnreachableAfter is for how long lists have to fail before a View has an Outage. Default: 5 minutes; never less than three
 	// times Slow.
 	UnreachableAfter time.Duration
@@ -49,6 +54,8 @@ type View struct {
 	Known bool
 	// Listed is true if the instance is in the latest list.
 	Listed bool
+	// EverListed is true if any list has shown the instance since the machine is tracked.
+	EverListed bool
 	// Others are further instances in the latest list that carry the mark of the handle and have not ceased to exist, by
 	// provider ID.
 	Others []driver.Instance
@@ -88,7 +95,7 @@ func (i *Inventory) Start(ctx context.Context) error {
 	i.mu.Lock()
 	i.ctx = ctx
 	for _, s := range i.scopes {
-		go s.run(ctx)
+		s.start(ctx)
 	}
 	i.mu.Unlock()
 	ages.add(i)
@@ -159,7 +166,7 @@ func (i *Inventory) scope(name driver.Scope) *scope {
 		s = newScope(name, i.lister, i.opts, i.wake)
 		i.scopes[name] = s
 		if i.ctx != nil {
-			go s.run(i.ctx)
+			s.start(i.ctx)
 		}
 	}
 	return s

@@ -44,7 +44,7 @@ func (c *cloud) answer(err error, instances ...driver.Instance) {
 func (c *cloud) listed() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lists["r"]
+	return c.lists[driver.Scope{Location: "r"}]
 }
 
 // rig is an Inventory at work on a clock that a test moves.
@@ -77,7 +77,9 @@ var (
 	two = types.NamespacedName{Name: "two"}
 )
 
-func handle(id string) driver.Handle { return driver.Handle{Scope: "r", ProviderID: id} }
+func handle(id string) driver.Handle {
+	return driver.Handle{Scope: driver.Scope{Location: "r"}, ProviderID: id}
+}
 
 func instance(id string, state driverv1.InstanceState) driver.Instance {
 	return driver.Instance{ProviderID: id, Token: "token-" + id, State: state}
@@ -172,19 +174,19 @@ func TestWakesThoseWhoseInstanceChanged(t *testing.T) {
 func TestFindsByToken(t *testing.T) {
 	r := newRig(t)
 	r.cloud.answer(nil, instance("i-1", driverv1.InstancePending))
-	byToken := driver.Handle{Scope: "r", Token: "token-i-1"}
+	byToken := driver.Handle{Scope: driver.Scope{Location: "r"}, Token: "token-i-1"}
 	r.Expect(r.inventory.Track(one, byToken, true).Known).To(BeFalse())
 	r.lists(1)
 	r.Eventually(r.woken).Should(ConsistOf("one"))
 	r.Expect(r.inventory.Track(one, byToken, true).Instance.ProviderID).To(Equal("i-1"))
-	r.Expect(r.inventory.Track(one, driver.Handle{Scope: "r"}, true).Known).To(BeFalse())
+	r.Expect(r.inventory.Track(one, driver.Handle{Scope: driver.Scope{Location: "r"}}, true).Known).To(BeFalse())
 }
 
 func TestPut(t *testing.T) {
 	r := newRig(t)
 	r.inventory.Track(one, handle("i-1"), true)
 	r.lists(1)
-	r.inventory.Put("r", instance("i-1", driverv1.InstancePending))
+	r.inventory.Put(driver.Scope{Location: "r"}, instance("i-1", driverv1.InstancePending))
 	view := r.inventory.Track(one, handle("i-1"), true)
 	r.Expect(view.Known).To(BeTrue())
 	r.Expect(view.Listed).To(BeFalse())
@@ -201,7 +203,7 @@ func TestPut(t *testing.T) {
 	r.Eventually(r.woken).Should(ConsistOf("one"))
 	r.Expect(r.inventory.Track(one, handle("i-1"), true).Listed).To(BeTrue())
 
-	r.inventory.Put("r", instance("i-1", driverv1.InstanceTerminating))
+	r.inventory.Put(driver.Scope{Location: "r"}, instance("i-1", driverv1.InstanceTerminating))
 	r.Expect(r.inventory.Track(one, handle("i-1"), true).Instance.State).To(Equal(driverv1.InstanceTerminating), "the latest answer of the cloud counts")
 }
 
@@ -209,7 +211,7 @@ func TestPut(t *testing.T) {
 func TestFirstListThatConfirmsIsNoNews(t *testing.T) {
 	r := newRig(t)
 	for _, id := range []string{"i-1", "i-2"} {
-		r.inventory.Put("r", instance(id, driverv1.InstancePending))
+		r.inventory.Put(driver.Scope{Location: "r"}, instance(id, driverv1.InstancePending))
 	}
 	r.cloud.answer(nil, instance("i-1", driverv1.InstancePending))
 	r.Eventually(r.clock.HasWaiters).Should(BeTrue())
@@ -253,8 +255,8 @@ func TestFailedLists(t *testing.T) {
 
 func TestMachineThatChangesItsScope(t *testing.T) {
 	r := newRig(t)
-	r.inventory.Track(one, driver.Handle{Scope: "other", Token: "t"}, true)
+	r.inventory.Track(one, driver.Handle{Scope: driver.Scope{Location: "other"}, Token: "t"}, true)
 	r.inventory.Track(one, handle("i-1"), true)
 	r.Eventually(r.cloud.listed).Should(Equal(1))
-	r.Expect(r.inventory.scopes["other"].tracked).To(BeEmpty())
+	r.Expect(r.inventory.scopes[driver.Scope{Location: "other"}].tracked).To(BeEmpty())
 }

@@ -67,7 +67,7 @@ func (i *Inventory) ages() map[string]float64 {
 	for name, s := range i.scopes {
 		s.mu.Lock()
 		if len(s.tracked) > 0 {
-			seconds[string(name)] = s.opts.Clock.Now().Sub(s.unlistedSince()).Seconds()
+			seconds[name.String()] = s.opts.Clock.Now().Sub(s.unlistedSince()).Seconds()
 		}
 		s.mu.Unlock()
 	}

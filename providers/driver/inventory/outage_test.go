@@ -88,7 +88,7 @@ func TestHowLongListsFailBeforeThatIsAnOutage(t *testing.T) {
 // A list that fails at the moment itself is late enough.
 func TestTheMomentAtWhichAnOutageBeginsAndItsReasonChanges(t *testing.T) {
 	g, clk := NewWithT(t), clocktesting.NewFakeClock(time.Unix(1000, 0))
-	s := newScope("r", nil, Options{Clock: clk, Slow: slow}, wake.New())
+	s := newScope(driver.Scope{Location: "r"}, nil, Options{Clock: clk, Slow: slow}, wake.New())
 	s.track(one, handle("i-1"), false)
 	fails := func(after time.Duration, err error) *Outage {
 		clk.Step(after)
@@ -168,7 +168,7 @@ func TestAnOutageWakesMachinesOneAfterTheOther(t *testing.T) {
 func TestTheAgeOfWhatIsKnownIsMeasured(t *testing.T) {
 	r := newRig(t)
 	r.cloud.answer(nil, instance("i-1", driverv1.InstanceRunning))
-	scope := driver.Scope(t.Name())
+	scope := driver.Scope{Location: t.Name()}
 	r.inventory.Track(one, driver.Handle{Scope: scope, ProviderID: "i-1"}, false)
 	r.Eventually(r.clock.HasWaiters).Should(BeTrue())
 	families, err := metrics.Registry.Gather()

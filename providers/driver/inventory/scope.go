@@ -1,10 +1,8 @@
 package inventory
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 
 	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/providers/driver"
-	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
 // scope lists one scope. The fields below mu are shared between the reconciler's workers and the
@@ -27,10 +24,12 @@ type scope struct {
 	hurry chan struct{}
 
 	mu        sync.Mutex
-	listed    map[string]driver.Instance // by provider ID, from the latest list
-	marked    map[types.UID][]string     // provider IDs of those that are listed, by the UID of their mark
-	put       map[string]driver.Instance // by provider ID, not in a list yet
-	meanwhile map[string]driver.Instance // by provider ID, put since the list under way began; nil without one
+	listed    map[string]driver.Instance // by keyOf, from the latest list
+	byToken   map[string][]string        // keys of those that are listed
+	marked    map[types.UID][]string     // keys of those that are listed, by the UID of their mark
+	put       map[string]driver.Instance // by keyOf, not in a list yet
+	meanwhile map[string]driver.Instance // by keyOf, put since the list under way began; nil without one
+	statuses  map[string]driver.Status   // by provider ID, from the latest list of statuses
 	tracked   map[types.NamespacedName]*tracked
 	listedAt  time.Time
 	err       error
@@ -49,6 +48,8 @@ type tracked struct {
 	since time.Time
 	// calm is when it last ceased to wait.
 	calm time.Time
+	// everListed is true if a list has shown the instance of the handle.
+	everListed bool
 }
 
 func newScope(name driver.Scope, lister Lister, opts Options, waker *wake.Waker) *scope {
@@ -59,90 +60,6 @@ func newScope(name driver.Scope, lister Lister, opts Options, waker *wake.Waker)
 		put:     map[string]driver.Instance{},
 		tracked: map[types.NamespacedName]*tracked{},
 	}
-}
-
-func (s *scope) track(key types.NamespacedName, handle driver.Handle, inTransition bool) View {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.opts.Clock.Now()
-	t, ok := s.tracked[key]
-	if !ok {
-		s.activate(now)
-		t = &tracked{since: now, calm: now}
-		s.tracked[key] = t
-	}
-	view, begins := s.view(handle), inTransition && !t.inTransition
-	// Whoever stops to wait and begins again within one look at its machine waits for the same.
-	if !t.seen.shows(view) || begins && now.Sub(t.calm) > s.opts.Fast {
-		t.since = now
-	}
-	if t.inTransition && !inTransition {
-		t.calm = now
-	}
-	t.handle, t.inTransition, t.seen = handle, inTransition, view
-	if begins || !ok {
-		s.hasten()
-	}
-	return t.seen
-}
-
-func (s *scope) forget(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t, ok := s.tracked[key]; ok {
-		delete(s.put, t.handle.ProviderID)
-		delete(s.tracked, key)
-	}
-}
-
-// putIn replaces what is known of an instance by what the cloud has just answered.
-func (s *scope) putIn(instance driver.Instance) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.meanwhile != nil {
-		s.meanwhile[instance.ProviderID] = instance
-	}
-	if _, ok := s.listed[instance.ProviderID]; ok {
-		s.listed[instance.ProviderID] = instance
-		return
-	}
-	s.put[instance.ProviderID] = instance
-}
-
-// view returns what is known by the handle. s.mu is held.
-func (s *scope) view(handle driver.Handle) View {
-	v := View{ListedAt: s.listedAt, Err: s.err, Outage: s.outage}
-	if i, ok := find(s.listed, handle); ok {
-		v.Instance, v.Known, v.Listed = i, true, true
-	} else if i, ok := find(s.put, handle); ok {
-		v.Instance, v.Known = i, true
-	}
-	v.Others = s.others(handle, cmp.Or(v.Instance.ProviderID, handle.ProviderID))
-	return v
-}
-
-// others returns what carries the mark of the handle, without the one of that provider ID. s.mu is held.
-func (s *scope) others(handle driver.Handle, but string) []driver.Instance {
-	var owned []driver.Instance
-	for _, id := range s.marked[handle.OwnerUID] {
-		if i := s.listed[id]; id != but && handle.Owns(i) && i.State != driverv1.InstanceTerminated {
-			owned = append(owned, i)
-		}
-	}
-	return owned
-}
-
-func find(instances map[string]driver.Instance, handle driver.Handle) (driver.Instance, bool) {
-	if handle.ProviderID != "" {
-		i, ok := instances[handle.ProviderID]
-		return i, ok
-	}
-	for _, i := range instances {
-		if handle.Matches(i) {
-			return i, true
-		}
-	}
-	return driver.Instance{}, false
 }
 
 func (s *scope) hasten() {
@@ -238,7 +155,10 @@ func (s *scope) list(ctx context.Context) time.Duration {
 		return s.interval()
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing instances failed", "scope", s.name)
+		ctrl.LoggerFrom(ctx).Error(err, "Listing instances failed", "scope", s.name.String())
+	}
+	if err == nil && s.opts.Listed != nil {
+		s.opts.Listed(s.name, instances)
 	}
 	changed, concerned := s.enter(instances, err, began)
 	for _, key := range changed {
@@ -246,51 +166,4 @@ func (s *scope) list(ctx context.Context) time.Duration {
 	}
 	s.wakeSlowly(concerned)
 	return s.interval()
-}
-
-// enter takes the result of a list in. It returns the machines to wake, and those that have to do with an outage alone, which has
-// time.
-func (s *scope) enter(instances []driver.Instance, err error, began time.Time) (changed, concerned []types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
-	s.failures++
-	if err == nil {
-		s.failures = 0
-		s.take(instances)
-		s.listedAt = began
-	}
-	s.meanwhile = nil
-	reviewed := s.review()
-	for key, t := range s.tracked {
-		now := s.view(t.handle)
-		switch {
-		case t.concerns(now):
-			changed = append(changed, key)
-			t.since = began
-		case reviewed:
-			concerned = append(concerned, key)
-		}
-		t.seen = now
-	}
-	return changed, concerned
-}
-
-// take replaces what is listed, but for what the cloud has answered since the list began: that may be newer. s.mu is held.
-func (s *scope) take(instances []driver.Instance) {
-	s.listed = make(map[string]driver.Instance, len(instances))
-	s.marked = make(map[types.UID][]string, len(instances))
-	for _, i := range instances {
-		if later, ok := s.meanwhile[i.ProviderID]; ok {
-			i = later
-		}
-		s.listed[i.ProviderID] = i
-		if i.OwnerUID != "" {
-			s.marked[i.OwnerUID] = append(s.marked[i.OwnerUID], i.ProviderID)
-		}
-		delete(s.put, i.ProviderID)
-	}
-	for _, ids := range s.marked {
-		slices.Sort(ids)
-	}
 }

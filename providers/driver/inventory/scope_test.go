@@ -78,7 +78,7 @@ func TestAListDoesNotUndoWhatWasSaidMeanwhile(t *testing.T) {
 	r := newRig(t)
 	var s *scope
 	ending := instance("i-1", driverv1.InstanceTerminating)
-	s = newScope("", listerFunc(func() []driver.Instance {
+	s = newScope(driver.Scope{}, listerFunc(func() []driver.Instance {
 		s.putIn(ending)
 		return []driver.Instance{instance("i-1", driverv1.InstanceRunning)}
 	}), r.inventory.opts, r.inventory.wake)
@@ -97,7 +97,7 @@ func TestAListDoesNotUndoWhatWasSaidMeanwhile(t *testing.T) {
 // Nothing but this package could recover from it, so the process would end.
 func TestAListThatPanicsHasFailed(t *testing.T) {
 	r := newRig(t)
-	s := newScope("", listerFunc(func() []driver.Instance { panic("broken") }), r.inventory.opts, r.inventory.wake)
+	s := newScope(driver.Scope{}, listerFunc(func() []driver.Instance { panic("broken") }), r.inventory.opts, r.inventory.wake)
 	s.track(one, handle("i-1"), false)
 	s.list(t.Context())
 	r.Expect(s.view(handle("i-1")).Err).To(MatchError(ContainSubstring("panicked")))

@@ -8,9 +8,9 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
-	"k8s.io/utils/clock"
 
 	controllermanager "millwright.dev/contracts/controller/manager"
+	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/inframachine"
 	"millwright.dev/providers/driver/inventory"
 )
@@ -30,11 +30,14 @@ type Options struct {
 	LaunchBurst       int
 }
 
-// NewOptions returns the options of a provider with the defaults of its cloud for pacing launches.
-func NewOptions(name string, launchesPerSecond float64, launchBurst int) *Options {
+// NewOptions returns the options of a provider with the defaults of its cloud.
+func NewOptions(name string, traits driver.Traits) *Options {
+	traits = traits.WithDefaults()
+	launches := traits.Rates[driver.CallCreate]
 	return &Options{
-		Options:           controllermanager.NewOptions(name, name+"-system"),
-		LaunchesPerSecond: launchesPerSecond, LaunchBurst: launchBurst,
+		Options:       controllermanager.NewOptions(name, name+"-system"),
+		InventoryFast: traits.ListFast, InventorySlow: traits.ListSlow,
+		LaunchesPerSecond: launches.PerSecond, LaunchBurst: launches.Burst,
 	}
 }
 
@@ -60,10 +63,10 @@ func (o *Options) addOwnFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(
 		&o.InventoryFast,
 		"inventory-fast-interval",
-		3*time.Second,
+		o.InventoryFast,
 		"Time between two lists of the cloud's instances while a machine waits for a change; a tenth of the wait once that is longer.",
 	)
-	fs.DurationVar(&o.InventorySlow, "inventory-slow-interval", 90*time.Second, "Time between two lists of the cloud's instances otherwise.")
+	fs.DurationVar(&o.InventorySlow, "inventory-slow-interval", o.InventorySlow, "Time between two lists of the cloud's instances otherwise.")
 	fs.DurationVar(&o.CloudTimeout, "cloud-call-timeout", defaults.CallTimeout, "Time that one call to the cloud may take.")
 	fs.DurationVar(
 		&o.UnreachableAfter,
@@ -105,20 +108,13 @@ func (o *Options) Validate() error {
 // Machine returns the options of the machine reconciler.
 func (o *Options) Machine() inframachine.Options {
 	return inframachine.Options{
-		VisibilityGrace: o.VisibilityGrace,
-		CallTimeout:     o.CloudTimeout,
-		WatchFilter:     o.WatchFilter,
-		Concurrency:     o.Concurrency,
-	}
-}
-
-// Inventory returns the options of the inventory.
-func (o *Options) Inventory(clk clock.WithTicker) inventory.Options {
-	return inventory.Options{
-		Clock:            clk,
-		Fast:             o.InventoryFast,
-		Slow:             o.InventorySlow,
-		Timeout:          o.CloudTimeout,
+		VisibilityGrace:  o.VisibilityGrace,
+		CallTimeout:      o.CloudTimeout,
+		WatchFilter:      o.WatchFilter,
+		Concurrency:      o.Concurrency,
+		ListFast:         o.InventoryFast,
+		ListSlow:         o.InventorySlow,
 		UnreachableAfter: o.UnreachableAfter,
+		Launches:         &driver.Rate{PerSecond: o.LaunchesPerSecond, Burst: o.LaunchBurst},
 	}
 }

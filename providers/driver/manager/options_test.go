@@ -6,11 +6,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+
+	"millwright.dev/providers/driver"
 )
 
 func TestFlagsHaveUpstreamsNamesAndDefaults(t *testing.T) {
 	g := NewWithT(t)
-	o := NewOptions("millwright-test", 2, 5)
+	o := NewOptions("millwright-test", driver.Traits{Rates: map[driver.CallKind]driver.Rate{driver.CallCreate: {PerSecond: 2, Burst: 5}}})
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	o.AddFlags(fs)
 	for name, value := range map[string]string{
@@ -31,12 +33,12 @@ func TestFlagsHaveUpstreamsNamesAndDefaults(t *testing.T) {
 	g.Expect(fs.Parse([]string{"--instance-visibility-grace=7m", "--watch-filter=x", "--inventory-fast-interval=1s"})).To(Succeed())
 	g.Expect(o.Machine().VisibilityGrace).To(Equal(7 * time.Minute))
 	g.Expect(o.Machine().WatchFilter).To(Equal("x"))
-	g.Expect(o.Inventory(nil).Fast).To(Equal(time.Second))
+	g.Expect(o.Machine().ListFast).To(Equal(time.Second))
 }
 
 func TestLeaseNamespace(t *testing.T) {
 	g := NewWithT(t)
-	o := NewOptions("millwright-test", 0, 0)
+	o := NewOptions("millwright-test", driver.Traits{})
 	t.Setenv("POD_NAMESPACE", "")
 	g.Expect(o.OwnNamespace()).To(Equal("millwright-test-system"))
 	t.Setenv("POD_NAMESPACE", "pod")
@@ -48,7 +50,7 @@ func TestLeaseNamespace(t *testing.T) {
 // A call that was given up may still take effect.
 func TestGraceIsNotShorterThanACall(t *testing.T) {
 	g := NewWithT(t)
-	o := NewOptions("millwright-test", 0, 0)
+	o := NewOptions("millwright-test", driver.Traits{})
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	o.AddFlags(fs)
 	g.Expect(o.Validate()).To(Succeed())

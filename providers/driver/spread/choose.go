@@ -10,15 +10,16 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// Choose returns the place of one more machine: one that has capacity, else the one whose shortage is the longest ago;
-// among those, one in the failure domain with the fewest machines of the set. Among equals turn decides, which spreads
-// sets that are smaller than the number of failure domains. There must be a candidate.
+// Choose returns the place of one more machine: one that has capacity, else the one whose shortage is the longest ago; among
+// those, one of the type that the spec prefers; among those, one in the failure domain with the fewest machines of the set.
+// Among equals turn decides, which spreads sets that are smaller than the number of failure domains. There must be a candidate.
 func Choose(candidates []driver.Candidate, perDomain map[string]int, turn uint32) driver.Placement {
 	start := int(turn % uint32(len(candidates))) // #nosec G115 -- a slice is shorter than that.
 	turned := slices.Concat(candidates[start:], candidates[:start])
 	return slices.MinFunc(turned, func(a, b driver.Candidate) int {
 		return cmp.Or(
 			a.ShortSince.Compare(b.ShortSince),
+			cmp.Compare(a.Rank, b.Rank),
 			cmp.Compare(perDomain[a.FailureDomain], perDomain[b.FailureDomain]),
 		)
 	}).Placement

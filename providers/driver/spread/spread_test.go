@@ -226,3 +226,21 @@ func TestADecisionIsOfOneMachineOnly(t *testing.T) {
 	_, err = w.decisions.Place(machine("fourth"), w.candidates, 0, func() ([]Machine, error) { return nil, errors.New("no cache") })
 	g.Expect(err).To(MatchError("no cache"))
 }
+
+// A type that is not the first choice is used while those before it lack capacity, everywhere that the spec allows.
+func TestTypesAreTriedInTheirOrder(t *testing.T) {
+	g := NewWithT(t)
+	at := func(domain string, rank int, short time.Time) driver.Candidate {
+		return driver.Candidate{Placement: driver.Placement{ID: fmt.Sprint(domain, rank), FailureDomain: domain}, Rank: rank, ShortSince: short}
+	}
+	past := time.Unix(1000, 0)
+	for turn := range uint32(6) {
+		crowded := map[string]int{"a": 9, "b": 1}
+		g.Expect(Choose([]driver.Candidate{at("a", 0, time.Time{}), at("b", 1, time.Time{})}, crowded, turn).ID).To(Equal("a0"),
+			"the type comes before the spread")
+		g.Expect(Choose([]driver.Candidate{at("a", 0, past), at("b", 0, past), at("a", 1, time.Time{}), at("b", 1, time.Time{})}, crowded, turn).ID).
+			To(Equal("b1"), "the second type, where the fewest are")
+		g.Expect(Choose([]driver.Candidate{at("a", 0, past.Add(time.Second)), at("a", 1, past)}, nil, turn).ID).To(Equal("a1"), "the longest ago")
+		g.Expect(Choose([]driver.Candidate{at("a", 1, past), at("a", 0, past)}, nil, turn).ID).To(Equal("a0"), "as long ago: the first choice")
+	}
+}

@@ -20,12 +20,12 @@ type AWSMachineStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.spec.providerID) || has(self.spec.providerID) || has(self.status) && !self.status.ready && has(self.status.instanceState) && self.status.instanceState == 'Terminated'",message="spec.providerID cannot be removed, unless the instance has ended before it ran"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.spec.providerID) || has(self.spec.providerID) || has(self.status) && !self.status.ready && has(self.status.instanceState) && self.status.instanceState in ['Terminated', 'Failed']",message="spec.providerID cannot be removed, unless the instance has ended before it ran"
 // +kubebuilder:resource:path=awsmachines,scope=Namespaced,categories={cluster-api,millwright},shortName=awsm
 // +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta1=v1alpha1","cluster.x-k8s.io/v1beta2=v1alpha1"}
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.metadata.labels['cluster\.x-k8s\.io/cluster-name']`,description="Cluster of the machine"
 // +kubebuilder:printcolumn:name="Instance",type=string,JSONPath=`.status.instanceID`,description="EC2 instance ID"
-// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.instanceType`,description="EC2 instance type"
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.status.instanceType`,description="EC2 instance type"
 // +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.failureDomain`,description="Availability zone"
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.instanceState`,description="State of the instance"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the instance runs"

@@ -15,6 +15,9 @@ const (
 	// is then of the time that the message names, and Ready stays as it was. It is True once lists succeed again, and is first set
 	// with another change of the status; without it lists have not failed for long.
 	CloudReachableCondition = "CloudReachable"
+	// InstanceHealthyCondition is False while the instance fails checks that the cloud itself makes of it. It is first set when that
+	// happens, and is True once they pass again. Ready does not depend on it: replacing the Machine is for a MachineHealthCheck.
+	InstanceHealthyCondition = "InstanceHealthy"
 	// PausedCondition is True while the Cluster or the object is paused: nothing is created,
 	// observed or deleted meanwhile.
 	PausedCondition = clusterv1.PausedCondition
@@ -35,6 +38,8 @@ const (
 	// BootstrapDataRefusedReason means that the Machine names as its bootstrap data a Secret with credentials of a Cluster.
 	// It is not given to a machine.
 	BootstrapDataRefusedReason = "BootstrapDataRefused"
+	// CleaningUpLaunchReason means that an attempt to launch has failed, and that what it has left is being removed before the next one.
+	CleaningUpLaunchReason = "CleaningUpLaunch"
 	// WaitingForLaunchSlotReason means that launches are paced on this side to stay within the cloud's limit.
 	WaitingForLaunchSlotReason = "WaitingForLaunchSlot"
 	// InsufficientCapacityReason means that the cloud has no room for the instance type at the place asked for.
@@ -85,6 +90,8 @@ const (
 	InstanceLaunchFailedReason = "InstanceLaunchFailed"
 	// InstanceLaunchTimeoutReason means that the instance did not run within its launch timeout. Failed for good.
 	InstanceLaunchTimeoutReason = "InstanceLaunchTimeout"
+	// InstanceFailedReason means that the cloud reports an instance that has run as failed.
+	InstanceFailedReason = "InstanceFailed"
 	// InstanceVanishedReason means that the instance existed and the cloud does not know it any more. It is
 	// never launched again under the same Machine. Failed for good.
 	InstanceVanishedReason = "InstanceVanished"
@@ -110,6 +117,14 @@ const (
 const (
 	// InstancesListedReason means that the latest list of the cloud's instances has succeeded.
 	InstancesListedReason = "InstancesListed"
+)
+
+// Reasons of InstanceHealthy.
+const (
+	// InstanceImpairedReason means that the instance fails checks of the cloud; the message has their names.
+	InstanceImpairedReason = "InstanceImpaired"
+	// InstanceHealthyReason means that it passes them again.
+	InstanceHealthyReason = "InstanceHealthy"
 )
 
 // Reasons of Paused.

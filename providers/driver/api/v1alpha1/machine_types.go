@@ -55,7 +55,7 @@ type MachineSpec struct {
 }
 
 // InstanceState is the state of an instance, in words that fit every cloud.
-// +kubebuilder:validation:Enum=Pending;Running;Stopping;Stopped;Terminating;Terminated;Missing
+// +kubebuilder:validation:Enum=Pending;Running;Stopping;Stopped;Terminating;Terminated;Failed;Missing
 type InstanceState string
 
 const (
@@ -71,6 +71,8 @@ const (
 	InstanceTerminating InstanceState = "Terminating"
 	// InstanceTerminated is an instance that the cloud still lists and that has ceased to exist.
 	InstanceTerminated InstanceState = "Terminated"
+	// InstanceFailed is a launch that the cloud had accepted and could not finish, and what there is of its instance. It never runs.
+	InstanceFailed InstanceState = "Failed"
 	// InstanceMissing is an instance that the cloud listed once and does not know any more.
 	InstanceMissing InstanceState = "Missing"
 )
@@ -127,6 +129,12 @@ type MachineStatus struct {
 	// instanceState is the state of the instance when it was last seen to change.
 	// +optional
 	InstanceState InstanceState `json:"instanceState,omitempty"`
+
+	// instanceType is the type of the instance, of those that the spec allows.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	InstanceType string `json:"instanceType,omitempty"`
 
 	// failureReason is set, and never unset, when the machine has failed for good: nothing but a
 	// new Machine helps. The value is the reason of the condition InstanceProvisioned or Ready at

@@ -88,6 +88,8 @@ var actions = map[string]action{
 		[]string{"NetworkInterfaceId", "Filter", "MaxResults", "NextToken", "IncludeManagedResources"},
 		describeNetworkInterfaces,
 	},
+	"DeleteVolume":           {[]string{"VolumeId"}, deleteVolume},
+	"DeleteNetworkInterface": {[]string{"NetworkInterfaceId"}, deleteNetworkInterface},
 }
 
 // ServeHTTP answers the EC2 API, and the control interface below /_sim/.

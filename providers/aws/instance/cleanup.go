@@ -1,0 +1,162 @@
+package instance
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	apitypes "k8s.io/apimachinery/pkg/types"
+
+	"millwright.dev/providers/driver"
+)
+
+// maxDeletions bounds the calls of one Cleanup: EC2 deletes volumes and interfaces one by one. What is left is deleted by the next.
+const maxDeletions = 20
+
+// Cleanup lists the volumes and network interfaces that were tagged at the launches, and deletes those that are attached to
+// nothing: EC2 leaves them where an instance ended before they were attached, or somebody has changed how they end. Those that
+// name another object are not counted: whoever writes a launch record can have resources tagged with any UID, and with no name
+// but the object's.
+func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
+	r, err := d.in(ctx, scope.Location)
+	if err != nil {
+		return driver.Failed[[]string](len(handles), err)
+	}
+	left := newRemains(handles)
+	for chunk := range left.chunks() {
+		filters := []types.Filter{literally("tag:"+TagOwnerUID, chunk)}
+		if err := r.volumes(ctx, filters, left); err != nil {
+			return driver.Failed[[]string](len(handles), err)
+		}
+		if err := r.networkInterfaces(ctx, filters, left); err != nil {
+			return driver.Failed[[]string](len(handles), err)
+		}
+	}
+	r.deleteLoose(ctx, left)
+	return left.answers
+}
+
+// deleteLoose deletes what is attached to nothing. An error is that of the handles that the resource belongs to; what does not exist any
+// more is no error, and what has been deleted remains until a list shows that it is gone.
+func (r *region) deleteLoose(ctx context.Context, left *remains) {
+	for _, l := range left.loose[:min(len(left.loose), maxDeletions)] {
+		var err error
+		if l.volume {
+			_, err = r.api.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: aws.String(l.id)}, once)
+			err = classify("DeleteVolume", err)
+		} else {
+			_, err = r.api.DeleteNetworkInterface(ctx, &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: aws.String(l.id)}, once)
+			err = classify("DeleteNetworkInterface", err)
+		}
+		if isGoneOrInUse(err) {
+			continue
+		}
+		for _, i := range l.owners {
+			if left.answers[i].Err == nil {
+				left.answers[i].Err = err
+			}
+		}
+		if driver.IsThrottle(err) {
+			return
+		}
+	}
+}
+
+// isGoneOrInUse returns whether what was to be deleted does not exist any more, or is attached after all, so that the next list has it.
+func isGoneOrInUse(err error) bool {
+	switch code, _ := codeOf(err); code {
+	case "InvalidVolume.NotFound", "InvalidNetworkInterfaceID.NotFound", "VolumeInUse", "InvalidNetworkInterface.InUse",
+		"InvalidParameterValue", "IncorrectState":
+		return true
+	}
+	return false
+}
+
+func (r *region) volumes(ctx context.Context, filters []types.Filter, left *remains) error {
+	pages := ec2.NewDescribeVolumesPaginator(r.api, &ec2.DescribeVolumesInput{MaxResults: aws.Int32(pageSize), Filters: filters})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx, once)
+		if err != nil {
+			return classify("DescribeVolumes", err)
+		}
+		for _, v := range page.Volumes {
+			left.add("volume "+aws.ToString(v.VolumeId), v.Tags, loose{
+				id: aws.ToString(v.VolumeId), volume: true, isLoose: v.State == types.VolumeStateAvailable,
+			})
+		}
+	}
+	return nil
+}
+
+func (r *region) networkInterfaces(ctx context.Context, filters []types.Filter, left *remains) error {
+	pages := ec2.NewDescribeNetworkInterfacesPaginator(r.api, &ec2.DescribeNetworkInterfacesInput{
+		MaxResults: aws.Int32(pageSize), Filters: filters,
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx, once)
+		if err != nil {
+			return classify("DescribeNetworkInterfaces", err)
+		}
+		for _, n := range page.NetworkInterfaces {
+			left.add("network interface "+aws.ToString(n.NetworkInterfaceId), n.TagSet, loose{
+				id: aws.ToString(n.NetworkInterfaceId), isLoose: n.Status == types.NetworkInterfaceStatusAvailable,
+			})
+		}
+	}
+	return nil
+}
+
+// remains gathers what exists of several handles.
+type remains struct {
+	handles []driver.Handle
+	answers []driver.Answer[[]string]
+	byUID   map[apitypes.UID][]int
+	// loose is what is attached to nothing and carries the whole mark.
+	loose []loose
+}
+
+// loose is a resource that may be deleted.
+type loose struct {
+	id      string
+	volume  bool
+	isLoose bool
+	owners  []int
+}
+
+func newRemains(handles []driver.Handle) *remains {
+	left := &remains{handles: handles, answers: driver.Failed[[]string](len(handles), nil), byUID: map[apitypes.UID][]int{}}
+	for i, h := range handles {
+		if h.OwnerUID != "" { // Nothing carries the mark of a handle without one.
+			left.byUID[h.OwnerUID] = append(left.byUID[h.OwnerUID], i)
+		}
+	}
+	return left
+}
+
+// chunks are the UIDs in numbers that one filter takes.
+func (l *remains) chunks() iter.Seq[[]string] {
+	uids := make([]string, 0, len(l.byUID))
+	for uid := range l.byUID {
+		uids = append(uids, string(uid))
+	}
+	return slices.Chunk(distinct(uids), maxFilterValues)
+}
+
+// add counts a resource for the handles that its tags name. To be deleted, it must name the object as well.
+func (l *remains) add(name string, tags []types.Tag, resource loose) {
+	owner := tagValue(tags, TagMachine)
+	for _, i := range l.byUID[apitypes.UID(tagValue(tags, TagOwnerUID))] {
+		if owner == "" || owner == l.handles[i].Owner {
+			l.answers[i].Value = append(l.answers[i].Value, name)
+		}
+		if owner != "" && owner == l.handles[i].Owner {
+			resource.owners = append(resource.owners, i)
+		}
+	}
+	if resource.isLoose && len(resource.owners) > 0 {
+		l.loose = append(l.loose, resource)
+	}
+}

@@ -1,0 +1,34 @@
+package inframachine
+
+import (
+	"maps"
+
+	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/limit"
+)
+
+// limits returns the limiter of all calls to the cloud, and the driver whose calls it limits. Launches are admitted one by one before they
+// are recorded, so the limiter does not hold up Create.
+func (r *Reconciler[M]) limits() (*limit.Limiter, driver.Driver[M]) {
+	rates := maps.Clone(r.traits.Rates)
+	if r.Options.Launches != nil {
+		if rates == nil {
+			rates = map[driver.CallKind]driver.Rate{}
+		}
+		rates[driver.CallCreate] = *r.Options.Launches
+	}
+	limiter := limit.New(r.Clock, rates)
+	return limiter, limit.Driver(r.Driver, limiter)
+}
+
+// reportShortage remembers that a launch lacked capacity, and returns the error with what was asked for and where it lacked lately.
+func (r *Reconciler[M]) reportShortage(s *scope[M], err error) error {
+	in, candidate := r.cloud.LimitScope(s.handle.Scope), driver.Candidate{Placement: s.launched.placement()}
+	r.shortages.Report(in, candidate, err)
+	return r.shortages.Explain(in, candidate, err)
+}
+
+// sawInstances remembers the shortages that a list shows.
+func (r *Reconciler[M]) sawInstances(in driver.Scope, instances []driver.Instance) {
+	r.shortages.SawInstances(r.cloud.LimitScope(in), instances)
+}

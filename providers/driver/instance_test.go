@@ -1,0 +1,30 @@
+package driver
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+func TestWithStatus(t *testing.T) {
+	off := Status{State: driverv1.InstanceStopped, StateCode: "deallocated", StateMessage: "by the cloud", Interrupted: true, Impaired: "no network"}
+	for state, replaced := range map[driverv1.InstanceState]bool{
+		driverv1.InstancePending: true, driverv1.InstanceRunning: true, driverv1.InstanceStopping: true, driverv1.InstanceStopped: true,
+		driverv1.InstanceTerminating: false, driverv1.InstanceTerminated: false, driverv1.InstanceFailed: false,
+	} {
+		g := NewWithT(t)
+		got := Instance{ID: "i", State: state, StateCode: "listed"}.With(off)
+		want := Instance{ID: "i", State: state, StateCode: "listed", Impaired: "no network"}
+		if replaced {
+			want = Instance{ID: "i", State: driverv1.InstanceStopped, StateCode: "deallocated", StateMessage: "by the cloud",
+				Interrupted: true, Impaired: "no network"}
+		}
+		g.Expect(got).To(Equal(want), string(state))
+	}
+	g := NewWithT(t)
+	listed := Instance{ID: "i", State: driverv1.InstanceStopped, StateCode: "listed", Interrupted: true}
+	g.Expect(listed.With(Status{})).To(Equal(listed), "a source that knows nothing takes nothing away")
+	g.Expect(Instance{Impaired: "old"}.With(Status{}).Impaired).To(BeEmpty(), "it passes the checks again")
+}

@@ -1,0 +1,290 @@
+package shortage
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"millwright.dev/providers/driver"
+)
+
+type rig struct {
+	*GomegaWithT
+	*Memory
+	fake *clocktesting.FakePassiveClock
+}
+
+func newRig(t *testing.T) *rig {
+	fake := clocktesting.NewFakePassiveClock(time.Unix(1e6, 0))
+	return &rig{GomegaWithT: NewWithT(t), Memory: New(fake, 0), fake: fake}
+}
+
+func (r *rig) passes(d time.Duration) { r.fake.SetTime(r.fake.Now().Add(d)) }
+
+// at returns how long ago the candidate lacked capacity in scope r; negative if it did not.
+func (r *rig) at(c driver.Candidate) time.Duration {
+	when := r.Mark("r", []driver.Candidate{c})[0].ShortSince
+	if when.IsZero() {
+		return -1
+	}
+	return r.fake.Since(when)
+}
+
+func (r *rig) short(c driver.Candidate) bool { return r.at(c) >= 0 }
+
+// candidate returns that of an instance type on a market, in a subnet that is named after its zone.
+func candidate(instanceType, zone, market string) driver.Candidate {
+	return driver.Candidate{
+		Placement: driver.Placement{ID: "subnet-" + zone, FailureDomain: zone[:1], InstanceType: instanceType, Market: market},
+	}
+}
+
+func lacking(onlyPlace bool) error {
+	return fmt.Errorf("wrapped: %w",
+		&driver.Error{Class: driver.ClassCapacity, Operation: "Run", Code: "None", OnlyPlace: onlyPlace, Err: errors.New("no room")})
+}
+
+var asked = candidate("m5", "a1", "spot")
+
+func TestWhatIsShort(t *testing.T) {
+	cause := errors.New("x")
+	others := []driver.Candidate{
+		asked, candidate("m5", "a2", "spot"), candidate("m5", "a1", ""), candidate("c5", "a1", "spot"), candidate("m5", "b1", "spot"),
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want []bool
+	}{
+		"capacity":                   {lacking(false), []bool{true, true, false, false, false}},
+		"capacity of the place only": {lacking(true), []bool{true, false, true, true, false}},
+		"success":                    {nil, []bool{false, false, false, false, false}},
+		"quota":                      {driver.NewQuotaError("", "", cause), []bool{false, false, false, false, false}},
+		"no class":                   {cause, []bool{false, false, false, false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.Report("r", asked, c.err)
+			for i, of := range others {
+				r.Expect(r.short(of)).To(Equal(c.want[i]), "%+v", of)
+			}
+			for _, of := range r.Mark("elsewhere", others) {
+				r.Expect(of.ShortSince).To(BeZero(), "each limit scope has its own")
+			}
+		})
+	}
+}
+
+// Subnets of equal names in two zones are two places.
+func TestAPlaceIsWithinItsFailureDomain(t *testing.T) {
+	r := newRig(t)
+	r.Report("r", asked, lacking(true))
+	other := asked
+	other.FailureDomain = "b"
+	r.Expect(r.short(other)).To(BeFalse())
+}
+
+func TestShortagesAreForgotten(t *testing.T) {
+	for ttl, want := range map[time.Duration]time.Duration{0: DefaultTTL, -1: DefaultTTL, time.Second: time.Second} {
+		r := newRig(t)
+		r.Memory = New(r.fake, ttl)
+		r.Report("r", asked, lacking(false))
+		r.Report("r", asked, lacking(true))
+		r.passes(want - 1)
+		r.Expect(r.short(asked)).To(BeTrue())
+		r.passes(1)
+		r.Expect(r.short(asked)).To(BeFalse())
+		r.Expect(r.since).To(BeEmpty())
+	}
+}
+
+func TestTheLatestCounts(t *testing.T) {
+	r := newRig(t)
+	r.Report("r", asked, lacking(true))
+	r.passes(time.Second)
+	r.Report("r", asked, lacking(false))
+	r.passes(time.Second)
+	r.Expect(r.at(asked)).To(Equal(time.Second), "of the place and of the domain")
+	r.Report("r", asked, lacking(true))
+	r.Expect(r.at(asked)).To(Equal(time.Duration(0)))
+	r.Saw("r", asked, r.fake.Now().Add(-time.Minute))
+	r.Expect(r.at(candidate("m5", "a2", "spot"))).To(Equal(time.Second), "what is older changes nothing")
+	r.Saw("r", asked, r.fake.Now().Add(-time.Nanosecond))
+	r.Expect(r.at(candidate("m5", "a2", "spot"))).To(Equal(time.Nanosecond))
+}
+
+func TestSaw(t *testing.T) {
+	for ago, want := range map[time.Duration]bool{
+		0: true, time.Minute: true, DefaultTTL - 2: true, DefaultTTL: false, time.Hour: false, -time.Hour: true,
+	} {
+		r := newRig(t)
+		r.Saw("r", asked, r.fake.Now().Add(-ago))
+		r.passes(1)
+		r.Expect(r.short(asked)).To(Equal(want), "%v", ago)
+		if want {
+			r.Expect(r.at(asked)).To(Equal(max(ago, 0)+1), "the clocks may differ")
+		}
+		r.Expect(r.since).To(HaveLen(map[bool]int{true: 1}[want]))
+	}
+}
+
+func TestSawInstances(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*driver.Instance)
+		want   bool
+	}{
+		"runs":                     {func(i *driver.Instance) { i.Refused = "" }, false},
+		"failed for lack of room":  {func(*driver.Instance) {}, true},
+		"failed because of quota":  {func(i *driver.Instance) { i.Refused = driver.ClassQuota }, false},
+		"failed long ago":          {func(i *driver.Instance) { i.LaunchTime = i.LaunchTime.Add(-time.Hour) }, false},
+		"failed at a time unknown": {func(i *driver.Instance) { i.LaunchTime = time.Time{} }, false},
+		"taken back":               {func(i *driver.Instance) { i.Refused, i.Interrupted = "", true }, true},
+		"taken back after it ran": {func(i *driver.Instance) {
+			i.Refused, i.Interrupted, i.LaunchTime = "", true, i.LaunchTime.Add(-time.Hour)
+		}, false},
+		"of unknown type": {func(i *driver.Instance) { i.InstanceType = "" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			i := driver.Instance{
+				Refused: driver.ClassCapacity, LaunchTime: r.fake.Now().Add(-time.Minute), InstanceType: "m5", Market: "spot", FailureDomain: "a",
+			}
+			c.change(&i)
+			r.SawInstances("r", []driver.Instance{{InstanceType: "c5"}, i, i})
+			r.Expect(r.short(asked)).To(Equal(c.want))
+			r.Expect(r.since).To(HaveLen(map[bool]int{true: 1}[c.want]))
+			if c.want {
+				r.Expect(r.at(asked)).To(Equal(time.Minute))
+				r.Expect(r.short(candidate("m5", "a1", ""))).To(BeFalse(), "on the other market")
+			}
+			r.Expect(r.refusals).To(BeEmpty(), "nothing was refused to this process")
+		})
+	}
+}
+
+func TestMarkChangesNothingElse(t *testing.T) {
+	r := newRig(t)
+	r.Report("r", asked, lacking(false))
+	old := asked
+	old.ShortSince, old.Rank = r.fake.Now().Add(time.Hour), 3
+	free := candidate("m5", "b1", "spot")
+	free.ShortSince = r.fake.Now()
+	given := []driver.Candidate{free, old}
+	marked := r.Mark("r", given)
+	r.Expect(given).To(Equal([]driver.Candidate{free, old}), "the driver may have kept them")
+	free.ShortSince, old.ShortSince = time.Time{}, r.fake.Now()
+	r.Expect(marked).To(Equal([]driver.Candidate{free, old}))
+	r.Expect(r.Mark("r", nil)).To(BeEmpty())
+}
+
+func TestExplain(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []driver.Candidate{
+		candidate("m5", "c1", "spot"), asked, candidate("m5", "a2", "spot"), candidate("m5", "d1", ""), candidate("c5", "e1", "spot"),
+	} {
+		r.Report("r", c, lacking(false))
+	}
+	r.Report("r", candidate("m5", "f1", "spot"), lacking(true))
+	r.Report("elsewhere", candidate("m5", "g1", "spot"), lacking(false))
+	b := candidate("m5", "b1", "spot")
+	for range 20 {
+		r.Expect(r.Explain("r", asked, lacking(false))).To(MatchError("Run: None: m5 spot in a, c: no room"), "always in this order")
+	}
+	r.Expect(r.Explain("r", b, lacking(false))).To(MatchError("Run: None: m5 spot in a, b, c: no room"), "its own as well")
+	r.Expect(r.Explain("r", b, lacking(true))).To(MatchError("Run: None: m5 spot in a, c, subnet-b1 (b): no room"))
+	r.Expect(r.Explain("r", candidate("m5", "d1", ""), lacking(false))).To(MatchError("Run: None: m5 in d: no room"))
+	r.passes(DefaultTTL)
+	r.Expect(r.Explain("r", b, lacking(false))).To(MatchError("Run: None: m5 spot in b: no room"))
+	b.FailureDomain = ""
+	r.Expect(r.Explain("r", b, lacking(true))).To(MatchError("Run: None: m5 spot in subnet-b1: no room"))
+
+	given := &driver.Error{Class: driver.ClassCapacity, RetryAfter: time.Second, OnlyPlace: true}
+	var explained *driver.Error
+	r.Expect(errors.As(r.Explain("r", asked, given), &explained)).To(BeTrue())
+	r.Expect(explained).To(MatchError("m5 spot in subnet-a1 (a)"))
+	r.Expect(explained.RetryAfter).To(Equal(time.Second))
+	r.Expect(explained.OnlyPlace).To(BeTrue())
+	r.Expect(given.Err).NotTo(HaveOccurred(), "the error as given is not changed")
+	for _, err := range []error{nil, errors.New("x"), driver.NewQuotaError("", "", errors.New("x"))} {
+		if err == nil {
+			r.Expect(r.Explain("r", asked, err)).To(Succeed())
+		} else {
+			r.Expect(r.Explain("r", asked, err)).To(BeIdenticalTo(err))
+		}
+	}
+}
+
+// A shortage does not outlive its time because of a clock that was set back.
+func TestAClockThatIsSetBack(t *testing.T) {
+	r := newRig(t)
+	r.Report("r", asked, lacking(false))
+	r.passes(-time.Hour)
+	r.Expect(r.at(asked)).To(Equal(time.Duration(0)))
+	r.passes(DefaultTTL - 1)
+	r.Expect(r.short(asked)).To(BeTrue())
+	r.passes(1)
+	r.Expect(r.short(asked)).To(BeFalse())
+}
+
+// What is short is what the latest reports within the TTL say, in whatever order they come.
+func TestAMemoryIsItsReports(t *testing.T) {
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		r := newRig(t)
+		latest := map[[3]string]time.Time{}
+		for range 100 {
+			r.passes(time.Duration(random.Int64N(int64(DefaultTTL / 10))))
+			names := [3]string{fmt.Sprint(random.IntN(3)), fmt.Sprint(random.IntN(3)), fmt.Sprint(random.IntN(2))}
+			c, when := candidate(names[0], names[1], names[2]), r.fake.Now()
+			if random.IntN(2) == 0 {
+				r.Report("r", c, lacking(false))
+			} else {
+				when = when.Add(-time.Duration(random.Int64N(int64(2 * DefaultTTL))))
+				r.Saw("r", c, when)
+			}
+			if when.After(latest[names]) {
+				latest[names] = when
+			}
+			for names, when := range latest {
+				want := r.fake.Since(when)
+				if want >= DefaultTTL {
+					want = -1
+				}
+				if at := r.at(candidate(names[0], names[1], names[2])); at != want {
+					t.Fatalf("seed %d: %v is short since %v, not %v", seed, names, at, want)
+				}
+			}
+		}
+		r.passes(DefaultTTL)
+		r.Mark("r", nil)
+		r.Expect(r.since).To(BeEmpty())
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	r := newRig(t)
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			c := candidate(fmt.Sprint(i%5), "a1", "")
+			for range 20 {
+				r.Report("r", c, lacking(i%2 == 0))
+				r.SawInstances("r", []driver.Instance{{InstanceType: "x", Interrupted: true, LaunchTime: r.fake.Now()}})
+				_ = r.Explain("r", c, lacking(false))
+				r.Mark("r", []driver.Candidate{c})
+				r.measure(map[offering]int{}, map[offering]int{})
+			}
+		})
+	}
+	all.Wait()
+	total := 0
+	for _, n := range r.refusals {
+		total += n.count
+	}
+	r.Expect(total).To(Equal(1000))
+}
