@@ -23,6 +23,9 @@ type Options struct {
 	// ListFast and ListSlow are the times between two lists of the cloud's instances: while a machine waits for a change, and
 	// otherwise. Defaults: those of the driver's traits.
 	ListFast, ListSlow time.Duration
+	// StatusInterval is the time between two lists of what the other lists leave out, if the driver has such. Default: that of the driver's
+	// traits.
+	StatusInterval time.Duration
 	// UnreachableAfter is for how long lists have to fail before machines report it. Default: inventory.DefaultUnreachableAfter.
 	UnreachableAfter time.Duration
 	// Launches, if it is set, is the rate of launches instead of that of the driver's traits.
@@ -52,6 +55,9 @@ func (o Options) withDefaults(traits driver.Traits) Options {
 	}
 	if o.ListSlow == 0 {
 		o.ListSlow = traits.ListSlow
+	}
+	if o.StatusInterval == 0 {
+		o.StatusInterval = traits.StatusInterval
 	}
 	o.Batch.Size = traits.BatchSize
 	if o.VisibilityGrace == 0 {

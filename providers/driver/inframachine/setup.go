@@ -72,7 +72,7 @@ func (r *Reconciler[M]) complete(waker *wake.Waker) []manager.Runnable {
 		Fast:             r.Options.ListFast,
 		Slow:             r.Options.ListSlow,
 		Timeout:          r.Options.CallTimeout,
-		StatusInterval:   r.traits.StatusInterval,
+		StatusInterval:   r.Options.StatusInterval,
 		UnreachableAfter: r.Options.UnreachableAfter,
 		Listed:           r.sawInstances,
 	})

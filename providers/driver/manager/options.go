@@ -23,6 +23,7 @@ type Options struct {
 	Concurrency       int
 	InventoryFast     time.Duration
 	InventorySlow     time.Duration
+	StatusInterval    time.Duration
 	CloudTimeout      time.Duration
 	UnreachableAfter  time.Duration
 	VisibilityGrace   time.Duration
@@ -37,6 +38,7 @@ func NewOptions(name string, traits driver.Traits) *Options {
 	return &Options{
 		Options:       controllermanager.NewOptions(name, name+"-system"),
 		InventoryFast: traits.ListFast, InventorySlow: traits.ListSlow,
+		StatusInterval:    traits.StatusInterval,
 		LaunchesPerSecond: launches.PerSecond, LaunchBurst: launches.Burst,
 	}
 }
@@ -67,6 +69,8 @@ func (o *Options) addOwnFlags(fs *pflag.FlagSet) {
 		"Time between two lists of the cloud's instances while a machine waits for a change; a tenth of the wait once that is longer.",
 	)
 	fs.DurationVar(&o.InventorySlow, "inventory-slow-interval", o.InventorySlow, "Time between two lists of the cloud's instances otherwise.")
+	fs.DurationVar(&o.StatusInterval, "instance-status-interval", o.StatusInterval,
+		"Time between two reads of what lists of instances leave out, such as the cloud's own health checks, where the provider reports those.")
 	fs.DurationVar(&o.CloudTimeout, "cloud-call-timeout", defaults.CallTimeout, "Time that one call to the cloud may take.")
 	fs.DurationVar(
 		&o.UnreachableAfter,
@@ -114,6 +118,7 @@ func (o *Options) Machine() inframachine.Options {
 		Concurrency:      o.Concurrency,
 		ListFast:         o.InventoryFast,
 		ListSlow:         o.InventorySlow,
+		StatusInterval:   o.StatusInterval,
 		UnreachableAfter: o.UnreachableAfter,
 		Launches:         &driver.Rate{PerSecond: o.LaunchesPerSecond, Burst: o.LaunchBurst},
 	}

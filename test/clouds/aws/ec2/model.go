@@ -40,6 +40,8 @@ type instance struct {
 	// failure turns pending into terminated.
 	failure      *simapi.StateReason
 	terminatedAt time.Time
+	// checks are those that fail, and what is scheduled.
+	checks Checks
 
 	volumes    []*volume
 	interfaces []*networkInterface

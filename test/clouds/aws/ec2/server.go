@@ -208,6 +208,27 @@ func (s *Server) Vanish(id string) error { return s.change(id, s.vanish) }
 // Interrupt takes a spot instance back: it is terminated with Server.SpotInstanceTermination.
 func (s *Server) Interrupt(id string) error { return s.change(id, s.interrupt) }
 
+// Checks are the checks of EC2 that an instance fails, and the maintenance that is scheduled for it. The zero value is a healthy instance.
+type Checks struct {
+	// System and Instance are true if that check is impaired.
+	System, Instance bool
+	// Event is the code of a scheduled event, for example instance-retirement; NotBefore is when it begins.
+	Event     string
+	NotBefore time.Time
+}
+
+// Check sets the checks of an instance.
+func (s *Server) Check(id string, checks Checks) error {
+	return s.change(id, func(id string) error {
+		found, err := s.findInstances([]string{id})
+		if err != nil {
+			return err
+		}
+		found[0].checks = checks
+		return nil
+	})
+}
+
 func (s *Server) change(id string, f func(string) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,14 +12,50 @@ type xmlInstanceStatus struct {
 	State            xmlState   `xml:"instanceState"`
 	System           xmlSummary `xml:"systemStatus"`
 	Instance         xmlSummary `xml:"instanceStatus"`
+	Events           []xmlEvent `xml:"eventsSet>item"`
+}
+
+type xmlEvent struct {
+	Code        string `xml:"code"`
+	Description string `xml:"description"`
+	NotBefore   string `xml:"notBefore"`
 }
 
 type xmlSummary struct {
 	Status string `xml:"status"`
 }
 
-// describeInstanceStatus describes running instances, or all of them when asked to; the checks of a
-// running instance are always passed.
+// check returns the status of a check of an instance.
+func check(i *instance, impaired bool) string {
+	switch {
+	case i.state != running:
+		return "not-applicable"
+	case impaired:
+		return "impaired"
+	}
+	return "ok"
+}
+
+// statusFilters are the simulated filters of
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceStatus.html.
+func (s *Server) statusFilters() filterTable[*instance] {
+	table := filterTable[*instance]{
+		"instance-status.status": func(i *instance) []string { return []string{check(i, i.checks.Instance)} },
+		"system-status.status":   func(i *instance) []string { return []string{check(i, i.checks.System)} },
+		"event.code": func(i *instance) []string {
+			if i.checks.Event == "" {
+				return nil
+			}
+			return []string{i.checks.Event}
+		},
+	}
+	for _, name := range []string{"availability-zone", "instance-state-code", "instance-state-name"} {
+		table[name] = s.instanceFilters()[name]
+	}
+	return table
+}
+
+// describeInstanceStatus describes running instances, or all of them when asked to.
 func describeInstanceStatus(s *Server, c *call, p params) (reply, error) {
 	all, err := p.boolean("IncludeAllInstances", false)
 	if err != nil {
@@ -37,11 +73,7 @@ func describeInstanceStatus(s *Server, c *call, p params) (reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := filterTable[*instance]{}
-	for _, name := range []string{"availability-zone", "instance-state-code", "instance-state-name"} {
-		table[name] = s.instanceFilters()[name]
-	}
-	if selected, err = selectBy(selected, filters, table, nil); err != nil {
+	if selected, err = selectBy(selected, filters, s.statusFilters(), nil); err != nil {
 		return nil, err
 	}
 	var described []*instance
@@ -59,14 +91,14 @@ func describeInstanceStatus(s *Server, c *call, p params) (reply, error) {
 	}
 	out := &describeStatusReply{NextToken: next}
 	for _, i := range described {
-		check := "not-applicable"
-		if i.state == running {
-			check = "ok"
-		}
-		out.Statuses = append(out.Statuses, xmlInstanceStatus{
+		status := xmlInstanceStatus{
 			ID: i.id, AvailabilityZone: i.launch.zone.AvailabilityZone, State: xmlState{Code: stateCodes[i.state], Name: i.state},
-			System: xmlSummary{check}, Instance: xmlSummary{check},
-		})
+			System: xmlSummary{check(i, i.checks.System)}, Instance: xmlSummary{check(i, i.checks.Instance)},
+		}
+		if e := i.checks.Event; e != "" {
+			status.Events = []xmlEvent{{Code: e, Description: "scheduled by a test", NotBefore: xmlTime(i.checks.NotBefore)}}
+		}
+		out.Statuses = append(out.Statuses, status)
 	}
 	return out, nil
 }

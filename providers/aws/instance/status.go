@@ -1,0 +1,72 @@
+package instance
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"millwright.dev/providers/driver"
+)
+
+var _ driver.StatusLister = (*Driver)(nil)
+
+// endingEvents are the scheduled events after which an instance is gone or stopped. The others (a reboot, maintenance of the network) pass.
+var endingEvents = []string{string(types.EventCodeInstanceRetirement), string(types.EventCodeInstanceStop)}
+
+// troubles are the filters that select what is wrong with instances. EC2 asks for all filters of a call at once, so each is a call, which
+// returns little: those for which nothing is wrong are left out.
+var troubles = []types.Filter{
+	{Name: aws.String("instance-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
+	{Name: aws.String("system-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
+	{Name: aws.String("event.code"), Values: endingEvents},
+}
+
+// ListStatus returns the instances that fail EC2's checks, or are scheduled to be stopped or retired.
+func (d *Driver) ListStatus(ctx context.Context, scope driver.Scope) (map[string]driver.Status, error) {
+	r, err := d.in(ctx, scope.Location)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]driver.Status{}
+	for _, trouble := range troubles {
+		pages := ec2.NewDescribeInstanceStatusPaginator(r.api, &ec2.DescribeInstanceStatusInput{
+			MaxResults: aws.Int32(pageSize), Filters: []types.Filter{trouble},
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx, once)
+			if err != nil {
+				return nil, classify("DescribeInstanceStatus", err)
+			}
+			for _, s := range page.InstanceStatuses {
+				id := providerID(aws.ToString(s.AvailabilityZone), aws.ToString(s.InstanceId))
+				found[id] = driver.Status{Impaired: impairments(s)}
+			}
+		}
+	}
+	return found, nil
+}
+
+// impairments names what is wrong with an instance, in a stable order and without what changes each time.
+func impairments(s types.InstanceStatus) string {
+	var wrong []string
+	for _, check := range []struct {
+		name    string
+		summary *types.InstanceStatusSummary
+	}{{"instance status check", s.InstanceStatus}, {"system status check", s.SystemStatus}} {
+		if check.summary != nil && check.summary.Status == types.SummaryStatusImpaired {
+			wrong = append(wrong, check.name)
+		}
+	}
+	for _, e := range s.Events {
+		// EC2 keeps an event for a while after it is over.
+		if slices.Contains(endingEvents, string(e.Code)) && !strings.HasPrefix(aws.ToString(e.Description), "[") {
+			wrong = append(wrong, string(e.Code)+" scheduled for "+aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339))
+		}
+	}
+	return strings.Join(wrong, ", ")
+}
