@@ -7,6 +7,7 @@ package batch
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -34,6 +35,8 @@ type Options struct {
 	Size int
 	// Backoff returns how long a scope waits after the n-th throttled call in a row; n counts from 1.
 	Backoff func(n int) time.Duration
+	// Random returns a random time below another one, by which that is spread. Default: rand.N.
+	Random func(below time.Duration) time.Duration
 }
 
 // DefaultOptions returns the defaults, without a backoff.
@@ -51,6 +54,9 @@ func (o Options) WithDefaults() Options {
 	defaults := DefaultOptions()
 	if o.Clock == nil {
 		o.Clock = defaults.Clock
+	}
+	if o.Random == nil {
+		o.Random = rand.N[time.Duration]
 	}
 	if o.Gather == 0 {
 		o.Gather = defaults.Gather

@@ -2,7 +2,6 @@ package batch
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -181,6 +180,6 @@ func (b *Batcher[T]) hold(q *queue[T]) {
 	}
 	q.refusals++
 	wait := b.opts.Backoff(q.refusals)
-	wait += rand.N(max(wait/5, 1))
+	wait += b.opts.Random(max(wait/5, 1))
 	q.until = b.opts.Clock.Now().Add(max(wait, driver.RetryAfterOf(q.throttled)))
 }

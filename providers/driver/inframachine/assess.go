@@ -20,6 +20,8 @@ type observation struct {
 	// statusLost is true if this object has no record of its own of whether the instance has run: it was moved, restored from a
 	// backup, or has adopted the instance.
 	statusLost bool
+	// asOf is when the instance was last read: it may be long ago, if the cloud does not answer.
+	asOf time.Time
 	// launchTimeout is the time from launch to running; grace the time in which absence proves nothing.
 	launchTimeout, grace time.Duration
 }
@@ -145,13 +147,18 @@ func assessStopped(s observation, now time.Time, a assessment) assessment {
 	return withTimeout(s, now, a)
 }
 
-// withTimeout turns the assessment of an instance that has never run into a failure once its time is over.
+// rereadLate is when an instance is assessed again whose time is over, and which has not been read since.
+const rereadLate = 10 * time.Second
+
+// withTimeout turns the assessment of an instance that has never run into a failure once its time is over. While the cloud
+// cannot be read it may have begun to run.
 func withTimeout(s observation, now time.Time, a assessment) assessment {
 	if s.provisioned {
 		return a
 	}
-	if wait := s.launchedAt.Add(s.launchTimeout).Sub(now); wait > 0 {
-		a.after = wait
+	deadline := s.launchedAt.Add(s.launchTimeout)
+	if s.asOf.Before(deadline) {
+		a.after = max(deadline.Sub(now), rereadLate)
 		return a
 	}
 	return assessment{failure: true, why: &explanation{driverv1.InstanceLaunchTimeoutReason,

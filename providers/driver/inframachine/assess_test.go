@@ -79,8 +79,8 @@ func TestAssess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			got := assess(observation{view: test.view, launchedAt: launched, provisioned: test.provisioned, launchTimeout: timeout, grace: grace},
-				launched.Add(test.age))
+			seen := observation{view: test.view, asOf: launched.Add(test.age), launchedAt: launched, provisioned: test.provisioned, launchTimeout: timeout, grace: grace}
+			got := assess(seen, launched.Add(test.age))
 			reason := ""
 			if got.why != nil {
 				reason, got.why = got.why.reason, nil
@@ -100,11 +100,21 @@ func TestAssessAfterTheStatusWasLost(t *testing.T) {
 		driverv1.InstancePending:  {failure: true}, // it has been starting all the time
 	} {
 		view := inventory.View{Known: true, Listed: true, ListedAt: now, Instance: driver.Instance{State: state}}
-		got := assess(observation{view: view, launchedAt: now.Add(-time.Hour), statusLost: true, launchTimeout: time.Minute, grace: time.Minute}, now)
+		got := assess(observation{view: view, asOf: now, launchedAt: now.Add(-time.Hour), statusLost: true, launchTimeout: time.Minute, grace: time.Minute}, now)
 		NewWithT(t).Expect(got.why).NotTo(BeNil())
 		got.why = nil
 		NewWithT(t).Expect(got).To(Equal(want), string(state))
 	}
+}
+
+// TestAnInstanceThatCannotBeReadHasNotFailed: that it did not run in time is known only of one that was read since.
+func TestAnInstanceThatCannotBeReadHasNotFailed(t *testing.T) {
+	launched := time.Unix(100000, 0)
+	read := launched.Add(time.Minute)
+	view := inventory.View{Known: true, Listed: true, ListedAt: read, Instance: driver.Instance{State: driverv1.InstancePending}}
+	got := assess(observation{view: view, asOf: read, launchedAt: launched, launchTimeout: 3 * time.Minute}, launched.Add(time.Hour))
+	NewWithT(t).Expect(got.failure).To(BeFalse())
+	NewWithT(t).Expect(got.after).To(Equal(rereadLate))
 }
 
 func TestAnInstanceThatIsNotListedIsLookedAtWhenTheFirstOfItsTimesIsOver(t *testing.T) {

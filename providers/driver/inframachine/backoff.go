@@ -1,7 +1,6 @@
 package inframachine
 
 import (
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -36,8 +35,9 @@ func DefaultBackoff(class driver.Class, n int) time.Duration {
 // backoff keeps, for each object, the latest failure of a call to the cloud and the time before which
 // it is not repeated. It is kept in memory only: after a restart each call is tried once at once.
 type backoff struct {
-	clock clock.PassiveClock
-	base  func(driver.Class, int) time.Duration
+	clock  clock.PassiveClock
+	base   func(driver.Class, int) time.Duration
+	random func(below time.Duration) time.Duration
 
 	mu       sync.Mutex
 	entries  map[types.NamespacedName]*failedCall
@@ -57,8 +57,15 @@ type failedCall struct {
 	until time.Time
 }
 
-func newBackoff(clk clock.PassiveClock, base func(driver.Class, int) time.Duration) *backoff {
-	return &backoff{clock: clk, base: base, entries: map[types.NamespacedName]*failedCall{}, subjects: map[types.NamespacedName]subject{}}
+func newBackoff(
+	clk clock.PassiveClock,
+	base func(driver.Class, int) time.Duration,
+	random func(below time.Duration) time.Duration,
+) *backoff {
+	return &backoff{
+		clock: clk, base: base, random: random,
+		entries: map[types.NamespacedName]*failedCall{}, subjects: map[types.NamespacedName]subject{},
+	}
 }
 
 // begin is called before anything is done for an object. A failure does not outlive what the call was for: that of an earlier
@@ -93,7 +100,7 @@ func (b *backoff) failTimes(key types.NamespacedName, err error, n int) time.Dur
 	e.err = err
 	e.count = max(e.count+1, n)
 	wait := b.base(class, e.count)
-	wait += rand.N(max(wait/5, 1))
+	wait += b.random(max(wait/5, 1))
 	wait = max(wait, driver.RetryAfterOf(err))
 	e.until = b.clock.Now().Add(wait)
 	return wait

@@ -3,6 +3,7 @@ package inframachine
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func TestDefaultBackoff(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	g := NewWithT(t)
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	b := newBackoff(clk, DefaultBackoff)
+	b := newBackoff(clk, DefaultBackoff, rand.N)
 	key := types.NamespacedName{Name: "m"}
 	wait, err := b.remaining(key)
 	g.Expect(wait).To(BeZero())
@@ -81,7 +82,7 @@ func TestBackoff(t *testing.T) {
 
 func TestAFailureDoesNotOutliveWhatTheCallWasFor(t *testing.T) {
 	g := NewWithT(t)
-	b := newBackoff(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), DefaultBackoff)
+	b := newBackoff(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), DefaultBackoff, rand.N)
 	key := types.NamespacedName{Name: "m"}
 	waits := func() bool { wait, _ := b.remaining(key); return wait > 0 }
 	launching, deleting := subject{uid: "u"}, subject{uid: "u", deleting: true}

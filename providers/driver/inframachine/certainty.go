@@ -3,6 +3,7 @@ package inframachine
 import (
 	"time"
 
+	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
@@ -76,4 +77,13 @@ func (s *scope[M]) wasSeen() bool {
 	case driverv1.InstancePending:
 	}
 	return false
+}
+
+// dropEarlier drops from the view what a list from before the launch shows under the provider ID: the instance of an earlier attempt. Where
+// instances are found by names, attempts at the same place have the same provider ID.
+func (s *scope[M]) dropEarlier() {
+	i, last := s.view.Instance, s.launched.LastCall
+	if s.view.Listed && last != nil && s.view.ListedAt.Before(*last) && s.handle.Name != "" && i.Token != "" && i.Token != s.handle.Token {
+		s.view.Instance, s.view.Known, s.view.Listed = driver.Instance{}, false, false
+	}
 }

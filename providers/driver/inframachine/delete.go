@@ -38,6 +38,7 @@ func (r *Reconciler[M]) locate(ctx context.Context, s *scope[M]) outcome.Outcome
 		return outcome.InOrder(ctx, s, r.awaitDependants, r.release)
 	}
 	s.view = r.inventory.Track(s.Key(), s.handle, false) // The steps that wait for a list track it as in transition.
+	s.dropEarlier()
 	if s.view.Known && s.view.Instance.ProviderID == "" {
 		return r.locateUncertain(ctx, s, s.view.Instance)
 	}
@@ -64,6 +65,9 @@ func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome.
 		return out
 	}
 	instance, err := r.askCloud(ctx, s)
+	if err == nil && s.isNamesake(instance) {
+		err = driver.NewNotFoundError("Observe", "", errors.New("the name is that of an instance of somebody else"))
+	}
 	switch {
 	case err == nil && instance.ProviderID == "":
 		return r.locateUncertain(ctx, s, instance)
@@ -94,6 +98,10 @@ func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome.
 func (r *Reconciler[M]) locateUncertain(ctx context.Context, s *scope[M], i driver.Instance) outcome.Outcome {
 	if i.State == driverv1.InstanceFailed || i.State == driverv1.InstanceTerminated {
 		return outcome.InOrder(ctx, s, r.awaitDependants, r.release)
+	}
+	if hasEnded(i.State) || s.handle.Owns(i) && !s.Now.Before(s.launchedAt().Add(s.launchTimeout())) {
+		s.view.Instance, s.view.Known = i, true
+		return outcome.Continue() // The launch takes too long: what there is of it is terminated by its name or token.
 	}
 	s.observed.state = &explanation{driverv1.WaitingForLaunchOutcomeReason,
 		"The cloud has accepted the launch; waiting for its instance, to terminate it"}

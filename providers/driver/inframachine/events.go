@@ -1,6 +1,7 @@
 package inframachine
 
 import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -38,6 +39,8 @@ func (r *Reconciler[M]) record(s *scope[M], written bool, writeErr error) {
 	switch refusal := persist.Refusal(writeErr); {
 	case refusal != "":
 		s.events.Warning(eventRefused, "WriteStatus", "%s", refusal)
+	case apierrors.IsConflict(writeErr):
+		// What has happened has happened, and its own writes have succeeded. Another reconcile reports how things are.
 	case writeErr != nil:
 		return
 	case written:

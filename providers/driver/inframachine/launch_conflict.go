@@ -31,6 +31,12 @@ func (r *Reconciler[M]) resolveConflict(ctx context.Context, s *scope[M], confli
 	return r.cleanUpConflict(ctx, s, conflict)
 }
 
+// isNamesake returns whether the instance has nothing to do with the launch but its name: then there is none of this launch,
+// since two cannot have the same name. One that was launched with the token and lacks the mark is another case: see isForeign.
+func (s *scope[M]) isNamesake(i driver.Instance) bool {
+	return s.handle.ProviderID == "" && s.handle.Name != "" && i.Token != s.handle.Token && !s.handle.Owns(i)
+}
+
 // awaitName waits for an instance that the cloud is creating under the name, by an operation whose name got lost. The call is
 // repeated until the instance is certain, or has failed.
 func (r *Reconciler[M]) awaitName(s *scope[M]) outcome.Outcome {

@@ -34,11 +34,6 @@ func (r *Reconciler[M]) followOperation(ctx context.Context, s *scope[M]) outcom
 		return outcome.Continue()
 	}
 	s.observed.state = acceptedLaunch(s.launched.Operation)
-	if wait := s.launchedAt().Add(s.launchTimeout()).Sub(s.Now); wait <= 0 {
-		s.observed.failure = &explanation{driverv1.InstanceLaunchTimeoutReason, "The cloud accepted the launch and did not finish its operation " +
-			s.launched.Operation + " within " + s.launchTimeout().String()}
-		return outcome.Wait()
-	}
 	answer, answered := r.operations.Take(s.Key(), s.handle)
 	if !answered {
 		if wait := r.followAfter(s); wait > 0 {
@@ -67,6 +62,11 @@ func (r *Reconciler[M]) takeOperation(ctx context.Context, s *scope[M], i driver
 	r.backoff.forget(s.Key())
 	if out := r.recordLaunched(ctx, s, i); !out.Finished() || s.handle.ProviderID != "" {
 		return out
+	}
+	if !at.Before(s.launchedAt().Add(s.launchTimeout())) {
+		s.observed.failure = &explanation{driverv1.InstanceLaunchTimeoutReason, "The cloud accepted the launch and did not finish its operation " +
+			s.launched.Operation + " within " + s.launchTimeout().String()}
+		return outcome.Wait()
 	}
 	return outcome.WaitFor(r.followAfter(s))
 }

@@ -17,7 +17,7 @@ func (r *Reconciler[M]) limits() (*limit.Limiter, driver.Driver[M]) {
 		}
 		rates[driver.CallCreate] = *r.Options.Launches
 	}
-	limiter := limit.New(r.Clock, rates)
+	limiter := limit.New(r.Clock, rates).SpreadBy(r.Options.Random)
 	return limiter, limit.Driver(r.Driver, limiter)
 }
 

@@ -16,6 +16,7 @@ func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome.Outcom
 	}
 	status := s.Object.CommonStatus()
 	s.view = r.inventory.Track(s.Key(), s.handle, !status.IsProvisioned())
+	s.dropEarlier()
 	if s.view.Known && !s.handle.Owns(s.view.Instance) {
 		return r.isForeign(s, r.foreign(s.handle, s.view.Instance))
 	}
@@ -57,10 +58,20 @@ func (r *Reconciler[M]) ensureFinalizer(ctx context.Context, s *scope[M]) outcom
 	return outcome.FromError(s.writeRecord(ctx, s.launched, nil))
 }
 
+// holdRecorded adds the finalizer to an object that came with a launch record and without it. From such a record alone there may be an
+// instance, or parts of one, whatever becomes of the launch.
+func (r *Reconciler[M]) holdRecorded(ctx context.Context, s *scope[M]) outcome.Outcome {
+	if s.launched.outstanding() {
+		return outcome.FromError(s.EnsureFinalizer(ctx, Finalizer))
+	}
+	return outcome.Continue()
+}
+
 // observation gathers what assess needs.
 func (r *Reconciler[M]) observation(s *scope[M]) observation {
 	return observation{
 		view:          s.view,
+		asOf:          s.view.ListedAt,
 		launchedAt:    s.launchedAt(),
 		provisioned:   s.Object.CommonStatus().IsProvisioned(),
 		statusLost:    s.launched.LastCall == nil || s.launched.UID != s.Object.GetUID(),
@@ -100,7 +111,9 @@ func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (assess
 	r.backoff.forget(s.Key())
 	r.inventory.Put(s.handle.Scope, instance)
 	s.view.Instance, s.view.Known = instance, true
-	a := assessKnown(r.observation(s), s.Now)
+	seen := r.observation(s)
+	seen.asOf = s.Now
+	a := assessKnown(seen, s.Now)
 	if a.after == 0 && !a.failure && !a.relaunch {
 		a.after = r.Options.VisibilityGrace // No list has it: ask again.
 	}

@@ -1,6 +1,7 @@
 package inframachine
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"millwright.dev/providers/driver"
@@ -18,7 +19,8 @@ type Options struct {
 	// Default: DefaultBackoff.
 	Backoff func(class driver.Class, n int) time.Duration
 	// Batch configures how the requests of many objects to the cloud are gathered: those that terminate instances, clean up
-	// after them and read operations. Defaults: batch.DefaultOptions. Clock, Backoff and Size are set by the Reconciler.
+	// after them and read operations. Defaults: batch.DefaultOptions. Clock, Backoff, Size
+	// and Random are set by the Reconciler.
 	Batch batch.Options
 	// ListFast and ListSlow are the times between two lists of the cloud's instances: while a machine waits for a change, and
 	// otherwise. Defaults: those of the driver's traits.
@@ -30,6 +32,9 @@ type Options struct {
 	UnreachableAfter time.Duration
 	// Launches, if it is set, is the rate of launches instead of that of the driver's traits.
 	Launches *driver.Rate
+	// Random returns a random time below another one, by which waits are spread. Default: rand.N. A simulation that has to repeat itself
+	// sets it.
+	Random func(below time.Duration) time.Duration
 	// WatchFilter, when not empty, selects the objects whose label cluster.x-k8s.io/watch-filter has
 	// this value.
 	WatchFilter string
@@ -69,6 +74,10 @@ func (o Options) withDefaults(traits driver.Traits) Options {
 	if o.Backoff == nil {
 		o.Backoff = defaults.Backoff
 	}
+	if o.Random == nil {
+		o.Random = rand.N[time.Duration]
+	}
+	o.Batch.Random = o.Random
 	if o.Concurrency == 0 {
 		o.Concurrency = defaults.Concurrency
 	}

@@ -119,7 +119,7 @@ func (r *Reconciler[M]) steps(s *scope[M]) []outcome.Step[*scope[M]] {
 		}
 	}
 	return []outcome.Step[*scope[M]]{
-		r.checkFailure, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer, r.observe,
+		r.holdRecorded, r.checkFailure, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer, r.observe,
 	}
 }
 
@@ -130,7 +130,7 @@ func (r *Reconciler[M]) save(ctx context.Context, s *scope[M], failure error) er
 		if refusal := persist.Refusal(cmp.Or(failure, refused)); refusal != "" {
 			s.observed.state = explainRefusal(refusal)
 		}
-		if s.Gone || s.observed.unsettled {
+		if s.Gone || s.observed.unsettled || apierrors.IsConflict(failure) || !s.explained() {
 			return false
 		}
 		s.deriveStatus()

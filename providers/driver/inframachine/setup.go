@@ -63,7 +63,7 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler[M]) complete(waker *wake.Waker) []manager.Runnable {
 	r.traits = r.Driver.Traits().WithDefaults()
 	r.Options = r.Options.withDefaults(r.traits)
-	r.backoff, r.places = newBackoff(r.Clock, r.Options.Backoff), spread.NewDecisions()
+	r.backoff, r.places = newBackoff(r.Clock, r.Options.Backoff, r.Options.Random), spread.NewDecisions()
 	r.limiter, r.cloud = r.limits()
 	r.shortages = shortage.New(r.Clock, shortage.DefaultTTL)
 	r.turns = bulkhead.ForWorkers[driver.Scope](r.Options.Concurrency).Waking(waker.Enqueue)
@@ -75,6 +75,7 @@ func (r *Reconciler[M]) complete(waker *wake.Waker) []manager.Runnable {
 		StatusInterval:   r.Options.StatusInterval,
 		UnreachableAfter: r.Options.UnreachableAfter,
 		Listed:           r.sawInstances,
+		Random:           r.Options.Random,
 	})
 	options := r.Options.Batch
 	options.Clock = r.Clock

@@ -20,6 +20,12 @@ func (s *scope[M]) deriveStatus() {
 	s.deriveReachable()
 }
 
+// explained returns whether the object has, or gets, a condition Ready: it never has other conditions without that one.
+func (s *scope[M]) explained() bool {
+	return s.observed.state != nil || s.observed.failure != nil || len(s.observed.pausedBy) > 0 ||
+		meta.FindStatusCondition(s.Object.CommonStatus().Conditions, driverv1.ReadyCondition) != nil
+}
+
 // deriveReachable derives the condition CloudReachable, once all else of the status is derived.
 func (s *scope[M]) deriveReachable() {
 	status := s.Object.CommonStatus()

@@ -31,7 +31,7 @@ func (r *Reconciler[M]) terminateAll(ctx context.Context, in driver.Scope, handl
 		switch {
 		case seen.Err != nil:
 			answers[i].Err = seen.Err
-		case seen.Value.ProviderID == "":
+		case seen.Value.ProviderID == "" && (hasNotRun(state) || !handles[i].Owns(seen.Value)):
 			answers[i].Err = nothingToTerminate(state)
 		case !handles[i].Owns(seen.Value) && state != driverv1.InstanceTerminated:
 			answers[i].Err = r.foreign(handles[i], seen.Value)
@@ -49,6 +49,9 @@ func (r *Reconciler[M]) terminateAll(ctx context.Context, in driver.Scope, handl
 	}
 	for n, err := range r.deleteInstances(ctx, in, own) {
 		answer := &answers[place[n]]
+		if driver.IsNotFound(err) && own[n].ProviderID == "" {
+			err = nothingToTerminate(driverv1.InstancePending) // It may come to be: only Observe knows.
+		}
 		answer.Err = err
 		answer.Value.instance.State, answer.Value.accepted = driverv1.InstanceTerminating, true
 	}

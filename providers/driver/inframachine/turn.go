@@ -2,7 +2,6 @@ package inframachine
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"millwright.dev/contracts/controller/outcome"
@@ -19,7 +18,7 @@ func (r *Reconciler[M]) takeTurn(_ context.Context, s *scope[M]) outcome.Outcome
 	}
 	leave, entered := r.turns.EnterFor(s.handle.Scope, s.Key())
 	if !entered {
-		return outcome.WaitFor(turnRetry + rand.N(turnRetry/5))
+		return outcome.WaitFor(turnRetry + r.Options.Random(turnRetry/5))
 	}
 	s.leaveTurn = leave
 	return outcome.Continue()

@@ -43,6 +43,8 @@ type Options struct {
 	// UnreachableAfter is for how long lists have to fail before a View has an Outage. Default: 5 minutes; never less than three
 	// times Slow.
 	UnreachableAfter time.Duration
+	// Random returns a random time below another one, by which intervals are spread. Default: rand.N.
+	Random func(below time.Duration) time.Duration
 }
 
 // View is what the inventory knows of one instance.

@@ -53,6 +53,9 @@ type tracked struct {
 }
 
 func newScope(name driver.Scope, lister Lister, opts Options, waker *wake.Waker) *scope {
+	if opts.Random == nil {
+		opts.Random = rand.N[time.Duration]
+	}
 	return &scope{
 		name: name, lister: lister, opts: opts, wake: waker,
 		hurry:   make(chan struct{}, 1),
@@ -118,7 +121,7 @@ func (s *scope) pause() time.Duration {
 		return min(wait<<min(s.failures, 16), max(s.opts.Slow, s.opts.Fast))
 	}
 	tenth := s.opts.Slow / 10
-	return s.opts.Slow - tenth/2 + rand.N(max(tenth, 1))
+	return s.opts.Slow - tenth/2 + s.opts.Random(max(tenth, 1))
 }
 
 // soonest is when a machine that has just begun to wait may have its answer: what it waits for takes

@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,7 +35,7 @@ func (s *scope) runStatuses(ctx context.Context, lister driver.StatusLister) {
 		case <-timer.C():
 		}
 		s.listStatuses(ctx, lister)
-		wait = interval - interval/20 + rand.N(max(interval/10, 1))
+		wait = interval - interval/20 + s.opts.Random(max(interval/10, 1))
 	}
 }
 

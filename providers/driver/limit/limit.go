@@ -104,6 +104,13 @@ func New(clk clock.Clock, rates map[driver.CallKind]driver.Rate) *Limiter {
 	return l
 }
 
+// SpreadBy has random, which returns a random time below another one, spread the pauses after throttles instead of rand.N. Call it before
+// the first use.
+func (l *Limiter) SpreadBy(random func(below time.Duration) time.Duration) *Limiter {
+	l.spread = func(d time.Duration) time.Duration { return d + random(max(d/5, 1)) }
+	return l
+}
+
 // Admit returns zero if the object may make a call of the kind now, which it is expected to do: the token is taken. Else
 // it returns when to ask again, and keeps the object's place in the queue. That is when its turn comes, after the closure
 // if there is one; a wait of more than a minute is shortened to a minute and an eighth of the rest, since those ahead may

@@ -1,0 +1,70 @@
+package inframachine
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"millwright.dev/test/clouds/example/cloud"
+)
+
+// TestACrashAtEveryStep: the process ends before or after the effect of any single request to the API server or call to the cloud in a life,
+// of which nothing else goes wrong; the next process finishes it, with as many machines as it takes without a crash, one at a time,
+// and nothing is left.
+func TestACrashAtEveryStep(t *testing.T) {
+	kept := cloud.OperationFault{Fail: &cloud.Failure{Code: cloud.CodeZoneExhausted, Message: "not after all"}, Parts: 2, Keep: true}
+	gone := kept
+	gone.Keep = false
+	for name, test := range map[string]struct {
+		fault    *cloud.OperationFault
+		launches int
+	}{
+		"a plain life": {nil, 1},
+		"a launch that fails late and leaves a machine":          {&kept, 2},
+		"a launch that fails late and leaves parts of a machine": {&gone, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			life := func(at int, when string) *simWorld {
+				var w *simWorld
+				synctest.Test(t, func(*testing.T) { w = crashedLife(at, when, test.fault) })
+				if w.violation == "" && w.seen.launches != test.launches {
+					w.violate("%d machines were created", w.seen.launches)
+				}
+				if w.violation != "" {
+					t.Errorf("crash %s point %d: %s\n%s", when, at, w.violation, strings.Join(w.history, "\n"))
+				}
+				return w
+			}
+			points := life(-1, "").points
+			for at := 0; at < points && !t.Failed(); at++ {
+				life(at, "before")
+				life(at, "after")
+			}
+			t.Logf("%d requests and calls, each crashed at before and after its effect", points)
+		})
+	}
+}
+
+// crashedLife is a life from creation to the end with a crash at one point.
+func crashedLife(at int, when string, fault *cloud.OperationFault) *simWorld {
+	w := newSimWorld(2)
+	w.cloud = newSimCloud(cloud.Delays{Step: time.Second, Start: 5 * time.Second, Delete: 3 * time.Second})
+	w.crashAt, w.crashWhen = at, when
+	w.chaos.calm.Store(true)
+	defer w.finish()
+	w.populate()
+	if fault != nil {
+		w.cloud.AddFault(cloud.Fault{Call: "CreateMachine", Count: 1, Operation: *fault})
+	}
+	w.start(w.active)
+	if !w.await("the machine is ready", w.settled) {
+		return w
+	}
+	w.server().delete(simID{"Machine", simName})
+	if w.await("the object is gone", w.gone) {
+		w.checkNothingLeft()
+	}
+	return w
+}

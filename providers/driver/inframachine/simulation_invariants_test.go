@@ -1,0 +1,203 @@
+package inframachine
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/test/clouds/example/cloud"
+	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
+	"millwright.dev/test/clouds/example/provider/instance"
+)
+
+// simSeen is what the invariants need to know of what was. The world's lock guards it.
+type simSeen struct {
+	// owned are the provider IDs of all machines that carried the mark.
+	owned map[string]bool
+	// foreign is what somebody else has in the cloud.
+	foreign []string
+	// caused is what was done to the machine from outside, by the reasons that it may give for a failure.
+	caused map[string]bool
+	// deleted is when the deletion of the object began, created when the latest creation was accepted.
+	deleted, created time.Time
+	launches         int
+	// idle is since when the machine that is Ready does not run; disturbed when something went wrong last.
+	idle, disturbed time.Time
+	released        bool
+	ended           time.Time
+	outcome         string
+}
+
+// mark selects what carries the mark of the object.
+func mark() map[string]string { return map[string]string{instance.LabelOwner: simOwner} }
+
+// committed is called with each version of an object, with the world's lock.
+func (w *simWorld) committed(s *simServer, id simID, before, after client.Object) {
+	for _, p := range w.processes {
+		if p.server == s && !p.dead() {
+			p.deliver(id, after)
+		}
+	}
+	w.after(w.random.between("core", time.Millisecond, 2*time.Second), func() { w.core(s) })
+	if id.kind != "ExampleMachine" {
+		return
+	}
+	was, _ := before.(*examplev1.ExampleMachine)
+	is, _ := after.(*examplev1.ExampleMachine)
+	switch {
+	case is == nil:
+		w.logLocked("the object is gone from %s", s.name)
+		w.seen.released = s == w.active
+		return
+	case was == nil:
+		return
+	}
+	if was.DeletionTimestamp.IsZero() && !is.DeletionTimestamp.IsZero() {
+		w.seen.deleted = time.Now()
+		w.logLocked("the object is deleted")
+	}
+	w.checkProviderID(s, was, is)
+	w.checkConditions(was, is)
+}
+
+// checkProviderID: a recorded provider ID is that of a machine with the mark, and stays while the Machine knows it.
+func (w *simWorld) checkProviderID(s *simServer, was, is *examplev1.ExampleMachine) {
+	if was.Spec.ProviderID == is.Spec.ProviderID {
+		return
+	}
+	w.logLocked("provider ID %q", is.Spec.ProviderID)
+	if is.Spec.ProviderID != "" && !w.seen.caused["forged"] && !w.seen.owned[is.Spec.ProviderID] {
+		w.violateLocked("%s is recorded, which is no machine with the mark", is.Spec.ProviderID)
+	}
+	if w.seen.caused["forged"] {
+		return
+	}
+	if m, ok := s.objects[simID{"Machine", simName}].(*clusterv1.Machine); ok && m.Spec.ProviderID != "" && m.Spec.ProviderID != is.Spec.ProviderID {
+		w.violateLocked("the provider ID changes from %q to %q while the Machine knows it", was.Spec.ProviderID, is.Spec.ProviderID)
+	}
+}
+
+// checkConditions: while the object is not ready, it has a reason and a message, as soon as it has any status.
+func (w *simWorld) checkConditions(was, is *examplev1.ExampleMachine) {
+	ready := meta.FindStatusCondition(is.Status.Conditions, driverv1.ReadyCondition)
+	before := meta.FindStatusCondition(was.Status.Conditions, driverv1.ReadyCondition)
+	if len(is.Status.Conditions) == 0 || meta.IsStatusConditionTrue(is.Status.Conditions, driverv1.PausedCondition) {
+		return
+	}
+	if ready == nil {
+		w.violateLocked("there is no condition Ready")
+		return
+	}
+	if ready.Status != metav1.ConditionTrue && (ready.Reason == "" || ready.Message == "") {
+		w.violateLocked("Ready is %s without a reason and a message: %+v", ready.Status, ready)
+	}
+	if before == nil || before.Status != ready.Status || before.Reason != ready.Reason || before.Message != ready.Message {
+		w.logLocked("Ready is %s: %s: %s", ready.Status, ready.Reason, ready.Message)
+	}
+	if was.Status.HasFailed() != is.Status.HasFailed() {
+		w.logLocked("failed for good: %s", *is.Status.FailureReason)
+	}
+}
+
+// called is told of each call to the cloud before it takes effect.
+func (w *simWorld) called(p *simProcess, c simCall) {
+	if !strings.HasPrefix(c.name, "List") {
+		w.log("%s: calls %s %s", p.name, c.name, c.request.URL.Path)
+	}
+}
+
+// answered is told of each call once it has taken effect.
+func (w *simWorld) answered(p *simProcess, c simCall, response *http.Response) {
+	machines := w.cloud.Machines(simAccount, mark())
+	count := w.cloud.Count(simAccount, instance.LabelOwner, simOwner)
+	foreign := w.cloud.Resources(simAccount, map[string]string{instance.LabelOwner: foreignOwner})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !strings.HasPrefix(c.name, "List") || response.StatusCode >= 300 {
+		w.logLocked("%s: %s: %d", p.name, c.name, response.StatusCode)
+	}
+	for _, m := range machines {
+		w.seen.owned["example:///"+simAccount+"/"+m.Zone+"/"+m.Name] = true
+		if n := w.cloud.Count(simAccount, instance.LabelToken, m.Labels[instance.LabelToken]).Creates; n > 1 {
+			w.violateLocked("%d machines were created for the attempt of token %s", n, m.Labels[instance.LabelToken])
+		}
+	}
+	if count.Most > 1 && !w.seen.caused["forged"] {
+		w.violateLocked("%d machines at a time carry the mark", count.Most)
+	}
+	if !slices.Equal(foreign, w.seen.foreign) {
+		w.violateLocked("what is somebody else's was touched: of %v there is %v", w.seen.foreign, foreign)
+	}
+	if c.name == "Create machines" && response.StatusCode == http.StatusAccepted {
+		w.checkCreation(c, count)
+	}
+}
+
+// checkCreation: nothing is created once the object is being deleted, but for the call that was under way.
+func (w *simWorld) checkCreation(c simCall, count cloud.Count) {
+	w.seen.created, w.seen.launches = time.Now(), count.Creates
+	if d := w.seen.deleted; !d.IsZero() && c.began.After(d.Add(w.callTimeout()+time.Second)) {
+		w.violateLocked("a machine is created by a call that began %s after the deletion", c.began.Sub(d))
+	}
+}
+
+func (w *simWorld) callTimeout() time.Duration { return DefaultOptions().CallTimeout }
+
+// readyFor is how long Ready may be out of date while nothing disturbs: a list of instances, one of statuses, and the caches.
+const readyFor = 3 * time.Minute
+
+// tick checks what has to do with time alone.
+func (w *simWorld) tick() {
+	runs := w.runs()
+	obj := w.server().machine()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	if w.chaos.on() && w.seen.disturbed.Before(now) {
+		w.seen.disturbed = now
+	}
+	if runs || obj == nil || !meta.IsStatusConditionTrue(obj.Status.Conditions, driverv1.ReadyCondition) {
+		w.seen.idle = now
+	}
+	since := w.seen.idle
+	if since.Before(w.seen.disturbed) {
+		since = w.seen.disturbed
+	}
+	if now.Sub(since) > readyFor {
+		w.violateLocked("Ready is True, and there has been no machine that runs for %s", now.Sub(since))
+	}
+}
+
+// runs returns whether a machine with the mark runs.
+func (w *simWorld) runs() bool {
+	machines := w.cloud.Machines(simAccount, mark())
+	return len(machines) > 0 && machines[0].State == cloud.StateRunning && !w.caused("powerOff")
+}
+
+func (w *simWorld) server() *simServer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.active
+}
+
+// cause notes that something was done to the machine from outside.
+func (w *simWorld) cause(reasons ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, reason := range reasons {
+		w.seen.caused[reason] = true
+	}
+}
+
+func (w *simWorld) caused(reason string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen.caused[reason]
+}
