@@ -204,10 +204,12 @@ func (r *run) leave(ctx context.Context) error {
 	if err := r.await(ctx, "nothing is left", func(s *state) []string { return r.leftovers(s) }); err != nil {
 		return err
 	}
-	return errors.Wrap(
-		client.IgnoreNotFound(r.plane.direct.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(workloads), client.GracePeriodSeconds(0))),
-		"removing Pods",
-	)
+	err := r.plane.direct.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(workloads), client.GracePeriodSeconds(0))
+	if client.IgnoreNotFound(err) != nil {
+		return errors.Wrap(err, "removing Pods")
+	}
+	// Those that nobody could know, see checkNodes: the next run would take them for its own.
+	return errors.Wrap(client.IgnoreNotFound(r.plane.direct.DeleteAllOf(ctx, &corev1.Node{})), "removing Nodes")
 }
 
 // deleteAll deletes the Cluster, or all that is in it, as the seed says.
