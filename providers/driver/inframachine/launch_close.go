@@ -99,6 +99,12 @@ func (r *Reconciler[M]) closeAttempt(ctx context.Context, s *scope[M]) outcome.O
 	return out
 }
 
+// mayClose returns whether the record is believed that says of an object with a provider ID that its launch has failed. Whoever
+// may write the object may write that: an instance that has run, or that the Machine knows, is not ended because of it.
+func (s *scope[M]) mayClose() bool {
+	return !s.Object.CommonStatus().IsProvisioned() && (s.owner == nil || s.owner.Spec.ProviderID == "")
+}
+
 // hasNotRun is true for states that allow the provider ID to be removed.
 func hasNotRun(state driverv1.InstanceState) bool {
 	return state == driverv1.InstanceTerminated || state == driverv1.InstanceFailed

@@ -11,7 +11,7 @@ import (
 
 // observe takes the state of the instance from the inventory and assesses it.
 func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome.Outcome {
-	if s.launched.Failed != "" {
+	if s.launched.Failed != "" && s.mayClose() {
 		return r.closeAttempt(ctx, s)
 	}
 	status := s.Object.CommonStatus()
