@@ -6,6 +6,17 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 gen=$1
 
+# Seven seconds that every build would wait for. What it depends on and what it makes: a change of either runs it again.
+state() {
+  { echo "$gen"; sha256sum go.mod config/generate.sh
+    find core providers bootstrap contracts test/clouds/example -name '*.go' ! -name '*_test.go' -print0 | sort -z | xargs -0 sha256sum
+    find config/core/crd/generated config/*/rbac config/*/*/rbac config/*/*/crd test/clouds/example/provider/config -type f -print0 |
+      sort -z | xargs -0 sha256sum
+  } 2>/dev/null | sha256sum
+}
+stamp=out/generate.sum
+[ ! -f "$stamp" ] || [ "$(state)" != "$(cat "$stamp")" ] || exit 0
+
 core_crds=config/core/crd/generated
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -29,3 +40,5 @@ done
 "$gen" object rbac:roleName=millwright-example-manager crd:crdVersions=v1 \
   paths=./test/clouds/example/provider/... paths=./providers/driver/... \
   output:crd:dir=test/clouds/example/provider/config/crd output:rbac:dir=test/clouds/example/provider/config/rbac
+mkdir -p out
+state >"$stamp"

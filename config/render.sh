@@ -5,6 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 kustomize=$1
 
+mkdir -p out
+# As in generate.sh: nothing is to be done while inputs and outputs are those of the last run.
+state() { { echo "$kustomize"; find config out -type f -name '*.yaml' -print0 | sort -z | xargs -0 sha256sum config/render.sh; } | sha256sum; }
+stamp=out/render.sum
+[ ! -f "$stamp" ] || [ "$(state)" != "$(cat "$stamp")" ] || exit 0
+
 render() { # directory of the kustomization, file below out/
   mkdir -p "out/$(dirname "$2")"
   "$kustomize" build "$1" -o "out/$2"
@@ -22,3 +28,4 @@ done
 rm -rf out/core/crds
 mkdir -p out/core/crds
 "$kustomize" build config/core/crd -o out/core/crds
+state >"$stamp"

@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 
 state() { git status --porcelain --untracked-files=all; git diff HEAD; }
 before=$(state | sha256sum)
+rm -f out/generate.sum out/render.sum # What is up to date is found out by making it.
 make generate
 for dir in . test/controlplane/binaries test/scale/upstream test/interop/upstream; do
   (cd "$dir" && go mod tidy)
