@@ -26,6 +26,8 @@ type Instance struct {
 	// write who have rights in the cloud.
 	OwnerUID types.UID
 	Owner    string
+	// Lineage that the instance carries, as in Launch; empty if it carries none. Read from where the mark is read.
+	Lineage string
 	// State of the instance.
 	State driverv1.InstanceState
 	// StateCode and StateMessage are the cloud's explanation of the state, if it gives one.

@@ -49,6 +49,9 @@ type Launch[M Object] struct {
 	// Attempt counts from 1. A new attempt begins only when the cloud has answered that the one before
 	// it made no instance, or that it has ended it before it ran.
 	Attempt int
+	// Lineage is the mark of the installation, see Lineage: what the launch makes carries it from its beginning, beside the mark of the
+	// object. Empty if there is none, which the driver passes on as it is. The repetition of a launch has the same.
+	Lineage string
 	// ClusterName is the name of the Cluster.
 	ClusterName string
 	// FailureDomain is the failure domain that the Machine asks for; empty for any.

@@ -31,6 +31,7 @@ func fromEC2(i types.Instance) driver.Instance {
 		Token:         aws.ToString(i.ClientToken),
 		OwnerUID:      apitypes.UID(tagValue(i.Tags, TagOwnerUID)),
 		Owner:         tagValue(i.Tags, TagMachine),
+		Lineage:       tagValue(i.Tags, TagLineage),
 		State:         stateOf(i.State),
 		LaunchTime:    aws.ToTime(i.LaunchTime),
 		FailureDomain: zone,

@@ -99,4 +99,6 @@ func TestTags(t *testing.T) {
 		g.Expect(s.Tags).To(HaveLen(7))
 	}
 	g.Expect(tagValue(nil, TagOwnerUID)).To(BeEmpty())
+	launch.Lineage = "cluster_epoch_1"
+	g.Expect(ownershipTags(launch)).To(HaveKeyWithValue(TagLineage, "cluster_epoch_1"))
 }

@@ -23,6 +23,8 @@ const (
 	TagCluster = "infrastructure.millwright.dev/cluster"
 	// TagMachine holds driver.OwnerName of the AWSMachine: namespace/name, shortened if EC2 does not take so many characters.
 	TagMachine = "infrastructure.millwright.dev/machine"
+	// TagLineage holds the text of the driver.Lineage: by which installation the instance was launched, or last taken over.
+	TagLineage = "infrastructure.millwright.dev/lineage"
 	// tagClusterOwned followed by the name of the cluster is what the AWS cloud-controller-manager and
 	// the AWS load balancer controller find the instances of a cluster by.
 	tagClusterOwned = "kubernetes.io/cluster/"
@@ -38,13 +40,16 @@ var taggedAtLaunch = []types.ResourceType{
 // ownershipTags returns the tags of all resources of a launch: the user's, and over them the owner's.
 func ownershipTags(launch driver.Launch[*infrav1.AWSMachine]) map[string]string {
 	m := launch.Object
-	tags := make(map[string]string, len(m.Spec.Tags)+6)
+	tags := make(map[string]string, len(m.Spec.Tags)+7)
 	for key, value := range m.Spec.Tags {
 		tags[key] = string(value)
 	}
 	tags[TagOwnerUID] = string(launch.OwnerUID)
 	tags[TagCluster] = m.Namespace + "/" + launch.ClusterName
 	tags[TagMachine] = driver.OwnerName(client.ObjectKeyFromObject(m))
+	if launch.Lineage != "" {
+		tags[TagLineage] = launch.Lineage
+	}
 	tags[tagClusterOwned+launch.ClusterName] = "owned"
 	tags[tagName] = m.Name
 	tags[tagMachineName] = tags[TagMachine]

@@ -17,6 +17,8 @@ const (
 	eventLaunchFailed = "InstanceLaunchFailed"
 	// eventRunning: the instance has been seen running for the first time.
 	eventRunning = "InstanceRunning"
+	// eventUnmarked: the record of lineages cannot be read or written, so the instance is launched without one.
+	eventUnmarked = "LineageMissing"
 	// eventFailed: the machine has failed for good.
 	eventFailed = "MachineFailed"
 	// eventSecond: another live instance carries the mark of the object.

@@ -15,9 +15,18 @@ import (
 // stale object may know nothing of an earlier attempt.
 func (r *Reconciler[M]) persistCall(ctx context.Context, s *scope[M]) outcome.Outcome {
 	s.uncertain = s.launched.outstanding()
-	if err := s.writeRecord(ctx, s.launched.called(r.Clock.Now(), s.request.Placement), nil); err != nil {
+	record := s.launched.called(r.Clock.Now(), s.request.Placement)
+	if !s.uncertain { // The repetition of a call is the same call.
+		lineage, wait := r.lineage(ctx, s)
+		if wait > 0 {
+			return outcome.WaitFor(wait)
+		}
+		record.Lineage = lineage
+	}
+	if err := s.writeRecord(ctx, record, nil); err != nil {
 		return outcome.FromError(err)
 	}
+	s.request.Lineage = record.Lineage
 	return outcome.Continue()
 }
 

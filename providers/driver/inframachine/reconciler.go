@@ -22,6 +22,7 @@ import (
 	"millwright.dev/providers/driver/batch"
 	"millwright.dev/providers/driver/inventory"
 	"millwright.dev/providers/driver/limit"
+	"millwright.dev/providers/driver/orphans"
 	"millwright.dev/providers/driver/shortage"
 	"millwright.dev/providers/driver/spread"
 )
@@ -57,9 +58,11 @@ type Reconciler[M driver.Object] struct {
 	// cloud is the Driver, whose calls are limited.
 	cloud     driver.Driver[M]
 	shortages *shortage.Memory
-	backoff   *backoff
-	places    *spread.Decisions
-	turns     *bulkhead.Bulkhead[driver.Scope]
+	// reign gives out lineages; nil if orphans are not looked for.
+	reign   *orphans.Reign
+	backoff *backoff
+	places  *spread.Decisions
+	turns   *bulkhead.Bulkhead[driver.Scope]
 	// terminations, cleanups and observations of operations are requested for all objects of a scope together.
 	terminations *batch.Batcher[termination]
 	cleanups     *batch.Batcher[[]string]

@@ -42,6 +42,8 @@ type launchRecord struct {
 	FailureDomain string `json:"failureDomain,omitempty"`
 	InstanceType  string `json:"instanceType,omitempty"`
 	Market        string `json:"market,omitempty"`
+	// Lineage that what the attempt launches carries; empty if there was none to be had.
+	Lineage string `json:"lineage,omitempty"`
 	// Operation by which the cloud goes on with a launch that it has accepted and that shows no certain instance yet.
 	Operation string `json:"operation,omitempty"`
 	// Failed is the class of the failure of a launch that the cloud had accepted. What is left of it is cleaned up before the next attempt.
@@ -179,6 +181,9 @@ func readRecord(obj client.Object) (launchRecord, error) {
 	}
 	if !validName.MatchString(r.Name) || !validOperation.MatchString(r.Operation) {
 		return launchRecord{}, errors.Errorf("annotation %s: name or operation is invalid", LaunchAnnotation)
+	}
+	if _, ok := driver.ParseLineage(r.Lineage); !ok && r.Lineage != "" {
+		return launchRecord{}, errors.Errorf("annotation %s: lineage is invalid", LaunchAnnotation)
 	}
 	return r, nil
 }

@@ -178,6 +178,8 @@ func TestRecordsThatLeadElsewhere(t *testing.T) {
 		`{"uid":"u","attempt":1,"name":"-a"}`:                                         false,
 		`{"uid":"u","attempt":1,"name":"a?x=y"}`:                                      false,
 		`{"uid":"u","attempt":1,"name":"` + strings.Repeat("a", 129) + `"}`:           false,
+		`{"uid":"u","attempt":1,"lineage":"u-1_e_1"}`:                                 true,
+		`{"uid":"u","attempt":1,"lineage":"u-1_e_*"}`:                                 false,
 		`{"uid":"u","attempt":1,"operation":"../../machines/x"}`:                      false,
 		`{"uid":"u","attempt":1,"operation":".."}`:                                    false,
 		`{"uid":"u","attempt":1,"operation":"a b"}`:                                   false,

@@ -1,7 +1,11 @@
 package manager
 
 import (
+	"context"
+
+	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +30,28 @@ func New(rc *rest.Config, scheme *runtime.Scheme, o *Options, adjust ...func(*ct
 		f(&settings)
 	}
 	return controllermanager.New(o.Limit(rc), settings)
+}
+
+// Run runs a provider until the context ends: setup adds its reconcilers to a manager that knows the kinds of addKinds beside those of
+// Kubernetes and Cluster API.
+func Run(ctx context.Context, o *Options, addKinds func(*runtime.Scheme) error, setup func(ctrl.Manager) error) error {
+	scheme := runtime.NewScheme()
+	kinds := runtime.SchemeBuilder{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addKinds}
+	if err := kinds.AddToScheme(scheme); err != nil {
+		return errors.Wrap(err, "filling the scheme")
+	}
+	rc, err := o.RESTConfig()
+	if err != nil {
+		return err
+	}
+	mgr, err := New(rc, scheme, o)
+	if err != nil {
+		return err
+	}
+	if err := setup(mgr); err != nil {
+		return err
+	}
+	return errors.Wrap(mgr.Start(ctx), "running the manager")
 }
 
 // trimmed keeps in the cache only those fields of Machines and Clusters that the reconciler reads.

@@ -9,10 +9,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/providers/driver"
@@ -36,34 +34,20 @@ func main() {
 }
 
 func run(ctx context.Context, options *manager.Options) error {
-	scheme := runtime.NewScheme()
-	kinds := runtime.SchemeBuilder{clientgoscheme.AddToScheme, clusterv1.AddToScheme, examplev1.AddToScheme}
-	if err := kinds.AddToScheme(scheme); err != nil {
-		return errors.Wrap(err, "filling the scheme")
-	}
-	rc, err := options.RESTConfig()
-	if err != nil {
-		return err
-	}
-	mgr, err := manager.New(rc, scheme, options)
-	if err != nil {
-		return err
-	}
-	machines := &inframachine.Reconciler[*examplev1.ExampleMachine]{
-		Client:    mgr.GetClient(),
-		APIReader: mgr.GetAPIReader(),
-		Recorder:  mgr.GetEventRecorder(name),
-		Clock:     clock.RealClock{},
-		Driver:    instance.New(os.Getenv("EXAMPLE_ENDPOINT"), http.DefaultTransport, tokenOf),
-		Kind:      "ExampleMachine",
-		New:       func() *examplev1.ExampleMachine { return &examplev1.ExampleMachine{} },
-		NewList:   func() client.ObjectList { return &examplev1.ExampleMachineList{} },
-		Options:   options.Machine(),
-	}
-	if err := machines.SetupWithManager(mgr); err != nil {
-		return err
-	}
-	return errors.Wrap(mgr.Start(ctx), "running the manager")
+	return manager.Run(ctx, options, examplev1.AddToScheme, func(mgr ctrl.Manager) error {
+		machines := &inframachine.Reconciler[*examplev1.ExampleMachine]{
+			Client:    mgr.GetClient(),
+			APIReader: mgr.GetAPIReader(),
+			Recorder:  mgr.GetEventRecorder(name),
+			Clock:     clock.RealClock{},
+			Driver:    instance.New(os.Getenv("EXAMPLE_ENDPOINT"), http.DefaultTransport, tokenOf),
+			Kind:      "ExampleMachine",
+			New:       func() *examplev1.ExampleMachine { return &examplev1.ExampleMachine{} },
+			NewList:   func() client.ObjectList { return &examplev1.ExampleMachineList{} },
+			Options:   options.Machine(),
+		}
+		return machines.SetupWithManager(mgr)
+	})
 }
 
 // tokenOf reads the token of the provider, which has one for all scopes, at each call: it may be rotated.

@@ -22,6 +22,7 @@ const (
 	LabelOwnerUID = "millwright-owner-uid"
 	LabelOwner    = "millwright-owner"
 	LabelToken    = "millwright-token"
+	LabelLineage  = "millwright-lineage"
 )
 
 // Driver implements driver.Driver and driver.StatusLister.
@@ -92,7 +93,8 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*examplev1.Exa
 	for k, v := range spec.Labels {
 		labels[k] = string(v)
 	}
-	labels[LabelOwnerUID], labels[LabelOwner], labels[LabelToken] = string(launch.OwnerUID), driver.OwnerDigest(launch.Owner), launch.Token
+	labels[LabelOwnerUID], labels[LabelOwner] = string(launch.OwnerUID), driver.OwnerDigest(launch.Owner)
+	labels[LabelToken], labels[LabelLineage] = launch.Token, launch.Lineage
 	body := map[string]any{
 		"requestID": launch.RequestID, "machineType": launch.Placement.InstanceType, "image": spec.Image, "spot": spec.Spot,
 		"labels": labels, "userData": launch.UserData,
@@ -247,7 +249,7 @@ func (r resource) instance(scope driver.Scope) driver.Instance {
 		ID: r.Name, Name: r.Name, Token: r.Labels[LabelToken], OwnerUID: apitypes.UID(r.Labels[LabelOwnerUID]), Owner: r.Labels[LabelOwner],
 		State: cmp.Or(states[r.State], driverv1.InstancePending), StateCode: r.Failure.Code, StateMessage: r.Failure.Message,
 		LaunchTime: r.CreatedAt, FailureDomain: r.Zone, InstanceType: r.MachineType, Market: market[r.Spot],
-		Interruptible: r.Spot, Interrupted: r.Interrupted,
+		Interruptible: r.Spot, Interrupted: r.Interrupted, Lineage: r.Labels[LabelLineage],
 	}
 	if r.State == "failed" || r.Status == "failed" {
 		i.State, i.Refused = driverv1.InstanceFailed, refusedLate(r.Failure)

@@ -35,7 +35,7 @@ func TestLife(t *testing.T) {
 	running.Addresses = nil
 	f.Expect(running).To(Equal(driver.Instance{
 		ID: "m1", ProviderID: "example:///acme/a/m1", Token: l.Token, Name: "m1", OwnerUID: l.OwnerUID, Owner: driver.OwnerDigest("ns/m1"),
-		State: driverv1.InstanceRunning, LaunchTime: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), FailureDomain: "a", InstanceType: "small",
+		Lineage: "u_e_1", State: driverv1.InstanceRunning, LaunchTime: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), FailureDomain: "a", InstanceType: "small",
 	}))
 	h.ProviderID = running.ProviderID
 	f.Expect(f.observe(h).Value.State).To(Equal(driverv1.InstanceRunning))
@@ -56,6 +56,7 @@ func TestUsersLabels(t *testing.T) {
 	f.running(launch("a", "m1", 1))
 	f.Expect(f.cloud.Machines(account, nil)[0].Labels).To(Equal(map[string]string{
 		"team": "blue", "millwright-owner-uid": "uid-m1", "millwright-owner": driver.OwnerDigest("ns/m1"), "millwright-token": "a-m1-1",
+		"millwright-lineage": "u_e_1",
 	}))
 	f.Expect(f.Mark(handle(launch("a", "m1", 1), ""))).To(Equal(
 		"labels millwright-owner-uid=uid-m1 and millwright-owner=" + driver.OwnerDigest("ns/m1")))

@@ -1,0 +1,349 @@
+package orphans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"millwright.dev/providers/driver"
+)
+
+var (
+	testKey   = types.NamespacedName{Namespace: "system", Name: "millwright-test-orphans"}
+	testScope = driver.Scope{Location: "here"}
+	testStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// reignFixture is an API server with nothing but the record, and a process that reigns over it.
+type reignFixture struct {
+	*WithT
+	t       *testing.T
+	clock   *clocktesting.FakeClock
+	api     client.WithWatch
+	faults  interceptor.Funcs
+	client  client.WithWatch
+	reign   *Reign
+	present map[types.UID]bool
+}
+
+func newReignFixture(t *testing.T) *reignFixture {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	g := NewWithT(t)
+	g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	f := &reignFixture{WithT: g, t: t, clock: clocktesting.NewFakeClock(testStart), present: map[types.UID]bool{}}
+	f.api = fake.NewClientBuilder().WithScheme(scheme).Build()
+	f.process()
+	return f
+}
+
+// process starts a new process, which begins an epoch.
+func (f *reignFixture) process() {
+	f.client = interceptor.NewClient(f.api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if f.faults.Get != nil {
+				return f.faults.Get(ctx, c, key, obj, opts...)
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if f.faults.Create != nil {
+				return f.faults.Create(ctx, c, obj, opts...)
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if f.faults.Update != nil {
+				return f.faults.Update(ctx, c, obj, opts...)
+			}
+			return c.Update(ctx, obj, opts...)
+		},
+	})
+	f.reign = NewReign(f.client, f.client, f.clock, testKey)
+}
+
+func (f *reignFixture) begin() {
+	f.t.Helper()
+	f.Expect(f.reign.Begin(f.t.Context())).To(Succeed())
+}
+
+// mark gives a lineage to an object that is in the API server.
+func (f *reignFixture) mark(object types.UID) driver.Lineage {
+	f.t.Helper()
+	f.present[object] = true
+	text, err := f.reign.Mark("cluster", object, testScope)
+	f.Expect(err).NotTo(HaveOccurred())
+	l, ok := driver.ParseLineage(text)
+	f.Expect(ok).To(BeTrue())
+	return l
+}
+
+// scan is a checkpoint after a while.
+func (f *reignFixture) scan() (Record, error) {
+	f.clock.Step(15 * time.Minute)
+	record, _, err := f.reign.Checkpoint(f.t.Context(), f.clock.Now(), func(uid types.UID) bool { return f.present[uid] }, []driver.Scope{testScope})
+	return record, err
+}
+
+// state is what a backup has of the record; restore puts it back.
+func (f *reignFixture) state() map[string]string {
+	f.t.Helper()
+	stored := &corev1.ConfigMap{}
+	f.Expect(f.api.Get(f.t.Context(), testKey, stored)).To(Succeed())
+	return stored.Data
+}
+
+func (f *reignFixture) restore(data map[string]string) {
+	f.t.Helper()
+	stored := &corev1.ConfigMap{}
+	f.Expect(f.api.Get(f.t.Context(), testKey, stored)).To(Succeed())
+	stored.Data = data
+	f.Expect(f.api.Update(f.t.Context(), stored)).To(Succeed())
+}
+
+func covered(r Record, l driver.Lineage) bool {
+	e, known := r.epoch(l.Epoch)
+	return known && e.covers(l.At)
+}
+
+func TestWhatIsMarkedIsCoveredByTheNextScan(t *testing.T) {
+	f := newReignFixture(t)
+	f.begin()
+	l := f.mark("a")
+	record, err := f.scan()
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(covered(record, l)).To(BeTrue())
+	f.Expect(record.Scopes).To(ConsistOf(HaveField("Location", "here")))
+	later := f.mark("b")
+	f.Expect(covered(record, later)).To(BeFalse(), "no scan has seen its object")
+	record, err = f.scan()
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(covered(record, later)).To(BeTrue())
+	f.Expect(covered(record, l)).To(BeTrue())
+}
+
+// Each process has an epoch of its own, and keeps what those before it have covered.
+func TestAnotherProcessBeginsAnotherEpoch(t *testing.T) {
+	f := newReignFixture(t)
+	f.begin()
+	first := f.mark("a")
+	_, err := f.scan()
+	f.Expect(err).NotTo(HaveOccurred())
+	lost := f.mark("b") // The process dies before its next scan.
+	f.process()
+	f.begin()
+	second := f.mark("c")
+	record, err := f.scan()
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(second.Epoch).NotTo(Equal(first.Epoch))
+	f.Expect(covered(record, first)).To(BeTrue())
+	f.Expect(covered(record, second)).To(BeTrue())
+	f.Expect(covered(record, lost)).To(BeFalse(), "whether a backup has its object, nobody knows")
+	f.Expect(f.reign.Scopes()).To(ContainElement(testScope), "a scope is remembered without objects")
+}
+
+// A backup that is restored under a process, or under the next one, has neither what was launched after it nor a record of that.
+func TestARestoredRecordCoversNothingOfAfterTheBackup(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprint("restarted ", restarted), func(t *testing.T) {
+			f := newReignFixture(t)
+			f.begin()
+			before := f.mark("before")
+			_, err := f.scan()
+			f.Expect(err).NotTo(HaveOccurred())
+			backup := f.state()
+			between := f.mark("between")
+			_, err = f.scan()
+			f.Expect(err).NotTo(HaveOccurred())
+			after := f.mark("after")
+			f.restore(backup)
+			f.present = map[types.UID]bool{"before": true}
+			if restarted {
+				f.process()
+				f.begin()
+			} else {
+				_, err = f.scan()
+				f.Expect(err).To(MatchError(ErrNewEpoch))
+			}
+			for range 3 {
+				record, err := f.scan()
+				f.Expect(err).NotTo(HaveOccurred())
+				f.Expect(covered(record, before)).To(BeTrue())
+				f.Expect(covered(record, between)).To(BeFalse())
+				f.Expect(covered(record, after)).To(BeFalse())
+			}
+		})
+	}
+}
+
+// The backup was made right after a scan: the record alone does not tell that it was restored, but the objects do.
+func TestARestoreThatTheRecordDoesNotShow(t *testing.T) {
+	f := newReignFixture(t)
+	f.begin()
+	_, err := f.scan()
+	f.Expect(err).NotTo(HaveOccurred())
+	lost := f.mark("lost")
+	delete(f.present, "lost")
+	_, err = f.scan()
+	f.Expect(err).To(MatchError(ErrNewEpoch))
+	record, err := f.scan()
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(covered(record, lost)).To(BeFalse())
+}
+
+// What the process has itself let go is missed by nobody.
+func TestAReleasedObjectEndsNoEpoch(t *testing.T) {
+	f := newReignFixture(t)
+	f.begin()
+	l := f.mark("a")
+	delete(f.present, "a")
+	f.reign.Released("a")
+	record, err := f.scan()
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(covered(record, l)).To(BeTrue())
+}
+
+// Two processes that both believe to lead take each other's record for that of a stranger.
+func TestTwoLeadersInterruptEachOther(t *testing.T) {
+	f := newReignFixture(t)
+	f.begin()
+	first := f.reign
+	a := f.mark("a")
+	f.process()
+	f.begin()
+	b := f.mark("b")
+	_, _, err := first.Checkpoint(t.Context(), f.clock.Now().Add(time.Hour), func(types.UID) bool { return true }, nil)
+	f.Expect(err).To(MatchError(ErrNewEpoch))
+	record, err := f.scan()
+	f.Expect(err).To(MatchError(ErrNewEpoch))
+	f.Expect(covered(record, a) || covered(record, b)).To(BeFalse())
+}
+
+func TestARecordThatSomebodyEdits(t *testing.T) {
+	for name, data := range map[string]map[string]string{
+		"emptied": nil, "no JSON": {recordKey: "{"}, "without epochs": {recordKey: "{}"}, "with forged epochs": {recordKey: `{"epochs":[{"id":"x","from":1,"lastScan":2}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newReignFixture(t)
+			f.begin()
+			l := f.mark("a")
+			f.restore(data)
+			_, err := f.scan()
+			f.Expect(err).To(MatchError(ErrNewEpoch))
+			record, err := f.scan()
+			f.Expect(err).NotTo(HaveOccurred())
+			f.Expect(covered(record, l)).To(BeFalse())
+		})
+	}
+}
+
+// A record that cannot be read or written is no reason to launch nothing, nor to wait.
+func TestARecordThatIsRefused(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, testKey.Name, errors.New("a policy denies it"))
+	for name, faults := range map[string]interceptor.Funcs{
+		"read": {Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return forbidden
+		}},
+		"write": {Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return forbidden }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newReignFixture(t)
+			f.faults = faults
+			f.Expect(f.reign.Settling()).To(BeNumerically(">", 0))
+			f.Expect(f.reign.Begin(t.Context())).To(MatchError(ContainSubstring("a policy denies it")))
+			f.Expect(f.reign.Settling()).To(BeZero())
+			_, err := f.reign.Mark("cluster", "a", testScope)
+			f.Expect(err).To(MatchError(ContainSubstring("a policy denies it")))
+			_, err = f.scan()
+			f.Expect(err).To(HaveOccurred())
+			f.faults = interceptor.Funcs{}
+			_, err = f.scan()
+			f.Expect(err).To(MatchError(ErrNewEpoch), "it begins as soon as it is allowed")
+			f.mark("a")
+		})
+	}
+}
+
+// A write that is refused leaves the epoch as it was; one whose answer is lost is recognized.
+func TestACheckpointThatFails(t *testing.T) {
+	for _, effect := range []bool{false, true} {
+		t.Run(fmt.Sprint("with effect ", effect), func(t *testing.T) {
+			f := newReignFixture(t)
+			f.begin()
+			l := f.mark("a")
+			f.faults.Update = func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+				if effect {
+					if err := c.Update(ctx, obj, opts...); err != nil {
+						return err
+					}
+				}
+				return errors.New("the connection broke")
+			}
+			_, err := f.scan()
+			f.Expect(err).To(MatchError(ContainSubstring("the connection broke")))
+			f.faults.Update = nil
+			record, err := f.scan()
+			f.Expect(err).NotTo(HaveOccurred())
+			f.Expect(covered(record, l)).To(BeTrue())
+		})
+	}
+}
+
+// A clock that is set back must not have what is marked from then on count as seen by an earlier scan.
+func TestAClockThatIsSetBack(t *testing.T) {
+	f := newReignFixture(t)
+	f.begin()
+	record, err := f.scan()
+	f.Expect(err).NotTo(HaveOccurred())
+	f.clock.SetTime(testStart.Add(-time.Hour))
+	f.Expect(covered(record, f.mark("a"))).To(BeFalse())
+	f.process()
+	f.begin()
+	f.Expect(covered(record, f.mark("b"))).To(BeFalse())
+}
+
+// The record does not grow without end: not by processes that die at once, nor by scopes that somebody names.
+func TestTheRecordIsBounded(t *testing.T) {
+	f := newReignFixture(t)
+	for range 300 {
+		f.process()
+		f.begin()
+	}
+	record, err := decodeRecord(f.state()[recordKey])
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(record.Epochs).To(HaveLen(1), "an epoch without a scan proves nothing")
+	for range maxEpochs + 5 {
+		f.process()
+		f.begin()
+		_, err = f.scan()
+		f.Expect(err).NotTo(HaveOccurred())
+	}
+	var many []driver.Scope
+	for i := range maxScopes + 50 {
+		many = append(many, driver.Scope{Identity: strings.Repeat("i", 60), Location: fmt.Sprint("region-", i)})
+	}
+	f.clock.Step(time.Minute)
+	record, _, err = f.reign.Checkpoint(t.Context(), f.clock.Now(), func(types.UID) bool { return true }, many)
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(record.Epochs).To(HaveLen(maxEpochs))
+	f.Expect(record.Scopes).To(HaveLen(maxScopes))
+	f.Expect(len(f.state()[recordKey])).To(BeNumerically("<", 64<<10), "a ConfigMap takes a MiB")
+	f.clock.Step(keepScope + time.Hour)
+	record, err = f.scan()
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(record.Scopes).To(HaveLen(1))
+}
