@@ -40,7 +40,7 @@ func (r *Reconciler) deleteBootstrap(ctx context.Context, s *scope) outcome.Outc
 
 // deleteInfrastructure deletes the infrastructure object and waits until it is gone, and the machine with it.
 func (r *Reconciler) deleteInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
-	if s.Object.Spec.ProviderID != s.Original.Spec.ProviderID {
+	if s.unrecorded() {
 		// Only the infrastructure object knows it so far, and the Node is found by it: it is recorded first.
 		// The event of that write brings the next reconcile.
 		s.progress = deletion{

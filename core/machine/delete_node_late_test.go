@@ -116,3 +116,34 @@ func TestNodeThatTheCacheHasNotSeen(t *testing.T) {
 	f.eventuallyGone(f.machine)
 	f.eventuallyGone(node)
 }
+
+// TestNodeOfAMachineThatWasNeverProvisioned has another name than its Machine: the infrastructure object alone reports it, before the
+// deletion begins or while the machine goes, and is not there any more when the Node is deleted.
+func TestNodeOfAMachineThatWasNeverProvisioned(t *testing.T) {
+	t.Parallel()
+	for name, reportedLate := range map[string]bool{"reported before": false, "reported while the machine goes": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, version.V1Beta2)
+			f.machine.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](0)
+			f.createOwned()
+			host := f.namespace + "-host.example.com"
+			node := core.Node(t, host, f.providerID(), true)
+			if reportedLate {
+				f.setFinalizers(f.infra, providerFinalizer)
+				f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+				f.isDeleting(clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
+			}
+			core.SetStatus(t, f.infra, map[string]any{"addresses": []any{map[string]any{"type": "InternalDNS", "address": host}}})
+			core.SetSpec(t, f.infra, map[string]any{"providerID": f.providerID()})
+			if reportedLate {
+				f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.Status.Addresses).To(HaveLen(1)) })
+				f.setFinalizers(f.infra)
+			} else {
+				f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
+			}
+			f.eventuallyGone(f.machine)
+			f.eventuallyGone(node)
+		})
+	}
+}

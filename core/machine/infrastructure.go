@@ -105,8 +105,8 @@ func providerIDError(obj *unstructured.Unstructured, want, got string) error {
 	return &field.TypeError{Object: obj.GetKind() + " " + obj.GetName(), Path: field.Path{"spec", "providerID"}, Want: want, Got: got}
 }
 
-// observeInfrastructure only reads the infrastructure object, for a Machine that is being deleted. A provider ID
-// that had not been copied yet is kept, so that the Node is found even when the object has gone. It is only that of an object
+// observeInfrastructure only reads the infrastructure object, for a Machine that is being deleted. A provider ID and addresses
+// that had not been copied yet are kept, so that the Node is found even when the object has gone. They are only those of an object
 // which the Machine controls: one without a controlling owner is deleted, and what it reports does not count.
 func (r *Reconciler) observeInfrastructure(ctx context.Context, s *scope) outcome.Outcome {
 	end := r.observeLeaving(ctx, s, &s.infrastructure)
@@ -116,6 +116,24 @@ func (r *Reconciler) observeInfrastructure(ctx context.Context, s *scope) outcom
 	observed := observedOf(s.Object, s.infrastructure.object, nil, true)
 	if observed.providerID != "" && (observed.provisioned || !ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false)) {
 		s.Object.Spec.ProviderID = observed.providerID
+		s.keepAddresses()
 	}
 	return end
+}
+
+// keepAddresses takes over the addresses of a machine that leaves: the host names among them are by what its Node is known. An object
+// that loses them with its machine has had them.
+func (s *scope) keepAddresses() {
+	accessor := inframachine.At(s.infrastructure.object.Contract)
+	reported, err := accessor.Addresses(s.infrastructure.object.Unstructured)
+	if reported, _ = limits.Addresses(reported); err == nil && len(reported) > 0 {
+		s.Object.Status.Addresses = reported
+	}
+}
+
+// unrecorded reports whether the infrastructure object, which is about to be deleted, has told what the Machine does not record yet and
+// the Node is found by.
+func (s *scope) unrecorded() bool {
+	return s.Object.Spec.ProviderID != s.Original.Spec.ProviderID ||
+		!slices.Equal(s.Object.Status.Addresses, s.Original.Status.Addresses)
 }

@@ -75,8 +75,10 @@ func (r *run) change(ctx context.Context, a action) (string, error) {
 		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
 			r.bereft[m.Name] = true
 			// The machine goes first then, and its Node cannot be drained.
-			for _, node := range nodeNames(m.Name, instanceID(m.Spec.ProviderID)) {
-				r.deletedNodes[node] = true
+			for _, instance := range r.account.Instances() {
+				for _, node := range nodeNames(m.Name, instance) {
+					r.deletedNodes[node] = r.deletedNodes[node] || providerID(instance) == m.Spec.ProviderID
+				}
 			}
 			return r.plane.direct.Delete(ctx, &infrav1.AWSMachine{ObjectMeta: r.meta(m.Name)})
 		})

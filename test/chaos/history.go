@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -47,25 +46,9 @@ type moment struct {
 type history struct {
 	mu      sync.Mutex
 	moments []moment
-	// provisioned are the provider IDs of the Machines whose infrastructure has been provisioned, as the core has seen it.
-	provisioned sets.Set[string]
 }
 
-func newHistory() *history { return &history{provisioned: sets.New[string]()} }
-
-// wasProvisioned returns whether the core has ever seen a provisioned machine with that provider ID.
-func (h *history) wasProvisioned(providerID string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.provisioned.Has(providerID)
-}
-
-// notice keeps what is known of a Machine beyond its changes. h.mu is held.
-func (h *history) notice(object client.Object) {
-	if m, ok := object.(*clusterv1.Machine); ok && ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false) {
-		h.provisioned.Insert(m.Spec.ProviderID)
-	}
-}
+func newHistory() *history { return &history{} }
 
 // record watches from now on, beginning with what is there.
 func (h *history) record(ctx context.Context, c client.WithWatch, namespace string) error {
@@ -134,7 +117,6 @@ func (h *history) add(object client.Object, gone bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.moments = append(h.moments, m)
-	h.notice(object)
 }
 
 // write lists everything, in order, for who looks into an excess.

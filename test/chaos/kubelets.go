@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,7 +38,8 @@ type kubelets struct {
 
 	mu       sync.Mutex
 	vanished map[string]bool
-	// alike says that Nodes are named after their Machines, as Millwright's own bootstrap provider does it.
+	// alike says that Nodes are named after their Machines, as Millwright's own bootstrap provider does it; otherwise they have the host
+	// names that EC2 gives their instances, as a kubelet takes them by default.
 	alike  bool
 	due    map[string]time.Time
 	random *rand.Rand
@@ -193,12 +195,14 @@ func instanceID(providerID string) string {
 }
 
 // nodeNames are the names that the Node of an instance may have.
-func nodeNames(machine, instance string) [2]string { return [2]string{machine, "node-" + instance} }
+func nodeNames(machine string, instance simapi.Instance) [2]string {
+	return [2]string{machine, "ip-" + strings.ReplaceAll(instance.PrivateIPAddress, ".", "-") + ".ec2.internal"}
+}
 
 // newNode is a Node as a kubelet registers it.
 func (k *kubelets) newNode(instance simapi.Instance) *corev1.Node {
 	now := metav1.Now()
-	names := nodeNames(instance.Tags["Name"], instance.ID)
+	names := nodeNames(instance.Tags["Name"], instance)
 	name := names[1]
 	if k.alike {
 		name = names[0]

@@ -204,14 +204,12 @@ func (r *run) checkRest(s *state, p *list) {
 	checkCloud(s, ids, p)
 }
 
-// checkNodes wants no Node without a Machine, and no Pod that was left on a Node. The Node of a Machine that was deleted before its
-// infrastructure was provisioned is known to the core by its name alone; where Nodes have names that nobody reports, it stays, until a
-// cloud-controller-manager deletes it, of which there is none here.
+// checkNodes wants no Node without a Machine, and no Pod that was left on a Node.
 func (r *run) checkNodes(s *state, ids sets.Set[string], p *list) {
 	names := sets.New[string]()
 	for _, node := range s.nodes.Items {
 		names.Insert(node.Name)
-		if !ids.Has(node.Spec.ProviderID) && r.isKnown(node.Spec.ProviderID) {
+		if !ids.Has(node.Spec.ProviderID) {
 			p.add("Node %s (%s) has no Machine", node.Name, node.Spec.ProviderID)
 		}
 	}
@@ -220,11 +218,6 @@ func (r *run) checkNodes(s *state, ids sets.Set[string], p *list) {
 			p.add("Pod %s was not drained from Node %s, which is gone", pod.Name, pod.Spec.NodeName)
 		}
 	}
-}
-
-// isKnown returns whether the core could know whose the Node with that provider ID was.
-func (r *run) isKnown(providerID string) bool {
-	return r.kubelets == nil || r.kubelets.alike || r.history.wasProvisioned(providerID)
 }
 
 // checkCloud wants nothing in the cloud without a Machine.

@@ -53,17 +53,6 @@ func TestProblems(t *testing.T) {
 		{"two instances of one Machine", func(_ *run, s *state) { s.launched["u"] = 2 }, "has had 2 instances"},
 		{"two Nodes", func(_ *run, s *state) { s.nodes.Items = append(s.nodes.Items, s.nodes.Items[0]) }, "has 2 Nodes"},
 		{"a Node too many", func(_ *run, s *state) { s.nodes.Items = append(s.nodes.Items, corev1.Node{}) }, "has no Machine"},
-		{"a Node too many, of a name that nobody reports", func(r *run, s *state) {
-			r.kubelets, r.history = &kubelets{}, newHistory()
-			gone := &clusterv1.Machine{}
-			gone.Spec.ProviderID, gone.Status.Initialization.InfrastructureProvisioned = "gone", ptr.To(true)
-			r.history.add(gone, true)
-			s.nodes.Items = append(s.nodes.Items, corev1.Node{Spec: corev1.NodeSpec{ProviderID: "gone"}})
-		}, "has no Machine"},
-		{"a Node that nobody can know", func(r *run, s *state) {
-			r.kubelets, r.history = &kubelets{}, newHistory()
-			s.nodes.Items = append(s.nodes.Items, corev1.Node{Spec: corev1.NodeSpec{ProviderID: "gone"}})
-		}, ""},
 		{"cordoned", func(_ *run, s *state) { s.nodes.Items[0].Spec.Unschedulable = true }, "cordoned"},
 		{"uninitialized", func(_ *run, s *state) {
 			s.nodes.Items[0].Spec.Taints = []corev1.Taint{clusterv1.NodeUninitializedTaint}

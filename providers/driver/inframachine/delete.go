@@ -214,14 +214,18 @@ func (r *Reconciler[M]) confirmTermination(ctx context.Context, s *scope[M]) out
 	return outcome.Continue()
 }
 
-// handOverGrace is how long after its deletion an object waits for its Machine to take over the provider ID.
+// handOverGrace is how long after its deletion an object waits for its Machine to take over provider ID and addresses.
 const handOverGrace = 30 * time.Second
 
-// handOver waits until a Machine that is being deleted knows the provider ID. Millwright's core deletes an object that
-// has one only when it has copied it; here that matters when the ID was recorded afterwards. Other cores may never
-// copy it, so the wait is bounded.
+// handOver waits until a Machine that is being deleted knows the provider ID, and addresses if the object has some: by both it finds
+// its Node. Millwright's core deletes an object that has them only when it has copied them; here that matters when they were
+// reported afterwards. Other cores may never copy them, so the wait is bounded.
 func (r *Reconciler[M]) handOver(_ context.Context, s *scope[M]) outcome.Outcome {
-	if s.owner == nil || s.owner.DeletionTimestamp.IsZero() || s.owner.Spec.ProviderID != "" || s.handle.ProviderID == "" {
+	if s.owner == nil || s.owner.DeletionTimestamp.IsZero() || s.handle.ProviderID == "" {
+		return outcome.Continue()
+	}
+	unnamed := len(s.Object.CommonStatus().Addresses) > 0 && len(s.owner.Status.Addresses) == 0
+	if s.owner.Spec.ProviderID != "" && !unnamed {
 		return outcome.Continue()
 	}
 	wait := s.Object.GetDeletionTimestamp().Add(handOverGrace).Sub(s.Now)
@@ -229,7 +233,7 @@ func (r *Reconciler[M]) handOver(_ context.Context, s *scope[M]) outcome.Outcome
 		return outcome.Continue()
 	}
 	s.observed.state = &explanation{driverv1.WaitingForOwnerMachineReason,
-		"The instance is gone; waiting for the Machine to take over its provider ID, by which it finds its Node"}
+		"The instance is gone; waiting for the Machine to take over its provider ID and addresses, by which it finds its Node"}
 	return outcome.WaitFor(wait)
 }
 

@@ -26,7 +26,7 @@ const (
 // Reasons of InstanceProvisioned and Ready before an instance exists.
 const (
 	// WaitingForOwnerMachineReason means that no Machine owns the object, or the owner refers to another one.
-	// While the object is being deleted: that its Machine has not taken over the provider ID yet.
+	// While the object is being deleted: that its Machine has not taken over the provider ID, or the addresses, yet.
 	WaitingForOwnerMachineReason = "WaitingForOwnerMachine"
 	// WaitingForClusterReason means that the Cluster that the Machine names does not exist.
 	WaitingForClusterReason = "WaitingForCluster"
