@@ -36,7 +36,7 @@ func reachableCondition(before, status *driverv1.MachineStatus, o observed, view
 		return ptr.To(conditions.False(driverv1.CloudReachableCondition, reason, explainOutage(view.Outage, reported)))
 	case view.Err != nil || view.ListedAt.IsZero():
 		return nil
-	case reported == nil && equality.Semantic.DeepEqual(before, status):
+	case (reported == nil || reported.Status == metav1.ConditionTrue) && equality.Semantic.DeepEqual(before, status):
 		return nil
 	}
 	return ptr.To(conditions.True(driverv1.CloudReachableCondition, driverv1.InstancesListedReason, ""))

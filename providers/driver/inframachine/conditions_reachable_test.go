@@ -89,6 +89,18 @@ func TestCloudReachable(t *testing.T) {
 	}
 }
 
+// TestAGenerationAloneIsNoWrite: a spec that was changed while lists failed is no reason to write the condition once they succeed.
+func TestAGenerationAloneIsNoWrite(t *testing.T) {
+	g := NewWithT(t)
+	s := newTestScope(&testMachine{Status: *runs(reachable("True", "InstancesListed", ""))}, nine, testWriter{})
+	s.Object.Generation, s.view = 2, inventory.View{ListedAt: nine}
+	s.deriveReachable()
+	g.Expect(s.Object.Status).To(Equal(s.Original.Status))
+	s.Object.Status.InstanceState = driverv1.InstanceStopped
+	s.deriveReachable()
+	g.Expect(meta.FindStatusCondition(s.Object.Status.Conditions, driverv1.CloudReachableCondition).ObservedGeneration).To(BeEquivalentTo(2), "with another change")
+}
+
 func TestAnOutageIsRecordedOnce(t *testing.T) {
 	unreachable := runs(reachable("False", "Unauthorized", "m"))
 	outage := func() *inventory.Outage { return &inventory.Outage{Since: nine, Err: expired} }

@@ -59,15 +59,15 @@ var simEvents = []simEvent{
 		w.cause("failedDeletion")
 		w.cloud.AddFault(cloud.Fault{Call: one(d, "DeleteMachine", "DeleteDisk", "DeleteInterface", "DeleteAddress"), Count: 1 + d.IntN(3), Operation: cloud.OperationFault{Fail: &failure}})
 	}},
-	{"the machine is interrupted", 2, ofMachine(func(w *simWorld, zone string, d *rand.Rand) {
+	{"the machine is interrupted", 2, ofMachine(func(w *simWorld, m cloud.Machine, _ *rand.Rand) {
 		w.cause("InstanceInterrupted")
-		w.cloud.Interrupt(simAccount, zone, simName)
+		w.cloud.Interrupt(simAccount, m.Zone, m.Name)
 	})},
-	{"the machine is stopped", 2, ofMachine(func(w *simWorld, zone string, d *rand.Rand) {
-		if w.cloud.Stop(simAccount, zone, simName) {
+	{"the machine is stopped", 2, ofMachine(func(w *simWorld, m cloud.Machine, d *rand.Rand) {
+		if w.cloud.Stop(simAccount, m.Zone, m.Name) {
 			w.cause("stopped")
 			w.after(minutes(d, 0.2, 30), func() {
-				if w.cloud.Start(simAccount, zone, simName) {
+				if w.cloud.Start(simAccount, m.Zone, m.Name) {
 					w.mu.Lock()
 					defer w.mu.Unlock()
 					delete(w.seen.caused, "powerOff")
@@ -75,14 +75,14 @@ var simEvents = []simEvent{
 			})
 		}
 	})},
-	{"the machine loses its power", 1, ofMachine(func(w *simWorld, zone string, d *rand.Rand) {
-		if w.cloud.PowerOff(simAccount, zone, simName) {
+	{"the machine loses its power", 1, ofMachine(func(w *simWorld, m cloud.Machine, _ *rand.Rand) {
+		if w.replicas == nil && w.cloud.PowerOff(simAccount, m.Zone, m.Name) {
 			w.cause("stopped", "powerOff")
 		}
 	})},
-	{"the machine vanishes", 2, ofMachine(func(w *simWorld, zone string, d *rand.Rand) {
+	{"the machine vanishes", 2, ofMachine(func(w *simWorld, m cloud.Machine, _ *rand.Rand) {
 		w.cause("InstanceVanished")
-		w.cloud.Vanish(simAccount, zone, simName)
+		w.cloud.Vanish(simAccount, m.Zone, m.Name)
 	})},
 	{"another process takes over", 4, func(w *simWorld, d *rand.Rand) {
 		w.takeOver(d)
@@ -113,13 +113,13 @@ func failLate(w *simWorld, d *rand.Rand) {
 }
 
 // ofMachine does something to the machine of the object, if there is one.
-func ofMachine(do func(*simWorld, string, *rand.Rand)) func(*simWorld, *rand.Rand) {
+func ofMachine(do func(*simWorld, cloud.Machine, *rand.Rand)) func(*simWorld, *rand.Rand) {
 	return func(w *simWorld, d *rand.Rand) {
 		for _, m := range w.cloud.Machines(simAccount, mark()) {
 			if m.State == cloud.StateStarting {
 				continue // What is done to it would be undone when it has started.
 			}
-			do(w, m.Zone, d)
+			do(w, m, d)
 		}
 	}
 }
@@ -150,7 +150,8 @@ func (w *simWorld) pause(s *simServer, paused bool) {
 	s.change(simID{"Cluster", "c"}, func(c client.Object) { c.(*clusterv1.Cluster).Spec.Paused = ptr.To(paused) })
 }
 
-// move does what clusterctl move does, with a while between the pause and the copy, so that what is under way ends.
+// move does what clusterctl move does, with a while between the pause and the copy, so that what is under way ends. It keeps finalizers; a
+// backup that is restored by hand may lack them, and then nothing holds the object until the kit has seen it.
 func (w *simWorld) move(d *rand.Rand) {
 	a := w.server()
 	w.pause(a, true)
@@ -174,6 +175,7 @@ func (w *simWorld) move(d *rand.Rand) {
 	obj.Status = examplev1.ExampleMachineStatus{}
 	if d.IntN(2) == 0 {
 		controllerutil.RemoveFinalizer(obj, Finalizer)
+		w.cause("unheld")
 	}
 	w.own(b, obj)
 	b.create(obj)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/test/clouds/example/cloud"
@@ -58,6 +59,8 @@ func (w *simWorld) committed(s *simServer, id simID, before, after client.Object
 		return
 	case was == nil:
 		return
+	case controllerutil.ContainsFinalizer(is, Finalizer):
+		delete(w.seen.caused, "unheld")
 	}
 	if was.DeletionTimestamp.IsZero() && !is.DeletionTimestamp.IsZero() {
 		w.seen.deleted = time.Now()
@@ -101,9 +104,21 @@ func (w *simWorld) checkConditions(was, is *examplev1.ExampleMachine) {
 	if before == nil || before.Status != ready.Status || before.Reason != ready.Reason || before.Message != ready.Message {
 		w.logLocked("Ready is %s: %s: %s", ready.Status, ready.Reason, ready.Message)
 	}
+	if was, is := reachableOf(was), reachableOf(is); was != is {
+		w.logLocked("CloudReachable is %s", is)
+	}
 	if was.Status.HasFailed() != is.Status.HasFailed() {
 		w.logLocked("failed for good: %s", *is.Status.FailureReason)
 	}
+}
+
+// reachableOf is what the object says of CloudReachable.
+func reachableOf(obj *examplev1.ExampleMachine) string {
+	c := meta.FindStatusCondition(obj.Status.Conditions, driverv1.CloudReachableCondition)
+	if c == nil {
+		return "absent"
+	}
+	return string(c.Status) + ": " + c.Reason + ": " + c.Message
 }
 
 // called is told of each call to the cloud before it takes effect.

@@ -46,6 +46,8 @@ type simWorld struct {
 	options Options
 	workers int
 	driver  func(*instance.Driver) driver.Driver[*examplev1.ExampleMachine]
+	// replicas is what reads may show, in a life in a cloud of tokens and weak reads; nil in others.
+	replicas *simReplicas
 
 	mu           sync.Mutex
 	history      []string
@@ -141,8 +143,8 @@ func (w *simWorld) createForeign(zone, name string) {
 	}
 }
 
-// core does what the controllers of Machines do after a change of either object: it copies the provider ID of an object that has been
-// provisioned, or is being deleted, deletes the object with its Machine, and releases the Machine when the object is gone.
+// core does what the controllers of Machines do after a change of either object: it copies provider ID and addresses of an object that
+// has been provisioned, or is being deleted, deletes the object with its Machine, and releases the Machine when the object is gone.
 func (w *simWorld) core(s *simServer) {
 	id := simID{"Machine", simName}
 	machine, _ := s.get(id).(*clusterv1.Machine)
@@ -160,6 +162,9 @@ func (w *simWorld) core(s *simServer) {
 	known := obj.Status.IsProvisioned() || !obj.DeletionTimestamp.IsZero()
 	if machine.Spec.ProviderID == "" && obj.Spec.ProviderID != "" && known {
 		s.change(id, func(m client.Object) { m.(*clusterv1.Machine).Spec.ProviderID = obj.Spec.ProviderID })
+	}
+	if len(machine.Status.Addresses) == 0 && len(obj.Status.Addresses) > 0 && known {
+		s.change(id, func(m client.Object) { m.(*clusterv1.Machine).Status.Addresses = obj.Status.Addresses })
 	}
 	if leaving && obj.DeletionTimestamp.IsZero() {
 		s.delete(simID{"ExampleMachine", simName})
