@@ -66,7 +66,7 @@ func TestMain(m *testing.M) {
 
 func runTests(m *testing.M) int {
 	var err error
-	env, err = testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs, testenv.AWSCRDs}})
+	env, err = testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs, testenv.AWSCRDs, testenv.CloudConfigCRDs}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

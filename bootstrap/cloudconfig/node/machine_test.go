@@ -69,6 +69,10 @@ func newMachine(t *testing.T, shell []string, api *apiServer) *machine {
 		m.Expect(os.MkdirAll(filepath.Dir(m.root+f.Path), 0o755)).To(Succeed())
 		m.Expect(os.WriteFile(m.root+f.Path, []byte(f.Content), mode)).To(Succeed())
 	}
+	// Nothing but what an image must have: a program that the scripts need and Programs lacks fails whatever test runs it.
+	for _, name := range Programs {
+		m.realProgram(name)
+	}
 	m.program("systemctl", `echo "$*" >> "$ROOT/systemctl.log"
 ! grep -qxF -e "$2" "$ROOT/failing" 2>/dev/null`)
 	// The real one would have a group of processes of its own, which survives when the power is cut.
@@ -90,9 +94,29 @@ func (m *machine) limitCurl(seconds int) {
 	m.program("curl", fmt.Sprintf(`echo "$*" >> "$ROOT/curl.log"; exec %s "$@" --max-time %d`, real, seconds))
 }
 
+// realProgram puts a program of this host into the machine's PATH, if the host has it.
+func (m *machine) realProgram(name string) {
+	m.t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return
+	}
+	m.clear(name)
+	m.Expect(os.Symlink(path, filepath.Join(m.bin, name))).To(Succeed())
+}
+
+// clear removes a program: a script would be written through a link to the real one.
+func (m *machine) clear(name string) {
+	m.t.Helper()
+	if err := os.Remove(filepath.Join(m.bin, name)); !os.IsNotExist(err) {
+		m.Expect(err).NotTo(HaveOccurred())
+	}
+}
+
 // program puts a shell script into the machine's PATH.
 func (m *machine) program(name, body string) {
 	m.t.Helper()
+	m.clear(name)
 	m.Expect(os.WriteFile(filepath.Join(m.bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755)).To(Succeed())
 }
 
@@ -100,7 +124,7 @@ func (m *machine) command(args ...string) *exec.Cmd {
 	words := append(append([]string{}, m.shell...), m.root+downloaderScript)
 	words = append(words, args...)
 	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Env = append(os.Environ(), "ROOT="+m.root, "PATH="+m.bin+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "ROOT="+m.root, "PATH="+m.bin)
 	cmd.Env = append(cmd.Env, m.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
