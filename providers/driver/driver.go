@@ -98,6 +98,18 @@ type StatusLister interface {
 	ListStatus(ctx context.Context, scope Scope) (map[string]Status, error)
 }
 
+// Finisher is implemented by drivers of clouds whose launches cannot ask for all that a spec may want, so that some of it is asked for once
+// the instance is there. Its calls are of kind CallModify.
+type Finisher[M Object] interface {
+	// Unfinished says, for people, what the instance lacks of what obj's spec wants; empty if nothing. instance is what List or Observe
+	// has returned of it. It makes no call.
+	Unfinished(obj M, instance Instance) string
+
+	// Finish asks the cloud for what is unfinished. It may be called again at any time with any later description, and before the cloud shows
+	// everywhere that there is the instance. It is called for instances alone that carry the mark of obj.
+	Finish(ctx context.Context, obj M, instance Instance) error
+}
+
 // Scope is a set of instances that one List returns.
 type Scope struct {
 	// Identity is the name of the identity with whose credentials the calls are made; empty for that of the process. Which version of

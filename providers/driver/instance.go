@@ -53,6 +53,8 @@ type Instance struct {
 	Market       string
 	// Impaired describes the checks of the cloud that the instance fails; empty while it passes them, or none are known.
 	Impaired string
+	// Settings is what the driver's Finisher has to know of the instance, in a form of its own; empty if the driver is none.
+	Settings string
 }
 
 // Status is what a StatusLister adds to what a list shows of an instance.
@@ -83,7 +85,7 @@ func (i Instance) With(s Status) Instance {
 	return i
 }
 
-// Equal returns whether both are the same in everything that a machine's status shows.
+// Equal returns whether both are the same in everything that a machine's status shows or a Finisher looks at.
 func (i Instance) Equal(other Instance) bool {
 	return i.ProviderID == other.ProviderID &&
 		i.State == other.State &&
@@ -94,6 +96,7 @@ func (i Instance) Equal(other Instance) bool {
 		i.FailureDomain == other.FailureDomain &&
 		i.Interruptible == other.Interruptible &&
 		i.Impaired == other.Impaired &&
+		i.Settings == other.Settings &&
 		i.OwnerUID == other.OwnerUID &&
 		i.Owner == other.Owner &&
 		slices.Equal(i.Addresses, other.Addresses)

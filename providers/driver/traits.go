@@ -46,10 +46,12 @@ const (
 	CallRead CallKind = "Read"
 	// CallList is List and ListStatus.
 	CallList CallKind = "List"
+	// CallModify is Finish.
+	CallModify CallKind = "Modify"
 )
 
 // CallKinds are all kinds of calls.
-var CallKinds = []CallKind{CallCreate, CallDelete, CallRead, CallList}
+var CallKinds = []CallKind{CallCreate, CallDelete, CallRead, CallList, CallModify}
 
 // Rate is how many calls may be made: so many per second on average, and a burst of them at once. The zero value is no limit.
 type Rate struct {

@@ -39,6 +39,7 @@ func fromEC2(i types.Instance) driver.Instance {
 		Interruptible: i.InstanceLifecycle == types.InstanceLifecycleTypeSpot,
 		InstanceType:  string(i.InstanceType),
 		Market:        marketOf(i.InstanceLifecycle == types.InstanceLifecycleTypeSpot),
+		Settings:      settings(i),
 	}
 	if i.StateReason != nil {
 		out.StateCode = aws.ToString(i.StateReason.Code)

@@ -60,6 +60,7 @@ func Traits() driver.Traits {
 			driver.CallDelete: {PerSecond: 5, Burst: 100},
 			driver.CallRead:   {PerSecond: 20, Burst: 100},
 			driver.CallList:   {PerSecond: 10, Burst: 50},
+			driver.CallModify: {PerSecond: 5, Burst: 50},
 		},
 	}
 }

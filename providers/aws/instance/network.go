@@ -130,7 +130,6 @@ func interfaces(spec *infrav1.AWSMachineSpec, place driver.Placement, net networ
 
 // deviceIndices gives each extra interface its place on its card: what the spec says, else the lowest from 1 that is free.
 func deviceIndices(extra []infrav1.ExtraInterface) []int32 {
-	type slot struct{ card, device int32 }
 	taken := map[slot]bool{}
 	for _, e := range extra {
 		if e.DeviceIndex != nil {

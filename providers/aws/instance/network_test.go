@@ -7,7 +7,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/smithy-go"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
@@ -168,27 +167,4 @@ func TestInterfaces(t *testing.T) {
 	size := sizeOf(model{cpus: 1, memoryMiB: 1}, spec)
 	adapters := size.Capacity[corev1.ResourceName("vpc.amazonaws.com/efa")]
 	g.Expect(adapters.Value()).To(BeEquivalentTo(2))
-}
-
-func TestAfterLaunchCallsForWhatDiffers(t *testing.T) {
-	g := NewWithT(t)
-	api := &networkAPI{}
-	_, r := inRegion(t, api)
-	nic := func(id, kind string, check *bool) types.InstanceNetworkInterface {
-		return types.InstanceNetworkInterface{NetworkInterfaceId: aws.String(id), InterfaceType: aws.String(kind), SourceDestCheck: check}
-	}
-	described := &types.Instance{NetworkInterfaces: []types.InstanceNetworkInterface{
-		nic("eni-1", "interface", aws.Bool(true)), nic("eni-2", "interface", aws.Bool(false)), nic("eni-3", "efa-only", aws.Bool(true)), nic("eni-4", "efa", nil),
-	}}
-	g.Expect(r.afterLaunch(t.Context(), &infrav1.AWSMachineSpec{}, described)).To(Succeed())
-	g.Expect(api.modified).To(BeEmpty(), "unset is as it is")
-	g.Expect(r.afterLaunch(t.Context(), &infrav1.AWSMachineSpec{SourceDestCheck: aws.Bool(false)}, described)).To(Succeed())
-	g.Expect(api.modified).To(HaveLen(2))
-	g.Expect(*api.modified[0].NetworkInterfaceId).To(Equal("eni-1"))
-	g.Expect(*api.modified[0].SourceDestCheck.Value).To(BeFalse())
-	g.Expect(*api.modified[1].NetworkInterfaceId).To(Equal("eni-4"))
-
-	api.refused = &smithy.GenericAPIError{Code: "InvalidNetworkInterfaceID.NotFound"}
-	g.Expect(driver.IsUnresolved(r.afterLaunch(t.Context(), &infrav1.AWSMachineSpec{SourceDestCheck: aws.Bool(false)}, described))).To(BeTrue(),
-		"soon after the launch it is not known everywhere")
 }

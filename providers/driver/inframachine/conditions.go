@@ -2,6 +2,7 @@ package inframachine
 
 import (
 	"cmp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,11 @@ func machineConditions(o observed, provisioned bool) []metav1.Condition {
 	case !o.deleting && !provisioned:
 		list = append(list, conditions.False(driverv1.InstanceProvisionedCondition, why.reason, why.message))
 	}
-	if o.runs() {
+	switch {
+	case o.runs() && o.unfinished != nil:
+		message := strings.TrimSuffix("The instance runs. "+o.unfinished.message+". "+why.message, ". ")
+		return append(list, conditions.False(driverv1.ReadyCondition, driverv1.InstanceNotConfiguredReason, message))
+	case o.runs():
 		return append(list, conditions.True(driverv1.ReadyCondition, why.reason, why.message))
 	}
 	return append(list, conditions.False(driverv1.ReadyCondition, why.reason, why.message))
@@ -49,7 +54,24 @@ func healthyCondition(status *driverv1.MachineStatus, o observed) *metav1.Condit
 	return &healthy
 }
 
-// runs is true if the machine is ready: its instance runs and the object is not being deleted.
+// configuredCondition is the condition InstanceConfigured as the latest observation has it; nil leaves it as it is. True alone is not worth
+// a write, nor is what the cloud has not been asked for yet.
+func configuredCondition(status *driverv1.MachineStatus, o observed) *metav1.Condition {
+	known := meta.FindStatusCondition(status.Conditions, driverv1.InstanceConfiguredCondition) != nil
+	switch {
+	case len(o.pausedBy) > 0 || o.instance == nil || o.deleting:
+		return nil
+	case o.unfinished != nil && (known || o.unfinished.reason != driverv1.ConfiguringInstanceReason):
+		lacks := conditions.False(driverv1.InstanceConfiguredCondition, o.unfinished.reason, o.unfinished.message)
+		return &lacks
+	case o.unfinished != nil || !known:
+		return nil
+	}
+	configured := conditions.True(driverv1.InstanceConfiguredCondition, driverv1.InstanceConfiguredReason, "")
+	return &configured
+}
+
+// runs is true if the instance of a machine runs that is not being deleted.
 func (o observed) runs() bool {
 	return o.failure == nil && !o.deleting && o.state != nil && o.state.reason == driverv1.InstanceRunningReason
 }

@@ -47,6 +47,7 @@ func TestDeriveStatus(t *testing.T) {
 		"deleting":               {ran, observed{deleting: true, state: &explanation{"TerminatingInstance", "m"}}, "False TerminatingInstance", "none", "False NotPaused", true, ""},
 		"failed while it runs":   {driverv1.MachineStatus{}, observed{failure: &explanation{"InvalidLaunchRecord", "m"}, state: running}, "False InvalidLaunchRecord", "False InvalidLaunchRecord", "False NotPaused", false, "InvalidLaunchRecord"},
 		"deleting while it runs": {driverv1.MachineStatus{}, observed{deleting: true, state: running}, "False InstanceRunning", "none", "False NotPaused", false, ""},
+		"lacks something":        {driverv1.MachineStatus{}, observed{state: running, unfinished: &explanation{"Unauthorized", "m"}}, "False InstanceNotConfigured", "True InstanceRunning", "False NotPaused", true, ""},
 		"deleting before it ran": {driverv1.MachineStatus{}, observed{deleting: true, state: &explanation{"TerminatingInstance", "m"}}, "False TerminatingInstance", "none", "False NotPaused", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,4 +111,29 @@ func TestALongFailureIsCut(t *testing.T) {
 	deriveMachine(&status, observed{failure: &explanation{"InvalidConfiguration", strings.Repeat("x", 40000)}}, 1, time.Unix(1000, 0))
 	g.Expect(len(*status.FailureMessage)).To(BeNumerically("<=", 10240))
 	g.Expect(len(meta.FindStatusCondition(status.Conditions, driverv1.ReadyCondition).Message)).To(BeNumerically("<=", 32768))
+}
+
+func TestConfiguredCondition(t *testing.T) {
+	instance := &driver.Instance{ID: "i-1"}
+	asking := &explanation{driverv1.ConfiguringInstanceReason, "m"}
+	refused := &explanation{driverv1.UnauthorizedReason, "m"}
+	status := driverv1.MachineStatus{}
+	for _, step := range []struct {
+		name     string
+		observed observed
+		want     string
+	}{
+		{"nothing to report", observed{instance: instance}, "none"},
+		{"about to be asked for", observed{instance: instance, unfinished: asking}, "none"},
+		{"refused", observed{instance: instance, unfinished: refused}, "False Unauthorized"},
+		{"not known", observed{}, "False Unauthorized"},
+		{"paused", observed{instance: instance, pausedBy: []string{"x"}}, "False Unauthorized"},
+		{"being deleted", observed{instance: instance, deleting: true}, "False Unauthorized"},
+		{"asked for again", observed{instance: instance, unfinished: asking}, "False ConfiguringInstance"},
+		{"granted", observed{instance: instance}, "True InstanceConfigured"},
+		{"refused again", observed{instance: instance, unfinished: refused}, "False Unauthorized"},
+	} {
+		deriveMachine(&status, step.observed, 1, time.Unix(1000, 0))
+		NewWithT(t).Expect(conditionOf(status, driverv1.InstanceConfiguredCondition)).To(Equal(step.want), step.name)
+	}
 }

@@ -19,6 +19,8 @@ const (
 	eventRunning = "InstanceRunning"
 	// eventUnmarked: the record of lineages cannot be read or written, so the instance is launched without one.
 	eventUnmarked = "LineageMissing"
+	// eventNotConfigured: the cloud refuses something that the spec wants of the instance that runs.
+	eventNotConfigured = "InstanceNotConfigured"
 	// eventFailed: the machine has failed for good.
 	eventFailed = "MachineFailed"
 	// eventSecond: another live instance carries the mark of the object.
@@ -60,6 +62,10 @@ func (s *scope[M]) addChanges(before, after *driverv1.MachineStatus) {
 	}
 	if !before.HasFailed() && after.HasFailed() {
 		s.events.Warning(eventFailed, "Observe", "%s: %s", *after.FailureReason, *after.FailureMessage)
+	}
+	lacks := meta.FindStatusCondition(after.Conditions, driverv1.InstanceConfiguredCondition)
+	if lacks != nil && lacks.Status == metav1.ConditionFalse && !meta.IsStatusConditionFalse(before.Conditions, lacks.Type) {
+		s.events.Warning(eventNotConfigured, "Configure", "%s", lacks.Message)
 	}
 	s.addOutage(before, after)
 }

@@ -70,6 +70,8 @@ type Reconciler[M driver.Object] struct {
 	// followed is when the operation of an object was last read; cleaned is the attempt before which nothing was left of earlier ones.
 	followed noted[time.Time]
 	cleaned  noted[int]
+	// finished is what instances showed when what they lacked was last asked for.
+	finished noted[finish]
 }
 
 // What the reconciler needs beside its own kind. Secrets are read one by one, by the name that a
@@ -85,7 +87,7 @@ type Reconciler[M driver.Object] struct {
 //  2. stop if paused;
 //  3. when being deleted: find the instance, terminate it if it carries the object's mark, wait for it and its dependants,
 //     release the object;
-//  4. else: wait for owner, Cluster and bootstrap data, launch, observe;
+//  4. else: wait for owner, Cluster and bootstrap data, launch, observe, ask for what the instance lacks;
 //  5. derive the conditions and write the status once, if it changed.
 func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	obj := r.New()
@@ -122,7 +124,7 @@ func (r *Reconciler[M]) steps(s *scope[M]) []outcome.Step[*scope[M]] {
 		}
 	}
 	return []outcome.Step[*scope[M]]{
-		r.holdRecorded, r.checkFailure, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer, r.observe,
+		r.holdRecorded, r.checkFailure, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer, r.observe, r.finish,
 	}
 }
 
@@ -149,6 +151,7 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.limiter.Forget(key)
 	r.followed.forget(key)
 	r.cleaned.forget(key)
+	r.finished.forget(key)
 	r.places.Forget(key)
 	r.backoff.end(key)
 	r.withdraw(key)

@@ -14,7 +14,9 @@ func TestReasonsAreDocumented(t *testing.T) {
 	documented := page.Keys(t, "Conditions", "Reasons")
 	slices.Sort(documented)
 	// Those of conditions that are well.
-	well := []string{driverv1.InstanceRunningReason, driverv1.InstancesListedReason, driverv1.InstanceHealthyReason}
+	well := []string{
+		driverv1.InstanceRunningReason, driverv1.InstancesListedReason, driverv1.InstanceHealthyReason, driverv1.InstanceConfiguredReason,
+	}
 	coded := slices.DeleteFunc(doccheck.Constants(t, doccheck.Named("Reason"), "providers/driver/inframachine"),
 		func(reason string) bool { return slices.Contains(well, reason) })
 	doccheck.Compare(t, page, "reasons", slices.Compact(documented), coded)

@@ -62,6 +62,8 @@ type observed struct {
 	failure *explanation
 	// instance as last seen; nil if nothing new is known of it.
 	instance *driver.Instance
+	// unfinished explains what the instance lacks of what its spec wants; nil if nothing is known to lack.
+	unfinished *explanation
 	// missing is true if the instance does not exist any more.
 	missing bool
 	// deleting is true if the object is being deleted.

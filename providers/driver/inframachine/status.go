@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"millwright.dev/contracts/controller/conditions"
@@ -45,8 +46,10 @@ func deriveMachine(status *driverv1.MachineStatus, o observed, generation int64,
 		setInstance(status, o)
 		setProgress(status, o)
 	}
-	if healthy := healthyCondition(status, o); healthy != nil {
-		conditions.Set(&status.Conditions, *healthy, generation, now)
+	for _, own := range []*metav1.Condition{healthyCondition(status, o), configuredCondition(status, o)} {
+		if own != nil {
+			conditions.Set(&status.Conditions, *own, generation, now)
+		}
 	}
 	for _, condition := range machineConditions(o, status.IsProvisioned()) {
 		conditions.Set(&status.Conditions, condition, generation, now)

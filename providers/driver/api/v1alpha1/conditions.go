@@ -18,6 +18,9 @@ const (
 	// InstanceHealthyCondition is False while the instance fails checks that the cloud itself makes of it. It is first set when that
 	// happens, and is True once they pass again. Ready does not depend on it: replacing the Machine is for a MachineHealthCheck.
 	InstanceHealthyCondition = "InstanceHealthy"
+	// InstanceConfiguredCondition is False while the instance lacks something that its spec wants and that is asked for only once the instance
+	// is there; Ready is not True then. It is first set when the cloud refuses that, and is True once it is done.
+	InstanceConfiguredCondition = "InstanceConfigured"
 	// PausedCondition is True while the Cluster or the object is paused: nothing is created,
 	// observed or deleted meanwhile.
 	PausedCondition = clusterv1.PausedCondition
@@ -75,6 +78,8 @@ const (
 	InstanceNotVisibleReason = "InstanceNotVisible"
 	// InstanceRunningReason means that the instance runs.
 	InstanceRunningReason = "InstanceRunning"
+	// InstanceNotConfiguredReason means that the instance runs and lacks something that its spec wants. The message says what it is and why.
+	InstanceNotConfiguredReason = "InstanceNotConfigured"
 	// InstanceStoppingReason means that the instance is being stopped, by somebody else.
 	InstanceStoppingReason = "InstanceStopping"
 	// InstanceStoppedReason means that the instance is stopped. It is not started again by the provider.
@@ -125,6 +130,15 @@ const (
 	InstanceImpairedReason = "InstanceImpaired"
 	// InstanceHealthyReason means that it passes them again.
 	InstanceHealthyReason = "InstanceHealthy"
+)
+
+// Reasons of InstanceConfigured; while the cloud refuses what is left to do, that of the refusal: Unauthorized, Throttled, QuotaExceeded,
+// UnresolvedReference, InvalidConfiguration or CloudError.
+const (
+	// ConfiguringInstanceReason means that the cloud is about to be asked for what the instance lacks.
+	ConfiguringInstanceReason = "ConfiguringInstance"
+	// InstanceConfiguredReason means that the instance has all that its spec wants.
+	InstanceConfiguredReason = "InstanceConfigured"
 )
 
 // Reasons of Paused.

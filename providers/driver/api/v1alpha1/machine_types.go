@@ -87,7 +87,8 @@ type MachineInitialization struct {
 
 // MachineStatus is the part of the observed state that is alike on every cloud.
 type MachineStatus struct {
-	// conditions of the machine: Ready, InstanceProvisioned, CloudReachable and Paused.
+	// conditions of the machine: Ready, InstanceProvisioned, InstanceConfigured, InstanceHealthy, CloudReachable
+	// and Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
