@@ -122,16 +122,3 @@ func TestLaunchInAnAccountThatShowsTagsInMetadata(t *testing.T) {
 	f.machine("m")
 	f.becomesReady("m")
 }
-
-// The deletion of a protected instance says who must do what, and goes on when it is done.
-func TestProtectedFromItsLaunchOn(t *testing.T) {
-	f := newFixture(t, simulator.Options{})
-	f.start()
-	f.machine("m", func(m *infrav1.AWSMachine) { m.Spec.TerminationProtection = new(true) })
-	f.becomesReady("m")
-	f.Expect(f.launchParameters()).To(HaveKeyWithValue("DisableApiTermination", "true"))
-	f.delete("m")
-	f.Eventually(f.ready("m")).Should(Equal("False DeletionBlocked"))
-	f.Expect(f.messages["m"]).To(ContainSubstring("disableApiTermination"))
-	f.Expect(f.live()).To(Equal(1))
-}

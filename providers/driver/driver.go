@@ -110,6 +110,17 @@ type Finisher[M Object] interface {
 	Finish(ctx context.Context, obj M, instance Instance) error
 }
 
+// Unprotector is implemented by drivers of clouds that protect instances from termination where a spec asks for it. Its calls are of kind
+// CallModify.
+type Unprotector[M Object] interface {
+	// Protected returns whether obj's spec asks for the protection. It makes no call.
+	Protected(obj M) bool
+
+	// Unprotect lifts the protection of an instance that is about to be terminated, and of which Observe has just shown that it carries the mark
+	// of the handle. Repeating it is harmless.
+	Unprotect(ctx context.Context, scope Scope, handle Handle) error
+}
+
 // Scope is a set of instances that one List returns.
 type Scope struct {
 	// Identity is the name of the identity with whose credentials the calls are made; empty for that of the process. Which version of

@@ -79,6 +79,8 @@ type Handle struct {
 	Attempt   int
 	// Operation by which the cloud finishes the launch; empty if there is none.
 	Operation string
+	// Protected is true if the spec asks for protection from termination, which is lifted before the instance is terminated.
+	Protected bool
 	// OwnerUID that the instance is marked with: that which the object had at its first launch.
 	OwnerUID types.UID
 	// Owner that the instance is marked with: OwnerName of the object. Nobody else's object has it.

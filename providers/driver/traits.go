@@ -46,7 +46,7 @@ const (
 	CallRead CallKind = "Read"
 	// CallList is List and ListStatus.
 	CallList CallKind = "List"
-	// CallModify is Finish.
+	// CallModify is Finish and Unprotect.
 	CallModify CallKind = "Modify"
 )
 

@@ -45,6 +45,9 @@ func TestSamplePolicyEndsOnlyWhatIsMarked(t *testing.T) {
 	end := granted["ec2:TerminateInstances"].Condition
 	g.Expect(end["Null"]).To(HaveKeyWithValue("aws:ResourceTag/"+TagOwnerUID, "false"))
 	g.Expect(end["StringLike"]).To(HaveKey("aws:ResourceTag/" + TagMachine))
+	for _, action := range []string{"ec2:DeleteVolume", "ec2:DeleteNetworkInterface", "ec2:ModifyInstanceAttribute", "ec2:ModifyNetworkInterfaceAttribute"} {
+		g.Expect(granted[action].Condition).To(Equal(end), action)
+	}
 	g.Expect(granted["ec2:CreateTags"].Condition["StringEquals"]).To(HaveKeyWithValue("ec2:CreateAction", "RunInstances"),
 		"the provider cannot mark what it has not launched")
 

@@ -35,6 +35,9 @@ type API interface {
 	DeleteNetworkInterface(
 		context.Context, *ec2.DeleteNetworkInterfaceInput, ...func(*ec2.Options),
 	) (*ec2.DeleteNetworkInterfaceOutput, error)
+	ModifyInstanceAttribute(
+		context.Context, *ec2.ModifyInstanceAttributeInput, ...func(*ec2.Options),
+	) (*ec2.ModifyInstanceAttributeOutput, error)
 	ModifyNetworkInterfaceAttribute(
 		context.Context,
 		*ec2.ModifyNetworkInterfaceAttributeInput,

@@ -40,7 +40,7 @@ func (r *Reconciler[M]) terminateIfAbandoned(ctx context.Context, s *scope[M], i
 	}
 	handle := s.handle
 	handle.ProviderID = instance.ProviderID
-	if err := r.deleteInstances(ctx, handle.Scope, []driver.Handle{handle})[0]; err != nil {
+	if err := r.endInstances(ctx, handle.Scope, []driver.Handle{handle})[0]; err != nil {
 		log.Error(err, "Terminating an instance failed whose object was removed while it was launched; terminate it by hand")
 		s.events.Warning(
 			eventAbandoned,

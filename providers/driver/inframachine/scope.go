@@ -101,6 +101,9 @@ func (r *Reconciler[M]) newScope(ctx context.Context, obj M) (*scope[M], error) 
 	if s.launchedErr != nil {
 		s.handle.OwnerUID = obj.GetUID()
 	}
+	if unprotector, ok := r.Driver.(driver.Unprotector[M]); ok {
+		s.handle.Protected = unprotector.Protected(obj)
+	}
 	s.observed.deleting = s.Deleting()
 	if err := r.readOwner(ctx, s); err != nil {
 		return nil, err

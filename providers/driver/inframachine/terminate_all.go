@@ -47,7 +47,7 @@ func (r *Reconciler[M]) terminateAll(ctx context.Context, in driver.Scope, handl
 	if len(own) == 0 {
 		return answers
 	}
-	for n, err := range r.deleteInstances(ctx, in, own) {
+	for n, err := range r.endInstances(ctx, in, own) {
 		answer := &answers[place[n]]
 		if driver.IsNotFound(err) && own[n].ProviderID == "" {
 			err = nothingToTerminate(driverv1.InstancePending) // It may come to be: only Observe knows.

@@ -180,9 +180,9 @@ type AWSMachineSpec struct {
 
 	// terminationProtection keeps others from ending the instance by EC2's API or console. Default:
 	// false. It does not keep the instance from shutting itself down, and spot instances cannot have it.
-	// Deleting the Machine ends the instance all the same: the provider takes the protection off. In
-	// this version it does not do so yet: the condition Ready has the reason DeletionBlocked until
-	// somebody does, by aws ec2 modify-instance-attribute --no-disable-api-termination.
+	// Deleting the Machine ends the instance all the same: the provider takes off the protection that the
+	// spec asks for, of an instance that carries the mark of this object, right before it ends it. One that
+	// somebody has set otherwise stays: the condition Ready has the reason DeletionBlocked then.
 	// +optional
 	TerminationProtection *bool `json:"terminationProtection,omitempty"`
 
