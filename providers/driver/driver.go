@@ -116,8 +116,8 @@ type Unprotector[M Object] interface {
 	// Protected returns whether obj's spec asks for the protection. It makes no call.
 	Protected(obj M) bool
 
-	// Unprotect lifts the protection of an instance that is about to be terminated, and of which Observe has just shown that it carries the mark
-	// of the handle. Repeating it is harmless.
+	// Unprotect lifts the protection of an instance that is about to be terminated, and of which Observe has just shown that it carries the
+	// mark of the handle. Repeating it is harmless.
 	Unprotect(ctx context.Context, scope Scope, handle Handle) error
 }
 

@@ -17,8 +17,8 @@ import (
 
 var _ driver.Finisher[*infrav1.AWSMachine] = (*Driver)(nil)
 
-// networkInterface is what Finish has to know of a network interface: RunInstances does not take the check of sources and destinations, which
-// each has for itself.
+// networkInterface is what Finish has to know of a network interface: RunInstances does not take the check of sources and destinations,
+// which each has for itself.
 type networkInterface struct {
 	slot
 	id      string

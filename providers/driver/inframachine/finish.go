@@ -16,8 +16,8 @@ type finish struct {
 }
 
 // finish asks the cloud for what the instance lacks of what its spec wants, for as long as a list shows that it lacks it: nothing is
-// persisted, so that a process that dies here repeats the call. The machine is not ready before, and is no longer, but its instance runs: what
-// a Node needs to be drained and removed does not wait for it.
+// persisted, so that a process that dies here repeats the call. The machine is not ready before. But its instance runs, so what a Node
+// needs to be drained and removed does not wait for it.
 func (r *Reconciler[M]) finish(ctx context.Context, s *scope[M]) outcome.Outcome {
 	finisher, ok := r.Driver.(driver.Finisher[M])
 	i := s.view.Instance

@@ -6,9 +6,9 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// endInstances asks the cloud to terminate instances that carry the marks of their handles, and before that to lift the protection that their
-// specs have asked for: whoever deletes the Machine asks for its end. Those without any come first, since the others are a call each. It has
-// one error, or nil, for each handle.
+// endInstances asks the cloud to terminate instances that carry the marks of their handles, and before that to lift the protection that
+// their specs have asked for: whoever deletes the Machine asks for its end. Those without any come first, since the others are a call
+// each. It has one error, or nil, for each handle.
 func (r *Reconciler[M]) endInstances(ctx context.Context, in driver.Scope, handles []driver.Handle) []error {
 	errs := make([]error, len(handles))
 	var plain, protected []int // in handles

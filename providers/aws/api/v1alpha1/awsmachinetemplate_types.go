@@ -27,7 +27,8 @@ type AWSMachineTemplateResource struct {
 }
 
 // AWSMachineTemplate is what a MachineSet makes AWSMachines from. It is immutable: to change the
-// machines of a MachineDeployment, make a new template and refer to it.
+// machines of a MachineDeployment, make a new template and refer to it. The ValidatingAdmissionPolicy
+// millwright-aws-templates, which is installed with the definition, refuses changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -48,7 +49,6 @@ type AWSMachineTemplate struct {
 
 	// spec of the template.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="AWSMachineTemplate is immutable: make a new one and refer to it"
 	Spec AWSMachineTemplateSpec `json:"spec,omitempty,omitzero"`
 
 	// status reports how large the Nodes of its machines are.
