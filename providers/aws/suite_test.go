@@ -33,6 +33,7 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/batch"
 	"millwright.dev/providers/driver/manager"
+	"millwright.dev/providers/driver/orphans"
 	simulator "millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simapi"
 	"millwright.dev/test/clouds/aws/simclient"
@@ -106,6 +107,8 @@ type fixture struct {
 	batch     batch.Options
 	// wrap, if set, wraps the provider's EC2 clients.
 	wrap func(instance.API) instance.API
+	// orphans are the options of the collector, which is off by default.
+	orphans orphans.Options
 	// intercept, if set, wraps the provider's client.
 	intercept interceptor.Funcs
 	stop      func()
@@ -170,7 +173,7 @@ func (f *fixture) start() {
 	f.Expect(newTemplateReconciler(mgr, f.options, f.clock, cloud).SetupWithManager(mgr)).To(Succeed())
 	r := newMachineReconciler(mgr, f.options, f.clock, cloud)
 	r.Client = interceptor.NewClient(withoutWatch{mgr.GetClient()}, f.intercept)
-	r.Options.Backoff, r.Options.Batch = f.backoff, f.batch
+	r.Options.Backoff, r.Options.Batch, r.Options.Orphans = f.backoff, f.batch, f.orphans
 	f.Expect(r.SetupWithManager(mgr)).To(Succeed())
 
 	ctx, cancel := context.WithCancel(f.ctx)

@@ -4,8 +4,12 @@ import (
 	"context"
 	"time"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/paused"
+	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/providers/driver/orphans"
 )
 
@@ -34,4 +38,37 @@ func (r *Reconciler[M]) released(s *scope[M]) {
 	if r.reign != nil {
 		r.reign.Released(s.Object.GetUID())
 	}
+}
+
+// collector makes the collector of orphans, and the record from which launches have their lineages.
+func (r *Reconciler[M]) collector() *orphans.Collector {
+	r.reign = orphans.NewReign(r.Client, r.APIReader, r.Clock, r.Options.Orphans.Record)
+	return &orphans.Collector{
+		Kind:            r.Kind,
+		APIReader:       r.APIReader,
+		Recorder:        r.Recorder,
+		Clock:           r.Clock,
+		Cloud:           r.cloud,
+		NewList:         r.NewList,
+		Claim:           r.claim,
+		Tracked:         r.inventory.Scopes,
+		VisibilityGrace: r.Options.VisibilityGrace,
+		CallTimeout:     r.Options.CallTimeout,
+		Reign:           r.reign,
+		Options:         r.Options.Orphans,
+	}
+}
+
+// claim is what an object claims of the cloud. A record that cannot be read claims nothing; the object's name does.
+func (r *Reconciler[M]) claim(listed client.Object) orphans.Claim {
+	claim := orphans.Claim{
+		UID: listed.GetUID(), Namespace: listed.GetNamespace(), Cluster: listed.GetLabels()[clusterv1.ClusterNameLabel],
+		Settled: predicates.MatchesWatchLabel(r.Options.WatchFilter, listed) && len(paused.By(listed, nil)) == 0 &&
+			listed.GetDeletionTimestamp().IsZero(),
+	}
+	if obj, ok := listed.(M); ok {
+		launched, err := readRecord(obj)
+		claim.Handle = r.handleOf(obj, launched, err)
+	}
+	return claim
 }

@@ -6,6 +6,7 @@ import (
 
 	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/batch"
+	"millwright.dev/providers/driver/orphans"
 )
 
 // Options of a Reconciler; zero values mean the defaults.
@@ -35,6 +36,8 @@ type Options struct {
 	// Random returns a random time below another one, by which waits are spread. Default: rand.N. A simulation that has to repeat itself
 	// sets it.
 	Random func(below time.Duration) time.Duration
+	// Orphans are the options of the collector of orphans. Default: none are looked for.
+	Orphans orphans.Options
 	// WatchFilter, when not empty, selects the objects whose label cluster.x-k8s.io/watch-filter has
 	// this value.
 	WatchFilter string

@@ -87,20 +87,7 @@ func (r *Reconciler[M]) newScope(ctx context.Context, obj M) (*scope[M], error) 
 	})}
 	s.nameLimit = r.traits.NameLimit
 	s.launched, s.launchedErr = readRecord(obj)
-	s.handle = driver.Handle{
-		Scope:      r.cloud.Scope(obj),
-		ProviderID: obj.CommonSpec().ProviderID,
-		Token:      s.launched.token(s.Key().String()),
-		Name:       s.launched.Name,
-		Placement:  s.launched.placement(),
-		Attempt:    s.launched.Attempt,
-		Operation:  s.launched.Operation,
-		OwnerUID:   s.launched.UID,
-		Owner:      driver.OwnerName(s.Key()),
-	}
-	if s.launchedErr != nil {
-		s.handle.OwnerUID = obj.GetUID()
-	}
+	s.handle = r.handleOf(obj, s.launched, s.launchedErr)
 	if unprotector, ok := r.Driver.(driver.Unprotector[M]); ok {
 		s.handle.Protected = unprotector.Protected(obj)
 	}
@@ -117,6 +104,26 @@ func (r *Reconciler[M]) newScope(ctx context.Context, obj M) (*scope[M], error) 
 	}
 	s.observed.pausedBy = paused.By(obj, s.cluster)
 	return s, nil
+}
+
+// handleOf is the handle of the object's instance, by the record of its launch. unreadable is why that cannot be read.
+func (r *Reconciler[M]) handleOf(obj M, launched launchRecord, unreadable error) driver.Handle {
+	key := client.ObjectKeyFromObject(obj)
+	handle := driver.Handle{
+		Scope:      r.cloud.Scope(obj),
+		ProviderID: obj.CommonSpec().ProviderID,
+		Token:      launched.token(key.String()),
+		Name:       launched.Name,
+		Placement:  launched.placement(),
+		Attempt:    launched.Attempt,
+		Operation:  launched.Operation,
+		OwnerUID:   launched.UID,
+		Owner:      driver.OwnerName(key),
+	}
+	if unreadable != nil {
+		handle.OwnerUID = obj.GetUID()
+	}
+	return handle
 }
 
 func (r *Reconciler[M]) readOwner(ctx context.Context, s *scope[M]) error {

@@ -83,7 +83,11 @@ func (r *Reconciler[M]) complete(waker *wake.Waker) []manager.Runnable {
 	r.terminations = batch.New("terminate", r.terminateAll, waker, options)
 	r.cleanups = batch.New("cleanup", r.cleanUpAll, waker, options)
 	r.operations = batch.New("operations", r.lookAt, waker, options)
-	return []manager.Runnable{r.inventory, r.terminations, r.cleanups, r.operations}
+	runnables := []manager.Runnable{r.inventory, r.terminations, r.cleanups, r.operations}
+	if r.Options.Orphans.On() {
+		runnables = append(runnables, r.collector())
+	}
+	return runnables
 }
 
 // controllerField indexes both kinds by the UID of their controller, so that the cost of finding the machines of a set does not

@@ -158,6 +158,17 @@ func (i *Inventory) Forget(key types.NamespacedName) {
 	}
 }
 
+// Scopes returns all scopes in which a machine has been tracked.
+func (i *Inventory) Scopes() []driver.Scope {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	names := make([]driver.Scope, 0, len(i.scopes))
+	for name := range i.scopes {
+		names = append(names, name)
+	}
+	return names
+}
+
 // Source feeds a controller with the machines whose instance changed.
 func (i *Inventory) Source() source.Source { return i.wake.Source() }
 

@@ -8,11 +8,13 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
 
 	controllermanager "millwright.dev/contracts/controller/manager"
 	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/inframachine"
 	"millwright.dev/providers/driver/inventory"
+	"millwright.dev/providers/driver/orphans"
 )
 
 // Options are the flags of a provider.
@@ -29,6 +31,8 @@ type Options struct {
 	VisibilityGrace   time.Duration
 	LaunchesPerSecond float64
 	LaunchBurst       int
+	OrphanPolicy      string
+	OrphanPeriod      time.Duration
 }
 
 // NewOptions returns the options of a provider with the defaults of its cloud.
@@ -90,6 +94,10 @@ func (o *Options) addOwnFlags(fs *pflag.FlagSet) {
 		o.LaunchesPerSecond,
 		"Highest average rate of launches in a scope (account and region); 0 for no limit.",
 	)
+	fs.StringVar(&o.OrphanPolicy, "orphan-policy", string(orphans.PolicyDelete),
+		"What becomes of instances, and of what they leave behind, that are certainly ours and that no object claims: delete or report.")
+	fs.DurationVar(&o.OrphanPeriod, "machine-safety-orphan-vms-period", orphans.DefaultPeriod,
+		"Time between two scans for instances that no object claims; 0 for none.")
 	fs.Int("webhook-port", 0, "")
 	fs.String("webhook-cert-dir", "", "")
 	controllermanager.Ignore(fs, "webhook-port", "webhook-cert-dir")
@@ -106,6 +114,12 @@ func (o *Options) Validate() error {
 		return errors.Errorf("--instance-visibility-grace is %s, less than --cloud-call-timeout, which is %s: raise the one or lower the other",
 			o.VisibilityGrace, o.CloudTimeout)
 	}
+	if p := orphans.Policy(o.OrphanPolicy); p != "" && p != orphans.PolicyDelete && p != orphans.PolicyReport {
+		return errors.Errorf("--orphan-policy is %q: set it to %s or %s", o.OrphanPolicy, orphans.PolicyDelete, orphans.PolicyReport)
+	}
+	if o.OrphanPeriod < 0 || o.OrphanPeriod > 0 && o.OrphanPeriod < time.Minute {
+		return errors.Errorf("--machine-safety-orphan-vms-period is %s: set it to 0 for no scans, or to a minute at least", o.OrphanPeriod)
+	}
 	return nil
 }
 
@@ -120,6 +134,10 @@ func (o *Options) Machine() inframachine.Options {
 		ListSlow:         o.InventorySlow,
 		StatusInterval:   o.StatusInterval,
 		UnreachableAfter: o.UnreachableAfter,
-		Launches:         &driver.Rate{PerSecond: o.LaunchesPerSecond, Burst: o.LaunchBurst},
+		Orphans: orphans.Options{
+			Policy: orphans.Policy(o.OrphanPolicy), Period: o.OrphanPeriod, Namespace: o.Namespace,
+			Record: types.NamespacedName{Namespace: o.OwnNamespace(), Name: o.Name + "-orphans"},
+		},
+		Launches: &driver.Rate{PerSecond: o.LaunchesPerSecond, Burst: o.LaunchBurst},
 	}
 }

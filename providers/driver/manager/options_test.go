@@ -22,6 +22,7 @@ func TestFlagsHaveUpstreamsNamesAndDefaults(t *testing.T) {
 		"namespace": "", "watch-filter": "", "sync-period": "10m0s", "kube-api-qps": "100", "kube-api-burst": "200",
 		"profiler-address": "", "tls-min-version": "VersionTLS12",
 		"launches-per-second": "2", "launch-burst": "5",
+		"orphan-policy": "delete", "machine-safety-orphan-vms-period": "15m0s",
 	} {
 		flag := fs.Lookup(name)
 		if flag == nil {
@@ -45,6 +46,31 @@ func TestLeaseNamespace(t *testing.T) {
 	g.Expect(o.OwnNamespace()).To(Equal("pod"))
 	o.LeaseNamespace = "flag"
 	g.Expect(o.OwnNamespace()).To(Equal("flag"))
+}
+
+// What is misspelled must not have anything deleted.
+func TestFlagsOfOrphans(t *testing.T) {
+	for _, test := range []struct{ argument, want string }{
+		{"--orphan-policy=report", ""},
+		{"--orphan-policy=reprot", `--orphan-policy is "reprot": set it to delete or report`},
+		{"--machine-safety-orphan-vms-period=0", ""},
+		{"--machine-safety-orphan-vms-period=-1m", "--machine-safety-orphan-vms-period is -1m0s"},
+		{"--machine-safety-orphan-vms-period=1s", "a minute at least"},
+	} {
+		g := NewWithT(t)
+		o := NewOptions("millwright-test", driver.Traits{})
+		fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		o.AddFlags(fs)
+		g.Expect(fs.Parse([]string{test.argument, "--namespace=one", "--leader-elect-resource-namespace=own"})).To(Succeed())
+		if test.want != "" {
+			g.Expect(o.Validate()).To(MatchError(ContainSubstring(test.want)))
+			continue
+		}
+		g.Expect(o.Validate()).To(Succeed())
+		g.Expect(o.Machine().Orphans.On()).To(Equal(test.argument == "--orphan-policy=report"))
+		g.Expect(o.Machine().Orphans.Namespace).To(Equal("one"))
+		g.Expect(o.Machine().Orphans.Record.String()).To(Equal("own/millwright-test-orphans"), "as the lease is named")
+	}
 }
 
 // A call that was given up may still take effect.

@@ -71,6 +71,10 @@ func runTests(m *testing.M) (int, error) {
 	if c, err = client.New(env.Config, client.Options{Scheme: scheme}); err != nil {
 		return 0, err
 	}
+	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testOptions().OwnNamespace()}}
+	if err := c.Create(context.Background(), own); err != nil {
+		return 0, err
+	}
 	sim = cloud.New(cloud.Options{Delays: cloud.Delays{Step: 20 * time.Millisecond, Start: 50 * time.Millisecond, Delete: 50 * time.Millisecond}})
 	server := httptest.NewServer(sim)
 	defer server.Close()

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/aws/instance"
+	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/orphans"
+	simulator "millwright.dev/test/clouds/aws/ec2"
+	"millwright.dev/test/clouds/aws/simapi"
+)
+
+// collecting has the provider look for orphans all the time.
+func collecting(t *testing.T, policy orphans.Policy) *fixture {
+	t.Helper()
+	f := newFixture(t, simulator.Options{})
+	f.orphans = orphans.Options{
+		Policy: policy, Period: 50 * time.Millisecond, Namespace: f.namespace, Record: types.NamespacedName{Namespace: f.namespace, Name: "orphans"},
+	}
+	return f
+}
+
+// scanned lets time pass and waits until a scan has come that far.
+func (f *fixture) scanned() {
+	f.t.Helper()
+	f.clock.step(10 * time.Minute)
+	at := f.clock.Now().Unix()
+	f.Eventually(func() (latest int64, err error) {
+		stored, record := &corev1.ConfigMap{}, orphans.Record{}
+		if err := f.client.Get(f.ctx, f.orphans.Record, stored); err != nil {
+			return 0, err
+		}
+		if err := json.Unmarshal([]byte(stored.Data["record"]), &record); err != nil {
+			return 0, err
+		}
+		for _, e := range record.Epochs {
+			latest = max(latest, e.LastScan)
+		}
+		return latest, nil
+	}).Should(BeNumerically(">=", at))
+}
+
+// expunged is a machine that ran, and whose object was removed by force while no provider was there.
+func (f *fixture) expunged(name string) *infrav1.AWSMachine {
+	f.t.Helper()
+	f.machine(name)
+	m := f.becomesReady(name)
+	f.scanned()
+	f.stop()
+	f.expunge(m)
+	return m
+}
+
+// tagsOf are the tags of an instance.
+func (f *fixture) tagsOf(id string) map[string]string {
+	for _, i := range f.instances() {
+		if i.ID == id {
+			return i.Tags
+		}
+	}
+	return nil
+}
+
+func TestAnInstanceWhoseObjectWasRemovedByForceIsDeleted(t *testing.T) {
+	f := collecting(t, orphans.PolicyDelete)
+	f.start()
+	f.machine("kept")
+	kept := f.becomesReady("kept")
+	m := f.expunged("m")
+	lineage, ok := driver.ParseLineage(f.tagsOf(m.Status.InstanceID)[instance.TagLineage])
+	f.Expect(ok).To(BeTrue())
+	f.Expect(lineage.Cluster).To(Equal(f.cluster(true).UID))
+	for _, v := range f.sim.Volumes() {
+		f.Expect(v.Tags).To(HaveKey(instance.TagLineage))
+	}
+	f.start()
+	f.scanned()
+	f.Expect(f.live()).To(Equal(2), "it may have been seen once")
+	f.scanned()
+	f.scanned()
+	f.Eventually(func() bool { return f.alive(m.Status.InstanceID) }).Should(BeFalse())
+	f.Eventually(f.events).Should(ContainElement(orphans.EventDeleted))
+	f.Expect(f.alive(kept.Status.InstanceID)).To(BeTrue())
+}
+
+func TestThePolicyReportDeletesNothing(t *testing.T) {
+	f := collecting(t, orphans.PolicyReport)
+	f.start()
+	m := f.expunged("m")
+	f.start()
+	for range 3 {
+		f.scanned()
+	}
+	f.Eventually(f.events).Should(ContainElement(orphans.EventOrphaned))
+	f.Expect(f.alive(m.Status.InstanceID)).To(BeTrue())
+	f.Expect(f.calls("TerminateInstances")).To(BeZero())
+}
+
+// Termination protection is the account's own decision: the orphan stays, people are told, and it goes once the protection does.
+func TestAProtectedOrphan(t *testing.T) {
+	f := collecting(t, orphans.PolicyDelete)
+	f.start()
+	m := f.expunged("m")
+	f.sim.AddFault(simapi.Fault{ID: "protected", Action: "TerminateInstances", Error: &simapi.APIError{Code: "OperationNotPermitted", Message: "protected"}})
+	f.start()
+	for range 3 {
+		f.scanned()
+	}
+	f.Eventually(f.events).Should(ContainElement(orphans.EventFailed))
+	f.Expect(f.alive(m.Status.InstanceID)).To(BeTrue())
+	f.sim.ClearFaults()
+	f.Eventually(func() bool { return f.alive(m.Status.InstanceID) }).Should(BeFalse())
+}
+
+// Machines matter more than a mark.
+func TestLaunchesGoOnWithoutARecordOfLineages(t *testing.T) {
+	f := collecting(t, orphans.PolicyDelete)
+	f.intercept.Create = func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		if _, ok := obj.(*corev1.ConfigMap); ok {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "orphans", errors.New("a policy denies it"))
+		}
+		return c.Create(ctx, obj, opts...)
+	}
+	f.start()
+	f.machine("m")
+	m := f.becomesReady("m")
+	f.Expect(f.tagsOf(m.Status.InstanceID)).NotTo(HaveKey(instance.TagLineage))
+	f.Eventually(f.events).Should(ContainElement("LineageMissing"))
+}

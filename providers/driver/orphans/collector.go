@@ -1,0 +1,210 @@
+package orphans
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/providers/driver"
+)
+
+// Cloud is the part of a driver.Driver that the collector needs. Its calls are within the cloud's limits.
+type Cloud interface {
+	Traits() driver.Traits
+	List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error)
+	Observe(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance]
+	Delete(ctx context.Context, scope driver.Scope, handles []driver.Handle) []error
+}
+
+// Collector looks for orphans in all scopes, and ends them. It implements manager.Runnable; only the leader runs it. Its fields are set
+// before Start.
+type Collector struct {
+	// Kind of the objects, for example AWSMachine.
+	Kind string
+	// APIReader reads from the API server itself.
+	APIReader client.Reader
+	// Recorder of events.
+	Recorder events.EventRecorder
+	// Clock for periods and ages.
+	Clock clock.WithTicker
+	// Cloud is the driver.
+	Cloud Cloud
+	// NewList returns an empty list of the objects; Claim says what one of them claims.
+	NewList func() client.ObjectList
+	Claim   func(client.Object) Claim
+	// Tracked returns the scopes that are known from elsewhere; nil for none.
+	Tracked func() []driver.Scope
+	// VisibilityGrace and CallTimeout are those of the reconciler.
+	VisibilityGrace, CallTimeout time.Duration
+	// Reign has the record of lineages.
+	Reign *Reign
+	// Options of behaviour.
+	Options Options
+
+	mu     sync.Mutex
+	scopes map[driver.Scope]*scope
+	// concluded is when the latest scan began that could read the API server, or when this process has begun to try.
+	concluded time.Time
+}
+
+// scope is what is remembered of one scope from scan to scan.
+type scope struct {
+	// busy is true while a list of it goes on, also one that does not end although its time is over.
+	busy bool
+	// seen are the sightings of the scans before, by key.
+	seen map[string]Sighting
+	// told are the verdicts that people have been told, by key.
+	told map[string]Verdict
+	// since is when the latest complete scan began or, without one, when the scope was first looked at.
+	since time.Time
+}
+
+// NeedLeaderElection is true: only the leader ends anything.
+func (c *Collector) NeedLeaderElection() bool { return true }
+
+// Waits between two attempts to begin an epoch.
+const firstRetry, lastRetry = 5 * time.Second, 5 * time.Minute
+
+// Start begins an epoch and scans until ctx is done.
+func (c *Collector) Start(ctx context.Context) error {
+	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName("orphans").WithValues("kind", c.Kind))
+	c.concludedAt(c.Clock.Now())
+	ages.add(c)
+	defer ages.remove(c)
+	for retry := firstRetry; ctx.Err() == nil; retry = min(2*retry, lastRetry) {
+		err := c.Reign.Begin(ctx)
+		if err == nil {
+			break
+		}
+		ctrl.LoggerFrom(ctx).Error(err, "The record of lineages cannot be begun: instances are launched without a lineage, and no orphan is deleted")
+		c.sleep(ctx, retry)
+	}
+	for ctx.Err() == nil {
+		c.Scan(ctx)
+		tenth := max(c.Options.Period/10, 1)
+		c.sleep(ctx, c.Options.Period-tenth/2+rand.N(tenth))
+	}
+	return nil
+}
+
+func (c *Collector) sleep(ctx context.Context, d time.Duration) {
+	timer := c.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	}
+}
+
+// Scan looks at all scopes once. The cloud is listed first: whatever is in a list had its object before, unless that has been removed
+// since.
+func (c *Collector) Scan(ctx context.Context) {
+	listed := c.listAll(ctx)
+	w, err := c.conclude(ctx, listed)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "A scan for orphans concludes nothing")
+		scansFailed.WithLabelValues(c.Kind).Inc()
+		c.forgetSightings()
+		return
+	}
+	budget := newBudget(maxDeletions)
+	c.each(listed, func(l *list) { c.judge(ctx, w, l, budget) })
+}
+
+// conclude reads what the API server has, and persists that the scan has come so far.
+func (c *Collector) conclude(ctx context.Context, listed []*list) (*World, error) {
+	began := c.Clock.Now()
+	w, err := c.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Found
+	scopes := w.Claims.scopes
+	for _, l := range listed {
+		all = append(all, l.found...)
+		if l.hasOurs(w) {
+			scopes[l.scope] = true
+		}
+	}
+	w.Record, w.Current, err = c.Reign.Checkpoint(ctx, began, w.Claims.here, keys(scopes))
+	if err != nil {
+		return nil, err
+	}
+	c.concludedAt(began)
+	w.Contested = contested(w.Record, w.Clusters, all)
+	return w, nil
+}
+
+func (c *Collector) concludedAt(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.concluded = at
+}
+
+// forgetSightings begins anew: what is unclaimed must be seen in scans of which none has failed in between.
+func (c *Collector) forgetSightings() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.scopes {
+		clear(s.seen)
+	}
+}
+
+// scope returns what is remembered of a scope. c.mu is held.
+func (c *Collector) scope(name driver.Scope) *scope {
+	if c.scopes == nil {
+		c.scopes = map[driver.Scope]*scope{}
+	}
+	s, ok := c.scopes[name]
+	if !ok {
+		s = &scope{seen: map[string]Sighting{}, told: map[string]Verdict{}, since: c.Clock.Now()}
+		c.scopes[name] = s
+	}
+	return s
+}
+
+// grace is for how long something may be unclaimed before that means anything: no launch whose answer is awaited is younger.
+func (c *Collector) grace() time.Duration {
+	return max(minGrace, c.VisibilityGrace, 2*c.CallTimeout)
+}
+
+// budget is how much may still be deleted of each Cluster.
+type budget struct {
+	mu   sync.Mutex
+	left map[types.UID]int
+	each int
+}
+
+func newBudget(each int) *budget { return &budget{left: map[types.UID]int{}, each: each} }
+
+// take returns whether one more may be deleted of a Cluster.
+func (b *budget) take(cluster types.UID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.left[cluster]; !ok {
+		b.left[cluster] = b.each
+	}
+	b.left[cluster]--
+	return b.left[cluster] >= 0
+}
+
+func keys[K comparable](set map[K]bool) []K {
+	all := make([]K, 0, len(set))
+	for k := range set {
+		all = append(all, k)
+	}
+	return all
+}
+
+var errHangs = errors.New("the list before this one has not ended yet, although its time is over")

@@ -1,0 +1,203 @@
+package orphans
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// Verdict is what is concluded about something that the cloud lists.
+type Verdict string
+
+const (
+	// Ended means that it is terminating or terminated already, or not certain to exist yet.
+	Ended Verdict = "Ended"
+	// Claimed means that an object claims it, rightly or not.
+	Claimed Verdict = "Claimed"
+	// Foreign means that nothing shows that it was ever ours. It is counted, and otherwise none of our business.
+	Foreign Verdict = "Foreign"
+	// Young means that it has not been there, or been seen, for long enough, or no scan covers its mark yet.
+	Young Verdict = "Young"
+	// SeenOnce means that the scan before did not see it without an object.
+	SeenOnce Verdict = "SeenOnce"
+	// Paused means that its Cluster is paused, and may be being moved.
+	Paused Verdict = "Paused"
+	// ClusterGone means that we have marked it, and its Cluster is not here any more: moved, or removed by force.
+	ClusterGone Verdict = "ClusterGone"
+	// NoLineage means that its owner's namespace has a Cluster here, and it carries no lineage: it was launched before the upgrade, or while
+	// the record of lineages could not be written.
+	NoLineage Verdict = "NoLineage"
+	// UnknownEpoch means that its Cluster is here and the record does not cover its mark: it was launched after a backup that was restored
+	// since, by a copy of this management cluster, or shortly before its object was removed by force.
+	UnknownEpoch Verdict = "UnknownEpoch"
+	// OtherNamespace means that its lineage names a Cluster of another namespace than its mark. No launch from here makes that.
+	OtherNamespace Verdict = "OtherNamespace"
+	// Contested means that a copy of this management cluster marks instances of its Cluster at the same time.
+	Contested Verdict = "Contested"
+	// Orphan means that it is ours, certainly, and nothing claims it. It is deleted, unless the policy is to report.
+	Orphan Verdict = "Orphan"
+)
+
+// reported are the verdicts that a person is told of.
+var reported = []Verdict{ClusterGone, NoLineage, UnknownEpoch, OtherNamespace, Contested, Orphan}
+
+// Found is an instance that the cloud lists, or something else that carries a mark.
+type Found struct {
+	driver.Instance
+	// Kind is what it is, in the cloud's words.
+	Kind string
+}
+
+// Sighting is what this process has seen of something that no object claims, in scans that all succeeded.
+type Sighting struct {
+	// First is when the first of them was, by our own clock; zero for none.
+	First time.Time
+	// Scans before this one that saw it so.
+	Scans int
+}
+
+// Cluster is what has to be known of a Cluster.
+type Cluster struct {
+	Namespace, Name string
+	UID             types.UID
+	Paused          bool
+}
+
+// World is what was read from the API server itself after the cloud had been listed, and the record as it is persisted.
+type World struct {
+	// Now is the time.
+	Now time.Time
+	// Grace is for how long something may be unclaimed before that means anything.
+	Grace time.Duration
+	// Record as it is persisted, and the name of the present epoch.
+	Record  Record
+	Current string
+	// Clusters by UID.
+	Clusters map[types.UID]Cluster
+	// Claims are those of all objects.
+	Claims Claims
+	// Contested are the Clusters with instances that a copy of this management cluster has marked.
+	Contested map[types.UID]bool
+}
+
+// Decide returns what is to be concluded about something that the cloud lists. It depends on nothing but its arguments.
+func Decide(w *World, f Found, seen Sighting) Verdict {
+	if hasEnded(f.State) || f.ProviderID == "" {
+		return Ended
+	}
+	if w.Claims.claim(f) {
+		return Claimed
+	}
+	whose := w.standing(f)
+	switch {
+	case whose == Foreign || whose == Paused:
+		return whose
+	case w.isYoung(f, seen) || whose == Young:
+		return Young
+	case seen.Scans < 1:
+		return SeenOnce
+	}
+	return whose
+}
+
+// standing is whose it is by its mark, without regard to the time.
+func (w *World) standing(f Found) Verdict {
+	namespace := namespaceOf(f.Owner)
+	lineage, ok := driver.ParseLineage(f.Lineage)
+	if f.OwnerUID == "" || f.Owner == "" {
+		return Foreign
+	}
+	if !ok {
+		return w.withoutLineage(namespace)
+	}
+	cluster, here := w.Clusters[lineage.Cluster]
+	epoch, known := w.Record.epoch(lineage.Epoch)
+	switch {
+	case !here && !known:
+		return Foreign
+	case !here:
+		return ClusterGone
+	case cluster.Paused:
+		return Paused
+	case namespace != "" && namespace != cluster.Namespace:
+		return OtherNamespace
+	case w.Contested[cluster.UID]:
+		return Contested
+	case !known:
+		return UnknownEpoch
+	case epoch.covers(lineage.At):
+		return Orphan
+	case epoch.ID == w.Current && lineage.At.Unix() >= epoch.From:
+		return Young // The next scan covers it.
+	}
+	return UnknownEpoch
+}
+
+// withoutLineage is Foreign if no Cluster of the owner's namespace is here. Where the mark has a digest for the owner's name, the namespace
+// cannot be read.
+func (w *World) withoutLineage(namespace string) Verdict {
+	paused := false
+	for _, c := range w.Clusters {
+		if c.Namespace == namespace && !c.Paused {
+			return NoLineage
+		}
+		paused = paused || c.Namespace == namespace
+	}
+	if paused {
+		return Paused
+	}
+	return Foreign
+}
+
+// isYoung returns whether it may be too early to miss an object. The cloud's clock is not ours, so both count; what is from the future is
+// young.
+func (w *World) isYoung(f Found, seen Sighting) bool {
+	if !f.LaunchTime.IsZero() && w.Now.Sub(f.LaunchTime) < w.Grace {
+		return true
+	}
+	return !seen.First.IsZero() && seen.Scans > 0 && w.Now.Sub(seen.First) < w.Grace
+}
+
+// clockSkew is how much the clocks of two processes may differ of which one has taken over the lease of the other.
+const clockSkew = 5 * time.Minute
+
+// contested returns the Clusters of which something was marked in the name of one epoch while another one of the record reigned. After a
+// backup was restored there is no such time: what was marked since the backup is younger than its record, and older than the next epoch.
+func contested(record Record, clusters map[types.UID]Cluster, all []Found) map[types.UID]bool {
+	found := map[types.UID]bool{}
+	for _, f := range all {
+		lineage, ok := driver.ParseLineage(f.Lineage)
+		cluster, here := clusters[lineage.Cluster]
+		if !ok || !here {
+			continue
+		}
+		if namespace := namespaceOf(f.Owner); namespace != "" && namespace != cluster.Namespace {
+			continue // Whoever may write launch records of another namespace must not stop the work on this one.
+		}
+		own, _ := record.epoch(lineage.Epoch)
+		if !own.covers(lineage.At) && slices.ContainsFunc(record.Epochs, func(e Epoch) bool {
+			return e.ID != lineage.Epoch && e.covers(lineage.At) && e.covers(lineage.At.Add(-clockSkew))
+		}) {
+			found[cluster.UID] = true
+		}
+	}
+	return found
+}
+
+// namespaceOf is the namespace in the name of an owner; empty if it is a digest.
+func namespaceOf(owner string) string {
+	namespace, _, ok := strings.Cut(owner, "/")
+	if !ok {
+		return ""
+	}
+	return namespace
+}
+
+func hasEnded(state driverv1.InstanceState) bool {
+	return state == driverv1.InstanceTerminating || state == driverv1.InstanceTerminated
+}

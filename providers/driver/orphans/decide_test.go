@@ -1,0 +1,158 @@
+package orphans
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// orphan returns what is an orphan by a hair: whatever is changed about it makes it none.
+func orphan() (*World, Found, Sighting) {
+	at := testStart.Add(30 * time.Minute)
+	w := &World{
+		Now: testStart.Add(2 * time.Hour), Grace: 5 * time.Minute, Current: "now", Claims: newClaims(), Contested: map[types.UID]bool{},
+		Record: Record{Epochs: []Epoch{
+			{ID: "then", From: testStart.Unix(), LastScan: testStart.Add(time.Hour).Unix()},
+			{ID: "now", From: testStart.Add(time.Hour).Unix(), LastScan: testStart.Add(2 * time.Hour).Unix()},
+		}},
+		Clusters: map[types.UID]Cluster{"c": {Namespace: "ns", Name: "green", UID: "c"}},
+	}
+	f := Found{Kind: kindInstance, Instance: driver.Instance{
+		ID: "i", ProviderID: "p", Token: "t", OwnerUID: "u", Owner: "ns/m", State: driverv1.InstanceRunning, LaunchTime: at,
+		Lineage: driver.Lineage{Cluster: "c", Epoch: "then", At: at}.String(),
+	}}
+	return w, f, Sighting{First: w.Now.Add(-5 * time.Minute), Scans: 1}
+}
+
+func claimBy(c Claim) func(*World, *Found, *Sighting) {
+	return func(w *World, _ *Found, _ *Sighting) { w.Claims.add(c) }
+}
+
+// marked returns a change of the lineage.
+func marked(cluster types.UID, epoch string, after time.Duration) func(*World, *Found, *Sighting) {
+	return func(_ *World, f *Found, _ *Sighting) {
+		f.Lineage = driver.Lineage{Cluster: cluster, Epoch: epoch, At: testStart.Add(after)}.String()
+	}
+}
+
+func TestDecide(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*World, *Found, *Sighting)
+		want   Verdict
+	}{
+		"as it is":                         {func(*World, *Found, *Sighting) {}, Orphan},
+		"stopped":                          {func(_ *World, f *Found, _ *Sighting) { f.State = driverv1.InstanceStopped }, Orphan},
+		"failed, and kept by the cloud":    {func(_ *World, f *Found, _ *Sighting) { f.State = driverv1.InstanceFailed }, Orphan},
+		"terminating":                      {func(_ *World, f *Found, _ *Sighting) { f.State = driverv1.InstanceTerminating }, Ended},
+		"terminated":                       {func(_ *World, f *Found, _ *Sighting) { f.State = driverv1.InstanceTerminated }, Ended},
+		"not certain to exist":             {func(_ *World, f *Found, _ *Sighting) { f.ProviderID = "" }, Ended},
+		"claimed by its provider ID":       {claimBy(Claim{UID: "x", Handle: driver.Handle{ProviderID: "p", Owner: "other/x"}}), Claimed},
+		"claimed by its token":             {claimBy(Claim{UID: "x", Handle: driver.Handle{Token: "t", Owner: "other/x"}}), Claimed},
+		"claimed by the UID in a record":   {claimBy(Claim{UID: "x", Handle: driver.Handle{OwnerUID: "u", Owner: "other/x"}}), Claimed},
+		"claimed by the UID of an object":  {claimBy(Claim{UID: "u", Handle: driver.Handle{OwnerUID: "y", Owner: "other/x"}}), Claimed},
+		"claimed by the name of an object": {claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}}), Claimed},
+		"claimed by the digest of a name": {func(w *World, f *Found, _ *Sighting) {
+			f.Owner = driver.OwnerDigest("ns/m")
+			w.Claims.add(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}})
+		}, Claimed},
+		"another object":                              {claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/x", OwnerUID: "x"}}), Orphan},
+		"marked by a digest":                          {func(_ *World, f *Found, _ *Sighting) { f.Owner = driver.OwnerDigest("ns/m") }, Orphan},
+		"half a mark":                                 {func(_ *World, f *Found, _ *Sighting) { f.Owner = "" }, Foreign},
+		"the other half of a mark":                    {func(_ *World, f *Found, _ *Sighting) { f.OwnerUID = "" }, Foreign},
+		"of another management cluster":               {marked("other", "other", 30*time.Minute), Foreign},
+		"moved":                                       {marked("other", "then", 30*time.Minute), ClusterGone},
+		"of an epoch that is not ours":                {marked("c", "other", 30*time.Minute), UnknownEpoch},
+		"after the latest scan of an epoch":           {marked("c", "then", time.Hour), UnknownEpoch},
+		"right before it":                             {marked("c", "then", time.Hour-time.Second), Orphan},
+		"before its epoch":                            {marked("c", "now", time.Hour-time.Second), UnknownEpoch},
+		"in the present epoch":                        {marked("c", "now", time.Hour), Orphan},
+		"since the latest scan":                       {marked("c", "now", 2*time.Hour), Young},
+		"no lineage":                                  {func(_ *World, f *Found, _ *Sighting) { f.Lineage = "" }, NoLineage},
+		"what is no lineage":                          {func(_ *World, f *Found, _ *Sighting) { f.Lineage = "c_then_" }, NoLineage},
+		"no lineage, in a namespace without Clusters": {func(_ *World, f *Found, _ *Sighting) { f.Lineage, f.Owner = "", "else/m" }, Foreign},
+		"no lineage, by a digest":                     {func(_ *World, f *Found, _ *Sighting) { f.Lineage, f.Owner = "", driver.OwnerDigest("ns/m") }, Foreign},
+		"no lineage, being moved": {func(w *World, f *Found, _ *Sighting) {
+			f.Lineage, w.Clusters["c"] = "", Cluster{Namespace: "ns", UID: "c", Paused: true}
+		}, Paused},
+		"paused": {func(w *World, _ *Found, _ *Sighting) {
+			w.Clusters["c"] = Cluster{Namespace: "ns", UID: "c", Paused: true}
+		}, Paused},
+		"of another namespace":       {func(_ *World, f *Found, _ *Sighting) { f.Owner = "else/m" }, OtherNamespace},
+		"contested":                  {func(w *World, _ *Found, _ *Sighting) { w.Contested["c"] = true }, Contested},
+		"the Cluster is not here":    {func(w *World, _ *Found, _ *Sighting) { clear(w.Clusters) }, ClusterGone},
+		"nothing is here":            {func(w *World, _ *Found, _ *Sighting) { clear(w.Clusters); w.Record = Record{} }, Foreign},
+		"without a record":           {func(w *World, _ *Found, _ *Sighting) { w.Record = Record{} }, UnknownEpoch},
+		"not seen before":            {func(_ *World, _ *Found, s *Sighting) { *s = Sighting{} }, SeenOnce},
+		"seen a moment ago":          {func(_ *World, _ *Found, s *Sighting) { s.First = s.First.Add(time.Second) }, Young},
+		"launched a moment ago":      {func(w *World, f *Found, _ *Sighting) { f.LaunchTime = w.Now.Add(time.Second - w.Grace) }, Young},
+		"launched in the future":     {func(w *World, f *Found, _ *Sighting) { f.LaunchTime = w.Now.Add(time.Hour) }, Young},
+		"launched nobody knows when": {func(_ *World, f *Found, _ *Sighting) { f.LaunchTime = time.Time{} }, Orphan},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, f, seen := orphan()
+			test.change(w, &f, &seen)
+			NewWithT(t).Expect(Decide(w, f, seen)).To(Equal(test.want))
+		})
+	}
+}
+
+// Whatever the world is like, something is an orphan only if everything holds that has to.
+func TestAnOrphanIsCertain(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(some ...string) string { return some[random.IntN(len(some))] }
+	minutes := func(n int) time.Duration { return time.Duration(random.IntN(n)) * time.Minute }
+	orphans := 0
+	for range 100000 {
+		w, f, seen := orphan()
+		clear(w.Clusters)
+		for range random.IntN(3) {
+			uid := types.UID(pick("c", "d"))
+			w.Clusters[uid] = Cluster{UID: uid, Namespace: pick("ns", "ns", "else"), Paused: random.IntN(4) == 0}
+		}
+		w.Record.Epochs = w.Record.Epochs[random.IntN(2):]
+		w.Contested[types.UID(pick("c", "d", "e"))] = random.IntN(2) == 0
+		at := testStart.Add(minutes(150))
+		f.Lineage = pick("", "x", driver.Lineage{Cluster: types.UID(pick("c", "c", "d")), Epoch: pick("then", "now", "other"), At: at}.String())
+		f.Owner, f.OwnerUID = pick("ns/m", "ns/m", "else/m", "odigest"), types.UID(pick("u", "u", "u", ""))
+		f.LaunchTime, seen.First, seen.Scans = w.Now.Add(-minutes(30)), w.Now.Add(-minutes(30)), random.IntN(3)
+		if random.IntN(4) == 0 {
+			w.Claims.add(Claim{UID: types.UID(pick("u", "x")), Handle: driver.Handle{
+				Owner: pick("ns/m", "ns/x"), ProviderID: pick("p", "q", ""), Token: pick("t", ""), OwnerUID: types.UID(pick("u", "x")),
+			}})
+		}
+		if Decide(w, f, seen) != Orphan {
+			continue
+		}
+		orphans++
+		g := NewWithT(t)
+		l, ok := driver.ParseLineage(f.Lineage)
+		g.Expect(ok).To(BeTrue())
+		cluster, here := w.Clusters[l.Cluster]
+		g.Expect(here).To(BeTrue())
+		g.Expect(cluster.Paused || w.Contested[l.Cluster]).To(BeFalse())
+		g.Expect(f.Owner).To(Or(HavePrefix(cluster.Namespace+"/"), Equal("odigest")))
+		g.Expect(w.Record.Epochs).To(ContainElement(And(HaveField("ID", l.Epoch), HaveField("From", BeNumerically("<=", at.Unix())), HaveField("LastScan", BeNumerically(">", at.Unix())))))
+		g.Expect(seen.Scans).To(BeNumerically(">=", 1))
+		g.Expect(w.Now.Sub(seen.First)).To(BeNumerically(">=", w.Grace))
+		g.Expect(w.Now.Sub(f.LaunchTime)).To(BeNumerically(">=", w.Grace))
+		g.Expect(f.OwnerUID).NotTo(BeEmpty())
+		g.Expect(w.Claims.byOwner).NotTo(HaveKey(f.Owner))
+		g.Expect(w.Claims.providerIDs[f.ProviderID] || w.Claims.tokens[f.Token] || w.Claims.uids[f.OwnerUID]).To(BeFalse())
+	}
+	NewWithT(t).Expect(orphans).To(BeNumerically(">", 100), "the test must see some")
+}
+
+// Each verdict that people are told of has advice, and each is measured.
+func TestVerdictsAreTold(t *testing.T) {
+	for _, v := range reported {
+		NewWithT(t).Expect(advice).To(HaveKey(v))
+		NewWithT(t).Expect(allVerdicts).To(ContainElement(v))
+	}
+	NewWithT(t).Expect(advice).To(HaveLen(len(reported)))
+}

@@ -1,0 +1,171 @@
+package orphans
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"millwright.dev/providers/driver"
+)
+
+// parallel is how many scopes are worked on at a time: one that hangs takes one of them, until its time is over.
+const parallel = 16
+
+// kindInstance is the Kind of instances.
+const kindInstance = "instance"
+
+// list is what the cloud lists in one scope.
+type list struct {
+	scope driver.Scope
+	found []Found
+	err   error
+}
+
+// key identifies something in a scope from scan to scan.
+func (f Found) key() string { return f.Kind + " " + f.ProviderID }
+
+// hasOurs returns whether the scope is to be remembered: something in it may be ours.
+func (l *list) hasOurs(w *World) bool {
+	for _, f := range l.found {
+		if lineage, ok := driver.ParseLineage(f.Lineage); ok {
+			if _, here := w.Clusters[lineage.Cluster]; here {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// listAll lists all scopes, several at a time.
+func (c *Collector) listAll(ctx context.Context) []*list {
+	names := map[driver.Scope]bool{}
+	for _, s := range c.Reign.Scopes() {
+		names[s] = true
+	}
+	if c.Tracked != nil {
+		for _, s := range c.Tracked() {
+			names[s] = true
+		}
+	}
+	listed := make([]*list, 0, len(names))
+	for name := range names {
+		listed = append(listed, &list{scope: name})
+	}
+	c.keepScopes(names)
+	c.each(listed, func(l *list) { l.found, l.err = c.list(ctx, l.scope) })
+	return listed
+}
+
+// keepScopes forgets the scopes that are not looked at any more.
+func (c *Collector) keepScopes(names map[driver.Scope]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.scopes, func(name driver.Scope, s *scope) bool { return !names[name] && !s.busy })
+}
+
+// each does something with each scope, several at a time.
+func (c *Collector) each(listed []*list, do func(*list)) {
+	turns := make(chan struct{}, parallel)
+	var wait sync.WaitGroup
+	for _, l := range listed {
+		turns <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-turns }()
+			do(l)
+		})
+	}
+	wait.Wait()
+}
+
+// list lists one scope. It returns when its time is over, also if the driver does not.
+func (c *Collector) list(ctx context.Context, name driver.Scope) ([]Found, error) {
+	c.mu.Lock()
+	s := c.scope(name)
+	busy := s.busy
+	s.busy = true
+	c.mu.Unlock()
+	if busy {
+		return nil, errHangs
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.CallTimeout)
+	type answer struct {
+		found []Found
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		defer cancel()
+		var a answer
+		a.err = driver.Recover(ctx, "List", func() (err error) {
+			a.found, err = c.listNow(ctx, name)
+			return err
+		})
+		c.mu.Lock()
+		s.busy = false
+		c.mu.Unlock()
+		answers <- a
+	}()
+	select {
+	case a := <-answers:
+		return a.found, a.err
+	case <-ctx.Done():
+		select {
+		case a := <-answers:
+			return a.found, a.err
+		default:
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (c *Collector) listNow(ctx context.Context, name driver.Scope) ([]Found, error) {
+	instances, err := c.Cloud.List(ctx, name)
+	found := make([]Found, 0, len(instances))
+	for _, i := range instances {
+		found = append(found, Found{Kind: kindInstance, Instance: i})
+	}
+	return found, err
+}
+
+// judge concludes what follows from the list of one scope, and does it.
+func (c *Collector) judge(ctx context.Context, w *World, l *list, budget *budget) {
+	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithValues("scope", l.scope.String()))
+	c.mu.Lock()
+	s := c.scope(l.scope)
+	c.mu.Unlock()
+	if l.err != nil {
+		ctrl.LoggerFrom(ctx).Error(l.err, "A scan for orphans concludes nothing about a scope, since it cannot be listed")
+		clear(s.seen)
+		return
+	}
+	counts, seen, told := map[Verdict]int{}, map[string]Sighting{}, map[string]Verdict{}
+	var due []*candidate
+	for _, f := range l.found {
+		before := s.seen[f.key()]
+		verdict := Decide(w, f, before)
+		counts[verdict]++
+		if verdict == Ended || verdict == Claimed || verdict == Foreign {
+			continue
+		}
+		if before.First.IsZero() {
+			before.First = w.Now
+		}
+		seen[f.key()] = Sighting{First: before.First, Scans: before.Scans + 1}
+		if verdict == Orphan && c.Options.Policy != PolicyReport {
+			due, told[f.key()] = append(due, &candidate{Found: f, seen: s.seen[f.key()]}), s.told[f.key()]
+			continue
+		}
+		if told[f.key()] = s.told[f.key()]; told[f.key()] != verdict {
+			c.tell(ctx, w, f, verdict)
+			told[f.key()] = verdict
+		}
+	}
+	s.seen, s.told = seen, told
+	measure(c.Kind, l.scope, counts)
+	c.collect(ctx, w, l, due, budget)
+	c.mu.Lock()
+	s.since = w.Now
+	c.mu.Unlock()
+}

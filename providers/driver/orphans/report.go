@@ -1,0 +1,105 @@
+package orphans
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"millwright.dev/contracts/controller/events"
+	"millwright.dev/providers/driver"
+)
+
+// Reasons of events on the Cluster.
+const (
+	// EventOrphaned: something carries our mark and no object claims it; it is not deleted, and the message says why and what to do.
+	EventOrphaned = "OrphanedInstance"
+	// EventDeleted: the cloud has agreed to delete an orphan.
+	EventDeleted = "OrphanDeleted"
+	// EventFailed: the cloud has refused to delete an orphan, or its answer was lost.
+	EventFailed = "OrphanDeletionFailed"
+)
+
+// advice is what a person is told, by verdict.
+var advice = map[Verdict]string{
+	ClusterGone: "It carries a mark of this provider, and its Cluster is not here any more: it was moved, or removed by force. " +
+		"Where it was not moved, terminate it in the cloud",
+	NoLineage: "It carries no lineage, so it may be another management cluster's with equal names. If it is nobody's, terminate it in the cloud",
+	UnknownEpoch: "Its mark was made after the backup that this API server was restored from, by a copy of this management cluster, " +
+		"or right before its object was removed. If it is nobody's, terminate it in the cloud",
+	OtherNamespace: "Its lineage is that of a Cluster in another namespace than its owner's. If it is nobody's, terminate it in the cloud",
+	Contested:      "Another management cluster with the same UIDs marks instances of this Cluster: find the copy and shut it down",
+	Orphan:         "--orphan-policy=report leaves it running",
+}
+
+// tell reports, once, what is not deleted.
+func (c *Collector) tell(ctx context.Context, w *World, f Found, verdict Verdict) {
+	why, ok := advice[verdict]
+	if !ok {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("No object claims what the cloud lists", append(describe(f), "verdict", verdict)...)
+	if cluster, ok := w.clusterOf(f); ok {
+		c.event(cluster, corev1.EventTypeWarning, EventOrphaned, "No %s claims %s %s of %s. %s", c.Kind, f.Kind, f.ID, f.Owner, why)
+	}
+}
+
+// deleted reports that the cloud has agreed.
+func (c *Collector) deleted(ctx context.Context, in driver.Scope, d *candidate) {
+	deletions.WithLabelValues(c.Kind, in.String(), d.Kind).Inc()
+	ctrl.LoggerFrom(ctx).Info("The cloud deletes what no object claims", describe(d.Found)...)
+	c.event(d.cluster, corev1.EventTypeNormal, EventDeleted, "No %s claimed %s %s of %s since %s: it is deleted",
+		c.Kind, d.Kind, d.ID, d.Owner, d.seen.First.UTC().Format("15:04:05 MST"))
+}
+
+// failed reports that it has not. The next scan tries it again; people are told once of each class.
+func (c *Collector) failed(ctx context.Context, in driver.Scope, d *candidate, err error) {
+	class := driver.ClassOf(err)
+	failures.WithLabelValues(c.Kind, in.String(), string(class)).Inc()
+	ctrl.LoggerFrom(ctx).Error(err, "Deleting what no object claims failed; the next scan tries it again", describe(d.Found)...)
+	c.mu.Lock()
+	s := c.scope(in)
+	told := s.told[d.key()] == Verdict(class)
+	s.told[d.key()] = Verdict(class)
+	c.mu.Unlock()
+	if !told {
+		c.event(d.cluster, corev1.EventTypeWarning, EventFailed, "Deleting %s %s of %s, which no %s claims, failed, and is tried again: %v",
+			d.Kind, d.ID, d.Owner, c.Kind, err)
+	}
+}
+
+// clusterOf is the Cluster that has to be told; ok is false if there is none, or it is not certain.
+func (w *World) clusterOf(f Found) (found Cluster, ok bool) {
+	if lineage, marked := driver.ParseLineage(f.Lineage); marked {
+		found, ok = w.Clusters[lineage.Cluster]
+		return found, ok
+	}
+	for _, c := range w.Clusters {
+		if c.Namespace == namespaceOf(f.Owner) {
+			if ok {
+				return Cluster{}, false // Which of them, the mark does not say.
+			}
+			found, ok = c, true
+		}
+	}
+	return found, ok
+}
+
+func (c *Collector) event(cluster Cluster, eventType, reason, format string, args ...any) {
+	about := &clusterv1.Cluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name, UID: cluster.UID},
+	}
+	c.Recorder.Eventf(about, nil, eventType, reason, "Collect", "%s", events.Cut(fmt.Sprintf(format, args...)))
+}
+
+// describe is something in the log.
+func describe(f Found) []any {
+	return []any{
+		"what", f.Kind, "id", f.ID, "providerID", f.ProviderID, "ownerUID", f.OwnerUID, "owner", f.Owner,
+		"lineage", f.Lineage, "launched", f.LaunchTime,
+	}
+}
