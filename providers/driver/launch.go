@@ -14,7 +14,8 @@ type Placement struct {
 	FailureDomain string
 	// InstanceType is the cloud's name of the type or size; one of those that the spec allows.
 	InstanceType string
-	// Market is what else capacity is scarce of beside type and failure domain: the purchase option, for example spot.
+	// Market is what else capacity is scarce of beside type and failure domain: the purchase option, for example spot, or the reservation, the
+	// dedicated hardware or the placement group that the launch is confined to. A shortage of one says nothing about the others.
 	Market string
 }
 

@@ -12,6 +12,10 @@ type Traits struct {
 	// it does not.
 	NameLimit int
 
+	// NamesByDomain is true if a name is taken in one failure domain only. Then a machine whose name somebody else has there goes to another
+	// one, if its spec allows that; else it waits for the name.
+	NamesByDomain bool
+
 	// StrongReads is true if Observe sees whatever an earlier call has made. Then absence counts at once, else only
 	// after the visibility grace, unless the instance was seen before or was ended by the kit.
 	StrongReads bool

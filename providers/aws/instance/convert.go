@@ -38,8 +38,8 @@ func fromEC2(i types.Instance) driver.Instance {
 		Addresses:     addresses(i),
 		Interruptible: i.InstanceLifecycle == types.InstanceLifecycleTypeSpot,
 		InstanceType:  string(i.InstanceType),
-		Market:        marketOf(i.InstanceLifecycle == types.InstanceLifecycleTypeSpot),
 		Settings:      settings(i),
+		Market:        marketOfInstance(i),
 	}
 	if i.StateReason != nil {
 		out.StateCode = aws.ToString(i.StateReason.Code)
@@ -48,14 +48,6 @@ func fromEC2(i types.Instance) driver.Instance {
 		out.Refused = refusedLate(out)
 	}
 	return out
-}
-
-// marketOf is the purchase option in messages and metrics.
-func marketOf(spot bool) string {
-	if spot {
-		return "spot"
-	}
-	return "on-demand"
 }
 
 // refusedLate is the class of error for which EC2 has taken a launch back, if another launch may succeed: it lacked capacity, or

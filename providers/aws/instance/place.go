@@ -23,7 +23,7 @@ func (d *Driver) Places(ctx context.Context, launch driver.Launch[*infrav1.AWSMa
 	for rank, instanceType := range instanceTypes(spec) {
 		for _, s := range here {
 			places = append(places, driver.Candidate{Rank: rank, Placement: driver.Placement{
-				ID: s.id, FailureDomain: s.zone, InstanceType: instanceType, Market: marketOf(spec.Spot != nil),
+				ID: s.id, FailureDomain: s.zone, InstanceType: instanceType, Market: marketOf(spec),
 			}})
 		}
 	}

@@ -167,7 +167,7 @@ func (r *Reconciler[M]) acceptAbsence(s *scope[M], err error, at time.Time) outc
 			"The instance was launched a short while ago and the cloud does not list it yet; it is terminated as soon as it is listed"}
 		return outcome.WaitFor(r.backoff.fail(s.Key(), err))
 	}
-	r.backoff.forget(s.Key())
+	// The backoff stays: what is waited for next may have failed before, and this is asked again each time.
 	s.observed.missing, s.view.Known = true, false
 	return outcome.Continue()
 }
@@ -266,6 +266,9 @@ func hasEnded(state driverv1.InstanceState) bool {
 func explainDeletion(err error) *explanation {
 	if foreign := foreignOf(err); foreign != nil {
 		return &explanation{driverv1.DeletionBlockedReason, foreign.Error()}
+	}
+	if dependantsOf(err) != nil {
+		return explainDependants(err)
 	}
 	switch driver.ClassOf(err) {
 	case driver.ClassTerminal:

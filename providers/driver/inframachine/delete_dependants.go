@@ -40,9 +40,16 @@ type dependantsError struct{ remaining []string }
 
 func (e *dependantsError) Error() string { return strings.Join(e.remaining, ", ") }
 
-func explainDependants(err error) *explanation {
+func dependantsOf(err error) *dependantsError {
 	var d *dependantsError
 	if errors.As(err, &d) {
+		return d
+	}
+	return nil
+}
+
+func explainDependants(err error) *explanation {
+	if d := dependantsOf(err); d != nil {
 		return &explanation{driverv1.WaitingForDependantsReason, fmt.Sprintf(
 			"The instance is gone; waiting for the cloud to delete %s. What stays for long must be deleted by hand", d)}
 	}

@@ -77,12 +77,12 @@ func (r *Reconciler[M]) closeAttempt(ctx context.Context, s *scope[M]) outcome.O
 	if s.launched.Failed == "" {
 		return outcome.Continue()
 	}
+	if out := r.confirmFailed(ctx, s); !out.Finished() {
+		return out
+	}
 	why := s.observed.state
 	if why == nil {
 		why = explain(lateFailure(s.launched.placement(), driver.Instance{Refused: s.launched.Failed}))
-	}
-	if !s.view.Known {
-		s.view = r.inventory.Track(s.Key(), s.handle, true)
 	}
 	if s.Object.CommonSpec().ProviderID != "" && !hasNotRun(s.Object.CommonStatus().InstanceState) {
 		s.observed.state = why

@@ -23,8 +23,7 @@ func (r *Reconciler[M]) resolveConflict(ctx context.Context, s *scope[M], confli
 		}
 		return r.awaitName(s)
 	case err == nil:
-		taken := &nameTakenError{name: s.handle.Name, by: instance.ID, mark: r.cloud.Mark(s.handle)}
-		return r.isForeign(s, driver.NewTerminalError("Create", "", taken))
+		return r.leaveName(ctx, s, &nameTakenError{name: s.handle.Name, by: instance.ID, mark: r.cloud.Mark(s.handle)})
 	case !driver.IsNotFound(err):
 		return r.createFailed(ctx, s, driver.WithoutEffect(err))
 	}
@@ -59,12 +58,4 @@ func (r *Reconciler[M]) cleanUpConflict(ctx context.Context, s *scope[M], confli
 		s.observed.state = &explanation{driverv1.CleaningUpLaunchReason, withoutStop(conflict) + ". " + s.observed.state.message}
 	}
 	return out
-}
-
-// nameTakenError means that the name of the instance is taken by one that does not carry the mark of the object.
-type nameTakenError struct{ name, by, mark string }
-
-func (e *nameTakenError) Error() string {
-	return "The name " + e.name + " is taken by " + e.by + ", which is not marked as this object's and is left alone. " +
-		"Delete that in the cloud, or replace the Machine by one of another name. To let the object have it, with the right to terminate it, mark it in the cloud: " + e.mark
 }

@@ -29,6 +29,7 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome 
 	s.request.ClusterName = s.clusterName
 	s.request.FailureDomain = s.owner.Spec.FailureDomain
 	candidates, err := r.allowedPlaces(ctx, s)
+	s.allowed = candidates
 	if s.launched.Placement != "" && (err == nil || driver.IsTerminal(err)) {
 		if out := r.checkPlace(ctx, s, candidates); !out.Finished() || s.request.Placement.ID != "" || s.handle.ProviderID != "" {
 			return out
@@ -37,7 +38,7 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome 
 	if err != nil {
 		return r.launchFailed(ctx, s, driver.WithoutEffect(err), s.launched)
 	}
-	candidates = r.shortages.Mark(r.cloud.LimitScope(s.handle.Scope), candidates)
+	candidates = r.shortages.Mark(r.cloud.LimitScope(s.handle.Scope), untaken(candidates, r.taken.get(s.Key())))
 	turn := spread.Turn(string(s.launched.UID), s.launched.Attempt)
 	s.request.Placement, err = r.places.Place(s.machine(), candidates, turn, func() ([]spread.Machine, error) {
 		return r.siblings(ctx, s)

@@ -72,6 +72,10 @@ type Reconciler[M driver.Object] struct {
 	cleaned  noted[int]
 	// finished is what instances showed when what they lacked was last asked for.
 	finished noted[finish]
+	// dead is the attempt of an object of which the cloud itself has shown that nothing lives.
+	dead noted[int]
+	// taken are the failure domains in which somebody else has the name of an object's instance.
+	taken noted[[]string]
 }
 
 // What the reconciler needs beside its own kind. Secrets are read one by one, by the name that a
@@ -152,6 +156,8 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.followed.forget(key)
 	r.cleaned.forget(key)
 	r.finished.forget(key)
+	r.taken.forget(key)
+	r.dead.forget(key)
 	r.places.Forget(key)
 	r.backoff.end(key)
 	r.withdraw(key)

@@ -37,6 +37,8 @@ type scope[M driver.Object] struct {
 	nameLimit int
 	// uncertain is true if an earlier call of the attempt had an unknown outcome.
 	uncertain bool
+	// allowed is where the spec and the Machine let the instance go, of the attempt that is about to be made.
+	allowed []driver.Candidate
 	// request is what Create will be asked for.
 	request driver.Launch[M]
 	// handle of the instance, as far as it is known.

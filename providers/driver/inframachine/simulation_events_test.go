@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"millwright.dev/providers/driver"
 	"millwright.dev/test/clouds/example/cloud"
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
 )
@@ -198,7 +199,7 @@ func (w *simWorld) forge(d *rand.Rand) {
 			return
 		}
 		now := time.Now().UTC()
-		kind := one(d, "operation", "future", "past", "place", "attempt", "garbage", "name", "type", "provider ID")
+		kind := one(d, "operation", "future", "past", "place", "attempt", "garbage", "name", "type", "provider ID", "failure", "failure")
 		switch kind {
 		case "operation":
 			record.Operation = one(d, "op-000001", "nothing", "")
@@ -223,7 +224,14 @@ func (w *simWorld) forge(d *rand.Rand) {
 		if kind == "garbage" {
 			text = []byte(strings.Repeat("{", 3))
 		}
-		w.seen.caused["forged"], w.seen.caused["forged "+kind] = true, true
+		if kind == "failure" {
+			record.Failed = one(d, driver.ClassCapacity, driver.ClassQuota, driver.ClassRefused)
+			text, _ = json.Marshal(record)
+		}
+		w.seen.caused["forged "+kind] = true
+		if kind != "failure" { // Nothing may come of that.
+			w.seen.caused["forged"] = true
+		}
 		w.logLocked("the %s of the record is forged: %s", kind, text)
 		putRecord(obj, string(text))
 	})

@@ -22,6 +22,8 @@ import (
 type simSeen struct {
 	// owned are the provider IDs of all machines that carried the mark.
 	owned map[string]bool
+	// taken is the zone in which somebody else has the machine's name.
+	taken string
 	// foreign is what somebody else has in the cloud.
 	foreign []string
 	// caused is what was done to the machine from outside, by the reasons that it may give for a failure.
@@ -123,8 +125,18 @@ func reachableOf(obj *examplev1.ExampleMachine) string {
 
 // called is told of each call to the cloud before it takes effect.
 func (w *simWorld) called(p *simProcess, c simCall) {
-	if !strings.HasPrefix(c.name, "List") {
-		w.log("%s: calls %s %s", p.name, c.name, c.request.URL.Path)
+	if strings.HasPrefix(c.name, "List") {
+		return
+	}
+	w.log("%s: calls %s %s", p.name, c.name, c.request.URL.Path)
+	obj := w.server().machine()
+	if c.name != "Delete machines" || obj == nil || !obj.DeletionTimestamp.IsZero() || w.caused("forged") {
+		return
+	}
+	for _, m := range w.cloud.Machines(simAccount, mark()) {
+		if strings.HasSuffix(c.request.URL.Path, "/"+m.Zone+"/machines/"+m.Name) && m.State == cloud.StateRunning {
+			w.violate("a machine that runs is ended, and its object stays")
+		}
 	}
 }
 
@@ -192,8 +204,8 @@ func (w *simWorld) tick() {
 
 // runs returns whether a machine with the mark runs.
 func (w *simWorld) runs() bool {
-	machines := w.cloud.Machines(simAccount, mark())
-	return len(machines) > 0 && machines[0].State == cloud.StateRunning && !w.caused("powerOff")
+	runs := func(m cloud.Machine) bool { return m.State == cloud.StateRunning } // A forged attempt may have another one, too.
+	return slices.ContainsFunc(w.cloud.Machines(simAccount, mark()), runs) && !w.caused("powerOff")
 }
 
 func (w *simWorld) server() *simServer {

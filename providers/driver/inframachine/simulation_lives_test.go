@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/providers/driver"
@@ -16,6 +17,7 @@ import (
 	"millwright.dev/providers/driver/inventory"
 	"millwright.dev/test/clouds/example/cloud"
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
+	"millwright.dev/test/clouds/example/provider/instance"
 )
 
 // scripted simulates a life in which nothing goes wrong but what the test does.
@@ -133,6 +135,104 @@ func TestANameThatIsTakenHoldsNoObject(t *testing.T) {
 		w.start(w.active)
 		time.Sleep(5 * time.Minute)
 		g.Expect(w.reason()).To(Equal(driverv1.ForeignInstanceReason))
+		w.remove()
+	})
+}
+
+// TestANameThatIsTakenInOneZone: the machine goes to another zone, if its spec has one; if the name is taken in all, it goes to the first that
+// has become free, and nothing of the others is touched.
+func TestANameThatIsTakenInOneZone(t *testing.T) {
+	for name, test := range map[string]struct {
+		zones, taken []string
+		freed, want  string
+	}{
+		"another zone is free":          {[]string{"a", "b"}, []string{"a"}, "", "b"},
+		"two zones are taken":           {[]string{"a", "b", "c"}, []string{"a", "c"}, "", "b"},
+		"all are, and one gets free":    {[]string{"a", "b"}, []string{"a", "b"}, "b", "b"},
+		"the only one is, and is freed": {[]string{"a"}, []string{"a"}, "a", "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, func(g *WithT, w *simWorld) {
+				w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Zones = test.zones })
+				for _, zone := range test.taken {
+					w.createForeign(zone, simName)
+				}
+				time.Sleep(time.Minute)
+				foreign := func() []string {
+					return w.cloud.Resources(simAccount, map[string]string{instance.LabelOwner: foreignOwner})
+				}
+				w.seen.foreign = foreign()
+				w.start(w.active)
+				if test.freed != "" {
+					time.Sleep(30 * time.Minute)
+					g.Expect(w.reason()).To(Equal(driverv1.ForeignInstanceReason))
+					g.Expect(w.counted()["cloud Create machines"]).To(BeNumerically("<", 20), "tried slowly")
+					w.mu.Lock()
+					g.Expect(w.cloud.Vanish(simAccount, test.freed, simName)).To(BeTrue())
+					w.seen.foreign = foreign()
+					w.mu.Unlock()
+				}
+				w.await("the machine is ready", w.settled)
+				g.Expect(w.server().machine().Spec.ProviderID).To(Equal(simProviderID(test.want, simName)))
+				g.Expect(w.seen.launches).To(Equal(1))
+				w.remove()
+			})
+		})
+	}
+}
+
+// TestAForgedFailureEndsNothing: whoever writes into the launch record that the launch has failed, of an object that knows nothing of its
+// instance, as after a move, changes nothing.
+func TestAForgedFailureEndsNothing(t *testing.T) {
+	for name, after := range map[string]time.Duration{"while the cloud creates it": 2 * time.Second, "while it starts": 7 * time.Second, "while it runs": time.Minute} {
+		for cloudName, prepare := range map[string]func(*simWorld){"": nil, ", tokens": (*simWorld).useTokens} {
+			t.Run(name+cloudName, func(t *testing.T) {
+				scripted(t, func(g *WithT, w *simWorld) {
+					if prepare != nil {
+						prepare(w)
+					}
+					first := w.start(w.active)
+					time.Sleep(after)
+					first.stop("is moved")
+					w.change(func(obj *examplev1.ExampleMachine) {
+						record, err := readRecord(obj)
+						g.Expect(err).NotTo(HaveOccurred())
+						record.Failed = driver.ClassCapacity
+						text, err := record.encode()
+						g.Expect(err).NotTo(HaveOccurred())
+						putRecord(obj, text)
+						obj.Status = examplev1.ExampleMachineStatus{}
+					})
+					w.server().change(simID{"Machine", simName}, func(m client.Object) { m.(*clusterv1.Machine).Spec.ProviderID = "" })
+					w.start(w.active)
+					w.await("the machine is ready", w.settled)
+					g.Expect(w.reason()).To(Equal(driverv1.InstanceRunningReason))
+					g.Expect(w.seen.launches).To(Equal(1))
+					g.Expect(w.counted()["cloud Delete machines"]).To(BeZero())
+					w.remove()
+				})
+			})
+		}
+	}
+}
+
+// TestPartsThatStayAreAskedAboutSlowly, although the instance, which no list shows, is looked for again each time.
+func TestPartsThatStayAreAskedAboutSlowly(t *testing.T) {
+	scripted(t, func(g *WithT, w *simWorld) {
+		first := w.start(w.active)
+		w.await("the machine is ready", w.settled)
+		first.stop("ends")
+		w.cause(driverv1.InstanceVanishedReason)
+		g.Expect(w.cloud.Vanish(simAccount, "a", simName)).To(BeTrue())
+		w.cloud.AddFault(cloud.Fault{Call: "DeleteInterface", Operation: cloud.OperationFault{Fail: &cloud.Failure{Code: cloud.CodeInternal, Message: "it did not work"}}})
+		w.start(w.active)
+		w.server().delete(simID{"Machine", simName})
+		time.Sleep(20 * time.Minute)
+		g.Expect(w.reason()).To(Equal(driverv1.WaitingForDependantsReason))
+		before := w.counted()
+		time.Sleep(10 * time.Minute)
+		g.Expect(w.counted()["cloud Delete interfaces"]-before["cloud Delete interfaces"]).To(BeNumerically("<=", 4), "every five minutes at last")
+		w.cloud.ClearFaults()
 		w.remove()
 	})
 }

@@ -249,7 +249,8 @@ func (w *simWorld) settled() string {
 		return "it is Ready and does not run"
 	}
 	w.seen.outcome = "stuck: " + ready.Reason
-	stuck := w.caused("forged") || w.caused("taken") && ready.Reason == driverv1.ForeignInstanceReason ||
+	taken := slices.Equal(obj.Spec.Zones, []string{w.locked().taken}) // With another zone it goes there.
+	stuck := w.caused("forged") || taken && ready.Reason == driverv1.ForeignInstanceReason ||
 		w.caused("stopped") && ready.Reason == driverv1.InstanceStoppedReason
 	if stuck && time.Since(w.locked().disturbed) > 30*time.Minute {
 		return ""

@@ -42,12 +42,17 @@ type simReplica struct {
 // newSimTokenWorld prepares a life in a cloud of tokens. Old reads are at most as old as the kit allows, see settleGrace.
 func newSimTokenWorld(seed uint64) *simWorld {
 	w := newSimWorld(seed)
+	w.useTokens()
+	return w
+}
+
+// useTokens makes of the world one with a cloud of tokens.
+func (w *simWorld) useTokens() {
 	most := one(w.random.draw("replicas"), time.Second, 10*time.Second, 50*time.Second)
 	w.replicas = &simReplicas{w: w, most: most, ending: map[string]driver.Instance{}}
 	w.driver = func(d *instance.Driver) driver.Driver[*examplev1.ExampleMachine] {
 		return &simTokenDriver{example: d, replicas: w.replicas}
 	}
-	return w
 }
 
 // add notes what is true, as read from the cloud just now, and returns what the read shows.

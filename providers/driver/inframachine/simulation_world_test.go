@@ -98,7 +98,7 @@ func (w *simWorld) populate() {
 	w.createForeign("a", simName+"0")
 	if d.IntN(10) == 0 {
 		zone := one(d, "a", "b", "c")
-		w.seen.caused["taken"] = true
+		w.seen.taken = zone
 		w.log("somebody else has a machine of the name in zone %s", zone)
 		w.createForeign(zone, simName)
 	}

@@ -47,6 +47,7 @@ func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
 		UserDataLimit:  32 * 1024,
 		NameLimit:      40,
+		NamesByDomain:  true,
 		StrongReads:    true,
 		CleanRefusals:  true,
 		StatusInterval: time.Minute,
