@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -138,4 +140,83 @@ func TestLaunchesGoOnWithoutARecordOfLineages(t *testing.T) {
 	m := f.becomesReady("m")
 	f.Expect(f.tagsOf(m.Status.InstanceID)).NotTo(HaveKey(instance.TagLineage))
 	f.Eventually(f.events).Should(ContainElement("LineageMissing"))
+}
+
+// keeping launches what does not end with its instance.
+type keeping struct{ instance.API }
+
+func (k keeping) RunInstances(ctx context.Context, in *ec2.RunInstancesInput, opts ...func(*ec2.Options)) (*ec2.RunInstancesOutput, error) {
+	for i := range in.BlockDeviceMappings {
+		in.BlockDeviceMappings[i].Ebs.DeleteOnTermination = aws.Bool(false)
+	}
+	for i := range in.NetworkInterfaces {
+		in.NetworkInterfaces[i].DeleteOnTermination = aws.Bool(false)
+	}
+	return k.API.RunInstances(ctx, in, opts...)
+}
+
+func TestWhatAnOrphanLeavesBehindIsDeleted(t *testing.T) {
+	f := collecting(t, orphans.PolicyDelete)
+	f.wrap = func(api instance.API) instance.API { return keeping{api} }
+	f.start()
+	f.machine("m", func(m *infrav1.AWSMachine) {
+		m.Spec.Volumes = []infrav1.DataVolume{{Device: "/dev/sdf", Volume: infrav1.Volume{SizeGiB: aws.Int32(10)}}}
+	})
+	m := f.becomesReady("m")
+	f.scanned()
+	f.stop()
+	f.expunge(m)
+	f.terminate(m.Status.InstanceID)
+	f.Eventually(f.live).Should(BeZero())
+	f.Expect(f.sim.Volumes()).To(HaveLen(1))
+	f.Expect(f.sim.NetworkInterfaces()).To(HaveLen(1))
+	f.start()
+	for range 3 {
+		f.scanned()
+	}
+	f.Eventually(f.sim.Volumes).Should(BeEmpty())
+	f.Eventually(f.sim.NetworkInterfaces).Should(BeEmpty())
+	f.Eventually(f.events).Should(ContainElement(orphans.EventDeleted))
+}
+
+// clusterctl move takes objects and their records along, and gives all of them new UIDs. At the target the instance belongs to the new Cluster, and
+// so does what was launched with it; nothing else is written, on nothing else.
+func TestAMovedInstanceGetsTheLineageOfItsNewCluster(t *testing.T) {
+	f := collecting(t, orphans.PolicyDelete)
+	f.start()
+	f.machine("m")
+	m := f.becomesReady("m")
+	f.scanned()
+	other, _ := f.foreign()
+	before, stranger := f.tagsOf(m.Status.InstanceID), f.tagsOf(other)
+	f.stop()
+	f.Expect(f.client.Delete(f.ctx, f.cluster(true))).To(Succeed())
+	f.cluster(true)
+	f.moved("m")
+	uid := f.cluster(true).UID
+	f.Eventually(func() types.UID {
+		lineage, _ := driver.ParseLineage(f.tagsOf(m.Status.InstanceID)[instance.TagLineage])
+		return lineage.Cluster
+	}).Should(Equal(uid))
+	f.scanned()
+	after := f.tagsOf(m.Status.InstanceID)
+	for _, n := range f.sim.NetworkInterfaces() {
+		if n.InstanceID == m.Status.InstanceID {
+			f.Expect(n.Tags[instance.TagLineage]).To(Equal(after[instance.TagLineage]))
+		}
+	}
+	after[instance.TagLineage] = before[instance.TagLineage]
+	f.Expect(after).To(Equal(before))
+	f.Expect(f.tagsOf(other)).To(Equal(stranger))
+	f.Expect(f.live()).To(Equal(2))
+
+	m, err := f.get("m")
+	f.Expect(err).NotTo(HaveOccurred())
+	f.stop()
+	f.expunge(m)
+	f.start()
+	for range 3 {
+		f.scanned()
+	}
+	f.Eventually(f.live).Should(Equal(1), "it is collected where it is now")
 }

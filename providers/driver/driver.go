@@ -9,7 +9,9 @@ package driver
 import (
 	"context"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
@@ -119,6 +121,33 @@ type Unprotector[M Object] interface {
 	// Unprotect lifts the protection of an instance that is about to be terminated, and of which Observe has just shown that it carries the
 	// mark of the handle. Repeating it is harmless.
 	Unprotect(ctx context.Context, scope Scope, handle Handle) error
+}
+
+// Remarker is implemented by drivers of clouds whose marks can be written after the launch. Its calls are of kind CallModify.
+type Remarker interface {
+	// Remark writes the lineage of instances, and of what was launched with them and carries the same mark, in place of the one that
+	// they carry, and changes nothing else: neither may it mark what carries no mark. List or Observe has shown of each handle, which has
+	// a provider ID, that the instance carries its mark. It returns an error or nil for each of them, in their order, and may be repeated.
+	Remark(ctx context.Context, scope Scope, handles []Handle, lineage string) []error
+}
+
+// LeftoverLister is implemented by drivers of clouds where something may outlive the instance that it was made with: disks, network
+// interfaces, addresses. Its calls are of kind CallList.
+type LeftoverLister interface {
+	// ListLeftovers returns what carries a mark, by whatever installation, is no instance and is used by nothing.
+	ListLeftovers(ctx context.Context, scope Scope) ([]Leftover, error)
+}
+
+// Leftover is what has outlived its instance.
+type Leftover struct {
+	// Kind in the cloud's own words, such as volume, and ID in the scope: the cloud's own name.
+	Kind, ID string
+	// OwnerUID, Owner and Lineage are the mark, as in Instance.
+	OwnerUID types.UID
+	Owner    string
+	Lineage  string
+	// Created is when it was made; zero if the cloud does not say.
+	Created time.Time
 }
 
 // Scope is a set of instances that one List returns.

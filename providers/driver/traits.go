@@ -48,9 +48,9 @@ const (
 	CallDelete CallKind = "Delete"
 	// CallRead is Observe, Places and Cleanup.
 	CallRead CallKind = "Read"
-	// CallList is List and ListStatus.
+	// CallList is List, ListStatus and ListLeftovers.
 	CallList CallKind = "List"
-	// CallModify is Finish and Unprotect.
+	// CallModify is Finish, Unprotect and Remark.
 	CallModify CallKind = "Modify"
 )
 

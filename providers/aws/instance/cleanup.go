@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -26,17 +27,25 @@ func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driv
 		return driver.Failed[[]string](len(handles), err)
 	}
 	left := newRemains(handles)
-	for chunk := range left.chunks() {
-		filters := []types.Filter{literally("tag:"+TagOwnerUID, chunk)}
-		if err := r.volumes(ctx, filters, left); err != nil {
-			return driver.Failed[[]string](len(handles), err)
-		}
-		if err := r.networkInterfaces(ctx, filters, left); err != nil {
-			return driver.Failed[[]string](len(handles), err)
-		}
+	if err := r.find(ctx, left); err != nil {
+		return driver.Failed[[]string](len(handles), err)
 	}
 	r.deleteLoose(ctx, left)
 	return left.answers
+}
+
+// find lists what was launched for the handles.
+func (r *region) find(ctx context.Context, left *remains) error {
+	for chunk := range left.chunks() {
+		filters := []types.Filter{literally("tag:"+TagOwnerUID, chunk)}
+		if err := r.volumes(ctx, filters, left); err != nil {
+			return err
+		}
+		if err := r.networkInterfaces(ctx, filters, left); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deleteLoose deletes what is attached to nothing. An error is that of the handles that the resource belongs to; what does not exist any
@@ -83,8 +92,8 @@ func (r *region) volumes(ctx context.Context, filters []types.Filter, left *rema
 			return classify("DescribeVolumes", err)
 		}
 		for _, v := range page.Volumes {
-			left.add("volume "+aws.ToString(v.VolumeId), v.Tags, loose{
-				id: aws.ToString(v.VolumeId), volume: true, isLoose: v.State == types.VolumeStateAvailable,
+			left.add("volume", v.Tags, loose{
+				id: aws.ToString(v.VolumeId), volume: true, isLoose: v.State == types.VolumeStateAvailable, created: aws.ToTime(v.CreateTime),
 			})
 		}
 	}
@@ -101,7 +110,7 @@ func (r *region) networkInterfaces(ctx context.Context, filters []types.Filter, 
 			return classify("DescribeNetworkInterfaces", err)
 		}
 		for _, n := range page.NetworkInterfaces {
-			left.add("network interface "+aws.ToString(n.NetworkInterfaceId), n.TagSet, loose{
+			left.add("network interface", n.TagSet, loose{
 				id: aws.ToString(n.NetworkInterfaceId), isLoose: n.Status == types.NetworkInterfaceStatusAvailable,
 			})
 		}
@@ -116,6 +125,9 @@ type remains struct {
 	byUID   map[apitypes.UID][]int
 	// loose is what is attached to nothing and carries the whole mark.
 	loose []loose
+	// marked is what carries the whole mark, by handle; leftovers are what is attached to nothing, whosever it is.
+	marked    map[int][]string
+	leftovers []driver.Leftover
 }
 
 // loose is a resource that may be deleted.
@@ -124,10 +136,14 @@ type loose struct {
 	volume  bool
 	isLoose bool
 	owners  []int
+	// created is zero where EC2 does not say.
+	created time.Time
 }
 
 func newRemains(handles []driver.Handle) *remains {
-	left := &remains{handles: handles, answers: driver.Failed[[]string](len(handles), nil), byUID: map[apitypes.UID][]int{}}
+	left := &remains{
+		handles: handles, answers: driver.Failed[[]string](len(handles), nil), byUID: map[apitypes.UID][]int{}, marked: map[int][]string{},
+	}
 	for i, h := range handles {
 		if h.OwnerUID != "" { // Nothing carries the mark of a handle without one.
 			left.byUID[h.OwnerUID] = append(left.byUID[h.OwnerUID], i)
@@ -146,14 +162,21 @@ func (l *remains) chunks() iter.Seq[[]string] {
 }
 
 // add counts a resource for the handles that its tags name. To be deleted, it must name the object as well.
-func (l *remains) add(name string, tags []types.Tag, resource loose) {
-	owner := tagValue(tags, TagMachine)
+func (l *remains) add(kind string, tags []types.Tag, resource loose) {
+	owner, name := tagValue(tags, TagMachine), kind+" "+resource.id
+	if resource.isLoose {
+		l.leftovers = append(l.leftovers, driver.Leftover{
+			Kind: kind, ID: resource.id, OwnerUID: apitypes.UID(tagValue(tags, TagOwnerUID)), Owner: owner,
+			Lineage: tagValue(tags, TagLineage), Created: resource.created,
+		})
+	}
 	for _, i := range l.byUID[apitypes.UID(tagValue(tags, TagOwnerUID))] {
 		if owner == "" || owner == l.handles[i].Owner {
 			l.answers[i].Value = append(l.answers[i].Value, name)
 		}
 		if owner != "" && owner == l.handles[i].Owner {
 			resource.owners = append(resource.owners, i)
+			l.marked[i] = append(l.marked[i], resource.id)
 		}
 	}
 	if resource.isLoose && len(resource.owners) > 0 {

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -36,10 +37,13 @@ func TestSamplePolicyEndsOnlyWhatIsMarked(t *testing.T) {
 	var policy struct{ Statement []statement }
 	g.Expect(json.Unmarshal(text, &policy)).To(Succeed())
 
-	granted := map[string]statement{}
+	granted, tagging := map[string]statement{}, []map[string]map[string]string{}
 	for _, s := range policy.Statement {
 		for _, action := range s.Action {
 			granted[action] = s
+			if action == "ec2:CreateTags" {
+				tagging = append(tagging, s.Condition)
+			}
 		}
 	}
 	end := granted["ec2:TerminateInstances"].Condition
@@ -48,10 +52,13 @@ func TestSamplePolicyEndsOnlyWhatIsMarked(t *testing.T) {
 	for _, action := range []string{"ec2:DeleteVolume", "ec2:DeleteNetworkInterface", "ec2:ModifyInstanceAttribute", "ec2:ModifyNetworkInterfaceAttribute"} {
 		g.Expect(granted[action].Condition).To(Equal(end), action)
 	}
-	g.Expect(granted["ec2:CreateTags"].Condition["StringEquals"]).To(HaveKeyWithValue("ec2:CreateAction", "RunInstances"),
-		"the provider cannot mark what it has not launched")
+	lineageOnly := maps.Clone(end)
+	lineageOnly["ForAllValues:StringEquals"] = map[string]string{"aws:TagKeys": TagLineage}
+	g.Expect(tagging).To(ConsistOf(
+		map[string]map[string]string{"StringEquals": {"ec2:CreateAction": "RunInstances"}}, lineageOnly,
+	), "the provider cannot mark what it has not launched, and of what is marked it can write the lineage alone")
 
-	want := []string{"ec2:CreateTags", "iam:PassRole"}
+	want := []string{"iam:PassRole"}
 	api := reflect.TypeFor[API]()
 	for i := range api.NumMethod() {
 		service := "ec2"

@@ -31,6 +31,7 @@ type API interface {
 		*ec2.DescribeNetworkInterfacesInput,
 		...func(*ec2.Options),
 	) (*ec2.DescribeNetworkInterfacesOutput, error)
+	CreateTags(context.Context, *ec2.CreateTagsInput, ...func(*ec2.Options)) (*ec2.CreateTagsOutput, error)
 	DeleteVolume(context.Context, *ec2.DeleteVolumeInput, ...func(*ec2.Options)) (*ec2.DeleteVolumeOutput, error)
 	DeleteNetworkInterface(
 		context.Context, *ec2.DeleteNetworkInterfaceInput, ...func(*ec2.Options),

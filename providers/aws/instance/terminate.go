@@ -28,7 +28,7 @@ func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []drive
 	if err != nil {
 		return results
 	}
-	failed := isolate(distinct(ids), terminateCalls, func(some []string) error {
+	failed := isolate("TerminateInstances", distinct(ids), terminateCalls, func(some []string) error {
 		_, err := r.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: some}, once)
 		return classify("TerminateInstances", err)
 	})
@@ -47,16 +47,16 @@ const deniedBefore = 2
 // IDs, k of which are refused, it takes at most 1+2k·log2(n) calls, 1+k if refusals name them, and one more if permissions lack; what is
 // left when the calls are used up gets an error of class Unknown. The IDs found first are the first of the list, so repeated
 // calls come to an end even then.
-func isolate(ids []string, calls int, call func(ids []string) error) map[string]error {
-	s := &search{calls: calls, call: call, failed: map[string]error{}, groups: [][]string{ids}}
+func isolate(operation string, ids []string, calls int, call func(ids []string) error) map[string]error {
+	s := &search{operation: operation, calls: calls, call: call, failed: map[string]error{}, groups: [][]string{ids}}
 	for len(s.groups) > 0 {
 		group := s.groups[len(s.groups)-1]
 		s.groups = s.groups[:len(s.groups)-1]
 		switch {
 		case len(group) == 0:
 		case s.calls == 0:
-			s.blame(group, driver.NewUnknownError("TerminateInstances", "", errors.New(
-				"too many instances that are terminated together are refused; the others are asked for again")))
+			s.blame(group, driver.NewUnknownError(s.operation, "", errors.New(
+				"too many instances of one call are refused; the others are asked for again")))
 		case s.denied >= deniedBefore && !s.granted:
 			s.groups = append(s.groups, group)
 			s.probe()
@@ -67,8 +67,11 @@ func isolate(ids []string, calls int, call func(ids []string) error) map[string]
 	return s.failed
 }
 
-// search is for the instances that EC2 refuses to end.
+// search is for the instances that EC2 refuses a call for.
 type search struct {
+	// operation is what is called.
+	operation string
+
 	calls  int
 	call   func(ids []string) error
 	failed map[string]error
@@ -117,8 +120,8 @@ func (s *search) probe() {
 	one := left[rand.IntN(len(left))]
 	err := s.call([]string{one})
 	if isDenied(err) {
-		s.blame(left, driver.NewAuthError("TerminateInstances", unauthorizedOperation, errors.New(
-			"EC2 denies it for one instance after the other: allow ec2:TerminateInstances")))
+		s.blame(left, driver.NewAuthError(s.operation, unauthorizedOperation, errors.New(
+			"EC2 denies it for one instance after the other: allow ec2:"+s.operation)))
 		s.groups = nil
 		return
 	}

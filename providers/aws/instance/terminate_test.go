@@ -79,7 +79,7 @@ func TestRefusedInstancesDoNotHoldUpOthers(t *testing.T) {
 		k := rand.IntN(min(n, 8) + 1)
 		a, ids := newAccount(n, k)
 		a.named, a.first = rand.IntN(2) == 0, rand.IntN(2) == 0
-		failed := isolate(ids, math.MaxInt, a.terminate)
+		failed := isolate("TerminateInstances", ids, math.MaxInt, a.terminate)
 		for _, id := range ids {
 			g.Expect(a.ended[id]).To(Equal(!a.refused[id]), id)
 			g.Expect(driver.IsTerminal(failed[id])).To(Equal(a.refused[id]), id)
@@ -101,7 +101,7 @@ func TestCallsAreBounded(t *testing.T) {
 		rounds := 0
 		for left := ids; len(left) > 0; rounds++ {
 			a.calls = 0
-			failed := isolate(left, terminateCalls, a.terminate)
+			failed := isolate("TerminateInstances", left, terminateCalls, a.terminate)
 			g.Expect(a.calls).To(BeNumerically("<=", terminateCalls))
 			var again []string
 			for _, id := range left {
@@ -136,7 +136,7 @@ func TestOtherErrorsAreOfAll(t *testing.T) {
 				}
 				return nil
 			}
-			failed := isolate(ids, terminateCalls, a.terminate)
+			failed := isolate("TerminateInstances", ids, terminateCalls, a.terminate)
 			g.Expect(a.calls).To(Equal(2))
 			g.Expect(failed).To(HaveLen(8))
 			for _, id := range ids {
@@ -160,7 +160,7 @@ func TestMissingPermissionIsOfAll(t *testing.T) {
 		a.code, a.named, a.first = "UnauthorizedOperation", rand.IntN(2) == 0, true
 		for rounds := 0; len(a.ended) < n-k || rounds == 0; rounds++ {
 			a.calls = 0
-			failed := isolate(ids, terminateCalls, a.terminate)
+			failed := isolate("TerminateInstances", ids, terminateCalls, a.terminate)
 			for _, id := range ids {
 				g.Expect(a.ended[id] && a.refused[id]).To(BeFalse(), id)
 				g.Expect(a.ended[id] || failed[id] != nil).To(BeTrue(), id)

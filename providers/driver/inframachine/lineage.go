@@ -10,6 +10,7 @@ import (
 
 	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/providers/driver/limit"
 	"millwright.dev/providers/driver/orphans"
 )
 
@@ -49,6 +50,8 @@ func (r *Reconciler[M]) collector() *orphans.Collector {
 		Recorder:        r.Recorder,
 		Clock:           r.Clock,
 		Cloud:           r.cloud,
+		Remarker:        limit.Remarker(r.Driver, r.limiter),
+		Leftovers:       limit.LeftoverLister(r.Driver, r.limiter),
 		NewList:         r.NewList,
 		Claim:           r.claim,
 		Tracked:         r.inventory.Scopes,

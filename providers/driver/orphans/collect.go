@@ -55,10 +55,17 @@ func (c *Collector) collect(ctx context.Context, before *World, l *list, due []*
 	if waiting > 0 {
 		ctrl.LoggerFrom(ctx).Info("More orphans than one scan deletes: the others follow", "deleting", len(due), "waiting", waiting)
 	}
-	for batch := range slices.Chunk(due, max(1, c.Cloud.Traits().WithDefaults().BatchSize)) {
+	instances := slices.DeleteFunc(slices.Clone(due), func(d *candidate) bool { return d.Kind != kindInstance })
+	leftovers := slices.DeleteFunc(slices.Clone(due), func(d *candidate) bool { return d.Kind == kindInstance })
+	for batch := range slices.Chunk(instances, c.batchSize()) {
 		c.deleteBatch(ctx, fresh, l.scope, batch)
 	}
+	for batch := range slices.Chunk(leftovers, c.batchSize()) {
+		c.cleanUp(ctx, l.scope, batch)
+	}
 }
+
+func (c *Collector) batchSize() int { return max(1, c.Cloud.Traits().WithDefaults().BatchSize) }
 
 // deleteBatch asks the cloud for each of them, and then for the end of those that are as they were listed.
 func (c *Collector) deleteBatch(ctx context.Context, w *World, in driver.Scope, batch []*candidate) {

@@ -22,6 +22,7 @@ type Cloud interface {
 	List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error)
 	Observe(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance]
 	Delete(ctx context.Context, scope driver.Scope, handles []driver.Handle) []error
+	Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string]
 }
 
 // Collector looks for orphans in all scopes, and ends them. It implements manager.Runnable; only the leader runs it. Its fields are set
@@ -37,6 +38,9 @@ type Collector struct {
 	Clock clock.WithTicker
 	// Cloud is the driver.
 	Cloud Cloud
+	// Remarker writes lineages, and Leftovers lists what has outlived its instance; nil where the driver does not.
+	Remarker  driver.Remarker
+	Leftovers driver.LeftoverLister
 	// NewList returns an empty list of the objects; Claim says what one of them claims.
 	NewList func() client.ObjectList
 	Claim   func(client.Object) Claim

@@ -5,9 +5,11 @@ import (
 	"maps"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
 // parallel is how many scopes are worked on at a time: one that hangs takes one of them, until its time is over.
@@ -126,7 +128,32 @@ func (c *Collector) listNow(ctx context.Context, name driver.Scope) ([]Found, er
 	for _, i := range instances {
 		found = append(found, Found{Kind: kindInstance, Instance: i})
 	}
-	return found, err
+	if err != nil || c.Leftovers == nil {
+		return found, err
+	}
+	leftovers, err := c.Leftovers.ListLeftovers(ctx, name)
+	return append(found, withoutOwners(leftovers, instances)...), err
+}
+
+// withoutOwners returns what is left behind by instances that do not exist any more. What is beside one that does may be about to be
+// attached to it.
+func withoutOwners(leftovers []driver.Leftover, instances []driver.Instance) []Found {
+	alive := map[types.UID]bool{}
+	for _, i := range instances {
+		if i.State != driverv1.InstanceTerminated {
+			alive[i.OwnerUID] = true
+		}
+	}
+	var found []Found
+	for _, l := range leftovers {
+		if !alive[l.OwnerUID] {
+			found = append(found, Found{Kind: l.Kind, Instance: driver.Instance{
+				ID: l.ID, ProviderID: l.Kind + " " + l.ID, OwnerUID: l.OwnerUID, Owner: l.Owner, Lineage: l.Lineage, LaunchTime: l.Created,
+				State: driverv1.InstanceStopped,
+			}})
+		}
+	}
+	return found
 }
 
 // judge concludes what follows from the list of one scope, and does it.
@@ -164,6 +191,7 @@ func (c *Collector) judge(ctx context.Context, w *World, l *list, budget *budget
 	}
 	s.seen, s.told = seen, told
 	measure(c.Kind, l.scope, counts)
+	c.remark(ctx, w, l)
 	c.collect(ctx, w, l, due, budget)
 	c.mu.Lock()
 	s.since = w.Now

@@ -35,6 +35,16 @@ var (
 		Help: "Number of scans that have concluded nothing, since the API server could not be read or the record of lineages could not be written.",
 	}, []string{"kind"})
 
+	remarked = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "millwright_lineages_written_total",
+		Help: "Number of instances whose lineage was written anew: after a move, an upgrade or the restore of a backup.",
+	}, []string{"kind", "scope"})
+
+	remarkFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "millwright_lineage_failures_total",
+		Help: "Number of failed attempts to write the lineage of an instance anew, by the class of the error. Until then it is not collected.",
+	}, []string{"kind", "scope", "class"})
+
 	ages = &ageCollector{
 		description: prometheus.NewDesc(
 			"millwright_orphan_scan_age_seconds",
@@ -47,7 +57,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(unmarked, verdicts, deletions, failures, scansFailed, ages)
+	metrics.Registry.MustRegister(unmarked, verdicts, deletions, failures, scansFailed, remarked, remarkFailures, ages)
 }
 
 // Unmarked counts a launch without a lineage.

@@ -60,15 +60,20 @@ func (c *Collector) failed(ctx context.Context, in driver.Scope, d *candidate, e
 	class := driver.ClassOf(err)
 	failures.WithLabelValues(c.Kind, in.String(), string(class)).Inc()
 	ctrl.LoggerFrom(ctx).Error(err, "Deleting what no object claims failed; the next scan tries it again", describe(d.Found)...)
-	c.mu.Lock()
-	s := c.scope(in)
-	told := s.told[d.key()] == Verdict(class)
-	s.told[d.key()] = Verdict(class)
-	c.mu.Unlock()
-	if !told {
+	if c.toldFirst(in, d, Verdict(class)) {
 		c.event(d.cluster, corev1.EventTypeWarning, EventFailed, "Deleting %s %s of %s, which no %s claims, failed, and is tried again: %v",
 			d.Kind, d.ID, d.Owner, c.Kind, err)
 	}
+}
+
+// toldFirst notes what is told of it, and returns whether that is news.
+func (c *Collector) toldFirst(in driver.Scope, d *candidate, what Verdict) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.scope(in)
+	before := s.told[d.key()]
+	s.told[d.key()] = what
+	return before != what
 }
 
 // clusterOf is the Cluster that has to be told; ok is false if there is none, or it is not certain.

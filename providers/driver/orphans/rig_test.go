@@ -37,6 +37,11 @@ type fakeCloud struct {
 	clock     *clocktesting.FakeClock
 	instances map[driver.Scope]map[string]driver.Instance
 	deleted   []string
+	// leftovers are what outlives instances, by ID; cleaned is what was ended of them.
+	leftovers map[string]driver.Leftover
+	cleaned   []string
+	// remarking is called before each mark that is written anew.
+	remarking func(driver.Handle) error
 	// listing is called before each list; deleting before each deletion. Their errors are the calls'.
 	listing  func(context.Context, driver.Scope) error
 	deleting func(driver.Handle) error
@@ -124,6 +129,78 @@ func (c *fakeCloud) Delete(_ context.Context, in driver.Scope, handles []driver.
 	return errs
 }
 
+func (c *fakeCloud) Cleanup(_ context.Context, _ driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answers := make([]driver.Answer[[]string], len(handles))
+	for n, h := range handles {
+		for id, l := range c.leftovers {
+			if !h.Owns(driver.Instance{OwnerUID: l.OwnerUID, Owner: l.Owner}) {
+				continue
+			}
+			if c.deleting != nil {
+				if answers[n].Err = c.deleting(h); answers[n].Err != nil {
+					continue
+				}
+			}
+			answers[n].Value = append(answers[n].Value, id)
+			c.cleaned = append(c.cleaned, id)
+			delete(c.leftovers, id)
+		}
+	}
+	return answers
+}
+
+func (c *fakeCloud) ListLeftovers(_ context.Context, in driver.Scope) ([]driver.Leftover, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if in != testScope {
+		return nil, nil
+	}
+	return slices.Collect(maps.Values(c.leftovers)), nil
+}
+
+func (c *fakeCloud) Remark(_ context.Context, in driver.Scope, handles []driver.Handle, lineage string) []error {
+	errs := make([]error, len(handles))
+	for n, h := range handles {
+		if c.remarking != nil {
+			if errs[n] = c.remarking(h); errs[n] != nil {
+				continue
+			}
+		}
+		c.mu.Lock()
+		i := c.instances[in][h.ProviderID]
+		i.Lineage = lineage
+		c.instances[in][h.ProviderID] = i
+		c.mu.Unlock()
+	}
+	return errs
+}
+
+// leave makes a volume with the mark of an instance.
+func (c *fakeCloud) leave(id string, of driver.Instance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leftovers == nil {
+		c.leftovers = map[string]driver.Leftover{}
+	}
+	c.leftovers[id] = driver.Leftover{Kind: "volume", ID: id, OwnerUID: of.OwnerUID, Owner: of.Owner, Lineage: of.Lineage, Created: c.clock.Now()}
+}
+
+// get returns an instance.
+func (c *fakeCloud) get(id string) driver.Instance {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.instances[testScope]["fake:///"+testScope.Location+"/"+id]
+}
+
+// vanish ends an instance by itself.
+func (c *fakeCloud) vanish(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.instances[testScope], "fake:///"+testScope.Location+"/"+id)
+}
+
 // installation is a management cluster: an API server, and a provider's process that works with it.
 type installation struct {
 	*WithT
@@ -202,6 +279,7 @@ func (i *installation) start() {
 	c := interceptor.NewClient(i.api, i.faults)
 	i.reign = NewReign(c, c, i.clock, testKey)
 	i.collector = &Collector{
+		Remarker: i.cloud, Leftovers: i.cloud,
 		Kind: "ExampleMachine", APIReader: c, Recorder: i, Clock: i.clock, Cloud: i.cloud, Reign: i.reign, Options: i.options,
 		NewList: func() client.ObjectList { return &examplev1.ExampleMachineList{} }, CallTimeout: time.Minute, Claim: claimOf,
 	}

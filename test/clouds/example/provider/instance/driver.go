@@ -33,7 +33,10 @@ type Driver struct {
 }
 
 var _ driver.Driver[*examplev1.ExampleMachine] = (*Driver)(nil)
-var _ driver.StatusLister = (*Driver)(nil)
+var _, _ any = driver.StatusLister((*Driver)(nil)), driver.LeftoverLister((*Driver)(nil))
+
+// partKinds are what a machine is launched with.
+var partKinds = []string{"interfaces", "addresses", "disks"}
 
 // New returns a Driver that calls the API at an address by a transport.
 func New(endpoint string, transport http.RoundTripper, tokens Tokens) *Driver {
@@ -166,7 +169,7 @@ func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []drive
 // Cleanup lists what carries the owners' labels and ends what nothing uses. Disks are among it: those of machines that never came to be.
 func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
 	answers := make([]driver.Answer[[]string], len(handles))
-	for _, kind := range []string{"interfaces", "addresses", "disks"} {
+	for _, kind := range partKinds {
 		owners := url.Values{}
 		for _, h := range handles {
 			owners.Add("label", LabelOwnerUID+"="+string(h.OwnerUID))
@@ -226,6 +229,23 @@ func (d *Driver) ListStatus(ctx context.Context, scope driver.Scope) (map[string
 		}
 	}
 	return found, err
+}
+
+// ListLeftovers returns what nothing uses.
+func (d *Driver) ListLeftovers(ctx context.Context, scope driver.Scope) (found []driver.Leftover, err error) {
+	for _, kind := range partKinds {
+		parts, err := d.list(ctx, scope, kind, url.Values{"label": {LabelOwnerUID}})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range parts {
+			if i := p.instance(scope); p.UsedBy == "" && !p.Deleting {
+				left := driver.Leftover{Kind: kind, ID: p.Name, OwnerUID: i.OwnerUID, Owner: i.Owner, Lineage: i.Lineage, Created: p.CreatedAt}
+				found = append(found, left)
+			}
+		}
+	}
+	return found, nil
 }
 
 // Mark names the labels.

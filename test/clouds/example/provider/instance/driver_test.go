@@ -185,3 +185,20 @@ func TestListStatus(t *testing.T) {
 	with = f.observe(on).Value.With(statuses[on.ProviderID])
 	f.Expect(with).To(And(HaveField("Interrupted", true), HaveField("StateCode", cloud.CodeSpotReclaimed)))
 }
+
+// TestListLeftovers has the parts that nothing uses, with their marks, and no others.
+func TestListLeftovers(t *testing.T) {
+	f := newFixture(t, cloud.Options{PageSize: 1})
+	l := launch("a", "m1", 1)
+	h := f.running(l)
+	f.running(launch("b", "m2", 1))
+	found, err := f.ListLeftovers(f.ctx, scope)
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(found).To(BeEmpty())
+	f.Expect(f.Delete(f.ctx, scope, []driver.Handle{h})).To(Equal([]error{nil}))
+	f.settle()
+	found, err = f.ListLeftovers(f.ctx, scope)
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(found).To(ConsistOf(And(HaveField("Kind", "interfaces"), HaveField("OwnerUID", l.OwnerUID), HaveField("Owner", driver.OwnerDigest(l.Owner)),
+		HaveField("Lineage", l.Lineage), HaveField("Created", Not(BeZero())))), "the address is the interface's")
+}
