@@ -2,9 +2,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
@@ -14,6 +16,7 @@ import (
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/aws/instance"
+	"millwright.dev/providers/aws/interruption"
 	"millwright.dev/providers/driver/inframachine"
 	"millwright.dev/providers/driver/machinetemplate"
 	"millwright.dev/providers/driver/manager"
@@ -31,10 +34,18 @@ const name = "millwright-aws"
 
 func main() {
 	options := manager.NewOptions(name, instance.Traits())
-	options.Program("keeps EC2 instances for Machines", func(ctx context.Context) error { return run(ctx, options) }).Main()
+	queues := &interruption.Options{}
+	program := options.Program("keeps EC2 instances for Machines", func(ctx context.Context) error { return run(ctx, options, queues) })
+	addFlags, complete := program.AddFlags, program.Complete
+	program.AddFlags = func(fs *pflag.FlagSet) {
+		addFlags(fs)
+		queues.AddFlags(fs)
+	}
+	program.Complete = func() error { return cmp.Or(complete(), queues.Validate()) }
+	program.Main()
 }
 
-func run(ctx context.Context, options *manager.Options) error {
+func run(ctx context.Context, options *manager.Options, queues *interruption.Options) error {
 	scheme, err := newScheme()
 	if err != nil {
 		return err
@@ -52,6 +63,9 @@ func run(ctx context.Context, options *manager.Options) error {
 		return err
 	}
 	if err := newTemplateReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
+		return err
+	}
+	if err := queues.SetupWithManager(ctx, mgr, name, options.WatchFilter); err != nil {
 		return err
 	}
 	return errors.Wrap(mgr.Start(ctx), "running the manager")

@@ -28,6 +28,16 @@ func TestInstanceStatusChecks(t *testing.T) {
 	f.Expect(f.ready("m")()).To(Equal("True InstanceRunning"))
 	f.Expect(f.condition("healthy", driverv1.InstanceHealthyCondition)()).To(Equal("none"))
 
-	f.Expect(f.sim.Check(id, simulator.Checks{Event: "system-reboot"})).To(Succeed())
+	scheduled := f.condition("m", driverv1.InstanceEventScheduledCondition)
+	f.Expect(scheduled()).To(Equal("True MaintenanceScheduled"))
+	f.Expect(f.messages["m"]).To(Equal("instance-retirement scheduled for 2033-05-18T03:33:20Z"))
+
+	f.Expect(f.sim.Check(id, simulator.Checks{Event: "system-reboot", NotBefore: time.Unix(2e9, 0)})).To(Succeed())
 	f.Eventually(healthy).Should(Equal("True InstanceHealthy"), "a reboot passes")
+	f.Expect(scheduled()).To(Equal("True MaintenanceScheduled"))
+	f.Expect(f.messages["m"]).To(Equal("system-reboot scheduled for 2033-05-18T03:33:20Z"))
+	f.Expect(f.sim.Check(id, simulator.Checks{})).To(Succeed())
+	f.Eventually(scheduled).Should(Equal("False NoEventScheduled"))
+	f.Expect(f.condition("healthy", driverv1.InstanceEventScheduledCondition)()).To(Equal("none"), "there was nothing to report")
+	f.Eventually(f.events).Should(ContainElement("InstanceEventScheduled"))
 }

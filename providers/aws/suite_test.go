@@ -29,6 +29,7 @@ import (
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/aws/instance"
+	"millwright.dev/providers/aws/interruption"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/batch"
@@ -37,6 +38,7 @@ import (
 	simulator "millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simapi"
 	"millwright.dev/test/clouds/aws/simclient"
+	"millwright.dev/test/clouds/aws/sqs"
 	"millwright.dev/test/testenv"
 )
 
@@ -111,7 +113,10 @@ type fixture struct {
 	orphans orphans.Options
 	// intercept, if set, wraps the provider's client.
 	intercept interceptor.Funcs
-	stop      func()
+	// queue, if set, is the interruption queue, at this URL.
+	queue    *sqs.Queue
+	queueURL string
+	stop     func()
 	// messages has the message of the condition that was read last, by the object's name.
 	messages map[string]string
 }
@@ -175,6 +180,9 @@ func (f *fixture) start() {
 	r.Client = interceptor.NewClient(withoutWatch{mgr.GetClient()}, f.intercept)
 	r.Options.Backoff, r.Options.Batch, r.Options.Orphans = f.backoff, f.batch, f.orphans
 	f.Expect(r.SetupWithManager(mgr)).To(Succeed())
+	if f.queue != nil {
+		f.Expect((&interruption.Options{Queues: []string{f.queueURL}}).SetupWithManager(f.ctx, mgr, name, "")).To(Succeed())
+	}
 
 	ctx, cancel := context.WithCancel(f.ctx)
 	ended := make(chan error, 1)

@@ -53,6 +53,8 @@ type Instance struct {
 	Market       string
 	// Impaired describes the checks of the cloud that the instance fails; empty while it passes them, or none are known.
 	Impaired string
+	// Scheduled describes what the cloud has announced to do with the instance, and when; empty if nothing is known.
+	Scheduled string
 	// Settings is what the driver's Finisher has to know of the instance, in a form of its own; empty if the driver is none.
 	Settings string
 }
@@ -68,11 +70,13 @@ type Status struct {
 	Interrupted bool
 	// Impaired describes the checks of the cloud that the instance fails; empty if it passes them.
 	Impaired string
+	// Scheduled describes what the cloud has announced to do with the instance, and when; empty if nothing.
+	Scheduled string
 }
 
 // With returns the instance with what the status adds.
 func (i Instance) With(s Status) Instance {
-	i.Impaired = s.Impaired
+	i.Impaired, i.Scheduled = s.Impaired, s.Scheduled
 	switch i.State {
 	case driverv1.InstanceTerminating, driverv1.InstanceTerminated, driverv1.InstanceFailed:
 		return i
@@ -96,6 +100,7 @@ func (i Instance) Equal(other Instance) bool {
 		i.FailureDomain == other.FailureDomain &&
 		i.Interruptible == other.Interruptible &&
 		i.Impaired == other.Impaired &&
+		i.Scheduled == other.Scheduled &&
 		i.Settings == other.Settings &&
 		i.OwnerUID == other.OwnerUID &&
 		i.Owner == other.Owner &&

@@ -16,17 +16,26 @@ import (
 var _ driver.StatusLister = (*Driver)(nil)
 
 // endingEvents are the scheduled events after which an instance is gone or stopped. The others (a reboot, maintenance of the network) pass.
-var endingEvents = []string{string(types.EventCodeInstanceRetirement), string(types.EventCodeInstanceStop)}
+var endingEvents = []types.EventCode{types.EventCodeInstanceRetirement, types.EventCodeInstanceStop}
 
 // troubles are the filters that select what is wrong with instances. EC2 asks for all filters of a call at once, so each is a call, which
 // returns little: those for which nothing is wrong are left out.
 var troubles = []types.Filter{
 	{Name: aws.String("instance-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
 	{Name: aws.String("system-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
-	{Name: aws.String("event.code"), Values: endingEvents},
+	{Name: aws.String("event.code"), Values: eventCodes()},
 }
 
-// ListStatus returns the instances that fail EC2's checks, or are scheduled to be stopped or retired.
+// eventCodes are those of all events.
+func eventCodes() []string {
+	var codes []string
+	for _, code := range types.EventCode("").Values() {
+		codes = append(codes, string(code))
+	}
+	return codes
+}
+
+// ListStatus returns the instances that fail EC2's checks, or for which EC2 has scheduled events.
 func (d *Driver) ListStatus(ctx context.Context, scope driver.Scope) (map[string]driver.Status, error) {
 	r, err := d.in(ctx, scope.Location)
 	if err != nil {
@@ -44,7 +53,7 @@ func (d *Driver) ListStatus(ctx context.Context, scope driver.Scope) (map[string
 			}
 			for _, s := range page.InstanceStatuses {
 				id := providerID(aws.ToString(s.AvailabilityZone), aws.ToString(s.InstanceId))
-				found[id] = driver.Status{Impaired: impairments(s)}
+				found[id] = driver.Status{Impaired: impairments(s), Scheduled: scheduled(s.Events)}
 			}
 		}
 	}
@@ -62,11 +71,31 @@ func impairments(s types.InstanceStatus) string {
 			wrong = append(wrong, check.name)
 		}
 	}
-	for _, e := range s.Events {
-		// EC2 keeps an event for a while after it is over.
-		if slices.Contains(endingEvents, string(e.Code)) && !strings.HasPrefix(aws.ToString(e.Description), "[") {
-			wrong = append(wrong, string(e.Code)+" scheduled for "+aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339))
+	for _, e := range due(s.Events) {
+		if slices.Contains(endingEvents, e.Code) {
+			wrong = append(wrong, describeEvent(e))
 		}
 	}
 	return strings.Join(wrong, ", ")
+}
+
+// scheduled names the events that EC2 has scheduled for an instance, in a stable order.
+func scheduled(events []types.InstanceStatusEvent) string {
+	var all []string
+	for _, e := range due(events) {
+		all = append(all, describeEvent(e))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// due are the events that are not over. EC2 keeps those for a while, with the outcome in brackets before the description.
+func due(events []types.InstanceStatusEvent) []types.InstanceStatusEvent {
+	return slices.DeleteFunc(slices.Clone(events), func(e types.InstanceStatusEvent) bool {
+		return strings.HasPrefix(aws.ToString(e.Description), "[")
+	})
+}
+
+func describeEvent(e types.InstanceStatusEvent) string {
+	return string(e.Code) + " scheduled for " + aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339)
 }

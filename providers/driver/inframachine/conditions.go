@@ -27,6 +27,9 @@ func machineConditions(o observed, provisioned bool) []metav1.Condition {
 		list = append(list, conditions.False(driverv1.InstanceProvisionedCondition, why.reason, why.message))
 	}
 	switch {
+	case o.runs() && o.notice.isInterruption():
+		message := strings.TrimSuffix(o.notice.String()+". "+why.message, ". ")
+		return append(list, conditions.False(driverv1.ReadyCondition, driverv1.InterruptionImminentReason, message))
 	case o.runs() && o.unfinished != nil:
 		message := strings.TrimSuffix("The instance runs. "+o.unfinished.message+". "+why.message, ". ")
 		return append(list, conditions.False(driverv1.ReadyCondition, driverv1.InstanceNotConfiguredReason, message))
@@ -69,6 +72,24 @@ func configuredCondition(status *driverv1.MachineStatus, o observed) *metav1.Con
 	}
 	configured := conditions.True(driverv1.InstanceConfiguredCondition, driverv1.InstanceConfiguredReason, "")
 	return &configured
+}
+
+// scheduledCondition is the condition InstanceEventScheduled as the latest observation has it; nil leaves it as it is.
+func scheduledCondition(status *driverv1.MachineStatus, o observed) *metav1.Condition {
+	if len(o.pausedBy) > 0 || o.instance == nil || o.deleting {
+		return nil
+	}
+	set := conditions.False(driverv1.InstanceEventScheduledCondition, driverv1.NoEventScheduledReason, "")
+	switch scheduled := o.instance.Scheduled; {
+	case o.notice != nil:
+		message := strings.TrimSuffix(o.notice.String()+". "+scheduled, ". ")
+		set = conditions.True(driverv1.InstanceEventScheduledCondition, o.notice.reason(), message)
+	case scheduled != "":
+		set = conditions.True(driverv1.InstanceEventScheduledCondition, driverv1.MaintenanceScheduledReason, scheduled)
+	case meta.FindStatusCondition(status.Conditions, driverv1.InstanceEventScheduledCondition) == nil:
+		return nil
+	}
+	return &set
 }
 
 // runs is true if the instance of a machine runs that is not being deleted.

@@ -19,6 +19,8 @@ const (
 	eventRunning = "InstanceRunning"
 	// eventUnmarked: the record of lineages cannot be read or written, so the instance is launched without one.
 	eventUnmarked = "LineageMissing"
+	// eventScheduled: the cloud has announced to do something with the instance.
+	eventScheduled = "InstanceEventScheduled"
 	// eventNotConfigured: the cloud refuses something that the spec wants of the instance that runs.
 	eventNotConfigured = "InstanceNotConfigured"
 	// eventFailed: the machine has failed for good.
@@ -66,6 +68,12 @@ func (s *scope[M]) addChanges(before, after *driverv1.MachineStatus) {
 	lacks := meta.FindStatusCondition(after.Conditions, driverv1.InstanceConfiguredCondition)
 	if lacks != nil && lacks.Status == metav1.ConditionFalse && !meta.IsStatusConditionFalse(before.Conditions, lacks.Type) {
 		s.events.Warning(eventNotConfigured, "Configure", "%s", lacks.Message)
+	}
+	announced := meta.FindStatusCondition(after.Conditions, driverv1.InstanceEventScheduledCondition)
+	if announced != nil && announced.Status == metav1.ConditionTrue {
+		if was := meta.FindStatusCondition(before.Conditions, announced.Type); was == nil || was.Reason != announced.Reason {
+			s.events.Warning(eventScheduled, "Observe", "%s: %s", announced.Reason, announced.Message)
+		}
 	}
 	s.addOutage(before, after)
 }

@@ -128,7 +128,7 @@ func (r *Reconciler[M]) steps(s *scope[M]) []outcome.Step[*scope[M]] {
 		}
 	}
 	return []outcome.Step[*scope[M]]{
-		r.holdRecorded, r.checkFailure, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer, r.observe, r.finish,
+		r.holdRecorded, r.checkFailure, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer, r.observe, r.heed, r.finish,
 	}
 }
 

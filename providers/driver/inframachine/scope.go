@@ -66,6 +66,8 @@ type observed struct {
 	instance *driver.Instance
 	// unfinished explains what the instance lacks of what its spec wants; nil if nothing is known to lack.
 	unfinished *explanation
+	// notice is what the cloud has announced of the instance; nil if nothing is known.
+	notice *Notice
 	// missing is true if the instance does not exist any more.
 	missing bool
 	// deleting is true if the object is being deleted.

@@ -46,7 +46,7 @@ func deriveMachine(status *driverv1.MachineStatus, o observed, generation int64,
 		setInstance(status, o)
 		setProgress(status, o)
 	}
-	for _, own := range []*metav1.Condition{healthyCondition(status, o), configuredCondition(status, o)} {
+	for _, own := range []*metav1.Condition{healthyCondition(status, o), configuredCondition(status, o), scheduledCondition(status, o)} {
 		if own != nil {
 			conditions.Set(&status.Conditions, *own, generation, now)
 		}

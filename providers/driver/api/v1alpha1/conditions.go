@@ -21,6 +21,9 @@ const (
 	// InstanceConfiguredCondition is False while the instance lacks something that its spec wants and that is asked for only once the instance
 	// is there; Ready is not True then. It is first set when the cloud refuses that, and is True once it is done.
 	InstanceConfiguredCondition = "InstanceConfigured"
+	// InstanceEventScheduledCondition is True while the cloud has announced to do something with the instance: to take it back, to restart
+	// it, to stop it. It is first set when that is announced, and False once nothing is announced any more.
+	InstanceEventScheduledCondition = "InstanceEventScheduled"
 	// PausedCondition is True while the Cluster or the object is paused: nothing is created,
 	// observed or deleted meanwhile.
 	PausedCondition = clusterv1.PausedCondition
@@ -80,6 +83,9 @@ const (
 	InstanceRunningReason = "InstanceRunning"
 	// InstanceNotConfiguredReason means that the instance runs and lacks something that its spec wants. The message says what it is and why.
 	InstanceNotConfiguredReason = "InstanceNotConfigured"
+	// InterruptionImminentReason means that the cloud has announced to take the instance back within minutes. It is a reason of
+	// InstanceEventScheduled too, with status True.
+	InterruptionImminentReason = "InterruptionImminent"
 	// InstanceStoppingReason means that the instance is being stopped, by somebody else.
 	InstanceStoppingReason = "InstanceStopping"
 	// InstanceStoppedReason means that the instance is stopped. It is not started again by the provider.
@@ -139,6 +145,17 @@ const (
 	ConfiguringInstanceReason = "ConfiguringInstance"
 	// InstanceConfiguredReason means that the instance has all that its spec wants.
 	InstanceConfiguredReason = "InstanceConfigured"
+)
+
+// Reasons of InstanceEventScheduled, beside InterruptionImminent.
+const (
+	// RebalanceRecommendedReason means that the cloud expects to take the instance back, sooner than others, and has not announced it.
+	RebalanceRecommendedReason = "RebalanceRecommended"
+	// MaintenanceScheduledReason means that the cloud is to restart, stop or retire the instance, or to maintain what it runs on; the
+	// message says what and when.
+	MaintenanceScheduledReason = "MaintenanceScheduled"
+	// NoEventScheduledReason means that nothing is announced any more.
+	NoEventScheduledReason = "NoEventScheduled"
 )
 
 // Reasons of Paused.

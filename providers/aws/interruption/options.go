@@ -1,0 +1,92 @@
+package interruption
+
+import (
+	"context"
+	"net/url"
+	"regexp"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Options are the flags.
+type Options struct {
+	// Queues are the URLs of the queues.
+	Queues []string
+}
+
+// AddFlags adds the flags to fs.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.Queues, "interruption-queue", nil,
+		"URL of a queue of Amazon SQS to which EventBridge sends interruption warnings and rebalance recommendations of EC2; "+
+			"one for each region, separated by commas, read by no other program.")
+}
+
+// queuePath is the path of a queue's URL: account and name.
+var queuePath = regexp.MustCompile(`^/[0-9]{12}/[A-Za-z0-9_-]{1,80}$`)
+
+// queueRegion is the region in the host of a queue's URL.
+var queueRegion = regexp.MustCompile(`(?:^|\.)sqs\.([a-z0-9-]+)\.`)
+
+// Validate refuses URLs that are none of standard queues.
+func (o *Options) Validate() error {
+	for _, text := range o.Queues {
+		u, err := url.Parse(text)
+		if err != nil || !isQueue(u) {
+			return errors.Errorf("--interruption-queue is %q, which is no URL of a standard queue: "+
+				"give it as https://sqs.<region>.amazonaws.com/<account>/<name>", text)
+		}
+	}
+	return nil
+}
+
+func isQueue(u *url.URL) bool {
+	web := u.Scheme == "https" || u.Scheme == "http"
+	return web && u.Host != "" && u.User == nil && u.RawQuery == "" && queuePath.MatchString(u.Path)
+}
+
+// SetupWithManager adds a Receiver for each queue to a manager, and the index that they need.
+func (o *Options) SetupWithManager(ctx context.Context, mgr ctrl.Manager, name, watchFilter string) error {
+	if len(o.Queues) == 0 {
+		return nil
+	}
+	if err := IndexInstances(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	for _, queue := range o.Queues {
+		api, err := connect(ctx, queue)
+		if err != nil {
+			return err
+		}
+		receiver := &Receiver{
+			URL: queue, Queue: api, Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(name),
+			Clock: clock.RealClock{}, WatchFilter: watchFilter,
+		}
+		if err := mgr.Add(receiver); err != nil {
+			return errors.Wrapf(err, "adding the receiver of %s", queue)
+		}
+	}
+	return nil
+}
+
+// connect makes the client of a queue's region, by the SDK's default chain. AWS_ENDPOINT_URL_SQS is honoured.
+func connect(ctx context.Context, queue string) (API, error) {
+	var options []func(*config.LoadOptions) error
+	if u, err := url.Parse(queue); err == nil {
+		if found := queueRegion.FindStringSubmatch(u.Host); found != nil {
+			options = append(options, config.WithRegion(found[1]))
+		}
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, errors.Wrapf(err, "loading the AWS configuration for %s", queue)
+	}
+	if cfg.Region == "" {
+		return nil, errors.Errorf("the URL %s names no region: set AWS_REGION", queue)
+	}
+	return sqs.NewFromConfig(cfg), nil
+}
