@@ -47,12 +47,12 @@ const (
 // PutNotice writes the notice into the object's annotations, and returns whether that has changed them. One that says less than what is
 // there is left out: an earlier one, or a recommendation where an interruption was announced.
 func PutNotice(obj client.Object, n Notice) bool {
+	n.At, n.Deadline = n.At.UTC().Truncate(time.Second), n.Deadline.UTC().Truncate(time.Second)
 	if old := readNotice(obj); old != nil && old.ProviderID == n.ProviderID {
 		if !n.At.After(old.At) && n.Kind == old.Kind || n.Kind == NoticeRebalance && old.Kind == NoticeInterruption {
 			return false
 		}
 	}
-	n.At, n.Deadline = n.At.UTC().Truncate(time.Second), n.Deadline.UTC().Truncate(time.Second)
 	text, err := json.Marshal(n)
 	if err != nil {
 		return false

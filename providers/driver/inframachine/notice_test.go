@@ -18,6 +18,7 @@ func TestNotice(t *testing.T) {
 	interruption := Notice{Kind: NoticeInterruption, ProviderID: "p", At: now, Deadline: now.Add(2 * time.Minute)}
 	rebalance := Notice{Kind: NoticeRebalance, ProviderID: "p", At: now.Add(-time.Hour)}
 	g.Expect(PutNotice(obj, rebalance)).To(BeTrue())
+	rebalance.At = rebalance.At.Add(time.Millisecond)
 	g.Expect(PutNotice(obj, rebalance)).To(BeFalse(), "it is there")
 	g.Expect(PutNotice(obj, interruption)).To(BeTrue(), "it says more")
 	rebalance.At = now.Add(time.Minute)
