@@ -17,6 +17,7 @@ import (
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/aws/instance"
 	"millwright.dev/providers/aws/interruption"
+	"millwright.dev/providers/aws/session"
 	"millwright.dev/providers/driver/inframachine"
 	"millwright.dev/providers/driver/machinetemplate"
 	"millwright.dev/providers/driver/manager"
@@ -29,11 +30,14 @@ const name = "millwright-aws"
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachines/status,verbs=patch
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachinetemplates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachinetemplates/status,verbs=patch
+// +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsidentities,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsidentities/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 func main() {
-	options := manager.NewOptions(name, instance.Traits())
+	options := newOptions()
 	queues := &interruption.Options{}
 	program := options.Program("keeps EC2 instances for Machines", func(ctx context.Context) error { return run(ctx, options, queues) })
 	addFlags, complete := program.AddFlags, program.Complete
@@ -43,6 +47,12 @@ func main() {
 	}
 	program.Complete = func() error { return cmp.Or(complete(), queues.Validate()) }
 	program.Main()
+}
+
+func newOptions() *manager.Options {
+	options := manager.NewOptions(name, instance.Traits())
+	options.Identities = &manager.IdentityOptions{TokenDirectories: []string{"/var/run/secrets"}}
+	return options
 }
 
 func run(ctx context.Context, options *manager.Options, queues *interruption.Options) error {
@@ -58,8 +68,12 @@ func run(ctx context.Context, options *manager.Options, queues *interruption.Opt
 	if err != nil {
 		return err
 	}
-	ec2 := instance.New(instance.DefaultClients, clock.RealClock{})
+	sessions := newSessions(mgr, options, clock.RealClock{}, session.LoadDefault)
+	ec2 := instance.New(instance.DefaultClients, clock.RealClock{}).WithIdentities(sessions)
 	if err := newMachineReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
+		return err
+	}
+	if err := newIdentityReconciler(mgr, options, clock.RealClock{}, sessions).SetupWithManager(mgr); err != nil {
 		return err
 	}
 	if err := newTemplateReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
@@ -85,15 +99,16 @@ func newMachineReconciler(
 	mgr ctrl.Manager, options *manager.Options, clk clock.WithTicker, ec2 *instance.Driver,
 ) *inframachine.Reconciler[*infrav1.AWSMachine] {
 	return &inframachine.Reconciler[*infrav1.AWSMachine]{
-		Client:    mgr.GetClient(),
-		APIReader: mgr.GetAPIReader(),
-		Recorder:  mgr.GetEventRecorder(name),
-		Clock:     clk,
-		Driver:    ec2,
-		Kind:      "AWSMachine",
-		New:       func() *infrav1.AWSMachine { return &infrav1.AWSMachine{} },
-		NewList:   func() client.ObjectList { return &infrav1.AWSMachineList{} },
-		Options:   options.Machine(),
+		Client:     mgr.GetClient(),
+		APIReader:  mgr.GetAPIReader(),
+		Recorder:   mgr.GetEventRecorder(name),
+		Clock:      clk,
+		Driver:     ec2,
+		Kind:       "AWSMachine",
+		Identities: newGuard(mgr, options),
+		New:        func() *infrav1.AWSMachine { return &infrav1.AWSMachine{} },
+		NewList:    func() client.ObjectList { return &infrav1.AWSMachineList{} },
+		Options:    options.Machine(),
 	}
 }
 
@@ -106,6 +121,8 @@ func newTemplateReconciler(
 		Clock:       clk,
 		Kind:        "AWSMachineTemplate",
 		New:         func() *infrav1.AWSMachineTemplate { return &infrav1.AWSMachineTemplate{} },
+		NewList:     func() client.ObjectList { return &infrav1.AWSMachineTemplateList{} },
+		Identities:  newGuard(mgr, options),
 		CallTimeout: options.CloudTimeout,
 		WatchFilter: options.WatchFilter,
 	}

@@ -149,6 +149,7 @@ func newFixture(t *testing.T, sim simulator.Options) *fixture {
 
 func testOptions(namespace string) *manager.Options {
 	options := manager.NewOptions(name, driver.Traits{})
+	options.Identities = &manager.IdentityOptions{}
 	options.AddFlags(pflag.NewFlagSet("test", pflag.ContinueOnError))
 	options.Namespace = namespace
 	options.HealthAddr, options.Diagnostics.Address = "0", "0"
@@ -175,6 +176,9 @@ func (f *fixture) start() {
 		}
 		return api, err
 	}, f.clock)
+	sessions := newSessions(mgr, f.options, f.clock, f.load)
+	cloud.WithIdentities(sessions)
+	f.Expect(newIdentityReconciler(mgr, f.options, f.clock, sessions).SetupWithManager(mgr)).To(Succeed())
 	f.Expect(newTemplateReconciler(mgr, f.options, f.clock, cloud).SetupWithManager(mgr)).To(Succeed())
 	r := newMachineReconciler(mgr, f.options, f.clock, cloud)
 	r.Client = interceptor.NewClient(withoutWatch{mgr.GetClient()}, f.intercept)
@@ -203,7 +207,13 @@ func (withoutWatch) Watch(context.Context, client.ObjectList, ...client.ListOpti
 	return nil, errors.New("this client does not watch")
 }
 
-func (f *fixture) clients(_ context.Context, region string) (instance.API, error) {
+func (f *fixture) clients(ctx context.Context, region string) (instance.API, error) {
+	cfg, err := f.load(ctx, region)
+	return instance.NewClient(cfg), err
+}
+
+// load is the configuration of the process.
+func (f *fixture) load(_ context.Context, region string) (aws.Config, error) {
 	cfg := aws.Config{
 		Region:      region,
 		HTTPClient:  simclient.HTTPClient(),
@@ -215,7 +225,7 @@ func (f *fixture) clients(_ context.Context, region string) (instance.API, error
 	if endpoint := cmp.Or(f.endpoints[region], f.endpoint); endpoint != "" {
 		cfg.BaseEndpoint = aws.String(endpoint)
 	}
-	return instance.NewClient(cfg), nil
+	return cfg, nil
 }
 
 // get returns the AWSMachine as the API server has it.

@@ -18,6 +18,7 @@ var reconcilers = []string{
 	"core/machine",
 	"core/machinedeployment",
 	"core/machineset",
+	"providers/driver/identity/controller",
 	"providers/driver/inframachine",
 	"providers/driver/machinetemplate",
 }

@@ -22,7 +22,7 @@ const maxDeletions = 20
 // name another object are not counted: whoever writes a launch record can have resources tagged with any UID, and with no name
 // but the object's.
 func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
-	r, err := d.in(ctx, scope.Location)
+	r, err := d.in(ctx, scope)
 	if err != nil {
 		return driver.Failed[[]string](len(handles), err)
 	}

@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"context"
 	"strings"
 	"sync"
 
@@ -16,8 +15,14 @@ type Driver struct {
 	clients Clients
 	clock   clock.PassiveClock
 
-	mu      sync.Mutex
+	// sessions of identities; nil if there are none.
+	sessions Sessions
+
+	mu sync.Mutex
+	// regions are those of the process's own credentials.
 	regions map[string]*region
+	// identities have those of sessions, by the names of the identities.
+	identities map[string]*held
 }
 
 var _ driver.Driver[*infrav1.AWSMachine] = (*Driver)(nil)
@@ -35,16 +40,13 @@ type region struct {
 
 // New returns a Driver.
 func New(clients Clients, clk clock.PassiveClock) *Driver {
-	return &Driver{clients: clients, clock: clk, regions: map[string]*region{}}
+	return &Driver{clients: clients, clock: clk, regions: map[string]*region{}, identities: map[string]*held{}}
 }
 
-// Scope is the region: the account is that of the process's credentials.
+// Scope is the region, with the identity: the account is that of its credentials, or of those of the process.
 func (d *Driver) Scope(m *infrav1.AWSMachine) driver.Scope {
-	return driver.Scope{Location: m.Spec.Region}
+	return driver.Scope{Identity: m.IdentityName(), Location: m.Spec.Region}
 }
-
-// LimitScope is the scope itself: one account in one region.
-func (d *Driver) LimitScope(scope driver.Scope) string { return scope.String() }
 
 // Traits of EC2: lists and lookups lag behind, launches are found by their client tokens, and ended instances stay listed for an hour.
 //
@@ -68,18 +70,9 @@ func Traits() driver.Traits {
 // Traits returns those of EC2.
 func (d *Driver) Traits() driver.Traits { return Traits() }
 
-// in returns what is kept for a region, and makes its client at the first call.
-func (d *Driver) in(ctx context.Context, name string) (*region, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if r, ok := d.regions[name]; ok {
-		return r, nil
-	}
-	api, err := d.clients(ctx, name)
-	if err != nil {
-		return nil, driver.NewAuthError("LoadConfig", "", err)
-	}
-	r := &region{
+// newRegion is what is kept for a region and one session.
+func (d *Driver) newRegion(name string, api API) *region {
+	return &region{
 		name:    name,
 		api:     api,
 		images:  newLookup[image](d.clock, searchTTL),
@@ -87,8 +80,6 @@ func (d *Driver) in(ctx context.Context, name string) (*region, error) {
 		groups:  newLookup[[]string](d.clock, searchTTL),
 		models:  newLookup[model](d.clock, searchTTL),
 	}
-	d.regions[name] = r
-	return r, nil
 }
 
 // providerID is the form that the AWS cloud-controller-manager gives to Nodes.

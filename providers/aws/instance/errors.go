@@ -78,8 +78,12 @@ func classify(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
+	var unsigned *credentialsError
 	var already *driver.Error
 	if errors.As(err, &already) {
+		if errors.As(err, &unsigned) { // The session of an identity has said what it means that there are none.
+			return &driver.Error{Class: already.Class, Operation: operation, Err: already.Err}
+		}
 		return err
 	}
 	code, message := codeOf(err)
@@ -88,7 +92,6 @@ func classify(operation string, err error) error {
 	if e.Class == driver.ClassUnknown && hadNoEffect(err) {
 		e.Class = driver.ClassRefused
 	}
-	var unsigned *credentialsError
 	if errors.As(err, &unsigned) {
 		e.Class, e.Err = driver.ClassAuth, &apiMessage{message: unsigned.Error(), err: err}
 	}

@@ -138,7 +138,7 @@ func TestNewestImage(t *testing.T) {
 		img("ami-0", "2026-02-01T00:00:00.000Z", types.ImageStateAvailable),
 	}}
 	d, clk := newFake(api)
-	r, err := d.in(t.Context(), "us-east-1")
+	r, err := d.in(t.Context(), driver.Scope{Location: "us-east-1"})
 	g.Expect(err).NotTo(HaveOccurred())
 	spec := &infrav1.AWSMachineSpec{InstanceType: "m5.large", AMI: infrav1.AMIReference{Owners: []string{"self"},
 		Filters: []infrav1.Filter{{Name: "name", Values: []string{"*"}}, {Name: "architecture", Values: []string{"x86_64"}}}}}

@@ -88,7 +88,7 @@ func (d *Driver) Unfinished(m *infrav1.AWSMachine, i driver.Instance) string {
 
 // Finish switches the check on these network interfaces. EC2 takes one for each call, and any number of times.
 func (d *Driver) Finish(ctx context.Context, m *infrav1.AWSMachine, i driver.Instance) error {
-	r, err := d.in(ctx, m.Spec.Region)
+	r, err := d.in(ctx, d.Scope(m))
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const remarkCalls = 16
 // mark. What else is attached to them, such as a PersistentVolume, does not become ours.
 func (d *Driver) Remark(ctx context.Context, scope driver.Scope, handles []driver.Handle, lineage string) []error {
 	errs := make([]error, len(handles))
-	r, err := d.in(ctx, scope.Location)
+	r, err := d.in(ctx, scope)
 	left := newRemains(handles)
 	if err == nil {
 		err = r.find(ctx, left)
@@ -52,7 +52,7 @@ func (d *Driver) Remark(ctx context.Context, scope driver.Scope, handles []drive
 
 // ListLeftovers returns the volumes and network interfaces that carry a mark and are attached to nothing.
 func (d *Driver) ListLeftovers(ctx context.Context, scope driver.Scope) ([]driver.Leftover, error) {
-	r, err := d.in(ctx, scope.Location)
+	r, err := d.in(ctx, scope)
 	if err != nil {
 		return nil, err
 	}

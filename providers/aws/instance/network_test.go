@@ -61,7 +61,7 @@ func inRegion(t *testing.T, api *networkAPI) (*Driver, *region) {
 	}
 	d, _ := newFake(&api.fakeAPI)
 	d.clients = func(context.Context, string) (API, error) { return api, nil }
-	r, err := d.in(t.Context(), "us-east-1")
+	r, err := d.in(t.Context(), driver.Scope{Location: "us-east-1"})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return d, r
 }

@@ -23,7 +23,7 @@ const maxFilterValues = 200
 
 // Observe reads the instances by their IDs and, where there is none, by their client tokens.
 func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
-	r, err := d.in(ctx, scope.Location)
+	r, err := d.in(ctx, scope)
 	if err != nil {
 		return driver.Failed[driver.Instance](len(handles), err)
 	}
@@ -130,7 +130,7 @@ func distinct(values []string) []string {
 
 // List returns all instances that carry the tag of an owner.
 func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error) {
-	r, err := d.in(ctx, scope.Location)
+	r, err := d.in(ctx, scope)
 	if err != nil {
 		return nil, err
 	}

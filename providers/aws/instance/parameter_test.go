@@ -36,7 +36,7 @@ func TestImageOfAParameter(t *testing.T) {
 	api := &parameterAPI{value: "ami-0a1", fakeAPI: fakeAPI{images: []types.Image{{ImageId: aws.String("ami-0a1"), RootDeviceName: aws.String("/dev/sda1")}}}}
 	d, clk := newFake(&api.fakeAPI)
 	d.clients = func(context.Context, string) (API, error) { return api, nil }
-	r, err := d.in(t.Context(), "us-east-1")
+	r, err := d.in(t.Context(), driver.Scope{Location: "us-east-1"})
 	g.Expect(err).NotTo(HaveOccurred())
 	spec := &infrav1.AWSMachineSpec{AMI: infrav1.AMIReference{SSMParameter: "/golden"}}
 	for range 3 {
@@ -74,7 +74,7 @@ func TestParameterThatHoldsNoImage(t *testing.T) {
 			api := &parameterAPI{value: test.value, err: test.err}
 			d, clk := newFake(&api.fakeAPI)
 			d.clients = func(context.Context, string) (API, error) { return api, nil }
-			r, err := d.in(t.Context(), "us-east-1")
+			r, err := d.in(t.Context(), driver.Scope{Location: "us-east-1"})
 			g.Expect(err).NotTo(HaveOccurred())
 			_, err = r.image(t.Context(), &infrav1.AWSMachineSpec{AMI: infrav1.AMIReference{SSMParameter: "/golden"}})
 			g.Expect(driver.ClassOf(err)).To(Equal(test.class))

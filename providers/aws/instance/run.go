@@ -22,7 +22,7 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.AWSMa
 
 func (d *Driver) run(ctx context.Context, launch driver.Launch[*infrav1.AWSMachine]) (driver.Instance, error) {
 	spec := &launch.Object.Spec
-	r, err := d.in(ctx, spec.Region)
+	r, err := d.in(ctx, launch.Scope)
 	if err != nil {
 		return driver.Instance{}, err
 	}

@@ -22,7 +22,7 @@ func testLaunch(adjust ...func(*infrav1.AWSMachineSpec)) driver.Launch[*infrav1.
 		a(&m.Spec)
 	}
 	return driver.Launch[*infrav1.AWSMachine]{
-		Object: m, Token: "mw-uid-1", OwnerUID: "uid", Attempt: 1, ClusterName: "green",
+		Object: m, Scope: driver.Scope{Location: m.Spec.Region}, Token: "mw-uid-1", OwnerUID: "uid", Attempt: 1, ClusterName: "green",
 		Placement: driver.Placement{ID: "subnet-a", FailureDomain: "us-east-1a"}, UserData: []byte("#cloud-config\n"),
 	}
 }

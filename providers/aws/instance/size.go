@@ -21,7 +21,7 @@ var _ machinetemplate.Sizer[*infrav1.AWSMachineTemplate] = (*Driver)(nil)
 // its size; how many pods fit depends on the network of the cluster, which is not known here.
 func (d *Driver) Size(ctx context.Context, template *infrav1.AWSMachineTemplate) (machinetemplate.Size, error) {
 	spec := &template.Spec.Template.Spec
-	r, err := d.in(ctx, spec.Region)
+	r, err := d.in(ctx, driver.Scope{Identity: template.IdentityName(), Location: spec.Region})
 	if err != nil {
 		return machinetemplate.Size{}, err
 	}

@@ -37,7 +37,7 @@ func eventCodes() []string {
 
 // ListStatus returns the instances that fail EC2's checks, or for which EC2 has scheduled events.
 func (d *Driver) ListStatus(ctx context.Context, scope driver.Scope) (map[string]driver.Status, error) {
-	r, err := d.in(ctx, scope.Location)
+	r, err := d.in(ctx, scope)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ const terminateCalls = 32
 // Delete terminates the instances. EC2 takes the repetition for a termination that is under way.
 func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []driver.Handle) []error {
 	results := make([]error, len(handles))
-	r, err := d.in(ctx, scope.Location)
+	r, err := d.in(ctx, scope)
 	ids := make([]string, 0, len(handles))
 	for i, h := range handles {
 		results[i] = err

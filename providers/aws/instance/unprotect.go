@@ -21,7 +21,7 @@ func (d *Driver) Protected(m *infrav1.AWSMachine) bool {
 
 // Unprotect lifts it. EC2 takes one instance for each call.
 func (d *Driver) Unprotect(ctx context.Context, scope driver.Scope, handle driver.Handle) error {
-	r, err := d.in(ctx, scope.Location)
+	r, err := d.in(ctx, scope)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestASearchWithoutResultIsSharedForAShortWhile(t *testing.T) {
 	g := NewWithT(t)
 	api := &fakeAPI{}
 	d, clk := newFake(api)
-	r, err := d.in(t.Context(), "us-east-1")
+	r, err := d.in(t.Context(), driver.Scope{Location: "us-east-1"})
 	g.Expect(err).NotTo(HaveOccurred())
 	for range 100 {
 		_, err = r.image(t.Context(), searchSpec())
@@ -40,7 +40,7 @@ func TestWhatWasSearchedForIsInTheMessage(t *testing.T) {
 	g := NewWithT(t)
 	api := &fakeAPI{}
 	d, clk := newFake(api)
-	r, err := d.in(t.Context(), "us-east-1")
+	r, err := d.in(t.Context(), driver.Scope{Location: "us-east-1"})
 	g.Expect(err).NotTo(HaveOccurred())
 	const where = " (in region us-east-1, with the account of the provider's credentials)"
 	_, err = r.image(t.Context(), searchSpec())
@@ -67,7 +67,7 @@ func TestWhatWasSearchedForIsInTheMessage(t *testing.T) {
 func TestNoSubnetInTheFailureDomain(t *testing.T) {
 	g := NewWithT(t)
 	d, _ := newFake(&fakeAPI{})
-	r, err := d.in(t.Context(), "us-east-1")
+	r, err := d.in(t.Context(), driver.Scope{Location: "us-east-1"})
 	g.Expect(err).NotTo(HaveOccurred())
 	ids := []infrav1.SubnetReference{{ID: "subnet-a"}}
 	g.Expect(driver.IsTerminal(r.noneIn("b", ids))).To(BeTrue())
@@ -79,7 +79,7 @@ func TestSearchesAreToldApart(t *testing.T) {
 	g := NewWithT(t)
 	api := &fakeAPI{images: []types.Image{{ImageId: aws.String("ami-1")}}}
 	d, _ := newFake(api)
-	r, err := d.in(t.Context(), "us-east-1")
+	r, err := d.in(t.Context(), driver.Scope{Location: "us-east-1"})
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, values := range [][]string{{"a", "b"}, {"a b"}} {
 		spec := searchSpec()

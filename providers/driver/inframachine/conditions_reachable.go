@@ -28,6 +28,8 @@ func reachableCondition(before, status *driverv1.MachineStatus, o observed, view
 	switch {
 	case len(o.pausedBy) > 0 || status.HasFailed():
 		return nil
+	case o.refused != nil:
+		return refusedCondition(o, status)
 	case view.Outage != nil:
 		reason := reasonOfOutage(view.Outage.Err)
 		if reported != nil && reported.Status == metav1.ConditionFalse && reported.Reason == reason {
@@ -40,6 +42,22 @@ func reachableCondition(before, status *driverv1.MachineStatus, o observed, view
 		return nil
 	}
 	return ptr.To(conditions.True(driverv1.CloudReachableCondition, driverv1.InstancesListedReason, ""))
+}
+
+// refusedCondition reports that the identity may not be used on a machine that has run, whose Ready stays as it was for the same reason as
+// in an outage. On others Ready reports it.
+func refusedCondition(o observed, status *driverv1.MachineStatus) *metav1.Condition {
+	if o.deleting || !status.IsProvisioned() {
+		return nil
+	}
+	return ptr.To(conditions.False(driverv1.CloudReachableCondition, o.refused.reason,
+		withoutStopText(o.refused.message)+". What is reported about the instance may be out of date; Ready stays as it was"))
+}
+
+// reports returns whether a condition is not True for that reason.
+func reports(status *driverv1.MachineStatus, conditionType, reason string) bool {
+	condition := meta.FindStatusCondition(status.Conditions, conditionType)
+	return condition != nil && condition.Status != metav1.ConditionTrue && condition.Reason == reason
 }
 
 // reasonOfOutage returns the reason for a class of error that a list may have.

@@ -33,6 +33,8 @@ const (
 	eventAbandoned = "InstanceAbandoned"
 	// eventRefused: the API server refuses the status, in which everything else is reported.
 	eventRefused = "StatusRefused"
+	// eventIdentityRefused: nothing is called in the cloud, since the object may not use the identity that it names.
+	eventIdentityRefused = "IdentityRefused"
 	// eventTerminating: the cloud has accepted the termination.
 	eventTerminating = "InstanceTerminating"
 	// eventTerminated: the instance and what was launched with it are gone.
@@ -75,6 +77,7 @@ func (s *scope[M]) addChanges(before, after *driverv1.MachineStatus) {
 			s.events.Warning(eventScheduled, "Observe", "%s: %s", announced.Reason, announced.Message)
 		}
 	}
+	s.addRefusal(before)
 	s.addOutage(before, after)
 }
 

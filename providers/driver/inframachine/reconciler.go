@@ -20,6 +20,7 @@ import (
 	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/batch"
+	"millwright.dev/providers/driver/identity"
 	"millwright.dev/providers/driver/inventory"
 	"millwright.dev/providers/driver/limit"
 	"millwright.dev/providers/driver/orphans"
@@ -42,6 +43,8 @@ type Reconciler[M driver.Object] struct {
 	Clock clock.WithTicker
 	// Driver of the cloud.
 	Driver driver.Driver[M]
+	// Identities decides which objects may use the identities that they name; nil if the provider has none.
+	Identities *identity.Guard
 	// Kind of M, for example AWSMachine.
 	Kind string
 	// New returns an empty object.
@@ -88,7 +91,7 @@ type Reconciler[M driver.Object] struct {
 // Reconcile brings one object and its instance together:
 //
 //  1. read the object, its Machine and Cluster;
-//  2. stop if paused;
+//  2. stop if paused, or if it may not use its identity;
 //  3. when being deleted: find the instance, terminate it if it carries the object's mark, wait for it and its dependants,
 //     release the object;
 //  4. else: wait for owner, Cluster and bootstrap data, launch, observe, ask for what the instance lacks;
@@ -123,12 +126,13 @@ func (r *Reconciler[M]) steps(s *scope[M]) []outcome.Step[*scope[M]] {
 		return []outcome.Step[*scope[M]]{r.withdrawRequests}
 	case s.Deleting():
 		return []outcome.Step[*scope[M]]{
-			r.checkFinalizer, r.correctRecord, r.locate, r.checkMark, r.recordLocated, r.terminate, r.terminateOthers,
+			r.checkFinalizer, r.checkIdentity, r.correctRecord, r.locate, r.checkMark, r.recordLocated, r.terminate, r.terminateOthers,
 			r.awaitTermination, r.awaitOthers, r.awaitDependants, r.handOver, r.release,
 		}
 	}
 	return []outcome.Step[*scope[M]]{
-		r.holdRecorded, r.checkFailure, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer, r.observe, r.heed, r.finish,
+		r.holdRecorded, r.checkFailure, r.checkIdentity, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer,
+		r.observe, r.heed, r.finish,
 	}
 }
 
@@ -171,7 +175,8 @@ func (r *Reconciler[M]) withdraw(key client.ObjectKey) {
 }
 
 // withdrawRequests is withdraw for an object that is paused.
-func (r *Reconciler[M]) withdrawRequests(_ context.Context, s *scope[M]) outcome.Outcome {
+func (r *Reconciler[M]) withdrawRequests(ctx context.Context, s *scope[M]) outcome.Outcome {
 	r.withdraw(s.Key())
+	r.leaveCloudIfRefused(ctx, s.Object)
 	return outcome.Wait()
 }

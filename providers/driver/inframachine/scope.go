@@ -62,6 +62,8 @@ type observed struct {
 	state *explanation
 	// failure explains why the machine has failed for good.
 	failure *explanation
+	// refused explains why nothing may be called in the cloud for the object; nil if it may.
+	refused *explanation
 	// instance as last seen; nil if nothing new is known of it.
 	instance *driver.Instance
 	// unfinished explains what the instance lacks of what its spec wants; nil if nothing is known to lack.

@@ -37,7 +37,7 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 		return errors.Wrapf(err, "finding the kind %s in the scheme", r.Kind)
 	}
 	r.group = gvk.Group
-	if err := r.indexByController(mgr.GetFieldIndexer()); err != nil {
+	if err := r.index(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	for _, runnable := range runnables {
@@ -45,7 +45,7 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 			return errors.Wrap(err, "adding the inventory and the batches of calls")
 		}
 	}
-	err = ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		For(r.New(), builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), changedByOthers())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine),
 			builder.WithPredicates(machineChanges())).
@@ -53,8 +53,8 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 			builder.WithPredicates(clusterChanges())).
 		WatchesRawSource(r.inventory.Source()).
 		WatchesRawSource(waker.Source()).
-		WithOptions(controllermanager.ControllerOptions[reconcile.Request](r.Options.Concurrency)).
-		Complete(r)
+		WithOptions(controllermanager.ControllerOptions[reconcile.Request](r.Options.Concurrency))
+	err = r.Identities.Watch(b, r.users()).Complete(r)
 	return errors.Wrapf(err, "building the controller of %s", r.Kind)
 }
 
@@ -93,6 +93,16 @@ func (r *Reconciler[M]) complete(waker *wake.Waker) []manager.Runnable {
 // controllerField indexes both kinds by the UID of their controller, so that the cost of finding the machines of a set does not
 // grow with the number of all other machines.
 const controllerField = "metadata.controllerUID"
+
+// index adds the indexes to the caches.
+func (r *Reconciler[M]) index(indexer client.FieldIndexer) error {
+	if r.Identities != nil {
+		if err := r.users().Index(indexer); err != nil {
+			return err
+		}
+	}
+	return r.indexByController(indexer)
+}
 
 // indexByController adds that index to the caches.
 func (r *Reconciler[M]) indexByController(indexer client.FieldIndexer) error {

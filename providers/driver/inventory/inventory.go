@@ -169,6 +169,14 @@ func (i *Inventory) Scopes() []driver.Scope {
 	return names
 }
 
+// Tracks returns whether key is tracked.
+func (i *Inventory) Tracks(key types.NamespacedName) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	_, tracked := i.where[key]
+	return tracked
+}
+
 // Source feeds a controller with the machines whose instance changed.
 func (i *Inventory) Source() source.Source { return i.wake.Source() }
 

@@ -11,6 +11,11 @@ import (
 // deriveStatus brings the status in line with what the cloud has answered.
 func (s *scope[T]) deriveStatus() {
 	status := s.Object.CommonStatus()
+	if s.refused != nil {
+		refused := conditions.False(driverv1.CapacityKnownCondition, s.refused.Reason, s.refused.Message)
+		conditions.Set(&status.Conditions, refused, s.Object.GetGeneration(), s.Now)
+		return
+	}
 	if s.failure == nil {
 		status.Capacity, status.NodeInfo = s.size.Capacity, s.size.NodeInfo
 	}

@@ -15,6 +15,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/predicates"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/identity"
 )
 
 // Object is a provider's machine template kind. The accessor returns a pointer into the object.
@@ -43,12 +44,16 @@ type Reconciler[T Object] struct {
 	Client client.Client
 	// Sizer of the cloud.
 	Sizer Sizer[T]
+	// Identities decides which templates may use the identities that they name; nil if the provider has none.
+	Identities *identity.Guard
 	// Clock for the waits between calls that fail.
 	Clock clock.PassiveClock
 	// Kind of T, for example AWSMachineTemplate.
 	Kind string
 	// New returns an empty object.
 	New func() T
+	// NewList returns an empty list of T; needed with Identities.
+	NewList func() client.ObjectList
 	// CallTimeout limits each call to the cloud.
 	CallTimeout time.Duration
 	// WatchFilter, when not empty, selects the objects whose label cluster.x-k8s.io/watch-filter has this value.
@@ -71,7 +76,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		return ctrl.Result{}, nil
 	}
 	s := r.newScope(template)
-	return outcome.InOrder(ctx, s, r.checkNeed, r.holdBack, r.askSize, r.save, r.retryLater).Result()
+	return outcome.InOrder(ctx, s, r.checkNeed, r.checkIdentity, r.holdBack, r.askSize, r.save, r.retryLater).Result()
 }
 
 // save writes the answer of the cloud, or why there is none.

@@ -3,6 +3,7 @@ package machinetemplate
 import (
 	"millwright.dev/contracts/controller/scopes"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/identity"
 )
 
 // scope is one template, and what the cloud has answered about it.
@@ -13,6 +14,8 @@ type scope[T Object] struct {
 	size Size
 	// failure is why there is no answer.
 	failure error
+	// refused is why the cloud is not asked; nil if it is.
+	refused *identity.Refusal
 }
 
 func (r *Reconciler[T]) newScope(template T) *scope[T] {

@@ -9,6 +9,7 @@ import (
 
 	"millwright.dev/contracts/controller/manager"
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/providers/driver/identity"
 )
 
 // workers is the number of templates that are sized at a time: there are few, and each only once.
@@ -16,11 +17,17 @@ const workers = 1
 
 // SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	users := identity.Users{Reader: r.Client, New: func() client.Object { return r.New() }, NewList: r.NewList}
+	if r.Identities != nil {
+		if err := users.Index(mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
 		For(r.New(), builder.WithPredicates(
 			predicates.HasWatchLabel(r.WatchFilter), predicates.Changes[client.Object](predicates.NotOnlyStatus),
 		)).
-		WithOptions(manager.ControllerOptions[reconcile.Request](workers)).
-		Complete(r)
+		WithOptions(manager.ControllerOptions[reconcile.Request](workers))
+	err := r.Identities.Watch(b, users).Complete(r)
 	return errors.Wrapf(err, "building the controller of %s", r.Kind)
 }

@@ -23,13 +23,27 @@ func known(status *driverv1.MachineTemplateStatus) bool {
 	return len(status.Capacity) > 0 && meta.IsStatusConditionTrue(status.Conditions, driverv1.CapacityKnownCondition)
 }
 
+// checkIdentity finds out whether the template may use the identity that it names. If not, nothing is asked, and the status says so;
+// watches bring the template back.
+func (r *Reconciler[T]) checkIdentity(ctx context.Context, s *scope[T]) outcome.Outcome {
+	refused, err := r.Identities.Check(ctx, s.Object, false)
+	s.refused = refused
+	return outcome.FromError(err)
+}
+
 // holdBack waits until the latest failure may be tried again.
 func (r *Reconciler[T]) holdBack(_ context.Context, s *scope[T]) outcome.Outcome {
+	if s.refused != nil {
+		return outcome.Continue()
+	}
 	return r.retries.held(s.Object, s.Now)
 }
 
 // askSize asks the cloud. That it fails does not end the steps: the status reports why.
 func (r *Reconciler[T]) askSize(ctx context.Context, s *scope[T]) outcome.Outcome {
+	if s.refused != nil {
+		return outcome.Continue()
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.CallTimeout)
 	defer cancel()
 	size, err := r.Sizer.Size(ctx, s.Object)

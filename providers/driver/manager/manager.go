@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -54,9 +55,10 @@ func Run(ctx context.Context, o *Options, addKinds func(*runtime.Scheme) error, 
 	return errors.Wrap(mgr.Start(ctx), "running the manager")
 }
 
-// trimmed keeps in the cache only those fields of Machines and Clusters that the reconciler reads.
+// trimmed keeps in the cache only those fields of Machines, Clusters and Namespaces that the reconcilers read.
 func trimmed() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
+		&corev1.Namespace{}:  {Transform: trimNamespace},
 		&clusterv1.Machine{}: {Transform: trimMachine},
 		&clusterv1.Cluster{}: {Transform: trimCluster},
 	}

@@ -33,6 +33,9 @@ type Options struct {
 	LaunchBurst       int
 	OrphanPolicy      string
 	OrphanPeriod      time.Duration
+
+	// Identities are the flags about identities; nil for a provider that has none.
+	Identities *IdentityOptions
 }
 
 // NewOptions returns the options of a provider with the defaults of its cloud.
@@ -98,6 +101,9 @@ func (o *Options) addOwnFlags(fs *pflag.FlagSet) {
 		"What becomes of instances, and of what they leave behind, that are certainly ours and that no object claims: delete or report.")
 	fs.DurationVar(&o.OrphanPeriod, "machine-safety-orphan-vms-period", orphans.DefaultPeriod,
 		"Time between two scans for instances that no object claims; 0 for none.")
+	if o.Identities != nil {
+		o.Identities.addFlags(fs)
+	}
 	fs.Int("webhook-port", 0, "")
 	fs.String("webhook-cert-dir", "", "")
 	controllermanager.Ignore(fs, "webhook-port", "webhook-cert-dir")
@@ -119,6 +125,9 @@ func (o *Options) Validate() error {
 	}
 	if o.OrphanPeriod < 0 || o.OrphanPeriod > 0 && o.OrphanPeriod < time.Minute {
 		return errors.Errorf("--machine-safety-orphan-vms-period is %s: set it to 0 for no scans, or to a minute at least", o.OrphanPeriod)
+	}
+	if o.Identities != nil {
+		return o.Identities.validate()
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -38,6 +39,17 @@ func trimCluster(obj any) (any, error) {
 			InfrastructureProvisioned: c.Status.Initialization.InfrastructureProvisioned,
 		}},
 	}, nil
+}
+
+// trimNamespace keeps the labels, by which identities allow namespaces.
+func trimNamespace(obj any) (any, error) {
+	ns, ok := obj.(*corev1.Namespace)
+	if !ok {
+		return obj, nil // A tombstone.
+	}
+	trimmed := &corev1.Namespace{TypeMeta: ns.TypeMeta, ObjectMeta: trimMeta(ns.ObjectMeta)}
+	trimmed.Labels = ns.Labels
+	return trimmed, nil
 }
 
 // withController keeps which object controls a Machine: what has the same controller is one set.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -46,9 +47,19 @@ func TestTrimClusterKeepsWhetherMachinesMayBeLaunched(t *testing.T) {
 	g.Expect(trimmed).To(Equal(want))
 }
 
+func TestTrimNamespaceKeepsItsLabels(t *testing.T) {
+	g := NewWithT(t)
+	trimmed, err := trimNamespace(&corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"tenant": "a"}, Annotations: map[string]string{"long": "text"}},
+		Spec:       corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"kubernetes"}},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(trimmed).To(Equal(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"tenant": "a"}}}))
+}
+
 func TestTombstonesPass(t *testing.T) {
 	tombstone := cache.DeletedFinalStateUnknown{Key: "n/m"}
-	for _, transform := range []func(any) (any, error){trimMachine, trimCluster} {
+	for _, transform := range []func(any) (any, error){trimMachine, trimCluster, trimNamespace} {
 		got, err := transform(tombstone)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(got).To(Equal(tombstone))

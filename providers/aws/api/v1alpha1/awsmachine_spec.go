@@ -17,6 +17,11 @@ import (
 type AWSMachineSpec struct {
 	driverv1.MachineSpec `json:",inline"`
 
+	// identityRef names the AWSIdentity with whose credentials AWS is called for this instance. That has to allow the namespace of this
+	// object. Unset means the credentials of the provider's process, unless that runs with --require-identity.
+	// +optional
+	IdentityRef *driverv1.IdentityReference `json:"identityRef,omitempty"`
+
 	// region is the AWS region that the instance runs in, for example eu-central-1.
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -41,6 +41,7 @@ type AWSMachine struct {
 	// spec is the desired state of the instance.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.region == oldSelf.region",message="region is immutable"
+	// +kubebuilder:validation:XValidation:rule="has(self.identityRef) == has(oldSelf.identityRef) && (!has(self.identityRef) || self.identityRef == oldSelf.identityRef)",message="identityRef is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.instanceType == oldSelf.instanceType",message="instanceType is immutable"
 	// +kubebuilder:validation:XValidation:rule="has(self.fallbackInstanceTypes) == has(oldSelf.fallbackInstanceTypes) && (!has(self.fallbackInstanceTypes) || self.fallbackInstanceTypes == oldSelf.fallbackInstanceTypes)",message="fallbackInstanceTypes is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.ami == oldSelf.ami",message="ami is immutable"

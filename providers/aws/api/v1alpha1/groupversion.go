@@ -20,6 +20,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&AWSMachine{}, &AWSMachineList{},
 		&AWSMachineTemplate{}, &AWSMachineTemplateList{},
+		&AWSIdentity{}, &AWSIdentityList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -12,6 +12,7 @@ import (
 // onHardware is what the spec valid becomes with the fields that do not go with spot.
 const onHardware = `
 spot: null
+identityRef: {name: a}
 fallbackInstanceTypes: [m5a.large]
 marketType: OnDemand
 capacityReservation: {preference: open}
@@ -27,6 +28,7 @@ sourceDestCheck: false
 
 // others are another value for each field, as valid for itself as the one that it replaces.
 const others = `
+identityRef: {name: b}
 region: eu-west-1
 instanceType: m5.xlarge
 fallbackInstanceTypes: [m6i.large]

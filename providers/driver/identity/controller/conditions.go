@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"millwright.dev/contracts/controller/conditions"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/identity"
+)
+
+// deriveStatus brings the status in line with what was found out.
+func (s *scope[I]) deriveStatus() {
+	status, generation := s.Object.CommonStatus(), s.Object.GetGeneration()
+	if s.verdict != nil && s.verdict.err == nil {
+		status.Account, status.Principal = s.verdict.holder.Account, s.verdict.holder.Principal
+	}
+	if s.verdict != nil || s.refusal != "" {
+		status.ObservedGeneration = generation
+		conditions.Set(&status.Conditions, readyCondition(s.verdict, s.refusal), generation, s.Now)
+	}
+	if s.users != nil {
+		conditions.Set(&status.Conditions, inUseCondition(s.users), generation, s.Now)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, driverv1.IdentityInUseCondition)
+	}
+}
+
+// readyCondition is condition Ready for a verdict. refusal has the words of the API server, if it refuses what the identity needs.
+func readyCondition(v *verdict, refusal string) metav1.Condition {
+	if refusal != "" {
+		return conditions.False(driverv1.IdentityReadyCondition, driverv1.RefusedByAPIServerReason,
+			refusal+". Tried again slowly; allow it to the provider")
+	}
+	if v.err == nil {
+		return conditions.True(driverv1.IdentityReadyCondition, driverv1.CredentialsAcceptedReason, "")
+	}
+	invalid := identity.AsInvalid(v.err)
+	if invalid == nil {
+		return conditions.Unknown(driverv1.IdentityReadyCondition, driverv1.NotVerifiedReason, strings.TrimRight(v.err.Error(), ".: ")+
+			". It is not known whether the credentials are good; they are used all the same. Tried again slowly")
+	}
+	return conditions.False(driverv1.IdentityReadyCondition, invalid.Reason, strings.TrimRight(invalid.Message, ".")+
+		". Nothing is called with the identity meanwhile")
+}
+
+// reasonOf is the reason of Ready for the error of a check, for metrics.
+func reasonOf(err error) string { return readyCondition(&verdict{err: err}, "").Reason }
+
+// shownNamespaces is how many namespaces a message names.
+const shownNamespaces = 5
+
+// inUseCondition is condition InUse of an identity that is being deleted and stays.
+func inUseCondition(u *users) metav1.Condition {
+	if u.err != nil {
+		return conditions.Unknown(driverv1.IdentityInUseCondition, driverv1.UsersUnknownReason,
+			"It is not known whether machines use the identity, so it is not let go: "+u.err.Error())
+	}
+	shown, more := u.Namespaces, ""
+	if len(shown) > shownNamespaces {
+		shown, more = shown[:shownNamespaces], fmt.Sprintf(" and %d more", len(u.Namespaces)-shownNamespaces)
+	}
+	return conditions.True(driverv1.IdentityInUseCondition, driverv1.UsedByMachinesReason, fmt.Sprintf(
+		"%d machines use the identity, in namespaces %s%s. It goes when they are gone: their instances can be ended with it only. Nothing new is "+
+			"created with it", u.Count, strings.Join(shown, ", "), more))
+}

@@ -1,0 +1,44 @@
+package controller
+
+import (
+	"millwright.dev/contracts/controller/events"
+	"millwright.dev/contracts/controller/scopes"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/identity"
+)
+
+// scope is one identity, and what was found out about it.
+type scope[I identity.Object] struct {
+	scopes.Base[I, driverv1.IdentityStatus]
+
+	// verdict is the latest about the credentials; nil if there is nothing new.
+	verdict *verdict
+	// users keep the identity from going; nil if it is not being deleted.
+	users *users
+	// refusal has the words of the API server, if it has refused a read or a write.
+	refusal string
+	// events are recorded once the status is written.
+	events events.Pending
+}
+
+// verdict is what is known of credentials.
+type verdict struct {
+	holder identity.Holder
+	// err is why they are not known to be good.
+	err error
+}
+
+// users are the machines that use an identity.
+type users struct {
+	identity.Found
+	// err is why they are not known.
+	err error
+}
+
+func (r *Reconciler[I]) newScope(id I) *scope[I] {
+	return &scope[I]{Base: scopes.NewBase(id, r.Clock.Now(), scopes.Writer[I, driverv1.IdentityStatus]{
+		Client: r.Client, Status: I.CommonStatus,
+		// With the same controller of another installation, if both have it in their --watch-filter.
+		Shared: true,
+	})}
+}

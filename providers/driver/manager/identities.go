@@ -1,0 +1,34 @@
+package manager
+
+import (
+	"path/filepath"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
+)
+
+// IdentityOptions are the flags of a provider that has an identity kind.
+type IdentityOptions struct {
+	// Required is true if machines without an identity get nothing.
+	Required bool
+	// TokenDirectories are where identities may name files with tokens.
+	TokenDirectories []string
+}
+
+// addFlags adds the flags.
+func (o *IdentityOptions) addFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.Required, "require-identity", o.Required,
+		"Call the cloud for machines and templates that name an identity only, and never with the credentials of this process for others.")
+	fs.StringSliceVar(&o.TokenDirectories, "identity-token-directories", o.TokenDirectories,
+		"Directories below which identities may name files with tokens; absolute paths. Never the tokens for the API server of this cluster.")
+}
+
+// validate refuses directories that would allow every file, or none.
+func (o *IdentityOptions) validate() error {
+	for _, directory := range o.TokenDirectories {
+		if !filepath.IsAbs(directory) || filepath.Clean(directory) == "/" {
+			return errors.Errorf("--identity-token-directories has %q: give the absolute path of a directory below the root", directory)
+		}
+	}
+	return nil
+}
