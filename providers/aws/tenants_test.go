@@ -14,12 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/identity/controller"
+	"millwright.dev/providers/driver/orphans"
 	"millwright.dev/test/clouds/aws/accounts"
 	simulator "millwright.dev/test/clouds/aws/ec2"
 )
@@ -476,4 +478,26 @@ func TestTheProcessesOwnCredentials(t *testing.T) {
 		actions = append(actions, call.Action)
 	}
 	w.Expect(slices.Compact(actions)).To(Equal([]string{"GetCallerIdentity"}))
+}
+
+// The collector of orphans lists where the objects are, and an object may name any identity.
+func TestOrphansAreNotLookedForWithAnIdentityThatIsNotAllowed(t *testing.T) {
+	w := newTenants(t)
+	w.orphans = orphans.Options{
+		Policy: orphans.PolicyDelete, Period: 50 * time.Millisecond, Namespace: w.namespace,
+		Record: types.NamespacedName{Namespace: w.own, Name: "orphans"},
+	}
+	w.start()
+	w.keys("a", key(keyA))
+	w.identity("a", func(id *infrav1.AWSIdentity) { id.Spec.AllowedNamespaces = nil })
+	w.accepted("a")
+	w.machine("m", w.with("a"))
+	w.Eventually(w.ready("m")).Should(Equal("False " + driverv1.IdentityNotAllowedReason))
+	for range 3 {
+		w.scanned()
+	}
+	w.Expect(w.called(accountA, "")).To(BeZero())
+
+	w.change("a", func(id *infrav1.AWSIdentity) { id.Spec.AllowedNamespaces = &driverv1.AllowedNamespaces{} })
+	w.becomesReady("m")
 }

@@ -42,6 +42,12 @@ func (r *Reconciler[M]) leaveCloud(key client.ObjectKey) {
 	r.withdraw(key)
 }
 
+// mayNotCall returns whether nothing may be called for the object, or whether that is not known.
+func (r *Reconciler[M]) mayNotCall(obj M) bool {
+	refusal, err := r.refusal(context.Background(), obj)
+	return err != nil || refusal != nil
+}
+
 // users are the objects of the kind, as those who name identities.
 func (r *Reconciler[M]) users() identity.Users {
 	return identity.Users{Reader: r.Client, New: func() client.Object { return r.New() }, NewList: r.NewList}

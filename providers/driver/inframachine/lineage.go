@@ -10,6 +10,7 @@ import (
 
 	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/limit"
 	"millwright.dev/providers/driver/orphans"
 )
@@ -62,7 +63,8 @@ func (r *Reconciler[M]) collector() *orphans.Collector {
 	}
 }
 
-// claim is what an object claims of the cloud. A record that cannot be read claims nothing; the object's name does.
+// claim is what an object claims of the cloud. A record that cannot be read claims nothing; the object's name does. An object that may
+// not use its identity names no scope, since nothing is listed or marked because of it.
 func (r *Reconciler[M]) claim(listed client.Object) orphans.Claim {
 	claim := orphans.Claim{
 		UID: listed.GetUID(), Namespace: listed.GetNamespace(), Cluster: listed.GetLabels()[clusterv1.ClusterNameLabel],
@@ -72,6 +74,9 @@ func (r *Reconciler[M]) claim(listed client.Object) orphans.Claim {
 	if obj, ok := listed.(M); ok {
 		launched, err := readRecord(obj)
 		claim.Handle = r.handleOf(obj, launched, err)
+		if r.mayNotCall(obj) {
+			claim.Handle.Scope, claim.Settled = driver.Scope{}, false
+		}
 	}
 	return claim
 }

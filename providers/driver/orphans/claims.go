@@ -18,7 +18,7 @@ import (
 // Claim is what one object claims of the cloud. All of it but the name may be forged by whoever may write the object; a forged claim
 // keeps something alive, and ends nothing.
 type Claim struct {
-	// Handle of the instance, as the reconciler has it.
+	// Handle of the instance, as the reconciler has it; without a scope if nothing is to be listed because of the object.
 	Handle driver.Handle
 	// UID of the object, Namespace that it is in, and the name of its Cluster.
 	UID       types.UID
@@ -50,7 +50,9 @@ func (c Claims) add(claim Claim) {
 	c.providerIDs[h.ProviderID], c.tokens[h.Token] = true, true
 	c.uids[h.OwnerUID], c.uids[claim.UID], c.objects[claim.UID] = true, true, true
 	c.byOwner[h.Owner], c.byOwner[driver.OwnerDigest(h.Owner)] = claim, claim
-	c.scopes[h.Scope] = true
+	if h.Scope != (driver.Scope{}) {
+		c.scopes[h.Scope] = true
+	}
 }
 
 // claim returns whether an object may mean the instance: by its provider ID or its token, or because the mark has its UID or its name.
