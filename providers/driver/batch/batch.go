@@ -31,6 +31,8 @@ type Options struct {
 	Gather time.Duration
 	// Interval is the least time between the beginnings of two calls in one scope.
 	Interval time.Duration
+	// Linger is that time as long as the requests do not fill a call.
+	Linger time.Duration
 	// Size is the number of handles in one call at most.
 	Size int
 	// Backoff returns how long a scope waits after the n-th throttled call in a row; n counts from 1.
@@ -41,12 +43,16 @@ type Options struct {
 
 // DefaultOptions returns the defaults, without a backoff.
 //
-// Machines that are deleted together are reconciled within some tens of milliseconds, so 100 ms gather most of them. Two
-// batches a second delay a deletion, which asks twice, by at most a second in a busy scope; with the two calls that each batch
-// of terminations and of dependants makes, they take 2 of the 5 mutating calls and 6 of the 20 others that EC2
-// grants per second. 100 handles keep requests and answers small and stay below EC2's 200 values of a filter.
+// Machines that are deleted together are reconciled within some tens of milliseconds, so 100 ms gather most of them. Hundreds are
+// deleted one after the other, for many seconds: calls for the few that come in half a second would be as many as a fifth of the
+// machines, so there is one every three seconds until they fill it. That delays a deletion, which asks twice, by at most six seconds, and
+// only where others were deleted just before. Two full batches a second, with the two calls that each batch of terminations and of
+// dependants makes, take 2 of the 5 mutating calls and 6 of the 20 others that EC2 grants per second. 100 handles keep requests
+// and answers small and stay below EC2's 200 values of a filter.
 func DefaultOptions() Options {
-	return Options{Clock: clock.RealClock{}, Gather: 100 * time.Millisecond, Interval: 500 * time.Millisecond, Size: 100}
+	return Options{
+		Clock: clock.RealClock{}, Gather: 100 * time.Millisecond, Interval: 500 * time.Millisecond, Linger: 3 * time.Second, Size: 100,
+	}
 }
 
 // WithDefaults returns the options with the defaults in place of zero values. A negative time means none.
@@ -63,6 +69,9 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.Interval == 0 {
 		o.Interval = defaults.Interval
+	}
+	if o.Linger == 0 {
+		o.Linger = defaults.Linger
 	}
 	if o.Size == 0 {
 		o.Size = defaults.Size
@@ -139,7 +148,7 @@ func (b *Batcher[T]) Ask(key types.NamespacedName, handle driver.Handle) Pending
 	defer b.mu.Unlock()
 	q, ok := b.queues[handle.Scope]
 	if !ok {
-		q = &queue[T]{scope: handle.Scope}
+		q = &queue[T]{scope: handle.Scope, full: make(chan struct{}, 1)}
 		b.queues[handle.Scope] = q
 	}
 	asked, ok := b.requests[key][handle]
@@ -150,6 +159,9 @@ func (b *Batcher[T]) Ask(key types.NamespacedName, handle driver.Handle) Pending
 		}
 		b.requests[key][handle] = asked
 		q.waiting = append(q.waiting, asked)
+		if len(q.waiting) >= b.opts.Size {
+			q.hasten()
+		}
 		b.drain(q)
 	}
 	return Pending{Since: asked.since, Throttled: q.throttled}

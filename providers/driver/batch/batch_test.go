@@ -198,3 +198,21 @@ func TestManyMachines(t *testing.T) {
 	}
 	r.Expect(len(r.called())).To(BeNumerically("<=", n/3+2))
 }
+
+// Those that are deleted one after the other share a call every few seconds, and who fills it does not wait.
+func TestAFullBatchEndsTheWait(t *testing.T) {
+	r := newRig(t)
+	r.batcher.opts.Linger = time.Hour
+	r.start(t.Context())
+	r.ask("r", "a")
+	r.passes(100 * time.Millisecond)
+	r.wakes("a")
+	r.ask("r", "b", "c")
+	r.passes(time.Minute)
+	r.Consistently(r.called, "50ms").Should(Equal([]string{"r: a"}), "there may be more to come")
+	r.ask("r", "d")
+	r.Eventually(r.called).Should(Equal([]string{"r: a", "r: b c d"}))
+	r.ask("r", "e")
+	r.passes(time.Hour)
+	r.Eventually(r.called).Should(HaveLen(3), "it comes without others too")
+}

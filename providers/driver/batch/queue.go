@@ -16,6 +16,8 @@ type queue[T any] struct {
 	scope driver.Scope
 	// waiting are the requests that no call under way is about, the oldest first.
 	waiting []*request[T]
+	// full wakes the goroutine that waits for more requests.
+	full chan struct{}
 	// running is true while a goroutine works on the queue; there is none while it is empty.
 	running bool
 	// called is when the latest call began.
@@ -28,14 +30,22 @@ type queue[T any] struct {
 
 // due is when the next call is to be made. There is at least one request.
 func (q *queue[T]) due(opts Options) time.Time {
-	due := q.waiting[0].since.Add(opts.Gather)
+	due, pause := q.waiting[0].since.Add(opts.Gather), max(opts.Linger, opts.Interval)
 	if len(q.waiting) >= opts.Size {
-		due = q.waiting[0].since
+		due, pause = q.waiting[0].since, opts.Interval
 	}
 	if !q.called.IsZero() {
-		due = latest(due, q.called.Add(opts.Interval))
+		due = latest(due, q.called.Add(pause))
 	}
 	return latest(due, q.until)
+}
+
+// hasten has the goroutine look again when the next call is due.
+func (q *queue[T]) hasten() {
+	select {
+	case q.full <- struct{}{}:
+	default:
+	}
 }
 
 func latest(a, b time.Time) time.Time {
@@ -81,6 +91,7 @@ func (b *Batcher[T]) work(ctx context.Context, q *queue[T]) {
 		select {
 		case <-ctx.Done():
 		case <-timer.C():
+		case <-q.full:
 		}
 		timer.Stop()
 	}

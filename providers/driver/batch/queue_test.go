@@ -55,8 +55,8 @@ func TestDefaultsReplaceZeroValuesOnly(t *testing.T) {
 	}
 	g.Expect(complete(Options{})).To(Equal(DefaultOptions()))
 	for _, set := range []Options{
-		{Clock: clocktesting.NewFakeClock(time.Unix(1, 0)), Gather: time.Hour, Interval: time.Minute, Size: 7},
-		{Clock: clocktesting.NewFakeClock(time.Unix(2, 0)), Gather: -1, Interval: -1, Size: 1},
+		{Clock: clocktesting.NewFakeClock(time.Unix(1, 0)), Gather: time.Hour, Interval: time.Minute, Linger: time.Hour, Size: 7},
+		{Clock: clocktesting.NewFakeClock(time.Unix(2, 0)), Gather: -1, Interval: -1, Linger: -1, Size: 1},
 	} {
 		g.Expect(complete(set)).To(Equal(set))
 	}
@@ -64,7 +64,7 @@ func TestDefaultsReplaceZeroValuesOnly(t *testing.T) {
 
 func TestWhenACallIsDue(t *testing.T) {
 	asked := time.Unix(1000, 0)
-	opts := Options{Gather: 100 * time.Millisecond, Interval: time.Second, Size: 3}
+	opts := Options{Gather: 100 * time.Millisecond, Interval: time.Second, Linger: 4 * time.Second, Size: 3}
 	for name, c := range map[string]struct {
 		waiting       int
 		called, until time.Time
@@ -74,9 +74,10 @@ func TestWhenACallIsDue(t *testing.T) {
 		"one is missing":                        {waiting: 2, want: 100 * time.Millisecond},
 		"a full batch waits for nobody":         {waiting: 3},
 		"more than a batch waits for nobody":    {waiting: 4},
-		"a call was made a moment ago":          {waiting: 1, called: asked.Add(-200 * time.Millisecond), want: 800 * time.Millisecond},
+		"a call was made a moment ago":          {waiting: 1, called: asked.Add(-200 * time.Millisecond), want: 3800 * time.Millisecond},
 		"so it was, and the batch is full":      {waiting: 3, called: asked.Add(-200 * time.Millisecond), want: 800 * time.Millisecond},
 		"a call was made long ago":              {waiting: 1, called: asked.Add(-time.Hour), want: 100 * time.Millisecond},
+		"the time to linger is over":            {waiting: 2, called: asked.Add(-4 * time.Second), want: 100 * time.Millisecond},
 		"calls are throttled":                   {waiting: 3, called: asked, until: asked.Add(time.Minute), want: time.Minute},
 		"calls were throttled for less than 1s": {waiting: 3, called: asked, until: asked.Add(time.Millisecond), want: time.Second},
 	} {

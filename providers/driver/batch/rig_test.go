@@ -36,7 +36,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{GomegaWithT: NewWithT(t), t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), hang: map[driver.Scope]chan struct{}{}}
 	waker := wake.New()
 	r.batcher = New("test", r.call, waker, Options{
-		Clock: r.clock, Gather: 100 * time.Millisecond, Interval: time.Second, Size: 3,
+		Clock: r.clock, Gather: 100 * time.Millisecond, Interval: time.Second, Linger: time.Second, Size: 3,
 		Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute },
 	})
 	r.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

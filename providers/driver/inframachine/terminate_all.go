@@ -102,7 +102,7 @@ func (r *Reconciler[M]) cleanUpAll(ctx context.Context, in driver.Scope, handles
 
 // Waits for the answer of a batch. Normally it comes before the first one is over, and nothing is written meanwhile.
 const (
-	answerDue  = 2 * time.Second
+	answerDue  = 5 * time.Second
 	answerLate = 10 * time.Second
 )
 

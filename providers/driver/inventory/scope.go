@@ -34,6 +34,8 @@ type scope struct {
 	listedAt  time.Time
 	err       error
 	failures  int // lists that failed since the last one that did not
+	// spellSince is since when some machine or other has been waiting at the fast pace; zero while none does.
+	spellSince time.Time
 	// activeSince is when the first machine was tracked, also after there was none for a while.
 	activeSince time.Time
 	outage      *Outage
@@ -108,7 +110,8 @@ func (s *scope) interval() time.Duration {
 }
 
 // pause is the interval, with s.mu held. What is awaited is asked for at the fast pace at first, then whenever the wait has
-// become longer by a tenth: it is seen at most that much late, and what never comes costs no more than the slow pace.
+// become longer by a tenth: it is seen at most that much late, and what never comes costs no more than the slow pace. The same holds for
+// a long series of machines of which one always waits: each may be seen later than alone, by no more than twice the fast interval.
 func (s *scope) pause() time.Duration {
 	now := s.opts.Clock.Now()
 	wait, waiting := s.opts.Slow, false
@@ -116,6 +119,14 @@ func (s *scope) pause() time.Duration {
 		if t.inTransition {
 			wait, waiting = min(wait, max(now.Sub(t.since)/10, s.opts.Fast)), true
 		}
+	}
+	switch {
+	case !waiting || wait > s.opts.Fast || s.failures > 0:
+		s.spellSince = time.Time{}
+	case s.spellSince.IsZero():
+		s.spellSince = now
+	default:
+		wait = max(wait, min(now.Sub(s.spellSince)/10, 3*s.opts.Fast))
 	}
 	if waiting && wait < s.opts.Slow || s.opts.Slow <= s.opts.Fast {
 		return min(wait<<min(s.failures, 16), max(s.opts.Slow, s.opts.Fast))

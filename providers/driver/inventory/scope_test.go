@@ -2,10 +2,12 @@ package inventory
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
@@ -66,6 +68,41 @@ func TestListsBackOffWhileNothingChanges(t *testing.T) {
 	r.lists(n + 1)
 	r.clock.Step(fast)
 	r.lists(n + 2)
+}
+
+// Many launches one after the other always leave one that waits, and each list is of all instances.
+func TestListsLessOftenInALongSpell(t *testing.T) {
+	r := newRig(t)
+	s := newScope(driver.Scope{}, r.cloud, r.inventory.opts, r.inventory.wake)
+	name := func(n int) types.NamespacedName { return types.NamespacedName{Name: strconv.Itoa(n)} }
+	var pauses []time.Duration
+	var listed time.Duration
+	const launches, starts = 165, 15
+	for second := range launches + starts {
+		if second < launches {
+			s.track(name(second), handle(strconv.Itoa(second)), true)
+		}
+		if second >= starts {
+			s.track(name(second-starts), handle(strconv.Itoa(second-starts)), false)
+		}
+		if since := time.Duration(second) * time.Second; since-listed >= s.pause() {
+			pauses, listed = append(pauses, since-listed), since
+		}
+		r.clock.Step(time.Second)
+	}
+	r.Expect(pauses[:9]).To(HaveEach(fast), "as for a few machines at first")
+	r.Expect(pauses).To(HaveEach(BeNumerically("<=", 3*fast)), "who comes late must not wait for long")
+	r.Expect(len(pauses)).To(BeNumerically("<", 33), "60 at the fast pace")
+
+	r.Expect(s.pause()).To(BeNumerically(">", 3*fast), "nothing is awaited")
+	s.track(one, handle("one"), true)
+	r.Expect(s.pause()).To(Equal(fast), "another spell begins")
+	for range 4 {
+		r.clock.Step(10 * fast)
+		s.pause()
+	}
+	s.track(two, handle("two"), true)
+	r.Expect(s.pause()).To(Equal(fast), "what has been awaited for long is no reason to see others later")
 }
 
 // listerFunc is a Lister.
