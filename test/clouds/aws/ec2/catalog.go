@@ -5,6 +5,7 @@ import "net/netip"
 // IDs of the default catalog that tests and samples name.
 const (
 	DefaultVPC           = "vpc-0a0a0a0a0a0a0a0a0"
+	DefaultDHCPOptions   = "dopt-0a0a0a0a0a0a0a0a0"
 	DefaultSubnetA       = "subnet-0a000000000000001"
 	DefaultSubnetB       = "subnet-0a000000000000002"
 	DefaultSubnetC       = "subnet-0a000000000000003"
@@ -34,6 +35,8 @@ const (
 
 // Catalog is what an account has before the first call: the simulator has no actions that make these.
 type Catalog struct {
+	VPCs           []VPC
+	DHCPOptions    []DHCPOptions
 	Subnets        []Subnet
 	SecurityGroups []SecurityGroup
 	Images         []Image
@@ -50,6 +53,20 @@ type Catalog struct {
 	Hosts                []Host
 	// Parameters are those of Systems Manager.
 	Parameters []Parameter
+}
+
+// VPC is one VPC.
+type VPC struct {
+	ID            string
+	CIDR          netip.Prefix
+	DHCPOptionsID string
+	Tags          map[string]string
+}
+
+// DHCPOptions is one set of DHCP options, with the resolver of Amazon and a domain name.
+type DHCPOptions struct {
+	ID, DomainName string
+	Tags           map[string]string
 }
 
 // Parameter is one parameter of Systems Manager, in one version.

@@ -19,6 +19,8 @@ func DefaultCatalog(region string) *Catalog {
 		}
 	}
 	return &Catalog{
+		VPCs:        []VPC{{ID: DefaultVPC, CIDR: netip.MustParsePrefix("10.0.0.0/16"), DHCPOptionsID: DefaultDHCPOptions}},
+		DHCPOptions: []DHCPOptions{{ID: DefaultDHCPOptions, DomainName: privateDomain(region)}},
 		Subnets: []Subnet{
 			subnet(DefaultSubnetA, "a", "10.0.0.0/20"),
 			subnet(DefaultSubnetB, "b", "10.0.16.0/20"),

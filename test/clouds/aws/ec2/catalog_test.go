@@ -73,3 +73,30 @@ func TestInstanceTypes(t *testing.T) {
 	}
 	a.Expect(count).To(Equal(len(ec2.DefaultCatalog("us-east-1").InstanceTypes)))
 }
+
+func TestVPCs(t *testing.T) {
+	a := newAccount(t, ec2.Options{})
+	out, err := a.client.DescribeVpcs(a.ctx, &sdk.DescribeVpcsInput{VpcIds: []string{ec2.DefaultVPC}})
+	a.Expect(err).NotTo(HaveOccurred())
+	a.Expect(out.Vpcs).To(HaveLen(1))
+	a.Expect(aws.ToString(out.Vpcs[0].CidrBlock)).To(Equal("10.0.0.0/16"))
+	a.Expect(aws.ToBool(out.Vpcs[0].IsDefault)).To(BeFalse())
+	none, err := a.client.DescribeVpcs(a.ctx, &sdk.DescribeVpcsInput{Filters: []types.Filter{filter("is-default", "true")}})
+	a.Expect(err).NotTo(HaveOccurred())
+	a.Expect(none.Vpcs).To(BeEmpty())
+	_, err = a.client.DescribeVpcs(a.ctx, &sdk.DescribeVpcsInput{VpcIds: []string{"vpc-00000000000000bad"}})
+	a.Expect(err).To(haveCode("InvalidVpcID.NotFound"))
+
+	options, err := a.client.DescribeDhcpOptions(a.ctx, &sdk.DescribeDhcpOptionsInput{
+		DhcpOptionsIds: []string{aws.ToString(out.Vpcs[0].DhcpOptionsId)},
+	})
+	a.Expect(err).NotTo(HaveOccurred())
+	a.Expect(options.DhcpOptions).To(HaveLen(1))
+	values := map[string]string{}
+	for _, c := range options.DhcpOptions[0].DhcpConfigurations {
+		values[aws.ToString(c.Key)] = aws.ToString(c.Values[0].Value)
+	}
+	a.Expect(values).To(Equal(map[string]string{"domain-name": "ec2.internal", "domain-name-servers": "AmazonProvidedDNS"}))
+	_, err = a.client.DescribeDhcpOptions(a.ctx, &sdk.DescribeDhcpOptionsInput{DhcpOptionsIds: []string{"dopt-00000000000000bad"}})
+	a.Expect(err).To(haveCode("InvalidDhcpOptionID.NotFound"))
+}

@@ -170,7 +170,7 @@ func TestCallersMustSign(t *testing.T) {
 	_, err = stranger.DescribeInstances(a.ctx, &sdk.DescribeInstancesInput{})
 	a.Expect(err).To(haveCode("AuthFailure"))
 	a.Expect(a.lastCall().AccessKeyID).To(Equal("AKIAOTHER"))
-	_, err = a.client.DescribeVpcs(a.ctx, &sdk.DescribeVpcsInput{})
+	_, err = a.client.DescribeAddresses(a.ctx, &sdk.DescribeAddressesInput{})
 	a.Expect(err).To(haveCode("InvalidAction"), "not simulated")
 }
 

@@ -103,11 +103,15 @@ func (s *Server) privateDNS(ip string) string {
 	if ip == "" {
 		return ""
 	}
-	domain := s.options.Region + ".compute.internal"
-	if s.options.Region == "us-east-1" {
-		domain = "ec2.internal"
+	return "ip-" + strings.ReplaceAll(ip, ".", "-") + "." + privateDomain(s.options.Region)
+}
+
+// privateDomain is the domain of private names in a region.
+func privateDomain(region string) string {
+	if region == "us-east-1" {
+		return "ec2.internal"
 	}
-	return "ip-" + strings.ReplaceAll(ip, ".", "-") + "." + domain
+	return region + ".compute.internal"
 }
 
 func (s *Server) publicDNS(ip string) string {

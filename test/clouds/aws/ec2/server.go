@@ -81,6 +81,8 @@ var actions = map[string]action{
 	"DescribeSecurityGroups":          {[]string{"GroupId", "Filter", "MaxResults", "NextToken"}, describeSecurityGroups},
 	"ModifyInstanceAttribute":         {[]string{"InstanceId", "DisableApiTermination", "SourceDestCheck"}, modifyInstanceAttribute},
 	"ModifyNetworkInterfaceAttribute": {[]string{"NetworkInterfaceId", "SourceDestCheck"}, modifyNetworkInterfaceAttribute},
+	"DescribeVpcs":                    {[]string{"VpcId", "Filter", "MaxResults", "NextToken"}, describeVPCs},
+	"DescribeDhcpOptions":             {[]string{"DhcpOptionsId", "Filter", "MaxResults", "NextToken"}, describeDHCPOptions},
 	"DescribeSubnets":                 {[]string{"SubnetId", "Filter", "MaxResults", "NextToken"}, describeSubnets},
 	"DescribeInstanceTypes":           {[]string{"InstanceType", "Filter", "MaxResults", "NextToken"}, describeInstanceTypes},
 	"DescribeVolumes":                 {[]string{"VolumeId", "Filter", "MaxResults", "NextToken", "IncludeManagedResources"}, describeVolumes},
