@@ -124,6 +124,10 @@ bench-check: controlplane generate ## Fail when N Machines (100) cost more reque
 bench-growth: controlplane generate ## Show how the cost per Machine grows from 100 to 3000.
 	@$(GORUN) ./test/scale/cmd/bench -growth 100,300,1000,3000 $(BENCHFLAGS)
 
+.PHONY: bench-clouds
+bench-clouds: controlplane generate ## Count the EC2 calls of N Machines (300) to Running and away; PROVIDERS=ours,capa compares with Cluster API's provider.
+	@$(GORUN) ./test/scale/cmd/clouds -n $(or $(N),300) -providers $(or $(PROVIDERS),ours) $(BENCHFLAGS)
+
 .PHONY: bench-drain
 bench-drain: controlplane ## Compare many drains that begin at once with the same requests sent bare.
 	@KUBEBUILDER_ASSETS=$$($(GORUN) ./test/controlplane/cmd/controlplane assets) $(GO) test ./core/drain -run '^$$' -bench Drains -benchtime 1x

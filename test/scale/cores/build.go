@@ -26,11 +26,16 @@ var buildFlags = []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=f
 
 // BuildOurs builds the core of this repository into a directory.
 func BuildOurs(ctx context.Context, root, dir string, out io.Writer) (Core, error) {
-	target := filepath.Join(dir, "core")
-	if err := goBuild(ctx, root, target, "./core", out); err != nil {
-		return Core{}, err
+	path, version, err := BuildProgram(ctx, root, filepath.Join(dir, "core"), "./core", out)
+	return Core{Name: Ours, Version: version, Path: path}, err
+}
+
+// BuildProgram builds a package of this repository, and returns where the program is and the commit that it was built from.
+func BuildProgram(ctx context.Context, root, target, pkg string, out io.Writer) (path, version string, err error) {
+	if err := goBuild(ctx, root, target, pkg, out); err != nil {
+		return "", "", err
 	}
-	return Core{Name: Ours, Version: revision(ctx, root), Path: target}, nil
+	return target, revision(ctx, root), nil
 }
 
 // Tool is a program of another project, which a nested module of this repository pins.

@@ -1,5 +1,5 @@
-// Package cores builds the cores that are compared and runs each as a process of its own, with the
-// same flags and nothing of the caller's environment.
+// Package cores builds the cores that are compared, and other managers with the same flags, and runs each as a process of
+// its own, with nothing of the caller's environment.
 package cores
 
 import (
@@ -41,10 +41,12 @@ const (
 	stopGrace = 30 * time.Second
 )
 
-// Core is a core manager that can be run.
+// Core is a core manager, or another one, that can be run.
 type Core struct {
-	// Name is Ours or Upstream.
+	// Name is Ours or Upstream; other managers have names of their own.
 	Name string
+	// Role is what errors call it; "core" when empty.
+	Role string
 	// Version is a release, or the commit for ours.
 	Version string
 	// Path is the binary.
@@ -61,6 +63,18 @@ type Options struct {
 	Dir string
 	// Args are further flags, the same for all cores.
 	Args []string
+	// Env is what the process gets beside PATH and HOME.
+	Env []string
+	// OwnLimits leaves the limits of requests to the API server at what the program has by itself.
+	OwnLimits bool
+}
+
+// title is how errors call a manager.
+func (c Core) title() string {
+	if c.Role == "" {
+		return c.Name + " core"
+	}
+	return c.Name + " " + c.Role
 }
 
 // Running is a core at work.
@@ -95,14 +109,17 @@ func Start(ctx context.Context, core Core, options Options) (*Running, error) {
 		fmt.Sprintf("--webhook-port=%d", port),
 		"--webhook-cert-dir=" + certificates,
 	}
-	args = append(append(append(args, limits...), core.ExtraArgs...), options.Args...)
+	if !options.OwnLimits {
+		args = append(args, limits...)
+	}
+	args = append(append(args, core.ExtraArgs...), options.Args...)
 	var err error
 	r.process, err = childprocess.Start(ctx, childprocess.Spec{
-		Name:     core.Name + " core",
+		Name:     core.title(),
 		Path:     core.Path,
 		Args:     args,
 		CleanEnv: true,
-		Env:      []string{"PATH=" + os.Getenv("PATH"), "HOME=" + options.Dir},
+		Env:      append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + options.Dir}, options.Env...),
 		Log:      filepath.Join(options.Dir, core.Name+".log"),
 	})
 	if err != nil {
@@ -127,9 +144,9 @@ func (r *Running) waitUntilReady(ctx context.Context) error {
 		select {
 		case <-ticker.C:
 		case <-r.process.Done():
-			return fmt.Errorf("the %s core ended while starting: %w; its log is %s", r.core.Name, r.process.Err(), r.process.Log())
+			return fmt.Errorf("the %s ended while starting: %w; its log is %s", r.core.title(), r.process.Err(), r.process.Log())
 		case <-ctx.Done():
-			return errors.Wrapf(context.Cause(ctx), "the %s core was not ready after %s; its log is %s", r.core.Name, startTimeout, r.process.Log())
+			return errors.Wrapf(context.Cause(ctx), "the %s was not ready after %s; its log is %s", r.core.title(), startTimeout, r.process.Log())
 		}
 	}
 }
@@ -147,7 +164,7 @@ func (r *Running) Alive() error {
 	if r.process.Running() {
 		return nil
 	}
-	return fmt.Errorf("the %s core ended by itself: %w; its log is %s", r.core.Name, r.process.Err(), r.process.Log())
+	return fmt.Errorf("the %s ended by itself: %w; its log is %s", r.core.title(), r.process.Err(), r.process.Log())
 }
 
 // PID is the core's process ID.
@@ -163,7 +180,7 @@ func (r *Running) Stop() { r.process.Stop(stopGrace) }
 func (r *Running) Counters(ctx context.Context) (measure.Counters, error) {
 	body, err := get(ctx, r.diagnostics)
 	if err != nil {
-		return measure.Counters{}, errors.Wrapf(err, "reading the metrics of the %s core", r.core.Name)
+		return measure.Counters{}, errors.Wrapf(err, "reading the metrics of the %s", r.core.title())
 	}
 	defer func() { _ = body.Close() }()
 	return measure.ParseCounters(body)

@@ -122,7 +122,7 @@ func (w *world) issueKubeconfig(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		if err := waitForRights(ctx, kubeconfig); err != nil {
+		if err := controlplane.AwaitRights(ctx, kubeconfig); err != nil {
 			return errors.Wrapf(err, "waiting for the rights of ServiceAccount %s", account)
 		}
 		if account == coreAccount {

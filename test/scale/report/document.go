@@ -57,6 +57,20 @@ func Document(document string, files []File) (string, error) {
 	return document, nil
 }
 
+// cloudSection is the part of a document that shows what providers cost in calls to their cloud.
+var cloudSection = regexp.MustCompile(`(?s)(<!-- clouds -->\n).*?(<!-- clouds:end -->)`)
+
+// CloudDocument returns a document whose section about providers shows the results. It is an error when there is none.
+func CloudDocument(document string, file CloudFile) (string, error) {
+	if !cloudSection.MatchString(document) {
+		return "", errors.New("the document has no section <!-- clouds -->")
+	}
+	return cloudSection.ReplaceAllStringFunc(document, func(whole string) string {
+		parts := cloudSection.FindStringSubmatch(whole)
+		return parts[1] + CloudSection(file) + parts[2]
+	}), nil
+}
+
 // sectionsOf writes all sections, by name.
 func sectionsOf(files []File) (map[string]string, error) {
 	var r Results
@@ -106,12 +120,17 @@ func growing(runs []Run) bool {
 	return len(sizes) > 1
 }
 
+// String describes the machine.
+func (h Host) String() string {
+	memory := float64(h.Memory) / (mebibyte * kibibyte)
+	return fmt.Sprintf("%d CPUs (%s), %.0f GiB of memory, Linux %s, %s", h.CPUs, h.Model, memory, h.Kernel, h.Go)
+}
+
 // writeMeasured says on what, when, and which versions were measured.
 func writeMeasured(out io.Writer, files []File) {
 	hosts, versions, first := map[string]bool{}, map[string]bool{}, time.Time{}
 	for _, f := range files {
-		hosts[fmt.Sprintf("%d CPUs (%s), %.0f GiB of memory, Linux %s, %s", f.Host.CPUs, f.Host.Model,
-			float64(f.Host.Memory)/(mebibyte*kibibyte), f.Host.Kernel, f.Host.Go)] = true
+		hosts[f.Host.String()] = true
 		for i := range f.Runs {
 			run := &f.Runs[i]
 			versions[run.Core+" "+run.Version] = true

@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 	if !filepath.IsAbs(b.out) {
 		b.out = filepath.Join(root, b.out)
 	}
-	b.file = report.File{Command: "bench " + strings.Join(args, " "), Host: host()}
+	b.file = report.File{Command: "bench " + strings.Join(args, " "), Host: report.ThisHost()}
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}

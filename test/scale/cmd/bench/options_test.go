@@ -73,11 +73,3 @@ func TestPhases(t *testing.T) {
 	g.Expect(phases(lifecycle.First, "-growth", "10,20")).NotTo(ContainElement(lifecycle.Rollout))
 	g.Expect(phases(lifecycle.First, "-phases", "rollout,delete")).To(Equal([]string{lifecycle.Rollout, lifecycle.Delete}))
 }
-
-func TestHost(t *testing.T) {
-	g := NewWithT(t)
-	h := host()
-	g.Expect(h.CPUs).To(BeNumerically(">", 0))
-	g.Expect(h.Memory).To(BeNumerically(">", 0))
-	g.Expect(h.Go).To(HavePrefix("go"))
-}

@@ -11,8 +11,13 @@ import (
 
 func main() {
 	into := flag.String("into", "docs/performance.md", "the document")
+	clouds := flag.Bool("clouds", false, "the one file has results of `make bench-clouds`: write the section about providers, and no other")
 	flag.Parse()
-	if err := run(*into, flag.Args()); err != nil {
+	show := run
+	if *clouds {
+		show = runClouds
+	}
+	if err := show(*into, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "document:", err)
 		os.Exit(1)
 	}
@@ -27,11 +32,26 @@ func run(path string, results []string) error {
 		}
 		files = append(files, file)
 	}
+	return rewrite(path, func(document string) (string, error) { return report.Document(document, files) })
+}
+
+func runClouds(path string, results []string) error {
+	if len(results) != 1 {
+		return fmt.Errorf("one file of results is needed, not %d", len(results))
+	}
+	file, err := report.ReadCloudFile(results[0])
+	if err != nil {
+		return err
+	}
+	return rewrite(path, func(document string) (string, error) { return report.CloudDocument(document, file) })
+}
+
+func rewrite(path string, change func(string) (string, error)) error {
 	document, err := os.ReadFile(path) // the document is named by whoever runs the command
 	if err != nil {
 		return err
 	}
-	updated, err := report.Document(string(document), files)
+	updated, err := change(string(document))
 	if err != nil {
 		return err
 	}

@@ -1,19 +1,17 @@
-package main
+package report
 
 import (
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
-
-	"millwright.dev/test/scale/report"
 )
 
-// host describes the machine; what cannot be read stays empty.
-func host() report.Host {
-	h := report.Host{CPUs: runtime.NumCPU(), Go: runtime.Version()}
-	h.Model = field("/proc/cpuinfo", "model name")
-	memory, _, _ := strings.Cut(field("/proc/meminfo", "MemTotal"), " ")
+// ThisHost describes the machine; what cannot be read stays empty.
+func ThisHost() Host {
+	h := Host{CPUs: runtime.NumCPU(), Go: runtime.Version()}
+	h.Model = hostField("/proc/cpuinfo", "model name")
+	memory, _, _ := strings.Cut(hostField("/proc/meminfo", "MemTotal"), " ")
 	if kib, err := strconv.ParseInt(memory, 10, 64); err == nil {
 		h.Memory = kib * 1024
 	}
@@ -23,8 +21,8 @@ func host() report.Host {
 	return h
 }
 
-// field is the first value of that name in a file with lines such as "name : value".
-func field(path, name string) string {
+// hostField is the first value of that name in a file with lines such as "name : value".
+func hostField(path, name string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return ""

@@ -1,4 +1,4 @@
-package lifecycle
+package controlplane
 
 import (
 	"context"
@@ -16,9 +16,9 @@ const (
 	rightsPoll    = 50 * time.Millisecond
 )
 
-// waitForRights waits until the API server knows the binding that was just made: a core that starts
-// before would spend requests on being refused.
-func waitForRights(ctx context.Context, kubeconfig []byte) error {
+// AwaitRights waits until the API server knows that the identity of a kubeconfig may do everything: a program that starts just after
+// its binding was made would spend requests on being refused.
+func AwaitRights(ctx context.Context, kubeconfig []byte) error {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
 		return errors.Wrap(err, "reading a kubeconfig")
