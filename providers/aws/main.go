@@ -5,12 +5,8 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,43 +52,20 @@ func newOptions() *manager.Options {
 }
 
 func run(ctx context.Context, options *manager.Options, queues *interruption.Options) error {
-	scheme, err := newScheme()
-	if err != nil {
-		return err
-	}
-	rc, err := options.RESTConfig()
-	if err != nil {
-		return err
-	}
-	mgr, err := manager.New(rc, scheme, options)
-	if err != nil {
-		return err
-	}
-	sessions := newSessions(mgr, options, clock.RealClock{}, session.LoadDefault)
-	ec2 := instance.New(instance.DefaultClients, clock.RealClock{}).WithIdentities(sessions)
-	if err := newMachineReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
-		return err
-	}
-	if err := newIdentityReconciler(mgr, options, clock.RealClock{}, sessions).SetupWithManager(mgr); err != nil {
-		return err
-	}
-	if err := newTemplateReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
-		return err
-	}
-	if err := queues.SetupWithManager(ctx, mgr, name, options.WatchFilter); err != nil {
-		return err
-	}
-	return errors.Wrap(mgr.Start(ctx), "running the manager")
-}
-
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, errors.Wrap(err, "filling the scheme")
+	return manager.Run(ctx, options, infrav1.AddToScheme, func(mgr ctrl.Manager) error {
+		sessions := newSessions(mgr, options, clock.RealClock{}, session.LoadDefault)
+		ec2 := instance.New(instance.DefaultClients, clock.RealClock{}).WithIdentities(sessions)
+		if err := newMachineReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
+			return err
 		}
-	}
-	return scheme, nil
+		if err := newIdentityReconciler(mgr, options, clock.RealClock{}, sessions).SetupWithManager(mgr); err != nil {
+			return err
+		}
+		if err := newTemplateReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
+			return err
+		}
+		return queues.SetupWithManager(ctx, mgr, name, options.WatchFilter)
+	})
 }
 
 func newMachineReconciler(

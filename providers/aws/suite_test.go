@@ -20,9 +20,12 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -89,6 +92,13 @@ func (c *steppedClock) Now() time.Time { return time.Now().Add(time.Duration(c.o
 func (c *steppedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 func (c *steppedClock) step(d time.Duration) { c.offset.Add(int64(d)) }
+
+// newScheme has the kinds that the provider's manager knows.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	kinds := runtime.SchemeBuilder{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme}
+	return scheme, kinds.AddToScheme(scheme)
+}
 
 // fixture is a namespace, a simulated EC2 account and, once started, the provider.
 type fixture struct {

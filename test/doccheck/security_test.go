@@ -17,10 +17,18 @@ var (
 
 // TestSecurityTable checks that every row of docs/security.md names a test that exists: a directory, then tests in it.
 func TestSecurityTable(t *testing.T) {
+	checkProofs(t, "docs/security.md", "Claim", "Test that tries the lie")
+}
+
+// TestLessons checks the same of docs/lessons.md.
+func TestLessons(t *testing.T) { checkProofs(t, "docs/lessons.md", "Issue", "Test") }
+
+// checkProofs wants a test that exists in a column of each row of the page's tables; another column names the row.
+func checkProofs(t *testing.T, path, name, column string) {
+	t.Helper()
 	g := NewWithT(t)
-	page := doccheck.Read(t, "docs/security.md")
+	page := doccheck.Read(t, path)
 	page.CheckLinks(t)
-	const column = "Test that tries the lie"
 	rows := page.Table(t, "")
 	g.Expect(rows).NotTo(BeEmpty())
 	for _, row := range rows {
@@ -31,9 +39,9 @@ func TestSecurityTable(t *testing.T) {
 				directory = span
 			case testName.MatchString(span):
 				named++
-				g.Expect(slices.Contains(doccheck.Tests(t, directory), span)).To(BeTrue(), "row %q: %s is not in %s", row["Claim"].Text, span, directory)
+				g.Expect(slices.Contains(doccheck.Tests(t, directory), span)).To(BeTrue(), "row %q: %s is not in %s", row[name].Text, span, directory)
 			}
 		}
-		g.Expect(named).To(BeNumerically(">", 0), "row %q names no test", row["Claim"].Text)
+		g.Expect(named).To(BeNumerically(">", 0), "row %q names no test", row[name].Text)
 	}
 }

@@ -31,6 +31,11 @@ func changedByOthers() predicate.Predicate {
 	})
 }
 
+// changes are the events of the objects themselves that matter: changes by others, and own writes for which a reconcile waits.
+func (r *Reconciler[M]) changes() predicate.Predicate {
+	return predicate.Or(r.written.Awaited(), changedByOthers())
+}
+
 // isReadable returns whether the launch record can be read; a person repairs one that cannot.
 func isReadable(obj client.Object) bool {
 	_, err := readRecord(obj)

@@ -75,6 +75,8 @@ type Reconciler[M driver.Object] struct {
 	cleaned  noted[int]
 	// finished is what instances showed when what they lacked was last asked for.
 	finished noted[finish]
+	// written are the versions of the objects that this process has written: nothing is concluded from a cache that is older.
+	written persist.Versions
 	// dead is the attempt of an object of which the cloud itself has shown that nothing lives.
 	dead noted[int]
 	// taken are the failure domains in which somebody else has the name of an object's instance.
@@ -108,6 +110,9 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if !predicates.MatchesWatchLabel(r.Options.WatchFilter, obj) {
 		r.withdraw(req.NamespacedName)
 		return ctrl.Result{}, nil
+	}
+	if wait := r.written.Behind(obj); wait > 0 {
+		return outcome.WaitFor(wait).Result()
 	}
 	r.backoff.begin(req.NamespacedName, subject{uid: obj.GetUID(), deleting: !obj.GetDeletionTimestamp().IsZero()})
 	s, err := r.newScope(ctx, obj)

@@ -89,7 +89,7 @@ func (r *Reconciler[M]) newScope(ctx context.Context, obj M) (*scope[M], error) 
 	s := &scope[M]{Base: scopes.NewBase(obj, r.Clock.Now(), scopes.Writer[M, driverv1.MachineStatus]{
 		Client: r.Client, Status: M.CommonStatus,
 		// With itself, and with the process before it: one whose cache lags must not report the past again, since nothing would correct it.
-		Shared: true,
+		Shared: true, Versions: &r.written,
 	})}
 	s.nameLimit = r.traits.NameLimit
 	s.launched, s.launchedErr = readRecord(obj)

@@ -46,7 +46,7 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 		}
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
-		For(r.New(), builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), changedByOthers())).
+		For(r.New(), builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), r.changes())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine),
 			builder.WithPredicates(machineChanges())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
@@ -61,6 +61,7 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 // complete makes what the reconciler keeps in memory, and returns what has to run beside it: the inventory, and the batches,
 // which enqueue the objects that they have answers for.
 func (r *Reconciler[M]) complete(waker *wake.Waker) []manager.Runnable {
+	r.written.Clock = r.Clock
 	r.traits = r.Driver.Traits().WithDefaults()
 	r.Options = r.Options.withDefaults(r.traits)
 	r.backoff, r.places = newBackoff(r.Clock, r.Options.Backoff, r.Options.Random), spread.NewDecisions()

@@ -237,6 +237,59 @@ func TestPartsThatStayAreAskedAboutSlowly(t *testing.T) {
 	})
 }
 
+// record returns the launch record of the object.
+func (w *simWorld) record() launchRecord {
+	record, _ := readRecord(w.server().machine())
+	return record
+}
+
+// TestAnAttemptIsClosedWhenNothingIsLeft of it: as long as a part stays, there is no other attempt.
+func TestAnAttemptIsClosedWhenNothingIsLeft(t *testing.T) {
+	scripted(t, func(g *WithT, w *simWorld) {
+		failure := cloud.Failure{Code: cloud.CodeZoneExhausted, Message: "not after all"}
+		w.cloud.AddFault(cloud.Fault{Call: "CreateMachine", Count: 1, Operation: cloud.OperationFault{Fail: &failure, Parts: 3}})
+		w.cloud.AddFault(cloud.Fault{Call: "DeleteInterface", Operation: cloud.OperationFault{Fail: &cloud.Failure{Code: cloud.CodeInternal, Message: "it did not work"}}})
+		w.start(w.active)
+		time.Sleep(10 * time.Minute)
+		g.Expect(w.record().Attempt).To(Equal(1))
+		g.Expect(w.record().Failed).To(Equal(driver.ClassCapacity))
+		g.Expect(w.seen.launches).To(Equal(1))
+		w.cloud.ClearFaults()
+		w.await("the machine is ready", w.settled)
+		g.Expect(w.record().Attempt).To(Equal(2))
+		w.remove()
+	})
+}
+
+// TestNothingIsLaunchedBesideWhatIsLeft of an attempt that another process has closed, and of which something has shown since.
+func TestNothingIsLaunchedBesideWhatIsLeft(t *testing.T) {
+	scripted(t, func(g *WithT, w *simWorld) {
+		first := w.start(w.active)
+		w.await("the machine is ready", w.settled)
+		first.stop("ends")
+		g.Expect(w.cloud.Vanish(simAccount, "a", simName)).To(BeTrue())
+		left := func() []string { return w.cloud.Resources(simAccount, mark()) }
+		g.Expect(left()).NotTo(BeEmpty())
+		uid := w.record().UID
+		w.change(func(obj *examplev1.ExampleMachine) {
+			text, err := launchRecord{UID: uid, Name: simName, Attempt: 2, Ended: 1}.encode()
+			g.Expect(err).NotTo(HaveOccurred())
+			putRecord(obj, text)
+			obj.Spec.ProviderID, obj.Status = "", examplev1.ExampleMachineStatus{}
+		})
+		w.server().change(simID{"Machine", simName}, func(m client.Object) { m.(*clusterv1.Machine).Spec.ProviderID = "" })
+		w.chaos.script = func(call string) string {
+			if call == "Create machines" {
+				g.Expect(left()).To(BeEmpty(), "before another is launched")
+			}
+			return ""
+		}
+		w.start(w.active)
+		w.await("the machine is ready", w.settled)
+		w.remove()
+	})
+}
+
 // TestARecordHoldsTheObject: an object that came with a launch record and without the finalizer is held before anything is concluded from it.
 func TestARecordHoldsTheObject(t *testing.T) {
 	scripted(t, func(g *WithT, w *simWorld) {

@@ -123,7 +123,7 @@ func (p *simProcess) notify(before, after client.Object) {
 		latest = before
 	}
 	var requests []reconcile.Request
-	passes, mapped := changedByOthers(), func(client.Object) []reconcile.Request {
+	passes, mapped := p.r.changes(), func(client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(latest)}}
 	}
 	switch latest.(type) {
