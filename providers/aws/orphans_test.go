@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -11,14 +13,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/aws/instance"
 	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/manager"
 	"millwright.dev/providers/driver/orphans"
 	simulator "millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simapi"
@@ -219,4 +226,33 @@ func TestAMovedInstanceGetsTheLineageOfItsNewCluster(t *testing.T) {
 		f.scanned()
 	}
 	f.Eventually(f.live).Should(Equal(1), "it is collected where it is now")
+}
+
+// The Role of the manifests is enough for the record, and gives nothing else of the namespace away.
+func TestTheRoleForTheRecordIsEnough(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	options := manager.NewOptions(name, driver.Traits{})
+	own := options.InstallNamespace
+	f.Expect(f.client.Create(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: own}})).To(Succeed())
+	content, err := os.ReadFile("../../config/providers/aws/rbac/orphans.yaml")
+	f.Expect(err).NotTo(HaveOccurred())
+	documents := bytes.Split(content, []byte("\n---\n"))
+	f.Expect(documents).To(HaveLen(2))
+	for i, obj := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+		f.Expect(yaml.UnmarshalStrict(documents[i], obj)).To(Succeed())
+		f.Expect(f.client.Create(f.ctx, obj)).To(Succeed())
+	}
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate.UserName = "system:serviceaccount:" + own + ":millwright-aws"
+	as, err := client.New(config, client.Options{Scheme: f.client.Scheme()})
+	f.Expect(err).NotTo(HaveOccurred())
+
+	record := types.NamespacedName{Namespace: own, Name: options.Machine().Orphans.Record.Name}
+	reign := orphans.NewReign(as, as, f.clock, record)
+	f.Eventually(func() error { return reign.Begin(f.ctx) }).Should(Succeed())
+	f.clock.step(time.Minute)
+	_, _, err = reign.Checkpoint(f.ctx, f.clock.Now(), func(types.UID) bool { return true }, nil)
+	f.Expect(err).NotTo(HaveOccurred())
+	record.Name = "kube-root-ca.crt"
+	f.Expect(apierrors.IsForbidden(as.Get(f.ctx, record, &corev1.ConfigMap{}))).To(BeTrue())
 }
