@@ -43,8 +43,8 @@ func (r *Reconciler[M]) leaveCloud(key client.ObjectKey) {
 }
 
 // mayNotCall returns whether nothing may be called for the object, or whether that is not known.
-func (r *Reconciler[M]) mayNotCall(obj M) bool {
-	refusal, err := r.refusal(context.Background(), obj)
+func (r *Reconciler[M]) mayNotCall(ctx context.Context, obj M) bool {
+	refusal, err := r.refusal(ctx, obj)
 	return err != nil || refusal != nil
 }
 

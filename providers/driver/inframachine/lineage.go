@@ -2,8 +2,10 @@ package inframachine
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,6 +57,7 @@ func (r *Reconciler[M]) collector() *orphans.Collector {
 		Leftovers:       limit.LeftoverLister(r.Driver, r.limiter),
 		NewList:         r.NewList,
 		Claim:           r.claim,
+		MayUse:          r.mayUse,
 		Tracked:         r.inventory.Scopes,
 		VisibilityGrace: r.Options.VisibilityGrace,
 		CallTimeout:     r.Options.CallTimeout,
@@ -63,9 +66,8 @@ func (r *Reconciler[M]) collector() *orphans.Collector {
 	}
 }
 
-// claim is what an object claims of the cloud. A record that cannot be read claims nothing; the object's name does. An object that may
-// not use its identity names no scope, since nothing is listed or marked because of it.
-func (r *Reconciler[M]) claim(listed client.Object) orphans.Claim {
+// claim is what an object claims of the cloud. A record that cannot be read claims nothing; the object's name does.
+func (r *Reconciler[M]) claim(ctx context.Context, listed client.Object) orphans.Claim {
 	claim := orphans.Claim{
 		UID: listed.GetUID(), Namespace: listed.GetNamespace(), Cluster: listed.GetLabels()[clusterv1.ClusterNameLabel],
 		Settled: predicates.MatchesWatchLabel(r.Options.WatchFilter, listed) && len(paused.By(listed, nil)) == 0 &&
@@ -74,9 +76,43 @@ func (r *Reconciler[M]) claim(listed client.Object) orphans.Claim {
 	if obj, ok := listed.(M); ok {
 		launched, err := readRecord(obj)
 		claim.Handle = r.handleOf(obj, launched, err)
-		if r.mayNotCall(obj) {
-			claim.Handle.Scope, claim.Settled = driver.Scope{}, false
-		}
+		claim.Allowed = !r.mayNotCall(ctx, obj)
 	}
 	return claim
 }
+
+// mayUse returns whether the identity of a scope may be used for a namespace or, if that is empty, for any namespace with a Cluster.
+func (r *Reconciler[M]) mayUse(ctx context.Context, in driver.Scope, namespace string) bool {
+	if r.Identities == nil {
+		return true
+	}
+	namespaces := []string{namespace}
+	if namespace == "" {
+		clusters := &clusterv1.ClusterList{}
+		if err := r.Client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing Clusters in the cache failed")
+			return false
+		}
+		namespaces = namespaces[:0]
+		for i := range clusters.Items {
+			namespaces = append(namespaces, clusters.Items[i].Namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.ContainsFunc(slices.Compact(namespaces), func(namespace string) bool {
+		use := &identityUse{identity: in.Identity}
+		use.Namespace = namespace
+		refusal, err := r.Identities.Check(ctx, use, true)
+		return err == nil && refusal == nil
+	})
+}
+
+// identityUse asks the guard of identities in the name of a namespace.
+type identityUse struct {
+	metav1.PartialObjectMetadata
+
+	identity string
+}
+
+// IdentityName implements identity.User.
+func (u *identityUse) IdentityName() string { return u.identity }

@@ -18,7 +18,7 @@ import (
 // Claim is what one object claims of the cloud. All of it but the name may be forged by whoever may write the object; a forged claim
 // keeps something alive, and ends nothing.
 type Claim struct {
-	// Handle of the instance, as the reconciler has it; without a scope if nothing is to be listed because of the object.
+	// Handle of the instance, as the reconciler has it.
 	Handle driver.Handle
 	// UID of the object, Namespace that it is in, and the name of its Cluster.
 	UID       types.UID
@@ -26,6 +26,8 @@ type Claim struct {
 	Cluster   string
 	// Settled is true if the object is this provider's, neither paused nor being deleted, so that what it owns may be marked anew.
 	Settled bool
+	// Allowed is true if the object may use the identity that it names; what one that may not names is not listed.
+	Allowed bool
 }
 
 // Claims are those of all objects of the kind, of any watch label.
@@ -50,7 +52,7 @@ func (c Claims) add(claim Claim) {
 	c.providerIDs[h.ProviderID], c.tokens[h.Token] = true, true
 	c.uids[h.OwnerUID], c.uids[claim.UID], c.objects[claim.UID] = true, true, true
 	c.byOwner[h.Owner], c.byOwner[driver.OwnerDigest(h.Owner)] = claim, claim
-	if h.Scope != (driver.Scope{}) {
+	if claim.Allowed {
 		c.scopes[h.Scope] = true
 	}
 }
@@ -72,12 +74,13 @@ const pageSize = 500
 const readTimeout = 5 * time.Minute
 
 // read reads all objects and Clusters from the API server itself. If any of it cannot be read, nothing is known.
-func (c *Collector) read(ctx context.Context) (*World, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+func (c *Collector) read(parent context.Context) (*World, error) {
+	ctx, cancel := context.WithTimeout(parent, readTimeout)
 	defer cancel()
-	w := &World{Grace: c.grace(), Clusters: map[types.UID]Cluster{}, Claims: newClaims()}
+	denies := func(in driver.Scope, namespace string) bool { return !c.mayUse(parent, in, namespace) }
+	w := &World{Grace: c.grace(), Clusters: map[types.UID]Cluster{}, Claims: newClaims(), Denies: denies}
 	err := c.readAll(ctx, c.NewList, func(obj client.Object) error {
-		w.Claims.add(c.Claim(obj))
+		w.Claims.add(c.Claim(ctx, obj))
 		return nil
 	})
 	if err != nil {

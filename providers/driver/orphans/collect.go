@@ -83,7 +83,7 @@ func (c *Collector) deleteBatch(ctx context.Context, w *World, in driver.Scope, 
 			c.failed(ctx, in, d, answer.Err)
 		case answer.Value.ProviderID != d.ProviderID:
 			ctrl.LoggerFrom(ctx).Info("The cloud answers with another instance than it lists; nothing is deleted", "providerID", d.ProviderID)
-		case Decide(w, Found{Kind: d.Kind, Instance: answer.Value}, d.seen) != Orphan, !handles[i].Owns(answer.Value):
+		case Decide(w, Found{Kind: d.Kind, Scope: in, Instance: answer.Value}, d.seen) != Orphan, !handles[i].Owns(answer.Value):
 		default:
 			verified, ending = append(verified, d), append(ending, handles[i])
 		}

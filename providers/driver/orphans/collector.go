@@ -43,7 +43,10 @@ type Collector struct {
 	Leftovers driver.LeftoverLister
 	// NewList returns an empty list of the objects; Claim says what one of them claims.
 	NewList func() client.ObjectList
-	Claim   func(client.Object) Claim
+	Claim   func(context.Context, client.Object) Claim
+	// MayUse returns whether the identity of a scope may be used for a namespace or, if that is empty, for any namespace that has a Cluster;
+	// nil if there are no identities.
+	MayUse func(ctx context.Context, in driver.Scope, namespace string) bool
 	// Tracked returns the scopes that are known from elsewhere; nil for none.
 	Tracked func() []driver.Scope
 	// VisibilityGrace and CallTimeout are those of the reconciler.
@@ -146,7 +149,7 @@ func (c *Collector) conclude(ctx context.Context, listed []*list) (*World, error
 		return nil, err
 	}
 	c.concludedAt(began)
-	w.Contested = contested(w.Record, w.Clusters, all)
+	w.Contested = contested(w, all)
 	return w, nil
 }
 
@@ -176,6 +179,10 @@ func (c *Collector) scope(name driver.Scope) *scope {
 		c.scopes[name] = s
 	}
 	return s
+}
+
+func (c *Collector) mayUse(ctx context.Context, in driver.Scope, namespace string) bool {
+	return c.MayUse == nil || c.MayUse(ctx, in, namespace)
 }
 
 // grace is for how long something may be unclaimed before that means anything: no launch whose answer is awaited is younger.
@@ -210,5 +217,7 @@ func keys[K comparable](set map[K]bool) []K {
 	}
 	return all
 }
+
+var errNotAllowed = errors.New("no namespace that has a Cluster may use the identity of this scope")
 
 var errHangs = errors.New("the list before this one has not ended yet, although its time is over")

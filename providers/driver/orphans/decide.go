@@ -39,6 +39,9 @@ const (
 	OtherNamespace Verdict = "OtherNamespace"
 	// Contested means that a copy of this management cluster marks instances of its Cluster at the same time.
 	Contested Verdict = "Contested"
+	// NotAllowed means that its Cluster is here, in a namespace that may not use the identity by which it was listed: the identity has been
+	// narrowed, or somebody has forged the mark in an account of their own.
+	NotAllowed Verdict = "NotAllowed"
 	// Orphan means that it is ours, certainly, and nothing claims it. It is deleted, unless the policy is to report.
 	Orphan Verdict = "Orphan"
 )
@@ -49,8 +52,9 @@ var reported = []Verdict{ClusterGone, NoLineage, UnknownEpoch, OtherNamespace, C
 // Found is an instance that the cloud lists, or something else that carries a mark.
 type Found struct {
 	driver.Instance
-	// Kind is what it is, in the cloud's words.
-	Kind string
+	// Kind is what it is, in the cloud's words, and Scope where it was listed.
+	Kind  string
+	Scope driver.Scope
 }
 
 // Sighting is what this process has seen of something that no object claims, in scans that all succeeded.
@@ -83,6 +87,13 @@ type World struct {
 	Claims Claims
 	// Contested are the Clusters with instances that a copy of this management cluster has marked.
 	Contested map[types.UID]bool
+	// Denies returns whether the identity of a scope may not be used for a namespace; nil if there are no identities. Whoever has the account
+	// of an identity may write any mark there, but only for those who may use it.
+	Denies func(in driver.Scope, namespace string) bool
+}
+
+func (w *World) denies(in driver.Scope, namespace string) bool {
+	return w.Denies != nil && w.Denies(in, namespace)
 }
 
 // Decide returns what is to be concluded about something that the cloud lists. It depends on nothing but its arguments.
@@ -95,7 +106,7 @@ func Decide(w *World, f Found, seen Sighting) Verdict {
 	}
 	whose := w.standing(f)
 	switch {
-	case whose == Foreign || whose == Paused:
+	case whose == Foreign || whose == Paused || whose == NotAllowed:
 		return whose
 	case w.isYoung(f, seen) || whose == Young:
 		return Young
@@ -113,7 +124,7 @@ func (w *World) standing(f Found) Verdict {
 		return Foreign
 	}
 	if !ok {
-		return w.withoutLineage(namespace)
+		return w.withoutLineage(f.Scope, namespace)
 	}
 	cluster, here := w.Clusters[lineage.Cluster]
 	epoch, known := w.Record.epoch(lineage.Epoch)
@@ -122,6 +133,8 @@ func (w *World) standing(f Found) Verdict {
 		return Foreign
 	case !here:
 		return ClusterGone
+	case w.denies(f.Scope, cluster.Namespace):
+		return NotAllowed
 	case cluster.Paused:
 		return Paused
 	case namespace != "" && namespace != cluster.Namespace:
@@ -140,9 +153,12 @@ func (w *World) standing(f Found) Verdict {
 
 // withoutLineage is Foreign if no Cluster of the owner's namespace is here. Where the mark has a digest for the owner's name, the namespace
 // cannot be read.
-func (w *World) withoutLineage(namespace string) Verdict {
+func (w *World) withoutLineage(in driver.Scope, namespace string) Verdict {
 	paused := false
 	for _, c := range w.Clusters {
+		if w.denies(in, c.Namespace) {
+			continue
+		}
 		if c.Namespace == namespace && !c.Paused {
 			return NoLineage
 		}
@@ -168,19 +184,19 @@ const clockSkew = 5 * time.Minute
 
 // contested returns the Clusters of which something was marked in the name of one epoch while another one of the record reigned. After a
 // backup was restored there is no such time: what was marked since the backup is younger than its record, and older than the next epoch.
-func contested(record Record, clusters map[types.UID]Cluster, all []Found) map[types.UID]bool {
+func contested(w *World, all []Found) map[types.UID]bool {
 	found := map[types.UID]bool{}
 	for _, f := range all {
 		lineage, ok := driver.ParseLineage(f.Lineage)
-		cluster, here := clusters[lineage.Cluster]
-		if !ok || !here {
+		cluster, here := w.Clusters[lineage.Cluster]
+		if !ok || !here || w.denies(f.Scope, cluster.Namespace) {
 			continue
 		}
 		if namespace := namespaceOf(f.Owner); namespace != "" && namespace != cluster.Namespace {
 			continue // Whoever may write launch records of another namespace must not stop the work on this one.
 		}
-		own, _ := record.epoch(lineage.Epoch)
-		if !own.covers(lineage.At) && slices.ContainsFunc(record.Epochs, func(e Epoch) bool {
+		own, _ := w.Record.epoch(lineage.Epoch)
+		if !own.covers(lineage.At) && slices.ContainsFunc(w.Record.Epochs, func(e Epoch) bool {
 			return e.ID != lineage.Epoch && e.covers(lineage.At) && e.covers(lineage.At.Add(-clockSkew))
 		}) {
 			found[cluster.UID] = true

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -32,7 +33,7 @@ func (f Found) key() string { return f.Kind + " " + f.ProviderID }
 func (l *list) hasOurs(w *World) bool {
 	for _, f := range l.found {
 		if lineage, ok := driver.ParseLineage(f.Lineage); ok {
-			if _, here := w.Clusters[lineage.Cluster]; here {
+			if cluster, here := w.Clusters[lineage.Cluster]; here && !w.denies(l.scope, cluster.Namespace) {
 				return true
 			}
 		}
@@ -64,7 +65,13 @@ func (c *Collector) listAll(ctx context.Context) []*list {
 func (c *Collector) keepScopes(names map[driver.Scope]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.scopes, func(name driver.Scope, s *scope) bool { return !names[name] && !s.busy })
+	maps.DeleteFunc(c.scopes, func(name driver.Scope, s *scope) bool {
+		forgotten := !names[name] && !s.busy
+		if forgotten {
+			verdicts.DeletePartialMatch(prometheus.Labels{"kind": c.Kind, "scope": name.String()})
+		}
+		return forgotten
+	})
 }
 
 // each does something with each scope, several at a time.
@@ -83,8 +90,13 @@ func (c *Collector) each(listed []*list, do func(*list)) {
 
 // list lists one scope. It returns when its time is over, also if the driver does not.
 func (c *Collector) list(ctx context.Context, name driver.Scope) ([]Found, error) {
+	allowed := c.mayUse(ctx, name, "")
 	c.mu.Lock()
 	s := c.scope(name)
+	if !allowed {
+		c.mu.Unlock()
+		return nil, errNotAllowed
+	}
 	busy := s.busy
 	s.busy = true
 	c.mu.Unlock()
@@ -126,18 +138,18 @@ func (c *Collector) listNow(ctx context.Context, name driver.Scope) ([]Found, er
 	instances, err := c.Cloud.List(ctx, name)
 	found := make([]Found, 0, len(instances))
 	for _, i := range instances {
-		found = append(found, Found{Kind: kindInstance, Instance: i})
+		found = append(found, Found{Kind: kindInstance, Scope: name, Instance: i})
 	}
 	if err != nil || c.Leftovers == nil {
 		return found, err
 	}
 	leftovers, err := c.Leftovers.ListLeftovers(ctx, name)
-	return append(found, withoutOwners(leftovers, instances)...), err
+	return append(found, withoutOwners(name, leftovers, instances)...), err
 }
 
 // withoutOwners returns what is left behind by instances that do not exist any more. What is beside one that does may be about to be
 // attached to it.
-func withoutOwners(leftovers []driver.Leftover, instances []driver.Instance) []Found {
+func withoutOwners(in driver.Scope, leftovers []driver.Leftover, instances []driver.Instance) []Found {
 	alive := map[types.UID]bool{}
 	for _, i := range instances {
 		if i.State != driverv1.InstanceTerminated {
@@ -147,7 +159,7 @@ func withoutOwners(leftovers []driver.Leftover, instances []driver.Instance) []F
 	var found []Found
 	for _, l := range leftovers {
 		if !alive[l.OwnerUID] {
-			found = append(found, Found{Kind: l.Kind, Instance: driver.Instance{
+			found = append(found, Found{Kind: l.Kind, Scope: in, Instance: driver.Instance{
 				ID: l.ID, ProviderID: l.Kind + " " + l.ID, OwnerUID: l.OwnerUID, Owner: l.Owner, Lineage: l.Lineage, LaunchTime: l.Created,
 				State: driverv1.InstanceStopped,
 			}})

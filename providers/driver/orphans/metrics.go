@@ -64,7 +64,7 @@ func init() {
 func Unmarked(kind string) { unmarked.WithLabelValues(kind).Inc() }
 
 // allVerdicts are those that are measured.
-var allVerdicts = append([]Verdict{Claimed, Foreign, Young, SeenOnce, Paused}, reported...)
+var allVerdicts = append([]Verdict{Claimed, Foreign, Young, SeenOnce, Paused, NotAllowed}, reported...)
 
 func measure(kind string, in driver.Scope, counts map[Verdict]int) {
 	for _, v := range allVerdicts {

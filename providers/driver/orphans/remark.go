@@ -38,7 +38,8 @@ func (w *World) staleOf(l *list) map[Cluster][]Claim {
 	owned := map[Cluster][]Claim{}
 	for _, f := range l.found {
 		claim, ok := w.Claims.byOwner[f.Owner]
-		if !ok || f.Kind != kindInstance || hasEnded(f.State) || f.ProviderID == "" || !claim.Settled || !claim.Handle.Owns(f.Instance) {
+		if !ok || f.Kind != kindInstance || hasEnded(f.State) || f.ProviderID == "" || claim.Handle.Scope != l.scope || !claim.Settled ||
+			!claim.Allowed || !claim.Handle.Owns(f.Instance) {
 			continue
 		}
 		cluster, here := byName[claim.Namespace+"/"+claim.Cluster]

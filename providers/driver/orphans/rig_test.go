@@ -242,6 +242,7 @@ func install(t *testing.T, cloud *fakeCloud, uids string) *installation {
 // newInstallation is one alone.
 func newInstallation(t *testing.T) *installation {
 	t.Helper()
+	verdicts.Reset() // Those of other tests.
 	return install(t, newFakeCloud(clocktesting.NewFakeClock(testStart)), "a")
 }
 
@@ -286,14 +287,14 @@ func (i *installation) start() {
 }
 
 // claimOf is what the reconciler makes of an object: the launch record is its annotation uid.
-func claimOf(obj client.Object) Claim {
+func claimOf(_ context.Context, obj client.Object) Claim {
 	m := obj.(*examplev1.ExampleMachine)
 	uid := m.UID
 	if recorded, ok := m.Annotations["uid"]; ok {
 		uid = types.UID(recorded)
 	}
 	return Claim{
-		UID: m.UID, Namespace: m.Namespace, Cluster: m.Labels[clusterv1.ClusterNameLabel], Settled: true,
+		UID: m.UID, Namespace: m.Namespace, Cluster: m.Labels[clusterv1.ClusterNameLabel], Settled: true, Allowed: true,
 		Handle: driver.Handle{
 			Scope: driver.Scope{Location: m.Spec.Account}, ProviderID: m.Spec.ProviderID, OwnerUID: uid, Owner: driver.OwnerName(client.ObjectKeyFromObject(m)),
 		},
