@@ -34,13 +34,19 @@ func explain(what string, err error) error {
 	switch {
 	case errors.As(err, &api) && errors.As(err, &answer) && refuses(answer.HTTPStatusCode()) && !slices.Contains(passing, api.ErrorCode()):
 		return identity.NewInvalid(driverv1.CredentialsRefusedReason, fmt.Sprintf("STS refuses %s: %s: %s. Check the credentials, and the trust and the "+
-			"rights of the role", what, api.ErrorCode(), strings.TrimRight(api.ErrorMessage(), ".")))
+			"rights of the role", what, api.ErrorCode(), firstLine(api.ErrorMessage())))
 	case errors.As(err, &api):
 		return fmt.Errorf("%s: STS answers %s%w", what, api.ErrorCode(), passed{err})
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fmt.Errorf("%s: no answer from STS within the time limit%w", what, passed{err})
 	}
 	return fmt.Errorf("%s: no answer from STS, or nothing to sign the request with%w", what, passed{err})
+}
+
+// firstLine is what STS says. Where it refuses a signature, the canonical request follows, with the session token as one of its headers.
+func firstLine(message string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	return strings.TrimRight(line, ". \r")
 }
 
 func refuses(status int) bool {

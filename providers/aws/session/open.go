@@ -127,6 +127,10 @@ func (o opener) source(cfg *aws.Config, id *infrav1.AWSIdentity, secret *corev1.
 			o.RoleSessionName = cmp.Or(w.SessionName, sessionName(id.Name))
 		})
 		cfg.Credentials = renewed("AssumeRoleWithWebIdentity "+w.RoleARN, provider)
+	case id.Spec.Ambient == nil:
+		// The process's own credentials are for who asks for them: an identity of a later version may take its own from where this one does
+		// not know of.
+		return invalid("spec: give exactly one of ambient, secret and webIdentity: it is where the credentials come from")
 	}
 	return nil
 }

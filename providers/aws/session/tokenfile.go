@@ -36,6 +36,9 @@ func (f tokenFile) GetIdentityToken() ([]byte, error) {
 	if err != nil {
 		return nil, invalid("spec.webIdentity.tokenFile: %s is no path", f.path)
 	}
+	if isBelow(f.path, kubernetesTokens) {
+		return nil, notAllowed("spec.webIdentity.tokenFile: %s leads to %s, which no identity may use", f.path, kubernetesTokens)
+	}
 	info, err := root.Stat(relative)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, invalid("spec.webIdentity.tokenFile: %s is no file below %s in the provider's container: mount the token there", f.path, directory)
@@ -67,6 +70,16 @@ func (f tokenFile) directory() (string, error) {
 	slices.Sort(allowed)
 	return "", notAllowed("spec.webIdentity.tokenFile: %s is not below a directory that is allowed "+
 		"(--identity-token-directories: %s; never %s)", f.path, strings.Join(allowed, ", "), kubernetesTokens)
+}
+
+// isBelow returns whether a file that exists is below a directory, under whatever name: /var/run is a link to /run in most images.
+func isBelow(path, directory string) bool {
+	file, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false // There is no such file, so nothing is read.
+	}
+	directory, err = filepath.EvalSymlinks(directory)
+	return err == nil && below(file, directory)
 }
 
 func below(path, directory string) bool {

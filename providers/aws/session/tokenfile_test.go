@@ -60,6 +60,22 @@ func TestTokenFiles(t *testing.T) {
 	}
 }
 
+// The token for the API server has other names than the usual one: /var/run is a link to /run in most images.
+func TestTheTokenForTheAPIServerUnderAnotherName(t *testing.T) {
+	g := NewWithT(t)
+	real := t.TempDir()
+	g.Expect(os.MkdirAll(filepath.Join(real, "secrets", "kubernetes.io"), 0o700)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(real, "secrets", "kubernetes.io", "token"), []byte("hidden-value"), 0o600)).To(Succeed())
+	link := filepath.Join(t.TempDir(), "run")
+	g.Expect(os.Symlink(real, link)).To(Succeed())
+	never := filepath.Join(link, "secrets", "kubernetes.io")
+	g.Expect(isBelow(filepath.Join(real, "secrets", "kubernetes.io", "token"), never)).To(BeTrue())
+	g.Expect(isBelow(filepath.Join(never, "token"), never)).To(BeTrue())
+	g.Expect(isBelow(filepath.Join(real, "secrets", "kubernetes.io-more", "token"), never)).To(BeFalse())
+	g.Expect(isBelow(filepath.Join(real, "missing"), never)).To(BeFalse())
+	g.Expect(isBelow(filepath.Join(never, "token"), filepath.Join(real, "missing"))).To(BeFalse())
+}
+
 func TestSessionNames(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(sessionName("team-a")).To(Equal("millwright-team-a"))

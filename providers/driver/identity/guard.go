@@ -111,8 +111,8 @@ func (g *Guard) unready(id Object, holds bool) *Refusal {
 	return nil
 }
 
-// allows returns whether the identity allows a namespace. A Namespace that the cache does not have yet has no labels: the object is
-// reconciled again when it comes.
+// allows returns whether the identity allows a namespace. A Namespace that the cache does not have yet is selected by nothing, not even by
+// what asks for labels to be absent: the object is reconciled again when it comes.
 func (g *Guard) allows(ctx context.Context, id Object, namespace string) (bool, error) {
 	allowed := id.CommonSpec().AllowedNamespaces
 	if allowed == nil || allowed.Selector == nil || slices.Contains(allowed.Names, namespace) {

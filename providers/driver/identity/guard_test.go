@@ -133,6 +133,15 @@ func TestNamespacesByLabel(t *testing.T) {
 		g.Expect(refusal == nil).To(Equal(want), namespace)
 	}
 
+	// What has not been read yet has no labels, which is what this one asks for.
+	id.Spec.AllowedNamespaces.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: "restricted", Operator: metav1.LabelSelectorOpDoesNotExist,
+	}}}
+	g.Expect(server.Update(t.Context(), id)).To(Succeed())
+	refusal, err := guard.Check(t.Context(), userOf("not-in-the-cache-yet", "id"), false)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(refusal).NotTo(BeNil())
+
 	failing := interceptor.NewClient(server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, ok := obj.(*corev1.Namespace); ok {
@@ -141,7 +150,7 @@ func TestNamespacesByLabel(t *testing.T) {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
-	_, err := guardOf(failing).Check(t.Context(), userOf("labelled", "id"), false)
+	_, err = guardOf(failing).Check(t.Context(), userOf("labelled", "id"), false)
 	g.Expect(err).To(MatchError(ContainSubstring("no cache")), "what cannot be read is no answer")
 }
 

@@ -96,6 +96,10 @@ func (s *Sessions[I, S]) Get(ctx context.Context, name string) (S, error) {
 	case <-ctx.Done():
 		return none, driver.NewRefusedError("", "", errors.Errorf("the credentials of %s %s did not come within the time limit", s.Kind, name))
 	}
+	// Another version may have come while others had their turn: what is kept is never replaced by what is older.
+	if err := s.Identities.Get(ctx, client.ObjectKey{Name: name}, id); err != nil {
+		return none, driver.NewRefusedError("", "", errors.Wrapf(err, "reading %s %s", s.Kind, name))
+	}
 	s.refresh(ctx, id, e)
 	if e.err != nil {
 		return none, s.explained(name, e.err)

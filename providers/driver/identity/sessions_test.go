@@ -214,3 +214,26 @@ func TestOpeningThatHangsHoldsNobodyElse(t *testing.T) {
 	f.Expect(<-hung).To(HaveOccurred())
 	f.Expect(f.get(t).key).To(Equal("one"), "that somebody has given up says nothing")
 }
+
+// Who has read an identity before another version was opened must not bring the former one back.
+func TestAnOlderVersionReplacesNoNewerOne(t *testing.T) {
+	f := newFixture(t)
+	f.get(t)
+	var newer *session
+	f.sessions.Identities = interceptor.NewClient(f.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, obj, opts...)
+			if newer == nil {
+				newer = &session{}
+				id := &identitytest.Identity{}
+				f.Expect(f.server.Get(ctx, key, id)).To(Succeed())
+				id.Generation++
+				f.Expect(f.server.Update(ctx, id)).To(Succeed())
+				newer = f.get(t)
+			}
+			return err
+		},
+	})
+	f.Expect(f.get(t)).To(BeIdenticalTo(newer))
+	f.Expect(f.opens).To(Equal(2))
+}

@@ -16,6 +16,24 @@ type candidate struct {
 
 	seen    Sighting
 	cluster Cluster
+	// tried is true if it should have ended before.
+	tried bool
+}
+
+// ofDeletion returns whether it is what became of a deletion: the class of a failure, or that the cloud has agreed.
+func (v Verdict) ofDeletion() bool {
+	return v == Orphan || v != "" && !slices.Contains(allVerdicts, v)
+}
+
+// untriedFirst is the order in which the budget is spent: what the cloud refuses to delete must not hold up the rest for ever.
+func untriedFirst(a, b *candidate) int {
+	switch {
+	case a.tried == b.tried:
+		return 0
+	case b.tried:
+		return -1
+	}
+	return 1
 }
 
 // handle leads to it, and to nothing else. Its owner is that of the mark.
@@ -38,13 +56,14 @@ func (c *Collector) collect(ctx context.Context, before *World, l *list, due []*
 		return
 	}
 	fresh.Record, fresh.Current, fresh.Contested = before.Record, before.Current, before.Contested
-	waiting := 0
+	waiting, spared := 0, l.spared(due)
+	slices.SortStableFunc(due, untriedFirst)
 	due = slices.DeleteFunc(due, func(d *candidate) bool {
 		if lineage, ok := driver.ParseLineage(d.Lineage); ok {
 			d.cluster = fresh.Clusters[lineage.Cluster]
 		}
 		switch {
-		case Decide(fresh, d.Found, d.seen) != Orphan:
+		case Decide(fresh, d.Found, d.seen) != Orphan, d.Kind != kindInstance && spared[d.owner()]:
 			return true
 		case !budget.take(d.cluster.UID):
 			waiting++
@@ -61,6 +80,9 @@ func (c *Collector) collect(ctx context.Context, before *World, l *list, due []*
 		c.deleteBatch(ctx, fresh, l.scope, batch)
 	}
 	for batch := range slices.Chunk(leftovers, c.batchSize()) {
+		if c.outdated(ctx, fresh) {
+			return
+		}
 		c.cleanUp(ctx, l.scope, batch)
 	}
 }
@@ -88,7 +110,7 @@ func (c *Collector) deleteBatch(ctx context.Context, w *World, in driver.Scope, 
 			verified, ending = append(verified, d), append(ending, handles[i])
 		}
 	}
-	if len(ending) == 0 || ctx.Err() != nil {
+	if len(ending) == 0 || ctx.Err() != nil || c.outdated(ctx, w) {
 		return
 	}
 	for i, err := range c.delete(ctx, in, ending) {
@@ -100,6 +122,17 @@ func (c *Collector) deleteBatch(ctx context.Context, w *World, in driver.Scope, 
 			c.deleted(ctx, in, verified[i])
 		}
 	}
+}
+
+// outdated returns whether what was read of the API server is too old to end anything by. A process that was stopped in between, with its
+// machine perhaps, may have lost its lease without knowing it yet.
+func (c *Collector) outdated(ctx context.Context, w *World) bool {
+	age := c.Clock.Now().Sub(w.Now)
+	if age <= w.Grace {
+		return false
+	}
+	ctrl.LoggerFrom(ctx).Info("Nothing more is deleted in this scan, since what claims orphans was read too long ago", "age", age.String())
+	return true
 }
 
 func (c *Collector) observe(ctx context.Context, in driver.Scope, handles []driver.Handle) (answers []driver.Answer[driver.Instance]) {

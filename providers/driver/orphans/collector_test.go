@@ -536,3 +536,53 @@ func TestACrashBetweenAnyTwoSteps(t *testing.T) {
 		}
 	}
 }
+
+// What was seen while the Cluster was paused says nothing: a move that is given up puts objects back after the Cluster is unpaused.
+func TestWhatWasSeenWhilePausedDoesNotCount(t *testing.T) {
+	i := newInstallation(t)
+	m := i.launch("m")
+	i.scan(2)
+	i.pause(true)
+	i.expunge(m)
+	i.scan(5)
+	i.pause(false)
+	i.scan(1)
+	i.Expect(i.cloud.deleted).To(BeEmpty(), "it was seen once since")
+	i.scan(1)
+	i.Expect(i.cloud.deleted).To(HaveLen(1))
+}
+
+// Ten that the cloud refuses to delete must not be all that is ever tried.
+func TestWhatCannotBeDeletedHoldsUpNothingElse(t *testing.T) {
+	i := newInstallation(t)
+	var objects []*examplev1.ExampleMachine
+	for n := range 3 * maxDeletions {
+		objects = append(objects, i.launch(fmt.Sprintf("m%02d", n)))
+	}
+	i.scan(2)
+	for _, m := range objects {
+		i.expunge(m)
+	}
+	tried := map[string]bool{}
+	i.cloud.deleting = func(h driver.Handle) error {
+		tried[h.ProviderID] = true
+		return driver.NewAuthError("Delete", "Denied", errors.New("protected"))
+	}
+	i.scan(4)
+	i.Expect(tried).To(HaveLen(3*maxDeletions), "each has had its turn")
+}
+
+// A process that was stopped after its last read of the API server, with its machine perhaps, ends nothing once it goes on.
+func TestAProcessThatWasStoppedBeforeItsDeletion(t *testing.T) {
+	i := newInstallation(t)
+	m := i.launch("m")
+	i.scan(2)
+	i.expunge(m)
+	i.scan(1)
+	i.cloud.observing = func() { i.clock.Step(time.Hour) }
+	i.scan(1)
+	i.Expect(i.cloud.deleted).To(BeEmpty())
+	i.cloud.observing = nil
+	i.scan(2)
+	i.Expect(i.cloud.deleted).To(HaveLen(1))
+}

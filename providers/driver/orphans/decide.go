@@ -145,7 +145,7 @@ func (w *World) standing(f Found) Verdict {
 		return UnknownEpoch
 	case epoch.covers(lineage.At):
 		return Orphan
-	case epoch.ID == w.Current && lineage.At.Unix() >= epoch.From:
+	case epoch.ID == w.Current && lineage.At.Unix() >= epoch.From && !lineage.At.After(w.Now.Add(clockSkew)):
 		return Young // The next scan covers it.
 	}
 	return UnknownEpoch

@@ -73,6 +73,7 @@ func TestDecide(t *testing.T) {
 		"before its epoch":                            {marked("c", "now", time.Hour-time.Second), UnknownEpoch},
 		"in the present epoch":                        {marked("c", "now", time.Hour), Orphan},
 		"since the latest scan":                       {marked("c", "now", 2*time.Hour), Young},
+		"at a time that is yet to come":               {marked("c", "now", 24*time.Hour), UnknownEpoch},
 		"no lineage":                                  {func(_ *World, f *Found, _ *Sighting) { f.Lineage = "" }, NoLineage},
 		"what is no lineage":                          {func(_ *World, f *Found, _ *Sighting) { f.Lineage = "c_then_" }, NoLineage},
 		"no lineage, in a namespace without Clusters": {func(_ *World, f *Found, _ *Sighting) { f.Lineage, f.Owner = "", "else/m" }, Foreign},

@@ -4,9 +4,33 @@ import (
 	"context"
 
 	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"millwright.dev/providers/driver"
 )
+
+// owner is what the mark of something names.
+type owner struct {
+	uid  types.UID
+	name string
+}
+
+func (f Found) owner() owner { return owner{f.OwnerUID, f.Owner} }
+
+// spared are the owners of which something is left behind that is not due: a cleanup ends whatever carries their mark.
+func (l *list) spared(due []*candidate) map[owner]bool {
+	ends := map[string]bool{}
+	for _, d := range due {
+		ends[d.key()] = true
+	}
+	spared := map[owner]bool{}
+	for _, f := range l.found {
+		if f.Kind != kindInstance && !ends[f.key()] {
+			spared[f.owner()] = true
+		}
+	}
+	return spared
+}
 
 // cleanUp has what was left behind deleted. The driver itself looks at it again: it ends only what carries the mark and is used by nothing.
 // What is on its way is listed until it is gone, and told of once.

@@ -62,3 +62,18 @@ func TestALeftoverThatTheCloudRefusesToDelete(t *testing.T) {
 	i.scan(1)
 	i.Expect(i.cloud.cleaned).To(HaveLen(1))
 }
+
+// A cleanup ends whatever carries the mark. Somebody has copied a volume with its tags, and taken its lineage away to keep it.
+func TestAVolumeBesideTheOneThatIsLeftBehindStays(t *testing.T) {
+	i := newInstallation(t)
+	gone := i.launch("gone")
+	of := i.cloud.get("i-gone-a")
+	i.cloud.leave("vol-gone", of)
+	of.Lineage = ""
+	i.cloud.leave("vol-rescued", of)
+	i.scan(2)
+	i.expunge(gone)
+	i.cloud.vanish("i-gone-a")
+	i.scan(4)
+	i.Expect(i.cloud.leftovers).To(HaveKey("vol-rescued"))
+}

@@ -185,15 +185,17 @@ func (c *Collector) judge(ctx context.Context, w *World, l *list, budget *budget
 		before := s.seen[f.key()]
 		verdict := Decide(w, f, before)
 		counts[verdict]++
-		if verdict == Ended || verdict == Claimed || verdict == Foreign {
-			continue
+		switch verdict {
+		case Ended, Claimed, Foreign, NotAllowed, Paused:
+			continue // Nor does what was seen while the Cluster was paused count once it is not: its objects may be about to come back.
 		}
 		if before.First.IsZero() {
 			before.First = w.Now
 		}
 		seen[f.key()] = Sighting{First: before.First, Scans: before.Scans + 1}
 		if verdict == Orphan && c.Options.Policy != PolicyReport {
-			due, told[f.key()] = append(due, &candidate{Found: f, seen: s.seen[f.key()]}), s.told[f.key()]
+			told[f.key()] = s.told[f.key()]
+			due = append(due, &candidate{Found: f, seen: before, tried: told[f.key()].ofDeletion()})
 			continue
 		}
 		if told[f.key()] = s.told[f.key()]; told[f.key()] != verdict {

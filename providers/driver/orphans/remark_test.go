@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/providers/driver"
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
@@ -124,4 +126,23 @@ func TestALineageThatTheCloudRefuses(t *testing.T) {
 	i.cloud.remarking = nil
 	i.scan(1)
 	i.Expect(i.cloud.get("i-bad-a").Lineage).NotTo(BeEmpty())
+}
+
+// Two identities of one account list the same instances; the credentials of the one are not for what the other's objects own.
+func TestAnotherIdentityOfTheAccountWritesNoLineage(t *testing.T) {
+	i := newInstallation(t)
+	i.launch("m")
+	of := i.cloud.get("i-m-a")
+	of.Lineage = ""
+	i.cloud.change(testScope, "i-m-a", func(instance *driver.Instance) { instance.Lineage = "" })
+	w := &World{Claims: newClaims(), Clusters: map[types.UID]Cluster{}}
+	green := i.green()
+	w.Clusters[green.UID] = clusterOf(green)
+	m := &examplev1.ExampleMachine{}
+	i.Expect(i.api.Get(i.ctx, client.ObjectKey{Namespace: "ns", Name: "m"}, m)).To(Succeed())
+	w.Claims.add(claimOf(i.ctx, m))
+	found := []Found{{Kind: kindInstance, Instance: of}}
+	i.Expect(w.staleOf(&list{scope: testScope, found: found})).To(HaveLen(1))
+	other := driver.Scope{Identity: "other", Location: testScope.Location}
+	i.Expect(w.staleOf(&list{scope: other, found: found})).To(BeEmpty())
 }

@@ -45,6 +45,8 @@ type fakeCloud struct {
 	// listing is called before each list; deleting before each deletion. Their errors are the calls'.
 	listing  func(context.Context, driver.Scope) error
 	deleting func(driver.Handle) error
+	// observing is called before each observation.
+	observing func()
 }
 
 func newFakeCloud(clk *clocktesting.FakeClock) *fakeCloud {
@@ -101,6 +103,9 @@ func (c *fakeCloud) List(ctx context.Context, in driver.Scope) ([]driver.Instanc
 }
 
 func (c *fakeCloud) Observe(_ context.Context, in driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
+	if c.observing != nil {
+		c.observing()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	answers := make([]driver.Answer[driver.Instance], len(handles))
