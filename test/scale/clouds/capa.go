@@ -27,7 +27,7 @@ const capaGates = "--feature-gates=EKS=false,MachinePool=false"
 // balancer, user data sent with the launch and not by way of Secrets Manager, and an AWSCluster that is managed by somebody else, so
 // that it does the work of machines only.
 func CAPA(core cores.Core, module string) Provider {
-	core.Role, core.ExtraArgs = role, []string{capaGates}
+	core.Role, core.ExtraArgs = role, append([]string{capaGates}, core.ExtraArgs...)
 	group := schema.GroupVersion{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2"}
 	cluster := group.WithKind("AWSCluster")
 	return Provider{

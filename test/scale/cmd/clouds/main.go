@@ -95,7 +95,7 @@ func buildOne(ctx context.Context, root string, o options, name string) (clouds.
 		return clouds.Provider{}, err
 	}
 	module, err := cores.ModuleDirectory(ctx, root, clouds.CAPATool)
-	return clouds.CAPA(cores.Core{Name: name, Version: version, Path: path}, module), err
+	return clouds.CAPA(cores.Core{Name: name, Version: version, Path: path, ExtraArgs: o.capaArgs}, module), err
 }
 
 // measureAll makes the runs: one after the other, so that each has the machine for itself, or at the same time.

@@ -15,7 +15,7 @@ func TestParse(t *testing.T) {
 		idle      time.Duration
 	}{
 		"ours by default":                      {providers: []string{"ours"}, idle: 3 * time.Minute},
-		"a longer window beside another":       {args: "-providers capa,ours", providers: []string{"capa", "ours"}, idle: 11 * time.Minute},
+		"a longer window beside another":       {args: "-providers capa,ours", providers: []string{"capa", "ours"}, idle: 22 * time.Minute},
 		"the window as asked for":              {args: "-providers ours,capa -idle 20m", providers: []string{"ours", "capa"}, idle: 20 * time.Minute},
 		"an unknown provider":                  {args: "-providers ours,theirs", err: `no "theirs"`},
 		"a provider twice, its logs would mix": {args: "-providers ours,ours", err: "or twice"},
