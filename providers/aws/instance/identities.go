@@ -50,7 +50,7 @@ func (d *Driver) in(ctx context.Context, scope driver.Scope) (*region, error) {
 	s, err := d.sessions.Get(ctx, scope.Identity)
 	if err != nil {
 		d.drop(scope.Identity)
-		return nil, err //nolint:wrapcheck // Of a class, and for conditions.
+		return nil, err // Of a class, and for conditions.
 	}
 	if r := d.kept(scope, s); r != nil {
 		return r, nil

@@ -21,7 +21,7 @@ func (l limited) Do(request *http.Request) (*http.Response, error) {
 	response, err := l.HTTPClient.Do(request.WithContext(ctx))
 	if err != nil {
 		cancel()
-		return nil, err //nolint:wrapcheck // It is another client's error, for the SDK.
+		return nil, err // It is another client's error, for the SDK.
 	}
 	response.Body = &endedBody{response.Body, cancel}
 	return response, nil
@@ -36,5 +36,5 @@ type endedBody struct {
 // Close ends the call.
 func (b *endedBody) Close() error {
 	defer b.end()
-	return b.ReadCloser.Close() //nolint:wrapcheck // It is another client's error, for the SDK.
+	return b.ReadCloser.Close() // It is another client's error, for the SDK.
 }

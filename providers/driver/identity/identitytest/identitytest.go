@@ -84,7 +84,7 @@ func (i *Identity) DeepCopyObject() runtime.Object {
 func (l *List) DeepCopyObject() runtime.Object {
 	c := &List{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
 	for n := range l.Items {
-		c.Items = append(c.Items, *l.Items[n].DeepCopyObject().(*Identity)) //nolint:forcetypeassert // its own type
+		c.Items = append(c.Items, *l.Items[n].DeepCopyObject().(*Identity)) // its own type
 	}
 	return c
 }

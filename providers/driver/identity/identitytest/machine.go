@@ -36,7 +36,7 @@ func (m *Machine) DeepCopyObject() runtime.Object {
 func (l *MachineList) DeepCopyObject() runtime.Object {
 	c := &MachineList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
 	for n := range l.Items {
-		c.Items = append(c.Items, *l.Items[n].DeepCopyObject().(*Machine)) //nolint:forcetypeassert // its own type
+		c.Items = append(c.Items, *l.Items[n].DeepCopyObject().(*Machine)) // its own type
 	}
 	return c
 }

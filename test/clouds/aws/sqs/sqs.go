@@ -3,7 +3,7 @@
 package sqs
 
 import (
-	"crypto/md5" //nolint:gosec // It is what SQS answers with.
+	"crypto/md5" // It is what SQS answers with.
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -191,7 +191,7 @@ func (q *Queue) take(in receiveRequest) ([]receivedMessage, chan struct{}) {
 		m.receipts++
 		m.receipt = fmt.Sprintf("%s/%d", m.id, m.receipts)
 		m.hiddenUntil = now.Add(time.Duration(hidden) * time.Second)
-		sum := md5.Sum([]byte(m.body)) //nolint:gosec // It is what SQS answers with.
+		sum := md5.Sum([]byte(m.body)) // It is what SQS answers with.
 		found = append(found, receivedMessage{
 			MessageId: m.id, ReceiptHandle: m.receipt, Body: m.body, MD5OfBody: hex.EncodeToString(sum[:]),
 			Attributes: map[string]string{"SentTimestamp": strconv.FormatInt(m.sentAt.UnixMilli(), 10)},
