@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/aws/interruption"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/inframachine"
 	simulator "millwright.dev/test/clouds/aws/ec2"
@@ -41,9 +42,11 @@ func (f *fixture) announce(kind, id string) {
 func TestInterruptionQueue(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.withQueue()
+	f.action = interruption.ActionReport
 	f.start()
+	f.cluster(true)
 	for _, name := range []string{"taken", "likely", "spared"} {
-		f.machine(name, spot)
+		f.machineOfSet("set", name, spot)
 	}
 	id := f.becomesReady("taken").Status.InstanceID
 	likely := f.becomesReady("likely").Status.InstanceID
@@ -58,6 +61,7 @@ func TestInterruptionQueue(t *testing.T) {
 	f.Expect(f.condition("spared", driverv1.InstanceEventScheduledCondition)()).To(Equal("none"))
 	f.Eventually(f.queue.Left).Should(BeZero())
 	f.Expect(f.calls("TerminateInstances")).To(BeZero(), "nothing is ended because of a message")
+	f.Expect(f.owner("taken").DeletionTimestamp).To(BeNil(), "interruptions are only reported")
 
 	f.stop() // What was announced outlives the process.
 	f.start()
@@ -71,7 +75,8 @@ func TestInterruptionQueue(t *testing.T) {
 func TestNoticesThatDoNotCount(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
-	f.machine("m", spot)
+	f.cluster(true)
+	f.machineOfSet("set", "m", spot)
 	m := f.becomesReady("m")
 	put := func(providerID string) {
 		f.patch("m", func(m *infrav1.AWSMachine) {
@@ -80,6 +85,7 @@ func TestNoticesThatDoNotCount(t *testing.T) {
 	}
 	put(m.Spec.ProviderID)
 	f.Eventually(f.ready("m")).Should(Equal("False InterruptionImminent"))
+	f.Expect(f.owner("m").DeletionTimestamp).To(BeNil(), "anybody may have written the annotation")
 	put("aws:///us-east-1a/i-other")
 	f.becomesReady("m")
 	put(m.Spec.ProviderID)

@@ -28,6 +28,8 @@ const name = "millwright-aws"
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsmachinetemplates/status,verbs=patch
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsidentities,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=awsidentities/status,verbs=patch
+// With --interruption-action=delete, those of instances that EC2 takes back:
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
@@ -55,7 +57,8 @@ func run(ctx context.Context, options *manager.Options, queues *interruption.Opt
 	return manager.Run(ctx, options, infrav1.AddToScheme, func(mgr ctrl.Manager) error {
 		sessions := newSessions(mgr, options, clock.RealClock{}, session.LoadDefault)
 		ec2 := instance.New(instance.DefaultClients, clock.RealClock{}).WithIdentities(sessions)
-		if err := newMachineReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
+		machines := newMachineReconciler(mgr, options, clock.RealClock{}, ec2)
+		if err := machines.SetupWithManager(mgr); err != nil {
 			return err
 		}
 		if err := newIdentityReconciler(mgr, options, clock.RealClock{}, sessions).SetupWithManager(mgr); err != nil {
@@ -64,7 +67,7 @@ func run(ctx context.Context, options *manager.Options, queues *interruption.Opt
 		if err := newTemplateReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
 			return err
 		}
-		return queues.SetupWithManager(ctx, mgr, name, options.WatchFilter)
+		return queues.SetupWithManager(ctx, mgr, name, options.WatchFilter, machines.Interrupted)
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // machineOfSet makes an AWSMachine whose Machine a MachineSet of that UID controls, in any of three zones.
-func (f *fixture) machineOfSet(set, name string) {
+func (f *fixture) machineOfSet(set, name string, adjust ...func(*infrav1.AWSMachine)) {
 	f.t.Helper()
 	f.secret(name)
 	// From the beginning, as a MachineSet does: what the cache shows of it first is what counts.
@@ -26,6 +26,9 @@ func (f *fixture) machineOfSet(set, name string) {
 	})
 	f.awsMachine(name, owner, func(m *infrav1.AWSMachine) {
 		m.Spec.Subnets = []infrav1.SubnetReference{{ID: subnetA}, {ID: subnetB}, {ID: simulator.DefaultSubnetC}}
+		for _, a := range adjust {
+			a(m)
+		}
 	})
 }
 

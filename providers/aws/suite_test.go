@@ -126,7 +126,9 @@ type fixture struct {
 	// queue, if set, is the interruption queue, at this URL.
 	queue    *sqs.Queue
 	queueURL string
-	stop     func()
+	// action about what the queue announces; empty deletes.
+	action string
+	stop   func()
 	// messages has the message of the condition that was read last, by the object's name.
 	messages map[string]string
 }
@@ -195,7 +197,7 @@ func (f *fixture) start() {
 	r.Options.Backoff, r.Options.Batch, r.Options.Orphans = f.backoff, f.batch, f.orphans
 	f.Expect(r.SetupWithManager(mgr)).To(Succeed())
 	if f.queue != nil {
-		f.Expect((&interruption.Options{Queues: []string{f.queueURL}}).SetupWithManager(f.ctx, mgr, name, "")).To(Succeed())
+		f.Expect((&interruption.Options{Queues: []string{f.queueURL}, Action: f.action}).SetupWithManager(f.ctx, mgr, name, "", r.Interrupted)).To(Succeed())
 	}
 
 	ctx, cancel := context.WithCancel(f.ctx)

@@ -70,7 +70,7 @@ func TestOptions(t *testing.T) {
 		"": false,
 	} {
 		g := NewWithT(t)
-		err := (&Options{Queues: []string{url}}).Validate()
+		err := (&Options{Queues: []string{url}, Action: ActionDelete}).Validate()
 		g.Expect(err == nil).To(Equal(ok), "%s: %v", url, err)
 		if !ok {
 			g.Expect(err).To(MatchError(ContainSubstring("--interruption-queue")))

@@ -16,12 +16,16 @@ const (
 	resultMalformed = "malformed" // no event
 	resultRefused   = "refused"   // the API server does not take it; received again
 	resultWaiting   = "waiting"   // no AWSMachine has the instance yet; received again
+	resultPending   = "pending"   // the Machine is still to be deleted; received again
 )
+
+// receivedAgain are the results with which a message stays in the queue, the strongest first.
+var receivedAgain = []string{resultRefused, resultPending, resultWaiting}
 
 var (
 	received = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_interruption_messages_total",
-		Help: "Number of messages received from an interruption queue, by what became of them: recorded, known (before), unknown (no machine has the instance), ondemand, ignored (another kind of event), stale, malformed, or received again: refused (by the API server), waiting (for a machine with the instance).",
+		Help: "Number of messages received from an interruption queue, by what became of them: recorded, known (before), unknown (no machine has the instance), ondemand, ignored (another kind of event), stale, malformed, or received again: refused (by the API server), waiting (for a machine with the instance), pending (until the Machine is deleted).",
 	}, []string{"queue", "result"})
 
 	failed = prometheus.NewCounterVec(prometheus.CounterOpts{

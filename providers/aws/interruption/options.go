@@ -11,19 +11,38 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/providers/driver/inframachine"
 )
 
 // Options are the flags.
 type Options struct {
 	// Queues are the URLs of the queues.
 	Queues []string
+	// Action is what is done about an interruption warning: ActionDelete or ActionReport. Default: ActionDelete.
+	Action string
 }
+
+// Actions.
+const (
+	// ActionDelete has the Machine deleted if a MachineSet controls it.
+	ActionDelete = "delete"
+	// ActionReport reports it in conditions and events alone.
+	ActionReport = "report"
+)
+
+// Interrupted is Reconciler.Interrupted of the kit.
+type Interrupted func(client.Object, inframachine.Notice) bool
 
 // AddFlags adds the flags to fs.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Queues, "interruption-queue", nil,
 		"URL of a queue of Amazon SQS to which EventBridge sends interruption warnings and rebalance recommendations of EC2; "+
 			"one for each region, separated by commas, read by no other program.")
+	fs.StringVar(&o.Action, "interruption-action", ActionDelete,
+		"What to do when a queue announces that EC2 takes a spot instance back: delete (its Machine, if a MachineSet controls that, "+
+			"so that the Node is drained and replaced at once) or report.")
 }
 
 // queuePath is the path of a queue's URL: account and name.
@@ -32,7 +51,7 @@ var queuePath = regexp.MustCompile(`^/[0-9]{12}/[A-Za-z0-9_-]{1,80}$`)
 // queueRegion is the region in the host of a queue's URL.
 var queueRegion = regexp.MustCompile(`(?:^|\.)sqs\.([a-z0-9-]+)\.`)
 
-// Validate refuses URLs that are none of standard queues.
+// Validate refuses URLs that are none of standard queues, and unknown actions.
 func (o *Options) Validate() error {
 	for _, text := range o.Queues {
 		u, err := url.Parse(text)
@@ -40,6 +59,9 @@ func (o *Options) Validate() error {
 			return errors.Errorf("--interruption-queue is %q, which is no URL of a standard queue: "+
 				"give it as https://sqs.<region>.amazonaws.com/<account>/<name>", text)
 		}
+	}
+	if o.Action != ActionDelete && o.Action != ActionReport {
+		return errors.Errorf("--interruption-action is %q: give %s or %s", o.Action, ActionDelete, ActionReport)
 	}
 	return nil
 }
@@ -49,10 +71,14 @@ func isQueue(u *url.URL) bool {
 	return web && u.Host != "" && u.User == nil && u.RawQuery == "" && queuePath.MatchString(u.Path)
 }
 
-// SetupWithManager adds a Receiver for each queue to a manager, and the index that they need.
-func (o *Options) SetupWithManager(ctx context.Context, mgr ctrl.Manager, name, watchFilter string) error {
+// SetupWithManager adds a Receiver for each queue to a manager, and the index that they need. act is what they call of a reconciler that was
+// added before.
+func (o *Options) SetupWithManager(ctx context.Context, mgr ctrl.Manager, name, watchFilter string, act Interrupted) error {
 	if len(o.Queues) == 0 {
 		return nil
+	}
+	if o.Action == ActionReport {
+		act = nil
 	}
 	if err := IndexInstances(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -64,7 +90,7 @@ func (o *Options) SetupWithManager(ctx context.Context, mgr ctrl.Manager, name, 
 		}
 		receiver := &Receiver{
 			URL: queue, Queue: api, Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(name),
-			Clock: clock.RealClock{}, WatchFilter: watchFilter,
+			Clock: clock.RealClock{}, WatchFilter: watchFilter, Interrupted: act,
 		}
 		if err := mgr.Add(receiver); err != nil {
 			return errors.Wrapf(err, "adding the receiver of %s", queue)

@@ -2,6 +2,7 @@ package interruption
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,7 +38,7 @@ type API interface {
 }
 
 // Receiver receives from one queue, which no other program reads. Whoever may send to the queue may claim anything: what a message says is
-// only reported.
+// reported, and ends nothing but Machines that Interrupted takes for those to be replaced.
 type Receiver struct {
 	// URL of the queue.
 	URL string
@@ -51,6 +52,9 @@ type Receiver struct {
 	Clock clock.Clock
 	// WatchFilter, when not empty, selects the objects whose label cluster.x-k8s.io/watch-filter has this value.
 	WatchFilter string
+	// Interrupted has the Machine of an instance deleted that EC2 takes back, and returns whether nothing more is to be done; nil if
+	// interruptions are only reported. A message is not deleted before that, so that a process that ends loses none.
+	Interrupted Interrupted
 }
 
 // NeedLeaderElection is true: only the leader takes messages.
@@ -109,7 +113,7 @@ func (r *Receiver) receive(ctx context.Context) (bool, error) {
 	for i, m := range out.Messages {
 		result := r.take(ctx, aws.ToString(m.Body), sentAt(m))
 		received.WithLabelValues(r.URL, result).Inc()
-		if result != resultRefused && result != resultWaiting {
+		if !slices.Contains(receivedAgain, result) {
 			done = append(done, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
 		}
 	}

@@ -74,10 +74,13 @@ func (r *Receiver) take(ctx context.Context, body string, sent time.Time) string
 	return result
 }
 
-// worse is what becomes of a message that several objects claim: it is received again if one of them could not be written.
+// worse is what becomes of a message that several objects claim: it is received again if one of them could not be written, or still is to
+// have its Machine deleted. That no object has the instance is over with the first that has.
 func worse(a, b string) string {
-	if a == resultRefused {
-		return a
+	for _, again := range []string{resultRefused, resultPending} {
+		if a == again || b == again {
+			return again
+		}
 	}
 	return b
 }
@@ -90,8 +93,20 @@ func (r *Receiver) record(ctx context.Context, m *infrav1.AWSMachine, e event) s
 	if !m.DeletionTimestamp.IsZero() {
 		return resultKnown
 	}
+	notice := inframachine.Notice{Kind: e.kind, ProviderID: m.Spec.ProviderID, At: e.at, Deadline: e.deadline}
+	// Whether the notice can be written makes no difference to that: there are two minutes.
+	pending := e.kind == inframachine.NoticeInterruption && r.Interrupted != nil && !r.Interrupted(m, notice)
+	result := r.write(ctx, m, e, notice)
+	if pending && result != resultUnknown {
+		return worse(resultPending, result)
+	}
+	return result
+}
+
+// write writes the notice into the object.
+func (r *Receiver) write(ctx context.Context, m *infrav1.AWSMachine, e event, notice inframachine.Notice) string {
 	base := m.DeepCopy()
-	if !inframachine.PutNotice(m, inframachine.Notice{Kind: e.kind, ProviderID: m.Spec.ProviderID, At: e.at, Deadline: e.deadline}) {
+	if !inframachine.PutNotice(m, notice) {
 		return resultKnown
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -28,7 +28,7 @@ func machineConditions(o observed, provisioned bool) []metav1.Condition {
 	}
 	switch {
 	case o.runs() && o.notice.isInterruption():
-		message := strings.TrimSuffix(o.notice.String()+". "+why.message, ". ")
+		message := strings.TrimSuffix(o.announced()+". "+why.message, ". ")
 		return append(list, conditions.False(driverv1.ReadyCondition, driverv1.InterruptionImminentReason, message))
 	case o.runs() && o.unfinished != nil:
 		message := strings.TrimSuffix("The instance runs. "+o.unfinished.message+". "+why.message, ". ")
@@ -82,7 +82,7 @@ func scheduledCondition(status *driverv1.MachineStatus, o observed) *metav1.Cond
 	set := conditions.False(driverv1.InstanceEventScheduledCondition, driverv1.NoEventScheduledReason, "")
 	switch scheduled := o.instance.Scheduled; {
 	case o.notice != nil:
-		message := strings.TrimSuffix(o.notice.String()+". "+scheduled, ". ")
+		message := strings.TrimSuffix(o.announced()+". "+scheduled, ". ")
 		set = conditions.True(driverv1.InstanceEventScheduledCondition, o.notice.reason(), message)
 	case scheduled != "":
 		set = conditions.True(driverv1.InstanceEventScheduledCondition, driverv1.MaintenanceScheduledReason, scheduled)
@@ -95,4 +95,9 @@ func scheduledCondition(status *driverv1.MachineStatus, o observed) *metav1.Cond
 // runs is true if the instance of a machine runs that is not being deleted.
 func (o observed) runs() bool {
 	return o.failure == nil && !o.deleting && o.state != nil && o.state.reason == driverv1.InstanceRunningReason
+}
+
+// announced describes the notice, and what has become of the Machine.
+func (o observed) announced() string {
+	return strings.TrimSuffix(o.notice.String()+". "+o.replaced, ". ")
 }

@@ -21,6 +21,10 @@ const (
 	eventUnmarked = "LineageMissing"
 	// eventScheduled: the cloud has announced to do something with the instance.
 	eventScheduled = "InstanceEventScheduled"
+	// eventReplaced: the Machine was deleted since the cloud takes the instance back.
+	eventReplaced = "MachineDeleted"
+	// eventKept: the Machine is not deleted although the cloud takes the instance back, and why.
+	eventKept = "MachineKept"
 	// eventNotConfigured: the cloud refuses something that the spec wants of the instance that runs.
 	eventNotConfigured = "InstanceNotConfigured"
 	// eventFailed: the machine has failed for good.

@@ -7,6 +7,15 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
+// What becomes of the Machine of an instance that the cloud takes back.
+const (
+	resultDeleted = "deleted"
+	resultGone    = "gone"
+	resultKept    = "kept"
+	resultLate    = "late"
+	resultRefused = "refused"
+)
+
 var (
 	timeToProvisioned = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "millwright_machine_provisioned_seconds",
@@ -18,10 +27,15 @@ var (
 		Name: "millwright_machine_failures_total",
 		Help: "Number of provider's machines that have failed for good, by the reason of the failure.",
 	}, []string{"kind", "reason"})
+
+	interrupted = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "millwright_machine_interruptions_total",
+		Help: "Number of announced interruptions that were to have a Machine deleted, by what became of it: deleted, gone (or being deleted by somebody else), kept (not one to be replaced), late (not deleted in time); and of refused deletions, which are tried again.",
+	}, []string{"kind", "result"})
 )
 
 func init() {
-	metrics.Registry.MustRegister(timeToProvisioned, failures)
+	metrics.Registry.MustRegister(timeToProvisioned, failures, interrupted)
 }
 
 // measure counts what has changed with the status that has just been written.

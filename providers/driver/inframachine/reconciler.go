@@ -18,6 +18,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/providers/driver"
 	"millwright.dev/providers/driver/batch"
 	"millwright.dev/providers/driver/identity"
@@ -81,6 +82,9 @@ type Reconciler[M driver.Object] struct {
 	dead noted[int]
 	// taken are the failure domains in which somebody else has the name of an object's instance.
 	taken noted[[]string]
+	// interrupted is what this process was told that the cloud takes back.
+	interrupted noted[interruption]
+	waker       *wake.Waker
 }
 
 // What the reconciler needs beside its own kind. Secrets are read one by one, by the name that a
@@ -96,7 +100,8 @@ type Reconciler[M driver.Object] struct {
 //  2. stop if paused, or if it may not use its identity;
 //  3. when being deleted: find the instance, terminate it if it carries the object's mark, wait for it and its dependants,
 //     release the object;
-//  4. else: wait for owner, Cluster and bootstrap data, launch, observe, ask for what the instance lacks;
+//  4. else: wait for owner, Cluster and bootstrap data, launch, observe, delete the Machine if the cloud takes the instance back, ask for
+//     what the instance lacks;
 //  5. derive the conditions and write the status once, if it changed.
 func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	obj := r.New()
@@ -137,7 +142,7 @@ func (r *Reconciler[M]) steps(s *scope[M]) []outcome.Step[*scope[M]] {
 	}
 	return []outcome.Step[*scope[M]]{
 		r.holdRecorded, r.checkFailure, r.checkIdentity, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer,
-		r.observe, r.heed, r.finish,
+		r.observe, r.heed, r.replaceInterrupted, r.finish,
 	}
 }
 
@@ -167,6 +172,7 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.finished.forget(key)
 	r.taken.forget(key)
 	r.dead.forget(key)
+	r.interrupted.forget(key)
 	r.places.Forget(key)
 	r.backoff.end(key)
 	r.withdraw(key)

@@ -70,6 +70,8 @@ type observed struct {
 	unfinished *explanation
 	// notice is what the cloud has announced of the instance; nil if nothing is known.
 	notice *Notice
+	// replaced describes what has become of the Machine because of that; empty if nothing.
+	replaced string
 	// missing is true if the instance does not exist any more.
 	missing bool
 	// deleting is true if the object is being deleted.

@@ -62,6 +62,7 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 // which enqueue the objects that they have answers for.
 func (r *Reconciler[M]) complete(waker *wake.Waker) []manager.Runnable {
 	r.written.Clock = r.Clock
+	r.waker = waker
 	r.traits = r.Driver.Traits().WithDefaults()
 	r.Options = r.Options.withDefaults(r.traits)
 	r.backoff, r.places = newBackoff(r.Clock, r.Options.Backoff, r.Options.Random), spread.NewDecisions()
