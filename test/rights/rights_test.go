@@ -203,3 +203,25 @@ func read[T any](t *testing.T, kinds ...string) []T {
 	}
 	return all
 }
+
+// TestWhoMayDeleteMachines: that ends machines of any cloud. The core does so for its sets, and a provider before the cloud does.
+func TestWhoMayDeleteMachines(t *testing.T) {
+	g := NewWithT(t)
+	var found []string
+	for _, role := range roles(t) {
+		for _, rule := range role.Rules {
+			if holds(rule.APIGroups, "cluster.x-k8s.io") && holds(rule.Resources, "machines") && holds(rule.Verbs, "delete") && !slices.Contains(found, role.Name) {
+				found = append(found, role.Name)
+			}
+		}
+	}
+	g.Expect(found).To(ConsistOf("millwright-core-manager", "millwright-aws-manager"))
+	for _, role := range roles(t) {
+		for _, rule := range role.Rules {
+			if role.Name == "millwright-aws-manager" && holds(rule.APIGroups, "cluster.x-k8s.io") && holds(rule.Verbs, "delete") {
+				g.Expect(rule.Resources).To(ConsistOf("machines"))
+				g.Expect(rule.Verbs).NotTo(ContainElement("deletecollection"))
+			}
+		}
+	}
+}

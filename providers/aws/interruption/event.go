@@ -1,6 +1,6 @@
 // Package interruption receives from a queue of Amazon SQS what EC2 announces by EventBridge: that it takes a spot instance back, and
-// that it is likely to. It writes that to the AWSMachine of the instance as a notice, which the reconciler reports, and tells the reconciler
-// of interruptions, which has the Machine deleted.
+// that it is likely to. It writes that to the AWSMachine of the instance as a notice, which the reconciler reports, and tells the
+// reconciler of interruptions, which has the Machine deleted.
 package interruption
 
 import (

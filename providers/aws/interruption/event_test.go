@@ -77,6 +77,8 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	g := NewWithT(t)
+	g.Expect((&Options{Action: "drain"}).Validate()).To(MatchError(ContainSubstring(`--interruption-action is "drain": give delete or report`)))
+	g.Expect((&Options{Action: ActionReport}).Validate()).To(Succeed())
 	g.Expect(queueRegion.FindStringSubmatch("sqs.eu-west-1.amazonaws.com")[1]).To(Equal("eu-west-1"))
 	g.Expect(queueRegion.FindStringSubmatch("127.0.0.1")).To(BeNil())
 }

@@ -71,8 +71,8 @@ func isQueue(u *url.URL) bool {
 	return web && u.Host != "" && u.User == nil && u.RawQuery == "" && queuePath.MatchString(u.Path)
 }
 
-// SetupWithManager adds a Receiver for each queue to a manager, and the index that they need. act is what they call of a reconciler that was
-// added before.
+// SetupWithManager adds a Receiver for each queue to a manager, and the index that they need. act is what they call of a reconciler that
+// was added before.
 func (o *Options) SetupWithManager(ctx context.Context, mgr ctrl.Manager, name, watchFilter string, act Interrupted) error {
 	if len(o.Queues) == 0 {
 		return nil

@@ -256,3 +256,44 @@ func (d *deadlines) ReceiveMessage(ctx context.Context, _ *sdk.ReceiveMessageInp
 	}
 	return nil, context.DeadlineExceeded
 }
+
+// A message stays in the queue until nothing more is to be done about the Machine, whether the notice can be written or not.
+func TestAMessageStaysUntilTheMachineIsDeleted(t *testing.T) {
+	r := newRig(t, awsMachine("m"))
+	var told []inframachine.Notice
+	settled := false
+	r.Interrupted = func(obj client.Object, n inframachine.Notice) bool {
+		r.Expect(obj.GetName()).To(Equal("m"))
+		told = append(told, n)
+		return settled
+	}
+	r.send(detailRebalance, 10*time.Second)
+	r.receiveOnce()
+	r.Expect(told).To(BeEmpty(), "a recommendation ends nothing")
+	r.Expect(r.queue.Left()).To(BeZero())
+
+	r.refuse = apierrors.NewForbidden(schema.GroupResource{Resource: "awsmachines"}, "m", errors.New("denied by policy"))
+	r.send(detailInterruption, 0)
+	r.receiveOnce()
+	r.Expect(told).To(HaveLen(1))
+	r.refuse = nil
+	r.queue.Redeliver()
+	r.receiveOnce()
+	r.Expect(r.notice("m")).NotTo(BeEmpty())
+	r.Expect(r.queue.Left()).To(Equal(1), "the Machine is not deleted yet")
+	settled = true
+	r.queue.Redeliver()
+	r.receiveOnce()
+	r.Expect(told).To(HaveLen(3))
+	r.Expect(told[2].Deadline.Sub(told[2].At)).To(Equal(2 * time.Minute))
+	r.Expect(r.queue.Left()).To(BeZero())
+}
+
+func TestWorse(t *testing.T) {
+	for _, test := range [][3]string{
+		{resultWaiting, resultRecorded, resultRecorded}, {resultUnknown, resultPending, resultPending}, {resultPending, resultKnown, resultPending},
+		{resultPending, resultRefused, resultRefused}, {resultRefused, resultRecorded, resultRefused}, {resultKnown, resultUnknown, resultUnknown},
+	} {
+		NewWithT(t).Expect(worse(test[0], test[1])).To(Equal(test[2]), "%v", test)
+	}
+}
