@@ -70,6 +70,8 @@ type scope struct {
 	seen map[string]Sighting
 	// told are the verdicts that people have been told, by key.
 	told map[string]Verdict
+	// taken are the marks that this process has written in place of others, by key.
+	taken map[string]takeover
 	// since is when the latest complete scan began or, without one, when the scope was first looked at.
 	since time.Time
 }
@@ -150,6 +152,7 @@ func (c *Collector) conclude(ctx context.Context, listed []*list) (*World, error
 	}
 	c.concludedAt(began)
 	w.Contested = contested(w, all)
+	c.dispute(w, listed)
 	return w, nil
 }
 
@@ -175,7 +178,7 @@ func (c *Collector) scope(name driver.Scope) *scope {
 	}
 	s, ok := c.scopes[name]
 	if !ok {
-		s = &scope{seen: map[string]Sighting{}, told: map[string]Verdict{}, since: c.Clock.Now()}
+		s = &scope{seen: map[string]Sighting{}, told: map[string]Verdict{}, taken: map[string]takeover{}, since: c.Clock.Now()}
 		c.scopes[name] = s
 	}
 	return s

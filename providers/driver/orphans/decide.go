@@ -87,6 +87,8 @@ type World struct {
 	Claims Claims
 	// Contested are the Clusters with instances that a copy of this management cluster has marked.
 	Contested map[types.UID]bool
+	// Disputed are those with instances of which another management cluster has replaced the mark.
+	Disputed map[types.UID]bool
 	// Denies returns whether the identity of a scope may not be used for a namespace; nil if there are no identities. Whoever has the account
 	// of an identity may write any mark there, but only for those who may use it.
 	Denies func(in driver.Scope, namespace string) bool
@@ -139,7 +141,7 @@ func (w *World) standing(f Found) Verdict {
 		return Paused
 	case namespace != "" && namespace != cluster.Namespace:
 		return OtherNamespace
-	case w.Contested[cluster.UID]:
+	case w.Contested[cluster.UID], w.Disputed[cluster.UID]:
 		return Contested
 	case !known:
 		return UnknownEpoch

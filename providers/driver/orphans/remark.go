@@ -20,8 +20,11 @@ func (c *Collector) remark(ctx context.Context, w *World, l *list) {
 	if c.Remarker == nil {
 		return
 	}
-	left := maxRemarks
-	for cluster, owned := range w.staleOf(l) {
+	left, stale := maxRemarks, w.staleOf(l)
+	c.mu.Lock()
+	c.scope(l.scope).takeOver(l, stale)
+	c.mu.Unlock()
+	for cluster, owned := range stale {
 		for batch := range slices.Chunk(owned[:min(len(owned), left)], c.batchSize()) {
 			left -= len(batch)
 			c.remarkBatch(ctx, l.scope, cluster, batch)
@@ -31,10 +34,7 @@ func (c *Collector) remark(ctx context.Context, w *World, l *list) {
 
 // staleOf returns the claims of what has to be marked anew, with the provider IDs of the instances, by Cluster.
 func (w *World) staleOf(l *list) map[Cluster][]Claim {
-	byName := map[string]Cluster{}
-	for _, cluster := range w.Clusters {
-		byName[cluster.Namespace+"/"+cluster.Name] = cluster
-	}
+	byName := w.clustersByName()
 	owned := map[Cluster][]Claim{}
 	for _, f := range l.found {
 		claim, ok := w.Claims.byOwner[f.Owner]
