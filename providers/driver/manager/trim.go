@@ -22,6 +22,8 @@ func trimMachine(obj any) (any, error) {
 			FailureDomain:     m.Spec.FailureDomain,
 			ProviderID:        m.Spec.ProviderID,
 		},
+		// An object that goes waits until its Machine has them.
+		Status: clusterv1.MachineStatus{Addresses: m.Status.Addresses},
 	}, nil
 }
 
