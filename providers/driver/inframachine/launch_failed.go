@@ -20,6 +20,9 @@ func (r *Reconciler[M]) confirmFailed(ctx context.Context, s *scope[M]) outcome.
 	}
 	if wait, err := r.backoff.remaining(s.Key()); wait > 0 {
 		s.observed.state = explainDeletion(err)
+		if foreignOf(err) != nil {
+			return r.isForeign(s, err)
+		}
 		return outcome.WaitFor(wait)
 	}
 	if out := r.takeTurn(ctx, s); !out.Finished() {
@@ -29,11 +32,11 @@ func (r *Reconciler[M]) confirmFailed(ctx context.Context, s *scope[M]) outcome.
 	switch {
 	case driver.IsNotFound(err) && r.graceLeft(s, s.Now) > 0:
 		return outcome.Continue() // It is not listed yet, or never was: that is waited for.
-	case driver.IsNotFound(err), err == nil && hasFailed(instance):
+	case driver.IsNotFound(err), err == nil && (hasFailed(instance) || s.isNamesake(instance)):
 		r.dead.set(s.Key(), s.launched.Attempt)
 		return outcome.Continue()
 	case err == nil && !s.handle.Owns(instance) && instance.ProviderID != "":
-		return outcome.Continue() // What the record leads to is somebody else's, and stays.
+		return r.isForeign(s, r.foreign(s.handle, instance))
 	case err != nil:
 		s.observed.state = explainDeletion(err)
 		return outcome.WaitFor(r.backoff.fail(s.Key(), err))

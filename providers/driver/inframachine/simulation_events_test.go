@@ -125,8 +125,11 @@ func ofMachine(do func(*simWorld, cloud.Machine, *rand.Rand)) func(*simWorld, *r
 	}
 }
 
-// takeOver starts another process; those before go on for a while.
+// takeOver starts another process; those before go on for a while. There are four at most: each would be taken over itself.
 func (w *simWorld) takeOver(d *rand.Rand) {
+	if w.living() > 3 {
+		return
+	}
 	w.mu.Lock()
 	old := w.processes
 	w.mu.Unlock()

@@ -177,8 +177,14 @@ func (w *simWorld) checkCreation(c simCall, count cloud.Count) {
 
 func (w *simWorld) callTimeout() time.Duration { return DefaultOptions().CallTimeout }
 
-// readyFor is how long Ready may be out of date while nothing disturbs: a list of instances, one of statuses, and the caches.
-const readyFor = 3 * time.Minute
+// readyFor is how long Ready may be out of date while nothing disturbs: a list of instances, one of statuses, and the caches. Where reads
+// lag, the cloud may show an instance that is gone once more, when it is asked about it; then it is asked again after the visibility grace.
+func (w *simWorld) readyFor() time.Duration {
+	if w.replicas != nil {
+		return 3*time.Minute + 2*DefaultOptions().VisibilityGrace
+	}
+	return 3 * time.Minute
+}
 
 // tick checks what has to do with time alone.
 func (w *simWorld) tick() {
@@ -197,7 +203,7 @@ func (w *simWorld) tick() {
 	if since.Before(w.seen.disturbed) {
 		since = w.seen.disturbed
 	}
-	if now.Sub(since) > readyFor {
+	if now.Sub(since) > w.readyFor() {
 		w.violateLocked("Ready is True, and there has been no machine that runs for %s", now.Sub(since))
 	}
 }

@@ -181,6 +181,44 @@ func TestANameThatIsTakenInOneZone(t *testing.T) {
 	}
 }
 
+// TestANameIsNotLeftWhileACallForItIsOnItsWay: once somebody else's machine is gone, that call takes effect, and there were two.
+func TestANameIsNotLeftWhileACallForItIsOnItsWay(t *testing.T) {
+	for seed := range uint64(10) {
+		scripted(t, func(g *WithT, w *simWorld) {
+			w.random = newSimRandom(seed)
+			w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Zones = []string{"a"} })
+			w.createForeign("a", simName)
+			time.Sleep(time.Minute)
+			foreign := func() []string {
+				return w.cloud.Resources(simAccount, map[string]string{instance.LabelOwner: foreignOwner})
+			}
+			w.seen.foreign = foreign()
+			called := false
+			w.chaos.script = func(call string) string {
+				if call == "Create machines" && !called {
+					called = true
+					return "late"
+				}
+				return ""
+			}
+			first := w.start(w.active)
+			time.Sleep(time.Second)
+			first.stop("crashes")
+			w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Zones = []string{"a", "b"} })
+			w.start(w.active)
+			time.Sleep(3 * time.Second)
+			w.mu.Lock()
+			w.cloud.Vanish(simAccount, "a", simName)
+			w.seen.foreign = foreign()
+			w.mu.Unlock()
+			w.await("the machine is ready", w.settled)
+			time.Sleep(2 * time.Minute)
+			g.Expect(w.cloud.Machines(simAccount, mark())).To(HaveLen(1))
+			w.remove()
+		})
+	}
+}
+
 // TestAForgedFailureEndsNothing: whoever writes into the launch record that the launch has failed, of an object that knows nothing of its
 // instance, as after a move, changes nothing.
 func TestAForgedFailureEndsNothing(t *testing.T) {
@@ -287,6 +325,30 @@ func TestNothingIsLaunchedBesideWhatIsLeft(t *testing.T) {
 		w.start(w.active)
 		w.await("the machine is ready", w.settled)
 		w.remove()
+	})
+}
+
+// TestAForgedFailureOfAForeignInstance: an object that names somebody else's machine, and says that its launch has failed, reports whose it is, and
+// neither launches another one nor says this and that in turn.
+func TestAForgedFailureOfAForeignInstance(t *testing.T) {
+	inBothClouds(t, func(g *WithT, w *simWorld) {
+		w.cause("forged")
+		w.change(func(obj *examplev1.ExampleMachine) {
+			now := time.Now().UTC()
+			text, err := launchRecord{UID: obj.UID, Attempt: 1, Placement: "a", FirstCall: &now, LastCall: &now, Failed: driver.ClassRefused}.encode()
+			g.Expect(err).NotTo(HaveOccurred())
+			putRecord(obj, text)
+			obj.Spec.ProviderID = simProviderID("a", simName+"0")
+		})
+		w.start(w.active)
+		time.Sleep(20 * time.Minute)
+		g.Expect(w.reason()).To(Equal(driverv1.ForeignInstanceReason))
+		calls := w.callsSince()
+		time.Sleep(time.Hour)
+		g.Expect(w.reason()).To(Equal(driverv1.ForeignInstanceReason))
+		g.Expect(calls("patch")).To(BeZero())
+		g.Expect(calls("cloud ")).To(BeNumerically("<=", 200), "a list now and then")
+		g.Expect(w.seen.launches).To(BeZero())
 	})
 }
 

@@ -180,7 +180,10 @@ func (p *simProcess) reconcile(request reconcile.Request) (result reconcile.Resu
 			err = fmt.Errorf("panic: %v", panicked)
 		}
 	}()
-	p.w.count("reconcile")
+	if p.w.count("reconcile") > simMostReconciles {
+		p.w.violate("there are more than %d reconciles", simMostReconciles)
+		p.stop("spins")
+	}
 	return p.r.Reconcile(p.ctx, request)
 }
 

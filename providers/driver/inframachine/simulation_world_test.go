@@ -239,10 +239,15 @@ func (w *simWorld) violated() bool {
 	return w.violation != ""
 }
 
-func (w *simWorld) count(what string) {
+// simMostReconciles is more than any life needs.
+const simMostReconciles = 20000
+
+// count counts what happens, and returns how often it has.
+func (w *simWorld) count(what string) int {
 	w.countMu.Lock()
 	defer w.countMu.Unlock()
 	w.counts[what]++
+	return w.counts[what]
 }
 
 func (w *simWorld) counted() map[string]int {
