@@ -85,7 +85,7 @@ func (r *Reconciler[M]) closeAttempt(ctx context.Context, s *scope[M]) outcome.O
 		why = explain(lateFailure(s.launched.placement(), driver.Instance{Refused: s.launched.Failed}))
 	}
 	if s.Object.CommonSpec().ProviderID != "" && !hasNotRun(s.Object.CommonStatus().InstanceState) {
-		s.observed.state = why
+		s.observed.state, s.observed.missing = why, false
 		if s.observed.instance == nil {
 			s.observed.instance = &driver.Instance{State: driverv1.InstanceFailed, ID: s.Object.CommonStatus().InstanceID}
 		}
@@ -120,6 +120,9 @@ func cleaningUp(why, doing *explanation) *explanation {
 
 // terminateFailed is terminate, for a launch of which it is not certain that there is an instance.
 func (r *Reconciler[M]) terminateFailed(ctx context.Context, s *scope[M]) outcome.Outcome {
+	if s.observed.missing {
+		return outcome.Continue() // There is nothing to terminate.
+	}
 	if s.view.Known && s.view.Instance.ProviderID == "" && s.view.Instance.State == driverv1.InstanceFailed {
 		s.observed.missing = true
 		return outcome.Continue()

@@ -15,7 +15,11 @@ func (r *Reconciler[M]) confirmFailed(ctx context.Context, s *scope[M]) outcome.
 	if !s.view.Known {
 		s.view = r.inventory.Track(s.Key(), s.handle, true)
 	}
-	if s.view.Known && hasFailed(s.view.Instance) || r.dead.get(s.Key()) == s.launched.Attempt {
+	if r.dead.get(s.Key()) == s.launched.Attempt {
+		s.observed.missing = true
+		return outcome.Continue()
+	}
+	if s.view.Known && hasFailed(s.view.Instance) {
 		return outcome.Continue()
 	}
 	if wait, err := r.backoff.remaining(s.Key()); wait > 0 {
@@ -32,8 +36,12 @@ func (r *Reconciler[M]) confirmFailed(ctx context.Context, s *scope[M]) outcome.
 	switch {
 	case driver.IsNotFound(err) && r.graceLeft(s, s.Now) > 0:
 		return outcome.Continue() // It is not listed yet, or never was: that is waited for.
-	case driver.IsNotFound(err), err == nil && (hasFailed(instance) || s.isNamesake(instance)):
+	case driver.IsNotFound(err), err == nil && s.isNamesake(instance):
 		r.dead.set(s.Key(), s.launched.Attempt)
+		s.observed.missing = true
+		return outcome.Continue()
+	case err == nil && hasFailed(instance):
+		s.view.Instance, s.view.Known = instance, true
 		return outcome.Continue()
 	case err == nil && !s.handle.Owns(instance) && instance.ProviderID != "":
 		return r.isForeign(s, r.foreign(s.handle, instance))

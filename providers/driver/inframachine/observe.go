@@ -2,6 +2,7 @@ package inframachine
 
 import (
 	"context"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -115,9 +116,17 @@ func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (assess
 	seen.asOf = s.Now
 	a := assessKnown(seen, s.Now)
 	if a.after == 0 && !a.failure && !a.relaunch {
-		a.after = r.Options.VisibilityGrace // No list has it: ask again.
+		a.after = r.askAgain() // No list has it.
 	}
 	return a, outcome.Continue()
+}
+
+// askAgain is when the cloud is asked again about an instance that it knows and no list has: should it vanish, no list shows that as news.
+func (r *Reconciler[M]) askAgain() time.Duration {
+	if r.traits.StrongReads {
+		return r.Options.ListSlow
+	}
+	return r.Options.VisibilityGrace
 }
 
 // askCloud asks the cloud itself about the instance, and waits no longer than for any call.

@@ -78,7 +78,7 @@ type Reconciler[M driver.Object] struct {
 	finished noted[finish]
 	// written are the versions of the objects that this process has written: nothing is concluded from a cache that is older.
 	written persist.Versions
-	// dead is the attempt of an object of which the cloud itself has shown that nothing lives.
+	// dead is the attempt of an object of which the cloud itself has shown that there is nothing.
 	dead noted[int]
 	// taken are the failure domains in which somebody else has the name of an object's instance.
 	taken noted[[]string]

@@ -352,6 +352,34 @@ func TestAForgedFailureOfAForeignInstance(t *testing.T) {
 	})
 }
 
+// TestAFailedLaunchWhoseInstanceIsGone before it was ended is followed by another attempt all the same.
+func TestAFailedLaunchWhoseInstanceIsGone(t *testing.T) {
+	inBothClouds(t, func(g *WithT, w *simWorld) {
+		first := w.start(w.active)
+		time.Sleep(7 * time.Second)
+		first.stop("ends")
+		uid := w.server().machine().UID
+		w.change(func(obj *examplev1.ExampleMachine) {
+			record, err := readRecord(obj)
+			g.Expect(err).NotTo(HaveOccurred())
+			record.Failed = driver.ClassCapacity
+			text, err := record.encode()
+			g.Expect(err).NotTo(HaveOccurred())
+			putRecord(obj, text)
+			g.Expect(obj.Spec.ProviderID).NotTo(BeEmpty(), "of %s", uid)
+			obj.Status = examplev1.ExampleMachineStatus{}
+		})
+		time.Sleep(10 * time.Second)
+		for _, m := range w.cloud.Machines(simAccount, mark()) {
+			g.Expect(w.cloud.Vanish(simAccount, m.Zone, m.Name)).To(BeTrue())
+		}
+		w.start(w.active)
+		w.becomesReady(g, 15*time.Minute)
+		g.Expect(w.record().Attempt).To(Equal(2))
+		w.remove()
+	})
+}
+
 // TestARecordHoldsTheObject: an object that came with a launch record and without the finalizer is held before anything is concluded from it.
 func TestARecordHoldsTheObject(t *testing.T) {
 	scripted(t, func(g *WithT, w *simWorld) {

@@ -264,6 +264,8 @@ func (w *simWorld) doubt(reason string) string {
 	switch {
 	case w.caused("forged"), w.caused(reason):
 		return ""
+	case reason == driverv1.InstanceLaunchTimeoutReason && w.caused(driverv1.InstanceVanishedReason): // before it was seen
+		return ""
 	case reason == driverv1.InstanceLaunchTimeoutReason && (w.caused("stopped") || w.caused("slow") || len(machines) > 0 && machines[0].State != cloud.StateRunning):
 		return ""
 	}
