@@ -126,14 +126,6 @@ func (v *Versions) saw(obj client.Object) bool {
 	return awaited
 }
 
-// Own reports whether an event shows a write of this process, as far as is remembered, or something older.
-func (v *Versions) Own(obj client.Object) bool {
-	v.mutex.Lock()
-	defer v.mutex.Unlock()
-	own := v.written[obj.GetUID()]
-	return own != nil && (own.last || !older(own.version, obj.GetResourceVersion()))
-}
-
 // Forget drops what is remembered of an object that is gone.
 func (v *Versions) Forget(uid types.UID) {
 	v.mutex.Lock()

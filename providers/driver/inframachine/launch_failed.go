@@ -2,6 +2,7 @@ package inframachine
 
 import (
 	"context"
+	"time"
 
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/providers/driver"
@@ -35,7 +36,8 @@ func (r *Reconciler[M]) confirmFailed(ctx context.Context, s *scope[M]) outcome.
 	instance, err := r.askCloud(ctx, s)
 	switch {
 	case driver.IsNotFound(err) && r.graceLeft(s, s.Now) > 0:
-		return outcome.Continue() // It is not listed yet, or never was: that is waited for.
+		s.observed.state = &explanation{driverv1.WaitingForLaunchOutcomeReason, "The launch record says that the launch has failed; looking for its instance"}
+		return outcome.WaitFor(min(r.graceLeft(s, s.Now), r.backoff.fail(s.Key(), err))) // The inventory wakes the object if it shows up before.
 	case driver.IsNotFound(err), err == nil && s.isNamesake(instance):
 		r.dead.set(s.Key(), s.launched.Attempt)
 		s.observed.missing = true
@@ -49,10 +51,35 @@ func (r *Reconciler[M]) confirmFailed(ctx context.Context, s *scope[M]) outcome.
 		s.observed.state = explainDeletion(err)
 		return outcome.WaitFor(r.backoff.fail(s.Key(), err))
 	}
+	if wait := r.aliveLeft(s); wait > 0 {
+		return outcome.WaitFor(wait)
+	}
 	if err := s.writeRecord(ctx, s.launched.failed(""), nil); err != nil {
 		return outcome.FromError(err)
 	}
 	return outcome.WaitFor(rereadDelay)
+}
+
+// aliveLeft is for how long the cloud has to show a launch alive, which the record says has failed, before that is believed: where reads lag,
+// what they show may be from before the failure.
+func (r *Reconciler[M]) aliveLeft(s *scope[M]) time.Duration {
+	if r.traits.StrongReads {
+		return 0
+	}
+	since := r.alive.get(s.Key())
+	if since.attempt != s.launched.Attempt {
+		since = aliveSince{s.launched.Attempt, s.Now}
+		r.alive.set(s.Key(), since)
+	}
+	s.observed.state = &explanation{driverv1.WaitingForLaunchOutcomeReason,
+		"The launch record says that the launch has failed, and the cloud shows its instance; looking at it again"}
+	return since.at.Add(settleGrace).Sub(s.Now)
+}
+
+// aliveSince is since when the cloud has shown an attempt alive of which the record says that it has failed.
+type aliveSince struct {
+	attempt int
+	at      time.Time
 }
 
 // hasFailed is true for what never runs: a launch that has failed, and what has ended or is ending.

@@ -3,7 +3,6 @@ package inframachine
 import (
 	"maps"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -34,16 +33,7 @@ func changedByOthers() predicate.Predicate {
 
 // changes are the events of the objects themselves that matter: changes by others, and own writes for which a reconcile waits.
 func (r *Reconciler[M]) changes() predicate.Predicate {
-	return predicate.Or(r.written.Awaited(), changedByOthers(), r.statusOfOthers())
-}
-
-// statusOfOthers passes a status that this process has not written: while the leader changes, another one may write what it saw before.
-func (r *Reconciler[M]) statusOfOthers() predicate.Predicate {
-	return predicates.Changes(func(before, after client.Object) bool {
-		was, ok := before.(M)
-		is, same := after.(M)
-		return ok && same && !r.written.Own(after) && !equality.Semantic.DeepEqual(was.CommonStatus(), is.CommonStatus())
-	})
+	return predicate.Or(r.written.Awaited(), changedByOthers())
 }
 
 // isReadable returns whether the launch record can be read; a person repairs one that cannot.

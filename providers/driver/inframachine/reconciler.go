@@ -80,6 +80,8 @@ type Reconciler[M driver.Object] struct {
 	written persist.Versions
 	// dead is the attempt of an object of which the cloud itself has shown that there is nothing.
 	dead noted[int]
+	// alive is since when the cloud contradicts a record of a failure.
+	alive noted[aliveSince]
 	// taken are the failure domains in which somebody else has the name of an object's instance.
 	taken noted[[]string]
 	// interrupted is what this process was told that the cloud takes back.
@@ -172,6 +174,7 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.finished.forget(key)
 	r.taken.forget(key)
 	r.dead.forget(key)
+	r.alive.forget(key)
 	r.interrupted.forget(key)
 	r.places.Forget(key)
 	r.backoff.end(key)

@@ -75,25 +75,6 @@ func TestALostRaceWritesNoStatus(t *testing.T) {
 	}
 }
 
-// TestAStatusOfAnotherProcessIsLookedAt: a leader that is not one any more may have written what it saw before; own writes wake nobody.
-func TestAStatusOfAnotherProcessIsLookedAt(t *testing.T) {
-	g := NewWithT(t)
-	r := &Reconciler[*testMachine]{}
-	before := &testMachine{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "5"}}
-	after := before.DeepCopyObject().(*testMachine)
-	after.ResourceVersion, after.Status.InstanceState = "7", driverv1.InstancePending
-	update := event.UpdateEvent{ObjectOld: before, ObjectNew: after}
-	g.Expect(r.changes().Update(update)).To(BeTrue())
-	r.written.Wrote(after)
-	g.Expect(r.changes().Update(update)).To(BeFalse(), "its own")
-	later := after.DeepCopyObject().(*testMachine)
-	later.ResourceVersion, later.Status.InstanceState = "8", driverv1.InstanceRunning
-	g.Expect(r.changes().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: later})).To(BeTrue())
-	same := later.DeepCopyObject().(*testMachine)
-	same.ResourceVersion = "9"
-	g.Expect(r.changes().Update(event.UpdateEvent{ObjectOld: later, ObjectNew: same})).To(BeFalse(), "another field, such as the launch record")
-}
-
 // TestAskAgain: an instance that the cloud knows and that no list has shown.
 func TestAskAgain(t *testing.T) {
 	g := NewWithT(t)

@@ -23,7 +23,9 @@ var (
 
 type machine struct {
 	Machine
-	create    *operation
+	create *operation
+	// before is the state before the deletion that goes on.
+	before    string
 	parts     []*part
 	placed    bool
 	poweredOn bool
@@ -117,7 +119,10 @@ func (c *Cloud) deleteMachine(a *account, r request) reply {
 		return refuse(http.StatusConflict, CodeDeletionProtected, "machine "+r.name+" is protected against deletion")
 	}
 	c.end(a, m.create, c.now(), &Failure{Code: CodeCancelled, Message: "the machine was deleted"})
-	before := m.State
+	if m.State != StateDeleting { // Else another deletion goes on.
+		m.before = m.State
+	}
+	before := m.before
 	m.State = StateDeleting
 	o := c.begin(a, r.call, m.Zone, m.Name, m.Labels)
 	o.fault = r.operation
