@@ -60,8 +60,8 @@ func (r *Reconciler[M]) confirmFailed(ctx context.Context, s *scope[M]) outcome.
 	return outcome.WaitFor(rereadDelay)
 }
 
-// aliveLeft is for how long the cloud has to show a launch alive, which the record says has failed, before that is believed: where reads lag,
-// what they show may be from before the failure.
+// aliveLeft is for how long the cloud has to show a launch alive, which the record says has failed, before that is believed: where reads
+// lag, what they show may be from before the failure.
 func (r *Reconciler[M]) aliveLeft(s *scope[M]) time.Duration {
 	if r.traits.StrongReads {
 		return 0
