@@ -4,7 +4,8 @@
 #   test/run.sh GOTESTSUM [flags of go test]
 # TESTPROCS is how many packages run at once: the number of processors without. With twice as many, and the end-to-end tests beside
 # them, two processors were overloaded and tests timed out.
-# RERUN=1, which only CI sets: up to three failed tests are run once more, each alone. What passes then is listed as flaky
+# RERUN=1, which only CI sets: up to eight failures are run once more, each test alone (one of a subtest counts for its parents as
+# well). What passes then is listed as flaky
 # at the end: a defect to be mended, but not a reason to lose everything else that was tested.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +20,7 @@ rerun=()
 run() { # name, format, packages, flags of go test
   local name=$1 format=$2 packages=$3
   shift 3
-  [ -z "${RERUN:-}" ] || rerun=(--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-report="out/test/$name.flaky")
+  [ -z "${RERUN:-}" ] || rerun=(--rerun-fails=1 --rerun-fails-max-failures=8 --rerun-fails-report="out/test/$name.flaky")
   "$gotestsum" --format "$format" --hide-summary=skipped "${rerun[@]}" --packages="$packages" \
     -- -race -timeout 40m "$@" | tee "out/test/$name.log"
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -22,6 +23,8 @@ func Main(m *testing.M, o Options, use func(*Env) (stop func() error, err error)
 	if Pure() {
 		return m.Run()
 	}
+	// Not to what os.Stderr is later: with -json, m.Run replaces it while managers log already, which the race detector reports.
+	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(os.Stderr))))
 	ctrl.SetLogger(klog.Background())
 	env, err := Start(o)
 	if err != nil {
