@@ -167,4 +167,25 @@ func TestLaunchesArePaced(t *testing.T) {
 		// Zero is a call that is under way.
 		f.Expect(c.Status).To(BeElementOf(http.StatusOK, 0), "EC2 never had to throttle %s", c.Action)
 	}
+	f.Expect(f.reads.Load()).To(BeNumerically("==", len(names)), "what waits for its turn reads no bootstrap data")
+}
+
+// A Machine whose bootstrap data is missing leaves the launch to those that have theirs, and takes no turn after that.
+func TestAMachineWithoutItsBootstrapDataTakesNoSlot(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.options.LaunchesPerSecond, f.options.LaunchBurst = 1.0/3600, 1
+	f.start()
+	f.cluster(true)
+	f.awsMachine("lacks", f.ownerMachine("lacks", "lacks", true))
+	f.Eventually(f.ready("lacks")).Should(Equal("False WaitingForBootstrapData"))
+	read := f.reads.Load()
+	f.touch("lacks")
+	f.Eventually(f.reads.Load).Should(BeNumerically(">", read), "it is read first from then on")
+	f.machine("has")
+	f.becomesReady("has")
+	f.machine("next")
+	f.Eventually(f.ready("next")).Should(Equal("False WaitingForLaunchSlot"))
+	f.touch("lacks")
+	f.Eventually(f.reads.Load).Should(BeNumerically(">", read+2))
+	f.Expect(f.ready("lacks")()).To(Equal("False WaitingForBootstrapData"), "it does not wait for a slot")
 }

@@ -123,6 +123,8 @@ type fixture struct {
 	orphans orphans.Options
 	// intercept, if set, wraps the provider's client.
 	intercept interceptor.Funcs
+	// reads are the Secrets that the provider has read.
+	reads atomic.Int64
 	// queue, if set, is the interruption queue, at this URL.
 	queue    *sqs.Queue
 	queueURL string
@@ -194,6 +196,7 @@ func (f *fixture) start() {
 	f.Expect(newTemplateReconciler(mgr, f.options, f.clock, cloud).SetupWithManager(mgr)).To(Succeed())
 	r := newMachineReconciler(mgr, f.options, f.clock, cloud)
 	r.Client = interceptor.NewClient(withoutWatch{mgr.GetClient()}, f.intercept)
+	r.APIReader = countedReader{r.APIReader, &f.reads}
 	r.Options.Backoff, r.Options.Batch, r.Options.Orphans = f.backoff, f.batch, f.orphans
 	f.Expect(r.SetupWithManager(mgr)).To(Succeed())
 	if f.queue != nil {
@@ -217,6 +220,19 @@ type withoutWatch struct{ client.Client }
 
 func (withoutWatch) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
 	return nil, errors.New("this client does not watch")
+}
+
+// countedReader counts the Secrets that are read.
+type countedReader struct {
+	client.Reader
+	secrets *atomic.Int64
+}
+
+func (r countedReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, ok := obj.(*corev1.Secret); ok {
+		r.secrets.Add(1)
+	}
+	return r.Reader.Get(ctx, key, obj, opts...)
 }
 
 func (f *fixture) clients(ctx context.Context, region string) (instance.API, error) {

@@ -86,7 +86,9 @@ type Reconciler[M driver.Object] struct {
 	taken noted[[]string]
 	// interrupted is what this process was told that the cloud takes back.
 	interrupted noted[interruption]
-	waker       *wake.Waker
+	// unusable are the objects whose bootstrap data could not be used when it was last read.
+	unusable noted[bool]
+	waker    *wake.Waker
 }
 
 // What the reconciler needs beside its own kind. Secrets are read one by one, by the name that a
@@ -176,6 +178,7 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.dead.forget(key)
 	r.alive.forget(key)
 	r.interrupted.forget(key)
+	r.unusable.forget(key)
 	r.places.Forget(key)
 	r.backoff.end(key)
 	r.withdraw(key)

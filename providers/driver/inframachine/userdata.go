@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
@@ -31,17 +32,48 @@ const (
 // are not watched, and a Machine names its Secret only when it exists.
 const secretRetry = 30 * time.Second
 
-// readUserData reads the bootstrap data and packs it. Data that the cloud cannot take fails the machine for good before
-// the cloud is called: the bootstrap provider makes it once.
-func (r *Reconciler[M]) readUserData(ctx context.Context, s *scope[M]) outcome.Outcome {
-	name := s.owner.Spec.Bootstrap.DataSecretName
-	if name == nil || *name == "" {
+// awaitUserData waits until the Machine names its bootstrap data. The Secret is read when there is a slot to launch: hundreds of Machines
+// wait for theirs, and each would read it each time that it asks. One whose Secret was of no use reads it before it asks for another slot,
+// so that others have that.
+func (r *Reconciler[M]) awaitUserData(ctx context.Context, s *scope[M]) outcome.Outcome {
+	if name := s.owner.Spec.Bootstrap.DataSecretName; name == nil || *name == "" {
 		s.observed.state = &explanation{driverv1.WaitingForBootstrapDataReason,
 			fmt.Sprintf("Machine %s has no spec.bootstrap.dataSecretName yet; its bootstrap provider makes the data", s.owner.Name)}
 		return outcome.Wait()
 	}
+	if r.unusable.get(s.Key()) {
+		return r.readUserData(ctx, s)
+	}
+	return outcome.Continue()
+}
+
+// useSlot reads the bootstrap data for the launch that there is a slot for, and gives the slot back if nothing is launched without it.
+func (r *Reconciler[M]) useSlot(ctx context.Context, s *scope[M]) outcome.Outcome {
+	if s.request.UserData != nil {
+		return outcome.Continue()
+	}
+	out := r.readUserData(ctx, s)
+	if !out.Finished() {
+		r.limiter.GiveBack(r.cloud.LimitScope(s.handle.Scope), driver.CallCreate)
+	}
+	return out
+}
+
+// readUserData reads the bootstrap data and packs it. Data that the cloud cannot take fails the machine for good before
+// the cloud is called: the bootstrap provider makes it once.
+func (r *Reconciler[M]) readUserData(ctx context.Context, s *scope[M]) outcome.Outcome {
+	out := r.readSecret(ctx, s, *s.owner.Spec.Bootstrap.DataSecretName)
+	if out.Finished() {
+		r.unusable.forget(s.Key())
+	} else {
+		r.unusable.set(s.Key(), true)
+	}
+	return out
+}
+
+func (r *Reconciler[M]) readSecret(ctx context.Context, s *scope[M], name string) outcome.Outcome {
 	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: s.Key().Namespace, Name: *name}
+	key := client.ObjectKey{Namespace: s.Key().Namespace, Name: name}
 	err := r.APIReader.Get(ctx, key, secret)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return outcome.FromError(errors.Wrapf(err, "reading bootstrap data Secret %s", key))
@@ -50,19 +82,19 @@ func (r *Reconciler[M]) readUserData(ctx context.Context, s *scope[M]) outcome.O
 		s.observed.state = &explanation{
 			driverv1.BootstrapDataRefusedReason,
 			fmt.Sprintf("Secret %s has the name of one with credentials of a Cluster "+
-				"and is not given to a machine. Let Machine %s name the Secret of its bootstrap provider, or one of another name", *name, s.owner.Name),
+				"and is not given to a machine. Let Machine %s name the Secret of its bootstrap provider, or one of another name", name, s.owner.Name),
 		}
 		return outcome.WaitFor(secretRetry)
 	}
 	data := secret.Data[bootstrapDataKey]
 	if len(data) == 0 {
 		s.observed.state = &explanation{driverv1.WaitingForBootstrapDataReason,
-			fmt.Sprintf("Secret %s does not exist or has no data under the key %q", *name, bootstrapDataKey)}
+			fmt.Sprintf("Secret %s does not exist or has no data under the key %q", name, bootstrapDataKey)}
 		return outcome.WaitFor(secretRetry)
 	}
 	packed, err := pack(data, string(secret.Data[bootstrapFormatKey]), s.Object.CommonSpec().UserDataCompression, r.traits.UserDataLimit)
 	if err != nil {
-		s.observed.failure = &explanation{driverv1.InvalidConfigurationReason, fmt.Sprintf("Bootstrap data in Secret %s: %s", *name, err)}
+		s.observed.failure = &explanation{driverv1.InvalidConfigurationReason, fmt.Sprintf("Bootstrap data in Secret %s: %s", name, err)}
 		return outcome.Wait()
 	}
 	s.request.UserData = packed

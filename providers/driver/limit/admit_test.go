@@ -34,6 +34,24 @@ func TestAdmit(t *testing.T) {
 	r.Expect(r.admit("e")).To(Equal(500 * time.Millisecond))
 }
 
+// An object that makes no call after all delays nobody, and gives no right to more calls than the limit.
+func TestATokenThatIsGivenBack(t *testing.T) {
+	r := newRig(t, one(1, 2))
+	r.GiveBack("r", create)
+	r.Expect(r.admit("a")).To(BeZero())
+	r.Expect(r.admit("b")).To(BeZero())
+	r.Expect(r.admit("c")).To(Equal(time.Second))
+	r.GiveBack("r", create)
+	r.Expect(r.admit("c")).To(BeZero())
+	r.passes(time.Hour)
+	r.Expect(r.admit("a")).To(BeZero())
+	r.GiveBack("r", create)
+	r.GiveBack("r", create)
+	r.Expect(r.admit("a")).To(BeZero())
+	r.Expect(r.admit("b")).To(BeZero())
+	r.Expect(r.admit("c")).To(Equal(time.Second), "no more than the burst")
+}
+
 func TestRatesThatAreNoLimit(t *testing.T) {
 	for _, rate := range []driver.Rate{{}, {Burst: 3}, {PerSecond: -1, Burst: 1}} {
 		r := newRig(t, map[driver.CallKind]driver.Rate{create: rate})

@@ -142,6 +142,20 @@ func (l *Limiter) Admit(limitScope string, kind driver.CallKind, key types.Names
 	return wait
 }
 
+// GiveBack returns the token of an object that Admit let go and that makes no call after all.
+func (l *Limiter) GiveBack(limitScope string, kind driver.CallKind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.buckets[pair{limitScope, kind}]
+	if b == nil {
+		return
+	}
+	b.advance(l.clock.Now())
+	b.load = max(b.load-1, 0)
+	b.tokens = min(b.tokens+1, b.capacity())
+	b.notify()
+}
+
 func shorten(wait time.Duration) time.Duration {
 	if wait <= exactWait {
 		return wait
