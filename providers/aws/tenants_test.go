@@ -169,7 +169,7 @@ func (w *tenants) change(name string, change func(*infrav1.AWSIdentity)) {
 func (w *tenants) called(account, key string) int {
 	n := 0
 	for _, call := range w.clouds[account].Calls() {
-		if key == "" || call.AccessKeyID == key {
+		if key == "" || call.Caller == key {
 			n++
 		}
 	}

@@ -70,7 +70,7 @@ func (w *world) expectOneInstancePerToken(count int) int {
 		if instances[call.ClientToken] == nil {
 			instances[call.ClientToken] = map[string]bool{}
 		}
-		for _, id := range call.InstanceIDs {
+		for _, id := range call.Resources {
 			instances[call.ClientToken][id] = true
 		}
 	}

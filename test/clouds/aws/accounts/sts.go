@@ -56,7 +56,7 @@ func (e *refusal) write(w http.ResponseWriter, service string) {
 func (f *Front) serveSTS(w http.ResponseWriter, r *http.Request, key string, form url.Values) {
 	f.mu.Lock()
 	call := simapi.Call{
-		ID: int64(len(f.calls) + 1), Time: f.clock.Now(), Action: form.Get("Action"), AccessKeyID: key, Parameters: map[string]string{},
+		ID: int64(len(f.calls) + 1), Time: f.clock.Now(), Action: form.Get("Action"), Caller: key, Parameters: map[string]string{},
 	}
 	for name := range form {
 		if name != "WebIdentityToken" && name != "Action" && name != "Version" {

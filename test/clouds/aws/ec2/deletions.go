@@ -1,10 +1,14 @@
 package ec2
 
-import "slices"
+import (
+	"slices"
+
+	"millwright.dev/test/clouds/simulator"
+)
 
 // deleteVolume deletes a volume that is attached to nothing; see
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteVolume.html.
-func deleteVolume(s *Server, _ *call, p params) (reply, error) {
+func deleteVolume(s *Server, _ *simulator.Exchange, p params) (reply, error) {
 	id := p["VolumeId"]
 	if id == "" {
 		return nil, missingParameter("VolumeId")
@@ -27,7 +31,7 @@ func deleteVolume(s *Server, _ *call, p params) (reply, error) {
 
 // deleteNetworkInterface deletes an interface that is attached to nothing; see
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteNetworkInterface.html.
-func deleteNetworkInterface(s *Server, _ *call, p params) (reply, error) {
+func deleteNetworkInterface(s *Server, _ *simulator.Exchange, p params) (reply, error) {
 	id := p["NetworkInterfaceId"]
 	if id == "" {
 		return nil, missingParameter("NetworkInterfaceId")

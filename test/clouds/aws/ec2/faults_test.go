@@ -74,7 +74,7 @@ func TestCutConnections(t *testing.T) {
 	a.Expect(err).To(HaveOccurred())
 	a.Expect(a.server.Instances()).To(HaveLen(1))
 	a.Expect(a.lastCall().Code).To(Equal(simapi.CodeConnectionCut))
-	a.Expect(a.lastCall().InstanceIDs).To(HaveLen(1))
+	a.Expect(a.lastCall().Resources).To(HaveLen(1))
 	a.Expect(a.launch(token("t1"))).To(Equal(a.server.Instances()[0].ID), "the answer was lost, not the instance")
 }
 
@@ -169,7 +169,7 @@ func TestCallersMustSign(t *testing.T) {
 	})
 	_, err = stranger.DescribeInstances(a.ctx, &sdk.DescribeInstancesInput{})
 	a.Expect(err).To(haveCode("AuthFailure"))
-	a.Expect(a.lastCall().AccessKeyID).To(Equal("AKIAOTHER"))
+	a.Expect(a.lastCall().Caller).To(Equal("AKIAOTHER"))
 	_, err = a.client.DescribeAddresses(a.ctx, &sdk.DescribeAddressesInput{})
 	a.Expect(err).To(haveCode("InvalidAction"), "not simulated")
 }
@@ -180,7 +180,7 @@ func TestTheCallLogHoldsNoUserData(t *testing.T) {
 	call := a.lastCall()
 	a.Expect(call.Action).To(Equal("RunInstances"))
 	a.Expect(call.ClientToken).To(Equal("t1"))
-	a.Expect(call.InstanceIDs).To(ConsistOf(id))
+	a.Expect(call.Resources).To(ConsistOf(id))
 	a.Expect(call.Parameters).NotTo(HaveKey("UserData"))
 	a.Expect(call.Parameters).To(HaveKeyWithValue("UserData.Size", "14"))
 	a.Expect(call.Parameters["UserData.SHA256"]).To(HaveLen(64))

@@ -3,6 +3,8 @@ package ec2
 import (
 	"slices"
 	"strings"
+
+	"millwright.dev/test/clouds/simulator"
 )
 
 // filter is one Filter.N of a describe call: a resource passes when any of its values for the name
@@ -83,36 +85,8 @@ func valuesOf[T any](name string, table filterTable[T], tags func(T) map[string]
 
 func matchAny(values, patterns []string) bool {
 	return slices.ContainsFunc(values, func(v string) bool {
-		return slices.ContainsFunc(patterns, func(p string) bool { return wildcard(p, v) })
+		return slices.ContainsFunc(patterns, func(p string) bool { return simulator.Wildcard(p, v) })
 	})
-}
-
-// wildcard matches * with any number of characters, ? with one; a backslash takes the next literally.
-func wildcard(pattern, value string) bool {
-	p, v := []rune(pattern), []rune(value)
-	pi, vi, star, mark := 0, 0, -1, 0
-	for vi < len(v) {
-		switch {
-		case pi < len(p) && p[pi] == '*':
-			star, mark = pi, vi
-			pi++
-		case pi < len(p) && p[pi] == '?':
-			pi, vi = pi+1, vi+1
-		case pi+1 < len(p) && p[pi] == '\\' && p[pi+1] == v[vi]:
-			pi, vi = pi+2, vi+1
-		case pi < len(p) && p[pi] != '\\' && p[pi] == v[vi]:
-			pi, vi = pi+1, vi+1
-		case star >= 0:
-			mark++
-			pi, vi = star+1, mark
-		default:
-			return false
-		}
-	}
-	for pi < len(p) && p[pi] == '*' {
-		pi++
-	}
-	return pi == len(p)
 }
 
 func contains(list []string, s string) bool { return slices.Contains(list, s) }

@@ -1,5 +1,7 @@
 package ec2
 
+import "millwright.dev/test/clouds/simulator"
+
 type describeImagesReply struct {
 	envelope
 	NextToken string     `xml:"nextToken,omitempty"`
@@ -67,7 +69,7 @@ func (s *Server) imageFilters() filterTable[indexed[Image]] {
 	}
 }
 
-func describeImages(s *Server, _ *call, p params) (reply, error) {
+func describeImages(s *Server, _ *simulator.Exchange, p params) (reply, error) {
 	images := index(s.catalog.Images)
 	if owners := p.strings("Owner"); len(owners) > 0 {
 		var owned []indexed[Image]

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/clouds/simulator"
 )
 
 type describeInstancesReply struct {
@@ -129,11 +130,11 @@ func (s *Server) findInstances(ids []string) ([]*instance, error) {
 
 var instancePaging = paging{scope: "instances", min: 5, max: 1000, idsExclude: "InstanceId"}
 
-func describeInstances(s *Server, c *call, p params) (reply, error) {
+func describeInstances(s *Server, c *simulator.Exchange, p params) (reply, error) {
 	selected := s.visibleInstances()
 	if ids := p.strings("InstanceId"); len(ids) > 0 {
 		found, err := s.findInstances(ids)
-		c.instances(ids...)
+		c.AddResources(ids...)
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +156,7 @@ func describeInstances(s *Server, c *call, p params) (reply, error) {
 	}
 	out := &describeInstancesReply{NextToken: next}
 	for _, i := range selected {
-		c.instances(i.id)
+		c.AddResources(i.id)
 		last := len(out.Reservations) - 1
 		if last >= 0 && out.Reservations[last].ID == i.reservationID {
 			out.Reservations[last].Instances = append(out.Reservations[last].Instances, s.describeInstance(i))
@@ -169,9 +170,9 @@ func describeInstances(s *Server, c *call, p params) (reply, error) {
 // terminateInstances ends instances. One unknown ID fails the whole call; a protected instance keeps
 // those of its own zone and lets the others go, and the call still fails: see
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_TerminateInstances.html.
-func terminateInstances(s *Server, c *call, p params) (reply, error) {
+func terminateInstances(s *Server, c *simulator.Exchange, p params) (reply, error) {
 	ids := p.strings("InstanceId")
-	c.instances(ids...)
+	c.AddResources(ids...)
 	switch {
 	case len(ids) == 0:
 		return nil, missingParameter("InstanceId")
@@ -254,7 +255,7 @@ func (s *Server) vanish(id string) error {
 	if found == nil {
 		return fmt.Errorf("no instance %s", id)
 	}
-	s.machines.stop(id)
+	s.machines.Stop(id)
 	s.forget(*found)
 	return nil
 }

@@ -1,6 +1,10 @@
 package ec2
 
-import "strconv"
+import (
+	"strconv"
+
+	"millwright.dev/test/clouds/simulator"
+)
 
 type describeTypesReply struct {
 	envelope
@@ -75,7 +79,7 @@ func typeFilters() filterTable[indexed[InstanceType]] {
 	}
 }
 
-func describeInstanceTypes(s *Server, _ *call, p params) (reply, error) {
+func describeInstanceTypes(s *Server, _ *simulator.Exchange, p params) (reply, error) {
 	for _, name := range p.strings("InstanceType") {
 		if s.catalog.instanceType(name) == nil {
 			return nil, fail("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)

@@ -1,6 +1,10 @@
 package ec2
 
-import "strconv"
+import (
+	"strconv"
+
+	"millwright.dev/test/clouds/simulator"
+)
 
 type describeInterfacesReply struct {
 	envelope
@@ -124,7 +128,7 @@ func (s *Server) visibleInterfaces() []*networkInterface {
 
 var interfacePaging = paging{scope: "interfaces", min: 5, max: 1000, idsExclude: "NetworkInterfaceId"}
 
-func describeNetworkInterfaces(s *Server, _ *call, p params) (reply, error) {
+func describeNetworkInterfaces(s *Server, _ *simulator.Exchange, p params) (reply, error) {
 	selected, next, err := describe(p, s.visibleInterfaces(), resource[*networkInterface]{
 		idList: "NetworkInterfaceId", prefix: "eni", id: func(n *networkInterface) string { return n.id },
 		malformed: "InvalidNetworkInterfaceId.Malformed", missing: "InvalidNetworkInterfaceID.NotFound", noun: "networkInterface",

@@ -33,7 +33,7 @@ func (s *Server) step(i *instance, at time.Time) {
 		for _, n := range i.interfaces {
 			n.attachment = "attached"
 		}
-		s.machines.start(i.id, s.Metadata(i.id))
+		s.machines.Start(i.id, s.Metadata(i.id))
 	case i.state == shuttingDown:
 		s.terminate(i, at)
 	case i.state == terminated:
@@ -45,7 +45,7 @@ func (s *Server) step(i *instance, at time.Time) {
 func (s *Server) shutDown(i *instance, reason simapi.StateReason, now time.Time) {
 	i.state, i.reason, i.nextAt = shuttingDown, reason, now.Add(s.delays.ShuttingDown)
 	i.transition = fmt.Sprintf("%s (%s)", reason.Message, now.UTC().Format("2006-01-02 15:04:05 GMT"))
-	s.machines.stop(i.id)
+	s.machines.Stop(i.id)
 	s.wakeAt(i.nextAt)
 }
 

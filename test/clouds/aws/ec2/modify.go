@@ -1,14 +1,16 @@
 package ec2
 
+import "millwright.dev/test/clouds/simulator"
+
 // modifyInstanceAttribute changes termination protection, or the check of sources and destinations of an instance with one
 // interface, see https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ModifyInstanceAttribute.html.
-func modifyInstanceAttribute(s *Server, c *call, p params) (reply, error) {
+func modifyInstanceAttribute(s *Server, c *simulator.Exchange, p params) (reply, error) {
 	found, err := s.findInstances([]string{p["InstanceId"]})
 	if err != nil {
 		return nil, err
 	}
 	i := found[0]
-	c.instances(i.id)
+	c.AddResources(i.id)
 	protected, err := p.boolean("DisableApiTermination.Value", i.protected)
 	if err != nil {
 		return nil, err
@@ -36,7 +38,7 @@ func modifyInstanceAttribute(s *Server, c *call, p params) (reply, error) {
 
 // modifyNetworkInterfaceAttribute changes the check of sources and destinations of one interface, see
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ModifyNetworkInterfaceAttribute.html.
-func modifyNetworkInterfaceAttribute(s *Server, _ *call, p params) (reply, error) {
+func modifyNetworkInterfaceAttribute(s *Server, _ *simulator.Exchange, p params) (reply, error) {
 	id := p["NetworkInterfaceId"]
 	if !wellFormed(id, "eni") {
 		return nil, fail("InvalidNetworkInterfaceId.Malformed", `Invalid id: "%s" (expecting "eni-...")`, id)

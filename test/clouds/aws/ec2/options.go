@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/clouds/simulator"
 )
 
 // Options are the settings of a simulated account in one region. The zero value is a usable account
@@ -36,17 +37,12 @@ type Options struct {
 	// MetadataTagsByDefault is the account's setting: launches that do not say otherwise have their tags in the metadata.
 	MetadataTagsByDefault bool
 	// Machines boots instances; none boot when nil.
-	Machines Machines
+	Machines simulator.Machines
 }
 
 // Throttle is a token bucket of requests, see
 // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html.
-type Throttle struct {
-	// Burst is the size of the bucket.
-	Burst int
-	// RefillPerSecond is how many requests come back each second.
-	RefillPerSecond float64
-}
+type Throttle = simulator.Throttle
 
 // DefaultThrottles are the buckets that the documentation gives for the actions simulated here.
 func DefaultThrottles() map[string]Throttle {

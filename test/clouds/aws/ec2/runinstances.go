@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/clouds/simulator"
 )
 
 // tokenKey is what a client token is unique in. RunInstances is idempotent in a zone, since a subnet
@@ -23,7 +24,7 @@ type reservation struct {
 }
 
 // runInstances launches instances, or repeats the answer of a launch with the same client token.
-func runInstances(s *Server, c *call, p params) (reply, error) {
+func runInstances(s *Server, c *simulator.Exchange, p params) (reply, error) {
 	l, err := s.readLaunch(p)
 	if err != nil {
 		return nil, err
@@ -45,11 +46,11 @@ func runInstances(s *Server, c *call, p params) (reply, error) {
 		if err != nil {
 			break
 		}
-		if c.fault != nil && c.fault.LaunchFailure != nil {
-			i.failure = launchFailure(*c.fault.LaunchFailure)
+		if failure := c.LaunchFailure(); failure != nil {
+			i.failure = launchFailure(*failure)
 		}
 		r.instances = append(r.instances, i)
-		c.instances(i.id)
+		c.AddResources(i.id)
 	}
 	if l.token != "" {
 		s.tokens[tokenKey{l.token, l.zone.AvailabilityZone}] = r
@@ -73,13 +74,13 @@ func launchFailure(f simapi.StateReason) *simapi.StateReason {
 // with the current state; the list of error codes has IdempotentInstanceTerminated for a token whose
 // instance has been terminated. Both are kept: the first while the instance is described, the second
 // once it is no longer.
-func (s *Server) repeatLaunch(c *call, known *reservation, mark string) (reply, error) {
+func (s *Server) repeatLaunch(c *simulator.Exchange, known *reservation, mark string) (reply, error) {
 	if known.fingerprint != mark {
 		return nil, fail("IdempotentParameterMismatch",
 			"Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
 	}
 	for _, i := range known.instances {
-		c.instances(i.id)
+		c.AddResources(i.id)
 		if !slices.Contains(s.instances, i) {
 			return nil, fail("IdempotentInstanceTerminated",
 				"The client token belongs to the instance '%s', which has been terminated", i.id)

@@ -1,5 +1,7 @@
 package ec2
 
+import "millwright.dev/test/clouds/simulator"
+
 type describeGroupsReply struct {
 	envelope
 	NextToken string             `xml:"nextToken,omitempty"`
@@ -26,7 +28,7 @@ func (s *Server) groupFilters() filterTable[indexed[SecurityGroup]] {
 	}
 }
 
-func describeSecurityGroups(s *Server, _ *call, p params) (reply, error) {
+func describeSecurityGroups(s *Server, _ *simulator.Exchange, p params) (reply, error) {
 	selected, next, err := describe(p, index(s.catalog.SecurityGroups), resource[indexed[SecurityGroup]]{
 		idList: "GroupId", prefix: "sg", id: func(g indexed[SecurityGroup]) string { return g.item.ID },
 		malformed: "InvalidGroupId.Malformed", missing: "InvalidGroup.NotFound", noun: "security group",

@@ -6,12 +6,14 @@ package ec2
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
 	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/clouds/simulator"
 )
 
 // Server is one simulated account in one region. Close it after use.
@@ -19,8 +21,9 @@ type Server struct {
 	options  Options
 	clock    clock.WithDelayedExecution
 	catalog  *Catalog
-	machines *power
+	machines *simulator.Power
 	control  http.Handler
+	*simulator.Front
 
 	mu         sync.Mutex
 	closed     bool
@@ -32,19 +35,17 @@ type Server struct {
 	interfaces []*networkInterface
 	addresses  *addresses
 	tokens     map[tokenKey]*reservation
-	buckets    *buckets
-	faults     *faults
-	calls      *callLog
+	buckets    *simulator.Buckets
 }
 
 // New makes an account with what the catalog has and nothing else.
 func New(options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
-		options: options, clock: options.Clock, catalog: options.Catalog, machines: newPower(options.Machines),
+		options: options, clock: options.Clock, catalog: options.Catalog, machines: simulator.NewPower(options.Machines),
 		delays: options.Delays, ids: newIDs(options.Seed), addresses: newAddresses(),
-		tokens: map[tokenKey]*reservation{}, buckets: newBuckets(options.Throttles, options.Clock),
-		faults: &faults{}, calls: &callLog{},
+		tokens: map[tokenKey]*reservation{}, buckets: simulator.NewBuckets(options.Throttles, options.Clock),
+		Front: simulator.NewFront(options.Clock, options.Latency),
 	}
 	s.control = s.controlRoutes()
 	return s
@@ -55,8 +56,8 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.faults.clear()
-	s.machines.close()
+	s.Front.Close()
+	s.machines.Close()
 }
 
 // action is one simulated action.
@@ -64,7 +65,7 @@ type action struct {
 	// parameters are the first names of the parameters that it takes; others are refused.
 	parameters []string
 	// do is called with the server's lock held and the state advanced.
-	do func(*Server, *call, params) (reply, error)
+	do func(*Server, *simulator.Exchange, params) (reply, error)
 }
 
 var actions = map[string]action{
@@ -96,7 +97,7 @@ var actions = map[string]action{
 
 // ServeHTTP answers the EC2 API, and the control interface below /_sim/.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if len(r.URL.Path) >= len(controlPrefix) && r.URL.Path[:len(controlPrefix)] == controlPrefix {
+	if strings.HasPrefix(r.URL.Path, simulator.ControlPrefix) {
 		s.control.ServeHTTP(w, r)
 		return
 	}
@@ -110,13 +111,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := newParams(r.Form)
-	c := s.calls.begin(s.clock.Now(), p)
-	s.answer(w, r, c, p, query)
+	s.answer(w, r, p, query)
 }
 
 // protocol is how a service checks requests and writes answers.
 type protocol struct {
-	perform    func(*Server, *http.Request, *call, params) (reply, error)
+	perform    func(*Server, *http.Request, *simulator.Exchange, params) (reply, error)
 	writeReply func(w http.ResponseWriter, action string, body reply, requestID string)
 	writeError func(w http.ResponseWriter, e *apiError, requestID string)
 }
@@ -124,39 +124,26 @@ type protocol struct {
 // query is the protocol of EC2.
 var query = protocol{perform: (*Server).perform, writeReply: writeReply, writeError: writeError}
 
-// answer handles one call: what a fault does before the effect, the effect, what it does after.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, c *call, p params, as protocol) {
-	fault := s.faults.take(c.entry.Action, p)
-	c.useFault(fault)
-	if !s.passBefore(r, fault) {
-		s.cut(c)
-	}
-	body, err := as.perform(s, r, c, p)
-	time.Sleep(s.options.Latency)
-	if !s.passAfter(r, fault) {
-		s.cut(c)
-	}
-	id := s.requestID()
-	if err != nil {
-		answer := asAPIError(err)
-		c.end(answer.status, answer.code)
-		as.writeError(w, answer, id)
-		return
-	}
-	c.end(http.StatusOK, "")
-	as.writeReply(w, c.entry.Action, body, id)
-}
-
-// cut closes the connection without an answer.
-func (s *Server) cut(c *call) {
-	c.end(0, simapi.CodeConnectionCut)
-	panic(http.ErrAbortHandler)
+// answer handles one call.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, p params, as protocol) {
+	entry := simapi.Call{Action: p["Action"], ClientToken: p["ClientToken"], Parameters: redact(p)}
+	s.Serve(w, r, entry, p, func(c *simulator.Exchange) simulator.Answer {
+		body, err := as.perform(s, r, c, p)
+		id := s.requestID()
+		if err != nil {
+			refused := asAPIError(err)
+			return simulator.Answer{Status: refused.status, Code: refused.code, Write: func(w http.ResponseWriter) {
+				as.writeError(w, refused, id)
+			}}
+		}
+		return simulator.Answer{Status: http.StatusOK, Write: func(w http.ResponseWriter) { as.writeReply(w, p["Action"], body, id) }}
+	})
 }
 
 // perform checks the caller and the request, and does what the action does.
-func (s *Server) perform(r *http.Request, c *call, p params) (reply, error) {
+func (s *Server) perform(r *http.Request, c *simulator.Exchange, p params) (reply, error) {
 	key, err := s.authenticate(r, "ec2")
-	c.caller(key)
+	c.SetCaller(key)
 	if err != nil {
 		return nil, err
 	}
@@ -167,15 +154,15 @@ func (s *Server) perform(r *http.Request, c *call, p params) (reply, error) {
 	if !ok {
 		return nil, fail("InvalidAction", "The action %s is not valid for this web service.", p["Action"])
 	}
-	if c.fault != nil && c.fault.Error != nil {
-		return nil, injected(c.fault.Error)
+	if c.Error() != nil {
+		return nil, injected(c.Error())
 	}
 	if name := p.unknown(a.parameters); name != "" {
 		return nil, fail("UnknownParameter", "The parameter %s is not recognized or not simulated", name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.buckets.take(p["Action"]) {
+	if !s.buckets.Take(p["Action"]) {
 		return nil, fail("RequestLimitExceeded", "Request limit exceeded.")
 	}
 	s.advance(s.clock.Now())
@@ -239,33 +226,7 @@ func (s *Server) change(id string, f func(string) error) error {
 }
 
 // ConsoleOutput is what the machine of an instance has written; empty when it never booted.
-func (s *Server) ConsoleOutput(id string) string {
-	if s.options.Machines == nil {
-		return ""
-	}
-	return s.options.Machines.Console(id)
-}
-
-// Calls is the log of the calls to the API so far, oldest first.
-func (s *Server) Calls() []simapi.Call { return s.calls.list() }
-
-// ClearCalls empties the log. Calls under way stay out of it.
-func (s *Server) ClearCalls() { s.calls.clear() }
-
-// AddFault injects a fault and returns its ID.
-func (s *Server) AddFault(f simapi.Fault) string { return s.faults.add(f) }
-
-// Faults are the faults still injected, in their order.
-func (s *Server) Faults() []simapi.Fault { return s.faults.list() }
-
-// RemoveFault takes a fault back and lets go the calls that it holds.
-func (s *Server) RemoveFault(id string) { s.faults.remove(id) }
-
-// ReleaseFault lets go the calls that the fault holds now; later ones are held again.
-func (s *Server) ReleaseFault(id string) { s.faults.release(id) }
-
-// ClearFaults takes all faults back.
-func (s *Server) ClearFaults() { s.faults.clear() }
+func (s *Server) ConsoleOutput(id string) string { return s.machines.Console(id) }
 
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))

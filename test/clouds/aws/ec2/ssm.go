@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"millwright.dev/test/clouds/simulator"
 )
 
 // systemsManager is the part of AWS Systems Manager that EC2's users find images by, in the AWS JSON 1.1 protocol, see
@@ -30,25 +32,25 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request, target string
 			p[name] = strconv.FormatBool(value)
 		}
 	}
-	s.answer(w, r, s.calls.begin(s.clock.Now(), p), p, systemsManager)
+	s.answer(w, r, p, systemsManager)
 }
 
 // performSSM checks the caller and the request, and reads the parameter.
-func (s *Server) performSSM(r *http.Request, c *call, p params) (reply, error) {
+func (s *Server) performSSM(r *http.Request, c *simulator.Exchange, p params) (reply, error) {
 	key, err := s.authenticate(r, "ssm")
-	c.caller(key)
+	c.SetCaller(key)
 	if err != nil {
 		return nil, err
 	}
 	if p["Action"] != "GetParameter" || !strings.HasPrefix(r.Header.Get("X-Amz-Target"), ssmTarget) {
 		return nil, fail("UnknownOperationException", "The operation %s is not simulated", r.Header.Get("X-Amz-Target"))
 	}
-	if c.fault != nil && c.fault.Error != nil {
-		return nil, injected(c.fault.Error)
+	if c.Error() != nil {
+		return nil, injected(c.Error())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.buckets.take(p["Action"]) {
+	if !s.buckets.Take(p["Action"]) {
 		return nil, fail("ThrottlingException", "Rate exceeded")
 	}
 	return s.getParameter(p)

@@ -1,5 +1,7 @@
 package ec2
 
+import "millwright.dev/test/clouds/simulator"
+
 type describeStatusReply struct {
 	envelope
 	NextToken string              `xml:"nextToken,omitempty"`
@@ -56,7 +58,7 @@ func (s *Server) statusFilters() filterTable[*instance] {
 }
 
 // describeInstanceStatus describes running instances, or all of them when asked to.
-func describeInstanceStatus(s *Server, c *call, p params) (reply, error) {
+func describeInstanceStatus(s *Server, c *simulator.Exchange, p params) (reply, error) {
 	all, err := p.boolean("IncludeAllInstances", false)
 	if err != nil {
 		return nil, err
@@ -66,7 +68,7 @@ func describeInstanceStatus(s *Server, c *call, p params) (reply, error) {
 		if selected, err = s.findInstances(ids); err != nil {
 			return nil, err
 		}
-		c.instances(ids...)
+		c.AddResources(ids...)
 		selected = unique(selected)
 	}
 	filters, err := parseFilters(p)

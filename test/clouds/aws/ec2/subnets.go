@@ -1,6 +1,10 @@
 package ec2
 
-import "strconv"
+import (
+	"strconv"
+
+	"millwright.dev/test/clouds/simulator"
+)
 
 type describeSubnetsReply struct {
 	envelope
@@ -72,7 +76,7 @@ func (s *Server) subnetFilters() filterTable[indexed[Subnet]] {
 	}
 }
 
-func describeSubnets(s *Server, _ *call, p params) (reply, error) {
+func describeSubnets(s *Server, _ *simulator.Exchange, p params) (reply, error) {
 	selected, next, err := describe(p, index(s.catalog.Subnets), resource[indexed[Subnet]]{
 		idList: "SubnetId", id: func(n indexed[Subnet]) string { return n.item.ID },
 		missing: "InvalidSubnetID.NotFound", noun: "subnet",

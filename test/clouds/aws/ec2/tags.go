@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"millwright.dev/test/clouds/simulator"
 )
 
 // maxTags is the limit of tags on one resource; those of AWS itself do not count.
@@ -85,7 +87,7 @@ func checkTag(key, value string) error {
 }
 
 // createTags adds and overwrites tags of instances, volumes and network interfaces.
-func createTags(s *Server, c *call, p params) (reply, error) {
+func createTags(s *Server, c *simulator.Exchange, p params) (reply, error) {
 	targets, err := s.tagTargets(c, p)
 	if err != nil {
 		return nil, err
@@ -115,7 +117,7 @@ func createTags(s *Server, c *call, p params) (reply, error) {
 
 // deleteTags removes tags: all of them when none is named, a tag whatever its value when no value is
 // given, else only when the value is the same.
-func deleteTags(s *Server, c *call, p params) (reply, error) {
+func deleteTags(s *Server, c *simulator.Exchange, p params) (reply, error) {
 	targets, err := s.tagTargets(c, p)
 	if err != nil {
 		return nil, err
@@ -139,7 +141,7 @@ func deleteTags(s *Server, c *call, p params) (reply, error) {
 }
 
 // tagTargets finds the tags of each ResourceId; one missing resource fails the whole call.
-func (s *Server) tagTargets(c *call, p params) ([]map[string]string, error) {
+func (s *Server) tagTargets(c *simulator.Exchange, p params) ([]map[string]string, error) {
 	ids := p.strings("ResourceId")
 	if len(ids) == 0 {
 		return nil, missingParameter("ResourceId")
@@ -151,7 +153,7 @@ func (s *Server) tagTargets(c *call, p params) ([]map[string]string, error) {
 			return nil, err
 		}
 		if strings.HasPrefix(id, "i-") {
-			c.instances(id)
+			c.AddResources(id)
 		}
 		targets = append(targets, tags)
 	}

@@ -1,6 +1,10 @@
 package ec2
 
-import "strconv"
+import (
+	"strconv"
+
+	"millwright.dev/test/clouds/simulator"
+)
 
 type describeVolumesReply struct {
 	envelope
@@ -84,7 +88,7 @@ func (s *Server) visibleVolumes() []*volume {
 	return out
 }
 
-func describeVolumes(s *Server, _ *call, p params) (reply, error) {
+func describeVolumes(s *Server, _ *simulator.Exchange, p params) (reply, error) {
 	selected, next, err := describe(p, s.visibleVolumes(), resource[*volume]{
 		idList: "VolumeId", prefix: "vol", id: func(v *volume) string { return v.id },
 		malformed: "InvalidVolumeID.Malformed", missing: "InvalidVolume.NotFound", noun: "volume",

@@ -1,5 +1,7 @@
 package ec2
 
+import "millwright.dev/test/clouds/simulator"
+
 type describeVPCsReply struct {
 	envelope
 	NextToken string   `xml:"nextToken,omitempty"`
@@ -30,7 +32,7 @@ func (s *Server) vpcFilters() filterTable[indexed[VPC]] {
 	}
 }
 
-func describeVPCs(s *Server, _ *call, p params) (reply, error) {
+func describeVPCs(s *Server, _ *simulator.Exchange, p params) (reply, error) {
 	selected, next, err := describe(p, index(s.catalog.VPCs), resource[indexed[VPC]]{
 		idList: "VpcId", id: func(v indexed[VPC]) string { return v.item.ID }, missing: "InvalidVpcID.NotFound", noun: "vpc",
 		filters: s.vpcFilters(), tags: func(v indexed[VPC]) map[string]string { return v.item.Tags },
@@ -76,7 +78,7 @@ func (s *Server) dhcpFilters() filterTable[indexed[DHCPOptions]] {
 	}
 }
 
-func describeDHCPOptions(s *Server, _ *call, p params) (reply, error) {
+func describeDHCPOptions(s *Server, _ *simulator.Exchange, p params) (reply, error) {
 	selected, next, err := describe(p, index(s.catalog.DHCPOptions), resource[indexed[DHCPOptions]]{
 		idList: "DhcpOptionsId", id: func(d indexed[DHCPOptions]) string { return d.item.ID },
 		missing: "InvalidDhcpOptionID.NotFound", noun: "dhcpOption",

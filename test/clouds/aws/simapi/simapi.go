@@ -3,105 +3,40 @@
 // package simclient is the Go client.
 package simapi
 
-import "time"
+import (
+	"time"
 
-// Call is one request to the EC2 API as the simulator saw it.
-type Call struct {
-	// ID numbers the calls from 1 in the order of their arrival.
-	ID int64 `json:"id"`
-	// Time is the arrival on the simulator's clock.
-	Time time.Time `json:"time"`
-	// Action is the EC2 action, such as RunInstances.
-	Action string `json:"action"`
-	// Parameters are the form values. User data is replaced by UserData.Size (bytes, decoded) and
-	// UserData.SHA256 (hex, decoded), since it holds credentials.
-	Parameters map[string]string `json:"parameters,omitempty"`
-	// ClientToken repeats the parameter of that name.
-	ClientToken string `json:"clientToken,omitempty"`
-	// AccessKeyID is the identity in the Authorization header; empty when there was none.
-	AccessKeyID string `json:"accessKeyID,omitempty"`
-	// Done is false while the request is still held or delayed.
-	Done bool `json:"done"`
-	// Status is the HTTP status of the answer, 0 when the connection was cut or is still open.
-	Status int `json:"status,omitempty"`
-	// Code is the EC2 error code, empty for success; ConnectionCut when no answer was sent.
-	Code string `json:"code,omitempty"`
-	// InstanceIDs are the instances that the call created, named or returned.
-	InstanceIDs []string `json:"instanceIDs,omitempty"`
-	// FaultID is the injected fault that applied, if any.
-	FaultID string `json:"faultID,omitempty"`
-}
+	"millwright.dev/test/clouds/simulator"
+)
+
+// Call is one request to the EC2 API as the simulator saw it: Parameters are the form values, where user data is replaced by
+// UserData.Size (bytes, decoded) and UserData.SHA256 (hex, decoded); Caller is the access key ID in the Authorization header; Resources
+// are the instances that the call created, named or returned.
+type Call = simulator.Call
 
 // CodeConnectionCut is the Code of a Call whose connection was closed without an answer.
-const CodeConnectionCut = "ConnectionCut"
+const CodeConnectionCut = simulator.CodeConnectionCut
 
-// Fault changes what happens to calls of one action. Faults are looked up in the order in which they
-// were added; the first that applies is used up by one, so two faults on one action happen one after
-// the other. Mind that the SDK retries by itself: each of its attempts is a call of its own.
-type Fault struct {
-	// ID is given by the simulator when empty.
-	ID string `json:"id,omitempty"`
-	// Action is the EC2 action, "*" for each.
-	Action string `json:"action"`
-	// Parameters narrows the fault to calls that have all of these form values, for example
-	// InstanceType: m5.large. Values may have the wildcards * and ?.
-	Parameters map[string]string `json:"parameters,omitempty"`
-	// Skip lets so many matching calls pass first.
-	Skip int `json:"skip,omitempty"`
-	// Count is how many calls the fault applies to; 0 means until it is removed.
-	Count int `json:"count,omitempty"`
-
-	// Error is answered instead of doing anything.
-	Error *APIError `json:"error,omitempty"`
-	// Cut closes the connection without an answer: CutBefore or CutAfter the effect.
-	Cut Cut `json:"cut,omitempty"`
-	// DelayBefore and DelayAfter pass on the simulator's clock before and after the effect.
-	DelayBefore time.Duration `json:"delayBefore,omitempty"`
-	// DelayAfter passes between the effect and the answer.
-	DelayAfter time.Duration `json:"delayAfter,omitempty"`
-	// HoldBefore and HoldAfter keep the call until the fault is released or removed, or the caller
-	// has gone.
-	HoldBefore bool `json:"holdBefore,omitempty"`
-	// HoldAfter holds between the effect and the answer.
-	HoldAfter bool `json:"holdAfter,omitempty"`
-	// LaunchFailure lets RunInstances succeed and its instances go from pending to terminated with
-	// this state reason, as EC2 does for example with an encrypted volume whose key is not usable.
-	LaunchFailure *StateReason `json:"launchFailure,omitempty"`
-
-	// Hits counts the calls that the fault applied to; Holding those that it holds now. Set by the
-	// simulator.
-	Hits int `json:"hits"`
-	// Holding counts the calls that the fault holds now.
-	Holding int `json:"holding"`
-}
+// Fault changes what happens to calls of one action. Its Parameters are form values, its LaunchFailure lets RunInstances succeed and its
+// instances go from pending to terminated with this state reason, as EC2 does for example with an encrypted volume whose key is not
+// usable.
+type Fault = simulator.Fault
 
 // Cut says when a connection is closed without an answer.
-type Cut string
+type Cut = simulator.Cut
 
 const (
 	// CutBefore closes the connection before the call has had any effect.
-	CutBefore Cut = "before"
+	CutBefore = simulator.CutBefore
 	// CutAfter closes the connection after the effect: the answer is lost.
-	CutAfter Cut = "after"
+	CutAfter = simulator.CutAfter
 )
 
 // APIError is an error answer of the EC2 API.
-type APIError struct {
-	// Code is the EC2 error code, such as InsufficientInstanceCapacity.
-	Code string `json:"code"`
-	// Message is optional.
-	Message string `json:"message,omitempty"`
-	// Status is the HTTP status; 0 takes the one that EC2 sends with this code.
-	Status int `json:"status,omitempty"`
-}
+type APIError = simulator.APIError
 
 // StateReason is why an instance changed its state.
-type StateReason struct {
-	// Code such as Client.InternalError or Server.InsufficientInstanceCapacity.
-	Code string `json:"code"`
-	// Message is optional.
-	Message string `json:"message,omitempty"`
-}
+type StateReason = simulator.Failure
 
 // Instance is one instance of the account, including those which describe calls do not show yet.
 type Instance struct {

@@ -66,9 +66,9 @@ func TestCut(t *testing.T) {
 
 func TestCallsForCountsWhatNamesOneInstance(t *testing.T) {
 	calls := []simapi.Call{
-		{Action: "RunInstances", InstanceIDs: []string{"i-1"}},
-		{Action: "DescribeInstances", InstanceIDs: []string{"i-1", "i-2"}},
-		{Action: "TerminateInstances", InstanceIDs: []string{"i-1"}},
+		{Action: "RunInstances", Resources: []string{"i-1"}},
+		{Action: "DescribeInstances", Resources: []string{"i-1", "i-2"}},
+		{Action: "TerminateInstances", Resources: []string{"i-1"}},
 	}
 	NewWithT(t).Expect(callsFor("i-1", calls)).To(Equal(2))
 }

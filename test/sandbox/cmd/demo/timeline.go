@@ -61,7 +61,7 @@ func timelineTable(lives []scenario.Life, calls []simapi.Call) []string {
 func callsFor(instance string, calls []simapi.Call) int {
 	count := 0
 	for _, call := range calls {
-		if len(call.InstanceIDs) == 1 && call.InstanceIDs[0] == instance {
+		if len(call.Resources) == 1 && call.Resources[0] == instance {
 			count++
 		}
 	}

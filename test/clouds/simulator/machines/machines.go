@@ -1,4 +1,4 @@
-// Package machines boots simulated EC2 instances: for each a metadata service on a loopback listener
+// Package machines boots the machines of a simulated cloud: for each a metadata service on a loopback listener
 // of its own and a sim-machine process (test/clouds/vm) with a private root directory.
 package machines
 
@@ -31,7 +31,7 @@ type Options struct {
 // grace is how long a machine may take to kill its programs, and a metadata service to end.
 const grace = 5 * time.Second
 
-// Machines runs the machines of one account. It implements ec2.Machines.
+// Machines runs the machines of one simulated cloud. It implements simulator.Machines.
 type Machines struct {
 	options Options
 	ctx     context.Context

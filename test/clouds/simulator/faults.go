@@ -1,13 +1,10 @@
-package ec2
+package simulator
 
 import (
 	"net/http"
 	"slices"
 	"strconv"
 	"sync"
-	"time"
-
-	"millwright.dev/test/clouds/aws/simapi"
 )
 
 // faults are the injected faults in their order.
@@ -21,14 +18,14 @@ type faults struct {
 type activeFault struct {
 	owner *faults
 	// fault is written under the owner's lock; its settings never change.
-	fault    simapi.Fault
+	fault    Fault
 	skipped  int
 	released chan struct{}
 	// gone is closed when the fault has been removed.
 	gone chan struct{}
 }
 
-func (f *faults) add(fault simapi.Fault) string {
+func (f *faults) add(fault Fault) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lastID++
@@ -44,11 +41,11 @@ func (f *faults) add(fault simapi.Fault) string {
 
 // take finds the fault for a call and uses it up by one. A used up fault stays in the list, so that
 // its hits can be read and what it holds can be released.
-func (f *faults) take(action string, p params) *activeFault {
+func (f *faults) take(action string, parameters map[string]string) *activeFault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, a := range f.active {
-		if !a.matches(action, p) || a.fault.Count > 0 && a.fault.Hits >= a.fault.Count {
+		if !a.matches(action, parameters) || a.fault.Count > 0 && a.fault.Hits >= a.fault.Count {
 			continue
 		}
 		if a.skipped < a.fault.Skip {
@@ -61,22 +58,22 @@ func (f *faults) take(action string, p params) *activeFault {
 	return nil
 }
 
-func (a *activeFault) matches(action string, p params) bool {
+func (a *activeFault) matches(action string, parameters map[string]string) bool {
 	if a.fault.Action != "*" && a.fault.Action != action {
 		return false
 	}
 	for name, pattern := range a.fault.Parameters {
-		if v, ok := p[name]; !ok || !wildcard(pattern, v) {
+		if v, ok := parameters[name]; !ok || !Wildcard(pattern, v) {
 			return false
 		}
 	}
 	return true
 }
 
-func (f *faults) list() []simapi.Fault {
+func (f *faults) list() []Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := make([]simapi.Fault, 0, len(f.active))
+	out := make([]Fault, 0, len(f.active))
 	for _, a := range f.active {
 		out = append(out, a.fault)
 	}
@@ -128,44 +125,4 @@ func (a *activeFault) hold(r *http.Request) bool {
 		return false
 	}
 	return true
-}
-
-// passBefore applies what a fault does before the effect. It is false when the connection is to be
-// closed without any effect.
-func (s *Server) passBefore(r *http.Request, a *activeFault) bool {
-	if a == nil {
-		return true
-	}
-	return s.pass(r, a, a.fault.DelayBefore, a.fault.HoldBefore) && a.fault.Cut != simapi.CutBefore
-}
-
-// passAfter applies what a fault does between the effect and the answer.
-func (s *Server) passAfter(r *http.Request, a *activeFault) bool {
-	if a == nil {
-		return true
-	}
-	return s.pass(r, a, a.fault.DelayAfter, a.fault.HoldAfter) && a.fault.Cut != simapi.CutAfter
-}
-
-func (s *Server) pass(r *http.Request, a *activeFault, delay time.Duration, hold bool) bool {
-	if delay > 0 {
-		select {
-		case <-s.clock.After(delay):
-		case <-r.Context().Done():
-			return false
-		}
-	}
-	return !hold || a.hold(r)
-}
-
-// injected is the error answer of a fault.
-func injected(e *simapi.APIError) *apiError {
-	out := fail(e.Code, "%s", e.Message)
-	if e.Message == "" {
-		out.message = "Injected by a test."
-	}
-	if e.Status != 0 {
-		out.status = e.Status
-	}
-	return out
 }
