@@ -251,7 +251,7 @@ func TestTheRoleForTheRecordIsEnough(t *testing.T) {
 	reign := orphans.NewReign(as, as, f.clock, record)
 	f.Eventually(func() error { return reign.Begin(f.ctx) }).Should(Succeed())
 	f.clock.step(time.Minute)
-	_, _, err = reign.Checkpoint(f.ctx, f.clock.Now(), func(types.UID) bool { return true }, nil)
+	_, _, err = reign.Checkpoint(f.ctx, f.clock.Now(), func(types.UID) bool { return true }, nil, nil)
 	f.Expect(err).NotTo(HaveOccurred())
 	record.Name = "kube-root-ca.crt"
 	f.Expect(apierrors.IsForbidden(as.Get(f.ctx, record, &corev1.ConfigMap{}))).To(BeTrue())

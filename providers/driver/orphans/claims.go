@@ -6,6 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -102,8 +103,25 @@ func clusterOf(cluster *clusterv1.Cluster) Cluster {
 	_, annotated := cluster.Annotations[clusterv1.PausedAnnotation]
 	return Cluster{
 		Namespace: cluster.Namespace, Name: cluster.Name, UID: cluster.UID,
-		Paused: annotated || ptr.Deref(cluster.Spec.Paused, false),
+		Paused: annotated || ptr.Deref(cluster.Spec.Paused, false), Generation: cluster.Generation,
 	}
+}
+
+// generations reads the generation of each Cluster.
+func (c *Collector) generations(ctx context.Context) (map[types.UID]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	found := map[types.UID]int64{}
+	newList := func() client.ObjectList {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ClusterList"))
+		return list
+	}
+	err := c.readAll(ctx, newList, func(obj client.Object) error {
+		found[obj.GetUID()] = obj.GetGeneration()
+		return nil
+	})
+	return found, errors.Wrap(err, "listing Clusters")
 }
 
 // readAll reads a whole list, page by page, all of the same version. One of which a page is missing is none.

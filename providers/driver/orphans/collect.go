@@ -55,8 +55,7 @@ func (c *Collector) collect(ctx context.Context, before *World, l *list, due []*
 		ctrl.LoggerFrom(ctx).Error(err, "No orphan is deleted, since what claims them could not be read again")
 		return
 	}
-	fresh.Record, fresh.Current, fresh.Contested = before.Record, before.Current, before.Contested
-	fresh.Disputed = before.Disputed
+	fresh.persisted(before.Record, before.Current)
 	waiting, spared := 0, l.spared(due)
 	slices.SortStableFunc(due, untriedFirst)
 	due = slices.DeleteFunc(due, func(d *candidate) bool {

@@ -134,10 +134,15 @@ func (c *Collector) Scan(ctx context.Context) {
 // conclude reads what the API server has, and persists that the scan has come so far.
 func (c *Collector) conclude(ctx context.Context, listed []*list) (*World, error) {
 	began := c.Clock.Now()
+	generations, err := c.generations(ctx)
+	if err != nil {
+		return nil, err
+	}
 	w, err := c.read(ctx)
 	if err != nil {
 		return nil, err
 	}
+	w.Before = generations
 	var all []Found
 	scopes := w.Claims.scopes
 	for _, l := range listed {
@@ -146,13 +151,17 @@ func (c *Collector) conclude(ctx context.Context, listed []*list) (*World, error
 			scopes[l.scope] = true
 		}
 	}
-	w.Record, w.Current, err = c.Reign.Checkpoint(ctx, began, w.Claims.here, keys(scopes))
+	record, current, err := c.Reign.Checkpoint(ctx, began, w.Claims.here, keys(scopes), func(next Record) Record {
+		w.Record = next
+		w.Contested = contested(w, all)
+		c.dispute(w, listed)
+		return next.examined(w, began, listed)
+	})
 	if err != nil {
 		return nil, err
 	}
+	w.persisted(record, current)
 	c.concludedAt(began)
-	w.Contested = contested(w, all)
-	c.dispute(w, listed)
 	return w, nil
 }
 

@@ -18,8 +18,8 @@ type takeover struct {
 	object types.UID
 	// before is the lineage that was replaced.
 	before string
-	// disputed is the Cluster, once somebody else has replaced the mark in turn; empty if nobody has.
-	disputed types.UID
+	// told is true once people were told that somebody else has replaced the mark in turn.
+	told bool
 }
 
 // takeOver notes what is about to be replaced. What is not listed any more is forgotten.
@@ -34,7 +34,7 @@ func (s *scope) takeOver(l *list, owned map[Cluster][]Claim) {
 			key := Found{Kind: kindInstance, Instance: driver.Instance{ProviderID: claim.Handle.ProviderID}}.key()
 			next := takeover{object: claim.UID, before: listed[key]}
 			if t := s.taken[key]; t.object == claim.UID {
-				next.disputed = t.disputed
+				next.told = t.told
 			}
 			s.taken[key] = next
 		}
@@ -54,15 +54,16 @@ func (c *Collector) dispute(w *World, listed []*list) {
 		for _, f := range l.found {
 			claim, t := w.Claims.byOwner[f.Owner], taken[f.key()]
 			cluster, here := clusters[claim.Namespace+"/"+claim.Cluster]
-			if t.disputed == "" && here && claim.UID != "" && claim.UID == t.object && f.Lineage != t.before && w.ofAnother(f, cluster) {
-				t.disputed = cluster.UID
+			if !here || claim.UID == "" || claim.UID != t.object || f.Lineage == t.before || !w.ofAnother(f, cluster) {
+				continue
+			}
+			w.Disputed[cluster.UID] = true
+			if !t.told {
+				t.told = true
 				taken[f.key()] = t
 				c.event(cluster, corev1.EventTypeWarning, EventContested, "Another management cluster writes its mark on instance %s of %s, which %s %s "+
-					"claims here: it was moved, and restored here from a backup since? Nothing of this Cluster is collected before the provider "+
-					"restarts. Let only one management cluster keep the object", f.ID, f.Owner, c.Kind, f.Owner)
-			}
-			if t.disputed != "" {
-				w.Disputed[t.disputed] = true
+					"claims here: it was moved, and restored here from a backup since? Nothing of this Cluster is collected before a week has passed "+
+					"without that. Let only one management cluster keep the object", f.ID, f.Owner, c.Kind, f.Owner)
 			}
 		}
 	}

@@ -35,6 +35,9 @@ const (
 	// UnknownEpoch means that its Cluster is here and the record does not cover its mark: it was launched after a backup that was restored
 	// since, by a copy of this management cluster, or shortly before its object was removed by force.
 	UnknownEpoch Verdict = "UnknownEpoch"
+	// Unproven means that its Cluster is here, and its object was removed while the Cluster was paused, or may have been, or before a scan had
+	// seen it: it may have been moved away, or be in the state of the API server that a backup was restored over.
+	Unproven Verdict = "Unproven"
 	// OtherNamespace means that its lineage names a Cluster of another namespace than its mark. No launch from here makes that.
 	OtherNamespace Verdict = "OtherNamespace"
 	// Contested means that a copy of this management cluster marks instances of its Cluster at the same time.
@@ -47,7 +50,7 @@ const (
 )
 
 // reported are the verdicts that a person is told of.
-var reported = []Verdict{ClusterGone, NoLineage, UnknownEpoch, OtherNamespace, Contested, Orphan}
+var reported = []Verdict{ClusterGone, NoLineage, UnknownEpoch, Unproven, OtherNamespace, Contested, Orphan}
 
 // Found is an instance that the cloud lists, or something else that carries a mark.
 type Found struct {
@@ -70,6 +73,8 @@ type Cluster struct {
 	Namespace, Name string
 	UID             types.UID
 	Paused          bool
+	// Generation of the object.
+	Generation int64
 }
 
 // World is what was read from the API server itself after the cloud had been listed, and the record as it is persisted.
@@ -81,8 +86,11 @@ type World struct {
 	// Record as it is persisted, and the name of the present epoch.
 	Record  Record
 	Current string
-	// Clusters by UID.
+	// Clusters by UID, and Before the generations that they had before the objects were read.
 	Clusters map[types.UID]Cluster
+	Before   map[types.UID]int64
+	// Known is what the record has of the Clusters.
+	Known map[types.UID]KnownCluster
 	// Claims are those of all objects.
 	Claims Claims
 	// Contested are the Clusters with instances that a copy of this management cluster has marked.
@@ -145,6 +153,8 @@ func (w *World) standing(f Found) Verdict {
 		return Contested
 	case !known:
 		return UnknownEpoch
+	case epoch.covers(lineage.At) && w.doubts(cluster.UID, lineage.At):
+		return Unproven
 	case epoch.covers(lineage.At):
 		return Orphan
 	case epoch.ID == w.Current && lineage.At.Unix() >= epoch.From && !lineage.At.After(w.Now.Add(clockSkew)):

@@ -21,7 +21,7 @@ func orphan() (*World, Found, Sighting) {
 			{ID: "then", From: testStart.Unix(), LastScan: testStart.Add(time.Hour).Unix()},
 			{ID: "now", From: testStart.Add(time.Hour).Unix(), LastScan: testStart.Add(2 * time.Hour).Unix()},
 		}},
-		Clusters: map[types.UID]Cluster{"c": {Namespace: "ns", Name: "green", UID: "c"}},
+		Clusters: map[types.UID]Cluster{"c": {Namespace: "ns", Name: "green", UID: "c"}}, Known: map[types.UID]KnownCluster{"c": {UID: "c"}},
 	}
 	f := Found{Kind: kindInstance, Instance: driver.Instance{
 		ID: "i", ProviderID: "p", Token: "t", OwnerUID: "u", Owner: "ns/m", State: driverv1.InstanceRunning, LaunchTime: at,
@@ -61,12 +61,20 @@ func TestDecide(t *testing.T) {
 			f.Owner = driver.OwnerDigest("ns/m")
 			w.Claims.add(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}})
 		}, Claimed},
-		"another object":                              {claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/x", OwnerUID: "x"}}), Orphan},
-		"marked by a digest":                          {func(_ *World, f *Found, _ *Sighting) { f.Owner = driver.OwnerDigest("ns/m") }, Orphan},
-		"half a mark":                                 {func(_ *World, f *Found, _ *Sighting) { f.Owner = "" }, Foreign},
-		"the other half of a mark":                    {func(_ *World, f *Found, _ *Sighting) { f.OwnerUID = "" }, Foreign},
-		"of another management cluster":               {marked("other", "other", 30*time.Minute), Foreign},
-		"moved":                                       {marked("other", "then", 30*time.Minute), ClusterGone},
+		"another object":                {claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/x", OwnerUID: "x"}}), Orphan},
+		"marked by a digest":            {func(_ *World, f *Found, _ *Sighting) { f.Owner = driver.OwnerDigest("ns/m") }, Orphan},
+		"half a mark":                   {func(_ *World, f *Found, _ *Sighting) { f.Owner = "" }, Foreign},
+		"the other half of a mark":      {func(_ *World, f *Found, _ *Sighting) { f.OwnerUID = "" }, Foreign},
+		"of another management cluster": {marked("other", "other", 30*time.Minute), Foreign},
+		"moved":                         {marked("other", "then", 30*time.Minute), ClusterGone},
+		"of a Cluster that the record does not have":    {func(w *World, _ *Found, _ *Sighting) { clear(w.Known) }, Unproven},
+		"removed while its Cluster was paused, perhaps": {func(w *World, _ *Found, _ *Sighting) { w.Known["c"] = KnownCluster{DoubtUntil: w.Now.Unix()} }, Unproven},
+		"marked since": {func(w *World, _ *Found, _ *Sighting) {
+			w.Known["c"] = KnownCluster{DoubtUntil: testStart.Add(30 * time.Minute).Unix()}
+		}, Orphan},
+		"marked before what is doubted": {func(w *World, _ *Found, _ *Sighting) {
+			w.Known["c"] = KnownCluster{DoubtFrom: testStart.Add(31 * time.Minute).Unix(), DoubtUntil: w.Now.Unix()}
+		}, Orphan},
 		"of an epoch that is not ours":                {marked("c", "other", 30*time.Minute), UnknownEpoch},
 		"after the latest scan of an epoch":           {marked("c", "then", time.Hour), UnknownEpoch},
 		"right before it":                             {marked("c", "then", time.Hour-time.Second), Orphan},
@@ -119,6 +127,8 @@ func TestAnOrphanIsCertain(t *testing.T) {
 		w.Record.Epochs = w.Record.Epochs[random.IntN(2):]
 		w.Contested[types.UID(pick("c", "d", "e"))] = random.IntN(2) == 0
 		at := testStart.Add(minutes(150))
+		from, until := testStart.Add(minutes(150)).Unix(), testStart.Add(minutes(150)).Unix()
+		w.Known["d"], w.Known["c"] = KnownCluster{}, KnownCluster{DoubtFrom: from, DoubtUntil: until}
 		f.Lineage = pick("", "x", driver.Lineage{Cluster: types.UID(pick("c", "c", "d")), Epoch: pick("then", "now", "other"), At: at}.String())
 		f.Owner, f.OwnerUID = pick("ns/m", "ns/m", "else/m", "odigest"), types.UID(pick("u", "u", "u", ""))
 		f.LaunchTime, seen.First, seen.Scans = w.Now.Add(-minutes(30)), w.Now.Add(-minutes(30)), random.IntN(3)
@@ -137,6 +147,7 @@ func TestAnOrphanIsCertain(t *testing.T) {
 		cluster, here := w.Clusters[l.Cluster]
 		g.Expect(here).To(BeTrue())
 		g.Expect(cluster.Paused || w.Contested[l.Cluster]).To(BeFalse())
+		g.Expect(l.Cluster == "c" && at.Unix() >= from && at.Unix() < until).To(BeFalse())
 		g.Expect(f.Owner).To(Or(HavePrefix(cluster.Namespace+"/"), Equal("odigest")))
 		g.Expect(w.Record.Epochs).To(ContainElement(And(HaveField("ID", l.Epoch), HaveField("From", BeNumerically("<=", at.Unix())), HaveField("LastScan", BeNumerically(">", at.Unix())))))
 		g.Expect(seen.Scans).To(BeNumerically(">=", 1))

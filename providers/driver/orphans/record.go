@@ -29,6 +29,8 @@ type Record struct {
 	Epochs []Epoch `json:"epochs"`
 	// Scopes are those in which there may be something of ours, so that one is listed also after its last object was removed by force.
 	Scopes []KnownScope `json:"scopes,omitempty"`
+	// Clusters are those that are here.
+	Clusters []KnownCluster `json:"clusters,omitempty"`
 }
 
 // Epoch is one uninterrupted reign of a process over the record.

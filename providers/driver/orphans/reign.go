@@ -26,9 +26,8 @@ const apiTimeout = 30 * time.Second
 // settle is how long launches may wait for the record after the start of the process.
 const settle = 10 * time.Second
 
-// ErrNewEpoch means that a new epoch has begun: the record was not what this process had written, or something that it had marked is
-// not in the API server any more. That may be the work of somebody else, or of a restored backup, so nothing is concluded from what was
-// seen before.
+// ErrNewEpoch means that a new epoch has begun: the record was not what this process had written. That may be the work of somebody else, or
+// of a restored backup, so nothing is concluded from what was seen before.
 var ErrNewEpoch = errors.New("a new epoch of the record of lineages has begun, since the API server is not in the state in which this process left it")
 
 // Reign keeps the record, and gives out lineages in the name of the present epoch. It is safe for concurrent use.
@@ -50,16 +49,23 @@ type Reign struct {
 	// current is the epoch; empty while there is none, because of err.
 	current string
 	err     error
-	// marked are the objects for which lineages were given out since the latest scan, and when; scopes is where.
-	marked map[types.UID]int64
+	// marked are the objects for which lineages were given out since the latest scan; scopes is where.
+	marked map[types.UID]marking
 	scopes map[driver.Scope]bool
+}
+
+// marking is that a lineage was given out.
+type marking struct {
+	cluster types.UID
+	// at is when, the latest time.
+	at int64
 }
 
 // NewReign returns a Reign over the ConfigMap of that name. reader reads from the API server itself.
 func NewReign(c client.Client, reader client.Reader, clk clock.PassiveClock, key types.NamespacedName) *Reign {
 	return &Reign{
 		client: c, reader: reader, clock: clk, key: key,
-		err: errors.New("the record of lineages has not been read yet"), marked: map[types.UID]int64{}, scopes: map[driver.Scope]bool{},
+		err: errors.New("the record of lineages has not been read yet"), marked: map[types.UID]marking{}, scopes: map[driver.Scope]bool{},
 	}
 }
 
@@ -111,7 +117,7 @@ func (r *Reign) Mark(cluster, object types.UID, scope driver.Scope) (string, err
 	if _, ok := driver.ParseLineage(lineage); !ok {
 		return "", errors.Errorf("UID %q is none that a lineage can have", cluster)
 	}
-	r.marked[object] = at
+	r.marked[object] = marking{cluster, at}
 	r.scopes[scope] = true
 	return lineage, nil
 }
@@ -141,15 +147,16 @@ func (r *Reign) Scopes() []driver.Scope {
 }
 
 // Checkpoint extends the present epoch to the beginning of a scan, which has read the API server afterwards: here says which objects were
-// there. It returns the record as it is persisted, and the name of the epoch. It fails with ErrNewEpoch if the reign was interrupted.
+// there, and examine, which may be nil, adds to the record. It returns the record as it is persisted, and the name of the epoch. It fails
+// with ErrNewEpoch if the reign was interrupted.
 func (r *Reign) Checkpoint(
-	ctx context.Context, began time.Time, here func(types.UID) bool, scopes []driver.Scope,
+	ctx context.Context, began time.Time, here func(types.UID) bool, scopes []driver.Scope, examine func(Record) Record,
 ) (Record, string, error) {
 	found, err := r.read(ctx)
 	if err != nil {
 		return Record{}, "", err
 	}
-	if why := r.interrupted(found, began, here); why != "" {
+	if why := r.interrupted(found); why != "" {
 		ctrl.LoggerFrom(ctx).Info("Beginning a new epoch of the record of lineages: nothing is collected that was seen before", "reason", why)
 		if err := r.begin(ctx, found); err != nil {
 			return Record{}, "", err
@@ -157,16 +164,24 @@ func (r *Reign) Checkpoint(
 		return Record{}, "", ErrNewEpoch
 	}
 	r.mu.Lock()
-	id := r.current
+	id, since, missing := r.current, r.record.latest(), r.missing(began, here)
 	next := r.record.scanned(id, began).saw(scopes, r.clock.Now())
 	r.mu.Unlock()
+	if examine != nil {
+		next = examine(next)
+	}
+	for object, m := range missing {
+		ctrl.LoggerFrom(ctx).Info("An object is gone that was launched since the latest scan, and that this process has not released: "+
+			"what its Cluster has launched since then and no object claims is not collected", "objectUID", object, "clusterUID", m.cluster)
+		next = next.doubted(m.cluster, since, began.Unix())
+	}
 	if err := r.write(ctx, found, next); err != nil {
 		return Record{}, "", err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for object, at := range r.marked {
-		if at < began.Unix() {
+	for object, m := range r.marked {
+		if m.at < began.Unix() {
 			delete(r.marked, object)
 		}
 	}
@@ -174,7 +189,7 @@ func (r *Reign) Checkpoint(
 }
 
 // interrupted says why the API server may not be in the state in which this process left it; empty if it is.
-func (r *Reign) interrupted(found *corev1.ConfigMap, began time.Time, here func(types.UID) bool) string {
+func (r *Reign) interrupted(found *corev1.ConfigMap) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch text := found.Data[recordKey]; {
@@ -183,12 +198,19 @@ func (r *Reign) interrupted(found *corev1.ConfigMap, began time.Time, here func(
 	case text != r.written && (text != r.attempted || text == ""):
 		return "the record is not as this process has written it"
 	}
-	for object, at := range r.marked {
-		if at < began.Unix() && !here(object) {
-			return "an object is gone that was launched since the latest scan, and that this process has not released"
+	return ""
+}
+
+// missing are the objects that are gone although they were launched since the latest scan and not released by this process: somebody has
+// removed them by force, or a backup was restored that was made after that scan, which the record does not show. r.mu is held.
+func (r *Reign) missing(began time.Time, here func(types.UID) bool) map[types.UID]marking {
+	gone := map[types.UID]marking{}
+	for object, m := range r.marked {
+		if m.at < began.Unix() && !here(object) {
+			gone[object] = m
 		}
 	}
-	return ""
+	return gone
 }
 
 // read reads the ConfigMap from the API server itself; it has no resourceVersion if there is none.

@@ -30,6 +30,8 @@ var advice = map[Verdict]string{
 	NoLineage: "It carries no lineage, so it may be another management cluster's with equal names. If it is nobody's, terminate it in the cloud",
 	UnknownEpoch: "Its mark was made after the backup that this API server was restored from, by a copy of this management cluster, " +
 		"or right before its object was removed. If it is nobody's, terminate it in the cloud",
+	Unproven: "Its object was removed while the Cluster was paused, as by a move that has failed, or shortly after the launch. If it was moved, " +
+		"let the target work on it; if it is nobody's, terminate it in the cloud",
 	OtherNamespace: "Its lineage is that of a Cluster in another namespace than its owner's. If it is nobody's, terminate it in the cloud",
 	Contested:      "Another management cluster with the same UIDs marks instances of this Cluster: find the copy and shut it down",
 	Orphan:         "--orphan-policy=report leaves it running",

@@ -239,7 +239,7 @@ func install(t *testing.T, cloud *fakeCloud, uids string) *installation {
 		WithT: NewWithT(t), t: t, ctx: ctrl.LoggerInto(t.Context(), logr.Discard()), clock: cloud.clock, cloud: cloud,
 		api: fake.NewClientBuilder().WithScheme(testScheme()).Build(), uids: uids, options: Options{Period: DefaultPeriod, Record: testKey},
 	}
-	i.create(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "green"}})
+	i.create(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "green", Generation: 1}})
 	i.restart()
 	return i
 }
@@ -271,6 +271,7 @@ func (i *installation) pause(paused bool) {
 	i.t.Helper()
 	cluster := i.green()
 	cluster.Spec.Paused = &paused
+	cluster.Generation++ // As the API server does with each change of the spec.
 	i.Expect(i.api.Update(i.ctx, cluster)).To(Succeed())
 }
 
