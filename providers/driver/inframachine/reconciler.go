@@ -88,7 +88,9 @@ type Reconciler[M driver.Object] struct {
 	interrupted noted[interruption]
 	// unusable are the objects whose bootstrap data could not be used when it was last read.
 	unusable noted[bool]
-	waker    *wake.Waker
+	// begun is when this process has reconciled its first object.
+	begun begun
+	waker *wake.Waker
 }
 
 // What the reconciler needs beside its own kind. Secrets are read one by one, by the name that a
@@ -130,7 +132,7 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	}
 	defer s.endTurn()
 	out := outcome.InOrder(ctx, s, r.steps(s)...)
-	return out.And(outcome.FromError(r.save(ctx, s, out.Err()))).Result()
+	return out.And(outcome.FromError(r.save(ctx, s, out.Err()))).And(r.lookAgain(s.Now)).Result()
 }
 
 // steps are those that the state of the object asks for. They end with the first that is not finished.
