@@ -131,3 +131,12 @@ func TestAQuotaThatShowsAfterTheLaunchIsWaitedFor(t *testing.T) {
 	_, slowly := classes.Load(driver.ClassQuota)
 	f.Expect(slowly).To(BeTrue())
 }
+
+// A price that is too low is reported as such, and is not taken for a shortage of spot capacity.
+func TestASpotPriceThatIsTooLow(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.start()
+	f.machine("low", func(m *infrav1.AWSMachine) { m.Spec.Spot = &infrav1.Spot{MaxPrice: "0.0001"} })
+	f.Eventually(f.ready("low")).Should(Equal("False InsufficientCapacity"))
+	f.Expect(f.messages["low"]).To(And(ContainSubstring("SpotMaxPriceTooLow"), ContainSubstring("spot for 0.0001 USD an hour at most in us-east-1a")))
+}

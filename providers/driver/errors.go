@@ -53,6 +53,8 @@ type Error struct {
 	// OnlyPlace is true if the capacity that lacks is the place's own, for example addresses of a subnet, and not that of the instance
 	// type in the failure domain.
 	OnlyPlace bool
+	// OnlyTerms is true if there is capacity that the launch does not accept, by the Terms of its Candidate: others get it.
+	OnlyTerms bool
 	// Err is the cause.
 	Err error
 }

@@ -25,7 +25,10 @@ type Candidate struct {
 	// Rank orders the types that the spec allows: 0 for the first choice, and so on. A place with a higher one is used while those with
 	// a lower one lack capacity.
 	Rank int
-	// ShortSince is when the place last lacked capacity for this type and market; zero if not lately. Set by the kit.
+	// Terms are what the launch accepts beside that, such as the most to pay, where the cloud may refuse it for that alone; empty if there
+	// is nothing of the kind. They are not persisted.
+	Terms string
+	// ShortSince is when the place last lacked capacity for this type, market and terms; zero if not lately. Set by the kit.
 	ShortSince time.Time
 }
 

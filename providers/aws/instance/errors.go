@@ -22,7 +22,7 @@ var classes = []struct {
 }{
 	{driver.ClassCapacity, []string{
 		"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity",
-		"InsufficientCapacity", "ReservationCapacityExceeded", "UnfulfillableCapacity", "SpotMaxPriceTooLow",
+		"InsufficientCapacity", "ReservationCapacityExceeded", "UnfulfillableCapacity", codePrice,
 		"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity",
 		// The instance type is not offered in the zone: another zone may have it.
 		"Unsupported",
@@ -73,6 +73,9 @@ var instanceProfileMessages = []string{"invalid iam instance profile", "has no a
 // addressCodes mean that a subnet lacks addresses; all other shortages are of the zone.
 var addressCodes = []string{"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity"}
 
+// codePrice means that spot capacity costs more than the spec pays. Who pays more gets it.
+const codePrice = "SpotMaxPriceTooLow"
+
 // classify wraps an error of the SDK with its class.
 func classify(operation string, err error) error {
 	if err == nil {
@@ -88,7 +91,7 @@ func classify(operation string, err error) error {
 	}
 	code, message := codeOf(err)
 	e := &driver.Error{Class: classOf(code, message), Operation: operation, Code: code, Err: plain(err, message)}
-	e.OnlyPlace = slices.Contains(addressCodes, code)
+	e.OnlyPlace, e.OnlyTerms = slices.Contains(addressCodes, code), code == codePrice
 	if e.Class == driver.ClassUnknown && hadNoEffect(err) {
 		e.Class = driver.ClassRefused
 	}

@@ -22,12 +22,20 @@ func (d *Driver) Places(ctx context.Context, launch driver.Launch[*infrav1.AWSMa
 	var places []driver.Candidate
 	for rank, instanceType := range instanceTypes(spec) {
 		for _, s := range here {
-			places = append(places, driver.Candidate{Rank: rank, Placement: driver.Placement{
+			places = append(places, driver.Candidate{Rank: rank, Terms: termsOf(spec), Placement: driver.Placement{
 				ID: s.id, FailureDomain: s.zone, InstanceType: instanceType, Market: marketOf(spec),
 			}})
 		}
 	}
 	return places, nil
+}
+
+// termsOf is the most that the spec pays for a spot instance.
+func termsOf(spec *infrav1.AWSMachineSpec) string {
+	if spec.Spot == nil || spec.Spot.MaxPrice == "" {
+		return ""
+	}
+	return "for " + spec.Spot.MaxPrice + " USD an hour at most"
 }
 
 // instanceTypes are the types that the spec allows, the first choice first.

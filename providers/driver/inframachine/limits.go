@@ -24,6 +24,11 @@ func (r *Reconciler[M]) limits() (*limit.Limiter, driver.Driver[M]) {
 // reportShortage remembers that a launch lacked capacity, and returns the error with what was asked for and where it lacked lately.
 func (r *Reconciler[M]) reportShortage(s *scope[M], err error) error {
 	in, candidate := r.cloud.LimitScope(s.handle.Scope), driver.Candidate{Placement: s.launched.placement()}
+	for _, c := range s.allowed {
+		if c.ID == candidate.ID && c.InstanceType == candidate.InstanceType && c.Market == candidate.Market {
+			candidate.Terms = c.Terms
+		}
+	}
 	r.shortages.Report(in, candidate, err)
 	return r.shortages.Explain(in, candidate, err)
 }

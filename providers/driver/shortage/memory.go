@@ -3,7 +3,8 @@
 //
 // Capacity is scarce of an instance type in a failure domain on one market (purchase option) in a limit scope. A shortage
 // of a place's own (driver.Error.OnlyPlace), for example of the addresses of a subnet, holds for that place only, and
-// there for all types and markets. The failure domain and the place have the names that the account knows them by, so
+// there for all types and markets. One of the launch's own terms (driver.Error.OnlyTerms), for example of the most that it pays,
+// holds for launches with the same terms only. The failure domain and the place have the names that the account knows them by, so
 // shortages of different limit scopes have nothing to do with each other.
 //
 // A shortage is forgotten after the TTL, from when it was last seen. A success does not end it: one instance that found
@@ -51,10 +52,11 @@ type offering struct {
 	limitScope, instanceType, failureDomain, market string
 }
 
-// subject is what lacks: an offering or, if there is a place, something of that place's own; then type and market are empty.
+// subject is what lacks: an offering or, if there is a place, something of that place's own; then type and market are empty. With
+// terms, it lacks for launches with these alone.
 type subject struct {
 	offering
-	place string
+	place, terms string
 }
 
 type refusals struct {
@@ -86,6 +88,11 @@ func placeOf(limitScope string, c driver.Candidate) subject {
 	return subject{offering: offering{limitScope: limitScope, failureDomain: c.FailureDomain}, place: c.ID}
 }
 
+// termsOf returns the subject of a shortage in the whole failure domain for launches with the candidate's terms.
+func termsOf(limitScope string, c driver.Candidate) subject {
+	return subject{offering: offeringOf(limitScope, c), terms: c.Terms}
+}
+
 // Report records the error of a launch at the candidate that has just failed. Errors of other classes than Capacity, and
 // nil, are no shortages.
 func (m *Memory) Report(limitScope string, c driver.Candidate, err error) {
@@ -95,11 +102,7 @@ func (m *Memory) Report(limitScope string, c driver.Candidate, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.present()
-	of := domainOf(limitScope, c)
-	if onlyPlace(err) {
-		of = placeOf(limitScope, c)
-	}
-	m.saw(of, now, now)
+	m.saw(subjectOf(limitScope, c, err), now, now)
 	counted := offeringOf(limitScope, c)
 	if _, known := m.refusals[counted]; !known && len(m.refusals) >= maxCounted {
 		counted = offering{limitScope: limitScope, instanceType: otherType}
@@ -107,9 +110,16 @@ func (m *Memory) Report(limitScope string, c driver.Candidate, err error) {
 	m.refusals[counted] = refusals{count: m.refusals[counted].count + 1, latest: now}
 }
 
-func onlyPlace(err error) bool {
+// subjectOf returns what lacks by the error of a launch.
+func subjectOf(limitScope string, c driver.Candidate, err error) subject {
 	var e *driver.Error
-	return errors.As(err, &e) && e.OnlyPlace
+	switch {
+	case errors.As(err, &e) && e.OnlyPlace:
+		return placeOf(limitScope, c)
+	case e != nil && e.OnlyTerms:
+		return termsOf(limitScope, c)
+	}
+	return domainOf(limitScope, c)
 }
 
 // Saw records that the candidate's failure domain lacked capacity for its type and market at that time. That may be long ago; a
@@ -178,7 +188,7 @@ func (m *Memory) Mark(limitScope string, candidates []driver.Candidate) []driver
 	m.present()
 	marked := slices.Clone(candidates)
 	for i, c := range marked {
-		marked[i].ShortSince = latest(m.since[domainOf(limitScope, c)], m.since[placeOf(limitScope, c)])
+		marked[i].ShortSince = latest(m.since[domainOf(limitScope, c)], latest(m.since[placeOf(limitScope, c)], m.since[termsOf(limitScope, c)]))
 	}
 	return marked
 }
@@ -199,22 +209,20 @@ func (m *Memory) Explain(limitScope string, c driver.Candidate, err error) error
 	if !errors.As(err, &answer) || answer.Class != driver.ClassCapacity {
 		return err
 	}
-	own := domainOf(limitScope, c)
-	if answer.OnlyPlace {
-		own = placeOf(limitScope, c)
-	}
-	where := map[string]struct{}{own.where(): {}}
+	where := map[string]struct{}{subjectOf(limitScope, c, err).where(): {}}
 	m.mu.Lock()
 	m.present()
 	for of := range m.since {
-		if of == (subject{offering: offering{limitScope, c.InstanceType, of.failureDomain, c.Market}}) {
+		asked := offering{limitScope, c.InstanceType, of.failureDomain, c.Market}
+		if of.offering == asked && of.place == "" && (of.terms == "" || of.terms == c.Terms) {
 			where[of.where()] = struct{}{}
 		}
 	}
 	m.mu.Unlock()
 
 	explained := *answer
-	what := strings.TrimSpace(c.InstanceType+" "+c.Market) + " in " + strings.Join(slices.Sorted(maps.Keys(where)), ", ")
+	what := strings.Join(strings.Fields(c.InstanceType+" "+c.Market+" "+c.Terms), " ") + " in " +
+		strings.Join(slices.Sorted(maps.Keys(where)), ", ")
 	explained.Err = errors.WithMessage(answer.Err, what)
 	if answer.Err == nil {
 		explained.Err = errors.New(what)

@@ -89,6 +89,23 @@ func TestAPlaceIsWithinItsFailureDomain(t *testing.T) {
 	r.Expect(r.short(other)).To(BeFalse())
 }
 
+// Who pays too little takes no capacity from who pays more, and is not helped by another subnet of the zone.
+func TestAShortageOfTermsIsOfThese(t *testing.T) {
+	r := newRig(t)
+	low, high, elsewhere := asked, asked, candidate("m5", "a2", "spot")
+	low.Terms, high.Terms, elsewhere.Terms = "for 1 at most", "for 2 at most", "for 1 at most"
+	tooLow := &driver.Error{Class: driver.ClassCapacity, OnlyTerms: true}
+	r.Report("r", low, tooLow)
+	r.Expect(r.short(low)).To(BeTrue())
+	r.Expect(r.short(elsewhere)).To(BeTrue())
+	r.Expect(r.short(high)).To(BeFalse())
+	r.Expect(r.short(asked)).To(BeFalse())
+	r.Expect(r.Explain("r", low, tooLow)).To(MatchError(ContainSubstring("m5 spot for 1 at most in a")))
+	r.Report("r", high, lacking(false))
+	r.Expect(r.short(low)).To(BeTrue())
+	r.Expect(r.short(asked)).To(BeTrue(), "there is none for whatever price")
+}
+
 func TestShortagesAreForgotten(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{0: DefaultTTL, -1: DefaultTTL, time.Second: time.Second} {
 		r := newRig(t)
