@@ -56,6 +56,17 @@ func Name(machine string, limit int) string {
 	return strings.TrimRight(name[:min(len(name), limit-len(suffix))], "-") + suffix
 }
 
+// Token is the token of the launch of an object, at most 64 characters: owner is its namespace/name, uid the one that it had at its first
+// launch. Whoever forges the launch record of another object does not get that object's token, with which the cloud would refuse it its
+// launch or give it an instance of somebody else. Empty without a UID.
+func Token(owner string, uid types.UID, attempt int) string {
+	if uid == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(owner + " " + string(uid)))
+	return fmt.Sprintf("mw-%x-%d", sum[:20], attempt)
+}
+
 // RequestID is a token as a UUID of version 8 (RFC 9562): the same for the same token and purpose.
 func RequestID(token, purpose string) string {
 	sum := sha256.Sum256([]byte(purpose + " " + token))

@@ -1,9 +1,7 @@
 package inframachine
 
 import (
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"time"
 
@@ -57,15 +55,8 @@ type launchRecord struct {
 	Ended int `json:"ended,omitempty"`
 }
 
-// token of the attempt, at most 64 ASCII characters. owner is namespace/name of the object: whoever forges the record of another
-// object does not get that object's token, with which the cloud would refuse it its launch or give it an instance of somebody else.
-func (r launchRecord) token(owner string) string {
-	if r.UID == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(owner + " " + string(r.UID)))
-	return fmt.Sprintf("mw-%x-%d", sum[:20], r.Attempt)
-}
+// token of the attempt. owner is namespace/name of the object.
+func (r launchRecord) token(owner string) string { return driver.Token(owner, r.UID, r.Attempt) }
 
 // clockTolerance is how far ahead of the clock a record may be: its times are rounded up, and clocks differ a little.
 const clockTolerance = 5 * time.Second

@@ -80,6 +80,7 @@ func (c *Collector) read(parent context.Context) (*World, error) {
 	defer cancel()
 	denies := func(in driver.Scope, namespace string) bool { return !c.mayUse(parent, in, namespace) }
 	w := &World{Grace: c.grace(), Clusters: map[types.UID]Cluster{}, Claims: newClaims(), Denies: denies}
+	w.NameLimit = c.Cloud.Traits().NameLimit
 	err := c.readAll(ctx, c.NewList, func(obj client.Object) error {
 		w.Claims.add(c.Claim(ctx, obj))
 		return nil

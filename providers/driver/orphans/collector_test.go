@@ -572,3 +572,21 @@ func TestAProcessThatWasStoppedBeforeItsDeletion(t *testing.T) {
 	i.scan(2)
 	i.Expect(i.cloud.deleted).To(HaveLen(1))
 }
+
+// Somebody launches an instance like ours, and the tags are copied. Once the object of the original is gone, as it should be, the copy has no
+// object, and is somebody's work.
+func TestACopyOfAnInstanceIsOnlyReported(t *testing.T) {
+	i := newInstallation(t)
+	m := i.launch("m")
+	i.scan(2)
+	for id, token := range map[string]string{"i-copy": "", "i-group": "fleet-1-2"} {
+		like := i.cloud.get("i-m-a")
+		like.ID, like.Token = id, token
+		i.cloud.add(testScope, like)
+	}
+	i.expunge(m)
+	i.scan(5)
+	i.Expect(i.cloud.deleted).To(Equal([]string{"i-m-a"}))
+	i.Expect(verdict(NotLaunched)).To(BeEquivalentTo(2))
+	i.Expect(i.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-copy"), ContainSubstring("copy"))))
+}

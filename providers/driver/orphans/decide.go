@@ -38,6 +38,9 @@ const (
 	// Unproven means that its Cluster is here, and its object was removed while the Cluster was paused, or may have been, or before a scan had
 	// seen it: it may have been moved away, or be in the state of the API server that a backup was restored over.
 	Unproven Verdict = "Unproven"
+	// NotLaunched means that its token, or in clouds of names its name, is none that the object of its mark was launched with: somebody has
+	// made a copy of an instance and its marks, or has marked an instance by hand to adopt it.
+	NotLaunched Verdict = "NotLaunched"
 	// OtherNamespace means that its lineage names a Cluster of another namespace than its mark. No launch from here makes that.
 	OtherNamespace Verdict = "OtherNamespace"
 	// Contested means that a copy of this management cluster marks instances of its Cluster at the same time.
@@ -50,7 +53,7 @@ const (
 )
 
 // reported are the verdicts that a person is told of.
-var reported = []Verdict{ClusterGone, NoLineage, UnknownEpoch, Unproven, OtherNamespace, Contested, Orphan}
+var reported = []Verdict{ClusterGone, NoLineage, UnknownEpoch, Unproven, NotLaunched, OtherNamespace, Contested, Orphan}
 
 // Found is an instance that the cloud lists, or something else that carries a mark.
 type Found struct {
@@ -89,6 +92,8 @@ type World struct {
 	// Clusters by UID, and Before the generations that they had before the objects were read.
 	Clusters map[types.UID]Cluster
 	Before   map[types.UID]int64
+	// NameLimit is that of the cloud's traits.
+	NameLimit int
 	// Known is what the record has of the Clusters.
 	Known map[types.UID]KnownCluster
 	// Claims are those of all objects.
@@ -153,14 +158,23 @@ func (w *World) standing(f Found) Verdict {
 		return Contested
 	case !known:
 		return UnknownEpoch
-	case epoch.covers(lineage.At) && w.doubts(cluster.UID, lineage.At):
-		return Unproven
 	case epoch.covers(lineage.At):
-		return Orphan
+		return w.covered(f, cluster, lineage.At)
 	case epoch.ID == w.Current && lineage.At.Unix() >= epoch.From && !lineage.At.After(w.Now.Add(clockSkew)):
 		return Young // The next scan covers it.
 	}
 	return UnknownEpoch
+}
+
+// covered is whose something is that was marked in the name of a Cluster here and an epoch that covers it.
+func (w *World) covered(f Found, cluster Cluster, at time.Time) Verdict {
+	switch {
+	case w.doubts(cluster.UID, at):
+		return Unproven
+	case !w.launched(f, cluster):
+		return NotLaunched
+	}
+	return Orphan
 }
 
 // withoutLineage is Foreign if no Cluster of the owner's namespace is here. Where the mark has a digest for the owner's name, the namespace

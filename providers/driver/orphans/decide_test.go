@@ -2,6 +2,7 @@ package orphans
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func orphan() (*World, Found, Sighting) {
 		Clusters: map[types.UID]Cluster{"c": {Namespace: "ns", Name: "green", UID: "c"}}, Known: map[types.UID]KnownCluster{"c": {UID: "c"}},
 	}
 	f := Found{Kind: kindInstance, Instance: driver.Instance{
-		ID: "i", ProviderID: "p", Token: "t", OwnerUID: "u", Owner: "ns/m", State: driverv1.InstanceRunning, LaunchTime: at,
+		ID: "i", ProviderID: "p", Token: driver.Token("ns/m", "u", 1), OwnerUID: "u", Owner: "ns/m", State: driverv1.InstanceRunning, LaunchTime: at,
 		Lineage: driver.Lineage{Cluster: "c", Epoch: "then", At: at}.String(),
 	}}
 	return w, f, Sighting{First: w.Now.Add(-5 * time.Minute), Scans: 1}
@@ -53,7 +54,7 @@ func TestDecide(t *testing.T) {
 		"terminated":                       {func(_ *World, f *Found, _ *Sighting) { f.State = driverv1.InstanceTerminated }, Ended},
 		"not certain to exist":             {func(_ *World, f *Found, _ *Sighting) { f.ProviderID = "" }, Ended},
 		"claimed by its provider ID":       {claimBy(Claim{UID: "x", Handle: driver.Handle{ProviderID: "p", Owner: "other/x"}}), Claimed},
-		"claimed by its token":             {claimBy(Claim{UID: "x", Handle: driver.Handle{Token: "t", Owner: "other/x"}}), Claimed},
+		"claimed by its token":             {claimBy(Claim{UID: "x", Handle: driver.Handle{Token: driver.Token("ns/m", "u", 1), Owner: "other/x"}}), Claimed},
 		"claimed by the UID in a record":   {claimBy(Claim{UID: "x", Handle: driver.Handle{OwnerUID: "u", Owner: "other/x"}}), Claimed},
 		"claimed by the UID of an object":  {claimBy(Claim{UID: "u", Handle: driver.Handle{OwnerUID: "y", Owner: "other/x"}}), Claimed},
 		"claimed by the name of an object": {claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}}), Claimed},
@@ -130,11 +131,12 @@ func TestAnOrphanIsCertain(t *testing.T) {
 		from, until := testStart.Add(minutes(150)).Unix(), testStart.Add(minutes(150)).Unix()
 		w.Known["d"], w.Known["c"] = KnownCluster{}, KnownCluster{DoubtFrom: from, DoubtUntil: until}
 		f.Lineage = pick("", "x", driver.Lineage{Cluster: types.UID(pick("c", "c", "d")), Epoch: pick("then", "now", "other"), At: at}.String())
+		f.Token = pick(f.Token, f.Token, driver.Token("ns/m", "u", 2), "", "mw-1")
 		f.Owner, f.OwnerUID = pick("ns/m", "ns/m", "else/m", "odigest"), types.UID(pick("u", "u", "u", ""))
 		f.LaunchTime, seen.First, seen.Scans = w.Now.Add(-minutes(30)), w.Now.Add(-minutes(30)), random.IntN(3)
 		if random.IntN(4) == 0 {
 			w.Claims.add(Claim{UID: types.UID(pick("u", "x")), Handle: driver.Handle{
-				Owner: pick("ns/m", "ns/x"), ProviderID: pick("p", "q", ""), Token: pick("t", ""), OwnerUID: types.UID(pick("u", "x")),
+				Owner: pick("ns/m", "ns/x"), ProviderID: pick("p", "q", ""), Token: pick(f.Token, ""), OwnerUID: types.UID(pick("u", "x")),
 			}})
 		}
 		if Decide(w, f, seen) != Orphan {
@@ -154,6 +156,7 @@ func TestAnOrphanIsCertain(t *testing.T) {
 		g.Expect(w.Now.Sub(seen.First)).To(BeNumerically(">=", w.Grace))
 		g.Expect(w.Now.Sub(f.LaunchTime)).To(BeNumerically(">=", w.Grace))
 		g.Expect(f.OwnerUID).NotTo(BeEmpty())
+		g.Expect(f.Token).To(Or(Equal(driver.Token("ns/m", "u", 1)), Equal(driver.Token("ns/m", "u", 2))))
 		g.Expect(w.Claims.byOwner).NotTo(HaveKey(f.Owner))
 		g.Expect(w.Claims.providerIDs[f.ProviderID] || w.Claims.tokens[f.Token] || w.Claims.uids[f.OwnerUID]).To(BeFalse())
 	}
@@ -167,4 +170,45 @@ func TestVerdictsAreTold(t *testing.T) {
 		NewWithT(t).Expect(allVerdicts).To(ContainElement(v))
 	}
 	NewWithT(t).Expect(advice).To(HaveLen(len(reported)))
+}
+
+// A copy has the marks of the original, and neither its token nor its name.
+func TestLaunched(t *testing.T) {
+	const ns = "ns/"
+	digest, long := driver.OwnerDigest, strings.Repeat("w", 50)
+	of := func(owner, token, name string) Found {
+		return Found{Kind: kindInstance, Instance: driver.Instance{OwnerUID: "u", Owner: owner, Token: token, Name: name}}
+	}
+	token := driver.Token("ns/m", "u", 3)
+	for name, test := range map[string]struct {
+		limit int
+		found Found
+		want  bool
+	}{
+		"as it was launched":                     {0, of("ns/m", token, ""), true},
+		"without a token":                        {0, of("ns/m", "", ""), false},
+		"with a token of another maker":          {0, of("ns/m", "terraform-20260101", ""), false},
+		"with the token of another object":       {0, of("ns/m", driver.Token("ns/n", "u", 3), ""), false},
+		"with the token of another UID":          {0, of("ns/m", driver.Token("ns/m", "v", 3), ""), false},
+		"with a token of no attempt":             {0, of("ns/m", driver.Token("ns/m", "u", 0), ""), false},
+		"with more than a token":                 {0, of("ns/m", token+"1234567890", ""), false},
+		"marked by a digest":                     {0, of(digest("ns/m"), token, ""), true},
+		"marked by a digest, without a token":    {0, of(digest("ns/m"), "", ""), false},
+		"of names":                               {40, of("ns/m", token, "m"), true},
+		"of names, under another":                {40, of("ns/m", token, "m-copy"), false},
+		"of names, shortened":                    {40, of(ns+long, driver.Token(ns+long, "u", 3), driver.Name(long, 40)), true},
+		"of names, shortened, under another":     {40, of(ns+long, driver.Token(ns+long, "u", 3), driver.Name(long+"x", 40)), false},
+		"of names and digests":                   {40, of(digest("ns/m"), token, "m"), true},
+		"of names and digests, under another":    {40, of(digest("ns/m"), token, "m-copy"), false},
+		"of names and digests, of another token": {40, of(digest("ns/m"), driver.Token("ns/m", "v", 3), "m"), false},
+		"of names and digests, shortened":        {40, of(digest(ns+long), driver.Token(ns+long, "u", 3), driver.Name(long, 40)), true},
+		"what an instance has left behind":       {0, Found{Kind: "volume", Instance: driver.Instance{OwnerUID: "u", Owner: "ns/m"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &World{NameLimit: test.limit}
+			NewWithT(t).Expect(w.launched(test.found, Cluster{Namespace: "ns", UID: "c"})).To(Equal(test.want))
+		})
+	}
+	cut := driver.OwnerName(types.NamespacedName{Namespace: "ns", Name: strings.Repeat("n", 300)})
+	NewWithT(t).Expect((&World{}).launched(of(cut, token, ""), Cluster{})).To(BeTrue(), "of a name that was cut, the token does not tell")
 }

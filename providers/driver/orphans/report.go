@@ -32,6 +32,8 @@ var advice = map[Verdict]string{
 		"or right before its object was removed. If it is nobody's, terminate it in the cloud",
 	Unproven: "Its object was removed while the Cluster was paused, as by a move that has failed, or shortly after the launch. If it was moved, " +
 		"let the target work on it; if it is nobody's, terminate it in the cloud",
+	NotLaunched: "It carries the mark of an object for which it was not launched, by its token or name: a copy that was made with the tags of the " +
+		"original, or adopted by hand. Take the marks off if it is to stay; if it is nobody's, terminate it in the cloud",
 	OtherNamespace: "Its lineage is that of a Cluster in another namespace than its owner's. If it is nobody's, terminate it in the cloud",
 	Contested:      "Another management cluster with the same UIDs marks instances of this Cluster: find the copy and shut it down",
 	Orphan:         "--orphan-policy=report leaves it running",

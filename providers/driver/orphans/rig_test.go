@@ -330,7 +330,9 @@ func (i *installation) launch(name string) *examplev1.ExampleMachine {
 	m := i.object(name)
 	lineage, _ := i.reign.Mark(i.green().UID, m.UID, testScope)
 	m.Annotations = map[string]string{"uid": string(m.UID)}
-	i.cloud.add(testScope, driver.Instance{ID: "i-" + name + "-" + i.uids, OwnerUID: m.UID, Owner: driver.OwnerName(client.ObjectKeyFromObject(m)), Lineage: lineage})
+	i.cloud.add(testScope, driver.Instance{
+		ID: "i-" + name + "-" + i.uids, OwnerUID: m.UID, Owner: "ns/" + name, Lineage: lineage, Token: driver.Token("ns/"+name, m.UID, 1),
+	})
 	m.Spec.ProviderID = "fake:///" + testScope.Location + "/i-" + name + "-" + i.uids
 	i.Expect(i.api.Update(i.ctx, m)).To(Succeed())
 	return m
