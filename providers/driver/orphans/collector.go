@@ -58,6 +58,8 @@ type Collector struct {
 
 	mu     sync.Mutex
 	scopes map[driver.Scope]*scope
+	// origins are those of objects that are or were here, by UID; a scan alone uses them.
+	origins map[types.UID]origin
 	// concluded is when the latest scan began that could read the API server, or when this process has begun to try.
 	concluded time.Time
 }
@@ -151,15 +153,19 @@ func (c *Collector) conclude(ctx context.Context, listed []*list) (*World, error
 			scopes[l.scope] = true
 		}
 	}
-	record, current, err := c.Reign.Checkpoint(ctx, began, w.Claims.here, keys(scopes), func(next Record) Record {
+	examine := func(next Record, missing map[types.UID]types.UID) Record {
 		w.Record = next
+		w.learn(c.origins, missing, next.Strays)
+		w.forget(listed)
 		w.Contested = contested(w, all)
 		c.dispute(w, listed)
-		return next.examined(w, began, listed)
-	})
+		return next.examined(w, began, listed).strayed(w, listed)
+	}
+	record, current, err := c.Reign.Checkpoint(ctx, began, w.Claims.here, keys(scopes), examine)
 	if err != nil {
 		return nil, err
 	}
+	c.origins = w.Origins
 	w.persisted(record, current)
 	c.concludedAt(began)
 	return w, nil

@@ -41,6 +41,9 @@ const (
 	// NotLaunched means that its token, or in clouds of names its name, is none that the object of its mark was launched with: somebody has
 	// made a copy of an instance and its marks, or has marked an instance by hand to adopt it.
 	NotLaunched Verdict = "NotLaunched"
+	// Relabeled means that an object of its mark was here and is gone, its Cluster is here, and its lineage is not from here: somebody has
+	// written it, in the cloud or into the record of the launch, or another management cluster has an object for it.
+	Relabeled Verdict = "Relabeled"
 	// OtherNamespace means that its lineage names a Cluster of another namespace than its mark. No launch from here makes that.
 	OtherNamespace Verdict = "OtherNamespace"
 	// Contested means that a copy of this management cluster marks instances of its Cluster at the same time.
@@ -53,7 +56,7 @@ const (
 )
 
 // reported are the verdicts that a person is told of.
-var reported = []Verdict{ClusterGone, NoLineage, UnknownEpoch, Unproven, NotLaunched, OtherNamespace, Contested, Orphan}
+var reported = []Verdict{ClusterGone, NoLineage, UnknownEpoch, Unproven, NotLaunched, Relabeled, OtherNamespace, Contested, Orphan}
 
 // Found is an instance that the cloud lists, or something else that carries a mark.
 type Found struct {
@@ -94,6 +97,8 @@ type World struct {
 	Before   map[types.UID]int64
 	// NameLimit is that of the cloud's traits.
 	NameLimit int
+	// Origins are those of objects that are or were here, by UID.
+	Origins map[types.UID]origin
 	// Known is what the record has of the Clusters.
 	Known map[types.UID]KnownCluster
 	// Claims are those of all objects.
@@ -133,19 +138,19 @@ func Decide(w *World, f Found, seen Sighting) Verdict {
 
 // standing is whose it is by its mark, without regard to the time.
 func (w *World) standing(f Found) Verdict {
-	namespace := namespaceOf(f.Owner)
+	namespace := w.namespaceOf(f)
 	lineage, ok := driver.ParseLineage(f.Lineage)
 	if f.OwnerUID == "" || f.Owner == "" {
-		return Foreign
+		return w.stranger(f)
 	}
 	if !ok {
-		return w.withoutLineage(f.Scope, namespace)
+		return w.withoutLineage(f)
 	}
 	cluster, here := w.Clusters[lineage.Cluster]
 	epoch, known := w.Record.epoch(lineage.Epoch)
 	switch {
 	case !here && !known:
-		return Foreign
+		return w.stranger(f)
 	case !here:
 		return ClusterGone
 	case w.denies(f.Scope, cluster.Namespace):
@@ -177,12 +182,12 @@ func (w *World) covered(f Found, cluster Cluster, at time.Time) Verdict {
 	return Orphan
 }
 
-// withoutLineage is Foreign if no Cluster of the owner's namespace is here. Where the mark has a digest for the owner's name, the namespace
-// cannot be read.
-func (w *World) withoutLineage(in driver.Scope, namespace string) Verdict {
-	paused := false
+// withoutLineage is that of a stranger if no Cluster of the owner's namespace is here. Where the mark has a digest for the owner's name, it
+// does not show the namespace.
+func (w *World) withoutLineage(f Found) Verdict {
+	namespace, paused := namespaceOf(f.Owner), false
 	for _, c := range w.Clusters {
-		if w.denies(in, c.Namespace) {
+		if w.denies(f.Scope, c.Namespace) {
 			continue
 		}
 		if c.Namespace == namespace && !c.Paused {
@@ -193,7 +198,7 @@ func (w *World) withoutLineage(in driver.Scope, namespace string) Verdict {
 	if paused {
 		return Paused
 	}
-	return Foreign
+	return w.stranger(f)
 }
 
 // isYoung returns whether it may be too early to miss an object. The cloud's clock is not ours, so both count; what is from the future is
@@ -218,7 +223,7 @@ func contested(w *World, all []Found) map[types.UID]bool {
 		if !ok || !here || w.denies(f.Scope, cluster.Namespace) {
 			continue
 		}
-		if namespace := namespaceOf(f.Owner); namespace != "" && namespace != cluster.Namespace {
+		if namespace := w.namespaceOf(f); namespace != "" && namespace != cluster.Namespace {
 			continue // Whoever may write launch records of another namespace must not stop the work on this one.
 		}
 		own, _ := w.Record.epoch(lineage.Epoch)

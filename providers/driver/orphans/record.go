@@ -31,6 +31,8 @@ type Record struct {
 	Scopes []KnownScope `json:"scopes,omitempty"`
 	// Clusters are those that are here.
 	Clusters []KnownCluster `json:"clusters,omitempty"`
+	// Strays are instances that carry the mark of objects that were here, and the lineage of somebody else.
+	Strays []Stray `json:"strays,omitempty"`
 }
 
 // Epoch is one uninterrupted reign of a process over the record.

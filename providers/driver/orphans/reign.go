@@ -146,11 +146,15 @@ func (r *Reign) Scopes() []driver.Scope {
 	return all
 }
 
+// Examine adds to the record what a scan has found. missing has the Clusters of objects that are gone, by UID, although they were launched
+// since the latest scan and not released by this process.
+type Examine func(next Record, missing map[types.UID]types.UID) Record
+
 // Checkpoint extends the present epoch to the beginning of a scan, which has read the API server afterwards: here says which objects were
-// there, and examine, which may be nil, adds to the record. It returns the record as it is persisted, and the name of the epoch. It fails
-// with ErrNewEpoch if the reign was interrupted.
+// there. examine may be nil. It returns the record as it is persisted, and the name of the epoch. It fails with ErrNewEpoch if the reign
+// was interrupted.
 func (r *Reign) Checkpoint(
-	ctx context.Context, began time.Time, here func(types.UID) bool, scopes []driver.Scope, examine func(Record) Record,
+	ctx context.Context, began time.Time, here func(types.UID) bool, scopes []driver.Scope, examine Examine,
 ) (Record, string, error) {
 	found, err := r.read(ctx)
 	if err != nil {
@@ -168,7 +172,11 @@ func (r *Reign) Checkpoint(
 	next := r.record.scanned(id, began).saw(scopes, r.clock.Now())
 	r.mu.Unlock()
 	if examine != nil {
-		next = examine(next)
+		clusters := map[types.UID]types.UID{}
+		for object, m := range missing {
+			clusters[object] = m.cluster
+		}
+		next = examine(next, clusters)
 	}
 	for object, m := range missing {
 		ctrl.LoggerFrom(ctx).Info("An object is gone that was launched since the latest scan, and that this process has not released: "+

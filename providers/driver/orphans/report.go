@@ -34,6 +34,8 @@ var advice = map[Verdict]string{
 		"let the target work on it; if it is nobody's, terminate it in the cloud",
 	NotLaunched: "It carries the mark of an object for which it was not launched, by its token or name: a copy that was made with the tags of the " +
 		"original, or adopted by hand. Take the marks off if it is to stay; if it is nobody's, terminate it in the cloud",
+	Relabeled: "It carries the mark of an object that was here, and a lineage that is not from here: it was moved to another management cluster, or " +
+		"somebody has replaced the lineage. If it is nobody's, terminate it in the cloud",
 	OtherNamespace: "Its lineage is that of a Cluster in another namespace than its owner's. If it is nobody's, terminate it in the cloud",
 	Contested:      "Another management cluster with the same UIDs marks instances of this Cluster: find the copy and shut it down",
 	Orphan:         "--orphan-policy=report leaves it running",
@@ -83,7 +85,11 @@ func (c *Collector) toldFirst(in driver.Scope, d *candidate, what Verdict) bool 
 // clusterOf is the Cluster that has to be told; ok is false if there is none, or it is not certain.
 func (w *World) clusterOf(f Found) (found Cluster, ok bool) {
 	if lineage, marked := driver.ParseLineage(f.Lineage); marked {
-		found, ok = w.Clusters[lineage.Cluster]
+		if found, ok = w.Clusters[lineage.Cluster]; ok {
+			return found, ok
+		}
+	}
+	if found, ok = w.Clusters[w.Origins[f.OwnerUID].cluster]; ok {
 		return found, ok
 	}
 	for _, c := range w.Clusters {
