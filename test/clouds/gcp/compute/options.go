@@ -1,0 +1,85 @@
+package compute
+
+import (
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"millwright.dev/test/clouds/simulator"
+)
+
+// Options are the settings of a simulated cloud. The zero value is one with the project millwright-test that answers at once.
+type Options struct {
+	// Projects there are from the beginning; millwright-test when empty.
+	Projects []string
+	// Tokens that are let in; every bearer token when empty. The token endpoint gives out the first, or "token-of-the-simulator".
+	Tokens []string
+	// Delays of what takes its time; all are really zero when zero.
+	Delays Delays
+	// Catalog is what exists beforehand; DefaultCatalog when nil.
+	Catalog *Catalog
+	// RatePerMinute are the rate quotas of each project by group (see the README); groups that are not in it have none.
+	RatePerMinute map[string]int
+	// Clock drives every delay; the real one when nil.
+	Clock clock.WithDelayedExecution
+	// Latency is how long every answer takes at least, in real time whatever the Clock.
+	Latency time.Duration
+	// Machines boots instances; none boot when nil.
+	Machines simulator.Machines
+}
+
+// Delays are how long what happens in the cloud takes.
+type Delays struct {
+	// Pending is how long a new operation waits before it begins. Until then an instance that it creates is in no answer.
+	Pending time.Duration `json:"pending"`
+	// Provisioning and Staging are how long a new instance is in these states.
+	Provisioning time.Duration `json:"provisioning"`
+	// Staging follows Provisioning.
+	Staging time.Duration `json:"staging"`
+	// Stopping is how long an instance stops, be it to be deleted or to stay.
+	Stopping time.Duration `json:"stopping"`
+	// Forget is how long an operation that has ended is known; two weeks when zero.
+	Forget time.Duration `json:"forget"`
+}
+
+// DefaultRates are the rate quotas that the documentation has as defaults, as far as they concern the methods simulated here.
+func DefaultRates() map[string]int {
+	return map[string]int{GroupMutate: 1500, GroupRead: 1500, GroupList: 1500, GroupOperationRead: 1500}
+}
+
+func (o Options) withDefaults() Options {
+	if len(o.Projects) == 0 {
+		o.Projects = []string{"millwright-test"}
+	}
+	if o.Delays.Forget == 0 {
+		o.Delays.Forget = 14 * 24 * time.Hour
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Catalog == nil {
+		o.Catalog = DefaultCatalog()
+	}
+	return o
+}
+
+// catalogProjects are those that the catalog has something in.
+func (o Options) catalogProjects() (all []string) {
+	for _, i := range o.Catalog.Images {
+		all = append(all, i.Project)
+	}
+	for _, s := range o.Catalog.Subnetworks {
+		if s.Project != "" {
+			all = append(all, s.Project)
+		}
+	}
+	return all
+}
+
+// Failure is why an operation fails.
+type Failure struct {
+	// Code such as ZONE_RESOURCE_POOL_EXHAUSTED.
+	Code string `json:"code"`
+	// Message is optional.
+	Message string `json:"message,omitempty"`
+}
