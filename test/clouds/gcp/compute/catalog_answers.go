@@ -7,8 +7,8 @@ import "slices"
 func (s *Server) machineTypeAnswer(r *request, zone string, t MachineType) map[string]any {
 	path := "projects/" + r.project.name + "/zones/" + zone + "/machineTypes/" + t.Name
 	answer := map[string]any{
-		"kind": "compute#machineType", "name": t.Name, "guestCpus": float64(t.GuestCPUs), "memoryMb": float64(t.MemoryMB), "architecture": t.Architecture,
-		"zone": zone, "selfLink": link(path),
+		"kind": "compute#machineType", "name": t.Name, "guestCpus": float64(t.GuestCPUs), "memoryMb": float64(t.MemoryMB),
+		"architecture": t.Architecture, "zone": zone, "selfLink": link(path),
 	}
 	var accelerators []any
 	for _, a := range t.Accelerators {

@@ -82,7 +82,8 @@ func checkMetadata(i *instance) error {
 		case seen[item.Key]:
 			return invalid("resource.metadata.items", item.Key, "Metadata has duplicate keys.")
 		case len(item.Value) > maxMetadata || total > maxMetadataSize:
-			return fail(http.StatusRequestEntityTooLarge, "uploadTooLarge", "Value for metadata key '%s' is too large: maximum size %d character(s).",
+			return fail(http.StatusRequestEntityTooLarge, "uploadTooLarge",
+				"Value for metadata key '%s' is too large: maximum size %d character(s).",
 				item.Key, maxMetadata)
 		}
 		seen[item.Key] = true
@@ -121,7 +122,8 @@ func (s *Server) checkScheduling(i *instance) error {
 		return fail(http.StatusBadRequest, "invalid", "Instances that are preemptible or have accelerators do not support live migration: "+
 			"set onHostMaintenance to TERMINATE.")
 	case !spot && scheduling.InstanceTerminationAction != "":
-		return fail(http.StatusBadRequest, "invalid", "You cannot specify a termination action for a VM instance that has the standard provisioning model.")
+		return fail(http.StatusBadRequest, "invalid", "You cannot specify a termination action for a VM instance that has the standard "+
+			"provisioning model.")
 	}
 	if scheduling.OnHostMaintenance == "" {
 		if len(i.GuestAccelerators) > 0 {

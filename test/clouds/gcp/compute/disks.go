@@ -66,17 +66,9 @@ func (s *Server) checkDisk(i *instance, n int) error {
 	case d.InitializeParams.SourceImage != "" && image == nil:
 		return notFound(relative(d.InitializeParams.SourceImage))
 	}
-	size := d.InitializeParams.DiskSizeGB
-	switch {
-	case image != nil && size == 0:
-		size = image.SizeGB
-	case image != nil && size < image.SizeGB:
-		return invalid(field+".initializeParams.diskSizeGb", fmt.Sprint(int64(size)),
-			"Requested disk size cannot be smaller than the image size (%d GB)", image.SizeGB)
-	case d.Type == "SCRATCH":
-		size = localSSD
-	case size == 0:
-		size = 500
+	size, err := sizeOf(d, image, field)
+	if err != nil {
+		return err
 	}
 	d.Kind, d.Index, d.DiskSizeGB, d.Mode = "compute#attachedDisk", n, size, "READ_WRITE"
 	if d.Type == "" {
@@ -84,6 +76,23 @@ func (s *Server) checkDisk(i *instance, n int) error {
 	}
 	d.InitializeParams.DiskSizeGB, d.InitializeParams.DiskType = size, kind
 	return checkLabels(field+".initializeParams.labels", d.InitializeParams.Labels)
+}
+
+// sizeOf is how large a disk becomes, in GB.
+func sizeOf(d *AttachedDisk, image *Image, field string) (Int64, error) {
+	size := d.InitializeParams.DiskSizeGB
+	switch {
+	case image != nil && size == 0:
+		return image.SizeGB, nil
+	case image != nil && size < image.SizeGB:
+		return 0, invalid(field+".initializeParams.diskSizeGb", fmt.Sprint(int64(size)),
+			"Requested disk size cannot be smaller than the image size (%d GB)", image.SizeGB)
+	case d.Type == "SCRATCH":
+		return localSSD, nil
+	case size == 0:
+		return 500, nil
+	}
+	return size, nil
 }
 
 // complete finds names for the disks of a new instance.
@@ -102,8 +111,8 @@ func (s *Server) complete(i *instance) error {
 		if !namePattern.MatchString(name) {
 			return invalid(fmt.Sprintf("resource.disks[%d].initializeParams.diskName", n), name, nameMessage)
 		}
-		if i.project.disk(i.zone, name) != nil {
-			return fail(http.StatusConflict, "alreadyExists", "The resource 'projects/%s/zones/%s/disks/%s' already exists", i.project.name, i.zone, name)
+		if existing := i.project.disk(i.zone, name); existing != nil && len(existing.Users) > 0 {
+			return inUse(i.project, existing)
 		}
 		d.InitializeParams.DiskName = name
 		d.Source = link("projects/" + i.project.name + "/zones/" + i.zone + "/disks/" + name)
@@ -111,13 +120,24 @@ func (s *Server) complete(i *instance) error {
 	return nil
 }
 
-// addDisks makes the disks of an instance. What they were made of is not in later answers.
+func inUse(p *project, d *disk) error {
+	return fail(http.StatusBadRequest, "resourceInUseByAnotherResource", "The disk resource 'projects/%s/%s' is already being used by '%s'",
+		p.name, d.path(), relative(d.Users[0]))
+}
+
+// addDisks makes the disks of an instance, or attaches one of the same name that nothing uses, as the reference of diskName says. What they
+// were made of is not in later answers.
 func (s *Server) addDisks(i *instance, now time.Time) {
 	for n := range i.Disks {
 		attached := &i.Disks[n]
 		params := attached.InitializeParams
 		attached.InitializeParams = nil
 		d := &disk{zone: i.zone}
+		if existing := i.project.disk(i.zone, params.DiskName); existing != nil {
+			existing.Users = []string{i.SelfLink}
+			i.disks = append(i.disks, existing)
+			continue
+		}
 		i.disks = append(i.disks, d)
 		if attached.Type == "SCRATCH" {
 			continue
@@ -128,8 +148,8 @@ func (s *Server) addDisks(i *instance, now time.Time) {
 				LabelFingerprint: fingerprint(params.Labels), CreationTimestamp: timestamp(now),
 			},
 			Status: "READY", SizeGB: params.DiskSizeGB, SourceImage: params.SourceImage, Users: []string{i.SelfLink},
-			Type: link("projects/" + i.project.name + "/zones/" + i.zone + "/diskTypes/" + params.DiskType), DiskEncryptionKey: attached.DiskEncryptionKey,
-			ProvisionedIOPS: params.ProvisionedIOPS,
+			Type:              link("projects/" + i.project.name + "/zones/" + i.zone + "/diskTypes/" + params.DiskType),
+			DiskEncryptionKey: attached.DiskEncryptionKey, ProvisionedIOPS: params.ProvisionedIOPS,
 		}
 		i.project.disks = append(i.project.disks, d)
 	}
@@ -191,8 +211,7 @@ func deleteDisk(s *Server, r *request) (any, error) {
 		return nil, err
 	}
 	if len(d.Users) > 0 {
-		return nil, fail(http.StatusBadRequest, "resourceInUseByAnotherResource", "The disk resource 'projects/%s/%s' is already being used by '%s'",
-			r.project.name, d.path(), relative(d.Users[0]))
+		return nil, inUse(r.project, d)
 	}
 	r.project.disks = slices.DeleteFunc(r.project.disks, func(other *disk) bool { return other == d })
 	return s.atOnce(r, "delete", &d.resource), nil

@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// apiError is an error answer: https://cloud.google.com/compute/docs/reference/rest/v1 has the body, with a list of errors inside the error.
+// apiError is an error answer: https://cloud.google.com/compute/docs/reference/rest/v1 has the body, with a list of
+// errors inside the error.
 type apiError struct {
 	status   int
 	reason   string

@@ -50,8 +50,15 @@ func TestDisksThatStay(t *testing.T) {
 	f.Expect(reason).To(Equal("resourceInUseByAnotherResource"))
 	f.done("DELETE", at(zoneA, "one"), nil)
 	f.Expect(f.cloud.Disks(project)).To(HaveLen(1))
-	_, reason, _ = f.refused("POST", zone(zoneA)+"/instances", vm("one"))
-	f.Expect(reason).To(Equal("alreadyExists"), "the name of its disk is taken")
+	old := f.done("GET", zone(zoneA)+"/disks/one", nil)["id"]
+	f.running(zoneA, vm("one", func(o object) { o["disks"].([]any)[0].(object)["autoDelete"] = false }))
+	f.Expect(f.done("GET", zone(zoneA)+"/disks/one", nil)).To(And(HaveKeyWithValue("id", old), HaveKeyWithValue("users", HaveLen(1))),
+		"a disk of that name is attached, and none is made")
+	_, reason, _ = f.refused("POST", zone(zoneA)+"/instances", vm("two", func(o object) {
+		o["disks"].([]any)[0].(object)["initializeParams"].(object)["diskName"] = "one"
+	}))
+	f.Expect(reason).To(Equal("resourceInUseByAnotherResource"))
+	f.done("DELETE", at(zoneA, "one"), nil)
 	f.done("DELETE", zone(zoneA)+"/disks/one", nil)
 	f.Expect(f.cloud.Disks(project)).To(BeEmpty())
 }

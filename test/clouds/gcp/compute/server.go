@@ -1,5 +1,5 @@
-// Package compute simulates the part of Google's Compute Engine API (REST, version 1) that a machine provider uses, with the state, the errors
-// and the delays of a real project. Server is an http.Handler. Where it and Google's documentation disagree, it is wrong.
+// Package compute simulates the part of Google's Compute Engine API (REST, version 1) that a machine provider uses, with the state, the
+// errors and the delays of a real project. Server is an http.Handler. Where it and Google's documentation disagree, it is wrong.
 package compute
 
 import (
@@ -172,7 +172,8 @@ func (s *Server) perform(m method, r *request) (any, error) {
 	}
 	for name := range r.URL.Query() {
 		if !slices.Contains(m.parameters, name) && !slices.Contains(everywhere, name) {
-			return nil, fail(http.StatusBadRequest, "badRequest", "Invalid JSON payload received. Unknown name \"%s\": Cannot bind query parameter.", name)
+			return nil, fail(http.StatusBadRequest, "badRequest",
+				"Invalid JSON payload received. Unknown name \"%s\": Cannot bind query parameter.", name)
 		}
 	}
 	s.mu.Lock()

@@ -94,7 +94,8 @@ func (m *Machine) environment() []string {
 	return []string{
 		"PATH=" + m.root.Path("sim/bin") + ":" + os.Getenv("PATH"),
 		"HOME=" + m.root.Path("var/lib"), "TMPDIR=" + m.root.Path("tmp"), "LANG=C.UTF-8",
-		"ROOT=" + root, "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + m.options.MetadataEndpoint, m.marker,
+		"ROOT=" + root, "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + m.options.MetadataEndpoint,
+		"GCE_METADATA_HOST=" + strings.TrimPrefix(m.options.MetadataEndpoint, "http://"), m.marker,
 	}
 }
 
@@ -108,16 +109,16 @@ func (m *Machine) Boot(ctx context.Context) error {
 	if m.listener, err = m.services.Serve(); err != nil {
 		return err
 	}
-	service, err := connect(ctx, m.options.MetadataEndpoint)
+	service, err := sourceAt(ctx, m.options.MetadataEndpoint)
 	if err != nil {
 		return err
 	}
-	id, err := service.get(ctx, "/latest/meta-data/instance-id")
+	id, err := service.id(ctx)
 	if err != nil {
 		return err
 	}
 	m.say("boot: instance %s", id)
-	userData, err := service.get(ctx, "/latest/user-data")
+	userData, err := service.userData(ctx)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// metadata is a client of the instance metadata service, version 2: a session token first.
+// metadata is a client of EC2's instance metadata service, version 2: a session token first.
 type metadata struct {
 	endpoint string
 	token    string
@@ -32,6 +32,14 @@ func connect(ctx context.Context, endpoint string) (*metadata, error) {
 		}
 	}
 	return nil, errors.Wrap(err, "asking the metadata service for a token")
+}
+
+func (m *metadata) id(ctx context.Context) (string, error) {
+	return m.get(ctx, "/latest/meta-data/instance-id")
+}
+
+func (m *metadata) userData(ctx context.Context) (string, error) {
+	return m.get(ctx, "/latest/user-data")
 }
 
 // get is the value of a path; a missing one is empty.

@@ -1,0 +1,38 @@
+// Command compute-simulator serves the Compute Engine API of simulated projects on loopback, with machines that boot, and a control
+// interface for tests below /_sim/.
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"millwright.dev/test/clouds/gcp/compute"
+	"millwright.dev/test/clouds/simulator"
+	"millwright.dev/test/clouds/simulator/program"
+)
+
+func main() {
+	var (
+		base     program.Options
+		cloud    compute.Options
+		throttle bool
+	)
+	base.AddFlags(pflag.CommandLine)
+	pflag.BoolVar(&throttle, "throttle", false, "limit requests by minute as Compute Engine does by default")
+	pflag.StringSliceVar(&cloud.Projects, "project", []string{"millwright-test"}, "a project; may be repeated")
+	d := &cloud.Delays
+	pflag.DurationVar(&d.Pending, "pending-delay", 0, "time before an operation begins; until then its instance is in no answer")
+	pflag.DurationVar(&d.Provisioning, "provisioning-delay", time.Second, "time in the state PROVISIONING")
+	pflag.DurationVar(&d.Staging, "staging-delay", time.Second, "time in the state STAGING, after which the instance is RUNNING")
+	pflag.DurationVar(&d.Stopping, "stopping-delay", time.Second, "time in the state STOPPING")
+	pflag.DurationVar(&d.Forget, "forget-delay", 14*24*time.Hour, "time for which an operation that has ended is known")
+	pflag.Parse()
+	if throttle {
+		cloud.RatePerMinute = compute.DefaultRates()
+	}
+	program.Main("compute-simulator", "Compute Engine", &base, func(m simulator.Machines) program.Cloud {
+		cloud.Machines = m
+		return compute.New(cloud)
+	})
+}

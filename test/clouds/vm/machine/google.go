@@ -1,0 +1,65 @@
+package machine
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// source is what a machine asks a cloud's metadata service.
+type source interface {
+	// id is the machine's name in the cloud.
+	id(context.Context) (string, error)
+	// userData is empty if there is none.
+	userData(context.Context) (string, error)
+}
+
+// sourceAt finds out which cloud's metadata service is at the endpoint: Google's names itself, anything else is taken for EC2's.
+func sourceAt(ctx context.Context, endpoint string) (source, error) {
+	g := &google{metadata{endpoint: endpoint, client: http.Client{Timeout: 5 * time.Second}}}
+	if flavor, err := g.flavor(ctx); err == nil && flavor == "Google" {
+		return g, nil
+	}
+	return connect(ctx, endpoint)
+}
+
+// google is the metadata server of Compute Engine, which answers whom asks with a header.
+type google struct{ metadata }
+
+func (g *google) flavor(ctx context.Context) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.endpoint+"/", http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Metadata-Flavor", "Google")
+	response, err := g.client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	return response.Header.Get("Metadata-Flavor"), response.Body.Close()
+}
+
+func (g *google) value(ctx context.Context, path string) (string, error) {
+	v, err := g.do(ctx, http.MethodGet, "/computeMetadata/v1/instance/"+path, "Metadata-Flavor", "Google")
+	return v, errors.Wrapf(err, "asking the metadata server for %s", path)
+}
+
+func (g *google) id(ctx context.Context) (string, error) { return g.value(ctx, "name") }
+
+// userData is decoded if the attribute user-data-encoding says base64, as cloud-init does it.
+func (g *google) userData(ctx context.Context) (string, error) {
+	encoding, err := g.value(ctx, "attributes/user-data-encoding")
+	if err != nil {
+		return "", err
+	}
+	data, err := g.value(ctx, "attributes/user-data")
+	if err != nil || encoding != "base64" {
+		return data, err
+	}
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(data))
+	return string(raw), errors.Wrap(err, "decoding the user data")
+}
