@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/inframachine"
 	simulator "millwright.dev/test/clouds/aws/ec2"
@@ -84,6 +86,26 @@ func TestARefusedWriteIsSaid(t *testing.T) {
 			f.Expect(f.live()).To(Equal(1))
 		})
 	}
+}
+
+// The wait after a quota is long, and the refusal was replaced by the quota at once: nobody could see what to mend.
+func TestARefusedRecordStaysSaid(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.backoff = func(driver.Class, int) time.Duration { return time.Hour }
+	f.sim.AddFault(apiFault("VcpuLimitExceeded", 1))
+	p := &policy{}
+	f.intercept.Patch = patchFault(func(patch string) bool {
+		return strings.Contains(patch, "on-demand") && !strings.Contains(patch, "firstCall")
+	}, p.refusal)
+	f.start()
+	f.machine("m")
+	f.Eventually(func() string { return f.ready("m")() + ": " + f.messages["m"] }).Should(And(HavePrefix("False RefusedByAPIServer"),
+		ContainSubstring("the policy of a test denied the request"), ContainSubstring("VcpuLimitExceeded")), "as long as the launch is not tried again")
+	p.lifted.Store(true)
+	f.clock.step(2 * time.Hour)
+	f.touch("m")
+	f.becomesReady("m")
+	f.Expect(f.live()).To(Equal(1))
 }
 
 // Where the status itself is refused, nothing else can report it.

@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
@@ -26,6 +27,7 @@ func (r *Reconciler[M]) persistCall(ctx context.Context, s *scope[M]) outcome.Ou
 	if err := s.writeRecord(ctx, record, nil); err != nil {
 		return outcome.FromError(err)
 	}
+	r.unrecorded.forget(s.Key())
 	s.request.Lineage = record.Lineage
 	return outcome.Continue()
 }
@@ -104,6 +106,7 @@ func (r *Reconciler[M]) launchFailed(ctx context.Context, s *scope[M], err error
 	}
 	if record != s.launched {
 		if err := s.writeRecord(ctx, record, nil); err != nil {
+			r.unrecorded.set(s.Key(), persist.Refusal(err))
 			return outcome.FromError(err)
 		}
 		if record.Placement == "" {

@@ -88,6 +88,8 @@ type Reconciler[M driver.Object] struct {
 	interrupted noted[interruption]
 	// unusable are the objects whose bootstrap data could not be used when it was last read.
 	unusable noted[bool]
+	// unrecorded is by which refusal of the API server the failure of the latest call could not be recorded.
+	unrecorded noted[string]
 	// begun is when this process has reconciled its first object.
 	begun begun
 	waker *wake.Waker
@@ -181,6 +183,7 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.alive.forget(key)
 	r.interrupted.forget(key)
 	r.unusable.forget(key)
+	r.unrecorded.forget(key)
 	r.places.Forget(key)
 	r.backoff.end(key)
 	r.withdraw(key)
