@@ -109,32 +109,38 @@ func (r *Receiver) receive(ctx context.Context) (bool, error) {
 		return false, errors.Wrap(err, "ReceiveMessage")
 	}
 	lastReceived.WithLabelValues(r.URL).Set(float64(r.Clock.Now().Unix()))
+	taken := make([]*taking, 0, len(out.Messages))
+	for _, m := range out.Messages {
+		taken = append(taken, r.take(ctx, aws.ToString(m.Body), sentAt(m)))
+	}
+	r.record(ctx, taken)
 	var done []types.DeleteMessageBatchRequestEntry
-	for i, m := range out.Messages {
-		result := r.take(ctx, aws.ToString(m.Body), sentAt(m))
-		received.WithLabelValues(r.URL, result).Inc()
-		if !slices.Contains(receivedAgain, result) {
-			done = append(done, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
+	for i, t := range taken {
+		received.WithLabelValues(r.URL, t.result).Inc()
+		if !slices.Contains(receivedAgain, t.result) {
+			done = append(done, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: out.Messages[i].ReceiptHandle})
 		}
 	}
-	return len(out.Messages) > 0, r.delete(ctx, done)
+	r.delete(ctx, done)
+	return len(out.Messages) > 0, nil
 }
 
-// delete deletes messages. Those that stay are received again, which changes nothing.
-func (r *Receiver) delete(ctx context.Context, done []types.DeleteMessageBatchRequestEntry) error {
+// delete deletes messages. Those that stay are received again, which changes nothing; that they do is no reason to receive others later.
+func (r *Receiver) delete(ctx context.Context, done []types.DeleteMessageBatchRequestEntry) {
 	if len(done) == 0 {
-		return nil
+		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	out, err := r.Queue.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.URL), Entries: done}, once)
+	out, err := r.Queue.DeleteMessageBatch(callCtx, &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.URL), Entries: done}, once)
 	if err == nil && len(out.Failed) > 0 {
 		err = errors.Errorf("%d of %d messages: %s", len(out.Failed), len(done), aws.ToString(out.Failed[0].Message))
 	}
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		failed.WithLabelValues(r.URL, "DeleteMessageBatch").Inc()
+		ctrl.LoggerFrom(ctx).Error(err, "Messages in the interruption queue cannot be deleted; they are received again")
+		r.pause(ctx, idle)
 	}
-	return errors.Wrap(err, "DeleteMessageBatch")
 }
 
 // sentAt is when the message was sent; zero if SQS does not say.

@@ -3,8 +3,10 @@ package interruption
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,8 +43,9 @@ type rig struct {
 	queue    *sqs.Queue
 	clock    *clocktesting.FakeClock
 	recorder *events.FakeRecorder
-	// refuse is what the API server answers to patches.
+	// refuse is what the API server answers to patches; hang, if not nil, keeps them without an answer until it is closed.
 	refuse error
+	hang   chan struct{}
 }
 
 func newRig(t *testing.T, objects ...client.Object) *rig {
@@ -55,6 +58,13 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	r.Expect(IndexInstances(t.Context(), indexerFunc(func(f client.IndexerFunc) { index = f }))).To(Succeed())
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&infrav1.AWSMachine{}, instanceField, index).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if r.hang != nil {
+				select {
+				case <-r.hang:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
 			if r.refuse != nil {
 				return r.refuse
 			}
@@ -100,6 +110,13 @@ func (r *rig) receiveOnce() {
 	some, err := r.receive(r.t.Context())
 	r.Expect(err).NotTo(HaveOccurred())
 	r.Expect(some).To(BeTrue())
+}
+
+// takeOne takes one message that was just sent.
+func (r *rig) takeOne(body string) string {
+	t := r.take(r.t.Context(), body, r.clock.Now())
+	r.record(r.t.Context(), []*taking{t})
+	return t.result
 }
 
 func (r *rig) notice(name string) string {
@@ -167,10 +184,10 @@ func TestMessagesThatAreNotUsed(t *testing.T) {
 func TestAMessageThatComesAgain(t *testing.T) {
 	r := newRig(t, awsMachine("m"))
 	r.send(detailInterruption, 0)
-	r.Expect(r.take(t.Context(), message("aws.ec2", detailInterruption, region, at, instanceA), r.clock.Now())).To(Equal(resultRecorded))
+	r.Expect(r.takeOne(message("aws.ec2", detailInterruption, region, at, instanceA))).To(Equal(resultRecorded))
 	written := r.notice("m")
-	r.Expect(r.take(t.Context(), message("aws.ec2", detailInterruption, region, at, instanceA), r.clock.Now())).To(Equal(resultKnown))
-	r.Expect(r.take(t.Context(), message("aws.ec2", detailRebalance, region, "2026-11-23T10:00:20Z", instanceA), r.clock.Now())).To(Equal(resultKnown))
+	r.Expect(r.takeOne(message("aws.ec2", detailInterruption, region, at, instanceA))).To(Equal(resultKnown))
+	r.Expect(r.takeOne(message("aws.ec2", detailRebalance, region, "2026-11-23T10:00:20Z", instanceA))).To(Equal(resultKnown))
 	r.Expect(r.notice("m")).To(Equal(written), "a recommendation says less than a warning")
 }
 
@@ -287,6 +304,83 @@ func TestAMessageStaysUntilTheMachineIsDeleted(t *testing.T) {
 	r.Expect(told).To(HaveLen(3))
 	r.Expect(told[2].Deadline.Sub(told[2].At)).To(Equal(2 * time.Minute))
 	r.Expect(r.queue.Left()).To(BeZero())
+}
+
+// When a zone runs out of spot capacity, many are taken back at once. A webhook that hangs must not cost those behind the first their two
+// minutes.
+func TestNoMessageWaitsForTheNoticeOfAnother(t *testing.T) {
+	var objects []client.Object
+	for i := range 10 {
+		objects = append(objects, awsMachine(fmt.Sprint(i), func(m *infrav1.AWSMachine) { m.Spec.ProviderID = fmt.Sprintf("aws:///us-east-1a/i-0a00000%d", i) }))
+	}
+	r := newRig(t, objects...)
+	r.hang = make(chan struct{})
+	var told atomic.Int32
+	r.Interrupted = func(client.Object, inframachine.Notice) bool { return told.Add(1) > 0 }
+	for i := range 10 {
+		r.sendBody(message("aws.ec2", detailInterruption, region, r.clock.Now().Format(time.RFC3339), fmt.Sprintf("i-0a00000%d", i)), 0)
+	}
+	received := make(chan error, 1)
+	go func() { _, err := r.receive(t.Context()); received <- err }()
+	r.Eventually(told.Load).Should(BeEquivalentTo(10), "all are told before the first notice is written")
+	r.Expect(r.queue.Left()).To(Equal(10))
+	close(r.hang)
+	r.Eventually(received).Should(Receive(BeNil()))
+	r.Expect(r.queue.Left()).To(BeZero())
+	for i := range 10 {
+		r.Expect(r.notice(fmt.Sprint(i))).NotTo(BeEmpty())
+	}
+}
+
+// Messages that may be received and not deleted come again. The others are received at the same pace.
+func TestMessagesThatCannotBeDeleted(t *testing.T) {
+	r := newRig(t, awsMachine("m"))
+	denied := &undeletable{API: r.Receiver.Queue}
+	r.Receiver.Queue = denied
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Start(ctx) }()
+	for range 8 {
+		r.sendBody("{}", 0)
+		n := denied.calls.Load()
+		r.Eventually(func() int32 {
+			if r.clock.HasWaiters() {
+				r.clock.Step(idle)
+			}
+			return denied.calls.Load()
+		}).Should(BeNumerically(">", n))
+	}
+	r.Expect(r.clock.Since(time.Date(2026, 11, 23, 10, 0, 30, 0, time.UTC))).To(BeNumerically("<", longestPause), "no growing pauses")
+	cancel()
+	r.Eventually(ended).Should(Receive(BeNil()))
+}
+
+// undeletable is a queue whose policy forgets sqs:DeleteMessage.
+type undeletable struct {
+	API
+	calls atomic.Int32
+}
+
+func (u *undeletable) DeleteMessageBatch(context.Context, *sdk.DeleteMessageBatchInput, ...func(*sdk.Options)) (*sdk.DeleteMessageBatchOutput, error) {
+	u.calls.Add(1)
+	return nil, errors.New("AccessDenied")
+}
+
+// An answer that ends in the middle, or is none of SQS, is a failure like any other, and nothing of it is used.
+func TestAQueueThatAnswersHalf(t *testing.T) {
+	for name, answer := range map[string]string{"half": `{"Messages":[{"MessageId":"1","Body":"`, "another protocol": `<html>proxy</html>`} {
+		r := newRig(t, awsMachine("m"))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(answer)+10))
+			_, _ = w.Write([]byte(answer))
+		}))
+		r.Receiver.Queue = sdk.NewFromConfig(aws.Config{Region: region, BaseEndpoint: aws.String(server.URL), HTTPClient: simclient.HTTPClient(),
+			Credentials: credentials.NewStaticCredentialsProvider("AKIATEST", "secret", "")})
+		_, err := r.receive(t.Context())
+		r.Expect(err).To(HaveOccurred(), name)
+		r.Expect(r.notice("m")).To(BeEmpty())
+		server.Close()
+	}
 }
 
 func TestWorse(t *testing.T) {

@@ -3,6 +3,7 @@ package interruption
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -23,6 +24,8 @@ const (
 	unknownFor = time.Minute
 	// staleAfter is when an event is too old to be of use.
 	staleAfter = 15 * time.Minute
+	// writers is how many notices are written at a time.
+	writers = 10
 	// eventRefused: the API server does not take a notice.
 	eventRefused = "NoticeRefused"
 	// instanceField indexes AWSMachines by the ID of their instance.
@@ -41,37 +44,99 @@ func IndexInstances(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Wrap(err, "indexing AWSMachines by their instances")
 }
 
-// take writes what a message announces to the AWSMachines that name the instance, and returns what became of it. Whose the instance is, the
-// reconciler knows: an object that only claims it reports nothing.
-func (r *Receiver) take(ctx context.Context, body string, sent time.Time) string {
+// taking is what becomes of one message.
+type taking struct {
+	event  event
+	result string
+	claims []*claim
+}
+
+// claim is an AWSMachine that names the instance of a message. Whose the instance is, the reconciler knows: an object that only claims it
+// reports nothing.
+type claim struct {
+	machine *infrav1.AWSMachine
+	notice  inframachine.Notice
+	// pending is true while the Machine is still to be deleted.
+	pending bool
+	// result is what became of it; empty until the notice was written.
+	result string
+}
+
+// take reads a message, finds the AWSMachines that name its instance, and tells the reconciler of those that are interrupted. It waits for
+// nothing: behind it may be the messages of a whole zone.
+func (r *Receiver) take(ctx context.Context, body string, sent time.Time) *taking {
 	log := ctrl.LoggerFrom(ctx)
 	e, err := parse(body)
 	now := r.Clock.Now()
 	switch {
 	case errors.Is(err, errIgnored):
-		return resultIgnored
+		return &taking{result: resultIgnored}
 	case err != nil:
 		log.Info("A message in the interruption queue is not used", "why", err.Error())
-		return resultMalformed
+		return &taking{result: resultMalformed}
 	case e.at.After(now.Add(time.Minute)), now.Sub(e.at) > staleAfter:
-		return resultStale
+		return &taking{result: resultStale}
 	}
 	list := &infrav1.AWSMachineList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{instanceField: e.instance}); err != nil {
 		log.Error(err, "Finding the machine of an interrupted instance failed", "instance", e.instance)
-		return resultRefused
+		return &taking{result: resultRefused}
 	}
-	result := resultUnknown
+	t := &taking{event: e, result: resultUnknown}
 	if now.Sub(sent) < unknownFor {
-		result = resultWaiting
+		t.result = resultWaiting
 	}
 	for i := range list.Items {
 		m := &list.Items[i]
 		if m.Spec.Region == e.region && predicates.MatchesWatchLabel(r.WatchFilter, m) {
-			result = worse(result, r.record(ctx, m, e))
+			t.claims = append(t.claims, r.tell(m, e))
 		}
 	}
-	return result
+	return t
+}
+
+// tell tells the reconciler of an interruption. Whether the notice can be written makes no difference to that: there are two minutes.
+func (r *Receiver) tell(m *infrav1.AWSMachine, e event) *claim {
+	c := &claim{machine: m, notice: inframachine.Notice{Kind: e.kind, ProviderID: m.Spec.ProviderID, At: e.at, Deadline: e.deadline}}
+	switch {
+	case e.kind == inframachine.NoticeInterruption && m.Spec.Spot == nil && !ptr.Deref(m.Status.Interruptible, false):
+		c.result = resultOnDemand
+	case !m.DeletionTimestamp.IsZero():
+		c.result = resultKnown
+	default:
+		c.pending = e.kind == inframachine.NoticeInterruption && r.Interrupted != nil && !r.Interrupted(m, c.notice)
+	}
+	return c
+}
+
+// record writes the notices of all messages of one answer, some at a time, and returns within the time of one call: a webhook that hangs
+// holds up neither the other notices nor the next messages. What could not be written is received again.
+func (r *Receiver) record(ctx context.Context, taken []*taking) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var writes sync.WaitGroup
+	turns := make(chan struct{}, writers)
+	for _, t := range taken {
+		for _, c := range t.claims {
+			if c.result != "" {
+				continue
+			}
+			writes.Go(func() {
+				turns <- struct{}{}
+				defer func() { <-turns }()
+				c.result = r.write(ctx, c.machine, t.event, c.notice)
+			})
+		}
+	}
+	writes.Wait()
+	for _, t := range taken {
+		for _, c := range t.claims {
+			if c.pending && c.result != resultUnknown {
+				c.result = worse(resultPending, c.result)
+			}
+			t.result = worse(t.result, c.result)
+		}
+	}
 }
 
 // worse is what becomes of a message that several objects claim: it is received again if one of them could not be written, or still is to
@@ -85,32 +150,12 @@ func worse(a, b string) string {
 	return b
 }
 
-// record writes the notice of one object.
-func (r *Receiver) record(ctx context.Context, m *infrav1.AWSMachine, e event) string {
-	if e.kind == inframachine.NoticeInterruption && m.Spec.Spot == nil && !ptr.Deref(m.Status.Interruptible, false) {
-		return resultOnDemand
-	}
-	if !m.DeletionTimestamp.IsZero() {
-		return resultKnown
-	}
-	notice := inframachine.Notice{Kind: e.kind, ProviderID: m.Spec.ProviderID, At: e.at, Deadline: e.deadline}
-	// Whether the notice can be written makes no difference to that: there are two minutes.
-	pending := e.kind == inframachine.NoticeInterruption && r.Interrupted != nil && !r.Interrupted(m, notice)
-	result := r.write(ctx, m, e, notice)
-	if pending && result != resultUnknown {
-		return worse(resultPending, result)
-	}
-	return result
-}
-
 // write writes the notice into the object.
 func (r *Receiver) write(ctx context.Context, m *infrav1.AWSMachine, e event, notice inframachine.Notice) string {
 	base := m.DeepCopy()
 	if !inframachine.PutNotice(m, notice) {
 		return resultKnown
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	err := r.Client.Patch(ctx, m, client.MergeFrom(base))
 	switch {
 	case apierrors.IsNotFound(err):
