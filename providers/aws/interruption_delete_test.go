@@ -50,7 +50,7 @@ func (f *fixture) ownerIsDeleted(name string) func() bool {
 	return func() bool { return !f.owner(name).DeletionTimestamp.IsZero() }
 }
 
-// The core drains the Node of a Machine that is deleted, and its MachineSet creates another at once. Others are only reported: one that no
+// The core drains the Node of a Machine that is deleted, and its MachineSet creates another when it is gone. Others are only reported: one that no
 // MachineSet controls, and one whose object names an instance that is not its own.
 func TestAnInterruptedMachineIsDeleted(t *testing.T) {
 	f := newFixture(t, simulator.Options{})

@@ -43,7 +43,7 @@ func main() {
 		addFlags(fs)
 		queues.AddFlags(fs)
 	}
-	program.Complete = func() error { return cmp.Or(complete(), queues.Validate()) }
+	program.Complete = func() error { return cmp.Or(complete(), queues.Validate(options.Identities.Required)) }
 	program.Main()
 }
 

@@ -31,7 +31,9 @@ func manyWorld(t *testing.T, namespace string) *world {
 	t.Helper()
 	takeTurn(t, &unbooted)
 	many.once.Do(func() {
-		many.sandbox, many.err = sandbox.Start(suite.ctx, sandbox.Options{LogDir: filepath.Join(suite.logs, "many"), Unbooted: true})
+		many.sandbox, many.err = sandbox.Start(suite.ctx, sandbox.Options{
+			LogDir: filepath.Join(suite.logs, "many"), Unbooted: true, InterruptionQueue: true,
+		})
 	})
 	if many.err != nil {
 		t.Fatal(many.err)

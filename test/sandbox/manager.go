@@ -83,6 +83,9 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 		_, port, _ := strings.Cut(s.webhooks, ":")
 		args = append(args, "--webhook-port="+port)
 	}
+	if name == "aws" && s.queue != nil {
+		args = append(args, "--interruption-queue="+s.queue.URL+"/000000000000/interruptions")
+	}
 	m.spec = childprocess.Spec{
 		Name:     name,
 		Path:     s.paths.file("bin/" + name),
@@ -98,7 +101,7 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 
 // environment is all that a manager gets: nothing of the caller's AWS or Kubernetes settings.
 func (s *Sandbox) environment(home string) []string {
-	return []string{
+	environment := []string{
 		"PATH=" + os.Getenv("PATH"),
 		"HOME=" + home,
 		"TMPDIR=" + home,
@@ -108,6 +111,10 @@ func (s *Sandbox) environment(home string) []string {
 		"AWS_EC2_METADATA_DISABLED=true",
 		"AWS_ENDPOINT_URL_EC2=" + s.simulator.url,
 	}
+	if s.queue != nil {
+		environment = append(environment, "AWS_ENDPOINT_URL_SQS="+s.queue.URL)
+	}
+	return environment
 }
 
 func (s *Sandbox) startManagers(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/pkg/errors"
 
 	"millwright.dev/test/clouds/aws/simclient"
+	"millwright.dev/test/clouds/aws/sqs"
 	"millwright.dev/test/controlplane"
 )
 
@@ -35,6 +37,8 @@ type Options struct {
 	Unbooted bool
 	// Webhooks installs the core with its webhooks, which serve on loopback; without them when false.
 	Webhooks bool
+	// InterruptionQueue has the AWS provider read the sandbox's Queue.
+	InterruptionQueue bool
 	// ManagerArgs are added to the flags of a manager, by its name.
 	ManagerArgs map[string][]string
 }
@@ -56,6 +60,8 @@ type Sandbox struct {
 	Control, Target *Cluster
 	// EC2 controls and observes the simulated AWS account.
 	EC2 *simclient.Client
+	// Queue takes what EC2 announces of its instances; nil without InterruptionQueue.
+	Queue *sqs.Queue
 	// Core, AWS and CloudConfig are the managers.
 	Core, AWS, CloudConfig *Manager
 
@@ -63,6 +69,8 @@ type Sandbox struct {
 	paths     *paths
 	dir       string
 	simulator *simulator
+	// queue serves Queue.
+	queue *httptest.Server
 	// webhooks is the address of the core's webhooks.
 	webhooks string
 	// before is what there was before the first Machine.
@@ -132,6 +140,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		s.startClusters,
 		s.startSimulator,
+		s.startQueue,
 		s.install,
 		s.takeInventory,
 		s.startManagers,
@@ -189,6 +198,10 @@ func (s *Sandbox) tearDown() error {
 	}
 	if s.simulator != nil {
 		s.simulator.stop()
+	}
+	if s.queue != nil {
+		s.queue.CloseClientConnections()
+		s.queue.Close()
 	}
 	for _, c := range s.clusters() {
 		failures = append(failures, c.Stop())

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"millwright.dev/test/childprocess"
 	"millwright.dev/test/clouds/aws/simclient"
+	"millwright.dev/test/clouds/aws/sqs"
 	"millwright.dev/test/sandbox/fakenodes"
 )
 
@@ -79,6 +81,15 @@ func (s *Sandbox) startSimulator(ctx context.Context) error {
 	}
 	s.EC2 = simclient.New(s.simulator.url)
 	s.say("simulated EC2 serves at %s", s.simulator.url)
+	return nil
+}
+
+// startQueue serves the queue on loopback.
+func (s *Sandbox) startQueue(context.Context) error {
+	if s.options.InterruptionQueue {
+		s.Queue = &sqs.Queue{}
+		s.queue = httptest.NewServer(s.Queue)
+	}
 	return nil
 }
 

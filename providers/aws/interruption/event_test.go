@@ -70,15 +70,17 @@ func TestOptions(t *testing.T) {
 		"": false,
 	} {
 		g := NewWithT(t)
-		err := (&Options{Queues: []string{url}, Action: ActionDelete}).Validate()
+		err := (&Options{Queues: []string{url}, Action: ActionDelete}).Validate(false)
 		g.Expect(err == nil).To(Equal(ok), "%s: %v", url, err)
 		if !ok {
 			g.Expect(err).To(MatchError(ContainSubstring("--interruption-queue")))
 		}
 	}
 	g := NewWithT(t)
-	g.Expect((&Options{Action: "drain"}).Validate()).To(MatchError(ContainSubstring(`--interruption-action is "drain": give delete or report`)))
-	g.Expect((&Options{Action: ActionReport}).Validate()).To(Succeed())
+	g.Expect((&Options{Action: "drain"}).Validate(false)).To(MatchError(ContainSubstring(`--interruption-action is "drain": give delete or report`)))
+	g.Expect((&Options{Action: ActionReport}).Validate(true)).To(Succeed())
+	queue := &Options{Queues: []string{"https://sqs.us-east-1.amazonaws.com/123456789012/millwright"}, Action: ActionReport}
+	g.Expect(queue.Validate(true)).To(MatchError(And(ContainSubstring("--interruption-queue"), ContainSubstring("--require-identity"))))
 	g.Expect(queueRegion.FindStringSubmatch("sqs.eu-west-1.amazonaws.com")[1]).To(Equal("eu-west-1"))
 	g.Expect(queueRegion.FindStringSubmatch("127.0.0.1")).To(BeNil())
 }

@@ -39,10 +39,10 @@ type Interrupted func(client.Object, inframachine.Notice) bool
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Queues, "interruption-queue", nil,
 		"URL of a queue of Amazon SQS to which EventBridge sends interruption warnings and rebalance recommendations of EC2; "+
-			"one for each region, separated by commas, read by no other program.")
+			"one for each region, separated by commas, read by no other program, with the credentials of the process; not with --require-identity.")
 	fs.StringVar(&o.Action, "interruption-action", ActionDelete,
 		"What to do when a queue announces that EC2 takes a spot instance back: delete (its Machine, if a MachineSet controls that, "+
-			"so that the Node is drained and replaced at once) or report.")
+			"so that the Node is drained while there is time, and replaced) or report.")
 }
 
 // queuePath is the path of a queue's URL: account and name.
@@ -51,8 +51,13 @@ var queuePath = regexp.MustCompile(`^/[0-9]{12}/[A-Za-z0-9_-]{1,80}$`)
 // queueRegion is the region in the host of a queue's URL.
 var queueRegion = regexp.MustCompile(`(?:^|\.)sqs\.([a-z0-9-]+)\.`)
 
-// Validate refuses URLs that are none of standard queues, and unknown actions.
-func (o *Options) Validate() error {
+// Validate refuses URLs that are none of standard queues, unknown actions, and queues where the provider is to use no credentials but those
+// of identities: queues are read with the credentials of the process.
+func (o *Options) Validate(identitiesRequired bool) error {
+	if len(o.Queues) > 0 && identitiesRequired {
+		return errors.New("--interruption-queue is read with the credentials of the process, which --require-identity leaves unused: " +
+			"give one of the two")
+	}
 	for _, text := range o.Queues {
 		u, err := url.Parse(text)
 		if err != nil || !isQueue(u) {
