@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/providers/driver"
@@ -51,6 +52,25 @@ func TestAMoveThatFailsHalfWay(t *testing.T) {
 			i.Expect(i.cloud.deleted).To(Equal([]string{"i-kept-a"}))
 		})
 	}
+}
+
+// The annotation does not change the generation. clusterctl does not use it; who moves otherwise may.
+func TestAMoveWithTheAnnotationThatAScanHasSeen(t *testing.T) {
+	i := newInstallation(t)
+	moved := i.launch("moved")
+	i.scan(2)
+	annotate := func(annotations map[string]string) {
+		cluster := i.green()
+		cluster.Annotations = annotations
+		i.Expect(i.api.Update(i.ctx, cluster)).To(Succeed())
+	}
+	annotate(map[string]string{clusterv1.PausedAnnotation: ""})
+	i.expunge(moved)
+	i.scan(1)
+	annotate(nil)
+	i.scan(4)
+	i.Expect(i.cloud.deleted).To(BeEmpty())
+	i.Expect(verdict(Unproven)).To(BeEquivalentTo(1))
 }
 
 // A change of a Cluster of which nothing is missing writes no mark anew.
