@@ -2,8 +2,9 @@
 # Runs all tests with the race detector: the packages first, then the end-to-end tests, which print each test as it ends.
 # Names of failed tests and what they said come last, without the logs between.
 #   test/run.sh GOTESTSUM [flags of go test]
-# TESTPROCS is how many packages run at once: the number of processors without. With twice as many, and the end-to-end tests beside
-# them, two processors were overloaded and tests timed out.
+# TESTPROCS is how many packages run at once: half as many again as there are processors without, since the larger ones use half of one
+# on average (test/cost.sh) and wait otherwise. With twice as many, and the end-to-end tests beside them, two processors were overloaded
+# and tests timed out.
 # RERUN=1, which only CI sets: up to eight failures are run once more, each test alone (one of a subtest counts for its parents as
 # well). What passes then is listed as flaky
 # at the end: a defect to be mended, but not a reason to lose everything else that was tested.
@@ -21,8 +22,9 @@ run() { # name, format, packages, flags of go test
   local name=$1 format=$2 packages=$3
   shift 3
   [ -z "${RERUN:-}" ] || rerun=(--rerun-fails=1 --rerun-fails-max-failures=8 --rerun-fails-report="out/test/$name.flaky")
+  # Without a symbol table a test program is linked for a fifth less; stack traces and race reports do not need it.
   "$gotestsum" --format "$format" --hide-summary=skipped "${rerun[@]}" --packages="$packages" \
-    -- -race -timeout 40m "$@" | tee "out/test/$name.log"
+    -- -race -ldflags=-s\ -w -timeout 40m "$@" | tee "out/test/$name.log"
 }
 # The packages that take longest start first, so that no processor idles while the last of them runs.
 longest=(core/machine core/machinedeployment providers/aws test/admission test/chaos bootstrap/cloudconfig/node core/machineset
@@ -30,7 +32,7 @@ longest=(core/machine core/machinedeployment providers/aws test/admission test/c
 all=$(go list ./... | grep -v '/test/e2e$') || exit 1
 packages=$({ printf 'millwright.dev/%s\n' "${longest[@]}" | grep -Fx "$all"; echo "$all"; } | awk '!seen[$0]++' | tr '\n' ' ')
 failed=0
-run packages pkgname "$packages" -p "${TESTPROCS:-$(nproc)}" "$@" || failed=1
+run packages pkgname "$packages" -p "${TESTPROCS:-$((($(nproc) * 3 + 1) / 2))}" "$@" || failed=1
 run e2e testname ./test/e2e "$@" || failed=1
 if [ "$failed" = 1 ]; then
   echo "failed tests, without their logs:"

@@ -16,10 +16,11 @@ import (
 )
 
 // launchedUnrecorded makes an instance of which neither AWSMachine nor Machine know the provider ID, and asks for the
-// deletion of both.
+// deletion of both. The clock is an hour behind the API server's, so that the wait for the Machine does not end on its own.
 func launchedUnrecorded(t *testing.T) (*fixture, *clusterv1.Machine) {
 	t.Helper()
 	f := newFixture(t, simulator.Options{})
+	f.clock.step(-time.Hour)
 	f.intercept.Patch = patchFault(recordsProviderID, func() error { return errors.New("the process is about to die") })
 	f.start()
 	owner := &clusterv1.Machine{}
@@ -55,6 +56,13 @@ func TestDeletionHandsTheProviderIDOver(t *testing.T) {
 	owner = before.DeepCopy()
 	owner.Spec.ProviderID = m.Spec.ProviderID
 	f.Expect(f.client.Patch(f.ctx, owner, client.MergeFrom(before))).To(Succeed())
+	before = owner.DeepCopy()
+	for _, address := range m.Status.Addresses {
+		owner.Status.Addresses = append(owner.Status.Addresses, clusterv1.MachineAddress{
+			Type: clusterv1.MachineAddressType(address.Type), Address: address.Address,
+		})
+	}
+	f.Expect(f.client.Status().Patch(f.ctx, owner, client.MergeFrom(before))).To(Succeed())
 	f.Eventually(f.gone("m")).Should(BeTrue())
 }
 
@@ -62,7 +70,7 @@ func TestDeletionHandsTheProviderIDOver(t *testing.T) {
 func TestDeletionDoesNotWaitForEverForTheMachine(t *testing.T) {
 	f, _ := launchedUnrecorded(t)
 	f.Eventually(f.ready("m")).Should(Equal("False WaitingForOwnerMachine"))
-	f.clock.step(time.Minute)
+	f.clock.step(time.Hour + time.Minute)
 	f.touch("m")
 	f.Eventually(f.gone("m")).Should(BeTrue())
 }

@@ -53,7 +53,7 @@ func (f *fixture) ownerIsDeleted(name string) func() bool {
 // The core drains the Node of a Machine that is deleted, and its MachineSet creates another when it is gone. Others are only reported: one that no
 // MachineSet controls, and one whose object names an instance that is not its own.
 func TestAnInterruptedMachineIsDeleted(t *testing.T) {
-	f := newFixture(t, simulator.Options{})
+	f := newFixtureAlone(t, simulator.Options{})
 	f.withQueue()
 	f.start()
 	taken := f.spotOfSet("taken")
@@ -85,7 +85,7 @@ func TestAnInterruptedMachineIsDeleted(t *testing.T) {
 
 // A message stays in the queue until the Machine is deleted: a process that ends before loses nothing. What refuses the deletion is told.
 func TestADeletionOfAnInterruptedMachineThatIsRefused(t *testing.T) {
-	f := newFixture(t, simulator.Options{})
+	f := newFixtureAlone(t, simulator.Options{})
 	f.withQueue()
 	var refuse atomic.Bool
 	refuse.Store(true)
@@ -115,7 +115,7 @@ func TestADeletionOfAnInterruptedMachineThatIsRefused(t *testing.T) {
 
 // Who has paused a Machine works on it. It is deleted if that ends in time.
 func TestAPausedMachineIsNotDeletedWhenItIsInterrupted(t *testing.T) {
-	f := newFixture(t, simulator.Options{})
+	f := newFixtureAlone(t, simulator.Options{})
 	f.withQueue()
 	f.start()
 	id := f.spotOfSet("m")

@@ -40,7 +40,7 @@ func (f *fixture) announce(kind, id string) {
 
 // A machine that is taken back within two minutes is not ready any more; one that is only likely to be stays so.
 func TestInterruptionQueue(t *testing.T) {
-	f := newFixture(t, simulator.Options{})
+	f := newFixtureAlone(t, simulator.Options{})
 	f.withQueue()
 	f.action = interruption.ActionReport
 	f.start()

@@ -60,6 +60,10 @@ var env *testenv.Env
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	// More at once than there are processors, for the same reason as in testenv.Main.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	flag.Parse()
 	if !testing.Verbose() {
 		// Without an output of its own klog would write files below the temporary directory.
@@ -135,7 +139,17 @@ type fixture struct {
 	messages map[string]string
 }
 
+// newFixture lets the test run beside others: each has an account, a manager and a namespace of its own, and waits for them most of
+// the time.
 func newFixture(t *testing.T, sim simulator.Options) *fixture {
+	t.Helper()
+	t.Parallel()
+	return newFixtureAlone(t, sim)
+}
+
+// newFixtureAlone is for tests that change what belongs to the whole process, such as its environment, or to the whole cluster, such as
+// identities, which every manager looks after.
+func newFixtureAlone(t *testing.T, sim simulator.Options) *fixture {
 	t.Helper()
 	g := NewWithT(t)
 	scheme, err := newScheme()

@@ -44,7 +44,7 @@ type tenants struct {
 
 func newTenants(t *testing.T) *tenants {
 	t.Helper()
-	f := newFixture(t, simulator.Options{})
+	f := newFixtureAlone(t, simulator.Options{})
 	w := &tenants{fixture: f, front: accounts.New(f.clock), clouds: map[string]*simulator.Server{}, own: f.newNamespace(nil)}
 	for account, key := range map[string]string{accountA: keyA, accountB: keyB, "000000000000": "AKIATEST"} {
 		cloud := simulator.New(simulator.Options{AccountID: account})
@@ -69,12 +69,12 @@ func (f *fixture) newNamespace(labels map[string]string) string {
 	return namespace.Name
 }
 
-// removeIdentities removes what belongs to no namespace; the provider has ended.
+// removeIdentities removes what belongs to this test and to no namespace; the provider has ended.
 func (w *tenants) removeIdentities() {
 	w.stop()
 	ctx := context.WithoutCancel(w.ctx) // That of a test ends before what cleans up.
 	list := &infrav1.AWSIdentityList{}
-	w.Expect(w.client.List(ctx, list)).To(Succeed())
+	w.Expect(w.client.List(ctx, list, client.MatchingLabels{clusterv1.WatchLabel: w.options.WatchFilter})).To(Succeed())
 	for i := range list.Items {
 		id := &list.Items[i]
 		id.Finalizers = nil

@@ -67,8 +67,8 @@ func TestWrongOwner(t *testing.T) {
 
 func TestPause(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
-	f.start()
 	f.pause(true)
+	f.start() // What it reads first is the Cluster that is paused.
 	f.machine("m")
 	f.Eventually(f.condition("m", driverv1.PausedCondition)).Should(Equal("True Paused"))
 	f.Consistently(func() int { return len(f.sim.Calls()) }, "200ms").Should(BeZero())
