@@ -50,7 +50,9 @@ func launchOf(l driver.Launch[*examplev1.ExampleMachine]) driver.Launch[*infrav1
 	}
 }
 
-func (d simAWSDriver) Scope(m *examplev1.ExampleMachine) driver.Scope { return d.Driver.Scope(awsOf(m)) }
+func (d simAWSDriver) Scope(m *examplev1.ExampleMachine) driver.Scope {
+	return d.Driver.Scope(awsOf(m))
+}
 
 func (d simAWSDriver) Places(ctx context.Context, l driver.Launch[*examplev1.ExampleMachine]) ([]driver.Candidate, error) {
 	return d.Driver.Places(ctx, launchOf(l))
@@ -116,7 +118,9 @@ func inAWS(t *testing.T, life func(*WithT, *simWorld, simEC2)) {
 				}), nil
 			}, clock.RealClock{})}
 		}
-		w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Zones, obj.Spec.FallbackMachineTypes = []string{"a", "b"}, nil })
+		w.change(func(obj *examplev1.ExampleMachine) {
+			obj.Spec.Zones, obj.Spec.FallbackMachineTypes = []string{"a", "b"}, nil
+		})
 		life(g, w, s)
 	})
 }
