@@ -119,6 +119,10 @@ var zonalCalls = map[string]call{
 	"DELETE " + Disks:      {"DeleteDisk", Deletes, (*Cloud).deletePart},
 	"DELETE " + Interfaces: {"DeleteInterface", Deletes, (*Cloud).deletePart},
 	"DELETE " + Addresses:  {"DeleteAddress", Deletes, (*Cloud).deletePart},
+	"PATCH machines":       {"LabelMachine", Reads, (*Cloud).labelMachine},
+	"PATCH " + Disks:       {"LabelDisk", Reads, (*Cloud).labelPart},
+	"PATCH " + Interfaces:  {"LabelInterface", Reads, (*Cloud).labelPart},
+	"PATCH " + Addresses:   {"LabelAddress", Reads, (*Cloud).labelPart},
 }
 
 func (r *request) route(to call) {

@@ -25,7 +25,9 @@ type machine struct {
 	Machine
 	create *operation
 	// before is the state before the deletion that goes on.
-	before    string
+	before string
+	// born are the labels that it was created with.
+	born      map[string]string
 	parts     []*part
 	placed    bool
 	poweredOn bool
@@ -66,6 +68,7 @@ func (c *Cloud) createMachine(a *account, r request) reply {
 	}}
 	a.machines[key(m.Zone, m.Name)] = m
 	a.history.began(m.Labels)
+	m.born = m.Labels
 	c.step(o, c.now(), c.options.Delays.Step, func(at time.Time) { c.makePart(a, m, at) })
 	return accepted(o)
 }
@@ -90,15 +93,8 @@ func (c *Cloud) validate(a *account, r request, in CreateMachine) *reply {
 		return no(http.StatusNotFound, CodeImageNotFound, "there is no image %s", in.Image)
 	case len(in.UserData) > maxUserData:
 		return no(http.StatusBadRequest, CodeUserDataTooLarge, "user data has %d bytes, at most %d are taken", len(in.UserData), maxUserData)
-	case len(in.Labels) > maxLabels:
-		return no(http.StatusBadRequest, CodeInvalidArgument, "there are %d labels, at most %d are taken", len(in.Labels), maxLabels)
 	}
-	for k, v := range in.Labels {
-		if k == "" || len(k) > maxLabelValue || len(v) > maxLabelValue || !plainLabel.MatchString(k) || !plainLabel.MatchString(v) {
-			return no(http.StatusBadRequest, CodeInvalidArgument, "label %q=%q is not of lower-case letters, digits, _ and -, at most 64", k, v)
-		}
-	}
-	return nil
+	return checkLabels(in.Labels)
 }
 
 func (c *Cloud) getMachine(a *account, r request) reply {
@@ -146,7 +142,7 @@ func (c *Cloud) remove(a *account, m *machine) {
 		return
 	}
 	delete(a.machines, key(m.Zone, m.Name))
-	a.history.ended(m.Labels)
+	a.history.ended(m.born)
 	c.short.release(m)
 	for _, p := range m.parts {
 		if p.kind == Disks {

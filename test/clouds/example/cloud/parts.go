@@ -88,7 +88,7 @@ func (c *Cloud) failCreation(a *account, m *machine, at time.Time, failure Failu
 		return
 	}
 	delete(a.machines, key(m.Zone, m.Name))
-	a.history.ended(m.Labels)
+	a.history.ended(m.born)
 	for _, p := range m.parts {
 		if p.UsedBy == m.Name {
 			p.UsedBy = ""

@@ -25,15 +25,14 @@ const (
 	LabelLineage  = "millwright-lineage"
 )
 
-// Driver implements driver.Driver and driver.StatusLister.
+// Driver implements driver.Driver, driver.StatusLister, driver.LeftoverLister and driver.Remarker.
 type Driver struct {
 	endpoint string
 	http     *http.Client
 	tokens   Tokens
 }
 
-var _ driver.Driver[*examplev1.ExampleMachine] = (*Driver)(nil)
-var _, _ any = driver.StatusLister((*Driver)(nil)), driver.LeftoverLister((*Driver)(nil))
+var _, _, _ any = driver.StatusLister((*Driver)(nil)), driver.LeftoverLister((*Driver)(nil)), driver.Remarker((*Driver)(nil))
 
 // partKinds are what a machine is launched with.
 var partKinds = []string{"interfaces", "addresses", "disks"}
@@ -48,18 +47,11 @@ func New(endpoint string, transport http.RoundTripper, tokens Tokens) *Driver {
 // Traits of the cloud. As many handles come at a time as there is time for if each costs a call: the cloud deletes one at a time.
 func (d *Driver) Traits() driver.Traits {
 	return driver.Traits{
-		UserDataLimit:  32 * 1024,
-		NameLimit:      40,
-		NamesByDomain:  true,
-		StrongReads:    true,
-		CleanRefusals:  true,
-		StatusInterval: time.Minute,
-		BatchSize:      20,
+		UserDataLimit: 32 * 1024, NameLimit: 40, BatchSize: 20, StatusInterval: time.Minute,
+		NamesByDomain: true, StrongReads: true, CleanRefusals: true,
 		Rates: map[driver.CallKind]driver.Rate{
-			driver.CallCreate: {PerSecond: 10, Burst: 20},
-			driver.CallDelete: {PerSecond: 1, Burst: 2},
-			driver.CallRead:   {PerSecond: 5, Burst: 20},
-			driver.CallList:   {PerSecond: 1, Burst: 5},
+			driver.CallCreate: {PerSecond: 10, Burst: 20}, driver.CallDelete: {PerSecond: 1, Burst: 2}, driver.CallRead: {PerSecond: 5, Burst: 20},
+			driver.CallList: {PerSecond: 1, Burst: 5}, driver.CallModify: {PerSecond: 0.2, Burst: 1},
 		},
 	}
 }
@@ -74,8 +66,7 @@ func (d *Driver) LimitScope(scope driver.Scope) string { return scope.Location }
 
 // Places are the zones of the spec, with each of its types.
 func (d *Driver) Places(_ context.Context, launch driver.Launch[*examplev1.ExampleMachine]) ([]driver.Candidate, error) {
-	spec := launch.Object.Spec
-	var found []driver.Candidate
+	spec, found := launch.Object.Spec, []driver.Candidate(nil)
 	for rank, machineType := range append([]string{spec.MachineType}, spec.FallbackMachineTypes...) {
 		for _, zone := range spec.Zones {
 			if launch.FailureDomain == "" || launch.FailureDomain == zone {
@@ -170,30 +161,49 @@ func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []drive
 func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
 	answers := make([]driver.Answer[[]string], len(handles))
 	for _, kind := range partKinds {
-		owners := url.Values{}
-		for _, h := range handles {
-			owners.Add("label", LabelOwnerUID+"="+string(h.OwnerUID))
-		}
-		parts, err := d.list(ctx, scope, kind, owners)
+		parts, err := d.marked(ctx, scope, kind, handles)
 		if err != nil {
 			return driver.Failed[[]string](len(handles), err)
 		}
 		for _, p := range parts {
 			for i, h := range handles {
-				if !h.Owns(p.instance(scope)) {
-					continue
-				}
-				answers[i].Value = append(answers[i].Value, kind+"/"+p.Name)
-				if p.UsedBy != "" || p.Deleting {
-					continue
-				}
-				if err := d.end(ctx, scope, p.Zone, kind, p.Name); driver.IgnoreNotFound(err) != nil {
-					answers[i].Err = err
+				if h.Owns(p.instance(scope)) {
+					answers[i].Value = append(answers[i].Value, kind+"/"+p.Name)
+					if p.UsedBy == "" && !p.Deleting {
+						answers[i].Err = cmp.Or(answers[i].Err, driver.IgnoreNotFound(d.end(ctx, scope, p.Zone, kind, p.Name)))
+					}
 				}
 			}
 		}
 	}
 	return answers
+}
+
+// marked lists what carries the first half of the mark of one of the handles.
+func (d *Driver) marked(ctx context.Context, scope driver.Scope, kind string, handles []driver.Handle) ([]resource, error) {
+	owners := url.Values{}
+	for _, h := range handles {
+		owners.Add("label", LabelOwnerUID+"="+string(h.OwnerUID))
+	}
+	return d.list(ctx, scope, kind, owners)
+}
+
+// Remark sets the label of whatever carries the mark: of the machine last, by which the kit sees that it was done.
+func (d *Driver) Remark(ctx context.Context, scope driver.Scope, handles []driver.Handle, lineage string) []error {
+	failures, body := make([]error, len(handles)), map[string]any{"labels": map[string]string{LabelLineage: lineage}}
+	for _, kind := range append(partKinds[:len(partKinds):len(partKinds)], "machines") {
+		all, err := d.marked(ctx, scope, kind, handles)
+		for i, h := range handles {
+			failures[i] = cmp.Or(failures[i], err)
+			for _, r := range all {
+				if failures[i] == nil && h.Owns(r.instance(scope)) {
+					path := []string{"zones", r.Zone, kind, r.Name}
+					failures[i] = driver.IgnoreNotFound(d.call(ctx, scope, "Label "+kind, http.MethodPatch, path, nil, body, &resource{}))
+				}
+			}
+		}
+	}
+	return failures
 }
 
 // List returns the machines that carry a mark, and the creations that have failed and left none.
@@ -204,8 +214,7 @@ func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instanc
 	}
 	failed := url.Values{"label": {LabelOwnerUID}, "kind": {"CreateMachine"}, "status": {"failed"}}
 	operations, err := d.list(ctx, scope, "operations", failed)
-	var found []driver.Instance
-	kept := map[string]bool{}
+	found, kept := []driver.Instance(nil), map[string]bool{}
 	for _, m := range machines {
 		found, kept[m.Operation] = append(found, m.instance(scope)), true
 	}
@@ -223,9 +232,8 @@ func (d *Driver) ListStatus(ctx context.Context, scope driver.Scope) (map[string
 	found := map[string]driver.Status{}
 	for _, m := range machines {
 		if !m.On {
-			found[providerID(scope, m.Zone, m.Name)] = driver.Status{
-				State: driverv1.InstanceStopped, StateCode: m.Failure.Code, StateMessage: m.Failure.Message,
-			}
+			off := driver.Status{State: driverv1.InstanceStopped, StateCode: m.Failure.Code, StateMessage: m.Failure.Message}
+			found[providerID(scope, m.Zone, m.Name)] = off
 		}
 	}
 	return found, err
@@ -255,9 +263,7 @@ func (d *Driver) Mark(h driver.Handle) string {
 
 // states are those of machines. One that the cloud adds one day counts as pending: it is waited for, and nothing is concluded from it.
 var states = map[string]driverv1.InstanceState{
-	"running":  driverv1.InstanceRunning,
-	"stopped":  driverv1.InstanceStopped,
-	"deleting": driverv1.InstanceTerminating,
+	"running": driverv1.InstanceRunning, "stopped": driverv1.InstanceStopped, "deleting": driverv1.InstanceTerminating,
 }
 
 // market is the purchase option, by whether it is spot.

@@ -2,6 +2,7 @@ package instance_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/test/clouds/example/cloud"
+	"millwright.dev/test/clouds/example/provider/instance"
 )
 
 // TestLife: from a launch that is accepted until nothing is left.
@@ -201,4 +203,33 @@ func TestListLeftovers(t *testing.T) {
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(found).To(ConsistOf(And(HaveField("Kind", "interfaces"), HaveField("OwnerUID", l.OwnerUID), HaveField("Owner", driver.OwnerDigest(l.Owner)),
 		HaveField("Lineage", l.Lineage), HaveField("Created", Not(BeZero())))), "the address is the interface's")
+}
+
+// TestRemark writes the lineage of what carries the mark, machine and parts, and nothing else of them.
+func TestRemark(t *testing.T) {
+	f := newFixture(t, cloud.Options{PageSize: 1})
+	l := launch("a", "m1", 1)
+	h, other := f.running(l), f.running(launch("b", "m2", 1))
+	thief := other
+	thief.Owner = "ns/thief"
+	labels := func(name string) map[string]string {
+		return f.cloud.Machines(account, map[string]string{instance.LabelOwnerUID: "uid-" + name})[0].Labels
+	}
+	before, others := labels("m1"), labels("m2")
+	f.Expect(f.Remark(f.ctx, scope, []driver.Handle{h, thief}, "u_f_2")).To(Equal([]error{nil, nil}))
+	f.Expect(labels("m2")).To(Equal(others), "it does not carry the whole mark")
+	before[instance.LabelLineage] = "u_f_2"
+	f.Expect(labels("m1")).To(Equal(before))
+	f.Expect(f.observe(h).Value.Lineage).To(Equal("u_f_2"))
+	f.Expect(f.cloud.Resources(account, map[string]string{instance.LabelLineage: "u_f_2"})).To(HaveLen(4), "its parts as well")
+	f.Expect(f.Remark(f.ctx, scope, []driver.Handle{h}, "u_f_2")).To(Equal([]error{nil}), "again")
+
+	// The machine is last, so that what fails is tried again.
+	f.cloud.AddFault(cloud.Fault{Call: "LabelDisk", Count: 1, Status: http.StatusForbidden, Failure: cloud.Failure{Code: cloud.CodePermissionDenied}})
+	failures := f.Remark(f.ctx, scope, []driver.Handle{h, other}, "u_f_3")
+	f.class(failures[0], driver.ClassAuth)
+	f.Expect(failures[1]).NotTo(HaveOccurred())
+	f.Expect(f.observe(h).Value.Lineage).To(Equal("u_f_2"))
+	f.Expect(f.observe(other).Value.Lineage).To(Equal("u_f_3"))
+	f.Expect(f.cloud.Calls()).NotTo(HaveKey("Unknown"))
 }

@@ -174,6 +174,7 @@ func TestHangsEndByTheDeadline(t *testing.T) {
 			"Observe": func(f *fixture, handles []driver.Handle) []error { return errorsOf(f.Observe(f.ctx, scope, handles)) },
 			"Delete":  func(f *fixture, handles []driver.Handle) []error { return f.Delete(f.ctx, scope, handles) },
 			"Cleanup": func(f *fixture, handles []driver.Handle) []error { return errorsOf(f.Cleanup(f.ctx, scope, handles)) },
+			"Remark":  func(f *fixture, handles []driver.Handle) []error { return f.Remark(f.ctx, scope, handles, "u_f_2") },
 			"List": func(f *fixture, _ []driver.Handle) []error {
 				_, err := f.List(f.ctx, scope)
 				return []error{err}
