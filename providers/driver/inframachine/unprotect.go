@@ -2,6 +2,7 @@ package inframachine
 
 import (
 	"context"
+	"sync"
 
 	"millwright.dev/providers/driver"
 )
@@ -38,8 +39,12 @@ func (r *Reconciler[M]) endSome(ctx context.Context, in driver.Scope, handles []
 	}
 }
 
+// unprotectors is for how many instances of a batch the protection is lifted at a time.
+const unprotectors = 10
+
 // unprotect lifts the protection of some of the instances, waits no longer for all of them than for any call, and returns those that may be
-// terminated now. The others get its errors. What the cloud does not know any more is left to the termination to say.
+// terminated now. The others get its errors. What the cloud does not know any more is left to the termination to say. Some are asked for at a
+// time, so that one whose call hangs does not take the time of all behind it.
 func (r *Reconciler[M]) unprotect(ctx context.Context, in driver.Scope, handles []driver.Handle, some []int, errs []error) []int {
 	unprotector, ok := r.Driver.(driver.Unprotector[M])
 	if !ok {
@@ -47,11 +52,22 @@ func (r *Reconciler[M]) unprotect(ctx context.Context, in driver.Scope, handles 
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.Options.CallTimeout)
 	defer cancel()
+	var calls sync.WaitGroup
+	turns := make(chan struct{}, unprotectors)
+	for _, n := range some {
+		turns <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-turns }()
+			errs[n] = driver.Recover(ctx, "unprotect", func() error {
+				return r.limiter.Do(ctx, r.cloud.LimitScope(in), driver.CallModify, func(ctx context.Context) error {
+					return unprotector.Unprotect(ctx, in, handles[n])
+				})
+			})
+		})
+	}
+	calls.Wait()
 	var ready []int
 	for _, n := range some {
-		errs[n] = r.limiter.Do(ctx, r.cloud.LimitScope(in), driver.CallModify, func(ctx context.Context) error {
-			return unprotector.Unprotect(ctx, in, handles[n])
-		})
 		if driver.IgnoreNotFound(errs[n]) == nil {
 			ready = append(ready, n)
 		}
