@@ -71,6 +71,7 @@ func TestNothingIsCalledForAnObjectThatMayNotUseItsIdentity(t *testing.T) {
 			m := &testMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "thief", Name: "m", UID: "u", Labels: map[string]string{"identity": "id"}}}
 			test.adjust(m)
 			r, server, recorder := newGuarded(t, m, identitytest.New("id", "ns"))
+			r.begun.since(r.Clock.Now().Add(-overlap))
 			key := client.ObjectKeyFromObject(m)
 			before := r.inventory.Track(key, driver.Handle{Scope: driver.Scope{Identity: "id", Location: "here"}}, true)
 			g.Expect(before.Known).To(BeFalse())
