@@ -126,6 +126,9 @@ func (s *Server) metadataOf(id string) (map[string]string, metadataOptions, bool
 		"meta-data/services/domain":                "amazonaws.com", "meta-data/services/partition": "aws",
 		"dynamic/instance-identity/document": s.identityDocument(i, n.privateIP),
 	}
+	if l.profile != "" {
+		tree["meta-data/iam/security-credentials/"+l.profile] = s.roleCredentials()
+	}
 	for _, nic := range i.interfaces {
 		base := "meta-data/network/interfaces/macs/" + nic.mac + "/"
 		tree[base+"device-number"], tree[base+"interface-id"] = strconv.Itoa(nic.request.deviceIndex), nic.id
@@ -143,6 +146,25 @@ func (s *Server) metadataOf(id string) (map[string]string, metadataOptions, bool
 		}
 	}
 	return tree, l.metadata, true
+}
+
+// roleCredentials are those of the role of an instance, which is named like its profile. Any key is taken for calls, unless
+// Options.AccessKeyIDs lists those that are.
+func (s *Server) roleCredentials() string {
+	key := "ASIASIMULATEDNODE"
+	if len(s.options.AccessKeyIDs) > 0 {
+		key = s.options.AccessKeyIDs[0]
+	}
+	now := s.clock.Now().UTC()
+	raw, err := json.MarshalIndent(map[string]any{
+		"Code": "Success", "LastUpdated": now.Format(time.RFC3339), "Type": "AWS-HMAC", "AccessKeyId": key,
+		"SecretAccessKey": "simulated/secret+key", "Token": "simulated/session+token==",
+		"Expiration": now.Add(6 * time.Hour).Format(time.RFC3339),
+	}, "", "  ")
+	if err != nil {
+		return ""
+	}
+	return string(raw)
 }
 
 func lifecycle(l *launch) string {

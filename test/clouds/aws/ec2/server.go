@@ -35,6 +35,7 @@ type Server struct {
 	interfaces []*networkInterface
 	addresses  *addresses
 	tokens     map[tokenKey]*reservation
+	secrets    []*secret
 	buckets    *simulator.Buckets
 }
 
