@@ -31,6 +31,11 @@ func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driv
 		return driver.Failed[[]string](len(handles), err)
 	}
 	r.deleteLoose(ctx, left)
+	for i, h := range handles {
+		if h.Stored && left.answers[i].Err == nil {
+			left.answers[i].Err = r.removeSecrets(ctx, h)
+		}
+	}
 	return left.answers
 }
 

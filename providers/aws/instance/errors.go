@@ -14,8 +14,8 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// classes holds the codes of EC2's errors by class. Source: "Error codes for the Amazon EC2 API" in
-// the EC2 developer guide. A code that ends in * stands for all that begin so.
+// classes holds the codes of errors by class. Source: "Error codes for the Amazon EC2 API" in the EC2 developer guide, and the errors of
+// the actions in the API references of Systems Manager and Secrets Manager. A code that ends in * stands for all that begin so.
 var classes = []struct {
 	class driver.Class
 	codes []string
@@ -30,7 +30,7 @@ var classes = []struct {
 	{driver.ClassQuota, []string{
 		"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded",
 		"NetworkInterfaceLimitExceeded", "MaxIOPSLimitExceeded", "SecurityGroupsPerInterfaceLimitExceeded",
-		"AddressLimitExceeded", "VolumeIOPSLimit", "ResourceLimitExceeded",
+		"AddressLimitExceeded", "VolumeIOPSLimit", "ResourceLimitExceeded", "LimitExceededException",
 	}},
 	{driver.ClassThrottle, []string{
 		"RequestLimitExceeded", "Throttling*", "EC2ThrottledException", "TooManyRequestsException",
@@ -41,7 +41,7 @@ var classes = []struct {
 		"Blocked", "PendingVerification", "OptInRequired", "AccessDenied*", "SignatureDoesNotMatch",
 		"IncompleteSignature", "MissingAuthenticationToken", "RequestExpired", "InvalidAccessKeyId",
 	}},
-	{driver.ClassNotFound, []string{"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed",
+	{driver.ClassNotFound, []string{codeNoSecret, "InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed",
 		// A launch with the token of an instance that has ended.
 		"IdempotentInstanceTerminated",
 	}},
@@ -52,6 +52,7 @@ var classes = []struct {
 		"InvalidSecurityGroupID.NotFound", "InvalidKeyPair.NotFound", "InvalidSnapshot.NotFound", "InvalidKMSKey.InvalidState",
 		"InvalidPlacementGroup.Unknown", "InvalidCapacityReservationId.NotFound", "InvalidCapacityReservationState",
 		"InvalidHostID.NotFound", "InvalidNetworkInterfaceID.NotFound",
+		"EncryptionFailure", // Secrets Manager cannot use the KMS key.
 	}},
 	{driver.ClassTerminal, []string{
 		"InvalidAMIID.*", "InvalidParameter*", "InvalidSubnet*", "InvalidGroup.*", "InvalidGroupId.*",

@@ -33,7 +33,7 @@ func (e *unsentError) Error() string {
 		why = " (" + reason + ")"
 	}
 	return fmt.Sprintf("no connection to %s%s: check the region's name, the endpoint (AWS_ENDPOINT_URL_%s) and the provider's "+
-		"network: DNS, routes, firewall, proxy", e.host, why, strings.ToUpper(e.service))
+		"network: DNS, routes, firewall, proxy", e.host, why, strings.ToUpper(strings.ReplaceAll(e.service, " ", "_")))
 }
 
 func (e *unsentError) reason() string {

@@ -27,6 +27,8 @@ const (
 	eventKept = "MachineKept"
 	// eventNotConfigured: the cloud refuses something that the spec wants of the instance that runs.
 	eventNotConfigured = "InstanceNotConfigured"
+	// eventUserDataKept: user data that is stored and not needed any more cannot be removed.
+	eventUserDataKept = "UserDataKept"
 	// eventFailed: the machine has failed for good.
 	eventFailed = "MachineFailed"
 	// eventSecond: another live instance carries the mark of the object.

@@ -19,15 +19,8 @@ import (
 
 // place completes the request, and decides the place of a new attempt.
 func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome {
-	s.request.Object = s.Object
-	s.request.Token = s.launched.token(s.Key().String())
-	s.request.OwnerUID = s.launched.UID
-	s.request.RequestID = driver.RequestID(s.request.Token, "create")
-	s.request.Scope, s.request.Owner = s.handle.Scope, s.handle.Owner
-	s.request.Attempt = s.launched.Attempt
+	s.completeRequest()
 	s.name()
-	s.request.ClusterName = s.clusterName
-	s.request.FailureDomain = s.owner.Spec.FailureDomain
 	candidates, err := r.allowedPlaces(ctx, s)
 	s.allowed = candidates
 	if s.launched.Placement != "" && (err == nil || driver.IsTerminal(err)) {
@@ -48,6 +41,18 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome 
 	}
 	s.handle.Placement = s.request.Placement
 	return outcome.Continue()
+}
+
+// completeRequest sets what the request has before it has a name and a place.
+func (s *scope[M]) completeRequest() {
+	s.request.Object = s.Object
+	s.request.Token = s.launched.token(s.Key().String())
+	s.request.OwnerUID = s.launched.UID
+	s.request.RequestID = driver.RequestID(s.request.Token, "create")
+	s.request.Scope, s.request.Owner = s.handle.Scope, s.handle.Owner
+	s.request.Attempt = s.launched.Attempt
+	s.request.ClusterName = s.clusterName
+	s.request.FailureDomain = s.owner.Spec.FailureDomain
 }
 
 // name decides the name of the instance, if the cloud finds instances by names: that of the Machine.

@@ -68,6 +68,7 @@ func machineChanges() predicate.Predicate {
 		return ptr.Deref(before.Spec.Bootstrap.DataSecretName, "") != ptr.Deref(after.Spec.Bootstrap.DataSecretName, "") ||
 			before.Spec.InfrastructureRef != after.Spec.InfrastructureRef ||
 			before.Spec.FailureDomain != after.Spec.FailureDomain ||
+			before.Status.NodeRef.IsDefined() != after.Status.NodeRef.IsDefined() ||
 			!after.DeletionTimestamp.IsZero() && (before.Spec.ProviderID != after.Spec.ProviderID ||
 				len(before.Status.Addresses) == 0 && len(after.Status.Addresses) > 0)
 	})

@@ -5,6 +5,7 @@ package inframachine
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"time"
 
 	"github.com/pkg/errors"
@@ -71,6 +72,13 @@ type Reconciler[M driver.Object] struct {
 	terminations *batch.Batcher[termination]
 	cleanups     *batch.Batcher[[]string]
 	operations   *batch.Batcher[driver.Instance]
+	// removals are those of stored user data, apart from all else, as the service that stores it may hang alone.
+	removals       *batch.Batcher[struct{}]
+	removalBackoff *backoff
+	// storing limits how many workers are storing user data.
+	storing *bulkhead.Bulkhead[driver.Scope]
+	// stored is the digest of the user data that this process has stored for an object.
+	stored noted[[sha256.Size]byte]
 	// followed is when the operation of an object was last read; cleaned is the attempt before which nothing was left of earlier ones.
 	followed noted[time.Time]
 	cleaned  noted[int]
@@ -109,7 +117,7 @@ type Reconciler[M driver.Object] struct {
 //  3. when being deleted: find the instance, terminate it if it carries the object's mark, wait for it and its dependants,
 //     release the object;
 //  4. else: wait for owner, Cluster and bootstrap data, launch, observe, delete the Machine if the cloud takes the instance back, ask for
-//     what the instance lacks;
+//     what the instance lacks, remove stored user data once the Machine has a Node;
 //  5. derive the conditions and write the status once, if it changed.
 func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	obj := r.New()
@@ -127,14 +135,16 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if wait := r.written.Behind(obj); wait > 0 {
 		return outcome.WaitFor(wait).Result()
 	}
-	r.backoff.begin(req.NamespacedName, subject{uid: obj.GetUID(), deleting: !obj.GetDeletionTimestamp().IsZero()})
+	now := subject{uid: obj.GetUID(), deleting: !obj.GetDeletionTimestamp().IsZero()}
+	r.backoff.begin(req.NamespacedName, now)
+	r.removalBackoff.begin(req.NamespacedName, now)
 	s, err := r.newScope(ctx, obj)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	defer s.endTurn()
 	out := outcome.InOrder(ctx, s, r.steps(s)...)
-	return out.And(outcome.FromError(r.save(ctx, s, out.Err()))).And(r.lookAgain(s.Now)).Result()
+	return out.And(r.afterFailure(s)).And(outcome.FromError(r.save(ctx, s, out.Err()))).And(r.lookAgain(s.Now)).Result()
 }
 
 // steps are those that the state of the object asks for. They end with the first that is not finished.
@@ -150,7 +160,7 @@ func (r *Reconciler[M]) steps(s *scope[M]) []outcome.Step[*scope[M]] {
 	}
 	return []outcome.Step[*scope[M]]{
 		r.holdRecorded, r.checkFailure, r.checkIdentity, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer,
-		r.observe, r.heed, r.replaceInterrupted, r.finish,
+		r.observe, r.heed, r.replaceInterrupted, r.finish, r.removeUserData,
 	}
 }
 
@@ -184,6 +194,8 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.interrupted.forget(key)
 	r.unusable.forget(key)
 	r.unrecorded.forget(key)
+	r.stored.forget(key)
+	r.removalBackoff.end(key)
 	r.places.Forget(key)
 	r.backoff.end(key)
 	r.withdraw(key)
@@ -194,6 +206,7 @@ func (r *Reconciler[M]) withdraw(key client.ObjectKey) {
 	r.terminations.Forget(key)
 	r.cleanups.Forget(key)
 	r.operations.Forget(key)
+	r.removals.Forget(key)
 }
 
 // withdrawRequests is withdraw for an object that is paused.

@@ -22,8 +22,8 @@ func trimMachine(obj any) (any, error) {
 			FailureDomain:     m.Spec.FailureDomain,
 			ProviderID:        m.Spec.ProviderID,
 		},
-		// An object that goes waits until its Machine has them.
-		Status: clusterv1.MachineStatus{Addresses: m.Status.Addresses},
+		// An object that goes waits until its Machine has addresses; stored user data goes once it has a Node.
+		Status: clusterv1.MachineStatus{Addresses: m.Status.Addresses, NodeRef: m.Status.NodeRef},
 	}, nil
 }
 

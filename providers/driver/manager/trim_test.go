@@ -20,7 +20,8 @@ func TestTrimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
 		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", ProviderID: "p", Version: "v1",
 			Bootstrap:         clusterv1.Bootstrap{DataSecretName: &data},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: "AWSMachine", Name: "m"}},
-		Status: clusterv1.MachineStatus{Phase: "Running", Addresses: clusterv1.MachineAddresses{{Type: "Hostname", Address: "h"}}},
+		Status: clusterv1.MachineStatus{Phase: "Running", Addresses: clusterv1.MachineAddresses{{Type: "Hostname", Address: "h"}},
+			NodeRef: clusterv1.MachineNodeReference{Name: "h"}},
 	}
 	trimmed, err := trimMachine(m)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -29,7 +30,7 @@ func TestTrimMachineKeepsWhatALaunchDependsOn(t *testing.T) {
 			OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", UID: "s", Controller: &yes}}},
 		Spec: clusterv1.MachineSpec{ClusterName: "c", FailureDomain: "a", ProviderID: "p", Bootstrap: clusterv1.Bootstrap{DataSecretName: &data},
 			InfrastructureRef: m.Spec.InfrastructureRef},
-		Status: clusterv1.MachineStatus{Addresses: m.Status.Addresses},
+		Status: clusterv1.MachineStatus{Addresses: m.Status.Addresses, NodeRef: m.Status.NodeRef},
 	}))
 }
 
