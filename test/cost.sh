@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints what the tests of packages cost in CPU seconds, user and system: to link their test program, once all that it has in it is
-# compiled, and to run it with all its child processes, such as the API server; and how many seconds the run took. CPU seconds hardly
-# depend on what else the computer does. Half of their sum is what two processors need at least.
+# compiled, and to run it with all its child processes, such as the API server; and how many seconds the run took. CPU seconds depend
+# less on what else the computer does. Half of their sum is what two processors need at least.
 #   test/cost.sh PACKAGE...
 set -uo pipefail
 cd "$(dirname "$0")/.."

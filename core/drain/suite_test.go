@@ -61,8 +61,10 @@ type world struct {
 	notified  chan types.NamespacedName
 }
 
+// newWorld lets the test run beside others, whose worlds have nothing in common with its own.
 func newWorld(t *testing.T, c clock.WithDelayedExecution) *world {
 	t.Helper()
+	t.Parallel()
 	name := testenv.Namespace(t, direct)
 	w := &world{t: t, g: NewWithT(t), namespace: name, requests: &requestLog{}, notified: make(chan types.NamespacedName, 1000)}
 	w.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "default"}})

@@ -66,7 +66,7 @@ func TestRestartWithSlowLists(t *testing.T) {
 			core.Restart(t)
 			g.Eventually(list.Held).WithTimeout(timeout).Should(BeNumerically(">", 0), "the list is wanted")
 			// Less than the time after which a list counts as overdue, which conditions report.
-			g.Consistently(unchanged).WithTimeout(5*time.Second).WithPolling(time.Second).Should(Succeed(), "while the list is on its way")
+			g.Consistently(unchanged).WithTimeout(quiet).WithPolling(200*time.Millisecond).Should(Succeed(), "while the list is on its way")
 			before := core.Reconciles(f.namespace)
 			list.Open()
 			f.eventuallyConnected()

@@ -51,6 +51,8 @@ type Core struct {
 
 	// GracePeriod is the grace period of remote conditions that the core has after the next Restart; 5 min.
 	GracePeriod time.Duration
+	// RequestTimeout bounds the requests of the core to target clusters after the next Restart; 10 s.
+	RequestTimeout time.Duration
 	// WatchFilter is the filter of Machines and connections that the core has after the next Restart; none.
 	WatchFilter string
 
@@ -80,7 +82,9 @@ func Main(m *testing.M, use func(*Core)) int {
 // stop stops the core.
 func (c *Core) stop() error {
 	c.cancel()
-	return testenv.Ended(<-c.done)
+	err := testenv.Ended(<-c.done)
+	c.life.current().end()
+	return err
 }
 
 // Restart stops the core and starts another on the same API server.
@@ -120,9 +124,10 @@ func (c *Core) start() error {
 	})
 	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Cache:                   cache.Options{DefaultTransform: trim.Transform(external.Trim)},
-		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		GracefulShutdownTimeout: ptr.To(2 * time.Second),
+		Cache:  cache.Options{DefaultTransform: trim.Transform(external.Trim)},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		// As long as its controllers take to end; what goes on afterwards, or hangs as testenv.Ended says, reaches nothing any more.
+		GracefulShutdownTimeout: ptr.To(500 * time.Millisecond),
 		// What the API server serves never changes, and takes long to read with the race detector.
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return c.Client.RESTMapper(), nil },
 		// Restart runs controllers of the same names one after the other in one process.
@@ -146,7 +151,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	c.Connections = remote.New(shared.Options{
 		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: "test", QPS: -1, MinRetry: 50 * time.Millisecond, MaxRetry: time.Second,
-		ProbeInterval: time.Second,
+		ProbeInterval: time.Second, RequestTimeout: c.RequestTimeout,
 	})
 	resolver := &version.Resolver{Reader: mgr.GetClient()}
 	kinds := func() *external.Kinds {
@@ -187,7 +192,9 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 			PropagateTaints:             true,
 			KeepOutdatedFromScaleDown:   true,
 			// What takes minutes in earnest takes seconds.
-			Drain: drain.Options{ReturnInterval: time.Second, ReturnGrace: 4 * time.Second},
+			Drain: drain.Options{
+				ReturnInterval: time.Second, ReturnGrace: 4 * time.Second, MinRetry: 250 * time.Millisecond, MaxRetry: time.Second,
+			},
 		},
 	}
 	options.LogConstructor = c.reconciles.logger(mgr.GetLogger().WithValues("controller", "machine"), "Machine")

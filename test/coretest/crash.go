@@ -65,21 +65,26 @@ func writesIn(namespace string) func(*http.Request) bool {
 
 // send sends a request unless the process is dead, and loses the answer of the one that it dies with.
 func (l *life) send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
-	if l.isDead() {
-		return nil, errDead
-	}
-	if l.lastWrite(request, true) {
+	last, dead := l.count(request)
+	if dead {
 		return nil, errDead
 	}
 	response, err := next.RoundTrip(request)
-	if err != nil || request.Method == http.MethodGet {
+	if last {
+		l.died <- request.Method + " " + request.URL.Path
+	}
+	if err != nil || request.Method == http.MethodGet || !l.isDead() {
 		return response, err
 	}
-	if l.isDead() || l.lastWrite(request, false) {
-		_ = response.Body.Close()
-		return nil, errDead
-	}
-	return response, nil
+	_ = response.Body.Close()
+	return nil, errDead
+}
+
+// end has no request reach anything any more.
+func (l *life) end() {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.dead = true
 }
 
 func (l *life) isDead() bool {
@@ -88,19 +93,22 @@ func (l *life) isDead() bool {
 	return l.dead
 }
 
-// lastWrite counts a write, before or after its effect as it is to be, and reports whether the process dies with it.
-func (l *life) lastWrite(request *http.Request, before bool) bool {
+// count counts a write, and reports whether it is the last one, to be sent, or the process is dead by now. That it is dead as soon as
+// the last write is sent, and not when the answer is there, has no other request come between: a watch can bring the effect sooner.
+func (l *life) count(request *http.Request) (last, dead bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.left < 0 || before != l.before || !l.counts(request) {
-		return false
+	if l.dead || l.left < 0 || !l.counts(request) {
+		return false, l.dead
 	}
 	if l.left--; l.left > 0 {
-		return false
+		return false, false
 	}
 	l.dead, l.left = true, -1
-	l.died <- request.Method + " " + request.URL.Path
-	return true
+	if l.before {
+		l.died <- request.Method + " " + request.URL.Path
+	}
+	return !l.before, l.before
 }
 
 // lives hands requests to the process that lives now.
