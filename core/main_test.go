@@ -81,6 +81,15 @@ type running struct {
 // cluster and in the target cluster.
 func startCore(t *testing.T) *running {
 	t.Helper()
+	env, c := startServer(t)
+	sent := &coretest.Requests{}
+	t.Cleanup(runCore(t, c, kubeconfigOf(t, sent, env, "core"), "--webhook-port=0"))
+	return &running{Client: c, sent: sent, target: kubeconfigOf(t, sent, env, "target")}
+}
+
+// startServer runs an API server until the test ends, on which the core has the rights of its install manifest.
+func startServer(t *testing.T) (*testenv.Env, client.Client) {
+	t.Helper()
 	g := NewWithT(t)
 	ctrl.SetLogger(klog.Background())
 	env, err := testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: coretest.CRDs()})
@@ -89,9 +98,7 @@ func startCore(t *testing.T) *running {
 	c, err := client.New(env.Config, client.Options{Scheme: newScheme()})
 	g.Expect(err).NotTo(HaveOccurred())
 	grant(t, c)
-	sent := &coretest.Requests{}
-	t.Cleanup(runCore(t, c, kubeconfigOf(t, sent, env, "core"), "--webhook-port=0"))
-	return &running{Client: c, sent: sent, target: kubeconfigOf(t, sent, env, "target")}
+	return env, c
 }
 
 // TestCore takes a MachineDeployment from creation to deletion, and counts the requests of the core.

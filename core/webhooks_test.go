@@ -19,9 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/klog/v2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/version"
@@ -98,7 +96,6 @@ func toAny(texts []string) []any {
 // TestWithAndWithoutWebhooks takes a MachineDeployment that leaves everything open to Running Machines, once with the
 // webhooks and once without. The Machines must be the same, and nobody may write without end.
 func TestWithAndWithoutWebhooks(t *testing.T) {
-	ctrl.SetLogger(klog.Background())
 	with, without := machinesOf(t, true), machinesOf(t, false)
 	NewWithT(t).Expect(with).To(Equal(without))
 }
@@ -106,14 +103,10 @@ func TestWithAndWithoutWebhooks(t *testing.T) {
 func machinesOf(t *testing.T, webhooks bool) []string {
 	t.Helper()
 	g, ctx := NewWithT(t), t.Context()
-	env, err := testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: coretest.CRDs()})
-	g.Expect(err).NotTo(HaveOccurred())
-	defer func() { g.Expect(env.Stop()).To(Succeed()) }()
-	c, err := client.New(env.Config, client.Options{Scheme: newScheme()})
-	g.Expect(err).NotTo(HaveOccurred())
-	grant(t, c)
+	env, c := startServer(t)
 	port := 0
 	if webhooks {
+		var err error
 		port, err = controlplane.FreePort()
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(env.InstallWebhooks(ctx, port)).To(Succeed())
