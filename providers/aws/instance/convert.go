@@ -1,7 +1,10 @@
 package instance
 
 import (
+	"cmp"
+	"math"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -95,22 +98,50 @@ func stateOf(s *types.InstanceState) driverv1.InstanceState {
 	return driverv1.InstancePending
 }
 
-// addresses returns each address once: those of the primary interface first, as EC2 lists them.
+// addresses returns the addresses in the order in which the AWS cloud controller manager gives them to the Node, each once:
+// https://github.com/kubernetes/cloud-provider-aws (getInstanceNodeAddress), of both IP families. EC2 lists interfaces in any order.
 func addresses(i types.Instance) []clusterv1.MachineAddress {
 	list := &addressList{}
 	list.add(clusterv1.MachineInternalIP, aws.ToString(i.PrivateIpAddress))
-	list.add(clusterv1.MachineInternalDNS, aws.ToString(i.PrivateDnsName))
-	list.add(clusterv1.MachineExternalIP, aws.ToString(i.PublicIpAddress))
-	list.add(clusterv1.MachineExternalDNS, aws.ToString(i.PublicDnsName))
-	for _, nic := range i.NetworkInterfaces {
+	inUse := interfacesInUse(i)
+	for _, nic := range inUse {
 		for _, a := range nic.PrivateIpAddresses {
 			list.add(clusterv1.MachineInternalIP, aws.ToString(a.PrivateIpAddress))
 		}
-		for _, a := range nic.Ipv6Addresses {
-			list.add(clusterv1.MachineInternalIP, canonical(aws.ToString(a.Ipv6Address)))
+	}
+	list.add(clusterv1.MachineExternalIP, aws.ToString(i.PublicIpAddress))
+	list.add(clusterv1.MachineInternalDNS, aws.ToString(i.PrivateDnsName))
+	list.add(clusterv1.MachineHostName, aws.ToString(i.PrivateDnsName))
+	list.add(clusterv1.MachineExternalDNS, aws.ToString(i.PublicDnsName))
+	for _, nic := range inUse {
+		if len(nic.Ipv6Addresses) > 0 { // The others of an interface are for Pods.
+			list.add(clusterv1.MachineInternalIP, canonical(aws.ToString(nic.Ipv6Addresses[0].Ipv6Address)))
 		}
 	}
 	return list.items
+}
+
+// interfacesInUse returns the interfaces that are attached, by device index: the primary one first. Where no status is
+// given, nothing says that an interface is not in use.
+func interfacesInUse(i types.Instance) []types.InstanceNetworkInterface {
+	var inUse []types.InstanceNetworkInterface
+	for _, nic := range i.NetworkInterfaces {
+		if nic.Status == types.NetworkInterfaceStatusInUse || nic.Status == "" {
+			inUse = append(inUse, nic)
+		}
+	}
+	slices.SortStableFunc(inUse, func(a, b types.InstanceNetworkInterface) int {
+		return cmp.Or(cmp.Compare(deviceIndex(a), deviceIndex(b)), cmp.Compare(aws.ToString(a.NetworkInterfaceId), aws.ToString(b.NetworkInterfaceId)))
+	})
+	return inUse
+}
+
+// deviceIndex orders interfaces as their devices; those of which EC2 does not say it go last.
+func deviceIndex(nic types.InstanceNetworkInterface) int32 {
+	if nic.Attachment == nil || nic.Attachment.DeviceIndex == nil {
+		return math.MaxInt32
+	}
+	return aws.ToInt32(nic.Attachment.DeviceIndex)
 }
 
 type addressList struct {

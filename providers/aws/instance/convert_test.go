@@ -2,6 +2,7 @@ package instance
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -140,25 +141,44 @@ func TestWhatIsShortOfOneSubnet(t *testing.T) {
 	}
 }
 
+// TestAddresses: as the AWS cloud controller manager gives them to the Node.
 func TestAddresses(t *testing.T) {
 	g := NewWithT(t)
-	list := addresses(types.Instance{
-		PrivateIpAddress: aws.String("10.0.0.1"), PrivateDnsName: aws.String("ip-10-0-0-1.ec2.internal"),
-		PublicIpAddress: aws.String("1.2.3.4"), PublicDnsName: aws.String(""),
-		NetworkInterfaces: []types.InstanceNetworkInterface{{
-			PrivateIpAddresses: []types.InstancePrivateIpAddress{
-				{PrivateIpAddress: aws.String("10.0.0.1")}, {PrivateIpAddress: aws.String("10.0.0.2")},
-			},
-			Ipv6Addresses: []types.InstanceIpv6Address{{Ipv6Address: aws.String("2001:DB8:0:0::1")}},
-		}},
-	})
-	g.Expect(list).To(Equal([]clusterv1.MachineAddress{
-		{Type: clusterv1.MachineInternalIP, Address: "10.0.0.1"},
-		{Type: clusterv1.MachineInternalDNS, Address: "ip-10-0-0-1.ec2.internal"},
+	nic := func(id string, device int32, ip string, v6 ...string) types.InstanceNetworkInterface {
+		out := types.InstanceNetworkInterface{
+			NetworkInterfaceId: aws.String(id), Status: types.NetworkInterfaceStatusInUse,
+			Attachment:         &types.InstanceNetworkInterfaceAttachment{DeviceIndex: aws.Int32(device)},
+			PrivateIpAddresses: []types.InstancePrivateIpAddress{{PrivateIpAddress: aws.String(ip)}, {PrivateIpAddress: aws.String(ip + "0")}},
+		}
+		for _, a := range v6 {
+			out.Ipv6Addresses = append(out.Ipv6Addresses, types.InstanceIpv6Address{Ipv6Address: aws.String(a)})
+		}
+		return out
+	}
+	detaching, silent := nic("eni-4", 2, "10.0.9.9"), nic("eni-3", 3, "10.0.3.1")
+	detaching.Status, silent.Attachment = types.NetworkInterfaceStatusDetaching, nil
+	i := types.Instance{
+		PrivateIpAddress: aws.String("10.0.1.1"), PrivateDnsName: aws.String("ip-10-0-1-1.ec2.internal"),
+		PublicIpAddress: aws.String("1.2.3.4"), PublicDnsName: aws.String("ec2-1-2-3-4.amazonaws.com"),
+		NetworkInterfaces: []types.InstanceNetworkInterface{silent, nic("eni-2", 1, "10.0.2.1"), detaching,
+			nic("eni-1", 0, "10.0.1.1", "2001:DB8:0:0::1", "2001:db8::2")},
+	}
+	want := []clusterv1.MachineAddress{
+		{Type: clusterv1.MachineInternalIP, Address: "10.0.1.1"},
+		{Type: clusterv1.MachineInternalIP, Address: "10.0.1.10"},
+		{Type: clusterv1.MachineInternalIP, Address: "10.0.2.1"},
+		{Type: clusterv1.MachineInternalIP, Address: "10.0.2.10"},
+		{Type: clusterv1.MachineInternalIP, Address: "10.0.3.1"},
+		{Type: clusterv1.MachineInternalIP, Address: "10.0.3.10"},
 		{Type: clusterv1.MachineExternalIP, Address: "1.2.3.4"},
-		{Type: clusterv1.MachineInternalIP, Address: "10.0.0.2"},
+		{Type: clusterv1.MachineInternalDNS, Address: "ip-10-0-1-1.ec2.internal"},
+		{Type: clusterv1.MachineHostName, Address: "ip-10-0-1-1.ec2.internal"},
+		{Type: clusterv1.MachineExternalDNS, Address: "ec2-1-2-3-4.amazonaws.com"},
 		{Type: clusterv1.MachineInternalIP, Address: "2001:db8::1"},
-	}))
+	}
+	g.Expect(addresses(i)).To(Equal(want))
+	slices.Reverse(i.NetworkInterfaces)
+	g.Expect(addresses(i)).To(Equal(want), "in whatever order EC2 lists the interfaces")
 	g.Expect(addresses(types.Instance{})).To(BeEmpty())
 	g.Expect(addresses(types.Instance{PrivateIpAddress: aws.String("1.2.3.4"), PublicIpAddress: aws.String("1.2.3.4")})).
 		To(HaveLen(2), "a VPC may have public addresses of its own: one address is of both kinds then")

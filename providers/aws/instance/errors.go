@@ -24,13 +24,15 @@ var classes = []struct {
 		"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity",
 		"InsufficientCapacity", "ReservationCapacityExceeded", "UnfulfillableCapacity", codePrice,
 		"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity",
+		// Dedicated Hosts: the named one is full, or none takes the instance.
+		"InsufficientCapacityOnHost", "UnavailableHostRequirements",
 		// The instance type is not offered in the zone: another zone may have it.
 		"Unsupported",
 	}},
 	{driver.ClassQuota, []string{
 		"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded",
 		"NetworkInterfaceLimitExceeded", "MaxIOPSLimitExceeded", "SecurityGroupsPerInterfaceLimitExceeded",
-		"AddressLimitExceeded", "VolumeIOPSLimit", "ResourceLimitExceeded", "LimitExceededException",
+		"AddressLimitExceeded", "VolumeIOPSLimit", "ResourceLimitExceeded", "LimitExceededException", "HostLimitExceeded",
 	}},
 	{driver.ClassThrottle, []string{
 		"RequestLimitExceeded", "Throttling*", "EC2ThrottledException", "TooManyRequestsException",
@@ -61,6 +63,9 @@ var classes = []struct {
 		"VolumeTypeNotAvailableInZone", "UnsupportedOperation", "UnsupportedInstanceAttribute", "OperationNotPermitted",
 		"InvalidKMSKey*", "InvalidHostID.*", "InvalidCapacityReservationId.*", "InvalidPlacementGroup.*", "EncryptedVolumesNotSupported",
 		"InstanceTypeNotSupported", "InvalidInstanceType", "OperationNotSupported", "InvalidAMIAttributeItemValue",
+		// More interfaces or addresses than the instance type has room for, and what its host cannot do.
+		"AttachmentLimitExceeded", "PrivateIpAddressLimitExceeded", "UnsupportedHostConfiguration", "InvalidHostConfiguration",
+		"UnsupportedTenancy", "UnknownVolumeType",
 	}},
 }
 

@@ -22,14 +22,16 @@ func TestErrorCodes(t *testing.T) {
 		first, last time.Duration // of the waits; a launch of class Terminal has failed for good
 		codes       []string
 	}{
-		{driver.ClassCapacity, 2 * time.Second, 3 * time.Minute, []string{"InsufficientInstanceCapacity", "InsufficientHostCapacity", "ReservationCapacityExceeded",
+		{driver.ClassCapacity, 2 * time.Second, 3 * time.Minute, []string{"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacityOnHost",
+			"UnavailableHostRequirements", "ReservationCapacityExceeded",
 			"UnfulfillableCapacity", "SpotMaxPriceTooLow", "Unsupported", "InsufficientFreeAddressesInSubnet"}},
-		{driver.ClassQuota, 30 * time.Second, 10 * time.Minute, []string{"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded"}},
+		{driver.ClassQuota, 30 * time.Second, 10 * time.Minute, []string{"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded", "HostLimitExceeded"}},
 		{driver.ClassThrottle, time.Second, time.Minute, []string{"RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"}},
 		{driver.ClassAuth, 30 * time.Second, 10 * time.Minute, []string{"UnauthorizedOperation", "AuthFailure", "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
 			"ExpiredToken", "InvalidClientTokenId"}},
 		{driver.ClassTerminal, time.Minute, 10 * time.Minute, []string{"InvalidAMIID.Malformed", "InvalidParameterValue", "InvalidParameterCombination", "InvalidSubnetID.Malformed",
-			"InvalidGroup.Reserved", "InvalidKeyPair.Format", "OperationNotPermitted"}},
+			"InvalidGroup.Reserved", "InvalidKeyPair.Format", "AttachmentLimitExceeded", "PrivateIpAddressLimitExceeded",
+			"UnsupportedHostConfiguration", "OperationNotPermitted"}},
 		// These may be there later.
 		{driver.ClassUnresolved, 30 * time.Second, 10 * time.Minute, []string{"InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidSubnetID.NotFound",
 			"InvalidGroup.NotFound", "InvalidKeyPair.NotFound"}},

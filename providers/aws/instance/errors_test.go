@@ -18,15 +18,17 @@ import (
 
 func TestClassify(t *testing.T) {
 	for class, codes := range map[driver.Class][]string{
-		driver.ClassCapacity: {"InsufficientInstanceCapacity", "InsufficientHostCapacity", "ReservationCapacityExceeded",
+		driver.ClassCapacity: {"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacityOnHost",
+			"UnavailableHostRequirements", "ReservationCapacityExceeded",
 			"UnfulfillableCapacity", "SpotMaxPriceTooLow", "Unsupported", "InsufficientFreeAddressesInSubnet"},
-		driver.ClassQuota:    {"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded"},
+		driver.ClassQuota:    {"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded", "HostLimitExceeded"},
 		driver.ClassThrottle: {"RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"},
 		driver.ClassAuth: {"UnauthorizedOperation", "AuthFailure", "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
 			"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "AccessDenied", "AccessDeniedException"},
 		driver.ClassTerminal: {"InvalidInstanceType", "InvalidAMIID.Malformed", "InvalidParameter",
 			"InvalidParameterValue", "InvalidParameterCombination", "InvalidSubnetID.Malformed", "InvalidSubnet.Range",
-			"InvalidGroup.Reserved", "InvalidGroupId.Malformed", "InvalidKeyPair.Format", "OperationNotPermitted", "UnsupportedOperation", "InvalidBlockDeviceMapping",
+			"InvalidGroup.Reserved", "InvalidGroupId.Malformed", "InvalidKeyPair.Format", "AttachmentLimitExceeded", "PrivateIpAddressLimitExceeded",
+			"UnsupportedHostConfiguration", "OperationNotPermitted", "UnsupportedOperation", "InvalidBlockDeviceMapping",
 			"InvalidSnapshotID.Malformed", "InvalidCapacityReservationId.Malformed", "InvalidHostID.Malformed", "InvalidPlacementGroup.InUse"},
 		// There, or not, by what others do: images are copied, shared and admitted, groups and key pairs created, and all of
 		// it is spread after a while.

@@ -59,7 +59,7 @@ func TestRefusedPlacements(t *testing.T) {
 		{"host without its tenancy", "InvalidParameterCombination", changes{placed(types.Placement{HostId: aws.String(ec2.DefaultHost)})}},
 		{"host missing", "InvalidHostID.NotFound", changes{placed(types.Placement{Tenancy: types.TenancyHost, HostId: aws.String("h-00000000000000bad")})}},
 		{"host of another zone", "InvalidParameterCombination", changes{elsewhere, placed(types.Placement{Tenancy: types.TenancyHost, HostId: aws.String(ec2.DefaultHost)})}},
-		{"no host in the zone", "InsufficientHostCapacity", changes{elsewhere, placed(types.Placement{Tenancy: types.TenancyHost})}},
+		{"no host in the zone", "UnavailableHostRequirements", changes{elsewhere, placed(types.Placement{Tenancy: types.TenancyHost})}},
 		{"host group missing", "InvalidParameterValue", changes{placed(types.Placement{HostResourceGroupArn: aws.String("arn:aws:x")})}},
 		{"spot on a host", "InvalidParameterCombination", changes{bought(types.MarketTypeSpot), placed(types.Placement{Tenancy: types.TenancyHost})}},
 		{"reservation malformed", "InvalidCapacityReservationId.Malformed", changes{reserved("", reservation("cr-1"))}},
