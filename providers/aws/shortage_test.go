@@ -139,4 +139,54 @@ func TestASpotPriceThatIsTooLow(t *testing.T) {
 	f.machine("low", func(m *infrav1.AWSMachine) { m.Spec.Spot = &infrav1.Spot{MaxPrice: "0.0001"} })
 	f.Eventually(f.ready("low")).Should(Equal("False InsufficientCapacity"))
 	f.Expect(f.messages["low"]).To(And(ContainSubstring("SpotMaxPriceTooLow"), ContainSubstring("spot for 0.0001 USD an hour at most in us-east-1a")))
+
+// The first type is short; the next cannot do what else the spec asks for; the one after that can.
+func TestAFallbackTypeThatDoesNotFitTheSpecIsLeftOut(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.refuseType("m5.large", "InsufficientInstanceCapacity")
+	f.refuseType("m5.xlarge", "InvalidParameterCombination")
+	f.start()
+	f.machine("m", ofTypes("m5.large", "m5.xlarge", "c5.large"))
+	m := f.becomesReady("m")
+	f.Expect(m.Status.InstanceType).To(Equal("c5.large"))
+	f.Expect(f.typesAskedFor()).To(Equal([]string{"m5.large", "m5.xlarge", "c5.large"}))
+}
+
+// Once its fallback is left out, the machine waits for the first choice; what that is refused for is the spec's own fault.
+func TestAFirstChoiceThatIsRefusedForGoodFails(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	short := f.refuseType("m5.large", "InsufficientInstanceCapacity")
+	f.refuseType("m5.xlarge", "InvalidParameterCombination")
+	f.start()
+	f.machine("m", ofTypes("m5.large", "m5.xlarge"))
+	f.Eventually(func() []string { return f.typesAskedFor() }).Should(HaveLen(4))
+	f.Expect(f.typesAskedFor()[:4]).To(Equal([]string{"m5.large", "m5.xlarge", "m5.large", "m5.large"}), "the fallback is tried once")
+	f.Eventually(f.ready("m")).Should(Equal("False InsufficientCapacity"))
+	f.Expect(f.messages["m"]).To(ContainSubstring("the fallback type m5.xlarge; replace the Machine"))
+	f.refuseType("m5.large", "InvalidParameterCombination")
+	f.sim.RemoveFault(short)
+	f.Eventually(f.ready("m")).Should(Equal("False InvalidConfiguration"))
+	m, err := f.get("m")
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(m.Status.HasFailed()).To(BeTrue())
+}
+
+func ofTypes(first string, others ...string) func(*infrav1.AWSMachine) {
+	return func(m *infrav1.AWSMachine) { m.Spec.InstanceType, m.Spec.FallbackInstanceTypes = first, others }
+}
+
+// refuseType lets EC2 refuse launches of a type, and returns the ID of the fault.
+func (f *fixture) refuseType(instanceType, code string) string {
+	return f.sim.AddFault(simapi.Fault{Action: "RunInstances", Parameters: map[string]string{"InstanceType": instanceType},
+		Error: &simapi.APIError{Code: code, Message: "Why " + instanceType + "."}})
+}
+
+// typesAskedFor are the types of all launches, in their order.
+func (f *fixture) typesAskedFor() (asked []string) {
+	for _, call := range f.sim.Calls() {
+		if call.Action == "RunInstances" {
+			asked = append(asked, call.Parameters["InstanceType"])
+		}
+	}
+	return asked
 }

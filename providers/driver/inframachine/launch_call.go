@@ -67,6 +67,9 @@ func (r *Reconciler[M]) createFailed(ctx context.Context, s *scope[M], err error
 	if driver.IsCapacity(err) {
 		err = r.reportShortage(s, err)
 	}
+	if out, left := r.leaveType(ctx, s, err); left {
+		return out
+	}
 	return r.launchFailed(ctx, s, err, s.launched.after(err, s.uncertain, s.Now, r.grace(s)))
 }
 
@@ -92,6 +95,9 @@ func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instanc
 // launch.
 func (r *Reconciler[M]) launchFailed(ctx context.Context, s *scope[M], err error, record launchRecord) outcome.Outcome {
 	why := explainLaunch(err)
+	if names := r.typesRefused(s); len(names) > 0 && driver.IsCapacity(err) {
+		why.message += ". " + leftOut(names)
+	}
 	s.events.Warning(eventLaunchFailed, "Launch", "%s", why.message)
 	wait := r.backoff.fail(s.Key(), err)
 	vanished := driver.IsNotFound(err) && s.launched.FirstCall != nil && !s.Now.Before(s.launched.FirstCall.Add(r.grace(s)))

@@ -31,7 +31,8 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome 
 	if err != nil {
 		return r.launchFailed(ctx, s, driver.WithoutEffect(err), s.launched)
 	}
-	candidates = r.shortages.Mark(r.cloud.LimitScope(s.handle.Scope), untaken(candidates, r.taken.get(s.Key())))
+	candidates = untaken(withoutTypes(candidates, r.typesRefused(s)), r.taken.get(s.Key()))
+	candidates = r.shortages.Mark(r.cloud.LimitScope(s.handle.Scope), candidates)
 	turn := spread.Turn(string(s.launched.UID), s.launched.Attempt)
 	s.request.Placement, err = r.places.Place(s.machine(), candidates, turn, func() ([]spread.Machine, error) {
 		return r.siblings(ctx, s)

@@ -92,6 +92,8 @@ type Reconciler[M driver.Object] struct {
 	alive noted[aliveSince]
 	// taken are the failure domains in which somebody else has the name of an object's instance.
 	taken noted[[]string]
+	// refused are the fallback types that the cloud has refused for an object.
+	refused noted[refusedTypes]
 	// interrupted is what this process was told that the cloud takes back.
 	interrupted noted[interruption]
 	// unusable are the objects whose bootstrap data could not be used when it was last read.
@@ -189,6 +191,7 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.cleaned.forget(key)
 	r.finished.forget(key)
 	r.taken.forget(key)
+	r.refused.forget(key)
 	r.dead.forget(key)
 	r.alive.forget(key)
 	r.interrupted.forget(key)

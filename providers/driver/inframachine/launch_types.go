@@ -1,0 +1,73 @@
+package inframachine
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// refusedTypes are the fallback types that the cloud has refused for good for a generation of an object.
+type refusedTypes struct {
+	generation int64
+	names      []string
+}
+
+// typesRefused returns the fallback types that the cloud has refused for the spec of the object.
+func (r *Reconciler[M]) typesRefused(s *scope[M]) []string {
+	if known := r.refused.get(s.Key()); known.generation == s.Object.GetGeneration() {
+		return known.names
+	}
+	return nil
+}
+
+// leaveType leaves a fallback type out that the cloud refuses for good, since it lacks something else that the spec asks for, and tries
+// the other types: the spec is sound with its first one, as far as is known. left is false where the first choice was refused, and where
+// an earlier call may have taken effect.
+func (r *Reconciler[M]) leaveType(ctx context.Context, s *scope[M], err error) (out outcome.Outcome, left bool) {
+	place := s.request.Placement
+	if !driver.IsTerminal(err) || s.uncertain || !isFallback(s.allowed, place) {
+		return outcome.Continue(), false
+	}
+	names := append(slices.Clone(r.typesRefused(s)), place.InstanceType)
+	r.refused.set(s.Key(), refusedTypes{s.Object.GetGeneration(), names})
+	s.observed.state = &explanation{driverv1.InvalidConfigurationReason, withoutStop(err) + ". " + leftOut(names) + ". Now the other types are tried"}
+	s.events.Warning(eventLaunchFailed, "Launch", "%s", s.observed.state.message)
+	if err := s.writeRecord(ctx, s.launched.next(), nil); err != nil {
+		return outcome.FromError(err), true
+	}
+	r.places.Withdraw(s.machine())
+	return outcome.WaitFor(rereadDelay), true
+}
+
+// isFallback returns whether the place is among the candidates only with a type that is not their first choice.
+func isFallback(candidates []driver.Candidate, place driver.Placement) bool {
+	known := false
+	for _, c := range candidates {
+		if c.InstanceType == place.InstanceType {
+			if c.Rank == 0 {
+				return false
+			}
+			known = true
+		}
+	}
+	return known && slices.ContainsFunc(candidates, func(c driver.Candidate) bool { return c.Rank == 0 })
+}
+
+// withoutTypes are the candidates of other types; all, if there are none.
+func withoutTypes(candidates []driver.Candidate, names []string) []driver.Candidate {
+	refused := func(c driver.Candidate) bool { return slices.Contains(names, c.InstanceType) }
+	if left := slices.DeleteFunc(slices.Clone(candidates), refused); len(left) > 0 {
+		return left
+	}
+	return candidates
+}
+
+// leftOut says which types are not tried any more, and what to do.
+func leftOut(names []string) string {
+	return "Left out, since the cloud refuses this spec with it: the fallback type " + strings.Join(names, ", ") +
+		"; replace the Machine by one without it, or without what it does not support"
+}
