@@ -94,6 +94,23 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
+// A process that finds a launch without an answer looks for its instance before it repeats the call: tokens are not known everywhere.
+func TestTheFirstListComesBeforeARepeatedLaunch(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.sim.AddFault(simapi.Fault{ID: "hold", Action: "RunInstances", HoldAfter: true})
+	f.start()
+	f.machine("m")
+	f.Eventually(f.holding("hold")).Should(Equal(1))
+	f.stop()
+	f.sim.ClearFaults()
+	f.sim.AddFault(simapi.Fault{ID: "list", Action: "DescribeInstances", HoldBefore: true})
+	f.start()
+	f.Eventually(f.ready("m")).Should(Equal("False WaitingForLaunchOutcome"))
+	f.sim.RemoveFault("list")
+	f.becomesReady("m")
+	f.Expect(f.calls("RunInstances")).To(Equal(1))
+}
+
 // A call may take longer than the grace; the instance that it makes is as new as any.
 func TestSlowLaunchIsNotTakenForVanished(t *testing.T) {
 	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Consistency: time.Second}})

@@ -80,7 +80,7 @@ func TestTemplateWhoseCapacityCannotBeTold(t *testing.T) {
 	template := f.template("m", "m5.large")
 	status := f.capacity(template, metav1.ConditionFalse, driverv1.UnauthorizedReason)
 	f.Expect(status.Capacity).To(BeEmpty())
-	f.Expect(status.Conditions[0].Message).To(ContainSubstring("check the provider's credentials and permissions"))
+	f.Expect(status.Conditions[0].Message).To(ContainSubstring("check the permissions of identityRef, or of the provider's own credentials where that is not set"))
 	f.sim.ClearFaults()
 	f.clock.step(time.Hour)
 	f.touchTemplate(template)

@@ -30,12 +30,14 @@ var _ driver.Driver[*infrav1.AWSMachine] = (*Driver)(nil)
 
 // region is what is kept for one region.
 type region struct {
-	name    string
-	api     API
-	clock   clock.PassiveClock
-	images  *lookup[image]
-	subnets *lookup[[]subnet]
-	groups  *lookup[[]string]
+	name string
+	// identity is the name of the AWSIdentity; empty for the credentials of the process.
+	identity string
+	api      API
+	clock    clock.PassiveClock
+	images   *lookup[image]
+	subnets  *lookup[[]subnet]
+	groups   *lookup[[]string]
 	// models are what it offers, by instance type.
 	models *lookup[model]
 	// secretsDenied is when secrets could not be listed for lack of permission, in nanoseconds since 1970; 0 if that was not so.
@@ -81,11 +83,9 @@ func Traits() driver.Traits {
 func (d *Driver) Traits() driver.Traits { return Traits() }
 
 // newRegion is what is kept for a region and one session.
-func (d *Driver) newRegion(name string, api API) *region {
+func (d *Driver) newRegion(scope driver.Scope, api API) *region {
 	return &region{
-		name:    name,
-		api:     api,
-		clock:   d.clock,
+		name: scope.Location, identity: scope.Identity, api: api, clock: d.clock,
 		images:  newLookup[image](d.clock, searchTTL),
 		subnets: newLookup[[]subnet](d.clock, searchTTL),
 		groups:  newLookup[[]string](d.clock, searchTTL),

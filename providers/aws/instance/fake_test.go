@@ -122,7 +122,7 @@ func TestPlaceHonoursTheFailureDomain(t *testing.T) {
 	_, err := d.Places(t.Context(), launch)
 	g.Expect(driver.IsTerminal(err)).To(BeTrue())
 	g.Expect(err).To(MatchError(ContainSubstring("elsewhere")))
-	_, err = d.Places(t.Context(), testLaunch(func(s *infrav1.AWSMachineSpec) { s.Subnets[0].ID = "subnet-x" }))
+	_, err = d.Places(t.Context(), testLaunch(func(s *infrav1.AWSMachineSpec) { s.Subnets = []infrav1.SubnetReference{{ID: "subnet-x"}} }))
 	g.Expect(driver.IsUnresolved(err)).To(BeTrue())
 }
 

@@ -59,7 +59,7 @@ func (d *Driver) in(ctx context.Context, scope driver.Scope) (*region, error) {
 	if err != nil {
 		return nil, driver.NewAuthError("LoadConfig", "", err)
 	}
-	return d.keep(scope, s, d.newRegion(scope.Location, NewClient(cfg))), nil
+	return d.keep(scope, s, d.newRegion(scope, NewClient(cfg))), nil
 }
 
 // own returns what is kept for a region and the process's own credentials.
@@ -73,7 +73,7 @@ func (d *Driver) own(ctx context.Context, name string) (*region, error) {
 	if err != nil {
 		return nil, driver.NewAuthError("LoadConfig", "", err)
 	}
-	r := d.newRegion(name, api)
+	r := d.newRegion(driver.Scope{Location: name}, api)
 	d.regions[name] = r
 	return r, nil
 }

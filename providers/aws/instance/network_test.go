@@ -92,7 +92,7 @@ func TestNoSecurityGroupMatches(t *testing.T) {
 	spec := &infrav1.AWSMachineSpec{SecurityGroupSelectors: []infrav1.SecurityGroupSelector{{Filters: byRole}}}
 	_, err := r.network(t.Context(), spec, driver.Placement{ID: "subnet-a"})
 	g.Expect(driver.IsUnresolved(err)).To(BeTrue())
-	g.Expect(err).To(MatchError(ContainSubstring("no security group matches the filters tag:role=nodes, vpc-id=vpc-1 (in region us-east-1")))
+	g.Expect(err).To(MatchError(ContainSubstring("no security group matches the filters tag:role=nodes, vpc-id=vpc-1 (looked up in region us-east-1")))
 }
 
 func TestMachinesGoWhereTheirExtraInterfacesCan(t *testing.T) {
@@ -114,6 +114,24 @@ func TestMachinesGoWhereTheirExtraInterfacesCan(t *testing.T) {
 	net, err = r.network(t.Context(), &launch.Object.Spec, places[0].Placement)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(net.subnets).To(Equal([]string{"subnet-b"}), "the first of the zone")
+}
+
+// A subnet that is not there holds up no launch that may go elsewhere.
+func TestTheSubnetsThatAreThere(t *testing.T) {
+	g := NewWithT(t)
+	d, _ := inRegion(t, &networkAPI{fakeAPI: fakeAPI{subnets: map[string]string{"subnet-a": "a"}}})
+	launch := testLaunch(func(s *infrav1.AWSMachineSpec) {
+		s.Subnets = []infrav1.SubnetReference{{ID: "subnet-x"}, {ID: "subnet-a"}}
+	})
+	places, err := d.Places(t.Context(), launch)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(places).To(HaveLen(1))
+	g.Expect(places[0].ID).To(Equal("subnet-a"))
+
+	launch.FailureDomain = "b"
+	_, err = d.Places(t.Context(), launch)
+	g.Expect(driver.IsUnresolved(err)).To(BeTrue(), "the other one may come, and be there")
+	g.Expect(err).To(MatchError(ContainSubstring("subnet-x")))
 }
 
 func TestNoSubnetForAnExtraInterface(t *testing.T) {

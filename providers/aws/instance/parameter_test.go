@@ -62,7 +62,7 @@ func TestParameterThatHoldsNoImage(t *testing.T) {
 	}{
 		"a secret":            {"hunter2", nil, driver.ClassUnresolved, "the parameter /golden does not hold the ID of an AMI"},
 		"a list":              {"ami-1,ami-2", nil, driver.ClassUnresolved, "does not hold the ID of an AMI and nothing else"},
-		"missing":             {"", &ssmtypes.ParameterNotFound{}, driver.ClassUnresolved, "ParameterNotFound: there is no parameter /golden (in region us-east-1"},
+		"missing":             {"", &ssmtypes.ParameterNotFound{}, driver.ClassUnresolved, "ParameterNotFound: there is no parameter /golden (looked up in region us-east-1"},
 		"without a version":   {"", &ssmtypes.ParameterVersionNotFound{}, driver.ClassUnresolved, "there is no such version or label: /golden"},
 		"forbidden":           {"", &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no"}, driver.ClassAuth, "no"},
 		"refused for good":    {"", &smithy.GenericAPIError{Code: "ValidationException", Message: "no"}, driver.ClassTerminal, "no"},

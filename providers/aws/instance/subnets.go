@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/pkg/errors"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver"
@@ -23,12 +25,16 @@ type subnet struct {
 }
 
 // candidates returns the subnets that the spec allows, in the failure domain if one is asked for and where the extra interfaces
-// have one too, in the order of the spec.
+// have one too, in the order of the spec. One that is not there, or not yet, holds up no launch that may go elsewhere.
 func (r *region) candidates(ctx context.Context, spec *infrav1.AWSMachineSpec, failureDomain string) ([]subnet, error) {
 	var all []subnet
+	var missing error
 	for _, ref := range spec.Subnets {
 		found, err := r.resolve(ctx, ref)
-		if err != nil {
+		switch {
+		case driver.IsUnresolved(err):
+			missing = cmp.Or(missing, err)
+		case err != nil:
 			return nil, err
 		}
 		for _, s := range found {
@@ -38,8 +44,13 @@ func (r *region) candidates(ctx context.Context, spec *infrav1.AWSMachineSpec, f
 		}
 	}
 	here := slices.DeleteFunc(all, func(s subnet) bool { return failureDomain != "" && s.zone != failureDomain })
-	if len(here) == 0 {
+	switch {
+	case len(here) == 0 && missing != nil:
+		return nil, missing
+	case len(here) == 0:
 		return nil, r.noneIn(failureDomain, spec.Subnets)
+	case missing != nil:
+		logf.FromContext(ctx).Info("Launching in the other subnets of the spec", "missing", missing.Error())
 	}
 	return r.whereExtraSubnetsAre(ctx, spec, here)
 }

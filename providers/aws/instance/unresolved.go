@@ -22,9 +22,17 @@ func (r *region) unresolved(err error) error {
 		return err
 	}
 	where := *e
-	where.Err = &apiMessage{err: e.Err, message: fmt.Sprintf("%s (in region %s, with the account of the provider's credentials)",
-		strings.TrimRight(e.Err.Error(), "."), r.name)}
+	where.Err = &apiMessage{err: e.Err, message: fmt.Sprintf("%s (looked up in region %s with %s)",
+		strings.TrimRight(e.Err.Error(), "."), r.name, r.credentials())}
 	return &where
+}
+
+// credentials says, for people, with which credentials AWS was asked.
+func (r *region) credentials() string {
+	if r.identity != "" {
+		return "AWSIdentity " + r.identity
+	}
+	return "the provider's own credentials"
 }
 
 // searched shows filters as people write them: name=value, with | between alternatives.

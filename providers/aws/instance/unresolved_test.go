@@ -42,7 +42,7 @@ func TestWhatWasSearchedForIsInTheMessage(t *testing.T) {
 	d, clk := newFake(api)
 	r, err := d.in(t.Context(), driver.Scope{Location: "us-east-1"})
 	g.Expect(err).NotTo(HaveOccurred())
-	const where = " (in region us-east-1, with the account of the provider's credentials)"
+	const where = " (looked up in region us-east-1 with the provider's own credentials)"
 	_, err = r.image(t.Context(), searchSpec())
 	g.Expect(err).To(MatchError("DescribeImages: no available image matches the filters name=a-*|b-*, architecture=x86_64 " +
 		"among those of the owners self, amazon" + where))
@@ -52,7 +52,7 @@ func TestWhatWasSearchedForIsInTheMessage(t *testing.T) {
 		api.images = append(api.images, types.Image{ImageId: aws.String(id), State: types.ImageStatePending})
 	}
 	_, err = r.image(t.Context(), searchSpec())
-	g.Expect(err).To(MatchError(ContainSubstring("; image ami-1 is pending, image ami-2 is pending, image ami-3 is pending, and 1 more (in")))
+	g.Expect(err).To(MatchError(ContainSubstring("; image ami-1 is pending, image ami-2 is pending, image ami-3 is pending, and 1 more (looked up in")))
 	spec := &infrav1.AWSMachineSpec{AMI: infrav1.AMIReference{ID: "ami-1"}, RootVolume: &infrav1.Volume{}}
 	api.images = api.images[3:]
 	_, err = r.image(t.Context(), spec)

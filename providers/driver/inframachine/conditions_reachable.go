@@ -88,7 +88,7 @@ func explainOutage(o *inventory.Outage, reported *metav1.Condition) string {
 		strings.TrimRight(events.Cut(o.Err.Error()), "."),
 	)
 	if driver.IsAuth(o.Err) {
-		message += ". Check the provider's credentials and permissions"
+		message += ". Check the permissions of identityRef, or of the provider's own credentials where that is not set"
 	}
 	return message
 }

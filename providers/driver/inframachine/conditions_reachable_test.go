@@ -52,7 +52,7 @@ func TestCloudReachable(t *testing.T) {
 		"one failed list":                {status: runs(reachable("True", "InstancesListed", "")), view: inventory.View{ListedAt: nine, Err: expired}, want: "True InstancesListed"},
 		"an outage": {status: runs(), view: lost, want: "False Unauthorized",
 			message: "Instances have not been listed successfully since 2026-11-22T09:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
-				"The cloud says: DescribeInstances: AuthFailure: expired. Check the provider's credentials and permissions"},
+				"The cloud says: DescribeInstances: AuthFailure: expired. Check the permissions of identityRef, or of the provider's own credentials where that is not set"},
 		"an outage from the start of the process on": {status: runs(), view: never, want: "False Throttled",
 			message: "Instances have not been listed successfully since this provider began to list them at 2026-11-22T10:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
 				"The cloud says: DescribeInstances: RequestLimitExceeded: slow down"},

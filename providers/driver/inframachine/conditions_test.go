@@ -1,6 +1,7 @@
 package inframachine
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,21 @@ func TestDeriveStatus(t *testing.T) {
 			g.Expect(again).To(Equal(status), "nothing new changes nothing")
 		})
 	}
+}
+
+// TestAcceptedAddresses: what the API would refuse the whole status for is left out.
+func TestAcceptedAddresses(t *testing.T) {
+	g := NewWithT(t)
+	address := func(a string) clusterv1.MachineAddress {
+		return clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: a}
+	}
+	var many []clusterv1.MachineAddress
+	for n := range 300 {
+		many = append(many, address(fmt.Sprintf("10.0.%d.%d", n/250, n%250)))
+	}
+	g.Expect(acceptedAddresses(many)).To(Equal(many[:256]))
+	g.Expect(acceptedAddresses([]clusterv1.MachineAddress{address(strings.Repeat("é", 257)), address(""), address(strings.Repeat("é", 256))})).
+		To(Equal([]clusterv1.MachineAddress{address(strings.Repeat("é", 256))}))
 }
 
 func TestSetInstance(t *testing.T) {

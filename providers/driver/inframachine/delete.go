@@ -276,7 +276,7 @@ func explainDeletion(err error) *explanation {
 	switch driver.ClassOf(err) {
 	case driver.ClassTerminal:
 		return &explanation{driverv1.DeletionBlockedReason, err.Error() +
-			". Tried again slowly; remove what protects the instance"}
+			". Tried again slowly; if the instance is protected from deletion, disable the protection in the cloud"}
 	case driver.ClassUnknown:
 		return &explanation{driverv1.CloudErrorReason, strings.TrimRight(err.Error(), ".") + ". Tried again after a while that grows"}
 	default:

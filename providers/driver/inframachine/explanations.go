@@ -38,13 +38,13 @@ func explain(err error) *explanation {
 	switch driver.ClassOf(err) {
 	case driver.ClassCapacity:
 		return &explanation{driverv1.InsufficientCapacityReason,
-			cause + ". Tried again, in another zone if the spec allows one; another instance type may help"}
+			cause + ". Tried again, where the spec allows it in another zone or with another instance type: allow more of them"}
 	case driver.ClassQuota:
 		return &explanation{driverv1.QuotaExceededReason, cause + ". Tried again slowly; raise the quota or free some of it"}
 	case driver.ClassThrottle:
 		return &explanation{driverv1.ThrottledReason, cause + ". Tried again after a while"}
 	case driver.ClassAuth:
-		return &explanation{driverv1.UnauthorizedReason, cause + ". Tried again slowly; check the provider's credentials and permissions"}
+		return &explanation{driverv1.UnauthorizedReason, cause + ". Tried again slowly; check the permissions of identityRef, or of the provider's own credentials where that is not set"}
 	case driver.ClassTerminal:
 		return &explanation{
 			driverv1.InvalidConfigurationReason,

@@ -56,6 +56,12 @@ func (r *Reconciler[M]) recoverLaunch(ctx context.Context, s *scope[M]) outcome.
 	if s.view.Known {
 		return r.recordLaunched(ctx, s, s.view.Instance)
 	}
+	if s.view.ListedAt.IsZero() && s.view.Err == nil {
+		// Repeating the call is safe where the cloud keeps to its tokens. What the first list shows needs no call, and not every cloud
+		// that speaks EC2's API knows tokens.
+		s.observed.state = &explanation{driverv1.WaitingForLaunchOutcomeReason, "Waiting for the first list of instances"}
+		return outcome.Wait()
+	}
 	return outcome.Continue()
 }
 

@@ -3,10 +3,12 @@ package inframachine
 import (
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
@@ -89,6 +91,18 @@ func setInstance(status *driverv1.MachineStatus, o observed) {
 		status.Interruptible = ptr.To(true)
 	}
 	if len(i.Addresses) > 0 {
-		status.Addresses = slices.Clone(i.Addresses)
+		status.Addresses = acceptedAddresses(i.Addresses)
 	}
+}
+
+// maxAddresses is how many addresses the CRDs accept, maxAddress how long one may be.
+const maxAddresses, maxAddress = 256, 256
+
+// acceptedAddresses are those that the API accepts: one that it does not, or one too many, as an instance with the addresses of many Pods has,
+// would have it refuse the whole status.
+func acceptedAddresses(list []clusterv1.MachineAddress) []clusterv1.MachineAddress {
+	accepted := slices.DeleteFunc(slices.Clone(list), func(a clusterv1.MachineAddress) bool {
+		return a.Address == "" || utf8.RuneCountInString(a.Address) > maxAddress
+	})
+	return accepted[:min(len(accepted), maxAddresses)]
 }

@@ -36,7 +36,7 @@ func explain(class driver.Class) (reason, advice string) {
 	const meanwhile = ". Until it is known, a node group can be scaled from zero by annotations on its MachineDeployment"
 	switch class {
 	case driver.ClassAuth:
-		return driverv1.UnauthorizedReason, ". Tried again slowly; check the provider's credentials and permissions" + meanwhile
+		return driverv1.UnauthorizedReason, ". Tried again slowly; check the permissions of identityRef, or of the provider's own credentials where that is not set" + meanwhile
 	case driver.ClassThrottle:
 		return driverv1.ThrottledReason, ". Tried again after a while"
 	case driver.ClassTerminal:

@@ -39,8 +39,9 @@ type AWSMachineSpec struct {
 
 	// fallbackInstanceTypes are instance types that do as well, in the order in which they are tried
 	// when EC2 has no capacity for instanceType in any of the subnets: at most 15, each once, and not
-	// instanceType itself. They must be able to boot the same image. Unset means that the launch waits
-	// for capacity of instanceType. In this version they are checked and kept, and not tried yet.
+	// instanceType itself. They must be able to boot the same image; one that EC2 refuses for this spec is
+	// left out. Unset means that the launch waits for capacity of instanceType. status.instanceType says
+	// which one it has become.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -58,7 +59,7 @@ type AWSMachineSpec struct {
 	// subnets are the subnets that the instance may be placed in, normally one for each
 	// availability zone. The Machine's failure domain, when it has one, leaves only those in that
 	// zone; among what is left, launches are spread, and a subnet whose zone has no capacity is
-	// passed over for a while.
+	// passed over for three minutes. All of them must be of one VPC, that of the security groups.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -97,14 +98,14 @@ type AWSMachineSpec struct {
 	// +optional
 	UserDataStorage *UserDataStorage `json:"userDataStorage,omitempty"`
 
-	// keyName is the name of the EC2 key pair for SSH. Empty means no key.
+	// keyName is the name of the EC2 key pair for SSH. Unset means no key.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	KeyName string `json:"keyName,omitempty"`
 
-	// publicIP returns whether the instance gets a public IPv4 address. Unset means as its subnet says. EC2
-	// gives none to instances with extraInterfaces.
+	// publicIP is whether the primary network interface gets a public IPv4 address. Unset means as its subnet
+	// says. EC2 gives none to instances with extraInterfaces.
 	// +optional
 	PublicIP *bool `json:"publicIP,omitempty"`
 
@@ -129,8 +130,8 @@ type AWSMachineSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.deviceIndex) || self.exists_one(b, has(b.deviceIndex) && b.deviceIndex == a.deviceIndex && b.networkCardIndex == a.networkCardIndex))",message="two interfaces have the same deviceIndex on one network card: change one of them"
 	ExtraInterfaces []ExtraInterface `json:"extraInterfaces,omitempty"`
 
-	// sourceDestCheck returns whether EC2 drops what is not from or to an address of the instance. false is
-	// for instances that route or translate the traffic of others, such as pods without an overlay.
+	// sourceDestCheck is whether EC2's source/destination check is on: it drops what is neither from nor to an
+	// address of the instance. false is for instances that route or translate the traffic of others, such as pods without an overlay.
 	// It holds for all network interfaces that the instance is launched with. EC2 takes it only after
 	// the launch: until then, and while EC2 refuses it, the condition Ready has the reason
 	// InstanceNotConfigured. What somebody changes later is changed back. Unset means as it is: EC2 checks.
@@ -188,11 +189,11 @@ type AWSMachineSpec struct {
 	// +optional
 	CPUOptions *CPUOptions `json:"cpuOptions,omitempty"`
 
-	// terminationProtection keeps others from ending the instance by EC2's API or console. Default:
-	// false. It does not keep the instance from shutting itself down, and spot instances cannot have it.
-	// Deleting the Machine ends the instance all the same: the provider takes off the protection that the
-	// spec asks for, of an instance that carries the mark of this object, right before it ends it. One that
-	// somebody has set otherwise stays: the condition Ready has the reason DeletionBlocked then.
+	// terminationProtection protects the instance from termination by EC2's API or console
+	// (DisableApiTermination). Default: false. It does not keep the instance from shutting itself down, and
+	// spot instances cannot have it. Deleting the Machine disables the protection that the spec asks for and
+	// terminates the instance. Protection that somebody else has enabled stays: the condition Ready has the
+	// reason DeletionBlocked then.
 	// +optional
 	TerminationProtection *bool `json:"terminationProtection,omitempty"`
 

@@ -14,8 +14,7 @@ type AWSMachineStatus struct {
 // AWSMachine is one EC2 instance, owned by a Machine.
 //
 // The launch is made idempotent by a client token, which is written to the annotation
-// infrastructure.millwright.dev/launch before EC2 is called (an annotation, because clusterctl
-// move carries annotations and drops status).
+// infrastructure.millwright.dev/launch before EC2 is called.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

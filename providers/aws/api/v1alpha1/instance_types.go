@@ -123,7 +123,7 @@ type Volume struct {
 	// +kubebuilder:validation:Maximum=2000
 	ThroughputMiBps *int32 `json:"throughputMiBps,omitempty"`
 
-	// encrypted returns whether the volume is encrypted. Unset means as its snapshot is, else as the
+	// encrypted is whether the volume is encrypted. Unset means as its snapshot is, else as the
 	// account's default says. A volume from an encrypted snapshot is always encrypted.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
@@ -139,7 +139,8 @@ type Volume struct {
 // DataVolume is a volume beside the root volume. It is deleted with the instance.
 // +kubebuilder:validation:XValidation:rule="has(self.sizeGiB) || has(self.snapshotID)",message="how large is the volume? set sizeGiB, or snapshotID to make it from a snapshot"
 type DataVolume struct {
-	// device is the name under which the volume is attached, for example /dev/sdf.
+	// device is the name under which the volume is attached, for example /dev/sdf: /dev/sd[b-z] or
+	// /dev/xvd[b-z]. Instance types of the Nitro System show it as /dev/nvme*n1.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
@@ -160,7 +161,7 @@ type Spot struct {
 	MaxPrice string `json:"maxPrice,omitempty"`
 }
 
-// MetadataTokens returns whether the metadata service answers requests without a session token.
+// MetadataTokens is whether the metadata service answers requests without a session token.
 // +kubebuilder:validation:Enum=Required;Optional
 type MetadataTokens string
 
@@ -174,7 +175,7 @@ const (
 // InstanceMetadata sets how the instance metadata service answers.
 // +kubebuilder:validation:MinProperties=1
 type InstanceMetadata struct {
-	// tokens returns whether a session token is required. Default: Required (IMDSv2 only).
+	// tokens is whether the instance metadata service requires session tokens. Default: Required (IMDSv2 only).
 	// +optional
 	// +kubebuilder:default=Required
 	Tokens MetadataTokens `json:"tokens,omitempty"`

@@ -87,8 +87,8 @@ type MachineInitialization struct {
 
 // MachineStatus is the part of the observed state that is alike on every cloud.
 type MachineStatus struct {
-	// conditions of the machine: Ready, InstanceProvisioned, InstanceConfigured, InstanceHealthy, CloudReachable
-	// and Paused.
+	// conditions of the machine: Ready, InstanceProvisioned, InstanceConfigured, InstanceHealthy,
+	// InstanceEventScheduled, CloudReachable and Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -105,7 +105,8 @@ type MachineStatus struct {
 	// +optional
 	Initialization MachineInitialization `json:"initialization,omitempty,omitzero"`
 
-	// addresses of the instance as the cloud lists them.
+	// addresses of the instance, as the cloud's own cloud controller manager gives them to its Node; the first 256
+	// of them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
