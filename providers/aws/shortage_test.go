@@ -139,6 +139,7 @@ func TestASpotPriceThatIsTooLow(t *testing.T) {
 	f.machine("low", func(m *infrav1.AWSMachine) { m.Spec.Spot = &infrav1.Spot{MaxPrice: "0.0001"} })
 	f.Eventually(f.ready("low")).Should(Equal("False InsufficientCapacity"))
 	f.Expect(f.messages["low"]).To(And(ContainSubstring("SpotMaxPriceTooLow"), ContainSubstring("spot for 0.0001 USD an hour at most in us-east-1a")))
+}
 
 // The first type is short; the next cannot do what else the spec asks for; the one after that can.
 func TestAFallbackTypeThatDoesNotFitTheSpecIsLeftOut(t *testing.T) {
