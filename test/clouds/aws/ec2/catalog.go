@@ -51,6 +51,9 @@ type Catalog struct {
 	PlacementGroups      []PlacementGroup
 	CapacityReservations []CapacityReservation
 	Hosts                []Host
+	// Pools are how many instances have room where, VCPUQuotas how much the account may run.
+	Pools      []Pool
+	VCPUQuotas VCPUQuotas
 	// Parameters are those of Systems Manager.
 	Parameters []Parameter
 }

@@ -105,6 +105,9 @@ func fingerprint(p params) string {
 
 // launchOne makes an instance with its volumes and network interfaces.
 func (s *Server) launchOne(l *launch, reservationID string, index int) (*instance, error) {
+	if err := s.checkRoom(l); err != nil {
+		return nil, err
+	}
 	now := s.clock.Now()
 	i := &instance{
 		seq: s.sequence(), id: s.ids.next("i"), reservationID: reservationID, launchIndex: index, launch: l,

@@ -1,0 +1,45 @@
+package ec2
+
+// Pool is how many instances of a type have room in a zone, those that run there included. Where the catalog has none for a type, a zone and a
+// purchase option, there is room for all. A Pool may change at any time: see Server.ChangeCatalog.
+type Pool struct {
+	InstanceType, AvailabilityZone string
+	// Spot is the room for spot instances, else for those on demand. Reserved capacity is in no Pool.
+	Spot bool
+	// Instances is how many there is room for.
+	Instances int
+}
+
+// VCPUQuotas are how many virtual processors the account may run in the region; 0 for no limit.
+// See https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html.
+type VCPUQuotas struct{ OnDemand, Spot int }
+
+// checkRoom refuses an instance beyond the quota of the account, or for which there is no room in its zone.
+func (s *Server) checkRoom(l *launch) error {
+	quota, code := s.catalog.VCPUQuotas.OnDemand, "VcpuLimitExceeded"
+	if l.spot {
+		quota, code = s.catalog.VCPUQuotas.Spot, "MaxSpotInstanceCountExceeded"
+	}
+	vcpus, sameOffer := l.kind.VCPUs, 0
+	for _, i := range s.instances {
+		if i.state == terminated || i.launch.spot != l.spot {
+			continue
+		}
+		vcpus += i.launch.kind.VCPUs
+		if i.launch.kind.Name == l.kind.Name && i.launch.zone.AvailabilityZone == l.zone.AvailabilityZone && i.launch.capacity.reservation == nil {
+			sameOffer++
+		}
+	}
+	if quota > 0 && vcpus > quota {
+		return fail(code, "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket "+
+			"that the specified instance type belongs to.", quota)
+	}
+	pool := find(s.catalog.Pools, func(p *Pool) bool {
+		return p.InstanceType == l.kind.Name && p.AvailabilityZone == l.zone.AvailabilityZone && p.Spot == l.spot
+	})
+	if pool != nil && l.capacity.reservation == nil && sameOffer >= pool.Instances {
+		return fail("InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).",
+			l.kind.Name, l.zone.AvailabilityZone)
+	}
+	return nil
+}
