@@ -248,6 +248,7 @@ func (r *Reconciler[M]) release(ctx context.Context, s *scope[M]) outcome.Outcom
 	if s.handle.ProviderID != "" {
 		s.events.Normal(eventTerminated, "Terminate", "Instance %s and what was launched with it are gone", s.handle.ProviderID)
 	}
+	r.reached(s, stateReleased)
 	r.released(s)
 	r.forget(s.Key())
 	return outcome.Wait()

@@ -23,6 +23,12 @@ var (
 		Buckets: prometheus.ExponentialBuckets(1, 2, 12),
 	}, []string{"kind"})
 
+	timeToState = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "millwright_machine_state_seconds",
+		Help:    "Time to when an instance was first seen in a state: from the creation of the provider's machine object or, once that is deleted, from its deletion. State Released is when nothing is left and the object goes.",
+		Buckets: prometheus.ExponentialBuckets(1, 2, 12),
+	}, []string{"kind", "state"})
+
 	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_machine_failures_total",
 		Help: "Number of provider's machines that have failed for good, by the reason of the failure.",
@@ -35,7 +41,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(timeToProvisioned, failures, interrupted)
+	metrics.Registry.MustRegister(timeToProvisioned, timeToState, failures, interrupted)
 }
 
 // measure counts what has changed with the status that has just been written.
@@ -43,7 +49,22 @@ func (r *Reconciler[M]) measure(s *scope[M], before, after *driverv1.MachineStat
 	if !before.IsProvisioned() && after.IsProvisioned() {
 		timeToProvisioned.WithLabelValues(r.Kind).Observe(s.Now.Sub(s.Object.GetCreationTimestamp().Time).Seconds())
 	}
+	if before.InstanceState != after.InstanceState && after.InstanceState != "" {
+		r.reached(s, string(after.InstanceState))
+	}
 	if !before.HasFailed() && after.HasFailed() {
 		failures.WithLabelValues(r.Kind, *after.FailureReason).Inc()
 	}
+}
+
+// stateReleased is the state of an object that waits for nothing of its instance any more.
+const stateReleased = "Released"
+
+// reached measures how long it took to a state.
+func (r *Reconciler[M]) reached(s *scope[M], state string) {
+	since := s.Object.GetCreationTimestamp().Time
+	if deleted := s.Object.GetDeletionTimestamp(); deleted != nil {
+		since = deleted.Time
+	}
+	timeToState.WithLabelValues(r.Kind, state).Observe(max(0, s.Now.Sub(since).Seconds())) // Clocks differ.
 }

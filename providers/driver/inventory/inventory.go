@@ -100,8 +100,8 @@ func (i *Inventory) Start(ctx context.Context) error {
 		s.start(ctx)
 	}
 	i.mu.Unlock()
-	ages.add(i)
-	defer ages.remove(i)
+	measured.add(i)
+	defer measured.remove(i)
 	<-ctx.Done()
 	return nil
 }

@@ -173,9 +173,9 @@ func TestTheAgeOfWhatIsKnownIsMeasured(t *testing.T) {
 	r.Eventually(r.clock.HasWaiters).Should(BeTrue())
 	families, err := metrics.Registry.Gather()
 	r.Expect(err).NotTo(HaveOccurred())
-	r.Expect(families).To(ContainElement(HaveField("GetName()", "millwright_inventory_age_seconds")))
+	r.Expect(families).To(ContainElements(HaveField("GetName()", "millwright_inventory_age_seconds"), HaveField("GetName()", "millwright_instances")))
 	r.clock.Step(time.Minute)
-	r.Expect(r.inventory.ages()).To(HaveKeyWithValue(t.Name(), 60.0))
+	r.Expect(r.inventory.measure()).To(HaveKeyWithValue(t.Name(), measurement{60, map[driverv1.InstanceState]int{driverv1.InstanceRunning: 1}}))
 	r.inventory.Forget(one)
-	r.Expect(r.inventory.ages()).NotTo(HaveKey(t.Name()))
+	r.Expect(r.inventory.measure()).NotTo(HaveKey(t.Name()))
 }
