@@ -131,7 +131,8 @@ func interfacesInUse(i types.Instance) []types.InstanceNetworkInterface {
 		}
 	}
 	slices.SortStableFunc(inUse, func(a, b types.InstanceNetworkInterface) int {
-		return cmp.Or(cmp.Compare(deviceIndex(a), deviceIndex(b)), cmp.Compare(aws.ToString(a.NetworkInterfaceId), aws.ToString(b.NetworkInterfaceId)))
+		byID := cmp.Compare(aws.ToString(a.NetworkInterfaceId), aws.ToString(b.NetworkInterfaceId))
+		return cmp.Or(cmp.Compare(deviceIndex(a), deviceIndex(b)), byID)
 	})
 	return inUse
 }

@@ -34,7 +34,8 @@ func (r *Reconciler[M]) leaveType(ctx context.Context, s *scope[M], err error) (
 	}
 	names := append(slices.Clone(r.typesRefused(s)), place.InstanceType)
 	r.refused.set(s.Key(), refusedTypes{s.Object.GetGeneration(), names})
-	s.observed.state = &explanation{driverv1.InvalidConfigurationReason, withoutStop(err) + ". " + leftOut(names) + ". Now the other types are tried"}
+	s.observed.state = &explanation{driverv1.InvalidConfigurationReason,
+		withoutStop(err) + ". " + leftOut(names) + ". Now the other types are tried"}
 	s.events.Warning(eventLaunchFailed, "Launch", "%s", s.observed.state.message)
 	if err := s.writeRecord(ctx, s.launched.next(), nil); err != nil {
 		return outcome.FromError(err), true

@@ -25,7 +25,9 @@ func TestTimeToState(t *testing.T) {
 		g.Expect(histogram.(interface{ Write(*dto.Metric) error }).Write(&m)).To(Succeed())
 		return m.GetHistogram().GetSampleCount(), m.GetHistogram().GetSampleSum()
 	}
-	in := func(state driverv1.InstanceState) *driverv1.MachineStatus { return &driverv1.MachineStatus{InstanceState: state} }
+	in := func(state driverv1.InstanceState) *driverv1.MachineStatus {
+		return &driverv1.MachineStatus{InstanceState: state}
+	}
 
 	running := newTestScope(obj, created.Add(20*time.Second), testWriter{})
 	r.measure(running, in(driverv1.InstancePending), in(driverv1.InstanceRunning))

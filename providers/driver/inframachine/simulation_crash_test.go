@@ -11,24 +11,30 @@ import (
 
 // TestACrashAtEveryStep: the process ends before or after the effect of any single request to the API server or call to the cloud in a life,
 // of which nothing else goes wrong; the next process finishes it, with as many machines as it takes without a crash, one at a time,
-// and nothing is left.
+// and nothing is left. In a cloud of names with strong reads, and in one of tokens whose reads lag, as EC2's do.
 func TestACrashAtEveryStep(t *testing.T) {
 	kept := cloud.OperationFault{Fail: &cloud.Failure{Code: cloud.CodeZoneExhausted, Message: "not after all"}, Parts: 2, Keep: true}
 	gone := kept
 	gone.Keep = false
+	names, tokens := func(*simWorld) {}, (*simWorld).useTokens
 	for name, test := range map[string]struct {
 		fault    *cloud.OperationFault
 		launches int
+		prepare  func(*simWorld)
+		// every is how many points there are between two at which it crashes, for lives that take long.
+		every int
 	}{
-		"a plain life": {nil, 1},
-		"a launch that fails late and leaves a machine":          {&kept, 2},
-		"a launch that fails late and leaves parts of a machine": {&gone, 2},
+		"a plain life": {nil, 1, names, 1},
+		"a launch that fails late and leaves a machine":          {&kept, 2, names, 1},
+		"a launch that fails late and leaves parts of a machine": {&gone, 2, names, 1},
+		"a plain life, tokens":                                   {nil, 1, tokens, 1},
+		"a launch that fails late and leaves a machine, tokens":  {&kept, 2, tokens, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			life := func(at int, when string) *simWorld {
 				var w *simWorld
-				synctest.Test(t, func(*testing.T) { w = crashedLife(at, when, test.fault) })
+				synctest.Test(t, func(*testing.T) { w = crashedLife(at, when, test.fault, test.prepare) })
 				if w.violation == "" && w.seen.launches != test.launches {
 					w.violate("%d machines were created", w.seen.launches)
 				}
@@ -38,19 +44,20 @@ func TestACrashAtEveryStep(t *testing.T) {
 				return w
 			}
 			points := life(-1, "").points
-			for at := 0; at < points && !t.Failed(); at++ {
+			for at := 0; at < points && !t.Failed(); at += test.every {
 				life(at, "before")
 				life(at, "after")
 			}
-			t.Logf("%d requests and calls, each crashed at before and after its effect", points)
+			t.Logf("%d requests and calls, crashed at before and after the effect of one in %d", points, test.every)
 		})
 	}
 }
 
 // crashedLife is a life from creation to the end with a crash at one point.
-func crashedLife(at int, when string, fault *cloud.OperationFault) *simWorld {
+func crashedLife(at int, when string, fault *cloud.OperationFault, prepare func(*simWorld)) *simWorld {
 	w := newSimWorld(2)
 	w.cloud = newSimCloud(cloud.Delays{Step: time.Second, Start: 5 * time.Second, Delete: 3 * time.Second})
+	prepare(w)
 	w.crashAt, w.crashWhen = at, when
 	w.chaos.calm.Store(true)
 	defer w.finish()

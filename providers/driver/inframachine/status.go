@@ -98,8 +98,8 @@ func setInstance(status *driverv1.MachineStatus, o observed) {
 // maxAddresses is how many addresses the CRDs accept, maxAddress how long one may be.
 const maxAddresses, maxAddress = 256, 256
 
-// acceptedAddresses are those that the API accepts: one that it does not, or one too many, as an instance with the addresses of many Pods has,
-// would have it refuse the whole status.
+// acceptedAddresses are those that the API accepts: one that it does not, or one too many, as an instance with the addresses of many
+// Pods has, would have it refuse the whole status.
 func acceptedAddresses(list []clusterv1.MachineAddress) []clusterv1.MachineAddress {
 	accepted := slices.DeleteFunc(slices.Clone(list), func(a clusterv1.MachineAddress) bool {
 		return a.Address == "" || utf8.RuneCountInString(a.Address) > maxAddress

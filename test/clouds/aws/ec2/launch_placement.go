@@ -120,7 +120,8 @@ func (s *Server) chooseHost(o *placementOptions, zone string) error {
 		return eligible && h.AvailabilityZone == zone
 	})
 	if found == nil {
-		return fail("UnavailableHostRequirements", "There are no Dedicated Hosts available in the Availability Zone %s that take the instance", zone)
+		return fail("UnavailableHostRequirements",
+			"There are no Dedicated Hosts available in the Availability Zone %s that take the instance", zone)
 	}
 	o.hostID = found.ID
 	return nil

@@ -1,7 +1,7 @@
 package ec2
 
-// Pool is how many instances of a type have room in a zone, those that run there included. Where the catalog has none for a type, a zone and a
-// purchase option, there is room for all. A Pool may change at any time: see Server.ChangeCatalog.
+// Pool is how many instances of a type have room in a zone, those that run there included. Where the catalog has none for a type, a
+// zone and a purchase option, there is room for all. A Pool may change at any time: see Server.ChangeCatalog.
 type Pool struct {
 	InstanceType, AvailabilityZone string
 	// Spot is the room for spot instances, else for those on demand. Reserved capacity is in no Pool.
@@ -26,7 +26,8 @@ func (s *Server) checkRoom(l *launch) error {
 			continue
 		}
 		vcpus += i.launch.kind.VCPUs
-		if i.launch.kind.Name == l.kind.Name && i.launch.zone.AvailabilityZone == l.zone.AvailabilityZone && i.launch.capacity.reservation == nil {
+		sameZone := i.launch.zone.AvailabilityZone == l.zone.AvailabilityZone
+		if sameZone && i.launch.kind.Name == l.kind.Name && i.launch.capacity.reservation == nil {
 			sameOffer++
 		}
 	}
@@ -38,8 +39,8 @@ func (s *Server) checkRoom(l *launch) error {
 		return p.InstanceType == l.kind.Name && p.AvailabilityZone == l.zone.AvailabilityZone && p.Spot == l.spot
 	})
 	if pool != nil && l.capacity.reservation == nil && sameOffer >= pool.Instances {
-		return fail("InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).",
-			l.kind.Name, l.zone.AvailabilityZone)
+		return fail("InsufficientInstanceCapacity",
+			"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", l.kind.Name, l.zone.AvailabilityZone)
 	}
 	return nil
 }
