@@ -48,7 +48,9 @@ func TestTheProviderDeletesNoOtherMachines(t *testing.T) {
 		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, clusterv1.GroupVersion.WithKind("MachineSet"))}
 	}
 	kind := func(group, kind string) func(*clusterv1.Machine) {
-		return func(m *clusterv1.Machine) { m.Spec.InfrastructureRef.APIGroup, m.Spec.InfrastructureRef.Kind = group, kind }
+		return func(m *clusterv1.Machine) {
+			m.Spec.InfrastructureRef.APIGroup, m.Spec.InfrastructureRef.Kind = group, kind
+		}
 	}
 	alone := f.ownerMachine("alone", "alone", true)
 	f.Eventually(func() error { return provider.Delete(f.ctx, alone, client.DryRunAll) }).Should(MatchError(ContainSubstring("that a MachineSet controls")))
