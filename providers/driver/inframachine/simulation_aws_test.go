@@ -179,7 +179,7 @@ func TestAWSCredentialsExpiredForAnHour(t *testing.T) {
 					g.Expect(w.message(driverv1.CloudReachableCondition)).To(And(HavePrefix("False Unauthorized: "), ContainSubstring("ExpiredToken")))
 				} else {
 					g.Expect(w.message(driverv1.ReadyCondition)).To(And(HavePrefix("False Unauthorized: "), ContainSubstring("ExpiredToken"),
-						ContainSubstring("check the provider's credentials")))
+						ContainSubstring("check the permissions of identityRef")))
 					g.Expect(s.count("*")).To(BeNumerically("<=", 30), "every ten minutes at last")
 				}
 				g.Expect(s.count("*")).To(BeNumerically("<=", 200), "a list each minute or so")
