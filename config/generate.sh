@@ -33,6 +33,9 @@ done
 "$gen" object rbac:roleName=millwright-aws-manager crd:crdVersions=v1 \
   paths=./providers/aws/... paths=./providers/driver/... \
   output:crd:dir=config/providers/aws/crd output:rbac:dir=config/providers/aws/rbac
+"$gen" object rbac:roleName=millwright-gcp-manager crd:crdVersions=v1 \
+  paths=./providers/gcp/... paths=./providers/driver/... \
+  output:crd:dir=config/providers/gcp/crd output:rbac:dir=config/providers/gcp/rbac
 "$gen" object rbac:roleName=millwright-cloudconfig-manager crd:crdVersions=v1 \
   paths=./bootstrap/cloudconfig/... \
   output:crd:dir=config/bootstrap/cloudconfig/crd output:rbac:dir=config/bootstrap/cloudconfig/rbac

@@ -67,6 +67,9 @@ func Token(owner string, uid types.UID, attempt int) string {
 	return fmt.Sprintf("mw-%x-%d", sum[:20], attempt)
 }
 
+// LaunchRequestID is the request ID of the launch with the token: Launch.RequestID.
+func LaunchRequestID(token string) string { return RequestID(token, "create") }
+
 // RequestID is a token as a UUID of version 8 (RFC 9562): the same for the same token and purpose.
 func RequestID(token, purpose string) string {
 	sum := sha256.Sum256([]byte(purpose + " " + token))

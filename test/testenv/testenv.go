@@ -22,6 +22,7 @@ type CRDs string
 const (
 	CoreCRDs        CRDs = "config/core/crd/generated"
 	AWSCRDs         CRDs = "config/providers/aws/crd"
+	GCPCRDs         CRDs = "config/providers/gcp/crd"
 	CloudConfigCRDs CRDs = "config/bootstrap/cloudconfig/crd"
 	ExampleCRDs     CRDs = "test/clouds/example/provider/config/crd"
 )

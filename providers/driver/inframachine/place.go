@@ -49,7 +49,7 @@ func (s *scope[M]) completeRequest() {
 	s.request.Object = s.Object
 	s.request.Token = s.launched.token(s.Key().String())
 	s.request.OwnerUID = s.launched.UID
-	s.request.RequestID = driver.RequestID(s.request.Token, "create")
+	s.request.RequestID = driver.LaunchRequestID(s.request.Token)
 	s.request.Scope, s.request.Owner = s.handle.Scope, s.handle.Owner
 	s.request.Attempt = s.launched.Attempt
 	s.request.ClusterName = s.clusterName

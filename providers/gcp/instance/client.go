@@ -1,0 +1,152 @@
+package instance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"millwright.dev/providers/driver"
+)
+
+// maxAnswer is how much of an answer is read.
+const maxAnswer = 32 << 20
+
+// plain is an element of a path that stays one: users write provider IDs and launch records, and may write ../ into them.
+var plain = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9_-]{0,126}[a-zA-Z0-9])?$`)
+
+// request is one call.
+type request struct {
+	// name of the method in the API's reference, such as instances.insert.
+	name   string
+	method string
+	// path below the project.
+	path  []string
+	query url.Values
+	body  any
+}
+
+// call makes one call, once: the kit repeats what is to be repeated.
+func (d *Driver) call(ctx context.Context, scope driver.Scope, r request, into any) error {
+	target := d.endpoint + "/projects"
+	for _, element := range append([]string{scope.Location}, r.path...) {
+		if !plain.MatchString(element) {
+			return driver.NewTerminalError(r.name, "", errors.Errorf("%q cannot be the name of anything in Compute Engine", element))
+		}
+		target += "/" + element
+	}
+	var content bytes.Buffer
+	if r.body != nil {
+		_ = json.NewEncoder(&content).Encode(r.body) // Into memory, and of nothing that JSON does not have.
+	}
+	request, err := http.NewRequestWithContext(ctx, r.method, target+"?"+r.query.Encode(), &content)
+	if err != nil {
+		return driver.NewRefusedError(r.name, "", errors.New("the address of Compute Engine is none: correct --compute-endpoint"))
+	}
+	token, err := d.tokens(ctx)
+	if err != nil {
+		return driver.NewAuthError(r.name, "", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "millwright-gcp")
+	response, err := d.http.Do(request)
+	if err != nil {
+		return lost(r.name, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	return read(r.name, response, into)
+}
+
+// read takes in an answer. One that is cut, or is not of the API, does not prove that the call had no effect.
+func read(name string, response *http.Response, into any) error {
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return lost(name, err)
+	}
+	if response.StatusCode >= 300 {
+		return refusal(name, response, content)
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		return driver.NewUnknownError(name, "", errors.New("the answer is not that of Compute Engine"))
+	}
+	return nil
+}
+
+// scopedList is what an aggregated list has of one zone or region.
+type scopedList[T any] struct {
+	Instances  []T `json:"instances"`
+	Disks      []T `json:"disks"`
+	Operations []T `json:"operations"`
+	Warning    struct {
+		Code string `json:"code"`
+	} `json:"warning"`
+}
+
+// aggregated returns all pages of what a filter selects in all zones of a project. Nothing may be concluded from the absence of what a
+// zone did not answer about, or Compute Engine has left out for another reason; so such a list fails.
+func aggregated[T any](ctx context.Context, d *Driver, scope driver.Scope, kind, fields, filter string) ([]T, error) {
+	name := kind + ".aggregatedList"
+	query := url.Values{
+		"filter": {filter}, "maxResults": {"500"},
+		"fields": {"nextPageToken,unreachables,items/*/warning/code,items/*/" + kind + "(" + fields + ")"},
+	}
+	var all []T
+	for more := true; more; more = query.Get("pageToken") != "" {
+		var page struct {
+			Items         map[string]scopedList[T]
+			Unreachables  []string
+			NextPageToken string
+		}
+		r := request{name: name, method: http.MethodGet, path: []string{"aggregated", kind}, query: query}
+		if err := d.call(ctx, scope, r, &page); err != nil {
+			return nil, err
+		}
+		for zone, list := range page.Items {
+			if code := list.Warning.Code; code != "" && code != "NO_RESULTS_ON_PAGE" {
+				return nil, driver.NewUnknownError(name, code, errors.Errorf("the list is incomplete: %s", zone))
+			}
+			all = append(append(append(all, list.Instances...), list.Disks...), list.Operations...)
+		}
+		if len(page.Unreachables) > 0 {
+			return nil, driver.NewUnknownError(name, "", errors.Errorf("the list is incomplete: %s", strings.Join(page.Unreachables, ", ")))
+		}
+		query.Set("pageToken", page.NextPageToken)
+	}
+	return all, nil
+}
+
+// anyOf is a filter for what has one of the values in a field. The values hold nothing that ends a text.
+func anyOf(field string, values []string) string {
+	terms := make([]string, 0, len(values))
+	for _, v := range values {
+		terms = append(terms, "("+field+` = "`+v+`")`)
+	}
+	return strings.Join(terms, " OR ")
+}
+
+// idPattern is the form of provider IDs, which the cloud controller manager of Google Cloud gives to Nodes: gce://project/zone/name.
+var idPattern = regexp.MustCompile(`^gce://([a-z0-9-]+)/([a-z0-9-]+)/([a-z0-9-]+)$`)
+
+func providerID(scope driver.Scope, zone, name string) string {
+	return "gce://" + scope.Location + "/" + zone + "/" + name
+}
+
+// target is the zone and the name that a handle leads to; false if it can lead to nothing in the scope.
+func target(scope driver.Scope, h driver.Handle) (zone, name string, ok bool) {
+	zone, name = h.Placement.ID, h.Name
+	if h.ProviderID != "" {
+		id := idPattern.FindStringSubmatch(h.ProviderID)
+		if id == nil || id[1] != scope.Location {
+			return "", "", false
+		}
+		zone, name = id[2], id[3]
+	}
+	return zone, name, plain.MatchString(zone) && plain.MatchString(name)
+}
