@@ -46,6 +46,15 @@ func TestAServiceAccount(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(os.WriteFile(os.Getenv("GOOGLE_APPLICATION_CREDENTIALS"), content, 0o600)).To(Succeed())
 	g.Expect(tokens.Token(t.Context())).To(Equal("given-out"), "credentials that come later are found")
+
+	// Where the Deployment has the Secret.
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "")
+	directory := filepath.Join(home, ".config/gcloud")
+	g.Expect(os.MkdirAll(directory, 0o700)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(directory, "application_default_credentials.json"), content, 0o600)).To(Succeed())
+	g.Expect(credentials.Default(http.DefaultTransport).Token(t.Context())).To(Equal("given-out"))
 }
 
 // source answers once it is let go.
