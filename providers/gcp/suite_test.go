@@ -150,6 +150,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
+	t.Parallel()
 	g := NewWithT(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "project-"}}
 	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
