@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -12,10 +14,11 @@ import (
 )
 
 // machineChanged lets those updates of a Machine pass that concern its controller: what users and other controllers write, and not
-// its own writes of the status.
+// its own writes of the status, but for the addresses of a Machine that is being deleted: its infrastructure is deleted when it has them.
 func machineChanged() predicate.Predicate {
 	return predicates.Changes(func(before, after *clusterv1.Machine) bool {
 		return predicates.NotOnlyStatus(before, after) ||
+			!after.DeletionTimestamp.IsZero() && !slices.Equal(before.Status.Addresses, after.Status.Addresses) ||
 			!equality.Semantic.DeepEqual(
 				conditions.Foreign(before.Status.Conditions, ownConditions...),
 				conditions.Foreign(after.Status.Conditions, ownConditions...),

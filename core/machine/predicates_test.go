@@ -20,6 +20,7 @@ func TestMachineChanged(t *testing.T) {
 	}{
 		{"nothing", func(*clusterv1.Machine) {}, false},
 		{"own status", func(m *clusterv1.Machine) { m.Status.Phase = "Running" }, false},
+		{"own addresses", func(m *clusterv1.Machine) { m.Status.Addresses = clusterv1.MachineAddresses{{Address: "10.0.0.1"}} }, false},
 		{"own condition", func(m *clusterv1.Machine) {
 			m.Status.Conditions = append(m.Status.Conditions, conditions.True("Ready", "Ready", ""))
 		}, false},
@@ -40,6 +41,14 @@ func TestMachineChanged(t *testing.T) {
 			NewWithT(t).Expect(machineChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(test.want))
 		})
 	}
+}
+
+// TestAddressesOfAMachineThatIsDeletedWakeIt: they are recorded before its infrastructure is deleted, often by a write of the status alone.
+func TestAddressesOfAMachineThatIsDeletedWakeIt(t *testing.T) {
+	before := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Generation: 1, DeletionTimestamp: ptr.To(metav1.Now())}}
+	after := before.DeepCopy()
+	after.Status.Addresses = clusterv1.MachineAddresses{{Address: "10.0.0.1"}}
+	NewWithT(t).Expect(machineChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue())
 }
 
 func TestClusterChanged(t *testing.T) {
