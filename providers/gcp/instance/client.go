@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -34,6 +35,13 @@ type request struct {
 
 // call makes one call, once: the kit repeats what is to be repeated.
 func (d *Driver) call(ctx context.Context, scope driver.Scope, r request, into any) error {
+	began := time.Now()
+	err := d.send(ctx, scope, r, into)
+	measure(scope, r.name, began, err)
+	return err
+}
+
+func (d *Driver) send(ctx context.Context, scope driver.Scope, r request, into any) error {
 	target := d.endpoint + "/projects"
 	for _, element := range append([]string{scope.Location}, r.path...) {
 		if !plain.MatchString(element) {
