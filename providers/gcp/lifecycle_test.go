@@ -69,6 +69,20 @@ func TestLostAnswers(t *testing.T) {
 	f.deleted(m)
 }
 
+// TestDeletedInMidCreation: an object that goes while its launch is under way leaves nothing, whatever Compute Engine makes of the launch.
+func TestDeletedInMidCreation(t *testing.T) {
+	f := newFixture(t)
+	for name, failure := range map[string]*simulator.Failure{"succeeds": nil, "fails": {Code: "ZONE_RESOURCE_POOL_EXHAUSTED"}} {
+		if failure != nil {
+			f.fault(simulator.Fault{Action: "instances.insert", Parameters: map[string]string{"name": name}, LaunchFailure: failure})
+		}
+		before := f.calls()["instances.insert"]
+		m := f.machine(name)
+		f.Eventually(func() int { return f.calls()["instances.insert"] }).Should(BeNumerically(">", before))
+		f.deleted(m)
+	}
+}
+
 // TestVanishedAndPreempted (CAPG #173: such instances were made again with outdated bootstrap data): they are reported, and never made
 // again.
 func TestVanishedAndPreempted(t *testing.T) {
