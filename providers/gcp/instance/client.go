@@ -101,6 +101,9 @@ type scopedList[T any] struct {
 // zone did not answer about, or Compute Engine has left out for another reason; so such a list fails.
 func aggregated[T any](ctx context.Context, d *Driver, scope driver.Scope, kind, fields, filter string) ([]T, error) {
 	name := kind + ".aggregatedList"
+	if kind == "operations" {
+		name = "globalOperations.aggregatedList"
+	}
 	query := url.Values{
 		"filter": {filter}, "maxResults": {"500"},
 		"fields": {"nextPageToken,unreachables,items/*/warning/code,items/*/" + kind + "(" + fields + ")"},
