@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Runs all tests with the race detector: the packages first, then the end-to-end tests, which print each test as it ends.
+# Runs all tests with the race detector: the end-to-end tests, which print each test as it ends, beside the packages.
 # Names of failed tests and what they said come last, without the logs between.
 #   test/run.sh GOTESTSUM [flags of go test]
-# TESTPROCS is how many packages run at once: half as many again as there are processors without, since the larger ones use half of one
-# on average (test/cost.sh) and wait otherwise. With twice as many, and the end-to-end tests beside them, two processors were overloaded
+# TESTPROCS is how many packages run at once beside the end-to-end tests: as many as there are processors without. Each of them, and the
+# end-to-end tests, use half a processor on average (test/cost.sh) and wait otherwise. With twice as many two processors were overloaded,
 # and tests timed out.
 # RERUN=1, which only CI sets: up to eight failures are run once more, each test alone (one of a subtest counts for its parents as
-# well). What passes then is listed as flaky
-# at the end: a defect to be mended, but not a reason to lose everything else that was tested.
+# well). What passes then is listed as flaky at the end: a defect to be mended, but not a reason to lose everything else that was tested.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 gotestsum=$1
@@ -32,8 +31,9 @@ longest=(core/machine core/machinedeployment providers/aws test/admission test/c
 all=$(go list ./... | grep -v '/test/e2e$') || exit 1
 packages=$({ printf 'millwright.dev/%s\n' "${longest[@]}" | grep -Fx "$all"; echo "$all"; } | awk '!seen[$0]++' | tr '\n' ' ')
 failed=0
-run packages pkgname "$packages" -p "${TESTPROCS:-$((($(nproc) * 3 + 1) / 2))}" "$@" || failed=1
-run e2e testname ./test/e2e "$@" || failed=1
+run e2e testname ./test/e2e "$@" &
+run packages pkgname "$packages" -p "${TESTPROCS:-$(nproc)}" "$@" || failed=1
+wait $! || failed=1
 if [ "$failed" = 1 ]; then
   echo "failed tests, without their logs:"
   awk '/^=== FAIL/ {print; left = 0} /^ +[a-z0-9_]+_test\.go:[0-9]+:|^panic:|WARNING: DATA RACE/ {left = 15} left > 0 {print; left--}' out/test/*.log | tail -n 200
