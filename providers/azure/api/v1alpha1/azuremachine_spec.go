@@ -1,0 +1,170 @@
+package v1alpha1
+
+import (
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// AzureMachineSpec is the desired state of one virtual machine. All of it but providerID is fixed when the object is created: a machine is
+// replaced, never changed.
+// +kubebuilder:validation:XValidation:rule="!has(self.fallbackVMSizes) || !(self.vmSize in self.fallbackVMSizes)",message="vmSize is tried first anyway: remove it from fallbackVMSizes",fieldPath=".fallbackVMSizes"
+// +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.capacityReservationGroupID)",message="Spot Virtual Machines run in no capacity reservation: remove spot or capacityReservationGroupID",fieldPath=".capacityReservationGroupID"
+// +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.osDisk) || !has(self.osDisk.ephemeral) || has(self.spot.evictionPolicy) && self.spot.evictionPolicy == 'Delete'",message="a Spot Virtual Machine with an ephemeral OS disk cannot be deallocated: set spot.evictionPolicy to Delete",fieldPath=".spot"
+// +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.availabilitySetID) || !has(self.zones)",message="a machine is in an availability set or in a zone: remove zones or placement.availabilitySetID",fieldPath=".placement"
+// +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.availabilitySetID) || !has(self.spot)",message="Spot Virtual Machines are in no availability set: remove spot or placement.availabilitySetID",fieldPath=".placement"
+type AzureMachineSpec struct {
+	driverv1.MachineSpec `json:",inline"`
+
+	// subscriptionID is the ID of the subscription that the machine is in, in lower case.
+	// +required
+	// +kubebuilder:validation:MinLength=36
+	// +kubebuilder:validation:MaxLength=36
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+	SubscriptionID string `json:"subscriptionID,omitempty"`
+
+	// resourceGroup is the resource group that the machine, its network interface, its disks and its public IP address are in. It has to
+	// exist.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=90
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_()]([A-Za-z0-9_().-]*[A-Za-z0-9_()-])?$`
+	ResourceGroup string `json:"resourceGroup,omitempty"`
+
+	// location is the Azure region, for example westeurope.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]+$`
+	Location string `json:"location,omitempty"`
+
+	// zones are the availability zones that the machine may be in, for example ["1", "2"]. They are the failure domains; the Machine's,
+	// when it has one, leaves only that. Among what is left, machines are spread, and a zone without capacity is passed over for a while.
+	// Unset means a machine that is in no zone.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=9
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1
+	// +kubebuilder:validation:items:Pattern=`^[1-9]$`
+	Zones []string `json:"zones,omitempty"`
+
+	// vmSize is the size of the machine, for example Standard_D4s_v5.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
+	VMSize string `json:"vmSize,omitempty"`
+
+	// fallbackVMSizes are sizes that do as well, in the order in which they are tried while Azure has no capacity for those before in any of
+	// the zones: at most 15, each once, and not vmSize itself. They must be able to boot the same image.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=15
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_-]+$`
+	FallbackVMSizes []string `json:"fallbackVMSizes,omitempty"`
+
+	// image is what the OS disk is made from.
+	// +required
+	Image Image `json:"image,omitempty,omitzero"`
+
+	// subnetID is the resource ID of the subnet of the machine's network interface. It may be in another resource group.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=400
+	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Network/virtualNetworks/[A-Za-z0-9._-]{1,80}/subnets/[A-Za-z0-9._-]{1,80}$`
+	SubnetID string `json:"subnetID,omitempty"`
+
+	// networkSecurityGroupID is the resource ID of the network security group of the network interface. Unset means that of the subnet alone.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=400
+	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Network/networkSecurityGroups/[A-Za-z0-9._-]{1,80}$`
+	NetworkSecurityGroupID string `json:"networkSecurityGroupID,omitempty"`
+
+	// acceleratedNetworking asks for single root I/O virtualization of the network interface. Azure refuses it for sizes that do not have it,
+	// and so it must suit all sizes of the spec. Default: false.
+	// +optional
+	AcceleratedNetworking *bool `json:"acceleratedNetworking,omitempty"`
+
+	// ipForwarding lets the network interface send and receive what is not from or for its own address. Default: false.
+	// +optional
+	IPForwarding *bool `json:"ipForwarding,omitempty"`
+
+	// publicIP gives the machine a public IPv4 address of its own, which is deleted with it. Default: false.
+	// +optional
+	PublicIP *bool `json:"publicIP,omitempty"`
+
+	// osDisk is the disk of the operating system. It is deleted with the machine.
+	// +optional
+	OSDisk *OSDisk `json:"osDisk,omitempty"`
+
+	// dataDisks are empty disks that are created and deleted with the machine.
+	// +optional
+	// +listType=map
+	// +listMapKey=lun
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	DataDisks []DataDisk `json:"dataDisks,omitempty"`
+
+	// tags are put on the machine, its disks, its network interface and its public IP address: at most 40. Keys that begin with
+	// infrastructure.millwright.dev_ or kubernetes.io_cluster_, in whatever case, are set by the provider.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=40
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 256 && k.matches('^[A-Za-z0-9_.:@+=-]([A-Za-z0-9 _.:@+=-]*[A-Za-z0-9_.:@+=-])?$'))",message="the key of a tag has 1 to 256 letters, digits, spaces and _ . : @ + = -, and no space at its ends"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.lowerAscii().startsWith('infrastructure.millwright.dev_') && !k.lowerAscii().startsWith('kubernetes.io_cluster_'))",message="tags that begin with infrastructure.millwright.dev_ or kubernetes.io_cluster_ are set by the provider: remove them from tags"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self.exists_one(other, other.lowerAscii() == k.lowerAscii()))",message="keys of tags are not case-sensitive in Azure: remove one of those that differ in case only"
+	Tags map[string]TagValue `json:"tags,omitempty"`
+
+	// spot asks for a Spot Virtual Machine, which Azure may take back at any time.
+	// +optional
+	Spot *Spot `json:"spot,omitempty"`
+
+	// userAssignedIdentities are resource IDs of the managed identities that the machine has.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=400
+	// +kubebuilder:validation:items:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/[A-Za-z0-9._-]{1,128}$`
+	UserAssignedIdentities []string `json:"userAssignedIdentities,omitempty"`
+
+	// securityProfile has the settings of trusted launch, confidential machines and encryption at the host.
+	// +optional
+	SecurityProfile *SecurityProfile `json:"securityProfile,omitempty"`
+
+	// capacityReservationGroupID is the resource ID of the capacity reservation group whose reservations the machine uses.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=400
+	// +kubebuilder:validation:Pattern=`^/subscriptions/[0-9A-Za-z-]{36}/resourceGroups/[A-Za-z0-9._()-]{1,90}/providers/Microsoft.Compute/capacityReservationGroups/[A-Za-z0-9._-]{1,80}$`
+	CapacityReservationGroupID string `json:"capacityReservationGroupID,omitempty"`
+
+	// placement is where the machine goes, beside its zone.
+	// +optional
+	Placement *Placement `json:"placement,omitempty"`
+
+	// sshPublicKey is a key that may log in as the user azureuser, as a line of authorized_keys of type ssh-rsa or ssh-ed25519. Unset means
+	// that nobody can: Azure requires a key, so the machine gets one whose private key is thrown away.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^ssh-(rsa|ed25519) [A-Za-z0-9+/=]+( [^\n\r]*)?$`
+	SSHPublicKey string `json:"sshPublicKey,omitempty"`
+
+	// bootDiagnostics keeps the console of the machine in a storage account that Azure manages. Default: false.
+	// +optional
+	BootDiagnostics *bool `json:"bootDiagnostics,omitempty"`
+
+	// ultraSSD lets disks of type UltraSSD_LRS or PremiumV2_LRS be attached. Default: false.
+	// +optional
+	UltraSSD *bool `json:"ultraSSD,omitempty"`
+}
+
+// TagValue is the value of a tag.
+// +kubebuilder:validation:MaxLength=256
+type TagValue string

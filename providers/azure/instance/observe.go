@@ -1,0 +1,172 @@
+package instance
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// Observe reads each machine, with its run time status.
+func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
+	answers := make([]driver.Answer[driver.Instance], len(handles))
+	s, group, err := d.clients.of(scope)
+	if err != nil {
+		return driver.Failed[driver.Instance](len(handles), err)
+	}
+	running := false
+	for i, h := range handles {
+		name, ok := target(scope, h)
+		if !ok {
+			answers[i].Err = notFound("VirtualMachines_Get")
+			continue
+		}
+		answers[i].Value, answers[i].Err = s.observe(ctx, scope, group, name)
+		if c := driver.ClassOf(answers[i].Err); c == driver.ClassThrottle || c == driver.ClassAuth {
+			// The rest of the calls would say the same.
+			for j := i + 1; j < len(handles); j++ {
+				answers[j].Err = answers[i].Err
+			}
+			break
+		}
+		running = running || answers[i].Value.State == driverv1.InstanceRunning
+	}
+	if running {
+		s.addAddresses(ctx, group, answers)
+	}
+	return answers
+}
+
+func (s *subscription) observe(ctx context.Context, scope driver.Scope, group, name string) (driver.Instance, error) {
+	out, err := s.machines.Get(ctx, group, name,
+		&armcompute.VirtualMachinesClientGetOptions{Expand: ptr(armcompute.InstanceViewTypesInstanceView)})
+	if err != nil {
+		return driver.Instance{}, classify("VirtualMachines_Get", err)
+	}
+	i := fromMachine(scope, &out.VirtualMachine)
+	if p := out.Properties; p != nil && p.InstanceView != nil {
+		i = withView(i, fromStatuses(p.InstanceView.Statuses))
+	}
+	return i, nil
+}
+
+// addAddresses adds addresses to answers. Without them, an answer is right all the same: lists have them.
+func (s *subscription) addAddresses(ctx context.Context, group string, answers []driver.Answer[driver.Instance]) {
+	parts, err := s.listNetwork(ctx, group)
+	if err != nil {
+		return
+	}
+	for i := range answers {
+		if answers[i].Err == nil {
+			answers[i].Value.Addresses = parts.addresses(answers[i].Value.Name)
+		}
+	}
+}
+
+// List returns the marked machines of the resource group, in two lists: of machines and of interfaces; and in a third of public addresses,
+// if interfaces have some. For those that have failed it is asked why, once.
+func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error) {
+	s, group, err := d.clients.of(scope)
+	if err != nil {
+		return nil, err
+	}
+	var found []driver.Instance
+	ids := map[string]string{}
+	for pager := s.machines.NewListPager(group, nil); pager.More(); {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return nil, classify("VirtualMachines_List", err)
+		}
+		for _, m := range page.Value {
+			if m == nil || tagOf(m.Tags, TagOwnerUID) == "" {
+				continue
+			}
+			i := fromMachine(scope, m)
+			if m.Properties != nil {
+				ids[i.Name] = value(m.Properties.VMID)
+			}
+			found = append(found, i)
+		}
+	}
+	d.failures.keep(scope, ids)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	parts, err := s.listNetwork(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		found[i].Addresses = parts.addresses(found[i].Name)
+		if found[i].State == driverv1.InstanceFailed {
+			found[i] = d.explain(ctx, s, scope, group, found[i], ids[found[i].Name])
+		}
+	}
+	return found, nil
+}
+
+// explain says why a machine has failed, which lists do not. As long as that is not known it counts as pending: a shortage is followed by
+// another attempt, and any other failure is final.
+func (d *Driver) explain(
+	ctx context.Context, s *subscription, scope driver.Scope, group string, i driver.Instance, vmID string,
+) driver.Instance {
+	if known, ok := d.failures.of(scope, vmID); ok {
+		return withView(i, known)
+	}
+	out, err := s.machines.InstanceView(ctx, group, i.Name, nil)
+	if err != nil {
+		i.State = driverv1.InstancePending
+		return i
+	}
+	v := fromStatuses(out.Statuses)
+	if v.power == "" { // Else it may change.
+		d.failures.note(scope, vmID, v)
+	}
+	return withView(i, v)
+}
+
+// ListStatus returns which machines of the resource group have no power, from one list of the subscription's run time status.
+func (d *Driver) ListStatus(ctx context.Context, scope driver.Scope) (map[string]driver.Status, error) {
+	s, group, err := d.clients.of(scope)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]driver.Status{}
+	pager := s.machines.NewListAllPager(&armcompute.VirtualMachinesClientListAllOptions{StatusOnly: ptr("true")})
+	for pager.More() {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return nil, classify("VirtualMachines_ListAll", err)
+		}
+		for _, m := range page.Value {
+			if m == nil || m.Properties == nil || m.Properties.InstanceView == nil || !inGroup(value(m.ID), group) {
+				continue
+			}
+			v := fromStatuses(m.Properties.InstanceView.Statuses)
+			state, known := powerStates[v.power]
+			if !known || state == driverv1.InstanceRunning || state == driverv1.InstancePending {
+				continue
+			}
+			found[providerID(scope, nameOf(value(m.ID)))] = driver.Status{
+				State: state, StateCode: "PowerState/" + v.power,
+				// Whether it is a Spot machine is not in this list: it counts for those alone.
+				Interrupted: strings.HasPrefix(v.power, "dealloc"),
+			}
+		}
+	}
+	return found, nil
+}
+
+// nameOf is the last element of a resource ID.
+func nameOf(id string) string { return id[strings.LastIndex(id, "/")+1:] }
+
+// inGroup is true if a resource ID is in a resource group.
+func inGroup(id, group string) bool {
+	elements := strings.Split(strings.ToLower(id), "/")
+	at := slices.Index(elements, "resourcegroups")
+	return at >= 0 && at+1 < len(elements) && elements[at+1] == strings.ToLower(group)
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
+	"millwright.dev/test/clouds/azure/arm"
+)
+
+const others = "/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/Network/providers/"
+
+func validSpec() infrav1.AzureMachineSpec {
+	return infrav1.AzureMachineSpec{
+		SubscriptionID: arm.DefaultSubscription, ResourceGroup: arm.DefaultGroup, Location: arm.DefaultLocation, Zones: []string{"1", "2"},
+		VMSize: "Standard_D2s_v5", Image: infrav1.Image{ID: arm.DefaultImage}, SubnetID: arm.DefaultSubnet,
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// fullSpec has a value in every field.
+func fullSpec() infrav1.AzureMachineSpec {
+	s := validSpec()
+	s.FallbackVMSizes = []string{"Standard_E2s_v5"}
+	s.NetworkSecurityGroupID = others + "Microsoft.Network/networkSecurityGroups/g"
+	s.AcceleratedNetworking, s.IPForwarding, s.PublicIP, s.BootDiagnostics, s.UltraSSD = ptr(true), ptr(true), ptr(true), ptr(true), ptr(true)
+	s.OSDisk = &infrav1.OSDisk{SizeGiB: ptr(int32(64)), StorageAccountType: "Premium_LRS"}
+	s.DataDisks = []infrav1.DataDisk{{LUN: ptr(int32(0)), SizeGiB: 10}}
+	s.Tags = map[string]infrav1.TagValue{"team": "blue"}
+	s.Spot = &infrav1.Spot{MaxPrice: "0.05"}
+	s.UserAssignedIdentities = []string{others + "Microsoft.ManagedIdentity/userAssignedIdentities/i"}
+	s.SecurityProfile = &infrav1.SecurityProfile{Type: "TrustedLaunch", VTPM: ptr(true)}
+	s.Placement = &infrav1.Placement{ProximityPlacementGroupID: others + "Microsoft.Compute/proximityPlacementGroups/p"}
+	s.SSHPublicKey = "ssh-ed25519 AAAA me@home"
+	s.LaunchTimeoutSeconds, s.UserDataCompression = ptr(int32(600)), "None"
+	return s
+}
+
+func unowned(spec infrav1.AzureMachineSpec) *infrav1.AzureMachine {
+	return &infrav1.AzureMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "m-"}, Spec: spec}
+}
+
+// TestSpecsThatAreRefused by the API server, so that Azure is never called.
+func TestSpecsThatAreRefused(t *testing.T) {
+	NewWithT(t).Expect(c.Create(t.Context(), unowned(fullSpec()), client.DryRunAll)).To(Succeed())
+	type S = infrav1.AzureMachineSpec
+	for message, change := range map[string]func(*S){
+		"spec.subscriptionID in body should match":         func(s *S) { s.SubscriptionID = strings.Repeat("../", 12) },
+		"spec.resourceGroup in body should match":          func(s *S) { s.ResourceGroup = "a/b" },
+		"spec.location in body should match":               func(s *S) { s.Location = "West Europe" },
+		"spec.zones[0] in body should match":               func(s *S) { s.Zones = []string{"a"} },
+		"spec.vmSize: Required":                            func(s *S) { s.VMSize = "" },
+		"remove it from fallbackVMSizes":                   func(s *S) { s.FallbackVMSizes = []string{s.VMSize} },
+		"give exactly one of id":                           func(s *S) { s.Image.SharedGalleryImageID = "/sharedGalleries/a/images/b/versions/1.0.0" },
+		"spec.image.id in body should match":               func(s *S) { s.Image.ID = "ubuntu" },
+		"spec.subnetID in body should match":               func(s *S) { s.SubnetID = "workers" },
+		"spec.networkSecurityGroupID in body should match": func(s *S) { s.NetworkSecurityGroupID += "/../x" },
+		"has caching ReadOnly":                             func(s *S) { s.OSDisk.Ephemeral, s.OSDisk.Caching = &infrav1.EphemeralDisk{}, "None" },
+		"set spot.evictionPolicy to Delete": func(s *S) {
+			s.OSDisk, s.Spot.EvictionPolicy = &infrav1.OSDisk{Ephemeral: &infrav1.EphemeralDisk{}}, "Deallocate"
+		},
+		"spec.dataDisks[0].lun":              func(s *S) { s.DataDisks[0].LUN = ptr(int32(64)) },
+		"spec.dataDisks[1]: Duplicate value": func(s *S) { s.DataDisks = append(s.DataDisks, s.DataDisks[0]) },
+		"are set by the provider":            func(s *S) { s.Tags["Infrastructure.Millwright.dev_owner-uid"] = "me" },
+		"differ in case only":                func(s *S) { s.Tags["Team"] = "red" },
+		"and no space at its ends":           func(s *S) { s.Tags["a/b"] = "" },
+		"maxPrice is more than 0":            func(s *S) { s.Spot.MaxPrice = "0.0" },
+		"run in no capacity reservation": func(s *S) {
+			s.CapacityReservationGroupID = others + "Microsoft.Compute/capacityReservationGroups/c"
+		},
+		"secureBoot and vTPM need a type": func(s *S) { s.SecurityProfile.Type = "" },
+		"needs a virtual TPM":             func(s *S) { s.SecurityProfile.Type, s.SecurityProfile.VTPM = "ConfidentialVM", nil },
+		"is in an availability set or in a zone": func(s *S) {
+			s.Placement.AvailabilitySetID, s.Spot = others+"Microsoft.Compute/availabilitySets/a", nil
+		},
+		"spec.sshPublicKey in body should match": func(s *S) { s.SSHPublicKey = "ssh-dss AAAA" },
+	} {
+		spec := fullSpec()
+		change(&spec)
+		NewWithT(t).Expect(c.Create(t.Context(), unowned(spec), client.DryRunAll)).To(MatchError(ContainSubstring(message)), message)
+	}
+}
+
+// TestSpecsAreImmutable, each field by a rule of its own, but for the provider ID, which is written once.
+func TestSpecsAreImmutable(t *testing.T) {
+	g := NewWithT(t)
+	m := unowned(fullSpec())
+	g.Expect(c.Create(t.Context(), m)).To(Succeed())
+	other := fullSpec()
+	other.SubscriptionID, other.ResourceGroup, other.Location, other.VMSize = strings.Replace(other.SubscriptionID, "1", "2", 1), "other", "northeurope", "Other"
+	other.Zones, other.FallbackVMSizes, other.SubnetID, other.Image.ID = nil, nil, other.SubnetID+"x", other.Image.ID+"1"
+	fields := reflect.TypeFor[infrav1.AzureMachineSpec]()
+	for i := range fields.NumField() {
+		field := fields.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Anonymous {
+			continue
+		}
+		changed := m.DeepCopy()
+		value := reflect.ValueOf(&changed.Spec).Elem().Field(i)
+		if another := reflect.ValueOf(other).Field(i); reflect.DeepEqual(another.Interface(), value.Interface()) {
+			value.SetZero()
+		} else {
+			value.Set(another)
+		}
+		g.Expect(c.Patch(t.Context(), changed, client.MergeFrom(m))).To(MatchError(ContainSubstring(name+" is immutable")), name)
+	}
+	for name, change := range map[string]func(*infrav1.AzureMachineSpec){
+		"launchTimeoutSeconds": func(s *infrav1.AzureMachineSpec) { s.LaunchTimeoutSeconds = ptr(int32(700)) },
+		"userDataCompression":  func(s *infrav1.AzureMachineSpec) { s.UserDataCompression = "Gzip" },
+	} {
+		changed := m.DeepCopy()
+		change(&changed.Spec)
+		g.Expect(c.Patch(t.Context(), changed, client.MergeFrom(m))).To(MatchError(ContainSubstring(name + " is immutable")))
+	}
+	before := m.DeepCopy()
+	m.Spec.ProviderID = "azure:///x"
+	g.Expect(c.Patch(t.Context(), m, client.MergeFrom(before))).To(Succeed())
+	before = m.DeepCopy()
+	m.Spec.ProviderID = "azure:///y"
+	g.Expect(c.Patch(t.Context(), m, client.MergeFrom(before))).To(MatchError(ContainSubstring("providerID is immutable")))
+	template := &infrav1.AzureMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "t-"}}
+	template.Spec.Template.Spec = validSpec()
+	template.Spec.Template.Spec.ProviderID = "azure:///x"
+	g.Expect(c.Create(t.Context(), template)).To(MatchError(ContainSubstring("cannot be set in a template")))
+}

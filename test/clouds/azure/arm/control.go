@@ -1,0 +1,150 @@
+package arm
+
+import (
+	"net/http"
+
+	"millwright.dev/test/clouds/simulator"
+)
+
+// Resource is one resource as a test sees it.
+type Resource struct {
+	ID   string            `json:"id"`
+	Kind string            `json:"kind"`
+	Name string            `json:"name"`
+	Tags map[string]string `json:"tags,omitempty"`
+	// UsedBy is the ID of what it belongs to; empty if it belongs to nothing.
+	UsedBy string `json:"usedBy,omitempty"`
+	// State and Power are of machines, PrivateIP of interfaces.
+	State     string `json:"state,omitempty"`
+	Power     string `json:"power,omitempty"`
+	Size      string `json:"size,omitempty"`
+	Zone      string `json:"zone,omitempty"`
+	VMID      string `json:"vmID,omitempty"`
+	PrivateIP string `json:"privateIP,omitempty"`
+}
+
+// Exhaustion is how a size lacks capacity in a zone.
+type Exhaustion struct {
+	// Code and Message are what launches fail with; an empty code ends the exhaustion.
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Late is true if the launch is accepted first.
+	Late bool `json:"late,omitempty"`
+}
+
+// Exhaust has launches of a size in a zone fail from now on; an empty zone is that of machines without one.
+func (s *Server) Exhaust(size, zone string, e Exhaustion) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exhausted[size+"/"+zone] = e
+}
+
+// Resources are all machines, interfaces, addresses and disks, in the order of their making.
+func (s *Server) Resources() []Resource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance(s.clock.Now())
+	var out []Resource
+	for _, m := range sorted(s.machines, func(*machine) bool { return true }, func(m *machine) int { return m.sequence }) {
+		r := resourceOf(&m.named, "virtualMachines")
+		r.State, r.Power, r.VMID, r.Zone = m.state, m.power, m.vmID, zoneOf(&m.document)
+		r.Size = m.document.Properties.HardwareProfile.VMSize
+		out = append(out, r)
+	}
+	for _, n := range sorted(s.nics, func(*networkInterface) bool { return true }, func(n *networkInterface) int { return n.sequence }) {
+		r := resourceOf(&n.named, "networkInterfaces")
+		if r.PrivateIP = n.private; n.machine != nil {
+			r.UsedBy = n.machine.id
+		}
+		out = append(out, r)
+	}
+	for _, a := range sorted(s.addresses, func(*publicAddress) bool { return true }, func(a *publicAddress) int { return a.sequence }) {
+		r := resourceOf(&a.named, "publicIPAddresses")
+		if a.nic != nil {
+			r.UsedBy = a.nic.id
+		}
+		out = append(out, r)
+	}
+	for _, d := range sorted(s.disks, func(*disk) bool { return true }, func(d *disk) int { return d.sequence }) {
+		r := resourceOf(&d.named, "disks")
+		if d.machine != nil {
+			r.UsedBy = d.machine.id
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func resourceOf(n *named, kind string) Resource {
+	return Resource{ID: n.id, Kind: kind, Name: n.name, Tags: n.tags}
+}
+
+// Vanish makes a machine disappear with all that hangs on it, as if somebody else had deleted it long ago.
+func (s *Server) Vanish(id string) error {
+	return s.change(id, func(m *machine) { s.power.Stop(m.vmID); s.remove(m, s.clock.Now()); s.advance(s.clock.Now()) })
+}
+
+// Evict takes a machine back as Azure does with Spot Virtual Machines.
+func (s *Server) Evict(id string) error { return s.change(id, s.evict) }
+
+// PowerOff is what an operating system does that shuts itself down: the machine is stopped, and not deallocated.
+func (s *Server) PowerOff(id string) error {
+	return s.change(id, func(m *machine) { s.power.Stop(m.vmID); m.power, m.next = powerStopped, powerStopped })
+}
+
+func (s *Server) change(id string, f func(*machine)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance(s.clock.Now())
+	m := s.machines[key(id)]
+	if m == nil {
+		return fail(http.StatusNotFound, "ResourceNotFound", "there is no machine %s", id)
+	}
+	f(m)
+	return nil
+}
+
+// change of a machine that the control interface asks for.
+type changeBody struct {
+	ID string `json:"id"`
+}
+
+type exhaustBody struct {
+	Size string `json:"size"`
+	Zone string `json:"zone"`
+	Exhaustion
+}
+
+// controlRoutes are the control interface.
+func (s *Server) controlRoutes() http.Handler {
+	c := simulator.NewControl(s.Front)
+	c.Get("resources", func() any { return s.Resources() })
+	c.Handle("PUT", "delays", func(w http.ResponseWriter, r *http.Request) {
+		var d Delays
+		if simulator.ReadJSON(w, r, &d) {
+			s.SetDelays(d)
+			simulator.WriteJSON(w, d)
+		}
+	})
+	c.Handle("PUT", "exhausted", func(w http.ResponseWriter, r *http.Request) {
+		var e exhaustBody
+		if simulator.ReadJSON(w, r, &e) {
+			s.Exhaust(e.Size, e.Zone, e.Exhaustion)
+		}
+	})
+	c.Handle("GET", "machines/{vmid}/console", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(s.power.Console(r.PathValue("vmid"))))
+	})
+	for verb, f := range map[string]func(string) error{"vanish": s.Vanish, "evict": s.Evict, "poweroff": s.PowerOff} {
+		c.Handle("POST", verb, func(w http.ResponseWriter, r *http.Request) {
+			var body changeBody
+			if !simulator.ReadJSON(w, r, &body) {
+				return
+			}
+			if err := f(body.ID); err != nil {
+				http.Error(w, err.Error(), http.StatusNotFound)
+			}
+		})
+	}
+	return c
+}

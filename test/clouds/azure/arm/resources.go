@@ -1,0 +1,139 @@
+package arm
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// named is what every resource has.
+type named struct {
+	id, name            string
+	subscription, group string
+	sequence            int
+	etag                string
+	tags                map[string]string
+	created             time.Time
+	// goneAt is when a deletion ends; zero if there is none.
+	goneAt time.Time
+}
+
+func (n *named) in(subscription, group string) bool {
+	return strings.EqualFold(n.subscription, subscription) && (group == "" || strings.EqualFold(n.group, group))
+}
+
+func (s *Server) newNamed(provider, kind, subscription, group, name string, tags map[string]string) named {
+	s.sequence++
+	return named{
+		id: resourceID(subscription, group, provider, kind, name), name: name, subscription: subscription, group: group,
+		sequence: s.sequence, etag: `W/"` + s.ids.uuid() + `"`, tags: tags, created: s.clock.Now(),
+	}
+}
+
+// machine is a virtual machine.
+type machine struct {
+	named
+	document vmDocument
+	vmID     string
+	// state of provisioning, and power; failure is why the former is Failed.
+	state, power string
+	failure      *errorBody
+	// doom is the failure that provisioning is going to end with; changeAt is when it does, or when a change of power is done.
+	doom     *errorBody
+	changeAt time.Time
+	next     string
+	evicted  bool
+	bootedAt time.Time
+	nics     []*networkInterface
+	disks    []*disk
+	cascade  map[string]bool
+	creating *operation
+	ending   *operation
+}
+
+type networkInterface struct {
+	named
+	document     interfaceConfig
+	subnet       *Subnet
+	private      string
+	mac          string
+	machine      *machine
+	address      *publicAddress
+	deletePublic bool
+}
+
+type publicAddress struct {
+	named
+	ip  string
+	nic *networkInterface
+}
+
+type disk struct {
+	named
+	zones   []string
+	sizeGiB int32
+	sku     string
+	os      bool
+	machine *machine
+}
+
+// Provisioning states and states of power.
+const (
+	stateCreating  = "Creating"
+	stateUpdating  = "Updating"
+	stateSucceeded = "Succeeded"
+	stateFailed    = "Failed"
+	stateDeleting  = "Deleting"
+
+	powerStarting     = "starting"
+	powerRunning      = "running"
+	powerStopping     = "stopping"
+	powerStopped      = "stopped"
+	powerDeallocating = "deallocating"
+	powerDeallocated  = "deallocated"
+)
+
+func sorted[T any](all map[string]T, keep func(T) bool, sequence func(T) int) []T {
+	var out []T
+	for _, r := range all {
+		if keep(r) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b T) int { return sequence(a) - sequence(b) })
+	return out
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.0000000Z") }
+
+// free lets the machine go of what it has: what it was told to delete is deleted, the rest is nobody's.
+func (s *Server) free(m *machine, now time.Time) {
+	for _, n := range m.nics {
+		n.machine = nil
+		if m.cascade[n.id] {
+			n.goneAt = now
+		}
+	}
+	for _, d := range m.disks {
+		d.machine = nil
+		if m.cascade[d.id] {
+			d.goneAt = now
+		}
+	}
+	if size := s.options.Catalog.size(m.document.Properties.HardwareProfile.VMSize); size != nil && m.doom == nil && m.state != stateFailed {
+		s.usedCores[size.Family] -= size.CPUs
+	}
+	m.nics, m.disks = nil, nil
+}
+
+// removeNIC ends an interface, and its public address if that goes with it.
+func (s *Server) removeNIC(n *networkInterface) {
+	delete(s.nics, key(n.id))
+	if n.address == nil {
+		return
+	}
+	n.address.nic = nil
+	if n.deletePublic {
+		delete(s.addresses, key(n.address.id))
+	}
+}

@@ -1,0 +1,125 @@
+package arm
+
+import (
+	"net/http"
+	"slices"
+)
+
+// deleteOptions are what may become of what a machine has when it is deleted.
+var deleteOptions = []string{"", "Delete", "Detach"}
+
+func (s *Server) validNetwork(_ *request, doc *vmDocument) error {
+	p := doc.Properties.NetworkProfile
+	count := len(p.NetworkInterfaces) + len(p.NetworkInterfaceConfigurations)
+	switch {
+	case count == 0:
+		return badRequest("Virtual machine must have at least one network interface.")
+	case len(p.NetworkInterfaces) > 0 && len(p.NetworkInterfaceConfigurations) > 0:
+		return badRequest("networkInterfaces and networkInterfaceConfigurations cannot both be specified.")
+	case len(p.NetworkInterfaceConfigurations) > 0 && p.NetworkAPIVersion == "":
+		return badRequest("networkApiVersion is required when networkInterfaceConfigurations are specified.")
+	}
+	primaries := 0
+	for _, n := range p.NetworkInterfaceConfigurations {
+		if err := s.validInterface(doc, n); err != nil {
+			return err
+		}
+		if n.Properties.Primary {
+			primaries++
+		}
+	}
+	for _, n := range p.NetworkInterfaces {
+		found := s.nics[key(n.ID)]
+		switch {
+		case found == nil:
+			return s.missing(n.ID)
+		case found.machine != nil:
+			return fail(http.StatusBadRequest, "NicInUse", "Network Interface %s is used by existing resource %s.", found.id, found.machine.id)
+		case !slices.Contains(deleteOptions, n.Properties.DeleteOption):
+			return badRequest("The value of parameter 'deleteOption' is invalid.")
+		}
+		if n.Properties.Primary {
+			primaries++
+		}
+	}
+	if count > 1 && primaries != 1 {
+		return badRequest("Exactly one network interface must be primary, not %d.", primaries)
+	}
+	return nil
+}
+
+func (s *Server) validInterface(doc *vmDocument, n interfaceConfig) error {
+	if n.Name == "" || len(n.Properties.IPConfigurations) == 0 || n.Properties.IPConfigurations[0].Properties.Subnet == nil {
+		return badRequest("A network interface configuration needs a name, an IP configuration and a subnet.")
+	}
+	if err := validTags(n.Tags); err != nil {
+		return err
+	}
+	size := s.options.Catalog.size(doc.Properties.HardwareProfile.VMSize)
+	if n.Properties.EnableAcceleratedNetworking && !size.AcceleratedNetworking {
+		return fail(http.StatusBadRequest, "VMSizeIsNotPermittedToEnableAcceleratedNetworking",
+			"VM size %s is not compatible with enabled accelerated networking.", size.Name)
+	}
+	if g := n.Properties.NetworkSecurityGroup; g != nil && !s.options.Catalog.has(g.ID) {
+		return s.missing(g.ID)
+	}
+	for _, ip := range n.Properties.IPConfigurations {
+		subnet := s.options.Catalog.subnet(ip.Properties.Subnet.ID)
+		if subnet == nil {
+			return s.missing(ip.Properties.Subnet.ID)
+		}
+		if subnet.Full {
+			return fail(http.StatusBadRequest, "SubnetIsFull", "Subnet %s does not have enough capacity for 1 IP addresses.", subnet.ID)
+		}
+		public := ip.Properties.PublicIPAddressConfiguration
+		if !slices.Contains(deleteOptions, n.Properties.DeleteOption) || public != nil && !slices.Contains(deleteOptions,
+			public.Properties.DeleteOption) {
+			return badRequest("The value of parameter 'deleteOption' is invalid.")
+		}
+	}
+	return nil
+}
+
+func (s *Server) missing(id string) error {
+	return fail(http.StatusBadRequest, "InvalidResourceReference", "Resource %s referenced by resource was not found. "+
+		"Please make sure that the referenced resource exists, and that both resources are in the same region.", id)
+}
+
+// validOptions checks what else a launch may have.
+func (s *Server) validOptions(_ *request, doc *vmDocument) error {
+	p := &doc.Properties
+	switch {
+	case !slices.Contains([]string{"", "Regular", "Low", "Spot"}, p.Priority):
+		return badRequest("The value of parameter 'priority' is invalid.")
+	case p.Priority != "Spot" && (p.EvictionPolicy != "" || p.BillingProfile != nil):
+		return badRequest("Eviction policy and billing profile can be set on Azure Spot Virtual Machines only.")
+	case p.BillingProfile != nil && p.BillingProfile.MaxPrice != -1 && p.BillingProfile.MaxPrice <= 0:
+		return badRequest("The value of parameter 'maxPrice' is invalid.")
+	case len(doc.Zones) > 0 && p.AvailabilitySet != nil:
+		return badRequest("A virtual machine in an availability zone cannot be in an availability set.")
+	}
+	if p.Priority == "Spot" && p.EvictionPolicy == "" {
+		p.EvictionPolicy = "Deallocate"
+	}
+	references := []*subResource{p.AvailabilitySet, p.ProximityPlacementGroup, p.HostGroup, p.VirtualMachineScaleSet}
+	if p.CapacityReservation != nil {
+		references = append(references, p.CapacityReservation.CapacityReservationGroup)
+	}
+	if d := p.StorageProfile.OSDisk.ManagedDisk; d != nil {
+		references = append(references, d.DiskEncryptionSet)
+	}
+	for _, r := range references {
+		if r != nil && !s.options.Catalog.has(r.ID) {
+			return s.missing(r.ID)
+		}
+	}
+	if doc.Identity != nil {
+		for id := range doc.Identity.UserAssignedIdentities {
+			if !s.options.Catalog.has(id) {
+				return fail(http.StatusBadRequest, "FailedIdentityOperation",
+					"Identity operation for resource failed: the identity '%s' was not found.", id)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+// Command azure-simulator serves Azure Resource Manager of a simulated tenant on loopback, and a control interface for tests below /_sim/.
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"millwright.dev/test/clouds/azure/arm"
+	"millwright.dev/test/clouds/simulator"
+	"millwright.dev/test/clouds/simulator/program"
+)
+
+func main() {
+	var (
+		base     program.Options
+		tenant   arm.Options
+		throttle bool
+	)
+	base.AddFlags(pflag.CommandLine)
+	pflag.BoolVar(&throttle, "throttle", false, "limit requests as Azure documents it for a subscription")
+	pflag.Uint64Var(&tenant.Seed, "seed", 0, "makes the generated IDs the same in each run; 0 for random ones")
+	d := &tenant.Delays
+	pflag.DurationVar(&d.Create, "create-delay", time.Second, "time from the PUT of a virtual machine until it runs, or has failed")
+	pflag.DurationVar(&d.Delete, "delete-delay", time.Second, "time from the DELETE of a virtual machine until it is gone")
+	pflag.DurationVar(&d.Power, "power-delay", time.Second, "time that a change of power takes")
+	pflag.DurationVar(&d.Part, "part-delay", 0, "time until a deleted disk, interface or address is gone")
+	pflag.Parse()
+	if base.Boot {
+		fmt.Fprintln(os.Stderr, "azure-simulator: --boot is not supported: sim-machine reads the metadata service of EC2 alone")
+		os.Exit(2)
+	}
+	if throttle {
+		tenant.Throttles = arm.DefaultThrottles()
+	}
+	program.Main("azure-simulator", "Azure Resource Manager", &base, func(m simulator.Machines) program.Cloud {
+		tenant.Machines = m
+		return arm.New(tenant)
+	})
+}
