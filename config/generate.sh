@@ -36,6 +36,9 @@ done
 "$gen" object rbac:roleName=millwright-gcp-manager crd:crdVersions=v1 \
   paths=./providers/gcp/... paths=./providers/driver/... \
   output:crd:dir=config/providers/gcp/crd output:rbac:dir=config/providers/gcp/rbac
+"$gen" object rbac:roleName=millwright-azure-manager crd:crdVersions=v1 \
+  paths=./providers/azure/... paths=./providers/driver/... \
+  output:crd:dir=config/providers/azure/crd output:rbac:dir=config/providers/azure/rbac
 "$gen" object rbac:roleName=millwright-cloudconfig-manager crd:crdVersions=v1 \
   paths=./bootstrap/cloudconfig/... \
   output:crd:dir=config/bootstrap/cloudconfig/crd output:rbac:dir=config/bootstrap/cloudconfig/rbac

@@ -66,7 +66,8 @@ type Status struct {
 	// StateCode and StateMessage are the cloud's explanation of that state.
 	StateCode    string
 	StateMessage string
-	// Interrupted is true if the cloud took the instance back.
+	// Interrupted is true if the cloud took the instance back. It counts for instances alone that it may take back
+	// (Instance.Interruptible), since not every such source says which ones those are.
 	Interrupted bool
 	// Impaired describes the checks of the cloud that the instance fails; empty if it passes them.
 	Impaired string
@@ -85,7 +86,7 @@ func (i Instance) With(s Status) Instance {
 	if s.State != "" {
 		i.State, i.StateCode, i.StateMessage = s.State, s.StateCode, s.StateMessage
 	}
-	i.Interrupted = i.Interrupted || s.Interrupted
+	i.Interrupted = i.Interrupted || s.Interrupted && i.Interruptible
 	return i
 }
 

@@ -15,16 +15,17 @@ func TestWithStatus(t *testing.T) {
 		driverv1.InstanceTerminating: false, driverv1.InstanceTerminated: false, driverv1.InstanceFailed: false,
 	} {
 		g := NewWithT(t)
-		got := Instance{ID: "i", State: state, StateCode: "listed"}.With(off)
-		want := Instance{ID: "i", State: state, StateCode: "listed", Impaired: "no network"}
+		got := Instance{ID: "i", State: state, StateCode: "listed", Interruptible: true}.With(off)
+		want := Instance{ID: "i", State: state, StateCode: "listed", Interruptible: true, Impaired: "no network"}
 		if replaced {
 			want = Instance{ID: "i", State: driverv1.InstanceStopped, StateCode: "deallocated", StateMessage: "by the cloud",
-				Interrupted: true, Impaired: "no network"}
+				Interrupted: true, Interruptible: true, Impaired: "no network"}
 		}
 		g.Expect(got).To(Equal(want), string(state))
 	}
 	g := NewWithT(t)
 	listed := Instance{ID: "i", State: driverv1.InstanceStopped, StateCode: "listed", Interrupted: true}
 	g.Expect(listed.With(Status{})).To(Equal(listed), "a source that knows nothing takes nothing away")
+	g.Expect(Instance{State: driverv1.InstanceRunning}.With(off).Interrupted).To(BeFalse(), "it cannot be taken back: somebody has deallocated it")
 	g.Expect(Instance{Impaired: "old"}.With(Status{}).Impaired).To(BeEmpty(), "it passes the checks again")
 }

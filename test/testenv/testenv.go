@@ -23,6 +23,7 @@ const (
 	CoreCRDs        CRDs = "config/core/crd/generated"
 	AWSCRDs         CRDs = "config/providers/aws/crd"
 	GCPCRDs         CRDs = "config/providers/gcp/crd"
+	AzureCRDs       CRDs = "config/providers/azure/crd"
 	CloudConfigCRDs CRDs = "config/bootstrap/cloudconfig/crd"
 	ExampleCRDs     CRDs = "test/clouds/example/provider/config/crd"
 )
