@@ -137,6 +137,8 @@ func testOptions() *manager.Options {
 	options.HealthAddr, options.Diagnostics.Address = "0", "0"
 	options.Diagnostics.Insecure = true
 	options.InventoryFast, options.InventorySlow = 200*time.Millisecond, time.Second
+	// What may still be on its way is waited for twice as long.
+	options.CloudTimeout = 5 * time.Second
 	return options
 }
 
