@@ -23,9 +23,9 @@ KUSTOMIZE := $(TOOLS)/kustomize
 GOTESTSUM := $(TOOLS)/gotestsum
 GOLANGCI_LINT := $(LINT)/golangci-lint
 
-MANAGERS := bin/core bin/aws bin/gcp bin/cloudconfig
+MANAGERS := bin/core bin/aws bin/azure bin/gcp bin/cloudconfig
 SIMULATORS := bin/ec2-simulator bin/sim-machine
-PROGRAMS := ./core ./providers/aws ./providers/gcp ./bootstrap/cloudconfig ./test/clouds/aws ./test/clouds/vm ./test/sandbox/cmd/demo \
+PROGRAMS := ./core ./providers/aws ./providers/azure ./providers/gcp ./bootstrap/cloudconfig ./test/clouds/aws ./test/clouds/vm ./test/sandbox/cmd/demo \
   ./test/controlplane/cmd/controlplane
 # What --version says. It follows from the commit alone, so that the same commit is always the same program; a release sets VERSION.
 COMMIT := $(or $(COMMIT),$(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
@@ -90,7 +90,7 @@ ready:
 .PHONY: build
 build: ## Build the managers and the simulators into bin/.
 	@mkdir -p bin
-	@{ $(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/ ./core ./providers/aws ./providers/gcp ./bootstrap/cloudconfig && \
+	@{ $(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/ ./core ./providers/aws ./providers/azure ./providers/gcp ./bootstrap/cloudconfig && \
 	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/ec2-simulator ./test/clouds/aws && \
 	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/sim-machine ./test/clouds/vm; } 2>&1 | QUIET="$(QUIET)" test/progress.sh "managers and simulators"
 

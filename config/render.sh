@@ -19,10 +19,11 @@ render config/core core/core-components.yaml
 render config/core/without-webhooks core-without-webhooks/core-components.yaml
 render config/core/cert-manager core-cert-manager/core-components.yaml
 render config/providers/aws infrastructure-aws/infrastructure-components.yaml
+render config/providers/azure infrastructure-azure/infrastructure-components.yaml
 render config/providers/gcp infrastructure-gcp/infrastructure-components.yaml
 render config/bootstrap/cloudconfig bootstrap-cloudconfig/bootstrap-components.yaml
 render config/target target/target-components.yaml
-for provider in core core-without-webhooks core-cert-manager infrastructure-aws infrastructure-gcp bootstrap-cloudconfig; do
+for provider in core core-without-webhooks core-cert-manager infrastructure-aws infrastructure-azure infrastructure-gcp bootstrap-cloudconfig; do
   cp config/metadata.yaml "out/$provider/metadata.yaml"
 done
 # The plain CRDs, a file each.

@@ -43,13 +43,14 @@ var ways = []struct {
 }
 
 // ownNamespaces hold no account that is more powerful than the one whose rights are looked at.
-var ownNamespaces = []string{"millwright-nodes", "millwright-system", "millwright-aws-system", "millwright-gcp-system", "millwright-cloudconfig-system"}
+var ownNamespaces = []string{"millwright-nodes", "millwright-system", "millwright-aws-system", "millwright-azure-system", "millwright-gcp-system", "millwright-cloudconfig-system"}
 
 // accepted are the ways that are open on purpose, by role. Where to close them is in docs/security.md. They are in the management
 // cluster, but for the rights on tokens in target clusters, which a policy closes: see TestAPolicyHoldsTheRightsOnTokens.
 var accepted = map[string][]string{
 	"millwright-core-manager":        {"Secrets, where accounts are powerful"},
 	"millwright-aws-manager":         {"Secrets, where accounts are powerful"},
+	"millwright-azure-manager":       {"Secrets, where accounts are powerful"},
 	"millwright-gcp-manager":         {"Secrets, where accounts are powerful"},
 	"millwright-cloudconfig-manager": {"Secrets, where accounts are powerful"},
 	"millwright-core-webhook":        {"what every request passes"},
