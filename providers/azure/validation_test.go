@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
 	"millwright.dev/test/clouds/azure/arm"
@@ -131,4 +133,14 @@ func TestSpecsAreImmutable(t *testing.T) {
 	template.Spec.Template.Spec = validSpec()
 	template.Spec.Template.Spec.ProviderID = "azure:///x"
 	g.Expect(c.Create(t.Context(), template)).To(MatchError(ContainSubstring("cannot be set in a template")))
+}
+
+// TestTheSample is one that the API server takes.
+func TestTheSample(t *testing.T) {
+	g := NewWithT(t)
+	raw, err := os.ReadFile("../../config/samples/azure/azuremachinetemplate.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	template := &infrav1.AzureMachineTemplate{}
+	g.Expect(yaml.UnmarshalStrict(raw, template)).To(Succeed())
+	g.Expect(c.Create(t.Context(), template, client.DryRunAll)).To(Succeed())
 }
