@@ -93,11 +93,24 @@ func TestUserDataInSecretsManager(t *testing.T) {
 	f.delete("plain")
 	f.Eventually(f.gone("m")).Should(BeTrue())
 	f.Eventually(f.gone("plain")).Should(BeTrue())
-	f.Expect(f.secretCalls()).To(Equal(1), "one look before the finalizer goes")
+	f.Expect(f.secretCalls()).To(Equal(4), "a look at each part that there could be, before the finalizer goes")
 	f.Expect(f.calls("GetSecretValue")).To(BeZero())
 	events := &eventsv1.EventList{}
 	f.Expect(f.client.List(f.ctx, events, client.InNamespace(f.namespace))).To(Succeed())
 	f.Expect(fmt.Sprint(m, events, f.sim.Calls())).NotTo(ContainSubstring("hunter2"))
+}
+
+// That EC2 refuses what the spec asks for after the launch is no reason to keep what the instance has read.
+func TestSecretsGoWhileASettingIsRefused(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.sim.AddFault(simapi.Fault{Action: "ModifyNetworkInterfaceAttribute", Error: &simapi.APIError{Code: "UnauthorizedOperation", Message: "Why."}})
+	f.start()
+	f.machineWithData("m", []byte("#cloud-config\n"), "cloud-config", inSecrets, router)
+	f.Eventually(f.ready("m")).Should(Equal("False InstanceNotConfigured"))
+	f.Expect(f.secretNames()).To(HaveLen(1))
+	f.joins("m")
+	f.Eventually(f.secretNames).Should(BeEmpty())
+	f.Expect(f.ready("m")()).To(Equal("False InstanceNotConfigured"))
 }
 
 // Wherever the process dies, there is one VM, then none, and no secret is left.

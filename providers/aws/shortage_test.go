@@ -153,6 +153,44 @@ func TestAFallbackTypeThatDoesNotFitTheSpecIsLeftOut(t *testing.T) {
 	f.Expect(f.typesAskedFor()).To(Equal([]string{"m5.large", "m5.xlarge", "c5.large"}))
 }
 
+// The refusal is known, and cannot be recorded.
+func TestAFallbackTypeIsLeftOutThoughTheRecordIsRefused(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.refuseType("m5.large", "InsufficientInstanceCapacity")
+	f.refuseType("m5.xlarge", "InvalidParameterCombination")
+	var refused atomic.Int32
+	f.intercept.Patch = patchFault(func(patch string) bool { return strings.Contains(patch, `\"attempt\":3`) }, func() error {
+		if refused.Add(1) > 1 {
+			return nil
+		}
+		return apierrors.NewConflict(schema.GroupResource{}, "m", errors.New("a test"))
+	})
+	f.start()
+	f.machine("m", ofTypes("m5.large", "m5.xlarge", "c5.large"))
+	m := f.becomesReady("m")
+	f.Expect(refused.Load()).To(BeNumerically(">", 1))
+	f.Expect(m.Status.InstanceType).To(Equal("c5.large"))
+	f.Expect(f.typesAskedFor()).To(Equal([]string{"m5.large", "m5.xlarge", "c5.large"}))
+}
+
+// An answer is lost, and its repetition refused for good: an instance of the first is looked for, then the other types are tried.
+func TestAFallbackTypeIsLeftOutAfterALostAnswer(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.refuseType("m5.large", "InsufficientInstanceCapacity")
+	f.sim.AddFault(simapi.Fault{Action: "RunInstances", Parameters: map[string]string{"InstanceType": "m5.xlarge"}, Count: 1, Cut: simapi.CutBefore})
+	f.refuseType("m5.xlarge", "InvalidParameterCombination")
+	f.start()
+	f.machine("m", ofTypes("m5.large", "m5.xlarge", "c5.large"))
+	f.Eventually(func() string { f.ready("m")(); return f.messages["m"] }).Should(ContainSubstring("InvalidParameterCombination"))
+	m, err := f.get("m")
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(m.Status.HasFailed()).To(BeFalse())
+	f.clock.step(10 * time.Minute)
+	f.touch("m")
+	f.Expect(f.becomesReady("m").Status.InstanceType).To(Equal("c5.large"))
+	f.Expect(f.instances()).To(HaveLen(1))
+}
+
 // Once its fallback is left out, the machine waits for the first choice; what that is refused for is the spec's own fault.
 func TestAFirstChoiceThatIsRefusedForGoodFails(t *testing.T) {
 	f := newFixture(t, simulator.Options{})

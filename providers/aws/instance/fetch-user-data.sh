@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches the user data of this instance from AWS Secrets Manager, and has cloud-init read them.
 #
-# Needs: base64, gzip, sed, sha256sum, tail, and the AWS CLI or curl 7.86 or later; a route to Secrets Manager; a role that may
+# Needs: base64, cat, curl, dirname, gzip, mktemp, sed, sha256sum, systemctl, tail, tr, and the AWS CLI or curl 7.86 or later; a route to Secrets Manager; a role that may
 # call secretsmanager:GetSecretValue. What is fetched is never logged.
 set -u
 umask 077

@@ -139,14 +139,14 @@ func (d *Driver) RemoveUserData(ctx context.Context, scope driver.Scope, handle 
 	return r.removeSecrets(ctx, handle)
 }
 
-// removeSecrets looks at one part after the other until there is none, and deletes those of the handle from the last one on: whenever the
-// process dies, those that are left begin with the first.
+// removeSecrets looks at each part that there can be, also behind one that is missing, since somebody may have deleted that, and deletes
+// those of the handle from the last one on: whenever the process dies, those that are left begin with the first.
 func (r *region) removeSecrets(ctx context.Context, h driver.Handle) error {
 	var own []string
 	for part := 1; part <= maxParts; part++ {
 		found, err := r.findSecret(ctx, partName(secretID(h.Owner, h.OwnerUID), part))
 		if driver.IsNotFound(err) {
-			break
+			continue
 		}
 		if err != nil {
 			return err
@@ -234,7 +234,7 @@ func (r *region) leftSecrets(ctx context.Context) []driver.Leftover {
 		page, err := pages.NextPage(ctx, secretOnce)
 		if err != nil {
 			err = classify("ListSecrets", err)
-			if driver.IsAuth(err) {
+			if code, _ := codeOf(err); strings.HasPrefix(code, "AccessDenied") { // Credentials that have expired are renewed.
 				r.secretsDenied.Store(r.clock.Now().UnixNano())
 			}
 			ctrl.LoggerFrom(ctx).Error(err, "Secrets that have outlived their machines are not looked for in this scan")

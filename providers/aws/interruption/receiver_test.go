@@ -218,6 +218,18 @@ func TestTwoObjectsClaimTheInstance(t *testing.T) {
 }
 
 // A queue that is missing, denied or down is asked again after growing pauses, and ends nothing.
+// What is written last would replace the notice that counts.
+func TestTwoMessagesOfOneAnswerAboutOneInstance(t *testing.T) {
+	for _, order := range [][]string{{detailInterruption, detailRebalance}, {detailRebalance, detailInterruption}} {
+		r := newRig(t, awsMachine("m"))
+		for _, kind := range order {
+			r.send(kind, 0)
+		}
+		r.receiveOnce()
+		r.Expect(r.notice("m")).To(ContainSubstring(string(inframachine.NoticeInterruption)), "%v", order)
+	}
+}
+
 func TestAQueueThatFails(t *testing.T) {
 	r := newRig(t, awsMachine("m"))
 	r.queue.Fail(&sqs.Failure{Status: http.StatusBadRequest, Code: "QueueDoesNotExist", Message: "The specified queue does not exist."})

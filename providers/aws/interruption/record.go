@@ -55,6 +55,7 @@ type taking struct {
 // reports nothing.
 type claim struct {
 	machine *infrav1.AWSMachine
+	event   event
 	notice  inframachine.Notice
 	// pending is true while the Machine is still to be deleted.
 	pending bool
@@ -97,7 +98,7 @@ func (r *Receiver) take(ctx context.Context, body string, sent time.Time) *takin
 
 // tell tells the reconciler of an interruption. Whether the notice can be written makes no difference to that: there are two minutes.
 func (r *Receiver) tell(m *infrav1.AWSMachine, e event) *claim {
-	c := &claim{machine: m, notice: inframachine.Notice{Kind: e.kind, ProviderID: m.Spec.ProviderID, At: e.at, Deadline: e.deadline}}
+	c := &claim{machine: m, event: e, notice: inframachine.Notice{Kind: e.kind, ProviderID: m.Spec.ProviderID, At: e.at, Deadline: e.deadline}}
 	switch {
 	case e.kind == inframachine.NoticeInterruption && m.Spec.Spot == nil && !ptr.Deref(m.Status.Interruptible, false):
 		c.result = resultOnDemand
@@ -116,17 +117,17 @@ func (r *Receiver) record(ctx context.Context, taken []*taking) {
 	defer cancel()
 	var writes sync.WaitGroup
 	turns := make(chan struct{}, writers)
-	for _, t := range taken {
-		for _, c := range t.claims {
-			if c.result != "" {
-				continue
+	for _, notices := range byMachine(taken) {
+		writes.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			for n, c := range notices {
+				if n > 0 && notices[n-1].result == resultRecorded { // What the object has decides which notice it keeps.
+					c.machine = notices[n-1].machine
+				}
+				c.result = r.write(ctx, c.machine, c.event, c.notice)
 			}
-			writes.Go(func() {
-				turns <- struct{}{}
-				defer func() { <-turns }()
-				c.result = r.write(ctx, c.machine, t.event, c.notice)
-			})
-		}
+		})
 	}
 	writes.Wait()
 	for _, t := range taken {
@@ -137,6 +138,19 @@ func (r *Receiver) record(ctx context.Context, taken []*taking) {
 			t.result = worse(t.result, c.result)
 		}
 	}
+}
+
+// byMachine returns what is to be written, by object: several messages of one answer may concern one instance.
+func byMachine(taken []*taking) map[client.ObjectKey][]*claim {
+	notices := map[client.ObjectKey][]*claim{}
+	for _, t := range taken {
+		for _, c := range t.claims {
+			if key := client.ObjectKeyFromObject(c.machine); c.result == "" {
+				notices[key] = append(notices[key], c)
+			}
+		}
+	}
+	return notices
 }
 
 // worse is what becomes of a message that several objects claim: it is received again if one of them could not be written, or still is to

@@ -2,6 +2,7 @@ package inframachine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,9 @@ func TestAcceptedAddresses(t *testing.T) {
 		many = append(many, address(fmt.Sprintf("10.0.%d.%d", n/250, n%250)))
 	}
 	g.Expect(acceptedAddresses(many)).To(Equal(many[:256]))
+	name := clusterv1.MachineAddress{Type: clusterv1.MachineInternalDNS, Address: "a"}
+	g.Expect(acceptedAddresses(append(slices.Clone(many), name))).To(Equal(append(slices.Clone(many[:255]), name)), "the names stay")
+	g.Expect(acceptedAddresses(slices.Repeat([]clusterv1.MachineAddress{name}, 300))).To(HaveLen(256))
 	g.Expect(acceptedAddresses([]clusterv1.MachineAddress{address(strings.Repeat("é", 257)), address(""), address(strings.Repeat("é", 256))})).
 		To(Equal([]clusterv1.MachineAddress{address(strings.Repeat("é", 256))}))
 }

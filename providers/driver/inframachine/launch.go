@@ -84,7 +84,7 @@ func (r *Reconciler[M]) holdBack(_ context.Context, s *scope[M]) outcome.Outcome
 	if wait == 0 {
 		return outcome.Continue()
 	}
-	s.observed.state = explainLaunch(err)
+	s.observed.state = r.explainHeld(s, err)
 	if refusal := r.unrecorded.get(s.Key()); refusal != "" { // It is written again with the next call, so it stands until then.
 		why := explainRefusal(refusal)
 		s.observed.state = &explanation{why.reason, why.message + ". The launch had failed: " + s.observed.state.message}

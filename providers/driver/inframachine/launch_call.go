@@ -94,10 +94,7 @@ func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instanc
 // launchFailed explains the failure and decides when to try again. record is what is now known of the
 // launch.
 func (r *Reconciler[M]) launchFailed(ctx context.Context, s *scope[M], err error, record launchRecord) outcome.Outcome {
-	why := explainLaunch(err)
-	if names := r.typesRefused(s); len(names) > 0 && driver.IsCapacity(err) {
-		why.message += ". " + leftOut(names)
-	}
+	why := r.explainHeld(s, err)
 	s.events.Warning(eventLaunchFailed, "Launch", "%s", why.message)
 	wait := r.backoff.fail(s.Key(), err)
 	vanished := driver.IsNotFound(err) && s.launched.FirstCall != nil && !s.Now.Before(s.launched.FirstCall.Add(r.grace(s)))

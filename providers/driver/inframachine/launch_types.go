@@ -10,10 +10,12 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// refusedTypes are the fallback types that the cloud has refused for good for a generation of an object.
+// refusedTypes are the fallback types that the cloud has refused for good for a generation of an object, and the attempt that it has
+// refused last.
 type refusedTypes struct {
 	generation int64
 	names      []string
+	attempt    int
 }
 
 // typesRefused returns the fallback types that the cloud has refused for the spec of the object.
@@ -25,15 +27,18 @@ func (r *Reconciler[M]) typesRefused(s *scope[M]) []string {
 }
 
 // leaveType leaves a fallback type out that the cloud refuses for good, since it lacks something else that the spec asks for, and tries
-// the other types: the spec is sound with its first one, as far as is known. left is false where the first choice was refused, and where
-// an earlier call may have taken effect.
+// the other types: the spec is sound with its first one, as far as is known. left is false where the first choice was refused. An earlier
+// call whose answer was lost may have taken effect: its instance is looked for first.
 func (r *Reconciler[M]) leaveType(ctx context.Context, s *scope[M], err error) (out outcome.Outcome, left bool) {
 	place := s.request.Placement
-	if !driver.IsTerminal(err) || s.uncertain || !isFallback(s.allowed, place) {
+	if !driver.IsTerminal(err) || !isFallback(s.allowed, place) {
 		return outcome.Continue(), false
 	}
+	if s.mayArrive(r.grace(s)) {
+		return r.launchFailed(ctx, s, &driver.Error{Class: driver.ClassRefused, Err: err}, s.launched), true
+	}
 	names := append(slices.Clone(r.typesRefused(s)), place.InstanceType)
-	r.refused.set(s.Key(), refusedTypes{s.Object.GetGeneration(), names})
+	r.refused.set(s.Key(), refusedTypes{s.Object.GetGeneration(), names, s.launched.Attempt})
 	s.observed.state = &explanation{driverv1.InvalidConfigurationReason,
 		withoutStop(err) + ". " + leftOut(names) + ". Now the other types are tried"}
 	s.events.Warning(eventLaunchFailed, "Launch", "%s", s.observed.state.message)
@@ -42,6 +47,22 @@ func (r *Reconciler[M]) leaveType(ctx context.Context, s *scope[M], err error) (
 	}
 	r.places.Withdraw(s.machine())
 	return outcome.WaitFor(rereadDelay), true
+}
+
+// isLeft returns whether the attempt was refused for good and left, which could not be recorded.
+func (r *Reconciler[M]) isLeft(s *scope[M]) bool {
+	known := r.refused.get(s.Key())
+	return known.generation == s.Object.GetGeneration() && known.attempt == s.launched.Attempt &&
+		slices.Contains(known.names, s.launched.InstanceType)
+}
+
+// explainHeld explains a failed launch, and which types are not tried any more.
+func (r *Reconciler[M]) explainHeld(s *scope[M], err error) *explanation {
+	why := explainLaunch(err)
+	if names := r.typesRefused(s); len(names) > 0 && driver.IsCapacity(err) {
+		why.message += ". " + leftOut(names)
+	}
+	return why
 }
 
 // isFallback returns whether the place is among the candidates only with a type that is not their first choice.

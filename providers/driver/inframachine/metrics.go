@@ -25,7 +25,7 @@ var (
 
 	timeToState = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "millwright_machine_state_seconds",
-		Help:    "Time to when an instance was first seen in a state: from the creation of the provider's machine object or, once that is deleted, from its deletion. State Released is when nothing is left and the object goes.",
+		Help:    "Time to when an instance was seen to enter a state, until it first runs and once its object is deleted: from the creation of the provider's machine object or, once that is deleted, from its deletion. State Released is when nothing is left and the object goes.",
 		Buckets: prometheus.ExponentialBuckets(1, 2, 12),
 	}, []string{"kind", "state"})
 
@@ -49,7 +49,7 @@ func (r *Reconciler[M]) measure(s *scope[M], before, after *driverv1.MachineStat
 	if !before.IsProvisioned() && after.IsProvisioned() {
 		timeToProvisioned.WithLabelValues(r.Kind).Observe(s.Now.Sub(s.Object.GetCreationTimestamp().Time).Seconds())
 	}
-	if before.InstanceState != after.InstanceState && after.InstanceState != "" {
+	if before.InstanceState != after.InstanceState && after.InstanceState != "" && (!before.IsProvisioned() || s.Deleting()) {
 		r.reached(s, string(after.InstanceState))
 	}
 	if !before.HasFailed() && after.HasFailed() {

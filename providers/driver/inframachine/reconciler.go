@@ -5,7 +5,6 @@ package inframachine
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"time"
 
 	"github.com/pkg/errors"
@@ -78,7 +77,7 @@ type Reconciler[M driver.Object] struct {
 	// storing limits how many workers are storing user data.
 	storing *bulkhead.Bulkhead[driver.Scope]
 	// stored is the digest of the user data that this process has stored for an object.
-	stored noted[[sha256.Size]byte]
+	stored noted[storedData]
 	// followed is when the operation of an object was last read; cleaned is the attempt before which nothing was left of earlier ones.
 	followed noted[time.Time]
 	cleaned  noted[int]
@@ -162,8 +161,13 @@ func (r *Reconciler[M]) steps(s *scope[M]) []outcome.Step[*scope[M]] {
 	}
 	return []outcome.Step[*scope[M]]{
 		r.holdRecorded, r.checkFailure, r.checkIdentity, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer,
-		r.observe, r.heed, r.replaceInterrupted, r.finish, r.removeUserData,
+		r.observe, r.heed, r.replaceInterrupted, r.finishRunning,
 	}
+}
+
+// finishRunning does what is left once the instance runs. What keeps the one from its end does not keep the other.
+func (r *Reconciler[M]) finishRunning(ctx context.Context, s *scope[M]) outcome.Outcome {
+	return r.finish(ctx, s).And(r.removeUserData(ctx, s))
 }
 
 // save writes the status that follows from what the steps have observed, then records events and metrics. failure is what the

@@ -19,11 +19,11 @@ func (r *Reconciler[M]) checkPlace(ctx context.Context, s *scope[M], allowed []d
 		sameType := s.launched.InstanceType == "" || c.InstanceType == s.launched.InstanceType
 		return c.ID == s.launched.Placement && sameType && sameName
 	}
-	if i := slices.IndexFunc(allowed, recorded); i >= 0 {
+	if i := slices.IndexFunc(allowed, recorded); i >= 0 && !r.isLeft(s) {
 		s.request.Placement = allowed[i].Placement
 		return outcome.Continue()
 	}
-	if s.launched.outstanding() {
+	if s.launched.outstanding() && !r.isLeft(s) {
 		instance, err := r.askCloud(ctx, s)
 		if err == nil {
 			r.backoff.forget(s.Key())

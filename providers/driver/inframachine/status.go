@@ -99,10 +99,16 @@ func setInstance(status *driverv1.MachineStatus, o observed) {
 const maxAddresses, maxAddress = 256, 256
 
 // acceptedAddresses are those that the API accepts: one that it does not, or one too many, as an instance with the addresses of many
-// Pods has, would have it refuse the whole status.
+// Pods has, would have it refuse the whole status. Of too many those go that tell least: internal addresses beyond the first.
 func acceptedAddresses(list []clusterv1.MachineAddress) []clusterv1.MachineAddress {
 	accepted := slices.DeleteFunc(slices.Clone(list), func(a clusterv1.MachineAddress) bool {
 		return a.Address == "" || utf8.RuneCountInString(a.Address) > maxAddress
 	})
+	isInternal := func(a clusterv1.MachineAddress) bool { return a.Type == clusterv1.MachineInternalIP }
+	for n := len(accepted) - 1; n >= 0 && len(accepted) > maxAddresses; n-- {
+		if isInternal(accepted[n]) && slices.ContainsFunc(accepted[:n], isInternal) {
+			accepted = slices.Delete(accepted, n, n+1)
+		}
+	}
 	return accepted[:min(len(accepted), maxAddresses)]
 }

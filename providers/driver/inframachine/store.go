@@ -3,6 +3,7 @@ package inframachine
 import (
 	"context"
 	"crypto/sha256"
+	"time"
 
 	"github.com/pkg/errors"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -22,7 +23,23 @@ func (r *Reconciler[M]) store(obj M) driver.UserDataStore[M] {
 
 // isStored returns whether the user data that were read are those that this process has stored, for an object that has them stored at all.
 func (r *Reconciler[M]) isStored(s *scope[M]) bool {
-	return r.store(s.Object) == nil || r.stored.get(s.Key()) == sha256.Sum256(s.request.UserData)
+	return r.store(s.Object) == nil || r.storedOf(s).digest == sha256.Sum256(s.request.UserData)
+}
+
+// storedFor is for how long it is taken for granted that what was stored is still there: a launch that waits for hours looks again.
+const storedFor = 10 * time.Minute
+
+// storedData is what this process has stored for an object, and when.
+type storedData struct {
+	digest [sha256.Size]byte
+	at     time.Time
+}
+
+func (r *Reconciler[M]) storedOf(s *scope[M]) storedData {
+	if stored := r.stored.get(s.Key()); s.Now.Sub(stored.at) < storedFor {
+		return stored
+	}
+	return storedData{}
 }
 
 // storeUserData stores the user data before a launch, once, and before that has a slot: others have it meanwhile. It waits for a turn of
@@ -32,15 +49,10 @@ func (r *Reconciler[M]) storeUserData(ctx context.Context, s *scope[M]) outcome.
 	if store == nil {
 		return outcome.Continue()
 	}
-	if s.request.UserData == nil {
-		if r.stored.get(s.Key()) != ([sha256.Size]byte{}) {
-			return outcome.Continue() // What the launch reads is compared once more.
-		}
-		if out := r.readUserData(ctx, s); !out.Finished() {
-			return out
-		}
+	if s.request.UserData == nil && r.storedOf(s) != (storedData{}) {
+		return outcome.Continue() // What the launch reads is compared once more.
 	}
-	if r.isStored(s) {
+	if s.request.UserData != nil && r.isStored(s) {
 		return outcome.Continue()
 	}
 	leave, entered := r.storing.EnterFor(s.handle.Scope, s.Key())
@@ -48,6 +60,11 @@ func (r *Reconciler[M]) storeUserData(ctx context.Context, s *scope[M]) outcome.
 		return outcome.WaitFor(turnRetry + r.Options.Random(turnRetry/5))
 	}
 	defer leave()
+	if s.request.UserData == nil {
+		if out := r.readUserData(ctx, s); !out.Finished() {
+			return out
+		}
+	}
 	if out := r.holdStored(ctx, s); !out.Finished() {
 		return out
 	}
@@ -69,7 +86,7 @@ func (r *Reconciler[M]) storeUserData(ctx context.Context, s *scope[M]) outcome.
 	if err != nil {
 		return r.storeFailed(s, err)
 	}
-	r.stored.set(s.Key(), sha256.Sum256(s.request.UserData))
+	r.stored.set(s.Key(), storedData{sha256.Sum256(s.request.UserData), s.Now})
 	return outcome.Continue()
 }
 

@@ -44,7 +44,7 @@ const unprotectors = 10
 
 // unprotect lifts the protection of some of the instances, waits no longer for all of them than for any call, and returns those that may be
 // terminated now. The others get its errors. What the cloud does not know any more is left to the termination to say. Some are asked for at
-// a time, so that one whose call hangs does not take the time of all behind it.
+// a time, so that a few whose calls hang do not take the time of all behind them.
 func (r *Reconciler[M]) unprotect(ctx context.Context, in driver.Scope, handles []driver.Handle, some []int, errs []error) []int {
 	unprotector, ok := r.Driver.(driver.Unprotector[M])
 	if !ok {

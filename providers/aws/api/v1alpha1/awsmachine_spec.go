@@ -59,7 +59,8 @@ type AWSMachineSpec struct {
 	// subnets are the subnets that the instance may be placed in, normally one for each
 	// availability zone. The Machine's failure domain, when it has one, leaves only those in that
 	// zone; among what is left, launches are spread, and a subnet whose zone has no capacity is
-	// passed over for three minutes. All of them must be of one VPC, that of the security groups.
+	// passed over for three minutes. All of them must be of one VPC, that of the security groups. One that is not
+	// there, or not yet, is left out; the launch waits while none is there.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
