@@ -33,7 +33,7 @@ func newGuard(mgr ctrl.Manager, options *manager.Options) *identity.Guard {
 }
 
 func newIdentityReconciler(
-	mgr ctrl.Manager, options *manager.Options, clk clock.PassiveClock, sessions *session.Sessions,
+	mgr ctrl.Manager, options *manager.Options, clk clock.PassiveClock, sessions *session.Sessions, own *ownAccount,
 ) *controller.Reconciler[*infrav1.AWSIdentity] {
 	return &controller.Reconciler[*infrav1.AWSIdentity]{
 		Client:    mgr.GetClient(),
@@ -48,6 +48,9 @@ func newIdentityReconciler(
 			NewList: func() client.ObjectList { return &infrav1.AWSMachineList{} },
 		},
 		Open: func(ctx context.Context, id *infrav1.AWSIdentity) (controller.Verifier, error) {
+			if !options.Identities.Required {
+				own.learn(ctx)
+			}
 			return sessions.Get(ctx, id.Name)
 		},
 		CallTimeout: options.CloudTimeout,

@@ -61,7 +61,8 @@ func run(ctx context.Context, options *manager.Options, queues *interruption.Opt
 		if err := machines.SetupWithManager(mgr); err != nil {
 			return err
 		}
-		if err := newIdentityReconciler(mgr, options, clock.RealClock{}, sessions).SetupWithManager(mgr); err != nil {
+		own := &ownAccount{driver: ec2, load: session.LoadDefault, clock: clock.RealClock{}, timeout: options.CloudTimeout}
+		if err := newIdentityReconciler(mgr, options, clock.RealClock{}, sessions, own).SetupWithManager(mgr); err != nil {
 			return err
 		}
 		if err := newTemplateReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {

@@ -120,7 +120,9 @@ type fixture struct {
 	transport func(*http.Transport)
 	options   *manager.Options
 	backoff   func(driver.Class, int) time.Duration
-	batch     batch.Options
+	// cloud is the driver of the process that was started last.
+	cloud *instance.Driver
+	batch batch.Options
 	// wrap, if set, wraps the provider's EC2 clients.
 	wrap func(instance.API) instance.API
 	// orphans are the options of the collector, which is off by default.
@@ -206,7 +208,9 @@ func (f *fixture) start() {
 	}, f.clock)
 	sessions := newSessions(mgr, f.options, f.clock, f.load)
 	cloud.WithIdentities(sessions)
-	f.Expect(newIdentityReconciler(mgr, f.options, f.clock, sessions).SetupWithManager(mgr)).To(Succeed())
+	f.cloud = cloud
+	own := &ownAccount{driver: cloud, load: f.load, clock: f.clock, timeout: f.options.CloudTimeout}
+	f.Expect(newIdentityReconciler(mgr, f.options, f.clock, sessions, own).SetupWithManager(mgr)).To(Succeed())
 	f.Expect(newTemplateReconciler(mgr, f.options, f.clock, cloud).SetupWithManager(mgr)).To(Succeed())
 	r := newMachineReconciler(mgr, f.options, f.clock, cloud)
 	r.Client = interceptor.NewClient(withoutWatch{mgr.GetClient()}, f.intercept)

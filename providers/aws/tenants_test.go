@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/identity/controller"
 	"millwright.dev/providers/driver/orphans"
@@ -473,6 +474,10 @@ func TestTheProcessesOwnCredentials(t *testing.T) {
 	w.becomesReady("named")
 	w.becomesReady("unnamed")
 	w.Expect(w.accepted("ambient").Status.Account).To(Equal("000000000000"))
+	limits := func(identity string) string {
+		return w.cloud.LimitScope(driver.Scope{Identity: identity, Location: testRegion})
+	}
+	w.Eventually(func() string { return limits("") }).Should(And(Equal("account 000000000000/"+testRegion), Equal(limits(w.accepted("ambient").Name))), "EC2 counts them together")
 	actions := []string{}
 	for _, call := range w.front.Calls() {
 		actions = append(actions, call.Action)

@@ -18,6 +18,8 @@ type Driver struct {
 
 	// sessions of identities; nil if there are none.
 	sessions Sessions
+	// ownAccount is that of the process's own credentials; nil until it is known.
+	ownAccount atomic.Pointer[string]
 
 	mu sync.Mutex
 	// regions are those of the process's own credentials.

@@ -31,13 +31,24 @@ func (d *Driver) WithIdentities(sessions Sessions) *Driver {
 
 // LimitScope is the account in one region, as soon as AWS has said which account that is; until then the scope itself.
 func (d *Driver) LimitScope(scope driver.Scope) string {
+	account := ""
+	if own := d.ownAccount.Load(); scope.Identity == "" && own != nil {
+		account = *own
+	}
 	if scope.Identity != "" && d.sessions != nil {
-		if s, ok := d.sessions.Latest(scope.Identity); ok && s.Account() != "" {
-			return "account " + s.Account() + "/" + scope.Location
+		if s, ok := d.sessions.Latest(scope.Identity); ok {
+			account = s.Account()
 		}
 	}
-	return scope.String()
+	if account == "" {
+		return scope.String()
+	}
+	return "account " + account + "/" + scope.Location
 }
+
+// SetOwnAccount says which account the process's own credentials are of: scopes without an identity share its limits with those of
+// identities of the same account.
+func (d *Driver) SetOwnAccount(account string) { d.ownAccount.Store(&account) }
 
 // in returns what is kept for a scope, and makes its client at the first call.
 func (d *Driver) in(ctx context.Context, scope driver.Scope) (*region, error) {

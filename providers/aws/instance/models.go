@@ -22,12 +22,18 @@ type model struct {
 	architectures []string
 	cpus          int64
 	memoryMiB     int64
-	// gpus by the names of their resources.
-	gpus map[string]int64
+	// accelerators by the names of their resources.
+	accelerators map[string]int64
 }
 
-// gpuResources are what the device plugins of the manufacturers call their devices.
+// gpuResources are what the device plugins of the manufacturers call their devices. neuronDevices and neuronCores are those of AWS's own
+// accelerators, Inferentia and Trainium: a pod asks for whole devices or for cores.
 var gpuResources = map[string]string{"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu"}
+
+const (
+	neuronDevices = "aws.amazon.com/neuron"
+	neuronCores   = "aws.amazon.com/neuroncore"
+)
 
 // imageFilters returns the filters of an image search. Unless they name an architecture, images that
 // the instance type cannot boot are left out: publishers name the images of all architectures alike.
@@ -66,7 +72,7 @@ func (r *region) describeModel(ctx context.Context, instanceType string) (model,
 }
 
 func fromInstanceType(t *types.InstanceTypeInfo) model {
-	m := model{}
+	m := model{accelerators: accelerators(t)}
 	if t.ProcessorInfo != nil {
 		for _, a := range t.ProcessorInfo.SupportedArchitectures {
 			m.architectures = append(m.architectures, string(a))
@@ -78,16 +84,27 @@ func fromInstanceType(t *types.InstanceTypeInfo) model {
 	if t.MemoryInfo != nil {
 		m.memoryMiB = aws.ToInt64(t.MemoryInfo.SizeInMiB)
 	}
-	if t.GpuInfo == nil {
-		return m
-	}
-	for _, gpu := range t.GpuInfo.Gpus {
-		if name, ok := gpuResources[aws.ToString(gpu.Manufacturer)]; ok {
-			if m.gpus == nil {
-				m.gpus = map[string]int64{}
+	return m
+}
+
+// accelerators counts the devices that pods can ask for.
+func accelerators(t *types.InstanceTypeInfo) map[string]int64 {
+	counts := map[string]int64{}
+	if t.GpuInfo != nil {
+		for _, gpu := range t.GpuInfo.Gpus {
+			if name, ok := gpuResources[aws.ToString(gpu.Manufacturer)]; ok {
+				counts[name] += int64(aws.ToInt32(gpu.Count))
 			}
-			m.gpus[name] += int64(aws.ToInt32(gpu.Count))
 		}
 	}
-	return m
+	if t.NeuronInfo != nil {
+		for _, device := range t.NeuronInfo.NeuronDevices {
+			count := int64(aws.ToInt32(device.Count))
+			counts[neuronDevices] += count
+			if device.CoreInfo != nil {
+				counts[neuronCores] += count * int64(aws.ToInt32(device.CoreInfo.Count))
+			}
+		}
+	}
+	return counts
 }

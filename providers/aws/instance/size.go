@@ -44,7 +44,7 @@ func sizeOf(m model, spec *infrav1.AWSMachineSpec) machinetemplate.Size {
 	if v := spec.RootVolume; v != nil && v.SizeGiB != nil {
 		capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(int64(*v.SizeGiB)<<30, resource.BinarySI)
 	}
-	for name, count := range m.gpus {
+	for name, count := range m.accelerators {
 		capacity[corev1.ResourceName(name)] = *resource.NewQuantity(count, resource.DecimalSI)
 	}
 	if count := fabricAdapters(spec); count > 0 {

@@ -19,15 +19,18 @@ func TestSizeOfAnInstanceType(t *testing.T) {
 		name          string
 		architectures []types.ArchitectureType
 		gpus          []types.GpuDeviceInfo
+		neuron        []types.NeuronDeviceInfo
 		architecture  string
 		devices       map[corev1.ResourceName]int64
 	}{
-		{"x86, of which some boot 32 bits as well", []types.ArchitectureType{"i386", "x86_64"}, nil, "amd64", nil},
-		{"Graviton", []types.ArchitectureType{"arm64"}, nil, "arm64", nil},
-		{"a Mac, for which there is no label", []types.ArchitectureType{"x86_64_mac"}, nil, "", nil},
-		{"several kinds of GPU of one manufacturer", []types.ArchitectureType{"x86_64"}, []types.GpuDeviceInfo{gpu("NVIDIA", 1), gpu("NVIDIA", 7)}, "amd64", map[corev1.ResourceName]int64{"nvidia.com/gpu": 8}},
-		{"AMD's", []types.ArchitectureType{"x86_64"}, []types.GpuDeviceInfo{gpu("AMD", 2)}, "amd64", map[corev1.ResourceName]int64{"amd.com/gpu": 2}},
-		{"a GPU without a device plugin that is known", []types.ArchitectureType{"x86_64"}, []types.GpuDeviceInfo{gpu("Habana", 8)}, "amd64", nil},
+		{"x86, of which some boot 32 bits as well", []types.ArchitectureType{"i386", "x86_64"}, nil, nil, "amd64", nil},
+		{"Graviton", []types.ArchitectureType{"arm64"}, nil, nil, "arm64", nil},
+		{"a Mac, for which there is no label", []types.ArchitectureType{"x86_64_mac"}, nil, nil, "", nil},
+		{"several kinds of GPU of one manufacturer", []types.ArchitectureType{"x86_64"}, []types.GpuDeviceInfo{gpu("NVIDIA", 1), gpu("NVIDIA", 7)}, nil, "amd64", map[corev1.ResourceName]int64{"nvidia.com/gpu": 8}},
+		{"AMD's", []types.ArchitectureType{"x86_64"}, []types.GpuDeviceInfo{gpu("AMD", 2)}, nil, "amd64", map[corev1.ResourceName]int64{"amd.com/gpu": 2}},
+		{"a GPU without a device plugin that is known", []types.ArchitectureType{"x86_64"}, []types.GpuDeviceInfo{gpu("Habana", 8)}, nil, "amd64", nil},
+		{"Trainium", []types.ArchitectureType{"x86_64"}, nil, []types.NeuronDeviceInfo{{Count: aws.Int32(16), CoreInfo: &types.NeuronDeviceCoreInfo{Count: aws.Int32(2)}}},
+			"amd64", map[corev1.ResourceName]int64{"aws.amazon.com/neuron": 16, "aws.amazon.com/neuroncore": 32}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -38,6 +41,9 @@ func TestSizeOfAnInstanceType(t *testing.T) {
 			}
 			if test.gpus != nil {
 				info.GpuInfo = &types.GpuInfo{Gpus: test.gpus}
+			}
+			if test.neuron != nil {
+				info.NeuronInfo = &types.NeuronInfo{NeuronDevices: test.neuron}
 			}
 			size := sizeOf(fromInstanceType(info), &infrav1.AWSMachineSpec{})
 			g.Expect(size.NodeInfo.Architecture).To(Equal(test.architecture))

@@ -23,6 +23,7 @@ var endingEvents = []types.EventCode{types.EventCodeInstanceRetirement, types.Ev
 var troubles = []types.Filter{
 	{Name: aws.String("instance-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
 	{Name: aws.String("system-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
+	{Name: aws.String("attached-ebs-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
 	{Name: aws.String("event.code"), Values: eventCodes()},
 }
 
@@ -70,6 +71,9 @@ func impairments(s types.InstanceStatus) string {
 		if check.summary != nil && check.summary.Status == types.SummaryStatusImpaired {
 			wrong = append(wrong, check.name)
 		}
+	}
+	if s.AttachedEbsStatus != nil && s.AttachedEbsStatus.Status == types.SummaryStatusImpaired {
+		wrong = append(wrong, "attached EBS status check")
 	}
 	for _, e := range due(s.Events) {
 		if slices.Contains(endingEvents, e.Code) {

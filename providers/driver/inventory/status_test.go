@@ -47,7 +47,9 @@ func TestASecondSourceShowsWhatListsLeaveOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		source := &powered{}
-		source.answer(nil, instance("i-1", driverv1.InstanceRunning), instance("i-2", driverv1.InstanceRunning))
+		spot := instance("i-1", driverv1.InstanceRunning)
+		spot.Interruptible = true
+		source.answer(nil, spot, instance("i-2", driverv1.InstanceRunning))
 		i := New(source, Options{Clock: clock.RealClock{}, Fast: fast, Slow: slow, Timeout: time.Minute, StatusInterval: 10 * time.Minute})
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		defer queue.ShutDown()

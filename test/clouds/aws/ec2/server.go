@@ -200,8 +200,8 @@ func (s *Server) Interrupt(id string) error { return s.change(id, s.interrupt) }
 
 // Checks are the checks of EC2 that an instance fails, and the maintenance that is scheduled for it. The zero value is a healthy instance.
 type Checks struct {
-	// System and Instance are true if that check is impaired.
-	System, Instance bool
+	// System, Instance and EBS (of attached volumes) are true if that check is impaired.
+	System, Instance, EBS bool
 	// Event is the code of a scheduled event, for example instance-retirement; NotBefore is when it begins.
 	Event     string
 	NotBefore time.Time

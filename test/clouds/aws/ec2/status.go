@@ -14,6 +14,7 @@ type xmlInstanceStatus struct {
 	State            xmlState   `xml:"instanceState"`
 	System           xmlSummary `xml:"systemStatus"`
 	Instance         xmlSummary `xml:"instanceStatus"`
+	EBS              xmlSummary `xml:"attachedEbsStatus"`
 	Events           []xmlEvent `xml:"eventsSet>item"`
 }
 
@@ -42,8 +43,9 @@ func check(i *instance, impaired bool) string {
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceStatus.html.
 func (s *Server) statusFilters() filterTable[*instance] {
 	table := filterTable[*instance]{
-		"instance-status.status": func(i *instance) []string { return []string{check(i, i.checks.Instance)} },
-		"system-status.status":   func(i *instance) []string { return []string{check(i, i.checks.System)} },
+		"instance-status.status":     func(i *instance) []string { return []string{check(i, i.checks.Instance)} },
+		"system-status.status":       func(i *instance) []string { return []string{check(i, i.checks.System)} },
+		"attached-ebs-status.status": func(i *instance) []string { return []string{check(i, i.checks.EBS)} },
 		"event.code": func(i *instance) []string {
 			if i.checks.Event == "" {
 				return nil
@@ -96,6 +98,7 @@ func describeInstanceStatus(s *Server, c *simulator.Exchange, p params) (reply, 
 		status := xmlInstanceStatus{
 			ID: i.id, AvailabilityZone: i.launch.zone.AvailabilityZone, State: xmlState{Code: stateCodes[i.state], Name: i.state},
 			System: xmlSummary{check(i, i.checks.System)}, Instance: xmlSummary{check(i, i.checks.Instance)},
+			EBS: xmlSummary{check(i, i.checks.EBS)},
 		}
 		if e := i.checks.Event; e != "" {
 			status.Events = []xmlEvent{{Code: e, Description: "scheduled by a test", NotBefore: xmlTime(i.checks.NotBefore)}}
