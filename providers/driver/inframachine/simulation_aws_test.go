@@ -23,10 +23,7 @@ import (
 )
 
 // simAWSDriver is the AWS provider's driver for the objects of the simulation: what it is asked, it asks by AWS's own SDK of the simulated EC2.
-type simAWSDriver struct {
-	*instance.Driver
-	w *simWorld
-}
+type simAWSDriver struct{ *instance.Driver }
 
 // awsOf is the AWSMachine that the object stands for: each of its zones is a subnet.
 func awsOf(m *examplev1.ExampleMachine) *infrav1.AWSMachine {
@@ -59,13 +56,7 @@ func (d simAWSDriver) Places(ctx context.Context, l driver.Launch[*examplev1.Exa
 }
 
 func (d simAWSDriver) Create(ctx context.Context, l driver.Launch[*examplev1.ExampleMachine]) (driver.Accepted, error) {
-	accepted, err := d.Driver.Create(ctx, launchOf(l))
-	if err == nil {
-		d.w.mu.Lock()
-		defer d.w.mu.Unlock()
-		d.w.seen.owned[accepted.Instance.ProviderID] = true
-	}
-	return accepted, err
+	return d.Driver.Create(ctx, launchOf(l))
 }
 
 // The simulation asks for none of these two.
@@ -111,9 +102,10 @@ func inAWS(t *testing.T, life func(*WithT, *simWorld, simEC2)) {
 		s := simEC2{ec2.New(ec2.Options{Delays: simapi.Delays{Pending: 5 * time.Second, ShuttingDown: 5 * time.Second, Consistency: time.Second}})}
 		defer s.Close()
 		w.driver = func(*exampleinstance.Driver) driver.Driver[*examplev1.ExampleMachine] {
-			return simAWSDriver{w: w, Driver: instance.New(func(_ context.Context, region string) (instance.API, error) {
+			reached := crashingEC2{s, w.processes[len(w.processes)-1]} // That which is starting.
+			return simAWSDriver{instance.New(func(_ context.Context, region string) (instance.API, error) {
 				return instance.NewClient(aws.Config{
-					Region: region, HTTPClient: s, BaseEndpoint: aws.String("http://ec2.invalid"),
+					Region: region, HTTPClient: reached, BaseEndpoint: aws.String("http://ec2.invalid"),
 					Credentials: credentials.NewStaticCredentialsProvider("AKIATEST", "secret", ""),
 				}), nil
 			}, clock.RealClock{})}
