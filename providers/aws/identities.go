@@ -48,10 +48,14 @@ func newIdentityReconciler(
 			NewList: func() client.ObjectList { return &infrav1.AWSMachineList{} },
 		},
 		Open: func(ctx context.Context, id *infrav1.AWSIdentity) (controller.Verifier, error) {
+			opened, err := sessions.Get(ctx, id.Name)
+			if err != nil {
+				return nil, err
+			}
 			if !options.Identities.Required {
 				own.learn(ctx)
 			}
-			return sessions.Get(ctx, id.Name)
+			return opened, nil
 		},
 		CallTimeout: options.CloudTimeout,
 		WatchFilter: options.WatchFilter,
