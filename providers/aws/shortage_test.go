@@ -191,6 +191,26 @@ func TestAFallbackTypeIsLeftOutAfterALostAnswer(t *testing.T) {
 	f.Expect(f.instances()).To(HaveLen(1))
 }
 
+// The lost answer was that there is an instance, and no list can be read: nothing is concluded from that, however long it lasts.
+func TestAFallbackTypeIsNotLeftWhileNoListShowsItsAbsence(t *testing.T) {
+	f := newFixture(t, simulator.Options{})
+	f.refuseType("m5.large", "InsufficientInstanceCapacity")
+	lists := f.sim.AddFault(simapi.Fault{Action: "DescribeInstances", Error: &simapi.APIError{Code: "InternalError", Message: "Why."}})
+	f.sim.AddFault(simapi.Fault{Action: "RunInstances", Parameters: map[string]string{"InstanceType": "m5.xlarge"}, Count: 1, Cut: simapi.CutAfter})
+	f.refuseType("m5.xlarge", "InvalidParameterCombination")
+	f.start()
+	f.machine("m", ofTypes("m5.large", "m5.xlarge", "c5.large"))
+	f.Eventually(func() string { f.ready("m")(); return f.messages["m"] }).Should(ContainSubstring("InvalidParameterCombination"))
+	f.clock.step(10 * time.Minute)
+	f.touch("m")
+	before := len(f.typesAskedFor())
+	f.Eventually(func() int { return len(f.typesAskedFor()) }).Should(BeNumerically(">=", before+2))
+	f.Expect(f.typesAskedFor()).NotTo(ContainElement("c5.large"))
+	f.sim.RemoveFault(lists)
+	f.Expect(f.becomesReady("m").Status.InstanceType).To(Equal("m5.xlarge"))
+	f.Expect(f.instances()).To(HaveLen(1))
+}
+
 // Once its fallback is left out, the machine waits for the first choice; what that is refused for is the spec's own fault.
 func TestAFirstChoiceThatIsRefusedForGoodFails(t *testing.T) {
 	f := newFixture(t, simulator.Options{})

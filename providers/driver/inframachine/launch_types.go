@@ -34,7 +34,9 @@ func (r *Reconciler[M]) leaveType(ctx context.Context, s *scope[M], err error) (
 	if !driver.IsTerminal(err) || !isFallback(s.allowed, place) {
 		return outcome.Continue(), false
 	}
-	if s.mayArrive(r.grace(s)) {
+	// Unlike a lack of capacity, a refusal for good does not prove that an earlier call with the token has made nothing: a list has to
+	// show that.
+	if s.uncertain && s.launched.FirstCall != nil && s.view.ListedAt.Before(s.launched.FirstCall.Add(r.grace(s))) {
 		return r.launchFailed(ctx, s, &driver.Error{Class: driver.ClassRefused, Err: err}, s.launched), true
 	}
 	names := append(slices.Clone(r.typesRefused(s)), place.InstanceType)
