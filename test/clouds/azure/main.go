@@ -1,9 +1,8 @@
-// Command azure-simulator serves Azure Resource Manager of a simulated tenant on loopback, and a control interface for tests below /_sim/.
+// Command azure-simulator serves Azure Resource Manager of a simulated tenant on loopback, with machines that boot, and a control
+// interface for tests below /_sim/.
 package main
 
 import (
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -28,10 +27,6 @@ func main() {
 	pflag.DurationVar(&d.Power, "power-delay", time.Second, "time that a change of power takes")
 	pflag.DurationVar(&d.Part, "part-delay", 0, "time until a deleted disk, interface or address is gone")
 	pflag.Parse()
-	if base.Boot {
-		fmt.Fprintln(os.Stderr, "azure-simulator: --boot is not supported: sim-machine reads the metadata service of EC2 alone")
-		os.Exit(2)
-	}
 	if throttle {
 		tenant.Throttles = arm.DefaultThrottles()
 	}

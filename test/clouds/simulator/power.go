@@ -18,6 +18,13 @@ type Machines interface {
 	Close()
 }
 
+// Media is implemented by the metadata service of a cloud that also hands a machine files on a provisioning medium, a virtual DVD, as
+// Azure does. A machine has the medium at its start.
+type Media interface {
+	// Media are the files by their names; none if the machine has no medium.
+	Media() map[string][]byte
+}
+
 // Power hands events to Machines, so that no simulator holds its lock meanwhile. Close it after use.
 type Power struct {
 	machines Machines

@@ -47,6 +47,7 @@ func main() {
 func run() error {
 	options := machine.Options{Console: os.Stdout}
 	pflag.StringVar(&options.MetadataEndpoint, "metadata-endpoint", "", "URL of the instance metadata service")
+	pflag.StringVar(&options.Media, "media", "", "directory with the files of a provisioning medium, which is ejected when it has been read")
 	pflag.StringVar(&options.Root, "root", "", "private root directory, which is made")
 	pflag.StringVar(&options.Image, "image", "", "directory whose files are linked into the root")
 	pflag.Parse()

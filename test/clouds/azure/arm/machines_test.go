@@ -277,7 +277,7 @@ func TestParts(t *testing.T) {
 	a.Expect(err).NotTo(HaveOccurred(), "204: there is none")
 }
 
-// TestMetadata: IMDS has user data and no custom data, which is on the provisioning media.
+// TestMetadata: IMDS has user data and no custom data, which is on the provisioning medium.
 func TestMetadata(t *testing.T) {
 	a := newTenant(t, simulated.Options{})
 	a.running("m1", func(vm *armcompute.VirtualMachine) { vm.Properties.UserData = ptr("aGVsbG8=") })
@@ -306,6 +306,9 @@ func TestMetadata(t *testing.T) {
 	}
 	a.Expect(json.Unmarshal([]byte(text), &document)).To(Succeed())
 	a.Expect(document.Compute.Name + document.Compute.CustomData + document.Compute.Zone).To(Equal("m11"))
-	_, text = get("/ovf-env.xml", "")
-	a.Expect(text).To(ContainSubstring("<CustomData>" + *body().Properties.OSProfile.CustomData + "</CustomData>"))
+	status, _ = get("/ovf-env.xml?api-version=2021-02-01", "true")
+	a.Expect(status).To(Equal(http.StatusNotFound), "no program in the machine can ask for it later")
+	media := a.server.Metadata(a.server.Resources()[0].VMID).Media()
+	a.Expect(string(media["ovf-env.xml"])).To(ContainSubstring("<CustomData>" + *body().Properties.OSProfile.CustomData + "</CustomData>"))
+	a.Expect(a.server.Metadata("another").Media()).To(BeEmpty())
 }

@@ -7,27 +7,43 @@ import (
 )
 
 // Metadata is the instance metadata service (IMDS) of a machine, for a listener of its own, see
-// https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service. Custom data is not in it: a machine reads that from the
-// provisioning media, which has ovf-env.xml and is served at /ovf-env.xml here.
-func (s *Server) Metadata(vmID string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m, tree := s.metadataOf(vmID)
-		switch {
-		case m == nil:
-			http.NotFound(w, r)
-		case r.URL.Path == "/ovf-env.xml":
-			w.Header().Set("Content-Type", "text/xml")
-			_, _ = w.Write([]byte(ovf(m)))
-		case r.Header.Get("Metadata") != "true" || r.Header.Get("X-Forwarded-For") != "":
-			http.Error(w, `{"error":"Bad request. Required metadata header not specified"}`, http.StatusBadRequest)
-		case r.URL.Query().Get("api-version") == "":
-			http.Error(w, `{"error":"Bad request. api-version was not specified in the request"}`, http.StatusBadRequest)
-		case r.Method != http.MethodGet:
-			http.Error(w, "", http.StatusMethodNotAllowed)
-		default:
-			writeMetadata(w, r, tree)
-		}
-	})
+// https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service. Custom data is not in it: a machine reads that from its
+// provisioning medium, see Media.
+func (s *Server) Metadata(vmID string) *MetadataService {
+	return &MetadataService{server: s, vmID: vmID}
+}
+
+// MetadataService is what one machine can ask, and the medium that it is given.
+type MetadataService struct {
+	server *Server
+	vmID   string
+}
+
+// ServeHTTP answers what asks with the header Metadata and does not come through a proxy.
+func (m *MetadataService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	about, tree := m.server.metadataOf(m.vmID)
+	switch {
+	case about == nil:
+		http.NotFound(w, r)
+	case r.Header.Get("Metadata") != "true" || r.Header.Get("X-Forwarded-For") != "":
+		http.Error(w, `{"error":"Bad request. Required metadata header not specified"}`, http.StatusBadRequest)
+	case r.URL.Query().Get("api-version") == "":
+		http.Error(w, `{"error":"Bad request. api-version was not specified in the request"}`, http.StatusBadRequest)
+	case r.Method != http.MethodGet:
+		http.Error(w, "", http.StatusMethodNotAllowed)
+	default:
+		writeMetadata(w, r, tree)
+	}
+}
+
+// Media is the provisioning medium, a DVD with ovf-env.xml: simulator.Media. Azure gives it to a machine for its first boot; here to each,
+// since each is the first from disks that nothing is kept of.
+func (m *MetadataService) Media() map[string][]byte {
+	about, _ := m.server.metadataOf(m.vmID)
+	if about == nil {
+		return nil
+	}
+	return map[string][]byte{"ovf-env.xml": []byte(ovf(about))}
 }
 
 // writeMetadata answers a path of the tree: as JSON, or a leaf as text if format=text.
@@ -93,7 +109,7 @@ func (s *Server) metadataOf(vmID string) (*machine, map[string]any) {
 	return nil, nil
 }
 
-// ovf is the file on the provisioning media.
+// ovf is the file on the provisioning medium.
 func ovf(m *machine) string {
 	p := m.document.Properties.OSProfile
 	return `<?xml version="1.0" encoding="utf-8"?>

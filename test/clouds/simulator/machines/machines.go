@@ -14,6 +14,7 @@ import (
 	"github.com/pkg/errors"
 
 	"millwright.dev/test/childprocess"
+	"millwright.dev/test/clouds/simulator"
 )
 
 // Options say how machines are started.
@@ -46,6 +47,7 @@ type machine struct {
 	process  *childprocess.Process
 	metadata *http.Server
 	root     string
+	media    string
 }
 
 // New makes the directory for the state. When ctx ends all machines are killed.
@@ -83,25 +85,45 @@ func (m *Machines) boot(id string, metadata http.Handler) (*machine, error) {
 	}
 	started := &machine{
 		root:     filepath.Join(directory, "root"),
+		media:    filepath.Join(directory, "media"),
 		metadata: &http.Server{Handler: metadata, ReadHeaderTimeout: grace},
 	}
 	go func() { _ = started.metadata.Serve(listener) }()
-	started.process, err = childprocess.Start(m.ctx, childprocess.Spec{
-		Name: id, Path: m.options.Binary, Log: m.console(id),
-		Args: []string{"--metadata-endpoint=http://" + listener.Addr().String(), "--root=" + started.root, "--image=" + m.options.Image},
-	})
+	args := []string{"--metadata-endpoint=http://" + listener.Addr().String(), "--root=" + started.root, "--image=" + m.options.Image}
+	if has, isMedia := metadata.(simulator.Media); isMedia {
+		if err = insert(started.media, has.Media()); err == nil {
+			args = append(args, "--media="+started.media)
+		}
+	}
+	if err == nil {
+		started.process, err = childprocess.Start(m.ctx, childprocess.Spec{Name: id, Path: m.options.Binary, Log: m.console(id), Args: args})
+	}
 	if err != nil {
 		_ = started.metadata.Close()
+		_ = os.RemoveAll(started.media)
 		return nil, err
 	}
 	return started, nil
+}
+
+// insert writes the files of a provisioning medium, which has secrets.
+func insert(directory string, files map[string][]byte) error {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return errors.Wrap(err, "making the provisioning medium")
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(directory, name), content, 0o600); err != nil {
+			return errors.Wrap(err, "writing the provisioning medium")
+		}
+	}
+	return nil
 }
 
 func (m *Machines) console(id string) string {
 	return filepath.Join(m.options.StateDir, id, "console.log")
 }
 
-// Stop switches a machine off and removes its root directory, which holds credentials. It does not wait.
+// Stop switches a machine off and removes its root directory and its medium, which hold credentials. It does not wait.
 func (m *Machines) Stop(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,6 +139,7 @@ func (r *machine) off() {
 	r.process.Stop(grace)
 	_ = r.metadata.Close()
 	_ = os.RemoveAll(r.root)
+	_ = os.RemoveAll(r.media)
 }
 
 // Console is what the machine has written so far.

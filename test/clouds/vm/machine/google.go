@@ -5,27 +5,9 @@ import (
 	"encoding/base64"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/pkg/errors"
 )
-
-// source is what a machine asks a cloud's metadata service.
-type source interface {
-	// id is the machine's name in the cloud.
-	id(context.Context) (string, error)
-	// userData is empty if there is none.
-	userData(context.Context) (string, error)
-}
-
-// sourceAt finds out which cloud's metadata service is at the endpoint: Google's names itself, anything else is taken for EC2's.
-func sourceAt(ctx context.Context, endpoint string) (source, error) {
-	g := &google{metadata{endpoint: endpoint, client: http.Client{Timeout: 5 * time.Second}}}
-	if flavor, err := g.flavor(ctx); err == nil && flavor == "Google" {
-		return g, nil
-	}
-	return connect(ctx, endpoint)
-}
 
 // google is the metadata server of Compute Engine, which answers whom asks with a header.
 type google struct{ metadata }

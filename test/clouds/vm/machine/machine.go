@@ -29,6 +29,9 @@ type Options struct {
 	// MetadataEndpoint is the URL of the machine's instance metadata service, which a real machine has at
 	// http://169.254.169.254.
 	MetadataEndpoint string
+	// Media is the directory of a provisioning medium, which Azure has beside its metadata service; none when empty. It is removed once
+	// it has been read.
+	Media string
 	// Root is the private root directory; it is made, and may not exist before.
 	Root string
 	// Image is a directory whose files are linked into the root; none when empty.
@@ -109,7 +112,7 @@ func (m *Machine) Boot(ctx context.Context) error {
 	if m.listener, err = m.services.Serve(); err != nil {
 		return err
 	}
-	service, err := sourceAt(ctx, m.options.MetadataEndpoint)
+	service, err := sourceAt(ctx, m.options.MetadataEndpoint, m.options.Media)
 	if err != nil {
 		return err
 	}
