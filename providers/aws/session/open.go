@@ -21,6 +21,7 @@ import (
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver/identity"
+	"millwright.dev/providers/driver/identity/tokenfile"
 )
 
 // Load loads the configuration of a region with the settings of the process, its own credentials among them.
@@ -117,8 +118,8 @@ func (o opener) source(cfg *aws.Config, id *infrav1.AWSIdentity, secret *corev1.
 		cfg.Credentials = awscredentials.StaticCredentialsProvider{Value: credentials}
 	case id.Spec.WebIdentity != nil:
 		w := id.Spec.WebIdentity
-		file := tokenFile{path: w.TokenFile, directories: o.TokenDirectories}
-		if _, err := file.GetIdentityToken(); err != nil {
+		file := tokenFile{tokenfile.File{Field: "spec.webIdentity.tokenFile", Path: w.TokenFile, Directories: o.TokenDirectories}}
+		if _, err := file.Read(); err != nil {
 			return err
 		}
 		unsigned := *cfg
@@ -134,6 +135,12 @@ func (o opener) source(cfg *aws.Config, id *infrav1.AWSIdentity, secret *corev1.
 	}
 	return nil
 }
+
+// tokenFile is what the SDK reads tokens by.
+type tokenFile struct{ tokenfile.File }
+
+// GetIdentityToken reads the file.
+func (f tokenFile) GetIdentityToken() ([]byte, error) { return f.Read() }
 
 func assumed(cfg aws.Config, name string, role *infrav1.AssumedRole) aws.CredentialsProvider {
 	provider := stscreds.NewAssumeRoleProvider(stsClient(cfg), role.RoleARN, func(o *stscreds.AssumeRoleOptions) {

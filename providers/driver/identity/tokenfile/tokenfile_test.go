@@ -1,4 +1,4 @@
-package session
+package tokenfile
 
 import (
 	"os"
@@ -48,7 +48,7 @@ func TestTokenFiles(t *testing.T) {
 		"token":                 driverv1.CredentialsNotAllowedReason,
 		"/var/run/secrets/kubernetes.io/serviceaccount/token": driverv1.CredentialsNotAllowedReason,
 	} {
-		token, err := tokenFile{path: path, directories: []string{"/missing", allowed, "/var/run/secrets"}}.GetIdentityToken()
+		token, err := File{Field: "spec.tokenFile", Path: path, Directories: []string{"/missing", allowed, "/var/run/secrets"}}.Read()
 		if reason == "" {
 			g.Expect(err).NotTo(HaveOccurred(), path)
 			g.Expect(string(token)).To(Equal("the-token"))
@@ -56,7 +56,7 @@ func TestTokenFiles(t *testing.T) {
 		}
 		g.Expect(token).To(BeEmpty(), path)
 		g.Expect(identity.AsInvalid(err)).To(HaveField("Reason", reason), path)
-		g.Expect(err.Error()).NotTo(ContainSubstring("hidden-value"))
+		g.Expect(err.Error()).To(And(HavePrefix("spec.tokenFile: "), Not(ContainSubstring("hidden-value"))))
 	}
 }
 
@@ -74,12 +74,4 @@ func TestTheTokenForTheAPIServerUnderAnotherName(t *testing.T) {
 	g.Expect(isBelow(filepath.Join(real, "secrets", "kubernetes.io-more", "token"), never)).To(BeFalse())
 	g.Expect(isBelow(filepath.Join(real, "missing"), never)).To(BeFalse())
 	g.Expect(isBelow(filepath.Join(never, "token"), filepath.Join(real, "missing"))).To(BeFalse())
-}
-
-func TestSessionNames(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(sessionName("team-a")).To(Equal("millwright-team-a"))
-	long := sessionName(strings.Repeat("a", 253))
-	g.Expect(long).To(And(HaveLen(64), MatchRegexp(`^[a-zA-Z0-9_+=,.@-]{2,64}$`)))
-	g.Expect(sessionName(strings.Repeat("a", 252))).NotTo(Equal(long), "two identities have two names")
 }
