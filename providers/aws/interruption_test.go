@@ -11,6 +11,7 @@ import (
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/aws/interruption"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/calls/callstest"
 	"millwright.dev/providers/driver/inframachine"
 	simulator "millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/sqs"
@@ -60,6 +61,9 @@ func TestInterruptionQueue(t *testing.T) {
 	f.Expect(f.ready("likely")()).To(Equal("True InstanceRunning"))
 	f.Expect(f.condition("spared", driverv1.InstanceEventScheduledCondition)()).To(Equal("none"))
 	f.Eventually(f.queue.Left).Should(BeZero())
+	counted, err := callstest.Counted("aws", testRegion)
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(counted).To(HaveKey("ReceiveMessage ok"), "calls of SQS are measured like those of EC2")
 	f.Expect(f.calls("TerminateInstances")).To(BeZero(), "nothing is ended because of a message")
 	f.Expect(f.owner("taken").DeletionTimestamp).To(BeNil(), "interruptions are only reported")
 

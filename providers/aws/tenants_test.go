@@ -20,6 +20,7 @@ import (
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/calls/callstest"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/identity/controller"
 	"millwright.dev/providers/driver/orphans"
@@ -212,6 +213,9 @@ func TestTwoTenantsInTwoAccounts(t *testing.T) {
 	w.Expect(w.called(accountA, "")).To(Equal(w.called(accountA, keyA)))
 	w.Expect(w.called(accountB, "")).To(Equal(w.called(accountB, keyB)))
 	w.Expect(w.called("000000000000", "")).To(BeZero(), "the process's own credentials are not used")
+	counted, err := callstest.Counted("aws", "us-east-1")
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(counted["GetCallerIdentity ok"]).To(BeNumerically(">=", 2), "calls of STS are measured like those of EC2")
 
 	w.namespace = first
 	w.Expect(w.ready("m")()).To(Equal("True InstanceRunning"))

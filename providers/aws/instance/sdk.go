@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/pkg/errors"
+
+	"millwright.dev/providers/aws/apicalls"
 )
 
 // API are the calls that the Driver makes: of EC2, as *ec2.Client has them, GetParameter of Systems Manager, and those of
@@ -87,7 +89,7 @@ func DefaultClients(ctx context.Context, region string) (API, error) {
 // those of the SDK: that there are no credentials, or that there was no connection.
 func NewClient(cfg aws.Config) API {
 	cfg.Credentials = recognizable(cfg.Credentials)
-	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), measuring, connecting)
+	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), apicalls.Measured(classify), connecting)
 	return &services{Client: ec2.NewFromConfig(cfg), SecretsAPI: secretsmanager.NewFromConfig(cfg), parameters: ssm.NewFromConfig(cfg)}
 }
 

@@ -14,11 +14,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	. "github.com/onsi/gomega"
-	dto "github.com/prometheus/client_model/go"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/calls/callstest"
 	simulator "millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/clouds/aws/simapi"
 	"millwright.dev/test/clouds/aws/simclient"
@@ -103,9 +103,9 @@ func TestUserDataAreStoredAndRemoved(t *testing.T) {
 		r.Expect(r.RemoveUserData(t.Context(), r.launch.Scope, r.handle)).To(Succeed())
 		r.Expect(r.asked()).To(Equal(strings.TrimSpace(strings.Repeat("DescribeSecret ", maxParts))), "what is gone costs a look at each part that there could be")
 	}
-	var counted dto.Metric
-	NewWithT(t).Expect(calls.WithLabelValues("aws", "us-east-1", "CreateSecret", "ok").Write(&counted)).To(Succeed())
-	NewWithT(t).Expect(counted.GetCounter().GetValue()).To(BeNumerically(">=", 1+1+2+maxParts), "calls are measured like those of EC2")
+	counted, err := callstest.Counted("aws", "us-east-1")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(counted["CreateSecret ok"]).To(BeNumerically(">=", 1+1+2+maxParts), "calls are measured like those of EC2")
 	r := newSecretsRig(t, maxParts*partSize+1, simulator.Options{})
 	r.Expect(driver.IsTerminal(r.StoreUserData(t.Context(), r.launch))).To(BeTrue())
 	r.Expect(r.sim.Secrets()).To(BeEmpty())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"regexp"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -13,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/providers/aws/apicalls"
 	"millwright.dev/providers/driver/inframachine"
 )
 
@@ -119,5 +121,7 @@ func connect(ctx context.Context, queue string) (API, error) {
 	if cfg.Region == "" {
 		return nil, errors.Errorf("the URL %s names no region: set AWS_REGION", queue)
 	}
-	return sqs.NewFromConfig(cfg), nil
+	return sqs.NewFromConfig(cfg, func(o *sqs.Options) {
+		o.APIOptions = append(slices.Clone(o.APIOptions), apicalls.Measured(apicalls.Classify))
+	}), nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
+	"millwright.dev/providers/aws/apicalls"
 	"millwright.dev/providers/driver/identity"
 	"millwright.dev/providers/driver/identity/tokenfile"
 )
@@ -193,7 +195,10 @@ func (o opener) stsConfig(ctx context.Context, id *infrav1.AWSIdentity) (aws.Con
 
 // stsClient calls STS once: whoever needs the answer repeats it.
 func stsClient(cfg aws.Config) *sts.Client {
-	return sts.NewFromConfig(cfg, func(o *sts.Options) { o.Retryer = aws.NopRetryer{} })
+	return sts.NewFromConfig(cfg, func(o *sts.Options) {
+		o.Retryer = aws.NopRetryer{}
+		o.APIOptions = append(slices.Clone(o.APIOptions), apicalls.Measured(apicalls.Classify))
+	})
 }
 
 // homeRegions are regions whose STS every account of a partition has.

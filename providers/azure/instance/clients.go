@@ -51,10 +51,11 @@ func newClients(config Config) *clients {
 
 // options are those of every client: no call is repeated here, since the kit repeats what is to be repeated, and no resource provider is
 // registered, which is a right that nobody needs for machines.
-func (c *clients) options() *arm.ClientOptions {
+func (c *clients) options(subscription string) *arm.ClientOptions {
 	return &arm.ClientOptions{
 		ClientOptions: policy.ClientOptions{
 			Cloud: c.config.Cloud, Retry: policy.RetryOptions{MaxRetries: -1}, Transport: c.config.Transport,
+			PerCallPolicies:                 []policy.Policy{measured{subscription}},
 			InsecureAllowCredentialWithHTTP: c.config.InsecureHTTP,
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: module},
 		},
@@ -71,11 +72,11 @@ func (c *clients) of(scope driver.Scope) (*subscription, string, error) {
 		return s, group, nil
 	}
 	credential := &signed{c.config.Credential}
-	factory, err := armcompute.NewClientFactory(id, credential, c.options())
+	factory, err := armcompute.NewClientFactory(id, credential, c.options(id))
 	if err != nil {
 		return nil, "", driver.NewTerminalError("NewClient", "", err)
 	}
-	client, err := arm.NewClient(module, moduleVersion, credential, c.options())
+	client, err := arm.NewClient(module, moduleVersion, credential, c.options(id))
 	if err != nil {
 		return nil, "", driver.NewTerminalError("NewClient", "", err)
 	}

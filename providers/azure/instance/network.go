@@ -69,6 +69,7 @@ func (n *network) path(group, kind, name string) string {
 
 // list returns all of a kind in a resource group.
 func (n *network) list(ctx context.Context, group, kind string) ([]networkPart, error) {
+	ctx = named(ctx, kind, "List")
 	var all []networkPart
 	for next := n.path(group, kind, "") + "?api-version=" + networkVersion; next != ""; {
 		// Not to wherever a link may lead: the token goes along.
@@ -100,12 +101,12 @@ func (n *network) list(ctx context.Context, group, kind string) ([]networkPart, 
 
 // end asks for the end of one.
 func (n *network) end(ctx context.Context, group, kind, name string) error {
-	return n.do(ctx, http.MethodDelete, group, kind, name, nil, http.StatusOK, http.StatusAccepted, http.StatusNoContent)
+	return n.do(named(ctx, kind, "Delete"), http.MethodDelete, group, kind, name, nil, http.StatusOK, http.StatusAccepted, http.StatusNoContent)
 }
 
 // tag replaces the tags of one.
 func (n *network) tag(ctx context.Context, group, kind, name string, tags map[string]*string) error {
-	return n.do(ctx, http.MethodPatch, group, kind, name, map[string]any{"tags": tags}, http.StatusOK)
+	return n.do(named(ctx, kind, "UpdateTags"), http.MethodPatch, group, kind, name, map[string]any{"tags": tags}, http.StatusOK)
 }
 
 func (n *network) do(ctx context.Context, method, group, kind, name string, body any, success ...int) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/pkg/errors"
 
 	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/calls"
 )
 
 // maxAnswer is how much of an answer is read.
@@ -37,7 +38,7 @@ type request struct {
 func (d *Driver) call(ctx context.Context, scope driver.Scope, r request, into any) error {
 	began := time.Now()
 	err := d.send(ctx, scope, r, into)
-	measure(scope, r.name, began, err)
+	calls.Record("gcp", scope.Location, r.name, time.Since(began), err)
 	return err
 }
 
