@@ -100,6 +100,8 @@ type Connections struct {
 	// runners are the connections by key, see keyOf.
 	runners map[types.NamespacedName]*runner
 	group   wait.Group
+	// closed is set by Close: workers that reconcile until the manager has ended begin no further connection.
+	closed bool
 
 	subscribers    sync.RWMutex
 	onConnectivity []func(types.NamespacedName)
@@ -183,7 +185,7 @@ func (c *Connections) LastSuccess(cluster types.NamespacedName) time.Time {
 	return found.lastAnswer()
 }
 
-// Ensure begins to connect to a cluster, or has the kubeconfig of a known one looked at again.
+// Ensure begins to connect to a cluster, or has the kubeconfig of a known one looked at again. After Close it does nothing.
 func (c *Connections) Ensure(ctx context.Context, cluster types.NamespacedName) {
 	if c.join(ctx, cluster) {
 		// The connection may be up already.
@@ -203,6 +205,9 @@ func (c *Connections) join(ctx context.Context, cluster types.NamespacedName) (j
 			found.poke()
 		}
 		return joined
+	}
+	if c.closed {
+		return false
 	}
 	// The connection outlives the reconcile that asked for it, and ends with Remove or Close.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -235,9 +240,10 @@ func (c *Connections) Remove(cluster types.NamespacedName) {
 	}
 }
 
-// Close ends all connections and waits until their goroutines are gone.
+// Close ends all connections for good and waits until their goroutines are gone.
 func (c *Connections) Close() {
 	c.mutex.Lock()
+	c.closed = true
 	for key, found := range c.runners {
 		found.cancel()
 		delete(c.runners, key)
