@@ -138,10 +138,10 @@ func number(t *testing.T, name string, fallback int) int {
 	return n
 }
 
-// TestVerdictsAreThoseOfClusterAPI sends generated objects, as creations and as updates, to the webhooks of this core
+// TestAnswersAreThoseOfClusterAPI sends generated objects, as creations and as updates, to the webhooks of this core
 // and to those of Cluster API's. What is stored must be equal, and so must be whether it is refused, but for the
 // differences that are listed and documented, each of which must have been met.
-func TestVerdictsAreThoseOfClusterAPI(t *testing.T) {
+func TestAnswersAreThoseOfClusterAPI(t *testing.T) {
 	g := NewWithT(t)
 	ours := handlers(t, func(mgr ctrl.Manager) error { return admission.Register(mgr, anyVersion, "") })
 	theirs := handlers(t, registerUpstream)

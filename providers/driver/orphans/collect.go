@@ -14,15 +14,15 @@ import (
 type candidate struct {
 	Found
 
-	seen    Sighting
+	seen    Observation
 	cluster Cluster
 	// tried is true if it should have ended before.
 	tried bool
 }
 
 // ofDeletion returns whether it is what became of a deletion: the class of a failure, or that the cloud has agreed.
-func (v Verdict) ofDeletion() bool {
-	return v == Orphan || v != "" && !slices.Contains(allVerdicts, v)
+func (v Assessment) ofDeletion() bool {
+	return v == Orphan || v != "" && !slices.Contains(allAssessments, v)
 }
 
 // untriedFirst is the order in which the budget is spent: what the cloud refuses to delete must not hold up the rest for ever.

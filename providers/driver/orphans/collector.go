@@ -68,10 +68,10 @@ type Collector struct {
 type scope struct {
 	// busy is true while a list of it goes on, also one that does not end although its time is over.
 	busy bool
-	// seen are the sightings of the scans before, by key.
-	seen map[string]Sighting
-	// told are the verdicts that people have been told, by key.
-	told map[string]Verdict
+	// seen are the observations of the scans before, by key.
+	seen map[string]Observation
+	// reported are the assessments that were reported, by key.
+	reported map[string]Assessment
 	// taken are the marks that this process has written in place of others, by key.
 	taken map[string]takeover
 	// since is when the latest complete scan began or, without one, when the scope was first looked at.
@@ -193,7 +193,7 @@ func (c *Collector) scope(name driver.Scope) *scope {
 	}
 	s, ok := c.scopes[name]
 	if !ok {
-		s = &scope{seen: map[string]Sighting{}, told: map[string]Verdict{}, taken: map[string]takeover{}, since: c.Clock.Now()}
+		s = &scope{seen: map[string]Observation{}, reported: map[string]Assessment{}, taken: map[string]takeover{}, since: c.Clock.Now()}
 		c.scopes[name] = s
 	}
 	return s

@@ -26,7 +26,7 @@ func TestAnInstanceWhoseObjectWasRemovedByForceIsDeletedAfterTwoScansAndTheGrace
 	i.launch("kept")
 	gone := i.launch("gone")
 	i.scan(3)
-	i.Expect(verdict(Claimed)).To(BeEquivalentTo(2))
+	i.Expect(assessment(Claimed)).To(BeEquivalentTo(2))
 	i.expunge(gone)
 	i.scan(1)
 	i.Expect(i.cloud.deleted).To(BeEmpty(), "it was seen once")
@@ -64,7 +64,7 @@ func TestThePolicyReportDeletesNothing(t *testing.T) {
 	i.collector.Options.Policy = PolicyReport
 	i.scan(5)
 	i.Expect(i.cloud.deleted).To(BeEmpty())
-	i.Expect(verdict(Orphan)).To(BeEquivalentTo(1))
+	i.Expect(assessment(Orphan)).To(BeEquivalentTo(1))
 	i.Expect(i.events).To(ConsistOf(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("--orphan-policy=report"))))
 }
 
@@ -79,7 +79,7 @@ func TestTwoManagementClustersWithEqualNamesNeverTouchEachOthers(t *testing.T) {
 	b.Expect(b.api.Delete(b.ctx, b.green())).To(Succeed()) // Nothing of b's is there, but for what it has launched.
 	a.scan(5)
 	a.Expect(a.cloud.live()).To(ContainElements("i-m-b", "i-other-b"))
-	a.Expect(verdict(Foreign)).To(BeEquivalentTo(1), "the other one of b's has the name of an object of a's")
+	a.Expect(assessment(Foreign)).To(BeEquivalentTo(1), "the other one of b's has the name of an object of a's")
 	for _, e := range a.events {
 		a.Expect(e).NotTo(ContainSubstring("-b"))
 	}
@@ -101,7 +101,7 @@ func TestARestoredBackupDeletesNothingThatWasLaunchedAfterIt(t *testing.T) {
 	backup.expunge(gone)
 	backup.scan(6)
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-gone-a"}), "what the backup has known, and lost by force since")
-	i.Expect(verdict(UnknownEpoch)).To(BeEquivalentTo(2))
+	i.Expect(assessment(UnknownEpoch)).To(BeEquivalentTo(2))
 	i.Expect(backup.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-after-a"), ContainSubstring("backup"))))
 	backup.restart()
 	backup.scan(6)
@@ -141,11 +141,11 @@ func TestAMoveMakesNoOrphans(t *testing.T) {
 	source.pause(true)
 	source.expunge(m)
 	source.scan(5)
-	source.Expect(verdict(Paused)).To(BeEquivalentTo(1))
+	source.Expect(assessment(Paused)).To(BeEquivalentTo(1))
 	source.Expect(source.api.Delete(source.ctx, source.green())).To(Succeed())
 	target := install(t, source.cloud, "b")
 	source.scan(5)
-	source.Expect(verdict(ClusterGone)).To(BeEquivalentTo(1))
+	source.Expect(assessment(ClusterGone)).To(BeEquivalentTo(1))
 	target.scan(5)
 	source.Expect(source.cloud.deleted).To(BeEmpty())
 	source.Expect(source.events).To(BeEmpty())
@@ -268,8 +268,8 @@ func TestTheFirstStartAfterAnUpgradeOnlyReports(t *testing.T) {
 	i.restart()
 	i.scan(10)
 	i.Expect(i.cloud.deleted).To(BeEmpty())
-	i.Expect(verdict(NoLineage)).To(BeEquivalentTo(1))
-	i.Expect(verdict(Foreign)).To(BeEquivalentTo(1))
+	i.Expect(assessment(NoLineage)).To(BeEquivalentTo(1))
+	i.Expect(assessment(Foreign)).To(BeEquivalentTo(1))
 	i.Expect(i.events).To(ConsistOf(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-old-a"), ContainSubstring("no lineage"))))
 }
 
@@ -357,7 +357,7 @@ func TestForgedClaims(t *testing.T) {
 	i.Expect(i.api.Update(i.ctx, victim)).To(Succeed())
 	i.scan(5)
 	i.Expect(i.cloud.deleted).To(BeEmpty())
-	i.Expect(verdict(Claimed)).To(BeEquivalentTo(2))
+	i.Expect(assessment(Claimed)).To(BeEquivalentTo(2))
 	i.expunge(forger)
 	i.scan(5)
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-gone-a"}))
@@ -377,7 +377,7 @@ func TestForgedLineages(t *testing.T) {
 	i.expunge(gone)
 	i.scan(3)
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-gone-a"}))
-	i.Expect(verdict(OtherNamespace)).To(BeEquivalentTo(1))
+	i.Expect(assessment(OtherNamespace)).To(BeEquivalentTo(1))
 }
 
 func TestAPausedClusterIsNotTouched(t *testing.T) {
@@ -437,7 +437,7 @@ func TestARecordThatCannotBeWrittenDeletesNothing(t *testing.T) {
 	i.Expect(i.cloud.deleted).To(HaveLen(1))
 }
 
-// A refusal is told once, counted each time, and tried again; it concerns no other instance.
+// A refusal is reported once, counted each time, and tried again; it concerns no other instance.
 func TestADeletionThatTheCloudRefuses(t *testing.T) {
 	i := newInstallation(t)
 	protected, gone := i.launch("protected"), i.launch("gone")
@@ -587,6 +587,6 @@ func TestACopyOfAnInstanceIsOnlyReported(t *testing.T) {
 	i.expunge(m)
 	i.scan(5)
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-m-a"}))
-	i.Expect(verdict(NotLaunched)).To(BeEquivalentTo(2))
+	i.Expect(assessment(NotLaunched)).To(BeEquivalentTo(2))
 	i.Expect(i.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-copy"), ContainSubstring("copy"))))
 }

@@ -18,8 +18,8 @@ type takeover struct {
 	object types.UID
 	// before is the lineage that was replaced.
 	before string
-	// told is true once people were told that somebody else has replaced the mark in turn.
-	told bool
+	// reported is true once it was reported that somebody else has replaced the mark in turn.
+	reported bool
 }
 
 // takeOver notes what is about to be replaced. What is not listed any more is forgotten.
@@ -34,7 +34,7 @@ func (s *scope) takeOver(l *list, owned map[Cluster][]Claim) {
 			key := Found{Kind: kindInstance, Instance: driver.Instance{ProviderID: claim.Handle.ProviderID}}.key()
 			next := takeover{object: claim.UID, before: listed[key]}
 			if t := s.taken[key]; t.object == claim.UID {
-				next.told = t.told
+				next.reported = t.reported
 			}
 			s.taken[key] = next
 		}
@@ -58,8 +58,8 @@ func (c *Collector) dispute(w *World, listed []*list) {
 				continue
 			}
 			w.Disputed[cluster.UID] = true
-			if !t.told {
-				t.told = true
+			if !t.reported {
+				t.reported = true
 				taken[f.key()] = t
 				c.event(cluster, corev1.EventTypeWarning, EventContested, "Another management cluster writes its mark on instance %s of %s, which %s %s "+
 					"claims here: it was moved, and restored here from a backup since? Nothing of this Cluster is collected before a week has passed "+

@@ -11,52 +11,52 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// Verdict is what is concluded about something that the cloud lists.
-type Verdict string
+// Assessment is what is concluded about something that the cloud lists.
+type Assessment string
 
 const (
 	// Ended means that it is terminating or terminated already, or not certain to exist yet.
-	Ended Verdict = "Ended"
+	Ended Assessment = "Ended"
 	// Claimed means that an object claims it, rightly or not.
-	Claimed Verdict = "Claimed"
+	Claimed Assessment = "Claimed"
 	// Foreign means that nothing shows that it was ever ours. It is counted, and otherwise none of our business.
-	Foreign Verdict = "Foreign"
+	Foreign Assessment = "Foreign"
 	// Young means that it has not been there, or been seen, for long enough, or no scan covers its mark yet.
-	Young Verdict = "Young"
+	Young Assessment = "Young"
 	// SeenOnce means that the scan before did not see it without an object.
-	SeenOnce Verdict = "SeenOnce"
+	SeenOnce Assessment = "SeenOnce"
 	// Paused means that its Cluster is paused, and may be being moved.
-	Paused Verdict = "Paused"
+	Paused Assessment = "Paused"
 	// ClusterGone means that we have marked it, and its Cluster is not here any more: moved, or removed by force.
-	ClusterGone Verdict = "ClusterGone"
+	ClusterGone Assessment = "ClusterGone"
 	// NoLineage means that its owner's namespace has a Cluster here, and it carries no lineage: it was launched before the upgrade, or while
 	// the record of lineages could not be written.
-	NoLineage Verdict = "NoLineage"
+	NoLineage Assessment = "NoLineage"
 	// UnknownEpoch means that its Cluster is here and the record does not cover its mark: it was launched after a backup that was restored
 	// since, by a copy of this management cluster, or shortly before its object was removed by force.
-	UnknownEpoch Verdict = "UnknownEpoch"
+	UnknownEpoch Assessment = "UnknownEpoch"
 	// Unproven means that its Cluster is here, and its object was removed while the Cluster was paused, or may have been, or before a scan had
 	// seen it: it may have been moved away, or be in the state of the API server that a backup was restored over.
-	Unproven Verdict = "Unproven"
+	Unproven Assessment = "Unproven"
 	// NotLaunched means that its token, or in clouds of names its name, is none that the object of its mark was launched with: somebody has
 	// made a copy of an instance and its marks, or has marked an instance by hand to adopt it.
-	NotLaunched Verdict = "NotLaunched"
+	NotLaunched Assessment = "NotLaunched"
 	// Relabeled means that an object of its mark was here and is gone, its Cluster is here, and its lineage is not from here: somebody has
 	// written it, in the cloud or into the record of the launch, or another management cluster has an object for it.
-	Relabeled Verdict = "Relabeled"
+	Relabeled Assessment = "Relabeled"
 	// OtherNamespace means that its lineage names a Cluster of another namespace than its mark. No launch from here makes that.
-	OtherNamespace Verdict = "OtherNamespace"
+	OtherNamespace Assessment = "OtherNamespace"
 	// Contested means that a copy of this management cluster marks instances of its Cluster at the same time.
-	Contested Verdict = "Contested"
+	Contested Assessment = "Contested"
 	// NotAllowed means that its Cluster is here, in a namespace that may not use the identity by which it was listed: the identity has been
 	// narrowed, or somebody has forged the mark in an account of their own.
-	NotAllowed Verdict = "NotAllowed"
+	NotAllowed Assessment = "NotAllowed"
 	// Orphan means that it is ours, certainly, and nothing claims it. It is deleted, unless the policy is to report.
-	Orphan Verdict = "Orphan"
+	Orphan Assessment = "Orphan"
 )
 
-// reported are the verdicts that a person is told of.
-var reported = []Verdict{ClusterGone, NoLineage, UnknownEpoch, Unproven, NotLaunched, Relabeled, OtherNamespace, Contested, Orphan}
+// reported are the assessments that are reported to people.
+var reported = []Assessment{ClusterGone, NoLineage, UnknownEpoch, Unproven, NotLaunched, Relabeled, OtherNamespace, Contested, Orphan}
 
 // Found is an instance that the cloud lists, or something else that carries a mark.
 type Found struct {
@@ -66,8 +66,8 @@ type Found struct {
 	Scope driver.Scope
 }
 
-// Sighting is what this process has seen of something that no object claims, in scans that all succeeded.
-type Sighting struct {
+// Observation is what this process has seen of something that no object claims, in scans that all succeeded.
+type Observation struct {
 	// First is when the first of them was, by our own clock; zero for none.
 	First time.Time
 	// Scans before this one that saw it so.
@@ -117,14 +117,14 @@ func (w *World) denies(in driver.Scope, namespace string) bool {
 }
 
 // Decide returns what is to be concluded about something that the cloud lists. It depends on nothing but its arguments.
-func Decide(w *World, f Found, seen Sighting) Verdict {
+func Decide(w *World, f Found, seen Observation) Assessment {
 	if hasEnded(f.State) || f.ProviderID == "" {
 		return Ended
 	}
 	if w.Claims.claim(f) {
 		return Claimed
 	}
-	whose := w.standing(f)
+	whose := w.assess(f)
 	switch {
 	case whose == Foreign || whose == Paused || whose == NotAllowed:
 		return whose
@@ -136,8 +136,8 @@ func Decide(w *World, f Found, seen Sighting) Verdict {
 	return whose
 }
 
-// standing is whose it is by its mark, without regard to the time.
-func (w *World) standing(f Found) Verdict {
+// assess is whose it is by its mark, without regard to the time.
+func (w *World) assess(f Found) Assessment {
 	namespace := w.namespaceOf(f)
 	lineage, ok := driver.ParseLineage(f.Lineage)
 	if f.OwnerUID == "" || f.Owner == "" {
@@ -172,7 +172,7 @@ func (w *World) standing(f Found) Verdict {
 }
 
 // covered is whose something is that was marked in the name of a Cluster here and an epoch that covers it.
-func (w *World) covered(f Found, cluster Cluster, at time.Time) Verdict {
+func (w *World) covered(f Found, cluster Cluster, at time.Time) Assessment {
 	switch {
 	case w.doubts(cluster.UID, at):
 		return Unproven
@@ -184,7 +184,7 @@ func (w *World) covered(f Found, cluster Cluster, at time.Time) Verdict {
 
 // withoutLineage is that of a stranger if no Cluster of the owner's namespace is here. Where the mark has a digest for the owner's name, it
 // does not show the namespace.
-func (w *World) withoutLineage(f Found) Verdict {
+func (w *World) withoutLineage(f Found) Assessment {
 	namespace, paused := namespaceOf(f.Owner), false
 	for _, c := range w.Clusters {
 		if w.denies(f.Scope, c.Namespace) {
@@ -203,7 +203,7 @@ func (w *World) withoutLineage(f Found) Verdict {
 
 // isYoung returns whether it may be too early to miss an object. The cloud's clock is not ours, so both count; what is from the future is
 // young.
-func (w *World) isYoung(f Found, seen Sighting) bool {
+func (w *World) isYoung(f Found, seen Observation) bool {
 	if !f.LaunchTime.IsZero() && w.Now.Sub(f.LaunchTime) < w.Grace {
 		return true
 	}

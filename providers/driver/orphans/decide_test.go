@@ -14,7 +14,7 @@ import (
 )
 
 // orphan returns what is an orphan by a hair: whatever is changed about it makes it none.
-func orphan() (*World, Found, Sighting) {
+func orphan() (*World, Found, Observation) {
 	at := testStart.Add(30 * time.Minute)
 	w := &World{
 		Now: testStart.Add(2 * time.Hour), Grace: 5 * time.Minute, Current: "now", Claims: newClaims(), Contested: map[types.UID]bool{},
@@ -28,52 +28,52 @@ func orphan() (*World, Found, Sighting) {
 		ID: "i", ProviderID: "p", Token: driver.Token("ns/m", "u", 1), OwnerUID: "u", Owner: "ns/m", State: driverv1.InstanceRunning, LaunchTime: at,
 		Lineage: driver.Lineage{Cluster: "c", Epoch: "then", At: at}.String(),
 	}}
-	return w, f, Sighting{First: w.Now.Add(-5 * time.Minute), Scans: 1}
+	return w, f, Observation{First: w.Now.Add(-5 * time.Minute), Scans: 1}
 }
 
-func claimBy(c Claim) func(*World, *Found, *Sighting) {
-	return func(w *World, _ *Found, _ *Sighting) { w.Claims.add(c) }
+func claimBy(c Claim) func(*World, *Found, *Observation) {
+	return func(w *World, _ *Found, _ *Observation) { w.Claims.add(c) }
 }
 
 // marked returns a change of the lineage.
-func marked(cluster types.UID, epoch string, after time.Duration) func(*World, *Found, *Sighting) {
-	return func(_ *World, f *Found, _ *Sighting) {
+func marked(cluster types.UID, epoch string, after time.Duration) func(*World, *Found, *Observation) {
+	return func(_ *World, f *Found, _ *Observation) {
 		f.Lineage = driver.Lineage{Cluster: cluster, Epoch: epoch, At: testStart.Add(after)}.String()
 	}
 }
 
 func TestDecide(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*World, *Found, *Sighting)
-		want   Verdict
+		change func(*World, *Found, *Observation)
+		want   Assessment
 	}{
-		"as it is":                         {func(*World, *Found, *Sighting) {}, Orphan},
-		"stopped":                          {func(_ *World, f *Found, _ *Sighting) { f.State = driverv1.InstanceStopped }, Orphan},
-		"failed, and kept by the cloud":    {func(_ *World, f *Found, _ *Sighting) { f.State = driverv1.InstanceFailed }, Orphan},
-		"terminating":                      {func(_ *World, f *Found, _ *Sighting) { f.State = driverv1.InstanceTerminating }, Ended},
-		"terminated":                       {func(_ *World, f *Found, _ *Sighting) { f.State = driverv1.InstanceTerminated }, Ended},
-		"not certain to exist":             {func(_ *World, f *Found, _ *Sighting) { f.ProviderID = "" }, Ended},
+		"as it is":                         {func(*World, *Found, *Observation) {}, Orphan},
+		"stopped":                          {func(_ *World, f *Found, _ *Observation) { f.State = driverv1.InstanceStopped }, Orphan},
+		"failed, and kept by the cloud":    {func(_ *World, f *Found, _ *Observation) { f.State = driverv1.InstanceFailed }, Orphan},
+		"terminating":                      {func(_ *World, f *Found, _ *Observation) { f.State = driverv1.InstanceTerminating }, Ended},
+		"terminated":                       {func(_ *World, f *Found, _ *Observation) { f.State = driverv1.InstanceTerminated }, Ended},
+		"not certain to exist":             {func(_ *World, f *Found, _ *Observation) { f.ProviderID = "" }, Ended},
 		"claimed by its provider ID":       {claimBy(Claim{UID: "x", Handle: driver.Handle{ProviderID: "p", Owner: "other/x"}}), Claimed},
 		"claimed by its token":             {claimBy(Claim{UID: "x", Handle: driver.Handle{Token: driver.Token("ns/m", "u", 1), Owner: "other/x"}}), Claimed},
 		"claimed by the UID in a record":   {claimBy(Claim{UID: "x", Handle: driver.Handle{OwnerUID: "u", Owner: "other/x"}}), Claimed},
 		"claimed by the UID of an object":  {claimBy(Claim{UID: "u", Handle: driver.Handle{OwnerUID: "y", Owner: "other/x"}}), Claimed},
 		"claimed by the name of an object": {claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}}), Claimed},
-		"claimed by the digest of a name": {func(w *World, f *Found, _ *Sighting) {
+		"claimed by the digest of a name": {func(w *World, f *Found, _ *Observation) {
 			f.Owner = driver.OwnerDigest("ns/m")
 			w.Claims.add(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}})
 		}, Claimed},
 		"another object":                {claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/x", OwnerUID: "x"}}), Orphan},
-		"marked by a digest":            {func(_ *World, f *Found, _ *Sighting) { f.Owner = driver.OwnerDigest("ns/m") }, Orphan},
-		"half a mark":                   {func(_ *World, f *Found, _ *Sighting) { f.Owner = "" }, Foreign},
-		"the other half of a mark":      {func(_ *World, f *Found, _ *Sighting) { f.OwnerUID = "" }, Foreign},
+		"marked by a digest":            {func(_ *World, f *Found, _ *Observation) { f.Owner = driver.OwnerDigest("ns/m") }, Orphan},
+		"half a mark":                   {func(_ *World, f *Found, _ *Observation) { f.Owner = "" }, Foreign},
+		"the other half of a mark":      {func(_ *World, f *Found, _ *Observation) { f.OwnerUID = "" }, Foreign},
 		"of another management cluster": {marked("other", "other", 30*time.Minute), Foreign},
 		"moved":                         {marked("other", "then", 30*time.Minute), ClusterGone},
-		"of a Cluster that the record does not have":    {func(w *World, _ *Found, _ *Sighting) { clear(w.Known) }, Unproven},
-		"removed while its Cluster was paused, perhaps": {func(w *World, _ *Found, _ *Sighting) { w.Known["c"] = KnownCluster{DoubtUntil: w.Now.Unix()} }, Unproven},
-		"marked since": {func(w *World, _ *Found, _ *Sighting) {
+		"of a Cluster that the record does not have":    {func(w *World, _ *Found, _ *Observation) { clear(w.Known) }, Unproven},
+		"removed while its Cluster was paused, perhaps": {func(w *World, _ *Found, _ *Observation) { w.Known["c"] = KnownCluster{DoubtUntil: w.Now.Unix()} }, Unproven},
+		"marked since": {func(w *World, _ *Found, _ *Observation) {
 			w.Known["c"] = KnownCluster{DoubtUntil: testStart.Add(30 * time.Minute).Unix()}
 		}, Orphan},
-		"marked before what is doubted": {func(w *World, _ *Found, _ *Sighting) {
+		"marked before what is doubted": {func(w *World, _ *Found, _ *Observation) {
 			w.Known["c"] = KnownCluster{DoubtFrom: testStart.Add(31 * time.Minute).Unix(), DoubtUntil: w.Now.Unix()}
 		}, Orphan},
 		"of an epoch that is not ours":                {marked("c", "other", 30*time.Minute), UnknownEpoch},
@@ -83,26 +83,26 @@ func TestDecide(t *testing.T) {
 		"in the present epoch":                        {marked("c", "now", time.Hour), Orphan},
 		"since the latest scan":                       {marked("c", "now", 2*time.Hour), Young},
 		"at a time that is yet to come":               {marked("c", "now", 24*time.Hour), UnknownEpoch},
-		"no lineage":                                  {func(_ *World, f *Found, _ *Sighting) { f.Lineage = "" }, NoLineage},
-		"what is no lineage":                          {func(_ *World, f *Found, _ *Sighting) { f.Lineage = "c_then_" }, NoLineage},
-		"no lineage, in a namespace without Clusters": {func(_ *World, f *Found, _ *Sighting) { f.Lineage, f.Owner = "", "else/m" }, Foreign},
-		"no lineage, by a digest":                     {func(_ *World, f *Found, _ *Sighting) { f.Lineage, f.Owner = "", driver.OwnerDigest("ns/m") }, Foreign},
-		"no lineage, being moved": {func(w *World, f *Found, _ *Sighting) {
+		"no lineage":                                  {func(_ *World, f *Found, _ *Observation) { f.Lineage = "" }, NoLineage},
+		"what is no lineage":                          {func(_ *World, f *Found, _ *Observation) { f.Lineage = "c_then_" }, NoLineage},
+		"no lineage, in a namespace without Clusters": {func(_ *World, f *Found, _ *Observation) { f.Lineage, f.Owner = "", "else/m" }, Foreign},
+		"no lineage, by a digest":                     {func(_ *World, f *Found, _ *Observation) { f.Lineage, f.Owner = "", driver.OwnerDigest("ns/m") }, Foreign},
+		"no lineage, being moved": {func(w *World, f *Found, _ *Observation) {
 			f.Lineage, w.Clusters["c"] = "", Cluster{Namespace: "ns", UID: "c", Paused: true}
 		}, Paused},
-		"paused": {func(w *World, _ *Found, _ *Sighting) {
+		"paused": {func(w *World, _ *Found, _ *Observation) {
 			w.Clusters["c"] = Cluster{Namespace: "ns", UID: "c", Paused: true}
 		}, Paused},
-		"of another namespace":       {func(_ *World, f *Found, _ *Sighting) { f.Owner = "else/m" }, OtherNamespace},
-		"contested":                  {func(w *World, _ *Found, _ *Sighting) { w.Contested["c"] = true }, Contested},
-		"the Cluster is not here":    {func(w *World, _ *Found, _ *Sighting) { clear(w.Clusters) }, ClusterGone},
-		"nothing is here":            {func(w *World, _ *Found, _ *Sighting) { clear(w.Clusters); w.Record = Record{} }, Foreign},
-		"without a record":           {func(w *World, _ *Found, _ *Sighting) { w.Record = Record{} }, UnknownEpoch},
-		"not seen before":            {func(_ *World, _ *Found, s *Sighting) { *s = Sighting{} }, SeenOnce},
-		"seen a moment ago":          {func(_ *World, _ *Found, s *Sighting) { s.First = s.First.Add(time.Second) }, Young},
-		"launched a moment ago":      {func(w *World, f *Found, _ *Sighting) { f.LaunchTime = w.Now.Add(time.Second - w.Grace) }, Young},
-		"launched in the future":     {func(w *World, f *Found, _ *Sighting) { f.LaunchTime = w.Now.Add(time.Hour) }, Young},
-		"launched nobody knows when": {func(_ *World, f *Found, _ *Sighting) { f.LaunchTime = time.Time{} }, Orphan},
+		"of another namespace":       {func(_ *World, f *Found, _ *Observation) { f.Owner = "else/m" }, OtherNamespace},
+		"contested":                  {func(w *World, _ *Found, _ *Observation) { w.Contested["c"] = true }, Contested},
+		"the Cluster is not here":    {func(w *World, _ *Found, _ *Observation) { clear(w.Clusters) }, ClusterGone},
+		"nothing is here":            {func(w *World, _ *Found, _ *Observation) { clear(w.Clusters); w.Record = Record{} }, Foreign},
+		"without a record":           {func(w *World, _ *Found, _ *Observation) { w.Record = Record{} }, UnknownEpoch},
+		"not seen before":            {func(_ *World, _ *Found, s *Observation) { *s = Observation{} }, SeenOnce},
+		"seen a moment ago":          {func(_ *World, _ *Found, s *Observation) { s.First = s.First.Add(time.Second) }, Young},
+		"launched a moment ago":      {func(w *World, f *Found, _ *Observation) { f.LaunchTime = w.Now.Add(time.Second - w.Grace) }, Young},
+		"launched in the future":     {func(w *World, f *Found, _ *Observation) { f.LaunchTime = w.Now.Add(time.Hour) }, Young},
+		"launched nobody knows when": {func(_ *World, f *Found, _ *Observation) { f.LaunchTime = time.Time{} }, Orphan},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, f, seen := orphan()
@@ -163,11 +163,11 @@ func TestAnOrphanIsCertain(t *testing.T) {
 	NewWithT(t).Expect(orphans).To(BeNumerically(">", 20), "the test must see some")
 }
 
-// Each verdict that people are told of has advice, and each is measured.
-func TestVerdictsAreTold(t *testing.T) {
+// Each assessment that is reported has advice, and each is measured.
+func TestAssessmentsAreReported(t *testing.T) {
 	for _, v := range reported {
 		NewWithT(t).Expect(advice).To(HaveKey(v))
-		NewWithT(t).Expect(allVerdicts).To(ContainElement(v))
+		NewWithT(t).Expect(allAssessments).To(ContainElement(v))
 	}
 	NewWithT(t).Expect(advice).To(HaveLen(len(reported)))
 }

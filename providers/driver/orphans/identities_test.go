@@ -33,7 +33,7 @@ func TestMarksThatATenantForgesInAnAccountOfTheirOwn(t *testing.T) {
 	i.expunge(gone)
 	i.scan(3)
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-gone-a"}), "the Cluster is not contested, and nothing of theirs is ended")
-	i.Expect(verdict(NotAllowed)).To(BeEquivalentTo(2))
+	i.Expect(assessment(NotAllowed)).To(BeEquivalentTo(2))
 	i.Expect(i.events).To(ConsistOf(HavePrefix("ns/green OrphanDeleted: ")))
 }
 
@@ -66,7 +66,7 @@ func TestAnIdentityThatNobodyMayUseIsNotListedWith(t *testing.T) {
 	i.object("forger")
 	i.scan(2)
 	i.Expect(i.reign.Scopes()).NotTo(ContainElement(theirs))
-	i.Expect(i.collector.ages()).NotTo(HaveKey(theirs), "nobody is told of what is not looked at any more")
+	i.Expect(i.collector.ages()).NotTo(HaveKey(theirs), "nothing is reported of what is not looked at any more")
 }
 
 // An identity that is narrowed right before a deletion ends nothing any more.
@@ -81,7 +81,7 @@ func TestAnIdentityThatIsNarrowed(t *testing.T) {
 	allowed = false
 	i.scan(3)
 	i.Expect(i.cloud.deleted).To(BeEmpty())
-	i.Expect(verdict(NotAllowed)).To(BeEquivalentTo(1))
+	i.Expect(assessment(NotAllowed)).To(BeEquivalentTo(1))
 	allowed = true
 	i.scan(2)
 	i.Expect(i.cloud.deleted).To(HaveLen(1))

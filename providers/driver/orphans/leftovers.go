@@ -33,7 +33,7 @@ func (l *list) spared(due []*candidate) map[owner]bool {
 }
 
 // cleanUp has what was left behind deleted. The driver itself looks at it again: it ends only what carries the mark and is used by nothing.
-// What is on its way is listed until it is gone, and told of once.
+// What is on its way is listed until it is gone, and reported once.
 func (c *Collector) cleanUp(ctx context.Context, in driver.Scope, batch []*candidate) {
 	if ctx.Err() != nil {
 		return
@@ -57,7 +57,7 @@ func (c *Collector) cleanUp(ctx context.Context, in driver.Scope, batch []*candi
 			c.failed(ctx, in, batch[i], answer.Err)
 			continue
 		}
-		if c.toldFirst(in, batch[i], Orphan) {
+		if c.reportFirst(in, batch[i], Orphan) {
 			c.deleted(ctx, in, batch[i])
 		}
 	}

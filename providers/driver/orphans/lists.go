@@ -68,7 +68,7 @@ func (c *Collector) keepScopes(names map[driver.Scope]bool) {
 	maps.DeleteFunc(c.scopes, func(name driver.Scope, s *scope) bool {
 		forgotten := !names[name] && !s.busy
 		if forgotten {
-			verdicts.DeletePartialMatch(prometheus.Labels{"kind": c.Kind, "scope": name.String()})
+			assessments.DeletePartialMatch(prometheus.Labels{"kind": c.Kind, "scope": name.String()})
 		}
 		return forgotten
 	})
@@ -179,31 +179,31 @@ func (c *Collector) judge(ctx context.Context, w *World, l *list, budget *budget
 		clear(s.seen)
 		return
 	}
-	counts, seen, told := map[Verdict]int{}, map[string]Sighting{}, map[string]Verdict{}
+	counts, seen, now := map[Assessment]int{}, map[string]Observation{}, map[string]Assessment{}
 	var due []*candidate
 	for _, f := range l.found {
 		before := s.seen[f.key()]
-		verdict := Decide(w, f, before)
-		counts[verdict]++
-		switch verdict {
+		assessment := Decide(w, f, before)
+		counts[assessment]++
+		switch assessment {
 		case Ended, Claimed, Foreign, NotAllowed, Paused:
 			continue // Nor does what was seen while the Cluster was paused count once it is not: its objects may be about to come back.
 		}
 		if before.First.IsZero() {
 			before.First = w.Now
 		}
-		seen[f.key()] = Sighting{First: before.First, Scans: before.Scans + 1}
-		if verdict == Orphan && c.Options.Policy != PolicyReport {
-			told[f.key()] = s.told[f.key()]
-			due = append(due, &candidate{Found: f, seen: before, tried: told[f.key()].ofDeletion()})
+		seen[f.key()] = Observation{First: before.First, Scans: before.Scans + 1}
+		if assessment == Orphan && c.Options.Policy != PolicyReport {
+			now[f.key()] = s.reported[f.key()]
+			due = append(due, &candidate{Found: f, seen: before, tried: now[f.key()].ofDeletion()})
 			continue
 		}
-		if told[f.key()] = s.told[f.key()]; told[f.key()] != verdict {
-			c.tell(ctx, w, f, verdict)
-			told[f.key()] = verdict
+		if now[f.key()] = s.reported[f.key()]; now[f.key()] != assessment {
+			c.report(ctx, w, f, assessment)
+			now[f.key()] = assessment
 		}
 	}
-	s.seen, s.told = seen, told
+	s.seen, s.reported = seen, now
 	measure(c.Kind, l.scope, counts)
 	c.remark(ctx, w, l)
 	c.collect(ctx, w, l, due, budget)

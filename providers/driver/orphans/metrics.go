@@ -15,10 +15,10 @@ var (
 		Help: "Number of launches without a lineage, since its record could not be read or written. Such instances are not collected before they are marked.",
 	}, []string{"kind"})
 
-	verdicts = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	assessments = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "millwright_orphans",
 		Help: "Number of instances, and of what was left behind by instances, in the latest complete scan of a scope, by what was concluded about them.",
-	}, []string{"kind", "scope", "verdict"})
+	}, []string{"kind", "scope", "assessment"})
 
 	deletions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_orphan_deletions_total",
@@ -57,18 +57,18 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(unmarked, verdicts, deletions, failures, scansFailed, remarked, remarkFailures, ages)
+	metrics.Registry.MustRegister(unmarked, assessments, deletions, failures, scansFailed, remarked, remarkFailures, ages)
 }
 
 // Unmarked counts a launch without a lineage.
 func Unmarked(kind string) { unmarked.WithLabelValues(kind).Inc() }
 
-// allVerdicts are those that are measured.
-var allVerdicts = append([]Verdict{Claimed, Foreign, Young, SeenOnce, Paused, NotAllowed}, reported...)
+// allAssessments are those that are measured.
+var allAssessments = append([]Assessment{Claimed, Foreign, Young, SeenOnce, Paused, NotAllowed}, reported...)
 
-func measure(kind string, in driver.Scope, counts map[Verdict]int) {
-	for _, v := range allVerdicts {
-		verdicts.WithLabelValues(kind, in.String(), string(v)).Set(float64(counts[v]))
+func measure(kind string, in driver.Scope, counts map[Assessment]int) {
+	for _, v := range allAssessments {
+		assessments.WithLabelValues(kind, in.String(), string(v)).Set(float64(counts[v]))
 	}
 }
 

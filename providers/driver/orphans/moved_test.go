@@ -43,7 +43,7 @@ func TestAMoveThatFailsHalfWay(t *testing.T) {
 			i.restart()
 			i.scan(4)
 			i.Expect(i.cloud.deleted).To(BeEmpty())
-			i.Expect(verdict(Unproven)).To(BeEquivalentTo(1))
+			i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
 			i.Expect(i.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-moved-a"), ContainSubstring("paused"))))
 
 			// What still has its object here was marked anew since, so the collection goes on.
@@ -70,7 +70,7 @@ func TestAMoveWithTheAnnotationThatAScanHasSeen(t *testing.T) {
 	annotate(nil)
 	i.scan(4)
 	i.Expect(i.cloud.deleted).To(BeEmpty())
-	i.Expect(verdict(Unproven)).To(BeEquivalentTo(1))
+	i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
 }
 
 // A change of a Cluster of which nothing is missing writes no mark anew.
@@ -128,7 +128,7 @@ func TestAMoveThatFailsDuringAScan(t *testing.T) {
 	i.scan(6)
 	i.Expect(armed).To(BeFalse())
 	i.Expect(i.cloud.deleted).To(BeEmpty())
-	i.Expect(verdict(Unproven)).To(BeEquivalentTo(1))
+	i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
 }
 
 // Of an object that was removed by force before a scan has seen it nothing is ended. That concerns neither what was launched before nor
@@ -144,7 +144,7 @@ func TestAnObjectThatIsRemovedWithinAScanOfItsLaunch(t *testing.T) {
 	i.expunge(old)
 	i.scan(4)
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-old-a"}))
-	i.Expect(verdict(Unproven)).To(BeEquivalentTo(1))
+	i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
 	i.Expect(i.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-early-a"))))
 	i.Expect(i.cloud.get("i-other-a")).To(Equal(before), "nothing is marked anew")
 	i.expunge(other)
@@ -165,7 +165,7 @@ func TestAContestIsRemembered(t *testing.T) {
 	i.expunge(gone)
 	i.scan(4)
 	i.Expect(i.cloud.deleted).To(BeEmpty())
-	i.Expect(verdict(Contested)).To(BeEquivalentTo(1))
+	i.Expect(assessment(Contested)).To(BeEquivalentTo(1))
 	i.clock.Step(keepContest)
 	i.scan(2)
 	i.Expect(i.cloud.deleted).To(HaveLen(1))

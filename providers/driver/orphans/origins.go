@@ -72,7 +72,7 @@ func (r Record) strayed(w *World, listed []*list) Record {
 	found := map[types.UID]types.UID{}
 	for _, l := range listed {
 		for _, f := range l.found {
-			if !hasEnded(f.State) && !w.Claims.claim(f) && w.standing(f) == Relabeled {
+			if !hasEnded(f.State) && !w.Claims.claim(f) && w.assess(f) == Relabeled {
 				found[f.OwnerUID] = w.Origins[f.OwnerUID].cluster
 			}
 		}
@@ -91,7 +91,7 @@ func (r Record) strayed(w *World, listed []*list) Record {
 
 // stranger is whose something is that carries no lineage from here: Relabeled if an object that was here had the UID of its mark, and the
 // Cluster of the object still is. After a move the Cluster is not here any more.
-func (w *World) stranger(f Found) Verdict {
+func (w *World) stranger(f Found) Assessment {
 	cluster, here := w.Clusters[w.Origins[f.OwnerUID].cluster]
 	switch {
 	case !here || w.denies(f.Scope, cluster.Namespace):

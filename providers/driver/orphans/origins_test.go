@@ -18,7 +18,7 @@ import (
 const foreignLineage = "other_other_1"
 
 // Whoever may tag in the account, or write the record of a launch, replaces the lineage of one of our instances, and removes its object by
-// force: it is told of, in each process, since it costs somebody money.
+// force: it is reported, in each process, since it costs somebody money.
 func TestAnInstanceWhoseLineageWasReplacedIsReported(t *testing.T) {
 	for name, relabel := range map[string]func(*installation) client.Object{
 		"in the cloud, after a scan": func(i *installation) client.Object {
@@ -52,13 +52,13 @@ func TestAnInstanceWhoseLineageWasReplacedIsReported(t *testing.T) {
 			i.launch("other")
 			i.expunge(relabel(i))
 			i.scan(3)
-			told := ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-m-a")))
-			i.Expect(i.events).To(told)
+			reported := ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-m-a")))
+			i.Expect(i.events).To(reported)
 			i.events = nil
 			i.restart()
 			i.scan(3)
-			i.Expect(i.events).To(told, "after a restart")
-			i.Expect(verdict(Relabeled)).To(BeEquivalentTo(1))
+			i.Expect(i.events).To(reported, "after a restart")
+			i.Expect(assessment(Relabeled)).To(BeEquivalentTo(1))
 			i.Expect(i.cloud.deleted).To(BeEmpty())
 			i.cloud.vanish("i-m-a")
 			i.scan(2)
@@ -79,7 +79,7 @@ func TestWhatWasMovedIsNotReportedAsRelabeled(t *testing.T) {
 	source.Expect(source.api.Delete(source.ctx, source.green())).To(Succeed())
 	source.cloud.change(testScope, "i-m-a", func(of *driver.Instance) { of.Lineage = foreignLineage })
 	source.scan(3)
-	source.Expect(verdict(Foreign)).To(BeEquivalentTo(1))
+	source.Expect(assessment(Foreign)).To(BeEquivalentTo(1))
 	source.Expect(source.events).To(BeEmpty())
 }
 
@@ -100,7 +100,7 @@ func TestAContestByDigestFromAnotherNamespace(t *testing.T) {
 	i.expunge(gone)
 	i.scan(3)
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-gone-a"}))
-	i.Expect(verdict(OtherNamespace)).To(BeEquivalentTo(1))
+	i.Expect(assessment(OtherNamespace)).To(BeEquivalentTo(1))
 }
 
 // What is remembered is bounded: in the process by what is claimed or listed, in the record by a number.

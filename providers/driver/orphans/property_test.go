@@ -400,7 +400,7 @@ func (l *land) move() bool {
 	return true
 }
 
-// settle has everything work again, one process lead, and everybody unpaused: then each instance without an object is ended or told of.
+// settle has everything work again, one process lead, and everybody unpaused: then each instance without an object is ended or reported.
 func (l *land) settle() {
 	l.broken = 0
 	for _, c := range l.source.clusters {
@@ -415,14 +415,14 @@ func (l *land) settle() {
 		p.collector.Scan(l.ctx)
 		l.there.collector.Scan(l.ctx)
 	}
-	verdicts := p.collector.scopes[testScope].told
+	assessments := p.collector.scopes[testScope].reported
 	for id := range l.orphans {
 		i := l.cloud.get(id)
 		lineage, _ := driver.ParseLineage(i.Lineage)
 		_, here := l.source.clusters[strings.TrimPrefix(string(lineage.Cluster), "a-")]
-		if i.ID == "" || slices.Contains(reported, verdicts["instance "+i.ProviderID]) || !here && (lineage.Cluster != "" || len(l.source.clusters) == 0) {
+		if i.ID == "" || slices.Contains(reported, assessments["instance "+i.ProviderID]) || !here && (lineage.Cluster != "" || len(l.source.clusters) == 0) {
 			continue // Of a Cluster that has been moved away the target, or nobody, can tell.
 		}
-		l.wrong = append(l.wrong, fmt.Sprintf("%s of %q is neither ended nor told of: %q", id, i.Lineage, verdicts["instance "+i.ProviderID]))
+		l.wrong = append(l.wrong, fmt.Sprintf("%s of %q is neither ended nor reported: %q", id, i.Lineage, assessments["instance "+i.ProviderID]))
 	}
 }

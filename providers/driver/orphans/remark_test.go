@@ -42,7 +42,7 @@ func TestAnInstanceThatWasMovedBecomesCollectable(t *testing.T) {
 	source.Expect(ok).To(BeTrue())
 	source.Expect(lineage.Cluster).To(Equal(target.green().UID))
 	source.scan(4)
-	source.Expect(verdict(Foreign)).To(BeEquivalentTo(1), "it is not the source's any more")
+	source.Expect(assessment(Foreign)).To(BeEquivalentTo(1), "it is not the source's any more")
 	target.scan(1)
 	target.expunge(arrived)
 	source.scan(3)

@@ -23,8 +23,8 @@ const (
 	EventFailed = "OrphanDeletionFailed"
 )
 
-// advice is what a person is told, by verdict.
-var advice = map[Verdict]string{
+// advice is what is reported to people, by assessment.
+var advice = map[Assessment]string{
 	ClusterGone: "It carries a mark of this provider, and its Cluster is not here any more: it was moved, or removed by force. " +
 		"Where it was not moved, terminate it in the cloud",
 	NoLineage: "It carries no lineage, so it may be another management cluster's with equal names. If it is nobody's, terminate it in the cloud",
@@ -41,13 +41,13 @@ var advice = map[Verdict]string{
 	Orphan:         "--orphan-policy=report leaves it running",
 }
 
-// tell reports, once, what is not deleted.
-func (c *Collector) tell(ctx context.Context, w *World, f Found, verdict Verdict) {
-	why, ok := advice[verdict]
+// report reports, once, what is not deleted.
+func (c *Collector) report(ctx context.Context, w *World, f Found, assessment Assessment) {
+	why, ok := advice[assessment]
 	if !ok {
 		return
 	}
-	ctrl.LoggerFrom(ctx).Info("No object claims what the cloud lists", append(describe(f), "verdict", verdict)...)
+	ctrl.LoggerFrom(ctx).Info("No object claims what the cloud lists", append(describe(f), "assessment", assessment)...)
 	if cluster, ok := w.clusterOf(f); ok {
 		c.event(cluster, corev1.EventTypeWarning, EventOrphaned, "No %s claims %s %s of %s. %s", c.Kind, f.Kind, f.ID, f.Owner, why)
 	}
@@ -61,28 +61,28 @@ func (c *Collector) deleted(ctx context.Context, in driver.Scope, d *candidate) 
 		c.Kind, d.Kind, d.ID, d.Owner, d.seen.First.UTC().Format("15:04:05 MST"))
 }
 
-// failed reports that it has not. The next scan tries it again; people are told once of each class.
+// failed reports that it has not. The next scan tries it again; each class is reported once.
 func (c *Collector) failed(ctx context.Context, in driver.Scope, d *candidate, err error) {
 	class := driver.ClassOf(err)
 	failures.WithLabelValues(c.Kind, in.String(), string(class)).Inc()
 	ctrl.LoggerFrom(ctx).Error(err, "Deleting what no object claims failed; the next scan tries it again", describe(d.Found)...)
-	if c.toldFirst(in, d, Verdict(class)) {
+	if c.reportFirst(in, d, Assessment(class)) {
 		c.event(d.cluster, corev1.EventTypeWarning, EventFailed, "Deleting %s %s of %s, which no %s claims, failed, and is tried again: %v",
 			d.Kind, d.ID, d.Owner, c.Kind, err)
 	}
 }
 
-// toldFirst notes what is told of it, and returns whether that is news.
-func (c *Collector) toldFirst(in driver.Scope, d *candidate, what Verdict) bool {
+// reportFirst notes what is reported of it, and returns whether that is news.
+func (c *Collector) reportFirst(in driver.Scope, d *candidate, what Assessment) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.scope(in)
-	before := s.told[d.key()]
-	s.told[d.key()] = what
+	before := s.reported[d.key()]
+	s.reported[d.key()] = what
 	return before != what
 }
 
-// clusterOf is the Cluster that has to be told; ok is false if there is none, or it is not certain.
+// clusterOf is the Cluster to which it is reported; ok is false if there is none, or it is not certain.
 func (w *World) clusterOf(f Found) (found Cluster, ok bool) {
 	if lineage, marked := driver.ParseLineage(f.Lineage); marked {
 		if found, ok = w.Clusters[lineage.Cluster]; ok {

@@ -247,7 +247,7 @@ func install(t *testing.T, cloud *fakeCloud, uids string) *installation {
 // newInstallation is one alone.
 func newInstallation(t *testing.T) *installation {
 	t.Helper()
-	verdicts.Reset() // Those of other tests.
+	assessments.Reset() // Those of other tests.
 	return install(t, newFakeCloud(clocktesting.NewFakeClock(testStart)), "a")
 }
 
@@ -380,9 +380,9 @@ func (i *installation) copyInto(c *installation, obj client.Object) {
 	i.Expect(c.api.Create(i.ctx, obj)).To(Succeed())
 }
 
-// verdict counts what the latest scan has concluded so.
-func verdict(v Verdict) float64 {
-	return metric("millwright_orphans", "verdict", string(v))
+// assessment counts what the latest scan has concluded so.
+func assessment(v Assessment) float64 {
+	return metric("millwright_orphans", "assessment", string(v))
 }
 
 // metric is the sum of the samples of this kind with a label.
