@@ -4,126 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	sdk "github.com/aws/aws-sdk-go-v2/service/sqs"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/events"
-	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/providers/driver/inframachine"
-	"millwright.dev/test/clouds/aws/simclient"
-	"millwright.dev/test/clouds/aws/sqs"
 )
 
 const (
 	instanceA = "i-0a00000000000000a"
 	region    = "us-east-1"
 )
-
-// rig is a Receiver with a simulated queue and objects in memory.
-type rig struct {
-	*GomegaWithT
-	*Receiver
-	t        *testing.T
-	queue    *sqs.Queue
-	clock    *clocktesting.FakeClock
-	recorder *events.FakeRecorder
-	// refuse is what the API server answers to patches; hang, if not nil, keeps them without an answer until it is closed.
-	refuse error
-	hang   chan struct{}
-}
-
-func newRig(t *testing.T, objects ...client.Object) *rig {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	r := &rig{GomegaWithT: NewWithT(t), t: t, queue: &sqs.Queue{}, recorder: events.NewFakeRecorder(10),
-		clock: clocktesting.NewFakeClock(time.Date(2026, 11, 23, 10, 0, 30, 0, time.UTC))}
-	r.Expect(infrav1.AddToScheme(scheme)).To(Succeed())
-	var index client.IndexerFunc
-	r.Expect(IndexInstances(t.Context(), indexerFunc(func(f client.IndexerFunc) { index = f }))).To(Succeed())
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&infrav1.AWSMachine{}, instanceField, index).
-		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if r.hang != nil {
-				select {
-				case <-r.hang:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-			}
-			if r.refuse != nil {
-				return r.refuse
-			}
-			return c.Patch(ctx, obj, p, opts...)
-		}}).Build()
-	server := httptest.NewServer(r.queue)
-	t.Cleanup(server.Close)
-	api := sdk.NewFromConfig(aws.Config{
-		Region: region, BaseEndpoint: aws.String(server.URL), HTTPClient: simclient.HTTPClient(),
-		Credentials: credentials.NewStaticCredentialsProvider("AKIATEST", "secret", ""),
-	})
-	r.Receiver = &Receiver{URL: server.URL + "/000000000000/q", Queue: api, Client: c, Recorder: r.recorder, Clock: r.clock}
-	return r
-}
-
-type indexerFunc func(client.IndexerFunc)
-
-func (f indexerFunc) IndexField(_ context.Context, _ client.Object, _ string, index client.IndexerFunc) error {
-	f(index)
-	return nil
-}
-
-func awsMachine(name string, change ...func(*infrav1.AWSMachine)) *infrav1.AWSMachine {
-	m := &infrav1.AWSMachine{}
-	m.Namespace, m.Name = "ns", name
-	m.Spec.Region, m.Spec.ProviderID, m.Spec.Spot = region, "aws:///us-east-1a/"+instanceA, &infrav1.Spot{}
-	for _, c := range change {
-		c(m)
-	}
-	return m
-}
-
-// send sends an event about instanceA that is as old as its message.
-func (r *rig) send(kind string, age time.Duration) {
-	r.sendBody(message("aws.ec2", kind, region, r.clock.Now().Add(-age).Format(time.RFC3339), instanceA), age)
-}
-
-func (r *rig) sendBody(body string, age time.Duration) { r.queue.Send(body, r.clock.Now().Add(-age)) }
-
-// receiveOnce takes what is in the queue.
-func (r *rig) receiveOnce() {
-	r.t.Helper()
-	some, err := r.receive(r.t.Context())
-	r.Expect(err).NotTo(HaveOccurred())
-	r.Expect(some).To(BeTrue())
-}
-
-// takeOne takes one message that was just sent.
-func (r *rig) takeOne(body string) string {
-	t := r.take(r.t.Context(), body, r.clock.Now())
-	r.record(r.t.Context(), []*taking{t})
-	return t.result
-}
-
-func (r *rig) notice(name string) string {
-	m := &infrav1.AWSMachine{}
-	r.Expect(r.Client.Get(r.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, m)).To(Succeed())
-	return m.Annotations[inframachine.NoticeAnnotation]
-}
 
 func TestInterruptionIsRecorded(t *testing.T) {
 	r := newRig(t, awsMachine("m"), awsMachine("other", func(m *infrav1.AWSMachine) { m.Spec.ProviderID = "aws:///us-east-1a/i-0b" }),
@@ -230,62 +129,6 @@ func TestTwoMessagesOfOneAnswerAboutOneInstance(t *testing.T) {
 	}
 }
 
-func TestAQueueThatFails(t *testing.T) {
-	r := newRig(t, awsMachine("m"))
-	r.queue.Fail(&sqs.Failure{Status: http.StatusBadRequest, Code: "QueueDoesNotExist", Message: "The specified queue does not exist."})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Start(ctx) }()
-	calls := func() int { return r.queue.Calls("ReceiveMessage") }
-	for n, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		r.Eventually(r.clock.HasWaiters).Should(BeTrue())
-		r.Expect(calls()).To(Equal(n + 1))
-		r.clock.Step(pause - time.Millisecond)
-		r.Expect(r.clock.HasWaiters()).To(BeTrue(), "it pauses")
-		r.clock.Step(time.Millisecond)
-		r.Eventually(calls).Should(Equal(n + 2))
-	}
-	r.queue.Fail(nil)
-	r.Eventually(r.clock.HasWaiters).Should(BeTrue())
-	r.clock.Step(longestPause)
-	r.send(detailInterruption, 0)
-	r.Eventually(func() string { return r.notice("m") }).ShouldNot(BeEmpty())
-	cancel()
-	r.Eventually(ended).Should(Receive(BeNil()))
-}
-
-// A queue that does not answer holds the Receiver for its time at most, and no longer than the process runs.
-func TestAQueueThatHangs(t *testing.T) {
-	r := newRig(t)
-	release := r.queue.Hang()
-	defer release()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Start(ctx) }()
-	r.Eventually(func() int { return r.queue.Calls("ReceiveMessage") }).Should(Equal(1))
-	cancel()
-	r.Eventually(ended).Should(Receive(BeNil()))
-
-	api := &deadlines{}
-	r.Receiver.Queue = api
-	_, err := r.receive(t.Context())
-	r.Expect(err).To(HaveOccurred())
-	r.Expect(api.left).To(BeNumerically("~", longPoll+callTimeout, time.Second))
-}
-
-// deadlines is a queue that notes how long a call may take.
-type deadlines struct {
-	API
-	left time.Duration
-}
-
-func (d *deadlines) ReceiveMessage(ctx context.Context, _ *sdk.ReceiveMessageInput, _ ...func(*sdk.Options)) (*sdk.ReceiveMessageOutput, error) {
-	if at, ok := ctx.Deadline(); ok {
-		d.left = time.Until(at)
-	}
-	return nil, context.DeadlineExceeded
-}
-
 // A message stays in the queue until nothing more is to be done about the Machine, whether the notice can be written or not.
 func TestAMessageStaysUntilTheMachineIsDeleted(t *testing.T) {
 	r := newRig(t, awsMachine("m"))
@@ -376,23 +219,6 @@ type undeletable struct {
 func (u *undeletable) DeleteMessageBatch(context.Context, *sdk.DeleteMessageBatchInput, ...func(*sdk.Options)) (*sdk.DeleteMessageBatchOutput, error) {
 	u.calls.Add(1)
 	return nil, errors.New("AccessDenied")
-}
-
-// An answer that ends in the middle, or is none of SQS, is a failure like any other, and nothing of it is used.
-func TestAQueueThatAnswersHalf(t *testing.T) {
-	for name, answer := range map[string]string{"half": `{"Messages":[{"MessageId":"1","Body":"`, "another protocol": `<html>proxy</html>`} {
-		r := newRig(t, awsMachine("m"))
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", fmt.Sprint(len(answer)+10))
-			_, _ = w.Write([]byte(answer))
-		}))
-		r.Receiver.Queue = sdk.NewFromConfig(aws.Config{Region: region, BaseEndpoint: aws.String(server.URL), HTTPClient: simclient.HTTPClient(),
-			Credentials: credentials.NewStaticCredentialsProvider("AKIATEST", "secret", "")})
-		_, err := r.receive(t.Context())
-		r.Expect(err).To(HaveOccurred(), name)
-		r.Expect(r.notice("m")).To(BeEmpty())
-		server.Close()
-	}
 }
 
 func TestWorse(t *testing.T) {

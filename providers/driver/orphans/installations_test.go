@@ -1,0 +1,150 @@
+package orphans
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/providers/driver"
+)
+
+func TestTwoManagementClustersWithEqualNamesNeverTouchEachOthers(t *testing.T) {
+	a := newInstallation(t)
+	b := install(t, a.cloud, "b")
+	for _, i := range []*installation{a, b} {
+		i.launch("m")
+		i.expunge(i.launch("other"))
+		i.scan(1)
+	}
+	b.Expect(b.api.Delete(b.ctx, b.green())).To(Succeed()) // Nothing of b's is there, but for what it has launched.
+	a.scan(5)
+	a.Expect(a.cloud.live()).To(ContainElements("i-m-b", "i-other-b"))
+	a.Expect(assessment(Foreign)).To(BeEquivalentTo(1), "the other one of b's has the name of an object of a's")
+	for _, e := range a.events {
+		a.Expect(e).NotTo(ContainSubstring("-b"))
+	}
+	b.scan(5)
+	a.Expect(a.cloud.live()).To(ContainElements("i-m-a", "i-m-b"))
+}
+
+// A backup is restored in place of what was there: the same UIDs, an older record, and the process that worked with it has gone.
+func TestARestoredBackupDeletesNothingThatWasLaunchedAfterIt(t *testing.T) {
+	i := newInstallation(t)
+	i.launch("before")
+	gone := i.launch("gone")
+	i.scan(2)
+	backup := i.copied()
+	i.launch("after")
+	i.scan(2)
+	i.launch("last")
+	backup.restart()
+	backup.expunge(gone)
+	backup.scan(6)
+	i.Expect(i.cloud.deleted).To(Equal([]string{"i-gone-a"}), "what the backup has known, and lost by force since")
+	i.Expect(assessment(UnknownEpoch)).To(BeEquivalentTo(2))
+	i.Expect(backup.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-after-a"), ContainSubstring("backup"))))
+	backup.restart()
+	backup.scan(6)
+	i.Expect(i.cloud.live()).To(ConsistOf("i-before-a", "i-after-a", "i-last-a"))
+}
+
+// A copy works beside the original. Neither ends what the other has launched; once they see each other, they end nothing of their Clusters.
+func TestACopyBesideTheOriginalDeletesNothing(t *testing.T) {
+	original := newInstallation(t)
+	first := original.launch("first")
+	original.scan(2)
+	clone := original.copied()
+	clone.restart()
+	clone.uids = "c"
+	original.clock.Step(time.Hour)
+	original.launch("original")
+	clone.launch("copy")
+	for range 3 {
+		original.scan(1)
+		clone.scan(1)
+	}
+	clone.expunge(first) // Whoever is rid of the copy means no harm to the original.
+	for range 6 {
+		original.scan(1)
+		clone.scan(1)
+		clone.restart()
+	}
+	original.Expect(original.cloud.deleted).To(BeEmpty())
+	original.Expect(clone.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("find the copy"))))
+}
+
+// During a move the Cluster is paused at the source, then everything is gone there; at the target everything has new UIDs.
+func TestAMoveMakesNoOrphans(t *testing.T) {
+	source := newInstallation(t)
+	m := source.launch("m")
+	source.scan(2)
+	source.pause(true)
+	source.expunge(m)
+	source.scan(5)
+	source.Expect(assessment(Paused)).To(BeEquivalentTo(1))
+	source.Expect(source.api.Delete(source.ctx, source.green())).To(Succeed())
+	target := install(t, source.cloud, "b")
+	source.scan(5)
+	source.Expect(assessment(ClusterGone)).To(BeEquivalentTo(1))
+	target.scan(5)
+	source.Expect(source.cloud.deleted).To(BeEmpty())
+	source.Expect(source.events).To(BeEmpty())
+	target.Expect(target.events).To(BeEmpty())
+}
+
+// Whoever may write objects, but not the cloud, can keep things alive and end nothing.
+func TestForgedClaims(t *testing.T) {
+	i := newInstallation(t)
+	victim, gone := i.launch("victim"), i.launch("gone")
+	i.scan(2)
+	i.expunge(gone)
+	forger := i.object("forger")
+	forger.Spec.ProviderID = gone.Spec.ProviderID
+	forger.Annotations = map[string]string{"uid": string(victim.UID)}
+	i.Expect(i.api.Update(i.ctx, forger)).To(Succeed())
+	victim.Annotations, victim.Spec.ProviderID = map[string]string{"uid": "nobody"}, "fake:///here/none"
+	i.Expect(i.api.Update(i.ctx, victim)).To(Succeed())
+	i.scan(5)
+	i.Expect(i.cloud.deleted).To(BeEmpty())
+	i.Expect(assessment(Claimed)).To(BeEquivalentTo(2))
+	i.expunge(forger)
+	i.scan(5)
+	i.Expect(i.cloud.deleted).To(Equal([]string{"i-gone-a"}))
+}
+
+// Whoever forges the lineage in the record of a launch makes the own instance a stranger; the Clusters of others go on as before.
+func TestForgedLineages(t *testing.T) {
+	i := newInstallation(t)
+	for n, lineage := range []driver.Lineage{
+		{Cluster: i.green().UID, Epoch: "forged", At: testStart.Add(time.Hour)},
+		{Cluster: "another", Epoch: "forged", At: testStart},
+	} {
+		i.cloud.add(testScope, driver.Instance{ID: fmt.Sprint("i-forged-", n), OwnerUID: "x", Owner: "attacker/m", Lineage: lineage.String()})
+	}
+	gone := i.launch("gone")
+	i.scan(8)
+	i.expunge(gone)
+	i.scan(3)
+	i.Expect(i.cloud.deleted).To(Equal([]string{"i-gone-a"}))
+	i.Expect(assessment(OtherNamespace)).To(BeEquivalentTo(1))
+}
+
+// Somebody launches an instance like ours, and the tags are copied. Once the object of the original is gone, as it should be, the copy has no
+// object, and is somebody's work.
+func TestACopyOfAnInstanceIsOnlyReported(t *testing.T) {
+	i := newInstallation(t)
+	m := i.launch("m")
+	i.scan(2)
+	for id, token := range map[string]string{"i-copy": "", "i-group": "fleet-1-2"} {
+		like := i.cloud.get("i-m-a")
+		like.ID, like.Token = id, token
+		i.cloud.add(testScope, like)
+	}
+	i.expunge(m)
+	i.scan(5)
+	i.Expect(i.cloud.deleted).To(Equal([]string{"i-m-a"}))
+	i.Expect(assessment(NotLaunched)).To(BeEquivalentTo(2))
+	i.Expect(i.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-copy"), ContainSubstring("copy"))))
+}

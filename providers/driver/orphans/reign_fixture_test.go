@@ -1,0 +1,110 @@
+package orphans
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"millwright.dev/providers/driver"
+)
+
+// reignFixture is an API server with nothing but the record, and a process that reigns over it.
+type reignFixture struct {
+	*WithT
+	t       *testing.T
+	clock   *clocktesting.FakeClock
+	api     client.WithWatch
+	faults  interceptor.Funcs
+	client  client.WithWatch
+	reign   *Reign
+	present map[types.UID]bool
+}
+
+func newReignFixture(t *testing.T) *reignFixture {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	g := NewWithT(t)
+	g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	f := &reignFixture{WithT: g, t: t, clock: clocktesting.NewFakeClock(testStart), present: map[types.UID]bool{}}
+	f.api = fake.NewClientBuilder().WithScheme(scheme).Build()
+	f.process()
+	return f
+}
+
+// process starts a new process, which begins an epoch.
+func (f *reignFixture) process() {
+	f.client = interceptor.NewClient(f.api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if f.faults.Get != nil {
+				return f.faults.Get(ctx, c, key, obj, opts...)
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if f.faults.Create != nil {
+				return f.faults.Create(ctx, c, obj, opts...)
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if f.faults.Update != nil {
+				return f.faults.Update(ctx, c, obj, opts...)
+			}
+			return c.Update(ctx, obj, opts...)
+		},
+	})
+	f.reign = NewReign(f.client, f.client, f.clock, testKey)
+}
+
+func (f *reignFixture) begin() {
+	f.t.Helper()
+	f.Expect(f.reign.Begin(f.t.Context())).To(Succeed())
+}
+
+// mark gives a lineage to an object that is in the API server.
+func (f *reignFixture) mark(object types.UID) driver.Lineage {
+	f.t.Helper()
+	f.present[object] = true
+	text, err := f.reign.Mark("cluster", object, testScope)
+	f.Expect(err).NotTo(HaveOccurred())
+	l, ok := driver.ParseLineage(text)
+	f.Expect(ok).To(BeTrue())
+	return l
+}
+
+// scan is a checkpoint after a while.
+func (f *reignFixture) scan() (Record, error) {
+	f.clock.Step(15 * time.Minute)
+	record, _, err := f.reign.Checkpoint(f.t.Context(), f.clock.Now(), func(uid types.UID) bool { return f.present[uid] }, []driver.Scope{testScope}, nil)
+	return record, err
+}
+
+// state is what a backup has of the record; restore puts it back.
+func (f *reignFixture) state() map[string]string {
+	f.t.Helper()
+	stored := &corev1.ConfigMap{}
+	f.Expect(f.api.Get(f.t.Context(), testKey, stored)).To(Succeed())
+	return stored.Data
+}
+
+func (f *reignFixture) restore(data map[string]string) {
+	f.t.Helper()
+	stored := &corev1.ConfigMap{}
+	f.Expect(f.api.Get(f.t.Context(), testKey, stored)).To(Succeed())
+	stored.Data = data
+	f.Expect(f.api.Update(f.t.Context(), stored)).To(Succeed())
+}
+
+func covered(r Record, l driver.Lineage) bool {
+	e, known := r.epoch(l.Epoch)
+	return known && e.covers(l.At) && !r.clusters()[l.Cluster].doubts(l.At)
+}
