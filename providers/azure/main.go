@@ -25,6 +25,9 @@ const name = "millwright-azure"
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=azuremachines/status,verbs=patch
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=azuremachinetemplates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=azuremachinetemplates/status,verbs=patch
+// +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=azureidentities,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=azureidentities/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
@@ -32,8 +35,7 @@ func main() {
 	options := newOptions()
 	azure := &session.Options{}
 	program := options.Program("keeps Azure virtual machines for Machines", func(ctx context.Context) error {
-		return run(ctx, options,
-			azure.Config)
+		return run(ctx, options, azure.Config)
 	})
 	addFlags, complete := program.AddFlags, program.Complete
 	program.AddFlags = func(fs *pflag.FlagSet) {
@@ -44,16 +46,24 @@ func main() {
 	program.Main()
 }
 
-func newOptions() *manager.Options { return manager.NewOptions(name, instance.Traits()) }
+func newOptions() *manager.Options {
+	options := manager.NewOptions(name, instance.Traits())
+	options.Identities = &manager.IdentityOptions{TokenDirectories: []string{"/var/run/secrets"}}
+	return options
+}
 
-func run(ctx context.Context, options *manager.Options, configure func() (instance.Config, error)) error {
+func run(ctx context.Context, options *manager.Options, configure func() (session.Config, error)) error {
 	config, err := configure()
 	if err != nil {
 		return err
 	}
 	return manager.Run(ctx, options, infrav1.AddToScheme, func(mgr ctrl.Manager) error {
-		machines := instance.New(config, clock.RealClock{})
+		sessions := newSessions(mgr, options, clock.RealClock{}, config)
+		machines := instance.New(config, clock.RealClock{}).WithIdentities(sessions)
 		if err := newMachineReconciler(mgr, options, clock.RealClock{}, machines).SetupWithManager(mgr); err != nil {
+			return err
+		}
+		if err := newIdentityReconciler(mgr, options, clock.RealClock{}, sessions).SetupWithManager(mgr); err != nil {
 			return err
 		}
 		return newTemplateReconciler(mgr, options, clock.RealClock{}, machines).SetupWithManager(mgr)
@@ -64,15 +74,16 @@ func newMachineReconciler(
 	mgr ctrl.Manager, options *manager.Options, clk clock.WithTicker, azure *instance.Driver,
 ) *inframachine.Reconciler[*infrav1.AzureMachine] {
 	return &inframachine.Reconciler[*infrav1.AzureMachine]{
-		Client:    mgr.GetClient(),
-		APIReader: mgr.GetAPIReader(),
-		Recorder:  mgr.GetEventRecorder(name),
-		Clock:     clk,
-		Driver:    azure,
-		Kind:      "AzureMachine",
-		New:       func() *infrav1.AzureMachine { return &infrav1.AzureMachine{} },
-		NewList:   func() client.ObjectList { return &infrav1.AzureMachineList{} },
-		Options:   options.Machine(),
+		Client:     mgr.GetClient(),
+		APIReader:  mgr.GetAPIReader(),
+		Recorder:   mgr.GetEventRecorder(name),
+		Clock:      clk,
+		Driver:     azure,
+		Kind:       "AzureMachine",
+		Identities: newGuard(mgr, options),
+		New:        func() *infrav1.AzureMachine { return &infrav1.AzureMachine{} },
+		NewList:    func() client.ObjectList { return &infrav1.AzureMachineList{} },
+		Options:    options.Machine(),
 	}
 }
 
@@ -86,6 +97,7 @@ func newTemplateReconciler(
 		Kind:        "AzureMachineTemplate",
 		New:         func() *infrav1.AzureMachineTemplate { return &infrav1.AzureMachineTemplate{} },
 		NewList:     func() client.ObjectList { return &infrav1.AzureMachineTemplateList{} },
+		Identities:  newGuard(mgr, options),
 		CallTimeout: options.CloudTimeout,
 		WatchFilter: options.WatchFilter,
 	}

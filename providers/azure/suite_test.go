@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -21,15 +22,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
 	"millwright.dev/providers/azure/instance"
+	"millwright.dev/providers/azure/session"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/manager"
 	"millwright.dev/test/clouds/azure/arm"
+	"millwright.dev/test/clouds/azure/entra"
 	"millwright.dev/test/clouds/simulator"
 	"millwright.dev/test/testenv"
 )
@@ -41,6 +45,8 @@ var (
 	env *testenv.Env
 	c   client.Client
 	sim *arm.Server
+	// authority gives out the tokens of identities; that of the provider's process is ownToken.
+	authority = entra.New(clock.RealClock{})
 	// free has the resource groups that no test has taken.
 	free = make(chan string, groups)
 )
@@ -88,10 +94,11 @@ func runTests(m *testing.M) (int, error) {
 		catalog.Groups = append(catalog.Groups, arm.Group{Subscription: arm.DefaultSubscription, Name: name})
 		free <- name
 	}
-	sim = arm.New(arm.Options{Catalog: catalog, Delays: arm.Delays{Create: 50 * time.Millisecond, Delete: 50 * time.Millisecond}})
+	sim = arm.New(arm.Options{Catalog: catalog, Authorize: authorize, Delays: arm.Delays{Create: 50 * time.Millisecond, Delete: 50 * time.Millisecond}})
 	defer sim.Close()
-	server := httptest.NewServer(sim)
+	server, login := httptest.NewServer(sim), httptest.NewServer(authority)
 	defer server.Close()
+	defer login.Close()
 
 	directory, err := os.MkdirTemp("", "azure-provider")
 	if err != nil {
@@ -108,7 +115,7 @@ func runTests(m *testing.M) (int, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, testOptions(), func() (instance.Config, error) { return configOf(server.URL), nil })
+		ended <- run(ctx, testOptions(), func() (session.Config, error) { return configOf(server.URL, login.Listener.Addr().String()), nil })
 	}()
 	code := m.Run()
 	cancel()
@@ -122,8 +129,19 @@ func (t token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acc
 	return azcore.AccessToken{Token: string(t), ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-func configOf(url string) instance.Config {
-	return instance.Config{Credential: token("token"), InsecureHTTP: true, Cloud: cloud.Configuration{
+const ownToken = "token"
+
+// authorize lets the provider's process do everything, and identities what the authority says.
+func authorize(token, subscription string) (caller, code string) {
+	if token == ownToken {
+		return token, ""
+	}
+	return authority.Authorize(token, subscription)
+}
+
+func configOf(url, login string) session.Config {
+	transport := &http.Client{Transport: &entra.Redirect{Host: "login.example.com", To: login, Next: http.DefaultTransport}}
+	return session.Config{Credential: token(ownToken), InsecureHTTP: true, Transport: transport, Cloud: cloud.Configuration{
 		ActiveDirectoryAuthorityHost: "https://login.example.com/",
 		Services: map[cloud.ServiceName]cloud.ServiceConfiguration{
 			cloud.ResourceManager: {Endpoint: url, Audience: "https://management.azure.com"},

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/test/clouds/azure/arm"
 )
 
@@ -30,6 +31,7 @@ func ptr[T any](v T) *T { return &v }
 // fullSpec has a value in every field.
 func fullSpec() infrav1.AzureMachineSpec {
 	s := validSpec()
+	s.IdentityRef = &driverv1.IdentityReference{Name: "team-a"}
 	s.FallbackVMSizes = []string{"Standard_E2s_v5"}
 	s.NetworkSecurityGroupID = others + "Microsoft.Network/networkSecurityGroups/g"
 	s.AcceleratedNetworking, s.IPForwarding, s.PublicIP, s.BootDiagnostics, s.UltraSSD = ptr(true), ptr(true), ptr(true), ptr(true), ptr(true)
@@ -135,12 +137,15 @@ func TestSpecsAreImmutable(t *testing.T) {
 	g.Expect(c.Create(t.Context(), template)).To(MatchError(ContainSubstring("cannot be set in a template")))
 }
 
-// TestTheSample is one that the API server takes.
-func TestTheSample(t *testing.T) {
-	g := NewWithT(t)
-	raw, err := os.ReadFile("../../config/samples/azure/azuremachinetemplate.yaml")
-	g.Expect(err).NotTo(HaveOccurred())
-	template := &infrav1.AzureMachineTemplate{}
-	g.Expect(yaml.UnmarshalStrict(raw, template)).To(Succeed())
-	g.Expect(c.Create(t.Context(), template, client.DryRunAll)).To(Succeed())
+// TestTheSamples are what the API server takes.
+func TestTheSamples(t *testing.T) {
+	for file, object := range map[string]client.Object{
+		"azuremachinetemplate.yaml": &infrav1.AzureMachineTemplate{}, "azureidentity.yaml": &infrav1.AzureIdentity{},
+	} {
+		g := NewWithT(t)
+		raw, err := os.ReadFile("../../config/samples/azure/" + file)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(yaml.UnmarshalStrict(raw, object)).To(Succeed())
+		g.Expect(c.Create(t.Context(), object, client.DryRunAll)).To(Succeed())
+	}
 }

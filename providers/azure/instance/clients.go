@@ -2,38 +2,31 @@ package instance
 
 import (
 	"context"
+	"net/http"
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
+	"millwright.dev/providers/azure/session"
 	"millwright.dev/providers/driver"
 )
-
-// Config is how Azure is called.
-type Config struct {
-	// Credential signs the calls.
-	Credential azcore.TokenCredential
-	// Cloud has the address of Azure Resource Manager.
-	Cloud cloud.Configuration
-	// Transport makes the calls; the SDK's own when nil.
-	Transport policy.Transporter
-	// InsecureHTTP lets tokens go over connections without TLS: for a simulator on loopback alone.
-	InsecureHTTP bool
-}
 
 // module names the provider in the User-Agent.
 const module, moduleVersion = "millwright", "v1.0.0"
 
-// clients are those of subscriptions.
+// clients are those of subscriptions, with the credentials of the process or of one session.
 type clients struct {
-	config Config
+	config session.Config
+	// session is that of an identity; nil for the process's own credentials.
+	session *session.Session
 
 	mu            sync.Mutex
 	subscriptions map[string]*subscription
+	// principal is the object ID of who calls with the process's own credentials; empty until there was a token.
+	principal string
 }
 
 // subscription has the clients of one.
@@ -45,8 +38,8 @@ type subscription struct {
 	network  *network
 }
 
-func newClients(config Config) *clients {
-	return &clients{config: config, subscriptions: map[string]*subscription{}}
+func newClients(config session.Config, s *session.Session) *clients {
+	return &clients{config: config, session: s, subscriptions: map[string]*subscription{}}
 }
 
 // options are those of every client: no call is repeated here, since the kit repeats what is to be repeated, and no resource provider is
@@ -55,9 +48,9 @@ func (c *clients) options(subscription string) *arm.ClientOptions {
 	return &arm.ClientOptions{
 		ClientOptions: policy.ClientOptions{
 			Cloud: c.config.Cloud, Retry: policy.RetryOptions{MaxRetries: -1}, Transport: c.config.Transport,
-			PerCallPolicies:                 []policy.Policy{measured{subscription}},
 			InsecureAllowCredentialWithHTTP: c.config.InsecureHTTP,
 			Telemetry:                       policy.TelemetryOptions{ApplicationID: module},
+			PerCallPolicies:                 c.policies(subscription),
 		},
 		DisableRPRegistration: true,
 	}
@@ -71,7 +64,7 @@ func (c *clients) of(scope driver.Scope) (*subscription, string, error) {
 	if s := c.subscriptions[id]; s != nil {
 		return s, group, nil
 	}
-	credential := &signed{c.config.Credential}
+	credential := c.credential()
 	factory, err := armcompute.NewClientFactory(id, credential, c.options(id))
 	if err != nil {
 		return nil, "", driver.NewTerminalError("NewClient", "", err)
@@ -88,8 +81,39 @@ func (c *clients) of(scope driver.Scope) (*subscription, string, error) {
 	return s, group, nil
 }
 
-// signed tells errors of the credential from those of calls.
-type signed struct{ azcore.TokenCredential }
+// credential signs the calls.
+func (c *clients) credential() azcore.TokenCredential {
+	if c.session != nil {
+		return c.session
+	}
+	return &signed{c.config.Credential, c}
+}
+
+// policies see the answers of all calls.
+func (c *clients) policies(subscription string) []policy.Policy {
+	if c.session == nil {
+		return []policy.Policy{measured{subscription}}
+	}
+	return []policy.Policy{measured{subscription}, noticing{c.session}}
+}
+
+// noticing tells a session when Azure refuses its token.
+type noticing struct{ session *session.Session }
+
+// Do makes the call.
+func (n noticing) Do(request *policy.Request) (*http.Response, error) {
+	response, err := request.Next()
+	if err == nil && response.StatusCode == http.StatusUnauthorized {
+		n.session.Refused()
+	}
+	return response, err
+}
+
+// signed tells errors of the process's own credential from those of calls, and notes whose it is.
+type signed struct {
+	azcore.TokenCredential
+	clients *clients
+}
 
 // GetToken returns a token.
 func (s *signed) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -97,5 +121,19 @@ func (s *signed) GetToken(ctx context.Context, options policy.TokenRequestOption
 	if err != nil {
 		return token, &credentialsError{err}
 	}
+	_, principal := session.ClaimsOf(token.Token)
+	s.clients.mu.Lock()
+	defer s.clients.mu.Unlock()
+	s.clients.principal = principal
 	return token, nil
+}
+
+// caller is the object ID of who calls; empty until there was a token.
+func (c *clients) caller() string {
+	if c.session != nil {
+		return c.session.Principal()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.principal
 }

@@ -15,7 +15,7 @@ import (
 // Delete asks for the end of each machine. Interface, disks and public address go with it.
 func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []driver.Handle) []error {
 	failures := make([]error, len(handles))
-	s, group, err := d.clients.of(scope)
+	s, group, err := d.in(ctx, scope)
 	for i, h := range handles {
 		name, ok := target(scope, h)
 		switch {
@@ -100,7 +100,7 @@ func (s *subscription) end(ctx context.Context, group string, p piece) error {
 // with
 // the machine.
 func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
-	s, group, err := d.clients.of(scope)
+	s, group, err := d.in(ctx, scope)
 	if err != nil {
 		return driver.Failed[[]string](len(handles), err)
 	}
@@ -128,7 +128,7 @@ func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driv
 
 // ListLeftovers returns what carries a mark and is used by nothing.
 func (d *Driver) ListLeftovers(ctx context.Context, scope driver.Scope) ([]driver.Leftover, error) {
-	s, group, err := d.clients.of(scope)
+	s, group, err := d.in(ctx, scope)
 	if err != nil {
 		return nil, err
 	}

@@ -4,21 +4,30 @@ package instance
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
 	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
+	"millwright.dev/providers/azure/session"
 	"millwright.dev/providers/driver"
 )
 
 // Driver implements driver.Driver on Azure Resource Manager.
 type Driver struct {
-	config   Config
+	config   session.Config
 	clock    clock.PassiveClock
-	clients  *clients
 	failures *failures
 	sizes    *sizes
+	// own are the clients with the process's own credentials.
+	own *clients
+	// sessions of identities; nil if there are none.
+	sessions Sessions
+
+	mu sync.Mutex
+	// identities have the clients of sessions, by the names of the identities.
+	identities map[string]*clients
 }
 
 var (
@@ -29,8 +38,10 @@ var (
 )
 
 // New returns a Driver.
-func New(config Config, clk clock.PassiveClock) *Driver {
-	return &Driver{config: config, clock: clk, clients: newClients(config), failures: newFailures(), sizes: newSizes()}
+func New(config session.Config, clk clock.PassiveClock) *Driver {
+	return &Driver{
+		config: config, clock: clk, own: newClients(config, nil), failures: newFailures(), sizes: newSizes(), identities: map[string]*clients{},
+	}
 }
 
 // maxName is how long the name of a virtual machine is at most: it is also the name of the Node, whose label kubernetes.io/hostname has
@@ -67,21 +78,9 @@ func Traits() driver.Traits {
 // Traits returns those of Azure.
 func (d *Driver) Traits() driver.Traits { return Traits() }
 
-// Scope is the resource group in its subscription. Both are not case-sensitive.
+// Scope is the resource group in its subscription, with the identity. Both are not case-sensitive.
 func (d *Driver) Scope(m *infrav1.AzureMachine) driver.Scope {
-	return driver.Scope{Location: strings.ToLower(m.Spec.SubscriptionID + "/" + m.Spec.ResourceGroup)}
-}
-
-// LimitScope is the subscription.
-func (d *Driver) LimitScope(scope driver.Scope) string {
-	subscription, _ := split(scope)
-	return subscription
-}
-
-// split returns the subscription and the resource group of a scope.
-func split(scope driver.Scope) (subscription, group string) {
-	subscription, group, _ = strings.Cut(scope.Location, "/")
-	return subscription, group
+	return driver.Scope{Identity: m.IdentityName(), Location: strings.ToLower(m.Spec.SubscriptionID + "/" + m.Spec.ResourceGroup)}
 }
 
 // providerID is the form that the Azure cloud-controller-manager gives to Nodes: the resource group is in lower case.

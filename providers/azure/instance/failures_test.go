@@ -12,6 +12,7 @@ import (
 
 	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
 	"millwright.dev/providers/azure/instance"
+	"millwright.dev/providers/azure/session"
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/test/clouds/azure/arm"
@@ -186,7 +187,7 @@ func TestCredentialsThatAreNone(t *testing.T) {
 // TestNoConnection had no effect.
 func TestNoConnection(t *testing.T) {
 	f := newFixture(t, arm.Options{})
-	f.Driver = instance.New(instance.Config{Credential: f.tokens, Cloud: at("http://127.0.0.1:1"), InsecureHTTP: true}, f.clock)
+	f.Driver = instance.New(session.Config{Credential: f.tokens, Cloud: at("http://127.0.0.1:1"), InsecureHTTP: true}, f.clock)
 	_, err := f.Create(f.ctx, launch("m1"))
 	f.class(err, driver.ClassRefused)
 }

@@ -1,7 +1,9 @@
 package instance_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,6 +20,7 @@ import (
 
 	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
 	"millwright.dev/providers/azure/instance"
+	"millwright.dev/providers/azure/session"
 	"millwright.dev/providers/driver"
 	"millwright.dev/test/clouds/azure/arm"
 	"millwright.dev/test/clouds/simulator"
@@ -33,10 +36,18 @@ const (
 var scope = driver.Scope{Location: arm.DefaultSubscription + "/" + strings.ToLower(arm.DefaultGroup)}
 
 // tokens is a credential; an error of it is of nobody's but its own.
-type tokens struct{ err error }
+type tokens struct {
+	token string
+	err   error
+}
+
+// jwt is a token with claims.
+func jwt(claims string) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".x"
+}
 
 func (c *tokens) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	return azcore.AccessToken{Token: "token", ExpiresOn: time.Now().Add(time.Hour)}, c.err
+	return azcore.AccessToken{Token: cmp.Or(c.token, "token"), ExpiresOn: time.Now().Add(time.Hour)}, c.err
 }
 
 // fixture is a Driver on a simulated tenant, through the SDK and HTTP.
@@ -58,7 +69,7 @@ func newFixture(t *testing.T, options arm.Options) *fixture {
 	front := httptest.NewServer(f.cloud)
 	t.Cleanup(front.Close)
 	t.Cleanup(f.cloud.Close)
-	f.Driver = instance.New(instance.Config{
+	f.Driver = instance.New(session.Config{
 		Credential: f.tokens, Cloud: at(front.URL), InsecureHTTP: true,
 		// Connections of its own: those that a test cuts are nobody else's.
 		Transport: &http.Client{Transport: &http.Transport{}},

@@ -78,7 +78,7 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.Azure
 	if err != nil {
 		return driver.Accepted{}, driver.NewTerminalError(operation, "", err)
 	}
-	s, group, err := d.clients.of(launch.Scope)
+	s, group, err := d.in(ctx, launch.Scope)
 	if err != nil {
 		return driver.Accepted{}, err
 	}

@@ -14,7 +14,7 @@ import (
 // those that there are are read just before.
 func (d *Driver) Remark(ctx context.Context, scope driver.Scope, handles []driver.Handle, lineage string) []error {
 	errs := make([]error, len(handles))
-	s, group, err := d.clients.of(scope)
+	s, group, err := d.in(ctx, scope)
 	var found []piece
 	if err == nil {
 		found, err = s.pieces(ctx, group)

@@ -14,7 +14,7 @@ import (
 // Observe reads each machine, with its run time status.
 func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
 	answers := make([]driver.Answer[driver.Instance], len(handles))
-	s, group, err := d.clients.of(scope)
+	s, group, err := d.in(ctx, scope)
 	if err != nil {
 		return driver.Failed[driver.Instance](len(handles), err)
 	}
@@ -70,7 +70,7 @@ func (s *subscription) addAddresses(ctx context.Context, group string, answers [
 // List returns the marked machines of the resource group, in two lists: of machines and of interfaces; and in a third of public addresses,
 // if interfaces have some. For those that have failed it is asked why, once.
 func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error) {
-	s, group, err := d.clients.of(scope)
+	s, group, err := d.in(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (d *Driver) explain(
 
 // ListStatus returns which machines of the resource group have no power, from one list of the subscription's run time status.
 func (d *Driver) ListStatus(ctx context.Context, scope driver.Scope) (map[string]driver.Status, error) {
-	s, group, err := d.clients.of(scope)
+	s, group, err := d.in(ctx, scope)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func newSizes() *sizes { return &sizes{known: map[string]machinetemplate.Size{}}
 // many pods fit depends on the network of the cluster, which is not known here.
 func (d *Driver) Size(ctx context.Context, template *infrav1.AzureMachineTemplate) (machinetemplate.Size, error) {
 	spec := &template.Spec.Template.Spec
-	size, err := d.sizeOf(ctx, spec)
+	size, err := d.sizeOf(ctx, template.IdentityName(), spec)
 	if err != nil {
 		return machinetemplate.Size{}, err
 	}
@@ -42,10 +42,11 @@ func (d *Driver) Size(ctx context.Context, template *infrav1.AzureMachineTemplat
 	return size, nil
 }
 
-func (d *Driver) sizeOf(ctx context.Context, spec *infrav1.AzureMachineSpec) (machinetemplate.Size, error) {
+func (d *Driver) sizeOf(ctx context.Context, identity string, spec *infrav1.AzureMachineSpec) (machinetemplate.Size, error) {
 	const operation = "ResourceSkus_List"
 	key := func(name string) string {
-		return strings.ToLower(spec.SubscriptionID + "/" + spec.Location + "/" + name)
+		// Of each identity for itself: nobody learns what another may ask.
+		return identity + "/" + strings.ToLower(spec.SubscriptionID+"/"+spec.Location+"/"+name)
 	}
 	d.sizes.mu.Lock()
 	known, ok := d.sizes.known[key(spec.VMSize)]
@@ -53,7 +54,9 @@ func (d *Driver) sizeOf(ctx context.Context, spec *infrav1.AzureMachineSpec) (ma
 	if ok {
 		return known, nil
 	}
-	s, _, err := d.clients.of(driver.Scope{Location: strings.ToLower(spec.SubscriptionID + "/" + spec.ResourceGroup)})
+	s, _, err := d.in(ctx, driver.Scope{
+		Identity: identity, Location: strings.ToLower(spec.SubscriptionID + "/" + spec.ResourceGroup),
+	})
 	if err != nil {
 		return machinetemplate.Size{}, err
 	}

@@ -1,69 +1,124 @@
-// Package session finds the credentials of the provider's process, and which Azure cloud they are for.
+// Package session makes the credentials of the provider's process, and those that AzureIdentities describe, into credentials of the Azure
+// SDK.
 package session
 
 import (
-	"slices"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
-	"github.com/pkg/errors"
-	"github.com/spf13/pflag"
 
-	"millwright.dev/providers/azure/instance"
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/identity"
 )
 
-// environments are the clouds by the names that Azure's own tools have for them.
-var environments = map[string]cloud.Configuration{
-	"AzureCloud":        cloud.AzurePublic,
-	"AzureChinaCloud":   cloud.AzureChina,
-	"AzureUSGovernment": cloud.AzureGovernment,
+// Session is the credentials of one version of an AzureIdentity. The SDK renews its tokens. All methods may be called concurrently. It is an
+// azcore.TokenCredential.
+type Session struct {
+	credential azcore.TokenCredential
+	// scope is what tokens are for: Azure Resource Manager.
+	scope string
+	// timeout of a request for a token: one that hangs must not be waited for by all later calls.
+	timeout time.Duration
+	// doubt is called when Azure refuses the credentials.
+	doubt func(*Session)
+
+	mu                sync.Mutex
+	tenant, principal string
 }
 
-// Options are flags of the provider.
-type Options struct {
-	// Environment is the name of the cloud.
-	Environment string
+// GetToken returns a token, or an error of a class of its own for calls that are not sent because there is none.
+func (s *Session) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	token, err := s.token(ctx, options)
+	switch {
+	case err == nil:
+		return token, nil
+	case identity.AsInvalid(err) != nil:
+		return token, driver.NewAuthError("", "", unusable{"refused", err})
+	}
+	return token, driver.NewRefusedError("", "", unusable{"not available now", err})
 }
 
-// AddFlags adds the flags of the options.
-func (o *Options) AddFlags(set *pflag.FlagSet) {
-	set.StringVar(&o.Environment, "azure-environment", "AzureCloud",
-		"the Azure cloud that machines are in: AzureCloud, AzureChinaCloud or AzureUSGovernment")
+func (s *Session) token(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	token, err := s.credential.GetToken(ctx, options)
+	switch err = explain(err); {
+	case identity.AsInvalid(err) != nil:
+		s.doubt(s)
+		return token, err
+	case err != nil && ctx.Err() != nil: // The SDK's error does not wrap that of the context.
+		return token, fmt.Errorf("no token within the time limit%w", passed{err})
+	case err != nil:
+		return token, err
+	}
+	tenant, principal := ClaimsOf(token.Token)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tenant, s.principal = tenant, principal
+	return token, nil
 }
 
-// Validate checks the options.
-func (o *Options) Validate() error {
-	if _, ok := environments[o.Environment]; !ok {
-		names := make([]string, 0, len(environments))
-		for n := range environments {
-			names = append(names, n)
-		}
-		slices.Sort(names)
-		return errors.Errorf("--azure-environment is %q; it must be one of %s", o.Environment, strings.Join(names, ", "))
-	}
-	return nil
+// Refused is called when Azure has answered that a token is none, or not any more.
+func (s *Session) Refused() { s.doubt(s) }
+
+// Principal is the object ID of who calls; empty until there was a token.
+func (s *Session) Principal() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.principal
 }
 
-// Config is how Azure is called with the credentials of the process, which are looked for in this order: those in the environment
-// (AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET or AZURE_CLIENT_CERTIFICATE_PATH), workload identity
-// (AZURE_FEDERATED_TOKEN_FILE),
-// managed identity. Nothing is called yet.
-func (o *Options) Config() (instance.Config, error) {
-	environment := environments[o.Environment]
-	options := policy.ClientOptions{Cloud: environment}
-	var sources []azcore.TokenCredential
-	if c, err := azidentity.NewEnvironmentCredential(&azidentity.EnvironmentCredentialOptions{ClientOptions: options}); err == nil {
-		sources = append(sources, c)
+// Verify gets a token, or has one already, and tells whose it is. The error is an identity.Invalid if the credentials are refused.
+func (s *Session) Verify(ctx context.Context) (identity.Holder, error) {
+	if _, err := s.token(ctx, policy.TokenRequestOptions{Scopes: []string{s.scope}, EnableCAE: true}); err != nil {
+		return identity.Holder{}, err
 	}
-	if c, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientOptions: options}); err == nil {
-		sources = append(sources, c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return identity.Holder{Account: s.tenant, Principal: s.principal}, nil
+}
+
+// ClaimsOf reads whose a token is: the ID of the tenant, and the object ID in it. It comes from Microsoft Entra ID itself, so its signature
+// is not checked, and nothing is decided by it but what is kept together. Both are empty for what is no token of Entra ID.
+func ClaimsOf(token string) (tenant, principal string) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return "", ""
 	}
-	if c, err := azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{ClientOptions: options}); err == nil {
-		sources = append(sources, c)
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Tenant    string `json:"tid"`
+		Principal string `json:"oid"`
 	}
-	chain, err := azidentity.NewChainedTokenCredential(sources, nil)
-	return instance.Config{Credential: chain, Cloud: environment}, errors.Wrap(err, "looking for credentials of Azure")
+	if err != nil || json.Unmarshal(raw, &claims) != nil {
+		return "", ""
+	}
+	return claims.Tenant, claims.Principal
+}
+
+// unusable is why a call was not sent. It says little to those who use an identity, and keeps the rest for errors.As.
+type unusable struct {
+	what string
+	err  error
+}
+
+func (e unusable) Error() string {
+	return "the credentials of the identity are " + e.what + "; its condition Ready says why"
+}
+
+func (e unusable) Unwrap() error { return e.err }
+
+// changedAccount is the error of credentials of another tenant than the identity had, as long as machines use it.
+func changedAccount(was, is string) error {
+	return identity.NewInvalid(driverv1.AccountChangedReason, fmt.Sprintf("the credentials are of tenant %s, and the machines that use the identity "+
+		"are in subscriptions of tenant %s (status.account), where they could not be found any more. Nothing else was called with them: give "+
+		"credentials of tenant %[2]s, or use another identity for tenant %[1]s", is, was))
 }

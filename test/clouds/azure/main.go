@@ -3,11 +3,15 @@
 package main
 
 import (
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
 
 	"millwright.dev/test/clouds/azure/arm"
+	"millwright.dev/test/clouds/azure/entra"
 	"millwright.dev/test/clouds/simulator"
 	"millwright.dev/test/clouds/simulator/program"
 )
@@ -32,6 +36,36 @@ func main() {
 	}
 	program.Main("azure-simulator", "Azure Resource Manager", &base, func(m simulator.Machines) program.Cloud {
 		tenant.Machines = m
-		return arm.New(tenant)
+		return &azure{Server: arm.New(tenant), identities: identities()}
 	})
+}
+
+// Whose tokens the endpoint of managed identities gives out.
+const (
+	tenantID = "00000000-0000-0000-0000-0000000000aa"
+	clientID = "00000000-0000-0000-0000-0000000000bb"
+)
+
+// identities is the source of tokens, for whoever finds its address in IDENTITY_ENDPOINT. Others are let in with any token.
+func identities() *entra.Front {
+	front := entra.New(clock.RealClock{})
+	front.SetManagedIdentity(entra.Application{
+		Tenant: tenantID, ClientID: clientID, ObjectID: clientID, Subscriptions: []string{arm.DefaultSubscription},
+	})
+	return front
+}
+
+// azure is a tenant with its identities.
+type azure struct {
+	*arm.Server
+	identities *entra.Front
+}
+
+// ServeHTTP answers what is below /msi/ as a host with a managed identity, and everything else as Azure Resource Manager.
+func (a *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/msi/") {
+		a.identities.ServeHTTP(w, r)
+		return
+	}
+	a.Server.ServeHTTP(w, r)
 }

@@ -14,6 +14,11 @@ import (
 type AzureMachineSpec struct {
 	driverv1.MachineSpec `json:",inline"`
 
+	// identityRef names the AzureIdentity with whose credentials Azure is called for this machine. That has to allow the namespace of this
+	// object. Unset means the credentials of the provider's process, unless that runs with --require-identity.
+	// +optional
+	IdentityRef *driverv1.IdentityReference `json:"identityRef,omitempty"`
+
 	// subscriptionID is the ID of the subscription that the machine is in, in lower case.
 	// +required
 	// +kubebuilder:validation:MinLength=36

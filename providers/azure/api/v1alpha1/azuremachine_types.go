@@ -40,6 +40,7 @@ type AzureMachine struct {
 
 	// spec is the desired state of the virtual machine.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="has(self.identityRef) == has(oldSelf.identityRef) && (!has(self.identityRef) || self.identityRef == oldSelf.identityRef)",message="identityRef is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.subscriptionID == oldSelf.subscriptionID",message="subscriptionID is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.resourceGroup == oldSelf.resourceGroup",message="resourceGroup is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.location == oldSelf.location",message="location is immutable"

@@ -20,6 +20,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&AzureMachine{}, &AzureMachineList{},
 		&AzureMachineTemplate{}, &AzureMachineTemplateList{},
+		&AzureIdentity{}, &AzureIdentityList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -14,6 +14,9 @@ import (
 type Options struct {
 	// Tokens are the bearer tokens that are let in; all of them when empty.
 	Tokens []string
+	// Authorize says who calls with a token, and with what code the call is refused, if it is; entra.Front has one. Without it whoever has
+	// one of Tokens may do everything.
+	Authorize func(token, subscription string) (caller, code string)
 	// Delays of what takes long.
 	Delays Delays
 	// Throttles limits requests by subscription and kind: <subscription>/read, /write, /delete; "*" is the bucket of each that is not

@@ -75,7 +75,7 @@ func (in *request) verb() string {
 
 func (in *request) bucket() string { return in.subscription + "/" + in.verb() }
 
-// authenticate checks that there is a bearer token. Tokens are not looked into.
+// authenticate checks that there is a bearer token, and whether it is taken.
 func (in *request) authenticate(s *Server) error {
 	token, found := strings.CutPrefix(in.http.Header.Get("Authorization"), "Bearer ")
 	switch {
@@ -84,8 +84,20 @@ func (in *request) authenticate(s *Server) error {
 	case len(s.options.Tokens) > 0 && !slices.Contains(s.options.Tokens, token):
 		return fail(http.StatusUnauthorized, "InvalidAuthenticationToken", "The access token is invalid.")
 	}
-	in.exchange.SetCaller(token)
-	return nil
+	if s.options.Authorize == nil {
+		in.exchange.SetCaller(token)
+		return nil
+	}
+	caller, code := s.options.Authorize(token, in.subscription)
+	in.exchange.SetCaller(caller)
+	switch code {
+	case "":
+		return nil
+	case "AuthorizationFailed":
+		return fail(http.StatusForbidden, code, "The client '%s' does not have authorization to perform action '%s' over scope '%s'.", caller,
+			in.action, in.http.URL.Path)
+	}
+	return fail(http.StatusUnauthorized, code, "The access token is invalid, has expired, or is of another tenant than the subscription.")
 }
 
 // decode reads the body, and refuses what is not simulated.
