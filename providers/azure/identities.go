@@ -19,8 +19,9 @@ const identityKind = "AzureIdentity"
 
 // newSessions returns what is made of the credentials of AzureIdentities.
 func newSessions(mgr ctrl.Manager, options *manager.Options, clk clock.PassiveClock, config session.Config) *session.Sessions {
-	return session.NewSessions(mgr.GetClient(), mgr.GetAPIReader(), clk, session.SessionOptions{
-		Config: config, TokenDirectories: options.Identities.TokenDirectories, Timeout: options.CloudTimeout / 2, Namespace: options.OwnNamespace(),
+	return session.NewSessions(mgr.GetClient(), mgr.GetAPIReader(), clk, session.Sources{
+		Config: config, TokenDirectories: options.Identities.TokenDirectories, Timeout: options.CloudTimeout / 2,
+		Namespace: options.OwnNamespace(),
 	})
 }
 

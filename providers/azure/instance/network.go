@@ -101,7 +101,8 @@ func (n *network) list(ctx context.Context, group, kind string) ([]networkPart, 
 
 // end asks for the end of one.
 func (n *network) end(ctx context.Context, group, kind, name string) error {
-	return n.do(named(ctx, kind, "Delete"), http.MethodDelete, group, kind, name, nil, http.StatusOK, http.StatusAccepted, http.StatusNoContent)
+	ctx = named(ctx, kind, "Delete")
+	return n.do(ctx, http.MethodDelete, group, kind, name, nil, http.StatusOK, http.StatusAccepted, http.StatusNoContent)
 }
 
 // tag replaces the tags of one.

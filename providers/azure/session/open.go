@@ -24,8 +24,8 @@ import (
 // Sessions keeps the sessions of all AzureIdentities.
 type Sessions = identity.Sessions[*infrav1.AzureIdentity, *Session]
 
-// SessionOptions are those of Sessions.
-type SessionOptions struct {
+// Sources are where Sessions has credentials from.
+type Sources struct {
 	// Config has the cloud, and the credentials of the process.
 	Config Config
 	// TokenDirectories are where files with tokens may be.
@@ -38,9 +38,9 @@ type SessionOptions struct {
 
 // NewSessions returns the sessions of AzureIdentities that identities has, the cache, with the Secrets that secrets has, the API server
 // itself.
-func NewSessions(identities, secrets client.Reader, clk clock.PassiveClock, o SessionOptions) *Sessions {
+func NewSessions(identities, secrets client.Reader, clk clock.PassiveClock, o Sources) *Sessions {
 	var sessions *Sessions
-	opener := opener{SessionOptions: o, doubt: func(name string, s *Session) { sessions.Doubt(name, s) }}
+	opener := opener{Sources: o, doubt: func(name string, s *Session) { sessions.Doubt(name, s) }}
 	sessions = &Sessions{
 		Identities: identities, Secrets: secrets, Namespace: o.Namespace, Kind: "AzureIdentity", Clock: clk,
 		New: func() *infrav1.AzureIdentity { return &infrav1.AzureIdentity{} },
@@ -56,7 +56,7 @@ func NewSessions(identities, secrets client.Reader, clk clock.PassiveClock, o Se
 }
 
 type opener struct {
-	SessionOptions
+	Sources
 	doubt func(name string, s *Session)
 }
 
@@ -85,11 +85,12 @@ func (o opener) open(ctx context.Context, id *infrav1.AzureIdentity, secret *cor
 	return s, nil
 }
 
-// client has the addresses of the provider's cloud, which no identity can change. The authority is one of three that are known, so it is not
-// asked whether it is one. Nothing is repeated: whoever needs the token does that.
+// client has the addresses of the provider's cloud, which no identity can change. The authority is one of three that are known, so it is
+// not asked whether it is one. Nothing is repeated: whoever needs the token does that.
 func (o opener) client() policy.ClientOptions {
 	return policy.ClientOptions{
-		Cloud: o.Config.Cloud, Transport: o.Config.Transport, Retry: policy.RetryOptions{MaxRetries: -1}, PerCallPolicies: []policy.Policy{measured{}},
+		Cloud: o.Config.Cloud, Transport: o.Config.Transport, Retry: policy.RetryOptions{MaxRetries: -1},
+		PerCallPolicies: []policy.Policy{measured{}},
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"millwright.dev/providers/driver/identity"
 )
 
-// The keys of a Secret that credentials are read from: those of the environment, that of Cluster API's own provider, and those of a Secret of
-// type kubernetes.io/tls.
+// The keys of a Secret that credentials are read from: those of the environment, that of Cluster API's own provider, and those of a Secret
+// of type kubernetes.io/tls.
 var (
 	secretKeys      = []string{"AZURE_CLIENT_SECRET", "clientSecret"}
 	certificateKeys = []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey}

@@ -19,8 +19,8 @@ import (
 	"millwright.dev/providers/driver/identity"
 )
 
-// Session is the credentials of one version of an AzureIdentity. The SDK renews its tokens. All methods may be called concurrently. It is an
-// azcore.TokenCredential.
+// Session is the credentials of one version of an AzureIdentity. The SDK renews its tokens. All methods may be called concurrently. It is
+// an azcore.TokenCredential.
 type Session struct {
 	credential azcore.TokenCredential
 	// scope is what tokens are for: Azure Resource Manager.

@@ -81,7 +81,7 @@ func newRig(t *testing.T, spec infrav1.AzureIdentitySpec) *rig {
 	).Build()
 	r.app = entra.Application{Tenant: tenantA, ClientID: clientID, ObjectID: "object", Secrets: []string{"first"}, Tokens: []string{"token-one"}}
 	r.authority.SetApplication(r.app)
-	r.sessions = session.NewSessions(r.objects, r.objects, r.clock, session.SessionOptions{
+	r.sessions = session.NewSessions(r.objects, r.objects, r.clock, session.Sources{
 		Config: session.Config{
 			Credential: processToken{},
 			Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: "https://" + login + "/", Services: map[cloud.ServiceName]cloud.ServiceConfiguration{

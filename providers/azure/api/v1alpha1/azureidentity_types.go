@@ -35,8 +35,8 @@ type ServicePrincipal struct {
 	SecretName string `json:"secretName,omitempty"`
 }
 
-// WorkloadIdentity exchanges a token, normally that of a Kubernetes ServiceAccount, for those of an application or a managed identity that has
-// a federated credential for it.
+// WorkloadIdentity exchanges a token, normally that of a Kubernetes ServiceAccount, for those of an application or a managed identity that
+// has a federated credential for it.
 type WorkloadIdentity struct {
 	// tenantID is the ID of the tenant, in lower case.
 	// +required

@@ -1,6 +1,6 @@
-// Package entra simulates the part of Microsoft Entra ID, and of managed identities, that a machine provider gets its tokens from: the client
-// credentials flow with a secret, a certificate or a federated token, and the endpoint for managed identities of a host. Where it and the
-// documentation of Microsoft disagree, it is wrong.
+// Package entra simulates the part of Microsoft Entra ID, and of managed identities, that a machine provider gets its tokens from: the
+// client credentials flow with a secret, a certificate or a federated token, and the endpoint for managed identities of a host. Where it and
+// the documentation of Microsoft disagree, it is wrong.
 package entra
 
 import (
@@ -177,9 +177,11 @@ var refusals = map[string]struct {
 }{
 	"AADSTS700016":  {http.StatusBadRequest, "unauthorized_client", "Application with identifier was not found in the directory."},
 	"AADSTS7000215": {http.StatusUnauthorized, "invalid_client", "Invalid client secret provided."},
-	"AADSTS700027":  {http.StatusUnauthorized, "invalid_client", "The certificate with identifier used to sign the client assertion is not registered on application."},
-	"AADSTS70021":   {http.StatusBadRequest, "invalid_request", "No matching federated identity record found for presented assertion."},
-	"AADSTS7000216": {http.StatusUnauthorized, "invalid_client", "'client_assertion', 'client_secret' or 'request' is required for the 'client_credentials' grant type."},
+	"AADSTS700027": {http.StatusUnauthorized, "invalid_client", "The certificate with identifier used to sign the client assertion is not " +
+		"registered on application."},
+	"AADSTS70021": {http.StatusBadRequest, "invalid_request", "No matching federated identity record found for presented assertion."},
+	"AADSTS7000216": {http.StatusUnauthorized, "invalid_client", "'client_assertion', 'client_secret' or 'request' is required for the " +
+		"'client_credentials' grant type."},
 }
 
 func (f *Front) serveToken(w http.ResponseWriter, r *http.Request, tenant string) {
@@ -265,7 +267,8 @@ func (f *Front) issue(app *Application) string {
 }
 
 // serveManaged is the endpoint that App Service has for managed identities, and whose address is in IDENTITY_ENDPOINT, see
-// https://learn.microsoft.com/azure/app-service/overview-managed-identity. It is taken instead of that of IMDS since its address can be set.
+// https://learn.microsoft.com/azure/app-service/overview-managed-identity. It is taken instead of that of IMDS since its address can be
+// set.
 func (f *Front) serveManaged(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	app := f.managed
@@ -290,7 +293,8 @@ func (f *Front) serveManaged(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
-		"access_token": token, "expires_on": strconv.FormatInt(f.clock.Now().Add(lifetime).Unix(), 10), "resource": resource, "token_type": "Bearer",
+		"access_token": token, "expires_on": strconv.FormatInt(f.clock.Now().Add(lifetime).Unix(), 10), "resource": resource,
+		"token_type": "Bearer",
 	})
 }
 
