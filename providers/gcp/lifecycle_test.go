@@ -141,7 +141,7 @@ func TestTheNameIsSomebodyElses(t *testing.T) {
 // TestCapacityOfATemplate is that of its machine type.
 func TestCapacityOfATemplate(t *testing.T) {
 	f := newFixture(t)
-	template := &infrav1.GCPMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "t"}}
+	template := &infrav1.GCPMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "t", Labels: f.labels()}}
 	template.Spec.Template.Spec = f.spec()
 	f.Expect(c.Create(f.ctx, template)).To(Succeed())
 	f.Eventually(func() bool {

@@ -2,11 +2,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
 
-	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,56 +27,70 @@ const name = "millwright-gcp"
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=gcpmachines/status,verbs=patch
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=gcpmachinetemplates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=gcpmachinetemplates/status,verbs=patch
+// +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=gcpidentities,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=infrastructure.millwright.dev,resources=gcpidentities/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 func main() {
-	options, endpoint := manager.NewOptions(name, instance.Traits()), ""
-	program := options.Program("keeps Compute Engine instances for Machines", func(ctx context.Context) error {
-		return run(ctx, options, endpoint)
-	})
+	options, at := newOptions(), &endpoints{}
+	program := options.Program("keeps Compute Engine instances for Machines", func(ctx context.Context) error { return run(ctx, options, at) })
 	addFlags, complete := program.AddFlags, program.Complete
 	program.AddFlags = func(fs *pflag.FlagSet) {
 		addFlags(fs)
-		fs.StringVar(&endpoint, "compute-endpoint", instance.DefaultEndpoint, "URL of the Compute Engine API.")
+		at.addFlags(fs)
 	}
-	program.Complete = func() error {
-		if !strings.HasPrefix(endpoint, "https://") && !strings.HasPrefix(endpoint, "http://") {
-			return errors.Errorf("--compute-endpoint is %q: give a URL, such as %s", endpoint, instance.DefaultEndpoint)
-		}
-		return complete()
-	}
+	program.Complete = func() error { return cmp.Or(complete(), at.validate()) }
 	program.Main()
 }
 
-func run(ctx context.Context, options *manager.Options, endpoint string) error {
-	return manager.Run(ctx, options, infrav1.AddToScheme, func(mgr ctrl.Manager) error {
-		transport := http.DefaultTransport
-		cloud := instance.New(strings.TrimSuffix(endpoint, "/"), transport, credentials.Default(transport).Token)
-		machines := &inframachine.Reconciler[*infrav1.GCPMachine]{
-			Client:    mgr.GetClient(),
-			APIReader: mgr.GetAPIReader(),
-			Recorder:  mgr.GetEventRecorder(name),
-			Clock:     clock.RealClock{},
-			Driver:    cloud,
-			Kind:      "GCPMachine",
-			New:       func() *infrav1.GCPMachine { return &infrav1.GCPMachine{} },
-			NewList:   func() client.ObjectList { return &infrav1.GCPMachineList{} },
-			Options:   options.Machine(),
-		}
-		if err := machines.SetupWithManager(mgr); err != nil {
-			return err
-		}
-		templates := &machinetemplate.Reconciler[*infrav1.GCPMachineTemplate]{
-			Client:      mgr.GetClient(),
-			Sizer:       cloud,
-			Clock:       clock.RealClock{},
-			Kind:        "GCPMachineTemplate",
-			New:         func() *infrav1.GCPMachineTemplate { return &infrav1.GCPMachineTemplate{} },
-			NewList:     func() client.ObjectList { return &infrav1.GCPMachineTemplateList{} },
-			CallTimeout: options.CloudTimeout,
-			WatchFilter: options.WatchFilter,
-		}
-		return templates.SetupWithManager(mgr)
+func newOptions() *manager.Options {
+	options := manager.NewOptions(name, instance.Traits())
+	options.Identities = &manager.IdentityOptions{TokenDirectories: []string{"/var/run/secrets"}}
+	return options
+}
+
+func run(ctx context.Context, options *manager.Options, at *endpoints) error {
+	return manager.Run(ctx, options, infrav1.AddToScheme, func(mgr ctrl.Manager) error { return setup(mgr, options, at) })
+}
+
+// setup adds the provider's controllers to a manager.
+func setup(mgr ctrl.Manager, options *manager.Options, at *endpoints) error {
+	transport := http.DefaultTransport
+	sessions := credentials.NewSessions(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}, credentials.Options{
+		Endpoints: at.tokens, Transport: transport, TokenDirectories: options.Identities.TokenDirectories, Timeout: options.CloudTimeout / 2,
+		Namespace: options.OwnNamespace(),
 	})
+	cloud := instance.New(strings.TrimSuffix(at.compute, "/"), transport, credentials.Own(transport)).WithIdentities(sessions)
+	machines := &inframachine.Reconciler[*infrav1.GCPMachine]{
+		Client:     mgr.GetClient(),
+		APIReader:  mgr.GetAPIReader(),
+		Recorder:   mgr.GetEventRecorder(name),
+		Clock:      clock.RealClock{},
+		Driver:     cloud,
+		Kind:       "GCPMachine",
+		Identities: newGuard(mgr, options),
+		New:        func() *infrav1.GCPMachine { return &infrav1.GCPMachine{} },
+		NewList:    func() client.ObjectList { return &infrav1.GCPMachineList{} },
+		Options:    options.Machine(),
+	}
+	if err := machines.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	if err := newIdentityReconciler(mgr, options, sessions).SetupWithManager(mgr); err != nil {
+		return err
+	}
+	templates := &machinetemplate.Reconciler[*infrav1.GCPMachineTemplate]{
+		Client:      mgr.GetClient(),
+		Sizer:       cloud,
+		Clock:       clock.RealClock{},
+		Kind:        "GCPMachineTemplate",
+		New:         func() *infrav1.GCPMachineTemplate { return &infrav1.GCPMachineTemplate{} },
+		NewList:     func() client.ObjectList { return &infrav1.GCPMachineTemplateList{} },
+		Identities:  newGuard(mgr, options),
+		CallTimeout: options.CloudTimeout,
+		WatchFilter: options.WatchFilter,
+	}
+	return templates.SetupWithManager(mgr)
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,18 +31,27 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/manager"
 	infrav1 "millwright.dev/providers/gcp/api/v1alpha1"
-	"millwright.dev/providers/gcp/instance"
+	"millwright.dev/providers/gcp/credentials"
 	"millwright.dev/test/clouds/gcp/compute"
+	"millwright.dev/test/clouds/gcp/iam"
 	"millwright.dev/test/clouds/simulator"
 	"millwright.dev/test/testenv"
 )
 
-const testToken = "token-of-the-provider"
+const (
+	testToken = "token-of-the-provider"
+	// suiteFilter is what the provider of the suite watches.
+	suiteFilter = "suite"
+)
 
 var (
 	env *testenv.Env
 	c   client.Client
 	sim *compute.Server
+	// accounts give tokens to GCPIdentities; tokenDirectory is where those may name files.
+	accounts       *iam.Service
+	at             *endpoints
+	tokenDirectory string
 )
 
 func TestMain(m *testing.M) {
@@ -82,7 +92,11 @@ func runTests(m *testing.M) (int, error) {
 		return 0, err
 	}
 	const step = 50 * time.Millisecond
-	sim = compute.New(compute.Options{Tokens: []string{testToken}, Delays: compute.Delays{Provisioning: step, Staging: step, Stopping: step}})
+	accounts = iam.New(clock.RealClock{})
+	tokens := httptest.NewServer(accounts)
+	defer tokens.Close()
+	at = &endpoints{tokens: credentials.Endpoints{OAuth2: tokens.URL, STS: tokens.URL, IAMCredentials: tokens.URL}}
+	sim = compute.New(compute.Options{Tokens: []string{testToken}, Access: accounts, Delays: compute.Delays{Provisioning: step, Staging: step, Stopping: step}})
 	defer sim.Close()
 	server := httptest.NewServer(sim)
 	defer server.Close()
@@ -91,12 +105,17 @@ func runTests(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(directory) }()
+	tokenDirectory = filepath.Join(directory, "tokens")
+	if err := os.Mkdir(tokenDirectory, 0o700); err != nil {
+		return 0, err
+	}
 	if err := setEnvironment(directory, server.URL); err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, testOptions(), server.URL+"/compute/v1") }()
+	at.compute = server.URL + "/compute/v1"
+	go func() { ended <- run(ctx, testOptions(), at) }()
 	code := m.Run()
 	cancel()
 	return code, testenv.Ended(<-ended)
@@ -132,10 +151,12 @@ func setEnvironment(directory, cloud string) error {
 }
 
 func testOptions() *manager.Options {
-	options := manager.NewOptions(name, instance.Traits())
+	options := newOptions()
 	options.AddFlags(pflag.NewFlagSet("test", pflag.ContinueOnError))
 	options.HealthAddr, options.Diagnostics.Address = "0", "0"
 	options.Diagnostics.Insecure = true
+	options.Identities.TokenDirectories = []string{tokenDirectory}
+	options.WatchFilter = suiteFilter
 	options.InventoryFast, options.InventorySlow = 200*time.Millisecond, time.Second
 	return options
 }
@@ -143,19 +164,28 @@ func testOptions() *manager.Options {
 // fixture is a namespace and a project of its own.
 type fixture struct {
 	*WithT
+	t         *testing.T
 	ctx       context.Context
 	namespace string
 	project   string
+	// watch is which provider has what the test makes.
+	watch string
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
+	return newFixtureBeside(t)
+}
+
+// newFixtureBeside is another one of the same test.
+func newFixtureBeside(t *testing.T) *fixture {
+	t.Helper()
 	g := NewWithT(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "project-"}}
 	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
 	sim.AddProject(namespace.Name)
-	f := &fixture{WithT: g, ctx: t.Context(), namespace: namespace.Name, project: namespace.Name}
+	f := &fixture{WithT: g, t: t, ctx: t.Context(), namespace: namespace.Name, project: namespace.Name, watch: suiteFilter}
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "green"},
 		Spec: clusterv1.ClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}}}
 	g.Expect(c.Create(f.ctx, cluster)).To(Succeed())
@@ -173,6 +203,11 @@ func (f *fixture) spec() infrav1.GCPMachineSpec {
 	}
 }
 
+// labels are those of what the provider is to watch.
+func (f *fixture) labels() map[string]string {
+	return map[string]string{clusterv1.ClusterNameLabel: "green", clusterv1.WatchLabel: f.watch}
+}
+
 // machine creates bootstrap data, a Machine and the GCPMachine that it owns.
 func (f *fixture) machine(name string, changes ...func(*infrav1.GCPMachineSpec)) *infrav1.GCPMachine {
 	f.Expect(c.Create(f.ctx, &corev1.Secret{
@@ -188,7 +223,7 @@ func (f *fixture) machine(name string, changes ...func(*infrav1.GCPMachineSpec))
 	f.Expect(c.Create(f.ctx, owner)).To(Succeed())
 	m := &infrav1.GCPMachine{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: f.namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "green"},
+			Namespace: f.namespace, Name: name, Labels: f.labels(),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, clusterv1.GroupVersion.WithKind("Machine"))},
 		},
 		Spec: f.spec(),

@@ -1,6 +1,5 @@
-// Package credentials gets the access tokens with which the provider calls Google Cloud: those of the application default credentials,
-// which are a key of a service account, an external account (workload identity federation), an impersonated one, or the service
-// account that the process runs as.
+// Package credentials gets the access tokens with which the provider calls Google Cloud: those of the process (Own), and those of
+// GCPIdentities (NewSessions).
 package credentials
 
 import (
@@ -14,35 +13,51 @@ import (
 	"golang.org/x/oauth2/google"
 )
 
-// scope is what the tokens are good for; the roles of the account decide about the rest.
-const scope = "https://www.googleapis.com/auth/compute"
+const (
+	// scope is what the tokens are good for; the roles of the account decide about the rest.
+	scope = "https://www.googleapis.com/auth/compute"
+	// refreshTimeout bounds one request for a token of the process, for all that wait for it.
+	refreshTimeout = 20 * time.Second
+	// dropEvery is how often, at most, a token is given up because Google Cloud has refused it.
+	dropEvery = 10 * time.Second
+)
 
-// refreshTimeout bounds one request for a token, for all that wait for it.
-const refreshTimeout = 20 * time.Second
+// Source asks Google Cloud for a new token. Its error is an identity.Invalid where a person has to change something, and shows nothing
+// secret.
+type Source func(ctx context.Context) (*oauth2.Token, error)
 
-// Default are the application default credentials: https://cloud.google.com/docs/authentication/application-default-credentials. They
+// Own are the application default credentials: https://cloud.google.com/docs/authentication/application-default-credentials. They
 // are looked for when a token is needed, so that a rotated key is used from the next one on.
-func Default(transport http.RoundTripper) *Tokens {
-	client := &http.Client{Transport: transport, Timeout: refreshTimeout}
-	return New(func() (oauth2.TokenSource, error) {
-		found, err := google.FindDefaultCredentials(context.WithValue(context.Background(), oauth2.HTTPClient, client), scope)
+func Own(transport http.RoundTripper) *Tokens {
+	return New(ambient(transport, refreshTimeout, scope), refreshTimeout)
+}
+
+// ambient asks with the application default credentials.
+func ambient(transport http.RoundTripper, timeout time.Duration, scope string) Source {
+	client := &http.Client{Transport: transport, Timeout: timeout}
+	return func(ctx context.Context) (*oauth2.Token, error) {
+		found, err := google.FindDefaultCredentials(context.WithValue(ctx, oauth2.HTTPClient, client), scope)
 		if err != nil {
 			// The error names files and what is wrong with them, and holds nothing of their content.
-			return nil, errors.Wrap(err, "the application default credentials cannot be read")
+			return nil, invalid("the application default credentials cannot be read: %v", err)
 		}
-		return found.TokenSource, nil
-	})
+		token, err := found.TokenSource.Token()
+		return token, explain("an access token", err)
+	}
 }
 
 // Tokens gives out a token until it is about to expire. Whoever asks waits no longer than for its own context, and one request for a
 // new token is made for all.
 type Tokens struct {
-	open func() (oauth2.TokenSource, error)
+	source  Source
+	timeout time.Duration
 
 	mu    sync.Mutex
 	token *oauth2.Token
 	// refresh is the request under way; nil if there is none.
 	refresh *refresh
+	// dropped is when a token was given up.
+	dropped time.Time
 }
 
 // refresh is one request for a token.
@@ -52,8 +67,10 @@ type refresh struct {
 	err   error
 }
 
-// New gives out the tokens of the source that open returns, which is called for each new one.
-func New(open func() (oauth2.TokenSource, error)) *Tokens { return &Tokens{open: open} }
+// New gives out the tokens of a source, each request to which has a timeout.
+func New(source Source, timeout time.Duration) *Tokens {
+	return &Tokens{source: source, timeout: timeout}
+}
 
 // Token returns a token.
 func (t *Tokens) Token(ctx context.Context) (string, error) {
@@ -62,12 +79,40 @@ func (t *Tokens) Token(ctx context.Context) (string, error) {
 		defer t.mu.Unlock()
 		return t.token.AccessToken, nil
 	}
+	r := t.request()
+	t.mu.Unlock()
+	return r.wait(ctx)
+}
+
+// Renew asks for a new token, whatever is there.
+func (t *Tokens) Renew(ctx context.Context) error {
+	t.mu.Lock()
+	r := t.request()
+	t.mu.Unlock()
+	_, err := r.wait(ctx)
+	return err
+}
+
+// Refused says that Google Cloud has answered that a token is none, or not any more: it is not used again. Refusals cost one request in
+// ten seconds at most.
+func (t *Tokens) Refused(token string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.token != nil && t.token.AccessToken == token && time.Since(t.dropped) >= dropEvery {
+		t.token, t.dropped = nil, time.Now()
+	}
+}
+
+// request returns the request under way, or begins one. The lock is held.
+func (t *Tokens) request() *refresh {
 	if t.refresh == nil {
 		t.refresh = &refresh{done: make(chan struct{})}
-		go t.request(t.refresh)
+		go t.ask(t.refresh)
 	}
-	r := t.refresh
-	t.mu.Unlock()
+	return t.refresh
+}
+
+func (r *refresh) wait(ctx context.Context) (string, error) {
 	select {
 	case <-r.done:
 	case <-ctx.Done():
@@ -79,36 +124,25 @@ func (t *Tokens) Token(ctx context.Context) (string, error) {
 	return r.token.AccessToken, nil
 }
 
-// request asks for a token and wakes who waits. A panic in a source ends no more than the request.
-func (t *Tokens) request(r *refresh) {
+// ask asks for a token and wakes who waits. A panic in a source ends no more than the request. A token that is there stays if there is no
+// other: it may still be good.
+func (t *Tokens) ask(r *refresh) {
+	ctx, cancel := context.WithTimeout(context.Background(), t.timeout)
+	defer cancel()
 	defer func() {
 		if v := recover(); v != nil {
-			r.err = errors.Errorf("asking for an access token: %v", v)
+			r.token, r.err = nil, errors.Errorf("asking for an access token: %v", v)
 		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.token, t.refresh = r.token, nil
+		t.refresh = nil
+		if r.err == nil {
+			t.token = r.token
+		}
 		close(r.done)
 	}()
-	source, err := t.open()
-	if err != nil {
-		r.err = err
-		return
+	r.token, r.err = t.source(ctx)
+	if r.err == nil && (r.token == nil || r.token.AccessToken == "") {
+		r.err = errors.New("the answer of Google Cloud has no access token")
 	}
-	if r.token, err = source.Token(); err != nil {
-		r.token, r.err = nil, explain(err)
-	}
-}
-
-// explain leaves out the body of the answer, which is the server's and may hold anything.
-func explain(err error) error {
-	var refused *oauth2.RetrieveError
-	if !errors.As(err, &refused) {
-		return errors.New("no access token could be had from Google Cloud: check the network and the credentials")
-	}
-	status := ""
-	if refused.Response != nil {
-		status = refused.Response.Status
-	}
-	return errors.Errorf("Google Cloud has refused an access token: %s %s %s", status, refused.ErrorCode, refused.ErrorDescription)
 }

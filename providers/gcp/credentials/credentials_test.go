@@ -7,11 +7,11 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +31,7 @@ func TestAServiceAccount(t *testing.T) {
 	server := httptest.NewServer(cloud)
 	defer server.Close()
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "key.json"))
-	tokens := credentials.Default(http.DefaultTransport)
+	tokens := credentials.Own(http.DefaultTransport)
 	_, err := tokens.Token(t.Context())
 	g.Expect(err).To(MatchError(ContainSubstring("application default credentials cannot be read")))
 
@@ -54,57 +54,54 @@ func TestAServiceAccount(t *testing.T) {
 	directory := filepath.Join(home, ".config/gcloud")
 	g.Expect(os.MkdirAll(directory, 0o700)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(directory, "application_default_credentials.json"), content, 0o600)).To(Succeed())
-	g.Expect(credentials.Default(http.DefaultTransport).Token(t.Context())).To(Equal("given-out"))
-}
-
-// source answers once it is let go.
-type source struct {
-	mu    sync.Mutex
-	calls int
-	free  chan struct{}
-	err   error
-}
-
-func (s *source) Token() (*oauth2.Token, error) {
-	s.mu.Lock()
-	s.calls++
-	s.mu.Unlock()
-	<-s.free
-	return &oauth2.Token{AccessToken: "t", Expiry: time.Now().Add(time.Hour)}, s.err
+	g.Expect(credentials.Own(http.DefaultTransport).Token(t.Context())).To(Equal("given-out"))
 }
 
 // TestASourceThatHangs keeps nobody longer than its own time, is asked once for all, and its token serves those who come later.
 func TestASourceThatHangs(t *testing.T) {
 	g := NewWithT(t)
-	s := &source{free: make(chan struct{})}
-	tokens := credentials.New(func() (oauth2.TokenSource, error) { return s, nil })
+	calls, free := 0, make(chan struct{})
+	tokens := credentials.New(func(context.Context) (*oauth2.Token, error) {
+		calls++ // One at a time.
+		<-free
+		return &oauth2.Token{AccessToken: fmt.Sprintf("t%d", calls), Expiry: time.Now().Add(time.Hour)}, nil
+	}, time.Minute)
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := tokens.Token(ctx)
 		g.Expect(err).To(MatchError(ContainSubstring("within the time limit")))
 	}
-	close(s.free)
-	g.Expect(tokens.Token(t.Context())).To(Equal("t"))
-	g.Expect(tokens.Token(t.Context())).To(Equal("t"))
-	g.Expect(s.calls).To(Equal(1))
+	close(free)
+	g.Expect(tokens.Token(t.Context())).To(Equal("t1"))
+	g.Expect(tokens.Token(t.Context())).To(Equal("t1"))
+	g.Expect(calls).To(Equal(1))
+
+	tokens.Refused("another")
+	g.Expect(tokens.Token(t.Context())).To(Equal("t1"), "that was not the one")
+	tokens.Refused("t1")
+	g.Expect(tokens.Token(t.Context())).To(Equal("t2"))
+	tokens.Refused("t2")
+	g.Expect(tokens.Token(t.Context())).To(Equal("t2"), "refusals cost a request in ten seconds at most")
+	g.Expect(tokens.Renew(t.Context())).To(Succeed())
+	g.Expect(tokens.Token(t.Context())).To(Equal("t3"))
 }
 
-// TestRefusedTokens: the message has the status and the code, and not the body; the next call tries again.
-func TestRefusedTokens(t *testing.T) {
+// TestATokenOutlivesAFailedRenewal: as long as it lasts.
+func TestATokenOutlivesAFailedRenewal(t *testing.T) {
 	g := NewWithT(t)
-	s := &source{free: make(chan struct{}), err: &oauth2.RetrieveError{
-		Response: &http.Response{Status: "400 Bad Request"}, Body: []byte("secret"), ErrorCode: "invalid_grant", ErrorDescription: "Account not found"}}
-	close(s.free)
-	tokens := credentials.New(func() (oauth2.TokenSource, error) { return s, nil })
-	_, err := tokens.Token(t.Context())
-	g.Expect(err).To(MatchError("Google Cloud has refused an access token: 400 Bad Request invalid_grant Account not found"))
-	s.err = errors.New("Post https://token?secret: no route")
-	_, err = tokens.Token(t.Context())
-	g.Expect(err).To(MatchError(And(ContainSubstring("check the network"), Not(ContainSubstring("secret")))))
-	s.err = nil
+	var err error
+	tokens := credentials.New(func(context.Context) (*oauth2.Token, error) {
+		return &oauth2.Token{AccessToken: "t", Expiry: time.Now().Add(time.Hour)}, err
+	}, time.Minute)
 	g.Expect(tokens.Token(t.Context())).To(Equal("t"))
-	panicking := credentials.New(func() (oauth2.TokenSource, error) { panic("no source") })
+	err = errors.New("no route")
+	g.Expect(tokens.Renew(t.Context())).To(MatchError("no route"))
+	g.Expect(tokens.Token(t.Context())).To(Equal("t"))
+	panicking := credentials.New(func(context.Context) (*oauth2.Token, error) { panic("no source") }, time.Minute)
 	_, err = panicking.Token(t.Context())
 	g.Expect(err).To(MatchError(ContainSubstring("no source")))
+	empty := credentials.New(func(context.Context) (*oauth2.Token, error) { return &oauth2.Token{}, nil }, time.Minute)
+	_, err = empty.Token(t.Context())
+	g.Expect(err).To(MatchError(ContainSubstring("no access token")))
 }

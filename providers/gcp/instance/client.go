@@ -58,9 +58,13 @@ func (d *Driver) send(ctx context.Context, scope driver.Scope, r request, into a
 	if err != nil {
 		return driver.NewRefusedError(r.name, "", errors.New("the address of Compute Engine is none: correct --compute-endpoint"))
 	}
-	token, err := d.tokens(ctx)
+	caller, err := d.caller(ctx, scope)
 	if err != nil {
-		return driver.NewAuthError(r.name, "", err)
+		return err
+	}
+	token, err := caller.Token(ctx)
+	if err != nil {
+		return withoutToken(r.name, err)
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", "application/json")
@@ -70,6 +74,9 @@ func (d *Driver) send(ctx context.Context, scope driver.Scope, r request, into a
 		return lost(r.name, err)
 	}
 	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusUnauthorized {
+		caller.Refused(token)
+	}
 	return read(r.name, response, into)
 }
 

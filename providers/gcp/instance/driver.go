@@ -10,6 +10,7 @@ import (
 
 	"millwright.dev/providers/driver"
 	infrav1 "millwright.dev/providers/gcp/api/v1alpha1"
+	"millwright.dev/providers/gcp/credentials"
 )
 
 // Labels by which instances and disks are marked. Users cannot set them: see GCPMachineSpec. Compute Engine takes lower-case letters,
@@ -27,9 +28,10 @@ const DefaultEndpoint = "https://compute.googleapis.com/compute/v1"
 
 // Driver implements driver.Driver on Compute Engine.
 type Driver struct {
-	endpoint string
-	http     *http.Client
-	tokens   Tokens
+	endpoint   string
+	http       *http.Client
+	own        Caller
+	identities Identities
 }
 
 var (
@@ -39,14 +41,46 @@ var (
 	_ driver.Remarker                         = (*Driver)(nil)
 )
 
-// Tokens returns an access token. It is asked for each call, so that it decides itself when a new one is needed.
-type Tokens func(ctx context.Context) (string, error)
+// Caller has the access tokens that calls are made with.
+type Caller interface {
+	// Token returns one. It is asked for each call, so that it decides itself when a new one is needed.
+	Token(ctx context.Context) (string, error)
+	// Refused says that Compute Engine has answered that a token is none, or not any more.
+	Refused(token string)
+}
+
+// Identities are the sessions of GCPIdentities, by name.
+type Identities interface {
+	// Get returns the session of an identity.
+	Get(ctx context.Context, name string) (*credentials.Session, error)
+}
 
 // New returns a Driver that calls the API at an address, such as DefaultEndpoint, by a transport.
-func New(endpoint string, transport http.RoundTripper, tokens Tokens) *Driver {
+func New(endpoint string, transport http.RoundTripper, own Caller) *Driver {
 	// Without redirects, which would carry the token elsewhere.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Driver{endpoint: endpoint, http: &http.Client{Transport: transport, CheckRedirect: stay}, tokens: tokens}
+	return &Driver{endpoint: endpoint, http: &http.Client{Transport: transport, CheckRedirect: stay}, own: own}
+}
+
+// WithIdentities has the driver call with the sessions of identities in scopes that have one. Call it before the first use.
+func (d *Driver) WithIdentities(identities Identities) *Driver {
+	d.identities = identities
+	return d
+}
+
+// caller returns whose tokens the calls of a scope are made with.
+func (d *Driver) caller(ctx context.Context, scope driver.Scope) (Caller, error) {
+	switch {
+	case scope.Identity == "":
+		return d.own, nil
+	case d.identities == nil:
+		return nil, driver.NewAuthError("", "", errors.New("this provider has no identities"))
+	}
+	session, err := d.identities.Get(ctx, scope.Identity)
+	if err != nil {
+		return nil, err // Of a class, and for conditions.
+	}
+	return session, nil
 }
 
 // maxUserData is how many bytes of bootstrap data fit into a metadata value of 256 KiB, also in base64, which compressed data needs.
@@ -78,12 +112,12 @@ func Traits() driver.Traits {
 // Traits returns those of Compute Engine.
 func (d *Driver) Traits() driver.Traits { return Traits() }
 
-// Scope is the project.
+// Scope is the project, by whose identity.
 func (d *Driver) Scope(m *infrav1.GCPMachine) driver.Scope {
-	return driver.Scope{Location: m.Spec.Project}
+	return driver.Scope{Identity: m.IdentityName(), Location: m.Spec.Project}
 }
 
-// LimitScope is the project, whoever calls.
+// LimitScope is the project, whoever calls: Compute Engine counts calls for the project whose resources they are about.
 func (d *Driver) LimitScope(scope driver.Scope) string { return scope.Location }
 
 // Places are the zones of the spec, with each of its machine types.

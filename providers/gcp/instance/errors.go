@@ -14,6 +14,7 @@ import (
 	"github.com/pkg/errors"
 
 	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/identity"
 )
 
 // codes are the reasons of refused calls, in lower camel case, and the codes of operations that have failed, in capitals, by what they
@@ -127,6 +128,19 @@ func ofLaunch(err error) error {
 	unresolved := *e
 	unresolved.Class = driver.ClassUnresolved
 	return &unresolved
+}
+
+// withoutToken is the error of a call that was not sent, since there was no token for it: only a person can help if Google Cloud
+// refuses one.
+func withoutToken(name string, err error) error {
+	var classed *driver.Error
+	switch {
+	case errors.As(err, &classed):
+		return err
+	case identity.AsInvalid(err) != nil:
+		return driver.NewAuthError(name, "", err)
+	}
+	return driver.NewRefusedError(name, "", err)
 }
 
 // lost is the error of a call without an answer, or with half of one. It had no effect if it got no connection. The message does not

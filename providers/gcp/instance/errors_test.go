@@ -13,6 +13,7 @@ import (
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/identity"
 	infrav1 "millwright.dev/providers/gcp/api/v1alpha1"
 	"millwright.dev/providers/gcp/instance"
 	"millwright.dev/test/clouds/gcp/compute"
@@ -82,6 +83,7 @@ func TestRefusalsOfTheSimulator(t *testing.T) {
 	f.token = "expired"
 	_, err := f.Create(f.ctx, launch(zoneA, "one", 1))
 	f.class(err, driver.ClassAuth)
+	f.Expect(f.refused).To(Equal(1), "it is not used again")
 }
 
 // TestFailuresOfOperations: each code of an operation, by what it means. None is unknown, since the operation has ended.
@@ -156,7 +158,7 @@ func answering(status int, body string) *instance.Driver {
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
 	})
-	return instance.New("http://cloud/compute/v1", direct{cloud}, func(context.Context) (string, error) { return token, nil })
+	return instance.New("http://cloud/compute/v1", direct{cloud}, fixedToken{token: token})
 }
 
 // TestStrangeAnswers prove nothing about the effect, unless the status does.
@@ -169,12 +171,17 @@ func TestStrangeAnswers(t *testing.T) {
 		g.Expect(driver.ClassOf(err)).To(Equal(expected), "%d", status)
 		g.Expect(err.Error()).NotTo(ContainSubstring("proxy"))
 	}
-	unreachable := instance.New("http://cloud", failing{&net.OpError{Op: "dial", Err: errors.New("refused")}}, func(context.Context) (string, error) { return token, nil })
+	unreachable := instance.New("http://cloud", failing{&net.OpError{Op: "dial", Err: errors.New("refused")}}, fixedToken{token: token})
 	_, err := unreachable.Create(t.Context(), launch(zoneA, "one", 1))
 	g.Expect(driver.ClassOf(err)).To(Equal(driver.ClassRefused), "it got no connection")
-	tokenless := instance.New("http://cloud", failing{}, func(context.Context) (string, error) { return "", errors.New("no key") })
+	tokenless := instance.New("http://cloud", failing{}, fixedToken{err: identity.NewInvalid("x", "no key")})
 	_, err = tokenless.Create(t.Context(), launch(zoneA, "one", 1))
 	g.Expect(driver.ClassOf(err)).To(Equal(driver.ClassAuth))
+	waiting := instance.New("http://cloud", failing{}, fixedToken{err: errors.New("no answer")})
+	_, err = waiting.Create(t.Context(), launch(zoneA, "one", 1))
+	g.Expect(driver.ClassOf(err)).To(Equal(driver.ClassRefused), "nothing was sent, and nobody has to act")
+	_, err = unreachable.List(t.Context(), driver.Scope{Identity: "a", Location: project})
+	g.Expect(driver.ClassOf(err)).To(Equal(driver.ClassAuth), "never with the process's own credentials")
 }
 
 type failing struct{ err error }
@@ -192,7 +199,7 @@ func TestACloudThatHangs(t *testing.T) {
 	}))
 	defer hanging.Close()
 	defer hanging.CloseClientConnections()
-	d := instance.New(hanging.URL, http.DefaultTransport, func(context.Context) (string, error) { return token, nil })
+	d := instance.New(hanging.URL, http.DefaultTransport, fixedToken{token: token})
 	l := launch(zoneA, "one", 1)
 	h := handle(l, "operation-1")
 	h.ProviderID = "gce://" + project + "/" + zoneA + "/one"

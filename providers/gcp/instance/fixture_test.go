@@ -38,6 +38,9 @@ type fixture struct {
 	clock *clocktesting.FakeClock
 	token string
 	ctx   context.Context
+	// tokenErr is why there is no token; refused is how often one was refused.
+	tokenErr error
+	refused  int
 }
 
 func newFixture(t testing.TB, options compute.Options) *fixture {
@@ -46,9 +49,25 @@ func newFixture(t testing.TB, options compute.Options) *fixture {
 	options.Delays = compute.Delays{Pending: time.Second, Provisioning: time.Second, Staging: time.Second, Stopping: time.Second}
 	f := &fixture{WithT: NewWithT(t), cloud: compute.New(options), clock: clk, token: token, ctx: t.Context()}
 	t.Cleanup(f.cloud.Close)
-	f.Driver = instance.New("http://cloud/compute/v1", direct{f.cloud}, func(context.Context) (string, error) { return f.token, nil })
+	f.Driver = instance.New("http://cloud/compute/v1", direct{f.cloud}, f)
 	return f
 }
+
+// Token is that of the test.
+func (f *fixture) Token(context.Context) (string, error) { return f.token, f.tokenErr }
+
+// Refused counts.
+func (f *fixture) Refused(string) { f.refused++ }
+
+// fixedToken is a token, or why there is none.
+type fixedToken struct {
+	token string
+	err   error
+}
+
+func (f fixedToken) Token(context.Context) (string, error) { return f.token, f.err }
+
+func (f fixedToken) Refused(string) {}
 
 // direct calls a handler without sockets.
 type direct struct{ handler http.Handler }

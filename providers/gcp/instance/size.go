@@ -34,7 +34,7 @@ type machineType struct {
 func (d *Driver) Size(ctx context.Context, template *infrav1.GCPMachineTemplate) (machinetemplate.Size, error) {
 	spec := &template.Spec.Template.Spec
 	var found machineType
-	err := d.call(ctx, driver.Scope{Location: spec.Project}, request{
+	err := d.call(ctx, driver.Scope{Identity: template.IdentityName(), Location: spec.Project}, request{
 		name: "machineTypes.get", method: http.MethodGet, path: []string{"zones", spec.Zones[0], "machineTypes", spec.MachineType},
 		query: url.Values{"fields": {"guestCpus,memoryMb,architecture,accelerators"}},
 	}, &found)

@@ -15,6 +15,11 @@ import (
 type GCPMachineSpec struct {
 	driverv1.MachineSpec `json:",inline"`
 
+	// identityRef names the GCPIdentity with whose credentials Google Cloud is called for this instance. That has to allow the namespace of
+	// this object. Unset means the credentials of the provider's process, unless that runs with --require-identity.
+	// +optional
+	IdentityRef *driverv1.IdentityReference `json:"identityRef,omitempty"`
+
 	// project is the ID of the Google Cloud project that the instance is in, for example my-project.
 	// +required
 	// +kubebuilder:validation:MinLength=6

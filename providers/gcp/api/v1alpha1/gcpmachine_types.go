@@ -39,6 +39,7 @@ type GCPMachine struct {
 
 	// spec is the desired state of the instance.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="has(self.identityRef) == has(oldSelf.identityRef) && (!has(self.identityRef) || self.identityRef == oldSelf.identityRef)",message="identityRef is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.project == oldSelf.project",message="project is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.zones == oldSelf.zones",message="zones is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.machineType == oldSelf.machineType",message="machineType is immutable"

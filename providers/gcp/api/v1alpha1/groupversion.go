@@ -17,7 +17,11 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &GCPMachine{}, &GCPMachineList{}, &GCPMachineTemplate{}, &GCPMachineTemplateList{})
+	scheme.AddKnownTypes(GroupVersion,
+		&GCPMachine{}, &GCPMachineList{},
+		&GCPMachineTemplate{}, &GCPMachineTemplateList{},
+		&GCPIdentity{}, &GCPIdentityList{},
+	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

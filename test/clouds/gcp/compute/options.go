@@ -14,6 +14,8 @@ type Options struct {
 	Projects []string
 	// Tokens that are let in; every bearer token when empty. The token endpoint gives out the first, or "token-of-the-simulator".
 	Tokens []string
+	// Access says whose tokens are that Tokens does not have, and who may use which project; nobody is asked when nil.
+	Access Access
 	// Delays of what takes its time; all are really zero when zero.
 	Delays Delays
 	// Catalog is what exists beforehand; DefaultCatalog when nil.
@@ -26,6 +28,14 @@ type Options struct {
 	Latency time.Duration
 	// Machines boots instances; none boot when nil.
 	Machines simulator.Machines
+}
+
+// Access is whose tokens are and who may use which project: see the package iam.
+type Access interface {
+	// Principal returns whose a token is; false if it is none.
+	Principal(token string) (string, bool)
+	// Allowed returns whether a principal may use a project.
+	Allowed(principal, project string) bool
 }
 
 // Delays are how long what happens in the cloud takes.

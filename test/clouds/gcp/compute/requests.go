@@ -94,8 +94,17 @@ func (s *Server) authenticate(r *http.Request) (string, error) {
 	s.mu.Lock()
 	tokens := s.options.Tokens
 	s.mu.Unlock()
-	if ok && token != "" && (len(tokens) == 0 || slices.Contains(tokens, token)) {
-		return token, nil
+	principal := token
+	if ok && s.options.Access != nil && !slices.Contains(tokens, token) {
+		principal, ok = s.options.Access.Principal(token)
+		if project := r.PathValue("project"); ok && !s.options.Access.Allowed(principal, project) {
+			return "", fail(http.StatusForbidden, "forbidden", "Required permission for 'projects/%s'", project)
+		}
+	} else {
+		ok = ok && token != "" && (len(tokens) == 0 || slices.Contains(tokens, token))
+	}
+	if ok {
+		return principal, nil
 	}
 	e := fail(http.StatusUnauthorized, "authError", "Request had invalid authentication credentials.")
 	e.location = "Authorization"
