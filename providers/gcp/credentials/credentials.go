@@ -11,6 +11,8 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
+
+	"millwright.dev/providers/driver/calls"
 )
 
 const (
@@ -141,7 +143,9 @@ func (t *Tokens) ask(r *refresh) {
 		}
 		close(r.done)
 	}()
+	began := time.Now()
 	r.token, r.err = t.source(ctx)
+	calls.Record("gcp", "global", "Token", time.Since(began), classed(r.err))
 	if r.err == nil && (r.token == nil || r.token.AccessToken == "") {
 		r.err = errors.New("the answer of Google Cloud has no access token")
 	}

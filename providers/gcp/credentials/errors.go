@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/oauth2"
 
+	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/identity"
 )
@@ -51,6 +52,14 @@ func refusal(what string, status int, body []byte) error {
 	}
 	return identity.NewInvalid(driverv1.CredentialsRefusedReason, fmt.Sprintf("Google Cloud refuses %s: %s. Check the credentials, that the "+
 		"account is enabled, and who may impersonate it", what, strings.TrimRight(says, ". ")))
+}
+
+// classed is an error of a request for a token with a class, for metrics.
+func classed(err error) error {
+	if identity.AsInvalid(err) != nil {
+		return driver.NewAuthError("Token", "", err)
+	}
+	return err
 }
 
 // maxWords is how much of what Google Cloud says is shown.
