@@ -29,6 +29,24 @@ func TestLife(t *testing.T) {
 	f.Expect(f.calls("VirtualMachines_Delete")).To(Equal(map[int]int{http.StatusAccepted: 1}))
 }
 
+// TestAnAddressOfTheUsersChoice takes an interface that is made before the machine: a call for the machine that is lost makes no second one,
+// and a deletion in between leaves none.
+func TestAnAddressOfTheUsersChoice(t *testing.T) {
+	f := newFixture(t)
+	static := func(s *infrav1.AzureMachineSpec) { s.PrivateIPAddress = "10.1.3.250" }
+	f.fault(simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", Count: 1, Cut: simulator.CutBefore})
+	m := f.machine("m1", static)
+	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Expect(m.Status.Addresses).To(ContainElement(HaveField("Address", "10.1.3.250")))
+	f.Expect(f.calls("NetworkInterfaces_CreateOrUpdate")).To(Equal(map[int]int{http.StatusCreated: 1}))
+	f.deleted(m)
+
+	f.fault(simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", Error: &simulator.APIError{Code: "Conflict", Status: http.StatusConflict}})
+	refused := f.machine("m2", static)
+	f.Eventually(f.resources).Should(ConsistOf("networkInterfaces"))
+	f.deleted(refused)
+}
+
 // TestCapacityThatShowsLate: the machine failed after it was accepted; it is ended, and the next attempt is another size.
 func TestCapacityThatShowsLate(t *testing.T) {
 	f := newFixture(t)
@@ -62,8 +80,8 @@ func TestARefusal(t *testing.T) {
 	f.deleted(m)
 }
 
-// TestVanished is reported and never launched again.
-func TestVanished(t *testing.T) {
+// CAPZ #1008: a machine that was deleted in Azure was made again. It is reported, and never launched again.
+func TestCAPZ1008AMachineThatVanished(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1")
 	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))

@@ -35,6 +35,8 @@ func fullSpec() infrav1.AzureMachineSpec {
 	s.FallbackVMSizes = []string{"Standard_E2s_v5"}
 	s.NetworkSecurityGroupID = others + "Microsoft.Network/networkSecurityGroups/g"
 	s.AcceleratedNetworking, s.IPForwarding, s.PublicIP, s.BootDiagnostics, s.UltraSSD = ptr(true), ptr(true), ptr(true), ptr(true), ptr(true)
+	s.IPv6 = ptr(true)
+	s.ExtraInterfaces = []infrav1.NetworkInterface{{SubnetID: arm.DefaultSubnet, IPForwarding: ptr(true)}}
 	s.OSDisk = &infrav1.OSDisk{SizeGiB: ptr(int32(64)), StorageAccountType: "Premium_LRS"}
 	s.DataDisks = []infrav1.DataDisk{{LUN: ptr(int32(0)), SizeGiB: 10}}
 	s.Tags = map[string]infrav1.TagValue{"team": "blue"}
@@ -65,6 +67,9 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		"give exactly one of id":                           func(s *S) { s.Image.SharedGalleryImageID = "/sharedGalleries/a/images/b/versions/1.0.0" },
 		"spec.image.id in body should match":               func(s *S) { s.Image.ID = "ubuntu" },
 		"spec.subnetID in body should match":               func(s *S) { s.SubnetID = "workers" },
+		"spec.privateIPAddress in body should match":       func(s *S) { s.PublicIP, s.PrivateIPAddress = nil, "10.0.0.256" },
+		"remove privateIPAddress or publicIP":              func(s *S) { s.PrivateIPAddress = "10.0.0.5" },
+		"spec.extraInterfaces[0].subnetID":                 func(s *S) { s.ExtraInterfaces[0].SubnetID = "workers" },
 		"spec.networkSecurityGroupID in body should match": func(s *S) { s.NetworkSecurityGroupID += "/../x" },
 		"has caching ReadOnly":                             func(s *S) { s.OSDisk.Ephemeral, s.OSDisk.Caching = &infrav1.EphemeralDisk{}, "None" },
 		"set spot.evictionPolicy to Delete": func(s *S) {
@@ -92,6 +97,18 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	}
 }
 
+// CAPZ #2579: Spot machines with an ephemeral disk could not be made, since they cannot be deallocated.
+func TestCAPZ2579SpotWithAnEphemeralDisk(t *testing.T) {
+	g := NewWithT(t)
+	spec := validSpec()
+	spec.OSDisk, spec.Spot = &infrav1.OSDisk{Ephemeral: &infrav1.EphemeralDisk{}}, &infrav1.Spot{EvictionPolicy: "Deallocate"}
+	g.Expect(c.Create(t.Context(), unowned(spec), client.DryRunAll)).To(MatchError(ContainSubstring("set spot.evictionPolicy to Delete")))
+	spec.Spot.EvictionPolicy = ""
+	m := unowned(spec)
+	g.Expect(c.Create(t.Context(), m, client.DryRunAll)).To(Succeed())
+	g.Expect(m.Spec.Spot.EvictionPolicy).To(Equal("Delete"), "which is the default")
+}
+
 // TestSpecsAreImmutable, each field by a rule of its own, but for the provider ID, which is written once.
 func TestSpecsAreImmutable(t *testing.T) {
 	g := NewWithT(t)
@@ -105,7 +122,7 @@ func TestSpecsAreImmutable(t *testing.T) {
 	for i := range fields.NumField() {
 		field := fields.Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if field.Anonymous || name == "capacityReservationGroupID" { // Which excludes spot.
+		if field.Anonymous || name == "capacityReservationGroupID" || name == "privateIPAddress" { // Which exclude others.
 			continue
 		}
 		changed := m.DeepCopy()
@@ -120,6 +137,7 @@ func TestSpecsAreImmutable(t *testing.T) {
 	for name, change := range map[string]func(*infrav1.AzureMachineSpec){
 		"launchTimeoutSeconds": func(s *infrav1.AzureMachineSpec) { s.LaunchTimeoutSeconds = ptr(int32(700)) },
 		"userDataCompression":  func(s *infrav1.AzureMachineSpec) { s.UserDataCompression = "Gzip" },
+		"privateIPAddress":     func(s *infrav1.AzureMachineSpec) { s.PublicIP, s.PrivateIPAddress = nil, "10.1.0.5" },
 	} {
 		changed := m.DeepCopy()
 		change(&changed.Spec)
@@ -135,6 +153,8 @@ func TestSpecsAreImmutable(t *testing.T) {
 	template.Spec.Template.Spec = validSpec()
 	template.Spec.Template.Spec.ProviderID = "azure:///x"
 	g.Expect(c.Create(t.Context(), template)).To(MatchError(ContainSubstring("cannot be set in a template")))
+	template.Spec.Template.Spec.ProviderID, template.Spec.Template.Spec.PrivateIPAddress = "", "10.1.0.5"
+	g.Expect(c.Create(t.Context(), template)).To(MatchError(ContainSubstring("privateIPAddress belongs to one machine")))
 }
 
 // TestTheSamples are what the API server takes.

@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -165,6 +166,9 @@ func (s *subscription) listNetwork(ctx context.Context, group string) (parts, er
 		for _, ip := range n.Properties.IPConfigurations {
 			anyPublic = anyPublic || ip.Properties.PublicIPAddress != nil
 		}
+	}
+	for name := range found.interfaces {
+		slices.SortFunc(found.interfaces[name], byPrimary)
 	}
 	if !anyPublic {
 		return found, nil

@@ -47,13 +47,14 @@ var classes = []struct {
 	{driver.ClassUnresolved, []string{
 		"ResourceGroupNotFound", "InvalidResourceReference", "PlatformImageNotFound", "GalleryImageNotFound", "ImageNotFound", "NotFound",
 		"FailedIdentityOperation", "MarketplacePurchaseEligibilityFailed", "VMMarketplaceInvalidInput", "DiskEncryptionSetNotFound",
-		"KeyVaultAccessForbidden",
+		"KeyVaultAccessForbidden", "PrivateIPAddressIsAllocated", "PrivateIPAddressInUse",
 	}},
 	{driver.ClassTerminal, []string{
 		"InvalidParameter*", "InvalidRequest*", "BadRequest", "InvalidTemplate", "LocationNotAvailableForResourceType", "InvalidAvailabilityZone",
 		"InvalidZones", "InvalidResourceName", "InvalidTag*", "VMSizeIsNotPermittedToEnableAcceleratedNetworking", "InvalidResourceType",
 		"OSProvisioning*", "PropertyChangeNotAllowed", "InvalidSubscriptionId", "NoRegisteredProviderFound", "ScopeLocked",
 		"MissingApiVersionParameter",
+		"PrivateIPAddressNotInSubnet", "PrivateIPAddressInReservedRange", "IPv6SubnetNotFound",
 		"InvalidStorageProfile*", "ImageVersionDoesNotSupportSize", "TrustedLaunchNotSupported*",
 	}},
 	// Another operation goes on, or has undone this one: it may be tried again.

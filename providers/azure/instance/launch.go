@@ -82,6 +82,11 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.Azure
 	if err != nil {
 		return driver.Accepted{}, err
 	}
+	if launch.Object.Spec.PrivateIPAddress != "" {
+		if machine.Properties.NetworkProfile, err = s.prepare(ctx, group, launch, machine.Tags); err != nil {
+			return driver.Accepted{}, err
+		}
+	}
 	var response *http.Response
 	_, err = s.machines.BeginCreateOrUpdate(policy.WithCaptureResponse(ctx, &response), group, launch.Name, machine,
 		&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: ptr("*")})

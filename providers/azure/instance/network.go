@@ -35,6 +35,7 @@ type networkPart struct {
 	Properties struct {
 		ProvisioningState string       `json:"provisioningState"`
 		VirtualMachine    *reference   `json:"virtualMachine"`
+		Primary           bool         `json:"primary"`
 		IPConfiguration   *reference   `json:"ipConfiguration"`
 		IPAddress         string       `json:"ipAddress"`
 		IPConfigurations  []ipSettings `json:"ipConfigurations"`
@@ -99,18 +100,33 @@ func (n *network) list(ctx context.Context, group, kind string) ([]networkPart, 
 	return all, nil
 }
 
+// get returns one.
+func (n *network) get(ctx context.Context, group, kind, name string) (networkPart, error) {
+	var part networkPart
+	err := n.do(named(ctx, kind, "Get"), http.MethodGet, group, kind, name, nil, &part, http.StatusOK)
+	return part, err
+}
+
+// put creates or replaces one.
+func (n *network) put(ctx context.Context, group, kind, name string, body any) (networkPart, error) {
+	var part networkPart
+	err := n.do(named(ctx, kind, "CreateOrUpdate"), http.MethodPut, group, kind, name, body, &part, http.StatusOK, http.StatusCreated)
+	return part, err
+}
+
 // end asks for the end of one.
 func (n *network) end(ctx context.Context, group, kind, name string) error {
 	ctx = named(ctx, kind, "Delete")
-	return n.do(ctx, http.MethodDelete, group, kind, name, nil, http.StatusOK, http.StatusAccepted, http.StatusNoContent)
+	return n.do(ctx, http.MethodDelete, group, kind, name, nil, nil, http.StatusOK, http.StatusAccepted, http.StatusNoContent)
 }
 
 // tag replaces the tags of one.
 func (n *network) tag(ctx context.Context, group, kind, name string, tags map[string]*string) error {
-	return n.do(named(ctx, kind, "UpdateTags"), http.MethodPatch, group, kind, name, map[string]any{"tags": tags}, http.StatusOK)
+	return n.do(named(ctx, kind, "UpdateTags"), http.MethodPatch, group, kind, name, map[string]any{"tags": tags}, nil, http.StatusOK)
 }
 
-func (n *network) do(ctx context.Context, method, group, kind, name string, body any, success ...int) error {
+// do makes a call; out takes the answer if it is not nil.
+func (n *network) do(ctx context.Context, method, group, kind, name string, body, out any, success ...int) error {
 	request, err := runtime.NewRequest(ctx, method, n.path(group, kind, name))
 	if err != nil {
 		return err
@@ -129,5 +145,8 @@ func (n *network) do(ctx context.Context, method, group, kind, name string, body
 	if !runtime.HasStatusCode(response, success...) {
 		return runtime.NewResponseError(response)
 	}
-	return nil
+	if out == nil {
+		return nil
+	}
+	return runtime.UnmarshalAsJSON(response, out)
 }

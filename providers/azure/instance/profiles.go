@@ -92,35 +92,6 @@ func managedOf(kind, encryptionSet string) *armcompute.ManagedDiskParameters {
 	return managed
 }
 
-// networkOf describes the interface, which Azure makes with the machine and deletes with it.
-func networkOf(spec *infrav1.AzureMachineSpec, name string, tags map[string]*string) *armcompute.NetworkProfile {
-	address := &armcompute.VirtualMachineNetworkInterfaceIPConfigurationProperties{
-		Primary: ptr(true), Subnet: sub(spec.SubnetID), PrivateIPAddressVersion: ptr(armcompute.IPVersionsIPv4),
-	}
-	if isTrue(spec.PublicIP) {
-		address.PublicIPAddressConfiguration = &armcompute.VirtualMachinePublicIPAddressConfiguration{
-			Name: &name, Tags: tags,
-			SKU: &armcompute.PublicIPAddressSKU{Name: ptr(armcompute.PublicIPAddressSKUNameStandard),
-				Tier: ptr(armcompute.PublicIPAddressSKUTierRegional)},
-			Properties: &armcompute.VirtualMachinePublicIPAddressConfigurationProperties{
-				DeleteOption: ptr(armcompute.DeleteOptionsDelete), PublicIPAllocationMethod: ptr(armcompute.PublicIPAllocationMethodStatic),
-			},
-		}
-	}
-	return &armcompute.NetworkProfile{
-		NetworkAPIVersion: ptr(armcompute.NetworkAPIVersionTwoThousandTwenty1101),
-		NetworkInterfaceConfigurations: []*armcompute.VirtualMachineNetworkInterfaceConfiguration{{
-			Name: &name, Tags: tags,
-			Properties: &armcompute.VirtualMachineNetworkInterfaceConfigurationProperties{
-				Primary: ptr(true), DeleteOption: ptr(armcompute.DeleteOptionsDelete),
-				EnableAcceleratedNetworking: spec.AcceleratedNetworking, EnableIPForwarding: spec.IPForwarding,
-				NetworkSecurityGroup: sub(spec.NetworkSecurityGroupID),
-				IPConfigurations:     []*armcompute.VirtualMachineNetworkInterfaceIPConfiguration{{Name: ptr("primary"), Properties: address}},
-			},
-		}},
-	}
-}
-
 func securityOf(s *infrav1.SecurityProfile) *armcompute.SecurityProfile {
 	profile := &armcompute.SecurityProfile{EncryptionAtHost: s.EncryptionAtHost}
 	if s.Type != "" {

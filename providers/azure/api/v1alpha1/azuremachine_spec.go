@@ -9,6 +9,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.fallbackVMSizes) || !(self.vmSize in self.fallbackVMSizes)",message="vmSize is tried first anyway: remove it from fallbackVMSizes",fieldPath=".fallbackVMSizes"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.capacityReservationGroupID)",message="Spot Virtual Machines run in no capacity reservation: remove spot or capacityReservationGroupID",fieldPath=".capacityReservationGroupID"
 // +kubebuilder:validation:XValidation:rule="!has(self.spot) || !has(self.osDisk) || !has(self.osDisk.ephemeral) || has(self.spot.evictionPolicy) && self.spot.evictionPolicy == 'Delete'",message="a Spot Virtual Machine with an ephemeral OS disk cannot be deallocated: set spot.evictionPolicy to Delete",fieldPath=".spot"
+// +kubebuilder:validation:XValidation:rule="!has(self.privateIPAddress) || !has(self.publicIP) || !self.publicIP",message="a machine with an address of its own choice gets no public one: remove privateIPAddress or publicIP",fieldPath=".publicIP"
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.availabilitySetID) || !has(self.zones)",message="a machine is in an availability set or in a zone: remove zones or placement.availabilitySetID",fieldPath=".placement"
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.availabilitySetID) || !has(self.spot)",message="Spot Virtual Machines are in no availability set: remove spot or placement.availabilitySetID",fieldPath=".placement"
 type AzureMachineSpec struct {
@@ -101,6 +102,26 @@ type AzureMachineSpec struct {
 	// publicIP gives the machine a public IPv4 address of its own, which is deleted with it. Default: false.
 	// +optional
 	PublicIP *bool `json:"publicIP,omitempty"`
+
+	// privateIPAddress is the private IPv4 address of the machine, a free one of the subnet. It belongs to one machine, so templates cannot
+	// have it. The network interfaces are then created before the machine, with calls of their own. Default: Azure chooses one.
+	// +optional
+	// +kubebuilder:validation:MinLength=7
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])$`
+	PrivateIPAddress string `json:"privateIPAddress,omitempty"`
+
+	// ipv6 gives the machine a private IPv6 address of the subnet beside that of IPv4; the subnet has to have an IPv6 prefix. Default: false.
+	// +optional
+	IPv6 *bool `json:"ipv6,omitempty"`
+
+	// extraInterfaces are network interfaces beside the primary one, at most 7; the size decides how many there may be. They are created and
+	// deleted with the machine.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=7
+	ExtraInterfaces []NetworkInterface `json:"extraInterfaces,omitempty"`
 
 	// osDisk is the disk of the operating system. It is deleted with the machine.
 	// +optional

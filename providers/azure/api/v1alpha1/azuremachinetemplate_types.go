@@ -23,6 +23,7 @@ type AzureMachineTemplateResource struct {
 	// spec of the AzureMachines made from the template.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="!has(self.providerID)",message="providerID belongs to one instance and cannot be set in a template"
+	// +kubebuilder:validation:XValidation:rule="!has(self.privateIPAddress)",message="privateIPAddress belongs to one machine and cannot be set in a template"
 	Spec AzureMachineSpec `json:"spec,omitempty,omitzero"`
 }
 

@@ -44,10 +44,11 @@ type Catalog struct {
 // Group is a resource group. Lock is empty, CanNotDelete or ReadOnly.
 type Group struct{ Subscription, Name, Lock string }
 
-// Subnet is a subnet with a number of addresses; Full has all launches in it refused.
+// Subnet is a subnet with a number of addresses, by their first two numbers, and with IPv6 if it has a prefix of that; Full has all
+// launches in it refused.
 type Subnet struct {
-	ID, Prefix string
-	Full       bool
+	ID, Prefix, IPv6 string
+	Full             bool
 }
 
 // Image is an image: by ID, or as publisher:offer:sku:version of the marketplace.
@@ -80,7 +81,7 @@ func DefaultCatalog() *Catalog {
 			{Subscription: DefaultSubscription, Name: DefaultGroup}, {Subscription: DefaultSubscription, Name: "Network"},
 			{Subscription: DefaultSubscription, Name: "Images"},
 		},
-		Subnets: []Subnet{{ID: DefaultSubnet, Prefix: "10.1"}},
+		Subnets: []Subnet{{ID: DefaultSubnet, Prefix: "10.1", IPv6: "fd00:1:"}},
 		Images: []Image{
 			{ID: DefaultImage, SizeGiB: 30}, {ID: "Canonical:ubuntu-26_04-lts:server:latest", SizeGiB: 30},
 			{ID: "kinvolk:flatcar-container-linux:stable:latest", SizeGiB: 30, Plan: true},

@@ -53,7 +53,7 @@ func (s *Server) Resources() []Resource {
 	}
 	for _, n := range sorted(s.nics, func(*networkInterface) bool { return true }, func(n *networkInterface) int { return n.sequence }) {
 		r := resourceOf(&n.named, "networkInterfaces")
-		if r.PrivateIP = n.private; n.machine != nil {
+		if r.PrivateIP = n.private(); n.machine != nil {
 			r.UsedBy = n.machine.id
 		}
 		out = append(out, r)

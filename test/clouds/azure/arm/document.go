@@ -173,10 +173,29 @@ type ipConfig struct {
 }
 
 type ipConfigState struct {
-	Primary                      bool           `json:"primary,omitempty"`
-	Subnet                       *subResource   `json:"subnet,omitempty"`
-	PrivateIPAddressVersion      string         `json:"privateIPAddressVersion,omitempty"`
+	Primary                 bool         `json:"primary,omitempty"`
+	Subnet                  *subResource `json:"subnet,omitempty"`
+	PrivateIPAddressVersion string       `json:"privateIPAddressVersion,omitempty"`
+
+	// Of interfaces that are made by themselves alone.
+	PrivateIPAllocationMethod string `json:"privateIPAllocationMethod,omitempty"`
+	PrivateIPAddress          string `json:"privateIPAddress,omitempty"`
+
+	// Of interfaces that a launch describes alone.
 	PublicIPAddressConfiguration *addressConfig `json:"publicIPAddressConfiguration,omitempty"`
+}
+
+// nicDocument is the body of a PUT of an interface, as far as it is simulated. See
+// https://learn.microsoft.com/rest/api/virtualnetwork/network-interfaces/create-or-update.
+type nicDocument struct {
+	Location   string            `json:"location"`
+	Tags       map[string]string `json:"tags,omitempty"`
+	Properties struct {
+		EnableAcceleratedNetworking bool         `json:"enableAcceleratedNetworking,omitempty"`
+		EnableIPForwarding          bool         `json:"enableIPForwarding,omitempty"`
+		NetworkSecurityGroup        *subResource `json:"networkSecurityGroup,omitempty"`
+		IPConfigurations            []ipConfig   `json:"ipConfigurations"`
+	} `json:"properties"`
 }
 
 type addressConfig struct {

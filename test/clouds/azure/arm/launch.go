@@ -36,6 +36,7 @@ func putMachine(s *Server, in *request) (reply, error) {
 				n.machine = nil
 			}
 		}
+		s.reserve(m)
 		return reply{}, fail(http.StatusConflict, e.Code, "%s", e.Message)
 	}
 	s.attach(m)
@@ -106,14 +107,14 @@ func (s *Server) quota(doc *vmDocument) error {
 func (s *Server) attach(m *machine) {
 	profile := m.document.Properties.NetworkProfile
 	for _, config := range profile.NetworkInterfaceConfigurations {
-		ip := config.Properties.IPConfigurations[0].Properties
+		ip := config.Properties.IPConfigurations[0].Properties // Subnet and public address are those of the first one.
 		// The platform makes the name unique.
 		name := config.Name + "-" + s.ids.suffix()
 		n := &networkInterface{
 			named: s.newNamed(network, "networkInterfaces", m.subscription, m.group, name, config.Tags), document: config, machine: m,
-			subnet: s.options.Catalog.subnet(ip.Subnet.ID), mac: s.mac(),
+			subnet: s.options.Catalog.subnet(ip.Subnet.ID), mac: s.mac(), primary: config.Properties.Primary,
 		}
-		n.private = s.privateAddress(n.subnet)
+		n.ips = s.addressesFor(n.subnet, config.Properties.IPConfigurations)
 		s.nics[key(n.id)] = n
 		m.nics = append(m.nics, n)
 		m.cascade[n.id] = config.Properties.DeleteOption == "Delete"
@@ -128,7 +129,7 @@ func (s *Server) attach(m *machine) {
 	}
 	for _, reference := range profile.NetworkInterfaces {
 		n := s.nics[key(reference.ID)]
-		n.machine = m
+		n.machine, n.primary, n.reserved = m, reference.Properties.Primary || len(profile.NetworkInterfaces) == 1, ""
 		m.nics = append(m.nics, n)
 		m.cascade[n.id] = reference.Properties.DeleteOption == "Delete"
 	}
@@ -161,10 +162,45 @@ func skuOf(d *managedDisk) string {
 	return d.StorageAccountType
 }
 
+// reserve keeps interfaces that were made before for a machine whose launch is refused: they can be neither deleted nor given to another
+// machine for 180 seconds.
+func (s *Server) reserve(m *machine) {
+	for _, reference := range m.document.Properties.NetworkProfile.NetworkInterfaces {
+		n := s.nics[key(reference.ID)]
+		n.reserved, n.reservedUntil = m.id, s.clock.Now().Add(reservedFor)
+	}
+}
+
+// addressesFor are those of the configurations.
+func (s *Server) addressesFor(subnet *Subnet, configurations []ipConfig) []ipState {
+	var out []ipState
+	for _, ip := range configurations {
+		state := ipState{name: ip.Name, address: ip.Properties.PrivateIPAddress, version: ip.Properties.PrivateIPAddressVersion}
+		state.static = state.address != ""
+		switch {
+		case state.version == "IPv6":
+			s.hosts[subnet.ID+"/6"]++
+			state.address = fmt.Sprintf("%s:%x", subnet.IPv6, s.hosts[subnet.ID+"/6"]+3)
+		case !state.static:
+			state.address = s.privateAddress(subnet)
+		}
+		if state.version == "" {
+			state.version = "IPv4"
+		}
+		out = append(out, state)
+	}
+	return out
+}
+
 func (s *Server) privateAddress(subnet *Subnet) string {
-	s.hosts[subnet.ID]++
-	n := s.hosts[subnet.ID] + 3 // Azure keeps the first ones.
-	return fmt.Sprintf("%s.%d.%d", subnet.Prefix, n/256, n%256)
+	for {
+		s.hosts[subnet.ID]++
+		n := s.hosts[subnet.ID] + 3 // Azure keeps the first ones.
+		address := fmt.Sprintf("%s.%d.%d", subnet.Prefix, n/256, n%256)
+		if s.holder(subnet, address) == nil {
+			return address
+		}
+	}
 }
 
 func (s *Server) publicAddress() string {

@@ -98,7 +98,7 @@ func (s *Server) metadataOf(vmID string) (*machine, map[string]any) {
 			}
 			addresses = append(addresses, map[string]any{
 				"macAddress": strings.ReplaceAll(n.mac, "-", ""),
-				"ipv4":       map[string]any{"ipAddress": []any{map[string]any{"privateIpAddress": n.private, "publicIpAddress": public}}},
+				"ipv4":       map[string]any{"ipAddress": []any{map[string]any{"privateIpAddress": n.private(), "publicIpAddress": public}}},
 			})
 		}
 		copied := *m

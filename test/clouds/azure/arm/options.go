@@ -46,6 +46,8 @@ type Delays struct {
 	Delete time.Duration `json:"delete"`
 	// Power is the time that a change of power takes.
 	Power time.Duration `json:"power"`
+	// Interface is the time from the PUT of an interface to its provisioning state Succeeded.
+	Interface time.Duration `json:"interface"`
 	// Part is the time until a deleted disk, interface or address is gone.
 	Part time.Duration `json:"part"`
 }

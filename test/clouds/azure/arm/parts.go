@@ -27,7 +27,11 @@ func (s *Server) parts() []part {
 				return partsOf(s.nics, func(n *networkInterface) partOf { return partOf{&n.named, func() shown { return s.showNIC(n) }} })
 			},
 			used: func(s *Server, id string) error {
-				if n := s.nics[id]; n.machine != nil {
+				n := s.nics[id]
+				if n.machine == nil && n.reserved != "" && s.clock.Now().Before(n.reservedUntil) {
+					return reservedFailure(n)
+				}
+				if n.machine != nil {
 					return fail(http.StatusBadRequest, "NicInUse",
 						"Network Interface %s is used by existing resource %s. In order to delete the network interface, "+
 							"it must be dissociated from the resource.", n.id, n.machine.id)

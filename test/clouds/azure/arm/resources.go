@@ -55,12 +55,27 @@ type networkInterface struct {
 	named
 	document     interfaceConfig
 	subnet       *Subnet
-	private      string
+	ips          []ipState
 	mac          string
+	primary      bool
 	machine      *machine
 	address      *publicAddress
 	deletePublic bool
+	// readyAt is when its creation ends.
+	readyAt time.Time
+	// reserved is the ID of the machine that it was to have in a launch that was refused, until a time.
+	reserved      string
+	reservedUntil time.Time
 }
+
+// ipState is an address of an interface.
+type ipState struct {
+	name, address, version string
+	static                 bool
+}
+
+// private is the first address.
+func (n *networkInterface) private() string { return n.ips[0].address }
 
 type publicAddress struct {
 	named

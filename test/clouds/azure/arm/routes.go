@@ -38,6 +38,8 @@ func (s *Server) routes() *http.ServeMux {
 	handle("GET "+inGroup+machines, "VirtualMachines_List", listMachines)
 	handle("GET "+inSubscription+machines, "VirtualMachines_ListAll", listMachines)
 
+	handle("PUT "+inGroup+networkKinds+"networkinterfaces/{name}", "NetworkInterfaces_CreateOrUpdate", putInterface)
+
 	for _, k := range s.parts() {
 		handle("GET "+inGroup+k.path, k.action+"_List", k.list)
 		handle("GET "+inSubscription+k.path, k.action+"_ListAll", k.list)

@@ -37,12 +37,12 @@ func (s *Server) show(m *machine, withView bool) shown {
 	p.OSProfile, p.UserData = &profile, ""
 	p.VMID, p.ProvisioningState, p.TimeCreated = m.vmID, m.state, stamp(m.created)
 	references := networkProfile{}
-	for i, n := range m.nics {
+	for _, n := range m.nics {
 		option := "Detach"
 		if m.cascade[n.id] {
 			option = "Delete"
 		}
-		references.NetworkInterfaces = append(references.NetworkInterfaces, interfaceReference{n.id, interfaceReferenceState{Primary: i == 0,
+		references.NetworkInterfaces = append(references.NetworkInterfaces, interfaceReference{n.id, interfaceReferenceState{Primary: n.primary,
 			DeleteOption: option}})
 	}
 	p.NetworkProfile = &references
@@ -80,18 +80,27 @@ func (s *Server) view(m *machine) *instanceView {
 }
 
 func (s *Server) showNIC(n *networkInterface) shown {
-	ip := map[string]any{
-		"name": n.document.Properties.IPConfigurations[0].Name,
-		"properties": map[string]any{
-			"primary": true, "privateIPAddress": n.private, "privateIPAllocationMethod": "Dynamic", "privateIPAddressVersion": "IPv4",
-			"provisioningState": "Succeeded", "subnet": subResource{n.subnet.ID},
-		},
+	state := provisioning(&n.named)
+	if state == "Succeeded" && s.clock.Now().Before(n.readyAt) {
+		state = stateUpdating
 	}
-	if n.address != nil {
-		ip["properties"].(map[string]any)["publicIPAddress"] = subResource{n.address.id}
+	ips := []any{}
+	for i, ip := range n.ips {
+		method := "Dynamic"
+		if ip.static {
+			method = "Static"
+		}
+		p := map[string]any{
+			"primary": i == 0, "privateIPAddress": ip.address, "privateIPAllocationMethod": method, "privateIPAddressVersion": ip.version,
+			"provisioningState": state, "subnet": subResource{n.subnet.ID},
+		}
+		if n.address != nil && i == 0 {
+			p["publicIPAddress"] = subResource{n.address.id}
+		}
+		ips = append(ips, map[string]any{"name": ip.name, "properties": p})
 	}
 	p := map[string]any{
-		"provisioningState": provisioning(&n.named), "ipConfigurations": []any{ip}, "macAddress": n.mac, "primary": true,
+		"provisioningState": state, "ipConfigurations": ips, "macAddress": n.mac, "primary": n.primary,
 		"enableAcceleratedNetworking": n.document.Properties.EnableAcceleratedNetworking,
 		"enableIPForwarding":          n.document.Properties.EnableIPForwarding,
 	}

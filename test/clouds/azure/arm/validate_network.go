@@ -8,7 +8,7 @@ import (
 // deleteOptions are what may become of what a machine has when it is deleted.
 var deleteOptions = []string{"", "Delete", "Detach"}
 
-func (s *Server) validNetwork(_ *request, doc *vmDocument) error {
+func (s *Server) validNetwork(in *request, doc *vmDocument) error {
 	p := doc.Properties.NetworkProfile
 	count := len(p.NetworkInterfaces) + len(p.NetworkInterfaceConfigurations)
 	switch {
@@ -29,14 +29,8 @@ func (s *Server) validNetwork(_ *request, doc *vmDocument) error {
 		}
 	}
 	for _, n := range p.NetworkInterfaces {
-		found := s.nics[key(n.ID)]
-		switch {
-		case found == nil:
-			return s.missing(n.ID)
-		case found.machine != nil:
-			return fail(http.StatusBadRequest, "NicInUse", "Network Interface %s is used by existing resource %s.", found.id, found.machine.id)
-		case !slices.Contains(deleteOptions, n.Properties.DeleteOption):
-			return badRequest("The value of parameter 'deleteOption' is invalid.")
+		if err := s.validReference(in, n); err != nil {
+			return err
 		}
 		if n.Properties.Primary {
 			primaries++
@@ -44,6 +38,24 @@ func (s *Server) validNetwork(_ *request, doc *vmDocument) error {
 	}
 	if count > 1 && primaries != 1 {
 		return badRequest("Exactly one network interface must be primary, not %d.", primaries)
+	}
+	return nil
+}
+
+// validReference checks an interface that was made before.
+func (s *Server) validReference(in *request, n interfaceReference) error {
+	found := s.nics[key(n.ID)]
+	switch {
+	case found == nil:
+		return s.missing(n.ID)
+	case found.machine != nil:
+		return fail(http.StatusBadRequest, "NicInUse", "Network Interface %s is used by existing resource %s.", found.id, found.machine.id)
+	case found.reserved != "" && s.clock.Now().Before(found.reservedUntil) && !s.isFor(in, found.reserved):
+		return reservedFailure(found)
+	case s.clock.Now().Before(found.readyAt) || !found.goneAt.IsZero():
+		return fail(http.StatusConflict, "AnotherOperationInProgress", "Another operation on this or dependent resource is in progress.")
+	case !slices.Contains(deleteOptions, n.Properties.DeleteOption):
+		return badRequest("The value of parameter 'deleteOption' is invalid.")
 	}
 	return nil
 }
@@ -64,12 +76,11 @@ func (s *Server) validInterface(doc *vmDocument, n interfaceConfig) error {
 		return s.missing(g.ID)
 	}
 	for _, ip := range n.Properties.IPConfigurations {
-		subnet := s.options.Catalog.subnet(ip.Properties.Subnet.ID)
-		if subnet == nil {
-			return s.missing(ip.Properties.Subnet.ID)
+		if ip.Properties.PrivateIPAddress != "" || ip.Properties.PrivateIPAllocationMethod != "" {
+			return fail(http.StatusBadRequest, "InvalidRequestContent", "Could not find member 'privateIPAddress' on the object.")
 		}
-		if subnet.Full {
-			return fail(http.StatusBadRequest, "SubnetIsFull", "Subnet %s does not have enough capacity for 1 IP addresses.", subnet.ID)
+		if err := s.validAddress(ip, nil); err != nil {
+			return err
 		}
 		public := ip.Properties.PublicIPAddressConfiguration
 		if !slices.Contains(deleteOptions, n.Properties.DeleteOption) || public != nil && !slices.Contains(deleteOptions,

@@ -1,6 +1,6 @@
 // Package entra simulates the part of Microsoft Entra ID, and of managed identities, that a machine provider gets its tokens from: the
-// client credentials flow with a secret, a certificate or a federated token, and the endpoint for managed identities of a host. Where it and
-// the documentation of Microsoft disagree, it is wrong.
+// client credentials flow with a secret, a certificate or a federated token, and the endpoint for managed identities of a host. Where it
+// and the documentation of Microsoft disagree, it is wrong.
 package entra
 
 import (
