@@ -94,3 +94,27 @@ func TestReferenceOfIdentitiesIsWhole(t *testing.T) {
 	missing := slices.DeleteFunc(fields, func(path string) bool { return shown[path] })
 	NewWithT(t).Expect(missing).To(BeEmpty(), "fields without an example")
 }
+
+// TestReferenceIsWhole compares the page with the definition, applies the examples, and finds each field that a person sets in one of them.
+func TestReferenceIsWhole(t *testing.T) {
+	page := doccheck.Read(t, "docs/reference/azuremachine.md")
+	page.CheckLinks(t)
+	var documented []string
+	for _, heading := range []string{"What is launched", "Network", "Disks", "How it is bought", "What it runs on"} {
+		documented = append(documented, page.Keys(t, heading, "Field")...)
+	}
+	fields := fieldsOf(t, "azuremachines")
+	doccheck.Compare(t, page, "fields", documented, fields)
+	shown := map[string]bool{"providerID": true}
+	examples := page.Examples(t, "")
+	for _, example := range examples {
+		spec := example.Object["spec"].(map[string]any)
+		if template, ok := spec["template"].(map[string]any); ok {
+			spec = template["spec"].(map[string]any)
+		}
+		used(shown, "", spec)
+	}
+	doccheck.Apply(t, c, metav1.NamespaceDefault, examples, client.DryRunAll)
+	missing := slices.DeleteFunc(fields, func(path string) bool { return shown[path] })
+	NewWithT(t).Expect(missing).To(BeEmpty(), "fields without an example")
+}

@@ -71,7 +71,7 @@ func TestMain(m *testing.M) {
 // runTests runs the provider as its main does, on an API server and a cloud of this process.
 func runTests(m *testing.M) (int, error) {
 	var err error
-	env, err = testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs, testenv.AzureCRDs}})
+	env, err = testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs, testenv.AzureCRDs, testenv.CloudConfigCRDs}})
 	if err != nil {
 		return 0, err
 	}
