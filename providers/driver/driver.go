@@ -85,7 +85,8 @@ type Driver[M Object] interface {
 
 	// List returns every instance in the scope that carries a mark, by whatever Millwright
 	// installation, in any state that the cloud still lists; also, where the cloud lists them, launches that were
-	// accepted and have failed. Serves the inventory.
+	// accepted and have failed. Where some failure domains do not answer, it returns what there is in the others, with an
+	// Incomplete. Serves the inventory.
 	List(ctx context.Context, scope Scope) ([]Instance, error)
 
 	// Mark describes in the cloud's own terms, for people, what an instance must carry to be the handle's.
@@ -154,7 +155,8 @@ type Remarker interface {
 // LeftoverLister is implemented by drivers of clouds where something may outlive the instance that it was made with: disks, network
 // interfaces, addresses. Its calls are of kind CallList.
 type LeftoverLister interface {
-	// ListLeftovers returns what carries a mark, by whatever installation, is no instance and is used by nothing.
+	// ListLeftovers returns what carries a mark, by whatever installation, is no instance and is used by nothing. It may return an
+	// Incomplete as List does.
 	ListLeftovers(ctx context.Context, scope Scope) ([]Leftover, error)
 }
 

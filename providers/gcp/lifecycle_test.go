@@ -101,7 +101,7 @@ func TestVanishedAndPreempted(t *testing.T) {
 	f.Expect(sim.Preempt(f.project, goes.Status.FailureDomain, "goes")).To(Succeed())
 	f.Eventually(f.ready(vanishes)).Should(HavePrefix("False InstanceVanished"))
 	f.Eventually(f.ready(stops)).Should(HavePrefix("False InstanceInterrupted"))
-	f.Eventually(f.ready(goes)).Should(HavePrefix("False InstanceVanished"))
+	f.Eventually(f.ready(goes)).Should(And(HavePrefix("False InstanceInterrupted"), ContainSubstring("Instance was preempted.")))
 	f.Expect(stops.Status.InstanceState).To(Equal(driverv1.InstanceStopped))
 	for _, m := range []*infrav1.GCPMachine{vanishes, stops, goes} {
 		f.Expect(m.Status.FailureReason).NotTo(BeNil())
@@ -109,6 +109,31 @@ func TestVanishedAndPreempted(t *testing.T) {
 	}
 	f.Eventually(func() int { return len(sim.Instances(f.project)) + len(sim.Disks(f.project)) }).Should(BeZero())
 	f.Expect(f.calls()["instances.insert"]).To(Equal(3))
+}
+
+// TestAZoneThatDoesNotAnswer holds up neither the machines of other zones nor their deletion, and nothing is concluded about its own.
+func TestAZoneThatDoesNotAnswer(t *testing.T) {
+	f := newFixture(t)
+	zone := func(zone string) func(*infrav1.GCPMachineSpec) {
+		return func(s *infrav1.GCPMachineSpec) { s.Zones = []string{zone} }
+	}
+	silent, goes := f.machine("silent", zone("us-central1-c")), f.machine("goes", zone("us-central1-a"))
+	f.Eventually(f.ready(silent)).Should(HavePrefix(running))
+	f.Eventually(f.ready(goes)).Should(HavePrefix(running))
+	sim.SetUnreachable("us-central1-c") // No other test has machines there.
+	defer sim.SetUnreachable()
+	comes := f.machine("comes", zone("us-central1-b"))
+	f.Eventually(f.ready(comes)).Should(HavePrefix(running))
+	f.Expect(c.Delete(f.ctx, goes)).To(Succeed())
+	f.Eventually(f.ready(goes)).Should(ContainSubstring("not found"))
+	f.Expect(sim.Vanish(f.project, "us-central1-b", "comes")).To(Succeed())
+	f.Eventually(f.ready(comes)).Should(HavePrefix("False InstanceVanished"))
+	f.Expect(sim.Vanish(f.project, "us-central1-c", "silent")).To(Succeed())
+	lists := f.calls()["instances.aggregatedList"]
+	f.Eventually(func() int { return f.calls()["instances.aggregatedList"] }).Should(BeNumerically(">", lists+1))
+	f.Expect(f.ready(silent)()).To(HavePrefix(running))
+	sim.SetUnreachable()
+	f.Eventually(f.ready(silent)).Should(HavePrefix("False InstanceVanished"))
 }
 
 // TestRefusals that can never be right fail the machine, in the cloud's words; what may come to be is waited for.

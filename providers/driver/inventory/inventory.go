@@ -38,7 +38,8 @@ type Options struct {
 	// StatusInterval is the time between two lists of statuses, if the lister is a driver.StatusLister. Default:
 	// driver.DefaultStatusInterval.
 	StatusInterval time.Duration
-	// Listed, if it is set, gets the instances of each list that has succeeded. It must not block.
+	// Listed, if it is set, gets the instances of each list that has succeeded, but for failure domains that did not answer. It must not
+	// block.
 	Listed func(driver.Scope, []driver.Instance)
 	// UnreachableAfter is for how long lists have to fail before a View has an Outage. Default: 5 minutes; never less than three
 	// times Slow.
@@ -54,16 +55,17 @@ type View struct {
 	// Known is true if the instance is in the latest list, or was added by the one who launched it
 	// and the cloud does not list it yet.
 	Known bool
-	// Listed is true if the instance is in the latest list.
+	// Listed is true if the instance is in the latest list, or in the latest one that had its failure domain.
 	Listed bool
 	// EverListed is true if any list has shown the instance since the machine is tracked.
 	EverListed bool
 	// Others are further instances in the latest list that carry the mark of the handle and have not ceased to exist, by
 	// provider ID.
 	Others []driver.Instance
-	// ListedAt is when the latest successful list began; zero before the first one.
+	// ListedAt is when the latest list began that has what is where the instance is; zero before the first one. Where a failure domain
+	// does not answer, that is earlier there than elsewhere, and absence means no more than it did then.
 	ListedAt time.Time
-	// Err is why the latest list failed; nil if it did not.
+	// Err is why the latest list failed, or lacks the instance's failure domain; nil if neither.
 	Err error
 	// Outage is set once lists have failed for long.
 	Outage *Outage

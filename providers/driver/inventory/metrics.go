@@ -13,7 +13,7 @@ import (
 var measured = &collector{
 	age: prometheus.NewDesc(
 		"millwright_inventory_age_seconds",
-		"Time since the latest successful list of a scope's instances began or, without one, since this process has tried. Scopes without machines have none.",
+		"Time since the latest list of a scope's instances began that lacked no failure domain or, without one, since this process has tried. Scopes without machines have none.",
 		[]string{"scope"},
 		nil,
 	),

@@ -16,7 +16,8 @@ const DefaultUnreachableAfter = 5 * time.Minute
 // write, and there may be thousands.
 const wakePause = 100 * time.Millisecond
 
-// Outage means that a scope could not be listed for so long that what is known of its instances may be out of date.
+// Outage means that a scope, or a failure domain of it, could not be listed for so long that what is known of its instances may be
+// out of date.
 type Outage struct {
 	// LastListed is when the latest successful list began; zero if this process has made none.
 	LastListed time.Time
@@ -42,29 +43,27 @@ func (o Options) unreachableAfter() time.Duration {
 	return max(after, 3*o.Slow)
 }
 
-// review begins, corrects or ends the outage after a list, and returns whether it did. s.mu is held.
-func (s *scope) review() bool {
-	if s.err == nil {
-		ended := s.outage != nil
-		s.outage = nil
-		return ended
+// review begins, corrects or ends the outage after a list. s.mu is held.
+func (s *scope) review(r *reading) {
+	if r.err == nil {
+		r.outage = nil
+		return
 	}
 	now, after := s.opts.Clock.Now(), s.opts.unreachableAfter()
 	switch {
-	case now.Sub(s.unlistedSince()) < after:
-		return false
-	case s.outage == nil:
-	case driver.ClassOf(s.outage.Err) == driver.ClassOf(s.err) || now.Sub(s.outage.stated) < after:
-		return false
+	case now.Sub(s.missingSince(r)) < after:
+		return
+	case r.outage == nil:
+	case driver.ClassOf(r.outage.Err) == driver.ClassOf(r.err) || now.Sub(r.outage.stated) < after:
+		return
 	}
-	s.outage = &Outage{LastListed: s.listedAt, Since: s.unlistedSince(), Err: s.err, stated: now}
-	return true
+	r.outage = &Outage{LastListed: r.listedAt, Since: s.missingSince(r), Err: r.err, stated: now}
 }
 
-// unlistedSince is since when a list is missing. While no machine is tracked none is. s.mu is held.
-func (s *scope) unlistedSince() time.Time {
-	if s.listedAt.After(s.activeSince) {
-		return s.listedAt
+// missingSince is since when a list is missing. s.mu is held.
+func (s *scope) missingSince(r *reading) time.Time {
+	if r.listedAt.After(s.activeSince) {
+		return r.listedAt
 	}
 	return s.activeSince
 }
@@ -73,6 +72,9 @@ func (s *scope) unlistedSince() time.Time {
 func (s *scope) activate(now time.Time) {
 	if len(s.tracked) == 0 {
 		s.activeSince, s.outage = now, nil
+		for _, gap := range s.gaps {
+			gap.outage = nil
+		}
 	}
 }
 

@@ -31,14 +31,13 @@ type scope struct {
 	meanwhile map[string]driver.Instance // by keyOf, put since the list under way began; nil without one
 	statuses  map[string]driver.Status   // by provider ID, from the latest list of statuses
 	tracked   map[types.NamespacedName]*tracked
-	listedAt  time.Time
-	err       error
-	failures  int // lists that failed since the last one that did not
+	reading                       // of the scope as a whole
+	gaps      map[string]*reading // of failure domains that the latest lists lack
+	failures  int                 // lists that failed since the last one that did not
 	// spellSince is since when some machine or other has been waiting at the fast pace; zero while none does.
 	spellSince time.Time
 	// activeSince is when the first machine was tracked, also after there was none for a while.
 	activeSince time.Time
-	outage      *Outage
 }
 
 // tracked is a machine and the View that it has seen last.
@@ -171,7 +170,7 @@ func (s *scope) list(ctx context.Context) time.Duration {
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing instances failed", "scope", s.name.String())
 	}
-	if err == nil && s.opts.Listed != nil {
+	if (err == nil || driver.AsIncomplete(err) != nil) && s.opts.Listed != nil {
 		s.opts.Listed(s.name, instances)
 	}
 	changed, concerned := s.enter(instances, err, began)

@@ -70,7 +70,8 @@ func (s *scope) putIn(instance driver.Instance) {
 
 // view returns what is known by the handle. s.mu is held.
 func (s *scope) view(handle driver.Handle) View {
-	v := View{ListedAt: s.listedAt, Err: s.err, Outage: s.outage}
+	at := s.readingOf(handle)
+	v := View{ListedAt: at.listedAt, Err: at.err, Outage: at.outage}
 	if i, ok := s.findListed(handle); ok {
 		v.Instance, v.Known, v.Listed = i.With(s.statuses[i.ProviderID]), true, true
 	} else if i, ok := s.findPut(handle); ok {
@@ -135,22 +136,18 @@ func best(handle driver.Handle, keys []string, among map[string]driver.Instance)
 func (s *scope) enter(instances []driver.Instance, err error, began time.Time) (changed, concerned []types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.err = err
-	s.failures++
-	if err == nil {
-		s.failures = 0
-		s.take(instances)
-		s.listedAt = began
+	if partial := driver.AsIncomplete(err); err == nil || partial != nil {
+		s.take(append(s.kept(partial), instances...))
 	}
+	s.enterReadings(err, began)
 	s.meanwhile = nil
-	reviewed := s.review()
 	for key, t := range s.tracked {
 		now := s.viewOf(t)
 		switch {
 		case t.concerns(now):
 			changed = append(changed, key)
 			t.since = began
-		case reviewed:
+		case t.seen.Outage != now.Outage:
 			concerned = append(concerned, key)
 		}
 		t.seen = now

@@ -121,6 +121,30 @@ func TestAScopeThatCannotBeListedHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// TestAZoneThatDoesNotAnswer: what is orphaned in the others is deleted; what is there, or is beside it, was seen in no scan meanwhile.
+func TestAZoneThatDoesNotAnswer(t *testing.T) {
+	i := newInstallation(t)
+	here, there := i.launch("here"), i.launch("there")
+	i.cloud.change(testScope, "i-here-a", func(i *driver.Instance) { i.FailureDomain = "a" })
+	i.cloud.change(testScope, "i-there-a", func(i *driver.Instance) { i.FailureDomain = "b" })
+	i.cloud.leave("vol-there", i.cloud.get("i-there-a"))
+	i.scan(2)
+	i.cloud.silent = []string{"b"}
+	ages.add(i.collector)
+	defer ages.remove(i.collector)
+	i.expunge(here)
+	i.expunge(there)
+	i.scan(6)
+	i.Expect(i.cloud.deleted).To(Equal([]string{"i-here-a"}))
+	i.Expect(i.cloud.cleaned).To(BeEmpty(), "its instance may be in the zone that did not answer")
+	i.Expect(metric("millwright_orphan_scan_age_seconds", "scope", testScope.String())).To(BeNumerically(">=", 3600), "who is told?")
+	i.cloud.silent = nil
+	i.scan(1)
+	i.Expect(i.cloud.deleted).To(HaveLen(1), "it was seen once without an object")
+	i.scan(1)
+	i.Expect(i.cloud.deleted).To(ConsistOf("i-here-a", "i-there-a"))
+}
+
 // Without a record that can be written nothing is deleted, and launches go on.
 func TestARecordThatCannotBeWrittenDeletesNothing(t *testing.T) {
 	i := newInstallation(t)

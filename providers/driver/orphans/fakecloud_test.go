@@ -27,6 +27,8 @@ type fakeCloud struct {
 	// listing is called before each list; deleting before each deletion. Their errors are the calls'.
 	listing  func(context.Context, driver.Scope) error
 	deleting func(driver.Handle) error
+	// silent are failure domains that lists lack.
+	silent []string
 	// observing is called before each observation.
 	observing func()
 }
@@ -81,7 +83,16 @@ func (c *fakeCloud) List(ctx context.Context, in driver.Scope) ([]driver.Instanc
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.instances[in])), nil
+	if len(c.silent) == 0 {
+		return slices.Collect(maps.Values(c.instances[in])), nil
+	}
+	var found []driver.Instance
+	for _, i := range c.instances[in] {
+		if !slices.Contains(c.silent, i.FailureDomain) {
+			found = append(found, i)
+		}
+	}
+	return found, driver.NewIncomplete(c.silent, errors.New("some zones do not answer"))
 }
 
 func (c *fakeCloud) Observe(_ context.Context, in driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {

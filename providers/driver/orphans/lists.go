@@ -1,6 +1,7 @@
 package orphans
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -23,7 +24,8 @@ const kindInstance = "instance"
 type list struct {
 	scope driver.Scope
 	found []Found
-	err   error
+	// err is why it has not all there is. With a driver.Incomplete, found is what there is in the failure domains that answered.
+	err error
 }
 
 // key identifies something in a scope from scan to scan.
@@ -141,7 +143,7 @@ func (c *Collector) listNow(ctx context.Context, name driver.Scope) ([]Found, er
 		found = append(found, Found{Kind: kindInstance, Scope: name, Instance: i})
 	}
 	if err != nil || c.Leftovers == nil {
-		return found, err
+		return found, err // Without all instances it is not known what is left of which.
 	}
 	leftovers, err := c.Leftovers.ListLeftovers(ctx, name)
 	return append(found, withoutOwners(name, leftovers, instances)...), err
@@ -174,7 +176,11 @@ func (c *Collector) judge(ctx context.Context, w *World, l *list, budget *budget
 	c.mu.Lock()
 	s := c.scope(l.scope)
 	c.mu.Unlock()
-	if l.err != nil {
+	partial := driver.AsIncomplete(l.err) != nil
+	switch {
+	case partial:
+		ctrl.LoggerFrom(ctx).Error(l.err, "A scan for orphans concludes nothing about the failure domains that did not answer")
+	case l.err != nil:
 		ctrl.LoggerFrom(ctx).Error(l.err, "A scan for orphans concludes nothing about a scope, since it cannot be listed")
 		clear(s.seen)
 		return
@@ -203,10 +209,19 @@ func (c *Collector) judge(ctx context.Context, w *World, l *list, budget *budget
 			now[f.key()] = assessment
 		}
 	}
+	if partial {
+		// What is not listed is not gone, and not to be reported anew; its sightings begin anew.
+		for key := range s.reported {
+			now[key] = cmp.Or(now[key], s.reported[key])
+		}
+	}
 	s.seen, s.reported = seen, now
 	measure(c.Kind, l.scope, counts)
 	c.remark(ctx, w, l)
 	c.collect(ctx, w, l, due, budget)
+	if partial {
+		return
+	}
 	c.mu.Lock()
 	s.since = w.Now
 	c.mu.Unlock()

@@ -95,52 +95,6 @@ func read(name string, response *http.Response, into any) error {
 	return nil
 }
 
-// scopedList is what an aggregated list has of one zone or region.
-type scopedList[T any] struct {
-	Instances  []T `json:"instances"`
-	Disks      []T `json:"disks"`
-	Operations []T `json:"operations"`
-	Warning    struct {
-		Code string `json:"code"`
-	} `json:"warning"`
-}
-
-// aggregated returns all pages of what a filter selects in all zones of a project. Nothing may be concluded from the absence of what a
-// zone did not answer about, or Compute Engine has left out for another reason; so such a list fails.
-func aggregated[T any](ctx context.Context, d *Driver, scope driver.Scope, kind, fields, filter string) ([]T, error) {
-	name := kind + ".aggregatedList"
-	if kind == "operations" {
-		name = "globalOperations.aggregatedList"
-	}
-	query := url.Values{
-		"filter": {filter}, "maxResults": {"500"},
-		"fields": {"nextPageToken,unreachables,items/*/warning/code,items/*/" + kind + "(" + fields + ")"},
-	}
-	var all []T
-	for more := true; more; more = query.Get("pageToken") != "" {
-		var page struct {
-			Items         map[string]scopedList[T]
-			Unreachables  []string
-			NextPageToken string
-		}
-		r := request{name: name, method: http.MethodGet, path: []string{"aggregated", kind}, query: query}
-		if err := d.call(ctx, scope, r, &page); err != nil {
-			return nil, err
-		}
-		for zone, list := range page.Items {
-			if code := list.Warning.Code; code != "" && code != "NO_RESULTS_ON_PAGE" {
-				return nil, driver.NewUnknownError(name, code, errors.Errorf("the list is incomplete: %s", zone))
-			}
-			all = append(append(append(all, list.Instances...), list.Disks...), list.Operations...)
-		}
-		if len(page.Unreachables) > 0 {
-			return nil, driver.NewUnknownError(name, "", errors.Errorf("the list is incomplete: %s", strings.Join(page.Unreachables, ", ")))
-		}
-		query.Set("pageToken", page.NextPageToken)
-	}
-	return all, nil
-}
-
 // anyOf is a filter for what has one of the values in a field. The values hold nothing that ends a text.
 func anyOf(field string, values []string) string {
 	terms := make([]string, 0, len(values))

@@ -51,8 +51,9 @@ func (d *Driver) Unprotect(ctx context.Context, scope driver.Scope, h driver.Han
 func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
 	answers := make([]driver.Answer[[]string], len(handles))
 	disks, err := d.disksOf(ctx, scope, handles)
-	if err != nil {
-		return driver.Failed[[]string](len(handles), err)
+	for i, h := range handles {
+		zone, _, _ := target(scope, h) // Disks are where their instance is, and each attempt is cleaned up after for itself.
+		answers[i].Err = lacks(err, zone)
 	}
 	for _, found := range disks {
 		for i, h := range handles {
@@ -97,9 +98,6 @@ func (d *disk) marked() driver.Instance {
 // ListLeftovers returns the disks that carry a mark and that nothing uses.
 func (d *Driver) ListLeftovers(ctx context.Context, scope driver.Scope) ([]driver.Leftover, error) {
 	disks, err := aggregated[disk](ctx, d, scope, "disks", diskFields, "labels."+LabelOwnerUID+":*")
-	if err != nil {
-		return nil, err
-	}
 	var left []driver.Leftover
 	for _, found := range disks {
 		if len(found.Users) > 0 {
@@ -111,5 +109,5 @@ func (d *Driver) ListLeftovers(ctx context.Context, scope driver.Scope) ([]drive
 			Created: timeOf(found.CreationTimestamp),
 		})
 	}
-	return left, nil
+	return left, err
 }

@@ -130,28 +130,6 @@ func TestOperationsAndInstances(t *testing.T) {
 	f.class(f.observe(gone).Err, driver.ClassNotFound)
 }
 
-// TestListsThatAreIncomplete conclude nothing.
-func TestListsThatAreIncomplete(t *testing.T) {
-	f := newFixture(t, compute.Options{})
-	h := f.running(launch(zoneA, "one", 1))
-	f.cloud.SetUnreachable(zoneB)
-	_, err := f.List(f.ctx, scope)
-	f.class(err, driver.ClassUnknown)
-	f.class(f.observe(h).Err, driver.ClassUnknown)
-	for body, expected := range map[string]string{
-		`{"items":{"zones/a":{"warning":{"code":"LIST_OVERHEAD_QUOTA_EXCEED"}}}}`: "LIST_OVERHEAD_QUOTA_EXCEED: the list is incomplete: zones/a",
-		`{"items":{},"unreachables":["zones/b"]}`:                                 "the list is incomplete: zones/b",
-		`<html>proxy</html>`: "the answer is not that of Compute Engine",
-	} {
-		d := answering(http.StatusOK, body)
-		_, err := d.List(f.ctx, scope)
-		f.class(err, driver.ClassUnknown)
-		f.Expect(err.Error()).To(ContainSubstring(expected))
-	}
-	_, err = answering(http.StatusOK, `{"items":{"zones/a":{"warning":{"code":"NO_RESULTS_ON_PAGE"}}}}`).List(f.ctx, scope)
-	f.Expect(err).NotTo(HaveOccurred())
-}
-
 // answering is a driver whose cloud answers each call alike.
 func answering(status int, body string) *instance.Driver {
 	cloud := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	apitypes "k8s.io/apimachinery/pkg/types"
@@ -23,21 +24,19 @@ func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driv
 		}
 	}
 	// For the cloud an empty filter would be everything.
-	var found []vm
+	var all []driver.Instance
+	var err error
 	if len(names) > 0 {
-		var err error
-		if found, err = aggregated[vm](ctx, d, scope, "instances", vmFields, anyOf("name", names)); err != nil {
-			return driver.Failed[driver.Instance](len(handles), err)
-		}
-	}
-	all, err := d.instances(ctx, scope, found)
-	if err != nil {
-		return driver.Failed[driver.Instance](len(handles), err)
+		all, err = d.instances(ctx, scope, anyOf("name", names))
 	}
 	answers := make([]driver.Answer[driver.Instance], len(handles))
 	for i, h := range handles {
-		answers[i].Value, answers[i].Err = d.observe(ctx, scope, h, all)
+		zone, _, _ := target(scope, h)
+		if answers[i].Err = lacks(err, zone); answers[i].Err == nil {
+			answers[i].Value, answers[i].Err = d.observe(ctx, scope, h, all)
+		}
 	}
+	d.tellPreempted(ctx, scope, handles, answers)
 	return answers
 }
 
@@ -112,18 +111,19 @@ func (d *Driver) follow(ctx context.Context, scope driver.Scope, h driver.Handle
 	return i, nil
 }
 
-// List returns the instances that carry a mark, of all zones. Insertions that have failed are in no list: Observe reads their operations.
+// List returns the instances that carry a mark, of all zones that answer. Insertions that have failed are in no list: Observe reads their
+// operations.
 func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error) {
-	found, err := aggregated[vm](ctx, d, scope, "instances", vmFields, "labels."+LabelOwnerUID+":*")
-	if err != nil {
-		return nil, err
-	}
-	return d.instances(ctx, scope, found)
+	return d.instances(ctx, scope, "labels."+LabelOwnerUID+":*")
 }
 
-// instances are what the kit has to know of them. Where a spot instance has stopped, another list shows whether Compute Engine has
-// stopped it.
-func (d *Driver) instances(ctx context.Context, scope driver.Scope, found []vm) ([]driver.Instance, error) {
+// instances are what the kit has to know of those that a filter selects. Where a spot instance has stopped, another list shows whether
+// Compute Engine has stopped it; without that nothing is said of its zone.
+func (d *Driver) instances(ctx context.Context, scope driver.Scope, filter string) ([]driver.Instance, error) {
+	found, err := aggregated[vm](ctx, d, scope, "instances", vmFields, filter)
+	if err != nil && driver.AsIncomplete(err) == nil {
+		return nil, err
+	}
 	all := make([]driver.Instance, 0, len(found))
 	stopped := map[string]int{}
 	for n := range found {
@@ -134,18 +134,32 @@ func (d *Driver) instances(ctx context.Context, scope driver.Scope, found []vm) 
 		all = append(all, i)
 	}
 	if len(stopped) == 0 {
-		return all, nil
+		return all, err
 	}
-	preemptions, err := aggregated[operation](ctx, d, scope, "operations", operationFields, `operationType = "compute.instances.preempted"`)
-	if err != nil {
-		return nil, err
-	}
+	preemptions, unread := aggregated[operation](ctx, d, scope, "operations", operationFields, preempted)
 	for _, o := range preemptions {
 		if n, ok := stopped[o.TargetID]; ok {
 			all[n].Interrupted = true
 		}
 	}
-	return all, nil
+	return withoutUnread(all, err, unread)
+}
+
+// withoutUnread leaves out the zones of which one of two lists says nothing.
+func withoutUnread(all []driver.Instance, err, unread error) ([]driver.Instance, error) {
+	silent := driver.AsIncomplete(unread)
+	switch {
+	case unread == nil:
+		return all, err
+	case silent == nil:
+		return nil, unread
+	}
+	missing := slices.Clone(silent.Missing)
+	if partial := driver.AsIncomplete(err); partial != nil {
+		missing = append(missing, partial.Missing...)
+	}
+	all = slices.DeleteFunc(all, func(i driver.Instance) bool { return slices.Contains(missing, i.FailureDomain) })
+	return all, incomplete("instances.aggregatedList", missing)
 }
 
 // states are those of instances. One that is not known counts as pending: it is waited for, and nothing is concluded from it. STOPPING

@@ -23,7 +23,8 @@ func (d *Driver) Remark(ctx context.Context, scope driver.Scope, handles []drive
 	errs := make([]error, len(handles))
 	disks, err := d.disksOf(ctx, scope, handles)
 	for i, h := range handles {
-		if errs[i] = err; err == nil {
+		zone, _, _ := target(scope, h)
+		if errs[i] = lacks(err, zone); errs[i] == nil {
 			errs[i] = d.remark(ctx, scope, h, disks, lineage)
 		}
 	}

@@ -154,13 +154,14 @@ type operation struct {
 	TargetLink        string `json:"targetLink"`
 	TargetID          string `json:"targetId"`
 	Status            string `json:"status"`
+	StatusMessage     string `json:"statusMessage"`
 	ClientOperationID string `json:"clientOperationId"`
 	Error             struct {
 		Errors []failure `json:"errors"`
 	} `json:"error"`
 }
 
-const operationFields = "name,operationType,targetLink,targetId,status,clientOperationId,error/errors(code,message)"
+const operationFields = "name,operationType,targetLink,targetId,status,statusMessage,clientOperationId,error/errors(code,message)"
 
 // failure is why an operation has failed.
 type failure struct {

@@ -1,0 +1,118 @@
+package instance_test
+
+import (
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	infrav1 "millwright.dev/providers/gcp/api/v1alpha1"
+	"millwright.dev/test/clouds/gcp/compute"
+	"millwright.dev/test/clouds/simulator"
+)
+
+// TestAZoneThatDoesNotAnswer: nothing is said of it, and all there is of the others.
+func TestAZoneThatDoesNotAnswer(t *testing.T) {
+	f := newFixture(t, compute.Options{})
+	one, two := f.running(launch(zoneA, "one", 1)), f.running(launch(zoneB, "two", 1))
+	f.Expect(f.Delete(f.ctx, scope, []driver.Handle{f.running(launch(zoneA, "gone", 1))})).To(HaveEach(Succeed()))
+	f.settle()
+	gone := handle(launch(zoneA, "gone", 1), "")
+	gone.ProviderID = "gce://" + project + "/" + zoneA + "/gone"
+	f.disk("left", "uid-gone", "ns/gone")
+	f.cloud.SetUnreachable(zoneB)
+
+	found, err := f.List(f.ctx, scope)
+	f.Expect(driver.AsIncomplete(err)).To(HaveField("Missing", []string{zoneB}))
+	f.class(err, driver.ClassUnknown)
+	f.Expect(err.Error()).To(ContainSubstring(zoneB))
+	f.Expect(found).To(ConsistOf(HaveField("ProviderID", one.ProviderID)))
+	left, err := f.ListLeftovers(f.ctx, scope)
+	f.Expect(driver.AsIncomplete(err)).NotTo(BeNil())
+	f.Expect(left).To(ConsistOf(HaveField("ID", "left")))
+
+	nowhere := driver.Handle{OwnerUID: "uid-gone", Owner: "ns/gone"}
+	answers := f.Observe(f.ctx, scope, []driver.Handle{one, two, gone})
+	f.Expect(answers[0].Value.State).To(Equal(driverv1.InstanceRunning))
+	f.class(answers[1].Err, driver.ClassUnknown)
+	f.class(answers[2].Err, driver.ClassNotFound)
+	cleaned := f.Cleanup(f.ctx, scope, []driver.Handle{gone, two, nowhere})
+	f.Expect(cleaned[0]).To(Equal(driver.Answer[[]string]{Value: []string{"disk left"}}))
+	f.class(cleaned[1].Err, driver.ClassUnknown)
+	f.class(cleaned[2].Err, driver.ClassUnknown)
+	errs := f.Remark(f.ctx, scope, []driver.Handle{one, two}, "v_f_2")
+	f.Expect(errs[0]).NotTo(HaveOccurred())
+	f.class(errs[1], driver.ClassUnknown)
+
+	f.cloud.SetUnreachable()
+	f.Expect(f.List(f.ctx, scope)).To(HaveLen(2))
+}
+
+// TestListsThatAreIncomplete for another reason, or in a way that is not understood, conclude nothing.
+func TestListsThatAreIncomplete(t *testing.T) {
+	f := newFixture(t, compute.Options{})
+	for body, expected := range map[string]string{
+		`{"items":{"zones/a":{"warning":{"code":"LIST_OVERHEAD_QUOTA_EXCEED"}}}}`: "LIST_OVERHEAD_QUOTA_EXCEED: the list is incomplete: zones/a",
+		`{"items":{},"unreachables":["regions/us-central1"]}`:                     "the list is incomplete: regions/us-central1",
+		`{"items":{"global":{"warning":{"code":"UNREACHABLE"}}}}`:                 "the list is incomplete: global",
+		`<html>proxy</html>`: "the answer is not that of Compute Engine",
+	} {
+		_, err := answering(http.StatusOK, body).List(f.ctx, scope)
+		f.class(err, driver.ClassUnknown)
+		f.Expect(driver.AsIncomplete(err)).To(BeNil(), body)
+		f.Expect(err.Error()).To(ContainSubstring(expected))
+	}
+	for _, silent := range []string{
+		`{"items":{},"unreachables":["zones/us-central1-b"]}`, `{"items":{},"unreachables":["projects/p/zones/us-central1-b/instances"]}`,
+		`{"items":{"zones/us-central1-b":{"warning":{"code":"UNREACHABLE"}}},"unreachables":["https://www.googleapis.com/compute/v1/projects/p/zones/us-central1-b"]}`,
+	} {
+		_, err := answering(http.StatusOK, silent).List(f.ctx, scope)
+		f.Expect(driver.AsIncomplete(err)).To(HaveField("Missing", []string{zoneB}), silent)
+	}
+	_, err := answering(http.StatusOK, `{"items":{"zones/a":{"warning":{"code":"NO_RESULTS_ON_PAGE"}}}}`).List(f.ctx, scope)
+	f.Expect(err).NotTo(HaveOccurred())
+}
+
+// TestAStoppedSpotInstanceWhoseOperationsCannotBeRead: whether Compute Engine has stopped it is not known, so nothing is said of its zone.
+func TestAStoppedSpotInstanceWhoseOperationsCannotBeRead(t *testing.T) {
+	f := newFixture(t, compute.Options{})
+	h := f.running(launch(zoneA, "spot", 1, spot, func(s *infrav1.GCPMachineSpec) { s.InstanceTerminationAction = infrav1.InstanceTerminationActionStop }))
+	f.Expect(f.cloud.Preempt(project, zoneA, "spot")).To(Succeed())
+	f.settle()
+	f.fault(simulator.Fault{Action: "globalOperations.aggregatedList", Count: 2, Error: &simulator.APIError{Code: "backendError"}})
+	_, err := f.List(f.ctx, scope)
+	f.class(err, driver.ClassUnknown)
+	f.class(f.observe(h).Err, driver.ClassUnknown)
+	f.Expect(f.observe(h).Value.Interrupted).To(BeTrue())
+}
+
+func spot(s *infrav1.GCPMachineSpec) { s.ProvisioningModel = infrav1.ProvisioningModelSpot }
+
+// TestAnInstanceThatIsDeletedWhenItIsTakenBack (CAPG #173): it is not there any more, and the operations show why.
+func TestAnInstanceThatIsDeletedWhenItIsTakenBack(t *testing.T) {
+	f := newFixture(t, compute.Options{})
+	first := f.running(launch(zoneA, "spot", 1, spot))
+	f.Expect(f.cloud.Preempt(project, zoneA, "spot")).To(Succeed())
+	f.settle()
+	second := f.running(launch(zoneA, "spot", 2, spot))
+	f.Expect(f.cloud.Vanish(project, zoneA, "spot")).To(Succeed())
+	first.Placement.Market, second.Placement.Market = "spot", "spot"
+	taken := f.observe(first).Value
+	f.Expect(taken).To(And(HaveField("State", driverv1.InstanceTerminated), HaveField("Interrupted", true), HaveField("ProviderID", first.ProviderID),
+		HaveField("StateMessage", "Instance was preempted.")))
+	f.Expect(first.Owns(taken)).To(BeTrue())
+	f.class(f.observe(second).Err, driver.ClassNotFound)
+
+	forged := first
+	forged.Token = "of-nobody"
+	f.class(f.observe(forged).Err, driver.ClassNotFound)
+	standard := first
+	standard.Placement.Market = ""
+	before := f.count("globalOperations.aggregatedList")
+	f.class(f.observe(standard).Err, driver.ClassNotFound)
+	f.Expect(f.count("globalOperations.aggregatedList")).To(Equal(before), "nobody takes it back")
+	f.fault(simulator.Fault{Action: "globalOperations.aggregatedList", Count: 1, Error: &simulator.APIError{Code: "forbidden"}})
+	f.class(f.observe(first).Err, driver.ClassNotFound)
+}

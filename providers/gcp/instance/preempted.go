@@ -1,0 +1,69 @@
+package instance
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// preempted selects the operations by which Compute Engine takes spot instances back: of the system, about an instance.
+const preempted = `operationType = "compute.instances.preempted"`
+
+// tellPreempted replaces the answer that there is no instance where Compute Engine has taken it back and deleted it: its operations are
+// known for longer than the instance. Only instances that were launched as spot are asked about. If the operations cannot be read, or are not
+// known any more, the instance is not there and no more is said: that it is gone is certain.
+func (d *Driver) tellPreempted(ctx context.Context, scope driver.Scope, handles []driver.Handle, answers []driver.Answer[driver.Instance]) {
+	var gone, requests []string
+	for i, h := range handles {
+		if _, name, ok := target(scope, h); ok && h.ProviderID != "" && h.Placement.Market == "spot" && driver.IsNotFound(answers[i].Err) {
+			gone = append(gone, name)
+			if h.Token != "" {
+				requests = append(requests, driver.LaunchRequestID(h.Token))
+			}
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	filter := "(" + preempted + ")"
+	if len(requests) > 0 {
+		filter += " OR " + anyOf("clientOperationId", requests)
+	}
+	found, _ := aggregated[operation](ctx, d, scope, "operations", operationFields, filter) // What is missing shows nothing.
+	for i, h := range handles {
+		zone, name, ok := target(scope, h)
+		if !ok || !slices.Contains(gone, name) || !driver.IsNotFound(answers[i].Err) {
+			continue
+		}
+		if o := preemptionOf(h, "/projects/"+scope.Location+"/zones/"+zone+"/instances/"+name, found); o != nil {
+			answers[i] = driver.Answer[driver.Instance]{Value: driver.Instance{
+				ID: name, Name: name, ProviderID: h.ProviderID, Token: h.Token, OwnerUID: h.OwnerUID, Owner: driver.OwnerDigest(h.Owner),
+				FailureDomain: zone, InstanceType: h.Placement.InstanceType, Market: h.Placement.Market, Interruptible: true, Interrupted: true,
+				State: driverv1.InstanceTerminated, StateCode: o.OperationType, StateMessage: o.StatusMessage,
+			}}
+		}
+	}
+}
+
+// preemptionOf is the operation by which the instance of a launch was taken back; nil if there is none. Instances of earlier attempts
+// may have had the same name: the insertion shows which one this is.
+func preemptionOf(h driver.Handle, target string, found []operation) *operation {
+	inserted := slices.IndexFunc(found, func(o operation) bool {
+		return o.OperationType == "insert" && h.Token != "" && o.ClientOperationID == driver.LaunchRequestID(h.Token) &&
+			strings.HasSuffix(o.TargetLink, target)
+	})
+	if inserted < 0 {
+		return nil
+	}
+	taken := slices.IndexFunc(found, func(o operation) bool {
+		return o.OperationType == "compute.instances.preempted" && o.TargetID == found[inserted].TargetID &&
+			strings.HasSuffix(o.TargetLink, target)
+	})
+	if taken < 0 {
+		return nil
+	}
+	return &found[taken]
+}
