@@ -73,10 +73,16 @@ type Status struct {
 	Impaired string
 	// Scheduled describes what the cloud has announced to do with the instance, and when; empty if nothing.
 	Scheduled string
+	// AsOf is when it was read, for clouds whose provider IDs are used again: it says nothing of what was launched later under the same one.
+	// Zero means that it holds whenever the instance was launched.
+	AsOf time.Time
 }
 
 // With returns the instance with what the status adds.
 func (i Instance) With(s Status) Instance {
+	if !s.AsOf.IsZero() && i.LaunchTime.After(s.AsOf) {
+		s = Status{}
+	}
 	i.Impaired, i.Scheduled = s.Impaired, s.Scheduled
 	switch i.State {
 	case driverv1.InstanceTerminating, driverv1.InstanceTerminated, driverv1.InstanceFailed:

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -28,4 +29,18 @@ func TestWithStatus(t *testing.T) {
 	g.Expect(listed.With(Status{})).To(Equal(listed), "a source that knows nothing takes nothing away")
 	g.Expect(Instance{State: driverv1.InstanceRunning}.With(off).Interrupted).To(BeFalse(), "it cannot be taken back: somebody has deallocated it")
 	g.Expect(Instance{Impaired: "old"}.With(Status{}).Impaired).To(BeEmpty(), "it passes the checks again")
+}
+
+// TestAStatusOfAnEarlierInstance under the same provider ID says nothing of the later one.
+func TestAStatusOfAnEarlierInstance(t *testing.T) {
+	g := NewWithT(t)
+	read := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	off := Status{State: driverv1.InstanceStopped, Interrupted: true, AsOf: read}
+	later := Instance{ID: "i", State: driverv1.InstanceRunning, Interruptible: true, LaunchTime: read.Add(time.Second)}
+	g.Expect(later.With(off)).To(Equal(later))
+	for _, launched := range []time.Time{read, read.Add(-time.Hour), {}} {
+		earlier := later
+		earlier.LaunchTime = launched
+		g.Expect(earlier.With(off).Interrupted).To(BeTrue())
+	}
 }
