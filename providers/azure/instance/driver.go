@@ -20,6 +20,7 @@ type Driver struct {
 	clock    clock.PassiveClock
 	failures *failures
 	sizes    *sizes
+	power    *powerLists
 	// own are the clients with the process's own credentials.
 	own *clients
 	// sessions of identities; nil if there are none.
@@ -40,7 +41,8 @@ var (
 // New returns a Driver.
 func New(config session.Config, clk clock.PassiveClock) *Driver {
 	return &Driver{
-		config: config, clock: clk, own: newClients(config, nil), failures: newFailures(), sizes: newSizes(), identities: map[string]*clients{},
+		config: config, clock: clk, own: newClients(config, nil), failures: newFailures(), sizes: newSizes(), power: newPowerLists(),
+		identities: map[string]*clients{},
 	}
 }
 

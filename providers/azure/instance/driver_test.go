@@ -177,15 +177,14 @@ func TestPowerIsRead(t *testing.T) {
 	spot := func(s *infrav1.AzureMachineSpec) { s.Spot = &infrav1.Spot{EvictionPolicy: "Deallocate"} }
 	taken, off := f.running(launch("taken", spot)), f.running(launch("off"))
 	f.running(launch("on"))
-	f.Expect(f.ListStatus(f.ctx, scope)).To(BeEmpty())
 	f.Expect(f.cloud.Evict("/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/Nodes/providers/Microsoft.Compute/virtualMachines/taken")).To(Succeed())
 	f.Expect(f.cloud.PowerOff("/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/Nodes/providers/Microsoft.Compute/virtualMachines/off")).To(Succeed())
 	f.clock.Step(10 * time.Second)
 	statuses, err := f.ListStatus(f.ctx, scope)
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(statuses).To(Equal(map[string]driver.Status{
-		taken.ProviderID: {State: driverv1.InstanceStopped, StateCode: "PowerState/deallocated", Interrupted: true},
-		off.ProviderID:   {State: driverv1.InstanceStopped, StateCode: "PowerState/stopped"},
+		taken.ProviderID: {State: driverv1.InstanceStopped, StateCode: "PowerState/deallocated", Interrupted: true, AsOf: f.clock.Now()},
+		off.ProviderID:   {State: driverv1.InstanceStopped, StateCode: "PowerState/stopped", AsOf: f.clock.Now()},
 	}))
 	for _, i := range f.list() {
 		i = i.With(statuses[i.ProviderID])
@@ -194,6 +193,22 @@ func TestPowerIsRead(t *testing.T) {
 	}
 	f.Expect(f.observe(taken).Value).To(And(HaveField("State", driverv1.InstanceStopped), HaveField("Interrupted", true)))
 	f.Expect(f.observe(off).Value).To(And(HaveField("State", driverv1.InstanceStopped), HaveField("Interrupted", false)))
+}
+
+// TestAMachineOfTheSameNameIsNotTheOneThatWasTakenBack: another attempt has the provider ID of the one before.
+func TestAMachineOfTheSameNameIsNotTheOneThatWasTakenBack(t *testing.T) {
+	f := newFixture(t, arm.Options{})
+	l := launch("m1", func(s *infrav1.AzureMachineSpec) { s.Spot = &infrav1.Spot{EvictionPolicy: "Deallocate"} })
+	h := f.running(l)
+	f.Expect(f.cloud.Evict(h.ProviderID[len("azure://"):])).To(Succeed())
+	f.clock.Step(10 * time.Second)
+	statuses, err := f.ListStatus(f.ctx, scope)
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(statuses).To(HaveKey(h.ProviderID))
+	f.deleted(h)
+	f.clock.Step(time.Second)
+	f.running(l)
+	f.Expect(f.list()[0].With(statuses[h.ProviderID])).To(And(HaveField("State", driverv1.InstanceRunning), HaveField("Interrupted", false)))
 }
 
 // TestListsHavePages, and nothing of others.

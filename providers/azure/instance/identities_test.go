@@ -2,11 +2,14 @@ package instance_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/pkg/errors"
 
+	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
 	"millwright.dev/providers/azure/session"
 	"millwright.dev/providers/driver"
 	"millwright.dev/test/clouds/azure/arm"
@@ -46,4 +49,31 @@ func TestWithoutCredentialsOfTheIdentityNothingIsCalled(t *testing.T) {
 	_, err = f.List(f.ctx, tenant)
 	f.Expect(driver.IsAuth(err)).To(BeTrue())
 	f.Expect(f.cloud.Calls()).To(BeEmpty())
+}
+
+// TestPowerStatesAreListedOnceForASubscription, not for each of its resource groups: Azure grants 30 such lists a minute.
+func TestPowerStatesAreListedOnceForASubscription(t *testing.T) {
+	catalog := arm.DefaultCatalog()
+	for i := range 40 {
+		catalog.Groups = append(catalog.Groups, arm.Group{Subscription: arm.DefaultSubscription, Name: fmt.Sprintf("group-%d", i)})
+	}
+	f := newFixture(t, arm.Options{Catalog: catalog})
+	h := f.running(launch("m1", func(s *infrav1.AzureMachineSpec) { s.Spot = &infrav1.Spot{EvictionPolicy: "Deallocate"} }))
+	f.Expect(f.cloud.Evict(h.ProviderID[len("azure://"):])).To(Succeed())
+	f.clock.Step(10 * time.Second)
+	for range 2 {
+		for i := range 40 {
+			found, err := f.ListStatus(f.ctx, driver.Scope{Location: arm.DefaultSubscription + fmt.Sprintf("/group-%d", i)})
+			f.Expect(err).NotTo(HaveOccurred())
+			f.Expect(found).To(BeEmpty())
+		}
+		found, err := f.ListStatus(f.ctx, scope)
+		f.Expect(err).NotTo(HaveOccurred())
+		f.Expect(found).To(HaveKey(h.ProviderID))
+	}
+	f.Expect(f.calls()["VirtualMachines_ListAll"]).To(Equal(1))
+	f.clock.Step(20 * time.Second)
+	_, err := f.ListStatus(f.ctx, scope)
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(f.calls()["VirtualMachines_ListAll"]).To(Equal(2))
 }

@@ -129,44 +129,18 @@ func (d *Driver) explain(
 	return withView(i, v)
 }
 
-// ListStatus returns which machines of the resource group have no power, from one list of the subscription's run time status.
-func (d *Driver) ListStatus(ctx context.Context, scope driver.Scope) (map[string]driver.Status, error) {
-	s, group, err := d.in(ctx, scope)
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]driver.Status{}
-	pager := s.machines.NewListAllPager(&armcompute.VirtualMachinesClientListAllOptions{StatusOnly: ptr("true")})
-	for pager.More() {
-		page, err := pager.NextPage(ctx)
-		if err != nil {
-			return nil, classify("VirtualMachines_ListAll", err)
-		}
-		for _, m := range page.Value {
-			if m == nil || m.Properties == nil || m.Properties.InstanceView == nil || !inGroup(value(m.ID), group) {
-				continue
-			}
-			v := fromStatuses(m.Properties.InstanceView.Statuses)
-			state, known := powerStates[v.power]
-			if !known || state == driverv1.InstanceRunning || state == driverv1.InstancePending {
-				continue
-			}
-			found[providerID(scope, nameOf(value(m.ID)))] = driver.Status{
-				State: state, StateCode: "PowerState/" + v.power,
-				// Whether it is a Spot machine is not in this list: it counts for those alone.
-				Interrupted: strings.HasPrefix(v.power, "dealloc"),
-			}
-		}
-	}
-	return found, nil
-}
-
 // nameOf is the last element of a resource ID.
 func nameOf(id string) string { return id[strings.LastIndex(id, "/")+1:] }
 
-// inGroup is true if a resource ID is in a resource group.
-func inGroup(id, group string) bool {
+// groupOf is the resource group of a resource ID, in lower case.
+func groupOf(id string) string {
 	elements := strings.Split(strings.ToLower(id), "/")
 	at := slices.Index(elements, "resourcegroups")
-	return at >= 0 && at+1 < len(elements) && elements[at+1] == strings.ToLower(group)
+	if at < 0 || at+1 >= len(elements) {
+		return ""
+	}
+	return elements[at+1]
 }
+
+// inGroup is true if a resource ID is in a resource group.
+func inGroup(id, group string) bool { return groupOf(id) == strings.ToLower(group) }
