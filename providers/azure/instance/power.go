@@ -14,8 +14,8 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// sharedFor is how long a list of power states serves the other resource groups of its subscription. It is a third of the time after which a
-// group asks again, so that many groups cost three lists a minute and not one each: Azure grants 30 of them a minute.
+// sharedFor is how long a list of power states serves the other resource groups of its subscription. It is a third of the time after which
+// a group asks again, so that many groups cost three lists a minute and not one each: Azure grants 30 of them a minute.
 const sharedFor = 20 * time.Second
 
 // powerLists are the latest lists of power states, by identity and subscription: nobody sees what another may list.
