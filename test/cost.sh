@@ -6,6 +6,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export GORACE=${GORACE:-atexit_sleep_ms=50} GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-3GiB}
+mapfile -t race < <(test/race.sh)
 program=$(mktemp)
 trap 'rm -f "$program"' EXIT
 TIMEFORMAT='%U %S %R'
@@ -14,10 +15,10 @@ exec 3>&2
 printf '%-45s %8s %8s %8s\n' package link run seconds
 for package in $(go list "$@"); do
   directory=$(go list -f '{{.Dir}}' "$package")
-  go test -race -ldflags=-s\ -w -c -o "$program" "$package" >&2 || exit 1
+  go test -race "${race[@]}" -ldflags=-s\ -w -c -o "$program" "$package" >&2 || exit 1
   [ -s "$program" ] || continue
   rm "$program"
-  link=$(cost go test -race -ldflags=-s\ -w -c -o "$program" "$package")
+  link=$(cost go test -race "${race[@]}" -ldflags=-s\ -w -c -o "$program" "$package")
   run=$(cd "$directory" && cost "$program" -test.timeout 40m)
   echo "$package $link $run" | awk '{printf "%-45s %8.1f %8.1f %8.1f\n", $1, $2 + $3, $5 + $6, $7}'
   : >"$program"

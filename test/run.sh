@@ -14,6 +14,7 @@ shift
 # Without this each binary with the race detector sleeps for a second at its end; and less garbage collection saves a tenth of the
 # time of tests and API servers; the largest test takes 1.6 GB then.
 export GORACE=${GORACE:-atexit_sleep_ms=50} GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-3GiB}
+mapfile -t race < <(test/race.sh)
 mkdir -p out/test
 rm -f out/test/*
 rerun=()
@@ -21,9 +22,10 @@ run() { # name, format, packages, flags of go test
   local name=$1 format=$2 packages=$3
   shift 3
   [ -z "${RERUN:-}" ] || rerun=(--rerun-fails=1 --rerun-fails-max-failures=8 --rerun-fails-report="out/test/$name.flaky")
-  # Without a symbol table a test program is linked for a fifth less; stack traces and race reports do not need it.
+  # Without a symbol table a test program is linked for a fifth less; stack traces and race reports do not need it. go vet is among the
+  # linters of make verify.
   "$gotestsum" --format "$format" --hide-summary=skipped "${rerun[@]}" --packages="$packages" \
-    -- -race -ldflags=-s\ -w -timeout 40m "$@" | tee "out/test/$name.log"
+    -- -race "${race[@]}" -ldflags=-s\ -w -vet=off -timeout 40m "$@" | tee "out/test/$name.log"
 }
 # The packages that take longest start first, so that no processor idles while the last of them runs.
 longest=(core/machine core/machinedeployment providers/aws test/admission test/chaos bootstrap/cloudconfig/node core/machineset

@@ -114,7 +114,7 @@ func (a *authority) pem(certificate *x509.Certificate) []byte {
 // does not know and allow. It is the real kubelet's server, on a runtime without containers.
 func TestTheRealKubeletRefusesAnonymousRequests(t *testing.T) {
 	g := NewWithT(t)
-	admin, err := client.New(env.Config, client.Options{Scheme: scheme})
+	admin, err := client.New(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	g.Expect(err).NotTo(HaveOccurred())
 	port := freePort(t)
 	config, err := node.KubeletConfigFile(node.KubeletOptions{NodeName: "closed", Spec: bootstrapv1.KubeletSpec{

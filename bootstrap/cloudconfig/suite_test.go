@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 func startManager(t *testing.T) (client.Client, []byte) {
 	t.Helper()
 	g := NewWithT(t)
-	admin, err := client.New(env.Config, client.Options{Scheme: scheme})
+	admin, err := client.New(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, name := range []string{
 		"bootstrap/cloudconfig/namespace.yaml", "bootstrap/cloudconfig/rbac/service_account.yaml", "bootstrap/cloudconfig/rbac/role.yaml",
@@ -136,7 +136,7 @@ func asNode(t *testing.T, name string) client.Client {
 
 func newClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func TestAClusterOfThePastOwnsNothing(t *testing.T) {
 			if recreated {
 				core.Create(t, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: past.Namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(true)}})
 			}
-			admin, err := client.NewWithWatch(core.Env.Config, client.Options{Scheme: core.Client.Scheme()})
+			admin, err := client.NewWithWatch(core.Env.Config, client.Options{Scheme: core.Client.Scheme(), Mapper: core.Env.Mapper})
 			g.Expect(err).NotTo(HaveOccurred())
 			looked := false
 			stale := interceptor.NewClient(admin, interceptor.Funcs{

@@ -77,13 +77,23 @@ func (c *crash) wrap(inner client.WithWatch) client.Client {
 // than the surge allows has existed in between.
 func TestCrashWhileRollingOut(t *testing.T) {
 	t.Parallel()
+	crashAtEach(t, isSet, rollOutWithCrash)
+}
+
+// crashAtEach runs a test with a crash at each write that counts in turn, before its effect and, beside that, after it, until there is
+// no write left at which the process could end.
+func crashAtEach(t *testing.T, counts func(client.Object) bool, test func(*testing.T, *crash) (crashed bool)) {
+	t.Helper()
 	for _, after := range []bool{false, true} {
-		crashed := true
-		for at := 1; crashed; at++ {
-			crashed = t.Run(fmt.Sprintf("write %d, after its effect: %t", at, after), func(t *testing.T) {
-				crashed = rollOutWithCrash(t, newCrash(isSet, at, after))
-			}) && crashed
-		}
+		t.Run(fmt.Sprintf("after its effect: %t", after), func(t *testing.T) {
+			t.Parallel()
+			crashed := true
+			for at := 1; crashed; at++ {
+				crashed = t.Run(fmt.Sprintf("write %d", at), func(t *testing.T) {
+					crashed = test(t, newCrash(counts, at, after))
+				}) && crashed
+			}
+		})
 	}
 }
 

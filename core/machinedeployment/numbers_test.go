@@ -31,7 +31,7 @@ type watchedNumbers struct {
 func (w *world) watchNumbers(highest, lowest int) (stop func()) {
 	ctx, cancel := context.WithCancel(w.Ctx)
 	n := &watchedNumbers{highest: highest, lowest: lowest, versions: map[types.UID]string{}, available: map[types.UID]bool{}}
-	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme()})
+	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme(), Mapper: suite.Env.Mapper})
 	w.G.Expect(err).NotTo(HaveOccurred())
 	list := &clusterv1.MachineList{}
 	w.G.Expect(watching.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())

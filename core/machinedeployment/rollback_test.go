@@ -1,7 +1,6 @@
 package machinedeployment
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -129,14 +128,7 @@ func TestCrashWhileRollingBack(t *testing.T) {
 		_, ok := object.(*clusterv1.MachineDeployment)
 		return ok
 	}
-	for _, after := range []bool{false, true} {
-		crashed := true
-		for at := 1; crashed; at++ {
-			crashed = t.Run(fmt.Sprintf("write %d, after its effect: %t", at, after), func(t *testing.T) {
-				crashed = rollBackWithCrash(t, newCrash(isDeployment, at, after))
-			}) && crashed
-		}
-	}
+	crashAtEach(t, isDeployment, rollBackWithCrash)
 }
 
 func rollBackWithCrash(t *testing.T, c *crash) (crashed bool) {

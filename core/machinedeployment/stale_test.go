@@ -26,7 +26,7 @@ func TestSetThatTheCacheDoesNotShow(t *testing.T) {
 	w.Eventually(w.settled(2, "a", "1"))
 	w.Stop()
 	deployment := w.current()
-	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme()})
+	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme(), Mapper: suite.Env.Mapper})
 	w.G.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{
 		Client: cache.Wrap(watching), APIReader: direct, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Written: &persist.Versions{}, Sets: &persist.Versions{},

@@ -70,7 +70,7 @@ func TestSetThatAnEarlierProcessHasCounted(t *testing.T) {
 	w.start(t)
 	w.Eventually(w.settled(2, "a", "1"))
 	w.Stop()
-	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme()})
+	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme(), Mapper: suite.Env.Mapper})
 	w.G.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{Client: cache.Wrap(watching), APIReader: direct, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{}, Written: &persist.Versions{}, Sets: &persist.Versions{}}
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.Namespace, Name: "d"}}

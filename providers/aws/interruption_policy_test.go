@@ -38,7 +38,7 @@ func TestTheProviderDeletesNoOtherMachines(t *testing.T) {
 	as := func(user string) client.Client {
 		config := rest.CopyConfig(env.Config)
 		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}} // It is allowed what RBAC can allow.
-		c, err := client.New(config, client.Options{Scheme: f.client.Scheme()})
+		c, err := client.New(config, client.Options{Scheme: f.client.Scheme(), Mapper: env.Mapper})
 		f.Expect(err).NotTo(HaveOccurred())
 		return c
 	}

@@ -244,7 +244,7 @@ func TestTheRoleForTheRecordIsEnough(t *testing.T) {
 	}
 	config := rest.CopyConfig(env.Config)
 	config.Impersonate.UserName = "system:serviceaccount:" + own + ":millwright-aws"
-	as, err := client.New(config, client.Options{Scheme: f.client.Scheme()})
+	as, err := client.New(config, client.Options{Scheme: f.client.Scheme(), Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 
 	record := types.NamespacedName{Namespace: own, Name: options.Machine().Orphans.Record.Name}

@@ -154,7 +154,7 @@ func newFixtureAlone(t *testing.T, sim simulator.Options) *fixture {
 	g := NewWithT(t)
 	scheme, err := newScheme()
 	g.Expect(err).NotTo(HaveOccurred())
-	c, err := client.New(env.Config, client.Options{Scheme: scheme})
+	c, err := client.New(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	g.Expect(err).NotTo(HaveOccurred())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "aws-"}}
 	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
@@ -195,6 +195,7 @@ func (f *fixture) start() {
 	mgr, err := manager.New(env.Config, scheme, f.options, func(o *ctrl.Options) {
 		skip := true
 		o.Controller.SkipNameValidation = &skip
+		o.MapperProvider = env.MapperProvider
 	})
 	f.Expect(err).NotTo(HaveOccurred())
 	cloud := instance.New(func(ctx context.Context, region string) (instance.API, error) {

@@ -12,7 +12,6 @@ import (
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -109,7 +108,7 @@ func (c *Core) start() error {
 	scheme := testenv.Scheme(apiextensionsv1.AddToScheme)
 	if c.Client == nil {
 		var err error
-		if c.Client, err = client.New(c.Env.Config, client.Options{Scheme: scheme}); err != nil {
+		if c.Client, err = client.New(c.Env.Config, client.Options{Scheme: scheme, Mapper: c.Env.Mapper}); err != nil {
 			return err
 		}
 	}
@@ -128,8 +127,7 @@ func (c *Core) start() error {
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		// As long as its controllers take to end; what goes on afterwards, or hangs as testenv.Ended says, reaches nothing any more.
 		GracefulShutdownTimeout: ptr.To(500 * time.Millisecond),
-		// What the API server serves never changes, and takes long to read with the race detector.
-		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return c.Client.RESTMapper(), nil },
+		MapperProvider:          c.Env.MapperProvider,
 		// Restart runs controllers of the same names one after the other in one process.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
@@ -179,11 +177,17 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 	if err := clusters.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
-	machines := &machine.Reconciler{
+	options.LogConstructor = c.reconciles.logger(mgr.GetLogger().WithValues("controller", "machine"), "Machine")
+	return c.machines(mgr, kinds()).SetupWithManager(mgr, options)
+}
+
+// machines is the reconciler of Machines, for which seconds are what minutes are in earnest.
+func (c *Core) machines(mgr ctrl.Manager, kinds *external.Kinds) *machine.Reconciler {
+	return &machine.Reconciler{
 		Client:      mgr.GetClient(),
 		APIReader:   mgr.GetAPIReader(),
 		Connections: c.Connections,
-		Kinds:       kinds(),
+		Kinds:       kinds,
 		Clock:       clock.RealClock{},
 		Recorder:    events.Within(mgr.GetEventRecorder("machine")),
 		Options: machine.Options{
@@ -191,14 +195,11 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 			RemoteConditionsGracePeriod: cmp.Or(c.GracePeriod, 5*time.Minute),
 			PropagateTaints:             true,
 			KeepOutdatedFromScaleDown:   true,
-			// What takes minutes in earnest takes seconds.
 			Drain: drain.Options{
 				ReturnInterval: time.Second, ReturnGrace: 4 * time.Second, MinRetry: 250 * time.Millisecond, MaxRetry: time.Second,
 			},
 		},
 	}
-	options.LogConstructor = c.reconciles.logger(mgr.GetLogger().WithValues("controller", "machine"), "Machine")
-	return machines.SetupWithManager(mgr, options)
 }
 
 // Namespace creates a namespace for one test. What the core manages in it is deleted when the test ends, and so are Nodes that

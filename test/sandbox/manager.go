@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,12 +52,9 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 		return nil, err
 	}
 	home := filepath.Join(s.dir, name)
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, errors.Wrap(err, "making a manager's directory")
-	}
-	path := filepath.Join(home, "kubeconfig")
-	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
-		return nil, errors.Wrap(err, "writing a manager's kubeconfig")
+	path, err := writeKubeconfig(home, kubeconfig)
+	if err != nil {
+		return nil, err
 	}
 	m := &Manager{
 		Name: name, kubeconfig: path, lifetime: ctx,
@@ -68,9 +66,32 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 	if m.metrics, err = loopbackAddress(); err != nil {
 		return nil, err
 	}
-	args := append([]string{}, pod.Containers[0].Args...)
-	args = append(args,
-		"--kubeconfig="+path,
+	m.spec = childprocess.Spec{
+		Name:     name,
+		Path:     s.paths.file("bin/" + name),
+		Args:     s.arguments(m, pod.Containers[0].Args),
+		CleanEnv: true,
+		Env: append(s.environment(home),
+			"POD_NAMESPACE="+deployment.Namespace, "POD_NAME="+name, "POD_UID="+name),
+		Dir: home,
+		Log: filepath.Join(s.options.LogDir, name+".log"),
+	}
+	return m, nil
+}
+
+// writeKubeconfig makes a manager's directory, with its kubeconfig.
+func writeKubeconfig(home string, content []byte) (path string, err error) {
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return "", errors.Wrap(err, "making a manager's directory")
+	}
+	path = filepath.Join(home, "kubeconfig")
+	return path, errors.Wrap(os.WriteFile(path, content, 0o600), "writing a manager's kubeconfig")
+}
+
+// arguments are those of the Deployment, then what a process on loopback must have otherwise, then what the test wants.
+func (s *Sandbox) arguments(m *Manager, ofDeployment []string) []string {
+	args := append(slices.Clone(ofDeployment),
+		"--kubeconfig="+m.kubeconfig,
 		"--health-addr="+m.health,
 		"--diagnostics-address="+m.metrics,
 		// Metrics without TLS and authentication: on loopback, read by the tests.
@@ -79,24 +100,14 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 		"--leader-elect=false",
 		"--v=2",
 	)
-	if name == "core" && s.options.Webhooks {
+	if m.Name == "core" && s.options.Webhooks {
 		_, port, _ := strings.Cut(s.webhooks, ":")
 		args = append(args, "--webhook-port="+port)
 	}
-	if name == "aws" && s.queue != nil {
+	if m.Name == "aws" && s.queue != nil {
 		args = append(args, "--interruption-queue="+s.queue.URL+"/000000000000/interruptions")
 	}
-	m.spec = childprocess.Spec{
-		Name:     name,
-		Path:     s.paths.file("bin/" + name),
-		Args:     append(args, s.options.ManagerArgs[name]...),
-		CleanEnv: true,
-		Env: append(s.environment(home),
-			"POD_NAMESPACE="+deployment.Namespace, "POD_NAME="+name, "POD_UID="+name),
-		Dir: home,
-		Log: filepath.Join(s.options.LogDir, name+".log"),
-	}
-	return m, nil
+	return append(args, s.options.ManagerArgs[m.Name]...)
 }
 
 // environment is all that a manager gets: nothing of the caller's AWS or Kubernetes settings.

@@ -62,25 +62,28 @@ func (s *Sandbox) startSimulator(ctx context.Context) error {
 		return err
 	}
 	s.simulator = &simulator{process: p}
-	err = await(ctx, "the EC2 simulator is ready", simulatorTimeout, func(context.Context) error {
-		if err := s.simulator.check(); err != nil {
-			return err
-		}
-		content, err := os.ReadFile(ready)
-		if err != nil {
-			return err
-		}
-		s.simulator.url = strings.TrimSpace(string(content))
-		if s.simulator.url == "" {
-			return errors.New("the endpoint is not written yet")
-		}
-		return nil
-	})
+	err = await(ctx, "the EC2 simulator is ready", simulatorTimeout, func(context.Context) error { return s.simulator.readEndpoint(ready) })
 	if err != nil {
 		return err
 	}
 	s.EC2 = simclient.New(s.simulator.url)
 	s.say("simulated EC2 serves at %s", s.simulator.url)
+	return nil
+}
+
+// readEndpoint reads the endpoint, which the simulator writes into a file once it serves.
+func (e *simulator) readEndpoint(file string) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	e.url = strings.TrimSpace(string(content))
+	if e.url == "" {
+		return errors.New("the endpoint is not written yet")
+	}
 	return nil
 }
 
@@ -129,13 +132,13 @@ func (s *Sandbox) GiveKubelet(instance string) error {
 	return errors.Wrapf(os.Symlink(s.Target.Program("hollow-kubelet"), place), "putting the kubelet into machine %s", instance)
 }
 
-func (s *simulator) stop() { s.process.Stop(simulatorGrace) }
+func (e *simulator) stop() { e.process.Stop(simulatorGrace) }
 
-func (s *simulator) check() error {
-	if s.process.Running() {
+func (e *simulator) check() error {
+	if e.process.Running() {
 		return nil
 	}
-	return &endedError{name: s.process.Name(), log: tail(s.process.Log())}
+	return &endedError{name: e.process.Name(), log: tail(e.process.Log())}
 }
 
 // EC2URL is the endpoint of the simulated EC2 API.

@@ -3,13 +3,17 @@
 package testenv
 
 import (
+	stderrors "errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 
 	"github.com/pkg/errors"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"millwright.dev/test/controlplane"
@@ -44,6 +48,9 @@ type Env struct {
 	Config *rest.Config
 	// Kubeconfig is the administrator's too, as a file's content.
 	Kubeconfig []byte
+	// Mapper is for all clients and managers of the tests: each would else read what the API server serves again, which takes longer
+	// with the race detector than many a test. What is installed later is found.
+	Mapper meta.RESTMapper
 
 	env *envtest.Environment
 }
@@ -77,7 +84,20 @@ func Start(o Options) (*Env, error) {
 	}
 	// The tests' own clients are not what is measured: they are never throttled on their side.
 	config.QPS = -1
-	return &Env{Config: config, Kubeconfig: env.KubeConfig, env: env}, nil
+	started := &Env{Config: config, Kubeconfig: env.KubeConfig, env: env}
+	transport, err := rest.HTTPClientFor(config)
+	if err == nil {
+		started.Mapper, err = apiutil.NewDynamicRESTMapper(config, transport)
+	}
+	if err != nil {
+		return nil, errors.Wrap(stderrors.Join(err, started.Stop()), "making a client of the test API server")
+	}
+	return started, nil
+}
+
+// MapperProvider gives managers the Mapper.
+func (e *Env) MapperProvider(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	return e.Mapper, nil
 }
 
 // Stop ends the API server and etcd and removes their directories.

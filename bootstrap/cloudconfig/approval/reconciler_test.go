@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 
 // createNodesNamespace does what config/target does.
 func createNodesNamespace() error {
-	admin, err := client.New(env.Config, client.Options{Scheme: scheme})
+	admin, err := client.New(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (f *fixture) as(user string, groups []string) client.Client {
 	if user != "" {
 		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:masters")}
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	return c
 }
@@ -201,7 +201,7 @@ func TestACrashBeforeTheApproval(t *testing.T) {
 	f := newFixture(t, "crash")
 	f.ask("crash-1")
 	whole := f.remote
-	withWatch, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.remote = interceptor.NewClient(withWatch, interceptor.Funcs{
 		SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
@@ -231,7 +231,7 @@ func TestTwoAtOnce(t *testing.T) {
 		g.Expect(f.get("race-1").CreationTimestamp).To(Equal(f.get("race-2").CreationTimestamp), "neither is the later one")
 	}).Should(Succeed())
 	whole := f.remote
-	withWatch, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.remote = interceptor.NewClient(withWatch, interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {

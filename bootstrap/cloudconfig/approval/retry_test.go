@@ -77,7 +77,7 @@ func TestARequestWhoseApprovalWasRefusedGivesWayToALaterOne(t *testing.T) {
 	f := newFixture(t, "refused")
 	f.ask("refused")
 	whole := f.remote
-	withWatch, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	withWatch, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.remote = interceptor.NewClient(withWatch, interceptor.Funcs{
 		SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {

@@ -19,14 +19,14 @@ func TestAnApprovalChangesNothingElseOfARequest(t *testing.T) {
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:bootstrap:abcdef", Groups: []string{f.names.JoinGroup(), "system:masters"}, Extra: map[string][]string{"example.com/k": {"v"}},
 	}
-	kubelet, err := client.New(config, client.Options{Scheme: scheme})
+	kubelet, err := client.New(config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	csr := firstRequest(t)
 	csr.ObjectMeta, csr.Spec.Username, csr.Spec.Groups = metav1.ObjectMeta{Name: "trimmed-1"}, "", nil
 	f.Expect(kubelet.Create(t.Context(), csr)).To(Succeed())
 	f.Expect(csr.Spec.Extra).NotTo(BeEmpty())
 
-	admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.remote = interceptor.NewClient(admin, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

@@ -20,7 +20,7 @@ func TestLostRacesAreNoErrors(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "cloudconfigs"}, "c", errors.New("the object has been modified"))
 	f := configured(t)
 	racing := func() client.Client {
-		admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+		admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 		f.Expect(err).NotTo(HaveOccurred())
 		return interceptor.NewClient(admin, interceptor.Funcs{
 			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {

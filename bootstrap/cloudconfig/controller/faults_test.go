@@ -42,7 +42,7 @@ func aRequest(t *testing.T) []byte {
 // answer's when after is set.
 func failing(t *testing.T, before func() error, after bool) client.Client {
 	t.Helper()
-	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	if err != nil {
 		t.Fatal(err)
 	}

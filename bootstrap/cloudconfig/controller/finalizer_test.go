@@ -21,7 +21,7 @@ import (
 // TestAFinalizerThatIsRefusedIsReported: a policy of the management cluster denies the write, when it is added and when it is removed.
 func TestAFinalizerThatIsRefusedIsReported(t *testing.T) {
 	f := configured(t)
-	admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	refusing := interceptor.NewClient(admin, interceptor.Funcs{
 		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
@@ -67,7 +67,7 @@ func TestACloudConfigOfThePastMakesNothing(t *testing.T) {
 	past := f.config.DeepCopy()
 	f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
 	f.config = past.DeepCopy()
-	admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.home = interceptor.NewClient(admin, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {

@@ -174,7 +174,7 @@ func TestANodeThatIsNotLinkedSaysWhy(t *testing.T) {
 // An identity of an older config/target may not make Leases: machines join as before.
 func TestATargetWithoutReportsLosesNothingElse(t *testing.T) {
 	f := configured(t)
-	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	refuse := func(obj client.Object) error {
 		if _, ok := obj.(*coordinationv1.Lease); ok {

@@ -25,7 +25,7 @@ import (
 // counting returns a client that counts status patches and other writes.
 func counting(t *testing.T, status, others *int) client.Client {
 	t.Helper()
-	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	if err != nil {
 		t.Fatal(err)
 	}

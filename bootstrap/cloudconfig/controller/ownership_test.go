@@ -114,7 +114,7 @@ func TestACopySaysWhoseTheMachineIs(t *testing.T) {
 func TestAMachineOfThePastIsGivenNothing(t *testing.T) {
 	f := running(t)
 	past, before := f.machine.DeepCopy(), f.nodeSecret()
-	admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.live = admin
 	f.home = interceptor.NewClient(admin, interceptor.Funcs{

@@ -28,7 +28,7 @@ func denied(object client.Object) error {
 
 // denying returns a client of a target cluster in which a policy denies these writes, and counts all that are tried.
 func (f *fixture) denying(denies func(verb string, object client.Object) bool, tried *int) client.Client {
-	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	do := func(verb string, object client.Object, write func() error) error {
 		*tried++
@@ -150,7 +150,7 @@ func TestDeletionFromATargetThatRefusesEnds(t *testing.T) {
 	for name, answer := range map[string]func(client.Object) error{"500": internal, "503": unavailable, "422": denied} {
 		t.Run(name, func(t *testing.T) {
 			f := running(t)
-			admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme})
+			admin, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 			f.Expect(err).NotTo(HaveOccurred())
 			f.remote = interceptor.NewClient(admin, interceptor.Funcs{
 				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {

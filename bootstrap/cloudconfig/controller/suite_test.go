@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 
 // prepareTarget does what config/target does.
 func prepareTarget() error {
-	admin, err := client.New(env.Config, client.Options{Scheme: scheme})
+	admin, err := client.New(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{WithT: NewWithT(t), t: t, ctx: t.Context(), connected: true, clock: clocktesting.NewFakeClock(time.Now()), events: events.NewFakeRecorder(1000)}
-	c, err := client.New(env.Config, client.Options{Scheme: scheme})
+	c, err := client.New(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.client, f.remote, f.home = c, c, c
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cloudconfig-"}}

@@ -62,6 +62,7 @@ func (f *Fixture) managerOptions(wrap func(client.WithWatch) client.Client) ctrl
 		// Each test has controllers of the same names.
 		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
 		GracefulShutdownTimeout: ptr.To(testenv.ShutdownTimeout),
+		MapperProvider:          f.suite.Env.MapperProvider,
 	}
 	options.Cache.DefaultNamespaces = map[string]cache.Config{f.Namespace: {}}
 	// As the core caches: what is trimmed must survive every write.

@@ -25,7 +25,7 @@ type Suite struct {
 func Main(m *testing.M, use func(Suite), crds ...testenv.CRDs) int {
 	options := testenv.Options{CRDs: append(crds, testenv.CoreCRDs), Objects: coretest.CRDs()}
 	return testenv.Main(m, options, func(env *testenv.Env) (func() error, error) {
-		c, err := client.New(env.Config, client.Options{Scheme: Scheme()})
+		c, err := client.New(env.Config, client.Options{Scheme: Scheme(), Mapper: env.Mapper})
 		use(Suite{Env: env, Client: c})
 		return nil, err
 	})

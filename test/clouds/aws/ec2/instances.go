@@ -31,40 +31,32 @@ func instanceTags(i *instance) map[string]string { return i.tags }
 // instanceFilters are the simulated filters of
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html.
 func (s *Server) instanceFilters() filterTable[*instance] {
-	one := func(f func(*instance) string) func(*instance) []string {
-		return func(i *instance) []string {
-			if v := f(i); v != "" {
-				return []string{v}
-			}
-			return nil
-		}
-	}
 	described := func(f func(xmlInstance) string) func(*instance) []string {
-		return one(func(i *instance) string { return f(s.describeInstance(i)) })
+		return ifSet(func(i *instance) string { return f(s.describeInstance(i)) })
 	}
 	return filterTable[*instance]{
-		"architecture":         one(func(i *instance) string { return i.launch.image.Architecture }),
-		"availability-zone":    one(func(i *instance) string { return i.launch.zone.AvailabilityZone }),
-		"availability-zone-id": one(func(i *instance) string { return i.launch.zone.AvailabilityZoneID }),
-		"client-token":         one(func(i *instance) string { return i.launch.token }),
-		"image-id":             one(func(i *instance) string { return i.launch.image.ID }),
-		"instance-id":          one(func(i *instance) string { return i.id }),
+		"architecture":         ifSet(func(i *instance) string { return i.launch.image.Architecture }),
+		"availability-zone":    ifSet(func(i *instance) string { return i.launch.zone.AvailabilityZone }),
+		"availability-zone-id": ifSet(func(i *instance) string { return i.launch.zone.AvailabilityZoneID }),
+		"client-token":         ifSet(func(i *instance) string { return i.launch.token }),
+		"image-id":             ifSet(func(i *instance) string { return i.launch.image.ID }),
+		"instance-id":          ifSet(func(i *instance) string { return i.id }),
 		"instance-lifecycle":   described(func(i xmlInstance) string { return i.Lifecycle }),
-		"instance-state-code":  one(func(i *instance) string { return strconv.Itoa(stateCodes[i.state]) }),
-		"instance-state-name":  one(func(i *instance) string { return i.state }),
-		"instance-type":        one(func(i *instance) string { return i.launch.kind.Name }),
-		"key-name":             one(func(i *instance) string { return i.launch.keyName }),
-		"launch-time":          one(func(i *instance) string { return xmlTime(i.launchTime) }),
-		"owner-id":             one(func(*instance) string { return s.options.AccountID }),
+		"instance-state-code":  ifSet(func(i *instance) string { return strconv.Itoa(stateCodes[i.state]) }),
+		"instance-state-name":  ifSet(func(i *instance) string { return i.state }),
+		"instance-type":        ifSet(func(i *instance) string { return i.launch.kind.Name }),
+		"key-name":             ifSet(func(i *instance) string { return i.launch.keyName }),
+		"launch-time":          ifSet(func(i *instance) string { return xmlTime(i.launchTime) }),
+		"owner-id":             ifSet(func(*instance) string { return s.options.AccountID }),
 		"private-ip-address":   described(func(i xmlInstance) string { return i.PrivateIPAddress }),
 		"private-dns-name":     described(func(i xmlInstance) string { return i.PrivateDNSName }),
 		"ip-address":           described(func(i xmlInstance) string { return i.PublicIPAddress }),
-		"placement-group-name": one(func(i *instance) string { return i.launch.placement.group }),
-		"reservation-id":       one(func(i *instance) string { return i.reservationID }),
-		"root-device-name":     one(func(i *instance) string { return i.launch.image.RootDeviceName }),
-		"state-reason-code":    one(func(i *instance) string { return i.reason.Code }),
+		"placement-group-name": ifSet(func(i *instance) string { return i.launch.placement.group }),
+		"reservation-id":       ifSet(func(i *instance) string { return i.reservationID }),
+		"root-device-name":     ifSet(func(i *instance) string { return i.launch.image.RootDeviceName }),
+		"state-reason-code":    ifSet(func(i *instance) string { return i.reason.Code }),
 		"subnet-id":            described(func(i xmlInstance) string { return i.SubnetID }),
-		"tenancy":              one(func(i *instance) string { return i.launch.placement.tenancy }),
+		"tenancy":              ifSet(func(i *instance) string { return i.launch.placement.tenancy }),
 		"vpc-id":               described(func(i xmlInstance) string { return i.VPCID }),
 		"iam-instance-profile.arn": described(func(i xmlInstance) string {
 			if i.Profile == nil {
@@ -72,15 +64,27 @@ func (s *Server) instanceFilters() filterTable[*instance] {
 			}
 			return i.Profile.ARN
 		}),
-		"instance.group-id": func(i *instance) []string { return groupIDs(i) },
-		"network-interface.network-interface-id": func(i *instance) []string {
-			var ids []string
-			for _, n := range i.interfaces {
-				ids = append(ids, n.id)
-			}
-			return ids
-		},
+		"instance.group-id":                      groupIDs,
+		"network-interface.network-interface-id": interfaceIDs,
 	}
+}
+
+// ifSet is a filter by a value that an instance need not have.
+func ifSet(value func(*instance) string) func(*instance) []string {
+	return func(i *instance) []string {
+		if v := value(i); v != "" {
+			return []string{v}
+		}
+		return nil
+	}
+}
+
+func interfaceIDs(i *instance) []string {
+	var ids []string
+	for _, n := range i.interfaces {
+		ids = append(ids, n.id)
+	}
+	return ids
 }
 
 func groupIDs(i *instance) []string {
