@@ -110,21 +110,22 @@ func TestDeadClustersHoldUpNobody(t *testing.T) {
 // TestNothingOutlivesItsCluster counts goroutines before and after.
 func TestNothingOutlivesItsCluster(t *testing.T) {
 	g := NewWithT(t)
-	connections := newConnections()
 	writeKubeconfig(t, "short", env.Kubeconfig)
 	key := types.NamespacedName{Namespace: "default", Name: "short"}
-	cycle := func() {
+	cycle := func(connections *remote.Connections) {
 		connections.Ensure(t.Context(), key)
 		g.Eventually(func() error { _, err := connections.Get(key); return err }).WithTimeout(timeout).Should(Succeed())
 		connections.Remove(key)
 		_, err := connections.Get(key)
 		g.Expect(err).To(HaveOccurred())
 	}
-	cycle() // the first makes what HTTP clients share
-	connections.Close()
+	first := newConnections()
+	cycle(first) // the first makes what HTTP clients share
+	first.Close()
 	before := runtime.NumGoroutine()
+	connections := newConnections()
 	for range 5 {
-		cycle()
+		cycle(connections)
 	}
 	connections.Close()
 	g.Eventually(runtime.NumGoroutine).WithTimeout(timeout).Should(BeNumerically("<=", before+3))
