@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pkg/errors"
 	"k8s.io/utils/clock"
 
 	"millwright.dev/providers/driver"
@@ -29,7 +30,8 @@ type lookup[T any] struct {
 }
 
 type answer[T any] struct {
-	mu    sync.Mutex // held while asking: others wait for the same answer
+	// turn is taken while asking: others wait for the same answer, no longer than their own calls may take.
+	turn  chan struct{}
 	value T
 	err   error     // of class Unresolved
 	until time.Time // zero: not known
@@ -42,8 +44,13 @@ func newLookup[T any](clk clock.PassiveClock, ttl time.Duration) *lookup[T] {
 // get returns the answer for key, asking if there is none. forGood is true if it never changes.
 func (l *lookup[T]) get(ctx context.Context, key string, forGood bool, ask func(context.Context) (T, error)) (T, error) {
 	a := l.entry(key)
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		var none T
+		return none, driver.NewRefusedError("", "", errors.Wrap(ctx.Err(), "waiting for the answer to the same question of another machine"))
+	}
 	now := l.clock.Now()
 	if now.Before(a.until) {
 		return a.value, a.err
@@ -68,7 +75,7 @@ func (l *lookup[T]) entry(key string) *answer[T] {
 	defer l.mu.Unlock()
 	a, ok := l.answers[key]
 	if !ok {
-		a = &answer[T]{}
+		a = &answer[T]{turn: make(chan struct{}, 1)}
 		l.answers[key] = a
 	}
 	return a

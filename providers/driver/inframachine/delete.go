@@ -125,6 +125,7 @@ func (r *Reconciler[M]) terminate(_ context.Context, s *scope[M]) outcome.Outcom
 	if answered && answer.Err == nil {
 		r.acceptTermination(s, answer.Value)
 	}
+	r.recognizeTermination(s)
 	if s.observed.missing || s.view.Known && hasEnded(s.view.Instance.State) {
 		return outcome.Continue()
 	}
@@ -149,6 +150,7 @@ func (r *Reconciler[M]) terminate(_ context.Context, s *scope[M]) outcome.Outcom
 func (r *Reconciler[M]) acceptTermination(s *scope[M], t termination) {
 	r.backoff.forget(s.Key())
 	if t.accepted {
+		r.terminated.set(s.Key(), s.Now)
 		s.events.Normal(eventTerminating, "Terminate", "Asked the cloud to terminate instance %s", s.handle.ProviderID)
 	}
 	if s.view.Known && hasEnded(s.view.Instance.State) {
@@ -157,6 +159,18 @@ func (r *Reconciler[M]) acceptTermination(s *scope[M], t termination) {
 	s.view.Instance, s.view.Known = t.instance, true
 	s.view.Instance.ProviderID = s.handle.ProviderID
 	r.inventory.Put(s.handle.Scope, s.view.Instance)
+}
+
+// stoppingGrace is for how long an instance that stops is taken for one that is being terminated, once the cloud has accepted that.
+const stoppingGrace = 5 * time.Minute
+
+// recognizeTermination takes an instance that stops for one that is being terminated, if the cloud has accepted that a short while ago: some
+// clouds show no difference, and each list would have it terminated again.
+func (r *Reconciler[M]) recognizeTermination(s *scope[M]) {
+	accepted := r.terminated.get(s.Key())
+	if s.view.Known && s.view.Instance.State == driverv1.InstanceStopping && !accepted.IsZero() && s.Now.Before(accepted.Add(stoppingGrace)) {
+		s.view.Instance.State = driverv1.InstanceTerminating
+	}
 }
 
 // acceptAbsence continues if the cloud did not know the instance after the grace; before that it may only not list it yet.

@@ -20,6 +20,7 @@ var relaunched = []driver.Class{
 // and the bootstrap data has not been used. It is recorded first, so that the rest may be repeated at any time.
 func (r *Reconciler[M]) launchFailedLate(ctx context.Context, s *scope[M], i driver.Instance) outcome.Outcome {
 	err := lateFailure(s.launched.placement(), i)
+	r.lateFailures.set(s.Key(), lateFailureOf{s.launched.Attempt, err})
 	if !slices.Contains(relaunched, i.Refused) {
 		s.observed.failure = &explanation{driverv1.InstanceLaunchFailedReason, err.Error()}
 		return r.failedForGood(s, i)
@@ -59,7 +60,14 @@ func lateFailure(p driver.Placement, i driver.Instance) error {
 	if i.FailureDomain != "" {
 		where = i.FailureDomain
 	}
-	text := "the cloud accepted the launch in " + where + " and ended it before an instance ran"
+	text := "the cloud accepted the launch"
+	if p.InstanceType != "" {
+		text += " of " + p.InstanceType
+	}
+	if where != "" {
+		text += " in " + where
+	}
+	text += " and ended it before an instance ran"
 	if i.StateMessage != "" {
 		text += ": " + i.StateMessage
 	}
@@ -68,6 +76,21 @@ func lateFailure(p driver.Placement, i driver.Instance) error {
 		class = driver.ClassTerminal
 	}
 	return &driver.Error{Class: class, Operation: "Launch", Code: i.StateCode, Err: errors.New(text)}
+}
+
+// lateFailureOf is the failure of an attempt, in the cloud's words.
+type lateFailureOf struct {
+	attempt int
+	err     error
+}
+
+// recordedFailure is the failure that the record tells of: in the cloud's words, if it was this process that has seen it.
+func (r *Reconciler[M]) recordedFailure(s *scope[M]) error {
+	seen := r.lateFailures.get(s.Key())
+	if seen.err != nil && seen.attempt == s.launched.Attempt && driver.ClassOf(seen.err) == s.launched.Failed {
+		return seen.err
+	}
+	return lateFailure(s.launched.placement(), driver.Instance{Refused: s.launched.Failed})
 }
 
 // closeAttempt ends what there is of a launch that failed after the cloud had accepted it, and begins the next attempt once nothing is
@@ -82,7 +105,7 @@ func (r *Reconciler[M]) closeAttempt(ctx context.Context, s *scope[M]) outcome.O
 	}
 	why := s.observed.state
 	if why == nil {
-		why = explain(lateFailure(s.launched.placement(), driver.Instance{Refused: s.launched.Failed}))
+		why = explain(r.recordedFailure(s))
 	}
 	if s.Object.CommonSpec().ProviderID != "" && !hasNotRun(s.Object.CommonStatus().InstanceState) {
 		s.observed.state, s.observed.missing = why, false
@@ -137,15 +160,15 @@ func (r *Reconciler[M]) terminateFailed(ctx context.Context, s *scope[M]) outcom
 
 // nextAttempt begins the attempt after one that failed late.
 func (r *Reconciler[M]) nextAttempt(ctx context.Context, s *scope[M]) outcome.Outcome {
-	failed := s.launched
-	record := failed.afterEnded()
-	if err := s.writeRecord(ctx, record, func(obj M) { obj.CommonSpec().ProviderID = "" }); err != nil {
-		return outcome.FromError(err)
+	err := r.recordedFailure(s)
+	record := s.launched.afterEnded()
+	if refused := s.writeRecord(ctx, record, func(obj M) { obj.CommonSpec().ProviderID = "" }); refused != nil {
+		return outcome.FromError(refused)
 	}
 	r.inventory.Forget(s.Key())
 	r.places.Withdraw(s.machine())
 	r.followed.forget(s.Key())
-	err := &driver.Error{Class: failed.Failed, Operation: "Launch", Err: errors.New("the launch failed after the cloud had accepted it")}
+	r.terminated.forget(s.Key())
 	return outcome.WaitFor(r.backoff.failTimes(s.Key(), err, record.Ended))
 }
 

@@ -87,6 +87,9 @@ type Reconciler[M driver.Object] struct {
 	written persist.Versions
 	// dead is the attempt of an object of which the cloud itself has shown that there is nothing.
 	dead noted[int]
+	// lateFailures are how launches have failed that the cloud had accepted, and terminated is when it has accepted a termination.
+	lateFailures noted[lateFailureOf]
+	terminated   noted[time.Time]
 	// alive is since when the cloud contradicts a record of a failure.
 	alive noted[aliveSince]
 	// taken are the failure domains in which somebody else has the name of an object's instance.
@@ -197,6 +200,8 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.taken.forget(key)
 	r.refused.forget(key)
 	r.dead.forget(key)
+	r.lateFailures.forget(key)
+	r.terminated.forget(key)
 	r.alive.forget(key)
 	r.interrupted.forget(key)
 	r.unusable.forget(key)

@@ -30,30 +30,28 @@ import (
 
 // SetupWithManager adds the reconciler, its inventory and its batches to a manager.
 func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
-	waker := wake.New()
-	runnables := r.complete(waker)
 	gvk, err := apiutil.GVKForObject(r.New(), mgr.GetScheme())
 	if err != nil {
 		return errors.Wrapf(err, "finding the kind %s in the scheme", r.Kind)
 	}
-	r.group = gvk.Group
+	wiring := r.Wire(gvk.Group)
 	if err := r.index(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	for _, runnable := range runnables {
+	for _, runnable := range wiring.Runnables {
 		if err := mgr.Add(runnable); err != nil {
 			return errors.Wrap(err, "adding the inventory and the batches of calls")
 		}
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
-		For(r.New(), builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), r.changes())).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine),
-			builder.WithPredicates(machineChanges())).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
-			builder.WithPredicates(clusterChanges())).
-		WatchesRawSource(r.inventory.Source()).
-		WatchesRawSource(waker.Source()).
-		WithOptions(controllermanager.ControllerOptions[reconcile.Request](r.Options.Concurrency))
+		For(r.New(), builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), wiring.Changes))
+	for _, w := range wiring.Watches {
+		b = b.Watches(w.Object, handler.EnqueueRequestsFromMapFunc(w.Map), builder.WithPredicates(w.Changes))
+	}
+	for _, s := range wiring.Sources {
+		b = b.WatchesRawSource(s)
+	}
+	b = b.WithOptions(controllermanager.ControllerOptions[reconcile.Request](r.Options.Concurrency))
 	err = r.Identities.Watch(b, r.users()).Complete(r)
 	return errors.Wrapf(err, "building the controller of %s", r.Kind)
 }

@@ -1,4 +1,4 @@
-package inframachine
+package inframachine_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"millwright.dev/providers/driver/drivertest/simulation"
 	"millwright.dev/test/clouds/example/cloud"
 )
 
@@ -35,15 +36,15 @@ func TestACrashAtEveryStep(t *testing.T) {
 			life := func(at int, when string) *simWorld {
 				var w *simWorld
 				synctest.Test(t, func(*testing.T) { w = crashedLife(at, when, test.fault, test.prepare) })
-				if w.violation == "" && w.seen.launches != test.launches {
-					w.violate("%d machines were created", w.seen.launches)
+				if w.Violation() == "" && w.seen.launches != test.launches {
+					w.Violate("%d machines were created", w.seen.launches)
 				}
-				if w.violation != "" {
-					t.Errorf("crash %s point %d: %s\n%s", when, at, w.violation, strings.Join(w.history, "\n"))
+				if w.Violation() != "" {
+					t.Errorf("crash %s point %d: %s\n%s", when, at, w.Violation(), strings.Join(w.History(), "\n"))
 				}
 				return w
 			}
-			points := life(-1, "").points
+			points := life(-1, "").Points()
 			for at := 0; at < points && !t.Failed(); at += test.every {
 				life(at, "before")
 				life(at, "after")
@@ -58,18 +59,18 @@ func crashedLife(at int, when string, fault *cloud.OperationFault, prepare func(
 	w := newSimWorld(2)
 	w.cloud = newSimCloud(cloud.Delays{Step: time.Second, Start: 5 * time.Second, Delete: 3 * time.Second})
 	prepare(w)
-	w.crashAt, w.crashWhen = at, when
-	w.chaos.calm.Store(true)
-	defer w.finish()
+	w.CrashAt, w.CrashWhen = at, when
+	w.Chaos.SetOn(false)
+	defer w.Finish()
 	w.populate()
 	if fault != nil {
 		w.cloud.AddFault(cloud.Fault{Call: "CreateMachine", Count: 1, Operation: *fault})
 	}
-	w.start(w.active)
+	w.Start(w.Server())
 	if !w.await("the machine is ready", w.settled) {
 		return w
 	}
-	w.server().delete(simID{"Machine", simName})
+	w.Server().Delete(simulation.MachineID(simName))
 	if w.await("the object is gone", w.gone) {
 		w.checkNothingLeft()
 	}

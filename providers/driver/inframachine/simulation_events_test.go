@@ -1,4 +1,4 @@
-package inframachine
+package inframachine_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/providers/driver"
+	"millwright.dev/providers/driver/drivertest/simulation"
+	"millwright.dev/providers/driver/inframachine"
 	"millwright.dev/test/clouds/example/cloud"
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
 )
@@ -28,28 +30,28 @@ func minutes(d *rand.Rand, least, most float64) time.Duration {
 }
 
 var simEvents = []simEvent{
-	{"a zone is exhausted", 4, func(w *simWorld, d *rand.Rand) { w.cloud.Exhaust(one(d, "a", "b", "c")) }},
+	{"a zone is exhausted", 4, func(w *simWorld, d *rand.Rand) { w.cloud.Exhaust(simulation.One(d, "a", "b", "c")) }},
 	{"all zones are exhausted", 2, func(w *simWorld, d *rand.Rand) {
 		w.cloud.Exhaust()
-		w.after(minutes(d, 0.5, 10), func() { w.cloud.Restore() })
+		w.After(minutes(d, 0.5, 10), func() { w.cloud.Restore() })
 	}},
-	{"addresses are exhausted", 2, func(w *simWorld, d *rand.Rand) { w.cloud.ExhaustAddresses(one(d, "a", "b", "c")) }},
+	{"addresses are exhausted", 2, func(w *simWorld, d *rand.Rand) { w.cloud.ExhaustAddresses(simulation.One(d, "a", "b", "c")) }},
 	{"a type is exhausted", 2, func(w *simWorld, d *rand.Rand) {
-		zone, spot := one(d, "a", "b", "c"), d.IntN(2) == 0
+		zone, spot := simulation.One(d, "a", "b", "c"), d.IntN(2) == 0
 		w.cloud.SetCapacity(zone, "small", spot, d.IntN(2))
 	}},
 	{"throttled", 3, func(w *simWorld, d *rand.Rand) { w.throttle(minutes(d, 0.1, 5)) }},
 	{"credentials are expired", 2, func(w *simWorld, d *rand.Rand) {
 		w.cloud.ExpireToken(simAccount, simToken, 0)
-		w.after(minutes(d, 0.5, 15), func() { w.cloud.AddToken(simAccount, simToken) })
+		w.After(minutes(d, 0.5, 15), func() { w.cloud.AddToken(simAccount, simToken) })
 	}},
 	{"quota", 2, func(w *simWorld, d *rand.Rand) {
-		w.cloud.SetQuotas(simAccount, one(d, cloud.Quotas{Machines: 1}, cloud.Quotas{Addresses: 1}))
+		w.cloud.SetQuotas(simAccount, simulation.One(d, cloud.Quotas{Machines: 1}, cloud.Quotas{Addresses: 1}))
 	}},
 	{"creations fail late", 6, failLate},
 	{"operations are slow", 3, func(w *simWorld, d *rand.Rand) {
 		w.cause("slow")
-		w.cloud.AddFault(cloud.Fault{Call: one(d, "CreateMachine", "DeleteMachine", ""), Count: 1 + d.IntN(4), Operation: cloud.OperationFault{Slow: minutes(d, 0.1, 2)}})
+		w.cloud.AddFault(cloud.Fault{Call: simulation.One(d, "CreateMachine", "DeleteMachine", ""), Count: 1 + d.IntN(4), Operation: cloud.OperationFault{Slow: minutes(d, 0.1, 2)}})
 	}},
 	{"a creation never ends", 1, func(w *simWorld, _ *rand.Rand) {
 		w.cause("slow")
@@ -58,7 +60,7 @@ var simEvents = []simEvent{
 	{"deletions fail", 2, func(w *simWorld, d *rand.Rand) {
 		failure := cloud.Failure{Code: cloud.CodeInternal, Message: "it did not work"}
 		w.cause("failedDeletion")
-		w.cloud.AddFault(cloud.Fault{Call: one(d, "DeleteMachine", "DeleteDisk", "DeleteInterface", "DeleteAddress"), Count: 1 + d.IntN(3), Operation: cloud.OperationFault{Fail: &failure}})
+		w.cloud.AddFault(cloud.Fault{Call: simulation.One(d, "DeleteMachine", "DeleteDisk", "DeleteInterface", "DeleteAddress"), Count: 1 + d.IntN(3), Operation: cloud.OperationFault{Fail: &failure}})
 	}},
 	{"the machine is interrupted", 2, ofMachine(func(w *simWorld, m cloud.Machine, _ *rand.Rand) {
 		w.cause("InstanceInterrupted")
@@ -67,10 +69,10 @@ var simEvents = []simEvent{
 	{"the machine is stopped", 2, ofMachine(func(w *simWorld, m cloud.Machine, d *rand.Rand) {
 		if w.cloud.Stop(simAccount, m.Zone, m.Name) {
 			w.cause("stopped")
-			w.after(minutes(d, 0.2, 30), func() {
+			w.After(minutes(d, 0.2, 30), func() {
 				if w.cloud.Start(simAccount, m.Zone, m.Name) {
-					w.mu.Lock()
-					defer w.mu.Unlock()
+					w.Lock()
+					defer w.Unlock()
 					delete(w.seen.caused, "powerOff")
 				}
 			})
@@ -86,25 +88,23 @@ var simEvents = []simEvent{
 		w.cloud.Vanish(simAccount, m.Zone, m.Name)
 	})},
 	{"another process takes over", 4, func(w *simWorld, d *rand.Rand) {
-		w.takeOver(d)
+		w.TakeOver(d)
 	}},
 	{"the Cluster is paused", 2, func(w *simWorld, d *rand.Rand) {
-		w.pause(w.server(), true)
-		w.after(minutes(d, 0.1, 4), func() { w.pause(w.server(), false) })
+		w.Server().Pause(true)
+		w.After(minutes(d, 0.1, 4), func() { w.Server().Pause(false) })
 	}},
 	{"the object is moved", 3, func(w *simWorld, d *rand.Rand) { w.move(d) }},
 	{"the record is forged", 3, func(w *simWorld, d *rand.Rand) { w.forge(d) }},
 	{"writes are forbidden", 2, func(w *simWorld, d *rand.Rand) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.chaos.forbidden[one(d, "patch", "patch status")] = time.Now().Add(minutes(d, 0.1, 5))
+		w.Chaos.Forbid(simulation.One(d, "patch", "patch status"), time.Now().Add(minutes(d, 0.1, 5)))
 	}},
-	{"the Machine is deleted", 7, func(w *simWorld, _ *rand.Rand) { w.server().delete(simID{"Machine", simName}) }},
+	{"the Machine is deleted", 7, func(w *simWorld, _ *rand.Rand) { w.Server().Delete(simulation.MachineID(simName)) }},
 }
 
 // failLate has creations fail after they were accepted, and leave something behind.
 func failLate(w *simWorld, d *rand.Rand) {
-	code := one(d, cloud.CodeZoneExhausted, cloud.CodeZoneExhausted, cloud.CodeQuotaExceeded, cloud.CodeInternal, cloud.CodeImageNotFound, cloud.CodeInvalidArgument)
+	code := simulation.One(d, cloud.CodeZoneExhausted, cloud.CodeZoneExhausted, cloud.CodeQuotaExceeded, cloud.CodeInternal, cloud.CodeImageNotFound, cloud.CodeInvalidArgument)
 	if code == cloud.CodeInvalidArgument {
 		w.cause("InstanceLaunchFailed")
 	}
@@ -125,93 +125,67 @@ func ofMachine(do func(*simWorld, cloud.Machine, *rand.Rand)) func(*simWorld, *r
 	}
 }
 
-// takeOver starts another process; those before go on for a while. There are four at most: each would be taken over itself.
-func (w *simWorld) takeOver(d *rand.Rand) {
-	if w.living() > 3 {
-		return
-	}
-	w.mu.Lock()
-	old := w.processes
-	w.mu.Unlock()
-	w.start(w.server())
-	w.after(time.Duration(d.Int64N(int64(15*time.Second))), func() {
-		for _, p := range old {
-			p.stop("has lost its lease")
-		}
-		w.ensureProcess(w.server()) // The one that took over may have crashed.
-	})
-}
-
 // throttle has the cloud refuse all calls for a time. That is what it has promised with each answer, so it lasts.
 func (w *simWorld) throttle(d time.Duration) {
 	w.cloud.Throttle(simAccount, d)
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	w.seen.disturbed = time.Now().Add(d)
-}
-
-func (w *simWorld) pause(s *simServer, paused bool) {
-	s.change(simID{"Cluster", "c"}, func(c client.Object) { c.(*clusterv1.Cluster).Spec.Paused = ptr.To(paused) })
 }
 
 // move does what clusterctl move does, with a while between the pause and the copy, so that what is under way ends. It keeps finalizers; a
 // backup that is restored by hand may lack them, and then nothing holds the object until the kit has seen it.
 func (w *simWorld) move(d *rand.Rand) {
-	a := w.server()
-	w.pause(a, true)
+	a := w.Server()
+	a.Pause(true)
 	time.Sleep(2 * time.Minute)
-	obj, machine := a.machine(), a.get(simID{"Machine", simName})
-	if obj == nil || !obj.DeletionTimestamp.IsZero() || !machine.GetDeletionTimestamp().IsZero() || w.server() != a {
-		w.pause(a, false)
+	obj, machine := a.Machine(simName), a.Get(simulation.MachineID(simName))
+	if obj == nil || !obj.DeletionTimestamp.IsZero() || !machine.GetDeletionTimestamp().IsZero() || w.Server() != a {
+		a.Pause(false)
 		return
 	}
-	b := newSimServer(w, a.name+"B")
-	b.latest = 1000
-	w.log("the objects are moved to %s", b.name)
-	for _, id := range []simID{{"Cluster", "c"}, {"Secret", "boot"}, {"Machine", simName}} {
-		moved := a.get(id)
+	b := w.NewServer(a.Name+"B", 1000)
+	w.Log("the objects are moved to %s", b.Name)
+	for _, id := range []simulation.ID{simulation.ClusterID, simulation.SecretID, simulation.MachineID(simName)} {
+		moved := a.Get(id)
 		if m, ok := moved.(*clusterv1.Machine); ok {
 			m.Status = clusterv1.MachineStatus{}
 		}
-		b.create(moved)
+		b.Create(moved)
 	}
-	b.change(simID{"Cluster", "c"}, func(c client.Object) { c.(*clusterv1.Cluster).Spec.Paused = ptr.To(true) })
+	b.Change(simulation.ClusterID, func(c client.Object) { c.(*clusterv1.Cluster).Spec.Paused = ptr.To(true) })
 	obj.Status = examplev1.ExampleMachineStatus{}
 	if d.IntN(2) == 0 {
-		controllerutil.RemoveFinalizer(obj, Finalizer)
+		controllerutil.RemoveFinalizer(obj, inframachine.Finalizer)
 		w.cause("unheld")
 	}
-	w.own(b, obj)
-	b.create(obj)
-	w.mu.Lock()
-	w.active = b
-	for id := range a.objects {
-		a.remove(id)
-	}
-	w.mu.Unlock()
-	w.start(b)
+	b.Own(obj)
+	b.Create(obj)
+	w.Use(b)
+	a.Clear()
+	w.Start(b)
 	time.Sleep(time.Duration(d.Int64N(int64(20 * time.Second))))
-	w.pause(b, false)
+	b.Pause(false)
 }
 
 // forge changes the launch record in a way that its owner has no use of.
 func (w *simWorld) forge(d *rand.Rand) {
-	w.server().change(simID{"ExampleMachine", simName}, func(obj client.Object) {
-		record, err := readRecord(obj)
+	w.Server().Change(w.ObjectID(simName), func(obj client.Object) {
+		record, err := inframachine.ReadRecord(obj)
 		if err != nil {
 			return
 		}
 		now := time.Now().UTC()
-		kind := one(d, "operation", "future", "past", "place", "attempt", "garbage", "name", "type", "provider ID", "failure", "failure")
+		kind := simulation.One(d, "operation", "future", "past", "place", "attempt", "garbage", "name", "type", "provider ID", "failure", "failure")
 		switch kind {
 		case "operation":
-			record.Operation = one(d, "op-000001", "nothing", "")
+			record.Operation = simulation.One(d, "op-000001", "nothing", "")
 		case "future":
 			record.LastCall = ptr.To(now.Add(24 * time.Hour))
 		case "past":
 			record.FirstCall, record.LastCall = ptr.To(now.Add(-time.Hour)), ptr.To(now.Add(-time.Hour))
 		case "place":
-			record.Placement = one(d, "a", "b", "c", "nowhere")
+			record.Placement = simulation.One(d, "a", "b", "c", "nowhere")
 		case "attempt":
 			record.Attempt++
 		case "name":
@@ -228,22 +202,22 @@ func (w *simWorld) forge(d *rand.Rand) {
 			text = []byte(strings.Repeat("{", 3))
 		}
 		if kind == "failure" {
-			record.Failed = one(d, driver.ClassCapacity, driver.ClassQuota, driver.ClassRefused)
+			record.Failed = simulation.One(d, driver.ClassCapacity, driver.ClassQuota, driver.ClassRefused)
 			text, _ = json.Marshal(record)
 		}
 		w.seen.caused["forged "+kind] = true
 		if kind != "failure" { // Nothing may come of that.
 			w.seen.caused["forged"] = true
 		}
-		w.logLocked("the %s of the record is forged: %s", kind, text)
-		putRecord(obj, string(text))
+		w.LogLocked("the %s of the record is forged: %s", kind, text)
+		inframachine.PutRecord(obj, string(text))
 	})
 }
 
 // calm ends all that goes wrong.
 func (w *simWorld) calm() {
-	w.log("nothing goes wrong any more")
-	w.chaos.calm.Store(true)
+	w.Log("nothing goes wrong any more")
+	w.Chaos.SetOn(false)
 	w.cloud.ClearFaults()
 	w.cloud.Restore()
 	w.cloud.AddToken(simAccount, simToken)
@@ -252,5 +226,5 @@ func (w *simWorld) calm() {
 		w.cloud.SetCapacity(zone, "small", false, 100)
 		w.cloud.SetCapacity(zone, "small", true, 100)
 	}
-	w.ensureProcess(w.server())
+	w.EnsureProcess(w.Server())
 }

@@ -1,4 +1,4 @@
-package inframachine
+package inframachine_test
 
 import (
 	"testing"
@@ -10,25 +10,24 @@ import (
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/drivertest/simulation"
+	"millwright.dev/providers/driver/inframachine"
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
 	"millwright.dev/test/clouds/example/provider/instance"
 )
 
-// TestANameThatIsTakenHoldsNoObject: what could not be launched because of it is deleted without ado, and the other machine stays.
 func TestANameThatIsTakenHoldsNoObject(t *testing.T) {
 	scripted(t, func(g *WithT, w *simWorld) {
 		w.createForeign("a", simName)
 		time.Sleep(time.Minute)
 		w.seen.foreign = w.cloud.Resources(simAccount, map[string]string{"millwright-owner": foreignOwner})
-		w.start(w.active)
+		w.Start(w.Server())
 		time.Sleep(5 * time.Minute)
 		g.Expect(w.reason()).To(Equal(driverv1.ForeignInstanceReason))
 		w.remove()
 	})
 }
 
-// TestANameThatIsTakenInOneZone: the machine goes to another zone, if its spec has one; if the name is taken in all, it goes to the first that
-// has become free, and nothing of the others is touched.
 func TestANameThatIsTakenInOneZone(t *testing.T) {
 	for name, test := range map[string]struct {
 		zones, taken []string
@@ -50,18 +49,18 @@ func TestANameThatIsTakenInOneZone(t *testing.T) {
 					return w.cloud.Resources(simAccount, map[string]string{instance.LabelOwner: foreignOwner})
 				}
 				w.seen.foreign = foreign()
-				w.start(w.active)
+				w.Start(w.Server())
 				if test.freed != "" {
 					time.Sleep(30 * time.Minute)
 					g.Expect(w.reason()).To(Equal(driverv1.ForeignInstanceReason))
-					g.Expect(w.counted()["cloud Create machines"]).To(BeNumerically("<", 20), "tried slowly")
-					w.mu.Lock()
+					g.Expect(w.Counts()["cloud Create machines"]).To(BeNumerically("<", 20), "tried slowly")
+					w.Lock()
 					g.Expect(w.cloud.Vanish(simAccount, test.freed, simName)).To(BeTrue())
 					w.seen.foreign = foreign()
-					w.mu.Unlock()
+					w.Unlock()
 				}
 				w.await("the machine is ready", w.settled)
-				g.Expect(w.server().machine().Spec.ProviderID).To(Equal(simProviderID(test.want, simName)))
+				g.Expect(w.Server().Machine(simName).Spec.ProviderID).To(Equal(simProviderID(test.want, simName)))
 				g.Expect(w.seen.launches).To(Equal(1))
 				w.remove()
 			})
@@ -69,11 +68,10 @@ func TestANameThatIsTakenInOneZone(t *testing.T) {
 	}
 }
 
-// TestANameIsNotLeftWhileACallForItIsOnItsWay: once somebody else's machine is gone, that call takes effect, and there were two.
 func TestANameIsNotLeftWhileACallForItIsOnItsWay(t *testing.T) {
 	for seed := range uint64(10) {
 		scripted(t, func(g *WithT, w *simWorld) {
-			w.random = newSimRandom(seed)
+			w.Random = simulation.NewRandom(seed)
 			w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Zones = []string{"a"} })
 			w.createForeign("a", simName)
 			time.Sleep(time.Minute)
@@ -82,23 +80,23 @@ func TestANameIsNotLeftWhileACallForItIsOnItsWay(t *testing.T) {
 			}
 			w.seen.foreign = foreign()
 			called := false
-			w.chaos.script = func(call string) string {
+			w.Chaos.SetScript(func(call string) string {
 				if call == "Create machines" && !called {
 					called = true
 					return "late"
 				}
 				return ""
-			}
-			first := w.start(w.active)
+			})
+			first := w.Start(w.Server())
 			time.Sleep(time.Second)
-			first.stop("crashes")
+			first.Stop("crashes")
 			w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Zones = []string{"a", "b"} })
-			w.start(w.active)
+			w.Start(w.Server())
 			time.Sleep(3 * time.Second)
-			w.mu.Lock()
+			w.Lock()
 			w.cloud.Vanish(simAccount, "a", simName)
 			w.seen.foreign = foreign()
-			w.mu.Unlock()
+			w.Unlock()
 			w.await("the machine is ready", w.settled)
 			time.Sleep(2 * time.Minute)
 			g.Expect(w.cloud.Machines(simAccount, mark())).To(HaveLen(1))
@@ -107,8 +105,6 @@ func TestANameIsNotLeftWhileACallForItIsOnItsWay(t *testing.T) {
 	}
 }
 
-// TestAForgedFailureEndsNothing: whoever writes into the launch record that the launch has failed, of an object that knows nothing of its
-// instance, as after a move, changes nothing.
 func TestAForgedFailureEndsNothing(t *testing.T) {
 	for name, after := range map[string]time.Duration{"while the cloud creates it": 2 * time.Second, "while it starts": 7 * time.Second, "while it runs": time.Minute} {
 		for cloudName, prepare := range map[string]func(*simWorld){"": nil, ", tokens": (*simWorld).useTokens} {
@@ -117,24 +113,24 @@ func TestAForgedFailureEndsNothing(t *testing.T) {
 					if prepare != nil {
 						prepare(w)
 					}
-					first := w.start(w.active)
+					first := w.Start(w.Server())
 					time.Sleep(after)
-					first.stop("is moved")
+					first.Stop("is moved")
 					w.change(func(obj *examplev1.ExampleMachine) {
-						record, err := readRecord(obj)
+						record, err := inframachine.ReadRecord(obj)
 						g.Expect(err).NotTo(HaveOccurred())
 						record.Failed = driver.ClassCapacity
-						text, err := record.encode()
+						text, err := record.Encode()
 						g.Expect(err).NotTo(HaveOccurred())
-						putRecord(obj, text)
+						inframachine.PutRecord(obj, text)
 						obj.Status = examplev1.ExampleMachineStatus{}
 					})
-					w.server().change(simID{"Machine", simName}, func(m client.Object) { m.(*clusterv1.Machine).Spec.ProviderID = "" })
-					w.start(w.active)
+					w.Server().Change(simulation.MachineID(simName), func(m client.Object) { m.(*clusterv1.Machine).Spec.ProviderID = "" })
+					w.Start(w.Server())
 					w.await("the machine is ready", w.settled)
 					g.Expect(w.reason()).To(Equal(driverv1.InstanceRunningReason))
 					g.Expect(w.seen.launches).To(Equal(1))
-					g.Expect(w.counted()["cloud Delete machines"]).To(BeZero())
+					g.Expect(w.Counts()["cloud Delete machines"]).To(BeZero())
 					w.remove()
 				})
 			})
@@ -142,19 +138,17 @@ func TestAForgedFailureEndsNothing(t *testing.T) {
 	}
 }
 
-// TestAForgedFailureOfAForeignInstance: an object that names somebody else's machine, and says that its launch has failed, reports whose it is, and
-// neither launches another one nor says this and that in turn.
 func TestAForgedFailureOfAForeignInstance(t *testing.T) {
 	inBothClouds(t, func(g *WithT, w *simWorld) {
 		w.cause("forged")
 		w.change(func(obj *examplev1.ExampleMachine) {
 			now := time.Now().UTC()
-			text, err := launchRecord{UID: obj.UID, Attempt: 1, Placement: "a", FirstCall: &now, LastCall: &now, Failed: driver.ClassRefused}.encode()
+			text, err := inframachine.LaunchRecord{UID: obj.UID, Attempt: 1, Placement: "a", FirstCall: &now, LastCall: &now, Failed: driver.ClassRefused}.Encode()
 			g.Expect(err).NotTo(HaveOccurred())
-			putRecord(obj, text)
+			inframachine.PutRecord(obj, text)
 			obj.Spec.ProviderID = simProviderID("a", simName+"0")
 		})
-		w.start(w.active)
+		w.Start(w.Server())
 		time.Sleep(20 * time.Minute)
 		g.Expect(w.reason()).To(Equal(driverv1.ForeignInstanceReason))
 		calls := w.callsSince()

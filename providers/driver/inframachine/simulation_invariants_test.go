@@ -1,4 +1,4 @@
-package inframachine
+package inframachine_test
 
 import (
 	"net/http"
@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/drivertest/simulation"
+	"millwright.dev/providers/driver/inframachine"
 	"millwright.dev/test/clouds/example/cloud"
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
 	"millwright.dev/test/clouds/example/provider/instance"
@@ -42,31 +44,25 @@ type simSeen struct {
 func mark() map[string]string { return map[string]string{instance.LabelOwner: simOwner} }
 
 // committed is called with each version of an object, with the world's lock.
-func (w *simWorld) committed(s *simServer, id simID, before, after client.Object) {
-	for _, p := range w.processes {
-		if p.server == s && !p.dead() {
-			p.deliver(id, after)
-		}
-	}
-	w.after(w.random.between("core", time.Millisecond, 2*time.Second), func() { w.core(s) })
-	if id.kind != "ExampleMachine" {
+func (w *simWorld) committed(s *simServer, id simulation.ID, before, after client.Object) {
+	if id.Kind != "ExampleMachine" {
 		return
 	}
 	was, _ := before.(*examplev1.ExampleMachine)
 	is, _ := after.(*examplev1.ExampleMachine)
 	switch {
 	case is == nil:
-		w.logLocked("the object is gone from %s", s.name)
-		w.seen.released = s == w.active
+		w.LogLocked("the object is gone from %s", s.Name)
+		w.seen.released = w.IsActive(s)
 		return
 	case was == nil:
 		return
-	case controllerutil.ContainsFinalizer(is, Finalizer):
+	case controllerutil.ContainsFinalizer(is, inframachine.Finalizer):
 		delete(w.seen.caused, "unheld")
 	}
 	if was.DeletionTimestamp.IsZero() && !is.DeletionTimestamp.IsZero() {
 		w.seen.deleted = time.Now()
-		w.logLocked("the object is deleted")
+		w.LogLocked("the object is deleted")
 	}
 	w.checkProviderID(s, was, is)
 	w.checkConditions(was, is)
@@ -77,15 +73,15 @@ func (w *simWorld) checkProviderID(s *simServer, was, is *examplev1.ExampleMachi
 	if was.Spec.ProviderID == is.Spec.ProviderID {
 		return
 	}
-	w.logLocked("provider ID %q", is.Spec.ProviderID)
+	w.LogLocked("provider ID %q", is.Spec.ProviderID)
 	if is.Spec.ProviderID != "" && !w.seen.caused["forged"] && !w.seen.owned[is.Spec.ProviderID] {
-		w.violateLocked("%s is recorded, which is no machine with the mark", is.Spec.ProviderID)
+		w.ViolateLocked("%s is recorded, which is no machine with the mark", is.Spec.ProviderID)
 	}
 	if w.seen.caused["forged"] {
 		return
 	}
-	if m, ok := s.objects[simID{"Machine", simName}].(*clusterv1.Machine); ok && m.Spec.ProviderID != "" && m.Spec.ProviderID != is.Spec.ProviderID {
-		w.violateLocked("the provider ID changes from %q to %q while the Machine knows it", was.Spec.ProviderID, is.Spec.ProviderID)
+	if m, ok := s.Stored(simulation.MachineID(simName)).(*clusterv1.Machine); ok && m.Spec.ProviderID != "" && m.Spec.ProviderID != is.Spec.ProviderID {
+		w.ViolateLocked("the provider ID changes from %q to %q while the Machine knows it", was.Spec.ProviderID, is.Spec.ProviderID)
 	}
 }
 
@@ -97,20 +93,20 @@ func (w *simWorld) checkConditions(was, is *examplev1.ExampleMachine) {
 		return
 	}
 	if ready == nil {
-		w.violateLocked("there is no condition Ready")
+		w.ViolateLocked("there is no condition Ready")
 		return
 	}
 	if ready.Status != metav1.ConditionTrue && (ready.Reason == "" || ready.Message == "") {
-		w.violateLocked("Ready is %s without a reason and a message: %+v", ready.Status, ready)
+		w.ViolateLocked("Ready is %s without a reason and a message: %+v", ready.Status, ready)
 	}
 	if before == nil || before.Status != ready.Status || before.Reason != ready.Reason || before.Message != ready.Message {
-		w.logLocked("Ready is %s: %s: %s", ready.Status, ready.Reason, ready.Message)
+		w.LogLocked("Ready is %s: %s: %s", ready.Status, ready.Reason, ready.Message)
 	}
 	if was, is := reachableOf(was), reachableOf(is); was != is {
-		w.logLocked("CloudReachable is %s", is)
+		w.LogLocked("CloudReachable is %s", is)
 	}
 	if was.Status.HasFailed() != is.Status.HasFailed() {
-		w.logLocked("failed for good: %s", *is.Status.FailureReason)
+		w.LogLocked("failed for good: %s", *is.Status.FailureReason)
 	}
 }
 
@@ -124,64 +120,64 @@ func reachableOf(obj *examplev1.ExampleMachine) string {
 }
 
 // called is told of each call to the cloud before it takes effect.
-func (w *simWorld) called(p *simProcess, c simCall) {
-	if strings.HasPrefix(c.name, "List") {
+func (w *simWorld) called(p *simProcess, c simulation.Call) {
+	if strings.HasPrefix(c.Name, "List") {
 		return
 	}
-	w.log("%s: calls %s %s", p.name, c.name, c.request.URL.Path)
-	obj := w.server().machine()
-	if c.name != "Delete machines" || obj == nil || !obj.DeletionTimestamp.IsZero() || w.caused("forged") {
+	w.Log("%s: calls %s %s", p.Name(), c.Name, c.Request.URL.Path)
+	obj := w.Server().Machine(simName)
+	if c.Name != "Delete machines" || obj == nil || !obj.DeletionTimestamp.IsZero() || w.caused("forged") {
 		return
 	}
 	for _, m := range w.cloud.Machines(simAccount, mark()) {
-		if strings.HasSuffix(c.request.URL.Path, "/"+m.Zone+"/machines/"+m.Name) && m.State == cloud.StateRunning {
-			w.violate("a machine that runs is ended, and its object stays")
+		if strings.HasSuffix(c.Request.URL.Path, "/"+m.Zone+"/machines/"+m.Name) && m.State == cloud.StateRunning {
+			w.Violate("a machine that runs is ended, and its object stays")
 		}
 	}
 }
 
 // answered is told of each call once it has taken effect.
-func (w *simWorld) answered(p *simProcess, c simCall, response *http.Response) {
+func (w *simWorld) answered(p *simProcess, c simulation.Call, response *http.Response) {
 	machines := w.cloud.Machines(simAccount, mark())
 	count := w.cloud.Count(simAccount, instance.LabelOwner, simOwner)
 	foreign := w.cloud.Resources(simAccount, map[string]string{instance.LabelOwner: foreignOwner})
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !strings.HasPrefix(c.name, "List") || response.StatusCode >= 300 {
-		w.logLocked("%s: %s: %d", p.name, c.name, response.StatusCode)
+	w.Lock()
+	defer w.Unlock()
+	if !strings.HasPrefix(c.Name, "List") || response.StatusCode >= 300 {
+		w.LogLocked("%s: %s: %d", p.Name(), c.Name, response.StatusCode)
 	}
 	for _, m := range machines {
 		w.seen.owned["example:///"+simAccount+"/"+m.Zone+"/"+m.Name] = true
 		if n := w.cloud.Count(simAccount, instance.LabelToken, m.Labels[instance.LabelToken]).Creates; n > 1 {
-			w.violateLocked("%d machines were created for the attempt of token %s", n, m.Labels[instance.LabelToken])
+			w.ViolateLocked("%d machines were created for the attempt of token %s", n, m.Labels[instance.LabelToken])
 		}
 	}
 	if count.Most > 1 && !w.seen.caused["forged"] {
-		w.violateLocked("%d machines at a time carry the mark", count.Most)
+		w.ViolateLocked("%d machines at a time carry the mark", count.Most)
 	}
 	if !slices.Equal(foreign, w.seen.foreign) {
-		w.violateLocked("what is somebody else's was touched: of %v there is %v", w.seen.foreign, foreign)
+		w.ViolateLocked("what is somebody else's was touched: of %v there is %v", w.seen.foreign, foreign)
 	}
-	if c.name == "Create machines" && response.StatusCode == http.StatusAccepted {
+	if c.Name == "Create machines" && response.StatusCode == http.StatusAccepted {
 		w.checkCreation(c, count)
 	}
 }
 
 // checkCreation: nothing is created once the object is being deleted, but for the call that was under way.
-func (w *simWorld) checkCreation(c simCall, count cloud.Count) {
+func (w *simWorld) checkCreation(c simulation.Call, count cloud.Count) {
 	w.seen.created, w.seen.launches = time.Now(), count.Creates
-	if d := w.seen.deleted; !d.IsZero() && c.began.After(d.Add(w.callTimeout()+time.Second)) {
-		w.violateLocked("a machine is created by a call that began %s after the deletion", c.began.Sub(d))
+	if d := w.seen.deleted; !d.IsZero() && c.Began.After(d.Add(w.callTimeout()+time.Second)) {
+		w.ViolateLocked("a machine is created by a call that began %s after the deletion", c.Began.Sub(d))
 	}
 }
 
-func (w *simWorld) callTimeout() time.Duration { return DefaultOptions().CallTimeout }
+func (w *simWorld) callTimeout() time.Duration { return inframachine.DefaultOptions().CallTimeout }
 
 // readyFor is how long Ready may be out of date while nothing disturbs: a list of instances, one of statuses, and the caches. Where reads
 // lag, the cloud may show an instance that is gone once more, when it is asked about it; then it is asked again after the visibility grace.
 func (w *simWorld) readyFor() time.Duration {
 	if w.replicas != nil {
-		return 3*time.Minute + 2*DefaultOptions().VisibilityGrace
+		return 3*time.Minute + 2*inframachine.DefaultOptions().VisibilityGrace
 	}
 	return 3 * time.Minute
 }
@@ -189,11 +185,11 @@ func (w *simWorld) readyFor() time.Duration {
 // tick checks what has to do with time alone.
 func (w *simWorld) tick() {
 	runs := w.runs()
-	obj := w.server().machine()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	obj := w.Server().Machine(simName)
+	w.Lock()
+	defer w.Unlock()
 	now := time.Now()
-	if w.chaos.on() && w.seen.disturbed.Before(now) {
+	if w.Chaos.On() && w.seen.disturbed.Before(now) {
 		w.seen.disturbed = now
 	}
 	if runs || obj == nil || !meta.IsStatusConditionTrue(obj.Status.Conditions, driverv1.ReadyCondition) {
@@ -204,7 +200,7 @@ func (w *simWorld) tick() {
 		since = w.seen.disturbed
 	}
 	if now.Sub(since) > w.readyFor() {
-		w.violateLocked("Ready is True, and there has been no machine that runs for %s", now.Sub(since))
+		w.ViolateLocked("Ready is True, and there has been no machine that runs for %s", now.Sub(since))
 	}
 }
 
@@ -214,23 +210,17 @@ func (w *simWorld) runs() bool {
 	return slices.ContainsFunc(w.cloud.Machines(simAccount, mark()), runs) && !w.caused("powerOff")
 }
 
-func (w *simWorld) server() *simServer {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.active
-}
-
 // cause notes that something was done to the machine from outside.
 func (w *simWorld) cause(reasons ...string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	for _, reason := range reasons {
 		w.seen.caused[reason] = true
 	}
 }
 
 func (w *simWorld) caused(reason string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	return w.seen.caused[reason]
 }

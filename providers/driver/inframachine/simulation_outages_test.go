@@ -1,4 +1,4 @@
-package inframachine
+package inframachine_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/drivertest/simulation"
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
 )
 
@@ -28,9 +29,9 @@ func inBothClouds(t *testing.T, life func(*WithT, *simWorld)) {
 
 // callsSince returns a function that counts the calls to the cloud, from now on.
 func (w *simWorld) callsSince() func(prefix string) int {
-	before := w.counted()
+	before := w.Counts()
 	return func(prefix string) (n int) {
-		for what, count := range w.counted() {
+		for what, count := range w.Counts() {
 			if strings.HasPrefix(what, prefix) {
 				n += count - before[what]
 			}
@@ -40,7 +41,7 @@ func (w *simWorld) callsSince() func(prefix string) int {
 }
 
 func (w *simWorld) message(kind string) string {
-	if c := meta.FindStatusCondition(w.server().machine().Status.Conditions, kind); c != nil {
+	if c := meta.FindStatusCondition(w.Server().Machine(simName).Status.Conditions, kind); c != nil {
 		return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 	}
 	return ""
@@ -59,7 +60,7 @@ func TestThrottledForFiveMinutes(t *testing.T) {
 	inBothClouds(t, func(g *WithT, w *simWorld) {
 		calls := w.callsSince()
 		w.cloud.Throttle(simAccount, 5*time.Minute)
-		w.start(w.active)
+		w.Start(w.Server())
 		time.Sleep(time.Minute)
 		g.Expect(w.message(driverv1.ReadyCondition)).To(HavePrefix("False Throttled: "))
 		time.Sleep(4*time.Minute - time.Second)
@@ -77,13 +78,13 @@ func TestCredentialsExpiredForAnHour(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBothClouds(t, func(g *WithT, w *simWorld) {
 				if runs {
-					w.start(w.active)
+					w.Start(w.Server())
 					w.becomesReady(g, 5*time.Minute)
 				}
 				w.cloud.ExpireToken(simAccount, simToken, 0)
 				calls := w.callsSince()
 				if !runs {
-					w.start(w.active)
+					w.Start(w.Server())
 				}
 				time.Sleep(time.Hour)
 				if runs {
@@ -115,9 +116,9 @@ func TestAZoneThenAllZonesOutOfCapacity(t *testing.T) {
 			obj.Spec.Zones, obj.Spec.FallbackMachineTypes = []string{"a", "b"}, nil
 		})
 		w.cloud.Exhaust("a")
-		w.start(w.active)
+		w.Start(w.Server())
 		w.becomesReady(g, 2*time.Minute)
-		g.Expect(w.server().machine().Status.FailureDomain).To(Equal("b"))
+		g.Expect(w.Server().Machine(simName).Status.FailureDomain).To(Equal("b"))
 		w.remove()
 	})
 	inBothClouds(t, func(g *WithT, w *simWorld) {
@@ -126,11 +127,11 @@ func TestAZoneThenAllZonesOutOfCapacity(t *testing.T) {
 		})
 		w.cloud.Exhaust()
 		calls := w.callsSince()
-		w.start(w.active)
+		w.Start(w.Server())
 		time.Sleep(time.Hour)
 		g.Expect(w.message(driverv1.ReadyCondition)).To(And(HavePrefix("False InsufficientCapacity: "), ContainSubstring(" in ")))
 		g.Expect(calls("cloud Create")).To(BeNumerically("<=", 35), "every three minutes at last")
-		g.Expect(w.server().machine().Status.FailureReason).To(BeNil())
+		g.Expect(w.Server().Machine(simName).Status.FailureReason).To(BeNil())
 		w.cloud.Restore()
 		w.becomesReady(g, 5*time.Minute)
 		g.Expect(w.seen.launches).To(BeNumerically("<=", 35))
@@ -143,19 +144,19 @@ func TestAZoneThenAllZonesOutOfCapacity(t *testing.T) {
 func TestTwoReplicasDuringALeaderChangeMakeOneMachine(t *testing.T) {
 	for seed := range uint64(8) {
 		inBothClouds(t, func(g *WithT, w *simWorld) {
-			w.random = newSimRandom(seed)
+			w.Random = simulation.NewRandom(seed)
 			stalled := false
-			w.chaos.script = func(call string) string {
+			w.Chaos.SetScript(func(call string) string {
 				if call == "Create machines" && !stalled {
 					stalled = true
 					return "late"
 				}
 				return ""
-			}
-			old := w.start(w.active)
+			})
+			old := w.Start(w.Server())
 			time.Sleep(time.Second)
-			w.start(w.active)
-			w.after(time.Duration(seed)*10*time.Second, func() { old.stop("has lost its lease") })
+			w.Start(w.Server())
+			w.After(time.Duration(seed)*10*time.Second, func() { old.Stop("has lost its lease") })
 			w.await("the machine is ready", w.settled)
 			time.Sleep(2 * time.Minute) // The late call has arrived.
 			g.Expect(stalled).To(BeTrue())

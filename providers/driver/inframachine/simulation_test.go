@@ -1,4 +1,4 @@
-package inframachine
+package inframachine_test
 
 import (
 	"fmt"
@@ -16,6 +16,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/drivertest/simulation"
 	"millwright.dev/test/clouds/example/cloud"
 )
 
@@ -45,14 +46,15 @@ func simulate(t *testing.T, newWorld func(seed uint64) *simWorld) {
 		synctest.Test(t, func(*testing.T) {
 			w = newWorld(seed)
 			w.live()
-			w.finish()
+			w.seen.ended = time.Now()
+			w.Finish()
 		})
 		w.sum(total)
-		if w.violation != "" || runs == 1 {
-			t.Logf("seed %d: %s\n%s", seed, w.violation, strings.Join(w.history, "\n"))
+		if w.Violation() != "" || runs == 1 {
+			t.Logf("seed %d: %s\n%s", seed, w.Violation(), strings.Join(w.History(), "\n"))
 		}
-		if w.violation != "" {
-			t.Errorf("seed %d: %s. Repeat it by %s=%d, -run %s", seed, w.violation, simSeedVariable, seed, t.Name())
+		if w.Violation() != "" {
+			t.Errorf("seed %d: %s. Repeat it by %s=%d, -run %s", seed, w.Violation(), simSeedVariable, seed, t.Name())
 			if failures++; failures == 5 {
 				break
 			}
@@ -74,12 +76,12 @@ func number(variable string, byDefault int) int {
 func (w *simWorld) sum(total map[string]int) {
 	total["runs"]++
 	total["launches"] += w.seen.launches
-	total["simulated minutes"] += int(w.seen.ended.Sub(w.began).Minutes())
+	total["simulated minutes"] += int(w.seen.ended.Sub(w.Began()).Minutes())
 	total["end: "+w.seen.outcome]++
-	for kind, n := range w.faults {
+	for kind, n := range w.Faults() {
 		total["fault: "+kind] += n
 	}
-	for what, n := range w.counts {
+	for what, n := range w.Counts() {
 		total["count: "+what] += n
 	}
 }
@@ -94,11 +96,11 @@ func report(total map[string]int, took time.Duration) {
 
 // live simulates the life.
 func (w *simWorld) live() {
-	w.chaos.calm.Store(true)
+	w.Chaos.SetOn(false)
 	w.populate()
-	w.start(w.active)
-	w.chaos.calm.Store(false)
-	d := w.random.draw("life")
+	w.Start(w.Server())
+	w.Chaos.SetOn(true)
+	d := w.Random.Draw("life")
 	w.disturb(d, minutes(d, 0.5, 15))
 	if w.calm(); !w.settle(d) {
 		return
@@ -108,9 +110,9 @@ func (w *simWorld) live() {
 		w.checkNothingLeft()
 		return
 	}
-	w.server().delete(simID{"Machine", simName})
+	w.Server().Delete(simulation.MachineID(simName))
 	if d.IntN(2) == 0 {
-		w.chaos.calm.Store(false)
+		w.Chaos.SetOn(true)
 		w.disturb(d, minutes(d, 0.2, 5))
 		w.calm()
 	}
@@ -133,16 +135,16 @@ func (w *simWorld) disturb(d *rand.Rand, during time.Duration) {
 		if d.IntN(3) == 0 {
 			at = d.Int64N(int64(min(during, 20*time.Second))) // Most happens in the beginning.
 		}
-		w.after(time.Duration(at), func() {
-			if !w.chaos.on() {
+		w.After(time.Duration(at), func() {
+			if !w.Chaos.On() {
 				return
 			}
-			w.log("EVENT: %s", simEvents[i].name)
-			w.fault("event: " + simEvents[i].name)
+			w.Log("EVENT: %s", simEvents[i].name)
+			w.Fault("event: " + simEvents[i].name)
 			simEvents[i].do(w, random)
 		})
 	}
-	for end := time.Now().Add(during); time.Now().Before(end) && !w.violated(); w.tick() {
+	for end := time.Now().Add(during); time.Now().Before(end) && w.Violation() == ""; w.tick() {
 		time.Sleep(min(5*time.Second, time.Until(end)))
 	}
 }
@@ -152,44 +154,33 @@ func (w *simWorld) settle(d *rand.Rand) bool {
 	if !w.await("the machine is ready, has failed or is gone", w.settled) {
 		return false
 	}
-	w.log("settled: %s", w.seen.outcome)
+	w.Log("settled: %s", w.seen.outcome)
 	if d.IntN(4) > 0 || w.locked().released {
 		return true
 	}
 	time.Sleep(5 * time.Minute)
-	before := w.counted()
+	before := w.Counts()
 	time.Sleep(10 * time.Minute)
 	w.tick()
-	for what, n := range w.counted() {
+	for what, n := range w.Counts() {
 		if n -= before[what]; n > 0 && w.unexpected(what, n) {
-			w.violate("%d times %q in ten minutes in which nothing happens", n, what)
+			w.Violate("%d times %q in ten minutes in which nothing happens", n, what)
 		}
 	}
-	return !w.violated()
+	return w.Violation() == ""
 }
 
 // unexpected returns whether so much is too much for ten minutes of a machine that runs.
 func (w *simWorld) unexpected(what string, n int) bool {
 	switch what {
 	case "reconcile":
-		return n > 5*w.living() && w.seen.outcome == "ready"
+		return n > 5*w.Living() && w.seen.outcome == "ready"
 	case "cloud List machines", "cloud List operations":
-		return n > 9*w.living() && (w.seen.outcome == "ready" || n > 40*w.living())
+		return n > 9*w.Living() && (w.seen.outcome == "ready" || n > 40*w.Living())
 	case "cloud List power":
-		return n > 11*w.living()
+		return n > 11*w.Living()
 	}
 	return w.seen.outcome == "ready" && len(w.locked().caused) == 0
-}
-
-func (w *simWorld) living() (n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, p := range w.processes {
-		if !p.dead() {
-			n++
-		}
-	}
-	return n
 }
 
 // simBound is within what time everything has to settle once nothing goes wrong any more: the longest launch, and the longest wait
@@ -198,21 +189,21 @@ const simBound = 50 * time.Minute
 
 func (w *simWorld) await(what string, unmet func() string) bool {
 	why := ""
-	for end := time.Now().Add(simBound); time.Now().Before(end) && !w.violated(); w.tick() {
+	for end := time.Now().Add(simBound); time.Now().Before(end) && w.Violation() == ""; w.tick() {
 		if why = unmet(); why == "" {
 			return true
 		}
 		time.Sleep(5 * time.Second)
 	}
-	if !w.violated() {
-		w.violate("it is awaited for %s that %s: %s", simBound, what, why)
+	if w.Violation() == "" {
+		w.Violate("it is awaited for %s that %s: %s", simBound, what, why)
 	}
 	return false
 }
 
 // gone returns why the object is not gone, or "".
 func (w *simWorld) gone() string {
-	obj := w.server().machine()
+	obj := w.Server().Machine(simName)
 	if obj == nil {
 		return ""
 	}
@@ -224,13 +215,13 @@ func (w *simWorld) gone() string {
 
 // settled returns why the object is not where it belongs, or "".
 func (w *simWorld) settled() string {
-	obj := w.server().machine()
-	machine, _ := w.server().get(simID{"Machine", simName}).(*clusterv1.Machine)
+	obj := w.Server().Machine(simName)
+	machine, _ := w.Server().Get(simulation.MachineID(simName)).(*clusterv1.Machine)
 	switch {
 	case obj == nil:
-		w.mu.Lock()
+		w.Lock()
 		w.seen.released = true
-		w.mu.Unlock()
+		w.Unlock()
 		return ""
 	case machine == nil || !machine.DeletionTimestamp.IsZero():
 		return w.gone()
@@ -269,7 +260,7 @@ func (w *simWorld) doubt(reason string) string {
 	case reason == driverv1.InstanceLaunchTimeoutReason && (w.caused("stopped") || w.caused("slow") || len(machines) > 0 && machines[0].State != cloud.StateRunning):
 		return ""
 	}
-	w.violate("the machine has failed for good: %s, which is not so", reason)
+	w.Violate("the machine has failed for good: %s, which is not so", reason)
 	return "it has failed"
 }
 
@@ -277,14 +268,14 @@ func (w *simWorld) doubt(reason string) string {
 func (w *simWorld) checkNothingLeft() {
 	time.Sleep(2 * time.Minute)
 	excused := w.caused("forged") || w.caused("unheld")
-	if left := w.cloud.Resources(simAccount, mark()); len(left) > 0 && !excused && w.server().machine() == nil {
-		w.violate("the object is gone, and %v is left in the cloud", left)
+	if left := w.cloud.Resources(simAccount, mark()); len(left) > 0 && !excused && w.Server().Machine(simName) == nil {
+		w.Violate("the object is gone, and %v is left in the cloud", left)
 	}
 }
 
 // locked returns what was seen, as it is at present.
 func (w *simWorld) locked() simSeen {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	return w.seen
 }

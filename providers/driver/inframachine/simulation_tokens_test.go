@@ -1,4 +1,4 @@
-package inframachine
+package inframachine_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/drivertest/simulation"
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
 	"millwright.dev/test/clouds/example/provider/instance"
 )
@@ -48,7 +49,7 @@ func newSimTokenWorld(seed uint64) *simWorld {
 
 // useTokens makes of the world one with a cloud of tokens.
 func (w *simWorld) useTokens() {
-	most := one(w.random.draw("replicas"), time.Second, 10*time.Second, 50*time.Second)
+	most := simulation.One(w.Random.Draw("replicas"), time.Second, 10*time.Second, 50*time.Second)
 	w.replicas = &simReplicas{w: w, most: most, ending: map[string]driver.Instance{}}
 	w.driver = func(d *instance.Driver) driver.Driver[*examplev1.ExampleMachine] {
 		return &simTokenDriver{example: d, replicas: w.replicas}
@@ -76,7 +77,7 @@ func (s *simReplicas) add(instances []driver.Instance) []driver.Instance {
 		}
 	}
 	s.known = slices.DeleteFunc(append(s.known, simReplica{now, instances}), func(r simReplica) bool { return now.Sub(r.at) > s.most })
-	d := s.w.random.draw("replica")
+	d := s.w.Random.Draw("replica")
 	if d.IntN(2) == 0 {
 		return instances
 	}

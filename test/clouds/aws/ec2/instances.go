@@ -204,7 +204,7 @@ func terminateInstances(s *Server, c *simulator.Exchange, p params) (reply, erro
 			continue
 		}
 		before := i.state
-		if before == pending || before == running {
+		if before == pending || before == running || before == stopped {
 			s.shutDown(i, userInitiated, s.clock.Now())
 		}
 		out.Changes = append(out.Changes, xmlStateChange{

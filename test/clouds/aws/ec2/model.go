@@ -13,9 +13,10 @@ const (
 	running      = "running"
 	shuttingDown = "shutting-down"
 	terminated   = "terminated"
+	stopped      = "stopped"
 )
 
-var stateCodes = map[string]int{pending: 0, running: 16, shuttingDown: 32, terminated: 48}
+var stateCodes = map[string]int{pending: 0, running: 16, shuttingDown: 32, terminated: 48, stopped: 80}
 
 // instance is one instance. Its network interfaces and volumes are let go when it is terminated.
 type instance struct {

@@ -198,6 +198,39 @@ func (s *Server) Vanish(id string) error { return s.change(id, s.vanish) }
 // Interrupt takes a spot instance back: it is terminated with Server.SpotInstanceTermination.
 func (s *Server) Interrupt(id string) error { return s.change(id, s.interrupt) }
 
+// Stop stops an instance, as a person does; it stays.
+func (s *Server) Stop(id string) error {
+	return s.change(id, func(id string) error {
+		found, err := s.findInstances([]string{id})
+		if err != nil {
+			return err
+		}
+		i := found[0]
+		if i.state != running {
+			return fail("IncorrectInstanceState", "The instance '%s' is not in a state from which it can be stopped.", id)
+		}
+		i.state, i.reason = stopped, simapi.StateReason{
+			Code: "Client.UserInitiatedShutdown", Message: "Client.UserInitiatedShutdown: User initiated shutdown",
+		}
+		s.machines.Stop(id)
+		return nil
+	})
+}
+
+// SetAccessKeyIDs replaces the identities that are let in.
+func (s *Server) SetAccessKeyIDs(ids ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.options.AccessKeyIDs = ids
+}
+
+// letsIn returns whether an identity is let in.
+func (s *Server) letsIn(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.options.AccessKeyIDs) == 0 || contains(s.options.AccessKeyIDs, id)
+}
+
 // Checks are the checks of EC2 that an instance fails, and the maintenance that is scheduled for it. The zero value is a healthy instance.
 type Checks struct {
 	// System, Instance and EBS (of attached volumes) are true if that check is impaired.

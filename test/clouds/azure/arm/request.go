@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -81,7 +80,7 @@ func (in *request) authenticate(s *Server) error {
 	switch {
 	case !found || token == "":
 		return fail(http.StatusUnauthorized, "AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.")
-	case len(s.options.Tokens) > 0 && !slices.Contains(s.options.Tokens, token):
+	case !s.letsIn(token):
 		return fail(http.StatusUnauthorized, "InvalidAuthenticationToken", "The access token is invalid.")
 	}
 	if s.options.Authorize == nil {

@@ -7,6 +7,7 @@ package arm
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -153,6 +154,19 @@ func (s *Server) SetDelays(d Delays) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delays = d
+}
+
+// SetTokens replaces the tokens that are let in.
+func (s *Server) SetTokens(tokens ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.options.Tokens = tokens
+}
+
+func (s *Server) letsIn(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.options.Tokens) == 0 || slices.Contains(s.options.Tokens, token)
 }
 
 // ChangeCatalog changes what there is, as somebody with other rights would. Between calls, never during one.

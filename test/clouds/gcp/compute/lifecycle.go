@@ -146,7 +146,12 @@ func (s *Server) Delays() Delays {
 
 // Vanish makes an instance disappear with what hangs on it, as if somebody had deleted it long ago.
 func (s *Server) Vanish(project, zone, name string) error {
-	return s.change(project, zone, name, func(i *instance, _ time.Time) { s.remove(i) })
+	return s.change(project, zone, name, func(i *instance, now time.Time) {
+		if i.creation != nil {
+			i.creation.done(now, &Failure{Code: "OPERATION_CANCELED_BY_USER"})
+		}
+		s.remove(i)
+	})
 }
 
 // Preempt takes a spot instance back: it stops, and is deleted or stays, as its instanceTerminationAction says. An operation of the system

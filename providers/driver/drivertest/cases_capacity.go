@@ -1,0 +1,80 @@
+package drivertest
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// capacityInAnotherZone: with one failure domain short, the machine goes to the other one.
+func capacityInAnotherZone[M driver.Object](t *testing.T, p Provider[M]) {
+	for at := range 2 {
+		live(t, p, 1, func(l *life[M]) {
+			calls := l.calls()
+			l.cloud.Exhaust(l.cloud.Domains[at], "")
+			l.begin(Wish{AllDomains: true})
+			l.becomesReady(5 * time.Minute)
+			l.runs()
+			l.Expect(l.object().CommonStatus().FailureDomain).To(Equal(l.cloud.Domains[1-at]))
+			l.Expect(calls(l.cloud.Launches)).To(BeNumerically("<=", 2))
+			l.remove()
+		})
+	}
+}
+
+// capacityOfAnotherType: with the first type short in all failure domains, the machine is of the second.
+func capacityOfAnotherType[M driver.Object](t *testing.T, p Provider[M]) {
+	live(t, p, 1, func(l *life[M]) {
+		calls := l.calls()
+		l.cloud.Exhaust("", l.cloud.Types[0])
+		l.begin(Wish{AllDomains: true, AllTypes: true})
+		l.becomesReady(10 * time.Minute)
+		l.runs()
+		l.Expect(l.object().CommonStatus().InstanceType).To(Equal(l.cloud.Types[1]))
+		l.Expect(calls(l.cloud.Launches)).To(BeNumerically("<=", 3))
+		l.remove()
+	})
+}
+
+// capacityNowhere: with all short the machine waits, with few launches that fail, and goes where there is room first.
+func capacityNowhere[M driver.Object](t *testing.T, p Provider[M]) {
+	live(t, p, 1, func(l *life[M]) {
+		calls := l.calls()
+		l.cloud.Exhaust("", "")
+		l.begin(Wish{AllDomains: true, AllTypes: true})
+		time.Sleep(time.Hour)
+		l.Expect(l.object().CommonStatus().FailureReason).To(BeNil())
+		l.Expect(calls(l.cloud.Launches)).To(BeNumerically("<=", 45), "every three minutes at last")
+		l.await(5*time.Minute, "it says that capacity lacks", func() bool { return l.reason() == driverv1.InsufficientCapacityReason })
+		l.Expect(l.ready()).To(Or(ContainSubstring(l.cloud.Types[0]), ContainSubstring(l.cloud.Types[1])))
+		l.cloud.Calm()
+		l.runs()
+		l.remove()
+	})
+}
+
+// lateShortage: a launch that was accepted fails for lack of capacity. What is left of it goes before the next attempt, and one machine
+// stays.
+func lateShortage[M driver.Object](t *testing.T, p Provider[M]) {
+	left := 0
+	for launches := range 4 {
+		live(t, p, 1, func(l *life[M]) {
+			calls := l.calls()
+			if launches > 0 {
+				l.cloud.FailLate(launches)
+			}
+			l.begin(Wish{AllDomains: true, AllTypes: true})
+			l.runs()
+			l.Expect(calls(l.cloud.Launches)).To(Equal(launches + 1))
+			if launches == 0 {
+				left = len(l.left())
+			}
+			l.Expect(l.left()).To(HaveLen(left), "nothing of the attempts that failed")
+			l.remove()
+		})
+	}
+}

@@ -1,0 +1,170 @@
+package drivertest
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/providers/driver"
+	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+)
+
+// refusal is a class of errors with what comes of it, of launches and of deletions. Empty reasons are not tested.
+type refusal struct {
+	class            driver.Class
+	launch, deletion string
+	// most is how many calls are made in half an hour.
+	most int
+}
+
+var refusals = []refusal{
+	{driver.ClassCapacity, driverv1.InsufficientCapacityReason, "", 25},
+	{driver.ClassQuota, driverv1.QuotaExceededReason, "", 10},
+	{driver.ClassThrottle, driverv1.ThrottledReason, driverv1.ThrottledReason, 45},
+	{driver.ClassAuth, driverv1.UnauthorizedReason, driverv1.UnauthorizedReason, 10},
+	{driver.ClassUnresolved, driverv1.UnresolvedReferenceReason, "", 10},
+	{driver.ClassTerminal, driverv1.InvalidConfigurationReason, driverv1.DeletionBlockedReason, 10},
+	{driver.ClassRefused, driverv1.CloudErrorReason, driverv1.CloudErrorReason, 20},
+	{driver.ClassUnknown, driverv1.CloudErrorReason, driverv1.CloudErrorReason, 20},
+}
+
+// refusedLaunches: the driver finds the class of each error; the condition has the cloud's words; few calls are made meanwhile; and once
+// it is over the machine is launched, alone, without anybody's help, unless its spec can never be right.
+func refusedLaunches[M driver.Object](t *testing.T, p Provider[M]) {
+	for _, r := range refusals {
+		t.Run(string(r.class), func(t *testing.T) {
+			live(t, p, 1, func(l *life[M]) {
+				if !l.cloud.Refuse(l.cloud.Launches, r.class) {
+					t.Logf("the cloud refuses no launch so")
+					return
+				}
+				calls := l.calls()
+				l.begin(Wish{})
+				time.Sleep(30 * time.Minute)
+				l.Expect(l.ready()).To(And(HavePrefix("False "+r.launch+": "), ContainSubstring(Because)))
+				l.Expect(calls(l.cloud.Launches)).To(And(BeNumerically(">", 0), BeNumerically("<=", r.most)))
+				l.Expect(l.machines()).To(BeEmpty())
+				failed := l.object().CommonStatus().HasFailed()
+				l.Expect(failed).To(Equal(r.class == driver.ClassTerminal))
+				if l.cloud.Calm(); !failed {
+					l.runs()
+				}
+				l.remove()
+			})
+		})
+	}
+}
+
+// refusedDeletions: the object stays as long as its machine, says why, asks now and then, and goes once the cloud lets it.
+func refusedDeletions[M driver.Object](t *testing.T, p Provider[M]) {
+	for _, r := range refusals {
+		if r.deletion == "" {
+			continue
+		}
+		t.Run(string(r.class), func(t *testing.T) {
+			live(t, p, 1, func(l *life[M]) {
+				l.begin(Wish{})
+				l.runs()
+				if !l.cloud.Refuse(l.cloud.Ends, r.class) {
+					t.Logf("the cloud refuses no deletion so")
+					return
+				}
+				calls := l.calls()
+				l.Server().Delete(machineID)
+				time.Sleep(30 * time.Minute)
+				l.Expect(l.ready()).To(And(HavePrefix("False "+r.deletion+": "), ContainSubstring(Because)))
+				l.Expect(calls(l.cloud.Ends)).To(And(BeNumerically(">", 0), BeNumerically("<=", r.most)))
+				l.Expect(l.machines()).To(HaveLen(1))
+				l.cloud.Calm()
+				l.removed()
+			})
+		})
+	}
+}
+
+// refusedEverything: the cloud refuses all calls for an hour, before the launch or while the machine runs. A machine that runs stays
+// Ready, since all would be replaced else, and reports that it may be out of date; few calls are made; and once it is over all is well by
+// itself.
+func refusedEverything[M driver.Object](t *testing.T, p Provider[M]) {
+	for _, r := range refusals {
+		if r.class != driver.ClassThrottle && r.class != driver.ClassAuth && r.class != driver.ClassUnknown {
+			continue
+		}
+		for state, runs := range map[string]bool{"before the launch": false, "while it runs": true} {
+			t.Run(string(r.class)+" "+state, func(t *testing.T) {
+				live(t, p, 1, func(l *life[M]) { l.outage(runs, r.launch, func() bool { return l.cloud.Refuse("", r.class) }) })
+			})
+		}
+	}
+}
+
+// expired: the same for credentials that the cloud refuses.
+func expired[M driver.Object](t *testing.T, p Provider[M]) {
+	for state, runs := range map[string]bool{"before the launch": false, "while it runs": true} {
+		t.Run(state, func(t *testing.T) {
+			live(t, p, 1, func(l *life[M]) {
+				l.outage(runs, driverv1.UnauthorizedReason, func() bool { l.cloud.Expire(); return true })
+			})
+		})
+	}
+}
+
+// outage is an hour in which nothing works.
+func (l *life[M]) outage(runs bool, reason string, begin func() bool) {
+	if runs {
+		l.begin(Wish{})
+		l.runs()
+	}
+	if !begin() {
+		return
+	}
+	calls := l.calls()
+	if !runs {
+		l.begin(Wish{})
+	}
+	time.Sleep(time.Hour)
+	if runs {
+		l.Expect(l.ready()).To(HavePrefix("True InstanceRunning"), "or all machines would be replaced")
+		l.Expect(l.condition(driverv1.CloudReachableCondition)).To(HavePrefix("False " + reason + ": "))
+	} else {
+		l.Expect(l.ready()).To(HavePrefix("False " + reason + ": "))
+	}
+	l.Expect(calls("")).To(BeNumerically("<=", 250), "a list each minute or so")
+	l.cloud.Calm()
+	l.runs()
+	time.Sleep(5 * time.Minute)
+	if runs {
+		l.Expect(l.condition(driverv1.CloudReachableCondition)).To(HavePrefix("True "))
+	}
+	l.remove()
+}
+
+// rotated: the provider gets other credentials, and those that it had are refused: before the launch, while the machine starts, while it
+// runs, while it is deleted. Nobody has to restart anything, and the machine is not touched.
+func rotated[M driver.Object](t *testing.T, p Provider[M]) {
+	for name, at := range map[string]time.Duration{"at once": 0, "during the launch": time.Second, "while it starts": 10 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			live(t, p, 1, func(l *life[M]) {
+				l.begin(Wish{})
+				time.Sleep(at)
+				l.cloud.Rotate()
+				l.runs()
+				l.remove()
+			})
+		})
+	}
+	live(t, p, 1, func(l *life[M]) {
+		l.begin(Wish{})
+		l.runs()
+		l.cloud.Rotate()
+		time.Sleep(time.Hour)
+		l.Expect(l.ready()).To(HavePrefix("True "))
+		l.Expect(l.condition(driverv1.CloudReachableCondition)).NotTo(HavePrefix("False"))
+		l.runsForNothing(30*time.Minute, 150)
+		l.Server().Delete(machineID)
+		time.Sleep(2 * time.Second)
+		l.cloud.Rotate()
+		l.removed()
+	})
+}
