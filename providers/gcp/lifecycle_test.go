@@ -31,8 +31,8 @@ func TestLife(t *testing.T) {
 		HaveKeyWithValue("instances.setDeletionProtection", 1)))
 }
 
-// TestCapacityThatShowsLate (karpenter-gcp #169: the insertion succeeds, its operation does not): the next attempt goes to another zone.
-func TestCapacityThatShowsLate(t *testing.T) {
+// TestKarpenterGCP169CapacityThatShowsLate (karpenter-gcp #169: the insertion succeeds, its operation does not): the next attempt goes to another zone.
+func TestKarpenterGCP169CapacityThatShowsLate(t *testing.T) {
 	f := newFixture(t)
 	f.fault(simulator.Fault{Action: "instances.insert", Parameters: map[string]string{"zone": "us-central1-a"},
 		LaunchFailure: &simulator.Failure{Code: "ZONE_RESOURCE_POOL_EXHAUSTED"}})
@@ -83,9 +83,9 @@ func TestDeletedInMidCreation(t *testing.T) {
 	}
 }
 
-// TestVanishedAndPreempted (CAPG #173: such instances were made again with outdated bootstrap data): they are reported, and never made
+// TestCAPG173VanishedAndPreempted (CAPG #173: such instances were made again with outdated bootstrap data): they are reported, and never made
 // again.
-func TestVanishedAndPreempted(t *testing.T) {
+func TestCAPG173VanishedAndPreempted(t *testing.T) {
 	f := newFixture(t)
 	spot := func(action infrav1.InstanceTerminationAction) func(*infrav1.GCPMachineSpec) {
 		return func(s *infrav1.GCPMachineSpec) {

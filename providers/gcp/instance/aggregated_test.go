@@ -90,8 +90,8 @@ func TestAStoppedSpotInstanceWhoseOperationsCannotBeRead(t *testing.T) {
 
 func spot(s *infrav1.GCPMachineSpec) { s.ProvisioningModel = infrav1.ProvisioningModelSpot }
 
-// TestAnInstanceThatIsDeletedWhenItIsTakenBack (CAPG #173): it is not there any more, and the operations show why.
-func TestAnInstanceThatIsDeletedWhenItIsTakenBack(t *testing.T) {
+// TestCAPG173AnInstanceThatIsDeletedWhenItIsTakenBack (CAPG #173): it is not there any more, and the operations show why.
+func TestCAPG173AnInstanceThatIsDeletedWhenItIsTakenBack(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	first := f.running(launch(zoneA, "spot", 1, spot))
 	f.Expect(f.cloud.Preempt(project, zoneA, "spot")).To(Succeed())
