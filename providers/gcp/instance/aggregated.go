@@ -48,7 +48,7 @@ func aggregated[T any](ctx context.Context, d *Driver, scope driver.Scope, kind,
 		var found page[T]
 		r := request{name: name, method: http.MethodGet, path: []string{"aggregated", kind}, query: query}
 		if err := d.call(ctx, scope, r, &found); err != nil {
-			return nil, err
+			return nil, ofSpec(err) // What was not found is the project, or the address: that shows nothing of what is in it.
 		}
 		missing, err := found.silent(name)
 		if err != nil {

@@ -2,13 +2,16 @@ package instance_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	infrav1 "millwright.dev/providers/gcp/api/v1alpha1"
+	"millwright.dev/providers/gcp/instance"
 	"millwright.dev/test/clouds/gcp/compute"
 	"millwright.dev/test/clouds/simulator"
 )
@@ -73,6 +76,44 @@ func TestListsThatAreIncomplete(t *testing.T) {
 	}
 	_, err := answering(http.StatusOK, `{"items":{"zones/a":{"warning":{"code":"NO_RESULTS_ON_PAGE"}}}}`).List(f.ctx, scope)
 	f.Expect(err).NotTo(HaveOccurred())
+}
+
+// TestAProjectThatIsNotFound, or an address that is not that of the API, does not show that its instances and disks are gone.
+func TestAProjectThatIsNotFound(t *testing.T) {
+	f := newFixture(t, compute.Options{})
+	h := f.running(launch(zoneA, "one", 1))
+	for range 2 {
+		f.fault(simulator.Fault{Action: "instances.aggregatedList", Count: 2, Error: &simulator.APIError{Code: "notFound"}})
+		f.fault(simulator.Fault{Action: "disks.aggregatedList", Count: 2, Error: &simulator.APIError{Code: "notFound"}})
+	}
+	_, err := f.List(f.ctx, scope)
+	f.class(err, driver.ClassUnresolved)
+	f.class(f.observe(h).Err, driver.ClassUnresolved)
+	f.class(f.Cleanup(f.ctx, scope, []driver.Handle{h})[0].Err, driver.ClassUnresolved)
+	_, err = f.ListLeftovers(f.ctx, scope)
+	f.class(err, driver.ClassUnresolved)
+}
+
+// TestAnEmptyPageOfOperations is not the end of the list: a page of a filtered list may have none and a token of the next one.
+func TestAnEmptyPageOfOperations(t *testing.T) {
+	f := newFixture(t, compute.Options{})
+	l := launch(zoneA, "one", 1)
+	inner := f.cloud
+	d := instance.New("http://cloud/compute/v1", direct{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		if strings.HasSuffix(r.URL.Path, "/operations") && !strings.Contains(r.URL.Path, "aggregated") {
+			if query.Get("pageToken") == "" {
+				_, _ = w.Write([]byte(`{"nextPageToken":"more"}`))
+				return
+			}
+			query.Del("pageToken")
+			r.URL.RawQuery = query.Encode()
+		}
+		inner.ServeHTTP(w, r)
+	})}, f)
+	f.cloud.SetDelays(compute.Delays{Pending: time.Hour})
+	f.accepted(l)
+	f.Expect(d.Observe(f.ctx, scope, []driver.Handle{handle(l, "")})[0].Value.State).To(Equal(driverv1.InstancePending))
 }
 
 // TestAStoppedSpotInstanceWhoseOperationsCannotBeRead: whether Compute Engine has stopped it is not known, so nothing is said of its zone.

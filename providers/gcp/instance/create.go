@@ -27,7 +27,7 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.GCPMa
 		query: url.Values{"requestId": {launch.RequestID}, "fields": {operationFields}}, body: instanceOf(launch),
 	}, &accepted)
 	if err != nil {
-		return driver.Accepted{}, ofLaunch(err)
+		return driver.Accepted{}, ofSpec(err)
 	}
 	return driver.Accepted{Operation: accepted.Name}, nil
 }

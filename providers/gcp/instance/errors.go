@@ -119,8 +119,8 @@ func refusedLate(f failure) driver.Class {
 	}
 }
 
-// ofLaunch is the error of a launch: what was not found is what its spec names.
-func ofLaunch(err error) error {
+// ofSpec is the error of a launch, or of a list: what was not found is what its spec names.
+func ofSpec(err error) error {
 	var e *driver.Error
 	if !errors.As(err, &e) || e.Class != driver.ClassNotFound {
 		return err

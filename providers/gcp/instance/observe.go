@@ -70,19 +70,26 @@ func (d *Driver) operationOf(ctx context.Context, scope driver.Scope, h driver.H
 		}, &o)
 		return o, err
 	}
-	var page struct{ Items []operation }
-	err = d.call(ctx, scope, request{
-		name: "zoneOperations.list", method: http.MethodGet, path: []string{"zones", zone, "operations"}, query: url.Values{
-			"filter": {anyOf("clientOperationId", []string{driver.LaunchRequestID(h.Token)})}, "fields": {"items(" + operationFields + ")"},
-		},
-	}, &page)
-	if err == nil && len(page.Items) == 0 {
-		err = notFound("zoneOperations.list")
+	query := url.Values{
+		"filter": {anyOf("clientOperationId", []string{driver.LaunchRequestID(h.Token)})}, "fields": {"nextPageToken,items(" + operationFields + ")"},
 	}
-	if err == nil {
-		o = page.Items[0]
+	for more := true; more; more = query.Get("pageToken") != "" {
+		var page struct {
+			Items         []operation
+			NextPageToken string
+		}
+		err = d.call(ctx, scope, request{
+			name: "zoneOperations.list", method: http.MethodGet, path: []string{"zones", zone, "operations"}, query: query,
+		}, &page)
+		if err != nil {
+			return o, ofSpec(err)
+		}
+		if len(page.Items) > 0 {
+			return page.Items[0], nil
+		}
+		query.Set("pageToken", page.NextPageToken) // A page of a filtered list may be empty and not the last one.
 	}
-	return o, err
+	return o, notFound("zoneOperations.list")
 }
 
 // follow is what the operation of a launch says of an instance that is not there: it has not begun, or it has failed.

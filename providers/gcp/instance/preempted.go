@@ -13,8 +13,8 @@ import (
 const preempted = `operationType = "compute.instances.preempted"`
 
 // tellPreempted replaces the answer that there is no instance where Compute Engine has taken it back and deleted it: its operations are
-// known for longer than the instance. Only instances that were launched as spot are asked about. If the operations cannot be read, or are not
-// known any more, the instance is not there and no more is said: that it is gone is certain.
+// known for longer than the instance. Only instances that were launched as spot are asked about. If the operations cannot be read, or are
+// not known any more, the instance is not there and no more is said: that it is gone is certain.
 func (d *Driver) tellPreempted(ctx context.Context, scope driver.Scope, handles []driver.Handle, answers []driver.Answer[driver.Instance]) {
 	var gone, requests []string
 	for i, h := range handles {

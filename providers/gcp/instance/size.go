@@ -39,7 +39,7 @@ func (d *Driver) Size(ctx context.Context, template *infrav1.GCPMachineTemplate)
 		query: url.Values{"fields": {"guestCpus,memoryMb,architecture,accelerators"}},
 	}, &found)
 	if err != nil {
-		return machinetemplate.Size{}, ofLaunch(err)
+		return machinetemplate.Size{}, ofSpec(err)
 	}
 	if found.GuestCPUs == 0 || found.MemoryMB == 0 {
 		return machinetemplate.Size{}, driver.NewUnknownError("machineTypes.get", "",
