@@ -3,16 +3,20 @@ package instance_test
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/pkg/errors"
+	"k8s.io/utils/clock"
 
 	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
+	"millwright.dev/providers/azure/instance"
 	"millwright.dev/providers/azure/session"
 	"millwright.dev/providers/driver"
 	"millwright.dev/test/clouds/azure/arm"
+	"millwright.dev/test/clouds/azure/entra"
 )
 
 // none is what there is of identities that cannot be used.
@@ -76,4 +80,31 @@ func TestPowerStatesAreListedOnceForASubscription(t *testing.T) {
 	_, err := f.ListStatus(f.ctx, scope)
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(f.calls()["VirtualMachines_ListAll"]).To(Equal(2))
+}
+
+// TestTheProcessOnASimulator: by flags and environment alone the provider's process gets along with a simulator on loopback, as in the demo.
+func TestTheProcessOnASimulator(t *testing.T) {
+	g := NewWithT(t)
+	authority := entra.New(clock.RealClock{})
+	app := entra.Application{Tenant: "t", ClientID: "c", ObjectID: "the-object", Subscriptions: []string{arm.DefaultSubscription}}
+	authority.SetManagedIdentity(app)
+	tenant := arm.New(arm.Options{Authorize: authority.Authorize})
+	t.Cleanup(tenant.Close)
+	front, login := httptest.NewServer(tenant), httptest.NewServer(authority)
+	t.Cleanup(front.Close)
+	t.Cleanup(login.Close)
+	for _, name := range []string{"AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("IDENTITY_ENDPOINT", login.URL+"/msi/token")
+	t.Setenv("IDENTITY_HEADER", "x")
+	options := &session.Options{Environment: "AzureCloud", ResourceManager: front.URL}
+	g.Expect(options.Validate()).To(Succeed())
+	config, err := options.Config()
+	g.Expect(err).NotTo(HaveOccurred())
+	azure := instance.New(config, clock.RealClock{})
+	_, err = azure.List(t.Context(), scope)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(azure.LimitScope(scope)).To(HaveSuffix("/principal the-object"))
+	g.Expect(authority.Calls()).To(ConsistOf(HaveField("By", "managedIdentity")))
 }
