@@ -68,7 +68,7 @@ func (r *Reconciler[M]) record(s *scope[M], written bool, writeErr error) {
 // addChanges adds the events of what differs between the status before and after the write.
 func (s *scope[M]) addChanges(before, after *driverv1.MachineStatus) {
 	if !before.IsProvisioned() && after.IsProvisioned() {
-		s.events.Normal(eventRunning, "Observe", "Instance %s runs in %s", after.InstanceID, after.FailureDomain)
+		s.events.Normal(eventRunning, "Observe", "Instance %s runs%s", after.InstanceID, in(after.FailureDomain))
 	}
 	if !before.HasFailed() && after.HasFailed() {
 		s.events.Warning(eventFailed, "Observe", "%s: %s", *after.FailureReason, *after.FailureMessage)
@@ -85,6 +85,14 @@ func (s *scope[M]) addChanges(before, after *driverv1.MachineStatus) {
 	}
 	s.addRefusal(before)
 	s.addOutage(before, after)
+}
+
+// in says where something is; nothing where there is no failure domain, as of a virtual machine that is in no zone.
+func in(failureDomain string) string {
+	if failureDomain == "" {
+		return ""
+	}
+	return " in " + failureDomain
 }
 
 // addOutage adds one event for all machines of the scope, on the first whose status reports the outage.

@@ -87,7 +87,7 @@ func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instanc
 		return outcome.FromError(errors.Wrapf(err, "recording %s", instance.ProviderID))
 	}
 	s.handle.ProviderID = instance.ProviderID
-	s.events.Normal(eventLaunched, "Launch", "Instance %s was launched in %s", instance.ID, instance.FailureDomain)
+	s.events.Normal(eventLaunched, "Launch", "Instance %s was launched%s", instance.ID, in(instance.FailureDomain))
 	return outcome.Continue()
 }
 
