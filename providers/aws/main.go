@@ -15,6 +15,7 @@ import (
 	"millwright.dev/providers/aws/interruption"
 	"millwright.dev/providers/aws/session"
 	"millwright.dev/providers/driver/inframachine"
+	"millwright.dev/providers/driver/limit"
 	"millwright.dev/providers/driver/machinetemplate"
 	"millwright.dev/providers/driver/manager"
 )
@@ -65,7 +66,7 @@ func run(ctx context.Context, options *manager.Options, queues *interruption.Opt
 		if err := newIdentityReconciler(mgr, options, clock.RealClock{}, sessions, own).SetupWithManager(mgr); err != nil {
 			return err
 		}
-		if err := newTemplateReconciler(mgr, options, clock.RealClock{}, ec2).SetupWithManager(mgr); err != nil {
+		if err := newTemplateReconciler(mgr, options, clock.RealClock{}, ec2, machines.Limiter()).SetupWithManager(mgr); err != nil {
 			return err
 		}
 		return queues.SetupWithManager(ctx, mgr, name, options.WatchFilter, machines.Interrupted)
@@ -90,11 +91,13 @@ func newMachineReconciler(
 }
 
 func newTemplateReconciler(
-	mgr ctrl.Manager, options *manager.Options, clk clock.PassiveClock, ec2 *instance.Driver,
+	mgr ctrl.Manager, options *manager.Options, clk clock.PassiveClock, ec2 *instance.Driver, limiter *limit.Limiter,
 ) *machinetemplate.Reconciler[*infrav1.AWSMachineTemplate] {
 	return &machinetemplate.Reconciler[*infrav1.AWSMachineTemplate]{
 		Client:      mgr.GetClient(),
 		Sizer:       ec2,
+		Limiter:     limiter,
+		LimitScope:  func(t *infrav1.AWSMachineTemplate) string { return ec2.LimitScope(instance.TemplateScope(t)) },
 		Clock:       clk,
 		Kind:        "AWSMachineTemplate",
 		New:         func() *infrav1.AWSMachineTemplate { return &infrav1.AWSMachineTemplate{} },

@@ -210,12 +210,12 @@ func (f *fixture) start() {
 	f.cloud = cloud
 	own := &ownAccount{driver: cloud, load: f.load, clock: f.clock, timeout: f.options.CloudTimeout}
 	f.Expect(newIdentityReconciler(mgr, f.options, f.clock, sessions, own).SetupWithManager(mgr)).To(Succeed())
-	f.Expect(newTemplateReconciler(mgr, f.options, f.clock, cloud).SetupWithManager(mgr)).To(Succeed())
 	r := newMachineReconciler(mgr, f.options, f.clock, cloud)
 	r.Client = interceptor.NewClient(withoutWatch{mgr.GetClient()}, f.intercept)
 	r.APIReader = countedReader{r.APIReader, &f.reads}
 	r.Options.Backoff, r.Options.Batch, r.Options.Orphans = f.backoff, f.batch, f.orphans
 	f.Expect(r.SetupWithManager(mgr)).To(Succeed())
+	f.Expect(newTemplateReconciler(mgr, f.options, f.clock, cloud, r.Limiter()).SetupWithManager(mgr)).To(Succeed())
 	if f.queue != nil {
 		f.Expect((&interruption.Options{Queues: []string{f.queueURL}, Action: f.action}).SetupWithManager(f.ctx, mgr, name, "", r.Interrupted)).To(Succeed())
 	}

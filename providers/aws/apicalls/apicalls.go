@@ -44,9 +44,10 @@ func Classify(action string, err error) error {
 	}
 	code, status := api.ErrorCode(), answer.HTTPStatusCode()
 	switch {
-	case strings.HasPrefix(code, "Throttl"), code == "RequestThrottled", code == "TooManyRequestsException", status == http.StatusTooManyRequests:
+	case strings.HasPrefix(code, "Throttl"), code == "RequestThrottled", status == http.StatusTooManyRequests:
 		return driver.NewThrottleError(action, code, 0, err)
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, strings.HasPrefix(code, "ExpiredToken"), code == "InvalidIdentityToken":
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, code == "ExpiredToken", code == "ExpiredTokenException",
+		code == "InvalidIdentityToken":
 		return driver.NewAuthError(action, code, err)
 	case status >= 400 && status < 500 && status != http.StatusRequestTimeout:
 		return driver.NewRefusedError(action, code, err)

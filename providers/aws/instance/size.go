@@ -17,11 +17,16 @@ import (
 
 var _ machinetemplate.Sizer[*infrav1.AWSMachineTemplate] = (*Driver)(nil)
 
+// TemplateScope is the scope of the calls of Size.
+func TemplateScope(template *infrav1.AWSMachineTemplate) driver.Scope {
+	return driver.Scope{Identity: template.IdentityName(), Location: template.Spec.Template.Spec.Region}
+}
+
 // Size is that of the instance type, less what cpuOptions leave out. The disk is that of the root volume where the template gives
 // its size; how many pods fit depends on the network of the cluster, which is not known here.
 func (d *Driver) Size(ctx context.Context, template *infrav1.AWSMachineTemplate) (machinetemplate.Size, error) {
 	spec := &template.Spec.Template.Spec
-	r, err := d.in(ctx, driver.Scope{Identity: template.IdentityName(), Location: spec.Region})
+	r, err := d.in(ctx, TemplateScope(template))
 	if err != nil {
 		return machinetemplate.Size{}, err
 	}

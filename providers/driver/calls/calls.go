@@ -55,7 +55,8 @@ func label(cloud, location string) string {
 }
 
 // Record counts a call that has ended. location is the part of the cloud that it was made to: a region, project or
-// subscription; the first 200 of a cloud have metrics of their own, the rest count as "other". action is the cloud's name of the call. err is nil or the classified error.
+// subscription; the first 200 of a cloud have metrics of their own, the rest count as "other". action is the cloud's name of the call.
+// err is nil or the classified error.
 func Record(cloud, location, action string, took time.Duration, err error) {
 	result, location := "ok", label(cloud, location)
 	if err != nil {

@@ -21,6 +21,9 @@ func (r *Reconciler[M]) limits() (*limit.Limiter, driver.Driver[M]) {
 	return limiter, limit.Driver(r.Driver, limiter)
 }
 
+// Limiter returns the limiter of all calls to the cloud, for those of other controllers. It is nil before SetupWithManager.
+func (r *Reconciler[M]) Limiter() *limit.Limiter { return r.limiter }
+
 // reportShortage remembers that a launch lacked capacity, and returns the error with what was asked for and where it lacked lately.
 func (r *Reconciler[M]) reportShortage(s *scope[M], err error) error {
 	in, candidate := r.cloud.LimitScope(s.handle.Scope), driver.Candidate{Placement: s.launched.placement()}

@@ -16,6 +16,7 @@ import (
 	"millwright.dev/contracts/controller/predicates"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/identity"
+	"millwright.dev/providers/driver/limit"
 )
 
 // Object is a provider's machine template kind. The accessor returns a pointer into the object.
@@ -44,6 +45,11 @@ type Reconciler[T Object] struct {
 	Client client.Client
 	// Sizer of the cloud.
 	Sizer Sizer[T]
+	// Limiter is that of the calls for machines, inframachine.Reconciler.Limiter: those of Size are calls of driver.CallRead. Nil: they are
+	// not limited.
+	Limiter *limit.Limiter
+	// LimitScope returns for what the cloud counts the calls of Size; needed with Limiter.
+	LimitScope func(template T) string
 	// Identities decides which templates may use the identities that they name; nil if the provider has none.
 	Identities *identity.Guard
 	// Clock for the waits between calls that fail.

@@ -18,6 +18,7 @@ import (
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
+	"millwright.dev/providers/driver/limit"
 )
 
 // testTemplate is a template kind with nothing but what all have in common.
@@ -163,4 +164,33 @@ func TestATemplateOfAnotherManagerIsNotAskedFor(t *testing.T) {
 	_, err := r.Reconcile(t.Context(), request)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(asked.asked).To(BeZero())
+}
+
+// TestSizesKeepToTheLimits: while the cloud throttles the reads for machines it is asked for no template, the condition says why, and a
+// throttle that a template meets pauses the reads for machines.
+func TestSizesKeepToTheLimits(t *testing.T) {
+	g := NewWithT(t)
+	throttle := driver.NewThrottleError("Describe", "Slow", time.Minute, errors.New("slow down"))
+	r, asked, clk, request := newTest(t, throttle)
+	limits := clocktesting.NewFakeClock(clk.Now())
+	r.Limiter = limit.New(limits, nil)
+	r.LimitScope = func(t *testTemplate) string { return "scope of " + t.Name }
+	message := func() string {
+		_, err := r.Reconcile(t.Context(), request)
+		g.Expect(err).NotTo(HaveOccurred())
+		template := &testTemplate{}
+		g.Expect(r.Client.Get(t.Context(), request.NamespacedName, template)).To(Succeed())
+		return meta.FindStatusCondition(template.Status.Conditions, driverv1.CapacityKnownCondition).Message
+	}
+
+	r.Limiter.Report("scope of t", driver.CallRead, throttle)
+	g.Expect(message()).To(ContainSubstring("slow down"))
+	g.Expect(asked.asked).To(BeZero())
+
+	limits.Step(2 * time.Minute)
+	clk.SetTime(clk.Now().Add(2 * time.Minute))
+	g.Expect(message()).To(ContainSubstring("slow down"))
+	g.Expect(asked.asked).To(Equal(1))
+	g.Expect(r.Limiter.Closed("scope of t", driver.CallRead)).To(HaveOccurred())
+	g.Expect(r.Limiter.Closed("scope of another", driver.CallRead)).To(Succeed())
 }

@@ -46,9 +46,21 @@ func (r *Reconciler[T]) askSize(ctx context.Context, s *scope[T]) outcome.Outcom
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.CallTimeout)
 	defer cancel()
-	size, err := r.Sizer.Size(ctx, s.Object)
-	s.size, s.failure = size, driver.WithoutEffect(err)
+	err := r.limited(ctx, s.Object, func(ctx context.Context) (err error) {
+		s.size, err = r.Sizer.Size(ctx, s.Object)
+		return err
+	})
+	s.failure = driver.WithoutEffect(err)
 	return outcome.Continue()
+}
+
+// limited makes a call when its turn has come: a cloud that throttles the reads for machines is not asked for templates, and one that
+// throttles these is asked less for both.
+func (r *Reconciler[T]) limited(ctx context.Context, template T, call func(context.Context) error) error {
+	if r.Limiter == nil {
+		return call(ctx)
+	}
+	return r.Limiter.Do(ctx, r.LimitScope(template), driver.CallRead, call)
 }
 
 // retryLater remembers a failure that has been reported. The condition explains it, so it is not logged as well.
