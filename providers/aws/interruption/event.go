@@ -1,5 +1,5 @@
 // Package interruption receives from a queue of Amazon SQS what EC2 announces by EventBridge: that it takes a spot instance back, and
-// that it is likely to. It writes that to the AWSMachine of the instance as a notice, which the reconciler reports, and tells the
+// that it is likely to. It writes that to the AWSMachine of the instance as a notice, which the reconciler reports, and notifies the
 // reconciler of interruptions, which has the Machine deleted.
 package interruption
 

@@ -132,22 +132,22 @@ func TestTwoMessagesOfOneAnswerAboutOneInstance(t *testing.T) {
 // A message stays in the queue until nothing more is to be done about the Machine, whether the notice can be written or not.
 func TestAMessageStaysUntilTheMachineIsDeleted(t *testing.T) {
 	r := newRig(t, awsMachine("m"))
-	var told []inframachine.Notice
+	var notified []inframachine.Notice
 	settled := false
 	r.Interrupted = func(obj client.Object, n inframachine.Notice) bool {
 		r.Expect(obj.GetName()).To(Equal("m"))
-		told = append(told, n)
+		notified = append(notified, n)
 		return settled
 	}
 	r.send(detailRebalance, 10*time.Second)
 	r.receiveOnce()
-	r.Expect(told).To(BeEmpty(), "a recommendation ends nothing")
+	r.Expect(notified).To(BeEmpty(), "a recommendation ends nothing")
 	r.Expect(r.queue.Left()).To(BeZero())
 
 	r.refuse = apierrors.NewForbidden(schema.GroupResource{Resource: "awsmachines"}, "m", errors.New("denied by policy"))
 	r.send(detailInterruption, 0)
 	r.receiveOnce()
-	r.Expect(told).To(HaveLen(1))
+	r.Expect(notified).To(HaveLen(1))
 	r.refuse = nil
 	r.queue.Redeliver()
 	r.receiveOnce()
@@ -156,8 +156,8 @@ func TestAMessageStaysUntilTheMachineIsDeleted(t *testing.T) {
 	settled = true
 	r.queue.Redeliver()
 	r.receiveOnce()
-	r.Expect(told).To(HaveLen(3))
-	r.Expect(told[2].Deadline.Sub(told[2].At)).To(Equal(2 * time.Minute))
+	r.Expect(notified).To(HaveLen(3))
+	r.Expect(notified[2].Deadline.Sub(notified[2].At)).To(Equal(2 * time.Minute))
 	r.Expect(r.queue.Left()).To(BeZero())
 }
 
@@ -170,14 +170,14 @@ func TestNoMessageWaitsForTheNoticeOfAnother(t *testing.T) {
 	}
 	r := newRig(t, objects...)
 	r.hang = make(chan struct{})
-	var told atomic.Int32
-	r.Interrupted = func(client.Object, inframachine.Notice) bool { return told.Add(1) > 0 }
+	var notified atomic.Int32
+	r.Interrupted = func(client.Object, inframachine.Notice) bool { return notified.Add(1) > 0 }
 	for i := range 10 {
 		r.sendBody(message("aws.ec2", detailInterruption, region, r.clock.Now().Format(time.RFC3339), fmt.Sprintf("i-0a00000%d", i)), 0)
 	}
 	received := make(chan error, 1)
 	go func() { _, err := r.receive(t.Context()); received <- err }()
-	r.Eventually(told.Load).Should(BeEquivalentTo(10), "all are told before the first notice is written")
+	r.Eventually(notified.Load).Should(BeEquivalentTo(10), "all are notified before the first notice is written")
 	r.Expect(r.queue.Left()).To(Equal(10))
 	close(r.hang)
 	r.Eventually(received).Should(Receive(BeNil()))

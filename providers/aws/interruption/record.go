@@ -63,7 +63,7 @@ type claim struct {
 	result string
 }
 
-// take reads a message, finds the AWSMachines that name its instance, and tells the reconciler of those that are interrupted. It waits for
+// take reads a message, finds the AWSMachines that name its instance, and notifies the reconciler of those that are interrupted. It waits for
 // nothing: behind it may be the messages of a whole zone.
 func (r *Receiver) take(ctx context.Context, body string, sent time.Time) *taking {
 	log := ctrl.LoggerFrom(ctx)
@@ -90,14 +90,14 @@ func (r *Receiver) take(ctx context.Context, body string, sent time.Time) *takin
 	for i := range list.Items {
 		m := &list.Items[i]
 		if m.Spec.Region == e.region && predicates.MatchesWatchLabel(r.WatchFilter, m) {
-			t.claims = append(t.claims, r.tell(m, e))
+			t.claims = append(t.claims, r.notify(m, e))
 		}
 	}
 	return t
 }
 
-// tell tells the reconciler of an interruption. Whether the notice can be written makes no difference to that: there are two minutes.
-func (r *Receiver) tell(m *infrav1.AWSMachine, e event) *claim {
+// notify notifies the reconciler of an interruption. Whether the notice can be written makes no difference to that: there are two minutes.
+func (r *Receiver) notify(m *infrav1.AWSMachine, e event) *claim {
 	c := &claim{machine: m, event: e, notice: inframachine.Notice{Kind: e.kind, ProviderID: m.Spec.ProviderID, At: e.at, Deadline: e.deadline}}
 	switch {
 	case e.kind == inframachine.NoticeInterruption && m.Spec.Spot == nil && !ptr.Deref(m.Status.Interruptible, false):

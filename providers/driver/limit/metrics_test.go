@@ -26,6 +26,7 @@ func scraped(g *GomegaWithT, some ...*Limiter) []string {
 	registry := prometheus.NewPedanticRegistry()
 	g.Expect(registry.Register(c)).To(Succeed())
 	families, err := registry.Gather()
+	runtime.KeepAlive(some) // The collector does not.
 	g.Expect(err).NotTo(HaveOccurred())
 	var lines []string
 	for _, f := range families {
