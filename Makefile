@@ -23,9 +23,12 @@ KUSTOMIZE := $(TOOLS)/kustomize
 GOTESTSUM := $(TOOLS)/gotestsum
 GOLANGCI_LINT := $(LINT)/golangci-lint
 
-# The providers that are built. The demo and the end-to-end tests run that of AWS alone.
-CLOUDS ?= aws azure gcp
-PROGRAMS = ./core $(addprefix ./providers/,$(CLOUDS)) ./bootstrap/cloudconfig ./test/clouds/aws ./test/clouds/vm ./test/sandbox/cmd/demo \
+# The providers that are built, with their simulated clouds: those of the demo if it is given some.
+CLOUDS ?= $(or $(filter-out all,$(CLOUD)),aws azure gcp)
+SIMULATOR_aws := ec2-simulator
+SIMULATOR_azure := azure-simulator
+SIMULATOR_gcp := compute-simulator
+PROGRAMS = ./core $(addprefix ./providers/,$(CLOUDS)) ./bootstrap/cloudconfig $(addprefix ./test/clouds/,$(CLOUDS)) ./test/clouds/vm ./test/sandbox/cmd/demo \
   ./test/controlplane/cmd/controlplane
 # What --version says. It follows from the commit alone, so that the same commit is always the same program; a release sets VERSION.
 COMMIT := $(or $(COMMIT),$(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
@@ -49,8 +52,8 @@ help: ## List the targets.
 
 .PHONY: demo
 demo: export CONTROLPLANE_BUILD := $(if $(filter-out 0,$(KEEP)),build,build-without-kubectl)
-demo: ready ## Run the whole life of machines on loopback. KEEP=1 stays up, CLUSTERS=2 splits control and target.
-	@KEEP="$(KEEP)" CLUSTERS="$(CLUSTERS)" exec bin/demo
+demo: ready ## Run the whole life of machines on loopback. KEEP=1 stays up, CLOUD=aws, azure or gcp is one cloud, CLUSTERS=2 splits control and target.
+	@KEEP="$(KEEP)" CLUSTERS="$(CLUSTERS)" CLOUD="$(CLOUD)" exec bin/demo
 
 .PHONY: test
 test: ready $(GOTESTSUM) ## Run all tests, with the race detector, on the real control plane.
@@ -81,7 +84,6 @@ interop: ready ## Run this core with Cluster API's own kubeadm and in-memory pro
 # need is compiled first, without links, and links run beside other work. What runs side by side has no package in common that
 # is not compiled yet: two go commands would both compile it.
 .PHONY: ready
-ready: export CLOUDS := aws
 ready:
 	@packages=$$(CGO_ENABLED=0 $(GO) list -trimpath -f '{{join .Imports "\n"}}' $(PROGRAMS) | sort -u) && \
 	$(GOBUILD) $$packages 2>&1 | test/progress.sh "managers, simulators and demo"
@@ -92,7 +94,7 @@ ready:
 build: ## Build the managers and the simulators into bin/.
 	@mkdir -p bin
 	@{ $(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/ ./core $(addprefix ./providers/,$(CLOUDS)) ./bootstrap/cloudconfig && \
-	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/ec2-simulator ./test/clouds/aws && \
+	$(foreach cloud,$(CLOUDS),$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/$(SIMULATOR_$(cloud)) ./test/clouds/$(cloud) &&) \
 	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/sim-machine ./test/clouds/vm; } 2>&1 | QUIET="$(QUIET)" test/progress.sh "managers and simulators"
 
 .PHONY: bin/demo

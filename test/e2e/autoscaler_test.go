@@ -24,7 +24,7 @@ func TestAutoscaler(t *testing.T) {
 	}
 
 	w.scenario.Watch.ResetExtremes()
-	w.Expect(w.scenario.Roll(w.ctx, nextType)).To(Succeed())
+	w.Expect(w.scenario.Roll(w.ctx)).To(Succeed())
 	var chosen clusterv1.Machine
 	w.Eventually(func() bool {
 		for uid, machine := range w.ofTemplate(nextTemplate) {

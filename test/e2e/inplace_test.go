@@ -54,7 +54,7 @@ func TestInPlace(t *testing.T) {
 
 	taints(always, once)
 	old := w.scenario.Watch.UIDs()
-	w.Expect(w.scenario.Roll(w.ctx, nextType)).To(Succeed())
+	w.Expect(w.scenario.Roll(w.ctx)).To(Succeed())
 	w.Expect(w.scenario.AwaitRolled(w.ctx, old, 2)).To(Succeed())
 	w.expectTaints("always", "once")
 	w.expectDeployment(2)

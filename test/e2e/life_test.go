@@ -70,7 +70,7 @@ func (w *world) roll() {
 	w.t.Helper()
 	w.Eventually(func() int { w.scenario.Watch.ResetExtremes(); return w.scenario.Watch.Extremes().Fewest }).Should(Equal(5))
 	old := w.scenario.Watch.UIDs()
-	w.Expect(w.scenario.Roll(w.ctx, "m5.xlarge")).To(Succeed())
+	w.Expect(w.scenario.Roll(w.ctx)).To(Succeed())
 	w.Expect(w.scenario.AwaitRolled(w.ctx, old, 5)).To(Succeed())
 	extremes := w.scenario.Watch.Extremes()
 	w.Expect(extremes.Most).To(Equal(6), "maxSurge is 1")

@@ -22,7 +22,7 @@ func TestPauseAndRollback(t *testing.T) {
 	old := w.scenario.Watch.UIDs()
 
 	w.change(func(md *clusterv1.MachineDeployment) { md.Spec.Paused = ptr.To(true) })
-	w.Expect(w.scenario.Roll(w.ctx, nextType)).To(Succeed())
+	w.Expect(w.scenario.Roll(w.ctx)).To(Succeed())
 	w.Eventually(func() bool { md := w.deployment(); return md.Status.ObservedGeneration == md.Generation }).Should(BeTrue())
 	w.Consistently(w.scenario.Watch.UIDs, settled).Should(Equal(old), "a paused rollout replaces nothing")
 

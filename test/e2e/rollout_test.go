@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	thirty   = 30
-	nextType = "m5.xlarge"
+	thirty = 30
 	// firstTemplate and nextTemplate are what machines of these types are made from.
 	firstTemplate, nextTemplate = "workers-m5-large", "workers-m5-xlarge"
 )
@@ -30,7 +29,7 @@ func TestRolloutOfThirty(t *testing.T) {
 
 	old := w.scenario.Watch.UIDs()
 	samples := w.sample()
-	w.Expect(w.scenario.Roll(w.ctx, nextType)).To(Succeed())
+	w.Expect(w.scenario.Roll(w.ctx)).To(Succeed())
 	w.expectMarks()
 	w.Expect(w.scenario.AwaitRolled(w.ctx, old, thirty)).To(Succeed())
 

@@ -47,7 +47,7 @@ func TestScale(t *testing.T) {
 
 	old := w.scenario.Watch.UIDs()
 	w.change(func(md *clusterv1.MachineDeployment) { md.Spec.Replicas = ptr.To[int32](4) })
-	w.Expect(w.scenario.Roll(w.ctx, nextType)).To(Succeed())
+	w.Expect(w.scenario.Roll(w.ctx)).To(Succeed())
 	w.Expect(w.scenario.AwaitRolled(w.ctx, old, 4)).To(Succeed())
 	w.expectDeployment(4)
 	w.Expect(w.ofTemplate(nextTemplate)).To(HaveLen(4))

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -14,7 +15,6 @@ import (
 
 // Paths of the install manifests in the repository.
 const (
-	awsManifest         = "out/infrastructure-aws/infrastructure-components.yaml"
 	cloudConfigManifest = "out/bootstrap-cloudconfig/bootstrap-components.yaml"
 	targetManifest      = "out/target/target-components.yaml"
 )
@@ -31,29 +31,21 @@ func (s *Sandbox) install(ctx context.Context) error {
 	if s.webhooks, err = loopbackAddress(); err != nil {
 		return err
 	}
-	for _, m := range []struct {
-		field      **Manager
-		name, file string
-	}{
-		{&s.Core, "core", s.options.coreVariant()},
-		{&s.AWS, "aws", awsManifest},
-		{&s.CloudConfig, "cloudconfig", cloudConfigManifest},
-	} {
-		manifest, err := readManifest(s.paths.file(m.file))
-		if err != nil {
+	names := []string{"core"}
+	if s.Core, err = s.installManager(ctx, "core", s.options.coreVariant()); err != nil {
+		return err
+	}
+	for _, c := range s.Clouds {
+		if c.Manager, err = s.installManager(ctx, c.Name, c.manifest()); err != nil {
 			return err
 		}
-		if m.file == coreManifest {
-			if err := serveWebhooksOn(s.webhooks, manifest.objects); err != nil {
-				return err
-			}
+		names = append(names, c.Name)
+		if c.Name == "aws" {
+			s.AWS = c.Manager
 		}
-		if err := create(ctx, s.Control.Client, manifest.objects); err != nil {
-			return errors.Wrapf(err, "installing %s", m.file)
-		}
-		if *m.field, err = s.newManager(ctx, m.name, manifest.deployment); err != nil {
-			return err
-		}
+	}
+	if s.CloudConfig, err = s.installManager(ctx, "cloudconfig", cloudConfigManifest); err != nil {
+		return err
 	}
 	if err := await(ctx, "all CRDs are established", installTimeout, s.crdsEstablished); err != nil {
 		return err
@@ -61,10 +53,26 @@ func (s *Sandbox) install(ctx context.Context) error {
 	if err := await(ctx, "aggregated ClusterRoles are filled", installTimeout, s.rolesAggregated); err != nil {
 		return err
 	}
-	s.say(
-		"installed CRDs, roles and ServiceAccounts of core, aws and cloudconfig (their Deployments are left out: processes take their place)",
-	)
+	s.say("installed CRDs, roles and ServiceAccounts of %s and cloudconfig (their Deployments are left out: processes take their place)",
+		strings.Join(names, ", "))
 	return nil
+}
+
+// installManager applies the install manifest of one manager, and prepares its process.
+func (s *Sandbox) installManager(ctx context.Context, name, file string) (*Manager, error) {
+	manifest, err := readManifest(s.paths.file(file))
+	if err != nil {
+		return nil, err
+	}
+	if file == coreManifest {
+		if err := serveWebhooksOn(s.webhooks, manifest.objects); err != nil {
+			return nil, err
+		}
+	}
+	if err := create(ctx, s.Control.Client, manifest.objects); err != nil {
+		return nil, errors.Wrapf(err, "installing %s", file)
+	}
+	return s.newManager(ctx, name, manifest.deployment)
 }
 
 func (s *Sandbox) installTarget(ctx context.Context) error {

@@ -11,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
-	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 )
 
 // counted are the kinds of which nothing may be left when all Machines are gone, beyond what was there
@@ -33,17 +33,23 @@ func counted() []client.ObjectList {
 }
 
 // declared are the kinds that exist in the control cluster only.
-func declared() []client.ObjectList {
-	return []client.ObjectList{
+func (s *Sandbox) declared() []client.ObjectList {
+	kinds := []client.ObjectList{
 		&clusterv1.ClusterList{},
 		&clusterv1.MachineDeploymentList{},
 		&clusterv1.MachineSetList{},
 		&clusterv1.MachineList{},
-		&infrav1.AWSMachineList{},
-		&infrav1.AWSMachineTemplateList{},
 		&bootstrapv1.CloudConfigList{},
 		&bootstrapv1.CloudConfigTemplateList{},
 	}
+	for _, c := range s.Clouds {
+		for _, kind := range []string{c.Machine, c.Template()} {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(Infrastructure.WithKind(kind + "List"))
+			kinds = append(kinds, list)
+		}
+	}
+	return kinds
 }
 
 // inventory is the set of what there is, by descriptions such as "target: Secret kube-system/a".
@@ -62,7 +68,7 @@ func (s *Sandbox) inventory(ctx context.Context) (inventory, error) {
 			listings = append(listings, listing{c, list})
 		}
 	}
-	for _, list := range declared() {
+	for _, list := range s.declared() {
 		listings = append(listings, listing{s.Control, list})
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -99,7 +105,7 @@ func (i inventory) add(c *Cluster, list client.ObjectList) error {
 }
 
 // Leftovers says what is left of Machines: everything in the clusters that was not there when the
-// sandbox started, certificate requests that nobody has decided on, and what costs money in EC2.
+// sandbox started, certificate requests that nobody has decided on, and what costs money in the clouds.
 func (s *Sandbox) Leftovers(ctx context.Context) ([]string, error) {
 	now, err := s.inventory(ctx)
 	if err != nil {
@@ -120,35 +126,15 @@ func (s *Sandbox) Leftovers(ctx context.Context) ([]string, error) {
 			left = append(left, fmt.Sprintf("%s: CertificateSigningRequest %s is pending", s.Target.Name(), request.Name))
 		}
 	}
-	cloud, err := s.cloudLeftovers(ctx)
 	slices.Sort(left)
-	return append(left, cloud...), err
-}
-
-func (s *Sandbox) cloudLeftovers(ctx context.Context) ([]string, error) {
-	var left []string
-	instances, err := s.EC2.Instances(ctx)
-	if err != nil {
-		return nil, errors.Wrap(err, "listing instances")
-	}
-	for _, instance := range instances {
-		if instance.Live() {
-			left = append(left, fmt.Sprintf("EC2: instance %s is %s", instance.ID, instance.State))
+	for _, c := range s.Clouds {
+		things, err := c.leftovers(ctx, c)
+		if err != nil {
+			return nil, errors.Wrapf(err, "listing what is in %s", c.Title)
 		}
-	}
-	volumes, err := s.EC2.Volumes(ctx)
-	if err != nil {
-		return nil, errors.Wrap(err, "listing volumes")
-	}
-	for _, volume := range volumes {
-		left = append(left, fmt.Sprintf("EC2: volume %s is %s", volume.ID, volume.Status))
-	}
-	interfaces, err := s.EC2.NetworkInterfaces(ctx)
-	if err != nil {
-		return nil, errors.Wrap(err, "listing network interfaces")
-	}
-	for _, ni := range interfaces {
-		left = append(left, fmt.Sprintf("EC2: network interface %s is %s", ni.ID, ni.Status))
+		for _, thing := range things {
+			left = append(left, c.Title+": "+thing)
+		}
 	}
 	return left, nil
 }

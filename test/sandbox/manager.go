@@ -25,7 +25,7 @@ const (
 
 // Manager is one of Millwright's managers: a program that a test can kill and start again.
 type Manager struct {
-	// Name is core, aws or cloudconfig.
+	// Name is core, cloudconfig or that of a cloud.
 	Name string
 
 	spec             childprocess.Spec
@@ -66,12 +66,14 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 	if m.metrics, err = loopbackAddress(); err != nil {
 		return nil, err
 	}
+	args, environment := s.arguments(m, pod.Containers[0].Args)
 	m.spec = childprocess.Spec{
 		Name:     name,
 		Path:     s.paths.file("bin/" + name),
-		Args:     s.arguments(m, pod.Containers[0].Args),
+		Args:     args,
 		CleanEnv: true,
-		Env: append(s.environment(home),
+		// All that it gets: nothing of the caller's settings of clouds or Kubernetes.
+		Env: append(environment, "PATH="+os.Getenv("PATH"), "HOME="+home, "TMPDIR="+home,
 			"POD_NAMESPACE="+deployment.Namespace, "POD_NAME="+name, "POD_UID="+name),
 		Dir: home,
 		Log: filepath.Join(s.options.LogDir, name+".log"),
@@ -88,44 +90,34 @@ func writeKubeconfig(home string, content []byte) (path string, err error) {
 	return path, errors.Wrap(os.WriteFile(path, content, 0o600), "writing a manager's kubeconfig")
 }
 
-// arguments are those of the Deployment, then what a process on loopback must have otherwise, then what the test wants.
-func (s *Sandbox) arguments(m *Manager, ofDeployment []string) []string {
-	args := append(slices.Clone(ofDeployment),
-		"--kubeconfig="+m.kubeconfig,
-		"--health-addr="+m.health,
-		"--diagnostics-address="+m.metrics,
+// arguments are those of the Deployment, then what a process on loopback must have otherwise, then what the test wants; with the
+// environment that a provider needs for its cloud.
+func (s *Sandbox) arguments(m *Manager, ofDeployment []string) (args, environment []string) {
+	args = append(slices.Clone(ofDeployment), m.flags()...)
+	if m.Name == "core" && s.options.Webhooks {
+		_, port, _ := strings.Cut(s.webhooks, ":")
+		args = append(args, "--webhook-port="+port)
+	}
+	if c := s.Cloud(m.Name); c != nil {
+		var own []string
+		own, environment = c.provider(s, c.URL())
+		args = append(args, own...)
+	}
+	return append(args, s.options.ManagerArgs[m.Name]...), environment
+}
+
+// flags are what a process on loopback needs otherwise than in its Deployment.
+func (m *Manager) flags() []string {
+	return []string{
+		"--kubeconfig=" + m.kubeconfig,
+		"--health-addr=" + m.health,
+		"--diagnostics-address=" + m.metrics,
 		// Metrics without TLS and authentication: on loopback, read by the tests.
 		"--insecure-diagnostics",
 		// A killed manager's lease would have to run out before the next one works.
 		"--leader-elect=false",
 		"--v=2",
-	)
-	if m.Name == "core" && s.options.Webhooks {
-		_, port, _ := strings.Cut(s.webhooks, ":")
-		args = append(args, "--webhook-port="+port)
 	}
-	if m.Name == "aws" && s.queue != nil {
-		args = append(args, "--interruption-queue="+s.queue.URL+"/000000000000/interruptions")
-	}
-	return append(args, s.options.ManagerArgs[m.Name]...)
-}
-
-// environment is all that a manager gets: nothing of the caller's AWS or Kubernetes settings.
-func (s *Sandbox) environment(home string) []string {
-	environment := []string{
-		"PATH=" + os.Getenv("PATH"),
-		"HOME=" + home,
-		"TMPDIR=" + home,
-		"AWS_REGION=us-east-1",
-		"AWS_ACCESS_KEY_ID=AKIASANDBOX000000000",
-		"AWS_SECRET_ACCESS_KEY=sandbox",
-		"AWS_EC2_METADATA_DISABLED=true",
-		"AWS_ENDPOINT_URL_EC2=" + s.simulator.url,
-	}
-	if s.queue != nil {
-		environment = append(environment, "AWS_ENDPOINT_URL_SQS="+s.queue.URL)
-	}
-	return environment
 }
 
 func (s *Sandbox) startManagers(ctx context.Context) error {

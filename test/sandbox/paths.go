@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"millwright.dev/test/controlplane"
 )
@@ -13,29 +14,33 @@ type paths struct {
 	root string
 }
 
-// needed are files with the make target that makes them.
-var needed = []struct{ file, target string }{
+// file is one with the make target that makes it.
+type file struct{ name, target string }
+
+// needed are those that every sandbox needs.
+var needed = []file{
 	{"bin/core", "build"},
-	{"bin/aws", "build"},
 	{"bin/cloudconfig", "build"},
-	{"bin/ec2-simulator", "build"},
 	{"bin/sim-machine", "build"},
 	{coreManifest, "manifests"},
 	{coreManifestWithoutWebhooks, "manifests"},
-	{"out/infrastructure-aws/infrastructure-components.yaml", "manifests"},
 	{"out/bootstrap-cloudconfig/bootstrap-components.yaml", "manifests"},
 	{"out/target/target-components.yaml", "manifests"},
 }
 
-func findPaths() (*paths, error) {
+func findPaths(clouds []*Cloud) (*paths, error) {
 	root, err := controlplane.Root()
 	if err != nil {
 		return nil, err
 	}
 	p := &paths{root: root}
-	for _, n := range needed {
-		if _, err := os.Stat(p.file(n.file)); err != nil {
-			return nil, fmt.Errorf("%s is missing: run `make %s`", n.file, n.target)
+	all := slices.Clone(needed)
+	for _, c := range clouds {
+		all = append(all, file{"bin/" + c.Name, "build"}, file{c.simulatorFile, "build"}, file{c.manifest(), "manifests"})
+	}
+	for _, n := range all {
+		if _, err := os.Stat(p.file(n.name)); err != nil {
+			return nil, fmt.Errorf("%s is missing: run `make %s`", n.name, n.target)
 		}
 	}
 	return p, nil

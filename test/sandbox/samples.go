@@ -10,10 +10,11 @@ import (
 )
 
 const (
+	// samples has what is the same for all clouds beside what is for AWS.
 	samples = "config/samples/aws/"
 	// SampleCluster is the name of the Cluster in the samples.
 	SampleCluster = "sample"
-	// SampleDeployment is the name of the MachineDeployment in the samples.
+	// SampleDeployment is the name of the MachineDeployment in the samples for AWS.
 	SampleDeployment = "workers"
 
 	// The ServiceAccount of out/target, whose token a Cluster's kubeconfig carries.
@@ -21,16 +22,22 @@ const (
 )
 
 // sampleFiles in the order in which they are applied.
-var sampleFiles = []string{"cluster.yaml", "cloudconfigtemplate.yaml", "awsmachinetemplate.yaml", "machinedeployment.yaml"}
+func (s *Sandbox) sampleFiles() []string {
+	files := []string{samples + "cluster.yaml", samples + "cloudconfigtemplate.yaml"}
+	for _, c := range s.Clouds {
+		files = append(files, c.sample(c.templateFile()), c.sample("machinedeployment.yaml"))
+	}
+	return files
+}
 
-// ApplySamples applies config/samples/aws into the namespace: the Cluster with its kubeconfig Secret,
+// ApplySamples applies config/samples into the namespace: the Cluster with its kubeconfig Secret, and for each cloud
 // the templates and the MachineDeployment. Each edit may change an object before it is created.
 func (s *Sandbox) ApplySamples(ctx context.Context, namespace string, edits ...func(*unstructured.Unstructured)) error {
 	if err := s.CreateKubeconfigSecret(ctx, namespace, SampleCluster); err != nil {
 		return err
 	}
-	for _, file := range sampleFiles {
-		objects, err := readObjects(s.paths.file(samples + file))
+	for _, file := range s.sampleFiles() {
+		objects, err := readObjects(s.paths.file(file))
 		if err != nil {
 			return err
 		}
@@ -47,9 +54,18 @@ func (s *Sandbox) ApplySamples(ctx context.Context, namespace string, edits ...f
 	return nil
 }
 
-// Sample reads one object of the samples, to make another from it.
+// Sample reads one object of config/samples/aws, to make another from it.
 func (s *Sandbox) Sample(file, namespace string) (*unstructured.Unstructured, error) {
-	objects, err := readObjects(s.paths.file(samples + file))
+	return s.sampleOf(samples+file, namespace)
+}
+
+// SampleTemplate reads the sample of a cloud's machine template.
+func (s *Sandbox) SampleTemplate(c *Cloud, namespace string) (*unstructured.Unstructured, error) {
+	return s.sampleOf(c.sample(c.templateFile()), namespace)
+}
+
+func (s *Sandbox) sampleOf(file, namespace string) (*unstructured.Unstructured, error) {
+	objects, err := readObjects(s.paths.file(file))
 	if err != nil {
 		return nil, err
 	}

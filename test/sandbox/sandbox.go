@@ -1,5 +1,5 @@
-// Package sandbox runs all of Millwright on loopback: one or two real control planes, a simulated
-// AWS account whose instances boot, and the core manager, the AWS provider and the CloudConfig
+// Package sandbox runs all of Millwright on loopback: one or two real control planes, simulated clouds
+// whose machines boot, and the core manager, a provider for each of the clouds and the CloudConfig
 // bootstrap provider, each its own process with the identity and the rights of its install manifest.
 // The demo and the e2e tests start it.
 package sandbox
@@ -26,11 +26,13 @@ type Options struct {
 	// Clusters is 1 for a cluster that holds both the Machines and the Nodes, or 2 for a control and
 	// a target cluster; 1 when unset.
 	Clusters int
+	// Clouds are the names of the simulated clouds, each with its provider: aws, azure, gcp; aws alone when unset.
+	Clouds []string
 	// LogDir takes the logs of all processes. When empty they go with the sandbox.
 	LogDir string
 	// Progress takes a line for each step of the start; nothing is said when nil.
 	Progress io.Writer
-	// Delays of EC2; unset ones have short defaults.
+	// Delays of the clouds; unset ones have short defaults.
 	Delays Delays
 	// Unbooted lets instances run without booting: a stand-in joins their Nodes and runs their pods. It is for more
 	// machines than fit on one computer, as each that boots takes a kubelet of some 75 MB.
@@ -43,13 +45,13 @@ type Options struct {
 	ManagerArgs map[string][]string
 }
 
-// Delays are how long the simulated EC2 takes.
+// Delays are how long the simulated clouds take.
 type Delays struct {
-	// Pending is the time from the launch of an instance until it runs and boots; 1 s when unset.
+	// Pending is the time from the launch of a machine until it runs and boots; 1 s when unset.
 	Pending time.Duration
-	// ShuttingDown is the time from the termination of an instance until it is gone; 1 s when unset.
+	// ShuttingDown is the time from the deletion of a machine until it is gone; 1 s when unset.
 	ShuttingDown time.Duration
-	// Consistency is how long a new instance cannot be found; 500 ms when unset.
+	// Consistency is how long a new instance of EC2 cannot be found; 500 ms when unset.
 	Consistency time.Duration
 }
 
@@ -58,17 +60,20 @@ type Sandbox struct {
 	// Control is the cluster that holds Machines, Target the one that holds Nodes; they are the same
 	// with one cluster.
 	Control, Target *Cluster
-	// EC2 controls and observes the simulated AWS account.
+	// Clouds are the simulated clouds with their providers.
+	Clouds []*Cloud
+	// EC2 controls and observes the simulated AWS account; nil without aws among Options.Clouds.
 	EC2 *simclient.Client
 	// Queue takes what EC2 announces of its instances; nil without InterruptionQueue.
 	Queue *sqs.Queue
-	// Core, AWS and CloudConfig are the managers.
+	// Core, AWS and CloudConfig are managers; those of all clouds are in Clouds. AWS is nil without aws among Options.Clouds.
 	Core, AWS, CloudConfig *Manager
 
-	options   Options
-	paths     *paths
-	dir       string
-	simulator *simulator
+	options Options
+	paths   *paths
+	dir     string
+	// tokens gives access tokens for the clouds that take no static keys; nil if no cloud needs it.
+	tokens *httptest.Server
 	// queue serves Queue.
 	queue *httptest.Server
 	// webhooks is the address of the core's webhooks.
@@ -84,18 +89,22 @@ type Sandbox struct {
 // must be called in any case. When Start fails it leaves nothing behind but LogDir.
 func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	options.setDefaults()
-	paths, err := findPaths()
+	clouds, err := newClouds(options.Clouds)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(tempDir(), "millwright-sandbox-")
+	paths, err := findPaths(clouds)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(tempDir(), "mw-")
 	if err != nil {
 		return nil, errors.Wrap(err, "making the sandbox's directory")
 	}
 	if options.LogDir == "" {
 		options.LogDir = filepath.Join(dir, "logs")
 	}
-	s := &Sandbox{options: options, paths: paths, dir: dir}
+	s := &Sandbox{options: options, paths: paths, dir: dir, Clouds: clouds}
 	if err := s.start(ctx); err != nil {
 		_ = s.Stop()
 		return nil, err
@@ -103,8 +112,8 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// maxTempDir is how long the path of the directory for temporary files may be: below it are those of the machines, whose
-// kubelets have Unix sockets, and the path of a socket may have 107 bytes.
+// maxTempDir is how long the path of the directory for temporary files may be: below it are those of the machines, which have the
+// cloud's ID for their names, in Azure of 36 characters, and whose kubelets have Unix sockets: the path of a socket may have 107 bytes.
 const maxTempDir = 7
 
 // tempDir is where the sandbox's directory is made.
@@ -117,6 +126,9 @@ func tempDir() string {
 
 func (o *Options) setDefaults() {
 	setDefault(&o.Clusters, 1)
+	if len(o.Clouds) == 0 {
+		o.Clouds = []string{"aws"}
+	}
 	setDefault(&o.Delays.Pending, time.Second)
 	setDefault(&o.Delays.ShuttingDown, time.Second)
 	setDefault(&o.Delays.Consistency, 500*time.Millisecond)
@@ -139,7 +151,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 	}
 	for _, step := range []func(context.Context) error{
 		s.startClusters,
-		s.startSimulator,
+		s.startSimulators,
 		s.startQueue,
 		s.install,
 		s.takeInventory,
@@ -196,12 +208,16 @@ func (s *Sandbox) tearDown() error {
 	for _, m := range s.managers() {
 		m.Kill()
 	}
-	if s.simulator != nil {
-		s.simulator.stop()
+	for _, c := range s.Clouds {
+		if c.simulator != nil {
+			c.simulator.stop()
+		}
 	}
-	if s.queue != nil {
-		s.queue.CloseClientConnections()
-		s.queue.Close()
+	for _, server := range []*httptest.Server{s.queue, s.tokens} {
+		if server != nil {
+			server.CloseClientConnections()
+			server.Close()
+		}
 	}
 	for _, c := range s.clusters() {
 		failures = append(failures, c.Stop())
@@ -222,8 +238,12 @@ func (s *Sandbox) Check() error {
 			return err
 		}
 	}
-	if s.simulator != nil {
-		return s.simulator.check()
+	for _, c := range s.Clouds {
+		if c.simulator != nil {
+			if err := c.simulator.check(); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -239,7 +259,11 @@ func (s *Sandbox) Kubectl() string { return s.Control.Program("kubectl") }
 
 func (s *Sandbox) managers() []*Manager {
 	var managers []*Manager
-	for _, m := range []*Manager{s.Core, s.AWS, s.CloudConfig} {
+	all := []*Manager{s.Core, s.CloudConfig}
+	for _, c := range s.Clouds {
+		all = append(all, c.Manager)
+	}
+	for _, m := range all {
 		if m != nil {
 			managers = append(managers, m)
 		}

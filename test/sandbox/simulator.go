@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,64 +25,73 @@ const (
 	simulatorGrace = 10 * time.Second
 )
 
-// simulator is the EC2 simulator; its machines are its children.
-type simulator struct {
+// runningCloud is a simulated cloud that runs; its machines are its children.
+type runningCloud struct {
 	process *childprocess.Process
 	url     string
 }
 
-// startSimulator starts EC2 with machines that boot, from an image that holds the hollow kubelet.
-func (s *Sandbox) startSimulator(ctx context.Context) error {
+// startSimulators starts the clouds, with machines that boot from an image that holds the hollow kubelet.
+func (s *Sandbox) startSimulators(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(s.kubelet()), 0o750); err != nil {
 		return errors.Wrap(err, "making the machine image")
 	}
 	if err := s.ReturnKubelet(); err != nil {
 		return err
 	}
-	ready := filepath.Join(s.dir, "ec2-endpoint")
+	if slices.ContainsFunc(s.Clouds, func(c *Cloud) bool { return c.tokens }) {
+		s.tokens = httptest.NewServer(tokens())
+	}
+	for _, c := range s.Clouds {
+		if err := s.startSimulator(ctx, c); err != nil {
+			return err
+		}
+		s.say("simulated %s serves at %s", c.Title, c.URL())
+	}
+	if c := s.Cloud("aws"); c != nil {
+		s.EC2 = simclient.New(c.URL())
+	}
+	return nil
+}
+
+// startSimulator starts one cloud and waits until it serves.
+func (s *Sandbox) startSimulator(ctx context.Context, c *Cloud) error {
+	name := c.Name + "-simulator"
+	ready := filepath.Join(s.dir, c.Name+"-endpoint")
 	p, err := childprocess.Start(ctx, childprocess.Spec{
-		Name: "ec2-simulator",
-		Path: s.paths.file("bin/ec2-simulator"),
-		Args: []string{
+		Name: name,
+		Path: s.paths.file(c.simulatorFile),
+		Args: append([]string{
 			"--listen=127.0.0.1:0",
 			"--ready-file=" + ready,
-			"--state-dir=" + s.machines(),
+			"--state-dir=" + s.machines(c.Name),
 			"--boot=" + strconv.FormatBool(!s.options.Unbooted),
 			"--machine-binary=" + s.paths.file("bin/sim-machine"),
 			"--image=" + s.image(),
-			"--pending-delay=" + s.options.Delays.Pending.String(),
-			"--shutting-down-delay=" + s.options.Delays.ShuttingDown.String(),
-			"--consistency-delay=" + s.options.Delays.Consistency.String(),
-		},
+		}, c.simulatorArgs(s.options.Delays)...),
 		CleanEnv: true,
 		Env:      []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + s.dir},
 		Dir:      s.dir,
-		Log:      filepath.Join(s.options.LogDir, "ec2-simulator.log"),
+		Log:      filepath.Join(s.options.LogDir, name+".log"),
 	})
 	if err != nil {
 		return err
 	}
-	s.simulator = &simulator{process: p}
-	err = await(ctx, "the EC2 simulator is ready", simulatorTimeout, func(context.Context) error { return s.simulator.readEndpoint(ready) })
-	if err != nil {
-		return err
-	}
-	s.EC2 = simclient.New(s.simulator.url)
-	s.say("simulated EC2 serves at %s", s.simulator.url)
-	return nil
+	c.simulator = &runningCloud{process: p}
+	return await(ctx, name+" is ready", simulatorTimeout, func(context.Context) error { return c.simulator.readEndpoint(ready) })
 }
 
 // readEndpoint reads the endpoint, which the simulator writes into a file once it serves.
-func (e *simulator) readEndpoint(file string) error {
-	if err := e.check(); err != nil {
+func (r *runningCloud) readEndpoint(file string) error {
+	if err := r.check(); err != nil {
 		return err
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	e.url = strings.TrimSpace(string(content))
-	if e.url == "" {
+	r.url = strings.TrimSpace(string(content))
+	if r.url == "" {
 		return errors.New("the endpoint is not written yet")
 	}
 	return nil
@@ -109,8 +119,8 @@ func (s *Sandbox) startUnbooted(ctx context.Context) error {
 // image is the directory that is linked into the root of each machine.
 func (s *Sandbox) image() string { return filepath.Join(s.dir, "image") }
 
-// machines is the directory that has a directory for each machine.
-func (s *Sandbox) machines() string { return filepath.Join(s.dir, "ec2") }
+// machines is the directory that has a directory for each machine of a cloud. Its name is short for the sockets' sake: see maxTempDir.
+func (s *Sandbox) machines(cloud string) string { return filepath.Join(s.dir, cloud[:2]) }
 
 func (s *Sandbox) kubelet() string { return filepath.Join(s.image(), "opt", "bin", "kubelet") }
 
@@ -126,20 +136,17 @@ func (s *Sandbox) ReturnKubelet() error {
 	return errors.Wrap(err, "putting the kubelet into the machine image")
 }
 
-// GiveKubelet puts the kubelet into one machine that has booted without: it joins from now on.
+// GiveKubelet puts the kubelet into one EC2 instance that has booted without: it joins from now on.
 func (s *Sandbox) GiveKubelet(instance string) error {
-	place := filepath.Join(s.machines(), instance, "root", "opt", "bin", "kubelet")
+	place := filepath.Join(s.machines("aws"), instance, "root", "opt", "bin", "kubelet")
 	return errors.Wrapf(os.Symlink(s.Target.Program("hollow-kubelet"), place), "putting the kubelet into machine %s", instance)
 }
 
-func (e *simulator) stop() { e.process.Stop(simulatorGrace) }
+func (r *runningCloud) stop() { r.process.Stop(simulatorGrace) }
 
-func (e *simulator) check() error {
-	if e.process.Running() {
+func (r *runningCloud) check() error {
+	if r.process.Running() {
 		return nil
 	}
-	return &endedError{name: e.process.Name(), log: tail(e.process.Log())}
+	return &endedError{name: r.process.Name(), log: tail(r.process.Log())}
 }
-
-// EC2URL is the endpoint of the simulated EC2 API.
-func (s *Sandbox) EC2URL() string { return s.simulator.url }

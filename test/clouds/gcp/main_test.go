@@ -89,8 +89,12 @@ func TestAMachineFollowsItsInstance(t *testing.T) {
 		"metadata": object{"items": []any{object{"key": "user-data", "value": base64.StdEncoding.EncodeToString(packed.Bytes())},
 			object{"key": "user-data-encoding", "value": "base64"}}},
 	})
-	root := filepath.Join(state, "p.us-central1-a.one", "root")
-	g.Eventually(filepath.Join(root, "run/up"), "30s").Should(BeARegularFile())
+	var up []string
+	g.Eventually(func() []string {
+		up, _ = filepath.Glob(filepath.Join(state, "*", "root", "run", "up"))
+		return up
+	}, "30s").Should(HaveLen(1))
+	root := filepath.Dir(filepath.Dir(up[0]))
 	client := simulator.NewClient(string(endpoint))
 	console := func() (out string) {
 		_ = client.Do(t.Context(), http.MethodGet, "projects/p/zones/us-central1-a/instances/one/console", nil, &out)

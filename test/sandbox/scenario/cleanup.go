@@ -5,19 +5,21 @@ import (
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
-	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/test/sandbox"
 )
 
-// DeleteMachines deletes the MachineDeployment and waits until its Machines are gone.
+// DeleteMachines deletes the MachineDeployments and waits until their Machines are gone.
 func (s *Scenario) DeleteMachines(ctx context.Context) error {
-	md := &clusterv1.MachineDeployment{ObjectMeta: s.meta(sandbox.SampleDeployment)}
-	if err := client.IgnoreNotFound(s.Sandbox.Control.Client.Delete(ctx, md)); err != nil {
-		return errors.Wrap(err, "deleting the MachineDeployment")
+	for _, c := range s.Sandbox.Clouds {
+		md := &clusterv1.MachineDeployment{ObjectMeta: s.meta(c.Deployment)}
+		if err := client.IgnoreNotFound(s.Sandbox.Control.Client.Delete(ctx, md)); err != nil {
+			return errors.Wrapf(err, "deleting MachineDeployment %s", md.Name)
+		}
 	}
 	return s.await(ctx, "all Machines are gone", func() []string {
 		var missing []string
@@ -48,9 +50,15 @@ func (s *Scenario) DeleteRest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, object := range []client.Object{&infrav1.AWSMachineTemplate{}, &bootstrapv1.CloudConfigTemplate{}} {
+	templates := []client.Object{&bootstrapv1.CloudConfigTemplate{}}
+	for _, cloud := range s.Sandbox.Clouds {
+		template := &unstructured.Unstructured{}
+		template.SetGroupVersionKind(sandbox.Infrastructure.WithKind(cloud.Template()))
+		templates = append(templates, template)
+	}
+	for _, object := range templates {
 		if err := c.DeleteAllOf(ctx, object, client.InNamespace(s.namespace)); err != nil {
-			return errors.Wrapf(err, "deleting all %T", object)
+			return errors.Wrapf(err, "deleting all %T %s", object, object.GetObjectKind().GroupVersionKind().Kind)
 		}
 	}
 	secret := &corev1.Secret{ObjectMeta: s.meta(sandbox.SampleCluster + "-kubeconfig")}
@@ -66,7 +74,7 @@ func clusterWaits(cluster *clusterv1.Cluster) string {
 	return "without a word about its deletion"
 }
 
-// AwaitNothingLeft waits until neither the clusters nor EC2 hold anything of the Machines. What is
+// AwaitNothingLeft waits until neither the clusters nor the clouds hold anything of the Machines. What is
 // garbage collected may take a moment.
 func (s *Scenario) AwaitNothingLeft(ctx context.Context) error {
 	return s.await(ctx, "nothing is left", func() []string {

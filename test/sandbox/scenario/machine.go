@@ -28,6 +28,8 @@ type Machine struct {
 	Created time.Time
 	// Deleting reports whether the Machine is being deleted.
 	Deleting bool
+	// Deployment is the name of the MachineDeployment that it belongs to, empty for none.
+	Deployment string
 	// Template is the name of the infrastructure template that the Machine was made from.
 	Template string
 	// Awaited says what the Machine waits for, empty when it waits for nothing.
@@ -54,13 +56,14 @@ func (m Machine) String() string {
 // summarize reads a Machine and its Node, which may be nil.
 func summarize(machine *clusterv1.Machine, node *corev1.Node) Machine {
 	m := Machine{
-		Name:     machine.Name,
-		UID:      string(machine.UID),
-		Phase:    machine.Status.Phase,
-		Instance: instanceID(machine.Spec.ProviderID),
-		Node:     machine.Status.NodeRef.Name,
-		Created:  machine.CreationTimestamp.Time,
-		Deleting: !machine.DeletionTimestamp.IsZero(),
+		Name:       machine.Name,
+		Deployment: machine.Labels[clusterv1.MachineDeploymentNameLabel],
+		UID:        string(machine.UID),
+		Phase:      machine.Status.Phase,
+		Instance:   instanceID(machine.Spec.ProviderID),
+		Node:       machine.Status.NodeRef.Name,
+		Created:    machine.CreationTimestamp.Time,
+		Deleting:   !machine.DeletionTimestamp.IsZero(),
 	}
 	if m.Phase == "" {
 		m.Phase = string(clusterv1.MachinePhasePending)

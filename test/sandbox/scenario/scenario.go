@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,7 +54,7 @@ func New(ctx context.Context, s *sandbox.Sandbox, options Options) (*Scenario, e
 	return &Scenario{Sandbox: s, Watch: watch, namespace: options.Namespace, timeout: options.Timeout}, nil
 }
 
-// ApplySamples applies config/samples/aws.
+// ApplySamples applies the samples of all clouds.
 func (s *Scenario) ApplySamples(ctx context.Context) error {
 	return s.Sandbox.ApplySamples(ctx, s.namespace)
 }
@@ -79,28 +80,50 @@ func (s *Scenario) missingRunning(count int) []string {
 	return missing
 }
 
-// Scale sets the number of Machines.
-func (s *Scenario) Scale(ctx context.Context, replicas int32) error {
-	return s.patchDeployment(ctx, func(md *clusterv1.MachineDeployment) { md.Spec.Replicas = &replicas })
+// Deploy sets the number of Machines in each cloud in the samples before they are applied.
+func (s *Scenario) Deploy(ctx context.Context, replicas int) error {
+	return s.Sandbox.ApplySamples(ctx, s.namespace, func(object *unstructured.Unstructured) {
+		if spec, ok := object.Object["spec"].(map[string]any); ok && object.GetKind() == "MachineDeployment" {
+			spec["replicas"] = int64(replicas)
+		}
+	})
 }
 
-// Roll makes the machines be replaced by ones of another instance type, through a new template.
-func (s *Scenario) Roll(ctx context.Context, instanceType string) error {
-	template, err := s.Sandbox.Sample("awsmachinetemplate.yaml", s.namespace)
+// Scale sets the number of Machines in each cloud.
+func (s *Scenario) Scale(ctx context.Context, replicas int32) error {
+	for _, c := range s.Sandbox.Clouds {
+		err := s.patchDeployment(ctx, c.Deployment, func(md *clusterv1.MachineDeployment) { md.Spec.Replicas = &replicas })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Roll makes the machines of each cloud be replaced by ones of another size, through a new template.
+func (s *Scenario) Roll(ctx context.Context) error {
+	for _, c := range s.Sandbox.Clouds {
+		if err := s.roll(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Scenario) roll(ctx context.Context, c *sandbox.Cloud) error {
+	template, err := s.Sandbox.SampleTemplate(c, s.namespace)
 	if err != nil {
 		return err
 	}
-	name := "workers-" + strings.ReplaceAll(instanceType, ".", "-")
+	name := "workers-" + strings.ToLower(strings.NewReplacer(".", "-", "_", "-").Replace(c.OtherSize))
 	template.SetName(name)
-	spec, ok := template.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
-	if !ok {
-		return errors.New("the sample AWSMachineTemplate has no spec.template.spec")
+	if err := unstructured.SetNestedField(template.Object, c.OtherSize, "spec", "template", "spec", c.SizeField); err != nil {
+		return errors.Wrapf(err, "changing the sample %s", c.Template())
 	}
-	spec["instanceType"] = instanceType
 	if err := s.Sandbox.Control.Client.Create(ctx, template); err != nil {
-		return errors.Wrapf(err, "creating AWSMachineTemplate %s", name)
+		return errors.Wrapf(err, "creating %s %s", c.Template(), name)
 	}
-	return s.patchDeployment(ctx, func(md *clusterv1.MachineDeployment) {
+	return s.patchDeployment(ctx, c.Deployment, func(md *clusterv1.MachineDeployment) {
 		md.Spec.Template.Spec.InfrastructureRef.Name = name
 	})
 }
@@ -118,16 +141,16 @@ func (s *Scenario) AwaitRolled(ctx context.Context, old map[string]bool, count i
 	})
 }
 
-func (s *Scenario) patchDeployment(ctx context.Context, edit func(*clusterv1.MachineDeployment)) error {
+func (s *Scenario) patchDeployment(ctx context.Context, name string, edit func(*clusterv1.MachineDeployment)) error {
 	c := s.Sandbox.Control.Client
 	md := &clusterv1.MachineDeployment{}
-	key := client.ObjectKey{Namespace: s.namespace, Name: sandbox.SampleDeployment}
+	key := client.ObjectKey{Namespace: s.namespace, Name: name}
 	if err := c.Get(ctx, key, md); err != nil {
-		return errors.Wrap(err, "reading the MachineDeployment")
+		return errors.Wrapf(err, "reading MachineDeployment %s", name)
 	}
 	before := md.DeepCopy()
 	edit(md)
-	return errors.Wrap(c.Patch(ctx, md, client.MergeFrom(before)), "changing the MachineDeployment")
+	return errors.Wrapf(c.Patch(ctx, md, client.MergeFrom(before)), "changing MachineDeployment %s", name)
 }
 
 // await looks at what is missing after each event, until nothing is. A process that ended by itself,

@@ -99,6 +99,12 @@ func DefaultCatalog() *Catalog {
 				AcceleratedNetworking: true, Premium: true, Zones: []string{"1", "2"}},
 			{Name: "Standard_NC4as_T4_v3", Family: "Standard NCASv3_T4 Family", Architecture: "x64", CPUs: 4, MemoryGiB: 28, GPUs: 1,
 				AcceleratedNetworking: true, Premium: true, Zones: []string{"3"}},
+			{Name: "Standard_D4s_v5", Family: "standardDSv5Family", Architecture: "x64", CPUs: 4, MemoryGiB: 16, AcceleratedNetworking: true,
+				Premium: true},
+			{Name: "Standard_D8s_v5", Family: "standardDSv5Family", Architecture: "x64", CPUs: 8, MemoryGiB: 32, AcceleratedNetworking: true,
+				Premium: true},
+			{Name: "Standard_D4as_v5", Family: "standardDASv5Family", Architecture: "x64", CPUs: 4, MemoryGiB: 16, AcceleratedNetworking: true,
+				Premium: true},
 			{Name: "Standard_A2_v2", Family: "standardAv2Family", Architecture: "x64", CPUs: 2, MemoryGiB: 4},
 		},
 	}

@@ -66,6 +66,7 @@ func DefaultCatalog() *Catalog {
 			{Name: "e2-micro", GuestCPUs: 2, MemoryMB: 1024, Architecture: "X86_64"},
 			{Name: "e2-standard-2", GuestCPUs: 2, MemoryMB: 8192, Architecture: "X86_64"},
 			{Name: "e2-standard-4", GuestCPUs: 4, MemoryMB: 16384, Architecture: "X86_64"},
+			{Name: "e2-standard-8", GuestCPUs: 8, MemoryMB: 32768, Architecture: "X86_64"},
 			{Name: "n2-standard-4", GuestCPUs: 4, MemoryMB: 16384, Architecture: "X86_64", Zones: []string{"us-central1-a", "us-central1-b"}},
 			{Name: "t2a-standard-2", GuestCPUs: 2, MemoryMB: 8192, Architecture: "ARM64"},
 			{Name: "a2-highgpu-1g", GuestCPUs: 12, MemoryMB: 87040, Architecture: "X86_64",
@@ -75,10 +76,13 @@ func DefaultCatalog() *Catalog {
 		Images: []Image{
 			{Project: "images", Name: "node-v1-36-2", Family: "node", SizeGB: 10, Architecture: "X86_64"},
 			{Project: "images", Name: "node-v1-36-3", Family: "node", SizeGB: 10, Architecture: "X86_64"},
+			// Those of config/samples/gcp.
+			{Project: "my-images", Name: "millwright-node-v1-36-3", Family: "millwright-node-v1-36", SizeGB: 10, Architecture: "X86_64"},
 			{Project: "images", Name: "node-arm-v1-36-3", Family: "node-arm", SizeGB: 10, Architecture: "ARM64"},
 		},
 		Subnetworks: []Subnetwork{
 			{Region: "us-central1", Name: "default", Network: "default", Prefix: "10.128.0", Addresses: 250},
+			{Project: "my-host-project", Region: "us-central1", Name: "nodes", Network: "nodes", Prefix: "10.6.0", Addresses: 250},
 			{Region: "europe-west3", Name: "default", Network: "default", Prefix: "10.156.0", Addresses: 250},
 			{Project: "shared-network", Region: "us-central1", Name: "nodes", Network: "shared", Prefix: "10.7.0", Addresses: 250,
 				IPv6Prefix: "fd20:0:0:7", IPv6AccessType: "INTERNAL", SecondaryRanges: []string{"pods"}},

@@ -1,6 +1,8 @@
 package compute
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,7 +33,13 @@ type instance struct {
 func (i *instance) path() string { return "zones/" + i.zone + "/instances/" + i.Name }
 
 // key is the name of its machine.
-func (i *instance) key() string { return i.project.name + "." + i.zone + "." + i.Name }
+func (i *instance) key() string { return machineKey(i.project.name, i.zone, i.Name) }
+
+// machineKey is short: it is part of the paths of sockets in the machine, which may have 107 bytes.
+func machineKey(project, zone, name string) string {
+	sum := sha256.Sum256([]byte(project + "/" + zone + "/" + name))
+	return hex.EncodeToString(sum[:8])
+}
 
 func (p *project) instance(zone, name string) *instance {
 	for _, i := range p.instances {

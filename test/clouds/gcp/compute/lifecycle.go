@@ -203,7 +203,7 @@ func (s *Server) ConsoleOutput(project, zone, name string) string {
 	if s.options.Machines == nil {
 		return ""
 	}
-	return s.options.Machines.Console(project + "." + zone + "." + name)
+	return s.options.Machines.Console(machineKey(project, zone, name))
 }
 
 // Instances are all that a project has, also those that are in no answer yet.

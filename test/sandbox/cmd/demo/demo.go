@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -15,12 +17,21 @@ import (
 
 // What the demo shows.
 const (
-	machinesAtFirst = 3
-	machinesScaled  = 5
-	podsDeployed    = 6
-	podsPromised    = 4
-	newInstanceType = "m5.xlarge"
+	podsDeployed = 6
+	podsPromised = 4
 )
+
+// allClouds are what CLOUD=all, the default, stands for.
+var allClouds = []string{"aws", "azure", "gcp"}
+
+// machines are how many there are in each cloud at first and when they are scaled: three and five of one cloud, as many as there are
+// clouds and twice that of several.
+func machines(clouds int) (first, scaled int) {
+	if clouds == 1 {
+		return 3, 5
+	}
+	return 1, 2
+}
 
 // demo is one run.
 type demo struct {
@@ -29,6 +40,9 @@ type demo struct {
 	logs     string
 	clusters int
 	keep     bool
+	clouds   []string
+	// first and scaled are the numbers of Machines in each cloud.
+	first, scaled int
 
 	sandbox  *sandbox.Sandbox
 	scenario *scenario.Scenario
@@ -38,7 +52,7 @@ type demo struct {
 	atRunning map[string]int
 }
 
-// newDemo reads the settings from the environment, which make passes on: KEEP and CLUSTERS.
+// newDemo reads the settings from the environment, which make passes on: KEEP, CLUSTERS and CLOUD.
 func newDemo(out *os.File) (*demo, error) {
 	d := &demo{begin: time.Now(), clusters: 1, stopWatch: func() {}}
 	if value := os.Getenv("CLUSTERS"); value != "" {
@@ -55,6 +69,9 @@ func newDemo(out *os.File) (*demo, error) {
 		}
 		d.keep = keep
 	}
+	if err := d.chooseClouds(os.Getenv("CLOUD")); err != nil {
+		return nil, err
+	}
 	logs, err := os.MkdirTemp("", "millwright-demo-logs-")
 	if err != nil {
 		return nil, errors.Wrap(err, "making the directory for logs")
@@ -64,6 +81,22 @@ func newDemo(out *os.File) (*demo, error) {
 	return d, nil
 }
 
+func (d *demo) chooseClouds(value string) error {
+	switch {
+	case value == "" || value == "all":
+		d.clouds = allClouds
+	case slices.Contains(allClouds, value):
+		d.clouds = []string{value}
+	default:
+		return fmt.Errorf("CLOUD is %q, not %s or all", value, strings.Join(allClouds, ", "))
+	}
+	d.first, d.scaled = machines(len(d.clouds))
+	return nil
+}
+
+// all is how many Machines there are if each cloud has so many.
+func (d *demo) all(each int) int { return each * len(d.clouds) }
+
 // step is one of the things that the demo shows.
 type step struct {
 	title string
@@ -71,12 +104,13 @@ type step struct {
 }
 
 func (d *demo) run(ctx context.Context) error {
+	names := strings.Join(d.clouds, ", ")
 	steps := []step{
-		{"Start a real control plane, simulated EC2 and the three managers", d.start},
-		{"Apply config/samples/aws", d.applySamples},
-		{"Wait until 3 Machines are Running and their Nodes Ready", d.awaitFirst},
-		{"Deploy 6 pods of which 4 must be available, scale to 5 Machines", d.scale},
-		{"Replace all Machines by " + newInstanceType + ", one more at a time and none less", d.roll},
+		{"Start a real control plane, simulated clouds (" + names + ") and the managers", d.start},
+		{"Apply the samples: a Cluster, and a MachineDeployment for each cloud", d.applySamples},
+		{fmt.Sprintf("Wait until %d Machines are Running and their Nodes Ready", d.all(d.first)), d.awaitFirst},
+		{fmt.Sprintf("Deploy %d pods of which %d must be available, scale to %d Machines", podsDeployed, podsPromised, d.all(d.scaled)), d.scale},
+		{"Replace all Machines by larger ones, in each cloud one more at a time and none less", d.roll},
 		{"Delete everything", d.deleteAll},
 		{"Check that nothing is left", d.check},
 	}
@@ -102,7 +136,7 @@ func (d *demo) start(ctx context.Context) error {
 	// The processes do not end with ctx but by down, in the right order.
 	background := context.WithoutCancel(ctx)
 	d.sandbox, err = startInterruptibly(ctx, background, sandbox.Options{
-		Clusters: d.clusters, LogDir: d.logs, Progress: d.screen,
+		Clusters: d.clusters, Clouds: d.clouds, LogDir: d.logs, Progress: d.screen,
 	})
 	if err != nil {
 		return err
@@ -117,10 +151,10 @@ func (d *demo) start(ctx context.Context) error {
 	return nil
 }
 
-func (d *demo) applySamples(ctx context.Context) error { return d.scenario.ApplySamples(ctx) }
+func (d *demo) applySamples(ctx context.Context) error { return d.scenario.Deploy(ctx, d.first) }
 
 func (d *demo) awaitFirst(ctx context.Context) error {
-	if err := d.scenario.AwaitRunning(ctx, machinesAtFirst); err != nil {
+	if err := d.scenario.AwaitRunning(ctx, d.all(d.first)); err != nil {
 		return err
 	}
 	var err error
@@ -132,18 +166,18 @@ func (d *demo) scale(ctx context.Context) error {
 	if err := d.scenario.DeployWorkload(ctx, podsDeployed, podsPromised); err != nil {
 		return err
 	}
-	if err := d.scenario.Scale(ctx, machinesScaled); err != nil {
+	if err := d.scenario.Scale(ctx, int32(d.scaled)); err != nil {
 		return err
 	}
-	return d.scenario.AwaitRunning(ctx, machinesScaled)
+	return d.scenario.AwaitRunning(ctx, d.all(d.scaled))
 }
 
 func (d *demo) roll(ctx context.Context) error {
 	old := d.scenario.Watch.UIDs()
-	if err := d.scenario.Roll(ctx, newInstanceType); err != nil {
+	if err := d.scenario.Roll(ctx); err != nil {
 		return err
 	}
-	if err := d.scenario.AwaitRolled(ctx, old, machinesScaled); err != nil {
+	if err := d.scenario.AwaitRolled(ctx, old, d.all(d.scaled)); err != nil {
 		return err
 	}
 	if err := d.scenario.AwaitWorkload(ctx, podsDeployed); err != nil {
@@ -176,7 +210,7 @@ func (d *demo) check(ctx context.Context) error {
 		return errors.Errorf("an install manifest lacks rights; %d times a manager was refused, first:\n%s", len(forbidden), forbidden[0])
 	}
 	d.screen.say(
-		"no instances, volumes or network interfaces in EC2; no Nodes, Secrets, bootstrap tokens, roles, bindings or pending certificate requests in the cluster",
+		"no machines, disks or network interfaces in the clouds; no Nodes, Secrets, bootstrap tokens, roles, bindings or pending certificate requests in the cluster",
 	)
 	return nil
 }
@@ -202,10 +236,10 @@ func (d *demo) stay(ctx context.Context) error {
 func (d *demo) endpoints() endpoints {
 	e := endpoints{
 		kubectl: d.sandbox.Kubectl(), control: d.sandbox.Control.KubeconfigPath(), target: d.sandbox.Target.KubeconfigPath(),
-		ec2: d.sandbox.EC2URL(), metrics: map[string]string{},
+		clouds: d.sandbox.Clouds, metrics: []string{d.sandbox.Core.MetricsURL(), d.sandbox.CloudConfig.MetricsURL()},
 	}
-	for _, m := range []*sandbox.Manager{d.sandbox.Core, d.sandbox.AWS, d.sandbox.CloudConfig} {
-		e.metrics[m.Name] = m.MetricsURL()
+	for _, c := range d.sandbox.Clouds {
+		e.metrics = append(e.metrics, c.Manager.MetricsURL())
 	}
 	return e
 }

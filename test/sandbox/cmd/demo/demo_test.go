@@ -7,7 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/sandbox"
 	"millwright.dev/test/sandbox/scenario"
 )
 
@@ -64,13 +64,20 @@ func TestCut(t *testing.T) {
 	g.Expect(cut("äbcde", 4)).To(Equal("äbc…"))
 }
 
-func TestCallsForCountsWhatNamesOneInstance(t *testing.T) {
-	calls := []simapi.Call{
-		{Action: "RunInstances", Resources: []string{"i-1"}},
-		{Action: "DescribeInstances", Resources: []string{"i-1", "i-2"}},
-		{Action: "TerminateInstances", Resources: []string{"i-1"}},
-	}
-	NewWithT(t).Expect(callsFor("i-1", calls)).To(Equal(2))
+func TestMachinesOf(t *testing.T) {
+	lives := []scenario.Life{{Machine: scenario.Machine{Deployment: "a"}}, {Machine: scenario.Machine{Deployment: "b"}}, {Machine: scenario.Machine{Deployment: "a"}}}
+	NewWithT(t).Expect(machinesOf(&sandbox.Cloud{Deployment: "a"}, lives)).To(Equal(2))
+}
+
+func TestChooseClouds(t *testing.T) {
+	g := NewWithT(t)
+	d := &demo{}
+	g.Expect(d.chooseClouds("")).To(Succeed())
+	g.Expect(d.clouds).To(Equal([]string{"aws", "azure", "gcp"}))
+	g.Expect([]int{d.all(d.first), d.all(d.scaled)}).To(Equal([]int{3, 6}))
+	g.Expect(d.chooseClouds("gcp")).To(Succeed())
+	g.Expect([]int{d.all(d.first), d.all(d.scaled)}).To(Equal([]int{3, 5}))
+	g.Expect(d.chooseClouds("ec2")).To(MatchError(ContainSubstring("not aws, azure, gcp or all")))
 }
 
 func TestWritesTable(t *testing.T) {

@@ -10,15 +10,20 @@ import (
 
 	"github.com/pkg/errors"
 
-	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/clouds/simulator"
+	"millwright.dev/test/sandbox"
 	"millwright.dev/test/sandbox/scenario"
 )
 
 // printTimeline prints when each Machine reached each phase, and what it cost.
 func (d *demo) printTimeline(ctx context.Context) error {
-	calls, err := d.sandbox.EC2.Calls(ctx)
-	if err != nil {
-		return errors.Wrap(err, "reading the calls of EC2")
+	calls := map[string][]simulator.Call{}
+	for _, c := range d.sandbox.Clouds {
+		made, err := c.Client().Calls(ctx)
+		if err != nil {
+			return errors.Wrapf(err, "reading the calls of %s", c.Title)
+		}
+		calls[c.Title] = made
 	}
 	written, err := d.sandbox.Writes(d.sandbox.Core)
 	if err != nil {
@@ -26,22 +31,24 @@ func (d *demo) printTimeline(ctx context.Context) error {
 	}
 	d.screen.close()
 	lives := d.scenario.Watch.Timeline().Lives()
-	fmt.Println("\nTimeline: seconds from the creation of each Machine; EC2 calls that name its instance alone")
-	for _, line := range timelineTable(lives, calls) {
+	fmt.Println("\nTimeline: seconds from the creation of each Machine")
+	for _, line := range timelineTable(lives) {
 		fmt.Println(line)
 	}
 	n := len(lives)
-	fmt.Printf("\nEC2 calls: %s\n  in all %d, %.1f per Machine\n", actions(calls), len(calls), per(len(calls), n))
+	for _, c := range d.sandbox.Clouds {
+		made, of := calls[c.Title], machinesOf(c, lives)
+		fmt.Printf("\nCalls of %s: %s\n  in all %d, %.1f for each of its %d Machines\n", c.Title, actions(made), len(made), per(len(made), of), of)
+	}
 	fmt.Printf("\nCore writes, events left out\n")
-	for _, line := range writesTable(d.atRunning, machinesAtFirst, written, n) {
+	for _, line := range writesTable(d.atRunning, d.all(d.first), written, n) {
 		fmt.Println(line)
 	}
 	return nil
 }
 
-func timelineTable(lives []scenario.Life, calls []simapi.Call) []string {
+func timelineTable(lives []scenario.Life) []string {
 	header := append([]string{"MACHINE", "INSTANCE"}, scenario.Moments...)
-	header = append(header, "EC2 CALLS")
 	rows := make([][]string, 0, len(lives))
 	for _, life := range lives {
 		row := []string{life.Machine.Name, dash(life.Machine.Instance)}
@@ -52,23 +59,23 @@ func timelineTable(lives []scenario.Life, calls []simapi.Call) []string {
 			}
 			row = append(row, cell)
 		}
-		rows = append(rows, append(row, strconv.Itoa(callsFor(life.Machine.Instance, calls))))
+		rows = append(rows, row)
 	}
 	return align(header, rows)
 }
 
-// callsFor counts the calls that were made for one instance; a list of all instances serves everyone.
-func callsFor(instance string, calls []simapi.Call) int {
+// machinesOf counts the Machines of a cloud.
+func machinesOf(c *sandbox.Cloud, lives []scenario.Life) int {
 	count := 0
-	for _, call := range calls {
-		if len(call.Resources) == 1 && call.Resources[0] == instance {
+	for _, life := range lives {
+		if life.Machine.Deployment == c.Deployment {
 			count++
 		}
 	}
 	return count
 }
 
-func actions(calls []simapi.Call) string {
+func actions(calls []simulator.Call) string {
 	counts := map[string]int{}
 	for _, call := range calls {
 		counts[call.Action]++

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"millwright.dev/test/sandbox"
 )
 
 // try is something to do in a demo that stays up: a command that can be pasted after the functions.
@@ -11,9 +13,9 @@ type try struct{ what, command string }
 // endpoints are what the commands talk to.
 type endpoints struct {
 	kubectl, control, target string
-	// ec2 is the URL of the simulator, metrics those of the managers by name.
-	ec2     string
-	metrics map[string]string
+	clouds                   []*sandbox.Cloud
+	// metrics are the URLs of the managers' metrics.
+	metrics []string
 }
 
 // functions define a command for each cluster; both are the same when there is only one.
@@ -29,7 +31,8 @@ func (e endpoints) functions() string {
 
 // tries are what the demo suggests. TestSuggestionsWork runs each.
 func (e endpoints) tries() []try {
-	const deployment = "machinedeployment workers"
+	deployment := "machinedeployment " + e.clouds[0].Deployment
+	control := e.clouds[0].URL() + "/_sim/faults"
 	return []try{
 		{"look at the Machines and their Nodes", "control get machines -o wide; target get nodes"},
 		{"scale", "control scale " + deployment + " --replicas=4"},
@@ -42,20 +45,23 @@ func (e endpoints) tries() []try {
 			`control delete machine --wait=false "$(control get machines -o jsonpath='{.items[0].metadata.name}')"`,
 		},
 		{
-			"let EC2 run out of instances, and ask for more",
-			`curl -fsS -X POST ` + e.ec2 + `/_sim/faults -d '{"id":"short","action":"RunInstances",` +
-				`"error":{"code":"InsufficientInstanceCapacity"}}'; ` +
-				`control scale ` + deployment + " --replicas=6",
+			"let " + e.clouds[0].Title + " run out of machines, and ask for more",
+			`curl -fsS -X POST ` + control + ` -d '` + shortages[e.clouds[0].Name] + `'; control scale ` + deployment + " --replicas=6",
 		},
 		{
 			"see why they wait",
 			`control get machines; control describe ` + deployment + `; control get events --sort-by=.metadata.creationTimestamp`,
 		},
-		{"end the shortage", "curl -fsS -X DELETE " + e.ec2 + "/_sim/faults"},
-		{"metrics of the core, the AWS and the CloudConfig provider; elsewhere they ask for a token", strings.Join([]string{
-			"curl -fsS " + e.metrics["core"], "curl -fsS " + e.metrics["aws"], "curl -fsS " + e.metrics["cloudconfig"],
-		}, "; ")},
+		{"end the shortage", "curl -fsS -X DELETE " + control},
+		{"metrics of the core and the providers; elsewhere they ask for a token", "curl -fsS " + strings.Join(e.metrics, " ")},
 	}
+}
+
+// shortages are faults of the simulated clouds by which launches lack capacity.
+var shortages = map[string]string{
+	"aws":   `{"id":"short","action":"RunInstances","error":{"code":"InsufficientInstanceCapacity"}}`,
+	"azure": `{"id":"short","action":"VirtualMachines_CreateOrUpdate","error":{"code":"ZonalAllocationFailed","status":409}}`,
+	"gcp":   `{"id":"short","action":"instances.insert","launchFailure":{"code":"ZONE_RESOURCE_POOL_EXHAUSTED"}}`,
 }
 
 // text is what is printed.

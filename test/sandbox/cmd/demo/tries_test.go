@@ -10,13 +10,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestSuggestionsWork: each command that a demo prints which stays up can be pasted, with one cluster and with two.
+// TestSuggestionsWork: each command that a demo prints which stays up can be pasted, with one cluster and all clouds, and with two clusters.
 func TestSuggestionsWork(t *testing.T) {
-	for _, clusters := range []int{1, 2} {
-		t.Run(fmt.Sprintf("%d clusters", clusters), func(t *testing.T) {
+	for clusters, cloud := range map[int]string{1: "all", 2: "aws"} {
+		t.Run(fmt.Sprintf("%d clusters, CLOUD=%s", clusters, cloud), func(t *testing.T) {
 			g := NewWithT(t)
 			t.Setenv("KEEP", "1")
 			t.Setenv("CLUSTERS", fmt.Sprint(clusters))
+			t.Setenv("CLOUD", cloud)
 			d, err := newDemo(os.Stdout)
 			g.Expect(err).NotTo(HaveOccurred())
 			defer func() {
@@ -46,8 +47,8 @@ func TestSuggestionsWork(t *testing.T) {
 			}
 			g.Expect(printed["look at the Machines and their Nodes"]).To(And(ContainSubstring("REASON"), MatchRegexp(`workers-\S+ +Ready`)))
 			g.Expect(e.text()).To(ContainSubstring("Paste this first"))
-			for name := range e.metrics {
-				g.Expect(e.text()).To(ContainSubstring(e.metrics[name]))
+			for _, url := range e.metrics {
+				g.Expect(e.text()).To(ContainSubstring(url))
 			}
 		})
 	}
