@@ -22,7 +22,8 @@ func newGCP() *Cloud {
 			}
 		},
 		provider: func(s *Sandbox, url string) (args, environment []string) {
-			return []string{"--compute-endpoint=" + url + "/compute/v1"}, []string{"GCE_METADATA_HOST=" + strings.TrimPrefix(s.tokens.URL, "http://")}
+			return []string{"--compute-endpoint=" + url + "/compute/v1"},
+				[]string{"GCE_METADATA_HOST=" + strings.TrimPrefix(s.tokens.URL, "http://")}
 		},
 		tokens: true,
 		leftovers: func(ctx context.Context, c *Cloud) ([]string, error) {

@@ -63,8 +63,8 @@ type claim struct {
 	result string
 }
 
-// take reads a message, finds the AWSMachines that name its instance, and notifies the reconciler of those that are interrupted. It waits for
-// nothing: behind it may be the messages of a whole zone.
+// take reads a message, finds the AWSMachines that name its instance, and notifies the reconciler of those that are interrupted. It waits
+// for nothing: behind it may be the messages of a whole zone.
 func (r *Receiver) take(ctx context.Context, body string, sent time.Time) *taking {
 	log := ctrl.LoggerFrom(ctx)
 	e, err := parse(body)
