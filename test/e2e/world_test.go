@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// waitFor is how long something may take that depends on several processes.
-	waitFor = 90 * time.Second
+	// waitFor is how long something may take that depends on several processes. Five machines that are replaced one after the other took
+	// a second more than 90 s at a load of 20.
+	waitFor = 4 * time.Minute
 	// lookEvery is how often it is looked for.
 	lookEvery = 200 * time.Millisecond
 )
