@@ -71,7 +71,8 @@ func (d *Driver) operationOf(ctx context.Context, scope driver.Scope, h driver.H
 		return o, err
 	}
 	query := url.Values{
-		"filter": {anyOf("clientOperationId", []string{driver.LaunchRequestID(h.Token)})}, "fields": {"nextPageToken,items(" + operationFields + ")"},
+		"filter": {anyOf("clientOperationId", []string{driver.LaunchRequestID(h.Token)})},
+		"fields": {"nextPageToken,items(" + operationFields + ")"},
 	}
 	for more := true; more; more = query.Get("pageToken") != "" {
 		var page struct {
