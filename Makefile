@@ -128,8 +128,9 @@ bench-growth: controlplane generate ## Show how the cost per Machine grows from 
 	@$(GORUN) ./test/scale/cmd/bench -growth 100,300,1000,3000 $(BENCHFLAGS)
 
 .PHONY: bench-clouds
-bench-clouds: controlplane generate ## Count the EC2 calls of N Machines (300) to Running and away; PROVIDERS=ours,capa compares with Cluster API's provider.
+bench-clouds: controlplane generate ## Count the calls of N Machines (300) to Running and away, to EC2 by the provider's program and to all clouds in simulated time; PROVIDERS=ours,capa compares with Cluster API's provider.
 	@$(GORUN) ./test/scale/cmd/clouds -n $(or $(N),300) -providers $(or $(PROVIDERS),ours) $(BENCHFLAGS)
+	@MACHINES=$(or $(N),300) $(GO) test ./test/drivers -count=1 -run TestCallsPerMachine
 
 .PHONY: bench-drain
 bench-drain: controlplane ## Compare many drains that begin at once with the same requests sent bare.

@@ -39,7 +39,11 @@ func gcpProvider() drivertest.Provider[*infrav1.GCPMachine] {
 
 func openGCP() *drivertest.Cloud[*infrav1.GCPMachine] {
 	delays := compute.Delays{Pending: time.Second, Provisioning: 2 * time.Second, Staging: 3 * time.Second, Stopping: 5 * time.Second}
-	s := compute.New(compute.Options{Projects: []string{gcpProject}, Delays: delays})
+	catalog := compute.DefaultCatalog()
+	for i := range catalog.Subnetworks {
+		catalog.Subnetworks[i].Addresses = 1000
+	}
+	s := compute.New(compute.Options{Projects: []string{gcpProject}, Delays: delays, Catalog: catalog})
 	tokens := &credentials{prefix: "token", letIn: func(token string) { s.SetTokens(token) }}
 	tokens.rotate()
 	codes := map[driver.Class]simulator.APIError{

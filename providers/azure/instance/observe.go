@@ -11,18 +11,35 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// Observe reads each machine, with its run time status.
+// listFrom is from how many machines on they are read by a list: Azure has no call that reads several by their names.
+const listFrom = 4
+
+// Observe reads each machine, with its run time status; many in one list of the resource group, which lacks that status. A launch that
+// such a list lacks is read by its name all the same, since nothing else shows that there is none; what is known by its provider ID is
+// gone then: its name is not launched again while something of it is left, and the object stays as long as its marked interface and disks
+// are listed.
 func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
 	answers := make([]driver.Answer[driver.Instance], len(handles))
 	s, group, err := d.in(ctx, scope)
 	if err != nil {
 		return driver.Failed[driver.Instance](len(handles), err)
 	}
+	var listed map[string]*armcompute.VirtualMachine
+	if len(handles) >= listFrom {
+		if listed, err = s.listMachines(ctx, group); err != nil {
+			return driver.Failed[driver.Instance](len(handles), err)
+		}
+	}
 	running := false
 	for i, h := range handles {
 		name, ok := target(scope, h)
-		if !ok {
+		m := listed[strings.ToLower(name)]
+		switch {
+		case !ok, m == nil && listed != nil && h.ProviderID != "":
 			answers[i].Err = notFound("VirtualMachines_Get")
+			continue
+		case m != nil && fromMachine(scope, m).State != driverv1.InstanceFailed: // Why it has failed is in no list.
+			answers[i].Value = fromMachine(scope, m)
 			continue
 		}
 		answers[i].Value, answers[i].Err = s.observe(ctx, scope, group, name)
@@ -39,6 +56,23 @@ func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driv
 		s.addAddresses(ctx, group, answers)
 	}
 	return answers
+}
+
+// listMachines are all machines of a resource group, by their names in lower case.
+func (s *subscription) listMachines(ctx context.Context, group string) (map[string]*armcompute.VirtualMachine, error) {
+	found := map[string]*armcompute.VirtualMachine{}
+	for pager := s.machines.NewListPager(group, nil); pager.More(); {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return nil, classify("VirtualMachines_List", err)
+		}
+		for _, m := range page.Value {
+			if m != nil {
+				found[strings.ToLower(value(m.Name))] = m
+			}
+		}
+	}
+	return found, nil
 }
 
 func (s *subscription) observe(ctx context.Context, scope driver.Scope, group, name string) (driver.Instance, error) {
@@ -67,8 +101,8 @@ func (s *subscription) addAddresses(ctx context.Context, group string, answers [
 	}
 }
 
-// List returns the marked machines of the resource group, in two lists: of machines and of interfaces; and in a third of public addresses,
-// if interfaces have some. For those that have failed it is asked why, once.
+// List returns the marked machines of the resource group, in two lists: of machines and of interfaces; and in a third of public
+// addresses, if interfaces have some. For those that have failed it is asked why, once.
 func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error) {
 	s, group, err := d.in(ctx, scope)
 	if err != nil {

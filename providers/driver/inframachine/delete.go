@@ -161,18 +161,6 @@ func (r *Reconciler[M]) acceptTermination(s *scope[M], t termination) {
 	r.inventory.Put(s.handle.Scope, s.view.Instance)
 }
 
-// stoppingGrace is for how long an instance that stops is taken for one that is being terminated, once the cloud has accepted that.
-const stoppingGrace = 5 * time.Minute
-
-// recognizeTermination takes an instance that stops for one that is being terminated, if the cloud has accepted that a short while ago: some
-// clouds show no difference, and each list would have it terminated again.
-func (r *Reconciler[M]) recognizeTermination(s *scope[M]) {
-	accepted := r.terminated.get(s.Key())
-	if s.view.Known && s.view.Instance.State == driverv1.InstanceStopping && !accepted.IsZero() && s.Now.Before(accepted.Add(stoppingGrace)) {
-		s.view.Instance.State = driverv1.InstanceTerminating
-	}
-}
-
 // acceptAbsence continues if the cloud did not know the instance after the grace; before that it may only not list it yet.
 // err is what the cloud answered at that time.
 func (r *Reconciler[M]) acceptAbsence(s *scope[M], err error, at time.Time) outcome.Outcome {
@@ -187,7 +175,7 @@ func (r *Reconciler[M]) acceptAbsence(s *scope[M], err error, at time.Time) outc
 }
 
 // awaitTermination waits until the cloud reports that the instance has ceased to exist.
-func (r *Reconciler[M]) awaitTermination(ctx context.Context, s *scope[M]) outcome.Outcome {
+func (r *Reconciler[M]) awaitTermination(_ context.Context, s *scope[M]) outcome.Outcome {
 	if s.observed.missing {
 		return outcome.Continue()
 	}
@@ -201,31 +189,7 @@ func (r *Reconciler[M]) awaitTermination(ctx context.Context, s *scope[M]) outco
 	if s.view.Listed || s.view.ListedAt.IsZero() {
 		return outcome.Wait() // The inventory lists it and wakes the object when it changes.
 	}
-	return r.confirmTermination(ctx, s)
-}
-
-// confirmTermination asks the cloud itself about an instance that is in no list.
-func (r *Reconciler[M]) confirmTermination(ctx context.Context, s *scope[M]) outcome.Outcome {
-	if wait, _ := r.backoff.remaining(s.Key()); wait > 0 {
-		return outcome.WaitFor(wait)
-	}
-	if out := r.takeTurn(ctx, s); !out.Finished() {
-		return out
-	}
-	instance, err := r.askCloud(ctx, s)
-	switch {
-	case driver.IsNotFound(err):
-		return r.acceptAbsence(s, err, s.Now)
-	case err != nil:
-		return outcome.WaitFor(r.backoff.fail(s.Key(), err))
-	case instance.State != driverv1.InstanceTerminated:
-		pending := driver.NewUnknownError("Observe", "", errors.Errorf("the instance is %s", instance.State))
-		return outcome.WaitFor(r.backoff.fail(s.Key(), pending))
-	}
-	r.backoff.forget(s.Key())
-	s.view.Instance = instance
-	s.observed.instance = s.observedWhileEnding()
-	return outcome.Continue()
+	return r.confirmTermination(s)
 }
 
 // handOverGrace is how long after its deletion an object waits for its Machine to take over provider ID and addresses.

@@ -169,6 +169,7 @@ func (r *Reconciler[M]) nextAttempt(ctx context.Context, s *scope[M]) outcome.Ou
 	r.places.Withdraw(s.machine())
 	r.followed.forget(s.Key())
 	r.terminated.forget(s.Key())
+	r.gone.forget(s.Key())
 	return outcome.WaitFor(r.backoff.failTimes(s.Key(), err, record.Ended))
 }
 

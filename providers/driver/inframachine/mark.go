@@ -13,8 +13,8 @@ import (
 
 // checkMark stops the deletion of an object whose instance does not carry its mark. Provider ID and launch record are
 // claims of whoever may write the object; the mark is set by those who have rights in the cloud.
-func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome.Outcome {
-	wait, latest := r.backoff.remaining(s.Key())
+func (r *Reconciler[M]) checkMark(_ context.Context, s *scope[M]) outcome.Outcome {
+	_, latest := r.backoff.remaining(s.Key())
 	if s.view.Known && s.handle.Owns(s.view.Instance) {
 		if foreignOf(latest) != nil {
 			r.backoff.forget(s.Key())
@@ -26,17 +26,16 @@ func (r *Reconciler[M]) checkMark(ctx context.Context, s *scope[M]) outcome.Outc
 		r.inventory.Track(s.Key(), s.handle, true)
 		return outcome.Wait()
 	}
-	if wait > 0 {
-		s.observed.state = explainDeletion(latest)
-		return outcome.WaitFor(wait)
+	if r.isGone(s) {
+		return outcome.Continue()
 	}
-	if out := r.takeTurn(ctx, s); !out.Finished() {
-		return out
-	}
-	instance, err := r.askCloud(ctx, s)
+	answer, out := r.look(s)
+	instance, err := answer.Value, answer.Err
 	switch {
+	case !out.Finished():
+		return out
 	case driver.IsNotFound(err):
-		return r.acceptAbsence(s, err, s.Now)
+		return r.acceptLook(s, answer)
 	case err != nil:
 		s.observed.state = explainDeletion(err)
 		return outcome.WaitFor(r.backoff.fail(s.Key(), err))

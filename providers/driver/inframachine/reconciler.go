@@ -90,6 +90,8 @@ type Reconciler[M driver.Object] struct {
 	// lateFailures are how launches have failed that the cloud had accepted, and terminated is when it has accepted a termination.
 	lateFailures noted[lateFailureOf]
 	terminated   noted[time.Time]
+	// gone is the instance that the cloud itself does not show any more, of an object that is being deleted.
+	gone noted[string]
 	// alive is since when the cloud contradicts a record of a failure.
 	alive noted[aliveSince]
 	// taken are the failure domains in which somebody else has the name of an object's instance.
@@ -202,6 +204,7 @@ func (r *Reconciler[M]) forget(key client.ObjectKey) {
 	r.dead.forget(key)
 	r.lateFailures.forget(key)
 	r.terminated.forget(key)
+	r.gone.forget(key)
 	r.alive.forget(key)
 	r.interrupted.forget(key)
 	r.unusable.forget(key)
