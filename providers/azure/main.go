@@ -14,6 +14,7 @@ import (
 	"millwright.dev/providers/azure/instance"
 	"millwright.dev/providers/azure/session"
 	"millwright.dev/providers/driver/inframachine"
+	"millwright.dev/providers/driver/limit"
 	"millwright.dev/providers/driver/machinetemplate"
 	"millwright.dev/providers/driver/manager"
 )
@@ -60,13 +61,14 @@ func run(ctx context.Context, options *manager.Options, configure func() (sessio
 	return manager.Run(ctx, options, infrav1.AddToScheme, func(mgr ctrl.Manager) error {
 		sessions := newSessions(mgr, options, clock.RealClock{}, config)
 		machines := instance.New(config, clock.RealClock{}).WithIdentities(sessions)
-		if err := newMachineReconciler(mgr, options, clock.RealClock{}, machines).SetupWithManager(mgr); err != nil {
+		reconciler := newMachineReconciler(mgr, options, clock.RealClock{}, machines)
+		if err := reconciler.SetupWithManager(mgr); err != nil {
 			return err
 		}
 		if err := newIdentityReconciler(mgr, options, clock.RealClock{}, sessions).SetupWithManager(mgr); err != nil {
 			return err
 		}
-		return newTemplateReconciler(mgr, options, clock.RealClock{}, machines).SetupWithManager(mgr)
+		return newTemplateReconciler(mgr, options, clock.RealClock{}, machines, reconciler.Limiter()).SetupWithManager(mgr)
 	})
 }
 
@@ -88,11 +90,13 @@ func newMachineReconciler(
 }
 
 func newTemplateReconciler(
-	mgr ctrl.Manager, options *manager.Options, clk clock.PassiveClock, azure *instance.Driver,
+	mgr ctrl.Manager, options *manager.Options, clk clock.PassiveClock, azure *instance.Driver, limiter *limit.Limiter,
 ) *machinetemplate.Reconciler[*infrav1.AzureMachineTemplate] {
 	return &machinetemplate.Reconciler[*infrav1.AzureMachineTemplate]{
 		Client:      mgr.GetClient(),
 		Sizer:       azure,
+		Limiter:     limiter,
+		LimitScope:  func(t *infrav1.AzureMachineTemplate) string { return azure.LimitScope(instance.TemplateScope(t)) },
 		Clock:       clk,
 		Kind:        "AzureMachineTemplate",
 		New:         func() *infrav1.AzureMachineTemplate { return &infrav1.AzureMachineTemplate{} },

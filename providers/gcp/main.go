@@ -84,6 +84,8 @@ func setup(mgr ctrl.Manager, options *manager.Options, at *endpoints) error {
 	templates := &machinetemplate.Reconciler[*infrav1.GCPMachineTemplate]{
 		Client:      mgr.GetClient(),
 		Sizer:       cloud,
+		Limiter:     machines.Limiter(),
+		LimitScope:  func(t *infrav1.GCPMachineTemplate) string { return cloud.LimitScope(instance.TemplateScope(t)) },
 		Clock:       clock.RealClock{},
 		Kind:        "GCPMachineTemplate",
 		New:         func() *infrav1.GCPMachineTemplate { return &infrav1.GCPMachineTemplate{} },

@@ -119,7 +119,7 @@ type signed struct {
 func (s *signed) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	token, err := s.TokenCredential.GetToken(ctx, options)
 	if err != nil {
-		return token, &credentialsError{err}
+		return token, &credentialsError{session.Explain(err)}
 	}
 	_, principal := session.ClaimsOf(token.Token)
 	s.clients.mu.Lock()

@@ -206,13 +206,13 @@ func notFound(operation string) error {
 	return driver.NewNotFoundError(operation, "", errors.New("there is no such virtual machine"))
 }
 
-// credentialsError means that a call was never sent, for lack of a token. It does not show its cause, which may quote what the
-// credentials were read from.
+// credentialsError means that a call was never sent, for lack of a token by the credentials of the process. It shows what
+// session.Explain makes of the cause, which may quote what the credentials were read from.
 type credentialsError struct{ err error }
 
 // Error says what to look for.
 func (e *credentialsError) Error() string {
-	return "there is no token for Azure: the provider's credentials are missing, expired or refused; its log has the details"
+	return "there is no token by the credentials of the provider's process: " + e.err.Error()
 }
 
 // Unwrap returns the cause.

@@ -27,11 +27,17 @@ type sizes struct {
 
 func newSizes() *sizes { return &sizes{known: map[string]machinetemplate.Size{}} }
 
+// TemplateScope is the scope of the calls of Size.
+func TemplateScope(template *infrav1.AzureMachineTemplate) driver.Scope {
+	spec := &template.Spec.Template.Spec
+	return driver.Scope{Identity: template.IdentityName(), Location: strings.ToLower(spec.SubscriptionID + "/" + spec.ResourceGroup)}
+}
+
 // Size is that of the template's size in the list of resource SKUs. The disk is that of the OS disk where the template gives its size; how
 // many pods fit depends on the network of the cluster, which is not known here.
 func (d *Driver) Size(ctx context.Context, template *infrav1.AzureMachineTemplate) (machinetemplate.Size, error) {
 	spec := &template.Spec.Template.Spec
-	size, err := d.sizeOf(ctx, template.IdentityName(), spec)
+	size, err := d.sizeOf(ctx, TemplateScope(template), spec)
 	if err != nil {
 		return machinetemplate.Size{}, err
 	}
@@ -42,11 +48,11 @@ func (d *Driver) Size(ctx context.Context, template *infrav1.AzureMachineTemplat
 	return size, nil
 }
 
-func (d *Driver) sizeOf(ctx context.Context, identity string, spec *infrav1.AzureMachineSpec) (machinetemplate.Size, error) {
+func (d *Driver) sizeOf(ctx context.Context, scope driver.Scope, spec *infrav1.AzureMachineSpec) (machinetemplate.Size, error) {
 	const operation = "ResourceSkus_List"
 	key := func(name string) string {
 		// Of each identity for itself: nobody learns what another may ask.
-		return identity + "/" + strings.ToLower(spec.SubscriptionID+"/"+spec.Location+"/"+name)
+		return scope.Identity + "/" + strings.ToLower(spec.SubscriptionID+"/"+spec.Location+"/"+name)
 	}
 	d.sizes.mu.Lock()
 	known, ok := d.sizes.known[key(spec.VMSize)]
@@ -54,9 +60,7 @@ func (d *Driver) sizeOf(ctx context.Context, identity string, spec *infrav1.Azur
 	if ok {
 		return known, nil
 	}
-	s, _, err := d.in(ctx, driver.Scope{
-		Identity: identity, Location: strings.ToLower(spec.SubscriptionID + "/" + spec.ResourceGroup),
-	})
+	s, _, err := d.in(ctx, scope)
 	if err != nil {
 		return machinetemplate.Size{}, err
 	}

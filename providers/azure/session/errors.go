@@ -23,9 +23,9 @@ var passing = []string{"AADSTS90033", "AADSTS90055", "AADSTS50196", "AADSTS10000
 // changing are the parts of messages that differ each time.
 var changing = regexp.MustCompile(`(?s)[ \r\n]*(Trace ID:|Correlation ID:|Timestamp:).*`)
 
-// explain returns what a failed request for a token means for the identity: an Invalid if Microsoft Entra ID refuses, with its words, else
+// Explain returns what a failed request for a token means for the identity: an Invalid if Microsoft Entra ID refuses, with its words, else
 // an error that passes.
-func explain(err error) error {
+func Explain(err error) error {
 	if err == nil {
 		return nil
 	}

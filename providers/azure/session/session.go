@@ -50,7 +50,7 @@ func (s *Session) token(ctx context.Context, options policy.TokenRequestOptions)
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	token, err := s.credential.GetToken(ctx, options)
-	switch err = explain(err); {
+	switch err = Explain(err); {
 	case identity.AsInvalid(err) != nil:
 		s.doubt(s)
 		return token, err

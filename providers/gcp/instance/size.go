@@ -29,12 +29,17 @@ type machineType struct {
 	} `json:"accelerators"`
 }
 
+// TemplateScope is the scope of the calls of Size.
+func TemplateScope(template *infrav1.GCPMachineTemplate) driver.Scope {
+	return driver.Scope{Identity: template.IdentityName(), Location: template.Spec.Template.Spec.Project}
+}
+
 // Size is that of the machine type in the first zone, with the accelerators of the type and of the template. The disk is the boot disk
 // where the template gives its size; how many pods fit depends on the network of the cluster, which is not known here.
 func (d *Driver) Size(ctx context.Context, template *infrav1.GCPMachineTemplate) (machinetemplate.Size, error) {
 	spec := &template.Spec.Template.Spec
 	var found machineType
-	err := d.call(ctx, driver.Scope{Identity: template.IdentityName(), Location: spec.Project}, request{
+	err := d.call(ctx, TemplateScope(template), request{
 		name: "machineTypes.get", method: http.MethodGet, path: []string{"zones", spec.Zones[0], "machineTypes", spec.MachineType},
 		query: url.Values{"fields": {"guestCpus,memoryMb,architecture,accelerators"}},
 	}, &found)
