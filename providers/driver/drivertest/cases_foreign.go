@@ -46,7 +46,8 @@ func forgedProviderIDs[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		valid := l.foreignMachine().ID
 		forged = append(l.cloud.Forged(valid),
-			valid+"/..", valid+"/../x", valid+"%2f..", valid+"?x=y", valid+"#x", valid+" ", " "+valid, valid+"\n", "x"+valid, strings.Repeat("x", 2000),
+			valid+"/..", valid+"/../x", valid+"%2f..", valid+"?x=y", valid+"#x", valid+" ", " "+valid, valid+"\n", "x"+valid,
+			strings.Repeat("x", 2000),
 			"other:///"+valid, "/", "..", "*", valid+",*", valid+"*")
 	})
 	for _, id := range forged {
