@@ -18,7 +18,6 @@ import (
 
 	"millwright.dev/test/clouds/aws/simclient"
 	"millwright.dev/test/clouds/aws/sqs"
-	"millwright.dev/test/controlplane"
 )
 
 // Options of a sandbox. The zero value is one cluster with everything in it and short delays in EC2.
@@ -283,24 +282,4 @@ func (s *Sandbox) clusters() []*Cluster {
 
 func (s *Sandbox) say(format string, args ...any) {
 	fmt.Fprintf(s.options.Progress, format+"\n", args...)
-}
-
-// Cluster is a control plane with a client.
-type Cluster struct {
-	*controlplane.ControlPlane
-	// Client is an administrator's; it watches too.
-	Client Client
-}
-
-func startCluster(ctx context.Context, name, logDir string) (*Cluster, error) {
-	plane, err := controlplane.Start(ctx, controlplane.Options{Name: name, LogDir: logDir, Audit: true})
-	if err != nil {
-		return nil, err
-	}
-	client, err := newClient(plane.Config())
-	if err != nil {
-		_ = plane.Stop()
-		return nil, err
-	}
-	return &Cluster{ControlPlane: plane, Client: client}, nil
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	. "github.com/onsi/gomega"
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -287,55 +286,4 @@ func TestAnAuthorityThatHangs(t *testing.T) {
 	r.Expect(err).To(MatchError(ContainSubstring("within the time limit")))
 	release()
 	r.Expect(s.Verify(r.ctx)).To(HaveField("Account", tenantA))
-}
-
-func TestAmbientAndManagedIdentities(t *testing.T) {
-	r := newRig(t, infrav1.AzureIdentitySpec{Ambient: &infrav1.AmbientCredentials{}})
-	s, err := r.sessions.Get(r.ctx, "id")
-	r.Expect(err).NotTo(HaveOccurred())
-	r.Expect(s.GetToken(r.ctx, policy.TokenRequestOptions{})).To(HaveField("Token", "the process's own"))
-
-	r = newRig(t, infrav1.AzureIdentitySpec{ManagedIdentity: &infrav1.ManagedIdentity{ClientID: clientID}})
-	t.Setenv("IDENTITY_ENDPOINT", "http://"+login+"/msi/token")
-	t.Setenv("IDENTITY_HEADER", "x")
-	r.authority.SetManagedIdentity(r.app)
-	r.Expect(r.verify()).To(Equal(identity.Holder{Account: tenantA, Principal: "object"}))
-	r.Expect(r.authority.Calls()).To(ConsistOf(HaveField("By", "managedIdentity")))
-}
-
-// An identity whose source this version does not know must not get the process's own credentials.
-func TestAnIdentityWithoutASourceGetsNone(t *testing.T) {
-	r := newRig(t, infrav1.AzureIdentitySpec{})
-	_, err := r.sessions.Get(r.ctx, "id")
-	r.Expect(reason(err)).To(Equal(driverv1.CredentialsInvalidReason))
-}
-
-func TestFlags(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{nil, ""},
-		{[]string{"--azure-environment=AzureChinaCloud"}, ""},
-		{[]string{"--azure-environment=Moon"}, "AzureChinaCloud, AzureCloud, AzureUSGovernment"},
-		{[]string{"--azure-resource-manager=http://127.0.0.1:8080"}, ""},
-		{[]string{"--azure-resource-manager=https://arm.example.com"}, ""},
-		{[]string{"--azure-resource-manager=http://arm.example.com"}, "--azure-resource-manager"},
-		{[]string{"--azure-resource-manager=http://localhost.example.com"}, "--azure-resource-manager"},
-		{[]string{"--azure-resource-manager=arm"}, "--azure-resource-manager"},
-	} {
-		g := NewWithT(t)
-		o, set := &session.Options{}, pflag.NewFlagSet("test", pflag.ContinueOnError)
-		o.AddFlags(set)
-		g.Expect(set.Parse(c.args)).To(Succeed())
-		if c.want != "" {
-			g.Expect(o.Validate()).To(MatchError(ContainSubstring(c.want)))
-			continue
-		}
-		g.Expect(o.Validate()).To(Succeed())
-		config, err := o.Config()
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(config.Cloud.Services[cloud.ResourceManager].Audience).NotTo(BeEmpty())
-	}
-	NewWithT(t).Expect(cloud.AzurePublic.Services[cloud.ResourceManager].Endpoint).To(Equal("https://management.azure.com"), "no flag changes what all share")
 }
