@@ -2,9 +2,9 @@
 # Runs all tests with the race detector: the end-to-end tests, which print each test as it ends, beside the packages.
 # Names of failed tests and what they said come last, without the logs between.
 #   test/run.sh GOTESTSUM [flags of go test]
-# TESTPROCS is how many packages run at once beside the end-to-end tests: as many as there are processors without. Each of them, and the
-# end-to-end tests, use half a processor on average (test/cost.sh) and wait otherwise. With twice as many two processors were overloaded,
-# and tests timed out.
+# TESTPROCS is how many packages run at once beside the end-to-end tests: one more than there are processors without. Each of them, and the
+# end-to-end tests, use half a processor on average (test/cost.sh) and wait otherwise. With twice as many as processors these were
+# overloaded, and tests timed out.
 # RERUN=1, which only CI sets: up to eight failures are run once more, each test alone (one of a subtest counts for its parents as
 # well). What passes then is listed as flaky at the end: a defect to be mended, but not a reason to lose everything else that was tested.
 set -uo pipefail
@@ -28,13 +28,14 @@ run() { # name, format, packages, flags of go test
     -- -race "${race[@]}" -ldflags=-s\ -w -vet=off -timeout 40m "$@" | tee "out/test/$name.log"
 }
 # The packages that take longest start first, so that no processor idles while the last of them runs.
-longest=(core/machine core/machinedeployment providers/aws test/admission test/chaos bootstrap/cloudconfig/node core/machineset
-  bootstrap/cloudconfig/controller test/scale/lifecycle core/drain core bootstrap/cloudconfig core/remote core/cluster)
+longest=(core/machine test/chaos core/machinedeployment providers/aws test/admission test/scale/lifecycle bootstrap/cloudconfig/node
+  core/machineset providers/azure test/clouds/example/provider bootstrap/cloudconfig/controller core bootstrap/cloudconfig providers/gcp
+  test/sandbox/cmd/demo core/cluster core/drain test/drivers bootstrap/cloudconfig/approval core/remote providers/driver/inframachine)
 all=$(go list ./... | grep -v '/test/e2e$') || exit 1
 packages=$({ printf 'millwright.dev/%s\n' "${longest[@]}" | grep -Fx "$all"; echo "$all"; } | awk '!seen[$0]++' | tr '\n' ' ')
 failed=0
 run e2e testname ./test/e2e "$@" &
-run packages pkgname "$packages" -p "${TESTPROCS:-$(nproc)}" "$@" || failed=1
+run packages pkgname "$packages" -p "${TESTPROCS:-$(($(nproc) + 1))}" "$@" || failed=1
 wait $! || failed=1
 if [ "$failed" = 1 ]; then
   echo "failed tests, without their logs:"
