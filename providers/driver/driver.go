@@ -66,7 +66,8 @@ type Driver[M Object] interface {
 	// a provider ID is of a launch that was accepted: as long as the operation goes on, the answer is an instance that is
 	// Pending, without a provider ID if it does not exist yet; once it has failed, an instance that is Failed, with Refused
 	// saying of which class the failure is, whether or not there is something of it. One handle that leads to nothing must not
-	// spoil the answers about the others. The provider ID in an answer is the instance's own, also if the handle has another
+	// spoil the answers about the others. NotFound ends a Machine for good, unless Handle.Ending is set: it is no conclusion from a list that
+	// may lack more than it says. The provider ID in an answer is the instance's own, also if the handle has another
 	// one that leads to the instance.
 	Observe(ctx context.Context, scope Scope, handles []Handle) []Answer[Instance]
 

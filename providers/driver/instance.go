@@ -17,6 +17,9 @@ type Instance struct {
 	// ProviderID is the value of Node.spec.providerID that the cloud's own cloud-controller-manager
 	// sets. It identifies the instance throughout.
 	ProviderID string
+	// Incarnation tells the instance from later ones under the same ProviderID, where the cloud uses names again; empty elsewhere. What is
+	// to be ended is named by it in Handle, so that nobody else's is ended that has got the name meanwhile.
+	Incarnation string
 	// Token that the instance was launched with.
 	Token string
 	// Name of the instance, where the traits of the cloud have a NameLimit.

@@ -84,6 +84,11 @@ type Handle struct {
 	Attempt   int
 	// Operation by which the cloud finishes the launch; empty if there is none.
 	Operation string
+	// Incarnation is that of the Instance that was looked at right before, in calls that end it; empty if it is not known.
+	Incarnation string
+	// Ending is true if whoever asks wants the instance to end, or to have ended, whatever has become of it. A driver need not find out why
+	// such a one is gone, and may take a complete list that lacks it for an answer.
+	Ending bool
 	// Protected is true if the spec asks for protection from termination, which is lifted before the instance is terminated.
 	Protected bool
 	// Stored is true if user data that a UserDataStore has made of this owner is to be cleaned up as well. Only the collector of

@@ -46,10 +46,12 @@ func (r *Reconciler[M]) confirmTermination(s *scope[M]) outcome.Outcome {
 	return outcome.Continue()
 }
 
-// look reads an instance from the cloud itself, with those of others in one call. It does not continue while the answer is awaited, or a
-// failure before is too recent.
+// look reads an instance that is to end from the cloud itself, with those of others in one call. It does not continue while the answer is
+// awaited, or a failure before is too recent.
 func (r *Reconciler[M]) look(s *scope[M]) (batch.Answer[driver.Instance], outcome.Outcome) {
-	if answer, answered := r.operations.Take(s.Key(), s.handle); answered {
+	handle := s.handle
+	handle.Ending = true
+	if answer, answered := r.operations.Take(s.Key(), handle); answered {
 		return answer, outcome.Continue()
 	}
 	if wait, latest := r.backoff.remaining(s.Key()); wait > 0 {
@@ -62,7 +64,7 @@ func (r *Reconciler[M]) look(s *scope[M]) (batch.Answer[driver.Instance], outcom
 	if asked == nil {
 		asked = &explanation{driverv1.TerminatingInstanceReason, "Looking for the instance, to terminate it"}
 	}
-	return batch.Answer[driver.Instance]{}, r.awaitAnswer(s, r.operations.Ask(s.Key(), s.handle), asked)
+	return batch.Answer[driver.Instance]{}, r.awaitAnswer(s, r.operations.Ask(s.Key(), handle), asked)
 }
 
 // acceptLook accepts that there is no such instance, and remembers it if that counts.

@@ -32,6 +32,7 @@ func (r *Reconciler[M]) place(ctx context.Context, s *scope[M]) outcome.Outcome 
 		return r.launchFailed(ctx, s, driver.WithoutEffect(err), s.launched)
 	}
 	candidates = untaken(withoutTypes(candidates, r.typesRefused(s)), r.taken.get(s.Key()))
+	candidates = untaken(candidates, r.inventory.Silent(s.handle.Scope)) // What goes there could not be seen, nor go elsewhere then.
 	candidates = r.shortages.Mark(r.cloud.LimitScope(s.handle.Scope), candidates)
 	turn := spread.Turn(string(s.launched.UID), s.launched.Attempt)
 	s.request.Placement, err = r.places.Place(s.machine(), candidates, turn, func() ([]spread.Machine, error) {

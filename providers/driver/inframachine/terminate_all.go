@@ -2,6 +2,7 @@ package inframachine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -26,6 +27,10 @@ func (r *Reconciler[M]) terminateAll(ctx context.Context, in driver.Scope, handl
 	answers := make([]driver.Answer[termination], len(handles))
 	var own []driver.Handle
 	var place []int // in handles, of each of own
+	handles = slices.Clone(handles)
+	for i := range handles {
+		handles[i].Ending = true
+	}
 	for i, seen := range r.lookAt(ctx, in, handles) {
 		state := seen.Value.State
 		switch {
@@ -40,7 +45,7 @@ func (r *Reconciler[M]) terminateAll(ctx context.Context, in driver.Scope, handl
 		default:
 			answers[i].Value.instance = seen.Value
 			handle := handles[i]
-			handle.ProviderID = seen.Value.ProviderID
+			handle.ProviderID, handle.Incarnation = seen.Value.ProviderID, seen.Value.Incarnation
 			own, place = append(own, handle), append(place, i)
 		}
 	}

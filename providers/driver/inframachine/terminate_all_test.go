@@ -21,9 +21,13 @@ type ending struct {
 	refused map[string]error
 	calls   int
 	ended   []string
+	// looks are the handles of the latest look; incarnations are those of what was to be ended.
+	looks        []driver.Handle
+	incarnations []string
 }
 
-func (e *ending) Observe(context.Context, driver.Scope, []driver.Handle) []driver.Answer[driver.Instance] {
+func (e *ending) Observe(_ context.Context, _ driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
+	e.looks = handles
 	return e.seen
 }
 
@@ -31,7 +35,7 @@ func (e *ending) Delete(_ context.Context, _ driver.Scope, handles []driver.Hand
 	e.calls++
 	answers := make([]error, len(handles))
 	for i, handle := range handles {
-		e.ended = append(e.ended, handle.ProviderID)
+		e.ended, e.incarnations = append(e.ended, handle.ProviderID), append(e.incarnations, handle.Incarnation)
 		answers[i] = e.refused[handle.ProviderID]
 	}
 	return answers
@@ -42,7 +46,7 @@ func (e *ending) Mark(driver.Handle) string { return "the mark" }
 func TestOnlyOwnInstancesThatAreNotEndingAreEnded(t *testing.T) {
 	g := NewWithT(t)
 	own := func(id string, state driverv1.InstanceState) driver.Answer[driver.Instance] {
-		return driver.Answer[driver.Instance]{Value: driver.Instance{ProviderID: id, State: state, OwnerUID: "u", Owner: "ns/m"}}
+		return driver.Answer[driver.Instance]{Value: driver.Instance{ProviderID: id, State: state, OwnerUID: "u", Owner: "ns/m", Incarnation: "n-" + id}}
 	}
 	foreign := func(id string, state driverv1.InstanceState) driver.Answer[driver.Instance] {
 		answer := own(id, state)
@@ -64,6 +68,9 @@ func TestOnlyOwnInstancesThatAreNotEndingAreEnded(t *testing.T) {
 	r := &Reconciler[driver.Object]{cloud: cloud, Options: Options{CallTimeout: time.Hour}}
 	answers := r.terminateAll(t.Context(), driver.Scope{Location: ""}, handles)
 	g.Expect(cloud.ended).To(Equal([]string{"protected", "running", "stopped"}))
+	g.Expect(cloud.incarnations).To(Equal([]string{"n-protected", "n-running", "n-stopped"}), "what was looked at is ended, whatever has its name since")
+	g.Expect(cloud.looks).To(HaveEach(HaveField("Ending", true)))
+	g.Expect(handles).To(HaveEach(HaveField("Ending", false)), "they are the batch's")
 	g.Expect(answers[0].Err).To(MatchError(lost))
 	g.Expect(foreignOf(answers[1].Err)).NotTo(BeNil())
 	g.Expect(answers[5].Err).To(MatchError(protected))

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -75,6 +76,19 @@ func (s *scope) kept(partial *driver.Incomplete) []driver.Instance {
 		}
 	}
 	return kept
+}
+
+// Silent are the failure domains that the latest list of a scope lacks; none of a scope in which nothing has been tracked.
+func (i *Inventory) Silent(name driver.Scope) []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s, ok := i.scopes[name]
+	if !ok {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.gaps))
 }
 
 // unlistedSince is since when a list is missing that has all there is. While no machine is tracked none is. s.mu is held.

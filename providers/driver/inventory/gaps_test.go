@@ -65,6 +65,21 @@ func TestAZoneThatDoesNotAnswer(t *testing.T) {
 	g.Expect(s.view(placed("b", "b-2"))).To(And(HaveField("Listed", false), HaveField("ListedAt", clk.Now()), HaveField("Err", BeNil())))
 }
 
+// TestSilent: what the latest list lacks, until there is one that has it; a list that fails altogether says nothing about that.
+func TestSilent(t *testing.T) {
+	g := NewWithT(t)
+	s, clk := bare(t)
+	i := &Inventory{scopes: map[driver.Scope]*scope{s.name: s}}
+	g.Expect(i.Silent(driver.Scope{Location: "other"})).To(BeEmpty())
+	g.Expect(i.Silent(s.name)).To(BeEmpty())
+	s.enter(nil, silent, clk.Now())
+	g.Expect(i.Silent(s.name)).To(Equal([]string{"b"}))
+	s.enter(nil, errors.New("all of it fails"), clk.Now())
+	g.Expect(i.Silent(s.name)).To(Equal([]string{"b"}))
+	s.enter(nil, nil, clk.Now())
+	g.Expect(i.Silent(s.name)).To(BeEmpty())
+}
+
 // TestAZoneThatHasNeverAnswered: before its first list nothing at all is known of it.
 func TestAZoneThatHasNeverAnswered(t *testing.T) {
 	g := NewWithT(t)

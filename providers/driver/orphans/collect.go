@@ -39,7 +39,7 @@ func untriedFirst(a, b *candidate) int {
 // handle leads to it, and to nothing else. Its owner is that of the mark.
 func (d *candidate) handle(in driver.Scope) driver.Handle {
 	return driver.Handle{
-		Scope: in, ProviderID: d.ProviderID, Token: d.Token, Name: d.Name, OwnerUID: d.OwnerUID, Owner: d.Owner,
+		Scope: in, Ending: true, ProviderID: d.ProviderID, Token: d.Token, Name: d.Name, OwnerUID: d.OwnerUID, Owner: d.Owner,
 		Placement: driver.Placement{FailureDomain: d.FailureDomain, InstanceType: d.InstanceType, Market: d.Market},
 	}
 }
@@ -108,6 +108,7 @@ func (c *Collector) deleteBatch(ctx context.Context, w *World, in driver.Scope, 
 			ctrl.LoggerFrom(ctx).Info("The cloud answers with another instance than it lists; nothing is deleted", "providerID", d.ProviderID)
 		case Decide(w, Found{Kind: d.Kind, Scope: in, Instance: answer.Value}, d.seen) != Orphan, !handles[i].Owns(answer.Value):
 		default:
+			handles[i].Incarnation = answer.Value.Incarnation
 			verified, ending = append(verified, d), append(ending, handles[i])
 		}
 	}

@@ -36,6 +36,22 @@ func TestAnInstanceWhoseObjectWasRemovedByForceIsDeletedAfterTwoScansAndTheGrace
 	i.Expect(i.cloud.live()).To(Equal([]string{"i-kept-a"}))
 }
 
+// TestTheInstanceThatWasLookedAtIsDeleted, and none that has got its name since.
+func TestTheInstanceThatWasLookedAtIsDeleted(t *testing.T) {
+	i := newInstallation(t)
+	gone := i.launch("gone")
+	i.scan(1)
+	i.expunge(gone)
+	i.cloud.change(testScope, "i-gone-a", func(instance *driver.Instance) { instance.Incarnation = "7" })
+	var ended []driver.Handle
+	i.cloud.deleting = func(h driver.Handle) error {
+		ended = append(ended, h)
+		return nil
+	}
+	i.scan(3)
+	i.Expect(ended).To(ConsistOf(And(HaveField("Incarnation", "7"), HaveField("Ending", true))))
+}
+
 // What was launched a moment ago is young, however often it was looked at.
 func TestAnInstanceThatWasJustLaunchedIsNoOrphan(t *testing.T) {
 	i := newInstallation(t)

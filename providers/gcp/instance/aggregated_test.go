@@ -44,7 +44,7 @@ func TestAZoneThatDoesNotAnswer(t *testing.T) {
 	cleaned := f.Cleanup(f.ctx, scope, []driver.Handle{gone, two, nowhere})
 	f.Expect(cleaned[0]).To(Equal(driver.Answer[[]string]{Value: []string{"disk left"}}))
 	f.class(cleaned[1].Err, driver.ClassUnknown)
-	f.class(cleaned[2].Err, driver.ClassUnknown)
+	f.Expect(cleaned[2].Err).NotTo(HaveOccurred(), "an attempt without a place has left nothing there that is not cleaned up after yet")
 	errs := f.Remark(f.ctx, scope, []driver.Handle{one, two}, "v_f_2")
 	f.Expect(errs[0]).NotTo(HaveOccurred())
 	f.class(errs[1], driver.ClassUnknown)
@@ -60,6 +60,8 @@ func TestListsThatAreIncomplete(t *testing.T) {
 		`{"items":{"zones/a":{"warning":{"code":"LIST_OVERHEAD_QUOTA_EXCEED"}}}}`: "LIST_OVERHEAD_QUOTA_EXCEED: the list is incomplete: zones/a",
 		`{"items":{},"unreachables":["regions/us-central1"]}`:                     "the list is incomplete: regions/us-central1",
 		`{"items":{"global":{"warning":{"code":"UNREACHABLE"}}}}`:                 "the list is incomplete: global",
+		`{"items":{},"warning":{"code":"LIST_OVERHEAD_QUOTA_EXCEED"}}`:            "LIST_OVERHEAD_QUOTA_EXCEED: the list is incomplete",
+		`{"items":{},"warning":{"code":"UNREACHABLE"}}`:                           "UNREACHABLE: the list is incomplete",
 		`<html>proxy</html>`: "the answer is not that of Compute Engine",
 	} {
 		_, err := answering(http.StatusOK, body).List(f.ctx, scope)
@@ -69,12 +71,13 @@ func TestListsThatAreIncomplete(t *testing.T) {
 	}
 	for _, silent := range []string{
 		`{"items":{},"unreachables":["zones/us-central1-b"]}`, `{"items":{},"unreachables":["projects/p/zones/us-central1-b/instances"]}`,
+		`{"items":{},"warning":{"code":"PARTIAL_SUCCESS"},"unreachables":["zones/us-central1-b"]}`,
 		`{"items":{"zones/us-central1-b":{"warning":{"code":"UNREACHABLE"}}},"unreachables":["https://www.googleapis.com/compute/v1/projects/p/zones/us-central1-b"]}`,
 	} {
 		_, err := answering(http.StatusOK, silent).List(f.ctx, scope)
 		f.Expect(driver.AsIncomplete(err)).To(HaveField("Missing", []string{zoneB}), silent)
 	}
-	_, err := answering(http.StatusOK, `{"items":{"zones/a":{"warning":{"code":"NO_RESULTS_ON_PAGE"}}}}`).List(f.ctx, scope)
+	_, err := answering(http.StatusOK, `{"warning":{"code":"NO_RESULTS_ON_PAGE"},"items":{"zones/a":{"warning":{"code":"NO_RESULTS_ON_PAGE"}}}}`).List(f.ctx, scope)
 	f.Expect(err).NotTo(HaveOccurred())
 }
 
@@ -116,17 +119,23 @@ func TestAnEmptyPageOfOperations(t *testing.T) {
 	f.Expect(d.Observe(f.ctx, scope, []driver.Handle{handle(l, "")})[0].Value.State).To(Equal(driverv1.InstancePending))
 }
 
-// TestAStoppedSpotInstanceWhoseOperationsCannotBeRead: whether Compute Engine has stopped it is not known, so nothing is said of its zone.
+// TestAStoppedSpotInstanceWhoseOperationsCannotBeRead: whether Compute Engine has stopped it is not known, and said; all else is.
 func TestAStoppedSpotInstanceWhoseOperationsCannotBeRead(t *testing.T) {
 	f := newFixture(t, compute.Options{})
 	h := f.running(launch(zoneA, "spot", 1, spot, func(s *infrav1.GCPMachineSpec) { s.InstanceTerminationAction = infrav1.InstanceTerminationActionStop }))
+	f.running(launch(zoneA, "other", 1))
 	f.Expect(f.cloud.Preempt(project, zoneA, "spot")).To(Succeed())
 	f.settle()
-	f.fault(simulator.Fault{Action: "globalOperations.aggregatedList", Count: 2, Error: &simulator.APIError{Code: "backendError"}})
-	_, err := f.List(f.ctx, scope)
-	f.class(err, driver.ClassUnknown)
-	f.class(f.observe(h).Err, driver.ClassUnknown)
-	f.Expect(f.observe(h).Value.Interrupted).To(BeTrue())
+	f.fault(simulator.Fault{Action: "globalOperations.aggregatedList", Count: 2, Error: &simulator.APIError{Code: "forbidden"}})
+	unread := And(HaveField("State", driverv1.InstanceStopped), HaveField("Interrupted", false),
+		HaveField("StateMessage", ContainSubstring("cannot be read: globalOperations.aggregatedList: forbidden")))
+	found, err := f.List(f.ctx, scope)
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(found).To(ConsistOf(unread, And(HaveField("Name", "other"), HaveField("State", driverv1.InstanceRunning))))
+	answer := f.observe(h)
+	f.Expect(answer.Err).NotTo(HaveOccurred(), "it can be ended")
+	f.Expect(answer.Value).To(unread)
+	f.Expect(f.observe(h).Value).To(And(HaveField("Interrupted", true), HaveField("StateMessage", "")))
 }
 
 func spot(s *infrav1.GCPMachineSpec) { s.ProvisioningModel = infrav1.ProvisioningModelSpot }
@@ -154,6 +163,10 @@ func TestCAPG173AnInstanceThatIsDeletedWhenItIsTakenBack(t *testing.T) {
 	before := f.count("globalOperations.aggregatedList")
 	f.class(f.observe(standard).Err, driver.ClassNotFound)
 	f.Expect(f.count("globalOperations.aggregatedList")).To(Equal(before), "nobody takes it back")
+	ending := first
+	ending.Ending = true
+	f.class(f.observe(ending).Err, driver.ClassNotFound)
+	f.Expect(f.count("globalOperations.aggregatedList")).To(Equal(before), "nobody asks why what is to end is gone")
 	f.fault(simulator.Fault{Action: "globalOperations.aggregatedList", Count: 1, Error: &simulator.APIError{Code: "forbidden"}})
 	f.class(f.observe(first).Err, driver.ClassNotFound)
 }

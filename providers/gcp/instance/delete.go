@@ -1,28 +1,49 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 
 	apitypes "k8s.io/apimachinery/pkg/types"
 
 	"millwright.dev/providers/driver"
 )
 
-// Delete asks for the end of each instance; its disks go with it.
-func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []driver.Handle) []error {
-	failures := make([]error, len(handles))
-	for i, h := range handles {
-		failures[i] = notFound("instances.delete")
-		if zone, name, ok := target(scope, h); ok {
-			failures[i] = d.change(ctx, scope, request{
-				name: "instances.delete", method: http.MethodDelete, path: []string{"zones", zone, "instances", name},
-			})
-		}
+// atOnce is how many calls of a batch are made at a time.
+const atOnce = 10
+
+// each does something for each of n handles, some at a time, so that one whose calls hang does not take the time of all behind it.
+func each(ctx context.Context, operation string, n int, do func(i int) error) []error {
+	errs := make([]error, n)
+	var calls sync.WaitGroup
+	turns := make(chan struct{}, atOnce)
+	for i := range n {
+		turns <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-turns }()
+			errs[i] = driver.Recover(ctx, operation, func() error { return do(i) })
+		})
 	}
-	return failures
+	calls.Wait()
+	return errs
+}
+
+// Delete asks for the end of each instance; its disks go with it. By its ID, where the caller has seen it: somebody else's may have got the
+// name since.
+func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []driver.Handle) []error {
+	return each(ctx, "Delete", len(handles), func(i int) error {
+		zone, name, ok := target(scope, handles[i])
+		if !ok {
+			return notFound("instances.delete")
+		}
+		return d.change(ctx, scope, request{
+			name: "instances.delete", method: http.MethodDelete, path: []string{"zones", zone, "instances", cmp.Or(handles[i].Incarnation, name)},
+		})
+	})
 }
 
 // change makes a call whose operation need not be followed: lists show what has come of it.
@@ -42,7 +63,8 @@ func (d *Driver) Unprotect(ctx context.Context, scope driver.Scope, h driver.Han
 	}
 	return d.change(ctx, scope, request{
 		name: "instances.setDeletionProtection", method: http.MethodPost,
-		path: []string{"zones", zone, "instances", name, "setDeletionProtection"}, query: url.Values{"deletionProtection": {"false"}},
+		path:  []string{"zones", zone, "instances", cmp.Or(h.Incarnation, name), "setDeletionProtection"},
+		query: url.Values{"deletionProtection": {"false"}},
 	})
 }
 
@@ -51,29 +73,48 @@ func (d *Driver) Unprotect(ctx context.Context, scope driver.Scope, h driver.Han
 func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
 	answers := make([]driver.Answer[[]string], len(handles))
 	disks, err := d.disksOf(ctx, scope, handles)
+	errs := each(ctx, "Cleanup", len(handles), func(i int) (failure error) {
+		answers[i].Value, failure = d.cleanUp(ctx, scope, handles[i], disks)
+		return failure
+	})
 	for i, h := range handles {
-		zone, _, _ := target(scope, h) // Disks are where their instance is, and each attempt is cleaned up after for itself.
-		answers[i].Err = lacks(err, zone)
-	}
-	for _, found := range disks {
-		for i, h := range handles {
-			if !h.Owns(found.marked()) {
-				continue
-			}
-			answers[i].Value = append(answers[i].Value, "disk "+found.Name)
-			if len(found.Users) > 0 {
-				continue
-			}
-			err := d.change(ctx, scope, request{
-				name: "disks.delete", method: http.MethodDelete, path: []string{"zones", last(found.Zone), "disks", found.Name},
-			})
-			// One that is in use after all, or is being deleted, is in the next list or not.
-			if driver.IgnoreNotFound(err) != nil && !driver.IsRefused(err) {
-				answers[i].Err = err
-			}
+		if answers[i].Err = errs[i]; answers[i].Err == nil {
+			answers[i].Err = lacksOf(err, scope, h)
 		}
 	}
 	return answers
+}
+
+// lacksOf returns the error of a list if it lacks the zone in which the disks of a handle are: where their instance is. An attempt without
+// a place has made none, and each one before was cleaned up after in its own zone: a zone that does not answer does not hold it up.
+func lacksOf(err error, scope driver.Scope, h driver.Handle) error {
+	zone, _, _ := target(scope, h)
+	placed := h.ProviderID != "" || h.Placement.ID != ""
+	if list := driver.AsIncomplete(err); list != nil && !placed {
+		return nil
+	}
+	return lacks(err, zone)
+}
+
+// cleanUp returns which of the disks are those of a handle, and deletes those that nothing uses.
+func (d *Driver) cleanUp(ctx context.Context, scope driver.Scope, h driver.Handle, disks []disk) (left []string, failure error) {
+	for _, found := range disks {
+		if !h.Owns(found.marked()) {
+			continue
+		}
+		left = append(left, "disk "+found.Name)
+		if len(found.Users) > 0 {
+			continue
+		}
+		err := d.change(ctx, scope, request{
+			name: "disks.delete", method: http.MethodDelete, path: []string{"zones", last(found.Zone), "disks", found.Name},
+		})
+		// One that is in use after all, or is being deleted, is in the next list or not.
+		if driver.IgnoreNotFound(err) != nil && !driver.IsRefused(err) {
+			failure = err
+		}
+	}
+	return left, failure
 }
 
 // disksOf lists the disks with the owners' UIDs. Forged ones, which no label can have, select nothing.
@@ -87,7 +128,8 @@ func (d *Driver) disksOf(ctx context.Context, scope driver.Scope, handles []driv
 	if len(owners) == 0 {
 		return nil, nil
 	}
-	return aggregated[disk](ctx, d, scope, "disks", diskFields, anyOf("labels."+LabelOwnerUID, owners))
+	disks, _, err := aggregated[disk](ctx, d, scope, "disks", diskFields, anyOf("labels."+LabelOwnerUID, owners))
+	return disks, err
 }
 
 // marked is an instance that carries the mark of the disk.
@@ -97,7 +139,7 @@ func (d *disk) marked() driver.Instance {
 
 // ListLeftovers returns the disks that carry a mark and that nothing uses.
 func (d *Driver) ListLeftovers(ctx context.Context, scope driver.Scope) ([]driver.Leftover, error) {
-	disks, err := aggregated[disk](ctx, d, scope, "disks", diskFields, "labels."+LabelOwnerUID+":*")
+	disks, _, err := aggregated[disk](ctx, d, scope, "disks", diskFields, "labels."+LabelOwnerUID+":*")
 	var left []driver.Leftover
 	for _, found := range disks {
 		if len(found.Users) > 0 {

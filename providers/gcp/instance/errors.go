@@ -31,7 +31,7 @@ var codes = map[driver.Class][]string{
 	},
 	driver.ClassAuth: {
 		"authError", "forbidden", "insufficientPermissions", "accessNotConfigured", "required", "SERVICE_DISABLED",
-		"PERMISSIONS_ERROR", "FORBIDDEN",
+		"PERMISSIONS_ERROR", "FORBIDDEN", "SERVICE_ACCOUNT_ACCESS_DENIED",
 	},
 	driver.ClassTerminal: {
 		"invalid", "badRequest", "invalidParameter", "invalidResourceUsage", "uploadTooLarge", "parseError", "unsupportedOperation",
@@ -61,11 +61,14 @@ func classOf(code, message string) driver.Class {
 	return ""
 }
 
+// unknownZone is in the message about a zone that there is not.
+const unknownZone = "Unknown zone"
+
 func classOfInvalid(message string) driver.Class {
 	switch {
 	case strings.Contains(message, "does not exist in zone"):
 		return driver.ClassCapacity
-	case strings.Contains(message, "cannot be found"), strings.Contains(message, "was not found"), strings.Contains(message, "Unknown zone"):
+	case strings.Contains(message, "cannot be found"), strings.Contains(message, "was not found"), strings.Contains(message, unknownZone):
 		return driver.ClassUnresolved
 	}
 	return driver.ClassTerminal
@@ -109,11 +112,14 @@ func refusal(name string, response *http.Response, content []byte) *driver.Error
 }
 
 // refusedLate is the class of the failure of an operation: it has ended, so nothing of it is unknown. That the name was taken is found
-// out by another attempt.
+// out by another attempt. A right that is missing is one on what the spec names, since the insertion itself was allowed: it can be
+// granted, and until then there is another attempt now and then.
 func refusedLate(f failure) driver.Class {
 	switch class := classOf(f.Code, f.Message); class {
 	case "", driver.ClassConflict, driver.ClassNotFound:
 		return driver.ClassRefused
+	case driver.ClassAuth:
+		return driver.ClassUnresolved
 	default:
 		return class
 	}

@@ -91,7 +91,7 @@ func TestFailuresOfOperations(t *testing.T) {
 	for code, expected := range map[string]driver.Class{
 		"ZONE_RESOURCE_POOL_EXHAUSTED": driver.ClassCapacity, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": driver.ClassCapacity,
 		"IP_SPACE_EXHAUSTED": driver.ClassCapacity, "QUOTA_EXCEEDED": driver.ClassQuota, "RESOURCE_NOT_FOUND": driver.ClassUnresolved,
-		"PERMISSIONS_ERROR": driver.ClassAuth, "INVALID_FIELD_VALUE": driver.ClassTerminal, "INTERNAL_ERROR": driver.ClassRefused,
+		"PERMISSIONS_ERROR": driver.ClassUnresolved, "SERVICE_ACCOUNT_ACCESS_DENIED": driver.ClassUnresolved, "INVALID_FIELD_VALUE": driver.ClassTerminal, "INTERNAL_ERROR": driver.ClassRefused,
 		"SOMETHING_NEW": driver.ClassRefused, "RESOURCE_ALREADY_EXISTS": driver.ClassRefused, "RATE_LIMIT_EXCEEDED": driver.ClassThrottle,
 		"CONDITION_NOT_MET": driver.ClassUnresolved,
 	} {

@@ -13,12 +13,13 @@ import (
 const preempted = `operationType = "compute.instances.preempted"`
 
 // tellPreempted replaces the answer that there is no instance where Compute Engine has taken it back and deleted it: its operations are
-// known for longer than the instance. Only instances that were launched as spot are asked about. If the operations cannot be read, or are
-// not known any more, the instance is not there and no more is said: that it is gone is certain.
+// known for longer than the instance. Only instances that were launched as spot, and that nobody has ended, are asked about. If the
+// operations cannot be read, or are not known any more, the instance is not there and no more is said: that it is gone is certain.
 func (d *Driver) tellPreempted(ctx context.Context, scope driver.Scope, handles []driver.Handle, answers []driver.Answer[driver.Instance]) {
 	var gone, requests []string
 	for i, h := range handles {
-		if _, name, ok := target(scope, h); ok && h.ProviderID != "" && h.Placement.Market == "spot" && driver.IsNotFound(answers[i].Err) {
+		spot := h.ProviderID != "" && h.Placement.Market == "spot"
+		if _, name, ok := target(scope, h); ok && spot && !h.Ending && driver.IsNotFound(answers[i].Err) {
 			gone = append(gone, name)
 			if h.Token != "" {
 				requests = append(requests, driver.LaunchRequestID(h.Token))
@@ -32,10 +33,10 @@ func (d *Driver) tellPreempted(ctx context.Context, scope driver.Scope, handles 
 	if len(requests) > 0 {
 		filter += " OR " + anyOf("clientOperationId", requests)
 	}
-	found, _ := aggregated[operation](ctx, d, scope, "operations", operationFields, filter) // What is missing shows nothing.
+	found, _, _ := aggregated[operation](ctx, d, scope, "operations", operationFields, filter) // What is missing shows nothing.
 	for i, h := range handles {
 		zone, name, ok := target(scope, h)
-		if !ok || !slices.Contains(gone, name) || !driver.IsNotFound(answers[i].Err) {
+		if !ok || h.Ending || !slices.Contains(gone, name) || !driver.IsNotFound(answers[i].Err) {
 			continue
 		}
 		if o := preemptionOf(h, "/projects/"+scope.Location+"/zones/"+zone+"/instances/"+name, found); o != nil {
@@ -44,6 +45,22 @@ func (d *Driver) tellPreempted(ctx context.Context, scope driver.Scope, handles 
 				FailureDomain: zone, InstanceType: h.Placement.InstanceType, Market: h.Placement.Market, Interruptible: true, Interrupted: true,
 				State: driverv1.InstanceTerminated, StateCode: o.OperationType, StateMessage: o.StatusMessage,
 			}}
+		}
+	}
+}
+
+// tellInterrupted says of spot instances that have stopped, by their IDs and their places among all, which ones Compute Engine has taken
+// back. Of whom that cannot be read, the state alone is known: the next list tells, and nobody else's instance waits for it.
+func (d *Driver) tellInterrupted(ctx context.Context, scope driver.Scope, all []driver.Instance, stopped map[string]int) {
+	preemptions, _, err := aggregated[operation](ctx, d, scope, "operations", operationFields, preempted)
+	for _, o := range preemptions {
+		if n, ok := stopped[o.TargetID]; ok {
+			all[n].Interrupted = true
+		}
+	}
+	for _, n := range stopped {
+		if unread := lacks(err, all[n].FailureDomain); unread != nil && !all[n].Interrupted {
+			all[n].StateMessage = "whether Compute Engine has taken it back cannot be read: " + unread.Error()
 		}
 	}
 }

@@ -20,15 +20,14 @@ type labelled struct {
 // Remark writes the label with the lineage, and no other, of the instances and of those disks that carry their mark. Labels are
 // replaced together, so each is read first; who has changed them meanwhile is not overwritten.
 func (d *Driver) Remark(ctx context.Context, scope driver.Scope, handles []driver.Handle, lineage string) []error {
-	errs := make([]error, len(handles))
 	disks, err := d.disksOf(ctx, scope, handles)
-	for i, h := range handles {
-		zone, _, _ := target(scope, h)
-		if errs[i] = lacks(err, zone); errs[i] == nil {
-			errs[i] = d.remark(ctx, scope, h, disks, lineage)
+	return each(ctx, "Remark", len(handles), func(i int) error {
+		zone, _, _ := target(scope, handles[i])
+		if err := lacks(err, zone); err != nil {
+			return err
 		}
-	}
-	return errs
+		return d.remark(ctx, scope, handles[i], disks, lineage)
+	})
 }
 
 func (d *Driver) remark(ctx context.Context, scope driver.Scope, h driver.Handle, disks []disk, lineage string) error {

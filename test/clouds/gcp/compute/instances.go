@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -41,9 +42,10 @@ func machineKey(project, zone, name string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// instance is the one of a name, or of an ID, which the API takes in its place.
 func (p *project) instance(zone, name string) *instance {
 	for _, i := range p.instances {
-		if i.zone == zone && i.Name == name {
+		if i.zone == zone && (i.Name == name || strconv.FormatInt(int64(i.ID), 10) == name) {
 			return i
 		}
 	}

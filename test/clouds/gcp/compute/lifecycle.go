@@ -120,11 +120,20 @@ func (s *Server) Restore() {
 	clear(s.exhausted)
 }
 
-// SetUnreachable sets which zones do not answer from now on: lists of all zones leave them out, or fail, as the request wants.
+// SetUnreachable sets which zones do not answer from now on: lists of all zones leave them out, or fail, as the request wants. Also
+// regions, such as regions/us-central1, and global, in which there is nothing.
 func (s *Server) SetUnreachable(zones ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unreachable = zones
+}
+
+// SetIncomplete makes lists of all zones incomplete from now on in ways that are not documented: zones that they do not mention, and a
+// warning about the list as a whole, such as LIST_OVERHEAD_QUOTA_EXCEED; none if it is empty.
+func (s *Server) SetIncomplete(warning string, leftOut ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.warning, s.leftOut = warning, leftOut
 }
 
 // SetDelays changes the delays for what starts from now on.

@@ -109,6 +109,7 @@ func aggregated(kind, collection string, items func(*Server, *request) []item) f
 			scopes[scope] = map[string]any{collection: values}
 		}
 		answer := map[string]any{"kind": "compute#" + kind, "id": r.URL.Path, "items": scopes}
+		s.leaveOut(answer, scopes)
 		if err := s.partial(r, answer, scopes, collection); err != nil {
 			return nil, err
 		}
@@ -123,6 +124,13 @@ func aggregated(kind, collection string, items func(*Server, *request) []item) f
 func (s *Server) partial(r *request, answer, scopes map[string]any, collection string) error {
 	var unreachable []any
 	for _, zone := range s.unreachable {
+		if strings.HasPrefix(zone, "regions/") || zone == "global" {
+			if collection != "instances" { // Those are in zones alone.
+				scopes[zone] = map[string]any{"warning": map[string]any{"code": "UNREACHABLE", "message": "It cannot be reached."}}
+				unreachable = append(unreachable, zone+"/"+collection)
+			}
+			continue
+		}
 		scopes["zones/"+zone] = map[string]any{"warning": map[string]any{"code": "UNREACHABLE", "message": "The zone cannot be reached."}}
 		unreachable = append(unreachable, "zones/"+zone+"/"+collection)
 	}
@@ -134,6 +142,16 @@ func (s *Server) partial(r *request, answer, scopes map[string]any, collection s
 	}
 	answer["unreachables"] = unreachable
 	return nil
+}
+
+// leaveOut makes a list lack zones without a word about them, or with a warning about the list alone.
+func (s *Server) leaveOut(answer, scopes map[string]any) {
+	for _, zone := range s.leftOut {
+		delete(scopes, "zones/"+zone)
+	}
+	if s.warning != "" {
+		answer["warning"] = map[string]any{"code": s.warning, "message": "The list is not complete."}
+	}
 }
 
 func instanceItems(_ *Server, r *request) (all []item) {

@@ -102,6 +102,24 @@ func TestAZoneThatDoesNotAnswer(t *testing.T) {
 	f.Expect(answer["items"].(object)["zones/"+zoneB].(object)["warning"]).To(HaveKeyWithValue("code", "UNREACHABLE"))
 }
 
+// TestAZoneThatDoesNotAnswer is documented; a region that does not answer is in lists of disks alone, and what SetIncomplete does is in all.
+func TestListsThatLackSomething(t *testing.T) {
+	f := newFixture(t, compute.Options{})
+	f.running(zoneA, vm("a"))
+	f.cloud.SetUnreachable("regions/us-central1")
+	partially := url.Values{"returnPartialSuccess": {"true"}}
+	_, answer := f.names(project+"/aggregated/instances", partially)
+	f.Expect(answer).NotTo(HaveKey("unreachables"))
+	_, answer = f.names(project+"/aggregated/disks", partially)
+	f.Expect(answer["unreachables"]).To(ConsistOf("regions/us-central1/disks"))
+	f.cloud.SetUnreachable()
+	f.cloud.SetIncomplete("LIST_OVERHEAD_QUOTA_EXCEED", zoneA)
+	names, answer := f.names(project+"/aggregated/instances", nil)
+	f.Expect(names).To(BeEmpty())
+	f.Expect(answer["items"]).NotTo(HaveKey("zones/" + zoneA))
+	f.Expect(answer["warning"]).To(HaveKeyWithValue("code", "LIST_OVERHEAD_QUOTA_EXCEED"))
+}
+
 func TestRateQuotasOfAMinute(t *testing.T) {
 	f := newFixture(t, compute.Options{RatePerMinute: map[string]int{compute.GroupRead: 2}})
 	f.call("GET", at(zoneA, "one"), nil)

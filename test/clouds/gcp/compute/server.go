@@ -35,6 +35,9 @@ type Server struct {
 	exhausted map[string]Failure
 	// unreachable are zones that do not answer.
 	unreachable []string
+	// warning is about each list of all zones; leftOut are zones that such lists do not mention.
+	warning string
+	leftOut []string
 }
 
 // project is what a project has.
