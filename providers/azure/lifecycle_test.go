@@ -72,6 +72,18 @@ func TestLostAnswers(t *testing.T) {
 	f.deleted(m)
 }
 
+// TestAResourceGroupThatIsGone: a machine of a group that was misspelt, and one whose group was deleted, can be deleted.
+func TestAResourceGroupThatIsGone(t *testing.T) {
+	f := newFixture(t)
+	misspelt := f.machine("m1", func(s *infrav1.AzureMachineSpec) { s.ResourceGroup = "misspelt" })
+	f.Eventually(f.ready(misspelt)).Should(And(HavePrefix("False UnresolvedReference"), ContainSubstring("ResourceGroupNotFound")))
+	m := f.machine("m2")
+	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	sim.RemoveGroup(arm.DefaultSubscription, f.group)
+	f.deleted(misspelt)
+	f.deleted(m)
+}
+
 // TestARefusal of what can never be right fails the machine, in Azure's words.
 func TestARefusal(t *testing.T) {
 	f := newFixture(t)

@@ -69,6 +69,12 @@ func value[T any](p *T) (v T) {
 // view is what a run time status says: the power state, and why provisioning has failed.
 type view struct{ power, code, message string }
 
+// says is false of a status that does not tell anything yet: the host has not reported, or Azure has not filled it in.
+func (v view) says() bool {
+	_, known := powerStates[v.power]
+	return known || v.code != ""
+}
+
 // fromStatuses reads the codes PowerState/<state> and ProvisioningState/failed/<code>.
 func fromStatuses(list []*armcompute.InstanceViewStatus) view {
 	v := view{}

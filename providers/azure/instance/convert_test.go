@@ -2,6 +2,7 @@ package instance
 
 import (
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 	. "github.com/onsi/gomega"
@@ -30,7 +31,8 @@ func TestStates(t *testing.T) {
 		"taken back":              {provisioning: "Succeeded", spot: true, codes: []string{"PowerState/deallocated"}, state: driverv1.InstanceStopped, code: "PowerState/deallocated", interrupted: true},
 		"being taken back":        {provisioning: "Updating", spot: true, codes: []string{"PowerState/deallocating"}, state: driverv1.InstanceStopping, code: "PowerState/deallocating", interrupted: true},
 		"no capacity":             {provisioning: "Failed", codes: []string{"ProvisioningState/failed/AllocationFailed"}, state: driverv1.InstanceFailed, code: "AllocationFailed", refused: driver.ClassCapacity},
-		"failed, nobody why":      {provisioning: "Failed", codes: []string{"ProvisioningState/failed"}, state: driverv1.InstanceFailed, refused: driver.ClassRefused},
+		"failed, nobody why":      {provisioning: "Failed", codes: []string{"ProvisioningState/failed"}, state: driverv1.InstancePending},
+		"failed, a new power":     {provisioning: "Failed", codes: []string{"ProvisioningState/failed", "PowerState/unknown"}, state: driverv1.InstancePending},
 		"agent did not report":    {provisioning: "Failed", codes: []string{"ProvisioningState/failed/OSProvisioningTimedOut", "PowerState/running"}, state: driverv1.InstanceRunning, code: "OSProvisioningTimedOut"},
 		"change failed, no power": {provisioning: "Failed", codes: []string{"ProvisioningState/failed/InternalError", "PowerState/stopped"}, state: driverv1.InstanceStopped, code: "InternalError"},
 		"ended":                   {provisioning: "Deleting", codes: []string{"PowerState/running"}, state: driverv1.InstanceTerminating},
@@ -47,7 +49,12 @@ func TestStates(t *testing.T) {
 			for _, code := range c.codes {
 				statuses = append(statuses, &armcompute.InstanceViewStatus{Code: &code})
 			}
-			got := withView(fromMachine(driver.Scope{Location: "s/g"}, m), fromStatuses(statuses))
+			got, v := fromMachine(driver.Scope{Location: "s/g"}, m), fromStatuses(statuses)
+			if got.State == driverv1.InstanceFailed {
+				got = newFailures().note(driver.Scope{}, "", v, time.Time{}).explain(got, time.Time{})
+			} else {
+				got = withView(got, v)
+			}
 			g.Expect(got).To(And(HaveField("State", c.state), HaveField("StateCode", c.code), HaveField("Refused", c.refused),
 				HaveField("Interrupted", c.interrupted), HaveField("ProviderID", HaveSuffix("/virtualMachines/m1"))))
 		})

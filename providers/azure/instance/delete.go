@@ -27,8 +27,8 @@ func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []drive
 		default:
 			failures[i] = s.deleteMachine(ctx, group, name)
 		}
-		if c := driver.ClassOf(failures[i]); c == driver.ClassThrottle || c == driver.ClassAuth {
-			err = failures[i] // The rest of the calls would say the same.
+		if endsBatch(failures[i]) {
+			err = failures[i]
 		}
 	}
 	return failures
@@ -42,7 +42,7 @@ func (s *subscription) deleteMachine(ctx context.Context, group, name string) er
 	_, err := s.machines.BeginDelete(policy.WithCaptureResponse(ctx, &response), group, name, options)
 	switch {
 	case err != nil:
-		return classify(operation, err)
+		return notFoundIfGroupGone(classify(operation, err))
 	case response != nil && response.StatusCode == http.StatusNoContent:
 		return notFound(operation)
 	}
@@ -98,15 +98,14 @@ func (s *subscription) end(ctx context.Context, group string, p piece) error {
 }
 
 // Cleanup lists what carries the owners' marks and ends what nothing uses: what a failed launch has left, and what Azure has not deleted
-// with
-// the machine.
+// with the machine. Nothing is left where there is no resource group.
 func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
 	s, group, err := d.in(ctx, scope)
 	if err != nil {
 		return driver.Failed[[]string](len(handles), err)
 	}
 	found, err := s.pieces(ctx, group)
-	if err != nil {
+	if err != nil && !groupGone(err) {
 		return driver.Failed[[]string](len(handles), err)
 	}
 	answers := make([]driver.Answer[[]string], len(handles))
@@ -134,6 +133,9 @@ func (d *Driver) ListLeftovers(ctx context.Context, scope driver.Scope) ([]drive
 		return nil, err
 	}
 	found, err := s.pieces(ctx, group)
+	if groupGone(err) {
+		return nil, nil
+	}
 	var left []driver.Leftover
 	for _, p := range found {
 		if i := marked(p.tags); i.OwnerUID != "" && !p.used && !p.deleting {

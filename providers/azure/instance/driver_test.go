@@ -147,6 +147,7 @@ func TestWhatASpecMayAskFor(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	fallback := func(s *infrav1.AzureMachineSpec) { s.FallbackVMSizes = []string{"Standard_E2s_v5"} }
+	terms := ""
 	places := func(domain string, changes ...func(*infrav1.AzureMachineSpec)) []string {
 		l := launch("m1", changes...)
 		l.FailureDomain = domain
@@ -154,6 +155,7 @@ func TestPlaces(t *testing.T) {
 		f.Expect(err).NotTo(HaveOccurred())
 		var out []string
 		for _, c := range found {
+			f.Expect(c.Terms).To(Equal(terms))
 			out = append(out, fmt.Sprintf("%d %s %s %s%s", c.Rank, c.ID, c.FailureDomain, c.InstanceType, c.Market))
 		}
 		return out
@@ -163,6 +165,8 @@ func TestPlaces(t *testing.T) {
 	}))
 	f.Expect(places("2")).To(Equal([]string{"0 westeurope-2 2 Standard_D2s_v5"}))
 	f.Expect(places("", func(s *infrav1.AzureMachineSpec) { s.Zones, s.Spot = nil, &infrav1.Spot{} })).To(Equal([]string{"0 westeurope  Standard_D2s_v5spot"}))
+	terms = "for 0.05 USD an hour at most"
+	f.Expect(places("2", func(s *infrav1.AzureMachineSpec) { s.Spot = &infrav1.Spot{MaxPrice: "0.05"} })).To(HaveLen(1), "a price that is too low is nobody else's")
 	l := launch("m1")
 	l.FailureDomain = "3"
 	_, err := f.Places(f.ctx, l)

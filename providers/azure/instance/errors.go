@@ -25,11 +25,10 @@ var classes = []struct {
 	class driver.Class
 	codes []string
 }{
-	{driver.ClassCapacity, []string{
+	{driver.ClassCapacity, append([]string{
 		"SkuNotAvailable", "AllocationFailed", "ZonalAllocationFailed", "OverconstrainedAllocationRequest",
-		"OverconstrainedZonalAllocationRequest", "SubnetIsFull", "NotAvailableForSubscription", "VMSizeNotSupported",
-		"SpotMaxPriceBelowMarketPrice", "BadRequestMaxPriceLessThanCurrentPrice",
-	}},
+		"OverconstrainedZonalAllocationRequest", codeSubnetFull, "NotAvailableForSubscription", "VMSizeNotSupported",
+	}, priceCodes...)},
 	{driver.ClassQuota, []string{
 		"QuotaExceeded", "ResourceQuotaExceeded", "CoreQuotaExceeded", "RegionalCoreQuotaExceeded", "LowPriorityQuotaExceeded",
 		"PublicIPCountLimitReached", "ResourceCountLimitExceeded", "SubscriptionQuotaExceeded",
@@ -45,14 +44,14 @@ var classes = []struct {
 	}},
 	// What the request names is not there, or not yet.
 	{driver.ClassUnresolved, []string{
-		"ResourceGroupNotFound", "InvalidResourceReference", "PlatformImageNotFound", "GalleryImageNotFound", "ImageNotFound", "NotFound",
+		codeNoGroup, "InvalidResourceReference", "PlatformImageNotFound", "GalleryImageNotFound", "ImageNotFound", "NotFound",
 		"FailedIdentityOperation", "MarketplacePurchaseEligibilityFailed", "VMMarketplaceInvalidInput", "DiskEncryptionSetNotFound",
 		"KeyVaultAccessForbidden", "PrivateIPAddressIsAllocated", "PrivateIPAddressInUse",
 	}},
 	{driver.ClassTerminal, []string{
 		"InvalidParameter*", "InvalidRequest*", "BadRequest", "InvalidTemplate", "LocationNotAvailableForResourceType", "InvalidAvailabilityZone",
 		"InvalidZones", "InvalidResourceName", "InvalidTag*", "VMSizeIsNotPermittedToEnableAcceleratedNetworking", "InvalidResourceType",
-		"OSProvisioning*", "PropertyChangeNotAllowed", "InvalidSubscriptionId", "NoRegisteredProviderFound", "ScopeLocked",
+		"OSProvisioning*", "PropertyChangeNotAllowed", "InvalidSubscriptionId", "NoRegisteredProviderFound", codeLocked,
 		"MissingApiVersionParameter",
 		"PrivateIPAddressNotInSubnet", "PrivateIPAddressInReservedRange", "IPv6SubnetNotFound",
 		"InvalidStorageProfile*", "ImageVersionDoesNotSupportSize", "TrustedLaunchNotSupported*",
@@ -69,6 +68,9 @@ const codeNotAllowed = "OperationNotAllowed"
 
 // codeSubnetFull is that of a shortage that does not depend on the size.
 const codeSubnetFull = "SubnetIsFull"
+
+// priceCodes are those of shortages for whoever pays no more, see https://learn.microsoft.com/azure/virtual-machines/error-codes-spot.
+var priceCodes = []string{"SpotMaxPriceBelowMarketPrice", "BadRequestMaxPriceLessThanCurrentPrice"}
 
 // quotaMessage is in the message of codeNotAllowed for a quota.
 var quotaMessage = regexp.MustCompile(`(?i)exceed\w* .*quota`)
@@ -102,6 +104,9 @@ func matches(pattern, code string) bool {
 
 // refusedLate is the class of a launch that has failed after it was accepted: it has ended, so nothing of it is unknown.
 func refusedLate(code, message string) driver.Class {
+	if code == codeLocked {
+		return driver.ClassUnresolved // Until the lock is off.
+	}
 	if class := classOf(code, message); class != "" {
 		return class
 	}
@@ -157,7 +162,8 @@ func refusal(operation string, answer *azcore.ResponseError) error {
 		message = "Azure answered " + strconv.Itoa(status) + " " + http.StatusText(status)
 	}
 	return &driver.Error{
-		Class: class, Operation: operation, Code: code, RetryAfter: retryAfter(answer.RawResponse), OnlyPlace: code == codeSubnetFull,
+		Class: class, Operation: operation, Code: code, RetryAfter: retryAfter(answer.RawResponse),
+		OnlyPlace: code == codeSubnetFull, OnlyTerms: slices.Contains(priceCodes, code),
 		Err: &apiMessage{changing.ReplaceAllString(message, ""), answer},
 	}
 }

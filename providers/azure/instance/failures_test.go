@@ -45,7 +45,10 @@ var codes = []struct {
 	{403, "ANewCode", "", driver.ClassAuth, driver.ClassRefused},
 	{400, "InvalidParameter", "", driver.ClassTerminal, ""},
 	{409, "PropertyChangeNotAllowed", "", driver.ClassTerminal, ""},
-	{409, "ScopeLocked", "", driver.ClassTerminal, ""},
+	{409, "ScopeLocked", "", driver.ClassTerminal, driver.ClassUnresolved},
+	{404, "ResourceNotFound", "", driver.ClassNotFound, driver.ClassRefused},
+	{409, "SpotMaxPriceBelowMarketPrice", "", driver.ClassCapacity, ""},
+	{409, "BadRequestMaxPriceLessThanCurrentPrice", "", driver.ClassCapacity, ""},
 	{400, "OSProvisioningClientError", "", driver.ClassTerminal, ""},
 	{404, "PlatformImageNotFound", "", driver.ClassUnresolved, ""},
 	{400, "InvalidResourceReference", "", driver.ClassUnresolved, ""},
@@ -74,29 +77,42 @@ func TestEveryCodeHasAClass(t *testing.T) {
 			h := f.running(launch("m1"))
 			want := And(HaveField("State", driverv1.InstanceFailed), HaveField("Refused", late), HaveField("StateCode", c.code),
 				HaveField("StateMessage", c.message), HaveField("ProviderID", h.ProviderID))
-			f.Expect(f.observe(h).Value).To(want)
 			f.Expect(f.list()[0]).To(want)
 			f.Expect(f.list()[0]).To(want)
 			f.Expect(f.calls()["VirtualMachines_InstanceView"]).To(Equal(1), "asked once")
+			f.Expect(f.observe(h).Value).To(want)
 
 			f.fault(simulator.Fault{Action: "*", Error: &simulator.APIError{
 				Code: c.code, Status: c.status, Message: c.message + " Correlation ID: '00000000-0000-0000-0000-000000000007'.", RetryAfter: 17 * time.Second,
 			}})
-			_, err := f.Create(f.ctx, launch("m2"))
-			f.class(err, c.class)
-			var e *driver.Error
-			f.Expect(errors.As(err, &e)).To(BeTrue())
-			f.Expect(e).To(And(HaveField("Code", c.code), HaveField("RetryAfter", 17*time.Second), HaveField("OnlyPlace", c.code == "SubnetIsFull")))
-			f.Expect(err.Error()).NotTo(ContainSubstring("00000007"), "messages do not change from call to call")
-			f.class(f.observe(h).Err, c.class)
-			f.class(f.Delete(f.ctx, scope, []driver.Handle{h})[0], c.class)
-			f.class(f.Cleanup(f.ctx, scope, []driver.Handle{h})[0].Err, c.class)
-			_, err = f.List(f.ctx, scope)
-			f.class(err, c.class)
+			create, one, many := c.class, c.class, c.class
+			switch c.code {
+			case "ScopeLocked", "ResourceNotFound": // A launch waits until it is otherwise.
+				create = driver.ClassUnresolved
+			case "ResourceGroupNotFound":
+				one, many = driver.ClassNotFound, ""
+			}
+			for _, l := range []driver.Launch[*infrav1.AzureMachine]{launch("m2"), launch("m3", static("10.1.0.99"))} {
+				_, err := f.Create(f.ctx, l)
+				if c.class == driver.ClassUnknown && l.Name == "m3" {
+					create = driver.ClassRefused // It was the GET of the interface.
+				}
+				f.class(err, create)
+				var e *driver.Error
+				f.Expect(errors.As(err, &e)).To(BeTrue())
+				f.Expect(e).To(And(HaveField("Code", c.code), HaveField("RetryAfter", 17*time.Second), HaveField("OnlyPlace", c.code == "SubnetIsFull"),
+					HaveField("OnlyTerms", strings.Contains(c.code, "Price"))))
+				f.Expect(err.Error()).NotTo(ContainSubstring("00000007"), "messages do not change from call to call")
+			}
+			f.class(f.observe(h).Err, one)
+			f.class(f.Delete(f.ctx, scope, []driver.Handle{h})[0], one)
+			f.class(f.Cleanup(f.ctx, scope, []driver.Handle{h})[0].Err, many)
+			_, err := f.List(f.ctx, scope)
+			f.class(err, many)
 			_, err = f.ListStatus(f.ctx, scope)
 			f.class(err, c.class)
 			_, err = f.ListLeftovers(f.ctx, scope)
-			f.class(err, c.class)
+			f.class(err, many)
 		})
 	}
 }
@@ -246,6 +262,33 @@ func TestThrottlingEndsABatch(t *testing.T) {
 	f.Expect(f.cloud.Calls()).To(HaveLen(before+2), "one of each, and none of them repeated by the SDK")
 }
 
+// TestARefusalOfOneDoesNotEndABatch: a deny assignment or a policy may be about one machine alone; credentials that are not taken are not.
+func TestARefusalOfOneDoesNotEndABatch(t *testing.T) {
+	for _, code := range []string{"RequestDisallowedByPolicy", "DenyAssignmentAuthorizationFailed"} {
+		f := newFixture(t, arm.Options{})
+		a, b := f.running(launch("m1")), f.running(launch("m2"))
+		f.fault(simulator.Fault{Action: "*", Parameters: map[string]string{"name": "m1"}, Error: &simulator.APIError{Status: http.StatusForbidden, Code: code}})
+		answers := f.Observe(f.ctx, scope, []driver.Handle{a, b})
+		f.class(answers[0].Err, driver.ClassAuth)
+		f.Expect(answers[1].Value.State).To(Equal(driverv1.InstanceRunning))
+		errs := f.Delete(f.ctx, scope, []driver.Handle{a, b})
+		f.class(errs[0], driver.ClassAuth)
+		f.Expect(errs[1]).NotTo(HaveOccurred())
+	}
+
+	f := newFixture(t, arm.Options{})
+	a, b := f.running(launch("m1")), f.running(launch("m2"))
+	f.fault(simulator.Fault{Action: "*", Error: &simulator.APIError{Status: http.StatusUnauthorized, Code: "ExpiredAuthenticationToken"}})
+	before := len(f.cloud.Calls())
+	for _, err := range f.Delete(f.ctx, scope, []driver.Handle{a, b}) {
+		f.class(err, driver.ClassAuth)
+	}
+	for _, answer := range f.Observe(f.ctx, scope, []driver.Handle{a, b}) {
+		f.class(answer.Err, driver.ClassAuth)
+	}
+	f.Expect(f.cloud.Calls()).To(HaveLen(before + 2))
+}
+
 // TestRemark writes the lineage of machines and of what carries their mark, and nothing else.
 func TestRemark(t *testing.T) {
 	f := newFixture(t, arm.Options{})
@@ -265,14 +308,4 @@ func TestRemark(t *testing.T) {
 	forged := h
 	forged.Owner = "default/other"
 	f.class(f.Remark(f.ctx, scope, []driver.Handle{forged}, "x")[0], driver.ClassNotFound)
-}
-
-// TestWhyAMachineHasFailed is asked again until it is known; meanwhile nothing is concluded.
-func TestWhyAMachineHasFailed(t *testing.T) {
-	f := newFixture(t, arm.Options{})
-	f.fault(simulator.Fault{Action: "VirtualMachines_InstanceView", Count: 1, Error: &simulator.APIError{Code: "InternalServerError"}})
-	f.fault(simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", Count: 1, LaunchFailure: &simulator.Failure{Code: "AllocationFailed"}})
-	f.running(launch("m1"))
-	f.Expect(f.list()[0].State).To(Equal(driverv1.InstancePending))
-	f.Expect(f.list()[0]).To(And(HaveField("State", driverv1.InstanceFailed), HaveField("Refused", driver.ClassCapacity)))
 }

@@ -106,28 +106,29 @@ func ownName(launch driver.Launch[*infrav1.AzureMachine]) string {
 	return launch.Name + "-" + hex.EncodeToString(sum[:4])
 }
 
-// prepareOne makes an interface unless there is one, and returns its ID once it can be used. The virtual machine was not asked for, so no
-// failure is one whose effect is not known, but that of an interface that is not done: it stays, and the launch is repeated.
+// prepareOne makes an interface unless there is one, and returns its ID once it can be used. One of ours that Azure could not make is put
+// again, unless a machine has it. The virtual machine was not asked for, but a PUT whose answer was lost, and an interface that is not
+// done, count as unknown all the same: the interface, and the address that it holds, may come to be after the object would be gone.
 func (s *subscription) prepareOne(
 	ctx context.Context, group string, launch driver.Launch[*infrav1.AzureMachine], name string, body any,
 ) (string, error) {
 	const operation = "NetworkInterfaces_CreateOrUpdate"
 	n, err := s.network.get(ctx, group, kindInterfaces, name)
 	switch err = classify("NetworkInterfaces_Get", err); {
-	case driver.IsNotFound(err):
-		if n, err = s.network.put(ctx, group, kindInterfaces, name, body); err != nil {
-			return "", driver.WithoutEffect(classify(operation, err))
-		}
-	case err != nil:
-		return "", driver.WithoutEffect(err)
-	case marked(n.Tags).OwnerUID != launch.OwnerUID || marked(n.Tags).Owner != launch.Owner:
+	case err != nil && !driver.IsNotFound(err):
+		return "", ofLaunch(driver.WithoutEffect(err))
+	case err == nil && (marked(n.Tags).OwnerUID != launch.OwnerUID || marked(n.Tags).Owner != launch.Owner):
 		return "", driver.NewRefusedError(operation, "",
 			errors.Errorf("there is a network interface %s without the mark of this object: remove it", name))
+	case err != nil, n.failed() && !n.used():
+		if n, err = s.network.put(ctx, group, kindInterfaces, name, body); err != nil {
+			return "", ofLaunch(classify(operation, err))
+		}
 	}
 	switch state := n.Properties.ProvisioningState; {
 	case strings.EqualFold(state, "Succeeded"):
 		return n.ID, nil
-	case strings.EqualFold(state, "Failed"), strings.EqualFold(state, "Deleting"):
+	case n.failed(), strings.EqualFold(state, "Deleting"):
 		return "", driver.NewRefusedError(operation, "", errors.Errorf("network interface %s is in the state %s", name, state))
 	}
 	return "", driver.NewUnknownError(operation, "", errors.Errorf("network interface %s is still being created", name))

@@ -159,6 +159,78 @@ func TestAnInterfaceThatHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(f.ctx, 50*time.Millisecond)
 	defer cancel()
 	_, err := f.Create(ctx, launch("m1", static("10.1.0.77")))
-	f.class(err, driver.ClassRefused)
+	f.class(err, driver.ClassUnknown)
 	f.Expect(f.calls()["VirtualMachines_CreateOrUpdate"]).To(BeZero())
+}
+
+// TestALostAnswerAboutAnInterface is of unknown outcome: the interface holds an address, and may come to be after the object would be gone.
+// That of a read has no effect.
+func TestALostAnswerAboutAnInterface(t *testing.T) {
+	for action, want := range map[string]driver.Class{
+		"NetworkInterfaces_CreateOrUpdate": driver.ClassUnknown, "NetworkInterfaces_Get": driver.ClassRefused,
+	} {
+		f := newFixture(t, arm.Options{})
+		f.fault(simulator.Fault{Action: action, Count: 1, Cut: simulator.CutAfter})
+		_, err := f.Create(f.ctx, launch("m1", static("10.1.0.77")))
+		f.class(err, want)
+	}
+}
+
+// TestAnInterfaceThatHasFailed is put again if it is ours and nothing uses it, and else left alone.
+func TestAnInterfaceThatHasFailed(t *testing.T) {
+	f := newFixture(t, arm.Options{})
+	put := "NetworkInterfaces_CreateOrUpdate"
+	f.fault(simulator.Fault{Action: put, Count: 2, LaunchFailure: &simulator.Failure{Code: "InternalServerError"}})
+	l := launch("m1", static("10.1.0.77"))
+	for range 2 {
+		_, err := f.Create(f.ctx, l)
+		f.class(err, driver.ClassRefused)
+		f.Expect(err).To(MatchError(ContainSubstring("in the state Failed")))
+	}
+	h := f.running(l)
+	f.Expect(f.calls()[put]).To(Equal(3))
+	f.Expect(f.kinds()["networkInterfaces"]).To(Equal(1))
+
+	f.deleted(h)
+	f.fault(simulator.Fault{Action: put, Count: 1, LaunchFailure: &simulator.Failure{Code: "InternalServerError"}})
+	_, err := f.Create(f.ctx, l)
+	f.class(err, driver.ClassRefused)
+	f.tag(f.cloud.Resources()[0].ID, `{"tags":{"team":"red"}}`)
+	_, err = f.Create(f.ctx, l)
+	f.Expect(err).To(MatchError(ContainSubstring("without the mark")))
+	f.Expect(f.calls()[put]).To(Equal(4), "somebody else's is not changed")
+}
+
+// TestALockThatIsTakenOff: launches wait for it, with and without interfaces of their own, and fail for nothing else.
+func TestALockThatIsTakenOff(t *testing.T) {
+	f := newFixture(t, arm.Options{})
+	lock := func(kind string) {
+		f.cloud.ChangeCatalog(func(c *arm.Catalog) { c.Groups[0].Lock = kind })
+	}
+	lock("ReadOnly")
+	launches := []driver.Launch[*infrav1.AzureMachine]{launch("m1"), launch("m2", static("10.1.0.77"))}
+	for _, l := range launches {
+		_, err := f.Create(f.ctx, l)
+		f.class(err, driver.ClassUnresolved)
+		f.Expect(err).To(MatchError(ContainSubstring("remove the lock")))
+	}
+	lock("")
+	for _, l := range launches {
+		h := f.running(l)
+		lock("CanNotDelete")
+		f.class(f.Delete(f.ctx, scope, []driver.Handle{h})[0], driver.ClassTerminal)
+		lock("")
+	}
+}
+
+// TestWhatALaunchNamesIsNotThere, in the words that Azure also has for a machine that is not: nothing was made that could have vanished.
+func TestWhatALaunchNamesIsNotThere(t *testing.T) {
+	for _, action := range []string{"NetworkInterfaces_CreateOrUpdate", "VirtualMachines_CreateOrUpdate"} {
+		f := newFixture(t, arm.Options{})
+		f.fault(simulator.Fault{Action: action, Count: 1, Error: &simulator.APIError{Code: "ResourceNotFound", Status: http.StatusNotFound}})
+		l := launch("m1", static("10.1.0.77"))
+		_, err := f.Create(f.ctx, l)
+		f.class(err, driver.ClassUnresolved)
+		f.running(l)
+	}
 }

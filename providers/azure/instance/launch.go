@@ -36,13 +36,21 @@ func (d *Driver) Places(_ context.Context, launch driver.Launch[*infrav1.AzureMa
 				continue
 			}
 			place := driver.Placement{ID: placeOf(spec.Location, zone), FailureDomain: zone, InstanceType: size, Market: marketOf(spec)}
-			found = append(found, driver.Candidate{Placement: place, Rank: rank})
+			found = append(found, driver.Candidate{Placement: place, Rank: rank, Terms: termsOf(spec)})
 		}
 	}
 	if len(found) == 0 {
 		return nil, driver.NewTerminalError("Places", "", errors.Errorf("failure domain %q is not among spec.zones", launch.FailureDomain))
 	}
 	return found, nil
+}
+
+// termsOf is the most that the spec pays for a Spot machine.
+func termsOf(spec *infrav1.AzureMachineSpec) string {
+	if spec.Spot == nil || spec.Spot.MaxPrice == "" {
+		return ""
+	}
+	return "for " + spec.Spot.MaxPrice + " USD an hour at most"
 }
 
 // placeOf names a zone as the Azure cloud-controller-manager does in labels of Nodes, or the region.
@@ -91,7 +99,7 @@ func (d *Driver) Create(ctx context.Context, launch driver.Launch[*infrav1.Azure
 	_, err = s.machines.BeginCreateOrUpdate(policy.WithCaptureResponse(ctx, &response), group, launch.Name, machine,
 		&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: ptr("*")})
 	if err != nil {
-		return driver.Accepted{}, unlessAccepted(response, classify(operation, err))
+		return driver.Accepted{}, unlessAccepted(response, ofLaunch(classify(operation, err)))
 	}
 	return driver.Accepted{Instance: driver.Instance{
 		ID: launch.Name, Name: launch.Name, ProviderID: providerID(launch.Scope, launch.Name), Token: launch.Token, OwnerUID: launch.OwnerUID,

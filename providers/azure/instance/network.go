@@ -59,6 +59,11 @@ func (r *networkPart) used() bool {
 	return r.Properties.VirtualMachine != nil || r.Properties.IPConfiguration != nil
 }
 
+// failed is true if Azure could not make, or change, it.
+func (r *networkPart) failed() bool {
+	return strings.EqualFold(r.Properties.ProvisioningState, "Failed")
+}
+
 func (n *network) path(group, kind, name string) string {
 	elements := []string{n.client.Endpoint(), "subscriptions", url.PathEscape(n.subscription), "resourceGroups", url.PathEscape(group),
 		"providers/Microsoft.Network", kind}

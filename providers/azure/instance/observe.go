@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driv
 	var listed map[string]*armcompute.VirtualMachine
 	if len(handles) >= listFrom {
 		if listed, err = s.listMachines(ctx, group); err != nil {
-			return driver.Failed[driver.Instance](len(handles), err)
+			return driver.Failed[driver.Instance](len(handles), notFoundIfGroupGone(err))
 		}
 	}
 	running := false
@@ -42,9 +43,8 @@ func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driv
 			answers[i].Value = fromMachine(scope, m)
 			continue
 		}
-		answers[i].Value, answers[i].Err = s.observe(ctx, scope, group, name)
-		if c := driver.ClassOf(answers[i].Err); c == driver.ClassThrottle || c == driver.ClassAuth {
-			// The rest of the calls would say the same.
+		answers[i].Value, answers[i].Err = d.observe(ctx, s, scope, group, name)
+		if endsBatch(answers[i].Err) {
 			for j := i + 1; j < len(handles); j++ {
 				answers[j].Err = answers[i].Err
 			}
@@ -75,17 +75,24 @@ func (s *subscription) listMachines(ctx context.Context, group string) (map[stri
 	return found, nil
 }
 
-func (s *subscription) observe(ctx context.Context, scope driver.Scope, group, name string) (driver.Instance, error) {
+func (d *Driver) observe(ctx context.Context, s *subscription, scope driver.Scope, group, name string) (driver.Instance, error) {
 	out, err := s.machines.Get(ctx, group, name,
 		&armcompute.VirtualMachinesClientGetOptions{Expand: ptr(armcompute.InstanceViewTypesInstanceView)})
 	if err != nil {
-		return driver.Instance{}, classify("VirtualMachines_Get", err)
+		return driver.Instance{}, notFoundIfGroupGone(classify("VirtualMachines_Get", err))
 	}
-	i := fromMachine(scope, &out.VirtualMachine)
-	if p := out.Properties; p != nil && p.InstanceView != nil {
-		i = withView(i, fromStatuses(p.InstanceView.Statuses))
+	i, v, id := fromMachine(scope, &out.VirtualMachine), view{}, ""
+	if p := out.Properties; p != nil {
+		id = cmp.Or(value(p.VMID), i.Name)
+		if p.InstanceView != nil {
+			v = fromStatuses(p.InstanceView.Statuses)
+		}
 	}
-	return i, nil
+	if i.State == driverv1.InstanceFailed {
+		now := d.clock.Now()
+		return d.failures.note(scope, id, v, now).explain(i, now), nil
+	}
+	return withView(i, v), nil
 }
 
 // addAddresses adds addresses to answers. Without them, an answer is right all the same: lists have them.
@@ -102,18 +109,22 @@ func (s *subscription) addAddresses(ctx context.Context, group string, answers [
 }
 
 // List returns the marked machines of the resource group, in two lists: of machines and of interfaces; and in a third of public
-// addresses, if interfaces have some. For those that have failed it is asked why, once.
+// addresses, if interfaces have some. For those that have failed it is asked why, once. There are none where there is no resource group.
 func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error) {
 	s, group, err := d.in(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
 	var found []driver.Instance
-	ids := map[string]string{}
+	ids, states := map[string]string{}, map[string]driverv1.InstanceState{}
 	for pager := s.machines.NewListPager(group, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
+		if err = classify("VirtualMachines_List", err); groupGone(err) {
+			found = nil
+			break
+		}
 		if err != nil {
-			return nil, classify("VirtualMachines_List", err)
+			return nil, err
 		}
 		for _, m := range page.Value {
 			if m == nil || tagOf(m.Tags, TagOwnerUID) == "" {
@@ -121,12 +132,13 @@ func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instanc
 			}
 			i := fromMachine(scope, m)
 			if m.Properties != nil {
-				ids[i.Name] = value(m.Properties.VMID)
+				ids[i.Name] = cmp.Or(value(m.Properties.VMID), i.Name)
+				states[ids[i.Name]] = i.State
 			}
 			found = append(found, i)
 		}
 	}
-	d.failures.keep(scope, ids)
+	d.failures.keep(scope, states)
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -136,31 +148,11 @@ func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instanc
 	}
 	for i := range found {
 		found[i].Addresses = parts.addresses(found[i].Name)
-		if found[i].State == driverv1.InstanceFailed {
-			found[i] = d.explain(ctx, s, scope, group, found[i], ids[found[i].Name])
-		}
+	}
+	if err := d.explain(ctx, s, scope, group, found, ids); err != nil {
+		return nil, err
 	}
 	return found, nil
-}
-
-// explain says why a machine has failed, which lists do not. As long as that is not known it counts as pending: a shortage is followed by
-// another attempt, and any other failure is final.
-func (d *Driver) explain(
-	ctx context.Context, s *subscription, scope driver.Scope, group string, i driver.Instance, vmID string,
-) driver.Instance {
-	if known, ok := d.failures.of(scope, vmID); ok {
-		return withView(i, known)
-	}
-	out, err := s.machines.InstanceView(ctx, group, i.Name, nil)
-	if err != nil {
-		i.State = driverv1.InstancePending
-		return i
-	}
-	v := fromStatuses(out.Statuses)
-	if v.power == "" { // Else it may change.
-		d.failures.note(scope, vmID, v)
-	}
-	return withView(i, v)
 }
 
 // nameOf is the last element of a resource ID.

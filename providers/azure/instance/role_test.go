@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -40,8 +41,12 @@ var actions = map[string][]string{
 // unseen are operations that this test does not provoke: what goes with a machine is left by Azure's failures alone.
 var unseen = []string{"PublicIPAddresses_Delete", "Disks_Delete"}
 
-// TestSampleRole grants what the calls need that the driver makes in a life with everything, and nothing else.
-func TestSampleRole(t *testing.T) {
+// ofSubscription are the operations on a subscription as a whole, which a role in resource groups does not allow.
+var ofSubscription = []string{"VirtualMachines_ListAll", "ResourceSkus_List"}
+
+// TestSampleRoles grant what the calls need that the driver makes in a life with everything, and nothing else; in the whole subscription
+// nothing but reads.
+func TestSampleRoles(t *testing.T) {
 	f := newFixture(t, arm.Options{RefusedLaunchesLeaveInterfaces: true})
 	h := f.running(launch("m1", func(s *infrav1.AzureMachineSpec) { s.PublicIP = ptr(true) }))
 	f.running(launch("m2", static("10.1.0.50")))
@@ -63,17 +68,20 @@ func TestSampleRole(t *testing.T) {
 	f.deleted(h)
 
 	seen := slices.Concat(slices.Collect(maps.Keys(f.calls())), unseen)
-	needed := map[string]bool{}
+	needed := map[bool]map[string]bool{false: {}, true: {}}
 	for _, operation := range seen {
 		f.Expect(actions).To(HaveKey(operation), "which actions does it need?")
 		for _, a := range actions[operation] {
-			needed[a] = true
+			needed[slices.Contains(ofSubscription, operation)][a] = true
 		}
 	}
 	f.Expect(seen).To(ConsistOf(slices.Collect(maps.Keys(actions))), "every operation of the table is called")
-	text, err := os.ReadFile("../../../config/samples/azure/role.json")
-	f.Expect(err).NotTo(HaveOccurred())
-	var role struct{ Actions []string }
-	f.Expect(json.Unmarshal(text, &role)).To(Succeed())
-	f.Expect(role.Actions).To(ConsistOf(slices.Collect(maps.Keys(needed))))
+	for file, wide := range map[string]bool{"role.json": false, "role-subscription.json": true} {
+		text, err := os.ReadFile("../../../config/samples/azure/" + file)
+		f.Expect(err).NotTo(HaveOccurred())
+		var role struct{ Actions []string }
+		f.Expect(json.Unmarshal(text, &role)).To(Succeed())
+		f.Expect(role.Actions).To(ConsistOf(slices.Collect(maps.Keys(needed[wide]))), file)
+		f.Expect(wide && slices.ContainsFunc(role.Actions, func(a string) bool { return !strings.HasSuffix(a, "/read") })).To(BeFalse())
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 )
@@ -79,7 +78,7 @@ func (o *Options) insecure() bool {
 
 // Config is how Azure is called with the credentials of the process, which are looked for in this order: those in the environment
 // (AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET or AZURE_CLIENT_CERTIFICATE_PATH), workload identity
-// (AZURE_FEDERATED_TOKEN_FILE), managed identity. Nothing is called yet.
+// (AZURE_FEDERATED_TOKEN_FILE), managed identity. It is an error if variables of the first are set and not enough. Nothing is called yet.
 func (o *Options) Config() (Config, error) {
 	config := Config{Cloud: environments[o.Environment], InsecureHTTP: o.insecure()}
 	if o.ResourceManager != "" {
@@ -88,18 +87,7 @@ func (o *Options) Config() (Config, error) {
 		service.Endpoint = o.ResourceManager
 		config.Cloud.Services[cloud.ResourceManager] = service
 	}
-	options := policy.ClientOptions{Cloud: config.Cloud}
-	var sources []azcore.TokenCredential
-	if c, err := azidentity.NewEnvironmentCredential(&azidentity.EnvironmentCredentialOptions{ClientOptions: options}); err == nil {
-		sources = append(sources, c)
-	}
-	if c, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientOptions: options}); err == nil {
-		sources = append(sources, c)
-	}
-	if c, err := azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{ClientOptions: options}); err == nil {
-		sources = append(sources, c)
-	}
-	chain, err := azidentity.NewChainedTokenCredential(sources, nil)
-	config.Credential = chain
-	return config, errors.Wrap(err, "looking for credentials of Azure")
+	var err error
+	config.Credential, err = ambient(policy.ClientOptions{Cloud: config.Cloud})
+	return config, err
 }

@@ -1,7 +1,10 @@
 package arm
 
 import (
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 
 	"millwright.dev/test/clouds/simulator"
 )
@@ -90,6 +93,45 @@ func (s *Server) Evict(id string) error { return s.change(id, s.evict) }
 // PowerOff is what an operating system does that shuts itself down: the machine is stopped, and not deallocated.
 func (s *Server) PowerOff(id string) error {
 	return s.change(id, func(m *machine) { s.power.Stop(m.vmID); m.power, m.next = powerStopped, powerStopped })
+}
+
+// FailUpdate has a later change of a machine fail, such as an extension that a policy adds: its provisioning state is Failed, for a code,
+// and its power as it was. An empty code is that of a change that has succeeded again.
+func (s *Server) FailUpdate(id, code string) error {
+	return s.change(id, func(m *machine) {
+		if m.state, m.failure = stateSucceeded, nil; code != "" {
+			m.state, m.failure = stateFailed, &errorBody{Code: code}
+		}
+	})
+}
+
+// Silence has the run time status of a machine say nothing, as while its host does not report, or no longer so.
+func (s *Server) Silence(id string, silent bool) error {
+	return s.change(id, func(m *machine) { m.silent = silent })
+}
+
+// RemoveGroup removes a resource group with all that is in it.
+func (s *Server) RemoveGroup(subscription, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	in := func(id string) bool {
+		return strings.HasPrefix(key(id), key("/subscriptions/"+subscription+"/resourceGroups/"+name+"/"))
+	}
+	for _, m := range s.machines {
+		if in(m.id) {
+			s.power.Stop(m.vmID)
+			s.remove(m, now)
+		}
+	}
+	s.advance(now)
+	maps.DeleteFunc(s.nics, func(_ string, n *networkInterface) bool { return in(n.id) })
+	maps.DeleteFunc(s.addresses, func(_ string, a *publicAddress) bool { return in(a.id) })
+	maps.DeleteFunc(s.disks, func(_ string, d *disk) bool { return in(d.id) })
+	groups := &s.options.Catalog.Groups
+	*groups = slices.DeleteFunc(*groups, func(g Group) bool {
+		return strings.EqualFold(g.Subscription, subscription) && strings.EqualFold(g.Name, name)
+	})
 }
 
 func (s *Server) change(id string, f func(*machine)) error {

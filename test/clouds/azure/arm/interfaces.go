@@ -36,13 +36,14 @@ func putInterface(s *Server, in *request) (reply, error) {
 	}}
 	_, headers := s.begin(in, network)
 	if existing != nil {
-		existing.tags, existing.document = doc.Tags, config
+		existing.tags, existing.document, existing.failed = doc.Tags, config, in.exchange.LaunchFailure() != nil
 		return reply{status: http.StatusOK, headers: headers, body: s.showNIC(existing)}, nil
 	}
 	subnet := s.options.Catalog.subnet(config.Properties.IPConfigurations[0].Properties.Subnet.ID)
 	n := &networkInterface{
 		named: s.newNamed(network, "networkInterfaces", in.subscription, in.group, in.name, doc.Tags), document: config, subnet: subnet,
 		mac: s.mac(), readyAt: s.clock.Now().Add(s.delays.Interface),
+		failed: in.exchange.LaunchFailure() != nil,
 	}
 	n.ips = s.addressesFor(subnet, config.Properties.IPConfigurations)
 	s.nics[key(n.id)] = n

@@ -38,6 +38,8 @@ type machine struct {
 	// state of provisioning, and power; failure is why the former is Failed.
 	state, power string
 	failure      *errorBody
+	// silent is true while the run time status says nothing.
+	silent bool
 	// doom is the failure that provisioning is going to end with; changeAt is when it does, or when a change of power is done.
 	doom     *errorBody
 	changeAt time.Time
@@ -61,6 +63,8 @@ type networkInterface struct {
 	machine      *machine
 	address      *publicAddress
 	deletePublic bool
+	// failed is true if its creation has failed.
+	failed bool
 	// readyAt is when its creation ends.
 	readyAt time.Time
 	// reserved is the ID of the machine that it was to have in a launch that was refused, until a time.
@@ -135,7 +139,7 @@ func (s *Server) free(m *machine, now time.Time) {
 			d.goneAt = now
 		}
 	}
-	if size := s.options.Catalog.size(m.document.Properties.HardwareProfile.VMSize); size != nil && m.doom == nil && m.state != stateFailed {
+	if size := s.options.Catalog.size(m.document.Properties.HardwareProfile.VMSize); size != nil && m.doom == nil {
 		s.usedCores[size.Family] -= size.CPUs
 	}
 	m.nics, m.disks = nil, nil

@@ -65,6 +65,9 @@ func (s *Server) show(m *machine, withView bool) shown {
 
 // view is the run time status.
 func (s *Server) view(m *machine) *instanceView {
+	if m.silent {
+		return &instanceView{Statuses: []instanceStatus{}}
+	}
 	code := "ProvisioningState/" + strings.ToLower(m.state)
 	status := instanceStatus{Code: code, Level: "Info", DisplayStatus: "Provisioning " + strings.ToLower(m.state), Time: stamp(s.clock.Now())}
 	if m.failure != nil {
@@ -83,6 +86,8 @@ func (s *Server) showNIC(n *networkInterface) shown {
 	state := provisioning(&n.named)
 	if state == "Succeeded" && s.clock.Now().Before(n.readyAt) {
 		state = stateUpdating
+	} else if state == "Succeeded" && n.failed {
+		state = stateFailed
 	}
 	ips := []any{}
 	for i, ip := range n.ips {

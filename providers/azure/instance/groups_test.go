@@ -1,0 +1,51 @@
+package instance_test
+
+import (
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/providers/driver"
+	"millwright.dev/test/clouds/azure/arm"
+	"millwright.dev/test/clouds/simulator"
+)
+
+// TestAResourceGroupThatDoesNotExist has nothing in it, and takes no launch until it is there.
+func TestAResourceGroupThatDoesNotExist(t *testing.T) {
+	f := newFixture(t, arm.Options{})
+	h := f.running(launch("m1"))
+	f.cloud.RemoveGroup(arm.DefaultSubscription, arm.DefaultGroup)
+	_, err := f.Create(f.ctx, launch("m2"))
+	f.class(err, driver.ClassUnresolved)
+	_, err = f.Create(f.ctx, launch("m3", static("10.1.0.99")))
+	f.class(err, driver.ClassUnresolved)
+	f.class(f.observe(h).Err, driver.ClassNotFound)
+	for _, answer := range f.Observe(f.ctx, scope, []driver.Handle{h, handle(launch("m2")), handle(launch("m3")), handle(launch("m4"))}) {
+		f.class(answer.Err, driver.ClassNotFound)
+	}
+	f.class(f.Delete(f.ctx, scope, []driver.Handle{h})[0], driver.ClassNotFound)
+	first, second := f.cleaned(h)
+	f.Expect(append(first, second...)).To(BeEmpty())
+	f.Expect(f.list()).To(BeEmpty())
+	f.Expect(f.ListLeftovers(f.ctx, scope)).To(BeEmpty())
+}
+
+// TestAResourceGroupThatMayNotBeSeen says nothing about what is in it.
+func TestAResourceGroupThatMayNotBeSeen(t *testing.T) {
+	for code, status := range map[string]int{
+		"AuthorizationFailed": http.StatusForbidden, "SubscriptionNotFound": http.StatusNotFound, "ResourceGroupNotFound": http.StatusForbidden,
+	} {
+		f := newFixture(t, arm.Options{})
+		h := f.running(launch("m1"))
+		f.fault(simulator.Fault{Action: "*", Error: &simulator.APIError{Code: code, Status: status}})
+		_, listErr := f.List(f.ctx, scope)
+		_, leftErr := f.ListLeftovers(f.ctx, scope)
+		for _, err := range []error{
+			f.observe(h).Err, f.Delete(f.ctx, scope, []driver.Handle{h})[0], f.Cleanup(f.ctx, scope, []driver.Handle{h})[0].Err, listErr, leftErr,
+		} {
+			f.Expect(err).To(HaveOccurred())
+			f.Expect(driver.IsNotFound(err)).To(BeFalse())
+		}
+	}
+}
