@@ -124,6 +124,18 @@ func TestTheNameHasGoneToSomebodyElse(t *testing.T) {
 	f.Expect(f.Delete(f.ctx, scope, []driver.Handle{h})).To(Equal([]error{nil}))
 }
 
+// TestAServerThatTakesNamesAlone answers that there is no instance of the ID, while the name still leads to it.
+func TestAServerThatTakesNamesAlone(t *testing.T) {
+	f := newFixture(t, compute.Options{})
+	h := f.running(launch(zoneA, "one", 1))
+	h.Incarnation = f.observe(h).Value.Incarnation
+	unknown := &simulator.APIError{Code: "notFound"}
+	f.fault(simulator.Fault{Action: "instances.delete", Count: 1, Error: unknown})
+	f.Expect(f.Delete(f.ctx, scope, []driver.Handle{h})).To(Equal([]error{nil}))
+	f.Expect(f.cloud.Instances(project)).To(ConsistOf(HaveField("Status", "STOPPING")))
+	f.Expect(f.count("instances.delete")).To(Equal(2))
+}
+
 // TestAZoneWhoseCallsHang takes the time of none of the others in the batch.
 func TestAZoneWhoseCallsHang(t *testing.T) {
 	f := newFixture(t, compute.Options{})

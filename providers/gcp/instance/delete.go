@@ -40,10 +40,25 @@ func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []drive
 		if !ok {
 			return notFound("instances.delete")
 		}
-		return d.change(ctx, scope, request{
-			name: "instances.delete", method: http.MethodDelete, path: []string{"zones", zone, "instances", cmp.Or(handles[i].Incarnation, name)},
+		return d.byID(ctx, scope, handles[i], zone, name, func(instance string) request {
+			return request{name: "instances.delete", method: http.MethodDelete, path: []string{"zones", zone, "instances", instance}}
 		})
 	})
+}
+
+// byID makes a call about the instance that was looked at by its ID, and by its name if that is not known; also if no instance of the ID is
+// found and the name still leads to it, as with a server of the API that takes names alone.
+func (d *Driver) byID(
+	ctx context.Context, scope driver.Scope, h driver.Handle, zone, name string, about func(instance string) request,
+) error {
+	err := d.change(ctx, scope, about(cmp.Or(h.Incarnation, name)))
+	if h.Incarnation == "" || !driver.IsNotFound(err) {
+		return err
+	}
+	if now, failure := d.get(ctx, scope, h, zone, name); failure == nil && now.Incarnation == h.Incarnation {
+		return d.change(ctx, scope, about(name))
+	}
+	return err
 }
 
 // change makes a call whose operation need not be followed: lists show what has come of it.
@@ -61,10 +76,12 @@ func (d *Driver) Unprotect(ctx context.Context, scope driver.Scope, h driver.Han
 	if !ok {
 		return notFound("instances.setDeletionProtection")
 	}
-	return d.change(ctx, scope, request{
-		name: "instances.setDeletionProtection", method: http.MethodPost,
-		path:  []string{"zones", zone, "instances", cmp.Or(h.Incarnation, name), "setDeletionProtection"},
-		query: url.Values{"deletionProtection": {"false"}},
+	return d.byID(ctx, scope, h, zone, name, func(instance string) request {
+		return request{
+			name: "instances.setDeletionProtection", method: http.MethodPost,
+			path:  []string{"zones", zone, "instances", instance, "setDeletionProtection"},
+			query: url.Values{"deletionProtection": {"false"}},
+		}
 	})
 }
 
