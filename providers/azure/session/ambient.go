@@ -37,7 +37,11 @@ func ambient(options policy.ClientOptions) (azcore.TokenCredential, error) {
 	case len(sources) == 0 && os.Getenv(envToken) != "":
 		return incomplete{}, nil
 	}
-	if c, err := azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{ClientOptions: options}); err == nil {
+	managed := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: options}
+	if id := os.Getenv(envClient); id != "" {
+		managed.ID = azidentity.ClientID(id)
+	}
+	if c, err := azidentity.NewManagedIdentityCredential(managed); err == nil {
 		sources = append(sources, c)
 	}
 	chain, err := azidentity.NewChainedTokenCredential(sources, nil)
@@ -45,7 +49,7 @@ func ambient(options policy.ClientOptions) (azcore.TokenCredential, error) {
 }
 
 // refusedVariables says which of the variables of a service principal lacks or cannot be used; nil if none is set, or those of workload
-// identity are. It shows no value.
+// identity or of a managed identity are. It shows no value.
 func refusedVariables() error {
 	set := func(name string) bool { return os.Getenv(name) != "" }
 	var found string
@@ -57,6 +61,8 @@ func refusedVariables() error {
 	secret := set(envSecret) || set(envCertificate)
 	switch {
 	case found == "", !secret && set(envToken):
+		return nil
+	case found == envClient && !set(envTenant): // It names a managed identity.
 		return nil
 	case !set(envTenant):
 		return errors.Errorf("the environment has %s and not %s: set both, or none", found, envTenant)

@@ -1,7 +1,11 @@
 package session_test
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	. "github.com/onsi/gomega"
@@ -26,7 +30,6 @@ func TestCredentialsOfTheEnvironment(t *testing.T) {
 		"workload identity":                  {set: []string{tenant, client, token}},
 		"a secret without a tenant":          {set: []string{client, secret}, fails: []string{secret, tenant}},
 		"a secret without a client":          {set: []string{tenant, secret}, fails: []string{secret, client}},
-		"a client alone":                     {set: []string{client}, fails: []string{client, tenant}},
 		"a tenant alone":                     {set: []string{tenant}, fails: []string{tenant, client}},
 		"a principal without a secret":       {set: []string{tenant, client}, fails: []string{secret, certificate}},
 		"a certificate that is not there":    {set: []string{tenant, client, certificate}, fails: []string{certificate}},
@@ -60,4 +63,27 @@ func TestCredentialsOfTheEnvironment(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheClientIDAloneNamesAManagedIdentity as it does for other programs that use the SDK.
+func TestTheClientIDAloneNamesAManagedIdentity(t *testing.T) {
+	g := NewWithT(t)
+	asked := make(chan string, 1)
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Query().Get("client_id")
+		fmt.Fprintf(w, `{"access_token":"of the identity","expires_on":"%d","resource":"r","token_type":"Bearer"}`, time.Now().Add(time.Hour).Unix())
+	}))
+	defer endpoint.Close()
+	for _, name := range []string{"AZURE_TENANT_ID", "AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_FEDERATED_TOKEN_FILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AZURE_CLIENT_ID", clientID)
+	t.Setenv("IDENTITY_ENDPOINT", endpoint.URL)
+	t.Setenv("IDENTITY_HEADER", "x")
+	config, err := (&session.Options{Environment: "AzureCloud"}).Config()
+	g.Expect(err).NotTo(HaveOccurred())
+	token, err := config.Credential.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{"https://management.azure.com/.default"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(token.Token).To(Equal("of the identity"))
+	g.Expect(asked).To(Receive(Equal(clientID)))
 }
