@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/pkg/errors"
 )
@@ -18,21 +19,44 @@ const (
 	lowestPort = 20000
 )
 
-// FreePort returns a port of loopback that nothing listens on, from below the range that the kernel
-// takes for outgoing connections: there it stays free while the API server is down, and a client
-// that dials it meanwhile cannot be connected to itself.
-func FreePort() (int, error) {
-	high := firstOutgoingPort()
+// reservations are held until the process ends: between the choice of a port and its use others choose theirs, here and in the processes of
+// other tests.
+var reservations struct {
+	sync.Mutex
+	held []net.Listener
+}
+
+// FreePort returns a port of loopback that nothing listens on, and that neither this process nor another that runs has got from FreePort.
+// It is from below the range that the kernel takes for outgoing connections: there it stays free while the API server is down, and a
+// client that dials it meanwhile cannot be connected to itself.
+func FreePort() (int, error) { return freePort(lowestPort, firstOutgoingPort()) }
+
+func freePort(low, high int) (int, error) {
 	var err error
 	for range portTries {
-		port := lowestPort + rand.IntN(high-lowestPort)
+		port := low + rand.IntN(high-low)
+		if err = reserve(port); err != nil {
+			continue
+		}
 		var listener net.Listener
 		listener, err = net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
 			return port, listener.Close()
 		}
 	}
-	return 0, errors.Wrapf(err, "finding a free port between %d and %d", lowestPort, high)
+	return 0, errors.Wrapf(err, "finding a free port between %d and %d", low, high)
+}
+
+// reserve takes a name that one process at a time can have, and that goes with it: a Unix socket outside of the file system.
+func reserve(port int) error {
+	held, err := net.Listen("unix", "@millwright-port-"+strconv.Itoa(port))
+	if err != nil {
+		return errors.Wrap(err, "reserving a port")
+	}
+	reservations.Lock()
+	defer reservations.Unlock()
+	reservations.held = append(reservations.held, held)
+	return nil
 }
 
 // firstOutgoingPort is where the kernel's range begins; when it begins low, ports are taken from it
