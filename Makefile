@@ -34,6 +34,10 @@ PROGRAMS = ./core $(addprefix ./providers/,$(CLOUDS)) ./bootstrap/cloudconfig $(
 COMMIT := $(or $(COMMIT),$(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
 VERSION := $(or $(VERSION),$(shell git describe --tags --match 'v[0-9]*' 2>/dev/null),v0.0.0-dev)
 BUILD := millwright.dev/contracts/controller/manager
+# The names of the images, in the manifests and of `make images`: one for each manager, such as $(REGISTRY)/millwright-core:$(TAG). clusterctl
+# takes no name without a registry's domain.
+REGISTRY ?= registry.millwright.dev
+TAG ?= dev
 # Everything but race builds is compiled with the same flags, here, for the tools and for the control plane, and with the same
 # versions of shared modules (config/verify.sh), so that from empty caches each package is compiled once.
 # Compilers are short-lived: a tenth of their time goes into collecting garbage. Few of them need more than 1 GiB; where each
@@ -110,8 +114,18 @@ assets: ## Print the directory that holds the control plane's binaries.
 	@$(GORUN) ./test/controlplane/cmd/controlplane assets
 
 .PHONY: manifests
-manifests: generate ## Render the install manifests of each component into out/.
-	@config/render.sh $(KUSTOMIZE)
+manifests: generate ## Render the install manifests of each component into out/, with the images REGISTRY/millwright-…:TAG.
+	@REGISTRY="$(REGISTRY)" TAG="$(TAG)" config/render.sh $(KUSTOMIZE) out
+
+.PHONY: release
+release: generate ## Write the release VERSION=v0.1.0 as a local repository of clusterctl into out/release; see docs/guides/quickstart.md.
+	@REGISTRY="$(REGISTRY)" TAG="$(if $(filter file,$(origin TAG)),$(VERSION),$(TAG))" config/release.sh $(KUSTOMIZE) "$(VERSION)" $(or $(RELEASES),out/release)
+	@$(MAKE) release-images
+
+# What a release has beside its manifests: the SBOM of each image comes from whatever makes the images, which adds its recipe.
+.PHONY: release-images
+release-images:
+	@:
 
 ##@ Measure
 

@@ -29,17 +29,17 @@ for kind in clusters machines machinesets machinedeployments machinehealthchecks
     cp "$tmp/cluster.x-k8s.io_$kind.yaml" "$core_crds/"
 done
 
-"$gen" rbac:roleName=millwright-core-manager paths=./core/... output:rbac:dir=config/core/rbac
-"$gen" object rbac:roleName=millwright-aws-manager crd:crdVersions=v1 \
+"$gen" rbac:roleName=millwright-system-core-manager paths=./core/... output:rbac:dir=config/core/rbac
+"$gen" object rbac:roleName=millwright-aws-system-manager crd:crdVersions=v1 \
   paths=./providers/aws/... paths=./providers/driver/... \
   output:crd:dir=config/providers/aws/crd output:rbac:dir=config/providers/aws/rbac
-"$gen" object rbac:roleName=millwright-gcp-manager crd:crdVersions=v1 \
+"$gen" object rbac:roleName=millwright-gcp-system-manager crd:crdVersions=v1 \
   paths=./providers/gcp/... paths=./providers/driver/... \
   output:crd:dir=config/providers/gcp/crd output:rbac:dir=config/providers/gcp/rbac
-"$gen" object rbac:roleName=millwright-azure-manager crd:crdVersions=v1 \
+"$gen" object rbac:roleName=millwright-azure-system-manager crd:crdVersions=v1 \
   paths=./providers/azure/... paths=./providers/driver/... \
   output:crd:dir=config/providers/azure/crd output:rbac:dir=config/providers/azure/rbac
-"$gen" object rbac:roleName=millwright-cloudconfig-manager crd:crdVersions=v1 \
+"$gen" object rbac:roleName=millwright-cloudconfig-system-manager crd:crdVersions=v1 \
   paths=./bootstrap/cloudconfig/... \
   output:crd:dir=config/bootstrap/cloudconfig/crd output:rbac:dir=config/bootstrap/cloudconfig/rbac
 # The example of docs/guides/write-a-provider.md is installed by nobody, so its manifests are beside it.

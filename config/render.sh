@@ -1,19 +1,25 @@
 #!/usr/bin/env bash
-# Renders the install manifests into out/, one directory per provider as clusterctl expects them.
-# usage: config/render.sh path/to/kustomize
+# Renders the install manifests into a directory, out by default: one directory per provider as clusterctl expects them. The images are
+# $REGISTRY/millwright-…:$TAG.
+# usage: REGISTRY=… TAG=… config/render.sh path/to/kustomize [directory]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-kustomize=$1
+kustomize=$1 out=${2:-out}
+registry=${REGISTRY:-registry.millwright.dev} tag=${TAG:-dev}
 
-mkdir -p out
+mkdir -p "$out"
 # As in generate.sh: nothing is to be done while inputs and outputs are those of the last run.
-state() { { echo "$kustomize"; find config out -type f -name '*.yaml' -print0 | sort -z | xargs -0 sha256sum config/render.sh; } | sha256sum; }
-stamp=out/render.sum
+state() {
+  { echo "$kustomize $registry $tag"
+    find config "$out" -path "$out/release" -prune -o -type f -name '*.yaml' -print0 | sort -z | xargs -0 sha256sum config/render.sh
+  } | sha256sum
+}
+stamp=$out/render.sum
 [ ! -f "$stamp" ] || [ "$(state)" != "$(cat "$stamp")" ] || exit 0
 
 render() { # directory of the kustomization, file below out/
-  mkdir -p "out/$(dirname "$2")"
-  "$kustomize" build "$1" -o "out/$2"
+  mkdir -p "$out/$(dirname "$2")"
+  "$kustomize" build "$1" | sed "s|image: registry.millwright.dev/\\(.*\\):dev$|image: $registry/\\1:$tag|" >"$out/$2"
 }
 render config/core core/core-components.yaml
 render config/core/without-webhooks core-without-webhooks/core-components.yaml
@@ -24,10 +30,10 @@ render config/providers/gcp infrastructure-gcp/infrastructure-components.yaml
 render config/bootstrap/cloudconfig bootstrap-cloudconfig/bootstrap-components.yaml
 render config/target target/target-components.yaml
 for provider in core core-without-webhooks core-cert-manager infrastructure-aws infrastructure-azure infrastructure-gcp bootstrap-cloudconfig; do
-  cp config/metadata.yaml "out/$provider/metadata.yaml"
+  cp config/metadata.yaml "$out/$provider/metadata.yaml"
 done
 # The plain CRDs, a file each.
-rm -rf out/core/crds
-mkdir -p out/core/crds
-"$kustomize" build config/core/crd -o out/core/crds
+rm -rf "$out/core/crds"
+mkdir -p "$out/core/crds"
+"$kustomize" build config/core/crd -o "$out/core/crds"
 state >"$stamp"

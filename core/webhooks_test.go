@@ -57,7 +57,7 @@ func TestManifestsOfWebhooks(t *testing.T) {
 	for _, name := range []string{"mutating.yaml", "validating.yaml"} {
 		configuration := webhookDocuments(t, name)[0]
 		g.Expect(configuration.GetName()).To(Equal(s.Configuration))
-		g.Expect(configuration.GetAnnotations()).To(HaveKeyWithValue(certificates.Annotation, s.Secret.String()))
+		g.Expect(configuration.GetAnnotations()).To(HaveKeyWithValue(certificates.Annotation, s.Secret.Name), "in whatever namespace the core is installed")
 		hooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, hook := range hooks {
@@ -82,7 +82,7 @@ func TestManifestsOfWebhooks(t *testing.T) {
 	patch, err := os.ReadFile(filepath.Join(testenv.Root(), "config/core/webhook/crd_conversion.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(patch)).To(ContainSubstring(strings.ReplaceAll(certificates.Annotation, "/", "~1")))
-	g.Expect(string(patch)).To(ContainSubstring(s.Secret.String()))
+	g.Expect(string(patch)).To(ContainSubstring("value: " + s.Secret.Name + "\n"))
 }
 
 func toAny(texts []string) []any {

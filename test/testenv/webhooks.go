@@ -21,6 +21,12 @@ import (
 // webhookManifests are those that are installed with the core.
 const webhookManifests = "config/core/webhook"
 
+// coreNamespace is where the core is installed, and webhookSecret the one with the certificate of its webhooks.
+const (
+	coreNamespace = "millwright-system"
+	webhookSecret = "millwright-core-webhook-certificate"
+)
+
 // coreCRDs are the CRDs that the core converts.
 var coreCRDs = []string{
 	"clusters",
@@ -43,7 +49,7 @@ func (e *Env) InstallWebhooks(ctx context.Context, port int) error {
 	if err != nil {
 		return errors.Wrap(err, "making a client")
 	}
-	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "millwright-system"}}}
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: coreNamespace}}}
 	for _, file := range []struct {
 		name   string
 		object client.Object
@@ -128,7 +134,8 @@ func readYAML(name string, port int, into any) error {
 	return errors.Wrapf(yaml.UnmarshalStrict(content, into), "reading %s", name)
 }
 
-// ByURL replaces each Service of a webhook in a document by the same path on this machine.
+// ByURL replaces each Service of a webhook in a document by the same path on this machine. Where no Service says whose the webhook is, the
+// annotation must: it gets the namespace.
 func ByURL(document any, port int) {
 	switch node := document.(type) {
 	case []any:
@@ -137,6 +144,9 @@ func ByURL(document any, port int) {
 		}
 	case map[string]any:
 		for key, child := range node {
+			if child == webhookSecret {
+				node[key] = coreNamespace + "/" + webhookSecret
+			}
 			config, ok := child.(map[string]any)
 			if service, has := config["service"].(map[string]any); ok && has && key == "clientConfig" {
 				node[key] = map[string]any{"url": fmt.Sprintf("https://localhost:%d%v", port, service["path"])}

@@ -54,9 +54,9 @@ func (p publisher) publish(ctx context.Context, targets []target, trusted []byte
 		switch {
 		case apierrors.IsNotFound(err):
 		case t.kind == version.CRDKind.Kind && apierrors.IsInvalid(err):
-			// Marked, but not converted by webhook: the tests of the patch fail then.
+			// Marked, but not converted by webhook, or by that of another core: the tests of the patch fail then.
 			ctrl.LoggerFrom(ctx).
-				Info("A CRD with the annotation is not converted by webhook: nothing to publish", "crd", t.name, "annotation", Annotation)
+				Info("A CRD with the annotation is not converted by a webhook of this core: nothing to publish", "crd", t.name, "annotation", Annotation)
 		case err != nil:
 			return changed, errors.Wrapf(err, "publishing the trusted authorities in %s %s", t.kind, t.name)
 		case object.Generation != t.generation:
@@ -71,16 +71,17 @@ func (p publisher) publish(ctx context.Context, targets []target, trusted []byte
 func (p publisher) operations(ctx context.Context, t target, trusted []byte) ([]operation, error) {
 	switch t.kind {
 	case version.CRDKind.Kind:
-		return []operation{
-			{"test", "/spec/conversion/strategy", apiextensionsv1.WebhookConverter},
-			{"add", "/spec/conversion/webhook/clientConfig/caBundle", trusted},
-		}, nil
+		operations := []operation{{"test", "/spec/conversion/strategy", apiextensionsv1.WebhookConverter}}
+		if t.beside != "" {
+			operations = append(operations, operation{"test", "/spec/conversion/webhook/clientConfig/service/namespace", t.beside})
+		}
+		return append(operations, operation{"add", "/spec/conversion/webhook/clientConfig/caBundle", trusted}), nil
 	case "MutatingWebhookConfiguration":
 		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
 		err := p.live.Get(ctx, client.ObjectKey{Name: t.name}, configuration)
 		var operations []operation
 		for i := range configuration.Webhooks {
-			operations = append(operations, of(i, configuration.Webhooks[i].Name, configuration.Webhooks[i].ClientConfig.CABundle, trusted)...)
+			operations = append(operations, t.of(i, configuration.Webhooks[i].Name, &configuration.Webhooks[i].ClientConfig, trusted)...)
 		}
 		return operations, errors.Wrapf(client.IgnoreNotFound(err), "reading %s %s", t.kind, t.name)
 	default:
@@ -88,16 +89,16 @@ func (p publisher) operations(ctx context.Context, t target, trusted []byte) ([]
 		err := p.live.Get(ctx, client.ObjectKey{Name: t.name}, configuration)
 		var operations []operation
 		for i := range configuration.Webhooks {
-			operations = append(operations, of(i, configuration.Webhooks[i].Name, configuration.Webhooks[i].ClientConfig.CABundle, trusted)...)
+			operations = append(operations, t.of(i, configuration.Webhooks[i].Name, &configuration.Webhooks[i].ClientConfig, trusted)...)
 		}
 		return operations, errors.Wrapf(client.IgnoreNotFound(err), "reading %s %s", t.kind, t.name)
 	}
 }
 
-// of are the operations for one webhook of a configuration, none if it has the authorities. The test keeps the patch
-// from hitting another webhook that took its place meanwhile.
-func of(i int, name string, had, trusted []byte) []operation {
-	if bytes.Equal(had, trusted) {
+// of are the operations for one webhook of a configuration, none if it has the authorities, or is another core's. The test
+// keeps the patch from hitting another webhook that took its place meanwhile.
+func (t *target) of(i int, name string, config *admissionregistrationv1.WebhookClientConfig, trusted []byte) []operation {
+	if bytes.Equal(config.CABundle, trusted) || t.beside != "" && (config.Service == nil || config.Service.Namespace != t.beside) {
 		return nil
 	}
 	return []operation{

@@ -13,8 +13,10 @@ import (
 )
 
 // Annotation marks the objects into which the trusted authorities are written: webhook configurations and CRDs that
-// are converted by webhook. Its value is the namespace and name of the Secret. Without it an object is left alone: its
-// authorities come from elsewhere, for example from cert-manager.
+// are converted by webhook. Its value is the name of the Secret in the core's own namespace, whatever that is, as long as
+// the Service that the object names is there as well: of two cores in one cluster each has its own objects. A value with a
+// namespace before it, as in namespace/name, says nothing of the Service. Without the annotation an object is left alone:
+// its authorities come from elsewhere, for example from cert-manager.
 const Annotation = "webhooks.millwright.dev/trust-from"
 
 // configurationKinds are the kinds of webhook configurations.
@@ -24,6 +26,19 @@ var configurationKinds = []string{"MutatingWebhookConfiguration", "ValidatingWeb
 type target struct {
 	kind, name string
 	generation int64
+	// beside is the namespace that the Service of the object must be in; any if empty.
+	beside string
+}
+
+// marks reports whether the value of the annotation names the Secret, and the namespace of the Service if that must be the Secret's.
+func (s *Settings) marks(value string) (marked bool, beside string) {
+	switch value {
+	case s.Secret.String():
+		return true, ""
+	case s.Secret.Name:
+		return true, s.Secret.Namespace
+	}
+	return false, ""
 }
 
 func metadata(kind string) *metav1.PartialObjectMetadata {
@@ -48,8 +63,8 @@ func (s *Settings) find(ctx context.Context, configurations, crds client.Reader)
 		case err != nil:
 			return errors.Wrapf(err, "reading metadata of %s %s", kind, name)
 		}
-		if object.Annotations[Annotation] == s.Secret.String() {
-			found = append(found, target{kind, name, object.Generation})
+		if marked, beside := s.marks(object.Annotations[Annotation]); marked {
+			found = append(found, target{kind, name, object.Generation, beside})
 		}
 		return nil
 	}
