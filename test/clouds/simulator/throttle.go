@@ -35,7 +35,10 @@ func NewBuckets(limits map[string]Throttle, c clock.PassiveClock) *Buckets {
 }
 
 // Take is false when the bucket of the name is empty. What is not limited has no bucket.
-func (b *Buckets) Take(name string) bool {
+func (b *Buckets) Take(name string) bool { return b.TakeFor(name, "") }
+
+// TakeFor is Take from the bucket that somebody has alone, by the limit of the name.
+func (b *Buckets) TakeFor(name, holder string) bool {
 	limit, ok := b.limits[name]
 	if !ok {
 		if limit, ok = b.limits["*"]; !ok {
@@ -45,6 +48,7 @@ func (b *Buckets) Take(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Now()
+	name += " " + holder
 	l := b.levels[name]
 	if l == nil {
 		l = &level{tokens: float64(limit.Burst), at: now}

@@ -146,9 +146,14 @@ func (s *Server) change(id string, f func(*machine)) error {
 	return nil
 }
 
-// change of a machine that the control interface asks for.
+// changeBody is a change that the control interface asks for.
 type changeBody struct {
+	// ID of the machine, or of the resource group.
 	ID string `json:"id"`
+	// Code is why a change has failed; empty for one that has succeeded.
+	Code string `json:"code,omitempty"`
+	// Silent is true while the run time status is to say nothing.
+	Silent bool `json:"silent,omitempty"`
 }
 
 type exhaustBody struct {
@@ -177,13 +182,24 @@ func (s *Server) controlRoutes() http.Handler {
 	c.Handle("GET", "machines/{vmid}/console", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(s.power.Console(r.PathValue("vmid"))))
 	})
-	for verb, f := range map[string]func(string) error{"vanish": s.Vanish, "evict": s.Evict, "poweroff": s.PowerOff} {
+	for verb, f := range map[string]func(changeBody) error{
+		"vanish": func(b changeBody) error { return s.Vanish(b.ID) }, "evict": func(b changeBody) error { return s.Evict(b.ID) },
+		"poweroff":   func(b changeBody) error { return s.PowerOff(b.ID) },
+		"failupdate": func(b changeBody) error { return s.FailUpdate(b.ID, b.Code) },
+		"silence":    func(b changeBody) error { return s.Silence(b.ID, b.Silent) },
+		"removegroup": func(b changeBody) error {
+			var in request
+			in.takeIn(b.ID)
+			s.RemoveGroup(in.subscription, in.group)
+			return nil
+		},
+	} {
 		c.Handle("POST", verb, func(w http.ResponseWriter, r *http.Request) {
 			var body changeBody
 			if !simulator.ReadJSON(w, r, &body) {
 				return
 			}
-			if err := f(body.ID); err != nil {
+			if err := f(body); err != nil {
 				http.Error(w, err.Error(), http.StatusNotFound)
 			}
 		})

@@ -79,7 +79,10 @@ func (s *Server) update(in *request, m *machine, doc vmDocument) (reply, error) 
 		return reply{}, fail(http.StatusConflict, "PropertyChangeNotAllowed",
 			"Changing property 'zones' or 'osProfile.customData' is not allowed.")
 	}
-	m.tags, m.etag = doc.Tags, `W/"`+s.ids.uuid()+`"`
+	if doc.Tags != nil { // A PUT of what there is changes what it names.
+		m.tags = doc.Tags
+	}
+	m.etag = `W/"` + s.ids.uuid() + `"`
 	return ok(s.show(m, false))
 }
 

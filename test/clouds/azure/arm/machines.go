@@ -55,7 +55,10 @@ func patchMachine(s *Server, in *request) (reply, error) {
 		return reply{}, fail(http.StatusConflict, "OperationNotAllowed",
 			"Operation 'update' is not allowed on VM '%s' since the VM is marked for deletion.", m.name)
 	}
-	m.tags, m.etag = body.Tags, `W/"`+s.ids.uuid()+`"`
+	if body.Tags != nil {
+		m.tags = body.Tags
+	}
+	m.etag = `W/"` + s.ids.uuid() + `"`
 	return ok(s.show(m, false))
 }
 

@@ -236,7 +236,8 @@ func TestResourceManager(t *testing.T) {
 	a.Expect(status).To(Equal(429))
 	a.Expect(header.Get("Retry-After")).To(Equal("5"))
 	for path, code := range map[string]string{
-		a.id("m0"): "MissingApiVersionParameter", "/subscriptions/x/resourceGroups?api-version=1": "SubscriptionNotFound",
+		a.id("m0"): "MissingApiVersionParameter", "/subscriptions/x/resourceGroups?api-version=1": "InvalidSubscriptionId",
+		"/subscriptions/00000000-0000-0000-0000-00000000000f/resourceGroups?api-version=1":                                         "SubscriptionNotFound",
 		"/subscriptions/" + simulated.DefaultSubscription + "/resourceGroups/none/providers/Microsoft.Compute/disks?api-version=1": "ResourceGroupNotFound",
 		"/nothing?api-version=1": "InvalidResourceType",
 	} {

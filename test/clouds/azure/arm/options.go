@@ -19,8 +19,8 @@ type Options struct {
 	Authorize func(token, subscription string) (caller, code string)
 	// Delays of what takes long.
 	Delays Delays
-	// Throttles limits requests by subscription and kind: <subscription>/read, /write, /delete; "*" is the bucket of each that is not
-	// named. See https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling.
+	// Throttles limits requests by subscription and kind, those of each caller alone: <subscription>/read, /write, /delete; "*" is the
+	// bucket of each that is not named. See https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling.
 	Throttles map[string]simulator.Throttle
 	// Catalog is what exists beforehand; DefaultCatalog when nil.
 	Catalog *Catalog

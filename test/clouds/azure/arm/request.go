@@ -23,6 +23,8 @@ type request struct {
 	// kind of the resource in lower case, such as virtualmachines; name as it is written in the path.
 	kind, name string
 	body       []byte
+	// caller is who calls: a token, or whose it is.
+	caller string
 }
 
 type requestKey struct{}
@@ -41,7 +43,13 @@ func withRequest(folded, original *http.Request, body []byte) *http.Request {
 func newRequest(folded *http.Request, action string) request {
 	c, _ := folded.Context().Value(requestKey{}).(carried)
 	in := request{http: c.original, action: action, body: c.body}
-	segments := strings.Split(strings.Trim(c.original.URL.Path, "/"), "/")
+	in.takeIn(c.original.URL.Path)
+	return in
+}
+
+// takeIn takes in what a path, or a resource ID, names.
+func (in *request) takeIn(path string) {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
 	for i := 0; i+1 < len(segments); i++ {
 		switch strings.ToLower(segments[i]) {
 		case "subscriptions":
@@ -52,7 +60,6 @@ func newRequest(folded *http.Request, action string) request {
 			in.kind, in.name = strings.ToLower(segments[i]), segments[i+1]
 		}
 	}
-	return in
 }
 
 // The verbs by which Resource Manager counts.
@@ -84,11 +91,11 @@ func (in *request) authenticate(s *Server) error {
 		return fail(http.StatusUnauthorized, "InvalidAuthenticationToken", "The access token is invalid.")
 	}
 	if s.options.Authorize == nil {
-		in.exchange.SetCaller(token)
+		in.calledBy(token)
 		return nil
 	}
 	caller, code := s.options.Authorize(token, in.subscription)
-	in.exchange.SetCaller(caller)
+	in.calledBy(caller)
 	switch code {
 	case "":
 		return nil
@@ -97,6 +104,20 @@ func (in *request) authenticate(s *Server) error {
 			in.action, in.http.URL.Path)
 	}
 	return fail(http.StatusUnauthorized, code, "The access token is invalid, has expired, or is of another tenant than the subscription.")
+}
+
+func (in *request) calledBy(caller string) {
+	in.caller = caller
+	in.exchange.SetCaller(caller)
+}
+
+// conditions checks the header If-None-Match of a write, which has one value, see
+// https://learn.microsoft.com/rest/api/compute/virtual-machines/create-or-update.
+func (in *request) conditions() error {
+	if v := in.http.Header.Get("If-None-Match"); v != "" && v != "*" && in.verb() == verbWrite {
+		return badRequest("The value '%s' of the header If-None-Match is not supported.", v)
+	}
+	return nil
 }
 
 // decode reads the body, and refuses what is not simulated.

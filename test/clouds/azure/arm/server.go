@@ -7,6 +7,7 @@ package arm
 import (
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -113,6 +114,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in request, effec
 	})
 }
 
+var subscriptionID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
 func (s *Server) perform(in *request, effect func(*request) (reply, error)) (reply, error) {
 	if err := in.authenticate(s); err != nil {
 		return reply{}, err
@@ -121,12 +124,19 @@ func (s *Server) perform(in *request, effect func(*request) (reply, error)) (rep
 		return reply{}, fail(http.StatusBadRequest, "MissingApiVersionParameter",
 			"The api-version query parameter (?api-version=) is required for all requests.")
 	}
+	if in.subscription != "" && !subscriptionID.MatchString(in.subscription) {
+		return reply{}, fail(http.StatusBadRequest, "InvalidSubscriptionId",
+			"The provided subscription identifier '%s' is malformed or invalid.", in.subscription)
+	}
 	if in.subscription != "" && !s.options.hasSubscription(in.subscription) {
 		return reply{}, fail(http.StatusNotFound, "SubscriptionNotFound", "The subscription '%s' could not be found.", in.subscription)
 	}
+	if err := in.conditions(); err != nil {
+		return reply{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.buckets.Take(in.bucket()) {
+	if !s.buckets.TakeFor(in.bucket(), in.caller) {
 		refused := fail(http.StatusTooManyRequests, "SubscriptionRequestsThrottled",
 			"Number of requests for subscription '%s' and operation '%s' exceeded the backend storage limit. Please try again later.", in.subscription, in.verb())
 		refused.retryAfter = throttledFor

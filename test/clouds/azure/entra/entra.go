@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,27 +168,20 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refusals are descriptions and kinds of errors by their codes, see
-// https://learn.microsoft.com/entra/identity-platform/reference-error-codes.
-var refusals = map[string]struct {
-	status     int
-	kind, text string
-}{
-	"AADSTS700016":  {http.StatusBadRequest, "unauthorized_client", "Application with identifier was not found in the directory."},
-	"AADSTS7000215": {http.StatusUnauthorized, "invalid_client", "Invalid client secret provided."},
-	"AADSTS700027": {http.StatusUnauthorized, "invalid_client", "The certificate with identifier used to sign the client assertion is not " +
-		"registered on application."},
-	"AADSTS70021": {http.StatusBadRequest, "invalid_request", "No matching federated identity record found for presented assertion."},
-	"AADSTS7000216": {http.StatusUnauthorized, "invalid_client", "'client_assertion', 'client_secret' or 'request' is required for the " +
-		"'client_credentials' grant type."},
-}
-
 func (f *Front) serveToken(w http.ResponseWriter, r *http.Request, tenant string) {
 	_ = r.ParseForm()
 	client := r.PostForm.Get("client_id")
 	f.mu.Lock()
 	app := f.apps[key(tenant, client)]
 	by, code := check(app, r.PostForm)
+	switch {
+	case r.PostForm.Get("grant_type") != "client_credentials":
+		by, code = "", "AADSTS70003"
+	case app == nil && !f.hasTenant(tenant):
+		by, code = "", "AADSTS90002"
+	case !hasDefaultScope(r.PostForm.Get("scope")):
+		by, code = "", "AADSTS70011"
+	}
 	call := Call{Tenant: tenant, ClientID: client, By: by, Status: http.StatusOK, Code: code}
 	var token string
 	if code == "" {
@@ -209,32 +201,6 @@ func (f *Front) serveToken(w http.ResponseWriter, r *http.Request, tenant string
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": int(lifetime.Seconds()), "access_token": token})
-}
-
-// check returns what was presented, and the code of a refusal.
-func check(app *Application, form url.Values) (by, code string) {
-	if app == nil {
-		return "", "AADSTS700016"
-	}
-	assertion := form.Get("client_assertion")
-	thumbprint, signed := thumbprintOf(assertion)
-	switch {
-	case form.Get("client_secret") != "":
-		if !slices.Contains(app.Secrets, form.Get("client_secret")) {
-			return "secret", "AADSTS7000215"
-		}
-		return "secret", ""
-	case assertion == "":
-		return "", "AADSTS7000216"
-	case signed:
-		if !slices.Contains(app.Thumbprints, thumbprint) {
-			return "certificate", "AADSTS700027"
-		}
-		return "certificate", ""
-	case !slices.Contains(app.Tokens, assertion):
-		return "token", "AADSTS70021"
-	}
-	return "token", ""
 }
 
 // thumbprintOf returns which certificate an assertion is signed with; false if it is the token of another issuer.

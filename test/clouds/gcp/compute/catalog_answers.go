@@ -25,7 +25,7 @@ func (s *Server) machineTypeAnswer(r *request, zone string, t MachineType) map[s
 func machineTypeItems(s *Server, r *request) (all []item) {
 	for _, t := range s.catalog.MachineTypes {
 		if len(t.Zones) == 0 || contains(t.Zones, r.zone) {
-			all = append(all, item{"zones/" + r.zone, s.machineTypeAnswer(r, r.zone, t)})
+			all = append(all, item{scope: "zones/" + r.zone, value: s.machineTypeAnswer(r, r.zone, t)})
 		}
 	}
 	return all
@@ -51,7 +51,7 @@ func (s *Server) zoneAnswer(r *request, name string) map[string]any {
 
 func zoneItems(s *Server, r *request) (all []item) {
 	for _, name := range sortedKeys(s.catalog.Zones) {
-		all = append(all, item{"", s.zoneAnswer(r, name)})
+		all = append(all, item{scope: "", value: s.zoneAnswer(r, name)})
 	}
 	return all
 }

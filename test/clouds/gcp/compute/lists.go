@@ -3,6 +3,7 @@ package compute
 import (
 	"encoding/base64"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ var listParameters = []string{"filter", "maxResults", "pageToken", "orderBy", "r
 type item struct {
 	scope string
 	value any
+	// key is what it is sorted by: a page token has that of the last one before, so that it stays good while items come and go.
+	key string
 }
 
 // page is a part of a list.
@@ -25,44 +28,85 @@ type page struct {
 	next  string
 }
 
-// page selects what the filter wants, and of that what the page is. The token is where the next page begins.
+// The orders of lists: by name, or the newest first.
+const newestFirst = "creationTimestamp desc"
+
+// page selects what the filter wants, and of that what the page is.
 func (r *request) page(all []item) (page, error) {
 	query := r.URL.Query()
 	wanted, err := parseFilter(query.Get("filter"))
 	if err != nil {
 		return page{}, err
 	}
-	if query.Get("orderBy") != "" {
-		return page{}, invalid("orderBy", query.Get("orderBy"), "Not simulated.")
+	order := query.Get("orderBy")
+	if order != "" && order != "name" && order != newestFirst {
+		return page{}, invalid("orderBy", order, "Lists can be sorted by 'name' and by '%s'.", newestFirst)
 	}
 	size := maxResults
 	if text := query.Get("maxResults"); text != "" {
-		if size, err = strconv.Atoi(text); err != nil || size < 1 || size > maxResults {
-			return page{}, invalid("maxResults", text, "Must be between 1 and 500.")
+		if size, err = strconv.Atoi(text); err != nil || size < 0 || size > maxResults {
+			return page{}, invalid("maxResults", text, "Must be between 0 and 500.")
 		}
 	}
-	begin := 0
-	if token := query.Get("pageToken"); token != "" {
-		raw, err := base64.RawURLEncoding.DecodeString(token)
-		text, filter, _ := strings.Cut(string(raw), " ")
-		if begin, _ = strconv.Atoi(text); err != nil || begin <= 0 || filter != query.Get("filter") {
-			return page{}, invalid("pageToken", token, "The page token is not one of this list.")
-		}
+	if size == 0 {
+		size = maxResults
 	}
-	var found []item
-	for _, i := range all {
-		i.value = decoded(i.value)
-		if fields, ok := i.value.(map[string]any); ok && (wanted == nil || wanted(fields)) {
-			found = append(found, i)
-		}
+	after, err := pageAfter(query)
+	if err != nil {
+		return page{}, err
 	}
-	begin = min(begin, len(found))
-	end := min(begin+size, len(found))
-	p := page{items: found[begin:end]}
-	if end < len(found) {
-		p.next = base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(end) + " " + query.Get("filter")))
+	found := sorted(all, wanted, order)
+	if after != "" {
+		found = slices.DeleteFunc(found, func(i item) bool { return compareItems(i.key, after, order) <= 0 })
+	}
+	p := page{items: found[:min(size, len(found))]}
+	if len(p.items) < len(found) {
+		p.next = base64.RawURLEncoding.EncodeToString([]byte(p.items[size-1].key + "\n" + query.Get("filter")))
 	}
 	return p, nil
+}
+
+// pageAfter is the key of the last item of the page before; empty for the first page. A token is good for the filter that it was given for.
+func pageAfter(query url.Values) (string, error) {
+	token := query.Get("pageToken")
+	if token == "" {
+		return "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	after, filter, _ := strings.Cut(string(raw), "\n")
+	if err != nil || after == "" || filter != query.Get("filter") {
+		return "", invalid("pageToken", token, "The page token is not one of this list.")
+	}
+	return after, nil
+}
+
+// sorted are the items that are wanted, decoded and in the order of the list.
+func sorted(all []item, wanted filter, order string) (found []item) {
+	for _, i := range all {
+		i.value = decoded(i.value)
+		fields, ok := i.value.(map[string]any)
+		if !ok || wanted != nil && !wanted(fields) {
+			continue
+		}
+		name, _ := fields["name"].(string)
+		if i.key = name + " " + i.scope; order == newestFirst {
+			at, ok := fields["creationTimestamp"].(string)
+			if !ok {
+				at, _ = fields["insertTime"].(string)
+			}
+			i.key = at + " " + i.key
+		}
+		found = append(found, i)
+	}
+	slices.SortStableFunc(found, func(a, b item) int { return compareItems(a.key, b.key, order) })
+	return found
+}
+
+func compareItems(a, b, order string) int {
+	if order == newestFirst {
+		return strings.Compare(b, a)
+	}
+	return strings.Compare(a, b)
 }
 
 // list answers with the items of the scope of the request.
@@ -157,7 +201,7 @@ func (s *Server) leaveOut(answer, scopes map[string]any) {
 func instanceItems(_ *Server, r *request) (all []item) {
 	for _, i := range r.project.instances {
 		if i.visible && (r.zone == "" || r.zone == i.zone) {
-			all = append(all, item{"zones/" + i.zone, i.Instance})
+			all = append(all, item{scope: "zones/" + i.zone, value: i.Instance})
 		}
 	}
 	return all
@@ -166,7 +210,7 @@ func instanceItems(_ *Server, r *request) (all []item) {
 func diskItems(_ *Server, r *request) (all []item) {
 	for _, d := range r.project.disks {
 		if r.zone == "" || r.zone == d.zone {
-			all = append(all, item{"zones/" + d.zone, d.Disk})
+			all = append(all, item{scope: "zones/" + d.zone, value: d.Disk})
 		}
 	}
 	return all
@@ -175,7 +219,7 @@ func diskItems(_ *Server, r *request) (all []item) {
 func operationItems(_ *Server, r *request) (all []item) {
 	for _, o := range r.project.operations {
 		if r.zone == "" || r.zone == o.zone {
-			all = append(all, item{"zones/" + o.zone, o.Operation})
+			all = append(all, item{scope: "zones/" + o.zone, value: o.Operation})
 		}
 	}
 	return all

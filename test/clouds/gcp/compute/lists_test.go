@@ -73,6 +73,36 @@ func TestPages(t *testing.T) {
 	}
 	_, reason, _ := f.refused("GET", zone(zoneA)+"/instances?maxResults=501", nil)
 	f.Expect(reason).To(Equal("invalid"))
+	names, _ := f.names(zone(zoneA)+"/instances", url.Values{"maxResults": {"0"}})
+	f.Expect(names).To(HaveLen(3), "as many as there are by default")
+}
+
+// TestTheOrderOfLists is by name unless the newest are to come first; pages stay right while items go.
+func TestTheOrderOfLists(t *testing.T) {
+	f := newFixture(t, compute.Options{})
+	for _, name := range []string{"b", "c", "a"} {
+		f.running(zoneA, vm(name))
+	}
+	path := zone(zoneA) + "/instances"
+	for order, expected := range map[string][]string{"": {"a", "b", "c"}, "name": {"a", "b", "c"}, "creationTimestamp desc": {"a", "c", "b"}} {
+		var all []string
+		for query := (url.Values{"orderBy": {order}, "maxResults": {"1"}}); ; {
+			names, answer := f.names(path, query)
+			all = append(all, names...)
+			next, _ := answer["nextPageToken"].(string)
+			if next == "" {
+				break
+			}
+			query.Set("pageToken", next)
+		}
+		f.Expect(all).To(Equal(expected), order)
+	}
+	_, reason, _ := f.refused("GET", path+"?orderBy=status", nil)
+	f.Expect(reason).To(Equal("invalid"))
+	_, answer := f.names(path, url.Values{"maxResults": {"2"}})
+	f.Expect(f.cloud.Vanish(project, zoneA, "a")).To(Succeed())
+	names, _ := f.names(path, url.Values{"maxResults": {"2"}, "pageToken": {answer["nextPageToken"].(string)}})
+	f.Expect(names).To(Equal([]string{"c"}), "none is left out because another one has gone")
 }
 
 func TestFields(t *testing.T) {

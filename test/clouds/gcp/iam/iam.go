@@ -146,9 +146,14 @@ const (
 	cloudPlatform = "https://www.googleapis.com/auth/cloud-platform"
 	jwtBearer     = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	exchange      = "urn:ietf:params:oauth:grant-type:token-exchange"
-	// lifetime of tokens, unless another one is asked for.
+	accessType    = "urn:ietf:params:oauth:token-type:access_token"
+	// lifetime of tokens, unless a shorter one is asked for.
 	lifetime = time.Hour
 )
+
+// subjectTypes are those of the tokens that are exchanged, as https://cloud.google.com/iam/docs/reference/sts/rest/v1/TopLevel/token has
+// them, but for those of SAML and of AWS.
+var subjectTypes = []string{"urn:ietf:params:oauth:token-type:jwt", "urn:ietf:params:oauth:token-type:id_token"}
 
 // ServeHTTP answers POST /token, POST /v1/token and POST /v1/projects/-/serviceAccounts/<email>:generateAccessToken.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -238,8 +243,9 @@ func (s *Service) serveExchange(w http.ResponseWriter, r *http.Request) {
 	subjects, known := s.pools[r.FormValue("audience")]
 	principal := subjects[r.FormValue("subject_token")]
 	switch {
-	case r.FormValue("grant_type") != exchange || r.FormValue("subject_token_type") != "urn:ietf:params:oauth:token-type:jwt":
-		oauthError(w, "invalid_request", "Invalid value for grant_type or subject_token_type.")
+	case r.FormValue("grant_type") != exchange || !slices.Contains(subjectTypes, r.FormValue("subject_token_type")) ||
+		r.FormValue("requested_token_type") != accessType:
+		oauthError(w, "invalid_request", "Invalid value for grant_type, subject_token_type or requested_token_type.")
 	case !known:
 		oauthError(w, "invalid_target", `The target service indicated by the "audience" parameters is invalid.`)
 	case principal == "":
@@ -247,7 +253,7 @@ func (s *Service) serveExchange(w http.ResponseWriter, r *http.Request) {
 	default:
 		answer(w, http.StatusOK, map[string]any{
 			"access_token": s.give("sts", principal, strings.Fields(r.FormValue("scope")), lifetime), "expires_in": int(lifetime.Seconds()) - 1,
-			"token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+			"token_type": "Bearer", "issued_token_type": accessType,
 		})
 	}
 }
@@ -257,18 +263,20 @@ func (s *Service) serveImpersonation(w http.ResponseWriter, r *http.Request, ema
 		Delegates, Scope []string
 		Lifetime         string
 	}
-	lasts, err := time.Duration(0), json.NewDecoder(r.Body).Decode(&body)
-	if err == nil {
+	lasts, err := lifetime, json.NewDecoder(r.Body).Decode(&body)
+	if err == nil && body.Lifetime != "" {
 		lasts, err = time.ParseDuration(body.Lifetime)
 	}
-	if err != nil || lasts > 12*time.Hour || len(body.Scope) == 0 {
+	// More than an hour takes a policy of the organization, which there is none of.
+	if err != nil || lasts <= 0 || lasts > lifetime || len(body.Scope) == 0 {
 		apiError(w, http.StatusBadRequest, "INVALID_ARGUMENT", "Request contains an invalid argument.")
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	by, ok := s.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
-	if !ok || !slices.Contains(by.scopes, cloudPlatform) {
+	good := slices.Contains(by.scopes, cloudPlatform) || slices.Contains(by.scopes, "https://www.googleapis.com/auth/iam")
+	if !ok || !good || !s.clock.Now().Before(by.expires) {
 		apiError(w, http.StatusUnauthorized, "UNAUTHENTICATED", "Request had invalid authentication credentials.")
 		return
 	}
