@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"millwright.dev/contracts/controller/events"
@@ -37,70 +38,84 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		Secrets: mgr.GetAPIReader(), Kubeconfig: o.targetKubeconfig,
 		Scheme: mgr.GetScheme(), UserAgent: name, QPS: o.targetQPS, Burst: o.targetBurst,
 	})
+	targets := &shared.Reconciler{
+		Client:       mgr.GetClient(),
+		Connections:  connections.Connections,
+		WatchFilter:  o.WatchFilter,
+		WatchSecrets: true,
+	}
+	if err := targets.SetupWithManager(mgr, concurrency(o.targetConcurrency)); err != nil {
+		return err
+	}
 	resolver := &version.Resolver{Reader: mgr.GetClient()}
+	if err := addMachineControllers(mgr, o, connections, resolver); err != nil {
+		return err
+	}
+	if err := addSetControllers(mgr, o, resolver); err != nil {
+		return err
+	}
+	notice := &healthcheck.Notice{
+		Client:      mgr.GetClient(),
+		Recorder:    events.Within(mgr.GetEventRecorder("machinehealthcheck")),
+		WatchFilter: o.WatchFilter,
+	}
+	return notice.SetupWithManager(mgr, concurrency(1))
+}
+
+// addMachineControllers adds those of Clusters and Machines, which read objects of providers and connect to target clusters.
+func addMachineControllers(mgr ctrl.Manager, o *options, connections *remote.Connections, resolver *version.Resolver) error {
 	kinds := func() *external.Kinds {
 		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
 	}
-	sets := &persist.Versions{}
-	steps := []func() error{
-		func() error {
-			r := &shared.Reconciler{Client: mgr.GetClient(), Connections: connections.Connections, WatchFilter: o.WatchFilter, WatchSecrets: true}
-			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.targetConcurrency))
-		},
-		func() error {
-			r := &cluster.Reconciler{
-				Client:      mgr.GetClient(),
-				APIReader:   mgr.GetAPIReader(),
-				Connections: connections,
-				Kinds:       kinds(),
-				Clock:       clock.RealClock{},
-				Recorder:    events.Within(mgr.GetEventRecorder("cluster")),
-				Options:     cluster.Options{RemoteConnectionGracePeriod: o.remoteConnectionGrace, WatchFilter: o.WatchFilter},
-			}
-			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.clusterConcurrency))
-		},
-		func() error {
-			r := &machine.Reconciler{
-				Client:      mgr.GetClient(),
-				APIReader:   mgr.GetAPIReader(),
-				Connections: connections,
-				Kinds:       kinds(),
-				Clock:       clock.RealClock{},
-				Recorder:    events.Within(mgr.GetEventRecorder("machine")),
-				Options:     o.machineOptions(),
-			}
-			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.machineConcurrency))
-		},
-		func() error {
-			r := &machineset.Reconciler{
-				Client:      mgr.GetClient(),
-				APIReader:   mgr.GetAPIReader(),
-				Resolver:    resolver,
-				WatchFilter: o.WatchFilter,
-				Written:     sets,
-				Preflight:   o.preflight,
-			}
-			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.machineSetConcurrency))
-		},
-		func() error {
-			r := &machinedeployment.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter, Sets: sets}
-			return r.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.machineDeploymentConcurrency))
-		},
+	clusters := &cluster.Reconciler{
+		Client:      mgr.GetClient(),
+		APIReader:   mgr.GetAPIReader(),
+		Connections: connections,
+		Kinds:       kinds(),
+		Clock:       clock.RealClock{},
+		Recorder:    events.Within(mgr.GetEventRecorder("cluster")),
+		Options:     cluster.Options{RemoteConnectionGracePeriod: o.remoteConnectionGrace, WatchFilter: o.WatchFilter},
 	}
-	steps = append(steps, func() error {
-		n := &healthcheck.Notice{
-			Client:      mgr.GetClient(),
-			Recorder:    events.Within(mgr.GetEventRecorder("machinehealthcheck")),
-			WatchFilter: o.WatchFilter,
-		}
-		return n.SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](1))
-	})
-	for _, add := range steps {
-		if err := add(); err != nil {
-			return err
-		}
+	if err := clusters.SetupWithManager(mgr, concurrency(o.clusterConcurrency)); err != nil {
+		return err
 	}
-	return nil
+	machines := &machine.Reconciler{
+		Client:      mgr.GetClient(),
+		APIReader:   mgr.GetAPIReader(),
+		Connections: connections,
+		Kinds:       kinds(),
+		Clock:       clock.RealClock{},
+		Recorder:    events.Within(mgr.GetEventRecorder("machine")),
+		Options:     o.machineOptions(),
+	}
+	return machines.SetupWithManager(mgr, concurrency(o.machineConcurrency))
+}
+
+// addSetControllers adds those of MachineSets and MachineDeployments, which share what was written to MachineSets.
+func addSetControllers(mgr ctrl.Manager, o *options, resolver *version.Resolver) error {
+	written := &persist.Versions{}
+	sets := &machineset.Reconciler{
+		Client:      mgr.GetClient(),
+		APIReader:   mgr.GetAPIReader(),
+		Resolver:    resolver,
+		WatchFilter: o.WatchFilter,
+		Written:     written,
+		Preflight:   o.preflight,
+	}
+	if err := sets.SetupWithManager(mgr, concurrency(o.machineSetConcurrency)); err != nil {
+		return err
+	}
+	deployments := &machinedeployment.Reconciler{
+		Client:      mgr.GetClient(),
+		APIReader:   mgr.GetAPIReader(),
+		WatchFilter: o.WatchFilter,
+		Sets:        written,
+	}
+	return deployments.SetupWithManager(mgr, concurrency(o.machineDeploymentConcurrency))
+}
+
+func concurrency(workers int) controller.Options {
+	return manager.ControllerOptions[reconcile.Request](workers)
 }
 
 func (o *options) machineOptions() machine.Options {

@@ -57,11 +57,14 @@ func newOptions() *options { return &options{Options: manager.NewOptions(name, o
 // that one manifest can run either.
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.webhooks.addFlags(flags)
-	o.addControllerFlags(flags)
+	o.addTargetFlags(flags)
+	o.addMachineFlags(flags)
+	o.addSetFlags(flags)
 	addIgnoredFlags(flags)
 }
 
-func (o *options) addControllerFlags(flags *pflag.FlagSet) {
+// addTargetFlags adds those of Clusters and of the connections to target clusters.
+func (o *options) addTargetFlags(flags *pflag.FlagSet) {
 	flags.StringVar(
 		&o.targetKubeconfig,
 		"target-kubeconfig",
@@ -87,6 +90,10 @@ func (o *options) addControllerFlags(flags *pflag.FlagSet) {
 		10,
 		"Clusters to begin connecting to at once; connecting itself is not limited.",
 	)
+}
+
+// addMachineFlags adds those of Machines: concurrency, drains, and what is copied to Nodes.
+func (o *options) addMachineFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.machineConcurrency, "machine-concurrency", 100, "Machines to reconcile at once.")
 	flags.DurationVar(&o.drainTimeout, "machine-drain-timeout", machine.DefaultDrainTimeout,
 		"How long the drain of a Node may take until it is forced, for Machines without spec.deletion.nodeDrainTimeoutSeconds; 0 is for ever.")
@@ -97,10 +104,6 @@ func (o *options) addControllerFlags(flags *pflag.FlagSet) {
 		"How long the volumes of an evicted pod may take to be detached, after its grace period, until the next pod with volumes is evicted.")
 	flags.DurationVar(&o.pvReattachTimeout, "machine-pv-reattach-timeout", drain.DefaultReattachTimeout,
 		"How long they may then take to be attached to another Node.")
-	flags.IntVar(&o.machineSetConcurrency, "machineset-concurrency", 50, "MachineSets to reconcile at once.")
-	flags.IntVar(&o.machineDeploymentConcurrency, "machinedeployment-concurrency", 50, "MachineDeployments to reconcile at once.")
-	flags.StringSliceVar(&o.preflightTexts, "machineset-preflight-checks", []string{string(clusterv1.MachineSetPreflightCheckAll)},
-		"What has to be right of a control plane before MachineSets create or remediate Machines: "+checkNames()+"; none when empty.")
 	flags.StringSliceVar(
 		&o.syncLabelTexts,
 		"additional-sync-machine-labels",
@@ -113,6 +116,14 @@ func (o *options) addControllerFlags(flags *pflag.FlagSet) {
 		nil,
 		"Regular expressions of further annotations that go from a Machine to its Node, by key.",
 	)
+}
+
+// addSetFlags adds those of MachineSets and MachineDeployments.
+func (o *options) addSetFlags(flags *pflag.FlagSet) {
+	flags.IntVar(&o.machineSetConcurrency, "machineset-concurrency", 50, "MachineSets to reconcile at once.")
+	flags.IntVar(&o.machineDeploymentConcurrency, "machinedeployment-concurrency", 50, "MachineDeployments to reconcile at once.")
+	flags.StringSliceVar(&o.preflightTexts, "machineset-preflight-checks", []string{string(clusterv1.MachineSetPreflightCheckAll)},
+		"What has to be right of a control plane before MachineSets create or remediate Machines: "+checkNames()+"; none when empty.")
 	flags.BoolVar(
 		&o.keepOutdatedFromScaleDown,
 		"autoscaler-scaledown-annotation-during-rollout",

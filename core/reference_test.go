@@ -18,7 +18,10 @@ import (
 func TestFlagsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	flags := pflag.NewFlagSet("core", pflag.ContinueOnError)
-	newOptions().addControllerFlags(flags)
+	o := newOptions()
+	o.addTargetFlags(flags)
+	o.addMachineFlags(flags)
+	o.addSetFlags(flags)
 	missing := map[string]bool{}
 	flags.VisitAll(func(f *pflag.Flag) { missing[f.Name] = true })
 	pages, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "reference", "*.md"))

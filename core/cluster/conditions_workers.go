@@ -32,77 +32,39 @@ func (s *scope) setWorkerConditions() {
 		return
 	}
 	owners := slices.Concat(w.deployments, w.sets)
-	s.set(aggregate(aggregation{
+	s.set(aggregate(workersAvailable, w.deployments))
+	s.set(aggregateSources(clusterv1.ClusterWorkerMachinesReadyCondition,
+		ready(clusterv1.MachinesReadyCondition, owners), ready(clusterv1.ReadyCondition, w.machines)))
+	s.set(aggregateSources(clusterv1.ClusterWorkerMachinesUpToDateCondition,
+		upToDate(clusterv1.MachinesUpToDateCondition, owners), upToDate(clusterv1.MachineUpToDateCondition, w.machines)))
+	s.set(aggregateSources(clusterv1.ClusterControlPlaneMachinesReadyCondition, ready(clusterv1.ReadyCondition, w.controlPlane)))
+	s.set(aggregateSources(clusterv1.ClusterControlPlaneMachinesUpToDateCondition,
+		upToDate(clusterv1.MachineUpToDateCondition, w.controlPlane)))
+	s.set(aggregate(rollingOut, w.deployments))
+	s.set(aggregate(scalingUp, owners))
+	s.set(aggregate(scalingDown, owners))
+	s.set(aggregate(remediating, owners))
+}
+
+// The conditions that are aggregated from one kind of condition.
+var (
+	workersAvailable = aggregation{
 		conditionType: clusterv1.ClusterWorkersAvailableCondition,
 		of:            clusterv1.AvailableCondition,
 		good:          clusterv1.ClusterWorkersAvailableReason,
 		bad:           clusterv1.ClusterWorkersNotAvailableReason,
 		unknown:       clusterv1.ClusterWorkersAvailableUnknownReason,
 		none:          clusterv1.ClusterWorkersAvailableNoWorkersReason,
-	}, w.deployments))
-	s.set(
-		aggregateSources(
-			clusterv1.ClusterWorkerMachinesReadyCondition,
-			ready(clusterv1.MachinesReadyCondition, owners),
-			ready(clusterv1.ReadyCondition, w.machines),
-		),
-	)
-	s.set(
-		aggregateSources(
-			clusterv1.ClusterWorkerMachinesUpToDateCondition,
-			upToDate(clusterv1.MachinesUpToDateCondition, owners),
-			upToDate(clusterv1.MachineUpToDateCondition, w.machines),
-		),
-	)
-	s.set(aggregateSources(clusterv1.ClusterControlPlaneMachinesReadyCondition, ready(clusterv1.ReadyCondition, w.controlPlane)))
-	s.set(
-		aggregateSources(clusterv1.ClusterControlPlaneMachinesUpToDateCondition, upToDate(clusterv1.MachineUpToDateCondition, w.controlPlane)),
-	)
-	s.set(
-		aggregate(
-			inProgress(
-				clusterv1.ClusterRollingOutCondition,
-				clusterv1.ClusterRollingOutReason,
-				clusterv1.ClusterNotRollingOutReason,
-				clusterv1.ClusterRollingOutUnknownReason,
-			),
-			w.deployments,
-		),
-	)
-	s.set(
-		aggregate(
-			inProgress(
-				clusterv1.ClusterScalingUpCondition,
-				clusterv1.ClusterScalingUpReason,
-				clusterv1.ClusterNotScalingUpReason,
-				clusterv1.ClusterScalingUpUnknownReason,
-			),
-			owners,
-		),
-	)
-	s.set(
-		aggregate(
-			inProgress(
-				clusterv1.ClusterScalingDownCondition,
-				clusterv1.ClusterScalingDownReason,
-				clusterv1.ClusterNotScalingDownReason,
-				clusterv1.ClusterScalingDownUnknownReason,
-			),
-			owners,
-		),
-	)
-	s.set(
-		aggregate(
-			inProgress(
-				clusterv1.ClusterRemediatingCondition,
-				clusterv1.ClusterRemediatingReason,
-				clusterv1.ClusterNotRemediatingReason,
-				clusterv1.ClusterRemediatingInternalErrorReason,
-			),
-			owners,
-		),
-	)
-}
+	}
+	rollingOut = inProgress(clusterv1.ClusterRollingOutCondition, clusterv1.ClusterRollingOutReason,
+		clusterv1.ClusterNotRollingOutReason, clusterv1.ClusterRollingOutUnknownReason)
+	scalingUp = inProgress(clusterv1.ClusterScalingUpCondition, clusterv1.ClusterScalingUpReason,
+		clusterv1.ClusterNotScalingUpReason, clusterv1.ClusterScalingUpUnknownReason)
+	scalingDown = inProgress(clusterv1.ClusterScalingDownCondition, clusterv1.ClusterScalingDownReason,
+		clusterv1.ClusterNotScalingDownReason, clusterv1.ClusterScalingDownUnknownReason)
+	remediating = inProgress(clusterv1.ClusterRemediatingCondition, clusterv1.ClusterRemediatingReason,
+		clusterv1.ClusterNotRemediatingReason, clusterv1.ClusterRemediatingInternalErrorReason)
+)
 
 // source is one kind of objects that a condition is aggregated from.
 type source struct {

@@ -50,17 +50,23 @@ func (n *nodeDrain) report(p *plan, c circumstances) Result {
 	}
 	result.VolumesError = strings.Join(slices.DeleteFunc(
 		[]string{n.target.attachments.readError(), n.target.volumes.readError()}, func(s string) bool { return s == "" }), "; ")
+	result.Message = n.message(p, &result)
+	return result
+}
+
+// message says what the drain waits for, in the words of its mode.
+func (n *nodeDrain) message(p *plan, result *Result) string {
 	switch {
 	case n.request.Mode == Detach:
 		if blocker := n.target.attachments.readError(); !result.Done {
-			result.Message = toDetachMessage(n.node, slices.DeleteFunc(append(n.detachErrors(), blocker), func(s string) bool { return s == "" }))
+			return toDetachMessage(n.node, slices.DeleteFunc(append(n.detachErrors(), blocker), func(s string) bool { return s == "" }))
 		}
 	case n.force != nil:
-		result.Message = toForcedMessage(n.node, &result, len(p.detach) > 0 || p.detaching, append(n.blockers(p), n.detachErrors()...))
+		return toForcedMessage(n.node, result, len(p.detach) > 0 || p.detaching, append(n.blockers(p), n.detachErrors()...))
 	case n.request.Mode != Observe:
-		result.Message = toMessage(n.node, &result, append(n.blockers(p), n.returning.describe(result.ReturningOwners)...))
+		return toMessage(n.node, result, append(n.blockers(p), n.returning.describe(result.ReturningOwners)...))
 	}
-	return result
+	return ""
 }
 
 // done reports whether the drain, as far as its mode goes, is over.

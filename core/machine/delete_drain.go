@@ -93,30 +93,7 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 		return outcome.FromError(errors.Wrapf(err, "draining Node %s of Machine %s", s.node.Name, s.Key()))
 	}
 	s.drained.result = result
-	if result.ForcedNow {
-		r.Recorder.Eventf(
-			s.Original,
-			nil,
-			corev1.EventTypeWarning,
-			ReasonDrainForced,
-			"Drain",
-			"Node %s is drained by force: %s",
-			s.node.Name,
-			forced.cause,
-		)
-	}
-	if result.LeftNow {
-		r.Recorder.Eventf(
-			s.Original,
-			nil,
-			corev1.EventTypeWarning,
-			ReasonPodsLeft,
-			"Drain",
-			"The drain of Node %s goes on without pods that return to it: %s",
-			s.node.Name,
-			result.Left(),
-		)
-	}
+	r.recordDrain(s, result, forced)
 	switch {
 	case mode == drain.Observe, result.Done:
 		if result.Done && mode != drain.Observe {
@@ -135,4 +112,16 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 	}
 	s.progress = deletion{clusterv1.MachineDeletingDrainingNodeReason, message + ")" + describeInvalid(invalid)}
 	return forced.deadline().And(outcome.Wait())
+}
+
+// recordDrain records events about pods that the drain does not wait for.
+func (r *Reconciler) recordDrain(s *scope, result drain.Result, forced forcing) {
+	if result.ForcedNow {
+		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, ReasonDrainForced, "Drain",
+			"Node %s is drained by force: %s", s.node.Name, forced.cause)
+	}
+	if result.LeftNow {
+		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, ReasonPodsLeft, "Drain",
+			"The drain of Node %s goes on without pods that return to it: %s", s.node.Name, result.Left())
+	}
 }

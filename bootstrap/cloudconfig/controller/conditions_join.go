@@ -56,12 +56,8 @@ func (j *joining) stage(s *scope) (reason, message string) {
 	const kubelet = "look at journalctl -u kubelet on the machine, or at its console output"
 	switch {
 	case s.linkedElsewhere() != "":
-		return bootstrapv1.NodeNameMismatchReason, fmt.Sprintf(
-			"Machine %s is linked with Node %s instead of Node %s",
-			s.machine.Name,
-			s.linkedElsewhere(),
-			s.node(),
-		)
+		return bootstrapv1.NodeNameMismatchReason, fmt.Sprintf("Machine %s is linked with Node %s instead of Node %s",
+			s.machine.Name, s.linkedElsewhere(), s.node())
 	case j.node != nil:
 		return bootstrapv1.NodeNotLinkedReason, fmt.Sprintf(
 			"Node %s exists and Machine %s is not linked with it: %s",

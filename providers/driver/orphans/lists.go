@@ -219,10 +219,9 @@ func (c *Collector) judge(ctx context.Context, w *World, l *list, budget *budget
 	measure(c.Kind, l.scope, counts)
 	c.remark(ctx, w, l)
 	c.collect(ctx, w, l, due, budget)
-	if partial {
-		return
+	if !partial {
+		c.mu.Lock()
+		s.since = w.Now
+		c.mu.Unlock()
 	}
-	c.mu.Lock()
-	s.since = w.Now
-	c.mu.Unlock()
 }

@@ -54,10 +54,7 @@ type transport[M driver.Object] struct{ p *Process[M] }
 func (t *transport[M]) RoundTrip(r *http.Request) (*http.Response, error) {
 	p := t.p
 	c := Call{Request: r, Began: time.Now()}
-	if r.Body != nil {
-		c.Body, _ = io.ReadAll(r.Body)
-		_ = r.Body.Close()
-	}
+	c.Body = read(r)
 	c.Name = p.w.Network.Name(r, c.Body)
 	if p.Dead() || r.Context().Err() != nil {
 		return nil, context.Canceled
@@ -87,11 +84,10 @@ func (t *transport[M]) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch c.fate {
 	case LostRequest:
 		return nil, io.ErrUnexpectedEOF
-	case Late:
-		t.arriveLate(c, d, 1)
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	case Hang:
+	case Late, Hang:
+		if c.fate == Late {
+			t.arriveLate(c, d, 1)
+		}
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	case Unavailable:
@@ -101,15 +97,30 @@ func (t *transport[M]) RoundTrip(r *http.Request) (*http.Response, error) {
 	if crash == "after" {
 		p.Crash("after " + c.Name)
 	}
-	switch {
-	case err != nil || !wait(r.Context(), after):
+	if err != nil || !wait(r.Context(), after) {
 		return nil, errors.Join(err, r.Context().Err())
-	case c.fate == HangAnswer:
+	}
+	return t.answer(r, response, c.fate)
+}
+
+func read(r *http.Request) []byte {
+	if r.Body == nil {
+		return nil
+	}
+	defer r.Body.Close()
+	body, _ := io.ReadAll(r.Body)
+	return body
+}
+
+// answer is what becomes of the answer to a call that had its effect.
+func (t *transport[M]) answer(r *http.Request, response *http.Response, fate string) (*http.Response, error) {
+	switch fate {
+	case HangAnswer:
 		<-r.Context().Done()
 		return nil, r.Context().Err()
-	case c.fate == LostAnswer:
+	case LostAnswer:
 		return nil, io.ErrUnexpectedEOF
-	case c.fate == Internal:
+	case Internal:
 		return t.failure(r, http.StatusInternalServerError), nil
 	}
 	return response, nil
