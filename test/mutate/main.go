@@ -21,100 +21,6 @@ import (
 	"time"
 )
 
-// target is what is changed in a package, and by which tests it is judged.
-type target struct {
-	dir   string
-	files []string
-	tests string
-	// slow are those of them that only mutants are shown to which survive the others.
-	slow string
-}
-
-var targets = []target{
-	{
-		dir:   "core/machinedeployment",
-		files: []string{"chosen.go", "cleanup.go", "ondelete.go", "paused.go", "planner.go", "rolling.go"},
-		tests: "^(TestPlan|TestPlanOfAnyView|TestSimulation|TestCalmRolloutReplacesEachMachineOnce|TestPlanNarrowly|TestPlanOfOddViews|TestMarksStopNoRollout|TestHistoryIsKeptUntilTheRolloutIsComplete|TestHistoryIsOfRevisions)$",
-		slow:  "^TestMarksStopNoRollout$",
-	},
-	{
-		dir:   "core/machineset",
-		files: []string{"reservation.go", "scale_plan.go", "slots.go"},
-		tests: "^Test(Plan.*|Reservation.*|ReservedNamesDepend.*|NamesAreRetired.*|Slots.*|MarksOfTheServer.*)$",
-		slow:  "^TestSlotsSimulation$",
-	},
-	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go"}, tests: "."},
-	{
-		dir: "core/machine",
-		files: []string{
-			"conditions.go", "conditions_node.go", "conditions_reference.go", "conditions_sync.go", "conditions_update.go",
-			"identity.go", "infrastructure.go", "nodesync.go", "phase.go", "taints.go",
-		},
-		tests: "^(Test(AwaitedConnection|NodeConditions|OutageOfTheTarget|Available|ReadinessGates|Remaining|MayGiveUp|Hooks|KubeletBehind|SizeOfTheOlderForm|" +
-			"Evidence|Holder|ChooseNode.*|RefusalsAreShort|InstanceGone|ForcedOffVolumes|SyncNode|WhatGoesToTheNode|Desired|FirstSyncThatFails|" +
-			"LaterSyncThatFails|NodeThatClaimsToBeSynced|WhatIsNotReadIsNotConcluded|ToPhase|SyncTaints|TaintsStayOutWithTheGateClosed|" +
-			"Outdated.*OfAUser|OutdatedNode|OutdatedRevision|ScaleDownAnnotationOfAUser|LinkedWith|BelievedRecord|NodeRecord|ForgedClaims|ASyncThatFindsAnotherNode|" +
-			"AFightOverTheNodeIsTold|UpToDateIsLookedAtWhenARolloutIsDue|YouthEndsWhateverTheClocksSay|ReferenceReasonsOfEachCondition|Pure.*)|Fuzz.*)$",
-	},
-	{
-		dir:   "core/drain",
-		files: []string{"decide.go", "plan.go", "returning.go", "rules.go"},
-		tests: "^(Test(Decide|Trim|Unreachable|ForcedPlan.*|PlansOfAllKinds|PodsWithVolumesGoOneByOne|Handover.*|VolumesOfPodsThatStay.*|Plan.*|BackoffDoubles.*|ToOutcome|" +
-			"Message|StateOf.*|CompletionOf.*|HeldPods.*|SimulatedStorms|Returning.*|OwnersOfPods|ToleratesCordon|RulesDecide.*|RulesApply.*|AnInvalidRule.*|NamespacesAreReadOnly.*)|Fuzz.*)$",
-		slow: "^Test(PlansOfAllKinds|SimulatedStorms|ReturningOwnersAreForgotten)$",
-	},
-	{dir: "contracts/controller/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
-	{dir: "core/limits", files: []string{"limits.go"}, tests: "."},
-	{
-		dir:   "core/remote",
-		files: []string{"contest.go"},
-		tests: "^Test(ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
-	},
-	{
-		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},
-		tests: "^(TestDecide|TestUndecided|TestNodeOf|TestParseApproval|TestARefusalSaysWhatIsNotVisibleAtTheMachine|FuzzDecide)$",
-	},
-	{
-		dir:   "bootstrap/cloudconfig/controller",
-		files: []string{"conditions.go", "conditions_join.go"},
-		tests: "^Test(Conditions|Explain|Deadlines|ConditionsOfAnEarlierTurnAreKept|NodeJoined|StageOfAJoin|ConditionsBeforeAnyStep|ReadyOfALinkElsewhere|ClaimsAreCut)$",
-	},
-	{dir: "providers/driver/spread", files: []string{"choose.go", "decisions.go"}, tests: "."},
-	{dir: "providers/driver/batch", files: []string{"batch.go", "queue.go"}, tests: "."},
-	{
-		dir: "providers/driver/inframachine",
-		files: []string{
-			"assess.go",
-			"backoff.go",
-			"conditions.go",
-			"conditions_reachable.go",
-			"launch_types.go",
-			"mark.go",
-			"record.go",
-			"status.go",
-			"store.go",
-			"store_remove.go",
-			"terminate_all.go",
-		},
-		tests: ".",
-	},
-	{dir: "providers/driver/limit", files: []string{"bucket.go", "queue.go"}, tests: ".", slow: "^TestALimitThatIsThreeTimesTooHighSettles$"},
-	{
-		dir:   "providers/driver/orphans",
-		files: []string{"claims.go", "contest.go", "decide.go", "known.go", "launched.go", "leftovers.go", "origins.go", "record.go", "reign.go"},
-		tests: ".", slow: "^TestWhateverHappensNothingThatIsClaimedIsEnded$",
-	},
-	{dir: "providers/driver/shortage", files: []string{"memory.go"}, tests: "."},
-	{dir: "providers/aws/interruption", files: []string{"event.go", "record.go"}, tests: "."},
-	{dir: "providers/driver/inventory", files: []string{"outage.go"}, tests: "."},
-	{dir: "providers/aws/instance", files: []string{"convert.go", "errors.go", "terminate.go"}, tests: "."},
-	{dir: "test/clouds/example/provider/instance", files: []string{"client.go", "driver.go", "errors.go"}, tests: "."},
-	{
-		dir: "test/clouds/example/cloud", files: []string{"faults.go", "limits.go", "lists.go", "machines.go", "operations.go", "parts.go"},
-		tests: ".", slow: "^TestManyLives$",
-	},
-}
-
 func main() {
 	only := flag.String("only", "", "mutate this package alone")
 	files := flag.String("files", "", "of its files only these, with commas between")
@@ -149,7 +55,7 @@ func (t target) run(out io.Writer, list bool, again string) error {
 		return err
 	}
 	if list {
-		listing, err := t.test(binary, 0, fewSeeds, "-test.list", t.tests)
+		listing, err := t.test(run{binary: binary, seeds: fewSeeds}, "-test.list", t.tests)
 		fmt.Fprint(out, listing)
 		return err
 	}
@@ -161,10 +67,11 @@ func (t target) run(out io.Writer, list bool, again string) error {
 		listed := strings.Split(string(report), "\n")
 		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return !slices.Contains(listed, "  "+m.String()) })
 	}
-	if output, err := t.test(binary, 0, manySeeds, "-test.run", t.tests); err != nil {
-		return fmt.Errorf("%s: the tests fail without any change: %w\n%s", t.dir, err, output)
+	judges, err := t.judges(binary)
+	if err != nil {
+		return err
 	}
-	survived := t.survivors(binary, t.survivors(binary, mutants, fewSeeds), manySeeds)
+	survived := t.survivors(judges, t.survivors(judges, mutants, fewSeeds), manySeeds)
 	fmt.Fprintf(out, "%s: %d mutants, %d killed, %d survive\n", t.dir, len(mutants), len(mutants)-len(survived), len(survived))
 	for _, mutant := range survived {
 		fmt.Fprintf(out, "  %s\n", mutant)
@@ -220,8 +127,8 @@ func (t target) compile(temp string) ([]mutant, string, error) {
 // Simulations run over few worlds first, which most mutants do not survive, and over many for the others.
 const fewSeeds, manySeeds = 60, 400
 
-// survivors runs the tests with each mutant, two at a time.
-func (t target) survivors(binary string, mutants []mutant, seeds int) []mutant {
+// survivors runs with each mutant the tests that it may change, two mutants at a time.
+func (t target) survivors(judges []judge, mutants []mutant, seeds int) []mutant {
 	lives := make([]bool, len(mutants))
 	slots := make(chan struct{}, 2)
 	var running sync.WaitGroup
@@ -229,12 +136,7 @@ func (t target) survivors(binary string, mutants []mutant, seeds int) []mutant {
 		running.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			args := []string{"-test.run", t.tests}
-			if seeds == fewSeeds && t.slow != "" {
-				args = append(args, "-test.skip", t.slow)
-			}
-			_, err := t.test(binary, mutant.id, seeds, args...)
-			lives[i] = err == nil
+			lives[i] = t.survives(mutant.id, judges, seeds)
 		})
 	}
 	running.Wait()
@@ -252,13 +154,21 @@ const limited = `ulimit -t 20; exec "$0" "$@"`
 
 var timeout = 5 * time.Minute
 
-func (t target) test(binary string, id, seeds int, args ...string) (string, error) {
+// run is a start of a test program: with which mutant, none if 0, over how many seeds, and where it leaves what it meets.
+type run struct {
+	binary    string
+	id, seeds int
+	met       string
+}
+
+func (t target) test(r run, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	args = append([]string{"-c", limited, binary, "-test.failfast"}, args...)
+	args = append([]string{"-c", limited, r.binary, "-test.failfast"}, args...)
 	run := exec.CommandContext(ctx, "sh", args...) // built above
 	run.Dir = t.dir
-	run.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(id), "MILLWRIGHT_SEEDS="+strconv.Itoa(seeds), "MILLWRIGHT_PURE_TESTS=1")
+	run.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(r.id), "MUTANTS_MET="+r.met,
+		"MILLWRIGHT_SEEDS="+strconv.Itoa(r.seeds), "MILLWRIGHT_PURE_TESTS=1")
 	var output bytes.Buffer
 	run.Stdout, run.Stderr = &output, &output
 	err := run.Run()

@@ -182,6 +182,11 @@ func TestWhatMayBeDropped(t *testing.T) {
 		c.change(r)
 		r.Expect(r.pair().unused()).To(Equal(c.want), name)
 	}
+	r := newRig(t, one(1, 1))
+	r.Report("r", create, throttle(time.Second))
+	r.passes(time.Second)
+	r.Expect(r.pair().tokens).To(Equal(1.0))
+	r.Expect(r.pair().unused()).To(BeFalse(), "the rate is reduced, also where a burst of one cannot be")
 }
 
 // All waits stay as long as they were.

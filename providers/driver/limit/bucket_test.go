@@ -51,6 +51,8 @@ func TestAKindWithoutARateIsLimitedAfterAThrottle(t *testing.T) {
 	r.Expect(rate).To(BeNumerically("~", 20*0.86/2, 0.5), "half of the calls of late")
 	r.Expect(r.admit("a")).To(BeZero())
 	r.Expect(r.admit("b").Seconds()).To(BeNumerically("~", 1/rate, 1e-3))
+	r.passes(10 * time.Millisecond)
+	r.Expect(r.admit("b").Seconds()).To(BeNumerically("~", 1/rate-0.01, 1e-3), "while the rate rises there is one")
 	r.passes(recovery / 2)
 	for i := range 1000 {
 		r.Expect(r.Admit("r", create, numbered(i))).To(BeZero(), "no limit any more")

@@ -62,6 +62,18 @@ func TestDecide(t *testing.T) {
 			f.Owner = driver.OwnerDigest("ns/m")
 			w.Claims.add(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/m"}})
 		}, Claimed},
+		"claimed by nothing of an object that has nothing": {func(w *World, f *Found, _ *Observation) {
+			f.Token = ""
+			w.Claims.add(Claim{UID: "x", Handle: driver.Handle{OwnerUID: "x", Owner: "ns/x"}})
+		}, NotLaunched},
+		"an object without a name claims no half mark": {func(w *World, f *Found, _ *Observation) {
+			f.Owner = ""
+			w.Claims.add(Claim{UID: "x"})
+		}, Foreign},
+		"an object without a UID claims no half mark": {func(w *World, f *Found, _ *Observation) {
+			f.OwnerUID = ""
+			w.Claims.add(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/x"}})
+		}, Foreign},
 		"another object":                {claimBy(Claim{UID: "x", Handle: driver.Handle{Owner: "ns/x", OwnerUID: "x"}}), Orphan},
 		"marked by a digest":            {func(_ *World, f *Found, _ *Observation) { f.Owner = driver.OwnerDigest("ns/m") }, Orphan},
 		"half a mark":                   {func(_ *World, f *Found, _ *Observation) { f.Owner = "" }, Foreign},
@@ -93,16 +105,38 @@ func TestDecide(t *testing.T) {
 		"paused": {func(w *World, _ *Found, _ *Observation) {
 			w.Clusters["c"] = Cluster{Namespace: "ns", UID: "c", Paused: true}
 		}, Paused},
-		"of another namespace":       {func(_ *World, f *Found, _ *Observation) { f.Owner = "else/m" }, OtherNamespace},
-		"contested":                  {func(w *World, _ *Found, _ *Observation) { w.Contested["c"] = true }, Contested},
-		"the Cluster is not here":    {func(w *World, _ *Found, _ *Observation) { clear(w.Clusters) }, ClusterGone},
-		"nothing is here":            {func(w *World, _ *Found, _ *Observation) { clear(w.Clusters); w.Record = Record{} }, Foreign},
-		"without a record":           {func(w *World, _ *Found, _ *Observation) { w.Record = Record{} }, UnknownEpoch},
-		"not seen before":            {func(_ *World, _ *Found, s *Observation) { *s = Observation{} }, SeenOnce},
-		"seen a moment ago":          {func(_ *World, _ *Found, s *Observation) { s.First = s.First.Add(time.Second) }, Young},
-		"launched a moment ago":      {func(w *World, f *Found, _ *Observation) { f.LaunchTime = w.Now.Add(time.Second - w.Grace) }, Young},
-		"launched in the future":     {func(w *World, f *Found, _ *Observation) { f.LaunchTime = w.Now.Add(time.Hour) }, Young},
-		"launched nobody knows when": {func(_ *World, f *Found, _ *Observation) { f.LaunchTime = time.Time{} }, Orphan},
+		"of another namespace": {func(_ *World, f *Found, _ *Observation) { f.Owner = "else/m" }, OtherNamespace},
+		"not allowed, and not seen before": {func(w *World, _ *Found, s *Observation) {
+			w.Denies, *s = func(driver.Scope, string) bool { return true }, Observation{}
+		}, NotAllowed},
+		"since the latest scan, and not seen before": {func(w *World, f *Found, s *Observation) {
+			marked("c", "now", 2*time.Hour)(w, f, s)
+			*s = Observation{}
+		}, Young},
+		"before the first scan of the present epoch": {func(w *World, f *Found, s *Observation) {
+			marked("c", "now", time.Hour)(w, f, s)
+			w.Record.Epochs[1].LastScan = 0
+		}, Young},
+		"of no epoch that is known, while there is none": {func(w *World, f *Found, s *Observation) {
+			marked("c", "other", 30*time.Minute)(w, f, s)
+			w.Current = ""
+		}, UnknownEpoch},
+		"disputed": {func(w *World, _ *Found, _ *Observation) { w.Disputed = map[types.UID]bool{"c": true} }, Contested},
+		"of an object that was here, without its lineage, while its Cluster is moved": {func(w *World, f *Found, _ *Observation) {
+			f.Lineage, f.Owner = "", driver.OwnerDigest("ns/m")
+			w.Origins = map[types.UID]origin{"u": {cluster: "c"}}
+			w.Clusters["c"] = Cluster{Namespace: "ns", UID: "c", Paused: true}
+		}, Paused},
+		"launched exactly the grace ago": {func(w *World, f *Found, _ *Observation) { f.LaunchTime = w.Now.Add(-w.Grace) }, Orphan},
+		"contested":                      {func(w *World, _ *Found, _ *Observation) { w.Contested["c"] = true }, Contested},
+		"the Cluster is not here":        {func(w *World, _ *Found, _ *Observation) { clear(w.Clusters) }, ClusterGone},
+		"nothing is here":                {func(w *World, _ *Found, _ *Observation) { clear(w.Clusters); w.Record = Record{} }, Foreign},
+		"without a record":               {func(w *World, _ *Found, _ *Observation) { w.Record = Record{} }, UnknownEpoch},
+		"not seen before":                {func(_ *World, _ *Found, s *Observation) { *s = Observation{} }, SeenOnce},
+		"seen a moment ago":              {func(_ *World, _ *Found, s *Observation) { s.First = s.First.Add(time.Second) }, Young},
+		"launched a moment ago":          {func(w *World, f *Found, _ *Observation) { f.LaunchTime = w.Now.Add(time.Second - w.Grace) }, Young},
+		"launched in the future":         {func(w *World, f *Found, _ *Observation) { f.LaunchTime = w.Now.Add(time.Hour) }, Young},
+		"launched nobody knows when":     {func(_ *World, f *Found, _ *Observation) { f.LaunchTime = time.Time{} }, Orphan},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, f, seen := orphan()

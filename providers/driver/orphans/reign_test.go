@@ -224,6 +224,12 @@ func TestACheckpointThatFails(t *testing.T) {
 			_, err := f.scan()
 			f.Expect(err).To(MatchError(ContainSubstring("the connection broke")))
 			f.faults.Update = nil
+			f.faults.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return errors.New("no answer")
+			}
+			_, err = f.scan()
+			f.Expect(err).To(MatchError(ContainSubstring("no answer")))
+			f.faults.Get = nil
 			record, err := f.scan()
 			f.Expect(err).NotTo(HaveOccurred())
 			f.Expect(covered(record, l)).To(BeTrue())
@@ -274,4 +280,68 @@ func TestTheRecordIsBounded(t *testing.T) {
 	record, err = f.scan()
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(record.Scopes).To(HaveLen(1))
+}
+
+// Launches wait for the record for some seconds at the most, also if the API server never answers.
+func TestHowLongLaunchesWaitForTheRecord(t *testing.T) {
+	f := newReignFixture(t)
+	f.Expect(f.reign.Settling()).To(Equal(settle), "the process has just started")
+	hangs, asked := make(chan struct{}), make(chan struct{}, 1)
+	f.faults.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		asked <- struct{}{}
+		<-hangs
+		return errors.New("no answer")
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = f.reign.Begin(f.t.Context()) }()
+	<-asked
+	f.Expect(f.reign.Settling()).To(Equal(settle))
+	f.clock.Step(settle / 2)
+	f.Expect(f.reign.Settling()).To(Equal(settle / 2))
+	f.clock.Step(settle)
+	f.Expect(f.reign.Settling()).To(BeZero())
+	close(hangs)
+	<-ended
+	f.Expect(f.reign.Settling()).To(BeZero())
+}
+
+// A UID that a lineage cannot have marks nothing, and is remembered nowhere.
+func TestAUIDThatNoLineageCanHave(t *testing.T) {
+	f := newReignFixture(t)
+	f.begin()
+	_, err := f.reign.Mark("with_bars", "o", testScope)
+	f.Expect(err).To(MatchError(ContainSubstring("with_bars")))
+	f.Expect(f.reign.Scopes()).To(BeEmpty())
+	f.mark("o")
+	_, err = f.scan()
+	f.Expect(err).NotTo(HaveOccurred())
+	f.mark("p")
+	f.Expect(f.reign.Scopes()).To(Equal([]driver.Scope{testScope}), "once")
+}
+
+// A scan covers nothing of the second in which it began: what was launched in it counts at the next one.
+func TestALaunchInTheSecondOfAScan(t *testing.T) {
+	f := newReignFixture(t)
+	f.begin()
+	f.clock.Step(time.Hour)
+	lineage := f.mark("o")
+	checkpoint := func(here bool) Record {
+		r, _, err := f.reign.Checkpoint(f.t.Context(), f.clock.Now(), func(types.UID) bool { return here }, nil, nil)
+		f.Expect(err).NotTo(HaveOccurred())
+		return r
+	}
+	f.Expect(checkpoint(false).Clusters).To(BeEmpty(), "its object may have been created since what the scan has read")
+	f.clock.Step(time.Minute)
+	r := checkpoint(false)
+	f.Expect(r.clusters()[lineage.Cluster].doubts(lineage.At)).To(BeTrue(), "it is missing now")
+}
+
+// A record that can be read in part is begun anew all the same: half of it proves nothing.
+func TestARecordThatIsHalfReadable(t *testing.T) {
+	f := newReignFixture(t)
+	f.begin()
+	f.restore(map[string]string{recordKey: `{"epochs":[{"id":"half","from":1,"lastScan":99}],"scopes":"none"}`})
+	f.process()
+	f.begin()
+	f.Expect(f.state()[recordKey]).NotTo(ContainSubstring("half"))
 }

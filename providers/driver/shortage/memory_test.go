@@ -64,6 +64,12 @@ func TestAShortageOfTermsIsOfThese(t *testing.T) {
 	r.Expect(r.short(high)).To(BeFalse())
 	r.Expect(r.short(asked)).To(BeFalse())
 	r.Expect(r.Explain("r", low, tooLow)).To(MatchError(ContainSubstring("m5 spot for 1 at most in a")))
+	r.Expect(r.Explain("r", high, lacking(false))).To(MatchError(ContainSubstring("m5 spot for 2 at most in a: no room")))
+	high.FailureDomain, high.ID = "b", "subnet-b1"
+	r.Expect(r.Explain("r", high, lacking(false))).To(MatchError(ContainSubstring("m5 spot for 2 at most in b: no room")), "others pay less in a")
+	low.FailureDomain = "b"
+	r.Expect(r.Explain("r", low, tooLow)).To(MatchError(ContainSubstring("m5 spot for 1 at most in a, b")), "the same terms")
+	low.FailureDomain, high.FailureDomain, high.ID = "a", "a", low.ID
 	r.Report("r", high, lacking(false))
 	r.Expect(r.short(low)).To(BeTrue())
 	r.Expect(r.short(asked)).To(BeTrue(), "there is none for whatever price")
@@ -182,6 +188,9 @@ func TestExplain(t *testing.T) {
 	r.Expect(r.Explain("r", b, lacking(false))).To(MatchError("Run: None: m5 spot in b: no room"))
 	b.FailureDomain = ""
 	r.Expect(r.Explain("r", b, lacking(true))).To(MatchError("Run: None: m5 spot in subnet-b1: no room"))
+
+	r.Report("r", candidate("", "h1", ""), lacking(true))
+	r.Expect(r.Explain("r", candidate("", "i1", ""), lacking(false))).To(MatchError("Run: None:  in i: no room"), "a place is no failure domain, without types either")
 
 	given := &driver.Error{Class: driver.ClassCapacity, RetryAfter: time.Second, OnlyPlace: true}
 	var explained *driver.Error

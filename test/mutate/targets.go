@@ -1,0 +1,95 @@
+package main
+
+// target is what is changed in a package, and by which tests it is judged.
+type target struct {
+	dir   string
+	files []string
+	tests string
+	// slow are those of them that only mutants are shown to which survive the others.
+	slow string
+}
+
+var targets = []target{
+	{
+		dir:   "core/machinedeployment",
+		files: []string{"chosen.go", "cleanup.go", "ondelete.go", "paused.go", "planner.go", "rolling.go"},
+		tests: "^(TestPlan|TestPlanOfAnyView|TestSimulation|TestCalmRolloutReplacesEachMachineOnce|TestPlanNarrowly|TestPlanOfOddViews|TestMarksStopNoRollout|TestHistoryIsKeptUntilTheRolloutIsComplete|TestHistoryIsOfRevisions)$",
+		slow:  "^TestMarksStopNoRollout$",
+	},
+	{
+		dir:   "core/machineset",
+		files: []string{"reservation.go", "scale_plan.go", "slots.go"},
+		tests: "^Test(Plan.*|Reservation.*|ReservedNamesDepend.*|NamesAreRetired.*|Slots.*|MarksOfTheServer.*)$",
+		slow:  "^TestSlotsSimulation$",
+	},
+	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go"}, tests: "."},
+	{
+		dir: "core/machine",
+		files: []string{
+			"conditions.go", "conditions_node.go", "conditions_reference.go", "conditions_sync.go", "conditions_update.go",
+			"identity.go", "infrastructure.go", "nodesync.go", "phase.go", "taints.go",
+		},
+		tests: "^(Test(AwaitedConnection|NodeConditions|OutageOfTheTarget|Available|ReadinessGates|Remaining|MayGiveUp|Hooks|KubeletBehind|SizeOfTheOlderForm|" +
+			"Evidence|Holder|ChooseNode.*|RefusalsAreShort|InstanceGone|ForcedOffVolumes|SyncNode|WhatGoesToTheNode|Desired|FirstSyncThatFails|" +
+			"LaterSyncThatFails|NodeThatClaimsToBeSynced|WhatIsNotReadIsNotConcluded|ToPhase|SyncTaints|TaintsStayOutWithTheGateClosed|" +
+			"Outdated.*OfAUser|OutdatedNode|OutdatedRevision|ScaleDownAnnotationOfAUser|LinkedWith|BelievedRecord|NodeRecord|ForgedClaims|ASyncThatFindsAnotherNode|" +
+			"AFightOverTheNodeIsTold|UpToDateIsLookedAtWhenARolloutIsDue|YouthEndsWhateverTheClocksSay|ReferenceReasonsOfEachCondition|Pure.*)|Fuzz.*)$",
+	},
+	{
+		dir:   "core/drain",
+		files: []string{"decide.go", "plan.go", "returning.go", "rules.go"},
+		tests: "^(Test(Decide|Trim|Unreachable|ForcedPlan.*|PlansOfAllKinds|PodsWithVolumesGoOneByOne|Handover.*|VolumesOfPodsThatStay.*|Plan.*|BackoffDoubles.*|ToOutcome|" +
+			"Message|StateOf.*|CompletionOf.*|HeldPods.*|SimulatedStorms|Returning.*|OwnersOfPods|ToleratesCordon|RulesDecide.*|RulesApply.*|AnInvalidRule.*|NamespacesAreReadOnly.*)|Fuzz.*)$",
+		slow: "^Test(PlansOfAllKinds|SimulatedStorms|ReturningOwnersAreForgotten)$",
+	},
+	{dir: "contracts/controller/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
+	{dir: "core/limits", files: []string{"limits.go"}, tests: "."},
+	{
+		dir:   "core/remote",
+		files: []string{"contest.go"},
+		tests: "^Test(ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
+	},
+	{
+		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},
+		tests: "^(TestDecide|TestUndecided|TestNodeOf|TestParseApproval|TestARefusalSaysWhatIsNotVisibleAtTheMachine|FuzzDecide)$",
+	},
+	{
+		dir:   "bootstrap/cloudconfig/controller",
+		files: []string{"conditions.go", "conditions_join.go"},
+		tests: "^Test(Conditions|Explain|Deadlines|ConditionsOfAnEarlierTurnAreKept|NodeJoined|StageOfAJoin|ConditionsBeforeAnyStep|ReadyOfALinkElsewhere|ClaimsAreCut)$",
+	},
+	{dir: "providers/driver/spread", files: []string{"choose.go", "decisions.go"}, tests: "."},
+	{dir: "providers/driver/batch", files: []string{"batch.go", "queue.go"}, tests: "."},
+	{
+		dir: "providers/driver/inframachine",
+		files: []string{
+			"assess.go",
+			"backoff.go",
+			"conditions.go",
+			"conditions_reachable.go",
+			"launch_types.go",
+			"mark.go",
+			"record.go",
+			"status.go",
+			"store.go",
+			"store_remove.go",
+			"terminate_all.go",
+		},
+		tests: ".",
+	},
+	{dir: "providers/driver/limit", files: []string{"bucket.go", "queue.go"}, tests: ".", slow: "^TestALimitThatIsThreeTimesTooHighSettles$"},
+	{
+		dir:   "providers/driver/orphans",
+		files: []string{"claims.go", "contest.go", "decide.go", "known.go", "launched.go", "leftovers.go", "origins.go", "record.go", "reign.go"},
+		tests: ".", slow: "^TestWhateverHappensNothingThatIsClaimedIsEnded$",
+	},
+	{dir: "providers/driver/shortage", files: []string{"memory.go"}, tests: "."},
+	{dir: "providers/aws/interruption", files: []string{"event.go", "record.go"}, tests: "."},
+	{dir: "providers/driver/inventory", files: []string{"outage.go"}, tests: "."},
+	{dir: "providers/aws/instance", files: []string{"convert.go", "errors.go", "terminate.go"}, tests: "."},
+	{dir: "test/clouds/example/provider/instance", files: []string{"client.go", "driver.go", "errors.go"}, tests: "."},
+	{
+		dir: "test/clouds/example/cloud", files: []string{"faults.go", "limits.go", "lists.go", "machines.go", "operations.go", "parts.go"},
+		tests: ".", slow: "^TestManyLives$",
+	},
+}
