@@ -270,7 +270,7 @@ func TestCredentialsOfAnotherTenantAreNotUsed(t *testing.T) {
 	r.Expect(identity.AsInvalid(err).Message).To(And(ContainSubstring(tenantA), ContainSubstring(tenantB)))
 }
 
-// An authority that hangs is no verdict, and holds a caller up for no longer than its time limit or its own.
+// An authority that hangs decides nothing, and holds a caller up for no longer than its time limit or its own.
 func TestAnAuthorityThatHangs(t *testing.T) {
 	r := newRig(t, principal())
 	r.secret(map[string]string{"AZURE_CLIENT_SECRET": "first"})

@@ -92,7 +92,7 @@ func (g *Guard) withoutIdentity() *Refusal {
 		"(--require-identity). Nothing is called: use a template that names one, or have the provider run without the flag", g.Kind)}
 }
 
-// unready is the refusal of an identity that cannot be used now. A verdict on an earlier generation holds if it is good: a change of the
+// unready is the refusal of an identity that cannot be used now. A decision on an earlier generation holds if it is good: a change of the
 // spec alone must not hold up all machines, and what is wrong with new credentials shows when they are used.
 func (g *Guard) unready(id Object, holds bool) *Refusal {
 	if !id.GetDeletionTimestamp().IsZero() && !holds {

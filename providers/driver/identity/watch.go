@@ -89,12 +89,12 @@ func answerChanges() predicate.Predicate {
 		return predicates.Resync(before, after) ||
 			before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
 			!equality.Semantic.DeepEqual(before.CommonSpec().AllowedNamespaces, after.CommonSpec().AllowedNamespaces) ||
-			verdict(before) != verdict(after)
+			decision(before) != decision(after)
 	})
 }
 
-// verdict is what counts of the condition Ready.
-func verdict(id Object) string {
+// decision is what counts of the condition Ready.
+func decision(id Object) string {
 	ready := meta.FindStatusCondition(id.CommonStatus().Conditions, driverv1.IdentityReadyCondition)
 	switch {
 	case ready == nil:

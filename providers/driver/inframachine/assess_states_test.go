@@ -15,15 +15,15 @@ import (
 // TestEachStateAndEvent: what follows from each state of an instance, in each of the ways in which it may come to that, before and after it has
 // run. What follows is a reason; "!" marks one with which the machine has failed for good, "again" another launch, "ask" a look at the cloud itself.
 func TestEachStateAndEvent(t *testing.T) {
-	type verdicts struct{ young, ran string }
+	type outcomes struct{ young, ran string }
 	events := map[string]driver.Instance{
 		"": {}, "interrupted": {Interrupted: true}, "refused": {Refused: driver.ClassCapacity}, "refused for good": {Refused: driver.ClassTerminal},
 	}
-	pending, running := verdicts{"InstancePending", "InstancePending"}, verdicts{"InstanceRunning", "InstanceRunning"}
-	stopping, stopped := verdicts{"InstanceStopping", "InstanceStopping"}, verdicts{"InstanceStopped", "InstanceStopped"}
-	taken := verdicts{"!InstanceInterrupted", "!InstanceInterrupted"}
-	ended, failed := verdicts{"!InstanceLaunchFailed", "!InstanceTerminated"}, verdicts{"!InstanceLaunchFailed", "InstanceFailed"}
-	for state, want := range map[driverv1.InstanceState]map[string]verdicts{
+	pending, running := outcomes{"InstancePending", "InstancePending"}, outcomes{"InstanceRunning", "InstanceRunning"}
+	stopping, stopped := outcomes{"InstanceStopping", "InstanceStopping"}, outcomes{"InstanceStopped", "InstanceStopped"}
+	taken := outcomes{"!InstanceInterrupted", "!InstanceInterrupted"}
+	ended, failed := outcomes{"!InstanceLaunchFailed", "!InstanceTerminated"}, outcomes{"!InstanceLaunchFailed", "InstanceFailed"}
+	for state, want := range map[driverv1.InstanceState]map[string]outcomes{
 		driverv1.InstancePending:     {"": pending, "interrupted": pending, "refused": pending, "refused for good": pending},
 		driverv1.InstanceRunning:     {"": running, "interrupted": running, "refused": running, "refused for good": running},
 		driverv1.InstanceStopping:    {"": stopping, "interrupted": stopping, "refused": stopping, "refused for good": stopping},
@@ -35,7 +35,7 @@ func TestEachStateAndEvent(t *testing.T) {
 		"SomeDay":                    {"": pending, "interrupted": pending, "refused": pending, "refused for good": pending},
 	} {
 		for event, i := range events {
-			for ran, verdict := range map[bool]string{false: want[event].young, true: want[event].ran} {
+			for ran, wanted := range map[bool]string{false: want[event].young, true: want[event].ran} {
 				t.Run(string(state)+" "+event+map[bool]string{true: " after it ran"}[ran], func(t *testing.T) {
 					i.State = state
 					launched := time.Unix(100000, 0)
@@ -43,7 +43,7 @@ func TestEachStateAndEvent(t *testing.T) {
 						view: inventory.View{Known: true, Listed: true, ListedAt: launched, Instance: i}, asOf: launched, launchedAt: launched,
 						provisioned: ran, launchTimeout: 20 * time.Minute, grace: 5 * time.Minute,
 					}
-					NewWithT(t).Expect(verdictOf(assess(seen, launched.Add(time.Minute)))).To(Equal(verdict))
+					NewWithT(t).Expect(outcomeOf(assess(seen, launched.Add(time.Minute)))).To(Equal(wanted))
 				})
 			}
 		}
@@ -60,13 +60,13 @@ func TestEachStateAndEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			launched := time.Unix(100000, 0)
 			seen := observation{view: inventory.View{ListedAt: launched}, launchedAt: launched, provisioned: test.ran, launchTimeout: 20 * time.Minute, grace: 5 * time.Minute}
-			NewWithT(t).Expect(verdictOf(assess(seen, launched.Add(test.age)))).To(Equal(test.want))
+			NewWithT(t).Expect(outcomeOf(assess(seen, launched.Add(test.age)))).To(Equal(test.want))
 		})
 	}
-	NewWithT(t).Expect(verdictOf(vanished())).To(Equal("!InstanceVanished"))
+	NewWithT(t).Expect(outcomeOf(vanished())).To(Equal("!InstanceVanished"))
 }
 
-func verdictOf(a assessment) string {
+func outcomeOf(a assessment) string {
 	reason := ""
 	if a.why != nil {
 		reason = a.why.reason

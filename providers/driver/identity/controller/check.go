@@ -73,16 +73,16 @@ func (r *Reconciler[I]) check(ctx context.Context, s *scope[I]) outcome.Outcome 
 	now.of = v
 	switch {
 	case err != nil:
-		s.verdict = &verdict{err: err}
+		s.result = &checkResult{err: err}
 	case same && last.of == v && s.Now.Before(last.due):
 		return outcome.ContinueAfter(min(openEvery, last.due.Sub(s.Now)))
 	default:
-		s.verdict = &verdict{}
-		s.verdict.holder, s.verdict.err = v.Verify(ctx)
+		s.result = &checkResult{}
+		s.result.holder, s.result.err = v.Verify(ctx)
 	}
 	r.judgeAccount(ctx, s)
-	checksTotal.WithLabelValues(r.Kind, reasonOf(s.verdict.err)).Inc()
-	if s.verdict.err == nil {
+	checksTotal.WithLabelValues(r.Kind, reasonOf(s.result.err)).Inc()
+	if s.result.err == nil {
 		now.failures, now.due = 0, s.Now.Add(verifyEvery)
 	} else {
 		if !same || last.of != v {
@@ -109,16 +109,16 @@ func (r *Reconciler[I]) open(ctx context.Context, id I) (Verifier, error) {
 // from the API server: one of which nobody knows would seem to have lost its instance.
 func (r *Reconciler[I]) judgeAccount(ctx context.Context, s *scope[I]) {
 	known := s.Object.CommonStatus().Account
-	invalid := identity.AsInvalid(s.verdict.err)
-	other := s.verdict.err == nil && known != "" && known != s.verdict.holder.Account
+	invalid := identity.AsInvalid(s.result.err)
+	other := s.result.err == nil && known != "" && known != s.result.holder.Account
 	if !other && (invalid == nil || invalid.Reason != driverv1.AccountChangedReason) {
 		return
 	}
 	switch found, err := r.Machines.Live(ctx, r.APIReader, s.Object.GetName()); {
 	case err != nil || found.Count > 0:
 		if other {
-			s.verdict.err = identity.NewInvalid(driverv1.AccountChangedReason, fmt.Sprintf("the credentials are of account %s, and the machines that use the "+
-				"identity are in account %s: give credentials of that account, or use another identity", s.verdict.holder.Account, known))
+			s.result.err = identity.NewInvalid(driverv1.AccountChangedReason, fmt.Sprintf("the credentials are of account %s, and the machines that use the "+
+				"identity are in account %s: give credentials of that account, or use another identity", s.result.holder.Account, known))
 		}
 	case !other:
 		// The account is forgotten; the next check takes over the new one.

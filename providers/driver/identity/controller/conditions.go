@@ -15,12 +15,12 @@ import (
 // deriveStatus brings the status in line with what was found out.
 func (s *scope[I]) deriveStatus() {
 	status, generation := s.Object.CommonStatus(), s.Object.GetGeneration()
-	if s.verdict != nil && s.verdict.err == nil {
-		status.Account, status.Principal = s.verdict.holder.Account, s.verdict.holder.Principal
+	if s.result != nil && s.result.err == nil {
+		status.Account, status.Principal = s.result.holder.Account, s.result.holder.Principal
 	}
-	if s.verdict != nil || s.refusal != "" {
+	if s.result != nil || s.refusal != "" {
 		status.ObservedGeneration = generation
-		conditions.Set(&status.Conditions, readyCondition(s.verdict, s.refusal), generation, s.Now)
+		conditions.Set(&status.Conditions, readyCondition(s.result, s.refusal), generation, s.Now)
 	}
 	if s.users != nil {
 		conditions.Set(&status.Conditions, inUseCondition(s.users), generation, s.Now)
@@ -29,8 +29,9 @@ func (s *scope[I]) deriveStatus() {
 	}
 }
 
-// readyCondition is condition Ready for a verdict. refusal has the words of the API server, if it refuses what the identity needs.
-func readyCondition(v *verdict, refusal string) metav1.Condition {
+// readyCondition is condition Ready for the result of a check. refusal has the words of the API server, if it refuses what the identity
+// needs.
+func readyCondition(v *checkResult, refusal string) metav1.Condition {
 	if refusal != "" {
 		return conditions.False(driverv1.IdentityReadyCondition, driverv1.RefusedByAPIServerReason,
 			refusal+". Tried again slowly; allow it to the provider")
@@ -48,7 +49,7 @@ func readyCondition(v *verdict, refusal string) metav1.Condition {
 }
 
 // reasonOf is the reason of Ready for the error of a check, for metrics.
-func reasonOf(err error) string { return readyCondition(&verdict{err: err}, "").Reason }
+func reasonOf(err error) string { return readyCondition(&checkResult{err: err}, "").Reason }
 
 // shownNamespaces is how many namespaces a message names.
 const shownNamespaces = 5

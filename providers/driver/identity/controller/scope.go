@@ -11,8 +11,8 @@ import (
 type scope[I identity.Object] struct {
 	scopes.Base[I, driverv1.IdentityStatus]
 
-	// verdict is the latest about the credentials; nil if there is nothing new.
-	verdict *verdict
+	// result is the latest of a check of the credentials; nil if there is nothing new.
+	result *checkResult
 	// users keep the identity from going; nil if it is not being deleted.
 	users *users
 	// refusal has the words of the API server, if it has refused a read or a write.
@@ -21,8 +21,8 @@ type scope[I identity.Object] struct {
 	events events.Pending
 }
 
-// verdict is what is known of credentials.
-type verdict struct {
+// checkResult is what is known of credentials.
+type checkResult struct {
 	holder identity.Holder
 	// err is why they are not known to be good.
 	err error

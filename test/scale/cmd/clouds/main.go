@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 	report.CloudTables(os.Stdout, file.Runs)
 	path := filepath.Join(o.out, fmt.Sprintf("clouds-%s-%d.json", strings.Join(o.providers, "-"), o.n))
 	fmt.Fprintln(os.Stderr, "results:", path)
-	return errors.Join(runErr, file.Write(path), verdict(o, file.Runs))
+	return errors.Join(runErr, file.Write(path), compare(o, file.Runs))
 }
 
 // build makes the managers; those of others come from their modules.
@@ -123,8 +123,8 @@ func measureAll(ctx context.Context, root string, o options, providers []clouds.
 	return errors.Join(failures...)
 }
 
-// verdict compares complete runs of ours with the goals.
-func verdict(o options, runs []report.CloudRun) error {
+// compare compares complete runs of ours with the goals.
+func compare(o options, runs []report.CloudRun) error {
 	for i := range runs {
 		if runs[i].Provider != clouds.NameOurs || runs[i].Leftovers == nil {
 			continue
