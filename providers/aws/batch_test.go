@@ -87,7 +87,7 @@ func (f *fixture) protected(name string) *infrav1.AWSMachine {
 }
 
 // One batch has what cannot be ended for three reasons, and each is reported for its own object only.
-func TestABatchWithInstancesThatCannotBeEnded(t *testing.T) {
+func TestKarpenterAWS2253ABatchWithInstancesThatCannotBeEnded(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.batch.Gather = 3 * time.Second
 	f.start()

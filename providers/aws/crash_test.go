@@ -37,7 +37,7 @@ func patchFault(matches func(patch string) bool, err func() error) func(context.
 
 func recordsProviderID(patch string) bool { return strings.Contains(patch, `"providerID"`) }
 
-func TestAnswerLostAfterTheEffect(t *testing.T) {
+func TestMCMAWS54AnswerLostAfterTheEffect(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.sim.AddFault(simapi.Fault{Action: "RunInstances", Count: 1, Cut: simapi.CutAfter})
 	f.start()
@@ -47,7 +47,7 @@ func TestAnswerLostAfterTheEffect(t *testing.T) {
 }
 
 // A crash is a new start of the provider with nothing in memory.
-func TestCrashes(t *testing.T) {
+func TestCAPA5794Crashes(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		// crash brings the provider to the point and stops it there.
@@ -95,7 +95,7 @@ func TestCrashes(t *testing.T) {
 }
 
 // A process that finds a launch without an answer looks for its instance before it repeats the call: tokens are not known everywhere.
-func TestTheFirstListComesBeforeARepeatedLaunch(t *testing.T) {
+func TestCAPA1351TheFirstListComesBeforeARepeatedLaunch(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.sim.AddFault(simapi.Fault{ID: "hold", Action: "RunInstances", HoldAfter: true})
 	f.start()
@@ -172,7 +172,7 @@ func TestMovedToAnotherManagementCluster(t *testing.T) {
 	f.Expect(f.instances()).To(HaveLen(1))
 }
 
-func TestConflictStorm(t *testing.T) {
+func TestCAPA6131ConflictStorm(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	var left atomic.Int32
 	left.Store(8)

@@ -65,7 +65,7 @@ func (f *fixture) tokens() []string {
 	return tokens
 }
 
-func TestCapacityMovesToAnotherZone(t *testing.T) {
+func TestCAPA2016CapacityMovesToAnotherZone(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.sim.AddFault(simapi.Fault{Action: "RunInstances", Parameters: map[string]string{"NetworkInterface.1.SubnetId": subnetA},
 		Error: &simapi.APIError{Code: "InsufficientInstanceCapacity"}})
@@ -133,7 +133,7 @@ func TestLaunchFailsAfterItWasAccepted(t *testing.T) {
 	f.Consistently(func() int { return f.calls("RunInstances") }, "200ms").Should(Equal(1))
 }
 
-func TestNoSecretInConditions(t *testing.T) {
+func TestCAPA1875NoSecretInConditions(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
 	f.endpointDown()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,7 +132,7 @@ func TestFailureDomainChoosesTheSubnet(t *testing.T) {
 	f.Expect(f.instances()[0].SubnetID).To(Equal(subnetB))
 }
 
-func TestAnIdleProviderIsQuiet(t *testing.T) {
+func TestCAPA4192And2794AnIdleProviderIsQuiet(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.options.InventorySlow = time.Hour
 	f.start()
@@ -139,9 +140,16 @@ func TestAnIdleProviderIsQuiet(t *testing.T) {
 	f.machine("m2")
 	f.becomesReady("m1")
 	before := f.becomesReady("m2").ResourceVersion
+	changes := 0
 	f.Eventually(func(g Gomega) { // the last fast list may still be on its way
 		f.sim.ClearCalls()
-		g.Consistently(func() int { return len(f.sim.Calls()) }, "500ms").Should(BeZero())
+		cluster := f.cluster(true)
+		base := cluster.DeepCopy()
+		changes++
+		cluster.Labels = map[string]string{"changes": strconv.Itoa(changes)}
+		cluster.Annotations = cluster.Labels
+		g.Expect(f.client.Patch(f.ctx, cluster, client.MergeFrom(base))).To(Succeed())
+		g.Consistently(func() int { return len(f.sim.Calls()) }, "500ms").Should(BeZero(), "nor does a change of the Cluster ask for anything")
 	}).Should(Succeed())
 	m, err := f.get("m2")
 	f.Expect(err).NotTo(HaveOccurred())

@@ -12,7 +12,7 @@ import (
 	"millwright.dev/test/clouds/aws/simapi"
 )
 
-func TestVanishedInstance(t *testing.T) {
+func TestCAPA2915VanishedInstance(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
 	f.machine("m")
@@ -46,7 +46,7 @@ func TestVanishedLongAfterItsLaunchIsNoticedByItself(t *testing.T) {
 	f.Eventually(f.ready("m")).Should(Equal("False InstanceVanished"))
 }
 
-func TestSpotInterruption(t *testing.T) {
+func TestKarpenterAWS9226SpotInterruption(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
 	f.machine("m", func(m *infrav1.AWSMachine) { m.Spec.Spot = &infrav1.Spot{} })
@@ -68,7 +68,7 @@ func TestTerminatedBySomebodyElse(t *testing.T) {
 	f.Eventually(f.events).Should(ContainElement("MachineFailed"))
 }
 
-func TestLaunchTimeout(t *testing.T) {
+func TestKarpenterAWS5706LaunchTimeout(t *testing.T) {
 	f := newFixture(t, simulator.Options{Delays: simapi.Delays{Pending: time.Hour}})
 	f.start()
 	f.machine("m", func(m *infrav1.AWSMachine) { m.Spec.LaunchTimeoutSeconds = new(int32(600)) })

@@ -43,7 +43,7 @@ func (f *fixture) userData(id string) []byte {
 }
 
 // What EC2 does not take as it is, is compressed without being asked for, and unpacks to the same.
-func TestUserDataThatIsTooLargeIsCompressed(t *testing.T) {
+func TestCAPA705UserDataThatIsTooLargeIsCompressed(t *testing.T) {
 	for name, adjust := range map[string][]func(*infrav1.AWSMachine){
 		"by default": nil,
 		"Gzip":       {compression(driverv1.UserDataCompressionGzip)},
@@ -84,7 +84,7 @@ func TestCompressedUserDataIsTheSameAfterALostAnswer(t *testing.T) {
 }
 
 // What EC2 cannot take in any form is found before anything is asked of it.
-func TestUserDataThatCannotBeTaken(t *testing.T) {
+func TestCAPA1639UserDataThatCannotBeTaken(t *testing.T) {
 	noise := make([]byte, 20*1024)
 	source := rand.NewChaCha8([32]byte{1})
 	_, _ = source.Read(noise)

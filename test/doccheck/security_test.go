@@ -20,8 +20,22 @@ func TestSecurityTable(t *testing.T) {
 	checkProofs(t, "docs/security.md", "Claim", "Test that tries the lie")
 }
 
-// TestLessons checks the same of docs/lessons.md.
-func TestLessons(t *testing.T) { checkProofs(t, "docs/lessons.md", "Issue", "Test") }
+var issueNumber = regexp.MustCompile(`\d+`)
+
+// TestLessons checks the same of docs/lessons.md, and that a test of each row has the number of one of its issues in its name.
+func TestLessons(t *testing.T) {
+	checkProofs(t, "docs/lessons.md", "Issue", "Test")
+	for _, row := range doccheck.Read(t, "docs/lessons.md").Table(t, "") {
+		issues := issueNumber.FindAllString(row["Issue"].Text, -1)
+		named := len(issues) == 0
+		for _, span := range row["Test"].Code {
+			named = named || testName.MatchString(span) && slices.ContainsFunc(issueNumber.FindAllString(span, -1), func(number string) bool {
+				return slices.Contains(issues, number)
+			})
+		}
+		NewWithT(t).Expect(named).To(BeTrue(), "row %q: no test has a number of it in its name", row["Issue"].Text)
+	}
+}
 
 // checkProofs wants a test that exists in a column of each row of the page's tables; another column names the row.
 func checkProofs(t *testing.T, path, name, column string) {

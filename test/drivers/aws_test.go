@@ -68,6 +68,9 @@ func openAWS() *drivertest.Cloud[*infrav1.AWSMachine] {
 		Domains: [2]string{"us-east-1a", "us-east-1b"}, Types: awsTypes,
 		Resources: func() []drivertest.Resource { return awsResources(s) },
 		Refuse:    refuser(s.Front, codes),
+		Codes:     awsCodes, RefuseLaunches: func(code string) {
+			s.AddFault(simulator.Fault{Action: "RunInstances", Error: &simulator.APIError{Code: code, Message: drivertest.Because}})
+		},
 		Exhaust: func(domain, machineType string) {
 			parameters := map[string]string{}
 			if machineType != "" {

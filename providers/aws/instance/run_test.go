@@ -81,7 +81,27 @@ func TestRunInputWithEverything(t *testing.T) {
 	g.Expect(*in.MetadataOptions.HttpPutResponseHopLimit).To(Equal(int32(2)))
 }
 
-func TestTags(t *testing.T) {
+// What no one has asked for is the safe form: a token, and no hop to what a pod could send on.
+func TestCAPA3744And4247TheMetadataService(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec   infrav1.InstanceMetadata
+		tokens types.HttpTokensState
+		hops   int32
+	}{
+		"by default":         {infrav1.InstanceMetadata{}, types.HttpTokensStateRequired, 1},
+		"without tokens":     {infrav1.InstanceMetadata{Tokens: infrav1.MetadataTokensOptional}, types.HttpTokensStateOptional, 1},
+		"for pods, with two": {infrav1.InstanceMetadata{HopLimit: aws.Int32(2)}, types.HttpTokensStateRequired, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			options := runInput(testLaunch(func(s *infrav1.AWSMachineSpec) { s.Metadata = test.spec }), image{id: "ami-1"}, network{}).MetadataOptions
+			g.Expect(options.HttpTokens).To(Equal(test.tokens))
+			g.Expect(options.HttpPutResponseHopLimit).To(HaveValue(Equal(test.hops)))
+		})
+	}
+}
+
+func TestCAPA4629TagsOfAUserHideNoInstance(t *testing.T) {
 	g := NewWithT(t)
 	launch := testLaunch(func(s *infrav1.AWSMachineSpec) {
 		// The API refuses these; should one get through, ownership still wins.

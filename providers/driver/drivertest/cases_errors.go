@@ -34,26 +34,44 @@ var refusals = []refusal{
 func refusedLaunches[M driver.Object](t *testing.T, p Provider[M]) {
 	for _, r := range refusals {
 		t.Run(string(r.class), func(t *testing.T) {
+			var codes []string
 			live(t, p, 1, func(l *life[M]) {
+				if codes = l.cloud.Codes[r.class]; len(codes) > 0 {
+					return
+				}
 				if !l.cloud.Refuse(l.cloud.Launches, r.class) {
 					t.Logf("the cloud refuses no launch so")
 					return
 				}
-				calls := l.calls()
-				l.begin(Wish{})
-				time.Sleep(30 * time.Minute)
-				l.Expect(l.ready()).To(And(HavePrefix("False "+r.launch+": "), ContainSubstring(Because)))
-				l.Expect(calls(l.cloud.Launches)).To(And(BeNumerically(">", 0), BeNumerically("<=", r.most)))
-				l.Expect(l.machines()).To(BeEmpty())
-				failed := l.object().CommonStatus().HasFailed()
-				l.Expect(failed).To(Equal(r.class == driver.ClassTerminal))
-				if l.cloud.Calm(); !failed {
-					l.runs()
-				}
-				l.remove()
+				l.refused(r)
 			})
+			for _, code := range codes {
+				t.Run(code, func(t *testing.T) {
+					live(t, p, 1, func(l *life[M]) {
+						l.cloud.RefuseLaunches(code)
+						l.refused(r)
+						l.Expect(l.History()).To(ContainElement(ContainSubstring(code)))
+					})
+				})
+			}
 		})
 	}
+}
+
+// refused begins a life in which launches are refused for half an hour.
+func (l *life[M]) refused(r refusal) {
+	calls := l.calls()
+	l.begin(Wish{})
+	time.Sleep(30 * time.Minute)
+	l.Expect(l.ready()).To(And(HavePrefix("False "+r.launch+": "), ContainSubstring(Because)))
+	l.Expect(calls(l.cloud.Launches)).To(And(BeNumerically(">", 0), BeNumerically("<=", r.most)))
+	l.Expect(l.machines()).To(BeEmpty())
+	failed := l.object().CommonStatus().HasFailed()
+	l.Expect(failed).To(Equal(r.class == driver.ClassTerminal))
+	if l.cloud.Calm(); !failed {
+		l.runs()
+	}
+	l.remove()
 }
 
 // refusedDeletions: the object stays as long as its machine, says why, asks now and then, and goes once the cloud lets it.

@@ -55,6 +55,10 @@ type Cloud[M driver.Object] struct {
 	// Refuse has all calls of a name, or all calls if it is empty, refused with an error that the driver has to find to be of the class, and
 	// whose message is Because, until Calm. It returns false if the cloud has no such error.
 	Refuse func(call string, class driver.Class) bool
+	// Codes are the codes of errors that the cloud has for launches, by class, each of which RefuseLaunches refuses them with until Calm, with
+	// the message Because. With them the cases about refused launches are run for each code instead of each class.
+	Codes          map[driver.Class][]string
+	RefuseLaunches func(code string)
 	// Exhaust has capacity lack for a type in a failure domain from now on, until Calm; empty are all.
 	Exhaust func(domain, machineType string)
 	// FailLate has so many launches be accepted and fail later for lack of capacity.

@@ -179,8 +179,8 @@ func TestAnAttemptIsClosedWhenNothingIsLeft(t *testing.T) {
 	})
 }
 
-// TestNothingIsLaunchedBesideWhatIsLeft of an attempt that another process has closed, and of which something has shown since.
-func TestNothingIsLaunchedBesideWhatIsLeft(t *testing.T) {
+// TestMCM298NothingIsLaunchedBesideWhatIsLeft of an attempt that another process has closed, and of which something has shown since.
+func TestMCM298NothingIsLaunchedBesideWhatIsLeft(t *testing.T) {
 	scripted(t, func(g *WithT, w *simWorld) {
 		first := w.Start(w.Server())
 		w.await("the machine is ready", w.settled)

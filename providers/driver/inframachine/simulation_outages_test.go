@@ -108,9 +108,9 @@ func TestCredentialsExpiredForAnHour(t *testing.T) {
 	}
 }
 
-// TestAZoneThenAllZonesOutOfCapacity: with one zone short the machine goes to another one at once; with all of them short it waits, with few
+// TestGardenerAutoscaler92AZoneThenAllZonesOutOfCapacity: with one zone short the machine goes to another one at once; with all of them short it waits, with few
 // launches that fail, and goes where there is room first.
-func TestAZoneThenAllZonesOutOfCapacity(t *testing.T) {
+func TestGardenerAutoscaler92AZoneThenAllZonesOutOfCapacity(t *testing.T) {
 	inBothClouds(t, func(g *WithT, w *simWorld) {
 		w.change(func(obj *examplev1.ExampleMachine) {
 			obj.Spec.Zones, obj.Spec.FallbackMachineTypes = []string{"a", "b"}, nil
