@@ -40,12 +40,17 @@ func capacityOfAnotherType[M driver.Object](t *testing.T, p Provider[M]) {
 	})
 }
 
-// capacityNowhere: with all short the machine waits, with few launches that fail, and goes where there is room first.
+// capacityNowhere: with one failure domain short, and then all, the machine waits, with few launches that fail, and goes where there is room
+// first.
 func capacityNowhere[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
+		l.cloud.Exhaust(l.cloud.Domains[0], "")
+		l.begin(Wish{AllDomains: true})
+		l.runs()
+		l.remove()
 		calls := l.calls()
 		l.cloud.Exhaust("", "")
-		l.begin(Wish{AllDomains: true, AllTypes: true})
+		l.add(Wish{AllDomains: true, AllTypes: true})
 		time.Sleep(time.Hour)
 		l.Expect(l.object().CommonStatus().FailureReason).To(BeNil())
 		l.Expect(calls(l.cloud.Launches)).To(BeNumerically("<=", 45), "every three minutes at last")
