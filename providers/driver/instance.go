@@ -40,9 +40,11 @@ type Instance struct {
 	Interrupted bool
 	// Refused is why a launch that the cloud had accepted has failed, if that amounts to a refusal that came late: the instance
 	// is Failed, or the cloud ended, or is ending, it before it ran. Else empty. With class Capacity, Quota, Throttle,
-	// Unresolved or Refused there may be another attempt once nothing is left of this one; with any other the machine has
+	// Auth, Unresolved or Refused there may be another attempt once nothing is left of this one; with any other the machine has
 	// failed for good.
 	Refused Class
+	// RefusedOnlyPlace is true if Refused is a shortage of the place's own, as in Error.OnlyPlace.
+	RefusedOnlyPlace bool
 	// LaunchTime is when the cloud accepted the launch; zero if it does not say.
 	LaunchTime time.Time
 	// FailureDomain that the instance is in.
@@ -107,6 +109,7 @@ func (i Instance) Equal(other Instance) bool {
 		i.StateMessage == other.StateMessage &&
 		i.Interrupted == other.Interrupted &&
 		i.Refused == other.Refused &&
+		i.RefusedOnlyPlace == other.RefusedOnlyPlace &&
 		i.FailureDomain == other.FailureDomain &&
 		i.Interruptible == other.Interruptible &&
 		i.Impaired == other.Impaired &&

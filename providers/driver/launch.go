@@ -28,6 +28,9 @@ type Candidate struct {
 	// Terms are what the launch accepts beside that, such as the most to pay, where the cloud may refuse it for that alone; empty if there
 	// is nothing of the kind. They are not persisted.
 	Terms string
+	// Subnet is what the launch takes its addresses from, where that is not the place: a shortage of the place's own (Error.OnlyPlace) is one
+	// of the subnet then, in all failure domains. Not persisted. Empty if it is the place.
+	Subnet string
 	// ShortSince is when the place last lacked capacity for this type, market and terms; zero if not lately. Set by the kit.
 	ShortSince time.Time
 }

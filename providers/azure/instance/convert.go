@@ -53,9 +53,7 @@ func fromMachine(scope driver.Scope, m *armcompute.VirtualMachine) driver.Instan
 	if p.HardwareProfile != nil {
 		i.InstanceType = string(value(p.HardwareProfile.VMSize))
 	}
-	if i.Interruptible = value(p.Priority) == armcompute.VirtualMachinePriorityTypesSpot; i.Interruptible {
-		i.Market = marketSpot
-	}
+	i.Interruptible, i.Market = value(p.Priority) == armcompute.VirtualMachinePriorityTypesSpot, marketOfMachine(p)
 	return i
 }
 
@@ -114,6 +112,7 @@ func withView(i driver.Instance, v view) driver.Instance {
 	}
 	if failed {
 		i.StateCode, i.StateMessage, i.Refused = v.code, v.message, refusedLate(v.code, v.message)
+		i.RefusedOnlyPlace = v.code == codeSubnetFull
 	}
 	return i
 }

@@ -49,3 +49,21 @@ func TestAResourceGroupThatMayNotBeSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestAListThatLacksAMachine is no proof that it is gone, as long as it is not to end: a Machine fails for good by that.
+func TestAListThatLacksAMachine(t *testing.T) {
+	f := newFixture(t, arm.Options{})
+	var handles []driver.Handle
+	for _, name := range []string{"m1", "m2", "m3", "m4"} {
+		handles = append(handles, f.running(launch(name)))
+	}
+	f.Expect(f.cloud.Vanish("/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/" + arm.DefaultGroup + "/providers/Microsoft.Compute/virtualMachines/m1")).To(Succeed())
+	f.Expect(f.cloud.Vanish("/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/" + arm.DefaultGroup + "/providers/Microsoft.Compute/virtualMachines/m2")).To(Succeed())
+	handles[1].Ending = true
+	before := f.calls()["VirtualMachines_Get"]
+	answers := f.Observe(f.ctx, scope, handles)
+	f.class(answers[0].Err, driver.ClassNotFound)
+	f.class(answers[1].Err, driver.ClassNotFound)
+	f.Expect(answers[2:]).To(HaveEach(HaveField("Err", BeNil())))
+	f.Expect(f.calls()["VirtualMachines_Get"]-before).To(Equal(1), "of the one that is to stay")
+}

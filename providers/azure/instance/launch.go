@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
@@ -17,9 +18,6 @@ import (
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
-
-// marketSpot is the purchase option of Spot Virtual Machines.
-const marketSpot = "spot"
 
 // Places are the zones of the spec, or the region, with each of its sizes. Nothing is asked of Azure: what a zone does not have is a
 // shortage like any other.
@@ -36,7 +34,7 @@ func (d *Driver) Places(_ context.Context, launch driver.Launch[*infrav1.AzureMa
 				continue
 			}
 			place := driver.Placement{ID: placeOf(spec.Location, zone), FailureDomain: zone, InstanceType: size, Market: marketOf(spec)}
-			found = append(found, driver.Candidate{Placement: place, Rank: rank, Terms: termsOf(spec)})
+			found = append(found, driver.Candidate{Placement: place, Rank: rank, Terms: termsOf(spec), Subnet: strings.ToLower(spec.SubnetID)})
 		}
 	}
 	if len(found) == 0 {
@@ -59,23 +57,6 @@ func placeOf(location, zone string) string {
 		return location
 	}
 	return location + "-" + zone
-}
-
-// marketOf is what else capacity is scarce of.
-func marketOf(spec *infrav1.AzureMachineSpec) string {
-	switch p := spec.Placement; {
-	case spec.Spot != nil:
-		return marketSpot
-	case spec.CapacityReservationGroupID != "":
-		return spec.CapacityReservationGroupID
-	case p != nil && p.HostGroupID != "":
-		return p.HostGroupID
-	case p != nil && p.ProximityPlacementGroupID != "":
-		return p.ProximityPlacementGroupID
-	case p != nil && p.AvailabilitySetID != "":
-		return p.AvailabilitySetID
-	}
-	return ""
 }
 
 // Create asks for a machine, with its interface and disks, unless there is one of its name. Once that is accepted the machine exists,

@@ -15,10 +15,10 @@ import (
 // listFrom is from how many machines on they are read by a list: Azure has no call that reads several by their names.
 const listFrom = 4
 
-// Observe reads each machine, with its run time status; many in one list of the resource group, which lacks that status. A launch that
-// such a list lacks is read by its name all the same, since nothing else shows that there is none; what is known by its provider ID is
-// gone then: its name is not launched again while something of it is left, and the object stays as long as its marked interface and disks
-// are listed.
+// Observe reads each machine, with its run time status; many in one list of the resource group, which lacks that status. What such a
+// list lacks is read by its name all the same, since a Machine fails for good by its absence, unless it is known by its provider ID and is
+// to end: it is gone then. Its name is not launched again while something of it is left, and the object stays as long as its marked
+// interface and disks are listed.
 func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[driver.Instance] {
 	answers := make([]driver.Answer[driver.Instance], len(handles))
 	s, group, err := d.in(ctx, scope)
@@ -36,7 +36,7 @@ func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driv
 		name, ok := target(scope, h)
 		m := listed[strings.ToLower(name)]
 		switch {
-		case !ok, m == nil && listed != nil && h.ProviderID != "":
+		case !ok, m == nil && listed != nil && h.ProviderID != "" && h.Ending:
 			answers[i].Err = notFound("VirtualMachines_Get")
 			continue
 		case m != nil && fromMachine(scope, m).State != driverv1.InstanceFailed: // Why it has failed is in no list.

@@ -73,7 +73,8 @@ func TestAssess(t *testing.T) {
 		"failed for good":               {listed(driver.Instance{State: driverv1.InstanceFailed, Refused: driver.ClassTerminal}), 0, false, "InstanceLaunchFailed", assessment{failure: true}},
 		"failed, nobody knows why":      {listed(driver.Instance{State: driverv1.InstanceFailed}), 0, false, "InstanceLaunchFailed", assessment{failure: true}},
 		"failed after it ran":           {listed(driver.Instance{State: driverv1.InstanceFailed, Refused: driver.ClassCapacity}), time.Hour, true, "InstanceFailed", assessment{}},
-		"ended, denied":                 {listed(driver.Instance{State: driverv1.InstanceTerminated, Refused: driver.ClassAuth}), 0, false, "InstanceLaunchFailed", assessment{failure: true}},
+		"ended, for good":               {listed(driver.Instance{State: driverv1.InstanceTerminated, Refused: driver.ClassTerminal}), 0, false, "InstanceLaunchFailed", assessment{failure: true}},
+		"ended, denied":                 {listed(driver.Instance{State: driverv1.InstanceTerminated, Refused: driver.ClassAuth}), 0, false, "", assessment{relaunch: true}},
 		"before the first list":         {unlisted, time.Hour, false, "InstanceNotVisible", assessment{inTransition: true}},
 		"after a restart, long running": {unlisted, time.Hour, true, "", assessment{}},
 	} {

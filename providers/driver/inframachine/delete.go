@@ -80,7 +80,7 @@ func (r *Reconciler[M]) locateByToken(ctx context.Context, s *scope[M]) outcome.
 		s.view.Instance, s.view.Known = instance, true
 		return outcome.Continue()
 	case !driver.IsNotFound(err):
-		s.observed.state = explain(err)
+		s.observed.state = explainDeletion(err)
 		return outcome.WaitFor(r.backoff.fail(s.Key(), err))
 	}
 	if wait := r.graceLeft(s, s.Now); wait > 0 {
@@ -244,6 +244,15 @@ func hasEnded(state driverv1.InstanceState) bool {
 	return state == driverv1.InstanceTerminating || state == driverv1.InstanceTerminated
 }
 
+// explainUnseen explains why an object stays of which the provider may not see whether anything of it is left in the cloud: that it may not
+// does not show that there is nothing. Only a person can know that the account itself is gone.
+func explainUnseen(err error) *explanation {
+	why := explain(err)
+	why.message += ". The object stays until it can be seen that nothing of it is left; if the account is gone for good, with all that was in it, " +
+		"remove the finalizer " + Finalizer
+	return why
+}
+
 // explainDeletion explains why the cloud did not accept the request to terminate the instance.
 func explainDeletion(err error) *explanation {
 	if foreign := foreignOf(err); foreign != nil {
@@ -256,6 +265,8 @@ func explainDeletion(err error) *explanation {
 	case driver.ClassTerminal:
 		return &explanation{driverv1.DeletionBlockedReason, err.Error() +
 			". Tried again slowly; if the instance is protected from deletion, disable the protection in the cloud"}
+	case driver.ClassAuth:
+		return explainUnseen(err)
 	case driver.ClassUnknown:
 		return &explanation{driverv1.CloudErrorReason, strings.TrimRight(err.Error(), ".") + ". Tried again after a while that grows"}
 	default:

@@ -53,5 +53,8 @@ func explainDependants(err error) *explanation {
 		return &explanation{driverv1.WaitingForDependantsReason, fmt.Sprintf(
 			"The instance is gone; waiting for the cloud to delete %s. What stays for long must be deleted by hand", d)}
 	}
+	if driver.IsAuth(err) {
+		return explainUnseen(err)
+	}
 	return explain(err)
 }

@@ -39,5 +39,10 @@ func TestExplainDeletion(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(explainDeletion(driver.NewTerminalError("T", "C", errors.New("x"))).reason).To(Equal("DeletionBlocked"))
 	g.Expect(explainDeletion(driver.NewThrottleError("T", "C", 0, errors.New("x"))).reason).To(Equal("Throttled"))
+	auth := driver.NewAuthError("T", "C", errors.New("x"))
+	for _, why := range []*explanation{explainDeletion(auth), explainDependants(auth)} {
+		g.Expect(why.reason).To(Equal("Unauthorized"))
+		g.Expect(why.message).To(And(ContainSubstring("check the permissions"), ContainSubstring("remove the finalizer "+Finalizer)), "there is a way out")
+	}
 	g.Expect(explainDependants(driver.NewUnknownError("", "", &dependantsError{[]string{"volume v"}})).message).To(ContainSubstring("volume v"))
 }

@@ -65,7 +65,7 @@ func (r *Reconciler[M]) create(ctx context.Context, s *scope[M]) outcome.Outcome
 // createFailed takes in that the call failed.
 func (r *Reconciler[M]) createFailed(ctx context.Context, s *scope[M], err error) outcome.Outcome {
 	if driver.IsCapacity(err) {
-		err = r.reportShortage(s, err)
+		err = r.reportShortage(ctx, s, err)
 	}
 	if out, left := r.leaveType(ctx, s, err); left {
 		return out

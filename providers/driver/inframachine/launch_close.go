@@ -13,7 +13,7 @@ import (
 
 // relaunched are the classes of failures, after the cloud had accepted a launch, for which there is another attempt.
 var relaunched = []driver.Class{
-	driver.ClassCapacity, driver.ClassQuota, driver.ClassThrottle, driver.ClassUnresolved, driver.ClassRefused,
+	driver.ClassCapacity, driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassUnresolved, driver.ClassRefused,
 }
 
 // launchFailedLate begins to close an attempt that the cloud had accepted and that has failed before its instance ran: no machine has run,
@@ -36,7 +36,7 @@ func (r *Reconciler[M]) launchFailedLate(ctx context.Context, s *scope[M], i dri
 	}
 	if s.launched.Failed == "" {
 		if driver.IsCapacity(err) {
-			s.observed.state = explain(r.reportShortage(s, err))
+			s.observed.state = explain(r.reportShortage(ctx, s, err))
 		}
 		s.events.Warning(eventLaunchFailed, "Launch", "%s", s.observed.state.message)
 		if err := s.writeRecord(ctx, s.launched.failed(i.Refused), nil); err != nil {
@@ -75,7 +75,7 @@ func lateFailure(p driver.Placement, i driver.Instance) error {
 	if class == "" {
 		class = driver.ClassTerminal
 	}
-	return &driver.Error{Class: class, Operation: "Launch", Code: i.StateCode, Err: errors.New(text)}
+	return &driver.Error{Class: class, Operation: "Launch", Code: i.StateCode, OnlyPlace: i.RefusedOnlyPlace, Err: errors.New(text)}
 }
 
 // lateFailureOf is the failure of an attempt, in the cloud's words.

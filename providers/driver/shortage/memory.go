@@ -3,9 +3,10 @@
 //
 // Capacity is scarce of an instance type in a failure domain on one market (purchase option) in a limit scope. A shortage
 // of a place's own (driver.Error.OnlyPlace), for example of the addresses of a subnet, holds for that place only, and
-// there for all types and markets. One of the launch's own terms (driver.Error.OnlyTerms), for example of the most that it pays,
-// holds for launches with the same terms only. The failure domain and the place have the names that the account knows them by, so
-// shortages of different limit scopes have nothing to do with each other.
+// there for all types and markets; where the subnet spans places (driver.Candidate.Subnet), for the subnet. One of the launch's
+// own terms (driver.Error.OnlyTerms), for example of the most that it pays, holds for launches with the same terms only. The
+// failure domain and the place have the names that the account knows them by, so shortages of different limit scopes have
+// nothing to do with each other.
 //
 // A shortage is forgotten after the TTL, from when it was last seen. A success does not end it: one instance that found
 // room proves little about the next. Nothing is persisted. What the cloud's lists show of launches that failed late and of
@@ -83,8 +84,11 @@ func domainOf(limitScope string, c driver.Candidate) subject {
 	return subject{offering: offeringOf(limitScope, c)}
 }
 
-// placeOf returns the subject of a shortage of the place's own.
+// placeOf returns the subject of a shortage of the place's own, or of the subnet's.
 func placeOf(limitScope string, c driver.Candidate) subject {
+	if c.Subnet != "" {
+		return subject{offering: offering{limitScope: limitScope}, place: c.Subnet}
+	}
 	return subject{offering: offering{limitScope: limitScope, failureDomain: c.FailureDomain}, place: c.ID}
 }
 
@@ -139,7 +143,8 @@ func (m *Memory) SawInstances(limitScope string, instances []driver.Instance) {
 	defer m.mu.Unlock()
 	now := m.present()
 	for _, i := range instances {
-		if i.InstanceType == "" || i.Refused != driver.ClassCapacity && !i.Interrupted {
+		lacked := i.Refused == driver.ClassCapacity && !i.RefusedOnlyPlace // Which subnet it was is not listed.
+		if i.InstanceType == "" || !lacked && !i.Interrupted {
 			continue
 		}
 		of := offering{limitScope: limitScope, instanceType: i.InstanceType, failureDomain: i.FailureDomain, market: i.Market}

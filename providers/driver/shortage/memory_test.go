@@ -277,3 +277,31 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	r.Expect(total).To(Equal(1000))
 }
+
+// A subnet that spans failure domains lacks addresses in all of them, for all types, and for nobody else.
+func TestASubnetThatSpansFailureDomains(t *testing.T) {
+	r := newRig(t)
+	in := func(subnet, zone string) driver.Candidate {
+		c := candidate("m5", zone, "")
+		c.Subnet = subnet
+		return c
+	}
+	r.Report("r", in("one", "a1"), lacking(true))
+	r.Expect(r.short(in("one", "b1"))).To(BeTrue())
+	r.Expect(r.short(in("other", "a1"))).To(BeFalse())
+	r.Expect(r.short(candidate("m5", "a1", ""))).To(BeFalse())
+	r.Expect(r.Explain("r", in("one", "a1"), lacking(true))).To(MatchError(ContainSubstring("m5 in one: ")))
+	r.Report("r", in("one", "a1"), lacking(false))
+	r.Expect(r.short(in("other", "a1"))).To(BeTrue(), "that is of the type in the zone")
+}
+
+// What failed late for a reason of its place's own proves nothing about the failure domain.
+func TestAListedShortageOfThePlaceAlone(t *testing.T) {
+	r := newRig(t)
+	failed := driver.Instance{InstanceType: "m5", FailureDomain: "a", Refused: driver.ClassCapacity, RefusedOnlyPlace: true, LaunchTime: r.fake.Now()}
+	r.SawInstances("r", []driver.Instance{failed})
+	r.Expect(r.short(candidate("m5", "a1", ""))).To(BeFalse())
+	failed.RefusedOnlyPlace = false
+	r.SawInstances("r", []driver.Instance{failed})
+	r.Expect(r.short(candidate("m5", "a1", ""))).To(BeTrue())
+}

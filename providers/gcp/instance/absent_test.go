@@ -1,6 +1,7 @@
 package instance_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -139,7 +140,11 @@ func TestAServerThatTakesNamesAlone(t *testing.T) {
 // TestAZoneWhoseCallsHang takes the time of none of the others in the batch.
 func TestAZoneWhoseCallsHang(t *testing.T) {
 	f := newFixture(t, compute.Options{})
-	handles := []driver.Handle{f.running(launch(zoneA, "one", 1)), f.running(launch(zoneB, "two", 1))}
+	var handles []driver.Handle
+	for n := range 12 { // More than are deleted at a time.
+		handles = append(handles, f.running(launch(zoneA, fmt.Sprintf("one-%d", n), 1)))
+	}
+	handles = append(handles, f.running(launch(zoneB, "two", 1)))
 	inA := map[string]string{"zone": zoneA}
 	f.fault(simulator.Fault{Action: "instances.delete", Parameters: inA, HoldBefore: true})
 	deleted := make(chan []error, 1)
@@ -148,7 +153,7 @@ func TestAZoneWhoseCallsHang(t *testing.T) {
 		And(HaveField("Name", "two"), HaveField("Status", "STOPPING"))))
 	f.Expect(deleted).NotTo(Receive())
 	f.cloud.ClearFaults()
-	f.Eventually(deleted).Should(Receive(Equal([]error{nil, nil})))
+	f.Eventually(deleted).Should(Receive(HaveEach(BeNil())))
 
 	f.cloud.SetDelays(compute.Delays{Pending: time.Hour})
 	pending := []driver.Handle{f.accepted(launch(zoneA, "three", 1)), f.accepted(launch(zoneB, "four", 1))}

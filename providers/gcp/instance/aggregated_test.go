@@ -170,3 +170,33 @@ func TestCAPG173AnInstanceThatIsDeletedWhenItIsTakenBack(t *testing.T) {
 	f.fault(simulator.Fault{Action: "globalOperations.aggregatedList", Count: 1, Error: &simulator.APIError{Code: "forbidden"}})
 	f.class(f.observe(first).Err, driver.ClassNotFound)
 }
+
+// TestWhoHasStoppedASpotInstance is asked until it is known, and then no more: neither of one that Compute Engine has taken back nor of one
+// that a person has stopped.
+func TestWhoHasStoppedASpotInstance(t *testing.T) {
+	f := newFixture(t, compute.Options{})
+	stay := func(s *infrav1.GCPMachineSpec) { s.InstanceTerminationAction = infrav1.InstanceTerminationActionStop }
+	f.running(launch(zoneA, "taken", 1, spot, stay))
+	f.running(launch(zoneA, "stopped", 1, spot, stay))
+	lists := func(n int) (asked int) {
+		before := f.count("globalOperations.aggregatedList")
+		for range n {
+			found, err := f.List(f.ctx, scope)
+			f.Expect(err).NotTo(HaveOccurred())
+			for _, i := range found {
+				f.Expect(i.Interrupted).To(Equal(i.Name == "taken" && i.State == driverv1.InstanceStopped), i.Name)
+			}
+		}
+		return f.count("globalOperations.aggregatedList") - before
+	}
+	f.Expect(lists(2)).To(BeZero())
+	f.Expect(f.cloud.Preempt(project, zoneA, "taken")).To(Succeed())
+	f.settle()
+	f.Expect(lists(10)).To(Equal(1))
+	f.Expect(f.cloud.SetStatus(project, zoneA, "stopped", "TERMINATED")).To(Succeed())
+	f.Expect(lists(10)).To(Equal(3), "an operation may be listed late")
+	f.clock.Step(time.Minute)
+	f.Expect(f.cloud.SetStatus(project, zoneA, "stopped", "RUNNING")).To(Succeed())
+	f.Expect(f.cloud.SetStatus(project, zoneA, "stopped", "TERMINATED")).To(Succeed())
+	f.Expect(lists(10)).To(Equal(3), "who has stopped it this time is another question")
+}

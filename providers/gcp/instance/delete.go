@@ -7,24 +7,31 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	apitypes "k8s.io/apimachinery/pkg/types"
 
 	"millwright.dev/providers/driver"
 )
 
-// atOnce is how many calls of a batch are made at a time.
+// atOnce is how many calls of a batch are made at a time in each zone.
 const atOnce = 10
 
-// each does something for each of n handles, some at a time, so that one whose calls hang does not take the time of all behind it.
-func each(ctx context.Context, operation string, n int, do func(i int) error) []error {
-	errs := make([]error, n)
+// each does something for each of the handles, some at a time, so that one whose calls hang does not take the time of all behind it, nor a
+// zone whose calls hang that of any in another zone.
+func each(ctx context.Context, operation string, scope driver.Scope, handles []driver.Handle, do func(i int) error) []error {
+	errs := make([]error, len(handles))
 	var calls sync.WaitGroup
-	turns := make(chan struct{}, atOnce)
-	for i := range n {
-		turns <- struct{}{}
+	turns := map[string]chan struct{}{}
+	for i := range handles {
+		zone, _, _ := target(scope, handles[i])
+		if turns[zone] == nil {
+			turns[zone] = make(chan struct{}, atOnce)
+		}
+		mine := turns[zone]
 		calls.Go(func() {
-			defer func() { <-turns }()
+			mine <- struct{}{}
+			defer func() { <-mine }()
 			errs[i] = driver.Recover(ctx, operation, func() error { return do(i) })
 		})
 	}
@@ -35,7 +42,7 @@ func each(ctx context.Context, operation string, n int, do func(i int) error) []
 // Delete asks for the end of each instance; its disks go with it. By its ID, where the caller has seen it: somebody else's may have got the
 // name since.
 func (d *Driver) Delete(ctx context.Context, scope driver.Scope, handles []driver.Handle) []error {
-	return each(ctx, "Delete", len(handles), func(i int) error {
+	return each(ctx, "Delete", scope, handles, func(i int) error {
 		zone, name, ok := target(scope, handles[i])
 		if !ok {
 			return notFound("instances.delete")
@@ -90,7 +97,7 @@ func (d *Driver) Unprotect(ctx context.Context, scope driver.Scope, h driver.Han
 func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driver.Handle) []driver.Answer[[]string] {
 	answers := make([]driver.Answer[[]string], len(handles))
 	disks, err := d.disksOf(ctx, scope, handles)
-	errs := each(ctx, "Cleanup", len(handles), func(i int) (failure error) {
+	errs := each(ctx, "Cleanup", scope, handles, func(i int) (failure error) {
 		answers[i].Value, failure = d.cleanUp(ctx, scope, handles[i], disks)
 		return failure
 	})
@@ -106,8 +113,7 @@ func (d *Driver) Cleanup(ctx context.Context, scope driver.Scope, handles []driv
 // a place has made none, and each one before was cleaned up after in its own zone: a zone that does not answer does not hold it up.
 func lacksOf(err error, scope driver.Scope, h driver.Handle) error {
 	zone, _, _ := target(scope, h)
-	placed := h.ProviderID != "" || h.Placement.ID != ""
-	if list := driver.AsIncomplete(err); list != nil && !placed {
+	if list := driver.AsIncomplete(err); list != nil && !placed(h) {
 		return nil
 	}
 	return lacks(err, zone)
@@ -134,7 +140,8 @@ func (d *Driver) cleanUp(ctx context.Context, scope driver.Scope, h driver.Handl
 	return left, failure
 }
 
-// disksOf lists the disks with the owners' UIDs. Forged ones, which no label can have, select nothing.
+// disksOf lists the disks with the owners' UIDs. Forged ones, which no label can have, select nothing. A zone that the list leaves out
+// without a word may have some all the same: it is asked for its own.
 func (d *Driver) disksOf(ctx context.Context, scope driver.Scope, handles []driver.Handle) ([]disk, error) {
 	var owners []string
 	for _, h := range handles {
@@ -145,9 +152,80 @@ func (d *Driver) disksOf(ctx context.Context, scope driver.Scope, handles []driv
 	if len(owners) == 0 {
 		return nil, nil
 	}
-	disks, _, err := aggregated[disk](ctx, d, scope, "disks", diskFields, anyOf("labels."+LabelOwnerUID, owners))
-	return disks, err
+	marked := anyOf("labels."+LabelOwnerUID, owners)
+	disks, answered, err := aggregated[disk](ctx, d, scope, "disks", diskFields, marked)
+	if err != nil && driver.AsIncomplete(err) == nil {
+		return nil, err
+	}
+	var unanswered []driver.Handle
+	asked := zones{}
+	for _, h := range handles {
+		zone, _, ok := target(scope, h)
+		if ok && placed(h) && !answered[zone] && !asked[zone] && lacks(err, zone) == nil {
+			unanswered, asked[zone] = append(unanswered, h), true
+		}
+	}
+	more, missing, failure := d.disksInZones(ctx, scope, unanswered, marked)
+	disks = append(disks, more...)
+	if len(missing) == 0 {
+		return disks, err
+	}
+	if list := driver.AsIncomplete(err); list != nil {
+		missing = append(missing, list.Missing...)
+	}
+	return disks, driver.NewIncomplete(missing, failure)
 }
+
+// zoneTime is how long a batch waits for the lists of single zones.
+const zoneTime = 10 * time.Second
+
+// disksInZones lists the disks that a filter selects in the zones of handles, and the zones of which that has failed.
+func (d *Driver) disksInZones(
+	ctx context.Context, scope driver.Scope, handles []driver.Handle, filter string,
+) (all []disk, missing []string, failure error) {
+	ctx, cancel := context.WithTimeout(ctx, zoneTime)
+	defer cancel()
+	found := make([][]disk, len(handles))
+	errs := each(ctx, "disks.list", scope, handles, func(i int) (err error) {
+		zone, _, _ := target(scope, handles[i])
+		found[i], err = d.disksIn(ctx, scope, zone, filter)
+		return err
+	})
+	for i, err := range errs {
+		if err != nil {
+			zone, _, _ := target(scope, handles[i])
+			missing, failure = append(missing, zone), err
+		}
+		all = append(all, found[i]...)
+	}
+	return all, missing, failure
+}
+
+// disksIn lists the disks of one zone that a filter selects: none where there is no such zone.
+func (d *Driver) disksIn(ctx context.Context, scope driver.Scope, zone, filter string) (all []disk, err error) {
+	query := url.Values{"filter": {filter}, "fields": {"nextPageToken,items(" + diskFields + ")"}}
+	for more := true; more; more = query.Get("pageToken") != "" {
+		var page struct {
+			Items         []disk
+			NextPageToken string
+		}
+		err := d.call(ctx, scope, request{
+			name: "disks.list", method: http.MethodGet, path: []string{"zones", zone, "disks"}, query: query,
+		}, &page)
+		switch {
+		case inNoZone(err):
+			return nil, nil
+		case err != nil:
+			return nil, ofSpec(err)
+		}
+		all = append(all, page.Items...)
+		query.Set("pageToken", page.NextPageToken)
+	}
+	return all, nil
+}
+
+// placed is true for the handle of a launch that has a zone.
+func placed(h driver.Handle) bool { return h.ProviderID != "" || h.Placement.ID != "" }
 
 // marked is an instance that carries the mark of the disk.
 func (d *disk) marked() driver.Instance {

@@ -4,6 +4,7 @@ package instance
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/pkg/errors"
 	"k8s.io/utils/ptr"
@@ -32,6 +33,7 @@ type Driver struct {
 	http       *http.Client
 	own        Caller
 	identities Identities
+	stops      stops
 }
 
 var (
@@ -128,7 +130,7 @@ func (d *Driver) Places(_ context.Context, launch driver.Launch[*infrav1.GCPMach
 		for _, zone := range spec.Zones {
 			if launch.FailureDomain == "" || launch.FailureDomain == zone {
 				place := driver.Placement{ID: zone, FailureDomain: zone, InstanceType: machineType, Market: market(spec)}
-				found = append(found, driver.Candidate{Placement: place, Rank: rank})
+				found = append(found, driver.Candidate{Placement: place, Rank: rank, Subnet: subnetOf(spec, zone)})
 			}
 		}
 	}
@@ -136,6 +138,18 @@ func (d *Driver) Places(_ context.Context, launch driver.Launch[*infrav1.GCPMach
 		return nil, driver.NewTerminalError("Places", "", errors.Errorf("failure domain %q is not among spec.zones", launch.FailureDomain))
 	}
 	return found, nil
+}
+
+// subnetOf names the subnetwork, which is one of a region.
+func subnetOf(spec *infrav1.GCPMachineSpec, zone string) string {
+	_, path, found := strings.Cut(spec.Subnetwork, "/compute/v1/")
+	switch {
+	case spec.Subnetwork == "":
+		return "the default network in " + zone[:max(strings.LastIndex(zone, "-"), 0)]
+	case found:
+		return path
+	}
+	return spec.Subnetwork
 }
 
 // market is what else capacity is scarce of: being taken back, or a reservation.

@@ -76,7 +76,12 @@ func TestPlaces(t *testing.T) {
 	places, err := f.Places(f.ctx, l)
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(places).To(HaveLen(4))
-	f.Expect(places[3]).To(Equal(driver.Candidate{Rank: 1, Placement: driver.Placement{ID: zoneB, FailureDomain: zoneB, InstanceType: "e2-standard-4"}}))
+	f.Expect(places[3]).To(Equal(driver.Candidate{Rank: 1, Placement: driver.Placement{ID: zoneB, FailureDomain: zoneB, InstanceType: "e2-standard-4"},
+		Subnet: "the default network in us-central1"}))
+	l.Object.Spec.Subnetwork = "https://www.googleapis.com/compute/v1/projects/p/regions/us-central1/subnetworks/s"
+	places, err = f.Places(f.ctx, l)
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(places).To(HaveEach(HaveField("Subnet", "projects/p/regions/us-central1/subnetworks/s")))
 	l.FailureDomain, l.Object.Spec.ProvisioningModel = zoneB, infrav1.ProvisioningModelSpot
 	places, err = f.Places(f.ctx, l)
 	f.Expect(err).NotTo(HaveOccurred())

@@ -113,13 +113,11 @@ func refusal(name string, response *http.Response, content []byte) *driver.Error
 
 // refusedLate is the class of the failure of an operation: it has ended, so nothing of it is unknown. That the name was taken is found
 // out by another attempt. A right that is missing is one on what the spec names, since the insertion itself was allowed: it can be
-// granted, and until then there is another attempt now and then.
+// granted, and until then the kit makes another attempt now and then.
 func refusedLate(f failure) driver.Class {
 	switch class := classOf(f.Code, f.Message); class {
 	case "", driver.ClassConflict, driver.ClassNotFound:
 		return driver.ClassRefused
-	case driver.ClassAuth:
-		return driver.ClassUnresolved
 	default:
 		return class
 	}

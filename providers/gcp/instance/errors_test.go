@@ -91,7 +91,7 @@ func TestFailuresOfOperations(t *testing.T) {
 	for code, expected := range map[string]driver.Class{
 		"ZONE_RESOURCE_POOL_EXHAUSTED": driver.ClassCapacity, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": driver.ClassCapacity,
 		"IP_SPACE_EXHAUSTED": driver.ClassCapacity, "QUOTA_EXCEEDED": driver.ClassQuota, "RESOURCE_NOT_FOUND": driver.ClassUnresolved,
-		"PERMISSIONS_ERROR": driver.ClassUnresolved, "SERVICE_ACCOUNT_ACCESS_DENIED": driver.ClassUnresolved, "INVALID_FIELD_VALUE": driver.ClassTerminal, "INTERNAL_ERROR": driver.ClassRefused,
+		"PERMISSIONS_ERROR": driver.ClassAuth, "SERVICE_ACCOUNT_ACCESS_DENIED": driver.ClassAuth, "INVALID_FIELD_VALUE": driver.ClassTerminal, "INTERNAL_ERROR": driver.ClassRefused,
 		"SOMETHING_NEW": driver.ClassRefused, "RESOURCE_ALREADY_EXISTS": driver.ClassRefused, "RATE_LIMIT_EXCEEDED": driver.ClassThrottle,
 		"CONDITION_NOT_MET": driver.ClassUnresolved,
 	} {
@@ -102,7 +102,7 @@ func TestFailuresOfOperations(t *testing.T) {
 		i := f.observe(h)
 		f.Expect(i.Err).NotTo(HaveOccurred(), code)
 		f.Expect(i.Value).To(And(HaveField("State", driverv1.InstanceFailed), HaveField("Refused", expected), HaveField("ProviderID", ""),
-			HaveField("StateCode", code), HaveField("StateMessage", "why")), code)
+			HaveField("StateCode", code), HaveField("StateMessage", "why"), HaveField("RefusedOnlyPlace", code == "IP_SPACE_EXHAUSTED")), code)
 		f.Expect(f.Cleanup(f.ctx, scope, []driver.Handle{h})[0]).To(Equal(driver.Answer[[]string]{}), code)
 		// The next attempt is another request of the same name.
 		f.cloud.ClearFaults()

@@ -24,10 +24,10 @@ func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driv
 	var answered zones
 	var err error
 	if len(names) > 0 {
-		all, answered, err = d.instances(ctx, scope, anyOf("name", names))
+		all, _, answered, err = d.instances(ctx, scope, anyOf("name", names))
 	}
 	answers := make([]driver.Answer[driver.Instance], len(handles))
-	errs := each(ctx, "Observe", len(handles), func(i int) (failure error) {
+	errs := each(ctx, "Observe", scope, handles, func(i int) (failure error) {
 		h := handles[i]
 		zone, name, ok := target(scope, h)
 		switch {
@@ -68,30 +68,45 @@ func pick(scope driver.Scope, h driver.Handle, all []driver.Instance) (driver.In
 // List returns the instances that carry a mark, of all zones that answer. Insertions that have failed are in no list: Observe reads their
 // operations.
 func (d *Driver) List(ctx context.Context, scope driver.Scope) ([]driver.Instance, error) {
-	all, _, err := d.instances(ctx, scope, "labels."+LabelOwnerUID+":*")
+	all, stopped, _, err := d.instances(ctx, scope, "labels."+LabelOwnerUID+":*")
+	if err == nil {
+		d.stops.keep(scope, stopped)
+	}
 	return all, err
 }
 
-// instances are what the kit has to know of those that a filter selects. Where a spot instance has stopped, another list shows whether
-// Compute Engine has stopped it.
-func (d *Driver) instances(ctx context.Context, scope driver.Scope, filter string) ([]driver.Instance, zones, error) {
+// instances are what the kit has to know of those that a filter selects, and the spot instances among them that have stopped, by their IDs.
+// Another list shows whether Compute Engine has stopped those, until that is known.
+func (d *Driver) instances(
+	ctx context.Context, scope driver.Scope, filter string,
+) (all []driver.Instance, stopped map[string]int, answered zones, err error) {
 	found, answered, err := aggregated[vm](ctx, d, scope, "instances", vmFields, filter)
 	if err != nil && driver.AsIncomplete(err) == nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	all := make([]driver.Instance, 0, len(found))
-	stopped := map[string]int{}
+	all, stopped = make([]driver.Instance, 0, len(found)), map[string]int{}
+	unknown := map[string]int{}
 	for n := range found {
-		i := found[n].instance(scope)
+		v := &found[n]
+		i := v.instance(scope)
 		if i.Interruptible && i.State == driverv1.InstanceStopped {
-			stopped[found[n].ID] = n
+			stopped[v.ID] = n
+			known := false
+			if i.Interrupted, known = d.stops.of(scope, v.ID, v.LastStopTimestamp); !known {
+				unknown[v.ID] = n
+			}
 		}
 		all = append(all, i)
 	}
-	if len(stopped) > 0 {
-		d.tellInterrupted(ctx, scope, all, stopped)
+	if len(unknown) > 0 {
+		whole := d.tellInterrupted(ctx, scope, all, unknown)
+		for id, n := range unknown {
+			if whole || all[n].Interrupted {
+				d.stops.note(scope, id, found[n].LastStopTimestamp, all[n].Interrupted)
+			}
+		}
 	}
-	return all, answered, err
+	return all, stopped, answered, err
 }
 
 // states are those of instances. One that is not known counts as pending: it is waited for, and nothing is concluded from it. STOPPING

@@ -80,3 +80,24 @@ func TestRemark(t *testing.T) {
 	f.fault(simulator.Fault{Action: "instances.setLabels", Count: 1, Error: &simulator.APIError{Code: "conditionNotMet"}})
 	f.Expect(f.Remark(f.ctx, scope, []driver.Handle{mine}, "w_g_3")[0]).To(HaveOccurred(), "somebody has changed the labels meanwhile")
 }
+
+// TestADisksListThatLacksAZone without saying so does not show that nothing is left there: that zone is asked for its own.
+func TestADisksListThatLacksAZone(t *testing.T) {
+	f := newFixture(t, compute.Options{})
+	h := f.running(launch(zoneA, "one", 1))
+	f.Expect(f.cloud.Vanish(project, zoneA, "one")).To(Succeed())
+	f.disk("left", "uid-one", "ns/one")
+	f.cloud.SetIncomplete("", zoneA)
+	f.fault(simulator.Fault{Action: "disks.list", Count: 1, Error: &simulator.APIError{Code: "backendError"}})
+	f.class(f.Cleanup(f.ctx, scope, []driver.Handle{h})[0].Err, driver.ClassUnknown)
+	f.Expect(f.Cleanup(f.ctx, scope, []driver.Handle{h})[0]).To(Equal(driver.Answer[[]string]{Value: []string{"disk left"}}))
+	f.Expect(f.Cleanup(f.ctx, scope, []driver.Handle{h})[0]).To(Equal(driver.Answer[[]string]{}))
+
+	forged := h
+	forged.ProviderID = "gce://" + project + "/nowhere/one"
+	f.Expect(f.Cleanup(f.ctx, scope, []driver.Handle{forged})[0]).To(Equal(driver.Answer[[]string]{}), "in no zone there is nothing")
+	before := f.count("disks.list")
+	f.cloud.SetIncomplete("")
+	f.Expect(f.Cleanup(f.ctx, scope, []driver.Handle{h})[0]).To(Equal(driver.Answer[[]string]{}))
+	f.Expect(f.count("disks.list")).To(Equal(before), "one list is enough where it is whole")
+}

@@ -50,8 +50,9 @@ func (d *Driver) tellPreempted(ctx context.Context, scope driver.Scope, handles 
 }
 
 // tellInterrupted says of spot instances that have stopped, by their IDs and their places among all, which ones Compute Engine has taken
-// back. Of whom that cannot be read, the state alone is known: the next list tells, and nobody else's instance waits for it.
-func (d *Driver) tellInterrupted(ctx context.Context, scope driver.Scope, all []driver.Instance, stopped map[string]int) {
+// back. Of whom that cannot be read, the state alone is known: the next list tells, and nobody else's instance waits for it. It returns
+// whether it could be read of all.
+func (d *Driver) tellInterrupted(ctx context.Context, scope driver.Scope, all []driver.Instance, stopped map[string]int) bool {
 	preemptions, _, err := aggregated[operation](ctx, d, scope, "operations", operationFields, preempted)
 	for _, o := range preemptions {
 		if n, ok := stopped[o.TargetID]; ok {
@@ -63,6 +64,7 @@ func (d *Driver) tellInterrupted(ctx context.Context, scope driver.Scope, all []
 			all[n].StateMessage = "whether Compute Engine has taken it back cannot be read: " + unread.Error()
 		}
 	}
+	return err == nil
 }
 
 // preemptionOf is the operation by which the instance of a launch was taken back; nil if there is none. Instances of earlier attempts

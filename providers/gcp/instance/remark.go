@@ -21,7 +21,7 @@ type labelled struct {
 // replaced together, so each is read first; who has changed them meanwhile is not overwritten.
 func (d *Driver) Remark(ctx context.Context, scope driver.Scope, handles []driver.Handle, lineage string) []error {
 	disks, err := d.disksOf(ctx, scope, handles)
-	return each(ctx, "Remark", len(handles), func(i int) error {
+	return each(ctx, "Remark", scope, handles, func(i int) error {
 		zone, _, _ := target(scope, handles[i])
 		if err := lacks(err, zone); err != nil {
 			return err

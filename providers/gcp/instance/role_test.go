@@ -22,7 +22,7 @@ var permissions = map[string][]string{
 	},
 	"instances.aggregatedList": {"instances.list"}, "instances.get": {"instances.get"}, "instances.delete": {"instances.delete"},
 	"instances.setDeletionProtection": {"instances.setDeletionProtection"}, "instances.setLabels": {"instances.setLabels"},
-	"disks.aggregatedList": {"disks.list"}, "disks.delete": {"disks.delete"}, "disks.setLabels": {"disks.setLabels"},
+	"disks.aggregatedList": {"disks.list"}, "disks.list": {"disks.list"}, "disks.delete": {"disks.delete"}, "disks.setLabels": {"disks.setLabels"},
 	"zoneOperations.get": {"zoneOperations.get"}, "zoneOperations.list": {"zoneOperations.list"}, "globalOperations.aggregatedList": {"globalOperations.list"},
 	"machineTypes.get": {"machineTypes.get"},
 }
