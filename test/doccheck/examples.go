@@ -86,3 +86,14 @@ func (p *Page) blocks(t testing.TB, heading, language string) [][]byte {
 	}
 	return found
 }
+
+// Commands are the fenced blocks of sh below a heading, of the whole page for "", joined: what a reader types. Blocks with
+// the word Fragment are left out. It ends the test when there is none.
+func (p *Page) Commands(t testing.TB, heading string) string {
+	t.Helper()
+	blocks := p.blocks(t, heading, "sh")
+	if len(blocks) == 0 {
+		t.Fatalf("%s has no commands below %q", p.Path, heading)
+	}
+	return string(bytes.Join(blocks, nil))
+}

@@ -13,8 +13,8 @@ type Cluster struct {
 	Client Client
 }
 
-func startCluster(ctx context.Context, name, logDir string) (*Cluster, error) {
-	plane, err := controlplane.Start(ctx, controlplane.Options{Name: name, LogDir: logDir, Audit: true})
+func startCluster(ctx context.Context, options controlplane.Options) (*Cluster, error) {
+	plane, err := controlplane.Start(ctx, options)
 	if err != nil {
 		return nil, err
 	}

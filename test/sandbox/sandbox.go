@@ -18,6 +18,7 @@ import (
 
 	"millwright.dev/test/clouds/aws/simclient"
 	"millwright.dev/test/clouds/aws/sqs"
+	"millwright.dev/test/controlplane"
 )
 
 // Options of a sandbox. The zero value is one cluster with everything in it and short delays in EC2.
@@ -40,6 +41,9 @@ type Options struct {
 	Webhooks bool
 	// InterruptionQueue has the AWS provider read the sandbox's Queue.
 	InterruptionQueue bool
+	// Bare leaves everything but control planes and clouds to somebody else, such as clusterctl: HostDeployments runs what
+	// is installed then. The control planes have no controller of Deployments.
+	Bare bool
 	// ManagerArgs are added to the flags of a manager, by its name.
 	ManagerArgs map[string][]string
 }
@@ -77,6 +81,8 @@ type Sandbox struct {
 	queue *httptest.Server
 	// webhooks is the address of the core's webhooks.
 	webhooks string
+	// hosts run what is installed in a bare sandbox.
+	hosts []*Host
 	// before is what there was before the first Machine.
 	before inventory
 
@@ -148,7 +154,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 	if err := os.MkdirAll(s.options.LogDir, 0o750); err != nil {
 		return errors.Wrap(err, "making the directory for logs")
 	}
-	for _, step := range []func(context.Context) error{
+	steps := []func(context.Context) error{
 		s.startClusters,
 		s.startSimulators,
 		s.startQueue,
@@ -156,7 +162,11 @@ func (s *Sandbox) start(ctx context.Context) error {
 		s.takeInventory,
 		s.startManagers,
 		s.startUnbooted,
-	} {
+	}
+	if s.options.Bare {
+		steps = steps[:2]
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -174,7 +184,7 @@ func (s *Sandbox) startClusters(ctx context.Context) error {
 	var group sync.WaitGroup
 	for i, name := range names {
 		group.Go(func() {
-			clusters[i], failures[i] = startCluster(ctx, name, filepath.Join(s.options.LogDir, name))
+			clusters[i], failures[i] = startCluster(ctx, s.options.controlPlane(name))
 		})
 	}
 	group.Wait()
@@ -187,6 +197,17 @@ func (s *Sandbox) startClusters(ctx context.Context) error {
 		s.say("control plane of %q serves at %s", names[i], clusters[i].URL())
 	}
 	return nil
+}
+
+// controlPlane are the options of one of the control planes.
+func (o *Options) controlPlane(name string) controlplane.Options {
+	plane := controlplane.Options{Name: name, LogDir: filepath.Join(o.LogDir, name), Audit: true}
+	if o.Bare {
+		plane.ControllerManagerArgs = []string{"--controllers=*,bootstrapsigner,tokencleaner,-deployment-controller"}
+		// Webhooks are reached at the endpoints of their Service: no ClusterIP leads anywhere.
+		plane.APIServerArgs = []string{"--enable-aggregator-routing=true"}
+	}
+	return plane
 }
 
 func (s *Sandbox) takeInventory(ctx context.Context) error {
@@ -206,6 +227,9 @@ func (s *Sandbox) tearDown() error {
 	var failures []error
 	for _, m := range s.managers() {
 		m.Kill()
+	}
+	for _, h := range s.hosts {
+		h.kill()
 	}
 	for _, c := range s.Clouds {
 		if c.simulator != nil {

@@ -56,7 +56,7 @@ func (p publisher) publish(ctx context.Context, targets []target, trusted []byte
 		case t.kind == version.CRDKind.Kind && apierrors.IsInvalid(err):
 			// Marked, but not converted by webhook, or by that of another core: the tests of the patch fail then.
 			ctrl.LoggerFrom(ctx).
-				Info("A CRD with the annotation is not converted by a webhook of this core: nothing to publish", "crd", t.name, "annotation", Annotation)
+				Info("A CRD with the annotation is not converted by a webhook of this core", "crd", t.name, "annotation", Annotation)
 		case err != nil:
 			return changed, errors.Wrapf(err, "publishing the trusted authorities in %s %s", t.kind, t.name)
 		case object.Generation != t.generation:

@@ -1,0 +1,234 @@
+package clusterctl
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/sandbox"
+)
+
+const (
+	// waitFor bounds what depends on several processes.
+	waitFor = 4 * time.Minute
+	// lookEvery is how often it is looked for.
+	lookEvery = 250 * time.Millisecond
+	// deployment is what the template of my-cluster makes.
+	deployment = "my-cluster-workers"
+)
+
+// life is what the test of a life works in.
+type life struct {
+	*WithT
+	*person
+	ctx      context.Context
+	sandbox  *sandbox.Sandbox
+	from, to *sandbox.Cluster
+	hosts    map[*sandbox.Cluster]*sandbox.Host
+}
+
+// TestLifeByClusterctl follows the pages: two management clusters, one of which has the Nodes as well; managers that run in both as their
+// Deployments say; machines that are launched once.
+func TestLifeByClusterctl(t *testing.T) {
+	l := newLife(t)
+	l.quickStart()
+	l.page("move.md", "Before")
+	l.Expect(l.hosts[l.to].Programs()).To(HaveLen(3), "webhooks have a certificate in the namespace that was chosen")
+	l.moveRefused()
+	launched, nodes, before := l.launches(), l.nodes(), l.uids(l.from)
+	l.page("move.md", "The move")
+	l.expectMoved(l.from, l.to, before)
+	l.page("move.md", "And back")
+	l.expectMoved(l.to, l.from, before)
+
+	release(t, "v0.2.0", filepath.Join(l.dir, "out", "release"))
+	plan := l.page("upgrade.md", "With clusterctl")
+	for _, provider := range []string{"cluster-api", "bootstrap-millwright-cloudconfig", "infrastructure-millwright-aws"} {
+		l.Expect(plan).To(MatchRegexp(`%s .*v0\.1\.0 +v0\.2\.0`, provider))
+	}
+	l.Expect(l.hosts[l.from].Programs()).To(HaveEach(HaveSuffix(":v0.2.0")))
+	l.Expect(l.hosts[l.from].Programs()).To(HaveLen(3))
+
+	l.Expect(l.launches()).To(Equal(launched), "no machine was launched by moves and upgrades")
+	l.Expect(l.nodes()).To(Equal(nodes), "and none was replaced")
+	l.scale("2")
+	l.Eventually(l.live).Should(HaveLen(2), "the new managers work")
+
+	l.uninstall()
+}
+
+// newLife starts two control planes, EC2 and what runs managers.
+func newLife(t *testing.T) *life {
+	t.Helper()
+	g := NewWithT(t)
+	g.SetDefaultEventuallyTimeout(waitFor)
+	g.SetDefaultEventuallyPollingInterval(lookEvery)
+	format.MaxLength = 0 // What was typed and said is read as a whole.
+	logs := os.Getenv("MILLWRIGHT_CLUSTERCTL_LOGS")
+	s, err := sandbox.Start(t.Context(), sandbox.Options{Bare: true, Clusters: 2, LogDir: logs})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { g.Expect(s.Stop()).To(Succeed()) })
+	l := &life{WithT: g, person: newPerson(t, s.Kubectl()), ctx: t.Context(), sandbox: s, from: s.Control, to: s.Target}
+	l.hosts = map[*sandbox.Cluster]*sandbox.Host{}
+	for _, cluster := range []*sandbox.Cluster{l.from, l.to} {
+		l.hosts[cluster], err = s.HostDeployments(cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	l.export("KUBECONFIG", l.write("from", string(l.from.Kubeconfig())))
+	l.export("TO", l.write("to", string(l.to.Kubeconfig())))
+	l.export("TARGET", l.write("target", string(l.to.Kubeconfig())))
+	l.write("aws.env", strings.Join([]string{
+		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIASANDBOX000000000", "AWS_SECRET_ACCESS_KEY=sandbox", "AWS_EC2_METADATA_DISABLED=true",
+		"AWS_ENDPOINT_URL_EC2=" + s.Cloud("aws").URL(), "",
+	}, "\n"))
+	for name, value := range map[string]string{
+		"AWS_REGION": "us-east-1", "AWS_AMI_ID": "ami-0a000000000000001", "AWS_SUBNET_ID": "subnet-0a000000000000001",
+		"AWS_SECURITY_GROUP_ID": "sg-0a000000000000001",
+	} {
+		l.export(name, value)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for cluster, host := range l.hosts {
+				restarts, failures := host.Restarts()
+				t.Logf("%s: ready are %v; %d processes had ended; %v", cluster.Name(), host.Programs(), restarts, failures)
+			}
+		}
+	})
+	return l
+}
+
+// quickStart goes from a release to Running machines.
+func (l *life) quickStart() {
+	release(l.t, "v0.1.0", filepath.Join(l.dir, "out", "release"))
+	said := l.page("quickstart.md", "")
+	l.Expect(said).To(ContainSubstring("Cluster default/my-cluster"), "clusterctl describes")
+	l.Expect(said).To(MatchRegexp("MachineDeployment default/" + deployment + ", v1.36.3 +2/2 +2 "))
+	l.Expect(l.hosts[l.from].Programs()).To(HaveLen(3))
+	l.Expect(l.launches()).To(Equal(2))
+}
+
+// moveRefused begins a move in the middle of a launch, whose answer has not come yet.
+func (l *life) moveRefused() {
+	fault, err := l.sandbox.EC2.AddFault(l.ctx, simapi.Fault{Action: "RunInstances", HoldAfter: true})
+	l.Expect(err).NotTo(HaveOccurred())
+	l.scale("3")
+	l.Eventually(l.launches).Should(Equal(3))
+	said, err := l.try(`clusterctl move --to-kubeconfig "$TO"`)
+	l.Expect(err).To(HaveOccurred())
+	l.Expect(said).To(ContainSubstring("provisioning"))
+	cluster := &clusterv1.Cluster{}
+	l.Expect(l.from.Client.Get(l.ctx, client.ObjectKey{Namespace: "default", Name: "my-cluster"}, cluster)).To(Succeed())
+	l.Expect(cluster.Spec.Paused).To(BeNil())
+	l.Expect(l.sandbox.EC2.ReleaseFault(l.ctx, fault)).To(Succeed())
+	l.Expect(l.sandbox.EC2.RemoveFault(l.ctx, fault)).To(Succeed())
+	l.Eventually(func() []string { return l.running(l.from) }).Should(HaveLen(3))
+}
+
+// expectMoved is true when all Machines run at one side, under the names they had, and nothing is left at the other.
+func (l *life) expectMoved(from, to *sandbox.Cluster, before []string) {
+	l.t.Helper()
+	l.Eventually(func() []string { return l.running(to) }).Should(HaveLen(3))
+	l.Expect(l.uids(from)).To(BeEmpty())
+	l.Expect(l.names(to)).To(Equal(l.namesOf(before)))
+	for cluster, host := range l.hosts {
+		restarts, failures := host.Restarts()
+		l.Expect(restarts).To(BeZero(), "%s: %v", cluster.Name(), failures)
+	}
+}
+
+// uninstall deletes everything, at both sides, and expects that nothing of ours is left.
+func (l *life) uninstall() {
+	l.page("uninstall.md", "First the machines")
+	l.Eventually(l.live).Should(BeEmpty())
+	l.page("uninstall.md", "Then the managers")
+	l.Eventually(func() []string { return l.ours(l.from) }).Should(BeEmpty(), "clusterctl alone finds everything")
+	l.export("KUBECONFIG", filepath.Join(l.dir, "to"))
+	l.page("uninstall.md", "With namespaces of your own, or without clusterctl", "What is clusterctl's", "In the target clusters")
+	l.Eventually(func() []string { return l.ours(l.to) }).Should(BeEmpty())
+}
+
+func (l *life) scale(replicas string) {
+	l.run("kubectl scale machinedeployment " + deployment + " --replicas " + replicas)
+}
+
+// launches is how many instances were asked for.
+func (l *life) launches() int {
+	calls, err := l.sandbox.EC2.Calls(l.ctx, "RunInstances")
+	l.Expect(err).NotTo(HaveOccurred())
+	return len(calls)
+}
+
+// live are the instances that cost money.
+func (l *life) live() []string {
+	instances, err := l.sandbox.EC2.LiveInstances(l.ctx)
+	l.Expect(err).NotTo(HaveOccurred())
+	var ids []string
+	for _, instance := range instances {
+		ids = append(ids, instance.ID)
+	}
+	return ids
+}
+
+// nodes are the UIDs of the Nodes.
+func (l *life) nodes() []string {
+	list := &corev1.NodeList{}
+	l.Expect(l.to.Client.List(l.ctx, list)).To(Succeed())
+	var uids []string
+	for _, node := range list.Items {
+		uids = append(uids, string(node.UID))
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+func (l *life) machines(cluster *sandbox.Cluster) []clusterv1.Machine {
+	list := &clusterv1.MachineList{}
+	l.Expect(cluster.Client.List(l.ctx, list)).To(Succeed())
+	return list.Items
+}
+
+// running are the names of Machines that are Ready.
+func (l *life) running(cluster *sandbox.Cluster) []string {
+	var names []string
+	for _, machine := range l.machines(cluster) {
+		for _, condition := range machine.Status.Conditions {
+			if condition.Type == clusterv1.ReadyCondition && condition.Status == "True" {
+				names = append(names, machine.Name)
+			}
+		}
+	}
+	return names
+}
+
+// uids are name and UID of each Machine.
+func (l *life) uids(cluster *sandbox.Cluster) []string {
+	var all []string
+	for _, machine := range l.machines(cluster) {
+		all = append(all, machine.Name+" "+string(machine.UID))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (l *life) names(cluster *sandbox.Cluster) []string { return l.namesOf(l.uids(cluster)) }
+
+func (l *life) namesOf(uids []string) []string {
+	var names []string
+	for _, text := range uids {
+		name, _, _ := strings.Cut(text, " ")
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,220 @@
+package sandbox
+
+import (
+	"context"
+	"net"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// hostInterval is how often a Host looks at the Deployments.
+const hostInterval = 250 * time.Millisecond
+
+// Host is what the controller of Deployments, a scheduler and kubelets are elsewhere, for the managers that somebody has installed in a
+// cluster: for each Deployment one process, with the flags, the environment and the ServiceAccount that it says, from bin/ instead of from
+// the image. It is started anew when the Deployment changes, and when it ends; it ends with the Deployment; and the Deployment is
+// Available while it is ready. Services lead to the process, too, so webhooks are called by the name that their
+// certificate must have.
+type Host struct {
+	cluster      *Cluster
+	program      func(image string) string
+	dir, logDir  string
+	address      string
+	cancel       context.CancelFunc
+	done         chan struct{}
+	mu           sync.Mutex
+	hosted       map[types.UID]*hosted
+	restarts     int
+	lastFailures map[string]string
+}
+
+// HostDeployments runs the managers that are or will be installed in one of the clusters, until the sandbox stops.
+func (s *Sandbox) HostDeployments(cluster *Cluster) (*Host, error) {
+	address, err := hostAddress()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &Host{
+		cluster: cluster, address: address, cancel: cancel, done: make(chan struct{}), hosted: map[types.UID]*hosted{},
+		lastFailures: map[string]string{},
+		// The last part of an image's name is that of the program: millwright-aws is bin/aws.
+		program: func(image string) string {
+			name, _, _ := strings.Cut(path.Base(image), ":")
+			return s.paths.file("bin/" + strings.TrimPrefix(name, "millwright-"))
+		},
+		dir: filepath.Join(s.dir, "hosts-"+cluster.Name()), logDir: s.options.LogDir,
+	}
+	s.hosts = append(s.hosts, h)
+	go h.run(ctx)
+	return h, nil
+}
+
+// hostAddress is an address of this machine that an EndpointSlice may hold, which none of loopback is.
+func hostAddress() (string, error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", errors.Wrap(err, "listing the addresses of this machine")
+	}
+	for _, a := range addresses {
+		if network, ok := a.(*net.IPNet); ok && network.IP.To4() != nil && network.IP.IsGlobalUnicast() {
+			return network.IP.String(), nil
+		}
+	}
+	return "", errors.New("this machine has no IPv4 address but loopback, and a Service cannot lead there")
+}
+
+// Programs are the images of the Deployments whose processes are ready, in order.
+func (h *Host) Programs() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var images []string
+	for _, p := range h.hosted {
+		if p.ready {
+			images = append(images, p.image)
+		}
+	}
+	slices.Sort(images)
+	return images
+}
+
+// Restarts is how often a process had ended by itself, and why a Deployment could not be run, the last time.
+func (h *Host) Restarts() (int, map[string]string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.restarts, h.lastFailures
+}
+
+func (h *Host) run(ctx context.Context) {
+	defer close(h.done)
+	ticker := time.NewTicker(hostInterval)
+	defer ticker.Stop()
+	for {
+		h.sync(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// sync brings processes and Deployments together. What fails is tried again with the next look.
+func (h *Host) sync(ctx context.Context) {
+	list := &appsv1.DeploymentList{}
+	if err := h.cluster.Client.List(ctx, list, client.HasLabels{clusterv1.ProviderNameLabel}); err != nil {
+		return
+	}
+	there := map[types.UID]bool{}
+	for i := range list.Items {
+		d := &list.Items[i]
+		there[d.UID] = d.DeletionTimestamp == nil
+		if there[d.UID] {
+			h.note(d, h.host(ctx, d))
+		}
+	}
+	h.mu.Lock()
+	var gone []*hosted
+	for uid, p := range h.hosted {
+		if !there[uid] {
+			gone = append(gone, p)
+			delete(h.hosted, uid)
+		}
+	}
+	h.mu.Unlock()
+	for _, p := range gone {
+		p.process.Stop(managerGrace)
+	}
+}
+
+func (h *Host) note(d *appsv1.Deployment, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.lastFailures, d.Name)
+	if err != nil {
+		h.lastFailures[d.Name] = err.Error()
+	}
+}
+
+// host runs the Deployment as it is now, and says in its status whether it is ready.
+func (h *Host) host(ctx context.Context, d *appsv1.Deployment) error {
+	h.mu.Lock()
+	p := h.hosted[d.UID]
+	h.mu.Unlock()
+	if p != nil && (p.generation != d.Generation || !p.process.Running()) {
+		if !p.process.Running() {
+			h.mu.Lock()
+			h.restarts++
+			h.mu.Unlock()
+		}
+		p.process.Stop(managerGrace)
+		p = nil
+	}
+	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+		h.forget(d.UID)
+		return h.report(ctx, d, &appsv1.DeploymentStatus{})
+	}
+	if p == nil {
+		var err error
+		if p, err = h.start(ctx, d); err != nil {
+			return err
+		}
+		h.mu.Lock()
+		h.hosted[d.UID] = p
+		h.mu.Unlock()
+	}
+	ready := get(ctx, "http://"+p.health+"/readyz") == nil
+	h.mu.Lock()
+	p.ready = ready
+	h.mu.Unlock()
+	status := &appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1}
+	if ready {
+		status.ReadyReplicas, status.AvailableReplicas = 1, 1
+	}
+	return h.report(ctx, d, status)
+}
+
+// report writes the status of the Deployment.
+func (h *Host) report(ctx context.Context, d *appsv1.Deployment, status *appsv1.DeploymentStatus) error {
+	available := corev1.ConditionFalse
+	if status.ReadyReplicas == *d.Spec.Replicas {
+		available = corev1.ConditionTrue
+	}
+	status.ObservedGeneration = d.Generation
+	status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: available, Reason: "Hosted"}}
+	if equality.Semantic.DeepEqual(&d.Status, status) {
+		return nil
+	}
+	d.Status = *status
+	return errors.Wrapf(h.cluster.Client.Status().Update(ctx, d), "writing the status of Deployment %s", d.Name)
+}
+
+// kill ends all processes.
+func (h *Host) kill() {
+	h.cancel()
+	<-h.done
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.hosted {
+		p.process.Kill()
+	}
+}
+
+// forget drops the process of a Deployment, which has ended.
+func (h *Host) forget(uid types.UID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.hosted, uid)
+}
