@@ -74,10 +74,10 @@ simulate: ## Simulate N lives (10000) of a machine on the example cloud, and as 
 	@SIMULATION_RUNS=$(or $(N),$(if $(SEED),1,10000)) SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v ./providers/driver/inframachine -run '^TestSimulation(WithTokens)?$$'
 
 .PHONY: chaos
-chaos: controlplane generate ## Let everything go wrong for N Machines (200) during DURATION (2m); SEED=… repeats a run. RACE=1 watches for races.
+chaos: controlplane generate ## Let everything go wrong for N Machines (200) during DURATION (2m) on each cloud, or on CLOUD; SEED=… repeats a run. RACE=1 watches for races.
 	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" \
-	$(GO) test -count=1 -timeout 40m -v ./test/chaos -run TestChaos -seed "$(or $(SEED),$$((RANDOM+1)))" -machines $(or $(N),200) \
-	  -duration $(or $(DURATION),2m) $(if $(RACE),-race-core) $(if $(LOGS),-logs "$(abspath $(LOGS))")
+	$(GO) test -count=1 -timeout 100m -v ./test/chaos -run TestChaos -seed "$(or $(SEED),$$((RANDOM+1)))" -machines $(or $(N),200) \
+	  -cloud $(or $(CLOUD),all) -duration $(or $(DURATION),2m) $(if $(RACE),-race-core) $(if $(LOGS),-logs "$(abspath $(LOGS))")
 
 .PHONY: interop
 interop: ready ## Run this core with Cluster API's own kubeadm and in-memory providers, built from their modules.

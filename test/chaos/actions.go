@@ -10,8 +10,6 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 )
 
 // stormFactor is how much likelier faults are in a storm.
@@ -24,10 +22,10 @@ func (r *run) do(ctx context.Context, a action) (string, error) {
 		r.core.kill()
 	case startCore:
 		return "", r.core.start(ctx)
-	case killAWS:
-		r.aws.kill()
-	case startAWS:
-		return "", r.aws.start(ctx)
+	case killProvider:
+		r.provider.kill()
+	case startProvider:
+		return "", r.provider.start(ctx)
 	case outage, endOutage:
 		r.coreTarget.Decider.SetOutage(a.act == outage)
 	case storm, endStorm:
@@ -75,12 +73,12 @@ func (r *run) change(ctx context.Context, a action) (string, error) {
 		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
 			r.bereft[m.Name] = true
 			// The machine goes first then, and its Node cannot be drained.
-			for _, instance := range r.account.Instances() {
-				for _, node := range nodeNames(m.Name, instance) {
-					r.deletedNodes[node] = r.deletedNodes[node] || providerID(instance) == m.Spec.ProviderID
+			for _, instance := range r.account.machines() {
+				for _, node := range []string{m.Name, instance.host} {
+					r.deletedNodes[node] = r.deletedNodes[node] || instance.providerID == m.Spec.ProviderID
 				}
 			}
-			return r.plane.direct.Delete(ctx, &infrav1.AWSMachine{ObjectMeta: r.meta(m.Name)})
+			return r.plane.direct.Delete(ctx, r.cloud.machine(r.meta(m.Name), r.cloud.types[0]))
 		})
 	case pauseCluster:
 		cluster := &clusterv1.Cluster{ObjectMeta: r.meta(clusterName)}

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"millwright.dev/test/clouds/aws/simapi"
 )
 
 // rotate gives the core another kubeconfig and takes the old one back.
@@ -54,14 +52,12 @@ func (r *run) vanish(ctx context.Context, a action) (string, error) {
 	for i := range machines.Items {
 		known.Insert(machines.Items[i].Spec.ProviderID)
 	}
-	running := slices.DeleteFunc(r.account.Instances(), func(i simapi.Instance) bool {
-		return i.State != "running" || !known.Has(providerID(i))
-	})
+	running := slices.DeleteFunc(r.account.machines(), func(i machine) bool { return !i.running || !known.Has(i.providerID) })
 	instance, ok := pickOf(running, a.pick)
 	if !ok {
 		return "none there", nil
 	}
-	r.vanished[providerID(instance)] = instance.Tags["Name"]
-	r.kubelets.vanish(instance.ID)
-	return instance.ID + " of " + instance.Tags["Name"], r.account.Vanish(instance.ID)
+	r.vanished[instance.providerID] = instance.name
+	r.kubelets.vanish(instance.providerID)
+	return instance.id + " of " + instance.name, r.account.vanish(instance)
 }

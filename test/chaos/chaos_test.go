@@ -26,11 +26,11 @@ var (
 	durationFlag = flag.Duration("duration", 12*time.Second, "how long faults and actions last")
 	raceFlag     = flag.Bool("race-core", false, "build the core with the race detector")
 	coreFlag     = flag.String("core", "", "the core to run; built when empty")
-	awsFlag      = flag.String("aws", "", "the AWS provider to run; built when empty")
+	cloudFlag    = flag.String("cloud", "", "aws, azure, gcp, or all, one after the other; when empty the seed decides")
 	logsFlag     = flag.String("logs", "", "a directory that keeps the logs; without it they are kept only when a run fails")
 )
 
-// fixedSeeds are run by each `go test`.
+// fixedSeeds are run by each `go test`, each on another cloud.
 var fixedSeeds = []uint64{1, 2, 36}
 
 func TestMain(m *testing.M) {
@@ -62,13 +62,11 @@ func TestChaos(t *testing.T) {
 			}
 		}()
 	}
-	core, aws := *coreFlag, *awsFlag
+	core := *coreFlag
 	if core == "" {
 		core = build(t, "core", *raceFlag)
 	}
-	if aws == "" {
-		aws = build(t, "providers/aws", false)
-	}
+	providers := map[string]string{}
 	plane, err := StartPlane(ctx, filepath.Join(logs, "plane"))
 	if err != nil {
 		t.Fatal(err)
@@ -79,15 +77,33 @@ func TestChaos(t *testing.T) {
 		}
 	}()
 	for _, seed := range seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			o := Options{Seed: seed, Machines: *machinesFlag, Duration: *durationFlag, Core: core, AWS: aws, Dir: filepath.Join(logs, fmt.Sprint(seed))}
-			runSeed(t, ctx, plane, o)
-		})
-		if t.Failed() {
-			// What is left of a run that failed would be in the way of the next one.
-			return
+		for _, cloud := range cloudsOf(seed) {
+			if providers[cloud] == "" {
+				providers[cloud] = build(t, "providers/"+cloud, false)
+			}
+			t.Run(fmt.Sprintf("seed %d on %s", seed, cloud), func(t *testing.T) {
+				runSeed(t, ctx, plane, Options{
+					Seed: seed, Machines: *machinesFlag, Duration: *durationFlag, Cloud: cloud, Core: core, Provider: providers[cloud],
+					Dir: filepath.Join(logs, fmt.Sprintf("%s-%d", cloud, seed)),
+				})
+			})
+			if t.Failed() {
+				// What is left of a run that failed would be in the way of the next one.
+				return
+			}
 		}
 	}
+}
+
+// cloudsOf are the clouds that a seed is run on.
+func cloudsOf(seed uint64) []string {
+	switch *cloudFlag {
+	case "":
+		return []string{cloudNames[seed%uint64(len(cloudNames))]}
+	case "all":
+		return cloudNames
+	}
+	return []string{*cloudFlag}
 }
 
 func runSeed(t *testing.T, ctx context.Context, plane *Plane, o Options) { //nolint:revive // The test comes first.

@@ -29,8 +29,8 @@ func (r *run) collect(ctx context.Context, s *state) error {
 			orphans = append(orphans, object)
 		}
 	}
-	for i := range s.infra.Items {
-		consider(&s.infra.Items[i])
+	for _, m := range s.infra {
+		consider(m)
 	}
 	for i := range s.configs.Items {
 		configs.Insert(s.configs.Items[i].UID)

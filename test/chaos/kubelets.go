@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,9 +16,6 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"millwright.dev/test/clouds/aws/ec2"
-	"millwright.dev/test/clouds/aws/simapi"
 )
 
 const (
@@ -31,7 +27,7 @@ const (
 // kubelets register a Node with a Pod for each running instance, and again when somebody deletes the Node. They never
 // delete Nodes, as real ones do not: that is the core's.
 type kubelets struct {
-	account *ec2.Server
+	account account
 	// cached reads Nodes from a cache, direct does not; both go past all faults.
 	cached, direct client.Client
 	note           func(format string, args ...any)
@@ -39,7 +35,7 @@ type kubelets struct {
 	mu       sync.Mutex
 	vanished map[string]bool
 	// alike says that Nodes are named after their Machines, as Millwright's own bootstrap provider does it; otherwise they have the host
-	// names that EC2 gives their instances, as a kubelet takes them by default.
+	// names that the cloud gives their instances, as a kubelet takes them by default.
 	alike  bool
 	due    map[string]time.Time
 	random *rand.Rand
@@ -47,7 +43,7 @@ type kubelets struct {
 	scheduled sets.Set[types.UID]
 }
 
-func newKubelets(account *ec2.Server, cached, direct client.Client, note func(string, ...any), seed uint64) *kubelets {
+func newKubelets(account account, cached, direct client.Client, note func(string, ...any), seed uint64) *kubelets {
 	return &kubelets{
 		account:   account,
 		cached:    cached,
@@ -77,10 +73,10 @@ func (k *kubelets) run(ctx context.Context) {
 }
 
 // vanish is what happens to the Node of an instance that is gone without notice: nobody reports for it any more.
-func (k *kubelets) vanish(instance string) {
+func (k *kubelets) vanish(providerID string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.vanished[instance] = true
+	k.vanished[providerID] = true
 }
 
 func (k *kubelets) look(ctx context.Context, now time.Time) error {
@@ -92,26 +88,26 @@ func (k *kubelets) look(ctx context.Context, now time.Time) error {
 	for i := range nodes.Items {
 		joined[nodes.Items[i].Spec.ProviderID] = &nodes.Items[i]
 	}
-	for _, instance := range k.account.Instances() {
-		node := joined[providerID(instance)]
-		if instance.State != "running" || node != nil {
-			delete(k.due, instance.ID)
-			if node != nil && instance.State == "running" {
+	for _, instance := range k.account.machines() {
+		node := joined[instance.providerID]
+		if !instance.running || node != nil {
+			delete(k.due, instance.id)
+			if node != nil && instance.running {
 				if err := k.schedule(ctx, node); err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		due, waiting := k.due[instance.ID]
+		due, waiting := k.due[instance.id]
 		if !waiting {
-			k.due[instance.ID] = now.Add(time.Duration(k.random.Int64N(int64(maxJoin))))
+			k.due[instance.id] = now.Add(time.Duration(k.random.Int64N(int64(maxJoin))))
 			continue
 		}
 		if now.Before(due) {
 			continue
 		}
-		delete(k.due, instance.ID)
+		delete(k.due, instance.id)
 		if err := k.join(ctx, instance); err != nil {
 			return err
 		}
@@ -120,7 +116,7 @@ func (k *kubelets) look(ctx context.Context, now time.Time) error {
 }
 
 // join registers a Node. A kubelet whose machine has ended meanwhile would not have.
-func (k *kubelets) join(ctx context.Context, instance simapi.Instance) error {
+func (k *kubelets) join(ctx context.Context, instance machine) error {
 	node := k.newNode(instance)
 	if err := k.cached.Create(ctx, node); err != nil {
 		if apierrors.IsAlreadyExists(err) {
@@ -128,8 +124,8 @@ func (k *kubelets) join(ctx context.Context, instance simapi.Instance) error {
 		}
 		return err
 	}
-	for _, now := range k.account.Instances() {
-		if now.ID == instance.ID && now.State == "running" {
+	for _, now := range k.account.machines() {
+		if now.id == instance.id && now.running {
 			return nil
 		}
 	}
@@ -164,10 +160,10 @@ func (k *kubelets) silence(ctx context.Context, joined map[string]*corev1.Node) 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for id, node := range joined {
-		if !k.vanished[instanceID(id)] {
+		if !k.vanished[id] {
 			continue
 		}
-		delete(k.vanished, instanceID(id))
+		delete(k.vanished, id)
 		silent := node.DeepCopy()
 		for i := range silent.Status.Conditions {
 			silent.Status.Conditions[i].Status = corev1.ConditionUnknown
@@ -180,37 +176,17 @@ func (k *kubelets) silence(ctx context.Context, joined map[string]*corev1.Node) 
 	return nil
 }
 
-func providerID(instance simapi.Instance) string {
-	return "aws:///" + instance.AvailabilityZone + "/" + instance.ID
-}
-
-// instanceID is the last part of a provider ID.
-func instanceID(providerID string) string {
-	for i := len(providerID) - 1; i >= 0; i-- {
-		if providerID[i] == '/' {
-			return providerID[i+1:]
-		}
-	}
-	return providerID
-}
-
-// nodeNames are the names that the Node of an instance may have.
-func nodeNames(machine string, instance simapi.Instance) [2]string {
-	return [2]string{machine, "ip-" + strings.ReplaceAll(instance.PrivateIPAddress, ".", "-") + ".ec2.internal"}
-}
-
 // newNode is a Node as a kubelet registers it.
-func (k *kubelets) newNode(instance simapi.Instance) *corev1.Node {
+func (k *kubelets) newNode(instance machine) *corev1.Node {
 	now := metav1.Now()
-	names := nodeNames(instance.Tags["Name"], instance)
-	name := names[1]
+	name := instance.host
 	if k.alike {
-		name = names[0]
+		name = instance.name
 	}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.NodeSpec{ProviderID: providerID(instance), Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}},
-		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", BootID: instance.ID}},
+		Spec:       corev1.NodeSpec{ProviderID: instance.providerID, Taints: []corev1.Taint{clusterv1.NodeUninitializedTaint}},
+		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", BootID: instance.id}},
 	}
 	for kind, status := range map[corev1.NodeConditionType]corev1.ConditionStatus{
 		corev1.NodeReady: corev1.ConditionTrue, corev1.NodeMemoryPressure: corev1.ConditionFalse,

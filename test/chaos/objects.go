@@ -1,8 +1,6 @@
 package chaos
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,7 +10,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/test/scale/standin"
 )
 
@@ -29,9 +26,8 @@ const (
 )
 
 var (
+	// machineTemplates differ in their instance types: those of the cloud, in this order.
 	machineTemplates = []string{"first", "second", "third"}
-	// instanceTypes are what the templates differ in.
-	instanceTypes = map[string]string{"first": "m5.large", "second": "t3.medium", "third": "m5.xlarge"}
 )
 
 // shape is what there is at the beginning.
@@ -72,25 +68,14 @@ func (r *run) foundations() []client.Object {
 		&clusterv1.Cluster{ObjectMeta: r.meta(clusterName), Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}},
 		r.standIn(standin.ConfigTemplate, configTemplate),
 	}
-	for _, name := range machineTemplates {
-		template := &infrav1.AWSMachineTemplate{ObjectMeta: r.meta(name)}
-		template.Spec.Template.Spec = awsMachineSpec(name)
-		objects = append(objects, template)
+	for i, name := range machineTemplates {
+		objects = append(objects, r.cloud.template(r.meta(name), r.cloud.types[i]))
 	}
 	return objects
 }
 
 func (r *run) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: r.namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: clusterName}}
-}
-
-func awsMachineSpec(template string) infrav1.AWSMachineSpec {
-	spec := infrav1.AWSMachineSpec{Region: "us-east-1", InstanceType: instanceTypes[template]}
-	spec.AMI.ID = "ami-0a000000000000001"
-	for i := 1; i <= 3; i++ {
-		spec.Subnets = append(spec.Subnets, infrav1.SubnetReference{ID: fmt.Sprintf("subnet-0a%015d", i)})
-	}
-	return spec
 }
 
 func (r *run) standIn(gvk schema.GroupVersionKind, name string) *unstructured.Unstructured {
@@ -118,10 +103,10 @@ func reference(gvk schema.GroupVersionKind, name string) clusterv1.ContractVersi
 	return clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: name}
 }
 
-func templateSpec(labels map[string]string, template string) clusterv1.MachineTemplateSpec {
+func (r *run) templateSpec(labels map[string]string, template string) clusterv1.MachineTemplateSpec {
 	return clusterv1.MachineTemplateSpec{
 		ObjectMeta: clusterv1.ObjectMeta{Labels: labels},
-		Spec:       machineSpec(standin.ConfigTemplate, infrav1.GroupVersion.WithKind("AWSMachineTemplate"), configTemplate, template),
+		Spec:       machineSpec(standin.ConfigTemplate, r.cloud.version.WithKind(r.cloud.kind+"Template"), configTemplate, template),
 	}
 }
 
@@ -135,7 +120,7 @@ func (r *run) deployment(g group) *clusterv1.MachineDeployment {
 				Type:          clusterv1.RollingUpdateMachineDeploymentStrategyType,
 				RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{MaxSurge: &g.surge, MaxUnavailable: &g.unavailable},
 			}},
-			Template: templateSpec(labels, machineTemplates[0]),
+			Template: r.templateSpec(labels, machineTemplates[0]),
 		},
 	}
 }
@@ -146,7 +131,7 @@ func (r *run) machineSet(g group) *clusterv1.MachineSet {
 		ObjectMeta: r.meta(g.name),
 		Spec: clusterv1.MachineSetSpec{
 			ClusterName: clusterName, Replicas: ptr.To(int32(g.replicas)), Selector: metav1.LabelSelector{MatchLabels: labels},
-			Template: templateSpec(labels, machineTemplates[0]),
+			Template: r.templateSpec(labels, machineTemplates[0]),
 		},
 	}
 }
@@ -155,9 +140,9 @@ func (r *run) machineSet(g group) *clusterv1.MachineSet {
 func (r *run) singleMachine(name string) []client.Object {
 	config := r.standIn(standin.Config, name)
 	config.Object["spec"] = map[string]any{"size": "any"}
-	infra := &infrav1.AWSMachine{ObjectMeta: r.meta(name), Spec: awsMachineSpec(machineTemplates[0])}
+	infra := r.cloud.machine(r.meta(name), r.cloud.types[0])
 	machine := &clusterv1.Machine{ObjectMeta: r.meta(name)}
-	machine.Spec = machineSpec(standin.Config, infrav1.GroupVersion.WithKind("AWSMachine"), name, name)
+	machine.Spec = machineSpec(standin.Config, r.cloud.version.WithKind(r.cloud.kind), name, name)
 	return []client.Object{config, infra, machine}
 }
 

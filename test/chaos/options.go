@@ -18,8 +18,10 @@ type Options struct {
 	Machines int
 	// Duration is how long faults and actions last.
 	Duration time.Duration
-	// Core and AWS are the programs.
-	Core, AWS string
+	// Cloud is aws, azure or gcp.
+	Cloud string
+	// Core and Provider, which is that of the cloud, are the programs.
+	Core, Provider string
 	// Dir is the directory for logs and kubeconfigs; it must exist.
 	Dir string
 	// Out takes a line for each thing that happens.
@@ -51,5 +53,5 @@ func loadFactor() float64 {
 
 // ReplayCommand is how to run the same actions and faults again.
 func (o Options) ReplayCommand() string {
-	return fmt.Sprintf("make chaos SEED=%d N=%d DURATION=%s", o.Seed, o.Machines, o.Duration)
+	return fmt.Sprintf("make chaos SEED=%d CLOUD=%s N=%d DURATION=%s", o.Seed, o.Cloud, o.Machines, o.Duration)
 }

@@ -24,7 +24,7 @@ const (
 	deleteDeployment act = "delete the doomed MachineDeployment"
 	deleteNode       act = "delete a Node"
 	vanish           act = "let an instance vanish"
-	deleteInfra      act = "delete an AWSMachine"
+	deleteInfra      act = "delete an infrastructure machine"
 	pauseMachine     act = "pause a Machine"
 	pauseSet         act = "pause a MachineSet"
 	pauseDeployment  act = "pause a MachineDeployment"
@@ -35,14 +35,14 @@ const (
 
 // What is done to processes and connections.
 const (
-	killCore  act = "kill the core"
-	startCore act = "start the core"
-	killAWS   act = "kill the AWS provider"
-	startAWS  act = "start the AWS provider"
-	outage    act = "the target cluster is gone"
-	endOutage act = "the target cluster is back"
-	storm     act = "more faults"
-	endStorm  act = "usual faults"
+	killCore      act = "kill the core"
+	startCore     act = "start the core"
+	killProvider  act = "kill the provider"
+	startProvider act = "start the provider"
+	outage        act = "the target cluster is gone"
+	endOutage     act = "the target cluster is back"
+	storm         act = "more faults"
+	endStorm      act = "usual faults"
 )
 
 // weights are how often each action is drawn.
@@ -107,7 +107,7 @@ func makePlan(o Options) []action {
 		}
 	}
 	pairs(3*time.Second, 5*time.Second, killCore, startCore, 10*time.Millisecond, 1500*time.Millisecond)
-	pairs(7*time.Second, 12*time.Second, killAWS, startAWS, 10*time.Millisecond, 1500*time.Millisecond)
+	pairs(7*time.Second, 12*time.Second, killProvider, startProvider, 10*time.Millisecond, 1500*time.Millisecond)
 	pairs(10*time.Second, 20*time.Second, outage, endOutage, time.Second, 6*time.Second)
 	pairs(6*time.Second, 12*time.Second, storm, endStorm, 500*time.Millisecond, 3*time.Second)
 	plan = add(plan, between(o.Duration/4, o.Duration), deleteDeployment)

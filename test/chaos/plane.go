@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/test/controlplane"
 	"millwright.dev/test/scale/standin"
 	"millwright.dev/test/testenv"
@@ -58,8 +57,10 @@ func (p *Plane) fill(ctx context.Context) error {
 	if p.scheme, err = standin.Scheme(); err != nil {
 		return err
 	}
-	if err := infrav1.AddToScheme(p.scheme); err != nil {
-		return errors.Wrap(err, "adding the kinds of the AWS provider to the scheme")
+	for name, c := range clouds {
+		if err := c.addToScheme(p.scheme); err != nil {
+			return errors.Wrapf(err, "adding the kinds of the provider %s to the scheme", name)
+		}
 	}
 	if p.direct, err = client.NewWithWatch(p.server.Config(), client.Options{Scheme: p.scheme}); err != nil {
 		return errors.Wrap(err, "making a client")
@@ -99,7 +100,7 @@ func (p *Plane) fill(ctx context.Context) error {
 // readCRDs reads the generated CRDs. Version v1beta1 is not served, since nothing converts to it here.
 func readCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	read := envtest.CRDInstallOptions{ErrorIfPathMissing: true}
-	for _, directory := range []testenv.CRDs{testenv.CoreCRDs, testenv.AWSCRDs} {
+	for _, directory := range []testenv.CRDs{testenv.CoreCRDs, testenv.AWSCRDs, testenv.AzureCRDs, testenv.GCPCRDs} {
 		path := filepath.Join(testenv.Root(), string(directory))
 		if files, _ := filepath.Glob(filepath.Join(path, "*.yaml")); len(files) == 0 {
 			return nil, errors.Errorf("%s has no CRDs: run `make generate`", path)

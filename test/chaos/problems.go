@@ -31,8 +31,8 @@ func (l *list) add(format string, args ...any) { *l = append(*l, fmt.Sprintf(for
 func (r *run) checkMachines(s *state, p *list) {
 	nodes := s.byProviderID()
 	infra, configs, secrets, running := map[string]string{}, sets.New[string](), sets.New[string](), sets.New[string]()
-	for _, m := range s.infra.Items {
-		infra[m.Name] = m.Spec.ProviderID
+	for _, m := range s.infra {
+		infra[m.GetName()] = m.CommonSpec().ProviderID
 	}
 	for _, c := range s.configs.Items {
 		configs.Insert(c.Name)
@@ -41,8 +41,8 @@ func (r *run) checkMachines(s *state, p *list) {
 		secrets.Insert(secret.Name)
 	}
 	for _, i := range s.instances {
-		if i.State == "running" {
-			running.Insert(providerID(i))
+		if i.running {
+			running.Insert(i.providerID)
 		}
 	}
 	missing := sets.KeySet(r.single)
@@ -57,9 +57,10 @@ func (r *run) checkMachines(s *state, p *list) {
 		switch {
 		case id == "" || infra[m.Name] != id:
 			p.add(
-				"Machine %s has provider ID %q, its AWSMachine %q: %s",
+				"Machine %s has provider ID %q, its %s %q: %s",
 				m.Name,
 				id,
+				r.cloud.kind,
 				infra[m.Name],
 				textOf(m, clusterv1.MachineInfrastructureReadyCondition),
 			)
@@ -111,8 +112,8 @@ func checkNode(m *clusterv1.Machine, node *corev1.Node, p *list) {
 func (r *run) checkOwners(s *state, p *list) {
 	owned := s.ownedBy()
 	templates := map[string]string{}
-	for _, m := range s.infra.Items {
-		templates[m.Name] = m.Annotations[clusterv1.TemplateClonedFromNameAnnotation]
+	for _, m := range s.infra {
+		templates[m.GetName()] = m.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]
 	}
 	ofDeployment := map[types.UID][]*clusterv1.Machine{}
 	for i := range s.sets.Items {
@@ -185,9 +186,9 @@ func (r *run) checkRest(s *state, p *list) {
 		machines.Insert(m.Name)
 		ids.Insert(m.Spec.ProviderID)
 	}
-	for _, m := range s.infra.Items {
-		if !machines.Has(m.Name) {
-			p.add("AWSMachine %s has no Machine", m.Name)
+	for _, m := range s.infra {
+		if !machines.Has(m.GetName()) {
+			p.add("%s %s has no Machine", r.cloud.kind, m.GetName())
 		}
 	}
 	for _, c := range s.configs.Items {
@@ -201,7 +202,7 @@ func (r *run) checkRest(s *state, p *list) {
 		}
 	}
 	r.checkNodes(s, ids, p)
-	checkCloud(s, ids, p)
+	r.checkCloud(s, ids, p)
 }
 
 // checkNodes wants no Node without a Machine, and no Pod that was left on a Node.
@@ -221,27 +222,22 @@ func (r *run) checkNodes(s *state, ids sets.Set[string], p *list) {
 }
 
 // checkCloud wants nothing in the cloud without a Machine.
-func checkCloud(s *state, ids sets.Set[string], p *list) {
-	for uid, launched := range s.launched {
+func (r *run) checkCloud(s *state, ids sets.Set[string], p *list) {
+	for owner, launched := range s.launched {
 		if launched > 1 {
-			p.add("AWSMachine %s has had %d instances", uid, launched)
+			p.add("%s %s has had %d instances", r.cloud.kind, owner, launched)
 		}
 	}
 	live := sets.New[string]()
 	for _, i := range s.instances {
-		live.Insert(i.ID)
-		if !ids.Has(providerID(i)) {
-			p.add("instance %s (%s, %s) has no Machine", i.ID, i.Tags["Name"], i.State)
+		live.Insert(i.id)
+		if !ids.Has(i.providerID) {
+			p.add("instance %s (%s) has no Machine", i.id, i.name)
 		}
 	}
-	for _, v := range s.volumes {
-		if !live.Has(v.InstanceID) {
-			p.add("volume %s has no instance", v.ID)
-		}
-	}
-	for _, n := range s.networks {
-		if !live.Has(n.InstanceID) {
-			p.add("network interface %s has no instance", n.ID)
+	for _, part := range s.parts {
+		if !live.Has(part.machine) {
+			p.add("%s %s has no instance", part.kind, part.id)
 		}
 	}
 }

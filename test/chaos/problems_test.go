@@ -10,32 +10,31 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
-	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/providers/driver"
 )
 
 // well is a set of one Machine that is as it should be.
 func well() (*run, *state) {
-	instance := simapi.Instance{ID: "i-1", AvailabilityZone: "z", State: "running"}
-	id := providerID(instance)
-	s := &state{instances: []simapi.Instance{instance}, launched: map[string]int{"u": 1}}
+	id := "aws:///z/i-1"
+	s := &state{instances: []machine{{id: "i-1", providerID: id, running: true}}, launched: map[string]int{"u": 1}}
 	set := clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "s"}}
 	set.Spec.Replicas = ptr.To[int32](1)
 	set.Spec.Template.Spec.InfrastructureRef.Name = "first"
 	set.Status.Replicas, set.Status.ReadyReplicas, set.Status.AvailableReplicas = ptr.To[int32](1), ptr.To[int32](1), ptr.To[int32](1)
 	s.sets.Items = []clusterv1.MachineSet{set}
-	machine := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", OwnerReferences: []metav1.OwnerReference{{UID: "s", Controller: ptr.To(true)}}}}
-	machine.Spec.ProviderID, machine.Status.Phase, machine.Status.NodeRef.Name = id, "Running", "n"
+	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", OwnerReferences: []metav1.OwnerReference{{UID: "s", Controller: ptr.To(true)}}}}
+	m.Spec.ProviderID, m.Status.Phase, m.Status.NodeRef.Name = id, "Running", "n"
 	for _, kind := range []string{clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineNodeReadyCondition} {
-		machine.Status.Conditions = append(machine.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue})
+		m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue})
 	}
-	s.machines.Items = []clusterv1.Machine{machine}
-	infra := infrav1.AWSMachine{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{clusterv1.TemplateClonedFromNameAnnotation: "first"}}}
+	s.machines.Items = []clusterv1.Machine{m}
+	infra := &infrav1.AWSMachine{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{clusterv1.TemplateClonedFromNameAnnotation: "first"}}}
 	infra.Spec.ProviderID = id
-	s.infra.Items = []infrav1.AWSMachine{infra}
+	s.infra = []driver.Object{infra}
 	s.configs.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "m"}}}
 	s.secrets.Items = []corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Name: "m"}}}
 	s.nodes.Items = []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{ProviderID: id}}}
-	return &run{}, s
+	return &run{cloud: clouds["aws"]}, s
 }
 
 func TestProblems(t *testing.T) {
@@ -48,8 +47,8 @@ func TestProblems(t *testing.T) {
 		{"not running", func(_ *run, s *state) { s.machines.Items[0].Status.Phase = "Provisioned" }, "Machine m is Provisioned"},
 		{"being deleted", func(_ *run, s *state) { s.machines.Items[0].DeletionTimestamp = ptr.To(metav1.Now()) }, "being deleted"},
 		{"missing", func(r *run, _ *state) { r.single = map[string]bool{"x": true} }, "Machine x is missing"},
-		{"no instance", func(_ *run, s *state) { s.instances[0].State = "pending" }, "no running instance"},
-		{"an instance too many", func(_ *run, s *state) { s.instances = append(s.instances, simapi.Instance{ID: "i-2"}) }, "instance i-2"},
+		{"no instance", func(_ *run, s *state) { s.instances[0].running = false }, "no running instance"},
+		{"an instance too many", func(_ *run, s *state) { s.instances = append(s.instances, machine{id: "i-2"}) }, "instance i-2"},
 		{"two instances of one Machine", func(_ *run, s *state) { s.launched["u"] = 2 }, "has had 2 instances"},
 		{"two Nodes", func(_ *run, s *state) { s.nodes.Items = append(s.nodes.Items, s.nodes.Items[0]) }, "has 2 Nodes"},
 		{"a Node too many", func(_ *run, s *state) { s.nodes.Items = append(s.nodes.Items, corev1.Node{}) }, "has no Machine"},
@@ -62,13 +61,13 @@ func TestProblems(t *testing.T) {
 		{"no config", func(_ *run, s *state) { s.configs.Items = nil }, "lacks its bootstrap config"},
 		{"a config too many", func(_ *run, s *state) { s.configs.Items = append(s.configs.Items, metav1.PartialObjectMetadata{}) }, "bootstrap config "},
 		{"a Secret too many", func(_ *run, s *state) { s.secrets.Items = append(s.secrets.Items, corev1.Secret{}) }, "Secret "},
-		{"an AWSMachine too many", func(_ *run, s *state) { s.infra.Items = append(s.infra.Items, infrav1.AWSMachine{}) }, "AWSMachine "},
+		{"an AWSMachine too many", func(_ *run, s *state) { s.infra = append(s.infra, &infrav1.AWSMachine{}) }, "AWSMachine "},
 		{"wrong number", func(_ *run, s *state) { s.sets.Items[0].Spec.Replicas = ptr.To[int32](2) }, "has 1 Machines instead of 2"},
 		{"wrong status", func(_ *run, s *state) { s.sets.Items[0].Status.ReadyReplicas = nil }, "wants 1 and counts -1"},
 		{"wrong template", func(_ *run, s *state) { s.sets.Items[0].Spec.Template.Spec.InfrastructureRef.Name = "second" }, "instead of \"second\""},
 		{"a Pod left over", func(_ *run, s *state) { s.pods.Items = []corev1.Pod{{Spec: corev1.PodSpec{NodeName: "gone"}}} }, "was not drained"},
-		{"a volume left over", func(_ *run, s *state) { s.volumes = []simapi.Volume{{ID: "vol", InstanceID: "gone"}} }, "volume vol"},
-		{"an interface left over", func(_ *run, s *state) { s.networks = []simapi.NetworkInterface{{ID: "eni"}} }, "network interface eni"},
+		{"a volume left over", func(_ *run, s *state) { s.parts = []part{{"volume", "vol", "gone"}} }, "volume vol"},
+		{"an interface left over", func(_ *run, s *state) { s.parts = []part{{kind: "network interface", id: "eni"}} }, "network interface eni"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -13,7 +13,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/test/clouds/aws/ec2"
 	"millwright.dev/test/faults"
 )
 
@@ -27,14 +26,16 @@ type run struct {
 	namespace string
 	begin     time.Time
 
-	account   *ec2.Server
-	endpoint  *httptest.Server
-	kubelets  *kubelets
-	core, aws *child
+	cloud   *cloud
+	account account
+	// endpoint is the API of the cloud, tokens where the provider gets its tokens if it needs some.
+	endpoint, tokens *httptest.Server
+	kubelets         *kubelets
+	core, provider   *child
 	// The proxies are named after who uses them and what is behind.
-	coreManagement, coreTarget, awsManagement *faults.Proxy
-	cloud                                     *faults.Decider
-	history                                   *history
+	coreManagement, coreTarget, providerManagement *faults.Proxy
+	cloudFaults                                    *faults.Decider
+	history                                        *history
 	// writes are the requests of the core that change something.
 	writes atomic.Int64
 
@@ -42,7 +43,7 @@ type run struct {
 	token  int
 	waves  int
 	paused []client.Object
-	// vanished are Machines by the provider ID of their instance, bereft those whose AWSMachine was deleted.
+	// vanished are Machines by the provider ID of their instance, bereft those whose infrastructure machine was deleted.
 	vanished map[string]string
 	bereft   map[string]bool
 	// deletedNodes are Nodes that an action has deleted, or the machine behind them: nobody drains what is not there.
@@ -58,14 +59,14 @@ func Run(ctx context.Context, plane *Plane, o Options) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &run{
-		Options: o, plane: plane, namespace: fmt.Sprintf("chaos-%d", o.Seed), begin: time.Now(),
+		Options: o, plane: plane, namespace: fmt.Sprintf("chaos-%s-%d", o.Cloud, o.Seed), cloud: clouds[o.Cloud], begin: time.Now(),
 		vanished: map[string]string{}, bereft: map[string]bool{}, deletedNodes: map[string]bool{}, single: map[string]bool{},
 	}
 	if err := r.setUp(ctx); err != nil {
 		return err
 	}
 	defer r.tearDown()
-	r.note("seed %d: %d Machines, %s of faults and actions", o.Seed, o.Machines, o.Duration)
+	r.note("seed %d: %d Machines on %s, %s of faults and actions", o.Seed, o.Machines, o.Cloud, o.Duration)
 	if err := r.grow(ctx); err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (r *run) tokenName() string { return fmt.Sprintf("token-%d", r.token) }
 
 // deciders are all that make faults.
 func (r *run) deciders() []*faults.Decider {
-	return []*faults.Decider{r.coreManagement.Decider, r.coreTarget.Decider, r.awsManagement.Decider, r.cloud}
+	return []*faults.Decider{r.coreManagement.Decider, r.coreTarget.Decider, r.providerManagement.Decider, r.cloudFaults}
 }
 
 // grow lets most Machines run before anything is done to them; faults there are from the beginning.
@@ -142,7 +143,7 @@ func (r *run) calm(ctx context.Context) error {
 	if _, err := r.unpause(ctx); err != nil {
 		return err
 	}
-	for _, c := range []*child{r.core, r.aws} {
+	for _, c := range []*child{r.core, r.provider} {
 		if err := c.start(ctx); err != nil {
 			return err
 		}
@@ -150,7 +151,7 @@ func (r *run) calm(ctx context.Context) error {
 	var lines []string
 	for name, d := range map[string]*faults.Decider{
 		"core/management": r.coreManagement.Decider, "core/remote": r.coreTarget.Decider,
-		"aws/management": r.awsManagement.Decider, "cloud": r.cloud,
+		r.cloud.name + "/management": r.providerManagement.Decider, "cloud": r.cloudFaults,
 	} {
 		for _, kind := range d.Kinds() {
 			lines = append(lines, fmt.Sprintf("%s %s %d", name, kind, d.Injected()[kind]))

@@ -7,24 +7,20 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/pkg/errors"
 
 	"millwright.dev/test/childprocess"
-	"millwright.dev/test/clouds/aws/ec2"
-	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/test/clouds/tokens"
 	"millwright.dev/test/controlplane"
 	"millwright.dev/test/faults"
 )
 
 func (r *run) setUp(ctx context.Context) error {
-	r.cloud = faults.NewDecider("cloud", r.Seed, maxDelay, 1)
-	r.account = ec2.New(ec2.Options{Seed: r.Seed + 1, Delays: simapi.Delays{
-		Pending: 500 * time.Millisecond, ShuttingDown: 700 * time.Millisecond, Consistency: 300 * time.Millisecond,
-	}})
-	r.endpoint = httptest.NewUnstartedServer(faults.Cloud(r.account, r.cloud, faults.CloudRates()))
-	r.endpoint.Start()
+	r.cloudFaults = faults.NewDecider("cloud", r.Seed, maxDelay, 1)
+	r.account = r.cloud.open(r.Seed + 1)
+	r.endpoint = httptest.NewServer(faults.Cloud(r.account, r.cloud.api, r.cloudFaults, faults.CloudRates()))
+	r.tokens = httptest.NewServer(tokens.Handler())
 	r.kubelets = newKubelets(r.account, r.plane.providers.Client(), r.plane.direct, r.note, r.Seed)
 	if err := r.startProxies(); err != nil {
 		return err
@@ -40,7 +36,7 @@ func (r *run) setUp(ctx context.Context) error {
 	if err := r.prepareChildren(); err != nil {
 		return err
 	}
-	for _, c := range []*child{r.core, r.aws} {
+	for _, c := range []*child{r.core, r.provider} {
 		if err := c.start(ctx); err != nil {
 			return err
 		}
@@ -56,7 +52,7 @@ func (r *run) startProxies() error {
 	}{
 		{&r.coreManagement, "core/management", r.countWrite},
 		{&r.coreTarget, "core/remote", r.countWrite},
-		{&r.awsManagement, "aws/management", nil},
+		{&r.providerManagement, r.cloud.name + "/management", nil},
 	} {
 		proxy, err := faults.NewProxy(faults.Options{
 			Config:  r.plane.server.Config(),
@@ -112,17 +108,16 @@ func (r *run) prepareChildren() error {
 	if err != nil {
 		return err
 	}
-	aws, err := r.program("aws", r.AWS, r.awsManagement, []string{
+	args, environment := r.cloud.provider(r.endpoint.URL, r.tokens.URL)
+	provider, err := r.program(r.cloud.name, r.Provider, r.providerManagement, append([]string{
 		"--launches-per-second=50", "--launch-burst=50", "--instance-visibility-grace=10s",
 		"--inventory-fast-interval=500ms", "--inventory-slow-interval=3s", "--cloud-call-timeout=10s",
-	})
+	}, args...))
 	if err != nil {
 		return err
 	}
-	aws.spec.Env = append(aws.spec.Env,
-		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIACHAOS00000000000", "AWS_SECRET_ACCESS_KEY=chaos",
-		"AWS_EC2_METADATA_DISABLED=true", "AWS_ENDPOINT_URL_EC2="+r.endpoint.URL)
-	r.core, r.aws = core, aws
+	provider.spec.Env = append(provider.spec.Env, environment...)
+	r.core, r.provider = core, provider
 	return nil
 }
 
@@ -156,11 +151,13 @@ func (r *run) program(name, path string, proxy *faults.Proxy, args []string) (*c
 
 func (r *run) tearDown() {
 	r.core.kill()
-	r.aws.kill()
-	for _, p := range []*faults.Proxy{r.coreManagement, r.coreTarget, r.awsManagement} {
+	r.provider.kill()
+	for _, p := range []*faults.Proxy{r.coreManagement, r.coreTarget, r.providerManagement} {
 		p.Close()
 	}
-	r.endpoint.CloseClientConnections()
-	r.endpoint.Close()
+	for _, server := range []*httptest.Server{r.endpoint, r.tokens} {
+		server.CloseClientConnections()
+		server.Close()
+	}
 	r.account.Close()
 }

@@ -8,13 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
-	"millwright.dev/providers/aws/instance"
-	"millwright.dev/test/clouds/aws/simapi"
+	"millwright.dev/providers/driver"
 	"millwright.dev/test/scale/standin"
 )
 
@@ -26,23 +25,22 @@ type state struct {
 	deployments clusterv1.MachineDeploymentList
 	sets        clusterv1.MachineSetList
 	machines    clusterv1.MachineList
-	infra       infrav1.AWSMachineList
+	infra       []driver.Object
 	configs     metav1.PartialObjectMetadataList
 	secrets     corev1.SecretList
 	nodes       corev1.NodeList
 	pods        corev1.PodList
-	// instances are those that have not ended; launched are all that ever were, by the UID of their owner.
-	instances []simapi.Instance
+	// instances are those that have not ended; launched are all that ever were, by who they were launched for; parts is what else there is.
+	instances []machine
 	launched  map[string]int
-	volumes   []simapi.Volume
-	networks  []simapi.NetworkInterface
+	parts     []part
 }
 
 func (r *run) read(ctx context.Context) (*state, error) {
-	s := &state{launched: map[string]int{}}
+	s, infra := &state{}, r.cloud.newList()
 	s.configs.SetGroupVersionKind(standin.Config.GroupVersion().WithKind(standin.Config.Kind + "List"))
 	group, ctx := errgroup.WithContext(ctx)
-	for _, list := range []client.ObjectList{&s.clusters, &s.deployments, &s.sets, &s.machines, &s.infra, &s.configs, &s.secrets} {
+	for _, list := range []client.ObjectList{&s.clusters, &s.deployments, &s.sets, &s.machines, infra, &s.configs, &s.secrets} {
 		group.Go(func() error { return r.listAll(ctx, list) })
 	}
 	for _, list := range []client.ObjectList{&s.nodes, &s.pods} {
@@ -51,14 +49,11 @@ func (r *run) read(ctx context.Context) (*state, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	for _, i := range r.account.Instances() {
-		s.launched[i.Tags[instance.TagOwnerUID]]++
-		if i.Live() {
-			s.instances = append(s.instances, i)
-		}
-	}
-	s.volumes, s.networks = r.account.Volumes(), r.account.NetworkInterfaces()
-	return s, nil
+	s.instances, s.launched, s.parts = r.account.machines(), r.account.launched(), r.account.parts()
+	return s, errors.Wrapf(meta.EachListItem(infra, func(item runtime.Object) error {
+		s.infra = append(s.infra, item.(driver.Object))
+		return nil
+	}), "reading each %s", r.cloud.kind)
 }
 
 // byProviderID groups Nodes by their provider ID.

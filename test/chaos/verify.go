@@ -28,7 +28,7 @@ const (
 
 // verify is the second part of a run: without faults, everything comes right.
 func (r *run) verify(ctx context.Context) error {
-	endedBefore := r.core.endedItself() + r.aws.endedItself()
+	endedBefore := r.core.endedItself() + r.provider.endedItself()
 	if err := r.checkVanished(ctx); err != nil {
 		return err
 	}
@@ -47,10 +47,10 @@ func (r *run) verify(ctx context.Context) error {
 	if err := r.leave(ctx); err != nil {
 		return err
 	}
-	if ended := r.core.endedItself() + r.aws.endedItself() - endedBefore; ended > 0 {
+	if ended := r.core.endedItself() + r.provider.endedItself() - endedBefore; ended > 0 {
 		return errors.Errorf("programs have ended by themselves %d times when there were no faults any more", ended)
 	}
-	for _, c := range []*child{r.core, r.aws} {
+	for _, c := range []*child{r.core, r.provider} {
 		if err := c.checkLog(); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func summary(problems []string) string {
 	return strings.Join(problems, "\n")
 }
 
-// checkVanished wants the Machines whose instance has vanished, or whose AWSMachine was deleted, to say so, and not to
+// checkVanished wants the Machines whose instance has vanished, or whose infrastructure machine was deleted, to say so, and not to
 // have another one. Then it deletes them, as a health check or a person would.
 func (r *run) checkVanished(ctx context.Context) error {
 	var machines []*clusterv1.Machine
@@ -134,12 +134,12 @@ func (r *run) checkVanished(ctx context.Context) error {
 	return nil
 }
 
-// affected are the Machines that have lost their instance. One whose AWSMachine was deleted before the core had seen it
+// affected are the Machines that have lost their instance. One whose infrastructure machine was deleted before the core had seen it
 // may have got another.
 func (r *run) affected(s *state) []*clusterv1.Machine {
 	infra := map[string]bool{}
-	for _, m := range s.infra.Items {
-		infra[m.Name] = m.DeletionTimestamp.IsZero()
+	for _, m := range s.infra {
+		infra[m.GetName()] = m.GetDeletionTimestamp().IsZero()
 	}
 	var machines []*clusterv1.Machine
 	for i := range s.machines.Items {

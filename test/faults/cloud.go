@@ -1,14 +1,10 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"strings"
 	"time"
 )
 
@@ -19,44 +15,22 @@ func CloudRates() Rates {
 	return Rates{Read: all, Write: writes, Create: append(append([]Rate{}, writes...), Rate{Capacity, 0.03})}
 }
 
-// cloudErrors are EC2's own codes, see https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html.
-var cloudErrors = map[Kind]struct {
-	status int
-	code   string
-}{
-	TooMany:     {http.StatusServiceUnavailable, "RequestLimitExceeded"},
-	Internal:    {http.StatusInternalServerError, "InternalError"},
-	Unavailable: {http.StatusServiceUnavailable, "Unavailable"},
-	Capacity:    {http.StatusInternalServerError, "InsufficientInstanceCapacity"},
-}
-
-// Cloud puts faults around a simulated EC2 API.
-func Cloud(next http.Handler, decider *Decider, rates Rates) http.Handler {
+// Cloud puts faults around the API of a simulated cloud.
+func Cloud(next http.Handler, api CloudAPI, decider *Decider, rates Rates) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		action, err := actionOf(r)
+		call, err := api.call(r)
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		kind := write
-		switch {
-		case strings.HasPrefix(action, "Describe"):
-			kind = read
-		case action == "RunInstances":
-			kind = create
-		}
-		serveCloud(next, w, r, decider.Decide(action, rates.of(kind)))
+		serveCloud(next, api, w, r, decider.Decide(call.class, rates.of(call.kind)))
 	})
 }
 
-func serveCloud(next http.Handler, w http.ResponseWriter, r *http.Request, decision Decision) {
-	if failure, ok := cloudErrors[decision.Kind]; ok {
-		w.Header().Set("Content-Type", "text/xml")
-		w.WriteHeader(failure.status)
-		fmt.Fprintf(
-			w,
-			"<Response><Errors><Error><Code>%s</Code><Message>injected</Message></Error></Errors><RequestID>injected</RequestID></Response>",
-			failure.code,
-		)
+func serveCloud(next http.Handler, api CloudAPI, w http.ResponseWriter, r *http.Request, decision Decision) {
+	if refusal, ok := api.refusals[decision.Kind]; ok {
+		w.Header().Set("Content-Type", api.contentType)
+		w.WriteHeader(refusal.status)
+		fmt.Fprintf(w, api.body, refusal.code)
 		return
 	}
 	independent := r.WithContext(context.WithoutCancel(r.Context()))
@@ -77,15 +51,4 @@ func serveCloud(next http.Handler, w http.ResponseWriter, r *http.Request, decis
 	default:
 		next.ServeHTTP(w, r)
 	}
-}
-
-// actionOf reads the action out of the form and leaves the body as it was.
-func actionOf(r *http.Request) (string, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return "", err
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	form, err := url.ParseQuery(string(body))
-	return form.Get("Action"), err
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -266,7 +267,7 @@ func TestFaultsOfTheCloud(t *testing.T) {
 				g.Expect(r.FormValue("Action")).To(Equal("RunInstances"), "the body is still there")
 				fmt.Fprint(w, "done")
 			})
-			server := httptest.NewServer(Cloud(cloud, NewDecider("c", 1, 50*time.Millisecond, 1), Rates{Create: []Rate{{c.kind, 1}}}))
+			server := httptest.NewServer(Cloud(cloud, EC2, NewDecider("c", 1, 50*time.Millisecond, 1), Rates{Create: []Rate{{c.kind, 1}}}))
 			defer server.Close()
 			form := url.Values{"Action": {"RunInstances"}}.Encode()
 			response, err := http.Post(server.URL, "application/x-www-form-urlencoded", bytes.NewBufferString(form))
@@ -282,5 +283,37 @@ func TestFaultsOfTheCloud(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(body)).To(ContainSubstring(c.says))
 		})
+	}
+}
+
+// TestCallsOfREST are told apart by method and collection; one of them creates machines.
+func TestCallsOfREST(t *testing.T) {
+	const group = "/subscriptions/s/resourceGroups/disks/providers/Microsoft.Compute/"
+	const zone = "/compute/v1/projects/p/zones/z/"
+	for path, c := range map[string]struct {
+		api   CloudAPI
+		class string
+		kind  requestKind
+		busy  string
+	}{
+		"PUT " + group + "virtualMachines/instances":  {AzureResourceManager, "PUT virtualMachines", create, "TooManyRequests"},
+		"GET " + group + "virtualMachines":            {AzureResourceManager, "GET virtualMachines", read, "TooManyRequests"},
+		"DELETE " + group + "disks/d":                 {AzureResourceManager, "DELETE disks", write, "TooManyRequests"},
+		"POST " + zone + "instances":                  {ComputeEngine, "POST instances", create, "rateLimitExceeded"},
+		"POST " + zone + "instances/m/setLabels":      {ComputeEngine, "POST instances", write, "rateLimitExceeded"},
+		"GET /compute/v1/projects/p/aggregated/disks": {ComputeEngine, "GET disks", read, "rateLimitExceeded"},
+		"DELETE " + zone + "instances/m":              {ComputeEngine, "DELETE instances", write, "rateLimitExceeded"},
+	} {
+		g := NewWithT(t)
+		method, path, _ := strings.Cut(path, " ")
+		r := httptest.NewRequest(method, path, http.NoBody)
+		call, err := c.api.call(r)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(call).To(Equal(request{kind: c.kind, class: c.class}), path)
+		w := httptest.NewRecorder()
+		always := []Rate{{TooMany, 1}}
+		Cloud(http.NotFoundHandler(), c.api, NewDecider("c", 1, time.Millisecond, 1), Rates{always, always, always, nil}).ServeHTTP(w, r)
+		g.Expect(w.Body.String()).To(ContainSubstring(`"` + c.busy + `"`))
+		g.Expect(json.Valid(w.Body.Bytes())).To(BeTrue())
 	}
 }

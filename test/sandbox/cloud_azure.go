@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+
+	"millwright.dev/test/clouds/tokens"
 )
 
 func newAzure() *Cloud {
@@ -15,7 +17,7 @@ func newAzure() *Cloud {
 		},
 		provider: func(s *Sandbox, url string) (args, environment []string) {
 			return []string{"--azure-resource-manager=" + url}, []string{
-				"IDENTITY_ENDPOINT=" + s.tokens.URL + "/msi/token", "IDENTITY_HEADER=" + tokenSecret,
+				"IDENTITY_ENDPOINT=" + s.tokens.URL + "/msi/token", "IDENTITY_HEADER=" + tokens.Secret,
 			}
 		},
 		tokens: true,

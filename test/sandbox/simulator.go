@@ -15,6 +15,7 @@ import (
 	"millwright.dev/test/childprocess"
 	"millwright.dev/test/clouds/aws/simclient"
 	"millwright.dev/test/clouds/aws/sqs"
+	"millwright.dev/test/clouds/tokens"
 	"millwright.dev/test/sandbox/fakenodes"
 )
 
@@ -40,7 +41,7 @@ func (s *Sandbox) startSimulators(ctx context.Context) error {
 		return err
 	}
 	if slices.ContainsFunc(s.Clouds, func(c *Cloud) bool { return c.tokens }) {
-		s.tokens = httptest.NewServer(tokens())
+		s.tokens = httptest.NewServer(tokens.Handler())
 	}
 	for _, c := range s.Clouds {
 		if err := s.startSimulator(ctx, c); err != nil {

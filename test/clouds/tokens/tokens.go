@@ -1,4 +1,5 @@
-package sandbox
+// Package tokens gives out access tokens as clouds do to programs that run on them, for simulated clouds that take any token.
+package tokens
 
 import (
 	"encoding/json"
@@ -7,26 +8,26 @@ import (
 	"time"
 )
 
-// tokenLife is how long an access token is good for.
-const tokenLife = time.Hour
+// life is how long an access token is good for.
+const life = time.Hour
 
-// tokenSecret is what proves to the endpoint for managed identities that a process on the same machine asks.
-const tokenSecret = "sandbox"
+// Secret is what proves to the endpoint for managed identities that a process on the same machine asks.
+const Secret = "simulated"
 
-// tokens gives access tokens as clouds do to programs that they run: Azure's App Service to a managed identity
+// Handler gives access tokens as clouds do to programs that they run: Azure's App Service to a managed identity
 // (https://learn.microsoft.com/azure/app-service/overview-managed-identity#rest-endpoint-reference), since the address of the service for
 // virtual machines cannot be changed, and the metadata service of Compute Engine to a service account
-// (https://cloud.google.com/compute/docs/access/authenticate-workloads). The simulated clouds take any token.
-func tokens() http.Handler {
+// (https://cloud.google.com/compute/docs/access/authenticate-workloads).
+func Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /msi/token", func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-IDENTITY-HEADER") != tokenSecret {
+		if r.Header.Get("X-IDENTITY-HEADER") != Secret {
 			http.Error(w, "the header X-IDENTITY-HEADER is missing", http.StatusUnauthorized)
 			return
 		}
 		answer(w, map[string]any{
-			"access_token": "sandbox", "token_type": "Bearer", "resource": r.URL.Query().Get("resource"),
-			"expires_on": strconv.FormatInt(time.Now().Add(tokenLife).Unix(), 10),
+			"access_token": "simulated", "token_type": "Bearer", "resource": r.URL.Query().Get("resource"),
+			"expires_on": strconv.FormatInt(time.Now().Add(life).Unix(), 10),
 		})
 	})
 	mux.HandleFunc("GET /computeMetadata/v1/instance/service-accounts/default/token", func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +36,7 @@ func tokens() http.Handler {
 			return
 		}
 		w.Header().Set("Metadata-Flavor", "Google")
-		answer(w, map[string]any{"access_token": "sandbox", "token_type": "Bearer", "expires_in": int(tokenLife / time.Second)})
+		answer(w, map[string]any{"access_token": "simulated", "token_type": "Bearer", "expires_in": int(life / time.Second)})
 	})
 	return mux
 }
