@@ -62,6 +62,8 @@ func TestManifests(t *testing.T) {
 		{"ImagesHaveTheNamesThatWereGiven", (*installation).images},
 		{"ApplyLeavesWhatManagersWrite", (*installation).applyLeavesWhatManagersWrite},
 		{"OlderOverNewer", (*installation).olderOverNewer},
+		{"Components", (*installation).components},
+		{"SecondCore", (*installation).secondCore},
 		{"OneNamespace", (*installation).oneNamespace},
 		{"WithCertManager", (*installation).withCertManager},
 		{"ReleaseOfNoVersion", (*installation).noVersion},

@@ -15,8 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // hostInterval is how often a Host looks at the Deployments.
@@ -35,9 +33,15 @@ type Host struct {
 	cancel       context.CancelFunc
 	done         chan struct{}
 	mu           sync.Mutex
-	hosted       map[types.UID]*hosted
+	hosted       map[place]*hosted
 	restarts     int
 	lastFailures map[string]string
+}
+
+// place is a container of a Deployment.
+type place struct {
+	deployment types.UID
+	container  string
 }
 
 // HostDeployments runs the managers that are or will be installed in one of the clusters, until the sandbox stops.
@@ -48,7 +52,7 @@ func (s *Sandbox) HostDeployments(cluster *Cluster) (*Host, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &Host{
-		cluster: cluster, address: address, cancel: cancel, done: make(chan struct{}), hosted: map[types.UID]*hosted{},
+		cluster: cluster, address: address, cancel: cancel, done: make(chan struct{}), hosted: map[place]*hosted{},
 		lastFailures: map[string]string{},
 		// The last part of an image's name is that of the program: millwright-aws is bin/aws.
 		program: func(image string) string {
@@ -114,29 +118,36 @@ func (h *Host) run(ctx context.Context) {
 // sync brings processes and Deployments together. What fails is tried again with the next look.
 func (h *Host) sync(ctx context.Context) {
 	list := &appsv1.DeploymentList{}
-	if err := h.cluster.Client.List(ctx, list, client.HasLabels{clusterv1.ProviderNameLabel}); err != nil {
+	if err := h.cluster.Client.List(ctx, list); err != nil {
 		return
 	}
 	there := map[types.UID]bool{}
 	for i := range list.Items {
 		d := &list.Items[i]
-		there[d.UID] = d.DeletionTimestamp == nil
+		there[d.UID] = d.DeletionTimestamp == nil && ours(d)
 		if there[d.UID] {
 			h.note(d, h.host(ctx, d))
 		}
 	}
 	h.mu.Lock()
 	var gone []*hosted
-	for uid, p := range h.hosted {
-		if !there[uid] {
+	for at, p := range h.hosted {
+		if !there[at.deployment] {
 			gone = append(gone, p)
-			delete(h.hosted, uid)
+			delete(h.hosted, at)
 		}
 	}
 	h.mu.Unlock()
 	for _, p := range gone {
 		p.process.Stop(managerGrace)
 	}
+}
+
+// ours reports whether the Deployment is one of managers: those of a workload run on the machines, if there is somebody to run them.
+func ours(d *appsv1.Deployment) bool {
+	return !slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return !strings.HasPrefix(path.Base(c.Image), "millwright-")
+	})
 }
 
 func (h *Host) note(d *appsv1.Deployment, err error) {
@@ -150,40 +161,63 @@ func (h *Host) note(d *appsv1.Deployment, err error) {
 
 // host runs the Deployment as it is now, and says in its status whether it is ready.
 func (h *Host) host(ctx context.Context, d *appsv1.Deployment) error {
-	h.mu.Lock()
-	p := h.hosted[d.UID]
-	h.mu.Unlock()
-	if p != nil && (p.generation != d.Generation || !p.process.Running()) {
-		if !p.process.Running() {
-			h.mu.Lock()
-			h.restarts++
-			h.mu.Unlock()
-		}
-		p.process.Stop(managerGrace)
-		p = nil
-	}
 	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
-		h.forget(d.UID)
+		for i := range d.Spec.Template.Spec.Containers {
+			h.stop(place{d.UID, d.Spec.Template.Spec.Containers[i].Name})
+		}
 		return h.report(ctx, d, &appsv1.DeploymentStatus{})
 	}
-	if p == nil {
-		var err error
-		if p, err = h.start(ctx, d); err != nil {
+	ready := true
+	for i := range d.Spec.Template.Spec.Containers {
+		p, err := h.ensure(ctx, d, &d.Spec.Template.Spec.Containers[i])
+		if err != nil {
 			return err
 		}
+		now := get(ctx, "http://"+p.health+"/readyz") == nil
 		h.mu.Lock()
-		h.hosted[d.UID] = p
+		p.ready = now
 		h.mu.Unlock()
+		ready = ready && now
 	}
-	ready := get(ctx, "http://"+p.health+"/readyz") == nil
-	h.mu.Lock()
-	p.ready = ready
-	h.mu.Unlock()
 	status := &appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1}
 	if ready {
 		status.ReadyReplicas, status.AvailableReplicas = 1, 1
 	}
 	return h.report(ctx, d, status)
+}
+
+// ensure returns the process of a container, which is started if there is none of the Deployment as it is now.
+func (h *Host) ensure(ctx context.Context, d *appsv1.Deployment, container *corev1.Container) (*hosted, error) {
+	at := place{d.UID, container.Name}
+	h.mu.Lock()
+	p := h.hosted[at]
+	if p != nil && !p.process.Running() {
+		h.restarts++
+	}
+	h.mu.Unlock()
+	if p != nil && p.generation == d.Generation && p.process.Running() {
+		return p, nil
+	}
+	h.stop(at)
+	p, err := h.start(ctx, d, container)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hosted[at] = p
+	return p, nil
+}
+
+// stop ends the process of a container, if there is one.
+func (h *Host) stop(at place) {
+	h.mu.Lock()
+	p := h.hosted[at]
+	delete(h.hosted, at)
+	h.mu.Unlock()
+	if p != nil {
+		p.process.Stop(managerGrace)
+	}
 }
 
 // report writes the status of the Deployment.
@@ -210,11 +244,4 @@ func (h *Host) kill() {
 	for _, p := range h.hosted {
 		p.process.Kill()
 	}
-}
-
-// forget drops the process of a Deployment, which has ended.
-func (h *Host) forget(uid types.UID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.hosted, uid)
 }

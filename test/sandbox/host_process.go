@@ -11,12 +11,13 @@ import (
 	"github.com/pkg/errors"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/test/childprocess"
 )
 
-// hosted is the process of a Deployment.
+// hosted is the process of a container.
 type hosted struct {
 	process       *childprocess.Process
 	generation    int64
@@ -24,41 +25,41 @@ type hosted struct {
 	ready         bool
 }
 
-// start starts the process of a Deployment.
-func (h *Host) start(ctx context.Context, d *appsv1.Deployment) (*hosted, error) {
-	pod := d.Spec.Template.Spec
-	if len(pod.Containers) != 1 {
-		return nil, errors.Errorf("Deployment %s has %d containers, not one", d.Name, len(pod.Containers))
-	}
-	container := pod.Containers[0]
+// start starts the process of a container.
+func (h *Host) start(ctx context.Context, d *appsv1.Deployment, container *corev1.Container) (*hosted, error) {
 	name := h.cluster.Name() + "-" + d.Name
-	home := filepath.Join(h.dir, d.Namespace, d.Name)
-	content, err := h.cluster.ServiceAccountKubeconfig(ctx, d.Namespace, pod.ServiceAccountName)
+	if len(d.Spec.Template.Spec.Containers) > 1 {
+		name += "-" + container.Name
+	}
+	home := filepath.Join(h.dir, d.Namespace, d.Name, container.Name)
+	content, err := h.cluster.ServiceAccountKubeconfig(ctx, d.Namespace, d.Spec.Template.Spec.ServiceAccountName)
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig, err := writeKubeconfig(home, content)
+	m := &Manager{Name: name}
+	if m.kubeconfig, err = writeKubeconfig(home, content); err != nil {
+		return nil, err
+	}
+	for _, address := range []*string{&m.health, &m.metrics} {
+		if *address, err = loopbackAddress(); err != nil {
+			return nil, err
+		}
+	}
+	environment, err := h.environment(ctx, d, container)
 	if err != nil {
 		return nil, err
 	}
-	environment, err := h.environment(ctx, d, &container)
+	args, err := h.mount(ctx, d, container, home)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{Name: name, kubeconfig: kubeconfig}
-	if m.health, err = loopbackAddress(); err != nil {
-		return nil, err
-	}
-	if m.metrics, err = loopbackAddress(); err != nil {
-		return nil, err
-	}
-	own, err := h.serve(ctx, d, &container)
+	own, err := h.serve(ctx, d, container)
 	if err != nil {
 		return nil, err
 	}
 	flags := slices.DeleteFunc(m.flags(), func(flag string) bool { return strings.HasPrefix(flag, "--leader-elect") })
 	process, err := childprocess.Start(context.Background(), childprocess.Spec{
-		Name: name, Path: h.program(container.Image), Args: slices.Concat(container.Args, flags, own), CleanEnv: true,
+		Name: name, Path: h.program(container.Image), Args: slices.Concat(args, flags, own), CleanEnv: true,
 		Env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}, environment...),
 		Dir: home, Log: filepath.Join(h.logDir, name+".log"),
 	})
@@ -68,6 +69,45 @@ func (h *Host) start(ctx context.Context, d *appsv1.Deployment) (*hosted, error)
 	return &hosted{process: process, generation: d.Generation, image: container.Image, health: m.health}, nil
 }
 
+// mount writes the Secrets that the container mounts below its home, and returns its arguments, which find them there.
+func (h *Host) mount(ctx context.Context, d *appsv1.Deployment, container *corev1.Container, home string) ([]string, error) {
+	args := slices.Clone(container.Args)
+	for _, mount := range container.VolumeMounts {
+		i := slices.IndexFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+		if i < 0 || d.Spec.Template.Spec.Volumes[i].Secret == nil {
+			return nil, errors.Errorf("Deployment %s mounts %s, which is no Secret", d.Name, mount.Name)
+		}
+		source := d.Spec.Template.Spec.Volumes[i].Secret
+		secret, err := h.secret(ctx, d.Namespace, source.SecretName, source.Optional)
+		if err != nil {
+			return nil, err
+		}
+		place := filepath.Join(home, mount.MountPath)
+		if err := os.MkdirAll(place, 0o700); err != nil {
+			return nil, errors.Wrap(err, "making the directory of a Secret")
+		}
+		for key, value := range secret.Data {
+			if err := os.WriteFile(filepath.Join(place, key), value, 0o600); err != nil {
+				return nil, errors.Wrap(err, "writing a Secret")
+			}
+		}
+		for n := range args {
+			args[n] = strings.Replace(args[n], "="+mount.MountPath+"/", "="+place+"/", 1)
+		}
+	}
+	return args, nil
+}
+
+// secret reads a Secret of the Deployment's namespace; an optional one that is not there is empty.
+func (h *Host) secret(ctx context.Context, namespace, name string, optional *bool) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := h.cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) && optional != nil && *optional {
+		return &corev1.Secret{}, nil
+	}
+	return secret, errors.Wrapf(err, "reading Secret %s/%s", namespace, name)
+}
+
 // environment is what a kubelet would set: fields of the pod, and what Secrets have.
 func (h *Host) environment(ctx context.Context, d *appsv1.Deployment, container *corev1.Container) ([]string, error) {
 	var all []string
@@ -75,10 +115,9 @@ func (h *Host) environment(ctx context.Context, d *appsv1.Deployment, container 
 		if source.SecretRef == nil {
 			return nil, errors.Errorf("Deployment %s has an environment that is from no Secret", d.Name)
 		}
-		secret := &corev1.Secret{}
-		err := h.cluster.Client.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: source.SecretRef.Name}, secret)
-		if client.IgnoreNotFound(err) != nil || err != nil && (source.SecretRef.Optional == nil || !*source.SecretRef.Optional) {
-			return nil, errors.Wrapf(err, "reading the environment of Deployment %s", d.Name)
+		secret, err := h.secret(ctx, d.Namespace, source.SecretRef.Name, source.SecretRef.Optional)
+		if err != nil {
+			return nil, err
 		}
 		for key, value := range secret.Data {
 			all = append(all, key+"="+string(value))

@@ -1,0 +1,92 @@
+package clusterctl
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"millwright.dev/test/controlplane"
+)
+
+// bases are what components can be added to.
+var bases = []string{"core", "providers/aws", "providers/azure", "providers/gcp", "bootstrap/cloudconfig"}
+
+// kustomize builds a kustomization that is written for the test. %CONFIG% stands for the directory of ours.
+func (i *installation) kustomize(content string) (manifest string) {
+	root, err := controlplane.Root()
+	i.Expect(err).NotTo(HaveOccurred())
+	config, err := filepath.Rel(filepath.Join(i.dir, "overlay"), filepath.Join(root, "config"))
+	i.Expect(err).NotTo(HaveOccurred())
+	i.write("overlay/kustomization.yaml", strings.ReplaceAll(content, "%CONFIG%", config))
+	return i.run("kubectl kustomize overlay")
+}
+
+// documents are the objects of a manifest by kind and name.
+func (i *installation) documents(manifest string) map[string]string {
+	found := map[string]string{}
+	for _, document := range strings.Split(manifest, "\n---\n") {
+		object := struct {
+			Kind     string
+			Metadata struct{ Name string }
+		}{}
+		i.Expect(yaml.Unmarshal([]byte(document), &object)).To(Succeed())
+		found[object.Kind+" "+object.Metadata.Name] = document
+	}
+	return found
+}
+
+// components adds all components to each base: the API server takes what comes out, and so it does the Pods, restricted.
+func (i *installation) components() {
+	directory, err := controlplane.Root()
+	i.Expect(err).NotTo(HaveOccurred())
+	entries, err := os.ReadDir(filepath.Join(directory, "config/components"))
+	i.Expect(err).NotTo(HaveOccurred())
+	var all []string
+	for _, entry := range entries {
+		if entry.IsDir() {
+			all = append(all, "- %CONFIG%/components/"+entry.Name())
+		}
+	}
+	i.Expect(all).To(HaveLen(6))
+	for _, base := range bases {
+		documents := i.documents(i.kustomize("resources: [%CONFIG%/" + base + "]\ncomponents:\n" + strings.Join(all, "\n")))
+		name := "millwright-" + filepath.Base(base)
+		monitor := documents["ServiceMonitor "+name]
+		i.Expect(monitor).To(And(ContainSubstring("app.kubernetes.io/name: "+name), ContainSubstring("port: metrics")), "its kind is Prometheus's")
+		delete(documents, "ServiceMonitor "+name)
+		for _, kind := range []string{"PodDisruptionBudget", "NetworkPolicy", "Service"} {
+			i.Expect(documents).To(HaveKey(kind+" "+name), base)
+			i.Expect(documents[kind+" "+name]).To(ContainSubstring("app.kubernetes.io/name: "+name), base)
+		}
+		var manifest []string
+		for _, document := range documents {
+			manifest = append(manifest, document)
+		}
+		i.write("components.yaml", strings.Join(manifest, "\n---\n"))
+		i.run("kubectl apply --server-side --force-conflicts --dry-run=server -f components.yaml")
+		d := &appsv1.Deployment{}
+		i.Expect(yaml.Unmarshal([]byte(documents["Deployment "+name]), d)).To(Succeed())
+		i.Expect(documents).To(HaveKey("ClusterRole " + d.Namespace + "-metrics-reader"))
+		i.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
+		pod := &corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}
+		pod.Namespace, pod.Name = d.Namespace, "dry-run"
+		i.Expect(i.client.Create(i.t.Context(), pod, client.DryRunAll)).To(Succeed(), base)
+	}
+}
+
+// secondCore has no object in common with the first one but its kinds, which it leaves out.
+func (i *installation) secondCore() {
+	first, second := i.documents(i.kustomize("resources: [%CONFIG%/core]")), i.documents(i.kustomize("resources: [%CONFIG%/overlays/second-core]"))
+	for name := range second {
+		i.Expect(first).NotTo(HaveKey(name))
+		i.Expect(name).NotTo(HavePrefix("CustomResourceDefinition"))
+	}
+	i.Expect(second).To(HaveKey("Deployment millwright-core-second"))
+	i.run("kubectl create namespace millwright-second; kubectl apply --server-side --dry-run=server -f - <<<\"$(kubectl kustomize overlay)\"")
+}

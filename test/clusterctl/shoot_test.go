@@ -1,0 +1,104 @@
+package clusterctl
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/test/controlplane"
+)
+
+const (
+	// shoot is the namespace of the overlay.
+	shoot = "shoot--project--name"
+	// shootWorkers are what somebody has in it. Whoever makes the user data makes the machine a Node.
+	shootWorkers = `
+apiVersion: v1
+kind: Secret
+metadata: {name: user-data, namespace: shoot--project--name, labels: {cluster.x-k8s.io/cluster-name: name}}
+stringData: {value: "#!/bin/sh\ntrue\n"}
+---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: name, namespace: shoot--project--name}
+spec: {clusterNetwork: {serviceDomain: cluster.local}}
+---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: elsewhere, namespace: default}
+spec: {clusterNetwork: {serviceDomain: cluster.local}}
+---
+apiVersion: infrastructure.millwright.dev/v1alpha1
+kind: AWSMachineTemplate
+metadata: {name: workers, namespace: shoot--project--name}
+spec:
+  template:
+    spec:
+      region: us-east-1
+      instanceType: m5.large
+      ami: {id: ami-0a000000000000001}
+      subnets: [{id: subnet-0a000000000000001}]
+      securityGroupIDs: [sg-0a000000000000001]
+---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachineSet
+metadata: {name: workers, namespace: shoot--project--name}
+spec:
+  clusterName: name
+  replicas: 1
+  selector: {matchLabels: {pool: workers}}
+  template:
+    metadata: {labels: {pool: workers}}
+    spec:
+      clusterName: name
+      version: v1.36.3
+      bootstrap: {dataSecretName: user-data}
+      infrastructureRef: {apiGroup: infrastructure.millwright.dev, kind: AWSMachineTemplate, name: workers}
+`
+)
+
+// TestShoot runs the managers in the structure of the Machine Controller Manager: two containers of one Pod, in the namespace of a shoot, with rights
+// in that alone, and with the shoot's own kubeconfig.
+func TestShoot(t *testing.T) {
+	l := newLife(t)
+	root, err := controlplane.Root()
+	l.Expect(err).NotTo(HaveOccurred())
+	l.export("OVERLAYS", filepath.Join(root, "config", "overlays"))
+	l.run(`kubectl apply --server-side -k "$OVERLAYS/mcm/seed"`)
+	l.run(`kubectl apply --server-side -k "$OVERLAYS/mcm/shoot"`)
+	l.run(`kubectl --kubeconfig "$TARGET" apply -f "` + root + `/out/target/target-components.yaml"`)
+	kubeconfig, err := l.sandbox.TargetKubeconfig(l.ctx)
+	l.Expect(err).NotTo(HaveOccurred())
+	l.write("shoot.kubeconfig", string(kubeconfig))
+	l.run(`kubectl -n ` + shoot + ` create secret generic cloudprovider --from-env-file=aws.env`)
+	l.run(`kubectl -n ` + shoot + ` create secret generic millwright-target --from-file=kubeconfig=shoot.kubeconfig`)
+	l.run(`kubectl -n ` + shoot + ` rollout status deployment millwright --timeout=4m`)
+
+	l.write("workers.yaml", shootWorkers)
+	l.run(`kubectl apply -f workers.yaml`)
+	l.run(`kubectl -n ` + shoot + ` wait cluster name --for=condition=Available --timeout=4m`)
+	l.Eventually(func(g Gomega) {
+		machines := l.machines(l.from)
+		g.Expect(machines).To(HaveLen(1))
+		g.Expect(machines[0].Spec.ProviderID).NotTo(BeEmpty())
+		g.Expect(machines[0].Status.Initialization.InfrastructureProvisioned).To(HaveValue(BeTrue()))
+	}).Should(Succeed())
+	elsewhere := &clusterv1.Cluster{}
+	l.Expect(l.from.Client.Get(l.ctx, client.ObjectKey{Namespace: corev1.NamespaceDefault, Name: "elsewhere"}, elsewhere)).To(Succeed())
+	l.Expect(elsewhere.Finalizers).To(BeEmpty(), "another namespace is another's")
+
+	l.run(`kubectl -n ` + shoot + ` delete cluster name --timeout=4m`)
+	l.Eventually(l.live).Should(BeEmpty())
+	restarts, failures := l.hosts[l.from].Restarts()
+	l.Expect(restarts).To(BeZero(), "%v", failures)
+	for _, container := range []string{"core", "aws"} {
+		log, err := os.ReadFile(filepath.Join(l.sandbox.LogDir(), "control-millwright-"+container+".log"))
+		l.Expect(err).NotTo(HaveOccurred())
+		l.Expect(string(log)).NotTo(ContainSubstring("is forbidden"), "a right is missing in the overlay")
+	}
+}
