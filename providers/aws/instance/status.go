@@ -75,29 +75,26 @@ func impairments(s types.InstanceStatus) string {
 	if s.AttachedEbsStatus != nil && s.AttachedEbsStatus.Status == types.SummaryStatusImpaired {
 		wrong = append(wrong, "attached EBS status check")
 	}
-	for _, e := range due(s.Events) {
-		if slices.Contains(endingEvents, e.Code) {
-			wrong = append(wrong, describeEvent(e))
-		}
-	}
+	wrong = append(wrong, due(s.Events, func(code types.EventCode) bool { return slices.Contains(endingEvents, code) })...)
 	return strings.Join(wrong, ", ")
 }
 
-// scheduled names the events that EC2 has scheduled for an instance, in a stable order.
+// scheduled names the events that EC2 has scheduled for an instance.
 func scheduled(events []types.InstanceStatusEvent) string {
-	var all []string
-	for _, e := range due(events) {
-		all = append(all, describeEvent(e))
-	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	return strings.Join(due(events, func(types.EventCode) bool { return true }), ", ")
 }
 
-// due are the events that are not over. EC2 keeps those for a while, with the outcome in brackets before the description.
-func due(events []types.InstanceStatusEvent) []types.InstanceStatusEvent {
-	return slices.DeleteFunc(slices.Clone(events), func(e types.InstanceStatusEvent) bool {
-		return strings.HasPrefix(aws.ToString(e.Description), "[")
-	})
+// due describes the events of some kinds that are not over, in an order of its own: EC2 promises none. It keeps those that are over for a
+// while, with the outcome in brackets before the description.
+func due(events []types.InstanceStatusEvent, wanted func(types.EventCode) bool) []string {
+	var found []string
+	for _, e := range events {
+		if wanted(e.Code) && !strings.HasPrefix(aws.ToString(e.Description), "[") {
+			found = append(found, describeEvent(e))
+		}
+	}
+	slices.Sort(found)
+	return found
 }
 
 func describeEvent(e types.InstanceStatusEvent) string {

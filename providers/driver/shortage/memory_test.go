@@ -73,6 +73,8 @@ func TestAShortageOfTermsIsOfThese(t *testing.T) {
 	r.Report("r", high, lacking(false))
 	r.Expect(r.short(low)).To(BeTrue())
 	r.Expect(r.short(asked)).To(BeTrue(), "there is none for whatever price")
+	r.Report("r", candidate("m5", "c1", "spot"), lacking(false))
+	r.Expect(r.Explain("r", low, tooLow)).To(MatchError(ContainSubstring("m5 spot for 1 at most in a, c")), "whatever one pays there")
 }
 
 func TestShortagesAreForgotten(t *testing.T) {
