@@ -3,9 +3,7 @@ package main_test
 import (
 	"context"
 	"encoding/base64"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -25,24 +23,7 @@ import (
 var binaries string
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		directory, err := os.MkdirTemp("", "ec2-simulator")
-		if err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		defer func() { _ = os.RemoveAll(directory) }()
-		binaries = directory
-		for name, path := range map[string]string{"ec2-simulator": ".", "sim-machine": "../vm"} {
-			build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(directory, name), path)
-			build.Env = append(os.Environ(), "CGO_ENABLED=0")
-			if out, err := build.CombinedOutput(); err != nil {
-				fmt.Printf("building %s: %v\n%s", name, err, out)
-				return 1
-			}
-		}
-		return m.Run()
-	}())
+	os.Exit(childprocess.Run(m.Run, &binaries, map[string]string{"ec2-simulator": ".", "sim-machine": "../vm"}))
 }
 
 // simulator is the program with a client of either interface.

@@ -6,10 +6,8 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -23,24 +21,7 @@ import (
 var binaries string
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		directory, err := os.MkdirTemp("", "compute")
-		if err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		defer func() { _ = os.RemoveAll(directory) }()
-		binaries = directory
-		for name, path := range map[string]string{"compute-simulator": ".", "sim-machine": "../vm"} {
-			build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(directory, name), path)
-			build.Env = append(os.Environ(), "CGO_ENABLED=0")
-			if out, err := build.CombinedOutput(); err != nil {
-				fmt.Printf("building %s: %v\n%s", name, err, out)
-				return 1
-			}
-		}
-		return m.Run()
-	}())
+	os.Exit(childprocess.Run(m.Run, &binaries, map[string]string{"compute-simulator": ".", "sim-machine": "../vm"}))
 }
 
 const userData = `#cloud-config

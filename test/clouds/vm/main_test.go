@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,25 +18,10 @@ import (
 	"millwright.dev/test/childprocess"
 )
 
-var binary string
+var binaries string
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		directory, err := os.MkdirTemp("", "sim-machine")
-		if err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		defer func() { _ = os.RemoveAll(directory) }()
-		binary = filepath.Join(directory, "sim-machine")
-		build := exec.Command("go", "build", "-trimpath", "-o", binary, ".")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Printf("building: %v\n%s", err, out)
-			return 1
-		}
-		return m.Run()
-	}())
+	os.Exit(childprocess.Run(m.Run, &binaries, map[string]string{"sim-machine": "."}))
 }
 
 // vm is a machine under test.
@@ -75,7 +59,7 @@ func boot(t *testing.T, userData string) *vm {
 	t.Cleanup(cancel)
 	var err error
 	v.process, err = childprocess.Start(ctx, childprocess.Spec{
-		Name: "machine", Path: binary, Log: v.console,
+		Name: "machine", Path: filepath.Join(binaries, "sim-machine"), Log: v.console,
 		Args: []string{"--metadata-endpoint=" + service.URL, "--root=" + v.root, "--image=" + image},
 	})
 	v.Expect(err).NotTo(HaveOccurred())
