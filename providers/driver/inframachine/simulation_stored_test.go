@@ -9,18 +9,17 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"millwright.dev/providers/driver"
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/drivertest/simulation"
+	"millwright.dev/providers/driver/inframachine"
 	examplev1 "millwright.dev/test/clouds/example/provider/api/v1alpha1"
 	"millwright.dev/test/clouds/example/provider/instance"
 )
@@ -33,6 +32,8 @@ type simStore struct {
 
 	mu   sync.Mutex
 	kept map[string]string
+	// lost is true once somebody has removed what was kept: for ten minutes it is not looked for again.
+	lost bool
 	// refuse is the status with which it answers; 0 for none.
 	refuse int
 }
@@ -102,7 +103,7 @@ func (s *simStore) launches(l driver.Launch[*examplev1.ExampleMachine]) {
 	if obj == nil || !obj.DeletionTimestamp.IsZero() || obj.Status.HasFailed() || s.w.caused("forged") || s.w.caused("unheld") {
 		return
 	}
-	if kept != string(l.UserData) {
+	if kept != string(l.UserData) && !s.wasLost() {
 		s.w.Violate("a machine is launched whose user data is not stored: %d bytes are, of %d", len(kept), len(l.UserData))
 	}
 }
@@ -123,7 +124,15 @@ func (s *simStore) left() string {
 
 func (c simCaller) StoresUserData(*examplev1.ExampleMachine) bool { return true }
 
+// StoreUserData checks that the object is held, and has a record, before anything is kept for it.
 func (c simCaller) StoreUserData(ctx context.Context, l driver.Launch[*examplev1.ExampleMachine]) error {
+	obj := c.w.Server().Machine(simName)
+	if obj != nil && !c.w.caused("unheld") && !c.w.caused("forged") {
+		_, recorded := obj.Annotations[inframachine.LaunchAnnotation]
+		if !recorded || !controllerutil.ContainsFinalizer(obj, inframachine.Finalizer) {
+			c.w.Violate("user data is stored for an object that is not held")
+		}
+	}
 	return c.call(ctx, http.MethodPut, driver.OwnerDigest(l.Owner), l.UserData)
 }
 
@@ -178,6 +187,20 @@ func (s *simStore) RoundTrip(r *http.Request) (*http.Response, error) {
 	return simulation.Answer(r, http.StatusOK, "application/json", nil), nil
 }
 
+func (s *simStore) wasLost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
+}
+
+// lose has somebody remove what is kept.
+func (s *simStore) lose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = true
+	clear(s.kept)
+}
+
 func (s *simStore) answer(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,94 +223,5 @@ func (w *simWorld) joins(obj *examplev1.ExampleMachine) {
 		if m, ok := w.Server().Get(simulation.MachineID(simName)).(*clusterv1.Machine); ok && !m.Status.NodeRef.IsDefined() {
 			w.join()
 		}
-	})
-}
-
-// withStore simulates a scripted life in both clouds, with user data that is stored.
-func withStore(t *testing.T, life func(*WithT, *simWorld)) {
-	t.Helper()
-	inBothClouds(t, func(g *WithT, w *simWorld) {
-		w.useStore()
-		w.stored.joins = false
-		life(g, w)
-	})
-}
-
-// TestUserDataIsStoredAsLongAsItIsNeeded: from before the launch until there is a Node, or the end of the object.
-func TestUserDataIsStoredAsLongAsItIsNeeded(t *testing.T) {
-	for name, join := range map[string]bool{"until there is a Node": true, "until the end": false} {
-		t.Run(name, func(t *testing.T) {
-			withStore(t, func(g *WithT, w *simWorld) {
-				calls := w.callsSince()
-				w.Start(w.Server())
-				w.becomesReady(g, 5*time.Minute)
-				g.Expect(calls("cloud Create userdata")).To(Equal(1))
-				g.Expect(w.stored.get(simOwner)).NotTo(BeEmpty())
-				if join {
-					w.join()
-				}
-				time.Sleep(20 * time.Minute)
-				g.Expect(w.stored.get(simOwner) == "").To(Equal(join))
-				g.Expect(calls("cloud Delete userdata")).To(Equal(map[bool]int{true: 1}[join]), "once, and recorded")
-				g.Expect(w.reason()).To(Equal(driverv1.InstanceRunningReason))
-				w.remove()
-				g.Expect(calls("cloud Create userdata")).To(Equal(1))
-				g.Expect(w.stored.get(simOwner)).To(BeEmpty())
-			})
-		})
-	}
-}
-
-// TestAStoreThatRefuses: before the launch, at the removal, at the end. What runs goes on, the object says why it waits, calls are few, and
-// nobody has to help.
-func TestAStoreThatRefuses(t *testing.T) {
-	for status, reason := range map[int]string{
-		http.StatusForbidden: driverv1.UnauthorizedReason, http.StatusConflict: driverv1.ForeignInstanceReason, http.StatusBadGateway: driverv1.CloudErrorReason,
-	} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			withStore(t, func(g *WithT, w *simWorld) {
-				calls := w.callsSince()
-				w.stored.answer(status)
-				w.Start(w.Server())
-				time.Sleep(30 * time.Minute)
-				g.Expect(w.message(driverv1.ReadyCondition)).To(And(
-					HavePrefix("False "+reason+": Nothing has been launched: "), ContainSubstring("the store does not want to")))
-				g.Expect(calls("cloud Create userdata")).To(BeNumerically("~", 12, 10))
-				g.Expect(calls("cloud Create machines")).To(BeZero())
-				w.stored.answer(0)
-				w.becomesReady(g, 15*time.Minute)
-
-				w.stored.answer(status)
-				w.join()
-				time.Sleep(30 * time.Minute)
-				g.Expect(w.message(driverv1.ReadyCondition)).To(And(
-					HavePrefix("True "+driverv1.InstanceRunningReason+": "), ContainSubstring("The stored user data cannot be removed: ")))
-				g.Expect(calls("cloud Delete userdata")).To(BeNumerically("~", 12, 10))
-				w.Server().Delete(simulation.MachineID(simName))
-				time.Sleep(30 * time.Minute)
-				g.Expect(w.message(driverv1.ReadyCondition)).To(HavePrefix("False " + reason + ": The stored user data cannot be removed: "))
-				g.Expect(w.cloud.Resources(simAccount, mark())).To(BeEmpty())
-				w.stored.answer(0)
-				w.await("the object is gone", w.gone)
-				g.Expect(w.stored.get(simOwner)).To(BeEmpty())
-			})
-		})
-	}
-}
-
-// TestUserDataThatChangesBeforeTheLaunch: the launch has what is stored, whatever the bootstrap provider writes meanwhile; and the data of
-// a machine that has failed is removed.
-func TestUserDataThatChangesBeforeTheLaunch(t *testing.T) {
-	withStore(t, func(g *WithT, w *simWorld) {
-		w.cloud.Exhaust()
-		calls := w.callsSince()
-		w.Start(w.Server())
-		time.Sleep(time.Minute)
-		g.Expect(w.reason()).To(Equal(driverv1.InsufficientCapacityReason))
-		before := w.stored.get(simOwner)
-		w.Server().Change(simulation.SecretID, func(s client.Object) { s.(*corev1.Secret).Data["value"] = []byte("#cloud-config\n# renewed\n") })
-		time.Sleep(30 * time.Minute)
-		g.Expect(w.stored.get(simOwner)).NotTo(Equal(before))
-		g.Expect(calls("cloud Create userdata")).To(BeNumerically("<=", 5), "again after ten minutes each")
 	})
 }

@@ -58,7 +58,7 @@ func (r *Reconciler[M]) endStored(_ context.Context, s *scope[M]) outcome.Outcom
 	if !out.Finished() && !s.observed.unsettled {
 		s.observed.state = &explanation{driverv1.WaitingForDependantsReason, "Removing the stored user data"}
 		if why != nil {
-			s.observed.state = &explanation{why.reason, "The stored user data cannot be removed: " + why.message}
+			s.observed.state = &explanation{why.reason, keptUserData + why.message}
 		}
 	}
 	return out
@@ -93,16 +93,33 @@ func (r *Reconciler[M]) askRemoval(s *scope[M]) (outcome.Outcome, *explanation) 
 	return outcome.WaitFor(answerLate), before
 }
 
+// keptUserData begins what is told of stored user data that cannot be removed.
+const keptUserData = "The stored user data cannot be removed: "
+
+// reportRemoved takes that back of a machine that has failed, whose Ready nothing else writes anew.
+func (s *scope[M]) reportRemoved() {
+	status := s.Object.CommonStatus()
+	ready := meta.FindStatusCondition(status.Conditions, driverv1.ReadyCondition)
+	if ready != nil && strings.Contains(ready.Message, keptUserData) {
+		s.observed.state = failureOf(status)
+	}
+}
+
+// failureOf is why a machine has failed for good.
+func failureOf(status *driverv1.MachineStatus) *explanation {
+	return &explanation{*status.FailureReason, ptr.Deref(status.FailureMessage, "")}
+}
+
 // reportKept adds to the condition Ready, which stays what it is, that stored user data cannot be removed.
 func (r *Reconciler[M]) reportKept(s *scope[M], why *explanation) {
-	kept := "The stored user data cannot be removed: " + why.message
+	kept := keptUserData + why.message
 	status := s.Object.CommonStatus()
 	if ready := meta.FindStatusCondition(status.Conditions, driverv1.ReadyCondition); ready == nil || !strings.Contains(ready.Message, kept) {
 		s.events.Warning(eventUserDataKept, "RemoveUserData", "%s", kept)
 	}
 	state := s.observed.state
 	if state == nil && status.HasFailed() {
-		state = &explanation{*status.FailureReason, ptr.Deref(status.FailureMessage, "")}
+		state = failureOf(status)
 	}
 	if state != nil {
 		s.observed.state = &explanation{state.reason, strings.TrimPrefix(withoutStopText(state.message)+". "+kept, ". ")}

@@ -22,6 +22,7 @@ func (r *Reconciler[M]) checkFailure(ctx context.Context, s *scope[M]) outcome.O
 			return out
 		}
 	}
+	s.reportRemoved()
 	return outcome.Wait()
 }
 
