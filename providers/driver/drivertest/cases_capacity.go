@@ -40,8 +40,8 @@ func capacityOfAnotherType[M driver.Object](t *testing.T, p Provider[M]) {
 	})
 }
 
-// capacityNowhere: with one failure domain short, and then all, the machine waits, with few launches that fail, and goes where there is room
-// first.
+// capacityNowhere: with one failure domain short, and then all, the machine waits, with few launches that fail, and goes where there is
+// room first.
 func capacityNowhere[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		l.cloud.Exhaust(l.cloud.Domains[0], "")

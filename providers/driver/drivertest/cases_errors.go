@@ -105,9 +105,9 @@ func refusedDeletions[M driver.Object](t *testing.T, p Provider[M]) {
 // shortOutage is how long clouds throttle at times. What runs need not report it before it has lasted for longer.
 const shortOutage = 5 * time.Minute
 
-// refusedEverything: the cloud refuses all calls for an hour, or throttles them for five minutes, before the launch or while the machine runs. A machine that runs stays
-// Ready, since all would be replaced else, and reports that it may be out of date; few calls are made; and once it is over all is well by
-// itself.
+// refusedEverything: the cloud refuses all calls for an hour, or throttles them for five minutes, before the launch or while the machine
+// runs. A machine that runs stays Ready, since all would be replaced else, and reports that it may be out of date; few calls are made; and
+// once it is over all is well by itself.
 func refusedEverything[M driver.Object](t *testing.T, p Provider[M]) {
 	for _, r := range refusals {
 		if r.class != driver.ClassThrottle && r.class != driver.ClassAuth && r.class != driver.ClassUnknown {
