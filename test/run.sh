@@ -28,7 +28,7 @@ run() { # name, format, packages, flags of go test
     -- -race "${race[@]}" -ldflags=-s\ -w -vet=off -timeout 40m "$@" | tee "out/test/$name.log"
 }
 # The packages that take longest start first, so that no processor idles while the last of them runs.
-longest=(core/machine test/chaos core/machinedeployment providers/aws test/admission test/scale/lifecycle bootstrap/cloudconfig/node
+longest=(core/machine test/chaos core/machinedeployment providers/aws test/admission test/clusterctl test/scale/lifecycle bootstrap/cloudconfig/node
   core/machineset providers/azure test/clouds/example/provider bootstrap/cloudconfig/controller core bootstrap/cloudconfig providers/gcp
   test/sandbox/cmd/demo core/cluster core/drain test/drivers bootstrap/cloudconfig/approval core/remote providers/driver/inframachine)
 all=$(go list ./... | grep -v '/test/e2e$') || exit 1

@@ -28,6 +28,16 @@ const (
 	deployment = "my-cluster-workers"
 )
 
+// drainRule is of a kind that no Cluster owns.
+const drainRule = `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachineDrainRule
+metadata: {name: skip, namespace: default}
+spec:
+  drain: {behavior: Skip}
+  pods: [{selector: {matchLabels: {app: skip}}}]
+`
+
 // life is what the test of a life works in.
 type life struct {
 	*WithT
@@ -46,6 +56,8 @@ func TestLifeByClusterctl(t *testing.T) {
 	l.page("move.md", "Before")
 	l.Expect(l.hosts[l.to].Programs()).To(HaveLen(3), "webhooks have a certificate in the namespace that was chosen")
 	l.moveRefused()
+	l.write("rule.yaml", drainRule)
+	l.run(`kubectl apply -f rule.yaml`)
 	launched, nodes, before := l.launches(), l.nodes(), l.uids(l.from)
 	l.page("move.md", "The move")
 	l.expectMoved(l.from, l.to, before)
@@ -142,6 +154,8 @@ func (l *life) expectMoved(from, to *sandbox.Cluster, before []string) {
 	l.Eventually(func() []string { return l.running(to) }).Should(HaveLen(3))
 	l.Expect(l.uids(from)).To(BeEmpty())
 	l.Expect(l.names(to)).To(Equal(l.namesOf(before)))
+	rule := &clusterv1.MachineDrainRule{}
+	l.Expect(to.Client.Get(l.ctx, client.ObjectKey{Namespace: "default", Name: "skip"}, rule)).To(Succeed(), "no Cluster owns it")
 	for cluster, host := range l.hosts {
 		restarts, failures := host.Restarts()
 		l.Expect(restarts).To(BeZero(), "%s: %v", cluster.Name(), failures)
