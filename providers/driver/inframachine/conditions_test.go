@@ -9,6 +9,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/providers/driver"
@@ -156,4 +158,41 @@ func TestConfiguredCondition(t *testing.T) {
 		deriveMachine(&status, step.observed, 1, time.Unix(1000, 0))
 		NewWithT(t).Expect(conditionOf(status, driverv1.InstanceConfiguredCondition)).To(Equal(step.want), step.name)
 	}
+}
+
+// TestHealthyCondition: what is wrong with the instance is told until it is over, and nothing of it while nobody looks. True alone is not worth
+// a write.
+func TestHealthyCondition(t *testing.T) {
+	known := driverv1.MachineStatus{Conditions: []metav1.Condition{{Type: driverv1.InstanceHealthyCondition, Status: metav1.ConditionFalse}}}
+	for name, test := range map[string]struct {
+		status   driverv1.MachineStatus
+		observed observed
+		want     string
+	}{
+		"not observed":                {known, observed{}, ""},
+		"paused":                      {known, observed{pausedBy: []string{"x"}, instance: &driver.Instance{Impaired: "checks"}}, ""},
+		"impaired":                    {driverv1.MachineStatus{}, observed{instance: &driver.Instance{Impaired: "checks"}}, "False InstanceImpaired The instance fails checks of the cloud: checks"},
+		"well, and was never told of": {driverv1.MachineStatus{}, observed{instance: &driver.Instance{}}, ""},
+		"well again":                  {known, observed{instance: &driver.Instance{}}, "True InstanceHealthy "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if c := healthyCondition(&test.status, test.observed); c != nil {
+				got = string(c.Status) + " " + c.Reason + " " + c.Message
+			}
+			NewWithT(t).Expect(got).To(Equal(test.want))
+		})
+	}
+}
+
+// TestRefusedCondition: that the identity may not be used is told beside Ready of machines alone that have run and stay.
+func TestRefusedCondition(t *testing.T) {
+	g := NewWithT(t)
+	refused := &explanation{"IdentityNotReady", "Not now."}
+	ran := &driverv1.MachineStatus{Initialization: driverv1.MachineInitialization{Provisioned: ptr.To(true)}}
+	g.Expect(refusedCondition(observed{refused: refused}, &driverv1.MachineStatus{})).To(BeNil())
+	g.Expect(refusedCondition(observed{refused: refused, deleting: true}, ran)).To(BeNil())
+	c := refusedCondition(observed{refused: refused}, ran)
+	g.Expect(c).NotTo(BeNil())
+	g.Expect(string(c.Status) + " " + c.Reason + " " + c.Message).To(HavePrefix("False IdentityNotReady Not now. "))
 }

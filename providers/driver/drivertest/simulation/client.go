@@ -90,6 +90,12 @@ func (c *cacheClient[M]) Patch(ctx context.Context, obj client.Object, patch cli
 	return c.p.request(ctx, "patch", obj, func() error { return c.p.server.patch(obj, patch, false) })
 }
 
+func (c *cacheClient[M]) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	o := client.DeleteOptions{}
+	o.ApplyOptions(opts)
+	return c.p.request(ctx, "delete", obj, func() error { return c.p.server.end(obj, o.Preconditions) })
+}
+
 func (c *cacheClient[M]) Status() client.SubResourceWriter { return statusWriter[M]{p: c.p} }
 
 type statusWriter[M driver.Object] struct {

@@ -109,6 +109,20 @@ func (s *Server[M]) Change(id ID, change func(client.Object)) {
 	}
 }
 
+// end is Delete as a client asks for it.
+func (s *Server[M]) end(obj client.Object, is *metav1.Preconditions) error {
+	id := IDOf(obj)
+	found := s.Get(id)
+	switch {
+	case found == nil:
+		return apierrors.NewNotFound(id.resource(), id.Name)
+	case is != nil && (is.UID != nil && *is.UID != found.GetUID() || is.ResourceVersion != nil && *is.ResourceVersion != found.GetResourceVersion()):
+		return apierrors.NewConflict(id.resource(), id.Name, errors.New("it is another version"))
+	}
+	s.Delete(id)
+	return nil
+}
+
 // Delete removes an object, or has its finalizers removed first.
 func (s *Server[M]) Delete(id ID) {
 	s.Change(id, func(obj client.Object) {
