@@ -28,11 +28,15 @@ func TestAnInterruptedMachine(t *testing.T) {
 		change func(*simWorld)
 		kept   string
 	}{
-		"of a MachineSet":   {func(*simWorld) {}, ""},
-		"on demand":         {func(w *simWorld) { w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Spot = false }) }, "one that it may take back"},
-		"of nobody":         {func(w *simWorld) { w.machine(func(m *clusterv1.Machine) { m.OwnerReferences = nil }) }, "no MachineSet controls it"},
-		"that is paused":    {func(w *simWorld) { w.machine(func(m *clusterv1.Machine) { m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }) }, "it is paused"},
-		"of another object": {func(w *simWorld) { w.machine(func(m *clusterv1.Machine) { m.Spec.InfrastructureRef.Kind = "OtherMachine" }) }, "it refers to another"},
+		"of a MachineSet": {func(*simWorld) {}, ""},
+		"on demand":       {func(w *simWorld) { w.change(func(obj *examplev1.ExampleMachine) { obj.Spec.Spot = false }) }, "one that it may take back"},
+		"of nobody":       {func(w *simWorld) { w.machine(func(m *clusterv1.Machine) { m.OwnerReferences = nil }) }, "no MachineSet controls it"},
+		"that is paused": {func(w *simWorld) {
+			w.machine(func(m *clusterv1.Machine) { m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} })
+		}, "it is paused"},
+		"of another object": {func(w *simWorld) {
+			w.machine(func(m *clusterv1.Machine) { m.Spec.InfrastructureRef.Kind = "OtherMachine" })
+		}, "it refers to another"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBothClouds(t, func(g *WithT, w *simWorld) {
