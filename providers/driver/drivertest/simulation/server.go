@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/providers/driver"
@@ -116,7 +117,8 @@ func (s *Server[M]) end(obj client.Object, is *metav1.Preconditions) error {
 	switch {
 	case found == nil:
 		return apierrors.NewNotFound(id.resource(), id.Name)
-	case is != nil && (is.UID != nil && *is.UID != found.GetUID() || is.ResourceVersion != nil && *is.ResourceVersion != found.GetResourceVersion()):
+	case is != nil && (ptr.Deref(is.UID, found.GetUID()) != found.GetUID() ||
+		ptr.Deref(is.ResourceVersion, found.GetResourceVersion()) != found.GetResourceVersion()):
 		return apierrors.NewConflict(id.resource(), id.Name, errors.New("it is another version"))
 	}
 	s.Delete(id)
