@@ -22,7 +22,7 @@ func TestTheExamplesOfTheGuideAreAccepted(t *testing.T) {
 	page := doccheck.Read(t, guide)
 	page.CheckLinks(t)
 	f := newFixture(t)
-	doccheck.Apply(t, c, f.namespace, page.Examples(t, ""), client.DryRunAll)
+	doccheck.Apply(t, c, f.Namespace, page.Examples(t, ""), client.DryRunAll)
 }
 
 // TestAMachineOfTheGuide: a machine of the guide's template runs in a subscription that has what the guide makes.
@@ -46,6 +46,6 @@ func TestAMachineOfTheGuide(t *testing.T) {
 		*s = spec
 		s.ResourceGroup = f.group // That of this test.
 	})
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	f.deleted(m)
 }

@@ -18,7 +18,7 @@ import (
 func TestLife(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1")
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	f.Expect(m.Spec.ProviderID).To(Equal("azure:///subscriptions/" + arm.DefaultSubscription + "/resourceGroups/" + f.group +
 		"/providers/Microsoft.Compute/virtualMachines/m1"))
 	f.Expect(m.Status.FailureDomain).To(BeElementOf("1", "2"))
@@ -36,7 +36,7 @@ func TestAnAddressOfTheUsersChoice(t *testing.T) {
 	static := func(s *infrav1.AzureMachineSpec) { s.PrivateIPAddress = "10.1.3.250" }
 	f.fault(simulator.Fault{Action: "VirtualMachines_CreateOrUpdate", Count: 1, Cut: simulator.CutBefore})
 	m := f.machine("m1", static)
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	f.Expect(m.Status.Addresses).To(ContainElement(HaveField("Address", "10.1.3.250")))
 	f.Expect(f.calls("NetworkInterfaces_CreateOrUpdate")).To(Equal(map[int]int{http.StatusCreated: 1}))
 	f.deleted(m)
@@ -54,7 +54,7 @@ func TestCapacityThatShowsLate(t *testing.T) {
 	m := f.machine("m1", func(s *infrav1.AzureMachineSpec) {
 		s.Zones, s.FallbackVMSizes = []string{"1"}, []string{"Standard_E2s_v5"}
 	})
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	f.Expect(m.Status.InstanceType).To(Equal("Standard_E2s_v5"))
 	f.Expect(f.resources()).To(ConsistOf("virtualMachines", "networkInterfaces", "disks"), "nothing of the first attempt")
 	f.deleted(m)
@@ -67,7 +67,7 @@ func TestLostAnswers(t *testing.T) {
 		f.fault(simulator.Fault{Action: action, Count: 1, Cut: simulator.CutAfter})
 	}
 	m := f.machine("m1")
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	f.Expect(f.calls("VirtualMachines_CreateOrUpdate")[http.StatusCreated]).To(BeZero(), "the one that took effect got no answer")
 	f.deleted(m)
 }
@@ -76,9 +76,9 @@ func TestLostAnswers(t *testing.T) {
 func TestAResourceGroupThatIsGone(t *testing.T) {
 	f := newFixture(t)
 	misspelt := f.machine("m1", func(s *infrav1.AzureMachineSpec) { s.ResourceGroup = "misspelt" })
-	f.Eventually(f.ready(misspelt)).Should(And(HavePrefix("False UnresolvedReference"), ContainSubstring("ResourceGroupNotFound")))
+	f.Eventually(f.Ready(misspelt)).Should(And(HavePrefix("False UnresolvedReference"), ContainSubstring("ResourceGroupNotFound")))
 	m := f.machine("m2")
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	sim.RemoveGroup(arm.DefaultSubscription, f.group)
 	f.deleted(misspelt)
 	f.deleted(m)
@@ -88,7 +88,7 @@ func TestAResourceGroupThatIsGone(t *testing.T) {
 func TestARefusal(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1", func(s *infrav1.AzureMachineSpec) { s.VMSize = "Standard_Huge" })
-	f.Eventually(f.ready(m)).Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("InvalidParameter: The value Standard_Huge")))
+	f.Eventually(f.Ready(m)).Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("InvalidParameter: The value Standard_Huge")))
 	f.deleted(m)
 }
 
@@ -96,9 +96,9 @@ func TestARefusal(t *testing.T) {
 func TestCAPZ1008AMachineThatVanished(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1")
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	f.Expect(sim.Vanish(m.Spec.ProviderID[len("azure://"):])).To(Succeed())
-	f.Eventually(f.ready(m)).Should(HavePrefix("False InstanceVanished"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("False InstanceVanished"))
 	f.deleted(m)
 	f.Expect(f.calls("VirtualMachines_CreateOrUpdate")).To(Equal(map[int]int{http.StatusCreated: 1}))
 }
@@ -107,11 +107,11 @@ func TestCAPZ1008AMachineThatVanished(t *testing.T) {
 func TestANameOfSomebodyElse(t *testing.T) {
 	f, other := newFixture(t), newFixture(t)
 	theirs := other.machine("m1")
-	other.Eventually(other.ready(theirs)).Should(HavePrefix("True InstanceRunning"))
+	other.Eventually(other.Ready(theirs)).Should(HavePrefix("True InstanceRunning"))
 	mine := f.machine("m1", func(s *infrav1.AzureMachineSpec) { s.ResourceGroup = other.group })
-	f.Eventually(f.ready(mine)).Should(HavePrefix("False ForeignInstance"))
-	f.Expect(c.Delete(f.ctx, mine)).To(Succeed())
-	f.Eventually(func() string { return f.ready(mine)() }).Should(ContainSubstring("not found"))
+	f.Eventually(f.Ready(mine)).Should(HavePrefix("False ForeignInstance"))
+	f.Expect(c.Delete(f.Ctx, mine)).To(Succeed())
+	f.Eventually(f.Ready(mine)).Should(ContainSubstring("not found"))
 	other.Expect(other.resources()).To(HaveLen(3))
 	other.deleted(theirs)
 }
@@ -119,11 +119,11 @@ func TestANameOfSomebodyElse(t *testing.T) {
 // TestCapacityOfATemplate is that of its size, for scaling from zero.
 func TestCapacityOfATemplate(t *testing.T) {
 	f := newFixture(t)
-	template := &infrav1.AzureMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "t"}}
+	template := &infrav1.AzureMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "t"}}
 	template.Spec.Template.Spec = validSpec()
-	f.Expect(c.Create(f.ctx, template)).To(Succeed())
+	f.Expect(c.Create(f.Ctx, template)).To(Succeed())
 	f.Eventually(func() (string, error) {
-		err := c.Get(f.ctx, client.ObjectKeyFromObject(template), template)
+		err := c.Get(f.Ctx, client.ObjectKeyFromObject(template), template)
 		return template.Status.Capacity.Cpu().String() + " " + template.Status.Capacity.Memory().String(), err
 	}).Should(Equal("2 8Gi"))
 	f.Expect(template.Status.NodeInfo).To(Equal(driverv1.NodeInfo{Architecture: "amd64", OperatingSystem: "linux"}))

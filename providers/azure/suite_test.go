@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,33 +13,24 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	. "github.com/onsi/gomega"
-	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "millwright.dev/providers/azure/api/v1alpha1"
 	"millwright.dev/providers/azure/instance"
 	"millwright.dev/providers/azure/session"
-	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 	"millwright.dev/providers/driver/manager"
 	"millwright.dev/test/clouds/azure/arm"
 	"millwright.dev/test/clouds/azure/entra"
 	"millwright.dev/test/clouds/simulator"
 	"millwright.dev/test/testenv"
+	"millwright.dev/test/testenv/machines"
 )
 
 // groups are the resource groups that tests take, one each.
-const groups = 20
+const groups = 40
 
 var (
-	env *testenv.Env
 	c   client.Client
 	sim *arm.Server
 	// authority gives out the tokens of identities; that of the provider's process is ownToken.
@@ -52,42 +40,15 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	SetDefaultEventuallyTimeout(time.Minute)
-	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	flag.Parse()
-	if !testing.Verbose() {
-		klog.LogToStderr(false)
-		klog.SetOutput(io.Discard)
-	}
-	ctrl.SetLogger(klog.Background())
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(machines.Main(m, machines.Suite{
+		CRDs: []testenv.CRDs{testenv.AzureCRDs, testenv.CloudConfigCRDs}, AddToScheme: infrav1.AddToScheme,
+		OwnNamespace: testOptions().OwnNamespace(), Start: start,
+	}))
 }
 
-// runTests runs the provider as its main does, on an API server and a cloud of this process.
-func runTests(m *testing.M) (int, error) {
-	var err error
-	env, err = testenv.Start(testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs, testenv.AzureCRDs, testenv.CloudConfigCRDs}})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = env.Stop() }()
-	scheme := runtime.NewScheme()
-	kinds := runtime.SchemeBuilder{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme}
-	if err := kinds.AddToScheme(scheme); err != nil {
-		return 0, err
-	}
-	if c, err = client.New(env.Config, client.Options{Scheme: scheme}); err != nil {
-		return 0, err
-	}
-	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testOptions().OwnNamespace()}}
-	if err := c.Create(context.Background(), own); err != nil {
-		return 0, err
-	}
+// start opens a cloud for the provider, and an authority for its identities.
+func start(_ *testenv.Env, client client.Client, _ string) (provider func(context.Context) error, stop func(), err error) {
+	c = client
 	catalog := arm.DefaultCatalog()
 	for i := range groups {
 		name := fmt.Sprintf("group-%d", i)
@@ -95,31 +56,11 @@ func runTests(m *testing.M) (int, error) {
 		free <- name
 	}
 	sim = arm.New(arm.Options{Catalog: catalog, Authorize: authorize, Delays: arm.Delays{Create: 50 * time.Millisecond, Delete: 50 * time.Millisecond}})
-	defer sim.Close()
 	server, login := httptest.NewServer(sim), httptest.NewServer(authority)
-	defer server.Close()
-	defer login.Close()
-
-	directory, err := os.MkdirTemp("", "azure-provider")
-	if err != nil {
-		return 0, err
+	provider = func(ctx context.Context) error {
+		return run(ctx, testOptions(), func() (session.Config, error) { return configOf(server.URL, login.Listener.Addr().String()), nil })
 	}
-	defer func() { _ = os.RemoveAll(directory) }()
-	kubeconfig := filepath.Join(directory, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, env.Kubeconfig, 0o600); err != nil {
-		return 0, err
-	}
-	if err := os.Setenv("KUBECONFIG", kubeconfig); err != nil {
-		return 0, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- run(ctx, testOptions(), func() (session.Config, error) { return configOf(server.URL, login.Listener.Addr().String()), nil })
-	}()
-	code := m.Run()
-	cancel()
-	return code, testenv.Ended(<-ended)
+	return provider, func() { server.Close(); login.Close(); sim.Close() }, nil
 }
 
 // token is a credential that gives out one token.
@@ -150,11 +91,7 @@ func configOf(url, login string) session.Config {
 }
 
 func testOptions() *manager.Options {
-	options := newOptions()
-	options.AddFlags(pflag.NewFlagSet("test", pflag.ContinueOnError))
-	options.HealthAddr, options.Diagnostics.Address = "0", "0"
-	options.Diagnostics.Insecure = true
-	options.InventoryFast, options.InventorySlow = 200*time.Millisecond, time.Second
+	options := machines.Options(newOptions())
 	// What may still be on its way is waited for twice as long.
 	options.CloudTimeout = 5 * time.Second
 	return options
@@ -162,68 +99,30 @@ func testOptions() *manager.Options {
 
 // fixture is a namespace and a resource group of its own.
 type fixture struct {
-	*WithT
-	ctx       context.Context
-	namespace string
-	group     string
+	*machines.Fixture[*infrav1.AzureMachine]
+	group string
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	g := NewWithT(t)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "azure-"}}
-	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
-	f := &fixture{WithT: g, ctx: t.Context(), namespace: namespace.Name, group: <-free}
-	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "green"},
-		Spec: clusterv1.ClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}}}
-	g.Expect(c.Create(f.ctx, cluster)).To(Succeed())
-	provisioned := true
-	cluster.Status.Initialization.InfrastructureProvisioned = &provisioned
-	g.Expect(c.Status().Update(f.ctx, cluster)).To(Succeed())
-	return f
+	select {
+	case group := <-free:
+		return &fixture{machines.New[*infrav1.AzureMachine](t, c, "azure-"), group}
+	default:
+		t.Fatalf("all %d resource groups are taken: raise groups", groups)
+		return nil
+	}
 }
 
-// machine creates bootstrap data, a Machine and the AzureMachine that it owns.
+// machine creates a machine with all that it needs.
 func (f *fixture) machine(name string, changes ...func(*infrav1.AzureMachineSpec)) *infrav1.AzureMachine {
-	f.Expect(c.Create(f.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}, Data: map[string][]byte{"value": []byte("#cloud-config\n")},
-	})).To(Succeed())
-	owner := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
-		Spec: clusterv1.MachineSpec{
-			ClusterName: "green", Bootstrap: clusterv1.Bootstrap{DataSecretName: &name},
-			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "AzureMachine", Name: name},
-		},
-	}
-	f.Expect(c.Create(f.ctx, owner)).To(Succeed())
-	m := &infrav1.AzureMachine{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: f.namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "green"},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, clusterv1.GroupVersion.WithKind("Machine"))},
-		},
-		Spec: validSpec(),
-	}
+	m := &infrav1.AzureMachine{Spec: validSpec()}
 	m.Spec.ResourceGroup = f.group
 	for _, change := range changes {
 		change(&m.Spec)
 	}
-	f.Expect(c.Create(f.ctx, m)).To(Succeed())
+	f.Create(name, m)
 	return m
-}
-
-// ready returns "status reason: message" of the condition Ready.
-func (f *fixture) ready(m *infrav1.AzureMachine) func() string {
-	return func() string {
-		if err := c.Get(f.ctx, client.ObjectKeyFromObject(m), m); err != nil {
-			return err.Error()
-		}
-		for _, condition := range m.Status.Conditions {
-			if condition.Type == driverv1.ReadyCondition {
-				return fmt.Sprintf("%s %s: %s", condition.Status, condition.Reason, condition.Message)
-			}
-		}
-		return "none"
-	}
 }
 
 // fault goes wrong in the resource group of the test alone.
@@ -236,7 +135,7 @@ func (f *fixture) fault(fault simulator.Fault) {
 func (f *fixture) resources() []string {
 	var found []string
 	for _, r := range sim.Resources() {
-		if r.Tags[instance.TagCluster] == f.namespace+"/green" {
+		if r.Tags[instance.TagCluster] == f.Namespace+"/green" {
 			found = append(found, r.Kind)
 		}
 	}
@@ -256,7 +155,6 @@ func (f *fixture) calls(action string) map[int]int {
 
 // deleted deletes a machine and waits until it is gone.
 func (f *fixture) deleted(m *infrav1.AzureMachine) {
-	f.Expect(c.Delete(f.ctx, m)).To(Succeed())
-	f.Eventually(func() string { return f.ready(m)() }).Should(ContainSubstring("not found"))
+	f.Delete(m)
 	f.Expect(f.resources()).To(BeEmpty(), "the object stays until nothing is left")
 }

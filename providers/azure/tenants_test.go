@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -35,25 +37,25 @@ func (f *fixture) application(number int) entra.Application {
 // keys writes the Secret of an identity.
 func (f *fixture) keys(name string, data map[string]string) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testOptions().OwnNamespace(), Name: name}, StringData: data}
-	f.Expect(c.Create(f.ctx, secret)).To(Succeed())
+	f.Expect(c.Create(f.Ctx, secret)).To(Succeed())
 }
 
 // identity creates one with a Secret of its name that the fixture's namespace may use.
 func (f *fixture) identity(name string, app entra.Application, adjust ...func(*infrav1.AzureIdentity)) *infrav1.AzureIdentity {
 	id := &infrav1.AzureIdentity{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	id.Spec.AllowedNamespaces = &driverv1.AllowedNamespaces{Names: []string{f.namespace}}
+	id.Spec.AllowedNamespaces = &driverv1.AllowedNamespaces{Names: []string{f.Namespace}}
 	id.Spec.ServicePrincipal = &infrav1.ServicePrincipal{TenantID: app.Tenant, ClientID: app.ClientID, SecretName: name}
 	for _, a := range adjust {
 		a(id)
 	}
-	f.Expect(c.Create(f.ctx, id)).To(Succeed())
+	f.Expect(c.Create(f.Ctx, id)).To(Succeed())
 	return id
 }
 
 // identityState returns "status reason: message" of a condition of an identity.
 func (f *fixture) identityState(id *infrav1.AzureIdentity, conditionType string) func() string {
 	return func() string {
-		if err := c.Get(f.ctx, client.ObjectKeyFromObject(id), id); err != nil {
+		if err := c.Get(f.Ctx, client.ObjectKeyFromObject(id), id); err != nil {
 			return err.Error()
 		}
 		if found := meta.FindStatusCondition(id.Status.Conditions, conditionType); found != nil {
@@ -86,8 +88,8 @@ func TestTwoTenants(t *testing.T) {
 	b.keys("tenant-b", map[string]string{"clientSecret": "secret-2"})
 	idA, idB := a.identity("tenant-a", first), b.identity("tenant-b", second)
 	ma, mb := a.machine("m1", with("tenant-a")), b.machine("m1", with("tenant-b"))
-	a.Eventually(a.ready(ma)).Should(HavePrefix("True InstanceRunning"))
-	b.Eventually(b.ready(mb)).Should(HavePrefix("True InstanceRunning"))
+	a.Eventually(a.Ready(ma)).Should(HavePrefix("True InstanceRunning"))
+	b.Eventually(b.Ready(mb)).Should(HavePrefix("True InstanceRunning"))
 	a.Eventually(a.identityState(idA, driverv1.IdentityReadyCondition)).Should(HavePrefix("True CredentialsAccepted"))
 	a.Expect(idA.Status.IdentityStatus).To(And(HaveField("Account", tenantA), HaveField("Principal", "object-1")))
 	b.Eventually(b.identityState(idB, driverv1.IdentityReadyCondition)).Should(HavePrefix("True CredentialsAccepted"))
@@ -107,26 +109,26 @@ func TestForANamespaceThatIsNotAllowedNothingIsCalled(t *testing.T) {
 	})
 	f.Eventually(f.identityState(id, driverv1.IdentityReadyCondition)).Should(HavePrefix("True"))
 	m := f.machine("m1", with("others"))
-	template := &infrav1.AzureMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "t"}}
+	template := &infrav1.AzureMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "t"}}
 	template.Spec.Template.Spec = validSpec()
 	with("others")(&template.Spec.Template.Spec)
-	f.Expect(c.Create(f.ctx, template)).To(Succeed())
-	f.Eventually(f.ready(m)).Should(And(HavePrefix("False "+driverv1.IdentityNotAllowedReason), ContainSubstring(f.namespace)))
+	f.Expect(c.Create(f.Ctx, template)).To(Succeed())
+	f.Eventually(f.Ready(m)).Should(And(HavePrefix("False "+driverv1.IdentityNotAllowedReason), ContainSubstring(f.Namespace)))
 	f.Eventually(func() []metav1.Condition {
-		_ = c.Get(f.ctx, client.ObjectKeyFromObject(template), template)
+		_ = c.Get(f.Ctx, client.ObjectKeyFromObject(template), template)
 		return template.Status.Conditions
 	}).Should(ContainElement(HaveField("Reason", driverv1.IdentityNotAllowedReason)))
 	missing := f.machine("m2", with("nobody"))
-	f.Eventually(f.ready(missing)).Should(HavePrefix("False " + driverv1.IdentityNotFoundReason))
+	f.Eventually(f.Ready(missing)).Should(HavePrefix("False " + driverv1.IdentityNotFoundReason))
 	f.deleted(missing)
 	f.Expect(f.callers()).To(BeEmpty())
 
 	f.Eventually(func() error {
-		_ = c.Get(f.ctx, client.ObjectKeyFromObject(id), id)
+		_ = c.Get(f.Ctx, client.ObjectKeyFromObject(id), id)
 		id.Spec.AllowedNamespaces = &driverv1.AllowedNamespaces{}
-		return c.Update(f.ctx, id)
+		return c.Update(f.Ctx, id)
 	}).Should(Succeed())
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	f.deleted(m)
 }
 
@@ -136,23 +138,17 @@ func TestAnIdentityInUseStays(t *testing.T) {
 	f.keys("used", map[string]string{"AZURE_CLIENT_SECRET": "secret-4"})
 	id := f.identity("used", f.application(4))
 	m := f.machine("m1", with("used"))
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	f.Eventually(f.identityState(id, driverv1.IdentityReadyCondition)).Should(HavePrefix("True"))
 	f.Expect(id.Finalizers).To(ContainElement(controller.Finalizer))
-	f.Expect(c.Delete(f.ctx, id)).To(Succeed())
+	f.Expect(c.Delete(f.Ctx, id)).To(Succeed())
 	f.Eventually(f.identityState(id, driverv1.IdentityInUseCondition)).Should(And(
-		HavePrefix("True "+driverv1.UsedByMachinesReason), ContainSubstring(f.namespace)))
+		HavePrefix("True "+driverv1.UsedByMachinesReason), ContainSubstring(f.Namespace)))
 	late := f.machine("m2", with("used"))
-	f.Eventually(f.ready(late)).Should(HavePrefix("False "+driverv1.IdentityNotReadyReason), "nobody new is given it")
-	f.deletedAlone(late)
+	f.Eventually(f.Ready(late)).Should(HavePrefix("False "+driverv1.IdentityNotReadyReason), "nobody new is given it")
+	f.Delete(late)
 	f.deleted(m)
 	f.Eventually(f.identityState(id, driverv1.IdentityReadyCondition)).Should(ContainSubstring("not found"))
-}
-
-// deletedAlone deletes a machine beside others.
-func (f *fixture) deletedAlone(m *infrav1.AzureMachine) {
-	f.Expect(c.Delete(f.ctx, m)).To(Succeed())
-	f.Eventually(func() string { return f.ready(m)() }).Should(ContainSubstring("not found"))
 }
 
 // TestRefusedCredentials are reported in the words of Microsoft Entra ID, and nothing is called for the machine.
@@ -163,9 +159,38 @@ func TestRefusedCredentials(t *testing.T) {
 	m := f.machine("m1", with("refused"))
 	f.Eventually(f.identityState(id, driverv1.IdentityReadyCondition)).Should(And(HavePrefix("False "+driverv1.CredentialsRefusedReason),
 		ContainSubstring("AADSTS7000215"), Not(ContainSubstring("hidden-value")), Not(ContainSubstring("Trace ID"))))
-	f.Eventually(f.ready(m)).Should(HavePrefix("False " + driverv1.IdentityNotReadyReason))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("False " + driverv1.IdentityNotReadyReason))
 	f.Expect(f.callers()).To(BeEmpty())
-	f.deletedAlone(m)
+	f.Delete(m)
+}
+
+// TestKeysThatAreRotatedWhileMachinesRun: the new secret is used once Azure refuses the tokens of the former one; nobody restarts anything, and
+// the machine is not touched.
+func TestKeysThatAreRotatedWhileMachinesRun(t *testing.T) {
+	f := newFixture(t)
+	app := f.application(9)
+	f.keys("rotated", map[string]string{"AZURE_CLIENT_SECRET": "secret-9"})
+	f.identity("rotated", app)
+	m := f.machine("m1", with("rotated"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
+
+	app.Secrets = []string{"another"}
+	authority.SetApplication(app)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testOptions().OwnNamespace(), Name: "rotated"}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"AZURE_CLIENT_SECRET":"another"}}`))
+	f.Expect(c.Patch(f.Ctx, secret, patch)).To(Succeed())
+	authority.RevokeTokens()
+	lists := func() int { return f.calls("VirtualMachines_List")[http.StatusOK] }
+	f.Eventually(func() int { return f.calls("VirtualMachines_List")[http.StatusUnauthorized] }).Should(BeNumerically(">", 0))
+	before := lists()
+	f.Eventually(lists).Should(BeNumerically(">", before), "with a token for the new secret")
+	next := f.machine("m2", with("rotated"))
+	f.Eventually(f.Ready(next)).Should(HavePrefix("True InstanceRunning"))
+	f.Expect(f.Ready(m)()).To(HavePrefix("True InstanceRunning"))
+	f.Expect(f.calls("VirtualMachines_Delete")).To(BeEmpty())
+	f.Delete(next)
+	f.deleted(m)
+	f.Expect(f.callers()).To(HaveEach(BeElementOf(app.ClientID, "")), "what has a revoked token has no name")
 }
 
 // TestASecretThatAsksForAnotherAuthority is not used: what whoever fills the Secret has written is not called, read, or shown.

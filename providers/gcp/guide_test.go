@@ -43,7 +43,7 @@ func TestTheExamplesOfTheGuideAreAccepted(t *testing.T) {
 	f.Expect(deployment.Spec.ClusterName).To(Equal(objects["Cluster"].GetName()))
 	delete(objects, "CloudConfigTemplate") // Of another provider, whose definitions this API server does not have: AWS's guide has the same.
 	for _, o := range objects {
-		doccheck.Apply(t, c, f.namespace, []*unstructured.Unstructured{o}, client.DryRunAll)
+		doccheck.Apply(t, c, f.Namespace, []*unstructured.Unstructured{o}, client.DryRunAll)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestAMachineOfTheGuide(t *testing.T) {
 		*s = spec
 		s.Project, s.Image, s.Subnetwork = f.project, infrav1.ImageReference{Project: "images", Family: "node"}, "projects/"+f.project+"/regions/us-central1/subnetworks/default"
 	})
-	f.Eventually(f.ready(m)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	launched := sim.Instances(f.project)[0]
 	f.Expect(launched.Tags.Items).To(Equal(spec.NetworkTags))
 	f.Expect(launched.ServiceAccounts[0].Email).To(Equal(spec.ServiceAccount.Email))

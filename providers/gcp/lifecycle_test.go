@@ -21,7 +21,7 @@ const running = "True InstanceRunning"
 func TestLife(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1", func(s *infrav1.GCPMachineSpec) { s.PublicIP, s.DeletionProtection = ptr.To(true), ptr.To(true) })
-	f.Eventually(f.ready(m)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	f.Expect(m.Spec.ProviderID).To(MatchRegexp("^gce://" + f.project + "/us-central1-[ab]/m1$"))
 	f.Expect(m.Status.FailureDomain).To(BeElementOf("us-central1-a", "us-central1-b"))
 	f.Expect(m.Status.InstanceType).To(Equal("e2-standard-2"))
@@ -38,7 +38,7 @@ func TestKarpenterGCP169CapacityThatShowsLate(t *testing.T) {
 		LaunchFailure: &simulator.Failure{Code: "ZONE_RESOURCE_POOL_EXHAUSTED"}})
 	for _, name := range []string{"m1", "m2"} {
 		m := f.machine(name)
-		f.Eventually(f.ready(m)).Should(HavePrefix(running))
+		f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 		f.Expect(m.Status.FailureDomain).To(Equal("us-central1-b"))
 		f.deleted(m)
 	}
@@ -53,7 +53,7 @@ func TestFallbackTypes(t *testing.T) {
 	m := f.machine("m1", func(s *infrav1.GCPMachineSpec) {
 		s.MachineType, s.FallbackMachineTypes = "n2-standard-4", []string{"e2-standard-4"}
 	})
-	f.Eventually(f.ready(m)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	f.Expect(m.Status.InstanceType).To(Equal("e2-standard-4"))
 	f.deleted(m)
 }
@@ -65,7 +65,7 @@ func TestLostAnswers(t *testing.T) {
 		f.fault(simulator.Fault{Action: call, Count: 1, Cut: simulator.CutAfter})
 	}
 	m := f.machine("m1")
-	f.Eventually(f.ready(m)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	f.deleted(m)
 }
 
@@ -94,18 +94,18 @@ func TestCAPG173VanishedAndPreempted(t *testing.T) {
 	}
 	vanishes, stops, goes := f.machine("vanishes"), f.machine("stops", spot("STOP")), f.machine("goes", spot("DELETE"))
 	for _, m := range []*infrav1.GCPMachine{vanishes, stops, goes} {
-		f.Eventually(f.ready(m)).Should(HavePrefix(running))
+		f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	}
 	f.Expect(sim.Vanish(f.project, vanishes.Status.FailureDomain, "vanishes")).To(Succeed())
 	f.Expect(sim.Preempt(f.project, stops.Status.FailureDomain, "stops")).To(Succeed())
 	f.Expect(sim.Preempt(f.project, goes.Status.FailureDomain, "goes")).To(Succeed())
-	f.Eventually(f.ready(vanishes)).Should(HavePrefix("False InstanceVanished"))
-	f.Eventually(f.ready(stops)).Should(HavePrefix("False InstanceInterrupted"))
-	f.Eventually(f.ready(goes)).Should(And(HavePrefix("False InstanceInterrupted"), ContainSubstring("Instance was preempted.")))
+	f.Eventually(f.Ready(vanishes)).Should(HavePrefix("False InstanceVanished"))
+	f.Eventually(f.Ready(stops)).Should(HavePrefix("False InstanceInterrupted"))
+	f.Eventually(f.Ready(goes)).Should(And(HavePrefix("False InstanceInterrupted"), ContainSubstring("Instance was preempted.")))
 	f.Expect(stops.Status.InstanceState).To(Equal(driverv1.InstanceStopped))
 	for _, m := range []*infrav1.GCPMachine{vanishes, stops, goes} {
 		f.Expect(m.Status.FailureReason).NotTo(BeNil())
-		f.Expect(c.Delete(f.ctx, m)).To(Succeed())
+		f.Expect(c.Delete(f.Ctx, m)).To(Succeed())
 	}
 	f.Eventually(func() int { return len(sim.Instances(f.project)) + len(sim.Disks(f.project)) }).Should(BeZero())
 	f.Expect(f.calls()["instances.insert"]).To(Equal(3))
@@ -118,22 +118,22 @@ func TestAZoneThatDoesNotAnswer(t *testing.T) {
 		return func(s *infrav1.GCPMachineSpec) { s.Zones = []string{zone} }
 	}
 	silent, goes := f.machine("silent", zone("us-central1-c")), f.machine("goes", zone("us-central1-a"))
-	f.Eventually(f.ready(silent)).Should(HavePrefix(running))
-	f.Eventually(f.ready(goes)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(silent)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(goes)).Should(HavePrefix(running))
 	sim.SetUnreachable("us-central1-c") // No other test has machines there.
 	defer sim.SetUnreachable()
 	comes := f.machine("comes", zone("us-central1-b"))
-	f.Eventually(f.ready(comes)).Should(HavePrefix(running))
-	f.Expect(c.Delete(f.ctx, goes)).To(Succeed())
-	f.Eventually(f.ready(goes)).Should(ContainSubstring("not found"))
+	f.Eventually(f.Ready(comes)).Should(HavePrefix(running))
+	f.Expect(c.Delete(f.Ctx, goes)).To(Succeed())
+	f.Eventually(f.Ready(goes)).Should(ContainSubstring("not found"))
 	f.Expect(sim.Vanish(f.project, "us-central1-b", "comes")).To(Succeed())
-	f.Eventually(f.ready(comes)).Should(HavePrefix("False InstanceVanished"))
+	f.Eventually(f.Ready(comes)).Should(HavePrefix("False InstanceVanished"))
 	f.Expect(sim.Vanish(f.project, "us-central1-c", "silent")).To(Succeed())
 	lists := f.calls()["instances.aggregatedList"]
 	f.Eventually(func() int { return f.calls()["instances.aggregatedList"] }).Should(BeNumerically(">", lists+1))
-	f.Expect(f.ready(silent)()).To(HavePrefix(running))
+	f.Expect(f.Ready(silent)()).To(HavePrefix(running))
 	sim.SetUnreachable()
-	f.Eventually(f.ready(silent)).Should(HavePrefix("False InstanceVanished"))
+	f.Eventually(f.Ready(silent)).Should(HavePrefix("False InstanceVanished"))
 }
 
 // TestRefusals that can never be right fail the machine, in the cloud's words; what may come to be is waited for.
@@ -142,8 +142,8 @@ func TestRefusals(t *testing.T) {
 	f.fault(simulator.Fault{Action: "instances.insert", Parameters: map[string]string{"name": "wrong"}, Error: &simulator.APIError{Code: "invalid", Message: "Invalid value"}})
 	wrong := f.machine("wrong")
 	waits := f.machine("waits", func(s *infrav1.GCPMachineSpec) { s.Image.Family = "none" })
-	f.Eventually(f.ready(wrong)).Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("instances.insert: invalid: Invalid value")))
-	f.Eventually(f.ready(waits)).Should(And(HavePrefix("False UnresolvedReference"), ContainSubstring("images/family/none' was not found")))
+	f.Eventually(f.Ready(wrong)).Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("instances.insert: invalid: Invalid value")))
+	f.Eventually(f.Ready(waits)).Should(And(HavePrefix("False UnresolvedReference"), ContainSubstring("images/family/none' was not found")))
 	f.deleted(wrong)
 	f.deleted(waits)
 }
@@ -152,25 +152,25 @@ func TestRefusals(t *testing.T) {
 func TestTheNameIsSomebodyElses(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1", func(s *infrav1.GCPMachineSpec) { s.Zones = []string{"us-central1-a"} })
-	f.Eventually(f.ready(m)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	theirs := f.machine("m1-copy", func(s *infrav1.GCPMachineSpec) { s.ProviderID = m.Spec.ProviderID })
-	f.Eventually(f.ready(theirs)).Should(HavePrefix("False ForeignInstance"))
-	f.Expect(c.Delete(f.ctx, theirs)).To(Succeed())
-	f.Eventually(f.ready(theirs)).Should(HavePrefix("False DeletionBlocked"))
+	f.Eventually(f.Ready(theirs)).Should(HavePrefix("False ForeignInstance"))
+	f.Expect(c.Delete(f.Ctx, theirs)).To(Succeed())
+	f.Eventually(f.Ready(theirs)).Should(HavePrefix("False DeletionBlocked"))
 	f.Expect(sim.Instances(f.project)).To(HaveLen(1))
 	theirs.Finalizers = nil
-	f.Expect(c.Update(f.ctx, theirs)).To(Succeed())
+	f.Expect(c.Update(f.Ctx, theirs)).To(Succeed())
 	f.deleted(m)
 }
 
 // TestCapacityOfATemplate is that of its machine type.
 func TestCapacityOfATemplate(t *testing.T) {
 	f := newFixture(t)
-	template := &infrav1.GCPMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "t", Labels: f.labels()}}
+	template := &infrav1.GCPMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "t", Labels: f.labels()}}
 	template.Spec.Template.Spec = f.spec()
-	f.Expect(c.Create(f.ctx, template)).To(Succeed())
+	f.Expect(c.Create(f.Ctx, template)).To(Succeed())
 	f.Eventually(func() bool {
-		f.Expect(c.Get(f.ctx, client.ObjectKeyFromObject(template), template)).To(Succeed())
+		f.Expect(c.Get(f.Ctx, client.ObjectKeyFromObject(template), template)).To(Succeed())
 		return meta.IsStatusConditionTrue(template.Status.Conditions, driverv1.CapacityKnownCondition)
 	}).Should(BeTrue())
 	f.Expect(template.Status.Capacity.Cpu().Value()).To(BeEquivalentTo(2))

@@ -21,27 +21,27 @@ func (f *fixture) email(name string) string {
 }
 
 // identityName is the name of an identity in the cluster, which tests share.
-func (f *fixture) identityName(name string) string { return f.namespace + "-" + name }
+func (f *fixture) identityName(name string) string { return f.Namespace + "-" + name }
 
 // keys writes the Secret of an identity, in place of what is there.
 func (f *fixture) keys(name string, file map[string]string) {
 	content, err := json.Marshal(file)
 	f.Expect(err).NotTo(HaveOccurred())
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testOptions().OwnNamespace(), Name: f.identityName(name)}}
-	f.Expect(client.IgnoreNotFound(c.Delete(f.ctx, secret.DeepCopy()))).To(Succeed())
+	f.Expect(client.IgnoreNotFound(c.Delete(f.Ctx, secret.DeepCopy()))).To(Succeed())
 	secret.StringData = map[string]string{"credentials.json": string(content)}
-	f.Expect(c.Create(f.ctx, secret)).To(Succeed())
+	f.Expect(c.Create(f.Ctx, secret)).To(Succeed())
 }
 
 // identity creates an identity with a Secret of its name that the namespace of the test may use. It goes with the test.
 func (f *fixture) identity(name string, changes ...func(*infrav1.GCPIdentitySpec)) {
 	id := &infrav1.GCPIdentity{ObjectMeta: metav1.ObjectMeta{Name: f.identityName(name), Labels: f.labels()}}
-	id.Spec.AllowedNamespaces = &driverv1.AllowedNamespaces{Names: []string{f.namespace}}
+	id.Spec.AllowedNamespaces = &driverv1.AllowedNamespaces{Names: []string{f.Namespace}}
 	id.Spec.Secret = &infrav1.SecretCredentials{Name: f.identityName(name)}
 	for _, change := range changes {
 		change(&id.Spec)
 	}
-	f.Expect(c.Create(f.ctx, id)).To(Succeed())
+	f.Expect(c.Create(f.Ctx, id)).To(Succeed())
 	f.t.Cleanup(func() { _ = c.Delete(context.Background(), id) })
 }
 
@@ -56,7 +56,7 @@ func (f *fixture) with(name string) func(*infrav1.GCPMachineSpec) {
 func (f *fixture) state(name, conditionType string) func() string {
 	return func() string {
 		id := &infrav1.GCPIdentity{}
-		if err := c.Get(f.ctx, client.ObjectKey{Name: f.identityName(name)}, id); err != nil {
+		if err := c.Get(f.Ctx, client.ObjectKey{Name: f.identityName(name)}, id); err != nil {
 			return err.Error()
 		}
 		if found := meta.FindStatusCondition(id.Status.Conditions, conditionType); found != nil {
@@ -69,7 +69,7 @@ func (f *fixture) state(name, conditionType string) func() string {
 func (f *fixture) accepted(name string) *infrav1.GCPIdentity {
 	f.Eventually(f.state(name, driverv1.IdentityReadyCondition)).Should(HavePrefix("True CredentialsAccepted"))
 	id := &infrav1.GCPIdentity{}
-	f.Expect(c.Get(f.ctx, client.ObjectKey{Name: f.identityName(name)}, id)).To(Succeed())
+	f.Expect(c.Get(f.Ctx, client.ObjectKey{Name: f.identityName(name)}, id)).To(Succeed())
 	return id
 }
 
@@ -77,11 +77,11 @@ func (f *fixture) accepted(name string) *infrav1.GCPIdentity {
 func (f *fixture) change(name string, change func(*infrav1.GCPIdentitySpec)) {
 	f.Eventually(func() error {
 		id := &infrav1.GCPIdentity{}
-		if err := c.Get(f.ctx, client.ObjectKey{Name: f.identityName(name)}, id); err != nil {
+		if err := c.Get(f.Ctx, client.ObjectKey{Name: f.identityName(name)}, id); err != nil {
 			return err
 		}
 		change(&id.Spec)
-		return c.Update(f.ctx, id)
+		return c.Update(f.Ctx, id)
 	}).Should(Succeed())
 }
 

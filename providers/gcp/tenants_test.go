@@ -27,10 +27,10 @@ func TestTwoTenantsInTwoProjects(t *testing.T) {
 		f.keys("own", accounts.NewKey(f.email("machines")))
 		f.identity("own")
 		m := f.machine("m", f.with("own"))
-		f.Eventually(f.ready(m)).Should(HavePrefix(running))
+		f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 		f.Expect(f.accepted("own").Status.IdentityStatus).To(And(HaveField("Principal", f.email("machines")), HaveField("Account", "")))
 	}
-	m := &infrav1.GCPMachine{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "m"}}
+	m := &infrav1.GCPMachine{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "m"}}
 	b.deleted(m)
 	a.Expect(sim.Instances(a.project)).To(HaveLen(1), "the same name does not matter")
 	for _, f := range []*fixture{a, b} {
@@ -38,7 +38,7 @@ func TestTwoTenantsInTwoProjects(t *testing.T) {
 	}
 	// The project of another tenant is out of reach: the identity has no rights there.
 	thief := a.machine("thief", a.with("own"), func(s *infrav1.GCPMachineSpec) { s.Project = b.project })
-	a.Eventually(a.ready(thief)).Should(And(HavePrefix("False Unauthorized"), ContainSubstring("forbidden")))
+	a.Eventually(a.Ready(thief)).Should(And(HavePrefix("False Unauthorized"), ContainSubstring("forbidden")))
 	a.Expect(sim.Instances(b.project)).To(BeEmpty())
 }
 
@@ -50,26 +50,26 @@ func TestForANamespaceThatIsNotAllowedNothingIsCalled(t *testing.T) {
 	f.identity("own", func(s *infrav1.GCPIdentitySpec) { s.AllowedNamespaces = nil })
 	f.accepted("own")
 	m := f.machine("m", f.with("own"))
-	template := &infrav1.GCPMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "t", Labels: f.labels()}}
+	template := &infrav1.GCPMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "t", Labels: f.labels()}}
 	template.Spec.Template.Spec = f.spec()
 	f.with("own")(&template.Spec.Template.Spec)
-	f.Expect(c.Create(f.ctx, template)).To(Succeed())
+	f.Expect(c.Create(f.Ctx, template)).To(Succeed())
 	known := func() string {
-		f.Expect(c.Get(f.ctx, client.ObjectKeyFromObject(template), template)).To(Succeed())
+		f.Expect(c.Get(f.Ctx, client.ObjectKeyFromObject(template), template)).To(Succeed())
 		found := meta.FindStatusCondition(template.Status.Conditions, driverv1.CapacityKnownCondition)
 		if found == nil {
 			return "none"
 		}
 		return string(found.Status) + " " + found.Reason
 	}
-	f.Eventually(f.ready(m)).Should(And(HavePrefix("False IdentityNotAllowed"), ContainSubstring(f.namespace)))
+	f.Eventually(f.Ready(m)).Should(And(HavePrefix("False IdentityNotAllowed"), ContainSubstring(f.Namespace)))
 	f.Eventually(known).Should(Equal("False IdentityNotAllowed"))
 	lost := f.machine("lost", f.with("nobody"))
-	f.Eventually(f.ready(lost)).Should(HavePrefix("False IdentityNotFound"))
+	f.Eventually(f.Ready(lost)).Should(HavePrefix("False IdentityNotFound"))
 	f.Expect(f.calls()).To(BeEmpty())
 
 	f.change("own", func(s *infrav1.GCPIdentitySpec) { s.AllowedNamespaces = &driverv1.AllowedNamespaces{} })
-	f.Eventually(f.ready(m)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	f.Eventually(known).Should(Equal("True CapacityKnown"))
 	f.deleted(m)
 	f.Expect(f.callers()).To(ConsistOf(f.email("machines")))
@@ -82,7 +82,7 @@ func TestKeysThatAreRotatedWhileMachinesRun(t *testing.T) {
 	f.keys("own", accounts.NewKey(f.email("machines")))
 	f.identity("own")
 	m := f.machine("m", f.with("own"))
-	f.Eventually(f.ready(m)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 
 	accounts.Grant(f.project, f.email("rotated"))
 	next := accounts.NewKey(f.email("rotated"))
@@ -95,7 +95,7 @@ func TestKeysThatAreRotatedWhileMachinesRun(t *testing.T) {
 	f.Expect(f.accepted("own").Status.Principal).To(Equal(f.email("rotated")))
 
 	accounts.RemoveKey(next["private_key_id"])
-	f.change("own", func(s *infrav1.GCPIdentitySpec) { s.AllowedNamespaces.Names = []string{f.namespace} })
+	f.change("own", func(s *infrav1.GCPIdentitySpec) { s.AllowedNamespaces.Names = []string{f.Namespace} })
 	f.Eventually(f.state("own", driverv1.IdentityReadyCondition)).Should(And(HavePrefix("False CredentialsRefused"), ContainSubstring("invalid_grant"),
 		ContainSubstring(f.email("rotated"))), "although the last token would last for an hour")
 }
@@ -122,7 +122,7 @@ func TestATokenFileThatIsRotated(t *testing.T) {
 	f.identity("thief", federated("/etc/passwd"))
 	direct, impersonating := f.machine("direct", f.with("direct")), f.machine("impersonating", f.with("impersonating"))
 	for _, m := range []*infrav1.GCPMachine{direct, impersonating} {
-		f.Eventually(f.ready(m)).Should(HavePrefix(running))
+		f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	}
 	f.Expect(f.callers()).To(ConsistOf("principal://subject", f.email("machines")))
 	f.Expect(f.accepted("impersonating").Status.Principal).To(Equal(f.email("machines")))
@@ -133,13 +133,13 @@ func TestATokenFileThatIsRotated(t *testing.T) {
 	f.Expect(os.WriteFile(file, []byte("token-two"), 0o600)).To(Succeed())
 	f.change("direct", func(s *infrav1.GCPIdentitySpec) { s.AllowedNamespaces.Names = append(s.AllowedNamespaces.Names, "x") })
 	f.Eventually(f.state("direct", driverv1.IdentityReadyCondition)).Should(HavePrefix("True"))
-	f.Expect(c.Delete(f.ctx, direct)).To(Succeed())
+	f.Expect(c.Delete(f.Ctx, direct)).To(Succeed())
 	accounts.SetCreators(f.email("machines"))
 	f.change("impersonating", func(s *infrav1.GCPIdentitySpec) { s.AllowedNamespaces.Names = append(s.AllowedNamespaces.Names, "x") })
 	f.Eventually(f.state("impersonating", driverv1.IdentityReadyCondition)).Should(And(HavePrefix("False CredentialsRefused"),
 		ContainSubstring("iam.serviceAccounts.getAccessToken")))
 	accounts.SetCreators(f.email("machines"), f.email("between"))
-	f.change("impersonating", func(s *infrav1.GCPIdentitySpec) { s.AllowedNamespaces.Names = []string{f.namespace} })
+	f.change("impersonating", func(s *infrav1.GCPIdentitySpec) { s.AllowedNamespaces.Names = []string{f.Namespace} })
 	f.deleted(impersonating)
 }
 
@@ -151,7 +151,7 @@ func TestAFileOfAnExternalAccount(t *testing.T) {
 	m := f.machine("m", f.with("evil"))
 	f.Eventually(f.state("evil", driverv1.IdentityReadyCondition)).Should(And(HavePrefix("False CredentialsNotAllowed"),
 		ContainSubstring("external_account"), ContainSubstring("spec.workloadIdentity"), Not(ContainSubstring("hidden"))))
-	f.Eventually(f.ready(m)).Should(HavePrefix("False IdentityNotReady"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("False IdentityNotReady"))
 	f.Expect(f.calls()).To(BeEmpty())
 }
 
@@ -162,14 +162,14 @@ func TestAnIdentityInUseStays(t *testing.T) {
 	f.keys("own", accounts.NewKey(f.email("machines")))
 	f.identity("own")
 	m := f.machine("m", f.with("own"))
-	f.Eventually(f.ready(m)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	id := f.accepted("own")
 	f.Expect(id.Finalizers).To(ContainElement(controller.Finalizer))
-	f.Expect(c.Delete(f.ctx, id)).To(Succeed())
-	f.Eventually(f.state("own", driverv1.IdentityInUseCondition)).Should(And(HavePrefix("True UsedByMachines"), ContainSubstring(f.namespace)))
+	f.Expect(c.Delete(f.Ctx, id)).To(Succeed())
+	f.Eventually(f.state("own", driverv1.IdentityInUseCondition)).Should(And(HavePrefix("True UsedByMachines"), ContainSubstring(f.Namespace)))
 	late := f.machine("late", f.with("own"))
-	f.Eventually(f.ready(late)).Should(HavePrefix("False IdentityNotReady"))
-	f.Expect(c.Delete(f.ctx, late)).To(Succeed())
+	f.Eventually(f.Ready(late)).Should(HavePrefix("False IdentityNotReady"))
+	f.Expect(c.Delete(f.Ctx, late)).To(Succeed())
 	f.deleted(m)
 	f.Eventually(f.state("own", driverv1.IdentityReadyCondition)).Should(ContainSubstring("not found"))
 }
@@ -178,19 +178,19 @@ func TestAnIdentityInUseStays(t *testing.T) {
 func TestWithoutAnIdentityWhereOneIsRequired(t *testing.T) {
 	f := newFixture(t)
 	options := testOptions()
-	options.Identities.Required, options.WatchFilter = true, f.namespace
+	options.Identities.Required, options.WatchFilter = true, f.Namespace
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	mgr, err := manager.New(env.Config, c.Scheme(), options, func(o *ctrl.Options) { o.Controller.SkipNameValidation = ptr.To(true) })
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(setup(mgr, options, at)).To(Succeed())
 	go func() { ended <- mgr.Start(ctx) }()
-	f.watch = f.namespace
+	f.watched(f.Namespace)
 	m := f.machine("m")
-	f.Eventually(f.ready(m)).Should(And(HavePrefix("False IdentityNotAllowed"), ContainSubstring("--require-identity")))
+	f.Eventually(f.Ready(m)).Should(And(HavePrefix("False IdentityNotAllowed"), ContainSubstring("--require-identity")))
 	f.Expect(f.calls()).To(BeEmpty())
-	f.Expect(c.Delete(f.ctx, m)).To(Succeed())
-	f.Eventually(f.ready(m)).Should(ContainSubstring("not found"))
+	f.Expect(c.Delete(f.Ctx, m)).To(Succeed())
+	f.Eventually(f.Ready(m)).Should(ContainSubstring("not found"))
 	cancel()
 	f.Eventually(ended).Should(Receive())
 }
@@ -200,7 +200,7 @@ func TestTheProcessesOwnCredentials(t *testing.T) {
 	f := newFixture(t)
 	f.identity("ambient", func(s *infrav1.GCPIdentitySpec) { s.Secret, s.Ambient = nil, &infrav1.AmbientCredentials{} })
 	m := f.machine("m", f.with("ambient"))
-	f.Eventually(f.ready(m)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(m)).Should(HavePrefix(running))
 	f.Expect(f.accepted("ambient").Status.Principal).To(Equal("provider@p.iam.gserviceaccount.com"))
 	f.deleted(m)
 	f.Expect(f.callers()).To(ConsistOf(testToken))
@@ -217,8 +217,8 @@ func TestATokenServiceThatHangs(t *testing.T) {
 		f.identity(name)
 	}
 	held, free := f.machine("held", f.with("held")), f.machine("free", f.with("free"))
-	f.Eventually(f.ready(free)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(free)).Should(HavePrefix(running))
 	f.Expect(f.callers()).To(ConsistOf(f.email("free")))
 	release()
-	f.Eventually(f.ready(held)).Should(HavePrefix(running))
+	f.Eventually(f.Ready(held)).Should(HavePrefix(running))
 }

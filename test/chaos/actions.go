@@ -28,6 +28,9 @@ func (r *run) do(ctx context.Context, a action) (string, error) {
 		return "", r.provider.start(ctx)
 	case outage, endOutage:
 		r.coreTarget.Decider.SetOutage(a.act == outage)
+		if a.act == endOutage || a.pick%2 == 0 { // Often in the middle of launches.
+			r.providerManagement.Decider.SetOutage(a.act == outage)
+		}
 	case storm, endStorm:
 		factor := 1.0
 		if a.act == storm {

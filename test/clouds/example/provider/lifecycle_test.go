@@ -15,12 +15,12 @@ import (
 func TestLife(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1")
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	f.Expect(m.Spec.ProviderID).To(MatchRegexp("^example:///" + f.account + "/[ab]/m1$"))
 	f.Expect(m.Status.Addresses).To(HaveLen(2))
 	f.Expect(m.Status.FailureDomain).To(BeElementOf("a", "b"))
 	f.Expect(f.resources()).To(HaveLen(4))
-	f.deleted(m)
+	f.Delete(m)
 	f.Expect(f.resources()).To(BeEmpty(), "the object stays until nothing is left")
 	f.Expect(sim.Count(f.account, instance.LabelOwnerUID, string(m.UID))).To(Equal(cloud.Count{Creates: 1, Most: 1}))
 }
@@ -32,10 +32,10 @@ func TestCapacityThatShowsLate(t *testing.T) {
 		Fail: &cloud.Failure{Code: cloud.CodeZoneExhausted, Message: "no capacity"}, Parts: 3,
 	}})
 	m := f.machine("m1")
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	f.Expect(sim.Count(f.account, instance.LabelOwnerUID, string(m.UID))).To(Equal(cloud.Count{Creates: 2, Live: 1, Most: 1}))
 	f.Expect(f.resources()).To(HaveLen(4), "nothing of the first attempt")
-	f.deleted(m)
+	f.Delete(m)
 	f.Expect(f.resources()).To(BeEmpty())
 }
 
@@ -46,8 +46,8 @@ func TestLostAnswers(t *testing.T) {
 		f.fault(cloud.Fault{Call: call, Count: 1, Break: cloud.LoseAnswer})
 	}
 	m := f.machine("m1")
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
-	f.deleted(m)
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Delete(m)
 	f.Expect(f.resources()).To(BeEmpty())
 	f.Expect(sim.Count(f.account, instance.LabelOwnerUID, string(m.UID)).Creates).To(Equal(1))
 }
@@ -56,11 +56,11 @@ func TestLostAnswers(t *testing.T) {
 func TestSpotTakenBack(t *testing.T) {
 	f := newFixture(t)
 	m := f.machine("m1")
-	f.Eventually(f.ready(m)).Should(HavePrefix("True InstanceRunning"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("True InstanceRunning"))
 	f.Expect(sim.Interrupt(f.account, m.Status.FailureDomain, "m1")).To(BeTrue())
-	f.Eventually(f.ready(m)).Should(HavePrefix("False InstanceInterrupted"))
+	f.Eventually(f.Ready(m)).Should(HavePrefix("False InstanceInterrupted"))
 	f.Expect(m.Status.InstanceState).To(Equal(driverv1.InstanceStopped))
-	f.deleted(m)
+	f.Delete(m)
 	f.Expect(f.resources()).To(BeEmpty())
 }
 
@@ -69,7 +69,7 @@ func TestARefusal(t *testing.T) {
 	f := newFixture(t)
 	f.fault(cloud.Fault{Call: "CreateMachine", Status: http.StatusBadRequest, Failure: cloud.Failure{Code: cloud.CodeTypeNotFound, Message: "no such type"}})
 	m := f.machine("m1")
-	f.Eventually(f.ready(m)).Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("type_not_found: no such type")))
-	f.deleted(m)
+	f.Eventually(f.Ready(m)).Should(And(HavePrefix("False InvalidConfiguration"), ContainSubstring("type_not_found: no such type")))
+	f.Delete(m)
 	f.Expect(f.resources()).To(BeEmpty())
 }
