@@ -98,6 +98,7 @@ func (w *world) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	before := pod.DeepCopy()
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	w.t.Helper()
 	// The drain may have evicted it already.
 	w.g.Expect(direct.Status().Patch(w.t.Context(), pod, client.MergeFrom(before))).To(Succeed())
 	return pod
