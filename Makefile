@@ -28,6 +28,10 @@ CLOUDS ?= $(or $(filter-out all,$(CLOUD)),aws azure gcp)
 SIMULATOR_aws := ec2-simulator
 SIMULATOR_azure := azure-simulator
 SIMULATOR_gcp := compute-simulator
+# The platforms that images are made for, and this computer's.
+PLATFORMS ?= linux/amd64 linux/arm64
+HERE := linux/$(or $(GOARCH),$(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(shell uname -m))))
+comma := ,
 PROGRAMS = ./core $(addprefix ./providers/,$(CLOUDS)) ./bootstrap/cloudconfig $(addprefix ./test/clouds/,$(CLOUDS)) ./test/clouds/vm ./test/sandbox/cmd/demo \
   ./test/controlplane/cmd/controlplane
 # What --version says. It follows from the commit alone, so that the same commit is always the same program; a release sets VERSION.
@@ -46,6 +50,7 @@ COLLECTOR := $(or $(shell awk -v cpus="$$(nproc)" '/^MemAvailable:/ && $$2 / 104
   /proc/meminfo),GOGC=400 GOMEMLIMIT=3GiB)
 GOBUILD := CGO_ENABLED=0 $(COLLECTOR) $(GO) build -v -trimpath
 GORUN := CGO_ENABLED=0 $(GO) run -trimpath
+MAKEIMAGES = $(GORUN) ./config/images -registry "$(REGISTRY)" -tag "$(TAG)" -created "$(or $(shell git log -1 --format=%ct 2>/dev/null),0)"
 LDFLAGS := -s -w -X $(BUILD).version=$(VERSION) -X $(BUILD).commit=$(COMMIT)
 
 ##@ Use
@@ -60,7 +65,7 @@ demo: ready ## Run the whole life of machines on loopback. KEEP=1 stays up, CLOU
 	@KEEP="$(KEEP)" CLUSTERS="$(CLUSTERS)" CLOUD="$(CLOUD)" exec bin/demo
 
 .PHONY: test
-test: ready $(GOTESTSUM) ## Run all tests, with the race detector, on the real control plane.
+test: ready test-images $(GOTESTSUM) ## Run all tests, with the race detector, on the real control plane.
 	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" RERUN="$(RERUN)" \
 	test/run.sh $(GOTESTSUM) $(TESTFLAGS)
 
@@ -99,7 +104,8 @@ build: ## Build the managers and the simulators into bin/.
 	@mkdir -p bin
 	@{ $(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/ ./core $(addprefix ./providers/,$(CLOUDS)) ./bootstrap/cloudconfig && \
 	$(foreach cloud,$(CLOUDS),$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/$(SIMULATOR_$(cloud)) ./test/clouds/$(cloud) &&) \
-	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/sim-machine ./test/clouds/vm; } 2>&1 | QUIET="$(QUIET)" test/progress.sh "managers and simulators"
+	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/sim-machine ./test/clouds/vm && \
+	$(GOBUILD) -ldflags '$(LDFLAGS)' -o bin/container ./test/container/cmd/container; } 2>&1 | QUIET="$(QUIET)" test/progress.sh "managers and simulators"
 
 .PHONY: bin/demo
 bin/demo:
@@ -122,10 +128,25 @@ release: generate ## Write the release VERSION=v0.1.0 as a local repository of c
 	@REGISTRY="$(REGISTRY)" TAG="$(if $(filter file,$(origin TAG)),$(VERSION),$(TAG))" config/release.sh $(KUSTOMIZE) "$(VERSION)" $(or $(RELEASES),out/release)
 	@$(MAKE) release-images
 
-# What a release has beside its manifests: the SBOM of each image comes from whatever makes the images, which adds its recipe.
+# What a release has beside its manifests: the images as archives, their digests and what they are made of.
 .PHONY: release-images
 release-images:
-	@:
+	@$(MAKE) images TAG="$(if $(filter file,$(origin TAG)),$(VERSION),$(TAG))" IMAGES="$(or $(RELEASES),out/release)/images/$(VERSION)"
+
+.PHONY: images
+images: ## Put the managers into images for PLATFORMS (linux/amd64 linux/arm64) in out/images: OCI layouts, archives, SBOMs, digests.
+	@for platform in $(PLATFORMS); do \
+	  dir=out/programs/$${platform/\//_} && mkdir -p $$dir && \
+	  { GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GOBUILD) -ldflags '$(LDFLAGS)' -o $$dir/ ./core ./providers/aws ./providers/azure ./providers/gcp \
+	    ./bootstrap/cloudconfig; } 2>&1 | QUIET="$(QUIET)" test/progress.sh "managers for $$platform" || exit 1; \
+	done
+	@$(MAKEIMAGES) -programs out/programs -out $(or $(IMAGES),out/images) -platforms $(subst $() ,$(comma),$(strip $(PLATFORMS)))
+
+# Those of this computer alone, of the programs in bin, for tests.
+.PHONY: test-images
+test-images:
+	@mkdir -p out/programs/here && ln -sfn ../../../bin out/programs/here/$(subst /,_,$(HERE))
+	@$(MAKEIMAGES) -programs out/programs/here -out out/images -platforms $(HERE) >/dev/null
 
 ##@ Measure
 

@@ -88,7 +88,7 @@ func newLife(t *testing.T) *life {
 	g.SetDefaultEventuallyPollingInterval(lookEvery)
 	format.MaxLength = 0 // What was typed and said is read as a whole.
 	logs := os.Getenv("MILLWRIGHT_CLUSTERCTL_LOGS")
-	s, err := sandbox.Start(t.Context(), sandbox.Options{Bare: true, Clusters: 2, LogDir: logs})
+	s, err := sandbox.Start(t.Context(), sandbox.Options{Bare: true, Images: true, Clusters: 2, LogDir: logs})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { g.Expect(s.Stop()).To(Succeed()) })
 	l := &life{WithT: g, person: newPerson(t, s.Kubectl()), ctx: t.Context(), sandbox: s, from: s.Control, to: s.Target}

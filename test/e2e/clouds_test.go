@@ -10,10 +10,12 @@ import (
 )
 
 // TestLifeOnThreeClouds is the demo: one Cluster with a MachineDeployment on each cloud, scaled, replaced by larger machines side by side
-// under a disruption budget, and deleted with nothing left in any of them.
+// under a disruption budget, and deleted with nothing left in any of them. The managers run from their images.
 func TestLifeOnThreeClouds(t *testing.T) {
 	takeTurn(t, &booting)
-	s, err := sandbox.Start(suite.ctx, sandbox.Options{Clouds: []string{"aws", "azure", "gcp"}, LogDir: filepath.Join(suite.logs, "three-clouds")})
+	s, err := sandbox.Start(suite.ctx, sandbox.Options{
+		Clouds: []string{"aws", "azure", "gcp"}, Images: true, LogDir: filepath.Join(suite.logs, "three-clouds"),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,13 +21,13 @@ import (
 const hostInterval = 250 * time.Millisecond
 
 // Host is what the controller of Deployments, a scheduler and kubelets are elsewhere, for the managers that somebody has installed in a
-// cluster: for each Deployment one process, with the flags, the environment and the ServiceAccount that it says, from bin/ instead of from
-// the image. It is started anew when the Deployment changes, and when it ends; it ends with the Deployment; and the Deployment is
-// Available while it is ready. Services lead to the process, too, so webhooks are called by the name that their
-// certificate must have.
+// cluster: for each Deployment one process, with the flags, the environment and the ServiceAccount that it says, from bin/ unless
+// Options.Images has it run from the image. It is started anew when the Deployment changes, and when it ends; it ends with the
+// Deployment; and the Deployment is Available while it is ready. Services lead to the process, too, so webhooks are called by the name
+// that their certificate must have.
 type Host struct {
 	cluster      *Cluster
-	program      func(image string) string
+	sandbox      *Sandbox
 	dir, logDir  string
 	address      string
 	cancel       context.CancelFunc
@@ -54,12 +54,8 @@ func (s *Sandbox) HostDeployments(cluster *Cluster) (*Host, error) {
 	h := &Host{
 		cluster: cluster, address: address, cancel: cancel, done: make(chan struct{}), hosted: map[place]*hosted{},
 		lastFailures: map[string]string{},
-		// The last part of an image's name is that of the program: millwright-aws is bin/aws.
-		program: func(image string) string {
-			name, _, _ := strings.Cut(path.Base(image), ":")
-			return s.paths.file("bin/" + strings.TrimPrefix(name, "millwright-"))
-		},
-		dir: filepath.Join(s.dir, "hosts-"+cluster.Name()), logDir: s.options.LogDir,
+		sandbox:      s,
+		dir:          filepath.Join(s.dir, "hosts-"+cluster.Name()), logDir: s.options.LogDir,
 	}
 	s.hosts = append(s.hosts, h)
 	go h.run(ctx)

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,59 +48,27 @@ func (h *Host) start(ctx context.Context, d *appsv1.Deployment, container *corev
 	if err != nil {
 		return nil, err
 	}
-	args, err := h.mount(ctx, d, container, home)
-	if err != nil {
-		return nil, err
-	}
 	own, err := h.serve(ctx, d, container)
 	if err != nil {
 		return nil, err
 	}
-	flags := slices.DeleteFunc(m.flags(), func(flag string) bool { return strings.HasPrefix(flag, "--leader-elect") })
-	process, err := childprocess.Start(context.Background(), childprocess.Spec{
-		Name: name, Path: h.program(container.Image), Args: slices.Concat(args, flags, own), CleanEnv: true,
-		Env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}, environment...),
-		Dir: home, Log: filepath.Join(h.logDir, name+".log"),
-	})
+	pod := &podOf{h.cluster, d.Namespace, &d.Spec.Template.Spec, container, home, content, append(m.addresses(), own...), environment}
+	spec, err := h.sandbox.processOf(ctx, pod, "--kubeconfig="+m.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	spec.Name, spec.Log = name, filepath.Join(h.logDir, name+".log")
+	process, err := childprocess.Start(context.Background(), *spec)
 	if err != nil {
 		return nil, err
 	}
 	return &hosted{process: process, generation: d.Generation, image: container.Image, health: m.health}, nil
 }
 
-// mount writes the Secrets that the container mounts below its home, and returns its arguments, which find them there.
-func (h *Host) mount(ctx context.Context, d *appsv1.Deployment, container *corev1.Container, home string) ([]string, error) {
-	args := slices.Clone(container.Args)
-	for _, mount := range container.VolumeMounts {
-		i := slices.IndexFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-		if i < 0 || d.Spec.Template.Spec.Volumes[i].Secret == nil {
-			return nil, errors.Errorf("Deployment %s mounts %s, which is no Secret", d.Name, mount.Name)
-		}
-		source := d.Spec.Template.Spec.Volumes[i].Secret
-		secret, err := h.secret(ctx, d.Namespace, source.SecretName, source.Optional)
-		if err != nil {
-			return nil, err
-		}
-		place := filepath.Join(home, mount.MountPath)
-		if err := os.MkdirAll(place, 0o700); err != nil {
-			return nil, errors.Wrap(err, "making the directory of a Secret")
-		}
-		for key, value := range secret.Data {
-			if err := os.WriteFile(filepath.Join(place, key), value, 0o600); err != nil {
-				return nil, errors.Wrap(err, "writing a Secret")
-			}
-		}
-		for n := range args {
-			args[n] = strings.Replace(args[n], "="+mount.MountPath+"/", "="+place+"/", 1)
-		}
-	}
-	return args, nil
-}
-
-// secret reads a Secret of the Deployment's namespace; an optional one that is not there is empty.
-func (h *Host) secret(ctx context.Context, namespace, name string, optional *bool) (*corev1.Secret, error) {
+// secretOf reads a Secret for a pod; an optional one that is not there is empty.
+func secretOf(ctx context.Context, cluster *Cluster, namespace, name string, optional *bool) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := h.cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
+	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
 	if apierrors.IsNotFound(err) && optional != nil && *optional {
 		return &corev1.Secret{}, nil
 	}
@@ -115,7 +82,7 @@ func (h *Host) environment(ctx context.Context, d *appsv1.Deployment, container 
 		if source.SecretRef == nil {
 			return nil, errors.Errorf("Deployment %s has an environment that is from no Secret", d.Name)
 		}
-		secret, err := h.secret(ctx, d.Namespace, source.SecretRef.Name, source.SecretRef.Optional)
+		secret, err := secretOf(ctx, h.cluster, d.Namespace, source.SecretRef.Name, source.SecretRef.Optional)
 		if err != nil {
 			return nil, err
 		}

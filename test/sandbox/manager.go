@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +45,7 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 	if deployment == nil || len(deployment.Spec.Template.Spec.Containers) == 0 {
 		return nil, fmt.Errorf("the install manifest of %s has no Deployment", name)
 	}
-	pod := deployment.Spec.Template.Spec
+	pod := &deployment.Spec.Template.Spec
 	kubeconfig, err := s.Control.ServiceAccountKubeconfig(ctx, deployment.Namespace, pod.ServiceAccountName)
 	if err != nil {
 		return nil, err
@@ -66,19 +65,25 @@ func (s *Sandbox) newManager(ctx context.Context, name string, deployment *appsv
 	if m.metrics, err = loopbackAddress(); err != nil {
 		return nil, err
 	}
-	args, environment := s.arguments(m, pod.Containers[0].Args)
-	m.spec = childprocess.Spec{
-		Name:     name,
-		Path:     s.paths.file("bin/" + name),
-		Args:     args,
-		CleanEnv: true,
-		// All that it gets: nothing of the caller's settings of clouds or Kubernetes.
-		Env: append(environment, "PATH="+os.Getenv("PATH"), "HOME="+home, "TMPDIR="+home,
-			"POD_NAMESPACE="+deployment.Namespace, "POD_NAME="+name, "POD_UID="+name),
-		Dir: home,
-		Log: filepath.Join(s.options.LogDir, name+".log"),
+	m.spec, err = s.specOf(ctx, m, home, deployment, kubeconfig)
+	return m, err
+}
+
+// specOf is the process of a manager: a program of bin/, or a container of its image. All that it gets is of the Deployment or
+// of the sandbox: nothing of the caller's settings of clouds or Kubernetes.
+func (s *Sandbox) specOf(
+	ctx context.Context, m *Manager, home string, deployment *appsv1.Deployment, kubeconfig []byte,
+) (childprocess.Spec, error) {
+	template := &deployment.Spec.Template.Spec
+	args, environment := s.arguments(m)
+	environment = append(environment, "POD_NAMESPACE="+deployment.Namespace, "POD_NAME="+m.Name, "POD_UID="+m.Name)
+	pod := &podOf{s.Control, deployment.Namespace, template, &template.Containers[0], home, kubeconfig, args, environment}
+	spec, err := s.processOf(ctx, pod, m.outside()...)
+	if err != nil {
+		return childprocess.Spec{}, err
 	}
-	return m, nil
+	spec.Name, spec.Log = m.Name, filepath.Join(s.options.LogDir, m.Name+".log")
+	return *spec, nil
 }
 
 // writeKubeconfig makes a manager's directory, with its kubeconfig.
@@ -90,10 +95,10 @@ func writeKubeconfig(home string, content []byte) (path string, err error) {
 	return path, errors.Wrap(os.WriteFile(path, content, 0o600), "writing a manager's kubeconfig")
 }
 
-// arguments are those of the Deployment, then what a process on loopback must have otherwise, then what the test wants; with the
+// arguments come after those of the Deployment: what a process on loopback must have otherwise, then what the test wants; with the
 // environment that a provider needs for its cloud.
-func (s *Sandbox) arguments(m *Manager, ofDeployment []string) (args, environment []string) {
-	args = append(slices.Clone(ofDeployment), m.flags()...)
+func (s *Sandbox) arguments(m *Manager) (args, environment []string) {
+	args = m.addresses()
 	if m.Name == "core" && s.options.Webhooks {
 		_, port, _ := strings.Cut(s.webhooks, ":")
 		args = append(args, "--webhook-port="+port)
@@ -106,17 +111,23 @@ func (s *Sandbox) arguments(m *Manager, ofDeployment []string) (args, environmen
 	return append(args, s.options.ManagerArgs[m.Name]...), environment
 }
 
-// flags are what a process on loopback needs otherwise than in its Deployment.
-func (m *Manager) flags() []string {
+// addresses are flags of what serves on loopback, where several managers share the ports.
+func (m *Manager) addresses() []string {
 	return []string{
-		"--kubeconfig=" + m.kubeconfig,
 		"--health-addr=" + m.health,
 		"--diagnostics-address=" + m.metrics,
 		// Metrics without TLS and authentication: on loopback, read by the tests.
 		"--insecure-diagnostics",
+		"--v=2",
+	}
+}
+
+// outside are flags of a process that is in no container.
+func (m *Manager) outside() []string {
+	return []string{
+		"--kubeconfig=" + m.kubeconfig,
 		// A killed manager's lease would have to run out before the next one works.
 		"--leader-elect=false",
-		"--v=2",
 	}
 }
 

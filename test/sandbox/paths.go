@@ -28,7 +28,7 @@ var needed = []file{
 	{"out/target/target-components.yaml", "manifests"},
 }
 
-func findPaths(clouds []*Cloud) (*paths, error) {
+func findPaths(clouds []*Cloud, images bool) (*paths, error) {
 	root, err := controlplane.Root()
 	if err != nil {
 		return nil, err
@@ -37,6 +37,9 @@ func findPaths(clouds []*Cloud) (*paths, error) {
 	all := slices.Clone(needed)
 	for _, c := range clouds {
 		all = append(all, file{"bin/" + c.Name, "build"}, file{c.simulatorFile, "build"}, file{c.manifest(), "manifests"})
+	}
+	if images {
+		all = append(all, file{"bin/container", "build"}, file{"out/images/images.txt", "test-images"})
 	}
 	for _, n := range all {
 		if _, err := os.Stat(p.file(n.name)); err != nil {

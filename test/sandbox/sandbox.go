@@ -18,6 +18,7 @@ import (
 
 	"millwright.dev/test/clouds/aws/simclient"
 	"millwright.dev/test/clouds/aws/sqs"
+	"millwright.dev/test/container"
 	"millwright.dev/test/controlplane"
 )
 
@@ -44,6 +45,9 @@ type Options struct {
 	// Bare leaves everything but control planes and clouds to somebody else, such as clusterctl: HostDeployments runs what
 	// is installed then. The control planes have no controller of Deployments.
 	Bare bool
+	// Images has the managers run from their images in out/images, in containers as their Deployments say: with the image's root file
+	// system alone, which is read-only, as its user, without capabilities, and with leader election. Otherwise they are processes of bin/.
+	Images bool
 	// ManagerArgs are added to the flags of a manager, by its name.
 	ManagerArgs map[string][]string
 }
@@ -82,7 +86,9 @@ type Sandbox struct {
 	// webhooks is the address of the core's webhooks.
 	webhooks string
 	// hosts run what is installed in a bare sandbox.
-	hosts []*Host
+	hosts    []*Host
+	imagesMu sync.Mutex
+	images   map[string]*container.Image
 	// before is what there was before the first Machine.
 	before inventory
 
@@ -98,7 +104,7 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	paths, err := findPaths(clouds)
+	paths, err := findPaths(clouds, options.Images)
 	if err != nil {
 		return nil, err
 	}
