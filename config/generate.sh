@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Regenerates what is derived from Go code: deepcopy functions, CRDs, RBAC roles.
-# Upstream's CRDs are derived from its module each time and not committed; our own are.
+# Upstream's CRDs are derived from its module, and committed like our own, so that kustomize builds config from a fresh clone.
 # usage: config/generate.sh path/to/controller-gen
 set -euo pipefail
 cd "$(dirname "$0")/.."
