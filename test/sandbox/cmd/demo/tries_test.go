@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +17,11 @@ func TestSuggestionsWork(t *testing.T) {
 	for clusters, cloud := range map[int]string{1: "all", 2: "aws"} {
 		t.Run(fmt.Sprintf("%d clusters, CLOUD=%s", clusters, cloud), func(t *testing.T) {
 			g := NewWithT(t)
+			// Sockets below a directory for temporary files with such a path would have names of more than 107 bytes.
+			long := filepath.Join("/tmp", strings.Repeat("d", 60-len("/tmp/")))
+			g.Expect(os.MkdirAll(long, 0o700)).To(Succeed())
+			t.Cleanup(func() { _ = os.Remove(long) })
+			t.Setenv("TMPDIR", long)
 			t.Setenv("KEEP", "1")
 			t.Setenv("CLUSTERS", fmt.Sprint(clusters))
 			t.Setenv("CLOUD", cloud)
