@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -110,6 +111,17 @@ func write(root *os.Root, name string, mode os.FileMode, content io.Reader) erro
 		return err
 	}
 	return file.Close()
+}
+
+// Check says why containers cannot be made here, such as in a sandbox that forbids user namespaces.
+func Check(program string) error {
+	dir, err := os.MkdirTemp("", "container-")
+	if err != nil {
+		return errors.Wrap(err, "making a directory")
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	output, err := exec.Command(program, "-root="+dir, "-check").CombinedOutput()
+	return errors.Wrapf(err, "%s", strings.TrimSpace(string(output)))
 }
 
 // Mount is a directory of the computer in a container.

@@ -29,6 +29,9 @@ func TestWhatAContainerMayDo(t *testing.T) {
 	g := NewWithT(t)
 	root, err := controlplane.Root()
 	g.Expect(err).NotTo(HaveOccurred())
+	if err := Check(filepath.Join(root, "bin", "container")); err != nil {
+		t.Skip("containers cannot be made here: ", err)
+	}
 	image := &Image{Root: t.TempDir(), Config: v1.Config{User: "65532:65532", Entrypoint: []string{"/probe"}}}
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", filepath.Join(image.Root, "probe"), "./testdata/probe")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -82,4 +85,12 @@ func TestDeploymentsThatDemandLess(t *testing.T) {
 	}
 	_, err := image.Command("container", &corev1.Container{SecurityContext: deployed()})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+}
+
+// TestWhereContainersAreForbidden: the program's own words say why.
+func TestWhereContainersAreForbidden(t *testing.T) {
+	g := NewWithT(t)
+	program := filepath.Join(t.TempDir(), "container")
+	g.Expect(os.WriteFile(program, []byte("#!/bin/sh\necho making namespaces: operation not permitted >&2\nexit 1\n"), 0o755)).To(Succeed())
+	g.Expect(Check(program)).To(MatchError(ContainSubstring("making namespaces: operation not permitted")))
 }

@@ -46,7 +46,8 @@ type Options struct {
 	// is installed then. The control planes have no controller of Deployments.
 	Bare bool
 	// Images has the managers run from their images in out/images, in containers as their Deployments say: with the image's root file
-	// system alone, which is read-only, as its user, without capabilities, and with leader election. Otherwise they are processes of bin/.
+	// system alone, which is read-only, as its user, without capabilities, and with leader election. Otherwise, and
+	// where this computer forbids containers, which Progress is told, they are processes of bin/.
 	Images bool
 	// ManagerArgs are added to the flags of a manager, by its name.
 	ManagerArgs map[string][]string
@@ -114,6 +115,12 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	}
 	if options.LogDir == "" {
 		options.LogDir = filepath.Join(dir, "logs")
+	}
+	if options.Images {
+		if err := container.Check(paths.file("bin/container")); err != nil {
+			_, _ = fmt.Fprintln(options.Progress, "The managers run outside of their images, since containers cannot be made here:", err)
+			options.Images = false
+		}
 	}
 	s := &Sandbox{options: options, paths: paths, dir: dir, Clouds: clouds}
 	if err := s.start(ctx); err != nil {

@@ -3,6 +3,7 @@
 // shares the network alone. It needs no rights of the caller but to make user namespaces. Linux only.
 //
 //	container -root DIR -user 65532 [-mount FROM:TO]... -- PROGRAM [ARGUMENT]...
+//	container -root DIR -check
 //
 // The environment is that of the caller. It is for tests: it has neither cgroups nor seccomp.
 package main
@@ -27,6 +28,8 @@ type container struct {
 	user   int
 	mounts []string
 	argv   []string
+	// check ends instead of starting a program.
+	check bool
 }
 
 func main() {
@@ -38,10 +41,11 @@ func main() {
 		c.mounts = append(c.mounts, s)
 		return nil
 	})
+	flags.BoolVar(&c.check, "check", false, "Start no program: find out whether this computer lets containers be made.")
 	flags.Bool(inside, false, "Used by the program itself.")
 	_ = flags.Parse(os.Args[1:])
 	c.argv = flags.Args()
-	if c.root == "" || len(c.argv) == 0 {
+	if c.root == "" || len(c.argv) == 0 && !c.check {
 		fmt.Fprintln(os.Stderr, "container: -root and a program are required")
 		os.Exit(2)
 	}
@@ -94,6 +98,9 @@ func (c *container) enter() error {
 	}
 	if err := giveUp(); err != nil {
 		return err
+	}
+	if c.check {
+		os.Exit(0)
 	}
 	return fmt.Errorf("starting %s: %w", c.argv[0], unix.Exec(c.argv[0], c.argv, os.Environ()))
 }
