@@ -1,0 +1,68 @@
+package freeze
+
+import (
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Reasons of a State. They are those of the condition RemediationAllowed of Clusters, too.
+const (
+	// ReasonControlAPIServerUnreachable means that the API server of the management cluster has not answered for longer than
+	// Options.Timeout.
+	ReasonControlAPIServerUnreachable = "ControlAPIServerUnreachable"
+	// ReasonTargetAPIServerUnreachable means that the API server of the target cluster has not.
+	ReasonTargetAPIServerUnreachable = "TargetAPIServerUnreachable"
+	// ReasonRecovering means that one of the two answers again, and that what it reports may still be from before: Nodes get
+	// Options.Grace to report.
+	ReasonRecovering = "Recovering"
+	// ReasonClockJumped means that the clock of the core was set, so that times since when something has been so are not what they say.
+	ReasonClockJumped = "ClockJumped"
+	// ReasonCoreWasAway means that no core was at work before this one started, for longer than Options.Timeout, or that it is not
+	// known. Nodes get Options.Grace to report.
+	ReasonCoreWasAway = "CoreWasAway"
+	// ReasonRestoreSuspected means that the management cluster was probably restored from a backup: see Restore.
+	ReasonRestoreSuspected = "RestoreSuspected"
+)
+
+// State says whether nothing may be replaced in a Cluster. The zero value means that replacements go on.
+type State struct {
+	// Reason is one of the constants above; "" when nothing is frozen.
+	Reason string
+	// Message says what is the matter and, where someone must act, what to do.
+	Message string
+	// Since is when it began.
+	Since time.Time
+	// Until is when it ends by itself; zero while that depends on somebody else. Not every end has an event: whoever waits looks
+	// again then.
+	Until time.Time
+	// Next is, while nothing is frozen, when that changes unless an API server answers before; zero if that cannot be foreseen.
+	Next time.Time
+}
+
+// Active reports whether nothing may be replaced.
+func (s State) Active() bool { return s.Reason != "" }
+
+// Source is what controllers ask before they conclude something from the state of a Machine or a Node, and before they replace one.
+type Source interface {
+	// Frozen returns the state of a Cluster now. It never blocks.
+	Frozen(cluster client.ObjectKey) State
+	// NotBefore returns the moment before which nobody is judged by what a Node reports, or fails to report: the end of the latest
+	// grace. It may be past, and is zero if there was none; while something is frozen without an end it is far in the future.
+	NotBefore(cluster client.ObjectKey) time.Time
+	// OnChange has f called when the state of a Cluster begins or ends other than by the time that State announced; with a key without
+	// a name when it concerns all Clusters. f must not block.
+	OnChange(f func(cluster client.ObjectKey))
+}
+
+// Never is the Source of tests, and of those who freeze nothing.
+type Never struct{}
+
+// Frozen returns that nothing is frozen.
+func (Never) Frozen(client.ObjectKey) State { return State{} }
+
+// NotBefore returns the zero time.
+func (Never) NotBefore(client.ObjectKey) time.Time { return time.Time{} }
+
+// OnChange does nothing.
+func (Never) OnChange(func(client.ObjectKey)) {}
