@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 
+	"github.com/pkg/errors"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -23,6 +25,7 @@ import (
 	"millwright.dev/core/machinedeployment"
 	"millwright.dev/core/machineset"
 	"millwright.dev/core/remote"
+	"millwright.dev/core/safety/freeze"
 )
 
 // The connections to target clusters.
@@ -47,8 +50,12 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := targets.SetupWithManager(mgr, concurrency(o.targetConcurrency)); err != nil {
 		return err
 	}
+	freezer, err := addFreezer(ctx, mgr, o, connections)
+	if err != nil {
+		return err
+	}
 	resolver := &version.Resolver{Reader: mgr.GetClient()}
-	if err := addMachineControllers(mgr, o, connections, resolver); err != nil {
+	if err := addMachineControllers(mgr, o, connections, resolver, freezer); err != nil {
 		return err
 	}
 	if err := addSetControllers(mgr, o, resolver); err != nil {
@@ -62,8 +69,29 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	return notice.SetupWithManager(mgr, concurrency(1))
 }
 
+// addFreezer adds what knows when nothing may be replaced. It reads the lease, before this process asks for it, to learn when a core was
+// last at work.
+func addFreezer(ctx context.Context, mgr ctrl.Manager, o *options, connections *remote.Connections) (*freeze.Freezer, error) {
+	targets := freeze.Connected{Connections: connections}
+	freezer := freeze.New(o.freeze, clock.RealClock{}, targets)
+	freezer.Measure(ctx)
+	if o.LeaderElect {
+		if err := freezer.ReadLease(ctx, mgr.GetAPIReader(), client.ObjectKey{Namespace: o.OwnNamespace(), Name: o.Name}); err != nil {
+			mgr.GetLogger().Error(err, "The lease cannot be read, so it is not known when a core was last at work")
+		}
+	}
+	err := mgr.Add(&freeze.Probe{Freezer: freezer, Reader: mgr.GetAPIReader(), Namespace: o.Namespace, Clock: clock.RealClock{}})
+	if err != nil {
+		return nil, errors.Wrap(err, "adding the check of the API server")
+	}
+	examiner := &freeze.Examiner{Freezer: freezer, APIReader: mgr.GetAPIReader(), Nodes: targets.Nodes}
+	return freezer, examiner.SetupWithManager(mgr, concurrency(o.targetConcurrency))
+}
+
 // addMachineControllers adds those of Clusters and Machines, which read objects of providers and connect to target clusters.
-func addMachineControllers(mgr ctrl.Manager, o *options, connections *remote.Connections, resolver *version.Resolver) error {
+func addMachineControllers(
+	mgr ctrl.Manager, o *options, connections *remote.Connections, resolver *version.Resolver, freezer *freeze.Freezer,
+) error {
 	kinds := func() *external.Kinds {
 		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
 	}
@@ -71,6 +99,7 @@ func addMachineControllers(mgr ctrl.Manager, o *options, connections *remote.Con
 		Client:      mgr.GetClient(),
 		APIReader:   mgr.GetAPIReader(),
 		Connections: connections,
+		Freezer:     freezer,
 		Kinds:       kinds(),
 		Clock:       clock.RealClock{},
 		Recorder:    events.Within(mgr.GetEventRecorder("cluster")),

@@ -17,6 +17,7 @@ import (
 	"millwright.dev/core/drain"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machineset"
+	"millwright.dev/core/safety/freeze"
 )
 
 // minRemoteConditionsGracePeriod leaves time to notice a lost connection before conditions are given up.
@@ -44,6 +45,7 @@ type options struct {
 	preflightTexts                        []string
 	keepOutdatedFromScaleDown             bool
 	targetKubeconfig                      string
+	freeze                                freeze.Options
 
 	// preflight are preflightTexts, known to be checks.
 	preflight []clusterv1.MachineSetPreflightCheck
@@ -51,7 +53,9 @@ type options struct {
 	syncLabels, syncAnnotations []*regexp.Regexp
 }
 
-func newOptions() *options { return &options{Options: manager.NewOptions(name, ownNamespace)} }
+func newOptions() *options {
+	return &options{Options: manager.NewOptions(name, ownNamespace), freeze: freeze.DefaultOptions()}
+}
 
 // addFlags adds the flags of the core itself. Names and defaults are those of Cluster API's core where it has the flag, so
 // that one manifest can run either.
@@ -60,6 +64,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.addTargetFlags(flags)
 	o.addMachineFlags(flags)
 	o.addSetFlags(flags)
+	o.freeze.AddFlags(flags)
 	addIgnoredFlags(flags)
 }
 
@@ -161,6 +166,9 @@ func (o *options) complete() error {
 		return errors.Errorf("--remote-conditions-grace-period must be at least %s", minRemoteConditionsGracePeriod)
 	}
 	if err := o.completePreflight(); err != nil {
+		return err
+	}
+	if err := o.freeze.Validate(); err != nil {
 		return err
 	}
 	if o.drainTimeout < 0 || o.pvDetachTimeout <= 0 || o.pvReattachTimeout <= 0 {

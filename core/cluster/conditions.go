@@ -40,6 +40,7 @@ func (s *scope) setConditions() outcome.Outcome {
 	s.set(s.initializedCondition())
 	s.set(s.controlPlaneCondition())
 	deadline := s.setProbeCondition()
+	s.setRemediationAllowed()
 	s.setWorkerConditions()
 	s.set(s.availableCondition())
 	if s.specRefused != nil {

@@ -17,12 +17,17 @@ const (
 	ReasonRemoteConnectionRestored = "RemoteConnectionRestored"
 	// ReasonKubeconfigNotUsed means that the connection goes on with an earlier kubeconfig than the Secret has.
 	ReasonKubeconfigNotUsed = "KubeconfigNotUsed"
+	// ReasonRemediationFrozen means that RemediationAllowed has become False, or has another reason: no Machine is replaced.
+	ReasonRemediationFrozen = "RemediationFrozen"
+	// ReasonRemediationResumed means that it has become True again.
+	ReasonRemediationResumed = "RemediationResumed"
 )
 
 // recordEvents records events for what has changed in the status. A lost connection is recorded here, once for each Cluster, and
 // not by each of its Machines.
 func (s *scope) recordEvents() {
 	before, after := s.Original.Status, s.Object.Status
+	s.recordFreeze()
 	if !ptr.Deref(before.Initialization.ControlPlaneInitialized, false) && ptr.Deref(after.Initialization.ControlPlaneInitialized, false) {
 		s.events.Normal(ReasonControlPlaneInitialized, "Initialize", "The API server of the target cluster answers")
 		return

@@ -18,6 +18,7 @@ import (
 	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/core/external"
 	"millwright.dev/core/remote"
+	"millwright.dev/core/safety/freeze"
 )
 
 // kindCluster is the kind as it appears in owner references.
@@ -31,6 +32,8 @@ type Reconciler struct {
 	APIReader client.Reader
 	// Connections knows which target clusters answer.
 	Connections *remote.Connections
+	// Freezer says when nothing is replaced; nil for never.
+	Freezer Freezer
 	// Kinds reads infrastructure clusters and control planes.
 	Kinds *external.Kinds
 	// Recorder writes events.
@@ -50,6 +53,15 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
+// Freezer says when no Machine of a Cluster is replaced: package freeze.
+type Freezer interface {
+	freeze.Source
+	// Dismiss ends a freeze that would end by itself.
+	Dismiss(cluster client.ObjectKey)
+	// Forget drops what is known of a Cluster that is gone.
+	Forget(cluster client.ObjectKey)
+}
+
 // Reconcile reconciles one Cluster:
 //
 //  1. read it, and what it refers to;
@@ -60,6 +72,9 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := r.Client.Get(ctx, request.NamespacedName, cluster); err != nil {
+		if apierrors.IsNotFound(err) && r.Freezer != nil {
+			r.Freezer.Forget(request.NamespacedName)
+		}
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Cluster %s", request)
 	}
 	if !predicates.MatchesWatchLabel(r.Options.WatchFilter, cluster) {
@@ -86,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // reconcileNormal runs the steps that do not depend on one another, only on the finalizer.
 func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope) outcome.Outcome {
-	return outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection, r.readWorkers)
+	return outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection, r.reconcileFreeze, r.readWorkers)
 }
 
 // ensureFinalizer keeps the Cluster until its contents are deleted. It is written by itself and at once, since everything else

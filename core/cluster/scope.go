@@ -9,6 +9,7 @@ import (
 	"millwright.dev/contracts/controller/scopes"
 	shared "millwright.dev/contracts/remote"
 	"millwright.dev/core/external"
+	"millwright.dev/core/safety/freeze"
 )
 
 // scope is what one reconcile has read and observed of a Cluster. The steps fill it and change Object in memory; setStatus derives
@@ -27,6 +28,9 @@ type scope struct {
 	unansweredRequests string
 	// kubeconfigError is why the connection goes on with an earlier kubeconfig; "" when it does not.
 	kubeconfigError string
+
+	// frozen says whether no Machine of the Cluster is replaced now.
+	frozen freeze.State
 
 	// workers is nil when they were not read.
 	workers *workers

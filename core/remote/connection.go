@@ -103,6 +103,9 @@ func (c *Connection) Node(name string) (*corev1.Node, error) {
 	return node, err
 }
 
+// Nodes returns all cached Nodes. They are shared: copy before changing.
+func (c *Connection) Nodes() []*corev1.Node { return c.nodes.all() }
+
 // NodesWithProviderID returns the cached Nodes with that provider ID; normally there is at most one.
 // They are shared: copy before changing.
 func (c *Connection) NodesWithProviderID(id string) ([]*corev1.Node, error) {

@@ -84,6 +84,18 @@ func (n nodes) get(name string) (*corev1.Node, error) {
 	return obj.(*corev1.Node), nil
 }
 
+// all returns all cached Nodes.
+func (n nodes) all() []*corev1.Node {
+	objects := n.informer.GetIndexer().List()
+	list := make([]*corev1.Node, 0, len(objects))
+	for _, obj := range objects {
+		if node, ok := obj.(*corev1.Node); ok {
+			list = append(list, node)
+		}
+	}
+	return list
+}
+
 // withProviderID returns the cached Nodes of that provider ID.
 func (n nodes) withProviderID(id string) ([]*corev1.Node, error) {
 	objects, err := n.informer.GetIndexer().ByIndex(byProviderID, id)

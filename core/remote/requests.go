@@ -102,17 +102,19 @@ func (c *Connection) DeleteNode(owner Owner, node *corev1.Node) error {
 
 // Trouble describes which requests the API server does not answer although it answers probes; "" while it answers all.
 func (c *Connection) Trouble() string {
+	_, trouble := c.TroubleSince()
+	return trouble
+}
+
+// TroubleSince returns Trouble, and since when it has lasted; the zero time for none.
+func (c *Connection) TroubleSince() (time.Time, string) {
 	for _, l := range []*lane{&c.patches, &c.deletes} {
 		if since := l.unansweredSince(); !since.IsZero() {
-			return fmt.Sprintf(
-				"API requests time out: %s of Nodes has not been answered at %s since %s",
-				l.verb,
-				c.to.Server(),
-				since.UTC().Format(time.RFC3339),
-			)
+			return since, fmt.Sprintf("API requests time out: %s of Nodes has not been answered at %s since %s",
+				l.verb, c.to.Server(), since.UTC().Format(time.RFC3339))
 		}
 	}
-	return ""
+	return time.Time{}, ""
 }
 
 // withdraw forgets what an owner has asked for.

@@ -33,6 +33,7 @@ import (
 	"millwright.dev/core/index"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/remote"
+	"millwright.dev/core/safety/freeze"
 	"millwright.dev/core/trim"
 	"millwright.dev/test/testenv"
 )
@@ -52,6 +53,8 @@ type Core struct {
 	GracePeriod time.Duration
 	// RequestTimeout bounds the requests of the core to target clusters after the next Restart; 10 s.
 	RequestTimeout time.Duration
+	// Freeze are the options by which the core freezes replacements after the next Restart; never, if its timeout is zero.
+	Freeze freeze.Options
 	// WatchFilter is the filter of Machines and connections that the core has after the next Restart; none.
 	WatchFilter string
 
@@ -174,12 +177,35 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
 		Recorder:    events.Within(mgr.GetEventRecorder("cluster")),
 		Options:     cluster.Options{RemoteConnectionGracePeriod: 2 * time.Second},
 	}
+	if c.Freeze.Timeout > 0 {
+		if err := c.addFreezer(mgr, clusters, options); err != nil {
+			return err
+		}
+	}
 	if err := clusters.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
 	options.LogConstructor = c.reconciles.logger(mgr.GetLogger().WithValues("controller", "machine"), "Machine")
 	return c.machines(mgr, kinds()).SetupWithManager(mgr, options)
 }
+
+// addFreezer adds what knows when nothing is replaced. The core before had the lease until it ended.
+func (c *Core) addFreezer(mgr ctrl.Manager, clusters *cluster.Reconciler, options controller.Options) error {
+	targets := freeze.Connected{Connections: c.Connections}
+	freezer := freeze.New(c.Freeze, clock.RealClock{}, targets)
+	lease := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: Lease}
+	if err := freezer.ReadLease(context.Background(), c.Client, lease); err != nil {
+		return err
+	}
+	clusters.Freezer = freezer
+	if err := mgr.Add(&freeze.Probe{Freezer: freezer, Reader: mgr.GetAPIReader(), Clock: clock.RealClock{}}); err != nil {
+		return err
+	}
+	return (&freeze.Examiner{Freezer: freezer, APIReader: mgr.GetAPIReader(), Nodes: targets.Nodes}).SetupWithManager(mgr, options)
+}
+
+// Lease is the lease in the namespace default that says when a core was last at work; see Core.Freeze.
+const Lease = "core"
 
 // machines is the reconciler of Machines, for which seconds are what minutes are in earnest.
 func (c *Core) machines(mgr ctrl.Manager, kinds *external.Kinds) *machine.Reconciler {

@@ -1,0 +1,66 @@
+package cluster
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/core/safety/freeze"
+)
+
+// RemediationAllowedCondition of a Cluster says whether its Machines may be replaced when they are unhealthy. MachineHealthChecks have
+// a condition of that name for their own limits. It appears with the first freeze.
+const RemediationAllowedCondition = clusterv1.MachineHealthCheckRemediationAllowedCondition
+
+// reconcileFreeze reads whether something keeps Machines from being replaced, and ends that if the annotation of a user says so.
+func (r *Reconciler) reconcileFreeze(_ context.Context, s *scope) outcome.Outcome {
+	if r.Freezer == nil {
+		return outcome.Continue()
+	}
+	if _, ok := s.Object.Annotations[freeze.UnfreezeAnnotation]; ok {
+		r.Freezer.Dismiss(s.Key())
+		delete(s.Object.Annotations, freeze.UnfreezeAnnotation)
+	}
+	s.frozen = r.Freezer.Frozen(s.Key())
+	next := s.frozen.Next
+	if s.frozen.Active() {
+		next = s.frozen.Until
+	}
+	if next.IsZero() {
+		return outcome.Continue()
+	}
+	return outcome.ContinueAfter(max(next.Sub(s.Now), 0))
+}
+
+// setRemediationAllowed sets the condition once there is something to say: a Cluster whose control plane was never there has no
+// Machines to replace, one that was never frozen needs no condition, and a grace alone, as after each start without a lease, is said by
+// the Machines that wait for its end.
+func (s *scope) setRemediationAllowed() {
+	known := meta.FindStatusCondition(s.Object.Status.Conditions, RemediationAllowedCondition)
+	frozen := known != nil && known.Status == metav1.ConditionFalse
+	grace := s.frozen.Reason == freeze.ReasonRecovering || s.frozen.Reason == freeze.ReasonCoreWasAway
+	switch {
+	case s.frozen.Active() && (frozen || !grace && ptr.Deref(s.Original.Status.Initialization.ControlPlaneInitialized, false)):
+		s.set(conditions.False(RemediationAllowedCondition, s.frozen.Reason, s.frozen.Message))
+	case !s.frozen.Active() && known != nil:
+		s.set(conditions.True(RemediationAllowedCondition, clusterv1.MachineHealthCheckRemediationAllowedReason, ""))
+	}
+}
+
+// recordFreeze records events of what the condition has changed to.
+func (s *scope) recordFreeze() {
+	was := meta.FindStatusCondition(s.Original.Status.Conditions, RemediationAllowedCondition)
+	is := meta.FindStatusCondition(s.Object.Status.Conditions, RemediationAllowedCondition)
+	switch {
+	case is == nil:
+	case is.Status == metav1.ConditionFalse && (was == nil || was.Status != is.Status || was.Reason != is.Reason):
+		s.events.Warning(ReasonRemediationFrozen, "Freeze", "%s", is.Message)
+	case is.Status == metav1.ConditionTrue && was != nil && was.Status != is.Status:
+		s.events.Normal(ReasonRemediationResumed, "Unfreeze", "Unhealthy Machines are replaced again")
+	}
+}

@@ -1,0 +1,119 @@
+package cluster_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/safety/freeze"
+	"millwright.dev/test/coretest"
+)
+
+const remediationAllowed = "RemediationAllowed"
+
+// freezing has the core freeze replacements during a test, after one that was last at work until then.
+func freezing(t *testing.T, options freeze.Options, lastAtWork time.Time) {
+	t.Helper()
+	core.Freeze = options
+	renewed := metav1.NewMicroTime(lastAtWork)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: coretest.Lease},
+		Spec:       coordinationv1.LeaseSpec{AcquireTime: &renewed, RenewTime: &renewed},
+	}
+	NewWithT(t).Expect(core.Client.Create(t.Context(), lease)).To(Succeed())
+	core.Restart(t)
+	t.Cleanup(func() {
+		core.Freeze = freeze.Options{}
+		NewWithT(t).Expect(core.Client.Delete(context.Background(), lease)).To(Succeed())
+		core.Restart(t)
+	})
+}
+
+// TestRemediationIsFrozenWhileTheTargetDoesNotAnswer: the Cluster says so, and since when, and that it has ended.
+func TestRemediationIsFrozenWhileTheTargetDoesNotAnswer(t *testing.T) {
+	g := NewWithT(t)
+	options := freeze.DefaultOptions()
+	options.Timeout, options.Grace = time.Second, time.Second
+	freezing(t, options, time.Now())
+	namespace := core.Namespace(t)
+	requests := &coretest.Requests{}
+	proxy, err := requests.Proxy(core.Env.Config)
+	g.Expect(err).NotTo(HaveOccurred())
+	var once sync.Once
+	down := func() { once.Do(func() { stop(proxy) }) }
+	defer down()
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
+	core.Create(t, c)
+	core.Kubeconfig(t, namespace, "c", reaching(proxy.URL))
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, clusterv1.ClusterControlPlaneInitializedCondition)).To(HavePrefix("True"))
+		g.Expect(condition(c, remediationAllowed)).To(Equal("absent"), "nothing was frozen yet")
+	})
+	down()
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonTargetAPIServerUnreachable))
+		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("No Machine is replaced: the API server of the target cluster has not answered since"))
+	})
+	rotate(t, namespace, core.Env.Kubeconfig)
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("True/RemediationAllowed"), "after the grace, which no event ends")
+	})
+	g.Eventually(func(g Gomega) []string { return reasonsOf(g, t, c) }).WithTimeout(timeout).
+		Should(ContainElements("RemediationFrozen", "RemediationResumed"))
+}
+
+// TestRestoredBackup: the Cluster of a management cluster that was restored from a backup is frozen, since a Node has joined after the
+// backup whose Machine is not there. The annotation of whoever has looked into it ends that, and goes.
+func TestRestoredBackup(t *testing.T) {
+	g := NewWithT(t)
+	namespace := core.Namespace(t)
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
+	core.Create(t, c)
+	core.Kubeconfig(t, namespace, "c", core.Env.Kubeconfig)
+	lost := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-lost", Annotations: map[string]string{
+		clusterv1.ClusterNameAnnotation: "c", clusterv1.ClusterNamespaceAnnotation: namespace, clusterv1.MachineAnnotation: "lost",
+	}}}
+	g.Expect(core.Client.Create(t.Context(), lost)).To(Succeed())
+	t.Cleanup(func() { _ = core.Client.Delete(context.Background(), lost) })
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, clusterv1.ClusterControlPlaneInitializedCondition)).To(HavePrefix("True"))
+	})
+
+	options := freeze.DefaultOptions()
+	options.Grace = 0
+	freezing(t, options, time.Now().Add(-2*time.Hour))
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonRestoreSuspected))
+		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("as Machines that are not there: " + lost.Name))
+	})
+	patched := c.DeepCopy()
+	patched.Annotations = map[string]string{freeze.UnfreezeAnnotation: "the Machine was adopted"}
+	g.Expect(core.Client.Patch(t.Context(), patched, client.MergeFrom(c))).To(Succeed())
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("True/RemediationAllowed"))
+		g.Expect(c.Annotations).NotTo(HaveKey(freeze.UnfreezeAnnotation))
+	})
+}
+
+// reasonsOf are those of the events of a Cluster.
+func reasonsOf(g Gomega, t *testing.T, c *clusterv1.Cluster) (reasons []string) {
+	t.Helper()
+	list := &eventsv1.EventList{}
+	g.Expect(core.Client.List(t.Context(), list, client.InNamespace(c.Namespace))).To(Succeed())
+	for _, event := range list.Items {
+		if event.Regarding.Name == c.Name {
+			reasons = append(reasons, event.Reason)
+		}
+	}
+	return reasons
+}

@@ -1,0 +1,346 @@
+package freeze
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var cluster, other = client.ObjectKey{Namespace: "a", Name: "c"}, client.ObjectKey{Namespace: "a", Name: "d"}
+
+// world is a core with two target clusters.
+type world struct {
+	*Freezer
+	clock *testingclock.FakeClock
+	// down is since when a target cluster does not answer.
+	down    map[client.ObjectKey]time.Time
+	notify  []func(client.ObjectKey)
+	changes []client.ObjectKey
+	// skew is what the wall clock is ahead by.
+	skew time.Duration
+}
+
+func (w *world) Unanswered(key client.ObjectKey) (time.Time, string) {
+	if since := w.down[key]; !since.IsZero() {
+		return since, "connection refused"
+	}
+	return time.Time{}, ""
+}
+
+func (w *world) OnConnectivity(f func(client.ObjectKey)) { w.notify = append(w.notify, f) }
+
+// newWorld starts a core of which a predecessor was at work until gap before; a negative one is not known.
+func newWorld(gap time.Duration) *world {
+	w := &world{clock: testingclock.NewFakeClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)), down: map[client.ObjectKey]time.Time{}}
+	w.Freezer = New(DefaultOptions(), w.clock, w)
+	begin := w.clock.Now()
+	w.Freezer.jumps.elapsed = func(now time.Time) time.Duration { return now.Sub(begin) - w.skew }
+	w.Freezer.start.known = true
+	if gap >= 0 {
+		w.Freezer.start.last = begin.Add(-gap)
+	}
+	w.OnChange(func(key client.ObjectKey) { w.changes = append(w.changes, key) })
+	return w
+}
+
+func (w *world) lose(key client.ObjectKey) {
+	w.down[key] = w.clock.Now()
+	w.turn(key)
+}
+
+func (w *world) restore(key client.ObjectKey) {
+	delete(w.down, key)
+	w.turn(key)
+}
+
+func (w *world) turn(key client.ObjectKey) {
+	for _, notify := range w.notify {
+		notify(key)
+	}
+}
+
+func (w *world) jump(by time.Duration) {
+	w.skew += by
+	w.clock.SetTime(w.clock.Now().Add(by))
+}
+
+func TestNothingIsFrozenWhileAllAnswer(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(15 * time.Second)
+	for range 100 {
+		g.Expect(w.Frozen(cluster)).To(Equal(State{}))
+		g.Expect(w.NotBefore(cluster)).To(BeZero())
+		w.clock.Step(time.Minute)
+	}
+	g.Expect(w.changes).To(BeEmpty())
+}
+
+// TestATargetThatDoesNotAnswer: frozen after the timeout, until the grace after its answer has passed, and only there.
+func TestATargetThatDoesNotAnswer(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(0)
+	w.turn(cluster)
+	lost := w.clock.Now()
+	w.lose(cluster)
+	g.Expect(w.Frozen(cluster)).To(Equal(State{Next: lost.Add(DefaultTimeout)}), "a moment is no outage")
+	w.clock.Step(DefaultTimeout)
+	state := w.Frozen(cluster)
+	g.Expect(state.Reason).To(Equal(ReasonTargetAPIServerUnreachable))
+	g.Expect(state.Since).To(Equal(lost))
+	g.Expect(state.Until).To(BeZero())
+	g.Expect(state.Message).To(ContainSubstring("has not answered since 2026-11-23T12:00:00Z: connection refused"))
+	g.Expect(w.NotBefore(cluster)).To(BeTemporally(">", w.clock.Now().Add(24*time.Hour)))
+	g.Expect(w.Frozen(other).Active()).To(BeFalse())
+
+	w.clock.Step(10 * time.Minute)
+	w.restore(cluster)
+	back := w.clock.Now()
+	state = w.Frozen(cluster)
+	g.Expect(state.Reason).To(Equal(ReasonRecovering))
+	g.Expect(state.Until).To(Equal(back.Add(DefaultGrace)))
+	w.clock.Step(DefaultGrace - 1)
+	g.Expect(w.Frozen(cluster).Active()).To(BeTrue())
+	w.clock.Step(1)
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+	g.Expect(w.NotBefore(cluster)).To(Equal(back.Add(DefaultGrace)))
+	g.Expect(w.changes).To(ContainElement(cluster))
+}
+
+func TestAShortInterruptionFreezesNothing(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(0)
+	w.turn(cluster)
+	w.lose(cluster)
+	w.clock.Step(DefaultTimeout - 1)
+	w.restore(cluster)
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+	g.Expect(w.NotBefore(cluster)).To(BeZero())
+}
+
+// TestATargetThatFlaps: each outage begins a grace of its own.
+func TestATargetThatFlaps(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(0)
+	w.turn(cluster)
+	for range 5 {
+		w.lose(cluster)
+		w.clock.Step(time.Minute)
+		w.restore(cluster)
+		w.clock.Step(DefaultGrace / 2)
+		g.Expect(w.Frozen(cluster).Active()).To(BeTrue())
+	}
+}
+
+// TestAClusterThatIsNewIsNotFrozenForItsPast: nobody asked about it before, so it has not failed to answer since the start of the core.
+func TestAClusterThatIsNewIsNotFrozenForItsPast(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(0)
+	w.down[cluster] = w.clock.Now()
+	w.clock.Step(3 * time.Hour)
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+	w.clock.Step(DefaultTimeout)
+	g.Expect(w.Frozen(cluster).Since).To(Equal(w.clock.Now().Add(-DefaultTimeout)))
+}
+
+// TestTheManagementCluster freezes all Clusters, and notifies all.
+func TestTheManagementCluster(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(0)
+	w.controlFailed(t.Context(), w.clock.Now(), errTest("etcd is away"))
+	g.Expect(w.changes).To(BeEmpty())
+	w.clock.Step(DefaultTimeout)
+	w.controlFailed(t.Context(), w.clock.Now(), errTest("etcd is away"))
+	for _, key := range []client.ObjectKey{cluster, other} {
+		g.Expect(w.Frozen(key).Reason).To(Equal(ReasonControlAPIServerUnreachable))
+		g.Expect(w.Frozen(key).Message).To(HaveSuffix("etcd is away"))
+	}
+	g.Expect(w.changes).To(Equal([]client.ObjectKey{{}}))
+	w.controlAnswered(t.Context())
+	g.Expect(w.Frozen(other).Reason).To(Equal(ReasonRecovering))
+	g.Expect(w.changes).To(HaveLen(2))
+	w.clock.Step(DefaultGrace)
+	g.Expect(w.Frozen(other).Active()).To(BeFalse())
+}
+
+type errTest string
+
+func (e errTest) Error() string { return string(e) }
+
+// TestTheClockJumps: whatever has lasted long by the new clock may not have.
+func TestTheClockJumps(t *testing.T) {
+	for _, c := range []struct {
+		by     time.Duration
+		frozen bool
+		text   string
+	}{
+		{time.Hour, true, "set forward by 1h0m0s"},
+		{-time.Hour, true, "set back by 1h0m0s"},
+		{jumpTolerance, true, "set forward by 30s"},
+		{-jumpTolerance, true, "set back by 30s"},
+		{jumpTolerance - 1, false, ""},
+		{1 - jumpTolerance, false, ""},
+	} {
+		t.Run(c.by.String(), func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(0)
+			w.clock.Step(time.Hour)
+			w.jump(c.by)
+			state := w.Frozen(cluster)
+			g.Expect(state.Active()).To(Equal(c.frozen))
+			g.Expect(state.Message).To(ContainSubstring(c.text))
+			if !c.frozen {
+				return
+			}
+			g.Expect(state.Reason).To(Equal(ReasonClockJumped))
+			g.Expect(w.NotBefore(cluster)).To(Equal(w.clock.Now().Add(DefaultGrace)))
+			w.clock.Step(DefaultGrace)
+			g.Expect(w.Frozen(cluster).Active()).To(BeFalse(), "the new time is the time")
+		})
+	}
+}
+
+// TestTheStart: what is known of the time before.
+func TestTheStart(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		gap    time.Duration
+		frozen bool
+		text   string
+	}{
+		{"a change of the leader", 17 * time.Second, false, ""},
+		{"exactly the timeout", DefaultTimeout, false, ""},
+		{"an upgrade that took its time", DefaultTimeout + time.Second, true, "no core was at work from 2026-11-23T11:59:29Z to 2026-11-23T12:00:00Z"},
+		{"no lease", -1, true, "it is not known whether a core was at work before"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(c.gap)
+			state := w.Frozen(cluster)
+			g.Expect(state.Active()).To(Equal(c.frozen))
+			g.Expect(state.Message).To(ContainSubstring(c.text))
+			if c.frozen {
+				g.Expect(state.Reason).To(Equal(ReasonCoreWasAway))
+				g.Expect(state.Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
+			}
+			w.examined(cluster, "")
+			w.clock.Step(DefaultGrace)
+			g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+		})
+	}
+}
+
+// TestNothingIsReplacedBeforeTheNodesWereCompared: a target cluster may be connected late.
+func TestNothingIsReplacedBeforeTheNodesWereCompared(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(2 * time.Hour)
+	w.clock.Step(time.Hour)
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonCoreWasAway))
+	g.Expect(w.Frozen(cluster).Until).To(BeZero())
+	w.examined(cluster, "")
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+	g.Expect(w.changes).To(Equal([]client.ObjectKey{cluster}))
+	w.examined(cluster, "")
+	g.Expect(w.changes).To(HaveLen(1), "nothing has changed")
+}
+
+// TestASuspectedRestore holds for its grace, or until somebody has looked.
+func TestASuspectedRestore(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(2 * time.Hour)
+	w.examined(cluster, "Nodes without Machines: n1")
+	w.examined(other, "")
+	w.clock.Step(DefaultRestoreGrace - 1)
+	state := w.Frozen(cluster)
+	g.Expect(state.Reason).To(Equal(ReasonRestoreSuspected))
+	g.Expect(state.Message).To(And(ContainSubstring("Nodes without Machines: n1"), ContainSubstring(UnfreezeAnnotation)))
+	g.Expect(w.Frozen(other).Active()).To(BeFalse())
+	w.examined(cluster, "Nodes without Machines: n1, n2")
+	g.Expect(w.Frozen(cluster).Since).To(Equal(state.Since), "what is found later prolongs nothing")
+	w.clock.Step(1)
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+}
+
+// TestDismissal ends whatever would end by itself, for that Cluster alone; an API server that does not answer stays one.
+func TestDismissal(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(2 * time.Hour)
+	w.examined(cluster, "Nodes without Machines: n1")
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRestoreSuspected))
+	w.changes = nil
+	w.clock.Step(time.Second)
+	w.Dismiss(cluster)
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+	g.Expect(w.NotBefore(cluster)).To(BeTemporally("<=", w.clock.Now()))
+	g.Expect(w.Frozen(other).Active()).To(BeTrue())
+	g.Expect(w.changes).To(Equal([]client.ObjectKey{cluster}))
+	w.Dismiss(cluster)
+	g.Expect(w.changes).To(HaveLen(1), "what is over wakes nobody: the annotation may be there for long")
+
+	w.clock.Step(time.Second)
+	w.lose(cluster)
+	w.clock.Step(DefaultTimeout)
+	w.Dismiss(cluster)
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonTargetAPIServerUnreachable))
+	w.restore(cluster)
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse(), "the outage that was dismissed has no grace")
+	w.clock.Step(time.Second)
+	w.lose(cluster)
+	w.clock.Step(DefaultTimeout)
+	w.restore(cluster)
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRecovering), "the next one has")
+}
+
+// TestTheManagementClusterIsSetBack while the core runs.
+func TestTheManagementClusterIsSetBack(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(0)
+	p := &Probe{Freezer: w.Freezer, Clock: w.clock}
+	for _, version := range []string{"900", "1000", "1000", "1001"} {
+		p.compare(t.Context(), version)
+		g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+	}
+	p.compare(t.Context(), "999")
+	state := w.Frozen(cluster)
+	g.Expect(state.Reason).To(Equal(ReasonRestoreSuspected))
+	g.Expect(state.Message).To(ContainSubstring("its resourceVersion went back from 1001 to 999"))
+	g.Expect(w.changes).To(Equal([]client.ObjectKey{{}}))
+}
+
+func TestCounts(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(0)
+	w.turn(cluster)
+	w.turn(other)
+	w.lose(cluster)
+	w.clock.Step(time.Hour)
+	g.Expect(w.counts()).To(Equal(map[string]int{ReasonTargetAPIServerUnreachable: 1}))
+	w.Forget(cluster)
+	g.Expect(w.counts()).To(BeEmpty())
+}
+
+func TestSigns(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(signs("Nodes", nil)).To(BeEmpty())
+	g.Expect(signs("Nodes", []string{"b", "a"})).To(Equal("Nodes: a, b"))
+	g.Expect(signs("Nodes", strings.Split("abcdefg", ""))).To(Equal("Nodes: a, b, c, d, e and 2 more"))
+}
+
+func TestOptions(t *testing.T) {
+	g := NewWithT(t)
+	o := DefaultOptions()
+	g.Expect(o.Validate()).To(Succeed())
+	for _, wrong := range []func(*Options){
+		func(o *Options) { o.Period = -1 }, func(o *Options) { o.Timeout = 0 }, func(o *Options) { o.Grace = -1 },
+		func(o *Options) { o.RestoreGrace = -1 },
+	} {
+		o := DefaultOptions()
+		wrong(&o)
+		g.Expect(o.Validate()).NotTo(Succeed())
+	}
+	o = Options{Timeout: 1}
+	g.Expect(o.Validate()).To(Succeed(), "each check can be turned off")
+}

@@ -1,0 +1,192 @@
+package freeze
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// never is when a grace ends whose end is not known.
+const never = 100 * 365 * 24 * time.Hour
+
+// Targets knows which target clusters answer: core/remote does.
+type Targets interface {
+	// Unanswered returns since when the API server of a target cluster has not answered, and why; the zero time while it answers.
+	Unanswered(cluster client.ObjectKey) (since time.Time, why string)
+	// OnConnectivity has f called when that may have changed.
+	OnConnectivity(f func(cluster client.ObjectKey))
+}
+
+// Freezer is the Source of a running core. Create it with New.
+type Freezer struct {
+	options Options
+	clock   clock.PassiveClock
+	targets Targets
+
+	mutex   sync.Mutex
+	control peer
+	// notified is the reason of the latest state of the management cluster's API server that others were notified of.
+	notified string
+	jumps    jumps
+	start    start
+	// clusters are the target clusters that were asked about.
+	clusters map[client.ObjectKey]*target
+	// restored is why the whole management cluster seems to be restored.
+	restored suspicion
+
+	subscribers sync.RWMutex
+	onChange    []func(client.ObjectKey)
+}
+
+// target is what is known of one target cluster.
+type target struct {
+	peer
+	// examined is true once it was looked for signs of a restore.
+	examined bool
+	restored suspicion
+	// known is since when somebody has asked about it, seen true once it has answered.
+	known time.Time
+	seen  bool
+	// dismissal is when somebody last said that what had begun before is over.
+	dismissal time.Time
+}
+
+// observe takes in since when the API server has not answered; the zero time for that it does. Before its first answer it counts from
+// when somebody has asked first: nobody knew of it before.
+func (t *target) observe(now time.Time, timeout time.Duration, since time.Time, why string) {
+	switch {
+	case since.IsZero():
+		t.seen = true
+		t.answered(now, timeout)
+	case !t.seen && since.Before(t.known):
+		t.failed(t.known, why)
+	default:
+		t.failed(since, why)
+	}
+}
+
+// dismissed reports whether somebody has said that a state is over. An API server that does not answer stays one.
+func (t *target) dismissed(state State) bool {
+	outage := state.Reason == ReasonControlAPIServerUnreachable || state.Reason == ReasonTargetAPIServerUnreachable
+	return !outage && !state.Since.After(t.dismissal)
+}
+
+// New returns a Freezer for a process that has just started, at which nothing is known yet of the cores before it.
+func New(options Options, clk clock.PassiveClock, targets Targets) *Freezer {
+	now := clk.Now()
+	f := &Freezer{
+		options: options, clock: clk, targets: targets,
+		control:  peer{reason: ReasonControlAPIServerUnreachable, name: "management cluster"},
+		jumps:    newJumps(now),
+		start:    start{at: now},
+		clusters: map[client.ObjectKey]*target{},
+	}
+	targets.OnConnectivity(func(cluster client.ObjectKey) {
+		f.Frozen(cluster)
+		f.changed(cluster)
+	})
+	return f
+}
+
+// Frozen returns the state of a Cluster: the first of the reasons, in the order of how far they reach and how long they last.
+func (f *Freezer) Frozen(cluster client.ObjectKey) State {
+	since, why := f.targets.Unanswered(cluster)
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	now := f.clock.Now()
+	f.jumps.observe(now)
+	of := f.cluster(cluster)
+	of.observe(now, f.options.Timeout, since, why)
+	return f.stateOf(of, now)
+}
+
+// stateOf returns the first state that holds. The mutex is held.
+func (f *Freezer) stateOf(of *target, now time.Time) State {
+	var next time.Time
+	for _, state := range []State{
+		f.control.state(now, f.options), of.state(now, f.options), f.restored.state(now, f.options.RestoreGrace),
+		of.restored.state(now, f.options.RestoreGrace), f.jumps.state(now, f.options.Grace), f.start.state(now, f.options, of.examined),
+	} {
+		if state.Active() {
+			if of.dismissed(state) {
+				continue
+			}
+			return state
+		}
+		if next.IsZero() || !state.Next.IsZero() && state.Next.Before(next) {
+			next = state.Next
+		}
+	}
+	return State{Next: next}
+}
+
+// NotBefore returns the end of the latest grace.
+func (f *Freezer) NotBefore(cluster client.ObjectKey) time.Time {
+	if state := f.Frozen(cluster); state.Active() {
+		if state.Until.IsZero() {
+			return f.clock.Now().Add(never)
+		}
+		return state.Until
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	of := f.cluster(cluster)
+	var latest time.Time
+	for _, begun := range []time.Time{f.control.recovered, of.recovered, f.jumps.at, f.start.resumed(f.options.Timeout)} {
+		if end := begun.Add(f.options.Grace); !begun.IsZero() && end.After(latest) {
+			latest = end
+		}
+	}
+	// Whoever dismisses a grace has the Nodes judged from then on.
+	if latest.After(of.dismissal) && !of.dismissal.IsZero() && latest.After(f.clock.Now()) {
+		return of.dismissal
+	}
+	return latest
+}
+
+// Dismiss ends what ends by itself, for a Cluster: graces, and the suspicion of a restore. An API server that does not answer stays
+// one. Whoever may write the Cluster may do that, by an annotation.
+func (f *Freezer) Dismiss(cluster client.ObjectKey) {
+	frozen := f.Frozen(cluster).Active()
+	f.mutex.Lock()
+	f.cluster(cluster).dismissal = f.clock.Now()
+	f.mutex.Unlock()
+	if frozen {
+		f.changed(cluster)
+	}
+}
+
+// Forget drops what is known of a Cluster that is gone.
+func (f *Freezer) Forget(cluster client.ObjectKey) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	delete(f.clusters, cluster)
+}
+
+// OnChange has f called when a state begins or ends other than by time.
+func (f *Freezer) OnChange(changed func(client.ObjectKey)) {
+	f.subscribers.Lock()
+	defer f.subscribers.Unlock()
+	f.onChange = append(f.onChange, changed)
+}
+
+// changed calls the subscribers, for all Clusters if the key has no name.
+func (f *Freezer) changed(cluster client.ObjectKey) {
+	f.subscribers.RLock()
+	defer f.subscribers.RUnlock()
+	for _, notify := range f.onChange {
+		notify(cluster)
+	}
+}
+
+// cluster returns what is known of a Cluster. The mutex is held.
+func (f *Freezer) cluster(key client.ObjectKey) *target {
+	found := f.clusters[key]
+	if found == nil {
+		found = &target{peer: peer{reason: ReasonTargetAPIServerUnreachable, name: "target cluster"}, known: f.clock.Now()}
+		f.clusters[key] = found
+	}
+	return found
+}

@@ -1,0 +1,129 @@
+package freeze
+
+import (
+	"context"
+	"time"
+
+	"github.com/pkg/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// rechecks is how often an API server that does not answer is asked within the timeout.
+const rechecks = 5
+
+// Probe checks that the API server of the management cluster answers, by a read that goes through to etcd. It runs on standby, too: a
+// process that has waited for the lease knows what has happened meanwhile.
+type Probe struct {
+	Freezer *Freezer
+	// Reader reads from the API server itself.
+	Reader client.Reader
+	// Namespace is the one that the core works in; all if it is empty.
+	Namespace string
+	// Clock has the time and timers.
+	Clock clock.Clock
+
+	// version is the latest version of the management cluster that was read.
+	version string
+}
+
+// NeedLeaderElection returns false.
+func (p *Probe) NeedLeaderElection() bool { return false }
+
+// Start checks until ctx ends.
+func (p *Probe) Start(ctx context.Context) error {
+	if p.Freezer.options.Period == 0 {
+		return nil
+	}
+	for {
+		timer := p.Clock.NewTimer(p.check(ctx))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C():
+		}
+	}
+}
+
+// check asks the API server once, and returns when to ask again.
+func (p *Probe) check(ctx context.Context) time.Duration {
+	o := p.Freezer.options
+	asked := p.Clock.Now()
+	version, err := p.ask(ctx, o.Timeout)
+	if ctx.Err() != nil {
+		return o.Period
+	}
+	if err != nil {
+		p.Freezer.controlFailed(ctx, asked, err)
+		return min(o.Timeout/rechecks, o.Period)
+	}
+	p.Freezer.controlAnswered(ctx)
+	p.compare(ctx, version)
+	return o.Period
+}
+
+// ask reads one Cluster from etcd, and returns the version of the management cluster.
+func (p *Probe) ask(ctx context.Context, timeout time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ClusterList"))
+	err := p.Reader.List(ctx, list, client.InNamespace(p.Namespace), client.Limit(1))
+	return list.ResourceVersion, errors.Wrap(err, "listing a Cluster")
+}
+
+// compare notices that the management cluster is at an earlier version than before. etcd counts up only, so it has been replaced.
+func (p *Probe) compare(ctx context.Context, version string) {
+	before := p.version
+	p.version = version
+	if before == "" {
+		return
+	}
+	if order, err := resourceversion.CompareResourceVersion(version, before); err == nil && order < 0 {
+		ctrl.LoggerFrom(ctx).Info("The management cluster is at an earlier version than before: it was restored from a backup",
+			"version", version, "before", before)
+		p.Freezer.setBack(before, version)
+	}
+}
+
+// controlFailed takes in that the API server of the management cluster has not answered.
+func (f *Freezer) controlFailed(ctx context.Context, since time.Time, err error) {
+	f.turn(ctx, func() { f.control.failed(since, err.Error()) })
+}
+
+// controlAnswered takes in that it answers.
+func (f *Freezer) controlAnswered(ctx context.Context) {
+	f.turn(ctx, func() { f.control.answered(f.clock.Now(), f.options.Timeout) })
+}
+
+// turn changes what is known of the management cluster and of the clock, and has everybody look again if that freezes replacements or
+// ends it.
+func (f *Freezer) turn(ctx context.Context, change func()) {
+	f.mutex.Lock()
+	now := f.clock.Now()
+	change()
+	jumped := f.jumps.observe(now)
+	after := f.control.state(now, f.options)
+	same := f.notified == after.Reason
+	f.notified = after.Reason
+	f.mutex.Unlock()
+	if same && !jumped {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("What holds up replacements has changed",
+		"reason", after.Reason, "message", after.Message, "clockJumped", jumped)
+	f.changed(client.ObjectKey{})
+}
+
+// setBack takes in that the management cluster was restored while this process ran.
+func (f *Freezer) setBack(before, after string) {
+	f.mutex.Lock()
+	f.restored = suspicion{since: f.clock.Now(), signs: "its resourceVersion went back from " + before + " to " + after}
+	f.mutex.Unlock()
+	f.changed(client.ObjectKey{})
+}

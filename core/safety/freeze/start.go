@@ -1,0 +1,79 @@
+package freeze
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// start is what is known of the time before this process: the lease of the cores says when one was last at work.
+type start struct {
+	// at is the start of this process.
+	at time.Time
+	// last is when a core renewed the lease last, before this process; zero if that is not known.
+	last time.Time
+	// known is true once the lease was read.
+	known bool
+}
+
+// gap is for how long no core was at work; ok is false when that is not known.
+func (s start) gap() (gap time.Duration, ok bool) { return s.at.Sub(s.last), !s.last.IsZero() }
+
+// away reports whether no core was at work for longer than the timeout, or might have been.
+func (s start) away(timeout time.Duration) bool {
+	gap, ok := s.gap()
+	return !ok || gap > timeout
+}
+
+// resumed is when cores were at work again; zero if they always were.
+func (s start) resumed(timeout time.Duration) time.Time {
+	if s.known && !s.away(timeout) {
+		return time.Time{}
+	}
+	return s.at
+}
+
+// state is the state that follows for a Cluster, which was examined for signs of a restore, or not.
+func (s start) state(now time.Time, o Options, examined bool) State {
+	if s.known && !s.away(o.Timeout) {
+		return State{}
+	}
+	_, ok := s.gap()
+	until := s.at.Add(o.Grace)
+	before := "it is not known whether a core was at work before this one, which started at " + stamp(s.at)
+	if ok {
+		before = fmt.Sprintf("no core was at work from %s to %s", stamp(s.last), stamp(s.at))
+	}
+	switch {
+	case now.Before(until):
+		return State{Reason: ReasonCoreWasAway, Since: s.at, Until: until, Message: fmt.Sprintf(
+			"No Machine is replaced until %s: %s, and Nodes get time to report", stamp(until), before)}
+	case ok && o.RestoreGrace > 0 && !examined:
+		return State{Reason: ReasonCoreWasAway, Since: s.at, Message: fmt.Sprintf(
+			"No Machine is replaced until the Nodes have been compared with the Machines: %s", before)}
+	}
+	return State{}
+}
+
+// leaseTimeout bounds the reading of the lease: the start of the core must not hang on it.
+const leaseTimeout = 5 * time.Second
+
+// ReadLease reads, before this process asks for the lease itself, when a core last had it. If it cannot be read, or is held by one that
+// took it after this process had started, nothing is known.
+func (f *Freezer) ReadLease(ctx context.Context, reader client.Reader, key client.ObjectKey) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	lease := &coordinationv1.Lease{}
+	err := reader.Get(ctx, key, lease)
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.start.known = true
+	if err == nil && lease.Spec.RenewTime != nil &&
+		(lease.Spec.AcquireTime == nil || lease.Spec.AcquireTime.Time.Before(f.start.at)) {
+		f.start.last = lease.Spec.RenewTime.Time
+	}
+	return client.IgnoreNotFound(err)
+}

@@ -1,0 +1,37 @@
+package freeze
+
+import (
+	"time"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shared "millwright.dev/contracts/remote"
+	"millwright.dev/core/remote"
+)
+
+// Connected are Targets as the connections of the core know them.
+type Connected struct{ *remote.Connections }
+
+// Unanswered returns since when a target cluster has not answered: probes, or requests although it answers probes.
+func (c Connected) Unanswered(cluster client.ObjectKey) (time.Time, string) {
+	connection, err := c.Get(cluster)
+	var not *shared.NotConnectedError
+	switch {
+	case errors.As(err, &not):
+		return not.LastSuccess, not.Error()
+	case err != nil:
+		return c.LastSuccess(cluster), err.Error()
+	}
+	return connection.TroubleSince()
+}
+
+// Nodes returns the Nodes of a target cluster.
+func (c Connected) Nodes(cluster client.ObjectKey) ([]*corev1.Node, bool) {
+	connection, err := c.Get(cluster)
+	if err != nil {
+		return nil, false
+	}
+	return connection.Nodes(), true
+}
