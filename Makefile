@@ -181,6 +181,17 @@ bench-docs: ## Make all measurements of docs/performance.md and write them into 
 
 ##@ Develop
 
+# The managers of the checkout as processes of this computer, those of PROVIDERS alone.
+PROVIDERS_STARTED := $(subst $(comma), ,$(or $(PROVIDERS),aws))
+START_FLAGS = $(foreach name,core $(PROVIDERS_STARTED) cloudconfig,$(if $($(shell echo $(name) | tr a-z A-Z)_FLAGS),-flags "$(name)=$($(shell echo $(name) | tr a-z A-Z)_FLAGS)"))
+
+.PHONY: start
+start: ## Run the managers from the checkout against CONTROL_KUBECONFIG=… and TARGET_KUBECONFIG=…: PROVIDERS=aws,… WEBHOOKS=none, localhost or an address, CORE_FLAGS=…
+	@$(MAKE) build CLOUDS="$(filter aws azure gcp,$(PROVIDERS_STARTED))" QUIET=1
+	@$(MAKE) manifests
+	@mkdir -p bin && $(GOBUILD) -o bin/start ./test/start 2>&1 | QUIET=1 test/progress.sh "start"
+	@exec bin/start -control-kubeconfig "$(CONTROL_KUBECONFIG)" -target-kubeconfig "$(TARGET_KUBECONFIG)" -providers "$(or $(PROVIDERS),aws)" -webhooks "$(or $(WEBHOOKS),none)" $(strip $(START_FLAGS))
+
 # The linters and vet need compiled packages: those that the build has made.
 verify lint fmt: export CGO_ENABLED := 0
 verify lint fmt: export GOFLAGS := $(GOFLAGS) -trimpath

@@ -11,6 +11,7 @@ import (
 	"millwright.dev/bootstrap/cloudconfig/controller"
 	"millwright.dev/bootstrap/cloudconfig/target"
 	"millwright.dev/contracts/controller/manager"
+	"millwright.dev/contracts/remote"
 )
 
 // installNamespace is where config/bootstrap/cloudconfig installs the manager.
@@ -25,6 +26,7 @@ type options struct {
 	concurrency, targetConcurrency   int
 	cleanupTimeout, joinOverdueAfter time.Duration
 	targetNamespace                  string
+	targetKubeconfig                 string
 }
 
 func newOptions() *options {
@@ -42,6 +44,13 @@ func (o *options) program() manager.Program {
 
 // add adds the manager's own flags. They have the names that Cluster API's managers use where those have them.
 func (o *options) add(fs *pflag.FlagSet) {
+	fs.StringVar(
+		&o.targetKubeconfig,
+		"target-kubeconfig",
+		"",
+		"The kubeconfig file of the one target cluster of all Clusters, or "+remote.InCluster+
+			"; when empty, each Cluster has a Secret with its own. The same as the core's.",
+	)
 	fs.Float32Var(&o.targetQPS, "clustercache-client-qps", 100, "Requests per second to each target cluster.")
 	fs.IntVar(&o.targetBurst, "clustercache-client-burst", 200, "Requests to each target cluster in one burst.")
 	fs.IntVar(&o.concurrency, "cloudconfig-concurrency", 20, "CloudConfigs that are reconciled at the same time.")
@@ -80,6 +89,9 @@ func (o *options) complete() error {
 	}
 	if o.joinOverdueAfter <= 0 {
 		return errors.New("--join-overdue-after must be positive")
+	}
+	if err := remote.CheckKubeconfig(o.targetKubeconfig); err != nil {
+		return errors.Wrap(err, "--target-kubeconfig")
 	}
 	if invalid := validation.IsDNS1123Label(o.targetNamespace); len(invalid) > 0 {
 		return errors.Errorf("--target-namespace: %s", invalid[0])

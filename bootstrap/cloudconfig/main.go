@@ -42,8 +42,8 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	connections := approval.NewConnections(remote.Options{
-		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: managerName, QPS: o.targetQPS, Burst: o.targetBurst,
-		RequestTimeout: targetTimeout, KubeconfigInterval: kubeconfigInterval,
+		Secrets: mgr.GetAPIReader(), Kubeconfig: o.targetKubeconfig, Scheme: mgr.GetScheme(), UserAgent: managerName,
+		QPS: o.targetQPS, Burst: o.targetBurst, RequestTimeout: targetTimeout, KubeconfigInterval: kubeconfigInterval,
 	})
 	err = (&remote.Reconciler{Client: mgr.GetClient(), Connections: connections.Connections, WatchFilter: o.WatchFilter}).
 		SetupWithManager(mgr, manager.ControllerOptions[reconcile.Request](o.targetConcurrency))
@@ -55,7 +55,7 @@ func run(ctx context.Context, o *options) error {
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Targets: connections,
 		Recorder: events.Within(mgr.GetEventRecorder(managerName)), Clock: clock.RealClock{},
 		CleanupTimeout: o.cleanupTimeout, TargetNamespace: o.targetNamespace, WatchFilter: o.WatchFilter,
-		JoinOverdueAfter: o.joinOverdueAfter, Outcomes: outcomes,
+		JoinOverdueAfter: o.joinOverdueAfter, Outcomes: outcomes, TargetKubeconfig: o.targetKubeconfig,
 	}).SetupWithManager(ctx, mgr, connections, manager.ControllerOptions[reconcile.Request](o.concurrency))
 	if err != nil {
 		return err

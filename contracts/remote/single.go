@@ -42,6 +42,19 @@ func readSingle(value string) (kubeconfig, error) {
 	return kubeconfig{config: config, hash: InCluster}, errors.Wrap(err, "using the cluster of this process as the target cluster")
 }
 
+// Endpoint is where the API server is that a kubeconfig file or InCluster leads to, and which authority its certificate is of: what a
+// machine has to know that is to join the one target cluster.
+func Endpoint(value string) (server string, authority []byte, err error) {
+	from, err := readSingle(value)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := rest.LoadTLSFiles(from.config); err != nil {
+		return "", nil, errors.Wrap(err, "reading the certificate authority of the target cluster")
+	}
+	return from.config.Host, from.config.CAData, nil
+}
+
 // readFile reads a kubeconfig file. It belongs to who runs the process, unlike the Secret of a Cluster, so it may refer
 // to other files and to programs; paths are relative to it.
 func readFile(path string) (kubeconfig, error) {

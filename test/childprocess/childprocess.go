@@ -6,6 +6,7 @@ package childprocess
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -32,6 +33,8 @@ type Spec struct {
 	Dir string
 	// Log is the file that takes both output streams, appended to; none when empty.
 	Log string
+	// Output takes both output streams if there is no Log; nothing does when nil.
+	Output io.Writer
 }
 
 // Process is a running child.
@@ -54,6 +57,9 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	cmd.Env = append(cmd.Env, spec.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if spec.Output != nil {
+		cmd.Stdout, cmd.Stderr = spec.Output, spec.Output
+	}
 	var log *os.File
 	if spec.Log != "" {
 		var err error

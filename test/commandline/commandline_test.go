@@ -20,7 +20,7 @@ import (
 
 // programs are the managers with the directories of their mains.
 var programs = map[string]string{
-	"millwright-core": "./core", "millwright-aws": "./providers/aws", "millwright-gcp": "./providers/gcp", "millwright-cloudconfig": "./bootstrap/cloudconfig",
+	"millwright-core": "./core", "millwright-aws": "./providers/aws", "millwright-azure": "./providers/azure", "millwright-gcp": "./providers/gcp", "millwright-cloudconfig": "./bootstrap/cloudconfig",
 }
 
 // timeout bounds one run of a program.

@@ -27,7 +27,7 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) outcome.Outcome {
 	if errors.As(err, &disconnected) {
 		return s.awaits(
 			bootstrapv1.WaitingForConnectionReason,
-			fmt.Sprintf("there is no connection to Cluster %s: %s", s.cluster.Name, remedy(disconnected, s.cluster.Name)),
+			fmt.Sprintf("there is no connection to Cluster %s: %s", s.cluster.Name, r.remedy(disconnected, s.cluster.Name)),
 		)
 	}
 	if err != nil {
@@ -40,9 +40,12 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) outcome.Outcome {
 }
 
 // remedy is why there is no connection to the API server of a Cluster, and what to do.
-func remedy(e *remote.NotConnectedError, cluster string) string {
+func (r *Reconciler) remedy(e *remote.NotConnectedError, cluster string) string {
 	if e.Reason != remote.Unreachable && e.Reason != remote.Unauthorized {
 		return e.Message
+	}
+	if r.TargetKubeconfig != "" {
+		return fmt.Sprintf("%s: check server and credentials in the manager's --target-kubeconfig", e.Message)
 	}
 	return fmt.Sprintf("%s: check server and credentials in Secret %s", e.Message, remote.SecretName(cluster))
 }
@@ -50,6 +53,9 @@ func remedy(e *remote.NotConnectedError, cluster string) string {
 // readEndpoint reads from the Cluster's kubeconfig how machines reach the API server. A Secret that is not used for the connection is
 // not used for machines either.
 func (r *Reconciler) readEndpoint(ctx context.Context, s *scope) outcome.Outcome {
+	if r.TargetKubeconfig != "" {
+		return r.readSharedEndpoint(s)
+	}
 	raw, err := remote.ReadSecret(ctx, r.APIReader, clusterKey(s.machine))
 	var unusable *remote.NotConnectedError
 	if err != nil && (!errors.As(err, &unusable) || unusable.Unwrap() != nil) {
@@ -66,11 +72,32 @@ func (r *Reconciler) readEndpoint(ctx context.Context, s *scope) outcome.Outcome
 	if message != "" {
 		return s.awaitsFor(retryUnwatched, bootstrapv1.KubeconfigInvalidReason, message)
 	}
+	s.preferDeclaredEndpoint()
+	return outcome.Continue()
+}
+
+// readSharedEndpoint reads it from the kubeconfig that the manager was started with.
+func (r *Reconciler) readSharedEndpoint(s *scope) outcome.Outcome {
+	const what = "the kubeconfig that the manager was started with cannot be used"
+	server, authority, err := remote.Endpoint(r.TargetKubeconfig)
+	switch {
+	case err != nil:
+		// What it says may quote the kubeconfig; it is in the log of the connection.
+		return s.awaitsFor(retryUnwatched, bootstrapv1.KubeconfigInvalidReason, what)
+	case len(authority) == 0:
+		return s.awaitsFor(retryUnwatched, bootstrapv1.KubeconfigInvalidReason,
+			what+": it has no certificate authority, without which machines cannot trust the API server")
+	}
+	s.endpoint = endpoint{server: trimSlash(server), authority: authority}
+	s.preferDeclaredEndpoint()
+	return outcome.Continue()
+}
+
+// preferDeclaredEndpoint: what the Cluster declares is meant for its machines; a kubeconfig may be meant for this side.
+func (s *scope) preferDeclaredEndpoint() {
 	if s.cluster.Spec.ControlPlaneEndpoint.IsValid() {
-		// What the Cluster declares is meant for its machines; a kubeconfig may be meant for this side.
 		s.endpoint.server = "https://" + s.cluster.Spec.ControlPlaneEndpoint.String()
 	}
-	return outcome.Continue()
 }
 
 // parseEndpoint takes the current cluster's server and CA out of a kubeconfig; otherwise it returns what

@@ -44,6 +44,9 @@ type Reconciler struct {
 	CleanupTimeout time.Duration
 	// TargetNamespace holds the Secrets of nodes in target clusters; target.DefaultNamespace when empty.
 	TargetNamespace string
+	// TargetKubeconfig is what the connections were given as remote.Options.Kubeconfig: the one target cluster of all Clusters. Empty,
+	// machines learn of their API server from the kubeconfig Secret of their Cluster.
+	TargetKubeconfig string
 	// WatchFilter restricts the objects by label cluster.x-k8s.io/watch-filter; empty for all.
 	WatchFilter string
 

@@ -1,0 +1,114 @@
+package commandline_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/test/doccheck"
+	"millwright.dev/test/testenv"
+)
+
+// flagsPage has a table of the flags of each manager, below a heading with its name.
+const flagsPage = "docs/reference/flags.md"
+
+// updateEnv has the test write the tables instead of comparing them.
+const updateEnv = "UPDATE_FLAGS"
+
+// order is that of the managers in the page.
+var order = []string{"millwright-core", "millwright-cloudconfig", "millwright-aws", "millwright-azure", "millwright-gcp"}
+
+// usage is a flag in the help of a program, whose words may go on in the next lines.
+var (
+	usage     = regexp.MustCompile(`^ +(?:-\w, )?--([a-z-]+)(?: ([^ ]+))? {2,}(.*)$`)
+	goesOn    = regexp.MustCompile(`^ {20,}(.*)$`)
+	byDefault = regexp.MustCompile(` \(default "?([^"]*?)"?\)$`)
+)
+
+// flag is one of a program.
+type flag struct{ name, kind, text, value string }
+
+// flagsOf reads the help of a program.
+func flagsOf(t *testing.T, path string) []flag {
+	t.Helper()
+	var found []flag
+	_, list, _ := strings.Cut(execute(t, path, "--help").stdout, "\nFlags:\n")
+	for _, line := range strings.Split(strings.TrimRight(list, "\n"), "\n") {
+		if m := usage.FindStringSubmatch(line); m != nil {
+			found = append(found, flag{name: m[1], kind: m[2], text: m[3]})
+		} else if m := goesOn.FindStringSubmatch(line); m != nil {
+			last := &found[len(found)-1]
+			last.text += " " + m[1]
+		} else {
+			t.Fatalf("the help of %s has %q", filepath.Base(path), line)
+		}
+	}
+	for i := range found {
+		f := &found[i]
+		if m := byDefault.FindStringSubmatch(f.text); m != nil {
+			f.text, f.value = strings.TrimSuffix(f.text, m[0]), m[1]
+		}
+		// Aligned by hand in some, and 0 of a kind that is written otherwise in others.
+		f.text = strings.Join(strings.Fields(f.text), " ")
+	}
+	return found
+}
+
+// table is what the page has below the heading of a manager.
+func table(flags []flag) string {
+	var b strings.Builder
+	b.WriteString("| Flag | Type | Default | Meaning |\n|---|---|---|---|\n")
+	cell := strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "_", `\_`)
+	for _, f := range flags {
+		kind, value := f.kind, f.value
+		if kind == "" {
+			kind = "bool"
+		}
+		if value != "" {
+			value = "`" + value + "`"
+		}
+		fmt.Fprintf(&b, "| `--%s` | %s | %s | %s |\n", f.name, cell.Replace(kind), value, cell.Replace(f.text))
+	}
+	return b.String()
+}
+
+// TestFlagsPage: the page has each flag of each manager with its default and its meaning, as the programs say it. UPDATE_FLAGS=1 writes it.
+func TestFlagsPage(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(order).To(HaveLen(len(programs)))
+	directory := build(t)
+	file := filepath.Join(testenv.Root(), flagsPage)
+	content, err := os.ReadFile(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	head, _, found := strings.Cut(string(content), "\n## ")
+	g.Expect(found).To(BeTrue())
+	want := head
+	for _, name := range order {
+		flags := flagsOf(t, filepath.Join(directory, name))
+		g.Expect(len(flags)).To(BeNumerically(">", 30), "the flags of %s", name)
+		want += "\n## " + name + "\n\n" + table(flags)
+	}
+	if os.Getenv(updateEnv) != "" {
+		g.Expect(os.WriteFile(file, []byte(want), 0o644)).To(Succeed())
+	}
+	page := doccheck.Read(t, flagsPage)
+	page.CheckLinks(t)
+	for _, name := range order {
+		var documented, coded []string
+		for _, row := range page.Table(t, name) {
+			documented = append(documented, row["Flag"].Text)
+		}
+		for _, f := range flagsOf(t, filepath.Join(directory, name)) {
+			coded = append(coded, "--"+f.name)
+		}
+		doccheck.Compare(t, page, "flags", documented, coded)
+	}
+	content, err = os.ReadFile(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(content) == want).To(BeTrue(), "types, defaults or meanings differ: %s=1 go test ./test/commandline -run TestFlagsPage writes them", updateEnv)
+}
