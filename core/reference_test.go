@@ -28,6 +28,9 @@ func TestFlagsAreDocumented(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, file := range pages {
 		path := "docs/reference/" + filepath.Base(file)
+		if filepath.Base(file) == "flags.md" {
+			continue // Of all managers, and held to them by test/commandline.
+		}
 		page := doccheck.Read(t, path)
 		heading := slices.IndexFunc(page.Headings(), func(text string) bool { return strings.HasPrefix(text, "Flags") })
 		if heading < 0 {

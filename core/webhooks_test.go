@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,10 +111,17 @@ func machinesOf(t *testing.T, webhooks bool) []string {
 		port, err = controlplane.FreePort()
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(env.InstallWebhooks(ctx, port)).To(Succeed())
-		grantWebhooks(t, c)
 	}
 	sent := &coretest.Requests{}
-	stop := runCore(t, c, kubeconfigOf(t, sent, env, "core"), fmt.Sprintf("--webhook-port=%d", port))
+	started := func(string) {}
+	if webhooks {
+		complete := grantWebhooks(t, c)
+		started = func(health string) {
+			neverReadyWithoutCertificate(t, sent, health)
+			complete()
+		}
+	}
+	stop := runCoreUntil(t, c, kubeconfigOf(t, sent, env, "core"), started, fmt.Sprintf("--webhook-port=%d", port))
 	defer stop()
 
 	createOpenDeployment(t, c, kubeconfigOf(t, sent, env, "target"))
@@ -142,6 +150,25 @@ func machinesOf(t *testing.T, webhooks bool) []string {
 		all = append(all, anonymous(t, &machines.Items[i]))
 	}
 	return all
+}
+
+// neverReadyWithoutCertificate: the webhooks are installed, and the core has tried to make the Secret with their certificate, which it may
+// not. It lives, is not ready, and says that it is because of the webhooks.
+func neverReadyWithoutCertificate(t *testing.T, sent *coretest.Requests, health string) {
+	t.Helper()
+	g := NewWithT(t)
+	secrets := func() int { return len(sent.Writes("/secrets")) }
+	g.Eventually(secrets).WithTimeout(timeout).Should(BeNumerically(">", 0), "a certificate is tried to be made")
+	tried := secrets()
+	g.Eventually(secrets).WithTimeout(timeout).Should(BeNumerically(">", tried), "and again, since it was refused")
+	g.Eventually(func() int { return status(health + "/healthz") }).WithTimeout(timeout).Should(Equal(200))
+	response, err := http.Get(health + "/readyz")
+	g.Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	g.Expect(response.StatusCode).To(Equal(500))
+	body, err := io.ReadAll(response.Body)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(body)).To(ContainSubstring("[-]webhooks failed"))
 }
 
 // createOpenDeployment creates a Cluster and a MachineDeployment that says no more than it must.
@@ -190,6 +217,12 @@ func anonymous(t *testing.T, machine *clusterv1.Machine) string {
 // runCore runs the core with the providers that are ready at once, and waits until it is ready.
 func runCore(t *testing.T, c client.Client, kubeconfig []byte, arguments ...string) (stop func()) {
 	t.Helper()
+	return runCoreUntil(t, c, kubeconfig, func(string) {}, arguments...)
+}
+
+// runCoreUntil calls started, with the URL of the core's health checks, before it waits until the core is ready.
+func runCoreUntil(t *testing.T, c client.Client, kubeconfig []byte, started func(health string), arguments ...string) (stop func()) {
+	t.Helper()
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	g.Expect(os.WriteFile(path, kubeconfig, 0o600)).To(Succeed())
@@ -205,7 +238,9 @@ func runCore(t *testing.T, c client.Client, kubeconfig []byte, arguments ...stri
 	done := make(chan error, 2)
 	go func() { done <- run(ctx, o) }()
 	go func() { done <- coretest.Instant(ctx, c, "default", version.V1Beta2) }()
-	g.Eventually(func() int { return status(fmt.Sprintf("http://127.0.0.1:%d/readyz", health)) }).WithTimeout(timeout).Should(Equal(200))
+	url := fmt.Sprintf("http://127.0.0.1:%d", health)
+	started(url)
+	g.Eventually(func() int { return status(url + "/readyz") }).WithTimeout(timeout).Should(Equal(200))
 	return func() {
 		cancel()
 		g.Expect(<-done).To(Succeed())
@@ -213,15 +248,27 @@ func runCore(t *testing.T, c client.Client, kubeconfig []byte, arguments ...stri
 	}
 }
 
-// grantWebhooks gives the user core the rights that are installed with the webhooks.
-func grantWebhooks(t *testing.T, c client.Client) {
+// grantWebhooks gives the user core the rights that are installed with the webhooks, but first none to write Secrets; complete gives that.
+func grantWebhooks(t *testing.T, c client.Client) (complete func()) {
 	t.Helper()
 	g := NewWithT(t)
+	complete = func() {}
 	for _, object := range webhookDocuments(t, "rbac.yaml") {
 		if strings.HasSuffix(object.GetKind(), "Binding") {
 			subjects := []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": "core"}}
 			g.Expect(unstructured.SetNestedSlice(object.Object, subjects, "subjects")).To(Succeed())
 		}
+		if object.GetKind() == "Role" {
+			rules, _, err := unstructured.NestedSlice(object.Object, "rules")
+			g.Expect(err).NotTo(HaveOccurred())
+			reads := map[string]any{"apiGroups": []any{""}, "resources": []any{"secrets"}, "verbs": []any{"get", "list", "watch"}}
+			g.Expect(unstructured.SetNestedSlice(object.Object, []any{reads}, "rules")).To(Succeed())
+			complete = func() {
+				g.Expect(unstructured.SetNestedSlice(object.Object, rules, "rules")).To(Succeed())
+				g.Expect(c.Update(t.Context(), object)).To(Succeed())
+			}
+		}
 		g.Expect(c.Create(t.Context(), object)).To(Succeed())
 	}
+	return complete
 }

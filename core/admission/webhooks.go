@@ -30,7 +30,7 @@ func Register(mgr ctrl.Manager, versions APIVersions, watchFilter string) error 
 	capiconversion.SetAPIVersionGetter(versions)
 	for _, add := range []func(ctrl.Manager) error{
 		webhook[*clusterv1.Cluster]{
-			hub: &clusterv1.Cluster{}, converter: capiconversion.Cluster, validate: validate.Cluster,
+			hub: &clusterv1.Cluster{}, converter: capiconversion.Cluster, validate: validate.Cluster, warn: validate.ClusterWarnings,
 		}.register,
 		webhook[*clusterv1.Machine]{
 			hub: &clusterv1.Machine{}, converter: capiconversion.Machine, validate: validate.Machine,
@@ -79,6 +79,8 @@ type webhook[T client.Object] struct {
 	defaults func(obj, old T)
 	// validate validates an object that replaces old. There is no validation when it is nil.
 	validate func(obj, old T) field.ErrorList
+	// warn returns what is let through but will be of harm; there are no warnings when it is nil.
+	warn func(obj T) []string
 
 	decoder admission.Decoder
 	kind    schema.GroupKind
@@ -124,12 +126,19 @@ func (w webhook[T]) Default(ctx context.Context, obj T) error {
 // ValidateCreate implements admission.Validator.
 func (w webhook[T]) ValidateCreate(_ context.Context, obj T) (admission.Warnings, error) {
 	var none T
-	return nil, w.assessment(obj, w.validate(obj, none))
+	return w.warnings(obj), w.assessment(obj, w.validate(obj, none))
 }
 
 // ValidateUpdate implements admission.Validator.
 func (w webhook[T]) ValidateUpdate(_ context.Context, old, obj T) (admission.Warnings, error) {
-	return nil, w.assessment(obj, w.validate(obj, old))
+	return w.warnings(obj), w.assessment(obj, w.validate(obj, old))
+}
+
+func (w webhook[T]) warnings(obj T) admission.Warnings {
+	if w.warn == nil {
+		return nil
+	}
+	return w.warn(obj)
 }
 
 // ValidateDelete implements admission.Validator. Every object may be deleted, and no deletion is sent here.

@@ -25,7 +25,7 @@ var order = []string{"millwright-core", "millwright-cloudconfig", "millwright-aw
 
 // usage is a flag in the help of a program, whose words may go on in the next lines.
 var (
-	usage     = regexp.MustCompile(`^ +(?:-\w, )?--([a-z-]+)(?: ([^ ]+))? {2,}(.*)$`)
+	usage     = regexp.MustCompile(`^ +(?:-\w, )?--([a-z0-9-]+)(?: ([^ ]+))? {2,}(.*)$`)
 	goesOn    = regexp.MustCompile(`^ {20,}(.*)$`)
 	byDefault = regexp.MustCompile(` \(default "?([^"]*?)"?\)$`)
 )

@@ -3,7 +3,9 @@ package validate
 import (
 	"net"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -18,6 +20,17 @@ func Cluster(cluster, old *clusterv1.Cluster) field.ErrorList {
 	path := field.NewPath("spec")
 	found = append(found, keptReference(path.Child("infrastructureRef"), cluster.Spec.InfrastructureRef, old.Spec.InfrastructureRef)...)
 	return append(found, keptReference(path.Child("controlPlaneRef"), cluster.Spec.ControlPlaneRef, old.Spec.ControlPlaneRef)...)
+}
+
+// ClusterWarnings are about a Cluster that is let through and will be in the way: one whose spec is nothing but paused: true cannot be
+// unpaused by taking that out, as clusterctl move does at its end, since a spec must have a field.
+func ClusterWarnings(cluster *clusterv1.Cluster) []string {
+	alone := clusterv1.ClusterSpec{Paused: cluster.Spec.Paused}
+	if !ptr.Deref(cluster.Spec.Paused, false) || !equality.Semantic.DeepEqual(cluster.Spec, alone) {
+		return nil
+	}
+	return []string{"spec has nothing but paused, and the API server refuses an empty spec: clusterctl move and others that remove paused will fail. " +
+		"Set another field beside it, such as clusterNetwork.serviceDomain: cluster.local, or unpause with paused: false"}
 }
 
 func clusterAlone(cluster *clusterv1.Cluster) field.ErrorList {

@@ -53,3 +53,28 @@ func TestCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expect(t, Cluster(test.cluster, test.old), test.want) })
 	}
 }
+
+// TestClusterWarnings: only what cannot be unpaused by removing the field is warned of.
+func TestClusterWarnings(t *testing.T) {
+	paused := func(value bool) func(*clusterv1.Cluster) {
+		return func(c *clusterv1.Cluster) { c.Spec.Paused = &value }
+	}
+	domain := func(c *clusterv1.Cluster) { c.Spec.ClusterNetwork.ServiceDomain = "cluster.local" }
+	for name, test := range map[string]struct {
+		cluster *clusterv1.Cluster
+		warned  bool
+	}{
+		"nothing but paused":        {aCluster(paused(true)), true},
+		"nothing but paused: false": {aCluster(paused(false)), false},
+		"another field":             {aCluster(paused(true), domain), false},
+		"not paused":                {aCluster(domain), false},
+	} {
+		found := ClusterWarnings(test.cluster)
+		if (len(found) == 1) != test.warned {
+			t.Errorf("%s: %v", name, found)
+		}
+		if test.warned && !strings.Contains(found[0], "clusterNetwork.serviceDomain: cluster.local, or unpause with paused: false") {
+			t.Errorf("%s: no remedy in %q", name, found[0])
+		}
+	}
+}
