@@ -159,5 +159,6 @@ func (o *options) machineOptions() machine.Options {
 		RemoteConditionsGracePeriod: o.remoteConditionsGrace, WatchFilter: o.WatchFilter,
 		SyncLabels: o.syncLabels, SyncAnnotations: o.syncAnnotations,
 		PropagateTaints: features.TaintPropagation(), KeepOutdatedFromScaleDown: o.keepOutdatedFromScaleDown,
+		PreserveByNode: o.preserveByNode,
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"millwright.dev/contracts/remote"
 	"millwright.dev/core/drain"
 	"millwright.dev/core/machine"
+	"millwright.dev/core/machines"
 	"millwright.dev/core/machineset"
 	"millwright.dev/core/safety/freeze"
 )
@@ -37,6 +38,7 @@ type options struct {
 	clusterConcurrency, targetConcurrency int
 	machineConcurrency                    int
 	drainTimeout                          time.Duration
+	preserveByNode                        bool
 	forceDetach                           bool
 	pvDetachTimeout, pvReattachTimeout    time.Duration
 	machineSetConcurrency                 int
@@ -109,6 +111,9 @@ func (o *options) addMachineFlags(flags *pflag.FlagSet) {
 		"How long the volumes of an evicted pod may take to be detached, after its grace period, until the next pod with volumes is evicted.")
 	flags.DurationVar(&o.pvReattachTimeout, "machine-pv-reattach-timeout", drain.DefaultReattachTimeout,
 		"How long they may then take to be attached to another Node.")
+	flags.BoolVar(&o.preserveByNode, "machine-preserve-by-node-annotation", false,
+		"Have the annotation "+machines.PreserveAnnotation+" on a Node count as on its Machine, as the Machine Controller Manager does. "+
+			"The kubelet of the Node may set it, too, and so delay the deletion of a machine that is not to be trusted any more.")
 	flags.StringSliceVar(
 		&o.syncLabelTexts,
 		"additional-sync-machine-labels",

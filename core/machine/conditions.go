@@ -18,6 +18,7 @@ var ownConditions = []string{
 	clusterv1.MachineAvailableCondition, clusterv1.MachineReadyCondition, clusterv1.MachineUpToDateCondition,
 	clusterv1.MachineUpdatingCondition, clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition,
 	clusterv1.MachineNodeHealthyCondition, clusterv1.MachineNodeReadyCondition, clusterv1.MachineDeletingCondition, clusterv1.PausedCondition,
+	PreservedCondition,
 }
 
 // setConditions derives all conditions. The outcome is the deadline at which one of them changes without an event.
@@ -40,6 +41,7 @@ func (s *scope) setConditions() outcome.Outcome {
 	s.set(s.infrastructureCondition())
 	deadline := s.setNodeConditions()
 	s.set(s.deletingCondition())
+	s.set(s.preservedCondition())
 	s.set(s.updatingCondition())
 	deadline = deadline.And(s.setUpToDateCondition())
 	s.set(s.withRefusal(s.readyCondition()))

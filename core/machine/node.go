@@ -65,6 +65,7 @@ func (r *Reconciler) reconcileNode(ctx context.Context, s *scope) outcome.Outcom
 		return end
 	}
 	s.link()
+	s.preserveByNode()
 	if s.Object.Status.NodeInfo == nil || !equality.Semantic.DeepEqual(*s.Object.Status.NodeInfo, s.node.Status.NodeInfo) {
 		s.Object.Status.NodeInfo = s.node.Status.NodeInfo.DeepCopy()
 	}

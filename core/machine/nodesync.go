@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/machines"
 )
 
 // DesiredNode is what a Node should have by its Machine.
@@ -33,6 +35,8 @@ type DesiredNode struct {
 	OutdatedUnknown bool
 	// KeepFromScaleDown means that the cluster autoscaler shall not remove an outdated Node.
 	KeepFromScaleDown bool
+	// Preserved means that the Machine is kept for inspection: its Node is cordoned and tainted.
+	Preserved bool
 }
 
 // identityAnnotations are the annotations of a Node that name what it belongs to.
@@ -83,6 +87,7 @@ func SyncNode(node *corev1.Node, desired DesiredNode) Synced {
 	}
 
 	result := Synced{Taints: syncTaints(node, desired), Record: desired.Record}
+	result.Taints = syncPreserved(node, desired.Preserved) || result.Taints
 	result.Record.Labels = slices.Sorted(maps.Keys(desired.Labels))
 	if desired.PropagateTaints {
 		result.Record.Taints = tracked(node.Annotations[clusterv1.TaintsFromMachineAnnotation])
@@ -128,6 +133,7 @@ func (s *scope) desired() DesiredNode {
 		},
 		Taints: s.Object.Spec.Taints, PropagateTaints: s.options.PropagateTaints,
 		Outdated: s.outdatedRevision(), OutdatedUnknown: s.ownersUnknown, KeepFromScaleDown: s.options.KeepOutdatedFromScaleDown,
+		Preserved: machines.Preserved(s.Object),
 	}
 	maps.DeleteFunc(desired.Annotations, func(key, _ string) bool { return slices.Contains(ownAnnotations, key) })
 	if s.interruptible || !s.infrastructureRead && s.hasOwnLabel(clusterv1.InterruptibleLabel) {

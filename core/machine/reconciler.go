@@ -122,7 +122,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) outcome.Outcome {
 
 // reconcileNormal runs the steps that do not depend on one another.
 func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope) outcome.Outcome {
-	return outcome.All(ctx, s, r.reconcileBootstrap, r.reconcileInfrastructure, r.reconcileNode, r.reconcileCertificates)
+	return outcome.All(ctx, s, r.reconcileBootstrap, r.reconcileInfrastructure, r.reconcileNode, r.reconcileCertificates, r.reconcilePreserved)
 }
 
 // save writes what the steps have changed, and records events about it. When the API server refuses metadata or spec, the status

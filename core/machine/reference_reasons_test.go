@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"millwright.dev/core/machines"
 	"millwright.dev/test/doccheck"
 	"millwright.dev/test/fuzzinput"
 )
@@ -43,6 +44,9 @@ func TestReferenceReasonsOfEachCondition(t *testing.T) {
 			// Its reasons are those of the steps, which reasonsOfTheSteps runs.
 			s.progress = deletion{}
 		}
+		if i%8 == 3 {
+			preserve(s, i/8)
+		}
 		if i%8 == 1 {
 			changed := s.Original.DeepCopy()
 			changed.Spec.ProviderID += strings.Repeat("x", i/8%2)
@@ -64,6 +68,15 @@ func TestReferenceReasonsOfEachCondition(t *testing.T) {
 	for _, row := range page.Table(t, "Conditions") {
 		condition := row["Condition"].Code[0]
 		doccheck.Compare(t, page, "reasons of "+condition, row["Reasons"].Code, sets.List(seen[condition]))
+	}
+}
+
+// preserve makes a preserved Machine of it, of one kind or another.
+func preserve(s *scope, kind int) {
+	s.Object.Labels = map[string]string{machines.PreservedLabel: "of"}
+	s.Object.Annotations = map[string]string{machines.PreserveUntilAnnotation: []string{"2026-11-27T12:00:00Z", "soon"}[kind%2]}
+	if kind%3 == 0 {
+		s.preservedErr = errors.New("refused")
 	}
 }
 

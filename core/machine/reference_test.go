@@ -22,7 +22,7 @@ var directories = []string{"core/machine", "core/external", "contracts/controlle
 var eventReasons = []string{
 	ReasonBootstrapDataReady, ReasonInfrastructureProvisioned, ReasonNodeLinked, ReasonNodeDrained, ReasonDeleted,
 	ReasonProviderFailed, ReasonNodeReplaced, ReasonDrainForced, ReasonPodsLeft, ReasonInvalidDrainRule, ReasonVolumeDetachTimedOut,
-	ReasonNodeDeletionTimedOut, ReasonNodesLeft, ReasonProviderIDContested, ReasonNodeClaimRefused,
+	ReasonNodeDeletionTimedOut, ReasonNodesLeft, ReasonProviderIDContested, ReasonNodeClaimRefused, ReasonPreservationEnded,
 }
 
 // TestReferenceIsWhole compares the page with the constants that the code uses.
@@ -64,7 +64,7 @@ func TestReferenceHasAllMarks(t *testing.T) {
 	}, "core/machine", "core/drain", "contracts/controller/predicates")
 	doccheck.Compare(t, page, "labels", page.Keys(t, "Labels", "Label"), labels)
 	doccheck.Compare(t, page, "taints", page.Keys(t, "What goes to the Node", "Taint"),
-		[]string{clusterv1.NodeUninitializedTaint.Key, clusterv1.NodeOutdatedRevisionTaint.Key})
+		[]string{clusterv1.NodeUninitializedTaint.Key, clusterv1.NodeOutdatedRevisionTaint.Key, preservedTaint.Key})
 }
 
 func TestReferenceHasTheDefaults(t *testing.T) {

@@ -68,6 +68,8 @@ type scope struct {
 	drained drained
 	// drainNote is the result of a drain that is over, "" when it is not known or was recorded as an event of its own.
 	drainNote string
+	// preservedErr is why a Machine that is not to be preserved any more could not be deleted.
+	preservedErr error
 	// nodeDeleted is the name of the Node that has been deleted with the Machine.
 	nodeDeleted string
 	// events are recorded when the changes are written.

@@ -50,6 +50,8 @@ type Options struct {
 	Drain drain.Options
 	// ForceDetach has forced drains delete the VolumeAttachments of the Node while its machine still runs.
 	ForceDetach bool
+	// PreserveByNode has the annotation by which a Machine is preserved count on its Node as well, where its kubelet may set it.
+	PreserveByNode bool
 	// DrainTimeout is how long a drain may take before it is forced, and volumes to be detached, for Machines that set no
 	// timeout; 0 is DefaultDrainTimeout, a negative one no timeout.
 	DrainTimeout time.Duration

@@ -21,6 +21,9 @@ const (
 	revisionHistoryLimit = "machinedeployment.millwright.dev/revision-history-limit"
 	progressDeadline     = "machinedeployment.millwright.dev/progress-deadline"
 	recreate             = "machinedeployment.millwright.dev/recreate"
+	preserve             = "machine.millwright.dev/preserve"
+	preserveUntil        = "machine.millwright.dev/preserve-until"
+	preserveMax          = "machine.millwright.dev/preserve-failed-max"
 )
 
 // rule describes what is wrong with the value of an annotation, empty where it is fine.
@@ -31,6 +34,8 @@ var (
 	machineAnnotations = map[string]rule{
 		forceDeletion: trueOrFalse,
 		priority:      wholeNumber,
+		preserve:      preservation,
+		preserveUntil: momentInTime,
 	}
 	setAnnotations        = map[string]rule{}
 	deploymentAnnotations = map[string]rule{
@@ -38,9 +43,10 @@ var (
 		revisionHistoryLimit: atLeastZero("how many old revisions to keep, like 10"),
 		progressDeadline:     durationAtLeastZero,
 		recreate:             trueOrFalse,
+		preserveMax:          atLeastZero("how many failed Machines to preserve at once, like 1"),
 	}
 	// templateAnnotations are those of the Machines that come from a template.
-	templateAnnotations = map[string]rule{priority: wholeNumber}
+	templateAnnotations = map[string]rule{priority: wholeNumber, preserve: preservation}
 )
 
 // annotations applies rules to the annotations of an object itself.
@@ -67,6 +73,21 @@ func trueOrFalse(value string) string {
 		return ""
 	}
 	return `must be "true" or "false"; remove the annotation for "false"`
+}
+
+func preservation(value string) string {
+	switch value {
+	case "now", "when-failed", "false":
+		return ""
+	}
+	return `must be "now", "when-failed" or "false"`
+}
+
+func momentInTime(value string) string {
+	if _, err := time.Parse(time.RFC3339, value); err != nil {
+		return "must be a time like 2026-11-27T12:00:00Z"
+	}
+	return ""
 }
 
 func durationAtLeastZero(value string) string {

@@ -1,0 +1,109 @@
+package machines
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+const (
+	// PreserveAnnotation on a Machine keeps it for inspection instead of having it replaced and deleted: PreserveWhenFailed or
+	// PreserveNow. "false" is the same as no annotation, and ends a preservation.
+	PreserveAnnotation = "machine.millwright.dev/preserve"
+	// MCMPreserveAnnotation is that of Gardener's machine-controller-manager, with the same values; PreserveAnnotation goes first.
+	MCMPreserveAnnotation = "node.machine.sapcloud.io/preserve"
+	// PreservedLabel is on a Machine that is preserved: its value is the name of the MachineDeployment that it was of, or of the
+	// MachineSet if there is none.
+	PreservedLabel = "machine.millwright.dev/preserved"
+	// PreservedFromAnnotation is the MachineSet that a preserved Machine was of, and the labels that it had for that, as JSON.
+	PreservedFromAnnotation = "machine.millwright.dev/preserved-from"
+	// PreserveUntilAnnotation is when a preserved Machine is deleted, as an RFC 3339 time. Users may change it.
+	PreserveUntilAnnotation = "machine.millwright.dev/preserve-until"
+	// PreserveMaxAnnotation on a MachineDeployment is how many failed Machines of it are preserved without being asked for.
+	PreserveMaxAnnotation = "machine.millwright.dev/preserve-failed-max"
+	// PreservedTaint is on the Node of a preserved Machine, with the effect NoSchedule.
+	PreservedTaint = "machine.millwright.dev/preserved"
+)
+
+// Values of PreserveAnnotation. MCM's auto-preserved, which it writes itself, means nothing here.
+const (
+	PreserveNow        = "now"
+	PreserveWhenFailed = "when-failed"
+	PreserveNever      = "false"
+)
+
+// Preservation is what the annotations of a Machine ask for: one of the values above, or "" for nothing.
+func Preservation(machine *clusterv1.Machine) string {
+	for _, key := range []string{PreserveAnnotation, MCMPreserveAnnotation} {
+		switch value, ok := machine.Annotations[key]; {
+		case value == PreserveNow, value == PreserveWhenFailed, value == PreserveNever:
+			return value
+		case ok && key == PreserveAnnotation:
+			// Admission refuses it. What somebody wanted to keep is kept.
+			return PreserveWhenFailed
+		}
+	}
+	return ""
+}
+
+// Preserved reports whether a Machine is preserved: it is of no MachineSet any more.
+func Preserved(machine *clusterv1.Machine) bool {
+	_, ok := machine.Labels[PreservedLabel]
+	return ok
+}
+
+// preservedFrom is the value of PreservedFromAnnotation.
+type preservedFrom struct {
+	MachineSet string            `json:"machineSet"`
+	Labels     map[string]string `json:"labels,omitempty"`
+}
+
+// Preserve changes a Machine so that it is preserved: it is not controlled by its MachineSet any more, and has none of the labels by
+// which it, or its deployment, would take it back, so that it counts as no replica and holds up no rollout; and no health check has
+// it replaced. selector has the labels that the set selects by.
+func Preserve(machine *clusterv1.Machine, set *clusterv1.MachineSet, until time.Time) {
+	of := set.Labels[clusterv1.MachineDeploymentNameLabel]
+	if of == "" {
+		of = set.Name
+	}
+	lost := []string{clusterv1.MachineSetNameLabel, clusterv1.MachineDeploymentNameLabel, clusterv1.MachineDeploymentUniqueLabel}
+	lost = slices.AppendSeq(lost, maps.Keys(set.Spec.Selector.MatchLabels))
+	for _, expression := range set.Spec.Selector.MatchExpressions {
+		if expression.Operator == metav1.LabelSelectorOpIn || expression.Operator == metav1.LabelSelectorOpExists {
+			lost = append(lost, expression.Key)
+		}
+	}
+	from := preservedFrom{MachineSet: set.Name, Labels: map[string]string{}}
+	machine.Labels, machine.Annotations = clone(machine.Labels), clone(machine.Annotations)
+	for _, key := range lost {
+		if value, ok := machine.Labels[key]; ok && key != clusterv1.ClusterNameLabel {
+			from.Labels[key] = value
+			delete(machine.Labels, key)
+		}
+	}
+	machine.Labels[PreservedLabel] = of
+	text, _ := json.Marshal(from) // Strings always can be.
+	machine.Annotations[PreservedFromAnnotation] = string(text)
+	machine.Annotations[PreserveUntilAnnotation] = until.UTC().Format(time.RFC3339)
+	machine.Annotations[clusterv1.MachineSkipRemediationAnnotation] = ""
+	machine.OwnerReferences = slices.DeleteFunc(slices.Clone(machine.OwnerReferences), func(owner metav1.OwnerReference) bool {
+		return owner.UID == set.UID
+	})
+}
+
+func clone(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(m)
+}
+
+// PreservedUntil is when a preserved Machine is to be deleted. ok is false if the annotation cannot be read.
+func PreservedUntil(machine *clusterv1.Machine) (until time.Time, ok bool) {
+	until, err := time.Parse(time.RFC3339, machine.Annotations[PreserveUntilAnnotation])
+	return until, err == nil
+}

@@ -1,0 +1,85 @@
+package machines
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+func TestPreservation(t *testing.T) {
+	for _, c := range []struct{ own, mcm, want string }{
+		{"", "", ""},
+		{PreserveNow, "", PreserveNow},
+		{PreserveWhenFailed, PreserveNow, PreserveWhenFailed},
+		{PreserveNever, PreserveNow, PreserveNever},
+		{"", PreserveNow, PreserveNow},
+		{"", PreserveWhenFailed, PreserveWhenFailed},
+		{"", "auto-preserved", ""},
+		{"", "nonsense", ""},
+		{"nonsense", PreserveNow, PreserveWhenFailed},
+	} {
+		machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
+		if c.own != "" {
+			machine.Annotations[PreserveAnnotation] = c.own
+		}
+		if c.mcm != "" {
+			machine.Annotations[MCMPreserveAnnotation] = c.mcm
+		}
+		NewWithT(t).Expect(Preservation(machine)).To(Equal(c.want), "%q and %q", c.own, c.mcm)
+	}
+}
+
+// TestPreserve: neither the set nor its deployment would take the Machine back, whatever they select by; nothing else is changed.
+func TestPreserve(t *testing.T) {
+	until := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	for _, selector := range []metav1.LabelSelector{
+		{MatchLabels: map[string]string{"a": "1"}},
+		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: []string{"1"}}}},
+		{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "a", Operator: metav1.LabelSelectorOpExists}, {Key: "b", Operator: metav1.LabelSelectorOpDoesNotExist},
+		}},
+	} {
+		g := NewWithT(t)
+		set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "u", Labels: map[string]string{
+			clusterv1.MachineDeploymentNameLabel: "d",
+		}}}
+		set.Spec.Selector = selector
+		original := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+			Name: "m",
+			Labels: map[string]string{
+				"a": "1", "pool": "p", clusterv1.ClusterNameLabel: "c", clusterv1.MachineSetNameLabel: "s",
+				clusterv1.MachineDeploymentNameLabel: "d", clusterv1.MachineDeploymentUniqueLabel: "h",
+			},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", Name: "s", UID: "u"}, {Kind: "Other", UID: "o"}},
+		}}
+		machine := original.DeepCopy()
+		Preserve(machine, set, until)
+		compiled, err := metav1.LabelSelectorAsSelector(&selector)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(compiled.Matches(labels.Set(original.Labels))).To(BeTrue())
+		g.Expect(compiled.Matches(labels.Set(machine.Labels))).To(BeFalse())
+		g.Expect(machine.Labels).To(Equal(map[string]string{"pool": "p", clusterv1.ClusterNameLabel: "c", PreservedLabel: "d"}))
+		g.Expect(machine.OwnerReferences).To(Equal([]metav1.OwnerReference{{Kind: "Other", UID: "o"}}))
+		g.Expect(machine.Annotations).To(HaveKey(clusterv1.MachineSkipRemediationAnnotation))
+		g.Expect(machine.Annotations[PreservedFromAnnotation]).To(And(ContainSubstring(`"machineSet":"s"`), ContainSubstring(`"a":"1"`)))
+		got, ok := PreservedUntil(machine)
+		g.Expect(ok).To(BeTrue())
+		g.Expect(got).To(Equal(until))
+		g.Expect(Preserved(machine)).To(BeTrue())
+		g.Expect(Preserved(original)).To(BeFalse(), "the Machine that was read is not changed")
+	}
+}
+
+func TestPreservedOfAStandaloneSet(t *testing.T) {
+	g := NewWithT(t)
+	machine := &clusterv1.Machine{}
+	Preserve(machine, &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, time.Now())
+	g.Expect(machine.Labels[PreservedLabel]).To(Equal("s"))
+	machine.Annotations[PreserveUntilAnnotation] = "tomorrow"
+	_, ok := PreservedUntil(machine)
+	g.Expect(ok).To(BeFalse())
+}
