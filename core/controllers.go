@@ -84,7 +84,7 @@ func addFreezer(ctx context.Context, mgr ctrl.Manager, o *options, connections *
 	if err != nil {
 		return nil, errors.Wrap(err, "adding the check of the API server")
 	}
-	examiner := &freeze.Examiner{Freezer: freezer, APIReader: mgr.GetAPIReader(), Nodes: targets.Nodes}
+	examiner := &freeze.Examiner{Freezer: freezer, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Nodes: targets.Nodes}
 	return freezer, examiner.SetupWithManager(mgr, concurrency(o.targetConcurrency))
 }
 

@@ -56,12 +56,15 @@ func TestAnnotationsAreThoseOfTheControllers(t *testing.T) {
 	refused := func(found field.ErrorList, key string) {
 		g.Expect(found.ToAggregate()).To(MatchError(ContainSubstring("metadata.annotations[" + key + "]")))
 	}
-	for _, key := range []string{machine.ForceDeletionAnnotation, machines.PriorityAnnotation} {
+	for _, key := range []string{
+		machine.ForceDeletionAnnotation, machines.PriorityAnnotation, machines.PreserveAnnotation, machines.PreserveUntilAnnotation,
+	} {
 		refused(validate.Machine(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "?"}}}, nil), key)
 	}
 	for _, key := range []string{
 		machinedeployment.RollbackToAnnotation, machinedeployment.RevisionHistoryLimitAnnotation,
 		machinedeployment.ProgressDeadlineAnnotation, machinedeployment.RecreateAnnotation,
+		machines.PreserveMaxAnnotation,
 	} {
 		refused(validate.MachineDeployment(&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "?"}}}, nil), key)
 	}

@@ -201,7 +201,8 @@ func (c *Core) addFreezer(mgr ctrl.Manager, clusters *cluster.Reconciler, option
 	if err := mgr.Add(&freeze.Probe{Freezer: freezer, Reader: mgr.GetAPIReader(), Clock: clock.RealClock{}}); err != nil {
 		return err
 	}
-	return (&freeze.Examiner{Freezer: freezer, APIReader: mgr.GetAPIReader(), Nodes: targets.Nodes}).SetupWithManager(mgr, options)
+	examiner := &freeze.Examiner{Freezer: freezer, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Nodes: targets.Nodes}
+	return examiner.SetupWithManager(mgr, options)
 }
 
 // Lease is the lease in the namespace default that says when a core was last at work; see Core.Freeze.

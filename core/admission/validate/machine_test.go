@@ -40,6 +40,10 @@ func TestMachine(t *testing.T) {
 		"half a version":              {machine: aMachine(versioned("v1.36")), want: `spec.version: Invalid value: "v1.36": is no semantic version`},
 		"force deletion":              {machine: aMachine(annotated(forceDeletion, "true"))},
 		"force deletion, neither nor": {machine: aMachine(annotated(forceDeletion, "yes")), want: `metadata.annotations[machine.millwright.dev/force-deletion]: Invalid value: "yes": must be "true" or "false"`},
+		"preserve when failed":        {machine: aMachine(annotated(preserve, "when-failed"))},
+		"preserve, misspelt":          {machine: aMachine(annotated(preserve, "when failed")), want: `metadata.annotations[machine.millwright.dev/preserve]: Invalid value: "when failed": must be "now", "when-failed" or "false"`},
+		"preserve until":              {machine: aMachine(annotated(preserveUntil, "2026-11-27T12:00:00Z"))},
+		"preserve until some day":     {machine: aMachine(annotated(preserveUntil, "friday")), want: `metadata.annotations[machine.millwright.dev/preserve-until]: Invalid value: "friday": must be a time like 2026-11-27T12:00:00Z`},
 		"priority":                    {machine: aMachine(annotated(priority, "1"))},
 		"priority that is no number":  {machine: aMachine(annotated(priority, "first")), want: `metadata.annotations[machinepriority.machine.sapcloud.io]: Invalid value: "first": must be a whole number`},
 	}

@@ -2,6 +2,7 @@ package freeze
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,16 +12,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"millwright.dev/contracts/controller/wake"
 )
 
 // Examiner looks for signs of a restore in each Cluster, once after a start before which no core was at work for a while, and again
-// when the target cluster is connected anew: Nodes of Machines that are not there. It writes nothing.
+// when the target cluster is connected anew or an instance turns out to be gone: Nodes of Machines that are not there, and Machines
+// whose instances are not. It writes nothing.
 type Examiner struct {
 	Freezer *Freezer
+	// Client reads Machines from the cache.
+	Client client.Reader
 	// APIReader reads from the API server: that an object is missing from a cache means nothing.
 	APIReader client.Reader
 	// Nodes returns the Nodes of a target cluster; false while they cannot be read.
@@ -33,7 +39,9 @@ type Examiner struct {
 func (e *Examiner) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	connected := wake.New()
 	e.Freezer.targets.OnConnectivity(connected.Enqueue)
-	err := ctrl.NewControllerManagedBy(mgr).Named("restore").WatchesRawSource(connected.Source()).WithOptions(options).Complete(e)
+	err := ctrl.NewControllerManagedBy(mgr).Named("restore").WatchesRawSource(connected.Source()).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(e.clusterOf), builder.WithPredicates(instanceVanished())).
+		WithOptions(options).Complete(e)
 	return errors.Wrap(err, "adding the controller that looks for signs of a restore")
 }
 
@@ -59,7 +67,14 @@ func (e *Examiner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 			missing = append(missing, node.Name)
 		}
 	}
-	found := signs("Nodes have joined since "+stamp(since)+" as Machines that are not there", missing)
+	vanished, err := e.vanished(ctx, request.NamespacedName, since)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	found := strings.Join(slices.DeleteFunc([]string{
+		signs("Nodes have joined since "+stamp(since)+" as Machines that are not there", missing),
+		signs("the instances of Machines are gone that were there at that time", vanished),
+	}, func(sign string) bool { return sign == "" }), "; ")
 	if found != "" {
 		ctrl.LoggerFrom(ctx).Info("The management cluster seems to have been restored from a backup", "signs", found)
 	}

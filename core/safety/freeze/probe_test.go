@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"millwright.dev/core/index"
 	"millwright.dev/test/testenv"
 )
 
@@ -134,6 +135,12 @@ func TestReadLease(t *testing.T) {
 	}
 }
 
+// indexed is a cache without Machines.
+func indexed() client.Client {
+	return fake.NewClientBuilder().WithScheme(testenv.Scheme()).
+		WithIndex(&clusterv1.Machine{}, index.Cluster, func(client.Object) []string { return nil }).Build()
+}
+
 // node is one that a core has linked to a Machine.
 func node(name, machine string, created time.Time) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(created), Annotations: map[string]string{
@@ -187,6 +194,7 @@ func TestExaminer(t *testing.T) {
 			w.clock.Step(c.age)
 			e := &Examiner{
 				Freezer:   w.Freezer,
+				Client:    indexed(),
 				APIReader: apiServer(func(context.Context) error { return c.broken }, kept),
 				Nodes:     func(client.ObjectKey) ([]*corev1.Node, bool) { return nodes, !c.unread },
 			}

@@ -1,0 +1,69 @@
+package freeze
+
+import (
+	"context"
+	"time"
+
+	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"millwright.dev/core/index"
+)
+
+// reasonInstanceVanished is the reason of InfrastructureReady of a Machine whose instance the cloud does not know any more, rule IM-010
+// of contracts/inframachine.
+const reasonInstanceVanished = "InstanceVanished"
+
+// longGap is how long no core must have been at work before vanished instances are taken for a sign of a restore: in less time
+// somebody may have deleted a Machine, and its backup was not the cause.
+const longGap = 10 * time.Minute
+
+// vanished are the names of the Machines of a Cluster whose instances are gone, if they may have been deleted after the backup.
+func (e *Examiner) vanished(ctx context.Context, cluster client.ObjectKey, since time.Time) (names []string, err error) {
+	if e.Freezer.start.at.Sub(since) < longGap {
+		return nil, nil
+	}
+	list := &clusterv1.MachineList{}
+	err = e.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name},
+		client.UnsafeDisableDeepCopy)
+	for i := range list.Items {
+		if machine := &list.Items[i]; instanceGone(machine) && machine.DeletionTimestamp.IsZero() && machine.CreationTimestamp.Time.Before(since) {
+			names = append(names, machine.Name)
+		}
+	}
+	return names, errors.Wrapf(err, "listing the Machines of Cluster %s", cluster)
+}
+
+func instanceGone(machine *clusterv1.Machine) bool {
+	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition)
+	return found != nil && found.Status == metav1.ConditionFalse && found.Reason == reasonInstanceVanished
+}
+
+// instanceVanished lets those updates of a Machine pass by which its instance turns out to be gone.
+func instanceVanished() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1.Machine)
+			after, ok2 := e.ObjectNew.(*clusterv1.Machine)
+			return ok && ok2 && !instanceGone(before) && instanceGone(after)
+		},
+	}
+}
+
+// clusterOf is the Cluster of a Machine, if it could still be examined to some purpose.
+func (e *Examiner) clusterOf(_ context.Context, object client.Object) []reconcile.Request {
+	machine, ok := object.(*clusterv1.Machine)
+	if _, open := e.Freezer.restorable(); !ok || !open {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}}}
+}

@@ -1,0 +1,87 @@
+package freeze
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"millwright.dev/core/index"
+	"millwright.dev/test/testenv"
+)
+
+// machine is one of the cluster, whose InfrastructureReady is False for a reason.
+func machine(name, reason string, created time.Time) *clusterv1.Machine {
+	return &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name, CreationTimestamp: metav1.NewTime(created)},
+		Spec:       clusterv1.MachineSpec{ClusterName: cluster.Name},
+		Status: clusterv1.MachineStatus{Conditions: []metav1.Condition{{
+			Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: reason,
+		}}},
+	}
+}
+
+// TestVanishedInstances are a sign of a restore after a long time without a core, of Machines that the backup may have brought back.
+func TestVanishedInstances(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		gap    time.Duration
+		reason string
+		age    time.Duration
+		frozen string
+	}{
+		{"brought back by the backup", 2 * time.Hour, reasonInstanceVanished, 3 * time.Hour, ReasonRestoreSuspected},
+		{"not gone", 2 * time.Hour, "InstancePending", 3 * time.Hour, ""},
+		{"created since", 2 * time.Hour, reasonInstanceVanished, time.Hour, ""},
+		{"a short time", longGap - time.Second, reasonInstanceVanished, 3 * time.Hour, ""},
+		{"just long enough", longGap, reasonInstanceVanished, 3 * time.Hour, ReasonRestoreSuspected},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(c.gap)
+			w.Freezer.options.Grace = 0
+			m := machine("m", c.reason, w.clock.Now().Add(-c.age))
+			elsewhere := machine("elsewhere", reasonInstanceVanished, w.clock.Now().Add(-24*time.Hour))
+			elsewhere.Spec.ClusterName = "another"
+			cached := fake.NewClientBuilder().WithScheme(testenv.Scheme()).WithObjects(m, elsewhere).
+				WithIndex(&clusterv1.Machine{}, index.Cluster, func(o client.Object) []string {
+					return []string{o.(*clusterv1.Machine).Spec.ClusterName}
+				}).Build()
+			e := &Examiner{
+				Freezer: w.Freezer, Client: cached, APIReader: cached,
+				Nodes: func(client.ObjectKey) ([]*corev1.Node, bool) { return nil, true },
+			}
+			_, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: cluster})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(w.Frozen(cluster).Reason).To(Equal(c.frozen))
+			if c.frozen != "" {
+				g.Expect(w.Frozen(cluster).Message).To(ContainSubstring("the instances of Machines are gone that were there at that time: m."))
+			}
+		})
+	}
+}
+
+// TestWhatWakesTheExaminer: an instance that turns out to be gone, as long as a restore can be suspected at all.
+func TestWhatWakesTheExaminer(t *testing.T) {
+	g := NewWithT(t)
+	was, gone := machine("m", "InstanceRunning", time.Time{}), machine("m", reasonInstanceVanished, time.Time{})
+	wakes := instanceVanished()
+	g.Expect(wakes.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: gone})).To(BeTrue())
+	g.Expect(wakes.Update(event.UpdateEvent{ObjectOld: gone, ObjectNew: gone})).To(BeFalse())
+	g.Expect(wakes.Update(event.UpdateEvent{ObjectOld: gone, ObjectNew: was})).To(BeFalse())
+	g.Expect(wakes.Create(event.CreateEvent{Object: gone})).To(BeFalse(), "the first look at a Cluster sees all")
+	g.Expect(wakes.Delete(event.DeleteEvent{Object: gone})).To(BeFalse())
+
+	w := newWorld(2 * time.Hour)
+	e := &Examiner{Freezer: w.Freezer}
+	g.Expect(e.clusterOf(t.Context(), gone)).To(ConsistOf(ctrl.Request{NamespacedName: cluster}))
+	w.clock.Step(DefaultRestoreGrace)
+	g.Expect(e.clusterOf(t.Context(), gone)).To(BeEmpty())
+}
