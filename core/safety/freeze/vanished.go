@@ -33,7 +33,8 @@ func (e *Examiner) vanished(ctx context.Context, cluster client.ObjectKey, since
 	err = e.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name},
 		client.UnsafeDisableDeepCopy)
 	for i := range list.Items {
-		if machine := &list.Items[i]; instanceGone(machine) && machine.DeletionTimestamp.IsZero() && machine.CreationTimestamp.Time.Before(since) {
+		machine := &list.Items[i]
+		if instanceGone(machine) && machine.DeletionTimestamp.IsZero() && machine.CreationTimestamp.Time.Before(since) {
 			names = append(names, machine.Name)
 		}
 	}
