@@ -49,7 +49,7 @@ func (o *options) add(fs *pflag.FlagSet) {
 		"target-kubeconfig",
 		"",
 		"The kubeconfig file of the one target cluster of all Clusters, or "+remote.InCluster+
-			"; when empty, each Cluster has a Secret with its own. The same as the core's.",
+			"; when empty, each Cluster has a Secret with its own.",
 	)
 	fs.Float32Var(&o.targetQPS, "clustercache-client-qps", 100, "Requests per second to each target cluster.")
 	fs.IntVar(&o.targetBurst, "clustercache-client-burst", 200, "Requests to each target cluster in one burst.")
