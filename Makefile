@@ -77,6 +77,11 @@ stress: ready ## Repeat the tests of a package N times (20) while the processors
 .PHONY: simulate
 simulate: ## Simulate N lives (10000) of a machine on the example cloud, and as many on one like EC2, in each of which other things go wrong; SEED=… repeats one.
 	@SIMULATION_RUNS=$(or $(N),$(if $(SEED),1,10000)) SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v ./providers/driver/inframachine -run '^TestSimulation(WithTokens)?$$'
+	@$(MAKE) simulate-remediation
+
+.PHONY: simulate-remediation
+simulate-remediation: ## Simulate N times (10000) how unhealthy Machines are replaced while other things go wrong; SEED=… repeats one.
+	@SIMULATION_RUNS=$(or $(N),$(if $(SEED),1,10000)) SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v ./core/remediation -run '^TestSimulation$$'
 
 .PHONY: chaos
 chaos: controlplane generate ## Let everything go wrong for N Machines (200) during DURATION (2m) on each cloud, or on CLOUD; SEED=… repeats a run. RACE=1 watches for races.

@@ -58,7 +58,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := addMachineControllers(mgr, o, connections, resolver, freezer); err != nil {
 		return err
 	}
-	if err := addSetControllers(mgr, o, resolver); err != nil {
+	if err := addSetControllers(mgr, o, resolver, freezer); err != nil {
 		return err
 	}
 	notice := &healthcheck.Notice{
@@ -121,7 +121,7 @@ func addMachineControllers(
 }
 
 // addSetControllers adds those of MachineSets and MachineDeployments, which share what was written to MachineSets.
-func addSetControllers(mgr ctrl.Manager, o *options, resolver *version.Resolver) error {
+func addSetControllers(mgr ctrl.Manager, o *options, resolver *version.Resolver, freezer *freeze.Freezer) error {
 	written := &persist.Versions{}
 	sets := &machineset.Reconciler{
 		Client:      mgr.GetClient(),
@@ -130,6 +130,8 @@ func addSetControllers(mgr ctrl.Manager, o *options, resolver *version.Resolver)
 		WatchFilter: o.WatchFilter,
 		Written:     written,
 		Preflight:   o.preflight,
+		Remediation: o.remediation,
+		Freeze:      freezer,
 	}
 	if err := sets.SetupWithManager(mgr, concurrency(o.machineSetConcurrency)); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machines"
 	"millwright.dev/core/machineset"
+	"millwright.dev/core/remediation"
 	"millwright.dev/core/safety/freeze"
 )
 
@@ -48,6 +49,7 @@ type options struct {
 	keepOutdatedFromScaleDown             bool
 	targetKubeconfig                      string
 	freeze                                freeze.Options
+	remediation                           remediation.Options
 
 	// preflight are preflightTexts, known to be checks.
 	preflight []clusterv1.MachineSetPreflightCheck
@@ -67,6 +69,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.addMachineFlags(flags)
 	o.addSetFlags(flags)
 	o.freeze.AddFlags(flags)
+	o.addRemediationFlags(flags)
 	addIgnoredFlags(flags)
 }
 
@@ -180,6 +183,9 @@ func (o *options) complete() error {
 		return errors.New(
 			"--machine-drain-timeout must not be negative, and --machine-pv-detach-timeout and --machine-pv-reattach-timeout must be positive",
 		)
+	}
+	if err := o.remediation.Validate(); err != nil {
+		return err
 	}
 	if err := remote.CheckKubeconfig(o.targetKubeconfig); err != nil {
 		return errors.Wrap(err, "--target-kubeconfig")

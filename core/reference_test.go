@@ -22,6 +22,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 	o.addTargetFlags(flags)
 	o.addMachineFlags(flags)
 	o.addSetFlags(flags)
+	o.addRemediationFlags(flags)
 	missing := map[string]bool{}
 	flags.VisitAll(func(f *pflag.Flag) { missing[f.Name] = true })
 	pages, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "reference", "*.md"))

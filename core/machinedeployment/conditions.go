@@ -39,6 +39,7 @@ var derivations = []func(*scope, error) condition{
 	scalingUpCondition,
 	scalingDownCondition,
 	remediatingCondition,
+	remediationAllowedCondition,
 	deletingCondition,
 }
 

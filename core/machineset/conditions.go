@@ -23,6 +23,7 @@ var derivations = []func(*scope, error) condition{
 	machinesReadyCondition,
 	machinesUpToDateCondition,
 	remediatingCondition,
+	remediationAllowedCondition,
 	deletingCondition,
 }
 

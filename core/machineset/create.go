@@ -9,6 +9,8 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/remediation"
 )
 
 // maxBatch bounds how many Machines of a set are created at once.
@@ -59,6 +61,10 @@ func (r *Reconciler) createBatch(ctx context.Context, s *scope, names []string) 
 // in between, complete goes on with the same Machine. It returns the Machine whenever that exists.
 func (r *Reconciler) createOne(ctx context.Context, s *scope, name string) (*clusterv1.Machine, error) {
 	machine := desiredMachine(s.Object, name)
+	if record := s.nextOwed(); record != "" {
+		machine.Annotations = cloned(machine.Annotations)
+		machine.Annotations[remediation.ReplacesAnnotation] = record
+	}
 	if err := r.Client.Create(ctx, machine); err != nil {
 		switch {
 		case apierrors.IsAlreadyExists(err):

@@ -10,6 +10,7 @@ import (
 	"millwright.dev/contracts/template"
 	"millwright.dev/core/admission/defaults"
 	machinecontroller "millwright.dev/core/machine"
+	"millwright.dev/core/remediation"
 )
 
 var setKind = clusterv1.GroupVersion.WithKind("MachineSet")
@@ -32,7 +33,9 @@ func machineLabels(set *clusterv1.MachineSet) map[string]string {
 // set that.
 func templateAnnotations(set *clusterv1.MachineSet) map[string]string {
 	annotations := maps.Clone(set.Spec.Template.Annotations)
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return machinecontroller.IsRecord(key) })
+	maps.DeleteFunc(annotations, func(key, _ string) bool {
+		return machinecontroller.IsRecord(key) || key == remediation.ReplacesAnnotation
+	})
 	return annotations
 }
 

@@ -5,16 +5,26 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/core/remediation"
 )
 
 // setChanged passes all events of sets except updates of the status alone, which are our own writes.
 func setChanged() predicate.Predicate {
 	return predicates.Changes[client.Object](predicates.NotOnlyStatus)
+}
+
+// makesRoom passes changes of a set that may let others replace Machines: of its number of Machines, and of what it replaces.
+func makesRoom() predicate.Predicate {
+	return predicates.Changes(func(before, after *clusterv1.MachineSet) bool {
+		return ptr.Deref(before.Spec.Replicas, 0) != ptr.Deref(after.Spec.Replicas, 0) ||
+			annotationsDiffer(before, after, remediation.ReplacingAnnotation)
+	})
 }
 
 // clusterChanged passes events that matter to sets: a Cluster that is created, deleted, paused or unpaused, or that gets
@@ -24,7 +34,8 @@ func clusterChanged() predicate.Predicate {
 		return predicates.Paused(before, after) ||
 			before.Spec.ControlPlaneRef != after.Spec.ControlPlaneRef ||
 			before.Spec.Topology.Version != after.Spec.Topology.Version ||
-			upgradeStep(before) != upgradeStep(after)
+			upgradeStep(before) != upgradeStep(after) ||
+			annotationsDiffer(before, after, remediation.MaxInFlightAnnotation, remediation.StopAboveAnnotation)
 	})
 }
 
@@ -32,7 +43,17 @@ func clusterChanged() predicate.Predicate {
 func deploymentChanged() predicate.Predicate {
 	return predicates.Changes(func(before, after *clusterv1.MachineDeployment) bool {
 		return before.Generation != after.Generation ||
-			before.Annotations[clusterv1.RevisionAnnotation] != after.Annotations[clusterv1.RevisionAnnotation]
+			annotationsDiffer(before, after, clusterv1.RevisionAnnotation,
+				remediation.MaxRetryAnnotation, remediation.RetryPeriodAnnotation, remediation.MinHealthyPeriodAnnotation)
+	})
+}
+
+// annotationsDiffer reports whether one of the annotations has changed.
+func annotationsDiffer(before, after client.Object, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool {
+		old, had := before.GetAnnotations()[key]
+		young, has := after.GetAnnotations()[key]
+		return had != has || old != young
 	})
 }
 

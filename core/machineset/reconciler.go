@@ -18,6 +18,8 @@ import (
 	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/external"
+	"millwright.dev/core/remediation"
+	"millwright.dev/core/safety/freeze"
 )
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets,verbs=get;list;watch;patch
@@ -47,6 +49,11 @@ type Reconciler struct {
 	// WatchFilter, when not empty, limits the reconciler to sets with this value of the label
 	// cluster.x-k8s.io/watch-filter.
 	WatchFilter string
+	// Remediation are the defaults of what bounds replacements; see remediation.DefaultOptions. The zero value bounds nothing but
+	// retries, of which there are none.
+	Remediation remediation.Options
+	// Freeze says when nothing is replaced; never when nil.
+	Freeze freeze.Source
 	// Written remembers the versions of the sets that were written last. It is shared with the MachineDeployment
 	// controller, which writes sets too: a reconcile based on an older spec would get a conflict.
 	Written *persist.Versions
@@ -58,7 +65,7 @@ type Reconciler struct {
 	// pace spaces the reconciles that events of Machines request.
 	pace pace
 	// slots bound how many Machines of a deployment are remediated at once.
-	slots remediationSlots
+	slots remediation.Slots
 	// forSlots are sets that wait for the end of a remediation in their namespace; forControlPlane are those that
 	// wait for a change of their control plane.
 	forSlots, forControlPlane waitList
@@ -112,6 +119,7 @@ func (r *Reconciler) forget(set types.NamespacedName) {
 	r.pace.forget(set)
 	r.forSlots.content(set)
 	r.forControlPlane.content(set)
+	forgetHeld(set)
 }
 
 // steps are those for the set as it was read.
@@ -164,9 +172,13 @@ func (r *Reconciler) deletion() []outcome.Step[*scope] {
 
 // save writes the status that follows from what was read and done. failure is the error that ended the steps, if one did.
 func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.Outcome {
+	before := heldBecause(s.Original)
 	_, err := s.Save(ctx, func(refused error) bool {
 		conclude(s, kerrors.NewAggregate([]error{failure, refused}))
 		return true
 	})
+	if err == nil {
+		r.tellHeld(s, before)
+	}
 	return outcome.FromError(err)
 }

@@ -23,6 +23,7 @@ const (
 	directory = "core/machineset"
 	shared    = "core/machines"
 	pausing   = "contracts/controller/paused"
+	deciding  = "core/remediation"
 	reference = "docs/reference/machineset.md"
 )
 
@@ -33,18 +34,19 @@ func TestReferenceIsWhole(t *testing.T) {
 
 	reasons := page.Keys(t, "Conditions", "Reasons")
 	reasons = append(reasons, page.Keys(t, "Remediation", "Reasons")...)
+	reasons = append(reasons, page.Keys(t, "Remediation", "Blocked")...)
 	// They are read from Machines, and explained below the table.
 	reasons = append(reasons, machines.NotYetReportedReason, clusterv1.ObjectDeletedReason, clusterv1.MachineUpToDateUpdatingReason)
-	doccheck.Compare(t, page, "reasons", unique(reasons), doccheck.Constants(t, doccheck.Named("Reason"), directory, shared, pausing))
+	doccheck.Compare(t, page, "reasons", unique(reasons), doccheck.Constants(t, doccheck.Named("Reason"), directory, shared, pausing, deciding))
 
 	conditions := page.Keys(t, "Conditions", "Condition")
 	conditions = append(conditions, watchedConditions...)
 	conditions = append(conditions, clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition,
 		clusterv1.MachineDeletingCondition)
-	doccheck.Compare(t, page, "conditions", unique(conditions), doccheck.Constants(t, doccheck.Named("Condition"), directory, shared, pausing))
+	doccheck.Compare(t, page, "conditions", unique(conditions), doccheck.Constants(t, doccheck.Named("Condition"), directory, shared, pausing, deciding))
 
 	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"),
-		doccheck.Constants(t, doccheck.Named("Annotation"), directory, shared, pausing))
+		doccheck.Constants(t, doccheck.Named("Annotation"), directory, shared, pausing, deciding))
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), doccheck.Constants(t, doccheck.Named("Event"), directory, shared))
 
 	var checks []string
@@ -57,7 +59,7 @@ func TestReferenceIsWhole(t *testing.T) {
 // TestReferenceNamesTestsThatExist: what differs from the Cluster API is shown by a test.
 func TestReferenceNamesTestsThatExist(t *testing.T) {
 	page := doccheck.Read(t, reference)
-	tests := append(doccheck.Tests(t, directory), doccheck.Tests(t, shared)...)
+	tests := slices.Concat(doccheck.Tests(t, directory), doccheck.Tests(t, shared), doccheck.Tests(t, deciding))
 	for _, name := range page.Keys(t, "What differs from the Cluster API", "Test") {
 		NewWithT(t).Expect(tests).To(ContainElement(name))
 	}
@@ -70,6 +72,10 @@ func TestReferenceFlags(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, row := range doccheck.Read(t, reference).Table(t, "Flags") {
 		name := strings.TrimPrefix(row["Flag"].Code[0], "--")
+		if strings.HasPrefix(name, "remediation-") {
+			// Their defaults are no literals; TestFlagsAreDocumented compares them.
+			continue
+		}
 		at := strings.Index(string(source), `"`+name+`"`)
 		g.Expect(at).To(BeNumerically(">", 0), name)
 		line, _, _ := strings.Cut(string(source)[at:], "\n")

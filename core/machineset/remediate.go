@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -16,18 +16,19 @@ import (
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
+	"millwright.dev/core/remediation"
 )
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
 
-// remediate deletes the Machines that failed their health check, as many at once as the deployment allows; others are created when
-// they are gone. None is deleted that could not be replaced. The condition OwnerRemediated of each Machine is set before it is
-// deleted.
+// remediate deletes the Machines that failed their health check, as many at once as the limits allow; others are created when
+// they are gone. None is deleted that could not be replaced. What is replaced is recorded before it is deleted.
 func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
-	end := r.endRemediation(ctx, s)
+	end := r.settleReplacements(ctx, s).And(r.endRemediation(ctx, s))
 	key := s.Key()
-	unhealthy := toRemediate(s.machines)
+	unhealthy := s.toRemediate()
 	if len(unhealthy) == 0 {
 		r.forSlots.content(key)
 		return end
@@ -37,12 +38,8 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 		r.forSlots.content(key)
 		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, notOfCurrentRevision(s.deployment)))
 	}
-	limit, blocker := remediationLimit(s.deployment)
 	// What is recorded by now concerns all Machines.
 	blockers := slices.Clone(s.blockers)
-	if blocker != "" {
-		blockers = append(blockers, blocker)
-	}
 	if outdated {
 		// Not this set makes up for its Machines, but the current one.
 		blockers = pausedRollout(s.deployment)
@@ -58,9 +55,10 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	}
 	if blockers = append(blockers, awaited...); len(blockers) > 0 {
 		r.forSlots.content(key)
+		s.held.add(notReplaceableReason, list("No Machine could be created:", blockers), len(unhealthy))
 		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, deferredBecause(blockers)))
 	}
-	return end.And(r.remediateWithin(ctx, s, limit, unhealthy))
+	return end.And(r.remediateWithin(ctx, s, unhealthy, outdated))
 }
 
 // endRemediation takes the condition OwnerRemediated from Machines that are healthy again.
@@ -76,57 +74,113 @@ func (r *Reconciler) endRemediation(ctx context.Context, s *scope) outcome.Outco
 	return end
 }
 
-// remediateWithin deletes as many of the Machines as the limit allows, and sets OwnerRemediated of the others.
-func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, limit int, unhealthy []*clusterv1.Machine) outcome.Outcome {
-	granted := grant{machines: unhealthy}
-	if s.deployment != nil {
-		r.forSlots.await(s.Key(), s.Object.Namespace)
-		all, err := r.machinesOfDeployment(ctx, s)
-		if err != nil {
-			return outcome.FromError(err)
-		}
-		if err := r.verifyRemediations(ctx, s, all); err != nil {
-			return outcome.FromError(err)
-		}
-		granted = r.slots.take(s.deployment.UID, limit, all, unhealthy, s.Now)
-		for _, machine := range all {
-			if owner := metav1.GetControllerOf(machine); inFlight(machine) && owner != nil && owner.UID != s.Object.UID {
-				s.elsewhere = append(s.elsewhere, machine.Name)
-			}
-		}
-		slices.Sort(s.elsewhere)
+// remediateWithin deletes those Machines that the decider lets go, and sets OwnerRemediated of the others.
+func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []*clusterv1.Machine, outdated bool) outcome.Outcome {
+	// Whoever waits is added before it looks, so that no event is missed.
+	r.forSlots.await(s.Key(), s.Object.Namespace)
+	decision, err := r.decide(ctx, s, unhealthy, outdated)
+	if err != nil {
+		return outcome.FromError(err)
 	}
-	chosen := uids(granted.machines)
-	deferred := slices.DeleteFunc(slices.Clone(unhealthy), func(m *clusterv1.Machine) bool { return chosen[m.UID] })
-	end := r.replace(ctx, s, granted)
-	if len(deferred) == 0 {
+	byName := make(map[string]*clusterv1.Machine, len(unhealthy))
+	for _, machine := range unhealthy {
+		byName[machine.Name] = machine
+	}
+	var granted []remediation.Verdict
+	deferred := map[string][]*clusterv1.Machine{}
+	for _, verdict := range decision.Verdicts {
+		if verdict.Allowed() {
+			granted = append(granted, verdict)
+			continue
+		}
+		s.held.add(verdict.Blocker.Reason, verdict.Blocker.Message, 1)
+		deferred[verdict.Blocker.Message] = append(deferred[verdict.Blocker.Message], byName[verdict.Name])
+	}
+	s.held.numbers = decision.Numbers(len(unhealthy))
+	end := r.replace(ctx, s, granted, byName)
+	if len(deferred) == 0 && end.Err() == nil {
 		r.forSlots.content(s.Key())
-		return end
 	}
-	if !granted.until.IsZero() {
-		// A slot that nothing confirms must not hold up the others for ever.
-		end = end.And(outcome.ContinueAfter(granted.until.Sub(s.Now)))
+	for message, waiting := range deferred {
+		end = end.And(r.setOwnerRemediated(ctx, s, waiting, ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason, message)))
 	}
-	return end.And(r.setOwnerRemediated(ctx, s, deferred, deferredByLimit(s.deployment, limit)))
+	if !decision.Next.IsZero() {
+		end = end.And(outcome.ContinueAfter(max(decision.Next.Sub(s.Now), time.Second)))
+	}
+	return end
 }
 
-// replace sets OwnerRemediated of Machines and deletes them.
-func (r *Reconciler) replace(ctx context.Context, s *scope, granted grant) outcome.Outcome {
+// replace records what is replaced, sets OwnerRemediated of the Machines and deletes them.
+func (r *Reconciler) replace(
+	ctx context.Context,
+	s *scope,
+	granted []remediation.Verdict,
+	byName map[string]*clusterv1.Machine,
+) outcome.Outcome {
+	if len(granted) == 0 {
+		return outcome.Continue()
+	}
+	if err := r.record(ctx, s, granted); err != nil {
+		return r.unrecorded(ctx, s, granted, byName, err)
+	}
 	end := outcome.Continue()
 	var marked []*clusterv1.Machine
-	for _, machine := range granted.machines {
-		changed, err := r.patchOwnerRemediated(ctx, s, machine, remediationBegun())
+	for _, verdict := range granted {
+		changed, err := r.patchOwnerRemediated(ctx, s, byName[verdict.Name], remediationBegun())
 		if err != nil {
-			if granted.fresh[machine.UID] {
-				r.slots.release(s.deployment.UID, machine.UID)
-			}
 			end = end.And(outcome.FromError(err))
 			continue
 		}
 		marked = append(marked, changed)
 	}
 	s.replaceMachines(marked)
-	return end.And(r.scaleDown(ctx, s, scalePlan{remove: marked, reason: "a health check has found them unhealthy"}))
+	end = end.And(r.scaleDown(ctx, s, scalePlan{remove: marked, reason: "a health check has found them unhealthy"}))
+	refused := 0
+	for _, verdict := range granted {
+		if machine := s.named(verdict.Name); machine != nil && machine.DeletionTimestamp.IsZero() {
+			refused++
+			continue
+		}
+		replacements.WithLabelValues(s.Object.Spec.ClusterName, replacementReasons.of(verdict.Reason)).Inc()
+	}
+	if refusal := persist.Refusal(end.Err()); refusal != "" && refused > 0 {
+		s.held.add(notReplaceableReason, "Its deletion is refused: "+refusal, refused)
+	}
+	return end
+}
+
+// unrecorded gives back the places of Machines whose replacement could not be recorded: none of them is deleted.
+func (r *Reconciler) unrecorded(
+	ctx context.Context,
+	s *scope,
+	granted []remediation.Verdict,
+	byName map[string]*clusterv1.Machine,
+	err error,
+) outcome.Outcome {
+	var waiting []*clusterv1.Machine
+	for _, verdict := range granted {
+		if verdict.Fresh && definitelyNot(errors.Cause(err)) {
+			r.slots.Release(s.clusterKey(), groupOf(s.Object), verdict.Name)
+		}
+		waiting = append(waiting, byName[verdict.Name])
+	}
+	end := outcome.FromError(err)
+	if refusal := persist.Refusal(err); refusal != "" {
+		message := "Not replaced: it could not be recorded: " + refusal
+		s.held.add(notReplaceableReason, message, len(waiting))
+		end = end.And(r.setOwnerRemediated(ctx, s, waiting, ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason, message)))
+	}
+	return end
+}
+
+// named is the Machine of that name; nil when there is none.
+func (s *scope) named(name string) *clusterv1.Machine {
+	for _, machine := range s.machines {
+		if machine.Name == name {
+			return machine
+		}
+	}
+	return nil
 }
 
 // setOwnerRemediated writes the same condition to several Machines, where they do not have it. It may be many that one failure of
@@ -193,48 +247,24 @@ func (s *scope) replaceMachines(written []*clusterv1.Machine) {
 	}
 }
 
-// machinesOfDeployment lists the Machines of all sets of the deployment, as the cache has them.
-func (r *Reconciler) machinesOfDeployment(ctx context.Context, s *scope) ([]*clusterv1.Machine, error) {
-	list := &clusterv1.MachineSetList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, errors.Wrapf(err, "listing the MachineSets of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment))
-	}
-	var all []*clusterv1.Machine
-	for i := range list.Items {
-		if !metav1.IsControlledBy(&list.Items[i], s.deployment) {
-			continue
-		}
-		owned, err := machines.ControlledBy(ctx, r.Client, &list.Items[i])
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, owned...)
-	}
-	return all, nil
-}
-
-// verifyRemediations asks the API server, once after the start, which Machines of the deployment are being deleted:
-// the cache may be behind what the process before has done.
-func (r *Reconciler) verifyRemediations(ctx context.Context, s *scope, known []*clusterv1.Machine) error {
-	if s.deployment.Spec.Remediation.MaxInFlight == nil || r.slots.verified(s.deployment.UID) {
+// waitingForSlots are the sets that a change of a Machine may let go on: the end of one that was replaced, or of a replacement, and
+// whatever makes an unhealthy one healthy. If the last that was seen of a Machine is not all there was, it may have been any of these.
+func (r *Reconciler) waitingForSlots(before, after client.Object, unknown bool) []types.NamespacedName {
+	machine, ok := before.(*clusterv1.Machine)
+	if !ok {
 		return nil
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineList"))
-	if err := r.APIReader.List(ctx, list, client.InNamespace(s.Object.Namespace), client.MatchingLabels{
-		clusterv1.MachineDeploymentNameLabel: s.Object.Labels[clusterv1.MachineDeploymentNameLabel],
-	}); err != nil {
-		return errors.Wrapf(err, "listing the Machines of MachineDeployment %s", client.ObjectKeyFromObject(s.deployment))
+	held := takesPart(machine)
+	if later, ok := after.(*clusterv1.Machine); ok && takesPart(later) == held {
+		return nil
 	}
-	r.slots.verify(s.deployment.UID, list.Items, known, s.Now)
-	return nil
-}
-
-// waitingForSlots are the sets that the end of a Machine may let go on. If the last that was seen of it is not all
-// there was, it may have been one that was remediated.
-func (r *Reconciler) waitingForSlots(object client.Object, unknown bool) []types.NamespacedName {
-	if machine, ok := object.(*clusterv1.Machine); ok && (unknown || inFlight(machine)) {
+	if held || unknown {
 		return r.forSlots.wake(machine.Namespace)
 	}
 	return nil
+}
+
+// takesPart reports whether a Machine counts for those that wait.
+func takesPart(machine *clusterv1.Machine) bool {
+	return remediation.Leaving(machine) || remediation.Coming(machine) || machines.FailedHealthCheck(machine)
 }

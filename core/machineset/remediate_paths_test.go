@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/core/remediation"
 	"millwright.dev/test/coretest/workers"
 )
 
@@ -62,6 +63,15 @@ func (w *world) findUnhealthy(names ...string) {
 	for _, name := range names {
 		w.judge(name, conditions.False(clusterv1.MachineHealthCheckSucceededCondition, "UnhealthyNode", ""),
 			conditions.False(clusterv1.MachineOwnerRemediatedCondition, "WaitingForRemediation", ""))
+	}
+}
+
+// bringUp has all living Machines become available.
+func (w *world) bringUp() {
+	for _, machine := range w.living() {
+		if !meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition) {
+			w.judge(machine.Name, conditions.True(clusterv1.MachineAvailableCondition, "Available", ""))
+		}
 	}
 }
 
@@ -161,15 +171,19 @@ func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
 		w.becomes(name, clusterv1.MachineSetMachineRemediationDeferredReason)
 	}
 	w.Eventually(func(g Gomega) {
-		w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "spec.remediation.maxInFlight 1 of MachineDeployment d allows 1 remediation at once")(g)
+		w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "spec.remediation.maxInFlight of MachineDeployment d 1 allows 1 replacement at once")(g)
 		w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "In flight in other MachineSets: "+old)(g)
 	})
 	w.G.Expect(w.deletingNow()).To(Equal(1))
 
-	for range 2 {
-		w.endMachines()
-		w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
-	}
+	w.endMachines()
+	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
+	w.endMachines()
+	w.Eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(2)) })
+	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waits until others are available"))
+	w.G.Expect(w.deletingNow()).To(BeZero(), "the replacement has not come up")
+	w.bringUp()
+	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
 	w.G.Expect(w.fate(young[0]) == "gone" || w.fate(young[1]) == "gone").To(BeTrue())
 	// More room is an event as well. The one that has gone has a successor by then, or that would not be asked for.
 	w.Eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(1)) })
@@ -231,6 +245,18 @@ func TestNoRemediationThatCouldNotBeMadeUpFor(t *testing.T) {
 	w.becomes(name, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
 }
 
+// replacedOnce is satisfied when each of these has one Machine that replaces it, and the set has forgotten them.
+func (w *world) replacedOnce(g Gomega, names []string) {
+	var replaced []string
+	for _, machine := range w.living() {
+		if record := remediation.RecordOf(&machine); record != nil {
+			replaced = append(replaced, record.Machine)
+		}
+	}
+	g.Expect(replaced).To(ConsistOf(names))
+	g.Expect(w.current().Annotations).NotTo(HaveKey(remediation.ReplacingAnnotation))
+}
+
 // TestCrashWhileRemediating ends the process at each write: never are more Machines on their way out than the limit
 // allows, and none is forgotten.
 func TestCrashWhileRemediating(t *testing.T) {
@@ -246,7 +272,7 @@ func TestCrashWhileRemediating(t *testing.T) {
 		w.start(t, c.wrap)
 		crashed := w.untilCrashOr(c, func(g Gomega) {
 			g.Expect(w.deletingNow()).To(Equal(1))
-			w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waits until others are done")(g)
+			w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waits until others are available")(g)
 		})
 		w.Stop()
 		w.start(t)
@@ -260,7 +286,9 @@ func TestCrashWhileRemediating(t *testing.T) {
 				t.Fatal("two at once")
 			}
 			w.endMachines()
+			w.bringUp()
 			g.Expect(livingNames(w)).NotTo(ContainElement(BeElementOf(unhealthy)))
+			w.replacedOnce(g, unhealthy)
 			w.settled(3)(g)
 		})
 		return crashed

@@ -3,17 +3,15 @@ package machineset
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/core/machines"
+	"millwright.dev/core/remediation"
 )
 
 // ownerRemediated describes what becomes of an unhealthy Machine, in the condition by which health check and owner
@@ -38,8 +36,10 @@ func recovered(all []*clusterv1.Machine) []*clusterv1.Machine {
 // toRemediate are the Machines that are to be remediated, in the order in which they are: those whose remediation has
 // begun, so that an interrupted one is not exchanged for another; those with the annotation
 // cluster.x-k8s.io/remediate-machine; then the newest first, since a Machine that never came up has no load.
-func toRemediate(all []*clusterv1.Machine) []*clusterv1.Machine {
-	unhealthy := slices.DeleteFunc(machines.Remediated(all), func(machine *clusterv1.Machine) bool {
+func (s *scope) toRemediate() []*clusterv1.Machine {
+	recorded := s.recorded()
+	begun := func(machine *clusterv1.Machine) bool { return recorded[machine.Name] || remediation.Begun(machine) }
+	unhealthy := slices.DeleteFunc(machines.Remediated(s.machines), func(machine *clusterv1.Machine) bool {
 		return !machine.DeletionTimestamp.IsZero()
 	})
 	slices.SortFunc(unhealthy, func(a, b *clusterv1.Machine) int {
@@ -69,13 +69,6 @@ func demanded(machine *clusterv1.Machine) bool {
 	return ok
 }
 
-// begun reports whether the remediation of a Machine has begun.
-func begun(machine *clusterv1.Machine) bool {
-	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
-	return found != nil && found.Status == metav1.ConditionFalse &&
-		found.Reason == clusterv1.MachineSetMachineRemediationMachineDeletingReason
-}
-
 // ofCurrentRevision reports whether a set holds what its deployment is at. Those of earlier revisions go with the
 // rollout. It goes by the revisions that the deployment has given out, and by the templates before there are any: a
 // deployment that is paused keeps its revision, and so its Machines' remediation.
@@ -89,37 +82,6 @@ func ofCurrentRevision(s *scope) bool {
 		return wanted == has
 	}
 	return len(s.outdated) == 0
-}
-
-// unlimited is the limit of remediations where none is set.
-const unlimited = math.MaxInt
-
-// remediationLimit is how many Machines of a deployment may be remediated at once: its
-// spec.remediation.maxInFlight, a percentage of its replicas rounded up. A standalone set has no such field and no
-// limit. blocker is what is wrong with the field.
-func remediationLimit(deployment *clusterv1.MachineDeployment) (limit int, blocker string) {
-	if deployment == nil || deployment.Spec.Remediation.MaxInFlight == nil {
-		return unlimited, ""
-	}
-	value := deployment.Spec.Remediation.MaxInFlight
-	limit, err := intstr.GetScaledValueFromIntOrPercent(value, machines.Replicas(deployment.Spec.Replicas, deployment.Annotations), true)
-	if err != nil {
-		return 0, fmt.Sprintf("spec.remediation.maxInFlight %q of MachineDeployment %s is neither a number nor a percentage: correct it",
-			value.String(), deployment.Name)
-	}
-	return limit, ""
-}
-
-// deferredByLimit reports that the limit is reached. It names no other Machine: the text of a hundred that wait shall
-// not change with each that is done.
-func deferredByLimit(deployment *clusterv1.MachineDeployment, limit int) condition {
-	value := deployment.Spec.Remediation.MaxInFlight.String()
-	message := fmt.Sprintf("Waits until others are done: spec.remediation.maxInFlight %s of MachineDeployment %s allows %s at once",
-		value, deployment.Name, machines.Plural(limit, "remediation"))
-	if limit <= 0 {
-		message = fmt.Sprintf("Not remediated: spec.remediation.maxInFlight %s of MachineDeployment %s allows none", value, deployment.Name)
-	}
-	return ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason, message)
 }
 
 // deferredBecause describes what else keeps a Machine from being remediated.

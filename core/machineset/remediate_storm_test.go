@@ -34,6 +34,7 @@ func TestRemediationStorm(t *testing.T) {
 		if going == 3 || w.remaining(unhealthy) == going {
 			w.endMachines()
 		}
+		w.bringUp()
 		g.Expect(w.remaining(unhealthy)).To(BeZero())
 		g.Expect(w.living()).To(HaveLen(12))
 	})

@@ -42,6 +42,9 @@ func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
 	// The Machines may be others now, or marked otherwise.
 	plan = planScale(s.Object, s.replicas, s.machines)
 	if plan.create > 0 && !s.blocked() {
+		if err := r.oweReplacements(ctx, s); err != nil {
+			return outcome.FromError(err)
+		}
 		return r.scaleUp(ctx, s, plan)
 	}
 	return r.scaleDown(ctx, s, plan)

@@ -8,6 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/scopes"
+	"millwright.dev/core/remediation"
 )
 
 // scope is what one reconcile has read and done. The steps fill it in; conclude derives the status from it.
@@ -45,8 +46,12 @@ type scope struct {
 	refusals []string
 	// mu guards these lists while Machines are created in parallel.
 	mu sync.Mutex
-	// elsewhere names the Machines of other sets of the deployment whose remediation is in flight.
+	// elsewhere names what is in flight in other sets of the deployment.
 	elsewhere []string
+	// held is why unhealthy Machines are not replaced.
+	held held
+	// owed are the records of which the next Machines get one each.
+	owed []remediation.Record
 	// preflighted means that the preflight checks were made; heldBy lists the reasons of those that failed.
 	preflighted bool
 	heldBy      []string

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/persist"
@@ -51,6 +52,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		For(&clusterv1.MachineSet{}, builder.WithPredicates(
 			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), setChanged()))).
 		Watches(&clusterv1.Machine{}, r.machineHandler()).
+		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.setsWaitingBeside), builder.WithPredicates(makesRoom())).
+		WatchesRawSource(source.Func(r.wakeAfterFreeze)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.setsOfCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.setsOfDeployment),
 			builder.WithPredicates(deploymentChanged())).
@@ -83,6 +86,7 @@ func (r *Reconciler) machineHandler() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			r.wakeWaiting(q, r.waitingForSlots(e.ObjectOld, e.ObjectNew, false))
 			before, okBefore := e.ObjectOld.(*clusterv1.Machine)
 			after, okAfter := e.ObjectNew.(*clusterv1.Machine)
 			switch {
@@ -95,10 +99,30 @@ func (r *Reconciler) machineHandler() handler.EventHandler {
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			add(ctx, q, e.Object)
-			for _, set := range r.waitingForSlots(e.Object, e.DeleteStateUnknown) {
-				q.Add(ctrl.Request{NamespacedName: set})
-			}
+			r.wakeWaiting(q, r.waitingForSlots(e.Object, nil, e.DeleteStateUnknown))
 		},
+	}
+}
+
+// setsWaitingBeside are those that wait for a place while another set changes what it has or replaces.
+func (r *Reconciler) setsWaitingBeside(_ context.Context, set client.Object) []ctrl.Request {
+	return toRequests(r.forSlots.wake(set.GetNamespace()))
+}
+
+// wakeAfterFreeze has those that wait looked at when a freeze begins or ends.
+func (r *Reconciler) wakeAfterFreeze(_ context.Context, q queue) error {
+	if r.Freeze != nil {
+		r.Freeze.OnChange(func(cluster client.ObjectKey) {
+			r.wakeWaiting(q, r.forSlots.wakeWhere(func(namespace string) bool { return cluster.Name == "" || namespace == cluster.Namespace }))
+		})
+	}
+	return nil
+}
+
+// wakeWaiting enqueues sets that have waited for a place.
+func (r *Reconciler) wakeWaiting(q queue, sets []types.NamespacedName) {
+	for _, set := range sets {
+		q.Add(ctrl.Request{NamespacedName: set})
 	}
 }
 
@@ -126,6 +150,10 @@ func (r *Reconciler) setsOfMachine(ctx context.Context, machine client.Object) [
 }
 
 func (r *Reconciler) setsOfCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
+	if !cluster.GetDeletionTimestamp().IsZero() {
+		// Should one of that name replace Machines, the API server is asked again.
+		r.slots.Forget(client.ObjectKeyFromObject(cluster))
+	}
 	return r.setsWhere(ctx, cluster.GetNamespace(), func(set *clusterv1.MachineSet) bool {
 		return set.Spec.ClusterName == cluster.GetName()
 	})
@@ -133,10 +161,6 @@ func (r *Reconciler) setsOfCluster(ctx context.Context, cluster client.Object) [
 
 // setsOfDeployment returns the sets of a deployment: whether they are up to date may have changed.
 func (r *Reconciler) setsOfDeployment(ctx context.Context, deployment client.Object) []ctrl.Request {
-	if !deployment.GetDeletionTimestamp().IsZero() {
-		// Should it remediate once more, the API server is asked again.
-		r.slots.forget(deployment.GetUID())
-	}
 	return r.setsWhere(ctx, deployment.GetNamespace(), func(set *clusterv1.MachineSet) bool {
 		return metav1.IsControlledBy(set, deployment)
 	})

@@ -1,0 +1,29 @@
+package machinedeployment
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/controller/conditions"
+)
+
+// TestRemediationAllowedIsPassedOn: whoever looks at the deployment sees why its unhealthy Machines stay.
+func TestRemediationAllowedIsPassedOn(t *testing.T) {
+	g := NewWithT(t)
+	s := begin(valid())
+	s.read = true
+	a, b := setOf("a", "t", 3, time.Hour, "1"), setOf("b", "t", 3, time.Minute, "2")
+	s.sets = []*clusterv1.MachineSet{a, b}
+	conclude(s, nil)
+	const kind = clusterv1.MachineHealthCheckRemediationAllowedCondition
+	g.Expect(meta.IsStatusConditionTrue(s.Object.Status.Conditions, kind)).To(BeTrue())
+	conditions.Set(&b.Status.Conditions, conditions.False(kind, "MaxRetryReached", "4 replacements failed the same way"), 1, s.Now)
+	conclude(s, nil)
+	found := meta.FindStatusCondition(s.Object.Status.Conditions, kind)
+	g.Expect(found.Reason).To(Equal("MaxRetryReached"))
+	g.Expect(found.Message).To(Equal("MachineSet b: 4 replacements failed the same way"))
+}

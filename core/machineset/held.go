@@ -1,0 +1,164 @@
+package machineset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/core/machines"
+)
+
+// The condition RemediationAllowed, whose name is that of MachineHealthChecks. Its reasons are those of package remediation, and these.
+const (
+	remediationAllowedConditionType = clusterv1.MachineHealthCheckRemediationAllowedCondition
+	remediationAllowedReason        = clusterv1.MachineHealthCheckRemediationAllowedReason
+	// notReplaceableReason means that no Machine could be created in the place of an unhealthy one.
+	notReplaceableReason = "NotReplaceable"
+)
+
+// remediationBlockedEvent is recorded once when a set begins to hold up replacements, or has another reason for it.
+const remediationBlockedEvent = "RemediationBlocked"
+
+var (
+	blockedMachines = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "millwright_remediation_blocked",
+		Help: "Unhealthy Machines of a MachineSet that are not replaced now, by reason.",
+	}, []string{"namespace", "machineset", "reason"})
+	replacements = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "millwright_replacements_total",
+		Help: "Unhealthy Machines that were deleted to be replaced, by the reason of HealthCheckSucceeded.",
+	}, []string{"cluster", "reason"})
+)
+
+func init() { metrics.Registry.MustRegister(blockedMachines, replacements) }
+
+// held is why unhealthy Machines of a set are not replaced.
+type held struct {
+	messages map[string]string
+	counts   map[string]int
+	// numbers says what is in flight.
+	numbers string
+}
+
+// add notes that n Machines are not replaced. Of several messages of one reason the first in their order is kept.
+func (h *held) add(reason, message string, n int) {
+	if h.counts == nil {
+		h.messages, h.counts = map[string]string{}, map[string]int{}
+	}
+	if kept, ok := h.messages[reason]; !ok || message < kept {
+		h.messages[reason] = message
+	}
+	h.counts[reason] += n
+}
+
+// remediationAllowedCondition is False while unhealthy Machines are not replaced, with the reason that most have.
+func remediationAllowedCondition(s *scope, failure error) condition {
+	if !s.machinesRead {
+		return conditions.Unknown(remediationAllowedConditionType, clusterv1.InternalErrorReason, unread(failure))
+	}
+	if len(s.held.counts) == 0 {
+		return conditions.True(remediationAllowedConditionType, remediationAllowedReason, "")
+	}
+	reasons := slices.Sorted(maps.Keys(s.held.counts))
+	most := slices.MaxFunc(reasons, func(a, b string) int { return s.held.counts[a] - s.held.counts[b] })
+	text := s.held.numbers
+	for _, reason := range reasons {
+		text += fmt.Sprintf("\n* %s: %s", machines.Plural(s.held.counts[reason], "Machine"), s.held.messages[reason])
+	}
+	return conditions.False(remediationAllowedConditionType, most, trimLine(text))
+}
+
+func trimLine(text string) string {
+	if text != "" && text[0] == '\n' {
+		return text[1:]
+	}
+	return text
+}
+
+// heldBecause is the reason for which a set holds up replacements; "" when it does not.
+func heldBecause(set *clusterv1.MachineSet) string {
+	found := meta.FindStatusCondition(set.Status.Conditions, remediationAllowedConditionType)
+	if found == nil || found.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return found.Reason
+}
+
+// tellHeld records the event, once for each reason, and sets the metric. It comes after the condition was written.
+func (r *Reconciler) tellHeld(s *scope, before string) {
+	key := s.Key()
+	shownHeld.set(key, s.held.counts)
+	if now := heldBecause(s.Object); now != "" && now != before {
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, remediationBlockedEvent, "Remediate", "%s",
+			meta.FindStatusCondition(s.Object.Status.Conditions, remediationAllowedConditionType).Message)
+	}
+}
+
+// shownHeld are the sets that the metric has.
+var shownHeld heldSets
+
+// heldSets remembers which sets the metric has, so that nothing is looked up for all others.
+type heldSets struct {
+	mu   sync.Mutex
+	sets map[types.NamespacedName]bool
+}
+
+func (h *heldSets) set(key types.NamespacedName, counts map[string]int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sets[key] {
+		blockedMachines.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "machineset": key.Name})
+		delete(h.sets, key)
+	}
+	if len(counts) == 0 {
+		return
+	}
+	if h.sets == nil {
+		h.sets = map[types.NamespacedName]bool{}
+	}
+	h.sets[key] = true
+	for reason, n := range counts {
+		blockedMachines.WithLabelValues(key.Namespace, key.Name, reason).Set(float64(n))
+	}
+}
+
+// forgetHeld drops a set that is gone.
+func forgetHeld(key types.NamespacedName) { shownHeld.set(key, nil) }
+
+// maxReasons bounds the label reason: conditions are written by others.
+const maxReasons = 50
+
+// replacementReasons are the values of the label reason.
+var replacementReasons boundedReasons
+
+// boundedReasons keeps the number of values of a label small.
+type boundedReasons struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// of is the reason itself, or "other" once there are too many.
+func (b *boundedReasons) of(reason string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.seen[reason] {
+		if len(b.seen) >= maxReasons {
+			return "other"
+		}
+		if b.seen == nil {
+			b.seen = map[string]bool{}
+		}
+		b.seen[reason] = true
+	}
+	return reason
+}

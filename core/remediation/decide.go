@@ -1,0 +1,217 @@
+package remediation
+
+import (
+	"fmt"
+	"time"
+
+	"millwright.dev/core/safety/freeze"
+)
+
+// Reasons why a Machine is not replaced now. They are those of the condition RemediationAllowed and of millwright_remediation_blocked.
+const (
+	// FrozenReason means that nothing may be concluded about Machines now; the message says why and since when.
+	FrozenReason = "Frozen"
+	// InvalidLimitReason means that a setting cannot be read; the message names it and the remedy.
+	InvalidLimitReason = "InvalidLimit"
+	// TooManyUnhealthyReason means that more Machines of the Cluster are unhealthy than --remediation-stop-above allows.
+	TooManyUnhealthyReason = "TooManyUnhealthy"
+	// MaxRetryReachedReason means that replacements failed as often as --remediation-max-retry allows.
+	MaxRetryReachedReason = "MaxRetryReached"
+	// RetryPeriodReason means that the replacement before was begun less than --remediation-retry-period ago.
+	RetryPeriodReason = "RetryPeriod"
+	// MaxInFlightReason means that as many Machines of the MachineDeployment are being replaced as may be.
+	MaxInFlightReason = "MaxInFlight"
+	// MaxInFlightOfClusterReason means that of the Cluster.
+	MaxInFlightOfClusterReason = "MaxInFlightOfCluster"
+)
+
+// Candidate is a Machine that a health check has handed to its owner.
+type Candidate struct {
+	Name string
+	// Begun means that its replacement has been recorded or announced: it is counted, and not decided anew.
+	Begun bool
+	// Demanded means that a person asks for its replacement: retries neither count nor wait.
+	Demanded bool
+	// Elsewhere means that another MachineSet makes up for it: the template is another one, and retries do not count.
+	Elsewhere bool
+	// Replaces is the record of the Machine; nil when it replaces none.
+	Replaces *Record
+	// FailedAt is since when it has been unhealthy; Reason and Message are those of HealthCheckSucceeded.
+	FailedAt        time.Time
+	Reason, Message string
+}
+
+// Input is all that a decision depends on.
+type Input struct {
+	Now    time.Time
+	Frozen freeze.State
+	// Held has the names of what is in flight in the MachineDeployment; InCluster is their number in the Cluster, these included.
+	Held      map[string]bool
+	InCluster int
+	// Deployment, Cluster and Stop are limits: of what is in flight in both, and of unhealthy Machines in the Cluster.
+	Deployment, Cluster, Stop Limit
+	// Unhealthy of Machines in the Cluster have failed their health check.
+	Unhealthy, Machines int
+	Retry               Retry
+	// RetryProblem is what is wrong with the settings of Retry.
+	RetryProblem string
+	// Candidates are in the order in which they shall have their turn.
+	Candidates []Candidate
+}
+
+// Blocker is why a Machine is not replaced now.
+type Blocker struct {
+	// Reason is one of the constants.
+	Reason string
+	// Message is the same for all Machines for which it can be, so that the text of a hundred that wait does not change with each that
+	// is done.
+	Message string
+	// Until is when it ends by itself; zero when that depends on something else.
+	Until time.Time
+}
+
+// Verdict is what becomes of a candidate.
+type Verdict struct {
+	Candidate
+	// Record is what the replacement is to have.
+	Record Record
+	// Fresh means that it takes a place that was free.
+	Fresh bool
+	// Blocker is zero when the Machine may be replaced.
+	Blocker Blocker
+}
+
+// Allowed reports whether the Machine may be replaced now.
+func (v Verdict) Allowed() bool { return v.Blocker.Reason == "" }
+
+// Decision is the outcome for all candidates, in their order.
+type Decision struct {
+	Verdicts []Verdict
+	// InFlight is how many places of the MachineDeployment are taken, those included that are granted now; InCluster of the Cluster.
+	InFlight, InCluster int
+	// Next is when to decide again, without an event; zero for never.
+	Next time.Time
+}
+
+// Decide says which candidates may be replaced now.
+func Decide(in Input) Decision {
+	d := Decision{InFlight: len(in.Held), InCluster: in.InCluster}
+	everything := in.blocksAll()
+	for _, candidate := range in.Candidates {
+		verdict := Verdict{Candidate: candidate, Record: in.record(candidate), Blocker: everything}
+		if verdict.Allowed() {
+			verdict.Blocker, verdict.Fresh = in.decideOne(&d, verdict)
+		}
+		if verdict.Fresh {
+			d.InFlight++
+			d.InCluster++
+		}
+		if until := verdict.Blocker.Until; !until.IsZero() && (d.Next.IsZero() || until.Before(d.Next)) {
+			d.Next = until
+		}
+		d.Verdicts = append(d.Verdicts, verdict)
+	}
+	return d
+}
+
+// blocksAll is what keeps every Machine from being replaced.
+func (in *Input) blocksAll() Blocker {
+	if in.Frozen.Active() {
+		return Blocker{Reason: FrozenReason, Until: in.Frozen.Until, Message: fmt.Sprintf("Nothing is replaced since %s: %s: %s",
+			in.Frozen.Since.UTC().Format(time.RFC3339), in.Frozen.Reason, in.Frozen.Message)}
+	}
+	for _, problem := range []string{in.Deployment.Problem, in.Cluster.Problem, in.Stop.Problem, in.RetryProblem} {
+		if problem != "" {
+			return Blocker{Reason: InvalidLimitReason, Message: "Not replaced: " + problem}
+		}
+	}
+	if in.Unhealthy > in.Stop.Max {
+		return Blocker{Reason: TooManyUnhealthyReason, Message: fmt.Sprintf(
+			"Not replaced: %d of %d Machines of the Cluster are unhealthy, and %s allows %d", in.Unhealthy, in.Machines, in.Stop.Source, in.Stop.Max)}
+	}
+	return Blocker{}
+}
+
+// decideOne decides about one candidate where nothing blocks all of them.
+func (in *Input) decideOne(d *Decision, v Verdict) (blocker Blocker, fresh bool) {
+	if !v.Begun {
+		if blocker := in.blocksRetry(v); blocker.Reason != "" {
+			return blocker, false
+		}
+	}
+	held := v.Begun || in.Held[v.Name]
+	switch {
+	case in.Deployment.Max <= 0:
+		return Blocker{Reason: MaxInFlightReason, Message: "Not replaced: " + in.Deployment.Source + " allows none"}, false
+	case in.Cluster.Max <= 0:
+		return Blocker{Reason: MaxInFlightOfClusterReason, Message: "Not replaced: " + in.Cluster.Source + " allows none"}, false
+	case held:
+		// It has a place, or had one when it came to replace another.
+		return Blocker{}, !in.Held[v.Name]
+	case d.InFlight >= in.Deployment.Max:
+		return Blocker{Reason: MaxInFlightReason, Message: waits(in.Deployment)}, false
+	case d.InCluster >= in.Cluster.Max:
+		return Blocker{Reason: MaxInFlightOfClusterReason, Message: waits(in.Cluster)}, false
+	}
+	return Blocker{}, true
+}
+
+func waits(limit Limit) string {
+	noun := "replacements"
+	if limit.Max == 1 {
+		noun = "replacement"
+	}
+	return fmt.Sprintf("Waits until others are available: %s allows %d %s at once", limit.Source, limit.Max, noun)
+}
+
+// blocksRetry is what the history of a Machine has against its replacement.
+func (in *Input) blocksRetry(v Verdict) Blocker {
+	if v.Record.Retry == 0 || v.Demanded {
+		return Blocker{}
+	}
+	if in.Retry.Max >= 0 && v.Record.Retry > in.Retry.Max {
+		return Blocker{Reason: MaxRetryReachedReason, Message: in.exhausted(v)}
+	}
+	until := v.Replaces.Since.Add(in.Retry.Period)
+	if v.Replaces.Since.After(in.Now) || !in.Now.Before(until) {
+		// A time to come is of a clock that was wrong; the number of retries bounds what that costs.
+		return Blocker{}
+	}
+	return Blocker{Reason: RetryPeriodReason, Until: until, Message: fmt.Sprintf(
+		"Waits until %s: a replacement became unhealthy, too, and the next is made %s after it", until.UTC().Format(time.RFC3339), in.Retry.Period)}
+}
+
+// exhausted describes a Machine whose predecessors failed too often.
+func (in *Input) exhausted(v Verdict) string {
+	how := ""
+	if v.Reason == v.Replaces.Reason {
+		how = " the same way"
+	}
+	what := v.Reason
+	if v.Message != "" {
+		what += ": " + v.Message
+	}
+	return fmt.Sprintf("%d replacements failed%s, and none is made any more (max-retry is %d): %s", v.Record.Retry, how, in.Retry.Max, what)
+}
+
+// record is that of the replacement of a candidate. What has been well for long enough, or has another template now, is no retry.
+func (in *Input) record(c Candidate) Record {
+	reason := c.Reason
+	if len(reason) > maxReason {
+		reason = reason[:maxReason]
+	}
+	record := Record{Machine: c.Name, Since: in.Now.UTC().Truncate(time.Second), Reason: reason}
+	if c.Replaces == nil || c.Demanded || c.Elsewhere {
+		return record
+	}
+	if since := c.Replaces.Available; since != nil && c.FailedAt.Sub(*since) >= in.Retry.MinHealthy {
+		return record
+	}
+	record.Retry = c.Replaces.Retry + 1
+	return record
+}
+
+// Numbers describes the decision for a condition: how many are unhealthy and what is in flight.
+func (d Decision) Numbers(unhealthy int) string {
+	return fmt.Sprintf("%d unhealthy; in flight: %d of the MachineDeployment or MachineSet, %d of the Cluster", unhealthy, d.InFlight, d.InCluster)
+}

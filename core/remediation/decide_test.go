@@ -1,0 +1,323 @@
+package remediation_test
+
+import (
+	"slices"
+	"testing"
+	"testing/quick"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/remediation"
+	"millwright.dev/core/safety/freeze"
+	. "millwright.dev/test/coretest/builder"
+)
+
+var now = Epoch
+
+// input is one that lets everything go; change makes it less so.
+func input(change func(*remediation.Input), candidates ...remediation.Candidate) remediation.Input {
+	unlimited := remediation.Limit{Max: remediation.Unlimited}
+	in := remediation.Input{
+		Now: now, Deployment: unlimited, Cluster: unlimited, Stop: unlimited, Machines: 10, Unhealthy: len(candidates),
+		Retry: remediation.Retry{Max: 3, Period: 10 * time.Minute, MinHealthy: time.Hour}, Candidates: candidates,
+	}
+	if change != nil {
+		change(&in)
+	}
+	return in
+}
+
+// again is a Machine that is the replacement of so many that failed before.
+func again(retry int, ago time.Duration, change ...func(*remediation.Candidate)) remediation.Candidate {
+	c := remediation.Candidate{
+		Name: "m", Reason: "NodeStartupTimeout", Message: "no Node came", FailedAt: now,
+		Replaces: &remediation.Record{Machine: "before", Since: now.Add(-ago), Retry: retry, Reason: "NodeStartupTimeout"},
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func TestDecide(t *testing.T) {
+	well := func(d time.Duration) func(*remediation.Candidate) {
+		return func(c *remediation.Candidate) { c.Replaces.Available = ptr.To(now.Add(-d)) }
+	}
+	frozen := freeze.State{Reason: freeze.ReasonTargetAPIServerUnreachable, Message: "it does not answer", Since: now.Add(-time.Minute)}
+	tests := map[string]struct {
+		change  func(*remediation.Input)
+		machine remediation.Candidate
+		reason  string
+		message []string
+		retry   int
+		next    time.Duration
+	}{
+		"first":            {machine: remediation.Candidate{Name: "m"}},
+		"frozen":           {func(in *remediation.Input) { in.Frozen = frozen }, remediation.Candidate{Name: "m"}, "Frozen", []string{"since 2026-11-20T11:59:00Z: TargetAPIServerUnreachable: it does not answer"}, 0, 0},
+		"frozen and begun": {func(in *remediation.Input) { in.Frozen = frozen }, remediation.Candidate{Name: "m", Begun: true}, "Frozen", nil, 0, 0},
+		"frozen for a time": {func(in *remediation.Input) {
+			in.Frozen = freeze.State{Reason: freeze.ReasonRecovering, Until: now.Add(time.Minute)}
+		}, remediation.Candidate{Name: "m"}, "Frozen", nil, 0, time.Minute},
+		"wrong limit":               {func(in *remediation.Input) { in.Cluster.Problem = "x is wrong: correct it" }, remediation.Candidate{Name: "m"}, "InvalidLimit", []string{"x is wrong: correct it"}, 0, 0},
+		"wrong retry":               {func(in *remediation.Input) { in.RetryProblem = "x is wrong: correct it" }, remediation.Candidate{Name: "m"}, "InvalidLimit", nil, 0, 0},
+		"as many unhealthy as may":  {func(in *remediation.Input) { in.Unhealthy, in.Stop.Max = 4, 4 }, remediation.Candidate{Name: "m"}, "", nil, 0, 0},
+		"more unhealthy than may":   {func(in *remediation.Input) { in.Unhealthy, in.Stop.Max = 5, 4 }, remediation.Candidate{Name: "m"}, "TooManyUnhealthy", []string{"5 of 10 Machines", "allows 4"}, 0, 0},
+		"deployment full":           {func(in *remediation.Input) { in.Held, in.Deployment.Max = map[string]bool{"x": true}, 1 }, remediation.Candidate{Name: "m"}, "MaxInFlight", []string{"allows 1 replacement at once"}, 0, 0},
+		"Cluster full":              {func(in *remediation.Input) { in.InCluster, in.Cluster.Max = 2, 2 }, remediation.Candidate{Name: "m"}, "MaxInFlightOfCluster", []string{"allows 2 replacements at once"}, 0, 0},
+		"none allowed":              {func(in *remediation.Input) { in.Deployment.Max = 0 }, remediation.Candidate{Name: "m", Begun: true}, "MaxInFlight", []string{"allows none"}, 0, 0},
+		"none allowed in Cluster":   {func(in *remediation.Input) { in.Cluster.Max = 0 }, remediation.Candidate{Name: "m", Begun: true}, "MaxInFlightOfCluster", []string{"allows none"}, 0, 0},
+		"begun where it is full":    {func(in *remediation.Input) { in.Held, in.Deployment.Max = map[string]bool{"m": true}, 1 }, remediation.Candidate{Name: "m", Begun: true}, "", nil, 0, 0},
+		"holds a place":             {func(in *remediation.Input) { in.Held, in.Deployment.Max = map[string]bool{"m": true}, 1 }, again(0, time.Hour), "", nil, 1, 0},
+		"retry too soon":            {nil, again(0, time.Minute), "RetryPeriod", []string{"12:09:00Z"}, 1, 9 * time.Minute},
+		"retry in time":             {nil, again(0, 10*time.Minute), "", nil, 1, 0},
+		"retry of the future":       {nil, again(0, -time.Hour), "", nil, 1, 0},
+		"last retry":                {nil, again(2, time.Hour), "", nil, 3, 0},
+		"one too many":              {nil, again(3, time.Hour), "MaxRetryReached", []string{"4 replacements failed the same way", "max-retry is 3", "NodeStartupTimeout: no Node came"}, 4, 0},
+		"otherwise each time":       {nil, again(3, time.Hour, func(c *remediation.Candidate) { c.Reason = "Vanished" }), "MaxRetryReached", []string{"4 replacements failed, and"}, 4, 0},
+		"without limit":             {func(in *remediation.Input) { in.Retry.Max = -1 }, again(99, time.Hour), "", nil, 100, 0},
+		"no retries":                {func(in *remediation.Input) { in.Retry.Max = 0 }, again(0, time.Hour), "MaxRetryReached", []string{"1 replacements failed"}, 1, 0},
+		"well for too short a time": {nil, again(3, 2*time.Hour, well(time.Hour-1)), "MaxRetryReached", nil, 4, 0},
+		"well for long enough":      {nil, again(3, 2*time.Hour, well(time.Hour)), "", nil, 0, 0},
+		"never well, for long":      {nil, again(3, 99*time.Hour), "MaxRetryReached", nil, 4, 0},
+		"demanded":                  {nil, again(3, time.Second, func(c *remediation.Candidate) { c.Demanded = true }), "", nil, 0, 0},
+		"of another template":       {nil, again(3, time.Second, func(c *remediation.Candidate) { c.Elsewhere = true }), "", nil, 0, 0},
+		"begun before the period":   {nil, again(0, time.Second, func(c *remediation.Candidate) { c.Begun = true }), "", nil, 1, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			d := remediation.Decide(input(test.change, test.machine))
+			g.Expect(d.Verdicts).To(HaveLen(1))
+			got := d.Verdicts[0]
+			g.Expect(got.Blocker.Reason).To(Equal(test.reason))
+			g.Expect(got.Allowed()).To(Equal(test.reason == ""))
+			for _, text := range test.message {
+				g.Expect(got.Blocker.Message).To(ContainSubstring(text))
+			}
+			g.Expect(got.Record.Retry).To(Equal(test.retry))
+			g.Expect(got.Record.Machine).To(Equal("m"))
+			if test.next == 0 {
+				g.Expect(d.Next).To(BeZero())
+			} else {
+				g.Expect(d.Next).To(Equal(now.Add(test.next)))
+			}
+		})
+	}
+}
+
+// TestDecideKeepsToItsLimits: whatever comes in, no more places are taken than there are, fresh ones are counted, and nothing is
+// allowed in a freeze.
+func TestDecideKeepsToItsLimits(t *testing.T) {
+	property := func(held, inOthers, limit, inCluster uint8, names []bool, frozen bool) bool {
+		in := input(func(in *remediation.Input) {
+			in.Held = map[string]bool{}
+			for n := range int(held % 8) {
+				in.Held[string(rune('a'+n))] = true
+			}
+			in.InCluster = len(in.Held) + int(inOthers%8)
+			in.Deployment.Max, in.Cluster.Max = int(limit%12), int(inCluster%16)
+			if frozen {
+				in.Frozen.Reason = freeze.ReasonRecovering
+			}
+		})
+		for n, begun := range names[:min(len(names), 20)] {
+			in.Candidates = append(in.Candidates, remediation.Candidate{Name: string(rune('a' + n)), Begun: begun && in.Held[string(rune('a'+n))]})
+		}
+		d := remediation.Decide(in)
+		fresh := 0
+		for _, v := range d.Verdicts {
+			if v.Allowed() && frozen || v.Fresh && (!v.Allowed() || in.Held[v.Name]) {
+				return false
+			}
+			if v.Fresh {
+				fresh++
+			}
+		}
+		return d.InFlight == len(in.Held)+fresh && d.InCluster == in.InCluster+fresh &&
+			(fresh == 0 || d.InFlight <= in.Deployment.Max && d.InCluster <= in.Cluster.Max)
+	}
+	if err := quick.Check(property, &quick.Config{MaxCount: 5000}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTheTextOfThoseThatWaitIsTheSame: a hundred that wait are not written to with each that is done.
+func TestTheTextOfThoseThatWaitIsTheSame(t *testing.T) {
+	g := NewWithT(t)
+	text := func(held ...string) string {
+		in := input(func(in *remediation.Input) {
+			in.Held, in.Deployment.Max = map[string]bool{}, 2
+			for _, name := range held {
+				in.Held[name] = true
+			}
+		}, remediation.Candidate{Name: "m"})
+		return remediation.Decide(in).Verdicts[0].Blocker.Message
+	}
+	g.Expect(text("a", "b")).To(Equal(text("c", "d", "e")))
+	g.Expect(text("a", "b")).NotTo(BeEmpty())
+}
+
+func TestInFlight(t *testing.T) {
+	settled := func(r *remediation.Record) { r.Available = &now }
+	set := func(replicas int, records []remediation.Record, list ...*clusterv1.Machine) remediation.Set {
+		return remediation.Set{Replicas: replicas, Records: records, Machines: list}
+	}
+	of := func(names ...string) []remediation.Record {
+		var records []remediation.Record
+		for _, name := range names {
+			records = append(records, remediation.Record{Machine: name})
+		}
+		return records
+	}
+	outgoing := set(1, nil, Machine("n", replaces("a"), Unavailable))
+	outgoing.Outgoing = true
+	tests := map[string]struct {
+		sets                []remediation.Set
+		held, owed, settled []string
+	}{
+		"nothing":                        {[]remediation.Set{set(1, nil, Machine("a"))}, nil, nil, nil},
+		"going":                          {[]remediation.Set{set(1, nil, Machine("a", begun, Deleting))}, []string{"a"}, nil, nil},
+		"going for another reason":       {[]remediation.Set{set(1, nil, Machine("a", Unhealthy, Deleting))}, nil, nil, nil},
+		"recorded":                       {[]remediation.Set{set(1, of("a"), Machine("a", handed))}, []string{"a"}, nil, nil},
+		"recorded and well again":        {[]remediation.Set{set(1, of("a"), Machine("a"))}, nil, nil, []string{"a"}},
+		"recorded and going":             {[]remediation.Set{set(1, of("a"), Machine("a", begun, Deleting))}, []string{"a"}, nil, nil},
+		"recorded and deleted by others": {[]remediation.Set{set(1, of("a"), Machine("a", Deleting))}, []string{"a"}, nil, nil},
+		"gone":                           {[]remediation.Set{set(1, of("a"))}, []string{"a"}, []string{"a"}, nil},
+		"gone, and fewer are wanted":     {[]remediation.Set{set(1, of("a", "b"), Machine("x"))}, nil, nil, []string{"a", "b"}},
+		"gone, and one fewer is wanted":  {[]remediation.Set{set(2, of("a", "b"), Machine("x"))}, []string{"a"}, []string{"a"}, []string{"b"}},
+		"replaced, and not up yet":       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a"), Unavailable))}, []string{"n"}, nil, []string{"a"}},
+		"replaced":                       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a")))}, nil, nil, []string{"a"}},
+		"up once":                        {[]remediation.Set{set(1, nil, Machine("n", replaces("a", settled), Unavailable))}, nil, nil, nil},
+		"a replacement that is replaced": {[]remediation.Set{set(1, of("n"), Machine("n", replaces("a"), Unavailable, begun, Deleting))}, []string{"n"}, nil, nil},
+		"of a rollout":                   {[]remediation.Set{outgoing}, nil, nil, nil},
+		"made up for by another set":     {[]remediation.Set{set(0, of("a")), set(1, nil)}, []string{"a"}, []string{"a"}, nil},
+		"made up for already":            {[]remediation.Set{set(0, of("a")), set(1, nil, Machine("n", replaces("a"), Unavailable))}, []string{"n"}, nil, []string{"a"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			f := remediation.InFlight(test.sets)
+			var owed []string
+			for _, record := range f.Owed {
+				owed = append(owed, record.Machine)
+			}
+			g.Expect(sorted(f.Held)).To(Equal(test.held), "held")
+			g.Expect(owed).To(Equal(test.owed), "owed")
+			g.Expect(sorted(f.Settled)).To(Equal(test.settled), "settled")
+		})
+	}
+}
+
+func sorted(set map[string]bool) []string {
+	var names []string
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestLimits(t *testing.T) {
+	deployment := func(value *intstr.IntOrString) *clusterv1.MachineDeployment {
+		d := &clusterv1.MachineDeployment{}
+		d.Name, d.Spec.Remediation.MaxInFlight = "d", value
+		return d
+	}
+	set := func(value string) *clusterv1.MachineSet {
+		s := &clusterv1.MachineSet{}
+		s.Name = "s"
+		if value != "" {
+			s.Annotations = map[string]string{remediation.MaxInFlightAnnotation: value}
+		}
+		return s
+	}
+	o := remediation.DefaultOptions()
+	tests := map[string]struct {
+		got           remediation.Limit
+		want          int
+		source, wrong string
+	}{
+		"default, rounded up":        {o.LimitOf(deployment(nil), set("9"), 6), 2, "--remediation-max-in-flight 20%", ""},
+		"field":                      {o.LimitOf(deployment(ptr.To(intstr.FromInt32(5))), set(""), 6), 5, "spec.remediation.maxInFlight of MachineDeployment d 5", ""},
+		"field, percentage":          {o.LimitOf(deployment(ptr.To(intstr.FromString("21%"))), set(""), 5), 2, "21%", ""},
+		"field, of few":              {o.LimitOf(deployment(ptr.To(intstr.FromString("1%"))), set(""), 1), 1, "1%", ""},
+		"field, none":                {o.LimitOf(deployment(ptr.To(intstr.FromInt32(0))), set(""), 5), 0, " 0", ""},
+		"field, wrong":               {o.LimitOf(deployment(ptr.To(intstr.FromString("few"))), set(""), 5), 0, "few", "spec.remediation.maxInFlight of MachineDeployment d \"few\""},
+		"field, negative":            {o.LimitOf(deployment(ptr.To(intstr.FromInt32(-1))), set(""), 5), 0, "-1", "\"-1\""},
+		"standalone":                 {o.LimitOf(nil, set(""), 11), 3, "--remediation-max-in-flight 20%", ""},
+		"standalone, annotated":      {o.LimitOf(nil, set("50%"), 11), 6, "of MachineSet s 50%", ""},
+		"no limit":                   {remediation.NoLimits().LimitOf(deployment(nil), set(""), 6), remediation.Unlimited, "--remediation-max-in-flight", ""},
+		"Cluster":                    {o.LimitOfCluster(&clusterv1.Cluster{}, 10), 3, "--remediation-max-in-flight-per-cluster 30%", ""},
+		"stop, rounded down":         {remediation.Options{StopAbove: "35%"}.StopOf(&clusterv1.Cluster{}, 10), 3, "--remediation-stop-above 35%", ""},
+		"stop by default not at all": {o.StopOf(&clusterv1.Cluster{}, 10), 10, "--remediation-stop-above 100%", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(test.got.Max).To(Equal(test.want))
+			g.Expect(test.got.Source).To(ContainSubstring(test.source))
+			if test.wrong == "" {
+				g.Expect(test.got.Problem).To(BeEmpty())
+			} else {
+				g.Expect(test.got.Problem).To(And(ContainSubstring(test.wrong), ContainSubstring("correct it")))
+			}
+		})
+	}
+	g := NewWithT(t)
+	annotated := &clusterv1.Cluster{}
+	annotated.Annotations = map[string]string{remediation.MaxInFlightAnnotation: "1", remediation.StopAboveAnnotation: "x"}
+	g.Expect(o.LimitOfCluster(annotated, 10).Max).To(Equal(1))
+	g.Expect(o.StopOf(annotated, 10).Problem).To(ContainSubstring("stop-above"))
+}
+
+func TestRetryOf(t *testing.T) {
+	g := NewWithT(t)
+	o := remediation.DefaultOptions()
+	g.Expect(o.Validate()).To(Succeed())
+	retry, problem := o.RetryOf(nil)
+	g.Expect(problem).To(BeEmpty())
+	g.Expect(retry).To(Equal(remediation.Retry{Max: 3, Period: 10 * time.Minute, MinHealthy: time.Hour}))
+	retry, problem = o.RetryOf(map[string]string{
+		remediation.MaxRetryAnnotation: "-1", remediation.RetryPeriodAnnotation: "0s", remediation.MinHealthyPeriodAnnotation: "5m",
+	})
+	g.Expect(problem).To(BeEmpty())
+	g.Expect(retry).To(Equal(remediation.Retry{Max: -1, MinHealthy: 5 * time.Minute}))
+	for _, key := range []string{remediation.MaxRetryAnnotation, remediation.RetryPeriodAnnotation, remediation.MinHealthyPeriodAnnotation} {
+		_, problem = o.RetryOf(map[string]string{key: "often"})
+		g.Expect(problem).To(And(ContainSubstring(key), ContainSubstring("correct it")))
+	}
+	_, problem = o.RetryOf(map[string]string{remediation.RetryPeriodAnnotation: "-1m"})
+	g.Expect(problem).NotTo(BeEmpty())
+	for _, wrong := range []remediation.Options{{MaxInFlight: "few"}, {MaxInFlightPerCluster: "-1"}, {StopAbove: "x%"}, {Retry: remediation.Retry{Period: -1}}} {
+		g.Expect(wrong.Validate()).NotTo(Succeed())
+	}
+}
+
+// TestRecords: what others have written into the annotations does no harm.
+func TestRecords(t *testing.T) {
+	g := NewWithT(t)
+	record := remediation.Record{Machine: "a", Since: now, Retry: 2, Reason: "Vanished", Available: &now}
+	read := remediation.RecordOf(Machine("n", func(m *clusterv1.Machine) {
+		m.Annotations = map[string]string{remediation.ReplacesAnnotation: record.String()}
+	}))
+	g.Expect(*read).To(Equal(record))
+	g.Expect(record.String()).To(ContainSubstring(`"machine":"a","timestamp":"2026-11-20T12:00:00Z","retryCount":2`), "the fields of remediation-for")
+	for _, text := range []string{"", "x", "{}", `{"machine":"a","retryCount":-1}`, `[]`} {
+		g.Expect(remediation.RecordOf(Machine("n", func(m *clusterv1.Machine) {
+			m.Annotations = map[string]string{remediation.ReplacesAnnotation: text}
+		}))).To(BeNil(), text)
+		g.Expect(remediation.RecordsOf(map[string]string{remediation.ReplacingAnnotation: text})).To(BeEmpty(), text)
+	}
+	list := []remediation.Record{record, {Machine: "b", Since: now}}
+	g.Expect(remediation.RecordsOf(map[string]string{remediation.ReplacingAnnotation: remediation.FormatRecords(list)})).To(Equal(list))
+	g.Expect(remediation.FormatRecords(nil)).To(BeEmpty())
+	many := make([]remediation.Record, remediation.MaxRecords)
+	for i := range many {
+		many[i] = remediation.Record{Machine: string(make([]byte, 63)), Since: now, Retry: 9, Reason: string(make([]byte, 64)), Available: &now}
+	}
+	g.Expect(len(remediation.FormatRecords(many))).To(BeNumerically("<", 256<<10), "an annotation cannot hold more")
+}

@@ -1,0 +1,96 @@
+package remediation
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/machines"
+)
+
+// Set is what the count of replacements in flight has to know of a MachineSet.
+type Set struct {
+	// Machines are those that the set controls.
+	Machines []*clusterv1.Machine
+	// Replicas is how many it shall have.
+	Replicas int
+	// Records are those of its ReplacingAnnotation.
+	Records []Record
+	// Outgoing means that a rollout takes its Machines away: those that do not come up are its business, within its bounds.
+	Outgoing bool
+}
+
+// Flight is what is in flight in the sets of a MachineDeployment, or in one set without a deployment.
+type Flight struct {
+	// Held has the name of each Machine that takes up a place: those that are being replaced, and replacements that were never
+	// available. Of a replacement that does not exist yet it has the name of the Machine that is replaced.
+	Held map[string]bool
+	// Owed are the records whose Machines are gone and whose replacements do not exist yet.
+	Owed []Record
+	// Replaced has the names of the Machines that existing ones replace.
+	Replaced map[string]bool
+	// Settled has the names of the Machines whose records have done their duty and can go.
+	Settled map[string]bool
+}
+
+// Leaving reports whether a Machine is being deleted because it was unhealthy.
+func Leaving(machine *clusterv1.Machine) bool {
+	return !machine.DeletionTimestamp.IsZero() && Begun(machine)
+}
+
+// Begun reports whether the owner of a Machine has announced that it replaces it.
+func Begun(machine *clusterv1.Machine) bool {
+	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
+	return found != nil && found.Status == metav1.ConditionFalse &&
+		found.Reason == clusterv1.MachineSetMachineRemediationMachineDeletingReason
+}
+
+// Coming reports whether a Machine replaces another one and has not been available yet.
+func Coming(machine *clusterv1.Machine) bool {
+	record := RecordOf(machine)
+	return record != nil && record.Available == nil && !available(machine)
+}
+
+func available(machine *clusterv1.Machine) bool {
+	return meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition)
+}
+
+// InFlight counts what is in flight in the sets of one deployment.
+func InFlight(sets []Set) Flight {
+	f := Flight{Held: map[string]bool{}, Replaced: map[string]bool{}, Settled: map[string]bool{}}
+	existing := map[string]*clusterv1.Machine{}
+	missing := 0
+	for _, set := range sets {
+		for _, machine := range set.Machines {
+			existing[machine.Name] = machine
+			if record := RecordOf(machine); record != nil {
+				f.Replaced[record.Machine] = true
+			}
+			if Leaving(machine) || Coming(machine) && machine.DeletionTimestamp.IsZero() && !set.Outgoing {
+				f.Held[machine.Name] = true
+			}
+		}
+		missing += set.Replicas - len(set.Machines)
+	}
+	for _, set := range sets {
+		for _, record := range set.Records {
+			machine := existing[record.Machine]
+			switch {
+			case machine != nil && (!machine.DeletionTimestamp.IsZero() || handedOver(machine)):
+				f.Held[record.Machine] = true
+			case machine != nil, f.Replaced[record.Machine], missing <= len(f.Owed):
+				// It has recovered, its replacement is there, or none is wanted any more.
+				f.Settled[record.Machine] = true
+			default:
+				f.Held[record.Machine] = true
+				f.Owed = append(f.Owed, record)
+			}
+		}
+	}
+	return f
+}
+
+// handedOver reports whether a health check asks for the replacement of a Machine.
+func handedOver(machine *clusterv1.Machine) bool {
+	return machines.FailedHealthCheck(machine) && machines.OwnerRemediationRequested(machine)
+}

@@ -1,0 +1,58 @@
+package doccheck_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"millwright.dev/test/doccheck"
+	"millwright.dev/test/testenv"
+)
+
+// rules is what the test reads of a PrometheusRule.
+type rules struct {
+	Spec struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr string
+				Annotations map[string]string
+			}
+		}
+	}
+}
+
+// TestRunbooks: each alert asks for metrics that are documented, which TestMetrics compares with the code, and has a page that begins with its
+// name; the list has all of them, and says when to do nothing.
+func TestRunbooks(t *testing.T) {
+	g := NewWithT(t)
+	directory := filepath.Join(testenv.Root(), "docs", "runbooks")
+	source, err := os.ReadFile(filepath.Join(directory, "alerts.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var file rules
+	g.Expect(yaml.Unmarshal(source, &file)).To(Succeed())
+	metrics, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "reference", "metrics.md"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var alerts []string
+	for _, group := range file.Spec.Groups {
+		for _, rule := range group.Rules {
+			alerts = append(alerts, rule.Alert)
+			names := regexp.MustCompile(`millwright_[a-z_]+`).FindAllString(rule.Expr, -1)
+			g.Expect(names).NotTo(BeEmpty(), rule.Alert)
+			for _, name := range names {
+				g.Expect(string(metrics)).To(ContainSubstring("| `"+name+"` |"), rule.Alert)
+			}
+			page, err := os.ReadFile(filepath.Join(directory, rule.Annotations["runbook"]))
+			g.Expect(err).NotTo(HaveOccurred(), rule.Alert)
+			g.Expect(string(page)).To(HavePrefix("# " + rule.Alert + "\n"))
+			for _, part := range []string{"**What it means.**", "**What to look at.**", "**When to do nothing.**"} {
+				g.Expect(string(page)).To(ContainSubstring(part), rule.Alert)
+			}
+		}
+	}
+	list := doccheck.Read(t, "docs/runbooks/README.md")
+	g.Expect(list.Keys(t, "Runbooks", "Alert")).To(ConsistOf(alerts))
+}
