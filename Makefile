@@ -90,9 +90,10 @@ chaos: controlplane generate ## Let everything go wrong for N Machines (200) dur
 	  -cloud $(or $(CLOUD),all) -duration $(or $(DURATION),2m) $(if $(RACE),-race-core) $(if $(LOGS),-logs "$(abspath $(LOGS))")
 
 .PHONY: interop
-interop: ready ## Run this core with Cluster API's own kubeadm and in-memory providers, built from their modules.
-	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" \
-	$(GO) test -count=1 -timeout 60m -v ./test/interop -upstream $(if $(LOGS),-logs "$(abspath $(LOGS))")
+interop: ready ## Run with what others make, built from its modules: Cluster API's kubeadm and in-memory providers and its core, cert-manager.
+	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
+	$(GO) test -count=1 -timeout 60m -v ./test/interop -upstream $(if $(LOGS),-logs "$(abspath $(LOGS))") && \
+	MILLWRIGHT_CLUSTERCTL_LOGS="$(if $(LOGS),$(abspath $(LOGS))/swap)" $(GO) test -count=1 -timeout 60m -v ./test/clusterctl -run TestSwapTheCore -upstream
 
 # All that demo and tests run, from empty caches. A go command ends with links, which leave processors idle: so what several programs
 # need is compiled first, without links, and links run beside other work. What runs side by side has no package in common that

@@ -36,6 +36,9 @@ for cloud in aws azure gcp; do
 done
 mkdir -p "$dir/target/$version" "$dir/cert-manager/v0.0.1"
 cp "$work/target/target-components.yaml" config/samples/aws/kubeconfig-secret.yaml.tmpl "$dir/target/$version/"
+# For Cluster API's own programs in the target cluster.
+cp config/samples/upstream/kubeadm.yaml "$dir/target/$version/kubeadm.yaml"
+cp config/samples/upstream/core.yaml "$dir/target/$version/cluster-api-core.yaml"
 cp config/release/cert-manager.yaml "$dir/cert-manager/v0.0.1/"
 cp config/release/clusterctl.yaml "$dir/"
 notes=docs/releases/v$major.$minor.md

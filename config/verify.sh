@@ -7,7 +7,7 @@ state() { git status --porcelain --untracked-files=all; git diff HEAD; }
 before=$(state | sha256sum)
 rm -f out/generate.sum out/render.sum # What is up to date is found out by making it.
 make generate
-for dir in . test/controlplane/binaries test/scale/upstream test/scale/capa test/interop/upstream; do
+for dir in . test/controlplane/binaries test/scale/upstream test/scale/capa test/interop/upstream test/interop/certmanager; do
   (cd "$dir" && go mod tidy)
 done
 if [ "$before" != "$(state | sha256sum)" ]; then

@@ -51,7 +51,7 @@ type life struct {
 // TestLifeByClusterctl follows the pages: two management clusters, one of which has the Nodes as well; managers that run in both as their
 // Deployments say; machines that are launched once.
 func TestLifeByClusterctl(t *testing.T) {
-	l := newLife(t)
+	l := newLife(t, sandbox.Options{Images: true, Clouds: []string{"aws", "azure", "gcp"}})
 	l.quickStart()
 	l.page("move.md", "Before")
 	l.Expect(l.hosts[l.to].Programs()).To(HaveLen(3), "webhooks have a certificate in the namespace that was chosen")
@@ -77,18 +77,22 @@ func TestLifeByClusterctl(t *testing.T) {
 	l.scale("2")
 	l.Eventually(l.live).Should(HaveLen(2), "the new managers work")
 
+	l.page("uninstall.md", "First the machines")
+	l.Eventually(l.live).Should(BeEmpty())
+	l.anotherCloud("azure", "Azure")
+	l.anotherCloud("gcp", "")
 	l.uninstall()
 }
 
-// newLife starts two control planes, EC2 and what runs managers.
-func newLife(t *testing.T) *life {
+// newLife starts two control planes, clouds, of which AWS must be one, and what runs managers.
+func newLife(t *testing.T, options sandbox.Options) *life {
 	t.Helper()
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(waitFor)
 	g.SetDefaultEventuallyPollingInterval(lookEvery)
 	format.MaxLength = 0 // What was typed and said is read as a whole.
-	logs := os.Getenv("MILLWRIGHT_CLUSTERCTL_LOGS")
-	s, err := sandbox.Start(t.Context(), sandbox.Options{Bare: true, Images: true, Clusters: 2, LogDir: logs})
+	options.Bare, options.Clusters, options.LogDir = true, 2, os.Getenv("MILLWRIGHT_CLUSTERCTL_LOGS")
+	s, err := sandbox.Start(t.Context(), options)
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { g.Expect(s.Stop()).To(Succeed()) })
 	l := &life{WithT: g, person: newPerson(t, s.Kubectl()), ctx: t.Context(), sandbox: s, from: s.Control, to: s.Target}
@@ -104,11 +108,13 @@ func newLife(t *testing.T) *life {
 		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIASANDBOX000000000", "AWS_SECRET_ACCESS_KEY=sandbox", "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_ENDPOINT_URL_EC2=" + s.Cloud("aws").URL(), "",
 	}, "\n"))
-	for name, value := range map[string]string{
-		"AWS_REGION": "us-east-1", "AWS_AMI_ID": "ami-0a000000000000001", "AWS_SUBNET_ID": "subnet-0a000000000000001",
-		"AWS_SECURITY_GROUP_ID": "sg-0a000000000000001",
-	} {
-		l.export(name, value)
+	// The identity is the sandbox's; the Secret has what a person may add.
+	l.write("azure.env", "AZURE_AUTHORITY_HOST=https://login.microsoftonline.com/\n")
+	l.export("CLOUD", "aws")
+	for _, variables := range values {
+		for name, value := range variables {
+			l.export(name, value)
+		}
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -124,11 +130,27 @@ func newLife(t *testing.T) *life {
 // quickStart goes from a release to Running machines.
 func (l *life) quickStart() {
 	release(l.t, "v0.1.0", filepath.Join(l.dir, "out", "release"))
-	said := l.page("quickstart.md", "")
+	said := l.page("quickstart.md", "The release", "AWS", "The managers", "The cluster", "The machines")
 	l.Expect(said).To(ContainSubstring("Cluster default/my-cluster"), "clusterctl describes")
 	l.Expect(said).To(MatchRegexp("MachineDeployment default/" + deployment + ", v1.36.3 +2/2 +2 "))
 	l.Expect(l.hosts[l.from].Programs()).To(HaveLen(3))
 	l.Expect(l.launches()).To(Equal(2))
+}
+
+// anotherCloud goes with another provider from credentials to Running machines, and has the Cluster deleted.
+func (l *life) anotherCloud(cloud, credentials string) {
+	l.export("CLOUD", cloud)
+	if credentials != "" {
+		l.page("quickstart.md", credentials)
+	}
+	said := l.page("quickstart.md", "Another cloud", "The machines")
+	l.Expect(said).To(MatchRegexp("MachineDeployment default/" + deployment + ", v1.36.3 +2/2 +2 "))
+	left := func() ([]string, error) { return l.sandbox.Cloud(cloud).Left(l.ctx) }
+	there, err := left()
+	l.Expect(err).NotTo(HaveOccurred())
+	l.Expect(len(there)).To(BeNumerically(">=", 2))
+	l.page("uninstall.md", "First the machines")
+	l.Eventually(left).Should(BeEmpty())
 }
 
 // moveRefused begins a move in the middle of a launch, whose answer has not come yet.
@@ -164,8 +186,6 @@ func (l *life) expectMoved(from, to *sandbox.Cluster, before []string) {
 
 // uninstall deletes everything, at both sides, and expects that nothing of ours is left.
 func (l *life) uninstall() {
-	l.page("uninstall.md", "First the machines")
-	l.Eventually(l.live).Should(BeEmpty())
 	l.page("uninstall.md", "Then the managers")
 	l.Eventually(func() []string { return l.ours(l.from) }).Should(BeEmpty(), "clusterctl alone finds everything")
 	l.export("KUBECONFIG", filepath.Join(l.dir, "to"))

@@ -155,37 +155,6 @@ func (i *installation) olderOverNewer() {
 	i.Expect(i.run(`kubectl get crd machines.cluster.x-k8s.io -o yaml`)).NotTo(ContainSubstring("name: New"))
 }
 
-// templatesOfAllClouds generates a cluster from each template, with a value for each variable that it lists, and has the API server look.
-func (i *installation) templatesOfAllClouds() {
-	for _, cloud := range []string{"aws", "azure", "gcp"} {
-		generate := `clusterctl generate cluster c -n default --infrastructure millwright-` + cloud + `:v0.1.0 --kubernetes-version v1.36.3`
-		template, err := os.ReadFile(filepath.Join(i.dir, "out", "release", "infrastructure-millwright-"+cloud, "v0.1.0", "cluster-template.yaml"))
-		i.Expect(err).NotTo(HaveOccurred())
-		for _, line := range strings.Split(i.run(generate+` --list-variables`), "\n") {
-			name, set := strings.CutPrefix(strings.TrimSpace(line), "- ")
-			if name, _, _ = strings.Cut(name, " "); set {
-				i.Expect(string(template)).To(ContainSubstring(name), "and its first lines say what it is")
-				i.Expect(strings.Count(strings.Split(string(template), "apiVersion:")[0], name)).To(BeNumerically(">=", 1), name)
-			}
-		}
-		for name, value := range values[cloud] {
-			i.export(name, value)
-		}
-		i.run(generate + ` | kubectl apply --dry-run=server --validate=strict -f -`)
-	}
-}
-
-// values are those of a person's own account.
-var values = map[string]map[string]string{
-	"aws": {"AWS_REGION": "us-east-1", "AWS_AMI_ID": "ami-0a000000000000001", "AWS_SUBNET_ID": "subnet-0a000000000000001",
-		"AWS_SECURITY_GROUP_ID": "sg-0a000000000000001"},
-	"azure": {"AZURE_SUBSCRIPTION_ID": "00000000-0000-0000-0000-000000000001", "AZURE_RESOURCE_GROUP": "nodes", "AZURE_LOCATION": "westeurope",
-		"AZURE_IMAGE_ID":  "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/i/providers/Microsoft.Compute/images/node",
-		"AZURE_SUBNET_ID": "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/n/providers/Microsoft.Network/virtualNetworks/n/subnets/w"},
-	"gcp": {"GCP_PROJECT": "my-project", "GCP_ZONE": "us-central1-a", "GCP_IMAGE_PROJECT": "my-images", "GCP_IMAGE_FAMILY": "millwright-node",
-		"GCP_SUBNETWORK": "projects/my-project/regions/us-central1/subnetworks/nodes"},
-}
-
 // oneNamespace: providers that share a namespace have no object in common but that.
 func (i *installation) oneNamespace() {
 	owner := map[string]string{}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/test/controlplane"
+	"millwright.dev/test/sandbox"
 )
 
 const (
@@ -65,7 +66,7 @@ spec:
 // TestShoot runs the managers in the structure of the Machine Controller Manager: two containers of one Pod, in the namespace of a shoot, with rights
 // in that alone, and with the shoot's own kubeconfig.
 func TestShoot(t *testing.T) {
-	l := newLife(t)
+	l := newLife(t, sandbox.Options{Images: true})
 	root, err := controlplane.Root()
 	l.Expect(err).NotTo(HaveOccurred())
 	l.export("OVERLAYS", filepath.Join(root, "config", "overlays"))

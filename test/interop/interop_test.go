@@ -73,7 +73,7 @@ func start(t *testing.T) *world {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	l := &launcher{root: root, dir: dir, out: t.Output()}
+	l := &launcher{root: root, dir: dir, out: t.Output(), only: providers}
 	paths, err := l.build(ctx)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.sandbox, err = sandbox.Start(ctx, sandbox.Options{LogDir: dir, Webhooks: true})
@@ -82,8 +82,7 @@ func start(t *testing.T) *world {
 	w.client = w.sandbox.Control.Client
 	w.Expect(l.install(ctx, w.client)).To(Succeed())
 	w.Eventually(func() error { return established(ctx, w.client) }).Should(Succeed())
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	w.Expect(os.WriteFile(kubeconfig, w.sandbox.Control.Kubeconfig(), 0o600)).To(Succeed())
+	kubeconfig := w.kubeconfig(t)
 	for name, path := range paths {
 		p, err := l.start(ctx, name, path, kubeconfig)
 		w.Expect(err).NotTo(HaveOccurred())
@@ -143,6 +142,13 @@ func TestUpstreamProviders(t *testing.T) {
 	refused, err := w.sandbox.Forbidden()
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(refused).To(BeEmpty(), "the install manifest gives the core all rights that it needs in Cluster API's groups")
+}
+
+func (w *world) kubeconfig(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	w.Expect(os.WriteFile(path, w.sandbox.Control.Kubeconfig(), 0o600)).To(Succeed())
+	return path
 }
 
 func (w *world) named(name string) metav1.ObjectMeta {

@@ -60,12 +60,14 @@ var providers = []provider{
 type launcher struct {
 	root, dir string
 	out       io.Writer
+	// only are those that it is about.
+	only []provider
 }
 
 // build builds the providers and returns the path of each.
 func (l *launcher) build(ctx context.Context) (map[string]string, error) {
 	paths := map[string]string{}
-	for _, p := range providers {
+	for _, p := range l.only {
 		path, version, err := cores.BuildTool(ctx, l.root, p.Tool, l.out)
 		if err != nil {
 			return nil, err
@@ -79,7 +81,7 @@ func (l *launcher) build(ctx context.Context) (map[string]string, error) {
 // install creates the CRDs of the providers with the labels that the contract asks for, which upstream's manifests add.
 // Neither webhooks nor conversion is installed: every object is made in the newest version, with its defaults written out.
 func (l *launcher) install(ctx context.Context, client sandbox.Client) error {
-	for _, p := range providers {
+	for _, p := range l.only {
 		module, err := cores.ModuleDirectory(ctx, l.root, p.Tool)
 		if err != nil {
 			return err

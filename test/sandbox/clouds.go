@@ -67,6 +67,9 @@ func (s *Sandbox) Cloud(name string) *Cloud {
 // URL is the endpoint of the simulated API.
 func (c *Cloud) URL() string { return c.simulator.url }
 
+// Left describes what costs money there.
+func (c *Cloud) Left(ctx context.Context) ([]string, error) { return c.leftovers(ctx, c) }
+
 // Client controls the simulator.
 func (c *Cloud) Client() *simulator.Client { return simulator.NewClient(c.URL()) }
 

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path"
@@ -44,7 +45,7 @@ type podOf struct {
 // processOf is how to start a container of a pod: from its image with Options.Images, else as a program of bin/ with more flags,
 // for what a process outside of a container cannot find.
 func (s *Sandbox) processOf(ctx context.Context, p *podOf, more ...string) (*childprocess.Spec, error) {
-	if s.options.Images {
+	if s.options.Images && s.options.Programs[imageName(p.container.Image)] == "" {
 		return s.contained(ctx, p)
 	}
 	return s.uncontained(ctx, p, more)
@@ -59,11 +60,17 @@ func (s *Sandbox) uncontained(ctx context.Context, p *podOf, more []string) (*ch
 			return nil, err
 		}
 		for i := range args {
-			args[i] = strings.Replace(args[i], "="+m.MountPath+"/", "="+from+"/", 1)
+			if flag, file, ok := strings.Cut(args[i], "="); ok && (file == m.MountPath || strings.HasPrefix(file, m.MountPath+"/")) {
+				args[i] = flag + "=" + from + strings.TrimPrefix(file, m.MountPath)
+			}
 		}
 	}
+	program := s.options.Programs[imageName(p.container.Image)]
+	if program == "" {
+		program = s.paths.file("bin/" + programOf(p.container.Image))
+	}
 	return &childprocess.Spec{
-		Path: s.paths.file("bin/" + programOf(p.container.Image)), Args: slices.Concat(args, p.args, more), CleanEnv: true,
+		Path: program, Args: slices.Concat(args, p.args, more), CleanEnv: true,
 		Env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "TMPDIR=" + p.home}, p.environment...), Dir: p.home,
 	}, nil
 }
@@ -128,13 +135,27 @@ func (p *podOf) volume(ctx context.Context, name string) (string, error) {
 	return p.directory("volume-"+name, files)
 }
 
+// refresh writes what the Secrets of the pod say now.
+func (p *podOf) refresh(ctx context.Context) error {
+	for _, m := range p.container.VolumeMounts {
+		if _, err := p.volume(ctx, m.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (p *podOf) directory(name string, files map[string][]byte) (string, error) {
 	dir := filepath.Join(p.home, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", errors.Wrap(err, "making the directory of a volume")
 	}
 	for file, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
+		path := filepath.Join(dir, file)
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, content) {
+			continue
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
 			return "", errors.Wrap(err, "writing a volume")
 		}
 	}

@@ -120,7 +120,7 @@ func (h *Host) sync(ctx context.Context) {
 	there := map[types.UID]bool{}
 	for i := range list.Items {
 		d := &list.Items[i]
-		there[d.UID] = d.DeletionTimestamp == nil && ours(d)
+		there[d.UID] = d.DeletionTimestamp == nil && h.sandbox.runs(d)
 		if there[d.UID] {
 			h.note(d, h.host(ctx, d))
 		}
@@ -139,10 +139,10 @@ func (h *Host) sync(ctx context.Context) {
 	}
 }
 
-// ours reports whether the Deployment is one of managers: those of a workload run on the machines, if there is somebody to run them.
-func ours(d *appsv1.Deployment) bool {
+// runs reports whether the Deployment is one of managers: those of a workload run on the machines, if there is somebody to run them.
+func (s *Sandbox) runs(d *appsv1.Deployment) bool {
 	return !slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-		return !strings.HasPrefix(path.Base(c.Image), "millwright-")
+		return !strings.HasPrefix(path.Base(c.Image), "millwright-") && s.options.Programs[imageName(c.Image)] == ""
 	})
 }
 
@@ -167,6 +167,10 @@ func (h *Host) host(ctx context.Context, d *appsv1.Deployment) error {
 	for i := range d.Spec.Template.Spec.Containers {
 		p, err := h.ensure(ctx, d, &d.Spec.Template.Spec.Containers[i])
 		if err != nil {
+			return err
+		}
+		// As a kubelet does, once in a while: what a Secret says now.
+		if err := p.pod.refresh(ctx); err != nil {
 			return err
 		}
 		now := get(ctx, "http://"+p.health+"/readyz") == nil

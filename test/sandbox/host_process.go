@@ -19,12 +19,14 @@ import (
 // hosted is the process of a container.
 type hosted struct {
 	process       *childprocess.Process
+	pod           *podOf
 	generation    int64
 	image, health string
 	ready         bool
 }
 
-// start starts the process of a container.
+// start starts the process of a container. A provider whose machine would give it an identity gets that of the sandbox, and the address of
+// the simulated cloud; those of AWS are in its Secret.
 func (h *Host) start(ctx context.Context, d *appsv1.Deployment, container *corev1.Container) (*hosted, error) {
 	name := h.cluster.Name() + "-" + d.Name
 	if len(d.Spec.Template.Spec.Containers) > 1 {
@@ -52,6 +54,12 @@ func (h *Host) start(ctx context.Context, d *appsv1.Deployment, container *corev
 	if err != nil {
 		return nil, err
 	}
+	for _, cloud := range h.sandbox.Clouds {
+		if cloud.Name == programOf(container.Image) && cloud.tokens {
+			flags, identity := cloud.provider(h.sandbox, cloud.URL())
+			own, environment = append(own, flags...), append(environment, identity...)
+		}
+	}
 	pod := &podOf{h.cluster, d.Namespace, &d.Spec.Template.Spec, container, home, content, append(m.addresses(), own...), environment}
 	spec, err := h.sandbox.processOf(ctx, pod, "--kubeconfig="+m.kubeconfig)
 	if err != nil {
@@ -62,7 +70,7 @@ func (h *Host) start(ctx context.Context, d *appsv1.Deployment, container *corev
 	if err != nil {
 		return nil, err
 	}
-	return &hosted{process: process, generation: d.Generation, image: container.Image, health: m.health}, nil
+	return &hosted{process: process, pod: pod, generation: d.Generation, image: container.Image, health: m.health}, nil
 }
 
 // secretOf reads a Secret for a pod; an optional one that is not there is empty.
@@ -107,7 +115,7 @@ func (h *Host) environment(ctx context.Context, d *appsv1.Deployment, container 
 // serve leads the Services of the Deployment to a port of this machine, and returns the flags by which the process takes
 // it. Webhooks are all that a manager serves to API servers.
 func (h *Host) serve(ctx context.Context, d *appsv1.Deployment, container *corev1.Container) (flags []string, err error) {
-	i := slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == "webhook" })
+	i := slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool { return strings.HasPrefix(p.Name, "webhook") })
 	if i < 0 {
 		return nil, nil
 	}

@@ -49,6 +49,8 @@ type Options struct {
 	// system alone, which is read-only, as its user, without capabilities, and with leader election. Otherwise, and
 	// where this computer forbids containers, which Progress is told, they are processes of bin/.
 	Images bool
+	// Programs are further programs that a Host runs, outside of containers, by the last part of their image's name; it runs ours by itself.
+	Programs map[string]string
 	// ManagerArgs are added to the flags of a manager, by its name.
 	ManagerArgs map[string][]string
 }

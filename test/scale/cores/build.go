@@ -127,8 +127,12 @@ func buildKey(ctx context.Context, module string) (string, error) {
 	}
 	hash := sha256.New()
 	fmt.Fprintln(hash, toolchain, buildFlags)
-	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(module, name))
+	files, err := filepath.Glob(filepath.Join(module, "*.go"))
+	if err != nil {
+		return "", errors.Wrap(err, "listing the module's own files")
+	}
+	for _, file := range append(files, filepath.Join(module, "go.mod"), filepath.Join(module, "go.sum")) {
+		content, err := os.ReadFile(file)
 		if err != nil {
 			return "", errors.Wrap(err, "reading the module of upstream's core")
 		}
