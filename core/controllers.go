@@ -19,10 +19,11 @@ import (
 	"millwright.dev/core/drain"
 	"millwright.dev/core/external"
 	"millwright.dev/core/features"
-	"millwright.dev/core/healthcheck"
 	"millwright.dev/core/index"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machinedeployment"
+	"millwright.dev/core/machinehealth"
+	"millwright.dev/core/machinehealthcheck"
 	"millwright.dev/core/machineset"
 	"millwright.dev/core/remote"
 	"millwright.dev/core/safety/freeze"
@@ -61,12 +62,33 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := addSetControllers(mgr, o, resolver, freezer); err != nil {
 		return err
 	}
-	notice := &healthcheck.Notice{
+	return addHealthControllers(mgr, o, connections)
+}
+
+// addHealthControllers adds the one that judges Machines, and that of MachineHealthChecks, which reports what it has found.
+func addHealthControllers(mgr ctrl.Manager, o *options, connections *remote.Connections) error {
+	results := &machinehealth.Results{}
+	judge := &machinehealth.Reconciler{
 		Client:      mgr.GetClient(),
+		APIReader:   mgr.GetAPIReader(),
+		Connections: connections,
+		Results:     results,
+		Recorder:    events.Within(mgr.GetEventRecorder("machinehealth")),
+		Clock:       clock.RealClock{},
+		Options:     machinehealth.Options{WatchFilter: o.WatchFilter, Defaults: o.health},
+	}
+	if err := judge.SetupWithManager(mgr, concurrency(o.machineHealthCheckConcurrency)); err != nil {
+		return err
+	}
+	checks := &machinehealthcheck.Reconciler{
+		Client:      mgr.GetClient(),
+		APIReader:   mgr.GetAPIReader(),
+		Results:     results,
 		Recorder:    events.Within(mgr.GetEventRecorder("machinehealthcheck")),
+		Clock:       clock.RealClock{},
 		WatchFilter: o.WatchFilter,
 	}
-	return notice.SetupWithManager(mgr, concurrency(1))
+	return checks.SetupWithManager(mgr, concurrency(o.machineHealthCheckConcurrency))
 }
 
 // addFreezer adds what knows when nothing may be replaced. It reads the lease, before this process asks for it, to learn when a core was

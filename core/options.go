@@ -15,6 +15,7 @@ import (
 	"millwright.dev/contracts/controller/manager"
 	"millwright.dev/contracts/remote"
 	"millwright.dev/core/drain"
+	"millwright.dev/core/health"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machines"
 	"millwright.dev/core/machineset"
@@ -50,6 +51,9 @@ type options struct {
 	targetKubeconfig                      string
 	freeze                                freeze.Options
 	remediation                           remediation.Options
+	machineHealthCheckConcurrency         int
+	// health is the policy for Machines that no MachineHealthCheck selects.
+	health health.Defaults
 
 	// preflight are preflightTexts, known to be checks.
 	preflight []clusterv1.MachineSetPreflightCheck
@@ -70,6 +74,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.addSetFlags(flags)
 	o.freeze.AddFlags(flags)
 	o.addRemediationFlags(flags)
+	o.addHealthFlags(flags)
 	addIgnoredFlags(flags)
 }
 
@@ -151,7 +156,7 @@ func addIgnoredFlags(flags *pflag.FlagSet) {
 	var ignored []string
 	for _, concurrency := range []string{
 		"clustertopology-concurrency", "clusterclass-concurrency", "extensionconfig-concurrency",
-		"machinepool-concurrency", "clusterresourceset-concurrency", "machinehealthcheck-concurrency",
+		"machinepool-concurrency", "clusterresourceset-concurrency",
 	} {
 		flags.Int(concurrency, 0, "")
 		ignored = append(ignored, concurrency)
@@ -186,6 +191,9 @@ func (o *options) complete() error {
 	}
 	if err := o.remediation.Validate(); err != nil {
 		return err
+	}
+	if o.health.CreationTimeout < 0 || o.health.HealthTimeout < 0 {
+		return errors.New("--machine-creation-timeout and --machine-health-timeout must not be negative; 0 is for ever")
 	}
 	if err := remote.CheckKubeconfig(o.targetKubeconfig); err != nil {
 		return errors.Wrap(err, "--target-kubeconfig")

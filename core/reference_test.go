@@ -23,6 +23,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 	o.addMachineFlags(flags)
 	o.addSetFlags(flags)
 	o.addRemediationFlags(flags)
+	o.addHealthFlags(flags)
 	missing := map[string]bool{}
 	flags.VisitAll(func(f *pflag.Flag) { missing[f.Name] = true })
 	pages, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "reference", "*.md"))

@@ -68,7 +68,7 @@ func addWebhooks(mgr ctrl.Manager, server *admission.Server, o *options) error {
 		}
 		server.Hold(holder)
 	}
-	if err := admission.Register(mgr, admission.Resolve(&version.Resolver{Reader: mgr.GetClient()}), o.WatchFilter); err != nil {
+	if err := admission.Register(mgr, admission.Resolve(&version.Resolver{Reader: mgr.GetClient()})); err != nil {
 		return err
 	}
 	return errors.Wrap(mgr.AddReadyzCheck("webhooks", server.Check), "adding the readiness check of the webhooks")

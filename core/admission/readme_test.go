@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/admission/validate"
+	"millwright.dev/core/health"
 	"millwright.dev/core/machine"
 	"millwright.dev/core/machinedeployment"
 	"millwright.dev/core/machines"
@@ -58,6 +59,7 @@ func TestAnnotationsAreThoseOfTheControllers(t *testing.T) {
 	}
 	for _, key := range []string{
 		machine.ForceDeletionAnnotation, machines.PriorityAnnotation, machines.PreserveAnnotation, machines.PreserveUntilAnnotation,
+		health.CreationTimeoutAnnotation, health.HealthTimeoutAnnotation,
 	} {
 		refused(validate.Machine(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "?"}}}, nil), key)
 	}
@@ -65,6 +67,7 @@ func TestAnnotationsAreThoseOfTheControllers(t *testing.T) {
 		machinedeployment.RollbackToAnnotation, machinedeployment.RevisionHistoryLimitAnnotation,
 		machinedeployment.ProgressDeadlineAnnotation, machinedeployment.RecreateAnnotation,
 		machines.PreserveMaxAnnotation,
+		health.CreationTimeoutAnnotation, health.HealthTimeoutAnnotation,
 	} {
 		refused(validate.MachineDeployment(&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "?"}}}, nil), key)
 	}

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
-	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/core/admission/defaults"
 	"millwright.dev/core/admission/validate"
 )
@@ -25,8 +24,8 @@ import (
 // Register adds the webhooks of all core kinds to the webhook server of the manager, under the paths that Cluster
 // API's core has. Versions answers which API version of a provider's kind a v1beta1 client shall read.
 //
-// WatchFilter is that of the core. The scheme of the manager must know both API versions: see AddToScheme.
-func Register(mgr ctrl.Manager, versions APIVersions, watchFilter string) error {
+// The scheme of the manager must know both API versions: see AddToScheme.
+func Register(mgr ctrl.Manager, versions APIVersions) error {
 	capiconversion.SetAPIVersionGetter(versions)
 	for _, add := range []func(ctrl.Manager) error{
 		webhook[*clusterv1.Cluster]{
@@ -46,13 +45,7 @@ func Register(mgr ctrl.Manager, versions APIVersions, watchFilter string) error 
 		}.register,
 		webhook[*clusterv1.MachineHealthCheck]{
 			hub: &clusterv1.MachineHealthCheck{}, converter: capiconversion.MachineHealthCheck,
-			validate: func(check, old *clusterv1.MachineHealthCheck) field.ErrorList {
-				found := validate.MachineHealthCheck(check, old)
-				if predicates.MatchesWatchLabel(watchFilter, check) {
-					found = append(found, validate.HealthCheckWithoutController(check, old)...)
-				}
-				return found
-			},
+			validate: validate.MachineHealthCheck,
 			defaults: func(check, _ *clusterv1.MachineHealthCheck) { defaults.MachineHealthCheck(check) },
 		}.register,
 		webhook[*clusterv1.MachineDrainRule]{

@@ -143,7 +143,7 @@ func number(t *testing.T, name string, fallback int) int {
 // differences that are listed and documented, each of which must have been met.
 func TestAnswersAreThoseOfClusterAPI(t *testing.T) {
 	g := NewWithT(t)
-	ours := handlers(t, func(mgr ctrl.Manager) error { return admission.Register(mgr, anyVersion, "") })
+	ours := handlers(t, func(mgr ctrl.Manager) error { return admission.Register(mgr, anyVersion) })
 	theirs := handlers(t, registerUpstream)
 	met, answers := map[string]int{}, map[string]int{}
 	first := number(t, firstEnv, 1)
@@ -198,7 +198,6 @@ var differences = []difference{
 	{"negative limits of the autoscaler are refused", true, []string{"negative limit"}},
 	{"references to what is no template are refused", true, []string{"infrastructure is no template", "bootstrap is no template"}},
 	{"own annotations have values", true, []string{"bad force deletion", "bad priority", "bad rollback", "bad history", "bad deadline"}},
-	{"nothing checks health yet", true, []string{"not paused"}},
 	{"names must differ in truth", true, []string{"random in a comment"}},
 	{"{{.random}} needs no spaces", false, []string{"random without spaces"}},
 	{"a Cluster may refer to nothing", false, []string{"no references", "no infrastructure", "no control plane"}},

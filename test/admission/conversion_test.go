@@ -79,7 +79,7 @@ func TestOldClients(t *testing.T) {
 			},
 		},
 		"check": {
-			old: &clusterv1beta1.MachineHealthCheck{ObjectMeta: paused(ns, "check"), Spec: clusterv1beta1.MachineHealthCheckSpec{
+			old: &clusterv1beta1.MachineHealthCheck{ObjectMeta: named(ns, "check"), Spec: clusterv1beta1.MachineHealthCheckSpec{
 				ClusterName: "c", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}, now: &clusterv1.MachineHealthCheck{},
 			say: func(o client.Object) {
 				o.(*clusterv1.MachineHealthCheck).Spec.Checks.UnhealthyMachineConditions = []clusterv1.UnhealthyMachineCondition{{Type: "X", Status: "False", TimeoutSeconds: ptr.To[int32](5)}}

@@ -53,7 +53,7 @@ func TestDefaults(t *testing.T) {
 	g.Expect(deployment.Spec.Rollout.Strategy.Type).To(Equal(clusterv1.RollingUpdateMachineDeploymentStrategyType))
 	g.Expect(deployment.Spec.Selector.MatchLabels).To(HaveKeyWithValue(clusterv1.MachineDeploymentNameLabel, "d"))
 
-	check := &clusterv1.MachineHealthCheck{ObjectMeta: paused(ns, "h"), Spec: clusterv1.MachineHealthCheckSpec{
+	check := &clusterv1.MachineHealthCheck{ObjectMeta: named(ns, "h"), Spec: clusterv1.MachineHealthCheckSpec{
 		ClusterName: "c", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}
 	g.Expect(live.Create(ctx, check)).To(Succeed())
 	g.Expect(check.Spec.Checks.NodeStartupTimeoutSeconds).To(HaveValue(BeEquivalentTo(600)))

@@ -87,7 +87,7 @@ func plainDeployment() *clusterv1.MachineDeployment {
 }
 
 func plainCheck() *clusterv1.MachineHealthCheck {
-	return &clusterv1.MachineHealthCheck{ObjectMeta: paused("ns", "h"), Spec: clusterv1.MachineHealthCheckSpec{
+	return &clusterv1.MachineHealthCheck{ObjectMeta: named("ns", "h"), Spec: clusterv1.MachineHealthCheckSpec{
 		ClusterName: "c", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}
 }
 
@@ -246,7 +246,6 @@ func checkChanges() []change[*clusterv1.MachineHealthCheck] {
 		return func(c check) { c.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = &v }
 	}
 	return []change[check]{
-		{"not paused", func(c check) { delete(c.Annotations, clusterv1.PausedAnnotation) }},
 		{"no selector", func(c check) { c.Spec.Selector = metav1.LabelSelector{} }}, {"bad selector", func(c check) { c.Spec.Selector = *badSelector }},
 		{"own Cluster", func(c check) {
 			c.Spec.Selector.MatchLabels = map[string]string{clusterv1.ClusterNameLabel: c.Spec.ClusterName}

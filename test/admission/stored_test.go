@@ -75,7 +75,7 @@ func TestStoredAsOldVersion(t *testing.T) {
 // TestRoundTrips converts many generated objects to v1beta1 and back, without an API server between.
 func TestRoundTrips(t *testing.T) {
 	g := NewWithT(t)
-	to := handlers(t, func(mgr ctrl.Manager) error { return admission.Register(mgr, anyVersion, "") })
+	to := handlers(t, func(mgr ctrl.Manager) error { return admission.Register(mgr, anyVersion) })
 	for seed := range number(t, seedsEnv, 500) {
 		r := rand.New(rand.NewPCG(uint64(seed), 2)) // Cases are to be replayed.
 		c := generate(r)

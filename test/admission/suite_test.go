@@ -98,7 +98,7 @@ func launch(rc *rest.Config, port int, life certificates.Lifetimes, lease string
 		return nil, err
 	}
 	web.Hold(holder)
-	if err := admission.Register(mgr, admission.Resolve(&version.Resolver{Reader: mgr.GetClient()}), ""); err != nil {
+	if err := admission.Register(mgr, admission.Resolve(&version.Resolver{Reader: mgr.GetClient()})); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -128,7 +128,7 @@ func trusted(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
 	g.Eventually(func(g Gomega) {
-		check := &clusterv1.MachineHealthCheck{ObjectMeta: paused("default", "probe"), Spec: clusterv1.MachineHealthCheckSpec{
+		check := &clusterv1.MachineHealthCheck{ObjectMeta: named("default", "probe"), Spec: clusterv1.MachineHealthCheckSpec{
 			ClusterName: "c", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 		}}
 		g.Expect(live.Create(t.Context(), check, client.DryRunAll)).To(Succeed())
@@ -139,13 +139,6 @@ func trusted(t *testing.T) {
 			g.Expect(crd.Spec.Conversion.Webhook.ClientConfig.CABundle).NotTo(BeEmpty())
 		}
 	}).WithTimeout(timeout).WithPolling(200 * time.Millisecond).Should(Succeed())
-}
-
-// paused is the metadata of a MachineHealthCheck that is taken, although nothing checks health.
-func paused(namespace, name string) metav1.ObjectMeta {
-	meta := named(namespace, name)
-	meta.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
-	return meta
 }
 
 // namespace makes a namespace for a test.

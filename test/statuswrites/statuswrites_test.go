@@ -17,6 +17,7 @@ var reconcilers = []string{
 	"core/cluster",
 	"core/machine",
 	"core/machinedeployment",
+	"core/machinehealthcheck",
 	"core/machineset",
 	"providers/driver/identity/controller",
 	"providers/driver/inframachine",
@@ -27,6 +28,8 @@ var reconcilers = []string{
 var others = map[string]string{
 	// The condition OwnerRemediated, by which health check and owner communicate.
 	"core/machineset": "Machine",
+	// The conditions of Machines that are judged, each Machine at most once in a round.
+	"core/machinehealth": "Machine",
 	// Subresource approval; the request has no other status that the provider writes.
 	"bootstrap/cloudconfig/approval": "CertificateSigningRequest",
 }

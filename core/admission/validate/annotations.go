@@ -24,6 +24,8 @@ const (
 	preserve             = "machine.millwright.dev/preserve"
 	preserveUntil        = "machine.millwright.dev/preserve-until"
 	preserveMax          = "machine.millwright.dev/preserve-failed-max"
+	creationTimeout      = "machine.millwright.dev/creation-timeout"
+	healthTimeout        = "machine.millwright.dev/health-timeout"
 )
 
 // rule describes what is wrong with the value of an annotation, empty where it is fine.
@@ -32,10 +34,12 @@ type rule func(value string) string
 // The rules for annotations per kind.
 var (
 	machineAnnotations = map[string]rule{
-		forceDeletion: trueOrFalse,
-		priority:      wholeNumber,
-		preserve:      preservation,
-		preserveUntil: momentInTime,
+		forceDeletion:   trueOrFalse,
+		priority:        wholeNumber,
+		preserve:        preservation,
+		preserveUntil:   momentInTime,
+		creationTimeout: durationAtLeastZero,
+		healthTimeout:   durationAtLeastZero,
 	}
 	setAnnotations        = map[string]rule{}
 	deploymentAnnotations = map[string]rule{
@@ -44,9 +48,13 @@ var (
 		progressDeadline:     durationAtLeastZero,
 		recreate:             trueOrFalse,
 		preserveMax:          atLeastZero("how many failed Machines to preserve at once, like 1"),
+		creationTimeout:      durationAtLeastZero,
+		healthTimeout:        durationAtLeastZero,
 	}
 	// templateAnnotations are those of the Machines that come from a template.
-	templateAnnotations = map[string]rule{priority: wholeNumber, preserve: preservation}
+	templateAnnotations = map[string]rule{
+		priority: wholeNumber, preserve: preservation, creationTimeout: durationAtLeastZero, healthTimeout: durationAtLeastZero,
+	}
 )
 
 // annotations applies rules to the annotations of an object itself.

@@ -19,25 +19,6 @@ func MachineHealthCheck(check, old *clusterv1.MachineHealthCheck) field.ErrorLis
 	return found
 }
 
-// WithoutHealthChecks is why a MachineHealthCheck is refused, and what to do instead.
-const WithoutHealthChecks = "nothing checks the health of Machines here yet: to replace a Machine, delete it (see docs/guides/remediation.md). " +
-	"To keep the object for another core, create it with the annotation " + clusterv1.PausedAnnotation + " and leave that on it"
-
-// HealthCheckWithoutController refuses to create, or to unpause, a MachineHealthCheck that this core would be expected to act
-// on: its controller does not exist yet, and nobody would notice before a Machine is unhealthy. One that was in force before
-// takes every update, and one that is being deleted too: nothing is to be stuck.
-func HealthCheckWithoutController(check, old *clusterv1.MachineHealthCheck) field.ErrorList {
-	if pausedCheck(check) || !check.DeletionTimestamp.IsZero() || old != nil && !pausedCheck(old) {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(field.NewPath("spec"), WithoutHealthChecks)}
-}
-
-func pausedCheck(check *clusterv1.MachineHealthCheck) bool {
-	_, paused := check.Annotations[clusterv1.PausedAnnotation]
-	return paused
-}
-
 func checkAlone(check *clusterv1.MachineHealthCheck) field.ErrorList {
 	path := field.NewPath("spec")
 	var found field.ErrorList

@@ -49,23 +49,3 @@ func TestMachineHealthCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expect(t, MachineHealthCheck(test.check, test.old), test.want) })
 	}
 }
-
-// TestHealthChecksAreRefused: what nobody would act on is not taken, and what is there is not held.
-func TestHealthChecksAreRefused(t *testing.T) {
-	paused := aCheck()
-	paused.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
-	expect(t, HealthCheckWithoutController(aCheck(), nil), "spec: Forbidden: nothing checks the health of Machines here yet: to replace a Machine, delete it")
-	expect(t, HealthCheckWithoutController(paused, nil), "")
-	expect(t, HealthCheckWithoutController(aCheck(), aCheck()), "")
-	expect(t, HealthCheckWithoutController(paused, paused), "")
-	expect(t, HealthCheckWithoutController(paused, aCheck()), "")
-}
-
-// TestHealthChecksAreNotUnpaused: it would be the same as to create one. One that is being deleted is not held.
-func TestHealthChecksAreNotUnpaused(t *testing.T) {
-	paused, deleted := aCheck(), aCheck()
-	paused.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
-	deleted.DeletionTimestamp = ptr.To(metav1.Now())
-	expect(t, HealthCheckWithoutController(aCheck(), paused), "spec: Forbidden: nothing checks the health of Machines here yet")
-	expect(t, HealthCheckWithoutController(deleted, paused), "")
-}

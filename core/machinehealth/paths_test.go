@@ -1,0 +1,305 @@
+package machinehealth_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/machinehealthcheck"
+	"millwright.dev/test/coretest/workers"
+)
+
+// TestAnUnhealthyMachineIsHandedOver: one of three Nodes is not Ready for longer than its timeout, which no event ends; the Machine
+// says so, with one event, and its owner is asked. The MachineHealthCheck has the numbers, the owner and the label.
+func TestAnUnhealthyMachineIsHandedOver(t *testing.T) {
+	w := newWorld(t)
+	w.machine("a", "True")
+	w.machine("b", "True")
+	w.machine("c", "")
+	w.machine("other", "False", func(m *clusterv1.Machine) { m.Labels["pool"] = "b" })
+	w.start()
+	w.check("workers")
+	w.becomes("a", succeeded, well)
+	w.becomes("b", succeeded, well)
+	w.counts("workers", 3, 2, 2, "True/RemediationAllowed")
+	w.reports("b", "False", 0)
+	w.becomes("b", succeeded, ill)
+	w.becomes("b", owner, waiting)
+	w.counts("workers", 3, 1, 1, "True/RemediationAllowed")
+	w.G.Expect(w.said("a", succeeded)).To(Equal(well))
+	w.G.Expect(w.said("c", succeeded)).To(BeEmpty(), "it waits for its Node")
+	w.G.Expect(w.said("other", succeeded)).To(BeEmpty(), "nothing selects it")
+
+	check := w.current("workers")
+	w.G.Expect(check.Status.Targets).To(Equal([]string{"a", "b", "c"}))
+	w.G.Expect(check.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, workers.ClusterName))
+	w.G.Expect(check.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "Cluster"), HaveField("Name", workers.ClusterName))))
+	w.G.Expect(check.GetV1Beta1Conditions()).To(ContainElement(HaveField("Type", BeEquivalentTo("RemediationAllowed"))))
+	w.G.Expect(<-w.events.Events).To(And(ContainSubstring("Warning MachineMarkedUnhealthy UnhealthyNode"), ContainSubstring("MachineHealthCheck workers: Condition Ready of Node")))
+
+	// The same again says nothing new.
+	rounds := w.rounds.Load()
+	change(w, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "c"}}, func(m *clusterv1.Machine) { m.Labels["x"] = "y" })
+	w.G.Eventually(w.rounds.Load).Should(BeNumerically(">", rounds))
+	w.G.Expect(w.events.Events).To(BeEmpty())
+	w.reports("b", "True", 0)
+	w.becomes("b", succeeded, well)
+}
+
+// TestANodeThatIsGone: its Machine is unhealthy at once, since this process has seen the Node.
+func TestANodeThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.machine("a", "True")
+	w.start()
+	w.check("workers")
+	w.becomes("a", succeeded, well)
+	w.G.Expect(direct.Delete(w.Ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.nodeName("a")}})).To(Succeed())
+	w.becomes("a", succeeded, "False/NodeDeleted")
+	w.becomes("a", owner, waiting)
+}
+
+// TestTooManyUnhealthy: above the limit nobody is handed over, who was and has not been begun is taken back, and that is said with the
+// numbers and one event.
+func TestTooManyUnhealthy(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c"} {
+		w.machine(name, "True")
+	}
+	w.start()
+	w.check("workers", func(c *clusterv1.MachineHealthCheck) {
+		c.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = ptr.To(intstr.FromString("40%"))
+	})
+	w.counts("workers", 3, 3, 1, "True/RemediationAllowed")
+	w.reports("a", "False", 0)
+	w.becomes("a", owner, waiting)
+	w.reports("b", "False", 0)
+	w.counts("workers", 3, 1, 0, "False/TooManyUnhealthy")
+	w.becomes("b", succeeded, ill)
+	w.becomes("a", owner, "")
+	w.G.Expect(w.said("b", owner)).To(BeEmpty())
+	w.G.Expect(meta.FindStatusCondition(w.current("workers").Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition).Message).
+		To(ContainSubstring("2 of 3 Machines"))
+	w.reports("c", "False", 0)
+	w.counts("workers", 3, 0, 0, "False/TooManyUnhealthy")
+	w.G.Expect(w.recorded("RemediationRestricted")).To(Equal(1))
+	w.reports("b", "True", 0)
+	w.reports("c", "True", 0)
+	w.becomes("a", owner, waiting)
+	w.counts("workers", 3, 2, 0, "True/RemediationAllowed")
+}
+
+// recorded counts the events so far with that text, and drops all.
+func (w *world) recorded(text string) int {
+	number := 0
+	for {
+		select {
+		case e := <-w.events.Events:
+			if ok, _ := ContainSubstring(text).Match(e); ok {
+				number++
+			}
+		default:
+			return number
+		}
+	}
+}
+
+// TestAnOwnerThatHasBegunIsNotInterrupted: what it says stays, above the limit and for a Machine that is being deleted.
+func TestAnOwnerThatHasBegunIsNotInterrupted(t *testing.T) {
+	w := newWorld(t)
+	const begun = clusterv1.MachineSetMachineRemediationMachineDeletingReason
+	w.machine("a", "True")
+	w.machine("b", "True")
+	w.start()
+	w.check("workers", func(c *clusterv1.MachineHealthCheck) {
+		c.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = ptr.To(intstr.FromInt32(1))
+	})
+	w.becomes("a", succeeded, well)
+	w.reports("a", "False", 0)
+	w.becomes("a", owner, waiting)
+	w.status("a", func(s *clusterv1.MachineStatus) { meta.FindStatusCondition(s.Conditions, owner).Reason = begun })
+	w.reports("b", "False", 0)
+	w.counts("workers", 2, 0, 0, "False/TooManyUnhealthy")
+	w.becomes("b", succeeded, ill)
+	w.G.Expect(w.said("a", owner)).To(Equal("False/" + begun))
+}
+
+// TestTwoHealthChecksOfOneMachine agree: unhealthy by one is unhealthy, the message says by which, and neither undoes the other.
+func TestTwoHealthChecksOfOneMachine(t *testing.T) {
+	w := newWorld(t)
+	w.machine("a", "True")
+	w.start()
+	strict := w.check("strict")
+	w.check("lenient", func(c *clusterv1.MachineHealthCheck) {
+		c.Spec.Checks.UnhealthyNodeConditions[0].TimeoutSeconds = ptr.To[int32](3600)
+	})
+	w.becomes("a", succeeded, well)
+	w.counts("lenient", 1, 1, 1, "True/RemediationAllowed")
+	w.counts("strict", 1, 1, 1, "True/RemediationAllowed")
+	w.reports("a", "False", 0)
+	w.becomes("a", succeeded, ill)
+	w.counts("strict", 1, 0, 0, "True/RemediationAllowed")
+	w.counts("lenient", 1, 0, 0, "True/RemediationAllowed")
+	m := &clusterv1.Machine{}
+	w.G.Expect(direct.Get(w.Ctx, w.key("a"), m)).To(Succeed())
+	message := meta.FindStatusCondition(m.Status.Conditions, succeeded).Message
+	w.G.Expect(message).To(And(HavePrefix("MachineHealthCheck strict: "), Not(ContainSubstring("lenient"))))
+	w.atRest()
+
+	// Without the strict one the lenient decides, for which it is early.
+	w.G.Expect(direct.Delete(w.Ctx, strict)).To(Succeed())
+	w.reports("a", "True", 0)
+	w.becomes("a", succeeded, well)
+}
+
+// atRest checks that a round, when something else wakes it, writes nothing.
+func (w *world) atRest() {
+	w.t.Helper()
+	for range 2 {
+		writes, rounds := w.writes.Load(), w.rounds.Load()
+		other := w.machine("poke-"+time.Now().Format("150405.000000"), "", func(m *clusterv1.Machine) { m.Labels["pool"] = "none" })
+		w.G.Eventually(w.rounds.Load).WithTimeout(workers.Timeout).Should(BeNumerically(">", rounds))
+		w.G.Expect(direct.Delete(w.Ctx, other)).To(Succeed())
+		if writes == w.writes.Load() {
+			return
+		}
+	}
+	w.t.Error("it writes although nothing changes")
+}
+
+// TestAMachineThatNothingSelectsAnyMore says nothing about its health: because its labels, the MachineHealthCheck, or an annotation
+// have changed, and also if that was while no core ran. What another has written to it stays.
+func TestAMachineThatNothingSelectsAnyMore(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.machine(name, "False")
+	}
+	w.machine("foreign", "True", func(m *clusterv1.Machine) { m.Labels["pool"] = "b" })
+	w.status("foreign", func(s *clusterv1.MachineStatus) {
+		for _, kind := range []string{succeeded, owner} {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: kind, Status: "False", Reason: "ByHand", Message: "by hand", LastTransitionTime: metav1.Now()})
+		}
+	})
+	w.start()
+	first := w.check("workers")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.becomes(name, owner, waiting)
+	}
+	machine := func(name string) *clusterv1.Machine {
+		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+	}
+	change(w, machine("a"), func(m *clusterv1.Machine) { m.Labels["pool"] = "b" })
+	change(w, machine("b"), func(m *clusterv1.Machine) {
+		m.Annotations = map[string]string{clusterv1.MachineSkipRemediationAnnotation: ""}
+	})
+	for _, name := range []string{"a", "b"} {
+		w.becomes(name, succeeded, "")
+		w.becomes(name, owner, "")
+	}
+	w.counts("workers", 2, 0, 0, "True/RemediationAllowed")
+	change(w, machine("c"), func(m *clusterv1.Machine) { m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} })
+	w.counts("workers", 1, 0, 0, "True/RemediationAllowed")
+
+	w.Stop()
+	w.G.Expect(direct.Delete(w.Ctx, first)).To(Succeed())
+	w.start()
+	w.becomes("d", succeeded, "")
+	w.becomes("d", owner, "")
+	w.G.Expect(w.said("c", succeeded)).To(Equal(ill), "a paused Machine is left alone")
+	w.G.Expect(w.said("foreign", succeeded)).To(Equal("False/ByHand"))
+	w.G.Expect(w.said("foreign", owner)).To(Equal("False/ByHand"))
+}
+
+// TestARefusedWriteIsSaid in the refuser's words, stops none of the others, and is made up for.
+func TestARefusedWriteIsSaid(t *testing.T) {
+	w := newWorld(t)
+	w.machine("a", "False")
+	w.machine("b", "False")
+	w.refuse = func(_ string, object client.Object) error {
+		if _, ok := object.(*clusterv1.Machine); ok && object.GetName() == "a" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "a", errors.New("policy says no"))
+		}
+		return nil
+	}
+	w.start()
+	w.check("workers")
+	w.becomes("b", owner, waiting)
+	w.Eventually(func(g Gomega) {
+		c := meta.FindStatusCondition(w.current("workers").Status.Conditions, machinehealthcheck.MachinesUpdatedCondition)
+		g.Expect(c).NotTo(BeNil())
+		g.Expect(c.Reason).To(Equal(machinehealthcheck.ReasonRefused))
+		g.Expect(c.Message).To(ContainSubstring("policy says no"))
+	})
+	w.counts("workers", 2, 0, 0, "True/RemediationAllowed")
+	w.Stop()
+	w.refuse = nil
+	w.start()
+	w.becomes("a", owner, waiting)
+	w.Eventually(func(g Gomega) {
+		c := meta.FindStatusCondition(w.current("workers").Status.Conditions, machinehealthcheck.MachinesUpdatedCondition)
+		g.Expect(c.Status).To(BeEquivalentTo("True"))
+	})
+}
+
+// TestAnAnswerThatIsLost: the write was made, and its answer never came. It is not made again, and nothing is lost.
+func TestAnAnswerThatIsLost(t *testing.T) {
+	w := newWorld(t)
+	w.machine("a", "False")
+	lost := false
+	w.refuse = func(verb string, object client.Object) error {
+		if _, ok := object.(*clusterv1.Machine); ok && verb == "status" && !lost {
+			lost = true
+			after := object.DeepCopyObject().(*clusterv1.Machine)
+			w.status("a", func(s *clusterv1.MachineStatus) { s.Conditions = after.Status.Conditions })
+			return errors.New("connection reset by peer")
+		}
+		return nil
+	}
+	w.start()
+	w.check("workers")
+	w.becomes("a", owner, waiting)
+	w.atRest()
+}
+
+// TestPausedMachineHealthCheck: it says so, and nothing is written to Machines; unpaused it acts.
+func TestPausedMachineHealthCheck(t *testing.T) {
+	w := newWorld(t)
+	w.machine("a", "False")
+	w.start()
+	check := w.check("workers", func(c *clusterv1.MachineHealthCheck) {
+		c.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	})
+	w.Eventually(func(g Gomega) {
+		g.Expect(meta.IsStatusConditionTrue(w.current("workers").Status.Conditions, clusterv1.PausedCondition)).To(BeTrue())
+	})
+	w.atRest()
+	w.G.Expect(w.said("a", succeeded)).To(BeEmpty())
+	change(w, check, func(c *clusterv1.MachineHealthCheck) { c.Annotations = nil })
+	w.becomes("a", owner, waiting)
+}
+
+// TestAClusterThatIsNotThere is said in the condition, and so is a spec that cannot be used.
+func TestAClusterThatIsNotThere(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.check("lonely", func(c *clusterv1.MachineHealthCheck) { c.Spec.ClusterName = "none" })
+	w.check("wrong", func(c *clusterv1.MachineHealthCheck) { c.Spec.Remediation.TriggerIf.UnhealthyInRange = "[3-2]" })
+	w.Eventually(func(g Gomega) {
+		for name, reason := range map[string]string{"lonely": machinehealthcheck.ReasonClusterMissing, "wrong": machinehealthcheck.ReasonInvalidSpec} {
+			c := meta.FindStatusCondition(w.current(name).Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
+			g.Expect(c).NotTo(BeNil(), name)
+			g.Expect(c.Reason).To(Equal(reason))
+			g.Expect(c.Status).NotTo(BeEquivalentTo("True"))
+		}
+	})
+}

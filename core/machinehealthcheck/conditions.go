@@ -1,0 +1,121 @@
+package machinehealthcheck
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/paused"
+	"millwright.dev/contracts/controller/persist"
+)
+
+// MachinesUpdatedCondition is False while the API server refuses what a MachineHealthCheck is to write: the conditions of its
+// Machines, requests of external remediation, or its own label and owner. It is first set when that happens, and True once all is
+// written.
+const MachinesUpdatedCondition = "MachinesUpdated"
+
+const (
+	// ReasonClusterMissing is the reason of RemediationAllowed while the Cluster does not exist: create it, or delete the
+	// MachineHealthCheck.
+	ReasonClusterMissing = "ClusterDoesNotExist"
+	// ReasonInvalidSpec is the reason of RemediationAllowed while the spec has a selector or limits that cannot be used: correct it.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonNodesUnreadable is the reason of RemediationAllowed while the Nodes cannot be read and too few Machines are known to be
+	// healthy from before: see the condition RemoteConnectionProbe of the Cluster.
+	ReasonNodesUnreadable = "NodesUnreadable"
+	// ReasonRefused is the reason of MachinesUpdated while the API server refuses a write. The message has its words.
+	ReasonRefused = "RefusedByAPIServer"
+	// ReasonUpdated is the reason of MachinesUpdated when nothing is refused any more.
+	ReasonUpdated = "MachinesUpdated"
+)
+
+// maxTargets is how many names the API allows in status.targets.
+const maxTargets = 10000
+
+// setStatus derives the status from the result. Without one, numbers and conditions stay as they are.
+func (s *scope) setStatus() {
+	status := &s.Object.Status
+	s.set(paused.Condition(s.pausedBy()))
+	switch {
+	case s.paused():
+	case s.cluster == nil:
+		s.set(conditions.Unknown(clusterv1.MachineHealthCheckRemediationAllowedCondition, ReasonClusterMissing,
+			"Cluster "+s.Object.Spec.ClusterName+" does not exist: create it or delete the MachineHealthCheck"))
+	case s.result != nil:
+		status.ObservedGeneration = s.Object.Generation
+		status.ExpectedMachines = ptr.To(int32(len(s.result.Targets)))    //nolint:gosec // There are not so many Machines.
+		status.CurrentHealthy = ptr.To(int32(s.result.Healthy))           //nolint:gosec // as above
+		status.RemediationsAllowed = ptr.To(int32(s.result.Remediations)) //nolint:gosec // as above
+		status.Targets = s.result.Targets[:min(len(s.result.Targets), maxTargets)]
+		s.set(s.allowed())
+		s.set(s.updated())
+		s.setDeprecated()
+	case s.refused != nil:
+		s.set(s.updated())
+	}
+}
+
+func (s *scope) set(condition metav1.Condition) {
+	if condition.Type != "" {
+		conditions.Set(&s.Object.Status.Conditions, condition, s.Object.Generation, s.Now)
+	}
+}
+
+// allowed is RemediationAllowed.
+func (s *scope) allowed() metav1.Condition {
+	const kind = clusterv1.MachineHealthCheckRemediationAllowedCondition
+	switch {
+	case s.result.Invalid != "":
+		return conditions.False(kind, ReasonInvalidSpec, s.result.Invalid)
+	case !s.result.Allowed && s.result.Unreadable != "":
+		return conditions.Unknown(kind, ReasonNodesUnreadable, lines("Waiting for the Nodes: "+s.result.Unreadable, s.left()))
+	case !s.result.Allowed:
+		return conditions.False(kind, clusterv1.MachineHealthCheckTooManyUnhealthyReason, lines("Remediation stops: "+s.result.Message, s.left()))
+	case s.result.Template != "":
+		return conditions.False(kind, clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, lines(s.result.Template, s.left()))
+	}
+	return conditions.True(kind, clusterv1.MachineHealthCheckRemediationAllowedReason, s.left())
+}
+
+// left says which Machines status.targets leaves out.
+func (s *scope) left() string {
+	if len(s.result.Targets) <= maxTargets {
+		return ""
+	}
+	return fmt.Sprintf("status.targets has the first %d of %d Machines; all of them are judged", maxTargets, len(s.result.Targets))
+}
+
+func lines(first, second string) string { return strings.TrimSuffix(first+"\n"+second, "\n") }
+
+// updated is MachinesUpdated. It is left out as long as nothing was ever refused.
+func (s *scope) updated() metav1.Condition {
+	words := persist.Refusal(s.refused)
+	if words == "" && s.result != nil {
+		words = s.result.Refused
+	}
+	switch {
+	case words != "":
+		return conditions.False(MachinesUpdatedCondition, ReasonRefused, words)
+	case meta.FindStatusCondition(s.Object.Status.Conditions, MachinesUpdatedCondition) != nil:
+		return conditions.True(MachinesUpdatedCondition, ReasonUpdated, "")
+	}
+	return metav1.Condition{}
+}
+
+// setDeprecated sets what clients of v1beta1 read. It follows from the rest, so it costs no write.
+//
+//nolint:staticcheck // as long as upstream converts for them
+func (s *scope) setDeprecated() {
+	status := clusterv1.MachineHealthCheckV1Beta1DeprecatedStatus{}
+	if s.Object.Status.Deprecated != nil && s.Object.Status.Deprecated.V1Beta1 != nil {
+		status = *s.Object.Status.Deprecated.V1Beta1
+	}
+	status.Conditions = conditions.ToV1Beta1(s.Object.Status.Conditions, status.Conditions,
+		conditions.Older{Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, As: clusterv1.RemediationAllowedV1Beta1Condition})
+	s.Object.Status.Deprecated = &clusterv1.MachineHealthCheckDeprecatedStatus{V1Beta1: &status}
+}
