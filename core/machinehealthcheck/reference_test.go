@@ -51,10 +51,7 @@ func TestReferenceIsWhole(t *testing.T) {
 		[]string{machinehealth.ReasonMachineMarkedUnhealthy, ReasonRemediationRestricted})
 	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"),
 		doccheck.Constants(t, doccheck.Named("Annotation"), directories...))
-	var documented []string
-	for _, reason := range page.Keys(t, "When a Machine is unhealthy", "Reason of HealthCheckSucceeded") {
-		documented = append(documented, reason)
-	}
+	documented := page.Keys(t, "When a Machine is unhealthy", "Reason of HealthCheckSucceeded")
 	NewWithT(t).Expect(page.Keys(t, "What becomes of it", "Reasons")).To(ContainElements(unique(documented)))
 }
 
