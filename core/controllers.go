@@ -62,16 +62,17 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := addSetControllers(mgr, o, resolver, freezer); err != nil {
 		return err
 	}
-	return addHealthControllers(mgr, o, connections)
+	return addHealthControllers(mgr, o, connections, freezer)
 }
 
 // addHealthControllers adds the one that judges Machines, and that of MachineHealthChecks, which reports what it has found.
-func addHealthControllers(mgr ctrl.Manager, o *options, connections *remote.Connections) error {
+func addHealthControllers(mgr ctrl.Manager, o *options, connections *remote.Connections, freezer freeze.Source) error {
 	results := &machinehealth.Results{}
 	judge := &machinehealth.Reconciler{
 		Client:      mgr.GetClient(),
 		APIReader:   mgr.GetAPIReader(),
 		Connections: connections,
+		Freeze:      freezer,
 		Results:     results,
 		Recorder:    events.Within(mgr.GetEventRecorder("machinehealth")),
 		Clock:       clock.RealClock{},
