@@ -155,6 +155,8 @@ func addSetControllers(mgr ctrl.Manager, o *options, resolver *version.Resolver,
 		Preflight:   o.preflight,
 		Remediation: o.remediation,
 		Freeze:      freezer,
+
+		PreserveTimeout: o.preserveTimeout, PreserveFailedMax: o.preserveFailedMax,
 	}
 	if err := sets.SetupWithManager(mgr, concurrency(o.machineSetConcurrency)); err != nil {
 		return err

@@ -41,6 +41,8 @@ type options struct {
 	machineConcurrency                    int
 	drainTimeout                          time.Duration
 	preserveByNode                        bool
+	preserveTimeout                       time.Duration
+	preserveFailedMax                     int
 	forceDetach                           bool
 	pvDetachTimeout, pvReattachTimeout    time.Duration
 	machineSetConcurrency                 int
@@ -142,6 +144,10 @@ func (o *options) addSetFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.machineDeploymentConcurrency, "machinedeployment-concurrency", 50, "MachineDeployments to reconcile at once.")
 	flags.StringSliceVar(&o.preflightTexts, "machineset-preflight-checks", []string{string(clusterv1.MachineSetPreflightCheckAll)},
 		"What has to be right of a control plane before MachineSets create or remediate Machines: "+checkNames()+"; none when empty.")
+	flags.DurationVar(&o.preserveTimeout, "machine-preserve-timeout", machineset.DefaultPreserveTimeout,
+		"How long Machines stay that are kept for inspection.")
+	flags.IntVar(&o.preserveFailedMax, "machine-preserve-failed-max", 0,
+		"How many failed Machines of a MachineDeployment are kept for inspection without being asked for.")
 	flags.BoolVar(
 		&o.keepOutdatedFromScaleDown,
 		"autoscaler-scaledown-annotation-during-rollout",
@@ -183,6 +189,9 @@ func (o *options) complete() error {
 	}
 	if err := o.freeze.Validate(); err != nil {
 		return err
+	}
+	if o.preserveTimeout <= 0 || o.preserveFailedMax < 0 {
+		return errors.New("--machine-preserve-timeout must be positive, and --machine-preserve-failed-max must not be negative")
 	}
 	if o.drainTimeout < 0 || o.pvDetachTimeout <= 0 || o.pvReattachTimeout <= 0 {
 		return errors.New(

@@ -64,12 +64,8 @@ type preservedFrom struct {
 
 // Preserve changes a Machine so that it is preserved: it is not controlled by its MachineSet any more, and has none of the labels by
 // which it, or its deployment, would take it back, so that it counts as no replica and holds up no rollout; and no health check has
-// it replaced. selector has the labels that the set selects by.
+// it replaced.
 func Preserve(machine *clusterv1.Machine, set *clusterv1.MachineSet, until time.Time) {
-	of := set.Labels[clusterv1.MachineDeploymentNameLabel]
-	if of == "" {
-		of = set.Name
-	}
 	lost := []string{clusterv1.MachineSetNameLabel, clusterv1.MachineDeploymentNameLabel, clusterv1.MachineDeploymentUniqueLabel}
 	lost = slices.AppendSeq(lost, maps.Keys(set.Spec.Selector.MatchLabels))
 	for _, expression := range set.Spec.Selector.MatchExpressions {
@@ -85,7 +81,7 @@ func Preserve(machine *clusterv1.Machine, set *clusterv1.MachineSet, until time.
 			delete(machine.Labels, key)
 		}
 	}
-	machine.Labels[PreservedLabel] = of
+	machine.Labels[PreservedLabel] = PreservedOf(set)
 	text, _ := json.Marshal(from) // Strings always can be.
 	machine.Annotations[PreservedFromAnnotation] = string(text)
 	machine.Annotations[PreserveUntilAnnotation] = until.UTC().Format(time.RFC3339)
@@ -93,6 +89,14 @@ func Preserve(machine *clusterv1.Machine, set *clusterv1.MachineSet, until time.
 	machine.OwnerReferences = slices.DeleteFunc(slices.Clone(machine.OwnerReferences), func(owner metav1.OwnerReference) bool {
 		return owner.UID == set.UID
 	})
+}
+
+// PreservedOf is the value of PreservedLabel for the Machines of a set.
+func PreservedOf(set *clusterv1.MachineSet) string {
+	if of := set.Labels[clusterv1.MachineDeploymentNameLabel]; of != "" {
+		return of
+	}
+	return set.Name
 }
 
 func clone(m map[string]string) map[string]string {

@@ -2,6 +2,7 @@ package machineset
 
 import (
 	"context"
+	"time"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,6 +53,10 @@ type Reconciler struct {
 	// Remediation are the defaults of what bounds replacements; see remediation.DefaultOptions. The zero value bounds nothing but
 	// retries, of which there are none.
 	Remediation remediation.Options
+	// PreserveTimeout is how long preserved Machines stay; DefaultPreserveTimeout when zero. PreserveFailedMax is how many failed Machines
+	// of a deployment, or of a set without one, are preserved without being asked for.
+	PreserveTimeout   time.Duration
+	PreserveFailedMax int
 	// Freeze says when nothing is replaced; never when nil.
 	Freeze freeze.Source
 	// Written remembers the versions of the sets that were written last. It is shared with the MachineDeployment
@@ -149,6 +154,7 @@ func (r *Reconciler) normal() []outcome.Step[*scope] {
 // work are the steps that do not depend on one another.
 func (r *Reconciler) work(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.All(ctx, s,
+		r.preserveNow,
 		r.remediate,
 		r.complete,
 		r.propagate,

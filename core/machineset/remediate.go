@@ -124,9 +124,14 @@ func (r *Reconciler) replace(
 		return r.unrecorded(ctx, s, granted, byName, err)
 	}
 	end := outcome.Continue()
-	var marked []*clusterv1.Machine
+	var doomed, marked []*clusterv1.Machine
 	for _, verdict := range granted {
-		changed, err := r.patchOwnerRemediated(ctx, s, byName[verdict.Name], remediationBegun())
+		doomed = append(doomed, byName[verdict.Name])
+	}
+	doomed, failures := r.preserveFailed(ctx, s, doomed)
+	end = end.And(outcome.FromError(kerrors.NewAggregate(failures)))
+	for _, machine := range doomed {
+		changed, err := r.patchOwnerRemediated(ctx, s, machine, remediationBegun())
 		if err != nil {
 			end = end.And(outcome.FromError(err))
 			continue
