@@ -198,6 +198,23 @@ start: ## Run the managers from the checkout against CONTROL_KUBECONFIG=… and 
 	@mkdir -p bin && $(GOBUILD) -o bin/start ./test/start 2>&1 | QUIET=1 test/progress.sh "start"
 	@exec bin/start -control-kubeconfig "$(CONTROL_KUBECONFIG)" -target-kubeconfig "$(TARGET_KUBECONFIG)" -providers "$(or $(PROVIDERS),aws)" -webhooks "$(or $(WEBHOOKS),none)" $(strip $(START_FLAGS))
 
+.PHONY: kind-up kind-load kind-down
+kind-up: ## Make a cluster of kind, by docker, podman or nerdctl: KIND_NAME=millwright, whose context is kind-millwright.
+	@$(GORUN) ./test/kind up -name "$(or $(KIND_NAME),millwright)"
+
+kind-load: ## Put the managers' images of this checkout into its nodes.
+	@$(MAKE) images PLATFORMS="$(HERE)" IMAGES=out/images
+	@$(GORUN) ./test/kind load -name "$(or $(KIND_NAME),millwright)" -images out/images
+
+kind-down: ## Remove the cluster of kind.
+	@$(GORUN) ./test/kind down -name "$(or $(KIND_NAME),millwright)"
+
+.PHONY: tilt-up
+tilt-up: ## Develop in a cluster of kind with simulated clouds, by config/tilt/Tiltfile; `make kind-up` makes the cluster.
+	@command -v tilt >/dev/null || { echo "tilt is not installed: see https://docs.tilt.dev/install.html" >&2; exit 1; }
+	@$(MAKE) generate
+	@exec tilt up -f config/tilt/Tiltfile $(TILTFLAGS)
+
 # The linters and vet need compiled packages: those that the build has made.
 verify lint fmt: export CGO_ENABLED := 0
 verify lint fmt: export GOFLAGS := $(GOFLAGS) -trimpath

@@ -32,6 +32,10 @@ render config/target target/target-components.yaml
 for provider in core core-without-webhooks core-cert-manager infrastructure-aws infrastructure-azure infrastructure-gcp bootstrap-cloudconfig; do
   cp config/metadata.yaml "$out/$provider/metadata.yaml"
 done
+# What config/tilt/Tiltfile deploys, for its test.
+for overlay in core cloudconfig aws azure gcp clouds; do
+  render "config/tilt/$overlay" "tilt/$overlay.yaml"
+done
 # The plain CRDs, a file each.
 rm -rf "$out/core/crds"
 mkdir -p "$out/core/crds"

@@ -124,8 +124,11 @@ func Check(program string) error {
 	return errors.Wrapf(err, "%s", strings.TrimSpace(string(output)))
 }
 
-// Mount is a directory of the computer in a container.
-type Mount struct{ From, To string }
+// Mount is a directory of the computer in a container. It is read-only, unless it is Writable as an emptyDir is.
+type Mount struct {
+	From, To string
+	Writable bool
+}
 
 // Command is how to start the container of a pod: its image's program with the Deployment's arguments, as the Deployment's user.
 // What a Deployment demands and bin/container does not do is an error. The environment of the Spec is left to the caller.
@@ -136,7 +139,11 @@ func (i *Image) Command(program string, c *corev1.Container, mounts ...Mount) (*
 	}
 	args := []string{"-root=" + i.Root, fmt.Sprintf("-user=%d", user)}
 	for _, m := range mounts {
-		args = append(args, "-mount="+m.From+":"+m.To)
+		kind := "-mount="
+		if m.Writable {
+			kind = "-volume="
+		}
+		args = append(args, kind+m.From+":"+m.To)
 	}
 	command := c.Command
 	if len(command) == 0 {

@@ -41,6 +41,7 @@ func TestWhatAContainerMayDo(t *testing.T) {
 	g.Expect(os.WriteFile(filepath.Join(data, "token"), []byte("secret"), 0o600)).To(Succeed())
 	spec, err := image.Command(
 		filepath.Join(root, "bin", "container"), &corev1.Container{SecurityContext: deployed(), Args: []string{"-a"}}, Mount{From: data, To: "/data"},
+		Mount{From: t.TempDir(), To: "/volume", Writable: true},
 	)
 	g.Expect(err).NotTo(HaveOccurred())
 	cmd := exec.CommandContext(t.Context(), spec.Path, spec.Args...)
@@ -52,10 +53,11 @@ func TestWhatAContainerMayDo(t *testing.T) {
 		"environment: [A=b]",
 		"user 65532, group 65532, process 1",
 		"capabilities: effective 0000000000000000, bounding 0000000000000000, no new privileges 1",
-		"files: data dev probe proc",
+		"files: data dev probe proc volume",
 		"read /data/token: secret",
 		"write /: read-only file system",
 		"write /data: read-only file system",
+		"write /volume: <nil>",
 		"write /tmp: no such file or directory",
 	))
 	_, err = os.Stat(filepath.Join(data, "written"))

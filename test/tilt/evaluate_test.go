@@ -59,6 +59,8 @@ func evaluate(g *WithT, path string, files map[string]string) *evaluation {
 		"shlex":               module("shlex", starlark.StringDict{"quote": builtin("quote", e.first)}),
 		"read_yaml":           builtin("read_yaml", e.readYAML),
 		"read_file":           builtin("read_file", e.readFile),
+		"read_json":           builtin("read_json", e.readYAML),
+		"kustomize":           builtin("kustomize", e.kustomize),
 		"decode_yaml_stream":  builtin("decode_yaml_stream", e.decodeStream),
 		"listdir":             builtin("listdir", e.empty),
 		"TRIGGER_MODE_MANUAL": starlark.String("manual"),
@@ -144,6 +146,16 @@ func (e *evaluation) getenv(_ string, args starlark.Tuple, _ []starlark.Tuple) (
 		return args[1], nil
 	}
 	return starlark.String(""), nil
+}
+
+// kustomize is what `make manifests` has rendered of a directory, under the path of the kustomization in files.
+func (e *evaluation) kustomize(_ string, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+	name, _ := starlark.AsString(args[0])
+	content, ok := e.files["kustomize:"+name]
+	if !ok {
+		return nil, fmt.Errorf("nothing is rendered of %s", name)
+	}
+	return starlark.String(content), nil
 }
 
 // content is that of a file, and whether there is one.

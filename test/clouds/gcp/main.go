@@ -3,6 +3,8 @@
 package main
 
 import (
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -10,6 +12,7 @@ import (
 	"millwright.dev/test/clouds/gcp/compute"
 	"millwright.dev/test/clouds/simulator"
 	"millwright.dev/test/clouds/simulator/program"
+	"millwright.dev/test/clouds/tokens"
 )
 
 func main() {
@@ -33,6 +36,21 @@ func main() {
 	}
 	program.Main("compute-simulator", "Compute Engine", &base, func(m simulator.Machines) program.Cloud {
 		cloud.Machines = m
-		return compute.New(cloud)
+		return &google{Server: compute.New(cloud), metadata: tokens.Handler()}
 	})
+}
+
+// google is a cloud with the metadata server of a host in it, for whoever finds its address in GCE_METADATA_HOST.
+type google struct {
+	*compute.Server
+	metadata http.Handler
+}
+
+// ServeHTTP answers what is below /computeMetadata/ as a host with a service account, and everything else as Compute Engine.
+func (c *google) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/computeMetadata/") {
+		c.metadata.ServeHTTP(w, r)
+		return
+	}
+	c.Server.ServeHTTP(w, r)
 }

@@ -2,7 +2,7 @@
 // unpacked image, which it cannot write to, as its image's user, without capabilities and without a way to new privileges. It
 // shares the network alone. It needs no rights of the caller but to make user namespaces. Linux only.
 //
-//	container -root DIR -user 65532 [-mount FROM:TO]... -- PROGRAM [ARGUMENT]...
+//	container -root DIR -user 65532 [-mount FROM:TO]... [-volume FROM:TO]... -- PROGRAM [ARGUMENT]...
 //	container -root DIR -check
 //
 // The environment is that of the caller. It is for tests: it has neither cgroups nor seccomp.
@@ -27,7 +27,9 @@ type container struct {
 	root   string
 	user   int
 	mounts []string
-	argv   []string
+	// volumes can be written to.
+	volumes []string
+	argv    []string
 	// check ends instead of starting a program.
 	check bool
 }
@@ -39,6 +41,10 @@ func main() {
 	flags.IntVar(&c.user, "user", 65532, "The user and the group in the container.")
 	flags.Func("mount", "A directory FROM:TO to be mounted read-only, as absolute paths.", func(s string) error {
 		c.mounts = append(c.mounts, s)
+		return nil
+	})
+	flags.Func("volume", "A directory FROM:TO that the program may write to, as an emptyDir.", func(s string) error {
+		c.volumes = append(c.volumes, s)
 		return nil
 	})
 	flags.BoolVar(&c.check, "check", false, "Start no program: find out whether this computer lets containers be made.")

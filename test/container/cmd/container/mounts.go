@@ -19,16 +19,14 @@ func (c *container) mountAll() error {
 	if err := bind(c.root, c.root); err != nil {
 		return err
 	}
+	for _, volume := range c.volumes {
+		if _, err := c.mount(volume); err != nil {
+			return err
+		}
+	}
 	for _, mount := range c.mounts {
-		from, to, err := splitMount(mount)
+		to, err := c.mount(mount)
 		if err != nil {
-			return err
-		}
-		to = filepath.Join(c.root, to)
-		if err := os.MkdirAll(to, 0o755); err != nil {
-			return err
-		}
-		if err := bind(from, to); err != nil {
 			return err
 		}
 		if err := readOnly(to); err != nil {
@@ -49,6 +47,19 @@ func (c *container) mountAll() error {
 		return err
 	}
 	return c.pivot()
+}
+
+// mount binds a directory FROM:TO and returns where it is now.
+func (c *container) mount(mount string) (string, error) {
+	from, to, err := splitMount(mount)
+	if err != nil {
+		return "", err
+	}
+	to = filepath.Join(c.root, to)
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return "", err
+	}
+	return to, bind(from, to)
 }
 
 // mountDevices binds those of the caller, since a user namespace cannot make any.

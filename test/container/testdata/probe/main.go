@@ -31,7 +31,7 @@ func main() {
 		fmt.Print(err)
 	}
 	fmt.Println()
-	for _, dir := range []string{"", "/data", "/tmp"} {
+	for _, dir := range []string{"", "/data", "/volume", "/tmp"} {
 		var reason syscall.Errno
 		if err := os.WriteFile(dir+"/written", nil, 0o600); errors.As(err, &reason) {
 			fmt.Printf("write %s: %v\n", dir+strings.Repeat("/", max(0, 1-len(dir))), reason)

@@ -1,0 +1,166 @@
+// Program kind makes, fills and removes a cluster of kind (https://kind.sigs.k8s.io) by kind's own library: `make kind-up`,
+// `make kind-load` and `make kind-down`. Nothing has to be installed but docker, podman or nerdctl.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+	"sigs.k8s.io/kind/pkg/cluster"
+	"sigs.k8s.io/kind/pkg/cluster/nodes"
+	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
+	"sigs.k8s.io/kind/pkg/cmd"
+)
+
+// nodeImage is of the Kubernetes minor that the libraries in go.mod are of, as the release notes of the kind in go.mod name it: node
+// images are promised to work with the kind that they were made for alone.
+const nodeImage = "kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed"
+
+const (
+	// defaultName is that of the cluster, whose context is kind-millwright.
+	defaultName = "millwright"
+	// readyTimeout is how long the cluster may take to be ready.
+	readyTimeout = 5 * time.Minute
+)
+
+// options are what the command line says.
+type options struct {
+	name, kubeconfig, images string
+	out                      io.Writer
+}
+
+// clusters is what is used of kind's library.
+type clusters interface {
+	Create(name string, options ...cluster.CreateOption) error
+	Delete(name, explicitKubeconfigPath string) error
+	List() ([]string, error)
+	ListInternalNodes(name string) ([]nodes.Node, error)
+}
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "kind:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	o := &options{out: out}
+	flags := flag.NewFlagSet("kind up|load|down", flag.ContinueOnError)
+	flags.StringVar(&o.name, "name", defaultName, "The name of the cluster.")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "The kubeconfig to write to; that of kubectl when empty.")
+	flags.StringVar(&o.images, "images", "out/images", "The directory with the archives of `make images`.")
+	if len(args) == 0 {
+		return errors.New("give up, load or down")
+	}
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	do := map[string]func(clusters) error{"up": o.up, "load": o.load, "down": o.down}[args[0]]
+	if do == nil {
+		return errors.Errorf("there is no command %q: give up, load or down", args[0])
+	}
+	var archives []string
+	if args[0] == "load" {
+		var err error
+		if archives, err = o.archives(); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "Loading %d images\n", len(archives))
+	}
+	if err := unavailable(); err != nil {
+		return err
+	}
+	engine, err := cluster.DetectNodeProvider()
+	if err != nil {
+		return errors.Wrap(err, "finding docker, podman or nerdctl")
+	}
+	return do(cluster.NewProvider(cluster.ProviderWithLogger(cmd.NewLogger()), engine))
+}
+
+// up makes the cluster, unless there is one of the name.
+func (o *options) up(p clusters) error {
+	there, err := o.exists(p)
+	if err != nil {
+		return err
+	}
+	if there {
+		fmt.Fprintf(o.out, "There is a cluster %s already; `make kind-down` removes it\n", o.name)
+		return nil
+	}
+	err = p.Create(o.name, cluster.CreateWithNodeImage(nodeImage), cluster.CreateWithKubeconfigPath(o.kubeconfig),
+		cluster.CreateWithWaitForReady(readyTimeout), cluster.CreateWithDisplayUsage(false), cluster.CreateWithDisplaySalutation(false))
+	if err != nil {
+		return errors.Wrapf(err, "making cluster %s", o.name)
+	}
+	fmt.Fprintf(o.out, "Cluster %s is ready: kubectl --context kind-%s\n", o.name, o.name)
+	return nil
+}
+
+func (o *options) exists(p clusters) (bool, error) {
+	names, err := p.List()
+	if err != nil {
+		return false, errors.Wrap(err, "listing the clusters of kind")
+	}
+	for _, name := range names {
+		if name == o.name {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// down removes the cluster, if there is one.
+func (o *options) down(p clusters) error {
+	return errors.Wrapf(p.Delete(o.name, o.kubeconfig), "removing cluster %s", o.name)
+}
+
+// load puts the images of this computer's platform into all nodes.
+func (o *options) load(p clusters) error {
+	there, err := o.exists(p)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return errors.Errorf("there is no cluster %s: make it with `make kind-up`", o.name)
+	}
+	all, err := p.ListInternalNodes(o.name)
+	if err != nil {
+		return errors.Wrapf(err, "listing the nodes of cluster %s", o.name)
+	}
+	archives, err := o.archives()
+	if err != nil {
+		return err
+	}
+	for _, node := range all {
+		for _, path := range archives {
+			archive, err := os.Open(path)
+			if err != nil {
+				return errors.Wrap(err, "reading an image")
+			}
+			err = nodeutils.LoadImageArchive(node, archive)
+			_ = archive.Close()
+			if err != nil {
+				return errors.Wrapf(err, "loading %s into node %s", filepath.Base(path), node)
+			}
+			fmt.Fprintf(o.out, "%s is in node %s\n", strings.TrimSuffix(filepath.Base(path), ".tar"), node)
+		}
+	}
+	return nil
+}
+
+// archives are the images that `make images` has written for the processors of this computer, whose nodes are containers of it.
+func (o *options) archives() ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(o.images, "millwright-*-linux-"+runtime.GOARCH+".tar"))
+	if err == nil && len(found) == 0 {
+		err = errors.Errorf("%s has no archive for linux/%s: run `make images`", o.images, runtime.GOARCH)
+	}
+	return found, err
+}
