@@ -28,6 +28,8 @@ type Options struct {
 	Setting Setting
 	// N is the number of replicas.
 	N int
+	// HealthCheck has a MachineHealthCheck judge all Machines.
+	HealthCheck bool
 	// Phases are the names of the phases to run, in the order of AllPhases; all when empty.
 	Phases []string
 	// CoreArgs are further flags for the core.

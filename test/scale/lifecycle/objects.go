@@ -176,6 +176,19 @@ func deployment(replicas int32) *clusterv1.MachineDeployment {
 	}
 }
 
+// healthCheck has all Machines judged.
+func healthCheck() *clusterv1.MachineHealthCheck {
+	d := deployment(0)
+	return &clusterv1.MachineHealthCheck{
+		ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name},
+		Spec: clusterv1.MachineHealthCheckSpec{
+			ClusterName: d.Spec.ClusterName, Selector: d.Spec.Selector,
+			Checks: clusterv1.MachineHealthCheckChecks{UnhealthyNodeConditions: []clusterv1.UnhealthyNodeCondition{
+				{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, TimeoutSeconds: ptr.To[int32](300)}}},
+		},
+	}
+}
+
 func contractReference(gvk schema.GroupVersionKind, name string) clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: name}
 }

@@ -75,6 +75,11 @@ func selected(names []string) []phase {
 
 func scaleUp(ctx context.Context, l *life) (int, error) {
 	l.replicas = l.options.N
+	if l.options.HealthCheck {
+		if err := l.providers.Client().Create(ctx, healthCheck()); err != nil {
+			return 0, errors.Wrap(err, "creating the MachineHealthCheck")
+		}
+	}
 	if err := l.providers.Client().Create(ctx, deployment(int32(l.replicas))); err != nil { // Thousands fit.
 		return 0, errors.Wrap(err, "creating the MachineDeployment")
 	}

@@ -119,6 +119,7 @@ func (b *bench) all(ctx context.Context) error {
 			FurtherCRDs:   b.crds,
 			Setting:       r.setting,
 			N:             r.n,
+			HealthCheck:   b.options.healthCheck,
 			Phases:        b.options.phasesIn(r.setting),
 			CoreArgs:      b.options.coreArgs,
 			PhaseTimeout:  b.options.phaseTimeout,

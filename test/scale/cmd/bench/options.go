@@ -27,6 +27,7 @@ type options struct {
 	out          string
 	byResource   bool
 	bodies       bool
+	healthCheck  bool
 	coreArgs     []string
 	binary       string
 	phaseTimeout time.Duration
@@ -62,6 +63,7 @@ func parse(args []string) (options, error) {
 		"print what the requests of each phase were for; -check does it when a budget is exceeded",
 	)
 	flags.BoolVar(&o.bodies, "request-bodies", false, "keep what the core sends in audit.log beside its log, to see what a write was for")
+	flags.BoolVar(&o.healthCheck, "health-check", false, "have a MachineHealthCheck judge all Machines")
 	flags.StringVar(&coreArgs, "core-args", "", "further flags for both cores, separated by spaces, such as --profiler-address=127.0.0.1:6060")
 	flags.StringVar(&o.binary, "core-binary", "", "run this binary as ours instead of building one")
 	flags.DurationVar(&o.phaseTimeout, "phase-timeout", 20*time.Minute, "how long a phase may take")
