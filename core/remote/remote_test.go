@@ -21,8 +21,8 @@ func fullNode() *corev1.Node {
 				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), Message: "m"},
 				{Type: "KernelDeadlock", Status: corev1.ConditionFalse, Reason: "NoDeadlock", LastTransitionTime: metav1.Unix(1, 0)},
 			},
-			Images:     []corev1.ContainerImage{{Names: []string{"i"}}},
-			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: "v1.36.3"},
+			Images:   []corev1.ContainerImage{{Names: []string{"i"}}},
+			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.3"},
 		},
 	}
 }
