@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
@@ -37,19 +36,24 @@ func (r *Reconciler) reconcileFreeze(_ context.Context, s *scope) outcome.Outcom
 	return outcome.ContinueAfter(max(next.Sub(s.Now), 0))
 }
 
-// setRemediationAllowed sets the condition once there is something to say: a Cluster whose control plane was never there has no
-// Machines to replace, one that was never frozen needs no condition, and a grace alone, as after each start without a lease, is said by
-// the Machines that wait for its end.
+// setRemediationAllowed sets the condition once there is something to say: a Cluster that was never frozen needs none.
 func (s *scope) setRemediationAllowed() {
 	known := meta.FindStatusCondition(s.Object.Status.Conditions, RemediationAllowedCondition)
 	frozen := known != nil && known.Status == metav1.ConditionFalse
-	grace := s.frozen.Reason == freeze.ReasonRecovering || s.frozen.Reason == freeze.ReasonCoreWasAway
 	switch {
-	case s.frozen.Active() && (frozen || !grace && ptr.Deref(s.Original.Status.Initialization.ControlPlaneInitialized, false)):
+	case s.frozen.Active() && (frozen || s.newlyFrozen()):
 		s.set(conditions.False(RemediationAllowedCondition, s.frozen.Reason, s.frozen.Message))
 	case !s.frozen.Active() && known != nil:
 		s.set(conditions.True(RemediationAllowedCondition, clusterv1.MachineHealthCheckRemediationAllowedReason, ""))
 	}
+}
+
+// newlyFrozen reports whether a freeze is worth a condition on a Cluster that had none: not one from before its control plane was
+// there, since there was nothing to replace; nor the grace after the start of the core, which the Machines that wait for its end say.
+func (s *scope) newlyFrozen() bool {
+	initialized := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition)
+	return s.frozen.Reason != freeze.ReasonCoreWasAway && initialized != nil && initialized.Status == metav1.ConditionTrue &&
+		initialized.LastTransitionTime.Time.Before(s.frozen.Since)
 }
 
 // recordFreeze records events of what the condition has changed to.

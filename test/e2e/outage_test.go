@@ -5,7 +5,14 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/test/sandbox"
 	"millwright.dev/test/sandbox/scenario"
 )
 
@@ -24,6 +31,7 @@ func TestAPIServerOutage(t *testing.T) {
 	w.Expect(w.scenario.AwaitRunning(w.ctx, 3)).To(Succeed())
 	w.Expect(w.scenario.DeployWorkload(w.ctx, 6, 4)).To(Succeed())
 	before := w.identities()
+	w.checkHealth()
 	w.Expect(w.sandbox.EC2.ClearCalls(w.ctx)).To(Succeed())
 	w.Expect(w.scenario.Scale(w.ctx, 4)).To(Succeed())
 	w.Eventually(func() ([]string, error) {
@@ -45,7 +53,12 @@ func TestAPIServerOutage(t *testing.T) {
 	w.Expect(w.sandbox.Check()).To(Succeed(), "no manager gives up")
 	w.Expect(w.sandbox.Control.StartAPIServer(w.ctx)).To(Succeed())
 
+	// What its control plane would say of a Node whose kubelet could not report meanwhile, until that does.
+	for name := range w.nodes() {
+		w.fallSilent(name)
+	}
 	w.watchAnew()
+	w.Eventually(w.remediationAllowed).Should(Equal("True"), "it was not, and is again")
 	w.Expect(w.scenario.AwaitRunning(w.ctx, 4)).To(Succeed())
 	// An API server that has just started answers before it has read its roles.
 	_, err := w.sandbox.Forbidden()
@@ -61,6 +74,38 @@ func TestAPIServerOutage(t *testing.T) {
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(terminated).To(BeEmpty(), "nothing was replaced in between")
 	w.Expect(w.scenario.Watch.Violation()).NotTo(HaveOccurred())
+}
+
+// checkHealth has each Machine replaced whose Node is not Ready for a second.
+func (w *world) checkHealth() {
+	w.t.Helper()
+	machine := w.machines()[0]
+	condition := func(status corev1.ConditionStatus) clusterv1.UnhealthyNodeCondition {
+		return clusterv1.UnhealthyNodeCondition{Type: corev1.NodeReady, Status: status, TimeoutSeconds: ptr.To[int32](1)}
+	}
+	check := &clusterv1.MachineHealthCheck{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "impatient"},
+		Spec: clusterv1.MachineHealthCheckSpec{
+			ClusterName: machine.Spec.ClusterName,
+			Selector:    metav1.LabelSelector{MatchLabels: map[string]string{clusterv1.MachineDeploymentNameLabel: sandbox.SampleDeployment}},
+			Checks: clusterv1.MachineHealthCheckChecks{UnhealthyNodeConditions: []clusterv1.UnhealthyNodeCondition{
+				condition(corev1.ConditionUnknown), condition(corev1.ConditionFalse),
+			}},
+		},
+	}
+	w.Expect(w.control.Create(w.ctx, check)).To(Succeed())
+	w.awaitHealthy(check, 3)
+}
+
+// remediationAllowed is the status of the Cluster's condition, "absent" before the first freeze.
+func (w *world) remediationAllowed(g Gomega) string {
+	cluster := &clusterv1.Cluster{}
+	g.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: w.machines()[0].Spec.ClusterName}, cluster)).To(Succeed())
+	found := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
+	if found == nil {
+		return "absent"
+	}
+	return string(found.Status)
 }
 
 // watchAnew replaces the test's own watches, which would wait as long as those of the managers.

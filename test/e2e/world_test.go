@@ -46,7 +46,13 @@ func sharedWorld(t *testing.T, namespace string) *world {
 	t.Helper()
 	takeTurn(t, &booting)
 	shared.once.Do(func() {
-		shared.sandbox, shared.err = sandbox.Start(suite.ctx, sandbox.Options{LogDir: filepath.Join(suite.logs, "shared")})
+		shared.sandbox, shared.err = sandbox.Start(suite.ctx, sandbox.Options{
+			LogDir: filepath.Join(suite.logs, "shared"),
+			ManagerArgs: map[string][]string{"core": {
+				"--machine-safety-apiserver-statuscheck-period=2s", "--machine-safety-apiserver-statuscheck-timeout=10s",
+				"--machine-safety-recovery-grace=20s",
+			}},
+		})
 	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
