@@ -98,12 +98,13 @@ func addFreezer(ctx context.Context, mgr ctrl.Manager, o *options, connections *
 	targets := freeze.Connected{Connections: connections}
 	freezer := freeze.New(o.freeze, clock.RealClock{}, targets)
 	freezer.Measure(ctx)
+	lease := client.ObjectKey{Namespace: o.OwnNamespace(), Name: o.Name}
 	if o.LeaderElect {
-		if err := freezer.ReadLease(ctx, mgr.GetAPIReader(), client.ObjectKey{Namespace: o.OwnNamespace(), Name: o.Name}); err != nil {
+		if err := freezer.ReadLease(ctx, mgr.GetAPIReader(), lease); err != nil {
 			mgr.GetLogger().Error(err, "The lease cannot be read, so it is not known when a core was last at work")
 		}
 	}
-	err := mgr.Add(&freeze.Probe{Freezer: freezer, Reader: mgr.GetAPIReader(), Namespace: o.Namespace, Clock: clock.RealClock{}})
+	err := mgr.Add(&freeze.Probe{Freezer: freezer, Reader: mgr.GetAPIReader(), Lease: lease, Clock: clock.RealClock{}})
 	if err != nil {
 		return nil, errors.Wrap(err, "adding the check of the API server")
 	}

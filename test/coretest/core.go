@@ -198,7 +198,7 @@ func (c *Core) addFreezer(mgr ctrl.Manager, clusters *cluster.Reconciler, option
 		return err
 	}
 	clusters.Freezer = freezer
-	if err := mgr.Add(&freeze.Probe{Freezer: freezer, Reader: mgr.GetAPIReader(), Clock: clock.RealClock{}}); err != nil {
+	if err := mgr.Add(&freeze.Probe{Freezer: freezer, Reader: mgr.GetAPIReader(), Lease: lease, Clock: clock.RealClock{}}); err != nil {
 		return err
 	}
 	examiner := &freeze.Examiner{Freezer: freezer, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Nodes: targets.Nodes}

@@ -60,12 +60,18 @@ func (w *world) awaitHealthy(check *clusterv1.MachineHealthCheck, count int32) {
 // fallSilent says of a Node what the node lifecycle controller says when its kubelet does not report any more.
 func (w *world) fallSilent(name string) {
 	w.t.Helper()
+	w.setReady(name, corev1.ConditionUnknown, "NodeStatusUnknown")
+}
+
+// setReady writes a Node's condition Ready.
+func (w *world) setReady(name string, status corev1.ConditionStatus, reason string) {
+	w.t.Helper()
 	node := w.nodes()[name]
 	w.Expect(node).NotTo(BeNil())
 	before := node.DeepCopy()
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionUnknown, "NodeStatusUnknown", metav1.Now()
+			c.Status, c.Reason, c.LastTransitionTime = status, reason, metav1.Now()
 		}
 	}
 	w.Expect(w.target.Status().Patch(w.ctx, node, client.MergeFrom(before))).To(Succeed())

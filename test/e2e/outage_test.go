@@ -53,11 +53,8 @@ func TestAPIServerOutage(t *testing.T) {
 	w.Expect(w.sandbox.Check()).To(Succeed(), "no manager gives up")
 	w.Expect(w.sandbox.Control.StartAPIServer(w.ctx)).To(Succeed())
 
-	// What its control plane would say of a Node whose kubelet could not report meanwhile, until that does.
-	for name := range w.nodes() {
-		w.fallSilent(name)
-	}
 	w.watchAnew()
+	w.reportLate()
 	w.Eventually(w.remediationAllowed).Should(Equal("True"), "it was not, and is again")
 	w.Expect(w.scenario.AwaitRunning(w.ctx, 4)).To(Succeed())
 	// An API server that has just started answers before it has read its roles.
@@ -74,6 +71,24 @@ func TestAPIServerOutage(t *testing.T) {
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(terminated).To(BeEmpty(), "nothing was replaced in between")
 	w.Expect(w.scenario.Watch.Violation()).NotTo(HaveOccurred())
+}
+
+// reportLate says of the Nodes what their control plane says after its own outage, before their kubelets have reported, and then what
+// it says once they have: within the grace.
+func (w *world) reportLate() {
+	w.t.Helper()
+	for name := range w.nodes() {
+		w.fallSilent(name)
+	}
+	w.Eventually(w.remediationAllowed).Should(Equal("False"))
+	w.Eventually(func(g Gomega) {
+		check := &clusterv1.MachineHealthCheck{}
+		g.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "impatient"}, check)).To(Succeed())
+		g.Expect(check.Status.CurrentHealthy).To(HaveValue(BeZero()), "that is seen")
+	}).Should(Succeed())
+	for name := range w.nodes() {
+		w.setReady(name, corev1.ConditionTrue, "KubeletReady")
+	}
 }
 
 // checkHealth has each Machine replaced whose Node is not Ready for a second.

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -22,8 +22,9 @@ type Probe struct {
 	Freezer *Freezer
 	// Reader reads from the API server itself.
 	Reader client.Reader
-	// Namespace is the one that the core works in; all if it is empty.
-	Namespace string
+	// Lease is the one that the cores compete for. It is what is read, since nothing else changes as often: its version shows that the
+	// API server still counts on from where it was.
+	Lease client.ObjectKey
 	// Clock has the time and timers.
 	Clock clock.Clock
 
@@ -67,19 +68,24 @@ func (p *Probe) check(ctx context.Context) time.Duration {
 	return o.Period
 }
 
-// ask reads one Cluster from etcd, and returns the version of the management cluster.
+// ask reads the lease from etcd, and returns its version. That there is none, or that it may not be read, is an answer, too.
 func (p *Probe) ask(ctx context.Context, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ClusterList"))
-	err := p.Reader.List(ctx, list, client.InNamespace(p.Namespace), client.Limit(1))
-	return list.ResourceVersion, errors.Wrap(err, "listing a Cluster")
+	lease := &coordinationv1.Lease{}
+	err := p.Reader.Get(ctx, p.Lease, lease)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return "", nil
+	}
+	return lease.ResourceVersion, errors.Wrap(err, "reading the lease of the core")
 }
 
 // compare notices that the management cluster is at an earlier version than before. etcd counts up only, so it has been replaced.
 func (p *Probe) compare(ctx context.Context, version string) {
 	before := p.version
+	if version == "" {
+		return
+	}
 	p.version = version
 	if before == "" {
 		return

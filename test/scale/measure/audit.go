@@ -46,9 +46,12 @@ type auditEvent struct {
 const (
 	// watchVerb begins the names of requests that open a watch.
 	watchVerb = "watch "
-	// probe is the name of the health probes of the target cluster.
+	// probe is the name of the health probes of both clusters.
 	probe = "health probe"
 )
+
+// probeOfControl is what this core asks the management cluster for to see that it answers, once a minute, however many Machines there are.
+const probeOfControl = "get leases"
 
 // probePaths are what the cores ask the target cluster for to see that it answers.
 var probePaths = []string{"/", "/version"}
@@ -94,7 +97,7 @@ func (a *AuditLog) count(line []byte) error {
 	if user != a.Core && user != a.Target || !event.counts() {
 		return nil
 	}
-	if user == a.Target && slices.Contains(probePaths, event.path()) {
+	if user == a.Target && slices.Contains(probePaths, event.path()) || user == a.Core && strings.HasPrefix(event.name(), probeOfControl) {
 		a.counts[probe]++
 		return nil
 	}

@@ -36,10 +36,11 @@ func TestAuditCounts(t *testing.T) {
 	add(line("ResponseComplete", "target", "get", "/", "", "", 200))
 	add(line("ResponseComplete", "target", "get", "/version?timeout=5s", "", "", 200))
 	add(line("ResponseComplete", "core", "get", "/version", "", "", 200))
+	add(line("ResponseComplete", "core", "get", "/apis/coordination.k8s.io/v1/namespaces/n/leases/l", "leases", "", 404))
 	half := line("ResponseComplete", "core", "create", "/api/v1/events", "events", "", 201)
 	add(half[:20])
 	want := map[string]int{
-		"patch machines/status": 1, "patch machines 409": 1, "watch nodes": 1, probe: 2, "get /version": 1,
+		"patch machines/status": 1, "patch machines 409": 1, "watch nodes": 1, probe: 3, "get /version": 1,
 	}
 	g.Expect(log.Counts()).To(Equal(want), "what is still being written does not count yet")
 
