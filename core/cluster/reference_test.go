@@ -29,7 +29,7 @@ func TestReferenceIsWhole(t *testing.T) {
 	doccheck.Compare(t, page, "conditions", conditions, doccheck.Constants(t, doccheck.Named("Condition"), directory, pausing))
 	events := page.Keys(t, "Events", "Event")
 	reasons := append(page.Keys(t, "Conditions", "Reasons"), events...)
-	doccheck.Compare(t, page, "reasons", reasons, doccheck.Constants(t, doccheck.Named("Reason"), directory, "core/external", pausing))
+	doccheck.Compare(t, page, "reasons", reasons, doccheck.Constants(t, doccheck.Named("Reason"), directory, "core/external", "core/safety/freeze", pausing))
 }
 
 // TestReferenceExamples has the API server take them.

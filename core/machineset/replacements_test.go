@@ -100,8 +100,9 @@ func TestReplacementsThatFailComeToAnEnd(t *testing.T) {
 		w.Eventually(func(g Gomega) {
 			w.endMachines()
 			w.settled(1)(g)
-			after := w.living()[0]
-			record := remediation.RecordOf(&after)
+			living := w.living()
+			g.Expect(living).To(HaveLen(1))
+			record := remediation.RecordOf(&living[0])
 			g.Expect(record).To(HaveValue(And(HaveField("Machine", before), HaveField("Retry", retry), HaveField("Reason", "UnhealthyNode"))))
 			g.Expect(w.current().Annotations).NotTo(HaveKey(remediation.ReplacingAnnotation))
 		})
