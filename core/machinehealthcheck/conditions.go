@@ -48,9 +48,9 @@ func (s *scope) setStatus() {
 			"Cluster "+s.Object.Spec.ClusterName+" does not exist: create it or delete the MachineHealthCheck"))
 	case s.result != nil:
 		status.ObservedGeneration = s.Object.Generation
-		status.ExpectedMachines = ptr.To(int32(len(s.result.Targets)))    //nolint:gosec // There are not so many Machines.
-		status.CurrentHealthy = ptr.To(int32(s.result.Healthy))           //nolint:gosec // as above
-		status.RemediationsAllowed = ptr.To(int32(s.result.Remediations)) //nolint:gosec // as above
+		status.ExpectedMachines = ptr.To(int32(len(s.result.Targets)))
+		status.CurrentHealthy = ptr.To(int32(s.result.Healthy))
+		status.RemediationsAllowed = ptr.To(int32(s.result.Remediations))
 		status.Targets = s.result.Targets[:min(len(s.result.Targets), maxTargets)]
 		s.set(s.allowed())
 		s.set(s.updated())
