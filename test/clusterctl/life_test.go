@@ -135,6 +135,9 @@ func (l *life) quickStart() {
 	l.Expect(said).To(MatchRegexp("MachineDeployment default/" + deployment + ", v1.36.3 +2/2 +2 "))
 	l.Expect(l.hosts[l.from].Programs()).To(HaveLen(3))
 	l.Expect(l.launches()).To(Equal(2))
+	namespace := &corev1.Namespace{}
+	l.Expect(l.from.Client.Get(l.ctx, client.ObjectKey{Name: "millwright-aws-system"}, namespace)).To(Succeed())
+	l.Expect(namespace.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "restricted"), "made by hand, for the credentials")
 }
 
 // anotherCloud goes with another provider from credentials to Running machines, and has the Cluster deleted.
