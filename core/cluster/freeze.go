@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
@@ -24,6 +25,9 @@ func (r *Reconciler) reconcileFreeze(_ context.Context, s *scope) outcome.Outcom
 	if _, ok := s.Object.Annotations[freeze.UnfreezeAnnotation]; ok {
 		r.Freezer.Dismiss(s.Key())
 		delete(s.Object.Annotations, freeze.UnfreezeAnnotation)
+	}
+	if ptr.Deref(s.Original.Status.Initialization.ControlPlaneInitialized, false) {
+		r.Freezer.Count(s.Key())
 	}
 	s.frozen = r.Freezer.Frozen(s.Key())
 	next := s.frozen.Next

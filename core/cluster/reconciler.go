@@ -58,6 +58,8 @@ type Freezer interface {
 	freeze.Source
 	// Dismiss ends a freeze that would end by itself.
 	Dismiss(cluster client.ObjectKey)
+	// Count has a Cluster in the metric of those that are frozen.
+	Count(cluster client.ObjectKey)
 	// Forget drops what is known of a Cluster that is gone.
 	Forget(cluster client.ObjectKey)
 }

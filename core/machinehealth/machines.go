@@ -26,7 +26,7 @@ const (
 // write is the write of a Machine's status.
 type write struct {
 	before, after *clusterv1.Machine
-	// by are the MachineHealthChecks that are told when it is refused.
+	// by are the MachineHealthChecks that report it when it is refused.
 	by  []*check
 	err error
 }
@@ -59,7 +59,7 @@ func (r *Reconciler) writeMachines(ctx context.Context, s *round) outcome.Outcom
 	return end
 }
 
-// refused tells MachineHealthChecks what the API server has refused; of several refusals the first by name stays.
+// refused notes on MachineHealthChecks what the API server has refused; of several refusals the first by name stays.
 func refused(by []*check, err error) {
 	words := persist.Refusal(err)
 	if words == "" {

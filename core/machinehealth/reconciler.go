@@ -50,7 +50,7 @@ type Reconciler struct {
 	memory memory
 	nodes  marks
 	wake   func(cluster client.ObjectKey, after time.Duration)
-	// onRound is told of each round, in tests.
+	// onRound is called with each round, in tests.
 	onRound func(reconcile.Request)
 }
 

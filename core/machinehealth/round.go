@@ -104,7 +104,9 @@ func (r *Reconciler) newRound(ctx context.Context, key client.ObjectKey) (*round
 	if err := r.readDeployments(ctx, s); err != nil {
 		return nil, err
 	}
-	s.notBefore = r.freeze().NotBefore(key)
+	if s.cluster != nil {
+		s.notBefore = r.freeze().NotBefore(key)
+	}
 	if s.connection, err = r.Connections.Get(key); err != nil {
 		s.connection, s.unreadable = nil, err.Error()
 	}

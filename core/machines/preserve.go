@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/labels/format"
 )
 
 const (
@@ -91,12 +92,12 @@ func Preserve(machine *clusterv1.Machine, set *clusterv1.MachineSet, until time.
 	})
 }
 
-// PreservedOf is the value of PreservedLabel for the Machines of a set.
+// PreservedOf is the value of PreservedLabel for the Machines of a set: a name, or its hash if it is too long for a label.
 func PreservedOf(set *clusterv1.MachineSet) string {
 	if of := set.Labels[clusterv1.MachineDeploymentNameLabel]; of != "" {
 		return of
 	}
-	return set.Name
+	return format.MustFormatValue(set.Name)
 }
 
 func clone(m map[string]string) map[string]string {

@@ -1,12 +1,14 @@
 package machines
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -79,6 +81,8 @@ func TestPreservedOfAStandaloneSet(t *testing.T) {
 	machine := &clusterv1.Machine{}
 	Preserve(machine, &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, time.Now())
 	g.Expect(machine.Labels[PreservedLabel]).To(Equal("s"))
+	long := PreservedOf(&clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("s", 200)}})
+	g.Expect(validation.IsValidLabelValue(long)).To(BeEmpty(), "a patch with another would be refused, and the Machine never replaced")
 	machine.Annotations[PreserveUntilAnnotation] = "tomorrow"
 	_, ok := PreservedUntil(machine)
 	g.Expect(ok).To(BeFalse())

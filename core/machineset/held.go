@@ -94,8 +94,8 @@ func heldBecause(set *clusterv1.MachineSet) string {
 	return found.Reason
 }
 
-// tellHeld records the event, once for each reason, and sets the metric. It comes after the condition was written.
-func (r *Reconciler) tellHeld(s *scope, before string) {
+// recordHeld records the event, once for each reason, and sets the metric. It comes after the condition was written.
+func (r *Reconciler) recordHeld(s *scope, before string) {
 	key := s.Key()
 	shownHeld.set(key, s.held.counts)
 	if now := heldBecause(s.Object); now != "" && now != before {

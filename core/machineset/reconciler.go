@@ -184,7 +184,7 @@ func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.
 		return true
 	})
 	if err == nil {
-		r.tellHeld(s, before)
+		r.recordHeld(s, before)
 	}
 	return outcome.FromError(err)
 }

@@ -317,9 +317,15 @@ func TestCounts(t *testing.T) {
 	w.turn(other)
 	w.lose(cluster)
 	w.clock.Step(time.Hour)
+	g.Expect(w.counts()).To(BeEmpty(), "its control plane may never have been there")
+	w.Count(cluster)
+	w.Count(other)
 	g.Expect(w.counts()).To(Equal(map[string]int{ReasonTargetAPIServerUnreachable: 1}))
 	w.Forget(cluster)
-	g.Expect(w.counts()).To(BeEmpty())
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+	w.clock.Step(time.Hour)
+	g.Expect(w.Frozen(cluster).Active()).To(BeTrue(), "somebody asks late")
+	g.Expect(w.counts()).To(BeEmpty(), "and it is gone")
 }
 
 func TestSigns(t *testing.T) {

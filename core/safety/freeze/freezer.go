@@ -49,6 +49,8 @@ type target struct {
 	// known is since when somebody has asked about it, seen true once it has answered.
 	known time.Time
 	seen  bool
+	// counted means that the Cluster exists and has had a control plane, so that it is in the metric.
+	counted bool
 	// dismissal is when somebody last said that what had begun before is over.
 	dismissal time.Time
 }
@@ -156,6 +158,13 @@ func (f *Freezer) Dismiss(cluster client.ObjectKey) {
 	if frozen {
 		f.changed(cluster)
 	}
+}
+
+// Count has a Cluster in the metric until it is forgotten. Others may be asked about that are gone, or not there yet.
+func (f *Freezer) Count(cluster client.ObjectKey) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.cluster(cluster).counted = true
 }
 
 // Forget drops what is known of a Cluster that is gone.

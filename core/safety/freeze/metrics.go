@@ -66,7 +66,7 @@ func (f *Freezer) counts() map[string]int {
 	now := f.clock.Now()
 	counts := map[string]int{}
 	for _, of := range f.clusters {
-		if state := f.stateOf(of, now); state.Active() {
+		if state := f.stateOf(of, now); of.counted && state.Active() {
 			counts[state.Reason]++
 		}
 	}
