@@ -27,6 +27,7 @@ import (
 	"millwright.dev/core/machineset"
 	"millwright.dev/core/remote"
 	"millwright.dev/core/safety/freeze"
+	"millwright.dev/core/safety/overshoot"
 )
 
 // The connections to target clusters.
@@ -146,7 +147,7 @@ func addMachineControllers(
 
 // addSetControllers adds those of MachineSets and MachineDeployments, which share what was written to MachineSets.
 func addSetControllers(mgr ctrl.Manager, o *options, resolver *version.Resolver, freezer *freeze.Freezer) error {
-	written := &persist.Versions{}
+	written, guard := &persist.Versions{}, &overshoot.Guard{}
 	sets := &machineset.Reconciler{
 		Client:      mgr.GetClient(),
 		APIReader:   mgr.GetAPIReader(),
@@ -156,10 +157,17 @@ func addSetControllers(mgr ctrl.Manager, o *options, resolver *version.Resolver,
 		Preflight:   o.preflight,
 		Remediation: o.remediation,
 		Freeze:      freezer,
+		Overshoot:   guard,
 
 		PreserveTimeout: o.preserveTimeout, PreserveFailedMax: o.preserveFailedMax,
 	}
 	if err := sets.SetupWithManager(mgr, concurrency(o.machineSetConcurrency)); err != nil {
+		return err
+	}
+	pattern := &overshoot.Reconciler{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Guard: guard, Options: o.overshoot, WatchFilter: o.WatchFilter,
+	}
+	if err := overshoot.Setup(mgr, pattern, concurrency(o.machineDeploymentConcurrency)); err != nil {
 		return err
 	}
 	deployments := &machinedeployment.Reconciler{
@@ -167,6 +175,7 @@ func addSetControllers(mgr ctrl.Manager, o *options, resolver *version.Resolver,
 		APIReader:   mgr.GetAPIReader(),
 		WatchFilter: o.WatchFilter,
 		Sets:        written,
+		Overshoot:   guard,
 	}
 	return deployments.SetupWithManager(mgr, concurrency(o.machineDeploymentConcurrency))
 }

@@ -21,6 +21,7 @@ import (
 	"millwright.dev/core/machineset"
 	"millwright.dev/core/remediation"
 	"millwright.dev/core/safety/freeze"
+	"millwright.dev/core/safety/overshoot"
 )
 
 // minRemoteConditionsGracePeriod leaves time to notice a lost connection before conditions are given up.
@@ -52,6 +53,7 @@ type options struct {
 	keepOutdatedFromScaleDown             bool
 	targetKubeconfig                      string
 	freeze                                freeze.Options
+	overshoot                             overshoot.Options
 	remediation                           remediation.Options
 	machineHealthCheckConcurrency         int
 	// health is the policy for Machines that no MachineHealthCheck selects.
@@ -64,7 +66,7 @@ type options struct {
 }
 
 func newOptions() *options {
-	return &options{Options: manager.NewOptions(name, ownNamespace), freeze: freeze.DefaultOptions()}
+	return &options{Options: manager.NewOptions(name, ownNamespace), freeze: freeze.DefaultOptions(), overshoot: overshoot.DefaultOptions()}
 }
 
 // addFlags adds the flags of the core itself. Names and defaults are those of Cluster API's core where it has the flag, so
@@ -75,6 +77,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.addMachineFlags(flags)
 	o.addSetFlags(flags)
 	o.freeze.AddFlags(flags)
+	o.overshoot.AddFlags(flags)
 	o.addRemediationFlags(flags)
 	o.addHealthFlags(flags)
 	addIgnoredFlags(flags)
@@ -192,6 +195,9 @@ func (o *options) complete() error {
 	}
 	if o.preserveTimeout <= 0 || o.preserveFailedMax < 0 {
 		return errors.New("--machine-preserve-timeout must be positive, and --machine-preserve-failed-max must not be negative")
+	}
+	if err := o.overshoot.Validate(); err != nil {
+		return err
 	}
 	if o.drainTimeout < 0 || o.pvDetachTimeout <= 0 || o.pvReattachTimeout <= 0 {
 		return errors.New(

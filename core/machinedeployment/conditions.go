@@ -40,6 +40,7 @@ var derivations = []func(*scope, error) condition{
 	scalingDownCondition,
 	remediatingCondition,
 	remediationAllowedCondition,
+	frozenCondition,
 	deletingCondition,
 }
 

@@ -15,6 +15,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/controller/predicates"
+	"millwright.dev/core/safety/overshoot"
 )
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments,verbs=get;list;watch;patch
@@ -39,6 +40,8 @@ type Reconciler struct {
 	// WatchFilter, when not empty, limits the reconciler to deployments with this value of the label
 	// cluster.x-k8s.io/watch-filter.
 	WatchFilter string
+	// Overshoot knows of freezes that no label records; none when nil.
+	Overshoot *overshoot.Guard
 	// Written remembers the versions of the deployments that were written last.
 	Written *persist.Versions
 	// Sets remembers the versions of the MachineSets that were written last. It is shared with their controller.

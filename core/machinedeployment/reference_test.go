@@ -19,6 +19,7 @@ import (
 const (
 	directory = "core/machinedeployment"
 	pausing   = "contracts/controller/paused"
+	guarding  = "core/safety/overshoot"
 	reference = "docs/reference/machinedeployment.md"
 )
 
@@ -26,14 +27,14 @@ const (
 func TestReferenceIsWhole(t *testing.T) {
 	page := doccheck.Read(t, reference)
 	page.CheckLinks(t)
-	doccheck.Compare(t, page, "reasons", page.Keys(t, "Conditions", "Reasons"), doccheck.Constants(t, doccheck.Named("Reason"), directory, pausing))
+	doccheck.Compare(t, page, "reasons", page.Keys(t, "Conditions", "Reasons"), doccheck.Constants(t, doccheck.Named("Reason"), directory, pausing, guarding))
 	// Conditions of Machines are read, not set.
 	conditions := append(page.Keys(t, "Conditions", "Condition"), stages...)
-	doccheck.Compare(t, page, "conditions", conditions, doccheck.Constants(t, doccheck.Named("Condition"), directory, pausing))
-	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, doccheck.Named("Annotation"), directory, pausing))
-	doccheck.Compare(t, page, "labels", page.Keys(t, "Labels", "Label"), doccheck.Constants(t, doccheck.Named("Label"), directory))
+	doccheck.Compare(t, page, "conditions", conditions, doccheck.Constants(t, doccheck.Named("Condition"), directory, pausing, guarding))
+	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"), doccheck.Constants(t, doccheck.Named("Annotation"), directory, pausing, guarding))
+	doccheck.Compare(t, page, "labels", page.Keys(t, "Labels", "Label"), doccheck.Constants(t, doccheck.Named("Label"), directory, guarding))
 	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"),
-		append(doccheck.Constants(t, doccheck.Named("Event"), directory), RollbackRevisionNotFoundReason, SelectorMismatchReason))
+		append(doccheck.Constants(t, doccheck.Named("Event"), directory, guarding), RollbackRevisionNotFoundReason, SelectorMismatchReason))
 	phases := []string{
 		string(clusterv1.MachineDeploymentPhaseScalingUp), string(clusterv1.MachineDeploymentPhaseScalingDown),
 		string(clusterv1.MachineDeploymentPhaseRunning), string(clusterv1.MachineDeploymentPhaseUnknown),

@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/scopes"
+	"millwright.dev/core/safety/overshoot"
 )
 
 // scope is what one reconcile has read and done. The steps fill it in; conclude derives the status from it.
@@ -54,6 +55,8 @@ type scope struct {
 	current *clusterv1.MachineSet
 	// outdated lists why the youngest set is not current; empty when one is.
 	outdated []string
+	// guard knows whether the creation of Machines is frozen; nil goes by labels.
+	guard *overshoot.Guard
 }
 
 // settings are the fields of the spec that planning needs, with defaults set and percentages resolved.
@@ -72,7 +75,7 @@ func (r *Reconciler) newScope(deployment *clusterv1.MachineDeployment) *scope {
 	s := &scope{Base: scopes.NewBase(deployment, r.Clock.Now(), scopes.Writer[*clusterv1.MachineDeployment, clusterv1.MachineDeploymentStatus]{
 		Client: r.Client, Status: statusOf, Versions: r.Written,
 	})}
-	s.deployment = s.Object
+	s.deployment, s.guard = s.Object, r.Overshoot
 	return s
 }
 

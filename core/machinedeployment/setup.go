@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/persist"
@@ -42,6 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), deploymentChanged()))).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfSet), builder.WithPredicates(setChanged())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.deploymentsOfCluster), builder.WithPredicates(clusterChanged())).
+		WatchesRawSource(source.Func(r.wakeWhenFrozen)).
 		WithOptions(options).
 		Complete(r)
 	return errors.Wrap(err, "building the MachineDeployment controller")

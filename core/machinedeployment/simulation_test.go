@@ -181,6 +181,7 @@ func (s *simulation) step(t *testing.T, round int) (quiet bool) {
 		t.Fatalf("%d Machines are available, %d were foreseen; %d exist of %d\n%s",
 			now.available, after.left, now.machines, after.bound, s.trace.String())
 	}
+	s.checkNotFrozen(t)
 	s.remediate()
 	s.deleteOutdated()
 	for _, set := range s.sets {

@@ -20,6 +20,7 @@ import (
 
 	"millwright.dev/contracts/version"
 	"millwright.dev/core/machineset"
+	"millwright.dev/core/safety/overshoot"
 	"millwright.dev/test/coretest/workers"
 )
 
@@ -34,6 +35,8 @@ type world struct {
 	change func(*Reconciler)
 	// wire may put something between the manager and the network.
 	wire func(http.RoundTripper) http.RoundTripper
+	// overshoot has the guard against overshoots run as well.
+	overshoot *overshoot.Options
 }
 
 func newWorld(t *testing.T) *world {
@@ -76,11 +79,20 @@ func (w *world) start(t *testing.T, wrap ...func(client.WithWatch) client.Client
 // setUp adds both controllers and the one that plays the third.
 func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 	options := controller.Options{MaxConcurrentReconciles: 2}
-	sets := &machineset.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: &version.Resolver{Reader: mgr.GetCache()}}
+	guard := &overshoot.Guard{}
+	sets := &machineset.Reconciler{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Resolver: &version.Resolver{Reader: mgr.GetCache()}, Overshoot: guard,
+	}
+	if w.overshoot != nil {
+		pattern := &overshoot.Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Guard: guard, Options: *w.overshoot}
+		if err := overshoot.Setup(mgr, pattern, options); err != nil {
+			return err
+		}
+	}
 	if err := sets.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
-	deployments := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: w.clock}
+	deployments := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: w.clock, Overshoot: guard}
 	if w.change != nil {
 		w.change(deployments)
 	}

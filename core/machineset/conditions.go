@@ -24,6 +24,7 @@ var derivations = []func(*scope, error) condition{
 	machinesUpToDateCondition,
 	remediatingCondition,
 	remediationAllowedCondition,
+	frozenCondition,
 	deletingCondition,
 }
 

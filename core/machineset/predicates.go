@@ -12,6 +12,7 @@ import (
 
 	"millwright.dev/contracts/controller/predicates"
 	"millwright.dev/core/remediation"
+	"millwright.dev/core/safety/overshoot"
 )
 
 // setChanged passes all events of sets except updates of the status alone, which are our own writes.
@@ -43,7 +44,8 @@ func clusterChanged() predicate.Predicate {
 func deploymentChanged() predicate.Predicate {
 	return predicates.Changes(func(before, after *clusterv1.MachineDeployment) bool {
 		return before.Generation != after.Generation ||
-			annotationsDiffer(before, after, clusterv1.RevisionAnnotation,
+			before.Labels[overshoot.FrozenLabel] != after.Labels[overshoot.FrozenLabel] ||
+			annotationsDiffer(before, after, clusterv1.RevisionAnnotation, overshoot.FrozenBecauseAnnotation,
 				remediation.MaxRetryAnnotation, remediation.RetryPeriodAnnotation, remediation.MinHealthyPeriodAnnotation)
 	})
 }

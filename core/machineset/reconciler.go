@@ -21,6 +21,7 @@ import (
 	"millwright.dev/core/external"
 	"millwright.dev/core/remediation"
 	"millwright.dev/core/safety/freeze"
+	"millwright.dev/core/safety/overshoot"
 )
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets,verbs=get;list;watch;patch
@@ -59,6 +60,8 @@ type Reconciler struct {
 	PreserveFailedMax int
 	// Freeze says when nothing is replaced; never when nil.
 	Freeze freeze.Source
+	// Overshoot knows of freezes that no label records; none when nil.
+	Overshoot *overshoot.Guard
 	// Written remembers the versions of the sets that were written last. It is shared with the MachineDeployment
 	// controller, which writes sets too: a reconcile based on an older spec would get a conflict.
 	Written *persist.Versions
@@ -154,6 +157,7 @@ func (r *Reconciler) normal() []outcome.Step[*scope] {
 // work are the steps that do not depend on one another.
 func (r *Reconciler) work(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.All(ctx, s,
+		r.heedFreeze,
 		r.preserveNow,
 		r.remediate,
 		r.complete,

@@ -9,6 +9,7 @@ import (
 
 	"millwright.dev/contracts/controller/scopes"
 	"millwright.dev/core/remediation"
+	"millwright.dev/core/safety/overshoot"
 )
 
 // scope is what one reconcile has read and done. The steps fill it in; conclude derives the status from it.
@@ -55,13 +56,16 @@ type scope struct {
 	// preflighted means that the preflight checks were made; heldBy lists the reasons of those that failed.
 	preflighted bool
 	heldBy      []string
+	// guard knows whether the creation of Machines is frozen; nil goes by labels.
+	guard *overshoot.Guard
 }
 
 // newScope begins a reconcile of a set. Nobody else writes its status.
 func (r *Reconciler) newScope(set *clusterv1.MachineSet) *scope {
-	return &scope{Base: scopes.NewBase(set, r.Clock.Now(), scopes.Writer[*clusterv1.MachineSet, clusterv1.MachineSetStatus]{
+	base := scopes.NewBase(set, r.Clock.Now(), scopes.Writer[*clusterv1.MachineSet, clusterv1.MachineSetStatus]{
 		Client: r.Client, Status: statusOf, Versions: r.Written,
-	})}
+	})
+	return &scope{Base: base, guard: r.Overshoot}
 }
 
 func statusOf(set *clusterv1.MachineSet) *clusterv1.MachineSetStatus { return &set.Status }

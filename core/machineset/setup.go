@@ -54,6 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&clusterv1.Machine{}, r.machineHandler()).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.setsWaitingBeside), builder.WithPredicates(makesRoom())).
 		WatchesRawSource(source.Func(r.wakeAfterFreeze)).
+		WatchesRawSource(source.Func(r.wakeWhenFrozen)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.setsOfCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(r.setsOfDeployment),
 			builder.WithPredicates(deploymentChanged())).
