@@ -10,6 +10,7 @@ import (
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/core/health"
+	"millwright.dev/core/machines"
 )
 
 const (
@@ -72,6 +73,19 @@ func withdraw(status *clusterv1.MachineStatus) {
 func abandon(status *clusterv1.MachineStatus) {
 	withdraw(status)
 	meta.RemoveStatusCondition(&status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
+	setOlder(status)
+}
+
+// keepsFinding reports whether what was found of a Machine stays although it is judged no more: whoever inspects one that is preserved
+// wants to know why it failed.
+func keepsFinding(machine *clusterv1.Machine) bool {
+	return machines.Preserved(machine) &&
+		meta.IsStatusConditionFalse(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
+}
+
+// withdrawAll takes back that the owner was asked, for all clients.
+func withdrawAll(status *clusterv1.MachineStatus) {
+	withdraw(status)
 	setOlder(status)
 }
 

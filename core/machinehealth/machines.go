@@ -99,6 +99,10 @@ func (r *Reconciler) changed(s *round) (writes []*write, behind time.Duration) {
 		due(t.Machine, t.by, t.Verdict == health.Unhealthy, func(status *clusterv1.MachineStatus) { s.conclude(t, status) })
 	}
 	for _, machine := range s.abandoned {
+		if keepsFinding(machine) {
+			due(machine, nil, false, withdrawAll)
+			continue
+		}
 		due(machine, nil, false, abandon)
 	}
 	return append(writes, others...), behind

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/machinehealthcheck"
+	"millwright.dev/core/machines"
 	"millwright.dev/test/coretest/workers"
 )
 
@@ -218,6 +219,33 @@ func TestAMachineThatNothingSelectsAnyMore(t *testing.T) {
 	w.G.Expect(w.said("c", succeeded)).To(Equal(ill), "a paused Machine is left alone")
 	w.G.Expect(w.said("foreign", succeeded)).To(Equal("False/ByHand"))
 	w.G.Expect(w.said("foreign", owner)).To(Equal("False/ByHand"))
+}
+
+// TestAPreservedMachineKeepsWhatWasFound: whoever inspects it wants to know why it failed. Its owner is asked no more.
+func TestAPreservedMachineKeepsWhatWasFound(t *testing.T) {
+	w := newWorld(t)
+	w.machine("failed", "False")
+	w.machine("well", "True")
+	w.machine("skipped", "False")
+	w.start()
+	w.check("workers")
+	w.becomes("failed", owner, waiting)
+	w.becomes("skipped", owner, waiting)
+	w.becomes("well", succeeded, "True/HealthCheckSucceeded")
+	for _, name := range []string{"failed", "well", "skipped"} {
+		change(w, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}, func(m *clusterv1.Machine) {
+			m.Annotations = map[string]string{clusterv1.MachineSkipRemediationAnnotation: ""}
+			if name != "skipped" {
+				// As machines.Preserve does.
+				delete(m.Labels, "pool")
+				m.Labels[machines.PreservedLabel] = "d"
+			}
+		})
+	}
+	w.becomes("failed", owner, "")
+	w.becomes("skipped", succeeded, "")
+	w.becomes("well", succeeded, "")
+	w.G.Expect(w.said("failed", succeeded)).To(Equal(ill))
 }
 
 // TestARefusedWriteIsSaid in the refuser's words, stops none of the others, and is made up for.

@@ -1,0 +1,64 @@
+package machineset
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// TestARefusedDeletionOfAnUnhealthyMachine is said in the refuser's words. It is tried again less and less often, its place stays taken, since
+// the deletion may succeed at any moment, so that no second one goes beyond the limit; and when it is allowed it goes.
+func TestARefusedDeletionOfAnUnhealthyMachine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	deployment := w.deployment("1", ptr.To(intstr.FromInt32(1)))
+	w.set(2, of(deployment, "s", "1"))
+	var refused atomic.Bool
+	var attempts atomic.Int32
+	refused.Store(true)
+	w.start(t, func(inner client.WithWatch) client.Client {
+		return interceptor.NewClient(inner, interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+				if refused.Load() {
+					attempts.Add(1)
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, object.GetName(), errors.New("not before Monday"))
+				}
+				return c.Delete(ctx, object, options...)
+			},
+		})
+	})
+	w.Eventually(w.settled(2))
+	names := livingNames(w)
+	w.findUnhealthy(names[0])
+	w.becomes(names[0], clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+	kind := remediationAllowedConditionType
+	w.Eventually(w.reports(kind, notReplaceableReason, "not before Monday"))
+	w.G.Expect(w.condition(w.G, kind).Status).To(Equal(metav1.ConditionFalse))
+	w.findUnhealthy(names[1])
+	w.becomes(names[1], clusterv1.MachineSetMachineRemediationDeferredReason)
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.condition(g, kind).Message).To(And(
+			ContainSubstring("* 1 Machine: Its deletion is refused"), ContainSubstring("not before Monday"),
+			ContainSubstring("spec.remediation.maxInFlight of MachineDeployment d 1 allows 1 replacement at once")))
+	})
+	w.G.Expect(w.living()).To(HaveLen(2))
+	w.G.Expect(attempts.Load()).To(BeNumerically(">", 1), "it is tried again")
+	refused.Store(false)
+	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
+	w.G.Expect(w.fate(names[1])).To(Equal(clusterv1.MachineSetMachineRemediationDeferredReason), "it waits for the place")
+	w.Eventually(func(g Gomega) {
+		found := w.condition(g, kind)
+		g.Expect(found.Message).NotTo(ContainSubstring("not before Monday"))
+	})
+}
