@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // Verdict is what is concluded of a Machine.
@@ -23,6 +25,13 @@ const (
 	// Unhealthy means that it is to be replaced.
 	Unhealthy Verdict = "Unhealthy"
 )
+
+// Reasons are those with which a Machine is found unhealthy. By them, among others, a condition is known to be the core's.
+var Reasons = []string{
+	clusterv1.MachineHealthCheckHasRemediateAnnotationReason, clusterv1.MachineHealthCheckUnhealthyMachineReason,
+	clusterv1.MachineHealthCheckUnhealthyNodeReason, clusterv1.MachineHealthCheckNodeDeletedReason,
+	clusterv1.MachineHealthCheckNodeStartupTimeoutReason,
+}
 
 // Assessment is what a Policy makes of Facts.
 type Assessment struct {

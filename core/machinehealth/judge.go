@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/paused"
@@ -116,10 +118,16 @@ func (s *round) contested(f health.Facts) string {
 }
 
 // ours reports whether a Machine has a condition HealthCheckSucceeded that this controller has written, of this process or an
-// earlier one. Others may write that condition to Machines that no policy is for: theirs stays.
+// earlier one: reason and message are both what it says. Others may write that condition to Machines that no policy is for: theirs stays.
 func ours(machine *clusterv1.Machine) bool {
 	c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
-	return c != nil && (c.Status == "True" && c.Message == healthyMessage || c.Status == "False" && isPolicyMessage(c.Message))
+	switch {
+	case c == nil:
+		return false
+	case c.Status == metav1.ConditionTrue:
+		return c.Reason == clusterv1.MachineHealthCheckSucceededReason && c.Message == healthyMessage
+	}
+	return c.Status == metav1.ConditionFalse && slices.Contains(health.Reasons, c.Reason) && isPolicyMessage(c.Message)
 }
 
 // abandonable reports whether what a policy has concluded is to be taken from a Machine that none is for any more. One that is paused
@@ -128,6 +136,11 @@ func abandonable(machine *clusterv1.Machine) bool {
 	return ours(machine) && machine.DeletionTimestamp.IsZero() && len(paused.By(machine, nil)) == 0
 }
 
+// isPolicyMessage reports whether a message begins with the name of a policy.
 func isPolicyMessage(message string) bool {
-	return strings.HasPrefix(message, checkPrefix) || strings.HasPrefix(message, health.DefaultName+": ")
+	if name, ok := strings.CutPrefix(message, checkPrefix); ok {
+		name, _, ok = strings.Cut(name, ": ")
+		return ok && len(validation.IsDNS1123Subdomain(name)) == 0
+	}
+	return strings.HasPrefix(message, health.DefaultName+": ")
 }
