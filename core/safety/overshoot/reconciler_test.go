@@ -29,7 +29,7 @@ func TestMachinesOfAllSetsAreCounted(t *testing.T) {
 	w.machines(old, "rogue1")
 	w.G.Expect(w.reconcile(d)).To(BeZero())
 	w.G.Expect(frozen(d)).To(Equal("none"))
-	w.G.Expect(w.lists).To(BeZero(), "while the cache says that all is well nothing is asked of the API server")
+	w.G.Expect(w.lists.Load()).To(BeZero(), "while the cache says that all is well nothing is asked of the API server")
 
 	w.machines(young, "rogue2")
 	w.reconcile(d)
@@ -101,7 +101,7 @@ func TestOnlyOwnMachinesCount(t *testing.T) {
 	w.deployments.Came(client.ObjectKeyFromObject(d), w.clock.Now())
 	w.clock.Step(time.Minute)
 	w.reconcile(d)
-	w.G.Expect(w.lists).To(Equal(2))
+	w.G.Expect(w.lists.Load()).To(BeEquivalentTo(2))
 	w.G.Expect(frozen(d)).To(Equal("none"))
 	w.machines(set, "own3")
 	w.reconcile(d)
@@ -171,7 +171,7 @@ func TestTheAPIServerHasTheLastWord(t *testing.T) {
 	w.ghosts = 0
 	w.G.Expect(w.reconcile(d)).To(BeZero())
 
-	asked := w.lists
+	asked := w.lists.Load()
 	w.machines(set, "b", "c", "d", "e")
 	w.hides = map[string]bool{"b": true, "c": true, "d": true, "e": true}
 	w.deployments.Came(client.ObjectKeyFromObject(d), w.clock.Now())
@@ -179,7 +179,7 @@ func TestTheAPIServerHasTheLastWord(t *testing.T) {
 	w.clock.Step(20 * time.Second)
 	w.deployments.Came(client.ObjectKeyFromObject(d), w.clock.Now())
 	w.G.Expect(w.reconcile(d)).To(Equal(40*time.Second), "the first that came is not put off by others")
-	w.G.Expect(w.lists).To(Equal(asked))
+	w.G.Expect(w.lists.Load()).To(BeEquivalentTo(asked))
 	w.clock.Step(40 * time.Second)
 	w.reconcile(d)
 	w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot))
@@ -206,11 +206,11 @@ func TestManyDeploymentsShareACensus(t *testing.T) {
 			w.G.Expect(w.reconcile(d)).To(BeZero())
 		}
 	}
-	w.G.Expect(w.lists).To(Equal(2), "one list of sets and one of Machines")
+	w.G.Expect(w.lists.Load()).To(BeEquivalentTo(2), "one list of sets and one of Machines")
 	w.deployments.Came(client.ObjectKeyFromObject(all[0]), w.clock.Now())
 	w.clock.Step(time.Minute)
 	w.G.Expect(w.reconcile(all[0])).To(BeZero())
-	w.G.Expect(w.lists).To(Equal(4), "a census from before is none")
+	w.G.Expect(w.lists.Load()).To(BeEquivalentTo(4), "a census from before is none")
 }
 
 // TestUnfreezeByHand: both annotations, for a freeze of the core's and one of somebody else's.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ type world struct {
 	guard             *overshoot.Guard
 	// change is applied to both when they are made.
 	change func(*overshoot.Reconciler)
-	lists  int
+	lists  atomic.Int32
 }
 
 func newWorld(t *testing.T, change ...func(*overshoot.Reconciler)) *world {
@@ -86,7 +87,7 @@ func (w *world) restart() {
 func (w *world) live(inner client.WithWatch) client.Reader {
 	return interceptor.NewClient(inner, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			w.lists++
+			w.lists.Add(1)
 			return c.List(ctx, list, options...)
 		},
 	})
