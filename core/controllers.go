@@ -98,6 +98,7 @@ func addHealthControllers(mgr ctrl.Manager, o *options, connections *remote.Conn
 func addFreezer(ctx context.Context, mgr ctrl.Manager, o *options, connections *remote.Connections) (*freeze.Freezer, error) {
 	targets := freeze.Connected{Connections: connections}
 	freezer := freeze.New(o.freeze, clock.RealClock{}, targets)
+	freezer.Recall(mgr.GetClient())
 	freezer.Measure(ctx)
 	lease := client.ObjectKey{Namespace: o.OwnNamespace(), Name: o.Name}
 	if o.LeaderElect {

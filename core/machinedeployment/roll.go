@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
-	"millwright.dev/core/machines"
 )
 
 // choose finds the current set, and requeues for when rollout.after asks for another one.
@@ -62,34 +61,7 @@ func (r *Reconciler) roll(ctx context.Context, s *scope) outcome.Outcome {
 
 // look makes the planner's view.
 func (r *Reconciler) look(s *scope) view {
-	v := view{
-		replicas: s.settings.replicas, maxSurge: s.settings.maxSurge, maxUnavailable: s.settings.maxUnavailable,
-		strategy: s.settings.strategy, paused: s.settings.paused, recreate: s.settings.recreate,
-	}
-	for _, set := range s.sets {
-		all := s.machines[set.UID]
-		seen := setView{
-			name:    set.Name,
-			current: s.current != nil && s.current.UID == set.UID,
-			desired: desired(set),
-			settled: looked(set) && int(ptr.Deref(set.Status.Replicas, -1)) == len(all),
-			reserve: r.decreases.reserve(set),
-		}
-		if !set.DeletionTimestamp.IsZero() {
-			// It keeps none of its Machines, and its number is not changed.
-			seen.desired = 0
-		}
-		for _, machine := range machines.ByDeletion(all, set.Spec.Deletion.Order) {
-			seen.order = append(seen.order, machines.Available(machine))
-			if _, chosen := machine.Annotations[clusterv1.DeleteMachineAnnotation]; !machine.DeletionTimestamp.IsZero() {
-				seen.deleting++
-			} else if chosen {
-				seen.chosen++
-			}
-		}
-		v.sets = append(v.sets, seen)
-	}
-	return v
+	return Rollout{Sets: s.sets, Current: s.current, Machines: s.machines, Reserve: r.decreases.reserve}.view(s.settings)
 }
 
 // applyToSet brings one set up to date and returns it as it is now. The patch has no version: nobody else

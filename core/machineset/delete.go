@@ -12,10 +12,10 @@ func (r *Reconciler) deleteAll(ctx context.Context, s *scope) outcome.Outcome {
 	if err := r.verify(ctx, s); err != nil {
 		return outcome.FromError(err)
 	}
-	plan := scalePlan{reason: "the MachineSet is being deleted"}
+	plan := ScalePlan{Reason: "the MachineSet is being deleted"}
 	for _, machine := range s.machines {
 		if machine.DeletionTimestamp.IsZero() {
-			plan.remove = append(plan.remove, machine)
+			plan.Remove = append(plan.Remove, machine)
 		}
 	}
 	end := r.scaleDown(ctx, s, plan).And(r.requeueAfterUnseen(ctx, s)).And(r.requeueAfterSlowDeletion(ctx, s))

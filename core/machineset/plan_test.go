@@ -44,9 +44,9 @@ func TestPlanScale(t *testing.T) {
 			if set == nil {
 				set = &clusterv1.MachineSet{}
 			}
-			plan := planScale(set, test.replicas, test.machines)
-			g.Expect(plan.create).To(Equal(test.create))
-			g.Expect(Names(plan.remove)).To(Equal(test.remove))
+			plan := PlanScale(set, test.replicas, test.machines)
+			g.Expect(plan.Create).To(Equal(test.create))
+			g.Expect(Names(plan.Remove)).To(Equal(test.remove))
 		})
 	}
 }

@@ -28,7 +28,7 @@ import (
 func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	end := r.settleReplacements(ctx, s).And(r.endRemediation(ctx, s))
 	key := s.Key()
-	unhealthy := s.toRemediate()
+	unhealthy := remediation.Due(s.Object, s.machines)
 	if len(unhealthy) == 0 {
 		r.forSlots.content(key)
 		return end
@@ -139,7 +139,7 @@ func (r *Reconciler) replace(
 		marked = append(marked, changed)
 	}
 	s.replaceMachines(marked)
-	end = end.And(r.scaleDown(ctx, s, scalePlan{remove: marked, reason: "a health check has found them unhealthy"}))
+	end = end.And(r.scaleDown(ctx, s, ScalePlan{Remove: marked, Reason: "a health check has found them unhealthy"}))
 	refused := 0
 	for _, verdict := range granted {
 		if machine := s.named(verdict.Name); machine != nil && machine.DeletionTimestamp.IsZero() {
@@ -165,7 +165,7 @@ func (r *Reconciler) unrecorded(
 	var waiting []*clusterv1.Machine
 	for _, verdict := range granted {
 		if verdict.Fresh && definitelyNot(errors.Cause(err)) {
-			r.slots.Release(s.clusterKey(), groupOf(s.Object), verdict.Name)
+			r.slots.Release(s.clusterKey(), remediation.GroupOf(s.Object), verdict.Name)
 		}
 		waiting = append(waiting, byName[verdict.Name])
 	}

@@ -1,9 +1,7 @@
 package machineset
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
@@ -11,7 +9,6 @@ import (
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/core/machines"
-	"millwright.dev/core/remediation"
 )
 
 // ownerRemediated describes what becomes of an unhealthy Machine, in the condition by which health check and owner
@@ -31,42 +28,6 @@ func recovered(all []*clusterv1.Machine) []*clusterv1.Machine {
 		}
 	}
 	return well
-}
-
-// toRemediate are the Machines that are to be remediated, in the order in which they are: those whose remediation has
-// begun, so that an interrupted one is not exchanged for another; those with the annotation
-// cluster.x-k8s.io/remediate-machine; then the newest first, since a Machine that never came up has no load.
-func (s *scope) toRemediate() []*clusterv1.Machine {
-	recorded := s.recorded()
-	begun := func(machine *clusterv1.Machine) bool { return recorded[machine.Name] || remediation.Begun(machine) }
-	unhealthy := slices.DeleteFunc(machines.Remediated(s.machines), func(machine *clusterv1.Machine) bool {
-		return !machine.DeletionTimestamp.IsZero()
-	})
-	slices.SortFunc(unhealthy, func(a, b *clusterv1.Machine) int {
-		return cmp.Or(
-			first(begun(a), begun(b)),
-			first(demanded(a), demanded(b)),
-			b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
-			cmp.Compare(a.Name, b.Name),
-		)
-	})
-	return unhealthy
-}
-
-// first sorts what is true before what is not.
-func first(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
-}
-
-func demanded(machine *clusterv1.Machine) bool {
-	_, ok := machine.Annotations[clusterv1.RemediateMachineAnnotation]
-	return ok
 }
 
 // ofCurrentRevision reports whether a set holds what its deployment is at. Those of earlier revisions go with the

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,14 +14,6 @@ import (
 	"millwright.dev/core/machines"
 	"millwright.dev/core/remediation"
 )
-
-// groupOf identifies what the limit of replacements is for: the deployment of a set, or the set itself.
-func groupOf(set metav1.Object) types.UID {
-	if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "MachineDeployment" {
-		return owner.UID
-	}
-	return set.GetUID()
-}
 
 // clusterKey is the Cluster that the set belongs to.
 func (s *scope) clusterKey() client.ObjectKey {
@@ -36,41 +27,32 @@ func (r *Reconciler) view(ctx context.Context, s *scope) (remediation.View, erro
 		client.MatchingFields{index.Cluster: s.Object.Spec.ClusterName}, client.UnsafeDisableDeepCopy); err != nil {
 		return remediation.View{}, errors.Wrapf(err, "listing the MachineSets of Cluster %s", s.clusterKey())
 	}
-	view := remediation.View{Flights: map[types.UID]remediation.Flight{}}
-	groups, newest := map[types.UID][]*clusterv1.MachineSet{}, map[types.UID]int64{}
+	sets := make([]remediation.Owned, 0, len(list.Items))
 	for i := range list.Items {
 		set := &list.Items[i]
 		if set.UID == s.Object.UID {
 			set = s.Object
 		}
-		group := groupOf(set)
-		groups[group] = append(groups[group], set)
-		newest[group] = max(newest[group], machines.Revision(set))
-	}
-	for group, sets := range groups {
-		var counted []remediation.Set
-		for _, set := range sets {
-			owned, err := r.machinesOf(ctx, s, set)
-			if err != nil {
-				return remediation.View{}, err
-			}
-			one := remediation.Set{
-				Machines: owned, Replicas: machines.Replicas(set.Spec.Replicas, set.Annotations), Records: remediation.RecordsOf(set.Annotations),
-				// Those of earlier revisions go with the rollout; with OnDelete they are replaced when they are deleted.
-				Outgoing: machines.Revision(set) < newest[group] && set.Annotations[clusterv1.DisableMachineCreateAnnotation] != "true",
-			}
-			counted = append(counted, one)
-			view.Machines += len(owned)
-			view.Wanted += one.Replicas
-			for _, machine := range owned {
-				if machines.FailedHealthCheck(machine) {
-					view.Unhealthy++
-				}
-			}
+		owned, err := r.machinesOf(ctx, s, set)
+		if err != nil {
+			return remediation.View{}, err
 		}
-		view.Flights[group] = remediation.InFlight(counted)
+		sets = append(sets, remediation.Owned{MachineSet: set, Machines: owned})
 	}
-	return view, nil
+	deployments, err := r.deploymentsOf(ctx, s)
+	return remediation.ViewOf(sets, deployments), err
+}
+
+// deploymentsOf are the MachineDeployments of the Cluster.
+func (r *Reconciler) deploymentsOf(ctx context.Context, s *scope) ([]*clusterv1.MachineDeployment, error) {
+	list := &clusterv1.MachineDeploymentList{}
+	err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace),
+		client.MatchingFields{index.Cluster: s.Object.Spec.ClusterName}, client.UnsafeDisableDeepCopy)
+	deployments := make([]*clusterv1.MachineDeployment, len(list.Items))
+	for i := range list.Items {
+		deployments[i] = &list.Items[i]
+	}
+	return deployments, errors.Wrapf(err, "listing the MachineDeployments of Cluster %s", s.clusterKey())
 }
 
 // machinesOf are the Machines of a set.
@@ -101,10 +83,10 @@ func (r *Reconciler) verifyRemediations(ctx context.Context, s *scope, view reme
 	groups := map[types.UID]types.UID{}
 	for i := range sets.Items {
 		set := &sets.Items[i]
-		groups[set.UID] = groupOf(set)
+		groups[set.UID] = remediation.GroupOf(set)
 		for _, record := range remediation.RecordsOf(set.Annotations) {
-			if !view.Flights[groupOf(set)].Settled[record.Machine] {
-				live = append(live, remediation.Slot{Group: groupOf(set), Machine: record.Machine})
+			if !view.Flights[remediation.GroupOf(set)].Settled[record.Machine] {
+				live = append(live, remediation.Slot{Group: remediation.GroupOf(set), Machine: record.Machine})
 			}
 		}
 	}
@@ -135,12 +117,12 @@ func (r *Reconciler) decide(ctx context.Context, s *scope, unhealthy []*clusterv
 	if err := r.verifyRemediations(ctx, s, view); err != nil {
 		return remediation.Decision{}, err
 	}
-	total, group := max(view.Machines, view.Wanted), groupOf(s.Object)
+	total, group := max(view.Machines, view.Wanted), remediation.GroupOf(s.Object)
 	in := remediation.Input{
 		Now: s.Now, Unhealthy: view.Unhealthy, Machines: total,
 		Deployment: r.Remediation.LimitOf(s.deployment, s.Object, s.groupReplicas()),
 		Cluster:    r.Remediation.LimitOfCluster(s.cluster, total), Stop: r.Remediation.StopOf(s.cluster, total),
-		Candidates: s.candidatesFor(unhealthy, elsewhere),
+		Candidates: remediation.Candidates(s.Object, unhealthy, elsewhere, s.Now),
 	}
 	if in.Deployment.Max > remediation.MaxRecords {
 		in.Deployment = remediation.Limit{Max: remediation.MaxRecords, Source: "a MachineSet", Problem: in.Deployment.Problem}
@@ -165,41 +147,9 @@ func (s *scope) groupReplicas() int {
 	return machines.Replicas(s.deployment.Spec.Replicas, s.deployment.Annotations)
 }
 
-// candidatesFor describes unhealthy Machines to the decider.
-func (s *scope) candidatesFor(unhealthy []*clusterv1.Machine, elsewhere bool) []remediation.Candidate {
-	recorded := s.recorded()
-	var candidates []remediation.Candidate
-	for _, machine := range unhealthy {
-		candidate := remediation.Candidate{
-			Name: machine.Name, Begun: recorded[machine.Name] || remediation.Begun(machine), Demanded: s.demanded(machine), Elsewhere: elsewhere,
-			Replaces: remediation.RecordOf(machine), FailedAt: s.Now,
-		}
-		if found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition); found != nil {
-			candidate.FailedAt, candidate.Reason, candidate.Message = found.LastTransitionTime.Time, found.Reason, found.Message
-		}
-		candidates = append(candidates, candidate)
-	}
-	return candidates
-}
-
-// demanded reports whether a person asks for the replacement of this Machine; in the template it would be asked for for ever.
-func (s *scope) demanded(machine *clusterv1.Machine) bool {
-	_, always := s.Object.Spec.Template.Annotations[clusterv1.RemediateMachineAnnotation]
-	return demanded(machine) && !always
-}
-
-// recorded has the names of the Machines whose replacement the set has recorded.
-func (s *scope) recorded() map[string]bool {
-	names := map[string]bool{}
-	for _, record := range remediation.RecordsOf(s.Object.Annotations) {
-		names[record.Machine] = true
-	}
-	return names
-}
-
 // inFlightElsewhere names what is in flight in other sets of the deployment.
 func (s *scope) inFlightElsewhere(flight remediation.Flight) []string {
-	own := s.recorded()
+	own := remediation.Recorded(s.Object)
 	for _, machine := range s.machines {
 		own[machine.Name] = true
 	}

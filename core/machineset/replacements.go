@@ -62,10 +62,9 @@ func (r *Reconciler) recordAvailable(
 
 // groupSets are the sets of the deployment, or the set alone, as far as they matter for what is in flight.
 func (r *Reconciler) groupSets(ctx context.Context, s *scope) ([]remediation.Set, error) {
-	own := remediation.Set{Machines: s.machines, Replicas: s.replicas, Records: remediation.RecordsOf(s.Object.Annotations)}
-	group := []remediation.Set{own}
+	group := []remediation.Owned{{MachineSet: s.Object, Machines: s.machines}}
 	if s.deployment == nil {
-		return group, nil
+		return remediation.SetsOf(nil, group), nil
 	}
 	list := &clusterv1.MachineSetList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -80,17 +79,15 @@ func (r *Reconciler) groupSets(ctx context.Context, s *scope) ([]remediation.Set
 		if err != nil {
 			return nil, err
 		}
-		group = append(group, remediation.Set{
-			Machines: owned, Replicas: machines.Replicas(set.Spec.Replicas, set.Annotations), Records: remediation.RecordsOf(set.Annotations),
-		})
+		group = append(group, remediation.Owned{MachineSet: set, Machines: owned})
 	}
-	return group, nil
+	return remediation.SetsOf(s.deployment, group), nil
 }
 
 // record writes down what is about to be replaced, before anything is deleted: whoever creates Machines for this set knows from it
 // which of them are replacements, also after an interruption. Of two processes that do so at once one gets a conflict.
 func (r *Reconciler) record(ctx context.Context, s *scope, granted []remediation.Verdict) error {
-	records, known := remediation.RecordsOf(s.Object.Annotations), s.recorded()
+	records, known := remediation.RecordsOf(s.Object.Annotations), remediation.Recorded(s.Object)
 	for _, verdict := range granted {
 		if !known[verdict.Name] {
 			records = append(records, verdict.Record)
@@ -119,7 +116,7 @@ func (s *scope) writeRecords(ctx context.Context, records []remediation.Record) 
 func (r *Reconciler) oweReplacements(ctx context.Context, s *scope) error {
 	s.owed = nil
 	others := s.deployment != nil && replacedOnDelete(s.deployment)
-	if len(s.recorded()) == 0 && !others {
+	if len(remediation.Recorded(s.Object)) == 0 && !others {
 		return nil
 	}
 	group, err := r.groupSets(ctx, s)

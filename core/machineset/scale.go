@@ -23,25 +23,25 @@ func (r *Reconciler) scale(ctx context.Context, s *scope) outcome.Outcome {
 			return outcome.FromError(err)
 		}
 	}
-	plan := planScale(s.Object, s.replicas, s.machines)
-	if plan.create == 0 && len(plan.remove) == 0 {
+	plan := PlanScale(s.Object, s.replicas, s.machines)
+	if plan.Create == 0 && len(plan.Remove) == 0 {
 		return outcome.Continue()
 	}
-	if plan.create > 0 {
+	if plan.Create > 0 {
 		if end := r.holdUp(ctx, s); !end.Finished() {
 			return end
 		}
 	}
 	look := r.verify
-	if len(plan.remove) > 0 {
+	if len(plan.Remove) > 0 {
 		look = r.confirm
 	}
 	if err := look(ctx, s); err != nil {
 		return outcome.FromError(err)
 	}
 	// The Machines may be others now, or marked otherwise.
-	plan = planScale(s.Object, s.replicas, s.machines)
-	if plan.create > 0 && !s.blocked() {
+	plan = PlanScale(s.Object, s.replicas, s.machines)
+	if plan.Create > 0 && !s.blocked() {
 		if err := r.oweReplacements(ctx, s); err != nil {
 			return outcome.FromError(err)
 		}
@@ -68,25 +68,25 @@ func (r *Reconciler) holdUp(ctx context.Context, s *scope) outcome.Outcome {
 // blocked reports whether no Machine is created now.
 func (s *scope) blocked() bool { return len(s.blockers)+len(s.refusals) > 0 }
 
-func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan scalePlan) outcome.Outcome {
-	made, err := r.create(ctx, s, plan.create)
+func (r *Reconciler) scaleUp(ctx context.Context, s *scope, plan ScalePlan) outcome.Outcome {
+	made, err := r.create(ctx, s, plan.Create)
 	s.machines = append(slices.Clone(s.machines), made...)
 	if len(made) > 0 {
-		ctrl.LoggerFrom(ctx).Info("Created Machines", "count", len(made), "reason", plan.reason)
-		r.event(s, createdEvent, "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.reason, machines.ListNames(made))
+		ctrl.LoggerFrom(ctx).Info("Created Machines", "count", len(made), "reason", plan.Reason)
+		r.event(s, createdEvent, "ScaleUp", "Created %d Machines (%s): %s", len(made), plan.Reason, machines.ListNames(made))
 	}
 	return outcome.FromError(err)
 }
 
-func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan scalePlan) outcome.Outcome {
+func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan ScalePlan) outcome.Outcome {
 	end := outcome.Continue()
-	if len(plan.remove) > 0 && !s.Deleting() {
-		if err := r.retire(ctx, s, plan.remove); err != nil {
+	if len(plan.Remove) > 0 && !s.Deleting() {
+		if err := r.retire(ctx, s, plan.Remove); err != nil {
 			return outcome.FromError(err)
 		}
 	}
 	var removed []*clusterv1.Machine
-	for _, machine := range plan.remove {
+	for _, machine := range plan.Remove {
 		if err := r.remove(ctx, s, machine); err != nil {
 			end = end.And(outcome.FromError(err))
 			continue
@@ -95,8 +95,8 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope, plan scalePlan) ou
 	}
 	s.machines = r.expectations.mark(s.Object.UID, s.machines, s.Now)
 	if len(removed) > 0 {
-		ctrl.LoggerFrom(ctx).Info("Deleted Machines", "count", len(removed), "reason", plan.reason)
-		r.event(s, deletedEvent, "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.reason, machines.ListNames(removed))
+		ctrl.LoggerFrom(ctx).Info("Deleted Machines", "count", len(removed), "reason", plan.Reason)
+		r.event(s, deletedEvent, "ScaleDown", "Deleted %d Machines (%s): %s", len(removed), plan.Reason, machines.ListNames(removed))
 	}
 	return end
 }

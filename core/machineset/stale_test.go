@@ -86,9 +86,9 @@ func TestMarksOfTheServerReplaceThoseOfTheCache(t *testing.T) {
 	live := []*clusterv1.Machine{Machine("a"), Machine("b", Chosen), Machine("d", Chosen)}
 	live[1].ResourceVersion = "9"
 	marked := withMarks(cached, live)
-	g.Expect(Names(planScale(validSet(), 2, marked).remove)).To(Equal("b"))
+	g.Expect(Names(PlanScale(validSet(), 2, marked).Remove)).To(Equal("b"))
 	g.Expect(marked[1].ResourceVersion).To(BeEmpty(), "the version is that of what was read")
-	g.Expect(Names(planScale(validSet(), 2, cached).remove)).To(Equal("a"), "what the cache holds is left alone")
+	g.Expect(Names(PlanScale(validSet(), 2, cached).Remove)).To(Equal("a"), "what the cache holds is left alone")
 }
 
 // TestNothingIsCreatedForWhatTheCacheDoesNotShow: after a start the API server is asked which Machines there are.

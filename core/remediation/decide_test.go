@@ -162,7 +162,6 @@ func TestTheTextOfThoseThatWaitIsTheSame(t *testing.T) {
 }
 
 func TestInFlight(t *testing.T) {
-	settled := func(r *remediation.Record) { r.Available = &now }
 	set := func(replicas int, records []remediation.Record, list ...*clusterv1.Machine) remediation.Set {
 		return remediation.Set{Replicas: replicas, Records: records, Machines: list}
 	}
@@ -190,8 +189,10 @@ func TestInFlight(t *testing.T) {
 		"gone, and fewer are wanted":     {[]remediation.Set{set(1, of("a", "b"), Machine("x"))}, nil, nil, []string{"a", "b"}},
 		"gone, and one fewer is wanted":  {[]remediation.Set{set(2, of("a", "b"), Machine("x"))}, []string{"a"}, []string{"a"}, []string{"b"}},
 		"replaced, and not up yet":       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a"), Unavailable))}, []string{"n"}, nil, []string{"a"}},
-		"replaced":                       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a")))}, nil, nil, []string{"a"}},
-		"up once":                        {[]remediation.Set{set(1, nil, Machine("n", replaces("a", settled), Unavailable))}, nil, nil, nil},
+		"replaced":                       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a", wasAvailable)))}, nil, nil, []string{"a"}},
+		"up, and that is not written":    {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a")))}, []string{"n"}, nil, []string{"a"}},
+		"one has too many, one too few":  {[]remediation.Set{set(0, nil, Machine("x", Deleting)), set(1, of("a"))}, []string{"a"}, []string{"a"}, nil},
+		"up once":                        {[]remediation.Set{set(1, nil, Machine("n", replaces("a", wasAvailable), Unavailable))}, nil, nil, nil},
 		"a replacement that is replaced": {[]remediation.Set{set(1, of("n"), Machine("n", replaces("a"), Unavailable, begun, Deleting))}, []string{"n"}, nil, nil},
 		"of a rollout":                   {[]remediation.Set{outgoing}, nil, nil, nil},
 		"made up for by another set":     {[]remediation.Set{set(0, of("a")), set(1, nil)}, []string{"a"}, []string{"a"}, nil},

@@ -35,3 +35,6 @@ func replaces(name string, change ...func(*remediation.Record)) func(*clusterv1.
 		m.Annotations = map[string]string{remediation.ReplacesAnnotation: record.String()}
 	}
 }
+
+// wasAvailable makes its record say that it was available.
+func wasAvailable(r *remediation.Record) { r.Available = &Epoch }

@@ -25,6 +25,8 @@ type Flight struct {
 	// Held has the name of each Machine that takes up a place: those that are being replaced, and replacements that were never
 	// available. Of a replacement that does not exist yet it has the name of the Machine that is replaced.
 	Held map[string]bool
+	// Recorded has those of them whose replacement is known from what was written: a record, or that they are being deleted.
+	Recorded map[string]bool
 	// Owed are the records whose Machines are gone and whose replacements do not exist yet.
 	Owed []Record
 	// Replaced has the names of the Machines that existing ones replace.
@@ -45,19 +47,16 @@ func Begun(machine *clusterv1.Machine) bool {
 		found.Reason == clusterv1.MachineSetMachineRemediationMachineDeletingReason
 }
 
-// Coming reports whether a Machine replaces another one and has not been available yet.
+// Coming reports whether a Machine replaces another one, and that it was available is not written down yet. What is seen of its
+// conditions does not count: it may be gone again before that is written, and the place be given away meanwhile.
 func Coming(machine *clusterv1.Machine) bool {
 	record := RecordOf(machine)
-	return record != nil && record.Available == nil && !available(machine)
-}
-
-func available(machine *clusterv1.Machine) bool {
-	return meta.IsStatusConditionTrue(machine.Status.Conditions, clusterv1.MachineAvailableCondition)
+	return record != nil && record.Available == nil
 }
 
 // InFlight counts what is in flight in the sets of one deployment.
 func InFlight(sets []Set) Flight {
-	f := Flight{Held: map[string]bool{}, Replaced: map[string]bool{}, Settled: map[string]bool{}}
+	f := Flight{Held: map[string]bool{}, Recorded: map[string]bool{}, Replaced: map[string]bool{}, Settled: map[string]bool{}}
 	existing := map[string]*clusterv1.Machine{}
 	missing := 0
 	for _, set := range sets {
@@ -67,22 +66,23 @@ func InFlight(sets []Set) Flight {
 				f.Replaced[record.Machine] = true
 			}
 			if Leaving(machine) || Coming(machine) && machine.DeletionTimestamp.IsZero() && !set.Outgoing {
-				f.Held[machine.Name] = true
+				f.Held[machine.Name], f.Recorded[machine.Name] = true, Leaving(machine)
 			}
 		}
-		missing += set.Replicas - len(set.Machines)
+		// One that has too many for a moment, of which some are going, makes up for nothing that another one lacks.
+		missing += max(0, set.Replicas-len(set.Machines))
 	}
 	for _, set := range sets {
 		for _, record := range set.Records {
 			machine := existing[record.Machine]
 			switch {
 			case machine != nil && (!machine.DeletionTimestamp.IsZero() || handedOver(machine)):
-				f.Held[record.Machine] = true
+				f.Held[record.Machine], f.Recorded[record.Machine] = true, true
 			case machine != nil, f.Replaced[record.Machine], missing <= len(f.Owed):
 				// It has recovered, its replacement is there, or none is wanted any more.
 				f.Settled[record.Machine] = true
 			default:
-				f.Held[record.Machine] = true
+				f.Held[record.Machine], f.Recorded[record.Machine] = true, true
 				f.Owed = append(f.Owed, record)
 			}
 		}

@@ -48,7 +48,7 @@ func (s *Slots) Decide(cluster client.ObjectKey, group types.UID, view View, in 
 	slots := s.slotsOf(cluster)
 	slots.settle(view, in.Now)
 	in.Held = map[string]bool{}
-	in.InCluster = len(slots.taken)
+	in.InCluster = 0
 	for owner, flight := range view.Flights {
 		in.InCluster += len(flight.Held)
 		if owner == group {
@@ -59,6 +59,9 @@ func (s *Slots) Decide(cluster client.ObjectKey, group types.UID, view View, in 
 	}
 	var expires time.Time
 	for taken, since := range slots.taken {
+		if !view.Flights[taken.Group].Held[taken.Machine] {
+			in.InCluster++
+		}
 		if taken.Group == group {
 			in.Held[taken.Machine] = true
 		}
@@ -69,7 +72,9 @@ func (s *Slots) Decide(cluster client.ObjectKey, group types.UID, view View, in 
 	decision := Decide(in)
 	waiting := false
 	for _, verdict := range decision.Verdicts {
-		if verdict.Fresh {
+		if verdict.Allowed() && !view.Flights[group].Recorded[verdict.Name] {
+			// It is recorded now, for the first time or once more after an attempt whose answer was lost. That it has a place as a
+			// replacement does not help: that place ends when it is written down that it was available.
 			slots.taken[Slot{Group: group, Machine: verdict.Name}] = in.Now
 		}
 		waiting = waiting || !verdict.Allowed()
@@ -85,7 +90,7 @@ func (s *Slots) Decide(cluster client.ObjectKey, group types.UID, view View, in 
 func (c *clusterSlots) settle(view View, now time.Time) {
 	for taken, since := range c.taken {
 		flight := view.Flights[taken.Group]
-		if flight.Held[taken.Machine] || flight.Replaced[taken.Machine] || now.Sub(since) >= UnseenTimeout {
+		if flight.Recorded[taken.Machine] || flight.Replaced[taken.Machine] || now.Sub(since) >= UnseenTimeout {
 			delete(c.taken, taken)
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,7 +70,7 @@ func TestSlotsCountTheWholeDeployment(t *testing.T) {
 	// Another deployment has a limit of its own, and shares that of the Cluster.
 	g.Expect(allowed(slots.Decide(inCluster, "other", view, asking(3, 4, Epoch, "e", "f")))).To(Equal([]string{"e"}))
 	// What the cache shows is counted once.
-	recorded := set(Machine("a", handed), Machine("b", handed), Machine("new", replaces("x")))
+	recorded := set(Machine("a", handed), Machine("b", handed), Machine("new", replaces("x", wasAvailable)))
 	recorded.Records = []remediation.Record{{Machine: "a"}}
 	view = seen(map[types.UID][]remediation.Set{"d": {set(Machine("old", begun, Deleting)), recorded}})
 	d = slots.Decide(inCluster, "d", view, asking(3, 9, Epoch, "b"))
@@ -92,6 +94,38 @@ func TestSlotsEnd(t *testing.T) {
 	g.Expect(ask(Epoch, "b")).To(HaveLen(1))
 }
 
+// TestSlotsLastFromTheLastAttempt: an attempt whose answer was lost is repeated, and the cache gets all the time to show the second one.
+func TestSlotsLastFromTheLastAttempt(t *testing.T) {
+	g := NewWithT(t)
+	var slots remediation.Slots
+	view := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}})
+	ask := func(after time.Duration, name string) []string {
+		return allowed(slots.Decide(inCluster, "d", view, asking(1, 9, Epoch.Add(after), name)))
+	}
+	g.Expect(ask(0, "a")).To(HaveLen(1))
+	g.Expect(ask(remediation.UnseenTimeout-1, "a")).To(HaveLen(1), "it is its own place")
+	g.Expect(ask(remediation.UnseenTimeout, "b")).To(BeEmpty(), "a may have been recorded a moment ago")
+	g.Expect(ask(2*remediation.UnseenTimeout-1, "b")).To(HaveLen(1))
+}
+
+// TestOnDeleteOwesWhatTheDeploymentWants: between the moment at which an outdated set is told that it has lost a Machine for good, and
+// that at which another one is told to make up for it, the place stays taken.
+func TestOnDeleteOwesWhatTheDeploymentWants(t *testing.T) {
+	g := NewWithT(t)
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{UID: "s", Annotations: map[string]string{
+		remediation.ReplacingAnnotation: remediation.FormatRecords([]remediation.Record{{Machine: "a"}}),
+	}}}
+	set.Spec.Replicas = ptr.To(int32(1))
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{UID: "d"}}
+	deployment.Spec.Replicas = ptr.To(int32(2))
+	owned := []remediation.Owned{{MachineSet: set, Machines: []*clusterv1.Machine{Machine("b")}}}
+	g.Expect(remediation.InFlight(remediation.SetsOf(deployment, owned)).Settled).To(HaveKey("a"), "a rollout has taken it")
+	deployment.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
+	g.Expect(remediation.InFlight(remediation.SetsOf(deployment, owned)).Held).To(HaveKey("a"))
+	deployment.Spec.Replicas = ptr.To(int32(1))
+	g.Expect(remediation.InFlight(remediation.SetsOf(deployment, owned)).Settled).To(HaveKey("a"), "fewer are wanted")
+}
+
 func TestSlotsAfterARestart(t *testing.T) {
 	g := NewWithT(t)
 	var slots remediation.Slots
@@ -101,7 +135,7 @@ func TestSlotsAfterARestart(t *testing.T) {
 	g.Expect(slots.Verified(inCluster)).To(BeTrue())
 	g.Expect(allowed(slots.Decide(inCluster, "d", stale, asking(1, 9, Epoch, "b")))).To(BeEmpty(), "the cache is behind")
 	// The cache shows that it was replaced and that all is well.
-	fresh := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("n", replaces("a")), Machine("b", handed)}, Replicas: 2}}})
+	fresh := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("n", replaces("a", wasAvailable)), Machine("b", handed)}, Replicas: 2}}})
 	g.Expect(allowed(slots.Decide(inCluster, "d", fresh, asking(1, 9, Epoch, "b")))).To(Equal([]string{"b"}))
 }
 

@@ -24,6 +24,8 @@ type Freezer struct {
 	options Options
 	clock   clock.PassiveClock
 	targets Targets
+	// recalled has the Clusters; nil if nothing is to be recalled.
+	recalled client.Reader
 
 	mutex   sync.Mutex
 	control peer
@@ -196,6 +198,7 @@ func (f *Freezer) cluster(key client.ObjectKey) *target {
 	if found == nil {
 		found = &target{peer: peer{reason: ReasonTargetAPIServerUnreachable, name: "target cluster"}, known: f.clock.Now()}
 		f.clusters[key] = found
+		f.recall(key, found)
 	}
 	return found
 }
