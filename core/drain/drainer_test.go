@@ -228,9 +228,11 @@ func TestForgetStopsAndLeavesNothingBehind(t *testing.T) {
 	w.eventually(func(g Gomega) { g.Expect(w.step().Blocked).To(HaveLen(1)) })
 	w.drainer.Forget(w.request().Key)
 	w.drainer.Forget(types.NamespacedName{Name: "never was"})
-	w.g.Expect(w.drainer.drains).To(BeEmpty())
+	drains, _ := w.kept()
+	w.g.Expect(drains).To(BeZero())
 	w.drainer.Close()
-	w.g.Expect(w.drainer.targets).To(BeEmpty())
+	_, targets := w.kept()
+	w.g.Expect(targets).To(BeZero())
 	// The transports of this test's own client live on, with two goroutines for a connection.
 	w.g.Eventually(settle).WithTimeout(waiting).WithPolling(pollInterval).Should(BeNumerically("<=", before+2))
 }
@@ -248,12 +250,12 @@ func TestTheNextDrainReadsNothingAnew(t *testing.T) {
 		fake.Step(linger - time.Second)
 	}
 	w.g.Expect(watched()).To(Equal(1))
-	w.g.Expect(w.drainer.targets).To(HaveLen(1))
+	_, targets := w.kept()
+	w.g.Expect(targets).To(Equal(1))
 	fake.Step(time.Second)
 	w.eventually(func(g Gomega) {
-		w.drainer.mu.Lock()
-		defer w.drainer.mu.Unlock()
-		g.Expect(w.drainer.targets).To(BeEmpty())
+		_, targets := w.kept()
+		g.Expect(targets).To(BeZero())
 	})
 }
 
@@ -261,14 +263,14 @@ func TestAnotherKubeconfigMakesAnotherConnection(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "wait-completed"} })
 	w.eventually(func(g Gomega) { g.Expect(w.step().Completing).To(HaveLen(1)) })
-	first := w.drainer.drains[w.request().Key].target
+	first := w.target()
 
 	w.config = rest.CopyConfig(w.config)
 	w.step()
-	w.g.Expect(w.drainer.drains[w.request().Key].target).To(BeIdenticalTo(first), "a copy is the same")
+	w.g.Expect(w.target()).To(BeIdenticalTo(first), "a copy is the same")
 	w.config.BearerToken = "another"
 	w.step()
-	w.g.Expect(w.drainer.drains[w.request().Key].target).NotTo(BeIdenticalTo(first))
+	w.g.Expect(w.target()).NotTo(BeIdenticalTo(first))
 }
 
 func TestStepRefusesWhatItCannotDrain(t *testing.T) {

@@ -170,6 +170,21 @@ func (w *world) terminating() []string {
 	return names
 }
 
+// kept counts the drains and the target clusters that the drainer holds.
+func (w *world) kept() (drains, targets int) {
+	w.drainer.mu.Lock()
+	defer w.drainer.mu.Unlock()
+	return len(w.drainer.drains), len(w.drainer.targets)
+}
+
+// target is the target cluster of the world's drain.
+func (w *world) target() *target {
+	key := w.request().Key
+	w.drainer.mu.Lock()
+	defer w.drainer.mu.Unlock()
+	return w.drainer.drains[key].target
+}
+
 func (w *world) eventually(check func(Gomega)) {
 	w.t.Helper()
 	w.g.Eventually(check).WithTimeout(waiting).WithPolling(pollInterval).Should(Succeed())

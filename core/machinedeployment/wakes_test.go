@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -15,6 +16,7 @@ import (
 
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/index"
+	"millwright.dev/core/machines"
 	"millwright.dev/test/coretest/workers"
 	"millwright.dev/test/stale"
 )
@@ -40,6 +42,24 @@ func (w *world) counted(n int32) func(Gomega) {
 			total += ptr.Deref(set.Status.Replicas, 0)
 		}
 		g.Expect(total).To(Equal(n))
+	}
+}
+
+// countsAsListed is satisfied when the status of each set has the numbers of the Machines that the API server has. Those of
+// the deployment may be so before.
+func (w *world) countsAsListed() func(Gomega) {
+	return func(g Gomega) {
+		for _, set := range w.allSets() {
+			list := &clusterv1.MachineList{}
+			g.Expect(direct.List(w.Ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
+			var own []*clusterv1.Machine
+			for i := range list.Items {
+				if metav1.IsControlledBy(&list.Items[i], &set) {
+					own = append(own, &list.Items[i])
+				}
+			}
+			g.Expect(looked(&set) && machines.Counted(&set, own)).To(BeTrue())
+		}
 	}
 }
 
@@ -69,6 +89,7 @@ func TestSetThatAnEarlierProcessHasCounted(t *testing.T) {
 	w.deployment(2)
 	w.start(t)
 	w.Eventually(w.settled(2, "a", "1"))
+	w.Eventually(w.countsAsListed())
 	w.Stop()
 	watching, err := client.NewWithWatch(suite.Env.Config, client.Options{Scheme: workers.Scheme(), Mapper: suite.Env.Mapper})
 	w.G.Expect(err).NotTo(HaveOccurred())

@@ -139,19 +139,26 @@ func (c *Core) start() error {
 	}
 	var ctx context.Context
 	ctx, c.cancel = context.WithCancel(context.Background())
-	if err := c.addControllers(ctx, mgr); err != nil {
+	if err := c.addControllers(ctx, mgr, life.name); err != nil {
 		return err
 	}
 	go func() { c.done <- mgr.Start(ctx) }()
-	return nil
+	// A manager that is to stop while its caches cannot be filled never does: its start waits for them all the same.
+	select {
+	case <-mgr.Elected():
+		return nil
+	case err := <-c.done:
+		c.done <- err
+		return errors.Wrap(err, "the core has ended")
+	}
 }
 
-func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager) error {
+func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent string) error {
 	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	c.Connections = remote.New(shared.Options{
-		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: "test", QPS: -1, MinRetry: 50 * time.Millisecond, MaxRetry: time.Second,
+		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: userAgent, QPS: -1, MinRetry: 50 * time.Millisecond, MaxRetry: time.Second,
 		ProbeInterval: time.Second, RequestTimeout: c.RequestTimeout,
 	})
 	resolver := &version.Resolver{Reader: mgr.GetClient()}

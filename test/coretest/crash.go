@@ -2,6 +2,7 @@ package coretest
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -22,6 +23,9 @@ var errDead = errors.New("this core is dead")
 
 // life is one process of the core as far as its requests go.
 type life struct {
+	// name is the user agent of its requests to target clusters. It tells them from those of the process before, some of which go on
+	// when their controllers do not end in time.
+	name  string
 	mutex sync.Mutex
 	// left counts the writes to go until death of those that counts reports; negative is for ever.
 	left   int
@@ -32,7 +36,9 @@ type life struct {
 	died   chan string
 }
 
-func newLife() *life { return &life{left: -1, died: make(chan string, 1)} }
+func newLife(number int) *life {
+	return &life{name: fmt.Sprintf("core-%d", number), left: -1, died: make(chan string, 1)}
+}
 
 // Crash has the core die with its n-th write from now to either cluster that has to do with a namespace, "" for any; events and
 // leases aside. That write reaches the server, its answer is lost, and no request after it reaches anything. The channel has the
@@ -114,6 +120,7 @@ func (l *life) count(request *http.Request) (last, dead bool) {
 // lives hands requests to the process that lives now.
 type lives struct {
 	mutex sync.Mutex
+	begun int
 	now   *life
 	held  *SlowList
 }
@@ -141,8 +148,15 @@ func (l *lives) current() *life {
 func (l *lives) begin() *life {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.now = newLife()
+	l.begun++
+	l.now = newLife(l.begun)
 	return l.now
+}
+
+// of is the process that lives now if the request is its own.
+func (l *lives) of(request *http.Request) (*life, bool) {
+	now := l.current()
+	return now, request.UserAgent() == now.name
 }
 
 // MortalTarget has the Clusters that are created from now until the end of the test reach the API server in such a
@@ -160,7 +174,11 @@ func (c *Core) MortalTarget(t *testing.T) {
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
 			c.life.slowness().wait(request)
-			return c.life.current().send(transport, request)
+			life, own := c.life.of(request)
+			if !own {
+				return nil, errDead
+			}
+			return life.send(transport, request)
 		}),
 		FlushInterval: -1,
 		Rewrite:       func(request *httputil.ProxyRequest) { request.SetURL(origin) },
