@@ -158,8 +158,8 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 		return err
 	}
 	c.Connections = remote.New(shared.Options{
-		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: userAgent, QPS: -1, MinRetry: 50 * time.Millisecond, MaxRetry: time.Second,
-		ProbeInterval: time.Second, RequestTimeout: c.RequestTimeout,
+		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: userAgent, QPS: -1, RequestTimeout: c.RequestTimeout,
+		MinRetry: 50 * time.Millisecond, MaxRetry: time.Second, ProbeInterval: time.Second,
 	})
 	resolver := &version.Resolver{Reader: mgr.GetClient()}
 	kinds := func() *external.Kinds {
