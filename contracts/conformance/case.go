@@ -1,0 +1,79 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/rules"
+)
+
+// Case is a piece of a run that verifies some rules: one look at a manifest, or one scenario on a cluster.
+type Case[Env any] struct {
+	// Name is stable and can be selected with --case, such as "Deletion/WaitsForInfrastructure".
+	Name string
+	// Rules are those that it may speak of; it is not run if none of them was asked for.
+	Rules []rules.ID
+	// Method is static or behavioural.
+	Method rules.Method
+	// Run looks, and records what it finds of each rule. What it does not speak of counts as skipped.
+	Run func(ctx context.Context, t *T, env Env)
+}
+
+// T takes down what a case finds. Its methods may be called concurrently.
+type T struct {
+	mu       sync.Mutex
+	name     string
+	allowed  []rules.ID
+	findings []Finding
+}
+
+// Finding is a statement of a case about a rule.
+type Finding struct {
+	Rule   rules.ID
+	Status report.Status
+	// Object is the kind that it is about, where a profile has several.
+	Object   string
+	Reason   string
+	Failure  *report.Failure
+	Evidence string
+	Case     string
+}
+
+// NewT returns a T for a case of this name that may speak of these rules.
+func NewT(name string, allowed ...rules.ID) *T { return &T{name: name, allowed: allowed} }
+
+// Pass records that the rule was kept, and what shows it.
+func (t *T) Pass(rule rules.ID, object, evidence string, args ...any) {
+	t.record(Finding{Rule: rule, Status: report.Pass, Object: object, Evidence: fmt.Sprintf(evidence, args...)})
+}
+
+// Fail records that the rule was broken: what was expected, and what was seen.
+func (t *T) Fail(rule rules.ID, object string, failure report.Failure) {
+	t.record(Finding{Rule: rule, Status: report.Fail, Object: object, Failure: &failure})
+}
+
+// Skip records why the rule could not be looked at.
+func (t *T) Skip(rule rules.ID, object, reason string, args ...any) {
+	t.record(Finding{Rule: rule, Status: report.Skip, Object: object, Reason: fmt.Sprintf(reason, args...)})
+}
+
+// Findings returns what was recorded, in that order.
+func (t *T) Findings() []Finding {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.findings)
+}
+
+// record panics on a rule that the case does not declare: then the table of who verifies what would be wrong.
+func (t *T) record(finding Finding) {
+	if !slices.Contains(t.allowed, finding.Rule) {
+		panic(fmt.Sprintf("case %s speaks of rule %s, which it does not declare", t.name, finding.Rule))
+	}
+	finding.Case = t.name
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.findings = append(t.findings, finding)
+}

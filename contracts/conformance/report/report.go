@@ -1,0 +1,125 @@
+// Package report is what a conformance run leaves: a versioned kind that says of each rule whether an implementation keeps it, with
+// the evidence, and how to see it again.
+package report
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"millwright.dev/contracts/rules"
+)
+
+// The kind of a report.
+const (
+	APIVersion = "conformance.millwright.dev/v1alpha1"
+	Kind       = "ConformanceReport"
+)
+
+// Report says how an implementation keeps the rules of a profile. It is not a resource of an API server.
+type Report struct {
+	metav1.TypeMeta `json:",inline"`
+	// Implementation is what was looked at.
+	Implementation Implementation `json:"implementation"`
+	// Suite is what looked at it.
+	Suite Suite `json:"suite"`
+	// Profile is which rules were asked for, such as "inframachine".
+	Profile string `json:"profile"`
+	// Level is core or extended: whether features that the contract leaves to an implementation were asked for too.
+	Level string `json:"level"`
+	// ContractVersions are the versions of the contract under which the implementation was looked at.
+	ContractVersions []string `json:"contractVersions"`
+	// Time is when the run began.
+	Time metav1.Time `json:"time"`
+	// Outcome is what the results come to.
+	Outcome Outcome `json:"outcome"`
+	// Summary counts the results.
+	Summary Summary `json:"summary"`
+	// Results are those of each rule and version of the contract, in the order of the rules.
+	Results []Result `json:"results"`
+}
+
+// Implementation is a provider or core.
+type Implementation struct {
+	// Name as its authors call it, such as "infrastructure-aws".
+	Name string `json:"name"`
+	// Version of it, such as "v2.13.0".
+	Version string `json:"version,omitempty"`
+	// Organization, URL and Contact are the authors' own words.
+	Organization string `json:"organization,omitempty"`
+	URL          string `json:"url,omitempty"`
+	Contact      string `json:"contact,omitempty"`
+}
+
+// Suite is the version of the suite, and how it was called.
+type Suite struct {
+	Version string `json:"version"`
+	// Command repeats the run.
+	Command string `json:"command,omitempty"`
+}
+
+// Outcome sums a report up.
+type Outcome string
+
+// The outcomes.
+const (
+	// Conformant: no rule failed, and every MUST of the core features was verified.
+	Conformant Outcome = "Conformant"
+	// Partial: no rule failed, but a MUST of the core features was skipped.
+	Partial Outcome = "Partial"
+	// NotConformant: a MUST failed.
+	NotConformant Outcome = "NotConformant"
+)
+
+// Summary counts rules by level and status.
+type Summary struct {
+	Passed  int `json:"passed"`
+	Failed  int `json:"failed"`
+	Skipped int `json:"skipped"`
+	// FailedShould are failures of rules that are not a MUST; they do not make an implementation not conformant.
+	FailedShould int `json:"failedShould"`
+	// SkippedCore are core rules that were skipped.
+	SkippedCore int `json:"skippedCore"`
+}
+
+// Status is what became of a rule.
+type Status string
+
+// The statuses.
+const (
+	Pass Status = "Pass"
+	Fail Status = "Fail"
+	Skip Status = "Skip"
+)
+
+// Result is what was found about one rule, of one kind, under one version of the contract.
+type Result struct {
+	Rule    rules.ID    `json:"rule"`
+	Level   rules.Level `json:"level"`
+	Text    string      `json:"text"`
+	Feature string      `json:"feature"`
+	// Object is what it is about, such as a kind; empty where the rule is about the whole.
+	Object string `json:"object,omitempty"`
+	// ContractVersion is set where the rule is verified for each.
+	ContractVersion string `json:"contractVersion,omitempty"`
+	Method          string `json:"method"`
+	Status          Status `json:"status"`
+	// Reason says why a rule was skipped, in a sentence.
+	Reason string `json:"reason,omitempty"`
+	// Failures are what was expected and seen instead.
+	Failures []Failure `json:"failures,omitempty"`
+	// Evidence is what was seen, for example times and values of fields.
+	Evidence []string `json:"evidence,omitempty"`
+	// Cases are the names of the cases that verified it.
+	Cases []string `json:"cases,omitempty"`
+	// Reproduce is a command that runs these cases alone.
+	Reproduce string `json:"reproduce,omitempty"`
+	// Source is where Cluster API says so.
+	Source string `json:"source,omitempty"`
+}
+
+// Failure is one deviation from a rule.
+type Failure struct {
+	Expected string `json:"expected"`
+	Seen     string `json:"seen"`
+	// Object is where, as namespace/name or path in a file.
+	Object string `json:"object,omitempty"`
+}
