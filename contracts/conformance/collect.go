@@ -14,7 +14,7 @@ import (
 func Collect(asked []rules.Rule, version string, method rules.Method, findings []Finding) []report.Result {
 	var results []report.Result
 	for _, rule := range asked {
-		if !rule.VerifiedBy(method) {
+		if !rule.VerifiedBy(method) || version != "" && !rule.Has(version) {
 			continue
 		}
 		byObject := map[string][]Finding{}
@@ -44,7 +44,7 @@ func resultOf(rule rules.Rule, object, version string, method rules.Method, find
 		Method: string(method), Status: report.Skip, Source: rule.Source,
 	}
 	for _, finding := range findings {
-		if !slices.Contains(result.Cases, finding.Case) {
+		if finding.Case != "" && !slices.Contains(result.Cases, finding.Case) {
 			result.Cases = append(result.Cases, finding.Case)
 		}
 		if finding.Evidence != "" {

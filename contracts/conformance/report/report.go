@@ -27,8 +27,12 @@ type Report struct {
 	Level string `json:"level"`
 	// ContractVersions are the versions of the contract under which the implementation was looked at.
 	ContractVersions []string `json:"contractVersions"`
-	// Time is when the run began.
-	Time metav1.Time `json:"time"`
+	// Methods are how it was looked at: a report of static rules says nothing about behaviour.
+	Methods []string `json:"methods"`
+	// Filter says which rules and cases alone were asked for; then the outcome is at best Partial.
+	Filter string `json:"filter,omitempty"`
+	// Time is when the run began; left out where a report is kept and compared.
+	Time *metav1.Time `json:"time,omitempty"`
 	// Outcome is what the results come to.
 	Outcome Outcome `json:"outcome"`
 	// Summary counts the results.

@@ -1,0 +1,27 @@
+package conformance
+
+import (
+	"context"
+	"io"
+
+	"k8s.io/client-go/rest"
+
+	"millwright.dev/contracts/conformance/report"
+)
+
+// RunOptions are what a suite that needs a cluster is given.
+type RunOptions struct {
+	Selection Selection
+	// Sample is a stream of YAML documents: the objects from which the suite makes those that it has reconciled.
+	Sample []byte
+	// Timeouts is a YAML document of the suite's own kind; its defaults if empty.
+	Timeouts []byte
+	// Namespace to work in; the suite makes one of its own if it is empty.
+	Namespace string
+	// Log is told what goes on, for people.
+	Log io.Writer
+}
+
+// Suite runs the cases of a profile against a management cluster and returns a result for each rule. With an error it returns the
+// results that it has so far; it cleans up after itself, also when the context ends.
+type Suite func(ctx context.Context, config *rest.Config, options RunOptions) ([]report.Result, error)

@@ -1,0 +1,93 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"millwright.dev/contracts/rules"
+)
+
+type junitSuites struct {
+	XMLName xml.Name     `xml:"testsuites"`
+	Suites  []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Failure *junitMessage `xml:"failure"`
+	Skipped *junitMessage `xml:"skipped"`
+	Output  string        `xml:"system-out,omitempty"`
+}
+
+type junitMessage struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// junit writes the report for CI systems. JUnit knows no levels: a rule that is not a MUST and is broken is shown as skipped, so that
+// a pipeline fails when the implementation is not conformant, and then alone.
+func (r *Report) junit() ([]byte, error) {
+	suite := junitSuite{Name: legal(fmt.Sprintf("%s %s %s", r.Implementation.Name, r.Implementation.Version, r.Profile))}
+	for _, result := range r.Results {
+		c := junitCase{
+			Class: legal(r.Profile + "." + result.Method), Name: legal(result.title() + ": " + result.Text),
+			Output: legal(strings.Join(result.Evidence, "\n")),
+		}
+		switch {
+		case result.Status == Fail && result.Level == rules.Must:
+			c.Failure = &junitMessage{Message: legal(result.title() + " is broken"), Text: legal(result.failures())}
+			suite.Failures++
+		case result.Status == Fail:
+			c.Skipped = &junitMessage{Message: legal(string(result.Level) + " is not kept"), Text: legal(result.failures())}
+			suite.Skipped++
+		case result.Status == Skip:
+			c.Skipped = &junitMessage{Message: legal(result.Reason)}
+			suite.Skipped++
+		}
+		suite.Cases = append(suite.Cases, c)
+	}
+	suite.Tests = len(suite.Cases)
+	out := bytes.NewBufferString(xml.Header)
+	encoder := xml.NewEncoder(out)
+	encoder.Indent("", "  ")
+	if err := encoder.Encode(junitSuites{Suites: []junitSuite{suite}}); err != nil {
+		return nil, errors.Wrap(err, "encode report")
+	}
+	return append(out.Bytes(), '\n'), nil
+}
+
+func (r Result) failures() string {
+	out := &strings.Builder{}
+	for _, failure := range r.Failures {
+		fmt.Fprintf(out, "%s: expected %s; seen: %s\n", failure.Object, failure.Expected, failure.Seen)
+	}
+	for _, more := range []string{r.Source, r.Reproduce} {
+		if more != "" {
+			fmt.Fprintln(out, more)
+		}
+	}
+	return out.String()
+}
+
+// legal replaces what XML 1.0 cannot say even escaped.
+func legal(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' && c != '\n' && c != '\t' || c == 0xFFFE || c == 0xFFFF {
+			return '\uFFFD'
+		}
+		return c
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
