@@ -85,6 +85,8 @@ const (
 	FeatureInterruptible Feature = "Interruptible"
 	// FeatureClusterClass is that objects can be made and tried by Cluster API's ClusterClass.
 	FeatureClusterClass Feature = "ClusterClass"
+	// FeatureInPlaceUpdates is that machines are changed without being replaced.
+	FeatureInPlaceUpdates Feature = "InPlaceUpdates"
 	// FeatureSecurity is that no secret shows where it does not belong, and nothing of others is touched.
 	FeatureSecurity Feature = "Security"
 	// FeatureMillwright is what goes beyond Cluster API's contract, as this core makes use of it.
@@ -106,6 +108,8 @@ type Rule struct {
 	Fields string
 	// ReliedOn says who relies on it, and for what.
 	ReliedOn string
+	// Accessor is what reads the fields for a core, as <package of contracts>.<function> or .<type>.<method>; empty if nothing does.
+	Accessor string
 	// Verified is how the conformance suite verifies it.
 	Verified []Method
 	// Unverified says why nothing verifies the rule; set if and only if Verified is NotYet alone.
