@@ -86,7 +86,8 @@ var kindRules = []Rule{
 	},
 	{
 		ID: "CV-012", Level: Must, Feature: FeatureContract, Verified: static,
-		Text:     "A provider whose API group is not one of Cluster API's own grants the core get, list, watch, create, update, patch and delete on its kinds by a ClusterRole with the label `cluster.x-k8s.io/aggregate-to-manager: \"true\"`.",
+		Text: "A provider whose API group is not one of Cluster API's own grants the core get, list, watch, create, update, patch and delete on its kinds " +
+			"by a ClusterRole with the label `cluster.x-k8s.io/aggregate-to-manager: \"true\"`.",
 		Fields:   "`metadata.labels` and `rules` of the ClusterRole",
 		ReliedOn: "the core, whose role aggregates such ClusterRoles",
 		Source:   machinePage + "all-resources-api-group",

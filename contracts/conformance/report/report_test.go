@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -79,7 +80,7 @@ func TestJUnitIsXML(t *testing.T) {
 	decoder := xml.NewDecoder(strings.NewReader(string(data)))
 	for {
 		_, err := decoder.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		g.Expect(err).NotTo(HaveOccurred())
