@@ -55,4 +55,10 @@ if [ -n "$off" ]; then
   echo "verify: nolint directives name linters that are off: $off; drop the directives, or turn the linters on" >&2
   exit 1
 fi
+# A program that was built in the tree and committed by mistake stays in every clone for ever.
+binaries=$(git grep -ILe '' | while read -r file; do [ -s "$file" ] && echo "$file"; done || true)
+if [ -n "$binaries" ]; then
+  echo "verify: git tracks files that are not text: $binaries; remove them with 'git rm --cached' and build programs into bin/ or out/" >&2
+  exit 1
+fi
 go vet ./...

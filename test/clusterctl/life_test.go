@@ -64,18 +64,27 @@ func TestLifeByClusterctl(t *testing.T) {
 	l.page("move.md", "And back")
 	l.expectMoved(l.to, l.from, before)
 
-	release(t, "v0.2.0", filepath.Join(l.dir, "out", "release"))
+	l.expectNext(false)
+	l.nextRelease("v0.2.0")
 	plan := l.page("upgrade.md", "With clusterctl")
 	for _, provider := range []string{"cluster-api", "bootstrap-millwright-cloudconfig", "infrastructure-millwright-aws"} {
 		l.Expect(plan).To(MatchRegexp(`%s .*v0\.1\.0 +v0\.2\.0`, provider))
 	}
 	l.Expect(l.hosts[l.from].Programs()).To(HaveEach(HaveSuffix(":v0.2.0")))
 	l.Expect(l.hosts[l.from].Programs()).To(HaveLen(3))
+	l.expectNext(true)
+	l.Expect(l.setsNext()).To(Equal("kept"))
 
 	l.Expect(l.launches()).To(Equal(launched), "no machine was launched by moves and upgrades")
 	l.Expect(l.nodes()).To(Equal(nodes), "and none was replaced")
 	l.scale("2")
 	l.Eventually(l.live).Should(HaveLen(2), "the new managers work")
+
+	grown := l.launches()
+	l.page("upgrade.md", "Back")
+	l.expectNext(false)
+	l.Eventually(l.hosts[l.from].Programs).Should(ContainElement(HaveSuffix("millwright-aws:v0.1.0")))
+	l.Expect(l.launches()).To(Equal(grown), "going back replaces no machine")
 
 	l.page("uninstall.md", "First the machines")
 	l.Eventually(l.live).Should(BeEmpty())

@@ -2,6 +2,7 @@ package tilt
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,16 +62,19 @@ func (w *world) cloudsImage(e *evaluation) *container.Image {
 	return image
 }
 
-// run starts a container of the clouds' image as its Pod says, and returns its address.
+// run starts a container of the clouds' image as its Pod says, and returns its address when it answers there.
 func (w *world) run(image *container.Image, c *corev1.Container) (address string) {
+	name := filepath.Base(c.Command[0])
+	dir := filepath.Join(w.dir, name)
+	w.Expect(os.Mkdir(dir, 0o755)).To(Succeed())
 	var mounts []container.Mount
 	for _, m := range c.VolumeMounts {
-		data := filepath.Join(w.dir, m.Name)
+		data := filepath.Join(dir, m.Name)
 		w.Expect(os.Mkdir(data, 0o755)).To(Succeed())
 		mounts = append(mounts, container.Mount{From: data, To: m.MountPath, Writable: true})
 	}
 	// In place of the base: its users, the shell and the tools of machines.
-	users := filepath.Join(w.dir, "etc")
+	users := filepath.Join(dir, "etc")
 	w.Expect(os.Mkdir(users, 0o755)).To(Succeed())
 	for _, name := range []string{"passwd", "group"} {
 		content, err := os.ReadFile(filepath.Join("/etc", name))
@@ -85,7 +89,7 @@ func (w *world) run(image *container.Image, c *corev1.Container) (address string
 	}
 	spec, err := image.Command(filepath.Join(root(w.WithT), "bin/container"), c, mounts...)
 	w.Expect(err).NotTo(HaveOccurred())
-	spec.Name, spec.Log = c.Command[0], filepath.Join(w.sandbox.LogDir(), "simulator.log")
+	spec.Name, spec.Log = name, filepath.Join(w.sandbox.LogDir(), name+".log")
 	spec.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, v := range c.Env {
 		spec.Env = append(spec.Env, v.Name+"="+v.Value)
@@ -94,12 +98,33 @@ func (w *world) run(image *container.Image, c *corev1.Container) (address string
 	w.Expect(err).NotTo(HaveOccurred())
 	w.t.Cleanup(process.Kill)
 	listen := c.Args[slices.IndexFunc(c.Args, func(a string) bool { return strings.HasPrefix(a, "--listen=") })]
-	return "127.0.0.1" + listen[strings.LastIndex(listen, ":"):]
+	address = "127.0.0.1" + listen[strings.LastIndex(listen, ":"):]
+	w.Eventually(func() error {
+		connection, err := (&net.Dialer{}).DialContext(w.t.Context(), "tcp", address)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	}).Should(Succeed(), name)
+	return address
 }
 
-// TestAMachineInTiltsCluster: what the Tiltfile deploys is taken by an API server; the simulator of EC2 runs as its Pod says, on the programs of this
-// computer instead of a base image; the managers run as their Deployments say; and the buttons bring a Machine of it to Running, and take it away.
-func TestAMachineInTiltsCluster(t *testing.T) {
+// simulators starts those of all clouds, and returns their addresses by the names of their Services.
+func (w *world) simulators(e *evaluation) map[string]string {
+	image, deployments := w.cloudsImage(e), e.deployments()
+	addresses := map[string]string{}
+	for _, name := range []string{"ec2", "gcp"} {
+		addresses[name+".millwright-clouds.svc"] = w.run(image, &deployments[name].Spec.Template.Spec.Containers[0])
+	}
+	sidecar := deployments["millwright-azure"].Spec.Template.Spec.Containers[1]
+	w.run(image, &sidecar)
+	return addresses
+}
+
+// TestMachinesInTiltsCluster: what the Tiltfile deploys is taken by an API server; the simulators run as their Pods say, on the programs of this
+// computer instead of a base image; the managers run as their Deployments say; and the buttons bring a Machine of each cloud to Running, and take them
+// away.
+func TestMachinesInTiltsCluster(t *testing.T) {
 	s, err := sandbox.Start(t.Context(), sandbox.Options{Bare: true, LogDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -114,50 +139,63 @@ func TestAMachineInTiltsCluster(t *testing.T) {
 	}
 	t.Cleanup(w.consoles)
 	ctx := t.Context()
-	e := evaluateOwn(w.WithT, "{}")
-	ec2 := e.deployments()["ec2"].Spec.Template.Spec.Containers[0]
-	address := w.run(w.cloudsImage(e), &ec2)
-	cloud := simclient.New("http://" + address)
-	w.Eventually(func() error { _, err := cloud.LiveInstances(ctx); return err }).Should(Succeed())
+	clouds := []string{"aws", "azure", "gcp"}
+	e := evaluateOwn(w.WithT, "providers: [aws, azure, gcp]")
+	addresses := w.simulators(e)
 
 	for _, object := range e.objects() {
-		deploy(ctx, w, object, address)
+		deploy(ctx, w, object, addresses)
 	}
 	host, err := s.HostDeployments(s.Control)
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Eventually(host.Programs).Should(HaveLen(3), func() string { _, why := host.Restarts(); return strings.Join(values(why), "\n") })
+	w.Eventually(host.Programs).Should(HaveLen(2+len(clouds)), func() string { _, why := host.Restarts(); return strings.Join(values(why), "\n") })
 
 	w.sample("cluster")
-	w.sample("machines", "aws")
+	for _, cloud := range clouds {
+		w.sample("machines", cloud)
+	}
 	machines := &clusterv1.MachineList{}
 	w.Eventually(func(g Gomega) {
 		g.Expect(s.Control.Client.List(ctx, machines)).To(Succeed())
-		g.Expect(machines.Items).To(HaveLen(1))
-		g.Expect(machines.Items[0].Status.Phase).To(Equal(string(clusterv1.MachinePhaseRunning)))
+		g.Expect(machines.Items).To(HaveLen(len(clouds)))
+		for _, machine := range machines.Items {
+			g.Expect(machine.Status.Phase).To(Equal(string(clusterv1.MachinePhaseRunning)), "%s: %v", machine.Name, machine.Status.Conditions)
+		}
 	}).Should(Succeed())
 	w.sample("delete")
 	w.Expect(s.Control.Client.List(ctx, machines)).To(Succeed())
 	w.Expect(machines.Items).To(BeEmpty())
-	live, err := cloud.LiveInstances(ctx)
+	live, err := simclient.New("http://" + addresses["ec2.millwright-clouds.svc"]).LiveInstances(ctx)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(live).To(BeEmpty())
 }
 
-// deploy applies an object as Tilt would. Names of Services lead nowhere without a cluster's network: the address of the simulator takes their place;
-// the Deployment of the simulator, which runs already, has no Pods.
-func deploy(ctx context.Context, w *world, object *unstructured.Unstructured, address string) {
+// deploy applies an object as Tilt would. Names of Services lead nowhere without a cluster's network: the addresses of simulators take their place.
+// The Deployments of simulators, which run already, have no Pods, and the Pod of Azure's manager has the manager alone.
+func deploy(ctx context.Context, w *world, object *unstructured.Unstructured, addresses map[string]string) {
 	content, err := object.MarshalJSON()
 	w.Expect(err).NotTo(HaveOccurred())
-	content = []byte(strings.ReplaceAll(string(content), "http://ec2.millwright-clouds.svc", "http://"+address))
+	for service, address := range addresses {
+		content = []byte(strings.ReplaceAll(string(content), service, address))
+	}
 	object = &unstructured.Unstructured{}
 	w.Expect(object.UnmarshalJSON(content)).To(Succeed())
 	if object.GetKind() == "Deployment" && object.GetNamespace() == "millwright-clouds" {
 		w.Expect(unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas")).To(Succeed())
 	}
-	w.Eventually(func() error {
-		copied := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
-		return w.sandbox.Control.Client.Apply(ctx, copied, client.FieldOwner("tilt"))
-	}).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
+	apply := func(opts ...client.ApplyOption) {
+		w.Eventually(func() error {
+			copied := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
+			return w.sandbox.Control.Client.Apply(ctx, copied, append(opts, client.FieldOwner("tilt"))...)
+		}).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
+	}
+	if object.GetKind() == "Deployment" && object.GetName() == "millwright-azure" {
+		apply(client.DryRunAll)
+		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(unstructured.SetNestedSlice(object.Object, containers[:1], "spec", "template", "spec", "containers")).To(Succeed())
+	}
+	apply()
 }
 
 // sample runs a button with the kubectl of this Kubernetes version.
@@ -175,8 +213,9 @@ func (w *world) consoles() {
 	if !w.t.Failed() {
 		return
 	}
-	found, _ := filepath.Glob(filepath.Join(w.dir, "*", "*", "console.log"))
-	for _, file := range append(found, filepath.Join(w.sandbox.LogDir(), "simulator.log")) {
+	found, _ := filepath.Glob(filepath.Join(w.dir, "*", "*", "*", "console.log"))
+	logs, _ := filepath.Glob(filepath.Join(w.sandbox.LogDir(), "*-simulator.log"))
+	for _, file := range append(found, logs...) {
 		content, _ := os.ReadFile(file)
 		w.t.Logf("%s:\n%s", file, content)
 	}
