@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"millwright.dev/contracts/conformance/probe"
 	"millwright.dev/contracts/conformance/report"
 )
 
@@ -18,6 +19,12 @@ type RunOptions struct {
 	Timeouts []byte
 	// Namespace to work in; the suite makes one of its own if it is empty.
 	Namespace string
+	// Probe is the infrastructure's view; rules that need it are skipped if it is nil.
+	Probe probe.Probe
+	// Restart ends the provider's process at once and starts it again; rules about restarts are skipped if it is nil.
+	Restart func(ctx context.Context) error
+	// Parallel is how many cases run at once; 8 if it is 0.
+	Parallel int
 	// Log is told what goes on, for people.
 	Log io.Writer
 }

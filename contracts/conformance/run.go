@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"millwright.dev/contracts/rules"
 )
@@ -10,19 +11,31 @@ import (
 // Run runs the cases that may speak of a rule that was asked for, one after the other, and returns what they found of these rules. It
 // ends early, with what was found until then, when the context ends.
 func Run[Env any](ctx context.Context, cases []Case[Env], selection Selection, env Env) []Finding {
-	findings := selection.skips()
-	for _, c := range cases {
+	return RunParallel(ctx, cases, selection, env, 1)
+}
+
+// RunParallel is Run with up to limit cases at once. What they found is in the order of the cases.
+func RunParallel[Env any](ctx context.Context, cases []Case[Env], selection Selection, env Env, limit int) []Finding {
+	found := make([][]Finding, len(cases))
+	slots := make(chan struct{}, max(limit, 1))
+	var group sync.WaitGroup
+	for i, c := range cases {
 		if !selection.runs(c.Name, c.Rules) {
 			continue
 		}
+		slots <- struct{}{}
 		if ctx.Err() != nil {
 			break
 		}
-		t := NewT(c.Name, c.Rules...)
-		c.Run(ctx, t, env)
-		findings = append(findings, slices.DeleteFunc(t.Findings(), func(f Finding) bool { return !selection.looksAt(f.Rule) })...)
+		group.Go(func() {
+			defer func() { <-slots }()
+			t := NewT(c.Name, c.Rules...)
+			c.Run(ctx, t, env)
+			found[i] = slices.DeleteFunc(t.Findings(), func(f Finding) bool { return !selection.looksAt(f.Rule) })
+		})
 	}
-	return findings
+	group.Wait()
+	return append(selection.skips(), slices.Concat(found...)...)
 }
 
 // RulesOf returns the rules that some cases may speak of.

@@ -1,0 +1,152 @@
+package behaviour
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// cleanup removes what a run has made: the provider's objects first, while all that they need to end is there.
+type cleanup struct {
+	env       *Env
+	kinds     []schema.GroupVersionKind
+	once      []*unstructured.Unstructured
+	namespace *corev1.Namespace
+}
+
+func newCleanup(env *Env) *cleanup { return &cleanup{env: env} }
+
+// run removes everything, also when ctx has ended: whoever interrupts a run wants no machines left.
+func (c *cleanup) run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.env.Timeouts.Cleanup.Duration)
+	defer cancel()
+	var failure error
+	note := func(err error) {
+		if failure == nil && err != nil {
+			failure = errors.Wrap(err, "removing what the run has made: see objects with the label "+LabelRun+"="+c.env.Run)
+		}
+	}
+	if c.env.Namespace == "" {
+		return nil
+	}
+	for _, kind := range c.kinds {
+		note(c.subjects(ctx, kind))
+	}
+	for _, kind := range []schema.GroupVersionKind{
+		clusterv1.GroupVersion.WithKind("Machine"), clusterv1.GroupVersion.WithKind("Cluster"), corev1.SchemeGroupVersion.WithKind("Secret"),
+	} {
+		note(c.all(ctx, kind))
+	}
+	for _, kind := range c.perCluster() {
+		note(c.all(ctx, kind))
+	}
+	for _, object := range slices.Backward(c.once) {
+		note(client.IgnoreNotFound(c.env.Client.Delete(ctx, object)))
+	}
+	if c.namespace != nil {
+		note(client.IgnoreNotFound(c.env.Client.Delete(ctx, c.namespace)))
+	}
+	return failure
+}
+
+func (c *cleanup) perCluster() []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, document := range c.env.Sample.perCluster {
+		if object, err := decode(document); err == nil && object != nil && object.GetKind() != "Secret" {
+			kinds = append(kinds, object.GroupVersionKind())
+		}
+	}
+	return kinds
+}
+
+func (c *cleanup) list(ctx context.Context, kind schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := c.env.Client.List(ctx, list, client.InNamespace(c.env.Namespace), client.MatchingLabels{LabelRun: c.env.Run})
+	return list.Items, errors.Wrapf(err, "listing %s", kind.Kind)
+}
+
+// subjects deletes the provider's objects and waits until the provider has ended what belongs to them. What does not
+// end in time is let go, since the namespace could not end otherwise, and said.
+func (c *cleanup) subjects(ctx context.Context, kind schema.GroupVersionKind) error {
+	objects, err := c.list(ctx, kind)
+	if err != nil {
+		return err
+	}
+	for i := range objects {
+		if err := resume(ctx, c.env.Client, kind, c.env.Namespace, objects[i].GetName()); err != nil {
+			return err
+		}
+		if err := client.IgnoreNotFound(c.env.Client.Delete(ctx, &objects[i])); err != nil {
+			return err
+		}
+	}
+	deadline := time.Now().Add(c.env.Timeouts.Delete.Duration)
+	for {
+		objects, err := c.list(ctx, kind)
+		if err != nil || len(objects) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return c.letGo(ctx, objects)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(c.env.Timeouts.Poll.Duration):
+		}
+	}
+}
+
+func (c *cleanup) letGo(ctx context.Context, objects []unstructured.Unstructured) error {
+	for i := range objects {
+		c.env.say("%s %s was not ended within %s; its finalizers are taken off, look whether its machine is left",
+			objects[i].GetKind(), objects[i].GetName(), c.env.Timeouts.Delete.Duration)
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := client.IgnoreNotFound(c.env.Client.Patch(ctx, &objects[i], patch)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all deletes what the run has made of a kind.
+func (c *cleanup) all(ctx context.Context, kind schema.GroupVersionKind) error {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	return c.env.Client.DeleteAllOf(ctx, object, client.InNamespace(c.env.Namespace), client.MatchingLabels{LabelRun: c.env.Run})
+}
+
+// nobodyElse refuses to run beside a core: both would write the same objects.
+func (e *Env) nobodyElse(ctx context.Context) error {
+	w := &world{Env: e, ctx: ctx, id: e.name()}
+	cluster := &clusterv1.Cluster{ObjectMeta: w.meta()}
+	cluster.Spec.ClusterNetwork.ServiceDomain = "cluster.local"
+	cluster.Spec.Paused = ptr.To(false)
+	if err := e.Client.Create(ctx, cluster); err != nil {
+		return errors.Wrap(err, "creating a Cluster")
+	}
+	for end := time.Now().Add(e.Timeouts.Quiet.Duration); time.Now().Before(end); {
+		if err := e.Client.Get(ctx, w.key(), cluster); err != nil {
+			return errors.Wrap(err, "reading a Cluster")
+		}
+		if len(cluster.Finalizers) > 0 || cluster.Status.Phase != "" {
+			return errors.New("a core reconciles Clusters here, whose part the suite plays: stop it, for example by scaling its Deployment to 0")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(e.Timeouts.Poll.Duration):
+		}
+	}
+	return nil
+}

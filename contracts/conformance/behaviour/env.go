@@ -1,0 +1,67 @@
+package behaviour
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/conformance/probe"
+	"millwright.dev/contracts/conformance/timeouts"
+	"millwright.dev/contracts/version"
+)
+
+// LabelRun is on everything that a run of the suite has made; its value is the run's ID.
+const LabelRun = "conformance.millwright.dev/run"
+
+// Env is what cases work with: a management cluster, and a kind of a provider under one version of the contract.
+type Env struct {
+	// Client reads from the API server itself, and not from a cache.
+	Client client.WithWatch
+	// Namespace is where everything is made.
+	Namespace string
+	// Run is the ID of the run.
+	Run string
+	// Contract is the version by which the provider's objects are read and written, and Kind the one that is looked at.
+	Contract version.Contract
+	Kind     schema.GroupVersionKind
+	// Sample is what objects are made from.
+	Sample *Sample
+	// Timeouts are how long the cases wait.
+	Timeouts timeouts.Timeouts
+	// Probe is the infrastructure's view; nil if there is none.
+	Probe probe.Probe
+	// Restart restarts the provider; nil if that cannot be done.
+	Restart func(ctx context.Context) error
+	// Log is told what goes on, for people.
+	Log io.Writer
+
+	// planted are the secrets of the sample.
+	planted  []string
+	recorder *recorder
+	names    *atomic.Int64
+	logging  *sync.Mutex
+}
+
+// name makes a name that nothing else has. All are of equal length, so that none is part of another.
+func (e *Env) name() string { return fmt.Sprintf("cf-%s-%03d", e.Run, e.names.Add(1)) }
+
+func (e *Env) say(format string, args ...any) {
+	e.logging.Lock()
+	defer e.logging.Unlock()
+	fmt.Fprintf(e.Log, format+"\n", args...)
+}
+
+// own marks an object as made by the run.
+func (e *Env) own(object client.Object) {
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[LabelRun] = e.Run
+	object.SetLabels(labels)
+}

@@ -1,0 +1,232 @@
+package behaviour
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/rules"
+)
+
+// infraLife is a machine's life from its creation to its end.
+func infraLife() conformance.Case[*Env] {
+	ids := []rules.ID{
+		"IM-002", "IM-003", "IM-004", "IM-007", "IM-009", "IM-011", "IM-012", "IM-014", "IM-016", "IM-021", "IM-028",
+	}
+	return scenario("Lifecycle", ids, func(w *world) {
+		w.infra(all, nil, false)
+		w.finalizerFirst()
+		if !w.awaitProvisioned() {
+			w.neverProvisioned()
+			return
+		}
+		w.pass("IM-003", "%s became true", w.accessor().ProvisionedPath())
+		w.providerIDInTime()
+		w.addresses()
+		w.readyFollows("IM-007", "IM-016")
+		w.notPaused("IM-028")
+		w.staysProvisioned()
+		w.ends()
+	})
+}
+
+// neverProvisioned says what is missing.
+func (w *world) neverProvisioned() {
+	object := w.object()
+	seen := fmt.Sprintf("after %s, spec.providerID is %q and %s is %t",
+		w.Timeouts.Provision.Duration, w.providerID(object), w.accessor().ProvisionedPath(), w.provisioned(object))
+	status, text := condition(object, clusterv1.ReadyCondition)
+	if status != "" {
+		seen += fmt.Sprintf("; condition Ready is %s: %s", status, text)
+	}
+	if _, err := w.accessor().Provisioned(objectOrEmpty(object)); err != nil {
+		seen += "; " + err.Error()
+	}
+	if w.provisioned(object) {
+		w.fail("IM-002", "spec.providerID is set when the machine is provisioned", seen)
+		return
+	}
+	w.fail("IM-003", w.accessor().ProvisionedPath().String()+" becomes true once owner, bootstrap data and infrastructure are there", seen)
+}
+
+func objectOrEmpty(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if object == nil {
+		return &unstructured.Unstructured{Object: map[string]any{}}
+	}
+	return object
+}
+
+// finalizerFirst looks that there is a finalizer whenever something shows that a machine is made.
+func (w *world) finalizerFirst() {
+	seen, lacking := "", false
+	w.until(w.Timeouts.Provision.Duration, func() bool {
+		made := w.made()
+		if made == "" {
+			return false
+		}
+		// Read after the infrastructure: a finalizer that came between the two looks counts for the provider.
+		if object := w.object(); object != nil {
+			seen, lacking = made, len(object.GetFinalizers()) == 0
+		}
+		return true
+	})
+	versions, _ := w.recorder.of(w.id)
+	for _, v := range versions {
+		if len(v.GetFinalizers()) == 0 && (w.providerID(v.Unstructured) != "" || w.provisioned(v.Unstructured)) {
+			seen, lacking = "the object has a provider ID or is provisioned in version "+v.GetResourceVersion(), true
+		}
+	}
+	if seen == "" {
+		return
+	}
+	w.check(!lacking, "IM-021", "the object has a finalizer before anything is made for it",
+		fmt.Sprintf("when %s, finalizers are missing: %t (looked at %s)", seen, lacking, w.basis()))
+}
+
+// providerIDInTime looks at every version of the object.
+func (w *world) providerIDInTime() {
+	versions, _ := w.recorder.of(w.id)
+	for _, v := range versions {
+		if w.provisioned(v.Unstructured) && w.providerID(v.Unstructured) == "" {
+			w.fail("IM-002", "spec.providerID is set when "+w.accessor().ProvisionedPath().String()+" becomes true",
+				"in version "+v.GetResourceVersion()+" it is true and spec.providerID is not set")
+			return
+		}
+	}
+	w.pass("IM-002", "spec.providerID was %s in each of %d versions in which the machine was provisioned", w.providerID(w.object()), len(versions))
+}
+
+var addressTypes = []clusterv1.MachineAddressType{
+	clusterv1.MachineHostName, clusterv1.MachineExternalIP, clusterv1.MachineInternalIP,
+	clusterv1.MachineExternalDNS, clusterv1.MachineInternalDNS,
+}
+
+func (w *world) addresses() {
+	has := w.await(w.Timeouts.React.Duration, func(o *unstructured.Unstructured) bool {
+		addresses, err := w.accessor().Addresses(o)
+		return err == nil && len(addresses) > 0
+	})
+	addresses, err := w.accessor().Addresses(objectOrEmpty(w.object()))
+	seen := fmt.Sprintf("status.addresses has %d addresses with type and address", len(addresses))
+	if err != nil {
+		seen = err.Error()
+	}
+	w.check(has, "IM-004", "status.addresses lists the machine's addresses", seen)
+	if !has {
+		return
+	}
+	for _, address := range addresses {
+		if !slices.Contains(addressTypes, address.Type) {
+			w.fail("IM-014", fmt.Sprintf("one of %v", addressTypes), fmt.Sprintf("the type of an address is %q", address.Type))
+			return
+		}
+	}
+	w.pass("IM-014", "%d addresses have types of the contract", len(addresses))
+}
+
+// readyFollows looks that Ready, if there is one, becomes True once all is there.
+func (w *world) readyFollows(has, current rules.ID) {
+	isTrue := func(o *unstructured.Unstructured) bool {
+		status, _ := condition(o, clusterv1.ReadyCondition)
+		return status == metav1.ConditionTrue
+	}
+	ready := w.await(w.Timeouts.React.Duration, isTrue)
+	status, text := condition(w.object(), clusterv1.ReadyCondition)
+	if status == "" {
+		w.fail(has, "there is a condition Ready", "there is none")
+		w.skip(current, "there is no condition Ready that could be kept up to date")
+		return
+	}
+	w.pass(has, "condition Ready is %s: %s", status, text)
+	w.check(ready, current, "condition Ready becomes True when all is done",
+		fmt.Sprintf("within %s of it, condition Ready was %s: %s", w.Timeouts.React.Duration, status, text))
+}
+
+// notPaused looks for the condition Paused of an object that is not paused.
+func (w *world) notPaused(rule rules.ID) {
+	is := w.await(w.Timeouts.React.Duration, func(o *unstructured.Unstructured) bool {
+		status, _ := condition(o, clusterv1.PausedCondition)
+		return status == metav1.ConditionFalse
+	})
+	status, _ := condition(w.object(), clusterv1.PausedCondition)
+	w.check(is, rule, "condition Paused is False while nothing pauses the object", fmt.Sprintf("condition Paused is %q", status))
+}
+
+// staysProvisioned reconciles again and again, and looks at what must stay as it was.
+func (w *world) staysProvisioned() {
+	for range 3 {
+		w.touch()
+	}
+	w.quiet(func() string { return "" })
+	versions, _ := w.recorder.of(w.id)
+	was, id, lost, changed := false, "", "", ""
+	for _, v := range versions {
+		now, current := w.provisioned(v.Unstructured), w.providerID(v.Unstructured)
+		if was && !now && lost == "" {
+			lost = "it is not true any more in version " + v.GetResourceVersion()
+		}
+		if id != "" && current != id && changed == "" {
+			changed = fmt.Sprintf("it was %s and is %q in version %s", id, current, v.GetResourceVersion())
+		}
+		was, id = was || now, current
+	}
+	evidence := fmt.Sprintf("in %d versions of the object, over changes of annotations", len(versions))
+	w.unless(lost, "IM-011", w.accessor().ProvisionedPath().String()+" stays true", evidence)
+	w.unless(changed, "IM-012", "spec.providerID never changes", evidence)
+}
+
+// unless fails a rule if there is a deviation.
+func (w *world) unless(deviation string, rule rules.ID, expected, evidence string) {
+	if deviation != "" {
+		w.fail(rule, expected, deviation)
+		return
+	}
+	w.pass(rule, "%s", evidence)
+}
+
+// ends deletes the object, and looks how long it stays.
+func (w *world) ends() {
+	before := len(objectOrEmpty(w.object()).GetFinalizers())
+	w.deleteSubject()
+	ready := metav1.ConditionStatus("")
+	if !w.awaitGone(w.Timeouts.Delete.Duration) {
+		w.fail("IM-009", "the object goes once its machine is gone", "it is still there after "+w.Timeouts.Delete.Duration.String())
+		return
+	}
+	versions, _ := w.recorder.of(w.id)
+	var deleting []seen
+	for _, v := range versions {
+		if v.GetDeletionTimestamp() == nil {
+			continue
+		}
+		deleting = append(deleting, v)
+		if status, _ := condition(v.Unstructured, clusterv1.ReadyCondition); status == metav1.ConditionFalse || status == metav1.ConditionUnknown {
+			ready = status
+		}
+	}
+	w.readyWhileDeleting(deleting, ready)
+	if w.Probe == nil {
+		w.skip("IM-009", "%s (the object had %d finalizers when it was deleted)", noProbe, before)
+		return
+	}
+	left := w.machines()
+	w.check(len(left) == 0, "IM-009", "the infrastructure has no machine of the object when it goes",
+		"when the object was gone, the infrastructure had "+named(left))
+}
+
+// readyWhileDeleting judges condition Ready during a deletion that took long enough for somebody to see it.
+func (w *world) readyWhileDeleting(deleting []seen, ready metav1.ConditionStatus) {
+	if len(deleting) == 0 {
+		return
+	}
+	took := deleting[len(deleting)-1].at.Sub(deleting[0].at)
+	if had, _ := condition(deleting[0].Unstructured, clusterv1.ReadyCondition); had == "" || ready == "" && took < w.Timeouts.Poll.Duration {
+		return
+	}
+	w.check(ready != "", "IM-016", "condition Ready is not True while the machine is ended",
+		fmt.Sprintf("during a deletion of %s, condition Ready was %q", took, ready))
+}

@@ -1,0 +1,81 @@
+package behaviour_test
+
+import (
+	"flag"
+	"slices"
+	"testing"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/conformance/standin"
+	"millwright.dev/contracts/rules"
+	"millwright.dev/contracts/version"
+)
+
+var matrix = flag.Bool("matrix", false, "break every rule under every version of the contract: takes minutes")
+
+var contracts = []version.Contract{version.V1Beta1, version.V1Beta2}
+
+// A provider that keeps all rules is found to, of each: none is left out.
+func TestGoodStandInsPass(t *testing.T) {
+	for _, k := range kinds {
+		for _, contract := range contracts {
+			t.Run(k.name+"/"+string(contract), func(t *testing.T) {
+				t.Parallel()
+				results := judge(t, k, contract, standin.Switches{}, nil)
+				if len(results) == 0 {
+					t.Error("there are no results")
+				}
+				for _, status := range []report.Status{report.Fail, report.Skip} {
+					if other := with(results, status); len(other) > 0 {
+						t.Errorf("%s:\n%s", status, describe(other))
+					}
+				}
+			})
+		}
+	}
+}
+
+// A provider that breaks one rule is found to break that one, and no other.
+func TestMutantsFailExactlyTheirRule(t *testing.T) {
+	for _, k := range kinds {
+		for i, id := range conformance.RulesOf(k.cases()) {
+			for _, contract := range contracts {
+				// Without the flag, one of the versions and a part of the rules: the whole takes minutes.
+				if !*matrix && (contract == version.V1Beta1 || i%quarter != 0) {
+					continue
+				}
+				t.Run(string(id)+"/"+string(contract), func(t *testing.T) {
+					t.Parallel()
+					results := judge(t, k, contract, standin.Breaking(id), nil)
+					failed := with(results, report.Fail)
+					if _, seen := failed[id]; !seen {
+						t.Errorf("%s is broken and did not fail: skipped are\n%s", id, describe(with(results, report.Skip)))
+					}
+					delete(failed, id)
+					if len(failed) > 0 {
+						t.Errorf("other rules failed:\n%s", describe(failed))
+					}
+				})
+			}
+		}
+	}
+}
+
+const quarter = 4
+
+// Cases speak of every rule that is said to be verified by behaviour, and of no other.
+func TestEveryBehaviouralRuleHasACase(t *testing.T) {
+	for _, k := range kinds {
+		var want []rules.ID
+		for _, rule := range rules.Of(k.subject) {
+			if rule.VerifiedBy(rules.Behavioural) {
+				want = append(want, rule.ID)
+			}
+		}
+		slices.Sort(want)
+		if got := conformance.RulesOf(k.cases()); !slices.Equal(got, want) {
+			t.Errorf("%s: cases speak of\n%v\nand should speak of\n%v", k.name, got, want)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package behaviour
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// suiteGroup is the group of the kinds that the suite's objects refer to where no object is needed.
+const suiteGroup = "conformance.millwright.dev"
+
+// cluster makes the Cluster, and what the sample has for each. Its infrastructure is not provisioned yet.
+func (w *world) cluster(paused bool) {
+	spec, err := w.Sample.clusterSpec()
+	w.must(err, "to read the Cluster of the sample")
+	spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{}
+	spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{}
+	if spec.ClusterNetwork.ServiceDomain == "" {
+		spec.ClusterNetwork.ServiceDomain = "cluster.local" // A spec that is empty is refused.
+	}
+	if paused {
+		spec.Paused = ptr.To(true)
+	}
+	cluster := &clusterv1.Cluster{ObjectMeta: w.meta(), Spec: spec}
+	w.create(cluster)
+	for _, document := range w.Sample.perCluster {
+		w.extra(document, cluster)
+	}
+}
+
+// extra makes an object of the sample for the Cluster, which owns it.
+func (w *world) extra(document string, cluster *clusterv1.Cluster) {
+	object, err := decode(filled(document, w.id, w.Namespace, w.marker))
+	w.must(err, "to read an object of the sample")
+	w.secrets = append(w.secrets, secretValues(object)...)
+	object.SetNamespace(w.Namespace)
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[clusterv1.ClusterNameLabel] = w.id
+	object.SetLabels(labels)
+	object.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
+	}})
+	w.create(object)
+}
+
+// infrastructureReady says of the Cluster what a core says once its infrastructure, and its control plane, are there.
+func (w *world) infrastructureReady() {
+	w.must(retry(w.ctx, func() error {
+		cluster := &clusterv1.Cluster{}
+		if err := w.Client.Get(w.ctx, w.key(), cluster); err != nil {
+			return err
+		}
+		cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+		cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
+		now := metav1.Now()
+		cluster.Status.Conditions = []metav1.Condition{
+			{Type: "InfrastructureReady", Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: now},
+			{Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue, Reason: "Initialized", LastTransitionTime: now},
+		}
+		return w.Client.Status().Update(w.ctx, cluster)
+	}), "to write the status of the Cluster")
+}
+
+func (w *world) key() client.ObjectKey { return client.ObjectKey{Namespace: w.Namespace, Name: w.id} }
+
+// pause pauses or resumes the Cluster.
+func (w *world) pause(paused bool) {
+	w.must(setPaused(w.ctx, w.Client, w.key(), paused), "to pause the Cluster")
+}
+
+func setPaused(ctx context.Context, c client.Client, key client.ObjectKey, paused bool) error {
+	return retry(ctx, func() error {
+		cluster := &clusterv1.Cluster{}
+		if err := c.Get(ctx, key, cluster); err != nil {
+			return err
+		}
+		if ptr.Deref(cluster.Spec.Paused, false) == paused {
+			return nil
+		}
+		cluster.Spec.Paused = nil
+		if paused {
+			cluster.Spec.Paused = ptr.To(true)
+		}
+		return c.Update(ctx, cluster)
+	})
+}
+
+// machine makes the Machine. Its data are named only if they are there.
+func (w *world) machine(infrastructure, bootstrap clusterv1.ContractVersionedObjectReference, data string) *clusterv1.Machine {
+	spec, err := w.Sample.machineSpec()
+	w.must(err, "to read the Machine of the sample")
+	spec.ClusterName, spec.ProviderID = w.id, ""
+	spec.InfrastructureRef = infrastructure
+	spec.Bootstrap = clusterv1.Bootstrap{ConfigRef: bootstrap}
+	if data != "" {
+		spec.Bootstrap.DataSecretName = &data
+	}
+	machine := &clusterv1.Machine{ObjectMeta: w.meta(), Spec: spec}
+	w.create(machine)
+	w.uids = append(w.uids, string(machine.UID))
+	return machine
+}
+
+// reference is one to the object of the case, or to an object of the suite that does not exist.
+func (w *world) reference() clusterv1.ContractVersionedObjectReference {
+	return clusterv1.ContractVersionedObjectReference{APIGroup: w.Kind.Group, Kind: w.Kind.Kind, Name: w.id}
+}
+
+func (w *world) nobody(kind string) clusterv1.ContractVersionedObjectReference {
+	return clusterv1.ContractVersionedObjectReference{APIGroup: suiteGroup, Kind: kind, Name: w.id}
+}
+
+// subject makes the provider's object; it belongs to the Machine, or to nobody if that is nil.
+func (w *world) subject(owner *clusterv1.Machine, annotations map[string]string) {
+	document, err := w.Sample.Subject.MarshalJSON()
+	w.must(err, "to read the object of the sample")
+	object, err := decode(filled(string(document), w.id, w.Namespace, w.marker))
+	w.must(err, "to read the object of the sample")
+	subject := &unstructured.Unstructured{Object: map[string]any{}}
+	if spec, found := object.Object["spec"]; found {
+		subject.Object["spec"] = spec
+	}
+	subject.SetGroupVersionKind(w.Kind)
+	subject.SetNamespace(w.Namespace)
+	subject.SetName(w.id)
+	subject.SetLabels(map[string]string{clusterv1.ClusterNameLabel: w.id})
+	subject.SetAnnotations(annotations)
+	if owner != nil {
+		subject.SetOwnerReferences([]metav1.OwnerReference{ownerOf(owner)})
+	}
+	w.create(subject)
+	w.uids = append(w.uids, string(subject.GetUID()))
+}
+
+// adopt makes the Machine owner of the object, as a core does.
+func (w *world) adopt(machine *clusterv1.Machine) {
+	w.edit(func(object *unstructured.Unstructured) {
+		object.SetOwnerReferences([]metav1.OwnerReference{ownerOf(machine)})
+	})
+}
+
+func ownerOf(machine *clusterv1.Machine) metav1.OwnerReference {
+	return *metav1.NewControllerRef(machine, clusterv1.GroupVersion.WithKind("Machine"))
+}
+
+// annotate sets an annotation of the object, or removes it.
+func (w *world) annotate(name string, value *string) {
+	w.edit(func(object *unstructured.Unstructured) {
+		annotations := object.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		delete(annotations, name)
+		if value != nil {
+			annotations[name] = *value
+		}
+		object.SetAnnotations(annotations)
+	})
+}
+
+// deleteSubject asks for the end of the object.
+func (w *world) deleteSubject() {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(w.Kind)
+	object.SetNamespace(w.Namespace)
+	object.SetName(w.id)
+	w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, object)), "to delete the provider's object")
+}
+
+// resume ends all pauses of what a case has made.
+func resume(ctx context.Context, c client.Client, kind schema.GroupVersionKind, namespace, name string) error {
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	if err := client.IgnoreNotFound(setPaused(ctx, c, key, false)); err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(retry(ctx, func() error {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kind)
+		if err := c.Get(ctx, key, object); err != nil {
+			return err
+		}
+		annotations := object.GetAnnotations()
+		if _, paused := annotations[clusterv1.PausedAnnotation]; !paused {
+			return nil
+		}
+		delete(annotations, clusterv1.PausedAnnotation)
+		object.SetAnnotations(annotations)
+		return c.Update(ctx, object)
+	}))
+}

@@ -1,0 +1,181 @@
+package behaviour
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+const (
+	// RoleAnnotation says which object of a sample is the one that is looked at, where its kind does not say so.
+	RoleAnnotation = "conformance.millwright.dev/role"
+	// RoleSubject is the value of RoleAnnotation for it.
+	RoleSubject = "subject"
+
+	// What stands for other text in a sample: the names of a case's Cluster and of the namespace, and a text that must never show.
+	clusterPlaceholder   = "${CLUSTER_NAME}"
+	namespacePlaceholder = "${NAMESPACE}"
+	markerPlaceholder    = "${MARKER}"
+)
+
+// Sample is what a run makes its objects from: a stream of YAML documents.
+//
+// One is of the provider's kind, or of its template kind. A Cluster and a Machine may give what those of the suite have in their specs,
+// such as a version and a failure domain. Documents with ${CLUSTER_NAME} in them are made anew for the Cluster of each case, all others
+// once. ${NAMESPACE} stands for the namespace, and ${MARKER} for a text that must show nowhere, to be used in Secrets.
+type Sample struct {
+	// Subject has the spec of the objects that are looked at, Template that of their template; nil if the sample has none.
+	Subject, Template *unstructured.Unstructured
+	cluster, machine  *unstructured.Unstructured
+	// once and perCluster are texts of other documents.
+	once, perCluster []string
+}
+
+// ParseSample reads a sample. The kind that is looked at is the one with RoleAnnotation, or the only one whose name ends with suffix,
+// or has a template of such a name.
+func ParseSample(content []byte, suffix string) (*Sample, error) {
+	s := &Sample{}
+	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, errors.Wrap(err, "reading the sample")
+		}
+		object, err := decode(string(document))
+		if err != nil {
+			return nil, errors.Wrap(err, "reading the sample")
+		}
+		if object == nil {
+			continue
+		}
+		if err := s.add(object, string(document), suffix); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.complete()
+}
+
+func (s *Sample) add(object *unstructured.Unstructured, document, suffix string) error {
+	kind, group := object.GetKind(), object.GroupVersionKind().Group
+	core := group == clusterv1.GroupVersion.Group
+	place := (**unstructured.Unstructured)(nil)
+	switch {
+	case object.GetAnnotations()[RoleAnnotation] == RoleSubject, !core && strings.HasSuffix(kind, suffix):
+		place = &s.Subject
+	case !core && strings.HasSuffix(kind, suffix+"Template"):
+		place = &s.Template
+	case core && kind == "Cluster":
+		place = &s.cluster
+	case core && kind == "Machine":
+		place = &s.machine
+	case strings.Contains(document, clusterPlaceholder):
+		s.perCluster = append(s.perCluster, document)
+		return nil
+	default:
+		s.once = append(s.once, document)
+		return nil
+	}
+	if *place != nil {
+		return errors.Errorf("the sample has two objects in the place of %s %s: mark the one to look at by the annotation %s: %s",
+			kind, object.GetName(), RoleAnnotation, RoleSubject)
+	}
+	*place = object
+	return nil
+}
+
+func (s *Sample) complete() error {
+	switch {
+	case s.Subject == nil && s.Template == nil:
+		return errors.Errorf("the sample has no object of the provider: mark the one to look at by the annotation %s: %s",
+			RoleAnnotation, RoleSubject)
+	case s.Subject == nil:
+		spec, _, err := unstructured.NestedMap(s.Template.Object, "spec", "template", "spec")
+		if err != nil {
+			return errors.Wrap(err, "reading the template of the sample")
+		}
+		s.Subject = &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		s.Subject.SetAPIVersion(s.Template.GetAPIVersion())
+		s.Subject.SetKind(strings.TrimSuffix(s.Template.GetKind(), "Template"))
+	case s.Template == nil:
+		s.Template = &unstructured.Unstructured{Object: map[string]any{}}
+		s.Template.SetAPIVersion(s.Subject.GetAPIVersion())
+		s.Template.SetKind(s.Subject.GetKind() + "Template")
+		spec, _, _ := unstructured.NestedMap(s.Subject.Object, "spec")
+		if err := unstructured.SetNestedMap(s.Template.Object, spec, "spec", "template", "spec"); err != nil {
+			return errors.Wrap(err, "making a template of the sample")
+		}
+	}
+	return nil
+}
+
+// clusterSpec and machineSpec are what the sample says of the core's objects.
+func (s *Sample) clusterSpec() (spec clusterv1.ClusterSpec, err error) {
+	err = specInto(s.cluster, &spec)
+	return spec, err
+}
+
+func (s *Sample) machineSpec() (spec clusterv1.MachineSpec, err error) {
+	err = specInto(s.machine, &spec)
+	return spec, err
+}
+
+func specInto(object *unstructured.Unstructured, spec any) error {
+	if object == nil {
+		return nil
+	}
+	content, _, err := unstructured.NestedMap(object.Object, "spec")
+	if err != nil {
+		return errors.Wrapf(err, "reading the %s of the sample", object.GetKind())
+	}
+	return errors.Wrapf(runtime.DefaultUnstructuredConverter.FromUnstructured(content, spec), "reading the %s of the sample", object.GetKind())
+}
+
+// filled replaces the placeholders of all values of an object.
+func filled(document, cluster, namespace, marker string) string {
+	return strings.NewReplacer(clusterPlaceholder, cluster, namespacePlaceholder, namespace, markerPlaceholder, marker).Replace(document)
+}
+
+func decode(document string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+		return nil, err
+	}
+	if len(object.Object) == 0 {
+		return nil, nil
+	}
+	if object.GetKind() == "" || object.GetAPIVersion() == "" {
+		return nil, errors.New("a document has no kind or apiVersion")
+	}
+	return object, nil
+}
+
+// secretValues are what the sample's Secrets hold, but for what is too short to be recognized.
+func secretValues(object *unstructured.Unstructured) []string {
+	if object.GetKind() != "Secret" || object.GroupVersionKind().Group != corev1.GroupName {
+		return nil
+	}
+	var values []string
+	for _, field := range []string{"stringData", "data"} {
+		entries, _, _ := unstructured.NestedStringMap(object.Object, field)
+		for _, value := range entries {
+			if len(value) >= shortest {
+				values = append(values, value)
+			}
+		}
+	}
+	return values
+}
+
+// shortest is how long a secret is at least that is searched for.
+const shortest = 12

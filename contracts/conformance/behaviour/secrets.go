@@ -1,0 +1,83 @@
+package behaviour
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/rules"
+)
+
+// infraSecrets looks for secrets in all that people may read of a machine that was made and ended.
+func infraSecrets() conformance.Case[*Env] {
+	return scenario("Secrets", []rules.ID{"IM-033"}, func(w *world) {
+		w.infra(all, nil, false)
+		w.mustBeProvisioned()
+		w.quiet(func() string { return "" })
+		w.deleteSubject()
+		w.awaitGone(w.Timeouts.Delete.Duration)
+		w.showsNoSecrets("IM-033")
+	})
+}
+
+// showsNoSecrets searches every version of the object that was seen, and its events.
+func (w *world) showsNoSecrets(rule rules.ID) {
+	var words []string
+	for _, secret := range append(w.secrets, w.planted...) {
+		words = append(words, secret, base64.StdEncoding.EncodeToString([]byte(secret)))
+	}
+	versions, _ := w.recorder.of(w.id)
+	for _, v := range versions {
+		for where, value := range visible(v.Unstructured) {
+			if found(value, words) {
+				w.fail(rule, "no secret shows", "version "+v.GetResourceVersion()+" of the object has a secret in "+where)
+				return
+			}
+		}
+	}
+	events := &corev1.EventList{}
+	w.must(w.Client.List(w.ctx, events, client.InNamespace(w.Namespace)), "to list events")
+	count := 0
+	for _, event := range events.Items {
+		if event.InvolvedObject.Name != w.id {
+			continue
+		}
+		count++
+		if found(event.Message+event.Reason, words) {
+			w.fail(rule, "no secret shows", fmt.Sprintf("an Event of %s, reason %s, has a secret in its message", event.InvolvedObject.Kind, event.Reason))
+			return
+		}
+	}
+	w.pass(rule, "none of %d secrets shows in %d versions of the object and %d events", len(words)/2, len(versions), count)
+}
+
+// visible are the parts of an object that more people read than its Secrets, as text.
+func visible(object *unstructured.Unstructured) map[string]string {
+	texts := map[string]string{}
+	for where, value := range map[string]any{
+		"status": object.Object["status"], "labels": object.GetLabels(), "annotations": object.GetAnnotations(),
+	} {
+		text, err := json.Marshal(value)
+		if err == nil {
+			texts[where] = string(text)
+		}
+	}
+	return texts
+}
+
+func found(text string, words []string) bool {
+	for _, word := range words {
+		// As it is in JSON too, where line breaks are written as \n.
+		quoted, _ := json.Marshal(word)
+		if strings.Contains(text, word) || strings.Contains(text, strings.Trim(string(quoted), `"`)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,183 @@
+package behaviour_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/behaviour"
+	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/conformance/standin"
+	"millwright.dev/contracts/rules"
+	"millwright.dev/contracts/version"
+	"millwright.dev/test/testenv"
+)
+
+var (
+	env   *testenv.Env
+	admin client.Client
+)
+
+func TestMain(m *testing.M) {
+	options := testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: standin.CRDs()}
+	os.Exit(testenv.Main(m, options, func(e *testenv.Env) (func() error, error) {
+		env = e
+		var err error
+		admin, err = client.New(e.Config, client.Options{Scheme: testenv.Scheme(addCRDs), Mapper: e.Mapper})
+		return nil, err
+	}))
+}
+
+func addCRDs(scheme *runtime.Scheme) error { return apiextensionsv1.AddToScheme(scheme) }
+
+// quick are timeouts for a stand-in, which needs milliseconds. What must come has time, for computers that are busy; what must not
+// come has little, since a stand-in that breaks a rule does it at once.
+const quick = `
+apiVersion: conformance.millwright.dev/v1alpha1
+kind: Timeouts
+provision: 5s
+delete: 5s
+react: 3s
+quiet: 400ms
+poll: 20ms
+cleanup: 60s
+`
+
+const machineSample = `
+apiVersion: standin.conformance.millwright.dev/v1alpha2
+kind: StandInMachine
+metadata: {name: any}
+spec: {size: small}
+---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Machine
+metadata: {name: any}
+spec: {clusterName: any, failureDomain: zone-b}
+`
+
+// output collects what a run says, from several goroutines.
+type output struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Buffer.Write(p)
+}
+
+// kind is a kind of stand-ins with the suite that is about it.
+type kind struct {
+	name    string
+	profile conformance.Profile
+	suite   conformance.Suite
+	cases   func() []conformance.Case[*behaviour.Env]
+	sample  string
+	subject rules.Subject
+}
+
+var kinds = []kind{{
+	"StandInMachine", conformance.InfraMachineProfile, behaviour.InfraMachine, behaviour.InfraMachineCases, machineSample, rules.InfraMachine,
+}}
+
+// judge runs a suite on a stand-in and returns its results.
+func judge(t *testing.T, k kind, contract version.Contract, switches standin.Switches, edit func(*conformance.RunOptions)) []report.Result {
+	t.Helper()
+	p := &standin.Provider{
+		Config: env.Config, Mapper: env.Mapper, Namespace: testenv.Namespace(t, admin), Contracts: []version.Contract{contract},
+		Switches: switches, Cloud: standin.NewCloud(),
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(); testenv.Ended(err) != nil {
+			t.Error(err)
+		}
+	})
+	guard(t, p.Namespace, k.name+"Template", switches)
+	said := &output{}
+	options := conformance.RunOptions{
+		Selection: conformance.Selection{Profile: k.profile, Level: conformance.Extended, Versions: []string{string(contract)}},
+		Sample:    []byte(k.sample), Timeouts: []byte(quick), Namespace: p.Namespace, Probe: p.Cloud, Restart: p.Restart, Log: said,
+	}
+	if edit != nil {
+		edit(&options)
+	}
+	results, err := k.suite(t.Context(), env.Config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if testing.Verbose() {
+		t.Log(said.String())
+	}
+	return results
+}
+
+// with returns the rules of a status, each with what was said of it.
+func with(results []report.Result, status report.Status) map[rules.ID]string {
+	found := map[rules.ID]string{}
+	for _, r := range results {
+		if r.Status == status {
+			found[r.Rule] = fmt.Sprint(r.Reason, r.Failures, r.Evidence)
+		}
+	}
+	return found
+}
+
+func describe(found map[rules.ID]string) string {
+	var lines []string
+	for id, what := range found {
+		lines = append(lines, string(id)+": "+what)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// guard has the API server refuse changes of templates as the switches say, and waits until it does.
+func guard(t *testing.T, namespace, name string, switches standin.Switches) {
+	t.Helper()
+	policy := standin.Policy(namespace, name, switches)
+	if len(policy) == 0 {
+		return
+	}
+	for _, object := range policy {
+		if err := admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(t.Context()), object) })
+	}
+	template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{}}}}
+	template.SetGroupVersionKind(standin.VersionOf(version.V1Beta2).WithKind(name))
+	template.SetNamespace(namespace)
+	template.SetName("guarded")
+	if err := admin.Create(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		changed := template.DeepCopy()
+		changed.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{}}}
+		if err := admin.Update(t.Context(), changed, client.DryRunAll); err != nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the API server does not apply the policy")
+		}
+	}
+	if err := admin.Delete(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+}

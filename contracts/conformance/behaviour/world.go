@@ -1,0 +1,238 @@
+package behaviour
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/field"
+	"millwright.dev/contracts/rules"
+)
+
+// world is what a case has for itself: the objects of one Machine, all of one name, and what may be said of rules.
+type world struct {
+	*Env
+	ctx context.Context
+	t   *conformance.T
+	// id is the name of the Cluster, the Machine, the provider's object, and the Secrets.
+	id string
+	// marker is a text in Secrets that must show nowhere, and secrets are further ones.
+	marker  string
+	secrets []string
+	// uids are those that the provider's object and Machine have had.
+	uids []string
+}
+
+// unable ends a case in which the suite cannot play its part.
+type unable struct{ reason string }
+
+// scenario makes a case. Rules of which it says nothing before it ends early are skipped, with the reason.
+func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[*Env] {
+	return conformance.Case[*Env]{Name: name, Rules: ids, Method: rules.Behavioural, Run: func(ctx context.Context, t *conformance.T, env *Env) {
+		w := &world{Env: env, ctx: ctx, t: t, id: env.name()}
+		w.marker = "marker-" + w.id + "-secret"
+		w.secrets = []string{w.marker}
+		began := time.Now()
+		defer func() {
+			ended := recover()
+			if early, is := ended.(unable); is {
+				w.skipRest(ids, early.reason)
+			} else if ended != nil {
+				panic(ended)
+			}
+			w.say("%s: %s took %s", env.Contract, name, time.Since(began).Round(time.Millisecond))
+			w.leave()
+		}()
+		run(w)
+		w.skipRest(ids, "the case did not come as far as this rule")
+	}}
+}
+
+func (w *world) skipRest(ids []rules.ID, reason string) {
+	spoken := map[rules.ID]bool{}
+	for _, finding := range w.t.Findings() {
+		spoken[finding.Rule] = true
+	}
+	for _, id := range ids {
+		if !spoken[id] {
+			w.t.Skip(id, w.Kind.Kind, "%s", reason)
+		}
+	}
+}
+
+func (w *world) stop(reason string, args ...any) { panic(unable{fmt.Sprintf(reason, args...)}) }
+
+// must ends the case if the suite cannot do its part.
+func (w *world) must(err error, doing string) {
+	if err != nil {
+		w.stop("the suite was refused %s: %v", doing, err)
+	}
+}
+
+func (w *world) pass(rule rules.ID, evidence string, args ...any) {
+	w.t.Pass(rule, w.Kind.Kind, evidence, args...)
+}
+
+func (w *world) skip(rule rules.ID, reason string, args ...any) {
+	w.t.Skip(rule, w.Kind.Kind, reason, args...)
+}
+
+func (w *world) fail(rule rules.ID, expected, seen string) {
+	w.t.Fail(rule, w.Kind.Kind, report.Failure{Expected: expected, Seen: seen, Object: w.Namespace + "/" + w.id})
+}
+
+// check passes or fails a rule.
+func (w *world) check(kept bool, rule rules.ID, expected, seen string) {
+	if kept {
+		w.pass(rule, "%s", seen)
+	} else {
+		w.fail(rule, expected, seen)
+	}
+}
+
+// leave begins to remove what the case has made, so that it does not cost until the end of the run.
+func (w *world) leave() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), removalRequest)
+	defer cancel()
+	_ = resume(ctx, w.Client, w.Kind, w.Namespace, w.id)
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(w.Kind)
+	object.SetNamespace(w.Namespace)
+	object.SetName(w.id)
+	_ = w.Client.Delete(ctx, object)
+}
+
+// removalRequest bounds what a case does when it is over.
+const removalRequest = 30 * time.Second
+
+func (w *world) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: w.Namespace, Name: w.id, Labels: map[string]string{LabelRun: w.Run, clusterv1.ClusterNameLabel: w.id},
+	}
+}
+
+func (w *world) create(object client.Object) {
+	w.own(object)
+	w.must(w.Client.Create(w.ctx, object), fmt.Sprintf("to create %T %s", object, object.GetName()))
+}
+
+// object returns the last version of the provider's object; nil if there is none.
+func (w *world) object() *unstructured.Unstructured {
+	versions, _ := w.recorder.of(w.id)
+	if len(versions) == 0 || versions[len(versions)-1].gone {
+		return nil
+	}
+	return versions[len(versions)-1].Unstructured
+}
+
+// edit changes the provider's object, however often others change it meanwhile.
+func (w *world) edit(change func(*unstructured.Unstructured)) {
+	w.must(retry(w.ctx, func() error {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(w.Kind)
+		if err := w.Client.Get(w.ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.id}, object); err != nil {
+			return err
+		}
+		change(object)
+		return w.Client.Update(w.ctx, object)
+	}), "to change the provider's object")
+}
+
+// retry repeats a change that was made of what is not the newest any more.
+func retry(ctx context.Context, change func() error) error {
+	var err error
+	for range 100 {
+		if err = change(); !apierrors.IsConflict(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return err
+}
+
+// await waits until a condition holds of the provider's object; it does not hold of none.
+func (w *world) await(timeout time.Duration, condition func(*unstructured.Unstructured) bool) bool {
+	return w.recorder.await(w.ctx, timeout, w.id, func(versions []seen) bool {
+		return len(versions) > 0 && !versions[len(versions)-1].gone && condition(versions[len(versions)-1].Unstructured)
+	})
+}
+
+// awaitGone waits until the object is gone.
+func (w *world) awaitGone(timeout time.Duration) bool {
+	return w.recorder.await(w.ctx, timeout, w.id, func(versions []seen) bool { return len(versions) > 0 && versions[len(versions)-1].gone })
+}
+
+// quiet watches for the time of Quiet that nothing is seen, and returns what was seen first otherwise.
+func (w *world) quiet(look func() string) string {
+	end := time.NewTimer(w.Timeouts.Quiet.Duration)
+	defer end.Stop()
+	poll := time.NewTicker(w.Timeouts.Poll.Duration)
+	defer poll.Stop()
+	for {
+		_, changed := w.recorder.of(w.id)
+		if deviation := look(); deviation != "" {
+			return deviation
+		}
+		select {
+		case <-changed:
+		case <-poll.C:
+		case <-end.C:
+			return look()
+		case <-w.ctx.Done():
+			w.stop("the run was interrupted")
+		}
+	}
+}
+
+// until looks again and again until it is so, at most for a time.
+func (w *world) until(timeout time.Duration, so func() bool) bool {
+	deadline := time.Now().Add(timeout)
+	for {
+		if so() {
+			return true
+		}
+		if time.Now().After(deadline) || w.ctx.Err() != nil {
+			return false
+		}
+		_, changed := w.recorder.of(w.id)
+		select {
+		case <-changed:
+		case <-time.After(w.Timeouts.Poll.Duration):
+		case <-w.ctx.Done():
+		}
+	}
+}
+
+// condition returns status, reason and message of a condition; an empty status if the object has none.
+func condition(object *unstructured.Unstructured, name string) (status metav1.ConditionStatus, text string) {
+	if object == nil {
+		return "", ""
+	}
+	c, err := field.Condition(object, name)
+	if err != nil || c == nil {
+		return "", ""
+	}
+	return c.Status, strings.TrimSpace(c.Reason + " " + c.Message)
+}
+
+// dataSecret is the Secret with bootstrap data that the suite serves to infrastructure.
+func (w *world) dataSecret() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: w.meta(), Type: clusterv1.ClusterSecretType, Data: map[string][]byte{
+		"value":  []byte("#cloud-config\nwrite_files:\n- path: /etc/" + w.marker + "\n  content: " + w.marker + "\n"),
+		"format": []byte("cloud-config"),
+	}}
+}

@@ -1,0 +1,99 @@
+package standin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"millwright.dev/contracts/conformance/probe"
+)
+
+// Cloud is the infrastructure of StandInMachines, in memory. It is its own probe.
+type Cloud struct {
+	// Start and End are how long machines take to run, and to be gone.
+	Start, End time.Duration
+
+	mu       sync.Mutex
+	machines map[string]*vm
+	made     int
+}
+
+type vm struct {
+	probe.Machine
+	runs, ends time.Time
+}
+
+// Zones of the Cloud; machines are in the first unless they are asked for elsewhere.
+var Zones = []string{"zone-a", "zone-b"}
+
+// NewCloud makes one whose machines take a moment to start and to end.
+func NewCloud() *Cloud {
+	return &Cloud{Start: 30 * time.Millisecond, End: 60 * time.Millisecond, machines: map[string]*vm{}}
+}
+
+// Machines implements probe.Probe.
+func (c *Cloud) Machines(context.Context) ([]probe.Machine, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settle()
+	var list []probe.Machine
+	for _, m := range c.machines {
+		list = append(list, m.Machine)
+	}
+	return list, nil
+}
+
+// settle brings all machines to the state of now.
+func (c *Cloud) settle() {
+	now := time.Now()
+	for id, m := range c.machines {
+		switch {
+		case !m.ends.IsZero() && now.After(m.ends):
+			delete(c.machines, id)
+		case !m.ends.IsZero():
+			m.Running = false
+		default:
+			m.Running = now.After(m.runs)
+		}
+	}
+}
+
+// launch makes a machine with marks.
+func (c *Cloud) launch(zone string, marks ...string) probe.Machine {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made++
+	id := fmt.Sprintf("m-%06d", c.made)
+	m := &vm{Machine: probe.Machine{ID: id, ProviderID: "standin:///" + id, FailureDomain: zone, Marks: marks}, runs: time.Now().Add(c.Start)}
+	c.machines[id] = m
+	return m.Machine
+}
+
+// with returns the machines that have a mark.
+func (c *Cloud) with(mark string) []probe.Machine {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settle()
+	var found []probe.Machine
+	for _, m := range c.machines {
+		if slices.Contains(m.Marks, mark) {
+			found = append(found, m.Machine)
+		}
+	}
+	slices.SortFunc(found, func(a, b probe.Machine) int { return cmp.Compare(a.ID, b.ID) })
+	return found
+}
+
+// end ends machines; asking again changes nothing.
+func (c *Cloud) end(machines []probe.Machine) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range machines {
+		if known := c.machines[m.ID]; known != nil && known.ends.IsZero() {
+			known.ends = time.Now().Add(c.End)
+		}
+	}
+}
