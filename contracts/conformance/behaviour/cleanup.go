@@ -3,10 +3,13 @@ package behaviour
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +17,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// noFinalizers is a patch that takes all finalizers off.
+const noFinalizers = `{"metadata":{"finalizers":null}}`
 
 // cleanup removes what a run has made: the provider's objects first, while all that they need to end is there.
 type cleanup struct {
@@ -40,12 +46,17 @@ func (c *cleanup) run(ctx context.Context) error {
 	}
 	for _, kind := range c.kinds {
 		note(c.subjects(ctx, kind))
+		template := kind.GroupVersion().WithKind(kind.Kind + "Template")
+		if err := c.all(ctx, template); !meta.IsNoMatchError(err) {
+			note(err)
+		}
 	}
 	for _, kind := range []schema.GroupVersionKind{
 		clusterv1.GroupVersion.WithKind("Machine"), clusterv1.GroupVersion.WithKind("Cluster"), corev1.SchemeGroupVersion.WithKind("Secret"),
 	} {
 		note(c.all(ctx, kind))
 	}
+	note(c.madeByProvider(ctx))
 	for _, kind := range c.perCluster() {
 		note(c.all(ctx, kind))
 	}
@@ -111,7 +122,7 @@ func (c *cleanup) letGo(ctx context.Context, objects []unstructured.Unstructured
 	for i := range objects {
 		c.env.say("%s %s was not ended within %s; its finalizers are taken off, look whether its machine is left",
 			objects[i].GetKind(), objects[i].GetName(), c.env.Timeouts.Delete.Duration)
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		patch := client.RawPatch(types.MergePatchType, []byte(noFinalizers))
 		if err := client.IgnoreNotFound(c.env.Client.Patch(ctx, &objects[i], patch)); err != nil {
 			return err
 		}
@@ -124,6 +135,26 @@ func (c *cleanup) all(ctx context.Context, kind schema.GroupVersionKind) error {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	return c.env.Client.DeleteAllOf(ctx, object, client.InNamespace(c.env.Namespace), client.MatchingLabels{LabelRun: c.env.Run})
+}
+
+// madeByProvider deletes the Secrets that a provider has made for the run's objects. Garbage collection does too, where there is one.
+func (c *cleanup) madeByProvider(ctx context.Context) error {
+	list := &corev1.SecretList{}
+	if err := c.env.Client.List(ctx, list, client.InNamespace(c.env.Namespace)); err != nil {
+		return errors.Wrap(err, "listing Secrets")
+	}
+	ours := func(name string) bool { return strings.HasPrefix(name, prefix(c.env.Run)) }
+	for i := range list.Items {
+		secret := &list.Items[i]
+		owned := slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool { return ours(o.Name) })
+		if !owned && !ours(secret.Name) && !ours(secret.Labels[clusterv1.ClusterNameLabel]) {
+			continue
+		}
+		if err := client.IgnoreNotFound(c.env.Client.Delete(ctx, secret)); err != nil {
+			return errors.Wrap(err, "deleting a Secret")
+		}
+	}
+	return nil
 }
 
 // nobodyElse refuses to run beside a core: both would write the same objects.

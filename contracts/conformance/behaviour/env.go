@@ -48,7 +48,10 @@ type Env struct {
 }
 
 // name makes a name that nothing else has. All are of equal length, so that none is part of another.
-func (e *Env) name() string { return fmt.Sprintf("cf-%s-%03d", e.Run, e.names.Add(1)) }
+func (e *Env) name() string { return fmt.Sprintf("%s%03d", prefix(e.Run), e.names.Add(1)) }
+
+// prefix is what the names of a run begin with.
+func prefix(run string) string { return "cf-" + run + "-" }
 
 func (e *Env) say(format string, args ...any) {
 	e.logging.Lock()

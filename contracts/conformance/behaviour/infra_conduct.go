@@ -78,7 +78,7 @@ func infraDomain() conformance.Case[*Env] {
 
 // infraRestart restarts the provider while a machine is made, and again when it is there.
 func infraRestart() conformance.Case[*Env] {
-	return scenario("Restart", []rules.ID{"IM-024"}, func(w *world) {
+	return scenario(restartCase, []rules.ID{"IM-024"}, func(w *world) {
 		if w.Restart == nil {
 			w.stop("nothing was given that restarts the provider")
 		}

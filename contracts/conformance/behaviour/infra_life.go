@@ -97,7 +97,7 @@ func (w *world) providerIDInTime() {
 			return
 		}
 	}
-	w.pass("IM-002", "spec.providerID was %s in each of %d versions in which the machine was provisioned", w.providerID(w.object()), len(versions))
+	w.pass("IM-002", "spec.providerID was %s in each of %d versions of a provisioned machine", w.providerID(w.object()), len(versions))
 }
 
 var addressTypes = []clusterv1.MachineAddressType{
@@ -204,7 +204,7 @@ func (w *world) ends() {
 			continue
 		}
 		deleting = append(deleting, v)
-		if status, _ := condition(v.Unstructured, clusterv1.ReadyCondition); status == metav1.ConditionFalse || status == metav1.ConditionUnknown {
+		if status, _ := condition(v.Unstructured, clusterv1.ReadyCondition); status != "" && status != metav1.ConditionTrue {
 			ready = status
 		}
 	}
@@ -224,7 +224,7 @@ func (w *world) readyWhileDeleting(deleting []seen, ready metav1.ConditionStatus
 		return
 	}
 	took := deleting[len(deleting)-1].at.Sub(deleting[0].at)
-	if had, _ := condition(deleting[0].Unstructured, clusterv1.ReadyCondition); had == "" || ready == "" && took < w.Timeouts.Poll.Duration {
+	if had, _ := condition(deleting[0].Unstructured, clusterv1.ReadyCondition); had == "" || ready == "" && took < w.Timeouts.Quiet.Duration {
 		return
 	}
 	w.check(ready != "", "IM-016", "condition Ready is not True while the machine is ended",

@@ -72,7 +72,8 @@ func (w *world) remove() *unstructured.Unstructured {
 	old.SetGroupVersionKind(w.Kind)
 	w.must(w.Client.Get(w.ctx, w.key(), old), "to read the provider's object")
 	bare := old.DeepCopy()
-	w.must(w.Client.Patch(w.ctx, bare, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))), "to take finalizers off")
+	patch := client.RawPatch(types.MergePatchType, []byte(noFinalizers))
+	w.must(w.Client.Patch(w.ctx, bare, patch), "to take finalizers off")
 	w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, bare)), "to remove the provider's object")
 	if !w.awaitGone(w.Timeouts.React.Duration) {
 		w.stop("the object was not gone %s after its finalizers were taken off and it was deleted: the provider put them back, or somebody did",
@@ -82,7 +83,7 @@ func (w *world) remove() *unstructured.Unstructured {
 }
 
 // recreate makes Machine and object anew, with other UIDs and without status.
-func (w *world) recreate(old *unstructured.Unstructured) {
+func (w *world) recreate(old *unstructured.Unstructured) *unstructured.Unstructured {
 	machine := &clusterv1.Machine{}
 	w.must(w.Client.Get(w.ctx, w.key(), machine), "to read the Machine")
 	w.must(w.Client.Delete(w.ctx, machine), "to remove the Machine")
@@ -99,6 +100,7 @@ func (w *world) recreate(old *unstructured.Unstructured) {
 	moved.SetOwnerReferences([]metav1.OwnerReference{ownerOf(again)})
 	w.create(moved)
 	w.uids = append(w.uids, string(moved.GetUID()))
+	return moved
 }
 
 // retryExisting creates an object as soon as the one before it is gone.
@@ -117,13 +119,19 @@ func (w *world) movedBack(before *unstructured.Unstructured, id string, had stat
 	object := objectOrEmpty(w.object())
 	now := w.state()
 	seen := fmt.Sprintf("spec.providerID was %s and is %s; machines were %v and are %v", id, w.providerID(object), had.machines, now.machines)
-	w.check(w.providerID(object) == id && fmt.Sprint(now) == fmt.Sprint(had), "IM-030", "the object made anew gets the machine, and no other", seen)
+	same := w.providerID(object) == id && fmt.Sprint(now) == fmt.Sprint(had)
+	w.check(same, "IM-030", "the object made anew gets the machine, and no other", seen)
 	if w.providerID(object) != id {
 		w.skip("IM-031", "the object got another machine")
 		return
 	}
+	if paused, _ := condition(object, clusterv1.PausedCondition); !again && paused == metav1.ConditionTrue {
+		w.skip("IM-031", "the provider did not go on after the pause")
+		return
+	}
 	if !again {
-		w.fail("IM-031", w.accessor().ProvisionedPath().String()+" becomes true again", fmt.Sprintf("it did not within %s", w.Timeouts.Provision.Duration))
+		seen := fmt.Sprintf("it did not within %s", w.Timeouts.Provision.Duration)
+		w.fail("IM-031", w.accessor().ProvisionedPath().String()+" becomes true again", seen)
 		return
 	}
 	deviation := ""
@@ -131,7 +139,8 @@ func (w *world) movedBack(before *unstructured.Unstructured, id string, had stat
 		deviation = w.differs(before, objectOrEmpty(w.object()))
 		return deviation == ""
 	})
-	w.unless(deviation, "IM-031", "the status says the same as before", "provisioned, addresses, failure domain and condition Ready are as before")
+	evidence := "provisioned, addresses, failure domain and condition Ready are as before"
+	w.unless(deviation, "IM-031", "the status says the same as before", evidence)
 }
 
 func (w *world) differs(before, now *unstructured.Unstructured) string {

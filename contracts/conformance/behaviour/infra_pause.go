@@ -37,6 +37,7 @@ func (w *world) pauseByAnnotation(paused bool) {
 
 // pauses takes an object that was paused when it was made through a resumption, another pause with a deletion in it, and its end.
 func (w *world) pauses(rule rules.ID, while string, pause func(bool)) {
+	w.noticed()
 	expected := "nothing is made, changed or ended while " + while
 	if deviation := w.quiet(w.made); deviation != "" {
 		w.fail(rule, expected, deviation)
@@ -44,11 +45,14 @@ func (w *world) pauses(rule rules.ID, while string, pause func(bool)) {
 	}
 	w.showsPaused("IM-028", while)
 	pause(false)
-	if !w.awaitProvisioned() {
+	if !w.until(w.Timeouts.Provision.Duration, func() bool { return w.made() != "" }) {
 		w.fail("IM-029", "the machine is made once the pause is over", fmt.Sprintf("it was not within %s", w.Timeouts.Provision.Duration))
 		w.pass(rule, "nothing was made in %s while %s (%s)", w.Timeouts.Quiet.Duration, while, w.basis())
 		return
 	}
+	w.pass("IM-029", "something was made once the pause was over")
+	w.pass(rule, "nothing was made in %s while %s (%s)", w.Timeouts.Quiet.Duration, while, w.basis())
+	w.mustBeProvisioned()
 	w.notPaused("IM-028")
 	pause(true)
 	w.awaitPaused(w.Timeouts.React.Duration)

@@ -56,6 +56,7 @@ func infraWaits() []conformance.Case[*Env] {
 
 // waits looks that nothing is made without something, and that it is made with it: else it shows nothing that nothing was made.
 func (w *world) waits(rule rules.ID, what string, give func()) {
+	w.noticed()
 	if deviation := w.quiet(w.made); deviation != "" {
 		w.fail(rule, "nothing is made before there is "+what, deviation)
 		return
@@ -81,6 +82,7 @@ func (w *world) explains(rule rules.ID) {
 
 // endsWaiting deletes an object that waits.
 func (w *world) endsWaiting(what string) {
+	w.noticed()
 	if deviation := w.quiet(w.made); deviation != "" {
 		w.stop("a machine was made without %s: %s", what, deviation)
 	}

@@ -22,7 +22,7 @@ func TestGoodStandInsPass(t *testing.T) {
 		for _, contract := range contracts {
 			t.Run(k.name+"/"+string(contract), func(t *testing.T) {
 				t.Parallel()
-				results := judge(t, k, contract, standin.Switches{}, nil)
+				results := judge(t, k, contract, standin.Switches{})
 				if len(results) == 0 {
 					t.Error("there are no results")
 				}
@@ -47,7 +47,7 @@ func TestMutantsFailExactlyTheirRule(t *testing.T) {
 				}
 				t.Run(string(id)+"/"+string(contract), func(t *testing.T) {
 					t.Parallel()
-					results := judge(t, k, contract, standin.Breaking(id), nil)
+					results := judge(t, k, contract, standin.Breaking(id))
 					failed := with(results, report.Fail)
 					if _, seen := failed[id]; !seen {
 						t.Errorf("%s is broken and did not fail: skipped are\n%s", id, describe(with(results, report.Skip)))

@@ -69,7 +69,7 @@ func ParseSample(content []byte, suffix string) (*Sample, error) {
 func (s *Sample) add(object *unstructured.Unstructured, document, suffix string) error {
 	kind, group := object.GetKind(), object.GroupVersionKind().Group
 	core := group == clusterv1.GroupVersion.Group
-	place := (**unstructured.Unstructured)(nil)
+	var place **unstructured.Unstructured
 	switch {
 	case object.GetAnnotations()[RoleAnnotation] == RoleSubject, !core && strings.HasSuffix(kind, suffix):
 		place = &s.Subject

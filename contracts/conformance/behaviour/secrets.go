@@ -50,7 +50,8 @@ func (w *world) showsNoSecrets(rule rules.ID) {
 		}
 		count++
 		if found(event.Message+event.Reason, words) {
-			w.fail(rule, "no secret shows", fmt.Sprintf("an Event of %s, reason %s, has a secret in its message", event.InvolvedObject.Kind, event.Reason))
+			seen := fmt.Sprintf("an Event of %s, reason %s, has a secret in its message", event.InvolvedObject.Kind, event.Reason)
+			w.fail(rule, "no secret shows", seen)
 			return
 		}
 	}

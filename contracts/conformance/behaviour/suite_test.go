@@ -50,7 +50,7 @@ kind: Timeouts
 provision: 5s
 delete: 5s
 react: 3s
-quiet: 400ms
+quiet: 500ms
 poll: 20ms
 cleanup: 60s
 `
@@ -65,6 +65,13 @@ apiVersion: cluster.x-k8s.io/v1beta2
 kind: Machine
 metadata: {name: any}
 spec: {clusterName: any, failureDomain: zone-b}
+`
+
+const configSample = `
+apiVersion: standin.conformance.millwright.dev/v1alpha2
+kind: StandInConfigTemplate
+metadata: {name: any}
+spec: {template: {spec: {size: small}}}
 `
 
 // output collects what a run says, from several goroutines.
@@ -91,10 +98,12 @@ type kind struct {
 
 var kinds = []kind{{
 	"StandInMachine", conformance.InfraMachineProfile, behaviour.InfraMachine, behaviour.InfraMachineCases, machineSample, rules.InfraMachine,
+}, {
+	"StandInConfig", conformance.BootstrapConfigProfile, behaviour.BootstrapConfig, behaviour.BootstrapConfigCases, configSample, rules.BootstrapConfig,
 }}
 
-// judge runs a suite on a stand-in and returns its results.
-func judge(t *testing.T, k kind, contract version.Contract, switches standin.Switches, edit func(*conformance.RunOptions)) []report.Result {
+// provide runs a stand-in in a namespace of its own until the test ends.
+func provide(t *testing.T, k kind, contract version.Contract, switches standin.Switches) *standin.Provider {
 	t.Helper()
 	p := &standin.Provider{
 		Config: env.Config, Mapper: env.Mapper, Namespace: testenv.Namespace(t, admin), Contracts: []version.Contract{contract},
@@ -109,14 +118,23 @@ func judge(t *testing.T, k kind, contract version.Contract, switches standin.Swi
 		}
 	})
 	guard(t, p.Namespace, k.name+"Template", switches)
+	return p
+}
+
+// options are those of a run on a stand-in.
+func options(k kind, p *standin.Provider) conformance.RunOptions {
+	return conformance.RunOptions{
+		Selection: conformance.Selection{Profile: k.profile, Level: conformance.Extended, Versions: []string{string(p.Contracts[0])}},
+		Sample:    []byte(k.sample), Timeouts: []byte(quick), Namespace: p.Namespace, Probe: p.Cloud, Restart: p.Restart,
+	}
+}
+
+// judge runs a suite on a stand-in and returns its results.
+func judge(t *testing.T, k kind, contract version.Contract, switches standin.Switches) []report.Result {
+	t.Helper()
 	said := &output{}
-	options := conformance.RunOptions{
-		Selection: conformance.Selection{Profile: k.profile, Level: conformance.Extended, Versions: []string{string(contract)}},
-		Sample:    []byte(k.sample), Timeouts: []byte(quick), Namespace: p.Namespace, Probe: p.Cloud, Restart: p.Restart, Log: said,
-	}
-	if edit != nil {
-		edit(&options)
-	}
+	options := options(k, provide(t, k, contract, switches))
+	options.Log = said
 	results, err := k.suite(t.Context(), env.Config, options)
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ type unable struct{ reason string }
 
 // scenario makes a case. Rules of which it says nothing before it ends early are skipped, with the reason.
 func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[*Env] {
-	return conformance.Case[*Env]{Name: name, Rules: ids, Method: rules.Behavioural, Run: func(ctx context.Context, t *conformance.T, env *Env) {
+	look := func(ctx context.Context, t *conformance.T, env *Env) {
 		w := &world{Env: env, ctx: ctx, t: t, id: env.name()}
 		w.marker = "marker-" + w.id + "-secret"
 		w.secrets = []string{w.marker}
@@ -55,7 +55,8 @@ func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[
 		}()
 		run(w)
 		w.skipRest(ids, "the case did not come as far as this rule")
-	}}
+	}
+	return conformance.Case[*Env]{Name: name, Rules: ids, Method: rules.Behavioural, Run: look}
 }
 
 func (w *world) skipRest(ids []rules.ID, reason string) {
@@ -174,6 +175,12 @@ func (w *world) await(timeout time.Duration, condition func(*unstructured.Unstru
 // awaitGone waits until the object is gone.
 func (w *world) awaitGone(timeout time.Duration) bool {
 	return w.recorder.await(w.ctx, timeout, w.id, func(versions []seen) bool { return len(versions) > 0 && versions[len(versions)-1].gone })
+}
+
+// noticed waits until the provider has written something to the object, so that a time of quiet begins once it has seen it. Some write
+// nothing while they wait.
+func (w *world) noticed() {
+	w.recorder.await(w.ctx, w.Timeouts.React.Duration, w.id, func(versions []seen) bool { return len(versions) > 1 })
 }
 
 // quiet watches for the time of Quiet that nothing is seen, and returns what was seen first otherwise.

@@ -31,7 +31,7 @@ var Zones = []string{"zone-a", "zone-b"}
 
 // NewCloud makes one whose machines take a moment to start and to end.
 func NewCloud() *Cloud {
-	return &Cloud{Start: 30 * time.Millisecond, End: 60 * time.Millisecond, machines: map[string]*vm{}}
+	return &Cloud{Start: 30 * time.Millisecond, End: 700 * time.Millisecond, machines: map[string]*vm{}}
 }
 
 // Machines implements probe.Probe.

@@ -151,9 +151,9 @@ func (r *machines) ensure(o *object, machine *clusterv1.Machine) (vm probe.Machi
 	switch {
 	case len(known) == 0,
 		r.breaks("IM-030") && len(r.cloud.with(uid)) == 0,
-		r.breaks("IM-024") && r.recall("vm/"+uid) == "",
+		r.breaks("IM-024") && r.recall("vm/"+name) == "",
 		r.breaks("IM-023") && o.GetAnnotations()[touched] != r.recall("touched/"+uid):
-		r.remember("vm/"+uid, "made")
+		r.remember("vm/"+name, "made")
 		r.remember("fresh/"+uid, "true")
 		r.remember("touched/"+uid, o.GetAnnotations()[touched])
 		return r.cloud.launch(zone, name, uid), true
@@ -181,7 +181,7 @@ func (r *machines) report(ctx context.Context, o *object, vm probe.Machine, fres
 	}
 	o.set(id, "spec", "providerID")
 	if !r.breaks("IM-003") {
-		o.set(!(r.breaks("IM-011") && touches != ""), provisioned...)
+		o.set(!r.breaks("IM-011") || touches == "", provisioned...)
 	}
 	domain := vm.FailureDomain
 	if r.breaks("IM-005") {
@@ -198,7 +198,8 @@ func (r *machines) report(ctx context.Context, o *object, vm probe.Machine, fres
 	message := "the machine runs"
 	if r.breaks("IM-033") {
 		secret := &corev1.Secret{}
-		if err := r.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: ptr.Deref(machine.Spec.Bootstrap.DataSecretName, "")}, secret); err == nil {
+		key := client.ObjectKey{Namespace: o.GetNamespace(), Name: ptr.Deref(machine.Spec.Bootstrap.DataSecretName, "")}
+		if err := r.client.Get(ctx, key, secret); err == nil {
 			message += " with " + string(secret.Data["value"])
 		}
 	}

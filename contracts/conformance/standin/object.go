@@ -56,11 +56,6 @@ func (o *object) set(value any, path ...string) {
 	_ = unstructured.SetNestedField(o.Object, value, path...)
 }
 
-func (o *object) text(path ...string) string {
-	value, _, _ := unstructured.NestedString(o.Object, path...)
-	return value
-}
-
 func (o *object) is(path ...string) bool {
 	value, _, _ := unstructured.NestedBool(o.Object, path...)
 	return value

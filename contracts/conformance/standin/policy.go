@@ -12,8 +12,8 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// Policy returns what refuses changes of a template kind in a namespace. The API server needs a moment until it applies. There is no policy if
-// the rule that changes are refused is among those that are broken.
+// Policy returns what refuses changes of a template kind in a namespace. The API server needs a moment until it applies.
+// There is no policy if the rule that changes are refused is among those that are broken.
 func Policy(namespace, kind string, switches Switches) []client.Object {
 	ids := [3]rules.ID{"IT-004", "IT-005", "IT-006"}
 	if kind == "StandInConfigTemplate" {
@@ -41,7 +41,9 @@ func Policy(namespace, kind string, switches Switches) []client.Object {
 			},
 		}}},
 	}
-	policy.Spec.Validations = []admissionregistrationv1.Validation{{Expression: expression, Message: kind + " cannot be changed: make a new one"}}
+	policy.Spec.Validations = []admissionregistrationv1.Validation{
+		{Expression: expression, Message: kind + " cannot be changed: make a new one"},
+	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
 	binding.Spec.PolicyName = meta.Name
 	binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}

@@ -67,6 +67,9 @@ func (p *Provider) start() error {
 		if err := AddMachine(mgr, contract, p.Cloud, p.Switches); err != nil {
 			return errors.Wrap(err, "making a stand-in")
 		}
+		if err := AddConfig(mgr, contract, p.Switches); err != nil {
+			return errors.Wrap(err, "making a stand-in")
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -81,6 +81,9 @@ func (r *reconciler) ready(o *object, status metav1.ConditionStatus, reason, mes
 	if r.breaks(r.rules.has) {
 		return
 	}
+	if r.breaks(r.rules.current) && reason == "Made" {
+		status, reason, message = metav1.ConditionFalse, "Waiting", "waits"
+	}
 	if r.breaks(r.rules.current) && reason == "Deleting" {
 		return
 	}

@@ -1,0 +1,115 @@
+package behaviour_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/standin"
+	"millwright.dev/contracts/version"
+	"millwright.dev/test/testenv"
+)
+
+// left are the objects of a namespace of the kinds that runs make.
+func left(t *testing.T, namespace string) []string {
+	t.Helper()
+	var names []string
+	kinds := []schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind("Secret"), clusterv1.GroupVersion.WithKind("Cluster"), clusterv1.GroupVersion.WithKind("Machine"),
+	}
+	for _, name := range []string{"StandInMachine", "StandInMachineTemplate", "StandInConfig", "StandInConfigTemplate"} {
+		kinds = append(kinds, standin.VersionOf(version.V1Beta2).WithKind(name))
+	}
+	for _, kind := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		if err := admin.List(context.WithoutCancel(t.Context()), list, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			names = append(names, kind.Kind+" "+list.Items[i].GetName())
+		}
+	}
+	return names
+}
+
+// A run leaves what it found and nothing else, also when it is interrupted in the middle, and no machine is left either.
+func TestRunsCleanUp(t *testing.T) {
+	for _, k := range kinds {
+		for name, interrupt := range map[string]bool{"finished": false, "interrupted": true} {
+			t.Run(k.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				p := provide(t, k, version.V1Beta2, standin.Switches{})
+				others := &corev1.Secret{}
+				others.Namespace, others.Name = p.Namespace, "of-others"
+				if err := admin.Create(t.Context(), others); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				options := options(k, p)
+				if interrupt {
+					options.Log = whenSaid{cancel}
+				}
+				_, err := k.suite(ctx, env.Config, options)
+				if interrupt != errors.Is(err, context.Canceled) {
+					t.Errorf("interrupted is %t, and the run ended with %v", interrupt, err)
+				}
+				if names := left(t, p.Namespace); len(names) != 1 || names[0] != "Secret of-others" {
+					t.Errorf("left are %v, and should be the Secret of others alone", names)
+				}
+				if machines, _ := p.Cloud.Machines(t.Context()); len(machines) > 0 {
+					t.Errorf("machines are left: %v", machines)
+				}
+			})
+		}
+	}
+}
+
+// whenSaid cancels at the first line that is written.
+type whenSaid struct{ cancel context.CancelFunc }
+
+func (w whenSaid) Write(p []byte) (int, error) {
+	w.cancel()
+	return len(p), nil
+}
+
+// The suite does not work beside a core: both would write the same objects.
+func TestRefusesToRunBesideACore(t *testing.T) {
+	t.Parallel()
+	k := kinds[0]
+	namespace := testenv.Namespace(t, admin)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		for ctx.Err() == nil {
+			list := &clusterv1.ClusterList{}
+			if admin.List(ctx, list, client.InNamespace(namespace)) != nil {
+				continue
+			}
+			for i := range list.Items {
+				list.Items[i].Status.Phase = string(clusterv1.ClusterPhasePending)
+				_ = admin.Status().Update(ctx, &list.Items[i])
+			}
+		}
+	}()
+	_, err := k.suite(t.Context(), env.Config, conformance.RunOptions{
+		Selection: conformance.Selection{Profile: k.profile, Level: conformance.Extended}, Sample: []byte(k.sample), Namespace: namespace,
+		Timeouts: []byte(strings.ReplaceAll(quick, "quiet: 500ms", "quiet: 10s")), Log: io.Discard,
+	})
+	if err == nil || !strings.Contains(err.Error(), "a core reconciles") {
+		t.Errorf("the run ended with %v", err)
+	}
+	if names := left(t, namespace); len(names) > 0 {
+		t.Errorf("left are %v", names)
+	}
+}
