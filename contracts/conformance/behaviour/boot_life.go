@@ -17,7 +17,8 @@ import (
 // bootLife is the life of bootstrap data.
 func bootLife() conformance.Case[*Env] {
 	ids := []rules.ID{
-		"BC-002", "BC-003", "BC-004", "BC-006", "BC-009", "BC-010", "BC-011", "BC-012", "BC-013", "BC-015", "BC-017", "BC-020", "BC-024", "BC-028",
+		"BC-002", "BC-003", "BC-004", "BC-006", "BC-009", "BC-010", "BC-011", "BC-012", "BC-013", "BC-015", "BC-017", "BC-020",
+		"BC-024", "BC-028",
 	}
 	return scenario("Lifecycle", ids, func(w *world) {
 		w.config(all, nil, false)

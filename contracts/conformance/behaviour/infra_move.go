@@ -72,6 +72,7 @@ func (w *world) remove() *unstructured.Unstructured {
 	old.SetGroupVersionKind(w.Kind)
 	w.must(w.Client.Get(w.ctx, w.key(), old), "to read the provider's object")
 	bare := old.DeepCopy()
+	w.removed = old
 	patch := client.RawPatch(types.MergePatchType, []byte(noFinalizers))
 	w.must(w.Client.Patch(w.ctx, bare, patch), "to take finalizers off")
 	w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, bare)), "to remove the provider's object")
@@ -100,7 +101,24 @@ func (w *world) recreate(old *unstructured.Unstructured) *unstructured.Unstructu
 	moved.SetOwnerReferences([]metav1.OwnerReference{ownerOf(again)})
 	w.create(moved)
 	w.uids = append(w.uids, string(moved.GetUID()))
+	w.removed = nil
 	return moved
+}
+
+// putBack makes the object anew at the end of a case that came no further than to remove it.
+func (w *world) putBack() {
+	defer func() {
+		if ended := recover(); ended != nil {
+			early, is := ended.(unable)
+			if !is {
+				panic(ended)
+			}
+			w.say("%s %s was removed and cannot be put back, look whether its machine is left: %s", w.Kind.Kind, w.id, early.reason)
+		}
+	}()
+	if w.object() == nil {
+		w.recreate(w.removed)
+	}
 }
 
 // retryExisting creates an object as soon as the one before it is gone.

@@ -42,7 +42,7 @@ func TestMutantsFailExactlyTheirRule(t *testing.T) {
 		for i, id := range conformance.RulesOf(k.cases()) {
 			for _, contract := range contracts {
 				// Without the flag, one of the versions and a part of the rules: the whole takes minutes.
-				if !*matrix && (contract == version.V1Beta1 || i%quarter != 0) {
+				if !*matrix && (contract == version.V1Beta1 || i%few != 0) {
 					continue
 				}
 				t.Run(string(id)+"/"+string(contract), func(t *testing.T) {
@@ -62,7 +62,8 @@ func TestMutantsFailExactlyTheirRule(t *testing.T) {
 	}
 }
 
-const quarter = 4
+// few is which part of the rules is broken without the flag.
+const few = 6
 
 // Cases speak of every rule that is said to be verified by behaviour, and of no other.
 func TestEveryBehaviouralRuleHasACase(t *testing.T) {

@@ -31,6 +31,8 @@ type world struct {
 	secrets []string
 	// uids are those that the provider's object and Machine have had.
 	uids []string
+	// removed is the object while it is away in a move: a machine without it would stay for ever.
+	removed *unstructured.Unstructured
 }
 
 // unable ends a case in which the suite cannot play its part.
@@ -39,9 +41,7 @@ type unable struct{ reason string }
 // scenario makes a case. Rules of which it says nothing before it ends early are skipped, with the reason.
 func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[*Env] {
 	look := func(ctx context.Context, t *conformance.T, env *Env) {
-		w := &world{Env: env, ctx: ctx, t: t, id: env.name()}
-		w.marker = "marker-" + w.id + "-secret"
-		w.secrets = []string{w.marker}
+		w := newWorld(ctx, t, env)
 		began := time.Now()
 		defer func() {
 			ended := recover()
@@ -57,6 +57,21 @@ func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[
 		w.skipRest(ids, "the case did not come as far as this rule")
 	}
 	return conformance.Case[*Env]{Name: name, Rules: ids, Method: rules.Behavioural, Run: look}
+}
+
+func newWorld(ctx context.Context, t *conformance.T, env *Env) *world {
+	w := &world{Env: env, ctx: ctx, t: t, id: env.name()}
+	w.marker = "marker-" + w.id + "-secret"
+	w.secrets = []string{w.marker}
+	return w
+}
+
+// restart restarts the provider, and returns when it works again: once another object came as far as it should.
+func (w *world) restart(works func(another *world)) {
+	w.must(w.Restart(w.ctx), "to restart the provider")
+	another := newWorld(w.ctx, w.t, w.Env)
+	defer another.leave()
+	works(another)
 }
 
 func (w *world) skipRest(ids []rules.ID, reason string) {
@@ -105,6 +120,10 @@ func (w *world) check(kept bool, rule rules.ID, expected, seen string) {
 func (w *world) leave() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), removalRequest)
 	defer cancel()
+	if w.removed != nil {
+		w.ctx = ctx
+		w.putBack()
+	}
 	_ = resume(ctx, w.Client, w.Kind, w.Namespace, w.id)
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(w.Kind)

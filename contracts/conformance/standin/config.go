@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,44 +42,43 @@ func (r *configs) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if o == nil || err != nil {
 		return reconcile.Result{}, err
 	}
-	wait, err := r.reconcile(ctx, o)
-	if err == nil {
+	if err = r.reconcile(ctx, o); err == nil {
 		err = o.save(ctx)
 	}
 	if conflict(err) || apierrors.IsAlreadyExists(err) {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
-	return reconcile.Result{RequeueAfter: wait}, err
+	return reconcile.Result{}, err
 }
 
-func (r *configs) reconcile(ctx context.Context, o *object) (time.Duration, error) {
+func (r *configs) reconcile(ctx context.Context, o *object) error {
 	if o.GetDeletionTimestamp() != nil {
-		return 0, nil
+		return nil
 	}
 	cluster, err := r.cluster(ctx, o)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if left, err := r.pause(ctx, o, cluster); left || err != nil {
-		return 0, err
+		return err
 	}
 	machine, err := r.owner(ctx, o, r.breaks("BC-001"))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	switch {
 	case machine == nil:
 		r.ready(o, metav1.ConditionFalse, "Waiting", "waits for its owner")
-		return 0, nil
+		return nil
 	case cluster == nil && !r.breaks("BC-019"):
 		r.ready(o, metav1.ConditionFalse, "Waiting", "waits for its Cluster")
-		return 0, nil
+		return nil
 	}
 	secret, taken, err := r.data(ctx, o)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return 0, r.report(ctx, o, secret, taken)
+	return r.report(ctx, o, secret, taken)
 }
 
 // data makes the Secret, or finds it; taken is true if it was there before the status said so.
