@@ -72,7 +72,9 @@ func (h *History) since(of subject, kind string, transition, now time.Time) time
 	if live || transition.IsZero() || transition.After(seen) {
 		return seen
 	}
-	return transition
+	// How long it had been so when it was seen, before the moment when it was seen: that has both readings of the clock, so that a clock
+	// that is set later changes nothing.
+	return seen.Add(transition.Sub(seen.Round(0)))
 }
 
 // Observe takes in what the policies depend on. It comes before Judge, with the same Facts.

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -126,16 +127,17 @@ func TestJudge(t *testing.T) {
 		reason string
 		next   time.Duration
 	}{
-		"a Node that is Ready":                      {facts(), Healthy, "", 0},
-		"not Ready for less than the timeout":       {facts(ready("False", 4*time.Minute)), Pending, "", time.Minute},
-		"not Ready for just the timeout":            {facts(ready("False", 5*time.Minute)), Unhealthy, unhealthyNode, 0},
-		"unknown for longer":                        {facts(ready("Unknown", 6*time.Minute)), Unhealthy, unhealthyNode, 0},
-		"a condition of node-problem-detector":      {facts(node("KernelDeadlock", "True", 3*time.Minute)), Unhealthy, unhealthyNode, 0},
-		"that condition unknown":                    {facts(node("KernelDeadlock", "Unknown", time.Hour)), Healthy, "", 0},
-		"a condition that no rule names":            {facts(node("Other", "True", time.Hour)), Healthy, "", 0},
-		"a condition of the Machine":                {facts(says("Strange", "True", "Why", 2*time.Minute)), Unhealthy, unhealthyMachine, 0},
-		"of the Machine, for less than the timeout": {facts(says("Strange", "True", "Why", 30*time.Second)), Pending, "", 30 * time.Second},
-		"of both: the Machine's is the reason":      {facts(says("Strange", "True", "Why", time.Hour), ready("False", time.Hour)), Unhealthy, unhealthyMachine, 0},
+		"a Node that is Ready":                           {facts(), Healthy, "", 0},
+		"not Ready for less than the timeout":            {facts(ready("False", 4*time.Minute)), Pending, "", time.Minute},
+		"not Ready for just the timeout":                 {facts(ready("False", 5*time.Minute)), Unhealthy, unhealthyNode, 0},
+		"unknown for longer":                             {facts(ready("Unknown", 6*time.Minute)), Unhealthy, unhealthyNode, 0},
+		"a condition of node-problem-detector":           {facts(node("KernelDeadlock", "True", 3*time.Minute)), Unhealthy, unhealthyNode, 0},
+		"that condition unknown":                         {facts(node("KernelDeadlock", "Unknown", time.Hour)), Healthy, "", 0},
+		"a condition that no rule names":                 {facts(node("Other", "True", time.Hour)), Healthy, "", 0},
+		"a condition of the Machine":                     {facts(says("Strange", "True", "Why", 2*time.Minute)), Unhealthy, unhealthyMachine, 0},
+		"of the Machine, for less than the timeout":      {facts(says("Strange", "True", "Why", 30*time.Second)), Pending, "", 30 * time.Second},
+		"of the Machine, in a status that no rule names": {facts(says("Strange", "Unknown", "Why", time.Hour)), Healthy, "", 0},
+		"of both: the Machine's is the reason":           {facts(says("Strange", "True", "Why", time.Hour), ready("False", time.Hour)), Unhealthy, unhealthyMachine, 0},
 
 		"no Node yet":                                       {facts(nodeless(9 * time.Minute)), Pending, "", time.Minute},
 		"no Node for too long":                              {facts(nodeless(10 * time.Minute)), Unhealthy, clusterv1.MachineHealthCheckNodeStartupTimeoutReason, 0},
@@ -146,8 +148,11 @@ func TestJudge(t *testing.T) {
 		"a Machine whose Cluster has no infrastructure yet": {facts(nodeless(time.Hour), clusterSays(infraReady, "False", time.Hour)), Pending, "", 0},
 		"control plane not initialized":                     {facts(nodeless(time.Hour), clusterSays(initialized, "False", time.Hour)), Pending, "", 0},
 		"a Machine of that control plane":                   {facts(nodeless(time.Hour), clusterSays(initialized, "False", time.Hour), controlPlane), Unhealthy, clusterv1.MachineHealthCheckNodeStartupTimeoutReason, 0},
-		"no Cluster":                                        {facts(func(f *Facts) { f.Cluster = nil }), Pending, "", 0},
-		"the Node was not there when we started":            {facts(deleted), Pending, "", settle},
+		"a Cluster that says nothing of its infrastructure": {facts(nodeless(time.Hour), clusterSilent(infraReady)), Pending, "", 0},
+		"not since a control plane that is not initialized": {facts(nodeless(time.Hour), clusterSays(initialized, "False", time.Minute), controlPlane), Unhealthy, clusterv1.MachineHealthCheckNodeStartupTimeoutReason, 0},
+		"a control plane of which the Cluster says nothing": {facts(nodeless(time.Hour), clusterSilent(initialized), controlPlane), Unhealthy, clusterv1.MachineHealthCheckNodeStartupTimeoutReason, 0},
+		"no Cluster":                             {facts(func(f *Facts) { f.Cluster = nil }), Pending, "", 0},
+		"the Node was not there when we started": {facts(deleted), Pending, "", settle},
 
 		"annotated for remediation":             {facts(annotated(clusterv1.RemediateMachineAnnotation)), Unhealthy, clusterv1.MachineHealthCheckHasRemediateAnnotationReason, 0},
 		"annotated before the Cluster is there": {facts(annotated(clusterv1.RemediateMachineAnnotation), clusterSays(infraReady, "False", 0)), Unhealthy, clusterv1.MachineHealthCheckHasRemediateAnnotationReason, 0},
@@ -170,7 +175,13 @@ func TestJudge(t *testing.T) {
 		"said to have failed, and may run":         {facts(infrastructure("InstanceFailed", time.Hour)), Healthy, "", 0},
 		"bootstrap data lost before it has joined": {facts(nodeless(time.Hour), says(clusterv1.MachineInfrastructureReadyCondition, "True", "", 0), says(clusterv1.MachineBootstrapConfigReadyCondition, "False", "DataSecretLost", time.Hour)), Unhealthy, unhealthyMachine, 0},
 		"bootstrap data lost after it has joined":  {facts(says(clusterv1.MachineBootstrapConfigReadyCondition, "False", "DataSecretLost", time.Hour)), Healthy, "", 0},
-		"failed for good, by the older contract":   {facts(failed), Unhealthy, unhealthyMachine, 0},
+		"failed for good, by the older contract":   {facts(failed(ptr.To(capierrors.CreateMachineError), nil)), Unhealthy, unhealthyMachine, 0},
+		"failed for good, with a message alone":    {facts(failed(nil, ptr.To("no room"))), Unhealthy, unhealthyMachine, 0},
+		"failed for good, in both ways":            {facts(failed(ptr.To(capierrors.CreateMachineError), nil), infrastructure("InstanceTerminated", 0)), Unhealthy, unhealthyMachine, 0},
+		"a failure without words":                  {facts(failed(ptr.To(capierrors.MachineStatusError("")), ptr.To(""))), Healthy, "", 0},
+		"a provider of the older contract":         {facts(failed(nil, nil)), Healthy, "", 0},
+		"a Machine without the older contract":     {facts(func(f *Facts) { f.Machine.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{} }), Healthy, "", 0},
+		"a reason of a loss on what is well":       {facts(says(clusterv1.MachineInfrastructureReadyCondition, "True", "InstanceTerminated", 0)), Healthy, "", 0},
 
 		"Nodes that cannot be read: not one that is gone":          {facts(deleted, unreadable), Undetermined, "", 0},
 		"Nodes that cannot be read: not one that never came":       {facts(nodeless(time.Hour), unreadable), Undetermined, "", 0},
@@ -212,9 +223,17 @@ func unreadable(f *Facts) { f.Unreadable = "no connection" }
 func timeless(f *Facts) { f.Node.Status.Conditions[0].LastTransitionTime = metav1.Time{} }
 
 //nolint:staticcheck // as long as upstream has it
-func failed(f *Facts) {
-	f.Machine.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{
-		V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureReason: ptr.To(capierrors.CreateMachineError)}}
+func failed(reason *capierrors.MachineStatusError, message *string) func(*Facts) {
+	return func(f *Facts) {
+		f.Machine.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{
+			V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureReason: reason, FailureMessage: message}}
+	}
+}
+
+func clusterSilent(kind string) func(*Facts) {
+	return func(f *Facts) {
+		f.Cluster.Status.Conditions = slices.DeleteFunc(f.Cluster.Status.Conditions, func(c metav1.Condition) bool { return c.Type == kind })
+	}
 }
 
 // life judges a Machine again and again, as the process that watches it.
@@ -290,6 +309,64 @@ func TestANodeThatIsDeletedBeforeOurEyes(t *testing.T) {
 	l.Expect(l.after(settle, func(f *Facts) { f.Unreadable = "" }).Verdict).To(Equal(Unhealthy))
 }
 
+// TestANodeThatWasNotReadIsNotGone: absence counts from when Nodes could be read, however long they could not.
+func TestANodeThatWasNotReadIsNotGone(t *testing.T) {
+	l := &life{WithT: NewWithT(t), facts: facts(deleted, unreadable)}
+	l.Expect(l.after(0).Verdict).To(Equal(Undetermined))
+	readable := func(f *Facts) { f.Unreadable = "" }
+	got := l.after(time.Hour, readable)
+	l.Expect(got.Verdict).To(Equal(Pending))
+	l.Expect(got.Next).To(BeTemporally("==", l.facts.Now.Add(settle)))
+	l.Expect(l.after(settle).Verdict).To(Equal(Unhealthy))
+
+	l = &life{WithT: NewWithT(t), facts: facts()}
+	l.after(0)
+	l.after(time.Minute, deleted, unreadable)
+	l.Expect(l.after(time.Hour).Verdict).To(Equal(Undetermined))
+	l.Expect(l.after(0, readable).Since).To(BeTemporally("==", l.facts.Now), "it was there when Nodes could be read last")
+
+	l = &life{WithT: NewWithT(t), facts: facts(nodeless(0))}
+	l.after(0)
+	l.after(time.Minute, func(f *Facts) { f.Machine.Status.NodeRef.Name = "n" })
+	got = l.after(settle - time.Second)
+	l.Expect(got.Verdict).To(Equal(Pending), "a Node that was never seen may not have been read")
+}
+
+// TestALossBeforeOurEyesCountsByOurClock: one that may end by itself gets its time from when it was seen to begin.
+func TestALossBeforeOurEyesCountsByOurClock(t *testing.T) {
+	stopped := func(f *Facts) {
+		f.Machine.Status.Conditions = nil
+		infrastructure("InstanceStopped", 24*time.Hour)(f)
+	}
+	l := &life{WithT: NewWithT(t), facts: facts(says(clusterv1.MachineInfrastructureReadyCondition, "True", "", time.Hour))}
+	l.Expect(l.after(0).Verdict).To(Equal(Healthy))
+	got := l.after(time.Minute, stopped)
+	l.Expect(got.Verdict).To(Equal(Pending))
+	l.Expect(got.Next).To(BeTemporally("==", l.facts.Now.Add(10*time.Minute)))
+	l.Expect(l.after(10 * time.Minute).Verdict).To(Equal(Unhealthy))
+
+	// It ends and begins again.
+	l.Expect(l.after(0, func(f *Facts) { f.Machine.Status.Conditions[0].Status = "True" }).Verdict).To(Equal(Healthy))
+	l.Expect(l.after(time.Minute, func(f *Facts) { f.Machine.Status.Conditions[0].Status = "False" }).Verdict).To(Equal(Pending))
+}
+
+// TestAClusterThatComesUpBeforeOurEyes: Nodes are awaited from when that was seen, whatever its conditions say.
+func TestAClusterThatComesUpBeforeOurEyes(t *testing.T) {
+	const initialized = clusterv1.ClusterControlPlaneInitializedCondition
+	l := &life{WithT: NewWithT(t), facts: facts(nodeless(time.Hour), clusterSays(initialized, "False", time.Hour))}
+	l.after(0)
+	got := l.after(time.Minute, clusterSays(initialized, "True", 24*time.Hour))
+	l.Expect(got.Verdict).To(Equal(Pending))
+	l.Expect(got.Next).To(BeTemporally("==", l.facts.Now.Add(10*time.Minute)))
+
+	l = &life{WithT: NewWithT(t), facts: facts(nodeless(time.Hour), clusterSilent(initialized))}
+	l.after(0)
+	cluster := facts().Cluster
+	clusterSays(initialized, "True", 24*time.Hour)(&Facts{Cluster: cluster})
+	got = l.after(time.Minute, func(f *Facts) { f.Cluster = cluster })
+	l.Expect(got.Next).To(BeTemporally("==", l.facts.Now.Add(10*time.Minute)))
+}
+
 // TestANewMachineCountsFromWhenItCame, if its creation was seen, whatever the clock of the API server says.
 func TestANewMachineCountsFromWhenItCame(t *testing.T) {
 	l := &life{WithT: NewWithT(t), facts: facts(nodeless(time.Hour))}
@@ -307,6 +384,14 @@ func TestOurClockIsSet(t *testing.T) {
 	h.observe(ofNode, "Ready", "True", at.Add(-time.Hour), at)
 	h.observe(ofNode, "Ready", "False", at.Add(time.Hour), at)
 	g.Expect(h.since(ofNode, "Ready", at.Add(time.Hour), at).String()).To(ContainSubstring(" m=+"), "with its monotonic reading")
+
+	h = NewHistory(false)
+	was := at.Add(-time.Minute).Round(0)
+	h.observe(ofNode, "Ready", "False", was, at)
+	since := h.since(ofNode, "Ready", was, at.Add(time.Hour))
+	g.Expect(since.Round(0)).To(BeTemporally("==", was))
+	g.Expect(at.Sub(since)).To(Equal(time.Minute))
+	g.Expect(since.String()).To(Or(ContainSubstring(" m=+"), ContainSubstring(" m=-")), "so is what was there before, from when it was seen")
 }
 
 // TestCombine: unhealthy by any is unhealthy, and the message says by which.

@@ -33,8 +33,11 @@ func (s *simulation) checkHandedOver(m *simMachine, found health.Assessment) {
 	}
 }
 
-// recovered reports whether a Machine was lost and has come back, a moment ago: the caches lag.
+// recovered reports whether a Machine was lost and has come back, or its Node was called Unknown and has reported, a moment ago: the caches lag.
 func (s *simulation) recovered(m *simMachine) bool {
+	if m.node != nil && s.now.Sub(m.node.Status.Conditions[0].LastTransitionTime.Time) < 10*s.step {
+		return true
+	}
 	return !m.back.IsZero() && s.now.Sub(m.back) < 10*s.step || s.now.Sub(m.served) < 10*s.step
 }
 

@@ -304,13 +304,18 @@ func (g *simGroup) named(uid types.UID) *simSet {
 	return g.sets[slices.IndexFunc(g.sets, func(set *simSet) bool { return set.UID == uid })]
 }
 
+// mustSee reports whether the Node of a Machine has changed longer ago than a cache lags, which is for less than two steps.
+func (s *simulation) mustSee(m *simMachine) bool {
+	return m.node != nil && m.node != m.nodeSeen && s.now.Sub(m.node.Status.Conditions[0].LastTransitionTime.Time) >= s.step
+}
+
 // tick lets one step go by.
 func (s *simulation) tick() {
 	s.now = s.now.Add(s.step)
 	was := s.disconnected()
 	s.cloud()
 	for _, m := range s.machines {
-		if s.dice.IntN(8) > 0 {
+		if skip := s.dice.IntN(8) == 0; !skip || s.mustSee(m) {
 			s.link(m)
 		}
 	}

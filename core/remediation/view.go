@@ -29,7 +29,6 @@ func ViewOf(sets []Owned, deployments []*clusterv1.MachineDeployment) View {
 	for _, set := range sets {
 		groups[GroupOf(set)] = append(groups[GroupOf(set)], set)
 		view.Machines += len(set.Machines)
-		view.Wanted += machines.Replicas(set.Spec.Replicas, set.Annotations)
 		for _, machine := range set.Machines {
 			if machines.FailedHealthCheck(machine) {
 				view.Unhealthy++
@@ -42,8 +41,22 @@ func ViewOf(sets []Owned, deployments []*clusterv1.MachineDeployment) View {
 	}
 	for group, owned := range groups {
 		view.Flights[group] = InFlight(SetsOf(of[group], owned))
+		view.Wanted += wanted(of[group], owned)
 	}
 	return view
+}
+
+// wanted is how many Machines a deployment shall have, or a set without one. The sets of a deployment are not added up: while a rollout
+// moves replicas from one to another, a cache that is behind shows some of them in both.
+func wanted(deployment *clusterv1.MachineDeployment, owned []Owned) int {
+	if deployment != nil {
+		return machines.Replicas(deployment.Spec.Replicas, deployment.Annotations)
+	}
+	sum := 0
+	for _, set := range owned {
+		sum += machines.Replicas(set.Spec.Replicas, set.Annotations)
+	}
+	return sum
 }
 
 // SetsOf describes the sets of a deployment to InFlight; the deployment is nil for a set without one.
