@@ -332,6 +332,7 @@ func TestSigns(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(signs("Nodes", nil)).To(BeEmpty())
 	g.Expect(signs("Nodes", []string{"b", "a"})).To(Equal("Nodes: a, b"))
+	g.Expect(signs("Nodes", strings.Split("abcde", ""))).To(Equal("Nodes: a, b, c, d, e"))
 	g.Expect(signs("Nodes", strings.Split("abcdefg", ""))).To(Equal("Nodes: a, b, c, d, e and 2 more"))
 }
 

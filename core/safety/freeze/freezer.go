@@ -55,6 +55,8 @@ type target struct {
 	counted bool
 	// dismissal is when somebody last said that what had begun before is over.
 	dismissal time.Time
+	// recalled means that it did not answer, or had not for long, when the core before ended: the grace begins with its first answer.
+	recalled bool
 }
 
 // observe takes in since when the API server has not answered; the zero time for that it does. Before its first answer it counts from
@@ -62,8 +64,11 @@ type target struct {
 func (t *target) observe(now time.Time, timeout time.Duration, since time.Time, why string) {
 	switch {
 	case since.IsZero():
-		t.seen = true
 		t.answered(now, timeout)
+		if t.recalled && !t.seen {
+			t.recovered = now
+		}
+		t.seen = true
 	case !t.seen && since.Before(t.known):
 		t.failed(t.known, why)
 	default:

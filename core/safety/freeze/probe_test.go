@@ -107,6 +107,8 @@ func TestReadLease(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
+	unacquired, unrenewed := lease(0, -time.Minute), lease(-time.Hour, 0)
+	unacquired.Spec.AcquireTime, unrenewed.Spec.RenewTime = nil, nil
 	for _, c := range []struct {
 		name  string
 		lease *coordinationv1.Lease
@@ -115,6 +117,8 @@ func TestReadLease(t *testing.T) {
 	}{
 		{"of a predecessor", lease(-time.Hour, -time.Minute), nil, begin.Add(-time.Minute)},
 		{"taken since", lease(time.Second, 2*time.Second), nil, time.Time{}},
+		{"never acquired", unacquired, nil, begin.Add(-time.Minute)},
+		{"never renewed", unrenewed, nil, time.Time{}},
 		{"none", nil, nil, time.Time{}},
 		{"not readable", lease(-time.Hour, -time.Minute), broken, time.Time{}},
 	} {

@@ -41,6 +41,7 @@ func TestVanishedInstances(t *testing.T) {
 		{"not gone", 2 * time.Hour, "InstancePending", 3 * time.Hour, ""},
 		{"created since", 2 * time.Hour, reasonInstanceVanished, time.Hour, ""},
 		{"a short time", longGap - time.Second, reasonInstanceVanished, 3 * time.Hour, ""},
+		{"reported by a provider that has recovered", 2 * time.Hour, "", 3 * time.Hour, ""},
 		{"just long enough", longGap, reasonInstanceVanished, 3 * time.Hour, ReasonRestoreSuspected},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -48,9 +49,15 @@ func TestVanishedInstances(t *testing.T) {
 			w := newWorld(c.gap)
 			w.Freezer.options.Grace = 0
 			m := machine("m", c.reason, w.clock.Now().Add(-c.age))
+			leaving := machine("leaving", reasonInstanceVanished, w.clock.Now().Add(-3*time.Hour))
+			leaving.Finalizers, leaving.DeletionTimestamp = []string{"test/held"}, &metav1.Time{Time: w.clock.Now()}
+			silent := machine("silent", "", w.clock.Now().Add(-3*time.Hour))
+			silent.Status.Conditions = nil
+			recovered := machine("recovered", reasonInstanceVanished, w.clock.Now().Add(-3*time.Hour))
+			recovered.Status.Conditions[0].Status = metav1.ConditionTrue
 			elsewhere := machine("elsewhere", reasonInstanceVanished, w.clock.Now().Add(-24*time.Hour))
 			elsewhere.Spec.ClusterName = "another"
-			cached := fake.NewClientBuilder().WithScheme(testenv.Scheme()).WithObjects(m, elsewhere).
+			cached := fake.NewClientBuilder().WithScheme(testenv.Scheme()).WithObjects(m, elsewhere, leaving, silent, recovered).
 				WithIndex(&clusterv1.Machine{}, index.Cluster, func(o client.Object) []string {
 					return []string{o.(*clusterv1.Machine).Spec.ClusterName}
 				}).Build()
@@ -79,8 +86,13 @@ func TestWhatWakesTheExaminer(t *testing.T) {
 	g.Expect(wakes.Create(event.CreateEvent{Object: gone})).To(BeFalse(), "the first look at a Cluster sees all")
 	g.Expect(wakes.Delete(event.DeleteEvent{Object: gone})).To(BeFalse())
 
+	g.Expect(wakes.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: &clusterv1.Cluster{}})).To(BeFalse())
+	g.Expect(wakes.Update(event.UpdateEvent{ObjectOld: &clusterv1.Cluster{}, ObjectNew: gone})).To(BeFalse())
+	g.Expect(wakes.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: was})).To(BeFalse())
+
 	w := newWorld(2 * time.Hour)
 	e := &Examiner{Freezer: w.Freezer}
+	g.Expect(e.clusterOf(t.Context(), &clusterv1.Cluster{})).To(BeEmpty())
 	g.Expect(e.clusterOf(t.Context(), gone)).To(ConsistOf(ctrl.Request{NamespacedName: cluster}))
 	w.clock.Step(DefaultRestoreGrace)
 	g.Expect(e.clusterOf(t.Context(), gone)).To(BeEmpty())
