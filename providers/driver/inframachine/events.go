@@ -13,6 +13,8 @@ import (
 const (
 	// eventLaunched: the cloud has accepted the launch and the provider ID is recorded.
 	eventLaunched = "InstanceLaunched"
+	// eventAdopted: the object has taken back an instance that was launched for an object of its name that is gone.
+	eventAdopted = "InstanceAdopted"
 	// eventLaunchFailed: the cloud has refused the launch, or its answer was lost.
 	eventLaunchFailed = "InstanceLaunchFailed"
 	// eventRunning: the instance has been seen running for the first time.

@@ -73,11 +73,19 @@ func (r *Reconciler[M]) foreign(handle driver.Handle, instance driver.Instance) 
 }
 
 // foreignError means that an instance does not carry the mark of the object.
-type foreignError struct{ instance, mark string }
+type foreignError struct {
+	instance, mark string
+	// why it is not the object's; empty if nothing is known beside that.
+	why string
+}
 
 func (e *foreignError) Error() string {
-	return fmt.Sprintf("Instance %s is not marked as this object's and is left alone. To let the object have it, with the "+
-		"right to terminate it, mark it in the cloud: %s. To delete the object without it, remove the finalizer %s", e.instance, e.mark, Finalizer)
+	why := ""
+	if e.why != "" {
+		why = ", since " + e.why
+	}
+	return fmt.Sprintf("Instance %s is not marked as this object's and is left alone%s. To let the object have it, with the "+
+		"right to terminate it, mark it in the cloud: %s. To delete the object without it, remove the finalizer %s", e.instance, why, e.mark, Finalizer)
 }
 
 // foreignOf returns the error if it means that the instance is somebody else's, or that somebody else's has its name.

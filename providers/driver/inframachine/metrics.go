@@ -34,6 +34,11 @@ var (
 		Help: "Number of provider's machines that have failed for good, by the reason of the failure.",
 	}, []string{"kind", "reason"})
 
+	adoptions = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "millwright_machine_adoptions_total",
+		Help: "Number of instances that provider's machines have taken back that were recreated with the provider ID of one that was launched under their name.",
+	}, []string{"kind"})
+
 	interrupted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_machine_interruptions_total",
 		Help: "Number of announced interruptions that were to have a Machine deleted, by what became of it: deleted, gone (or being deleted by somebody else), kept (not one to be replaced), late (not deleted in time); and of refused deletions, which are tried again.",
@@ -41,7 +46,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(timeToProvisioned, timeToState, failures, interrupted)
+	metrics.Registry.MustRegister(timeToProvisioned, timeToState, failures, adoptions, interrupted)
 }
 
 // measure counts what has changed with the status that has just been written.

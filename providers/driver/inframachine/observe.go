@@ -19,7 +19,9 @@ func (r *Reconciler[M]) observe(ctx context.Context, s *scope[M]) outcome.Outcom
 	s.view = r.inventory.Track(s.Key(), s.handle, !status.IsProvisioned())
 	s.dropEarlier()
 	if s.view.Known && !s.handle.Owns(s.view.Instance) {
-		return r.isForeign(s, r.foreign(s.handle, s.view.Instance))
+		if out := r.takeBack(ctx, s, s.view.Instance); !out.Finished() {
+			return out
+		}
 	}
 	a := assess(r.observation(s), s.Now)
 	if a.confirm || s.mayBeMisnamed() {
@@ -105,6 +107,10 @@ func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (assess
 		return vanished(), outcome.Continue()
 	case err != nil:
 		return assessment{}, outcome.WaitFor(r.backoff.fail(s.Key(), err))
+	case instance.ProviderID == s.handle.ProviderID && !s.handle.Owns(instance):
+		if out := r.takeBack(ctx, s, instance); !out.Finished() {
+			return assessment{}, out
+		}
 	case !s.handle.Owns(instance):
 		return assessment{}, r.isForeign(s, r.foreign(s.handle, instance))
 	case instance.ProviderID != s.handle.ProviderID:
