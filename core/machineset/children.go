@@ -140,6 +140,9 @@ func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *cluster
 	if err != nil {
 		return false, err
 	}
+	if err := child.giveProviderID(machine, made); err != nil {
+		return false, err
+	}
 	if made.GetKind() != child.ref.Kind {
 		s.machineError(fmt.Sprintf("Machine %s refers to a %s, but the template in use makes a %s: delete the Machine",
 			machine.Name, child.ref.Kind, made.GetKind()))

@@ -20,7 +20,10 @@ const maxBatch = 32
 // that cannot work costs one failed request and not a hundred. It stops at the first batch with an error, and
 // returns the Machines that exist now. The names are reserved before.
 func (r *Reconciler) create(ctx context.Context, s *scope, n int) ([]*clusterv1.Machine, error) {
-	var made []*clusterv1.Machine
+	made, err := r.adopt(ctx, s, n)
+	if n -= len(made); err != nil || s.blocked() {
+		return made, err
+	}
 	var names []string
 	for batch := 1; n > 0; batch = min(2*batch, maxBatch) {
 		if len(names) == 0 {
@@ -45,7 +48,7 @@ func (r *Reconciler) createBatch(ctx context.Context, s *scope, names []string) 
 	failures := make([]error, len(names))
 	var running sync.WaitGroup
 	for i, name := range names {
-		running.Go(func() { machines[i], failures[i] = r.createOne(ctx, s, name) })
+		running.Go(func() { machines[i], failures[i] = r.createOne(ctx, s, name, "") })
 	}
 	running.Wait()
 	var made []*clusterv1.Machine
@@ -58,9 +61,14 @@ func (r *Reconciler) createBatch(ctx context.Context, s *scope, names []string) 
 }
 
 // createOne makes a Machine, then its bootstrap config, then its infrastructure machine. When it is interrupted
-// in between, complete goes on with the same Machine. It returns the Machine whenever that exists.
-func (r *Reconciler) createOne(ctx context.Context, s *scope, name string) (*clusterv1.Machine, error) {
+// in between, complete goes on with the same Machine. It returns the Machine whenever that exists. providerID is that of the instance that it
+// takes back; empty for a new one.
+func (r *Reconciler) createOne(ctx context.Context, s *scope, name, providerID string) (*clusterv1.Machine, error) {
 	machine := desiredMachine(s.Object, name)
+	if providerID != "" {
+		machine.Annotations = cloned(machine.Annotations)
+		machine.Annotations[ProviderIDAnnotation] = providerID
+	}
 	if record := s.nextOwed(); record != "" {
 		machine.Annotations = cloned(machine.Annotations)
 		machine.Annotations[remediation.ReplacesAnnotation] = record

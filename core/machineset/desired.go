@@ -34,7 +34,7 @@ func machineLabels(set *clusterv1.MachineSet) map[string]string {
 func templateAnnotations(set *clusterv1.MachineSet) map[string]string {
 	annotations := maps.Clone(set.Spec.Template.Annotations)
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return machinecontroller.IsRecord(key) || key == remediation.ReplacesAnnotation
+		return machinecontroller.IsRecord(key) || key == remediation.ReplacesAnnotation || key == ProviderIDAnnotation
 	})
 	return annotations
 }

@@ -160,6 +160,7 @@ func (r *Reconciler) work(ctx context.Context, s *scope) outcome.Outcome {
 		r.heedFreeze,
 		r.preserveNow,
 		r.remediate,
+		r.reviewAdoptions,
 		r.complete,
 		r.propagate,
 		r.scale,

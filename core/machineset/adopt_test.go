@@ -1,0 +1,125 @@
+package machineset
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/test/coretest/workers"
+)
+
+func TestParseAdoptions(t *testing.T) {
+	for text, test := range map[string]struct {
+		listed []adoption
+		wrong  []string
+	}{
+		"":                            {nil, nil},
+		"m=aws:///a/i-1":              {[]adoption{{"m", "aws:///a/i-1"}}, nil},
+		" m=aws:///a/i-1 , n=gce://x": {[]adoption{{"m", "aws:///a/i-1"}, {"n", "gce://x"}}, nil},
+		"m=azure:///x?a=b":            {[]adoption{{"m", "azure:///x?a=b"}}, nil},
+		"m":                           {nil, []string{"m"}},
+		"m=":                          {nil, []string{"m="}},
+		"M/n=x":                       {nil, []string{"M/n=x"}},
+		"m=x,m=y":                     {[]adoption{{"m", "x"}}, []string{"m=y"}},
+		"m=x,n=x":                     {[]adoption{{"m", "x"}}, []string{"n=x"}},
+	} {
+		t.Run(text, func(t *testing.T) {
+			g := NewWithT(t)
+			listed, wrong := parseAdoptions(text)
+			g.Expect(listed).To(Equal(test.listed))
+			g.Expect(wrong).To(Equal(test.wrong))
+		})
+	}
+}
+
+// adopting has a set with n Machines adopt the instances of a list.
+func (w *world) adopting(text string) {
+	w.update(func(set *clusterv1.MachineSet) { metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, text) })
+}
+
+func (w *world) providerIDOf(g Gomega, kind, name string) string {
+	id, _, err := unstructured.NestedString(w.child(g, kind, name).Object, "spec", "providerID")
+	g.Expect(err).NotTo(HaveOccurred())
+	return id
+}
+
+// TestAdoption: what is listed takes nothing away from the Machines that there are; the next ones that the set creates are for it, and the others
+// are new.
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(1)
+	w.start(t)
+	w.Eventually(w.settled(1))
+	w.adopting("lost-a=test:///a,lost-b=test:///b")
+	w.quiet()
+	w.G.Expect(w.living()).To(HaveLen(1), "replicas say how many there are")
+
+	w.scaleTo(2)
+	w.Eventually(w.settled(2))
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-a")).To(Equal("test:///a"))
+		g.Expect(w.current().Annotations).To(HaveKeyWithValue(AdoptAnnotation, "lost-b=test:///b"))
+	})
+	w.scaleTo(4)
+	w.Eventually(w.settled(4))
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-b")).To(Equal("test:///b"))
+		g.Expect(w.current().Annotations).NotTo(HaveKey(AdoptAnnotation))
+		for _, machine := range w.living() {
+			if machine.Annotations[ProviderIDAnnotation] == "" {
+				g.Expect(w.providerIDOf(g, workers.InfraKind, machine.Name)).To(BeEmpty())
+			}
+			g.Expect(w.providerIDOf(g, workers.ConfigKind, machine.Name)).To(BeEmpty(), "it is the infrastructure that has it")
+		}
+	})
+}
+
+// TestAdoptionOfWhatIsNotOurs: a name that somebody else's Machine has, and what cannot be read, are reported and hold nothing up.
+func TestAdoptionOfWhatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	taken := w.orphan("taken")
+	taken.Labels = map[string]string{"pool": "b"}
+	w.Create(taken)
+	w.set(2, func(set *clusterv1.MachineSet) {
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, "taken=test:///a,what,lost=test:///b")
+	})
+	w.start(t)
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.living()).To(HaveLen(3), "two of the set, and the one that is not its")
+		g.Expect(w.providerIDOf(g, workers.InfraKind, "lost")).To(Equal("test:///b"))
+		g.Expect(w.current().Annotations).To(HaveKeyWithValue(AdoptAnnotation, "taken=test:///a,what"))
+	})
+	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "names Machine taken, which exists and is not of this set"))
+	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, `has "what", which is no machine=provider ID`))
+	w.scaleTo(3)
+	w.Eventually(func(g Gomega) { g.Expect(w.living()).To(HaveLen(4)) })
+	w.G.Expect(w.children(workers.InfraKind)).NotTo(ContainElement("taken"))
+}
+
+// TestCrashDuringAdoption: wherever the core dies, there are as many Machines as wanted, and one has the instance.
+func TestCrashDuringAdoption(t *testing.T) {
+	crashes(t, func(t *testing.T, c *crash) bool {
+		w := newWorld(t)
+		w.set(2, func(set *clusterv1.MachineSet) {
+			metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, "lost=test:///a")
+		})
+		w.start(t, c.wrap)
+		crashed := w.untilCrashOr(c, func(g Gomega) {
+			w.settled(2)(g)
+			g.Expect(w.current().Annotations).NotTo(HaveKey(AdoptAnnotation))
+		})
+		w.Stop()
+		w.start(t)
+		w.Eventually(w.settled(2))
+		w.Eventually(func(g Gomega) {
+			g.Expect(w.providerIDOf(g, workers.InfraKind, "lost")).To(Equal("test:///a"))
+			g.Expect(w.current().Annotations).NotTo(HaveKey(AdoptAnnotation))
+		})
+		return crashed
+	})
+}
