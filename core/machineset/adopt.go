@@ -70,7 +70,7 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, n int) ([]*clusterv1.M
 			left = append(left, a.machine+"="+a.providerID)
 		}
 	}
-	return made, errors.WithMessage(s.writeAdoptions(ctx, text, append(left, wrong...)), "taking Machines out of the list of those to be adopted")
+	return made, errors.WithMessage(s.writeAdoptions(ctx, text, append(left, wrong...)), "taking adopted Machines out of the list")
 }
 
 // adoptOne creates the Machine of an entry; nil if somebody else's has its name, which is noted.

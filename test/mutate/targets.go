@@ -23,16 +23,23 @@ var targets = []target{
 		slow:  "^TestSlotsSimulation$",
 	},
 	{dir: "core/machines", files: []string{"available.go", "order.go", "outdated.go", "preserve.go"}, tests: "."},
-	{dir: "core/health", files: []string{"assessment.go", "defaults.go", "history.go", "judge.go", "limit.go", "lost.go", "policy.go"}, tests: "."},
+	{
+		dir: "core/health", files: []string{"assessment.go", "defaults.go", "history.go", "judge.go", "limit.go", "lost.go", "policy.go"},
+		tests: ".",
+	},
 	{
 		dir: "core/remediation", files: []string{"candidates.go", "decide.go", "flight.go", "policy.go", "record.go", "slots.go", "view.go"},
 		tests: ".", slow: "^TestSimulation$",
 	},
 	{
-		dir: "core/safety/freeze", files: []string{"examine.go", "freezer.go", "jump.go", "probe.go", "recall.go", "start.go", "suspicion.go", "vanished.go"},
+		dir:   "core/safety/freeze",
+		files: []string{"examine.go", "freezer.go", "jump.go", "probe.go", "recall.go", "start.go", "suspicion.go", "vanished.go"},
 		tests: ".",
 	},
-	{dir: "core/safety/overshoot", files: []string{"count.go", "judge.go", "mark.go", "memory.go"}, tests: "^Test(Frozen|Hysteresis|OptionsAreChecked|Surge|Condition|LabelOfSet|TheGuardTellsOnce)$"},
+	{
+		dir: "core/safety/overshoot", files: []string{"count.go", "judge.go", "mark.go", "memory.go"},
+		tests: "^Test(Frozen|Hysteresis|OptionsAreChecked|Surge|Condition|LabelOfSet|TheGuardTellsOnce)$",
+	},
 	{
 		dir: "core/machine",
 		files: []string{

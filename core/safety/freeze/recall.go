@@ -15,8 +15,8 @@ import (
 const recallTimeout = time.Second
 
 // Recall has the freezer read each Cluster once, when it is first asked about it: if the core before has said that the API server of the
-// target cluster does not answer, or answers again since a moment ago, the grace begins with the first answer to this process. Otherwise the
-// end of a core would end the grace, and Nodes that could not report would be judged.
+// target cluster does not answer, or answers again since a moment ago, the grace begins with the first answer to this process.
+// Otherwise the end of a core would end the grace, and Nodes that could not report would be judged.
 func (f *Freezer) Recall(reader client.Reader) { f.recalled = reader }
 
 // recall takes in what the core before has said of a Cluster. What cannot be read says nothing. The mutex is held.

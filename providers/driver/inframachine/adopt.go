@@ -47,7 +47,8 @@ func (r *Reconciler[M]) isOwned(s *scope[M]) bool {
 	return s.owner != nil && s.owner.DeletionTimestamp.IsZero() && r.refersTo(s.owner, s)
 }
 
-// heir returns the attempt of the launch of the instance if the object may take it back; else 0, and why it may not if it could have been meant to.
+// heir returns the attempt of the launch of the instance if the object may take it back; else 0, and why it may not,
+// if it could have been meant to.
 //
 // The name of the mark is the object's, so nobody else's object ever was its owner. The token follows from that name, from the UID of the
 // mark and the attempt, and so the instance was launched for that object and is not a copy. The lineage has the UID of the Cluster: other
