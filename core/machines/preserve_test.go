@@ -87,3 +87,19 @@ func TestPreservedOfAStandaloneSet(t *testing.T) {
 	_, ok := PreservedUntil(machine)
 	g.Expect(ok).To(BeFalse())
 }
+
+// TestWhatAPreservedMachineKeeps: labels that a selector only excludes by, the name of its Cluster, and no record of labels that it never had.
+func TestWhatAPreservedMachineKeeps(t *testing.T) {
+	g := NewWithT(t)
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "u"}}
+	set.Spec.Selector = metav1.LabelSelector{
+		MatchLabels:      map[string]string{"a": "1", "gone": "9", clusterv1.ClusterNameLabel: "c"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "pool", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"x"}}},
+	}
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name: "m", Labels: map[string]string{"a": "1", "pool": "p", clusterv1.ClusterNameLabel: "c"},
+	}}
+	Preserve(machine, set, time.Now())
+	g.Expect(machine.Labels).To(Equal(map[string]string{"pool": "p", clusterv1.ClusterNameLabel: "c", PreservedLabel: "s"}))
+	g.Expect(machine.Annotations[PreservedFromAnnotation]).To(Equal(`{"machineSet":"s","labels":{"a":"1"}}`))
+}
