@@ -10,6 +10,7 @@ gen=$1
 state() {
   { echo "$gen"; sha256sum go.mod config/generate.sh
     find core providers bootstrap contracts test/clouds/example -name '*.go' ! -name '*_test.go' -print0 | sort -z | xargs -0 sha256sum
+    cat contracts/*/README.md
     find config/core/crd/generated config/*/rbac config/*/*/rbac config/*/*/crd test/clouds/example/provider/config -type f -print0 |
       sort -z | xargs -0 sha256sum
   } 2>/dev/null | sha256sum
@@ -46,5 +47,7 @@ done
 "$gen" object rbac:roleName=millwright-example-manager crd:crdVersions=v1 \
   paths=./test/clouds/example/provider/... paths=./providers/driver/... \
   output:crd:dir=test/clouds/example/provider/config/crd output:rbac:dir=test/clouds/example/provider/config/rbac
+# The tables of rules in the pages of the contracts.
+go run -trimpath ./contracts/rules/tables/cmd
 mkdir -p out
 state >"$stamp"

@@ -66,3 +66,8 @@ func (a Accessor) Failure(obj *unstructured.Unstructured) (reason, message strin
 	message, err = failureMessage.Text(obj)
 	return reason, message, err
 }
+
+// Paused returns the provider's condition Paused, nil when it reports none (BC-024).
+func (Accessor) Paused(obj *unstructured.Unstructured) (*metav1.Condition, error) {
+	return field.Condition(obj, clusterv1.PausedCondition)
+}

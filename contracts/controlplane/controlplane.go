@@ -56,3 +56,26 @@ func (Accessor) Available(obj *unstructured.Unstructured) (*metav1.Condition, er
 	}
 	return field.Condition(obj, clusterv1.ReadyCondition)
 }
+
+// Paused returns the provider's condition Paused, nil when it reports none (CP-036).
+func (Accessor) Paused(obj *unstructured.Unstructured) (*metav1.Condition, error) {
+	return field.Condition(obj, clusterv1.PausedCondition)
+}
+
+// Failure returns a failure from which the provider says it cannot recover; both are "" when there is none.
+// Only the older contract has it (CP-012).
+func (a Accessor) Failure(obj *unstructured.Unstructured) (reason, message string, err error) {
+	if a.contract != version.V1Beta1 {
+		return "", "", nil
+	}
+	if reason, err = (field.Path{"status", "failureReason"}).Text(obj); err != nil {
+		return "", "", err
+	}
+	message, err = (field.Path{"status", "failureMessage"}).Text(obj)
+	return reason, message, err
+}
+
+// Condition returns one of the provider's conditions, such as RollingOut, ScalingUp or ScalingDown, nil when it reports none (CP-018).
+func (Accessor) Condition(obj *unstructured.Unstructured, conditionType string) (*metav1.Condition, error) {
+	return field.Condition(obj, conditionType)
+}

@@ -42,3 +42,21 @@ func (Accessor) ControlPlaneEndpoint(obj *unstructured.Unstructured) (clusterv1.
 func (Accessor) Ready(obj *unstructured.Unstructured) (*metav1.Condition, error) {
 	return field.Condition(obj, clusterv1.ReadyCondition)
 }
+
+// Paused returns the provider's condition Paused, nil when it reports none (IC-017).
+func (Accessor) Paused(obj *unstructured.Unstructured) (*metav1.Condition, error) {
+	return field.Condition(obj, clusterv1.PausedCondition)
+}
+
+// Failure returns a failure from which the provider says it cannot recover; both are "" when there is none.
+// Only the older contract has it (IC-005).
+func (a Accessor) Failure(obj *unstructured.Unstructured) (reason, message string, err error) {
+	if a.contract != version.V1Beta1 {
+		return "", "", nil
+	}
+	if reason, err = (field.Path{"status", "failureReason"}).Text(obj); err != nil {
+		return "", "", err
+	}
+	message, err = (field.Path{"status", "failureMessage"}).Text(obj)
+	return reason, message, err
+}

@@ -102,7 +102,7 @@ var bootstrapTemplates = []Rule{
 		Text:     "The spec of a bootstrap config is in `spec.template.spec`, an object whose fields the spec of the kind has as well.",
 		Fields:   "`spec.template.spec`",
 		ReliedOn: "the core, which makes a bootstrap config from it",
-		Accessor: "template.Spec",
+		Accessor: "template.Clone",
 		Source:   bootstrapPage + "bootstrapconfigtemplate-bootstrapconfigtemplatelist-resource-definition",
 	},
 	{
@@ -110,7 +110,7 @@ var bootstrapTemplates = []Rule{
 		Text:     "Labels and annotations for bootstrap configs are in `spec.template.metadata`.",
 		Fields:   "`spec.template.metadata.labels`, `spec.template.metadata.annotations`",
 		ReliedOn: "the core, which copies them",
-		Accessor: "template.Metadata",
+		Accessor: "template.Clone",
 		Source:   bootstrapPage + "bootstrapconfigtemplate-bootstrapconfigtemplatelist-resource-definition",
 	},
 	{

@@ -7,7 +7,7 @@ var planeConduct = []Rule{
 		Text:       "The provider makes and maintains a Secret with a kubeconfig, named `<cluster>-kubeconfig`, in the namespace of the Cluster.",
 		Fields:     "`metadata.name` of the Secret",
 		ReliedOn:   "the core and other providers, which connect to the cluster with it",
-		Accessor:   "remote.KubeconfigSecretName",
+		Accessor:   "remote.SecretName",
 		Unverified: noPlaneProfile,
 		Source:     planePage + "cluster-kubeconfig-management",
 	},

@@ -84,7 +84,7 @@ var coreClusterRules = []Rule{
 		Text:     "The core connects to a cluster with the kubeconfig in the Secret `<cluster>-kubeconfig` that carries the label `cluster.x-k8s.io/cluster-name`.",
 		Fields:   "`data.value` of the Secret",
 		ReliedOn: "control plane providers and people who bring a cluster",
-		Accessor: "remote.KubeconfigSecretName",
+		Accessor: "remote.SecretName",
 		Source:   planePage + "cluster-kubeconfig-management",
 	},
 	{

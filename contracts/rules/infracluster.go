@@ -15,7 +15,7 @@ var clusterRules = []Rule{
 		Text:     "A provider that makes the endpoint of the control plane reports its host, a string, and port, an integer.",
 		Fields:   "`spec.controlPlaneEndpoint.host`, `spec.controlPlaneEndpoint.port`",
 		ReliedOn: "the core, which copies it to the Cluster",
-		Accessor: "infracluster.Accessor.Endpoint",
+		Accessor: "infracluster.Accessor.ControlPlaneEndpoint",
 		Source:   clusterPage + "infracluster-control-plane-endpoint",
 	},
 	{

@@ -186,7 +186,7 @@ var machineTemplates = []Rule{
 		Text:     "The spec of a machine is in `spec.template.spec`, an object whose fields the spec of the kind has as well.",
 		Fields:   "`spec.template.spec`",
 		ReliedOn: "the core, which makes a machine from it",
-		Accessor: "template.Spec",
+		Accessor: "template.Clone",
 		Source:   machinePage + "inframachinetemplate-inframachinetemplatelist-resource-definition",
 	},
 	{
@@ -194,7 +194,7 @@ var machineTemplates = []Rule{
 		Text:     "Labels and annotations for machines are in `spec.template.metadata`.",
 		Fields:   "`spec.template.metadata.labels`, `spec.template.metadata.annotations`",
 		ReliedOn: "the core, which copies them",
-		Accessor: "template.Metadata",
+		Accessor: "template.Clone",
 		Source:   machinePage + "inframachinetemplate-inframachinetemplatelist-resource-definition",
 	},
 	{

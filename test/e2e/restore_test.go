@@ -89,7 +89,7 @@ func (w *world) guide(page, section string, values ...string) {
 	script := `kubectl() { "$KUBECTL" --kubeconfig "$CONTROL" --namespace "$NAMESPACE" "$@"; }` + "\n" + commands
 	cmd := exec.CommandContext(w.ctx, "bash", "-euc", script) // our own guide
 	cmd.Env = []string{
-		"PATH=/usr/bin:/bin", "KUBECTL=" + w.sandbox.Kubectl(), "CONTROL=" + w.sandbox.Control.KubeconfigPath(), "NAMESPACE=" + w.namespace,
+		"PATH=/usr/bin:/bin", "HOME=" + w.t.TempDir(), "KUBECTL=" + w.sandbox.Kubectl(), "CONTROL=" + w.sandbox.Control.KubeconfigPath(), "NAMESPACE=" + w.namespace,
 	}
 	output, err := cmd.CombinedOutput()
 	w.Expect(err).NotTo(HaveOccurred(), "%s\n%s", commands, output)

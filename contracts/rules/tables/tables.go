@@ -1,0 +1,96 @@
+// Package tables writes the rules of the contracts as tables into the pages of the packages that are about them.
+package tables
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"millwright.dev/contracts/rules"
+)
+
+// Pages are the files, by their paths below contracts, and the subjects whose rules each has.
+var Pages = map[string][]rules.Subject{
+	"inframachine/README.md":    {rules.InfraMachine},
+	"bootstrapconfig/README.md": {rules.BootstrapConfig},
+	"infracluster/README.md":    {rules.InfraCluster},
+	"controlplane/README.md":    {rules.ControlPlane},
+	"rules/README.md":           {rules.Kinds, rules.Provider, rules.Core},
+}
+
+// What is between these lines in a page is written by Update.
+const (
+	begin = "<!-- Rules of %s: written by make generate from contracts/rules -->\n"
+	end   = "<!-- End of the rules of %s -->"
+)
+
+// Update writes the tables of all pages below the directory of contracts. It fails on a page that lacks the lines of a subject.
+func Update(contracts string) error {
+	for page, subjects := range Pages {
+		path := filepath.Join(contracts, page)
+		content, err := os.ReadFile(path) // one of Pages
+		if err != nil {
+			return fmt.Errorf("reading the page of rules: %w", err)
+		}
+		updated, err := Page(string(content), subjects)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if updated == string(content) {
+			continue
+		}
+		if err := os.WriteFile(path, []byte(updated), 0o644); err != nil { //nolint:gosec // a page for everybody
+			return fmt.Errorf("writing the page of rules: %w", err)
+		}
+	}
+	return nil
+}
+
+// Page returns the text of a page with the tables of these subjects.
+func Page(text string, subjects []rules.Subject) (string, error) {
+	for _, subject := range subjects {
+		first, last := fmt.Sprintf(begin, subject), fmt.Sprintf(end, subject)
+		before, rest, found := strings.Cut(text, first)
+		_, after, ended := strings.Cut(rest, last)
+		if !found || !ended {
+			return "", fmt.Errorf("the lines %q and %q are missing", strings.TrimSpace(first), last)
+		}
+		text = before + first + "\n" + Table(rules.Of(subject)) + "\n" + last + after
+	}
+	return text, nil
+}
+
+// Table returns rules as a Markdown table.
+func Table(list []rules.Rule) string {
+	var b strings.Builder
+	b.WriteString("| Rule | | Versions | | Fields | Who relies on it | Read by | Verified |\n|---|---|---|---|---|---|---|---|\n")
+	for _, rule := range list {
+		accessor := ""
+		if rule.Accessor != "" {
+			accessor = "`" + rule.Accessor + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n",
+			id(rule), rule.Level, strings.Join(rule.Versions, ", "), rule.Text, rule.Fields, rule.ReliedOn, accessor, verified(rule))
+	}
+	return b.String()
+}
+
+// id is the number, as a link to where Cluster API says so.
+func id(rule rules.Rule) string {
+	if rule.Source == "" {
+		return string(rule.ID)
+	}
+	return fmt.Sprintf("[%s](%s)", rule.ID, rule.Source)
+}
+
+func verified(rule rules.Rule) string {
+	var methods []string
+	for _, method := range rule.Verified {
+		methods = append(methods, string(method))
+	}
+	if rule.Unverified != "" {
+		return strings.Join(methods, ", ") + ": " + rule.Unverified
+	}
+	return strings.Join(methods, ", ")
+}
