@@ -50,7 +50,7 @@ var (
 	CoreProfile = Profile{
 		Name: "core", Purpose: "cores: what providers may expect of them",
 		Subjects: []rules.Subject{rules.Core},
-		Core:     []rules.Feature{rules.FeatureContract, rules.FeaturePause, rules.FeatureSecurity}, Extended: extraFeatures,
+		Core:     contractFeatures, Extended: extraFeatures,
 	}
 )
 

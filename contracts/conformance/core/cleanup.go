@@ -1,0 +1,117 @@
+package core
+
+import (
+	"context"
+	stderrors "errors"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/conformance/behaviour"
+	"millwright.dev/contracts/version"
+)
+
+// noFinalizers is a patch that takes all finalizers off, and ends a pause, in which a core does not take its own off.
+const noFinalizers = `{"metadata":{"finalizers":null}}`
+
+// cleanup removes what a run has made.
+type cleanup struct {
+	env       *Env
+	installed []client.Object
+	namespace *corev1.Namespace
+}
+
+// run removes everything, also when ctx has ended.
+func (c *cleanup) run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.env.Timeouts.Cleanup.Duration)
+	defer cancel()
+	var failures []error
+	if c.env.Namespace != "" {
+		failures = append(failures, c.objects(ctx))
+	}
+	if c.namespace != nil {
+		failures = append(failures, client.IgnoreNotFound(c.env.Client.Delete(ctx, c.namespace)))
+	}
+	for _, object := range c.installed {
+		failures = append(failures, client.IgnoreNotFound(c.env.Client.Delete(ctx, object)))
+	}
+	return errors.Wrapf(stderrors.Join(failures...), "removing what the run has made: look for the label %s=%s", behaviour.LabelRun, c.env.Run)
+}
+
+// order is that in which kinds are deleted: those that make others first.
+func order() []schema.GroupVersionKind {
+	kinds := []schema.GroupVersionKind{
+		clusterv1.GroupVersion.WithKind("MachineDeployment"), clusterv1.GroupVersion.WithKind("MachineSet"),
+		clusterv1.GroupVersion.WithKind("Machine"), clusterv1.GroupVersion.WithKind("Cluster"),
+	}
+	for _, contract := range []version.Contract{version.V1Beta1, version.V1Beta2} {
+		for _, kind := range []string{machineKind, configKind, infraKind, planeKind} {
+			gv := groupVersion(contract)
+			kinds = append(kinds, gv.WithKind(kind), gv.WithKind(kind+clusterv1.TemplateSuffix))
+		}
+	}
+	return append(kinds, corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("Pod"),
+		corev1.SchemeGroupVersion.WithKind("Node"), storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"))
+}
+
+// objects deletes what the run has made. Nothing of it is anything but an object, so that finalizers that are not taken off soon are lifted.
+func (c *cleanup) objects(ctx context.Context) error {
+	deadline := time.Now().Add(c.env.Timeouts.React.Duration / 2)
+	for {
+		left := 0
+		for _, kind := range order() {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+			namespace := client.InNamespace(c.env.Namespace)
+			if kind.Kind == "Node" || kind.Kind == "VolumeAttachment" {
+				namespace = ""
+			}
+			if err := c.env.Client.List(ctx, list, namespace); err != nil {
+				return errors.Wrapf(err, "listing %s", kind.Kind)
+			}
+			for i := range list.Items {
+				if !strings.HasPrefix(list.Items[i].GetName(), c.env.prefix()) {
+					continue
+				}
+				left++
+				if err := c.remove(ctx, &list.Items[i], time.Now().After(deadline)); err != nil {
+					return err
+				}
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(c.env.Timeouts.Poll.Duration):
+		}
+	}
+}
+
+func (c *cleanup) remove(ctx context.Context, object *unstructured.Unstructured, late bool) error {
+	mine := strings.HasSuffix(object.GroupVersionKind().Group, "standin.conformance.millwright.dev")
+	if object.GetDeletionTimestamp() == nil {
+		var options []client.DeleteOption
+		if object.GetKind() == "Pod" {
+			options = append(options, client.GracePeriodSeconds(0))
+		}
+		if err := c.env.Client.Delete(ctx, object, options...); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	if (mine || late) && len(object.GetFinalizers()) > 0 {
+		patch := client.RawPatch(types.MergePatchType, []byte(noFinalizers))
+		return client.IgnoreNotFound(c.env.Client.Patch(ctx, object, patch))
+	}
+	return nil
+}

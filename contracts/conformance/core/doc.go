@@ -1,0 +1,6 @@
+// Package core is the suite for cores: it plays the providers of Machines and Clusters, by kinds of its own whose status it writes at
+// the moment that a case asks for, and watches what the core does for them.
+//
+// The management cluster is the workload cluster too: the suite makes kubeconfigs of it, and Nodes, Pods and VolumeAttachments in it.
+// Everything that it makes has the label conformance.millwright.dev/run, and is removed at the end.
+package core

@@ -1,0 +1,59 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/conformance/behaviour"
+	"millwright.dev/contracts/conformance/timeouts"
+	"millwright.dev/contracts/version"
+)
+
+// Env is what cases work with: a management cluster with a core, and the version of the contract by which the suite plays providers.
+type Env struct {
+	// Client reads from the API server itself, and not from a cache.
+	Client client.WithWatch
+	// Config is how the suite, and by kubeconfigs the core, reaches the cluster.
+	Config *rest.Config
+	// Namespace is where everything is made that has one.
+	Namespace string
+	// Run is the ID of the run.
+	Run      string
+	Contract version.Contract
+	Timeouts timeouts.Timeouts
+	// Restart restarts the core; nil if that cannot be done.
+	Restart func(ctx context.Context) error
+	// Log is told what goes on, for people.
+	Log io.Writer
+
+	names   *atomic.Int64
+	logging *sync.Mutex
+}
+
+// prefix is what the names of all that a run makes begin with.
+func (e *Env) prefix() string { return "cc-" + e.Run + "-" }
+
+// name makes a name that nothing else has. All are of equal length, so that none is part of another.
+func (e *Env) name() string { return fmt.Sprintf("%s%03d", e.prefix(), e.names.Add(1)) }
+
+func (e *Env) say(format string, args ...any) {
+	e.logging.Lock()
+	defer e.logging.Unlock()
+	fmt.Fprintf(e.Log, format+"\n", args...)
+}
+
+// own marks an object as made by the run.
+func (e *Env) own(object client.Object) {
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[behaviour.LabelRun] = e.Run
+	object.SetLabels(labels)
+}

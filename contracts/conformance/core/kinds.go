@@ -1,0 +1,121 @@
+package core
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/conformance/standin"
+	"millwright.dev/contracts/version"
+)
+
+// OlderGroup is the group of the kinds that have the label of contract v1beta1 alone, as those of a provider that has not changed yet. Those
+// of standin.Group have both labels.
+const OlderGroup = "v1beta1." + standin.Group
+
+// The roles of the stand-ins are their kinds.
+const (
+	machineKind = "StandInMachine"
+	configKind  = "StandInConfig"
+	infraKind   = "StandInCluster"
+	planeKind   = "StandInControlPlane"
+)
+
+// groupVersion is that of the kinds which a core reads by a version of the contract.
+func groupVersion(contract version.Contract) schema.GroupVersion {
+	if contract == version.V1Beta1 {
+		return schema.GroupVersion{Group: OlderGroup, Version: standin.VersionOf(contract).Version}
+	}
+	return standin.VersionOf(contract)
+}
+
+// CRDs returns the definitions of all kinds of the suite.
+func CRDs() []*apiextensionsv1.CustomResourceDefinition {
+	both := standin.CRDs()
+	all := both
+	for _, definition := range both {
+		all = append(all, older(definition))
+	}
+	return all
+}
+
+func older(definition *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	served := groupVersion(version.V1Beta1).Version
+	crd := definition.DeepCopy()
+	crd.Name = crd.Spec.Names.Plural + "." + OlderGroup
+	crd.Labels = map[string]string{version.Label(version.V1Beta1): served}
+	crd.Spec.Group = OlderGroup
+	crd.Spec.Versions = nil
+	for _, v := range definition.Spec.Versions {
+		if v.Name == served {
+			v.Storage = true
+			crd.Spec.Versions = append(crd.Spec.Versions, v)
+		}
+	}
+	return crd
+}
+
+// Role returns what a core may do with the kinds; the roles of cores aggregate it.
+func Role() *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "millwright-conformance-standins", Labels: map[string]string{"cluster.x-k8s.io/aggregate-to-manager": "true"},
+		},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{standin.Group, OlderGroup}, Resources: []string{"*"},
+			Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
+		}},
+	}
+}
+
+// install makes the kinds and the role where they are not there yet, and returns what it made.
+func install(ctx context.Context, c client.Client, patience time.Duration) ([]client.Object, error) {
+	objects := []client.Object{Role()}
+	for _, crd := range CRDs() {
+		objects = append(objects, crd)
+	}
+	var made []client.Object
+	for _, object := range objects {
+		switch err := c.Create(ctx, object); {
+		case err == nil:
+			made = append(made, object)
+		case !apierrors.IsAlreadyExists(err):
+			return made, errors.Wrapf(err, "installing %s", object.GetName())
+		}
+	}
+	deadline := time.Now().Add(patience)
+	for _, crd := range CRDs() {
+		for !established(ctx, c, crd.Name) {
+			if time.Now().After(deadline) || ctx.Err() != nil {
+				return made, errors.Errorf("the API server does not serve %s after %s", crd.Name, patience)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	return made, nil
+}
+
+func established(ctx context.Context, c client.Client, name string) bool {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		return false
+	}
+	for _, condition := range crd.Status.Conditions {
+		if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// plural is the resource of a kind.
+func plural(kind string) string { return strings.ToLower(kind) + "s" }

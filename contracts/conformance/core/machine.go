@@ -1,0 +1,243 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/rules"
+	"millwright.dev/contracts/version"
+)
+
+func machineCases() []conformance.Case[*Env] {
+	return []conformance.Case[*Env]{
+		scenario("Machine/Owners", []rules.ID{"CO-003", "CO-004", "CO-005", "CO-006"}, machineOwners),
+		scenario("Machine/Provisioning", []rules.ID{"CO-001", "CO-007", "CO-008", "CO-011", "CO-016"}, machineProvisioning),
+		scenario("Machine/Facts", []rules.ID{"CO-009", "CO-010"}, machineFacts),
+		scenario("Machine/BothLabels", []rules.ID{"CO-002"}, machineBothLabels),
+		scenario("Machine/Conditions", []rules.ID{"CO-012", "CO-013"}, machineConditions),
+		scenario("Machine/BareCondition", []rules.ID{"CO-014"}, machineBareCondition),
+		scenario("Machine/Failure", []rules.ID{"CO-015"}, machineFailure),
+	}
+}
+
+func machineOwners(w *world) {
+	w.open()
+	p := w.machine(w.id)
+	owned := w.check("CO-003", "the Machine is the controller owner of the infrastructure machine",
+		w.soon(func() string { return w.owned(p.infra, p.machine, "Machine") }))
+	owned = w.check("CO-004", "the Machine is the controller owner of the bootstrap config",
+		w.soon(func() string { return w.owned(p.config, p.machine, "Machine") })) && owned
+	labels := func() string {
+		if deviation := w.labelled(p.infra); deviation != "" {
+			return "infrastructure machine: " + deviation
+		}
+		if deviation := w.labelled(p.config); deviation != "" {
+			return "bootstrap config: " + deviation
+		}
+		return ""
+	}
+	labelled := w.check("CO-005", "both have the label with the name of the Cluster", w.soon(labels))
+	if !owned || !labelled {
+		w.stop("owners or label were not there, so that they could not be lost")
+	}
+	lost := fields{"metadata": fields{"ownerReferences": nil, "labels": fields{clusterv1.ClusterNameLabel: nil}}}
+	w.must(w.merge(p.infra, lost, false), "to take the owner away")
+	w.must(w.merge(p.config, lost, false), "to take the owner away")
+	w.check("CO-006", "owners and label are put back", w.soon(func() string {
+		for _, deviation := range []string{w.owned(p.infra, p.machine, "Machine"), w.owned(p.config, p.machine, "Machine"), labels()} {
+			if deviation != "" {
+				return deviation
+			}
+		}
+		return ""
+	}))
+}
+
+func machineProvisioning(w *world) {
+	w.open()
+	p := w.machine(w.id)
+	w.need(w.soon(func() string { return w.owned(p.infra, p.machine, "Machine") }))
+	w.report(p.config, fields{"dataSecretName": "data-" + w.id})
+	w.settle(p.infra, fields{"providerID": w.providerID(w.id)})
+	dataName := func() string { return ptr.Deref(w.read(p).Spec.Bootstrap.DataSecretName, "") }
+	early := w.quiet(func() string {
+		if dataName() != "" || ptr.Deref(w.read(p).Status.Initialization.BootstrapDataSecretCreated, false) {
+			return "the Machine has the name before the provider says that the Secret is there"
+		}
+		return ""
+	})
+	w.report(p.config, w.dataCreated(true))
+	late := w.soon(func() string {
+		if dataName() != "data-"+w.id || !ptr.Deref(w.read(p).Status.Initialization.BootstrapDataSecretCreated, false) {
+			return fmt.Sprintf("spec.bootstrap.dataSecretName is %q, initialization %+v", dataName(), w.read(p).Status.Initialization)
+		}
+		return ""
+	})
+	booted := w.check("CO-007", "the Machine gets the name of its bootstrap data once they are there, and not before", early+late)
+	early = w.quiet(func() string {
+		if m := w.read(p); m.Spec.ProviderID != "" || ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false) {
+			return "the Machine has the provider ID before the provider says that the machine is there"
+		}
+		return ""
+	})
+	w.report(p.infra, w.provisioned(true))
+	late = w.soon(func() string {
+		if m := w.read(p); m.Spec.ProviderID != w.providerID(w.id) || !ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false) {
+			return fmt.Sprintf("spec.providerID is %q, initialization %+v", m.Spec.ProviderID, m.Status.Initialization)
+		}
+		return ""
+	})
+	provisioned := w.check("CO-008", "the Machine gets the provider ID once the machine is there, and not before", early+late)
+	if !booted || !provisioned {
+		w.check("CO-001", "the core reads the fields of contract "+string(w.Contract), late)
+		w.stop("the Machine was not provisioned")
+	}
+	w.check("CO-001", "the core reads the fields of contract "+string(w.Contract), "")
+	w.report(p.infra, w.provisioned(false))
+	w.report(p.config, w.dataCreated(false))
+	w.check("CO-011", "the Machine stays provisioned when providers take back that it is", w.quiet(func() string {
+		now := w.read(p).Status.Initialization
+		if !ptr.Deref(now.InfrastructureProvisioned, false) || !ptr.Deref(now.BootstrapDataSecretCreated, false) {
+			return fmt.Sprintf("initialization is %+v", now)
+		}
+		return ""
+	}))
+	w.untouched(p)
+}
+
+// untouched checks that the core has written neither spec nor status of the provider's objects.
+func (w *world) untouched(p *place) {
+	expected := []fields{{"size": "small", "providerID": w.providerID(w.id)}, {"size": "small"}}
+	deviation := ""
+	if spec := w.current(p.infra).Object["spec"]; fmt.Sprint(spec) != fmt.Sprint(expected[0]) {
+		deviation = fmt.Sprintf("the spec of the infrastructure machine is %v", spec)
+	}
+	if spec := w.current(p.config).Object["spec"]; fmt.Sprint(spec) != fmt.Sprint(expected[1]) {
+		deviation += fmt.Sprintf("the spec of the bootstrap config is %v", spec)
+	}
+	if finalizers := w.current(p.infra).GetFinalizers(); !slices.Equal(finalizers, []string{finalizer}) {
+		deviation += fmt.Sprintf("the infrastructure machine has the finalizers %v", finalizers)
+	}
+	status := w.provisioned(false)
+	if got := w.current(p.infra).Object["status"]; fmt.Sprint(got) != fmt.Sprint(status) {
+		deviation += fmt.Sprintf("the status of the infrastructure machine is %v", got)
+	}
+	w.check("CO-016", "spec, status and finalizers of the provider's objects are what the provider wrote", deviation)
+}
+
+func machineFacts(w *world) {
+	w.open()
+	p := w.machine(w.id)
+	addresses := []any{fields{"type": "InternalIP", "address": "192.0.2.7"}, fields{"type": "Hostname", "address": w.id}}
+	w.report(p.infra, fields{"addresses": addresses})
+	if w.Contract == version.V1Beta1 {
+		w.settle(p.infra, fields{"failureDomain": "zone-b"})
+	} else {
+		w.report(p.infra, fields{"failureDomain": "zone-b"})
+	}
+	w.provide(p)
+	w.check("CO-009", "the Machine has the addresses", w.soon(func() string {
+		got := w.read(p).Status.Addresses
+		if len(got) != 2 || got[0].Address != "192.0.2.7" || got[1].Address != w.id {
+			return fmt.Sprintf("status.addresses are %v", got)
+		}
+		return ""
+	}))
+	w.check("CO-010", "the Machine has the failure domain", w.soon(func() string {
+		if m := w.read(p); m.Status.FailureDomain != "zone-b" {
+			return fmt.Sprintf("status.failureDomain is %q, spec.failureDomain %q", m.Status.FailureDomain, m.Spec.FailureDomain)
+		}
+		return ""
+	}))
+}
+
+func machineBothLabels(w *world) {
+	if w.Contract == version.V1Beta1 {
+		w.stop("this is about kinds with both labels: see contract v1beta2")
+	}
+	w.open()
+	p := w.machine(w.id)
+	w.need(w.soon(func() string { return w.owned(p.infra, p.machine, "Machine") }))
+	w.report(p.config, fields{"dataSecretName": w.id, "ready": true})
+	w.settle(p.infra, fields{"providerID": w.providerID(w.id)})
+	w.report(p.infra, fields{"ready": true})
+	w.check("CO-002", "status.ready, which v1beta1 has, says nothing of a kind that has v1beta2 too", w.quiet(func() string {
+		if m := w.read(p); m.Spec.Bootstrap.DataSecretName != nil || m.Spec.ProviderID != "" {
+			return "the Machine goes on by status.ready"
+		}
+		return ""
+	}))
+}
+
+func mirrored(conditions []metav1.Condition, name string, status metav1.ConditionStatus, message string) string {
+	c := meta.FindStatusCondition(conditions, name)
+	if c == nil {
+		return "there is no condition " + name
+	}
+	if c.Status != status || c.Message != message && message != "" {
+		return fmt.Sprintf("condition %s is %s %s %q", name, c.Status, c.Reason, c.Message)
+	}
+	return ""
+}
+
+func machineConditions(w *world) {
+	w.open()
+	p := w.machine(w.id)
+	w.report(p.infra, w.condition("Ready", "False", "QuotaExceeded", "no quota is left"))
+	w.report(p.config, w.condition("Ready", "False", "NoTemplate", "there is no template"))
+	infra := w.soon(func() string {
+		return mirrored(w.read(p).Status.Conditions, "InfrastructureReady", metav1.ConditionFalse, "no quota is left")
+	})
+	config := w.soon(func() string {
+		return mirrored(w.read(p).Status.Conditions, "BootstrapConfigReady", metav1.ConditionFalse, "there is no template")
+	})
+	w.report(p.infra, w.condition("Ready", "True", "Running", ""))
+	w.report(p.config, w.condition("Ready", "True", "Made", ""))
+	w.provide(p)
+	infra += w.soon(func() string {
+		return mirrored(w.read(p).Status.Conditions, "InfrastructureReady", metav1.ConditionTrue, "")
+	})
+	config += w.soon(func() string {
+		return mirrored(w.read(p).Status.Conditions, "BootstrapConfigReady", metav1.ConditionTrue, "")
+	})
+	w.check("CO-012", "InfrastructureReady says what Ready of the infrastructure machine says, False and True", infra)
+	w.check("CO-013", "BootstrapConfigReady says what Ready of the bootstrap config says, False and True", config)
+}
+
+func machineBareCondition(w *world) {
+	w.open()
+	p := w.machine(w.id)
+	w.provide(p)
+	w.need(w.soon(func() string {
+		return mirrored(w.read(p).Status.Conditions, "InfrastructureReady", metav1.ConditionTrue, "")
+	}))
+	w.report(p.infra, fields{"conditions": []any{fields{"type": "Ready", "status": "False"}}})
+	w.check("CO-014", "a condition with nothing but type and status is mirrored", w.soon(func() string {
+		return mirrored(w.read(p).Status.Conditions, "InfrastructureReady", metav1.ConditionFalse, "")
+	}))
+}
+
+func machineFailure(w *world) {
+	if w.Contract != version.V1Beta1 {
+		w.stop("terminal failures are of contract v1beta1 alone")
+	}
+	w.open()
+	p := w.machine(w.id)
+	w.report(p.infra, fields{"failureReason": "CreateError", "failureMessage": "the image is broken"})
+	shown := w.soon(func() string {
+		deprecated := w.read(p).Status.Deprecated
+		if deprecated == nil || deprecated.V1Beta1 == nil || ptr.Deref(deprecated.V1Beta1.FailureMessage, "") == "" {
+			return "status.deprecated.v1beta1 has no failureMessage"
+		}
+		return ""
+	})
+	w.boot(p)
+	goesOn := w.soon(func() string { return w.running(p) })
+	w.check("CO-015", "the failure shows, and the Machine goes on when the provider does", shown+goesOn)
+}

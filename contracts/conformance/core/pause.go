@@ -1,0 +1,128 @@
+package core
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/rules"
+)
+
+func pauseCases() []conformance.Case[*Env] {
+	return []conformance.Case[*Env]{
+		scenario("Pause/Cluster", []rules.ID{"CO-027"}, pauseCluster),
+		scenario("Pause/Machine", []rules.ID{"CO-028"}, pauseMachine),
+		scenario("Pause/Conditions", []rules.ID{"CO-029"}, pauseConditions),
+		scenario("Move", []rules.ID{"CO-049"}, moved),
+	}
+}
+
+func paused(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) }
+
+// as says that an object is not of a version any more, or deleted.
+func (w *world) as(object *unstructured.Unstructured, version string) string {
+	now := w.current(object)
+	if now.GetResourceVersion() != version || now.GetDeletionTimestamp() != nil {
+		return fmt.Sprintf("%s was written or deleted: it has the metadata %v", object.GetKind(), now.Object["metadata"])
+	}
+	return ""
+}
+
+func (w *world) untouchedWhile(objects ...*unstructured.Unstructured) func() string {
+	versions := map[*unstructured.Unstructured]string{}
+	for _, object := range objects {
+		versions[object] = w.current(object).GetResourceVersion()
+	}
+	return func() string {
+		for _, object := range objects {
+			if deviation := w.as(object, versions[object]); deviation != "" {
+				return deviation
+			}
+		}
+		return ""
+	}
+}
+
+func pauseCluster(w *world) {
+	s := w.open(paused)
+	p := w.machine(w.id)
+	deviation := w.quiet(w.untouchedWhile(p.infra, p.config, s.infra, s.plane))
+	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(false) })
+	w.need(w.soon(func() string { return w.owned(p.infra, p.machine, "Machine") }))
+	w.boot(p)
+	w.need(w.soon(func() string { return w.running(p) }))
+	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(true) })
+	// A core may be at work on what it began before the pause.
+	w.need(w.soon(func() string {
+		return mirrored(w.readCluster().Status.Conditions, clusterv1.PausedCondition, metav1.ConditionTrue, "")
+	}))
+	w.remove(p.machine)
+	deviation += w.quiet(w.untouchedWhile(p.infra, p.config, s.infra, s.plane))
+	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(false) })
+	deviation += w.soon(func() string { return w.deleted(p.infra) })
+	w.check("CO-027", "nothing is written and deleted while the Cluster is paused, and the core goes on afterwards", deviation)
+}
+
+func pauseMachine(w *world) {
+	w.open()
+	p := w.machine(w.id, func(m *clusterv1.Machine) { m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} })
+	deviation := w.quiet(w.untouchedWhile(p.infra, p.config))
+	w.change(p.machine, func() { delete(p.machine.Annotations, clusterv1.PausedAnnotation) })
+	w.need(w.soon(func() string { return w.owned(p.infra, p.machine, "Machine") }))
+	w.boot(p)
+	w.need(w.soon(func() string { return w.running(p) }))
+	w.change(p.machine, func() { p.machine.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} })
+	w.need(w.soon(func() string {
+		return mirrored(w.read(p).Status.Conditions, clusterv1.PausedCondition, metav1.ConditionTrue, "")
+	}))
+	w.remove(p.machine)
+	deviation += w.quiet(w.untouchedWhile(p.infra, p.config))
+	w.change(p.machine, func() { delete(p.machine.Annotations, clusterv1.PausedAnnotation) })
+	deviation += w.soon(func() string { return w.deleted(p.infra) })
+	w.check("CO-028", "nothing is written and deleted while the Machine is paused, and the core goes on afterwards", deviation)
+}
+
+func pauseConditions(w *world) {
+	s := w.open(paused)
+	p := w.machine(w.id)
+	both := func(status metav1.ConditionStatus) string {
+		return w.soon(func() string {
+			if deviation := mirrored(w.readCluster().Status.Conditions, clusterv1.PausedCondition, status, ""); deviation != "" {
+				return "Cluster: " + deviation
+			}
+			if deviation := mirrored(w.read(p).Status.Conditions, clusterv1.PausedCondition, status, ""); deviation != "" {
+				return "Machine: " + deviation
+			}
+			return ""
+		})
+	}
+	deviation := both(metav1.ConditionTrue)
+	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(false) })
+	w.check("CO-029", "Paused is True while they are paused and False afterwards", deviation+both(metav1.ConditionFalse))
+}
+
+// moved makes objects as clusterctl move does: under a paused Cluster, with specs and owners, without status.
+func moved(w *world) {
+	s := w.open(paused)
+	w.report(s.infra, fields{"initialization": nil, "ready": nil})
+	p := w.machine(w.id, func(m *clusterv1.Machine) {
+		m.Spec.ProviderID = w.providerID(w.id)
+		m.Spec.Bootstrap.DataSecretName = ptr.To(w.id + "-data")
+	})
+	p.node = w.node(w.id, w.providerID(w.id))
+	w.settle(p.infra, fields{"providerID": w.providerID(w.id)})
+	uid := w.current(p.infra).GetUID()
+	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(false) })
+	early := w.quiet(func() string { return w.staying(p.infra) })
+	w.report(s.infra, w.provisioned(true))
+	w.provide(p)
+	late := w.soon(func() string { return w.running(p) })
+	if w.current(p.infra).GetUID() != uid {
+		late += "the infrastructure machine is another"
+	}
+	w.check("CO-049", "the Machine has its Node again, with the same infrastructure machine", early+late)
+}

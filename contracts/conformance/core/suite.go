@@ -1,0 +1,113 @@
+package core
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/conformance/timeouts"
+	"millwright.dev/contracts/rules"
+	"millwright.dev/contracts/version"
+)
+
+// defaultParallel is how many cases run at once.
+const defaultParallel = 8
+
+// Cases are those that show whether a core keeps its side.
+func Cases() []conformance.Case[*Env] {
+	return slices.Concat(machineCases(), nodeCases(), deletionCases(), pauseCases(), templateCases(), clusterCases(), hostileCases())
+}
+
+// Suite runs the cases against the core of a management cluster, once as providers of each version of the contract.
+func Suite(ctx context.Context, config *rest.Config, options conformance.RunOptions) (results []report.Result, err error) {
+	env, err := newEnv(config, options)
+	if err != nil {
+		return nil, err
+	}
+	made, err := install(ctx, env.Client, env.Timeouts.React.Duration)
+	cleanup := &cleanup{env: env, installed: made}
+	defer func() {
+		if failed := cleanup.run(ctx); failed != nil && err == nil {
+			err = failed
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	if env.Namespace == "" {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "conformance-" + env.Run}}
+		env.own(namespace)
+		if err := env.Client.Create(ctx, namespace); err != nil {
+			return nil, errors.Wrap(err, "creating the namespace of the run")
+		}
+		env.Namespace, cleanup.namespace = namespace.Name, namespace
+	}
+	parallel := options.Parallel
+	if parallel == 0 {
+		parallel = defaultParallel
+	}
+	for _, contract := range []version.Contract{version.V1Beta1, version.V1Beta2} {
+		if asked := options.Selection.Versions; len(asked) > 0 && !slices.Contains(asked, string(contract)) {
+			continue
+		}
+		at := *env
+		at.Contract = contract
+		findings := conformance.RunParallel(ctx, Cases(), options.Selection, &at, parallel)
+		results = append(results, conformance.Collect(options.Selection.Asked(), string(contract), rules.Behavioural, findings)...)
+	}
+	return results, ctx.Err()
+}
+
+func newEnv(config *rest.Config, options conformance.RunOptions) (*Env, error) {
+	waits, err := timeouts.Parse(options.Timeouts)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, apiextensionsv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, errors.Wrap(err, "making a client")
+		}
+	}
+	own := rest.CopyConfig(config)
+	own.UserAgent = "millwright-conformance"
+	// What the suite waits for is the core's time, not the suite's.
+	own.QPS = -1
+	c, err := client.NewWithWatch(own, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, errors.Wrap(err, "making a client")
+	}
+	env := &Env{
+		Client: c, Config: config, Namespace: options.Namespace, Run: newRun(), Timeouts: waits, Restart: options.Restart, Log: options.Log,
+		names: &atomic.Int64{}, logging: &sync.Mutex{},
+	}
+	if env.Log == nil {
+		env.Log = io.Discard
+	}
+	return env, nil
+}
+
+// newRun makes the ID of a run.
+func newRun() string {
+	id := make([]byte, 3)
+	_, _ = rand.Read(id)
+	return hex.EncodeToString(id)
+}

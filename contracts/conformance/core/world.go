@@ -1,0 +1,215 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/rules"
+)
+
+// world is what a case has for itself: a Cluster with its Machines, and what may be said of rules.
+type world struct {
+	*Env
+	ctx context.Context
+	t   *conformance.T
+	// id is the name of the Cluster and of what belongs to it.
+	id string
+}
+
+// unable ends a case in which the suite cannot play its part, or a core does not come as far as the rules in question.
+type unable struct{ reason string }
+
+// scenario makes a case. Rules of which it says nothing before it ends early are skipped, with the reason.
+func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[*Env] {
+	look := func(ctx context.Context, t *conformance.T, env *Env) {
+		w := &world{Env: env, ctx: ctx, t: t, id: env.name()}
+		began := time.Now()
+		defer func() {
+			ended := recover()
+			if early, is := ended.(unable); is {
+				w.skipRest(ids, early.reason)
+			} else if ended != nil {
+				panic(ended)
+			}
+			w.say("%s: %s took %s", env.Contract, name, time.Since(began).Round(time.Millisecond))
+		}()
+		run(w)
+		w.skipRest(ids, "the case did not come as far as this rule")
+	}
+	return conformance.Case[*Env]{Name: name, Rules: ids, Method: rules.Behavioural, Run: look}
+}
+
+func (w *world) skipRest(ids []rules.ID, reason string) {
+	spoken := map[rules.ID]bool{}
+	for _, finding := range w.t.Findings() {
+		spoken[finding.Rule] = true
+	}
+	for _, id := range ids {
+		if !spoken[id] {
+			w.t.Skip(id, "", "%s", reason)
+		}
+	}
+}
+
+func (w *world) stop(reason string, args ...any) { panic(unable{fmt.Sprintf(reason, args...)}) }
+
+// must ends the case if the suite cannot do its part.
+func (w *world) must(err error, doing string) {
+	if err != nil {
+		w.stop("the suite was refused %s: %v", doing, err)
+	}
+}
+
+// check passes or fails a rule by what deviates from it.
+func (w *world) check(rule rules.ID, expected, deviation string) bool {
+	if deviation == "" {
+		w.t.Pass(rule, "", "%s", expected)
+	} else {
+		w.t.Fail(rule, "", report.Failure{Expected: expected, Seen: deviation, Object: w.Namespace + "/" + w.id})
+	}
+	return deviation == ""
+}
+
+// need ends the case where a deviation keeps it from what it is about; other cases are about that.
+func (w *world) need(deviation string) {
+	if deviation != "" {
+		w.stop("the core did not come as far: %s", deviation)
+	}
+}
+
+// soon looks until nothing deviates, at most for the time in which a core reacts, and returns what deviates still.
+func (w *world) soon(look func() string) string {
+	return w.within(w.Timeouts.React.Duration, look)
+}
+
+func (w *world) within(limit time.Duration, look func() string) string {
+	deadline := time.Now().Add(limit)
+	for {
+		deviation := look()
+		if deviation == "" {
+			return ""
+		}
+		if time.Now().After(deadline) {
+			return deviation + fmt.Sprintf(" (after %s)", limit)
+		}
+		w.pause()
+	}
+}
+
+// quiet looks for the time of Quiet, and returns what deviates first.
+func (w *world) quiet(look func() string) string {
+	for deadline := time.Now().Add(w.Timeouts.Quiet.Duration); time.Now().Before(deadline); w.pause() {
+		if deviation := look(); deviation != "" {
+			return deviation
+		}
+	}
+	return look()
+}
+
+func (w *world) pause() {
+	select {
+	case <-w.ctx.Done():
+		w.stop("the run was interrupted")
+	case <-time.After(w.Timeouts.Poll.Duration):
+	}
+}
+
+func (w *world) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: w.Namespace, Name: name}
+}
+
+func (w *world) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: w.Namespace, Name: name}
+}
+
+func (w *world) create(object client.Object) {
+	w.own(object)
+	w.must(w.Client.Create(w.ctx, object), fmt.Sprintf("to create %T %s", object, object.GetName()))
+}
+
+// change patches an object as it is now.
+func (w *world) change(object client.Object, apply func()) {
+	w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object), "to read "+object.GetName())
+	before, _ := object.DeepCopyObject().(client.Object)
+	apply()
+	w.must(w.Client.Patch(w.ctx, object, client.MergeFrom(before)), "to change "+object.GetName())
+}
+
+// remove deletes an object.
+func (w *world) remove(object client.Object, options ...client.DeleteOption) {
+	w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, object, options...)), "to delete "+object.GetName())
+}
+
+// gone says that an object is there still.
+func (w *world) gone(object client.Object) string {
+	current, _ := object.DeepCopyObject().(client.Object)
+	err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), current)
+	switch {
+	case err == nil:
+		return fmt.Sprintf("%T %s is there still", object, object.GetName())
+	case client.IgnoreNotFound(err) != nil:
+		return err.Error()
+	}
+	return ""
+}
+
+// staying says that an object is gone, or deleted.
+func (w *world) staying(object client.Object) string {
+	current, _ := object.DeepCopyObject().(client.Object)
+	if err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), current); err != nil {
+		return err.Error()
+	}
+	if current.GetDeletionTimestamp() != nil {
+		return fmt.Sprintf("%s %s is deleted", current.GetObjectKind().GroupVersionKind().Kind, current.GetName())
+	}
+	return ""
+}
+
+// deleted says that an object is there and not deleted.
+func (w *world) deleted(object client.Object) string {
+	if w.staying(object) == "" {
+		return object.GetName() + " is not deleted"
+	}
+	return ""
+}
+
+// kubeconfig makes the Secret by which the core reaches the management cluster as the workload cluster.
+func (w *world) kubeconfig(cluster string) *corev1.Secret {
+	content, err := kubeconfigOf(w.Config)
+	w.must(err, "to make a kubeconfig")
+	secret := &corev1.Secret{ObjectMeta: w.meta(cluster + "-kubeconfig"), Type: clusterv1.ClusterSecretType}
+	secret.Labels = map[string]string{clusterv1.ClusterNameLabel: cluster}
+	secret.Data = map[string][]byte{"value": content}
+	w.create(secret)
+	return secret
+}
+
+// kubeconfigOf makes a kubeconfig without references to files, which the core has not.
+func kubeconfigOf(config *rest.Config) ([]byte, error) {
+	config = rest.CopyConfig(config)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, err
+	}
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters["target"] = &clientcmdapi.Cluster{
+		Server: config.Host, CertificateAuthorityData: config.CAData, InsecureSkipTLSVerify: config.Insecure, TLSServerName: config.ServerName,
+	}
+	kubeconfig.AuthInfos["suite"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
+		Username: config.Username, Password: config.Password,
+	}
+	kubeconfig.Contexts["target"] = &clientcmdapi.Context{Cluster: "target", AuthInfo: "suite"}
+	kubeconfig.CurrentContext = "target"
+	return clientcmd.Write(*kubeconfig)
+}

@@ -1,0 +1,99 @@
+// Package conformance runs the conformance suites on the programs of this repository, and on others' for comparison.
+package conformance
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/core"
+	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/rules"
+	"millwright.dev/test/controlplane"
+	"millwright.dev/test/scale/cores"
+	"millwright.dev/test/testenv"
+)
+
+var ruleFlag = flag.String("rule", "", "look at one rule alone")
+
+// waits are for cores on this computer, which need milliseconds. What must come has time, for computers that are busy.
+const waits = `
+apiVersion: conformance.millwright.dev/v1alpha1
+kind: Timeouts
+react: %s
+delete: 20s
+quiet: %s
+poll: 50ms
+cleanup: 60s
+`
+
+var env *testenv.Env
+
+func TestMain(m *testing.M) {
+	options := testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs}, Objects: core.CRDs()}
+	os.Exit(testenv.Main(m, options, func(e *testenv.Env) (func() error, error) { env = e; return nil, nil }))
+}
+
+// judge runs a core as a process and the suite on it.
+func judge(t *testing.T, program cores.Core, react, quiet time.Duration, args ...string) []report.Result {
+	t.Helper()
+	dir := t.TempDir()
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, env.Kubeconfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	running, err := cores.Start(context.WithoutCancel(t.Context()), program, cores.Options{Kubeconfig: kubeconfig, Dir: dir, Args: args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Stop()
+	options := conformance.RunOptions{
+		Selection: conformance.Selection{Profile: conformance.CoreProfile, Level: conformance.Extended},
+		Timeouts:  fmt.Appendf(nil, waits, react, quiet), Log: t.Output(), Parallel: 16,
+	}
+	if *ruleFlag != "" {
+		options.Selection.Rules = []rules.ID{rules.ID(*ruleFlag)}
+	}
+	results, err := core.Suite(t.Context(), env.Config, options)
+	if err != nil {
+		t.Error(err)
+	}
+	if err := running.Alive(); err != nil {
+		t.Error(err)
+	}
+	if t.Failed() {
+		if log, err := os.ReadFile(running.Log()); err == nil {
+			t.Logf("%.20000s", log)
+		}
+	}
+	return results
+}
+
+// TestOurCore: Millwright's core keeps every rule.
+func TestOurCore(t *testing.T) {
+	root, err := controlplane.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := cores.BuildOurs(t.Context(), root, t.TempDir(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed := 0
+	for _, r := range judge(t, program, 10*time.Second, 500*time.Millisecond) {
+		switch r.Status {
+		case report.Pass:
+			passed++
+		case report.Fail:
+			t.Errorf("%s %s %s: %+v", r.Rule, r.ContractVersion, r.Text, r.Failures)
+		default:
+			t.Logf("%s %s skipped: %s", r.Rule, r.ContractVersion, r.Reason)
+		}
+	}
+	t.Logf("%d passed", passed)
+}
