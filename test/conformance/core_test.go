@@ -74,7 +74,13 @@ func judge(t *testing.T, program cores.Core, react, quiet time.Duration, args ..
 	return results
 }
 
-// TestOurCore: Millwright's core keeps every rule.
+// deviations are rules that Millwright's core does not keep, with the reason. One that it keeps after all fails the test.
+var deviations = map[rules.ID]string{
+	"CO-047": "it makes no kubeconfig from a certificate authority: whoever makes the authority makes the kubeconfig too",
+	"CO-057": "it does not copy terminal failures of infrastructure clusters and control planes",
+}
+
+// TestOurCore: Millwright's core keeps every rule but for the deviations that are known.
 func TestOurCore(t *testing.T) {
 	root, err := controlplane.Root()
 	if err != nil {
@@ -86,10 +92,15 @@ func TestOurCore(t *testing.T) {
 	}
 	passed := 0
 	for _, r := range judge(t, program, 10*time.Second, 500*time.Millisecond) {
-		switch r.Status {
-		case report.Pass:
+		why, known := deviations[r.Rule]
+		switch {
+		case known && r.Status == report.Fail:
+			t.Logf("%s %s is not kept: %s", r.Rule, r.ContractVersion, why)
+		case known && r.Status == report.Pass:
+			t.Errorf("%s %s is kept: take it out of the deviations", r.Rule, r.ContractVersion)
+		case r.Status == report.Pass:
 			passed++
-		case report.Fail:
+		case r.Status == report.Fail:
 			t.Errorf("%s %s %s: %+v", r.Rule, r.ContractVersion, r.Text, r.Failures)
 		default:
 			t.Logf("%s %s skipped: %s", r.Rule, r.ContractVersion, r.Reason)
