@@ -19,7 +19,7 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// noFinalizers is a patch that takes all finalizers off, and ends a pause, in which a core does not take its own off.
+// noFinalizers is a patch that takes all finalizers off.
 const noFinalizers = `{"metadata":{"finalizers":null}}`
 
 // cleanup removes what a run has made.
@@ -62,7 +62,7 @@ func order() []schema.GroupVersionKind {
 		corev1.SchemeGroupVersion.WithKind("Node"), storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"))
 }
 
-// objects deletes what the run has made. Nothing of it is anything but an object, so that finalizers that are not taken off soon are lifted.
+// objects deletes what the run has made. All of it is objects and nothing else, so that finalizers that stay too long are taken off.
 func (c *cleanup) objects(ctx context.Context) error {
 	deadline := time.Now().Add(c.env.Timeouts.React.Duration / 2)
 	for {

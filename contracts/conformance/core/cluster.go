@@ -145,6 +145,7 @@ func clusterFailure(w *world) {
 	w.report(s.infra, fields{"failureReason": "CreateError", "failureMessage": "there is no network"})
 	shown := w.soon(func() string {
 		deprecated := w.readCluster().Status.Deprecated
+		//nolint:staticcheck // it is what the rule is about
 		missing := deprecated == nil || deprecated.V1Beta1 == nil || ptr.Deref(deprecated.V1Beta1.FailureMessage, "") == ""
 		return when(missing, "status.deprecated.v1beta1 has no failureMessage")
 	})

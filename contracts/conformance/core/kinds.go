@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -17,8 +16,8 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// OlderGroup is the group of the kinds that have the label of contract v1beta1 alone, as those of a provider that has not changed yet. Those
-// of standin.Group have both labels.
+// OlderGroup is the group of the kinds that have the label of contract v1beta1 alone, as those of a provider that has not changed
+// yet. Those of standin.Group have both labels.
 const OlderGroup = "v1beta1." + standin.Group
 
 // The roles of the stand-ins are their kinds.
@@ -116,6 +115,3 @@ func established(ctx context.Context, c client.Client, name string) bool {
 	}
 	return false
 }
-
-// plural is the resource of a kind.
-func plural(kind string) string { return strings.ToLower(kind) + "s" }

@@ -232,6 +232,7 @@ func machineFailure(w *world) {
 	w.report(p.infra, fields{"failureReason": "CreateError", "failureMessage": "the image is broken"})
 	shown := w.soon(func() string {
 		deprecated := w.read(p).Status.Deprecated
+		//nolint:staticcheck // it is what the rule is about
 		if deprecated == nil || deprecated.V1Beta1 == nil || ptr.Deref(deprecated.V1Beta1.FailureMessage, "") == "" {
 			return "status.deprecated.v1beta1 has no failureMessage"
 		}
