@@ -1,0 +1,77 @@
+package conformance
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/version"
+	"millwright.dev/test/controlplane"
+	"millwright.dev/test/scale/cores"
+)
+
+var (
+	upstreamFlag = flag.Bool("upstream", false, "build Cluster API's core and run the suite on it and on ours, as make conformance-cores does")
+	writeFlag    = flag.String("write", "", "directory for the reports of both cores")
+)
+
+// TestCoresSideBySide runs the suite on both cores with times that suit both, and writes a report of each.
+func TestCoresSideBySide(t *testing.T) {
+	if !*upstreamFlag {
+		t.Skip("takes minutes of building: make conformance-cores")
+	}
+	root, err := controlplane.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream, err := cores.BuildUpstream(t.Context(), root, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := cores.BuildOurs(t.Context(), root, t.TempDir(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, "core-cluster-api-"+upstream.Version, report.Implementation{Name: "core-cluster-api", Version: upstream.Version},
+		judge(t, upstream, 20*time.Second, 2*time.Second))
+	save(t, "core-millwright", report.Implementation{Name: "core-millwright"}, judge(t, ours, 20*time.Second, 2*time.Second))
+}
+
+// save writes a report in YAML and Markdown, and says what failed.
+func save(t *testing.T, name string, implementation report.Implementation, results []report.Result) {
+	t.Helper()
+	for _, r := range results {
+		if r.Status != report.Pass {
+			t.Logf("%s: %s %s %s %s %+v", name, r.Rule, r.ContractVersion, r.Status, r.Reason, r.Failures)
+		}
+	}
+	full := &report.Report{
+		Implementation: implementation, Suite: report.Suite{Version: "v0.1.0", Command: "make conformance-cores"},
+		Profile: conformance.CoreProfile.Name, Level: string(conformance.Extended),
+		ContractVersions: []string{string(version.V1Beta1), string(version.V1Beta2)}, Methods: []string{"behavioural"}, Results: results,
+	}
+	full.APIVersion, full.Kind = report.APIVersion, report.Kind
+	full.Judge(conformance.CoreProfile.Core, false)
+	if content, err := yaml.Marshal(full.Summary); err == nil {
+		t.Logf("%s: %s %s", name, full.Outcome, content)
+	}
+	if *writeFlag == "" {
+		return
+	}
+	for _, format := range []report.Format{report.YAML, report.Markdown} {
+		content, err := full.Encode(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		extension := map[report.Format]string{report.YAML: ".yaml", report.Markdown: ".md"}[format]
+		if err := os.WriteFile(filepath.Join(*writeFlag, name+extension), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
