@@ -51,6 +51,8 @@ func twoMachines(w *world) {
 	w.report(other.config, w.dataCreated(true))
 	w.settle(other.infra, fields{"providerID": w.providerID(w.id)})
 	w.report(other.infra, w.provisioned(true))
+	// A core may refuse the second ID, or the Node.
+	_ = w.quiet(func() string { return when(w.read(other).Spec.ProviderID != "", "it has the ID") })
 	w.check("CO-051", "one of the Machines has the Node, and not both", w.quiet(func() string {
 		first, second := w.read(p).Status.NodeRef.Name, w.read(other).Status.NodeRef.Name
 		return when(first == second && first != "", "both Machines have Node "+first)

@@ -77,11 +77,13 @@ func (w *world) dataCreated(value bool) fields {
 	return fields{"initialization": fields{"dataSecretCreated": value}}
 }
 
+// initialized is the status of a control plane that works. It has no Machines, and says so: a core may refuse to drain and delete Nodes
+// of a cluster that seems to have no control plane.
 func (w *world) initialized() fields {
 	if w.Contract == version.V1Beta1 {
-		return fields{"initialized": true, "ready": true}
+		return fields{"initialized": true, "ready": true, "externalManagedControlPlane": true}
 	}
-	return fields{"initialization": fields{"controlPlaneInitialized": true}}
+	return fields{"initialization": fields{"controlPlaneInitialized": true}, "externalManagedControlPlane": true}
 }
 
 // condition is a list with one condition in the form of the contract.
