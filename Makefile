@@ -95,6 +95,12 @@ interop: ready ## Run with what others make, built from its modules: Cluster API
 	$(GO) test -count=1 -timeout 60m -v ./test/interop -upstream $(if $(LOGS),-logs "$(abspath $(LOGS))") && \
 	MILLWRIGHT_CLUSTERCTL_LOGS="$(if $(LOGS),$(abspath $(LOGS))/swap)" $(GO) test -count=1 -timeout 60m -v ./test/clusterctl -run TestSwapTheCore -upstream
 
+.PHONY: conformance-cores
+conformance-cores: ready ## Run the conformance suite for cores on this core and on Cluster API's, and write the reports below docs/conformance.
+	@mkdir -p docs/conformance/v0.1.0
+	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
+	$(GO) test -count=1 -timeout 30m -v ./test/conformance -run TestCoresSideBySide -upstream -write "$(abspath docs/conformance/v0.1.0)"
+
 # All that demo and tests run, from empty caches. A go command ends with links, which leave processors idle: so what several programs
 # need is compiled first, without links, and links run beside other work. What runs side by side has no package in common that
 # is not compiled yet: two go commands would both compile it.
