@@ -1,0 +1,118 @@
+package static
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"millwright.dev/contracts/rules"
+)
+
+// Bundle is what a provider releases.
+type Bundle struct {
+	Components []File
+	Metadata   *File
+	Templates  []File
+	Classes    []File
+	// Release is the version of the release; empty if it is not known.
+	Release string
+	// Whole says that these are all files of the release.
+	Whole bool
+	// Roles say what kinds are for, where their names and groups do not.
+	Roles map[string]rules.Subject
+
+	// contract is the version of the contract that cases look at.
+	contract string
+}
+
+func (b *Bundle) objects() []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for _, file := range b.Components {
+		all = append(all, file.Objects...)
+	}
+	return all
+}
+
+func (b *Bundle) ofKind(kinds ...string) []*unstructured.Unstructured {
+	return slices.DeleteFunc(b.objects(), func(o *unstructured.Unstructured) bool { return !slices.Contains(kinds, o.GetKind()) })
+}
+
+// crds returns the definitions among the components.
+func (b *Bundle) crds() []crd {
+	var all []crd
+	for _, object := range b.ofKind("CustomResourceDefinition") {
+		all = append(all, crd{object})
+	}
+	return all
+}
+
+// kinds returns the definitions of the kinds that have a role.
+func (b *Bundle) kinds(role rules.Subject) []crd {
+	return slices.DeleteFunc(b.crds(), func(c crd) bool { return b.role(c) != role })
+}
+
+// contractKinds returns the definitions of all kinds that core objects refer to, templates among them if they are asked for.
+func (b *Bundle) contractKinds(templates bool) []crd {
+	return slices.DeleteFunc(b.crds(), func(c crd) bool {
+		if b.role(c) != "" {
+			return false
+		}
+		base, isTemplate := strings.CutSuffix(c.kind(), "Template")
+		kind, known := b.find(c.group(), base)
+		return !templates || !isTemplate || !known || b.role(kind) == ""
+	})
+}
+
+func (b *Bundle) find(group, kind string) (crd, bool) {
+	for _, c := range b.crds() {
+		if c.group() == group && c.kind() == kind {
+			return c, true
+		}
+	}
+	return crd{}, false
+}
+
+// role says what a kind is for: by Roles, else by the end of its name and by its group, or the type of the provider in other groups.
+func (b *Bundle) role(c crd) rules.Subject {
+	if role, said := b.Roles[c.kind()]; said {
+		return role
+	}
+	kind, of := c.kind(), b.providerType(c)
+	switch {
+	// Machines of a MachinePool come from no template, and are made by their provider.
+	case of == "infrastructure" && strings.HasSuffix(kind, "Machine") && !strings.HasSuffix(kind, "MachinePoolMachine"):
+		return rules.InfraMachine
+	case of == "infrastructure" && strings.HasSuffix(kind, "Cluster"):
+		return rules.InfraCluster
+	case of == "bootstrap" && strings.HasSuffix(kind, "Config"):
+		return rules.BootstrapConfig
+	case of == "controlplane" && strings.HasSuffix(kind, "ControlPlane"):
+		return rules.ControlPlane
+	}
+	return ""
+}
+
+func (b *Bundle) providerType(c crd) string {
+	first, rest, _ := strings.Cut(c.group(), ".")
+	if rest == "cluster.x-k8s.io" {
+		return first
+	}
+	for kind, prefix := range map[string]string{"infrastructure": "infrastructure-", "bootstrap": "bootstrap-", "controlplane": "control-plane-"} {
+		if strings.HasPrefix(c.object.GetLabels()[providerLabel], prefix) {
+			return kind
+		}
+	}
+	return ""
+}
+
+// contracts returns the versions of the contract that labels of kinds claim.
+func (b *Bundle) contracts() []string {
+	var found []string
+	for _, contract := range []string{rules.V1Beta1, rules.V1Beta2} {
+		if slices.ContainsFunc(b.contractKinds(true), func(c crd) bool { return len(c.labelled(contract)) > 0 }) {
+			found = append(found, contract)
+		}
+	}
+	return found
+}

@@ -1,0 +1,93 @@
+package static
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"millwright.dev/contracts/conformance"
+)
+
+func referenceCases() []conformance.Case[*Bundle] {
+	return []conformance.Case[*Bundle]{look("Components/References", references, "PR-026")}
+}
+
+// references looks for what objects of the components name and do not bring.
+func references(t *conformance.T, b *Bundle) {
+	have := map[string]bool{}
+	for _, object := range b.objects() {
+		have[object.GetKind()+" "+object.GetName()] = true
+		if object.GetKind() == "Certificate" {
+			// cert-manager makes this Secret.
+			name, _, _ := unstructured.NestedString(object.Object, "spec", "secretName")
+			have["Secret "+name] = true
+		}
+	}
+	var missing []string
+	want := func(kind, name string) {
+		// What every cluster has needs not be brought.
+		system := strings.HasPrefix(name, "system:") || slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, name)
+		given := name == "default" && kind == "ServiceAccount" || system && kind == "ClusterRole"
+		if what := kind + " " + name; name != "" && !given && !have[what] && !slices.Contains(missing, what) {
+			missing = append(missing, what)
+		}
+	}
+	for _, deployment := range b.ofKind("Deployment") {
+		podReferences(podSpec(deployment), want)
+	}
+	for _, binding := range b.ofKind("RoleBinding", "ClusterRoleBinding") {
+		bindingReferences(binding, want)
+	}
+	for _, hooks := range b.ofKind("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration") {
+		list, _, _ := unstructured.NestedSlice(hooks.Object, "webhooks")
+		for _, item := range list {
+			hook, _ := item.(map[string]any)
+			name, _, _ := unstructured.NestedString(hook, "clientConfig", "service", "name")
+			want("Service", name)
+		}
+	}
+	for _, c := range b.crds() {
+		want("Service", c.text("spec", "conversion", "webhook", "clientConfig", "service", "name"))
+	}
+	check(t, "PR-026", "", len(missing) == 0, "everything that objects refer to", orElse(short(missing), "not there: ", "all is there"))
+}
+
+func bindingReferences(binding *unstructured.Unstructured, want func(kind, name string)) {
+	text := func(from map[string]any, path ...string) string {
+		value, _, _ := unstructured.NestedString(from, path...)
+		return value
+	}
+	want(text(binding.Object, "roleRef", "kind"), text(binding.Object, "roleRef", "name"))
+	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+	for _, item := range subjects {
+		if subject, _ := item.(map[string]any); text(subject, "kind") == "ServiceAccount" {
+			want("ServiceAccount", text(subject, "name"))
+		}
+	}
+}
+
+func podReferences(spec map[string]any, want func(kind, name string)) {
+	account, _, _ := unstructured.NestedString(spec, "serviceAccountName")
+	want("ServiceAccount", account)
+	volumes, _, _ := unstructured.NestedSlice(spec, "volumes")
+	for _, item := range volumes {
+		volume, _ := item.(map[string]any)
+		for kind, path := range map[string][]string{"Secret": {"secret", "secretName"}, "ConfigMap": {"configMap", "name"}} {
+			name, _, _ := unstructured.NestedString(volume, path...)
+			if optional, _, _ := unstructured.NestedBool(volume, path[0], "optional"); !optional {
+				want(kind, name)
+			}
+		}
+	}
+	for _, container := range containers(spec) {
+		sources, _, _ := unstructured.NestedSlice(container, "envFrom")
+		for _, item := range sources {
+			source, _ := item.(map[string]any)
+			secret, _, _ := unstructured.NestedString(source, "secretRef", "name")
+			config, _, _ := unstructured.NestedString(source, "configMapRef", "name")
+			want("Secret", secret)
+			want("ConfigMap", config)
+		}
+	}
+}

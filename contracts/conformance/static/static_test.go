@@ -1,0 +1,146 @@
+package static_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/conformance/static"
+	"millwright.dev/contracts/rules"
+)
+
+func write(t *testing.T, files map[string][]object) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, objects := range files {
+		var parts []string
+		for _, o := range objects {
+			data, err := yaml.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = append(parts, string(data))
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(parts, "---\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func results(t *testing.T, files map[string][]object) []report.Result {
+	t.Helper()
+	bundle, err := static.Load(write(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle.Release = "v1.2.3"
+	return static.Run(bundle, conformance.Selection{Profile: conformance.ProviderProfile, Level: conformance.Extended})
+}
+
+func failed(all []report.Result) []rules.ID {
+	var found []rules.ID
+	for _, result := range all {
+		if result.Status == report.Fail {
+			found = append(found, result.Rule)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func TestTheSampleKeepsEveryRule(t *testing.T) {
+	for _, result := range results(t, sample(t)) {
+		if result.Status == report.Fail {
+			t.Errorf("%s %s %s: %v", result.Rule, result.Object, result.ContractVersion, result.Failures)
+		}
+	}
+}
+
+func TestEachRuleFailsAloneWhenItIsBroken(t *testing.T) {
+	for id, mutate := range mutations {
+		t.Run(string(id), func(t *testing.T) {
+			files := sample(t)
+			mutate(files)
+			if got := failed(results(t, files)); !slices.Equal(got, []rules.ID{id}) {
+				t.Errorf("failed: %v, want %s alone", got, id)
+			}
+		})
+	}
+}
+
+// unbroken are rules of which nothing fails here, and why.
+var unbroken = map[rules.ID]string{
+	"PR-004": "the version of the release is no file", "PR-038": "what may be left out fails nothing", "CV-011": "a hint", "CV-016": "a hint",
+	"CO-048": "of cores: a test of its own",
+}
+
+func TestEveryStaticRuleHasACaseAndAMutation(t *testing.T) {
+	known := conformance.RulesOf(static.Cases())
+	for _, id := range known {
+		if rule, found := rules.ByID(id); !found || !rule.VerifiedBy(rules.Static) {
+			t.Errorf("a case speaks of %s, which is no rule that is verified by manifests", id)
+		}
+	}
+	for _, rule := range rules.All() {
+		if !rule.VerifiedBy(rules.Static) {
+			continue
+		}
+		if !slices.Contains(known, rule.ID) {
+			t.Errorf("no case verifies %s", rule.ID)
+		}
+		if _, excused := unbroken[rule.ID]; mutations[rule.ID] == nil && !excused {
+			t.Errorf("no mutation breaks %s", rule.ID)
+		}
+	}
+}
+
+func TestHostileInputIsAnError(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty": "", "no YAML": "a: [", "a list": "- a\n", "a word": "word", "no kind": "apiVersion: v1\n",
+		"items that are no objects": "apiVersion: v1\nkind: List\nitems: [1]\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := static.Source{Components: []string{static.Stdin}, Stdin: strings.NewReader(text)}.Load()
+			if err == nil || !strings.Contains(err.Error(), "load manifests: ") {
+				t.Errorf("error: %v", err)
+			}
+		})
+	}
+}
+
+func TestBrokenDefinitionsDoNotStopTheRun(t *testing.T) {
+	for _, spec := range []string{
+		"1", "{}", "[]", "{versions: 1}", "{names: [], versions: [1, {name: 2}]}", "{group: infrastructure.cluster.x-k8s.io, names: {kind: AMachine}}",
+	} {
+		text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\nspec: " + spec + "\n"
+		bundle, err := static.Source{Components: []string{static.Stdin}, Stdin: strings.NewReader(text)}.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(static.Run(bundle, conformance.Selection{Profile: conformance.ProviderProfile, Level: conformance.Extended})) == 0 {
+			t.Errorf("%s: no results", spec)
+		}
+	}
+}
+
+func TestACoreAggregatesRoles(t *testing.T) {
+	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\n"
+	const rule = "aggregationRule: {clusterRoleSelectors: [{matchLabels: {cluster.x-k8s.io/aggregate-to-manager: \"true\"}}]}\n"
+	for text, want := range map[string]int{role: 1, role + rule: 0} {
+		bundle, err := static.Source{Components: []string{static.Stdin}, Stdin: strings.NewReader(text)}.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := failed(static.Run(bundle, conformance.Selection{Profile: conformance.CoreProfile, Level: conformance.Extended}))
+		if len(got) != want {
+			t.Errorf("failed: %v", got)
+		}
+	}
+}
