@@ -45,8 +45,11 @@ type Source struct {
 
 // Load reads files and directories, in which metadata.yaml, cluster-template*.yaml and clusterclass-*.yaml are known by their names
 // and other YAML files are components. A directory is a whole release.
-func Load(paths ...string) (*Bundle, error) {
-	source := Source{}
+func Load(paths ...string) (*Bundle, error) { return LoadFrom(os.Stdin, paths...) }
+
+// LoadFrom is Load with another standard input.
+func LoadFrom(stdin io.Reader, paths ...string) (*Bundle, error) {
+	source := Source{Stdin: stdin}
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if path == Stdin || err == nil && !info.IsDir() {
@@ -82,8 +85,17 @@ func (s *Source) add(path string) {
 	}
 }
 
-// Load reads the files.
+// Load reads the files, of which there have to be components.
 func (s Source) Load() (*Bundle, error) {
+	bundle, err := s.Files()
+	if err == nil && len(bundle.objects()) == 0 {
+		return nil, errors.New("load manifests: there is no object in the components; give the file that clusterctl would install")
+	}
+	return bundle, err
+}
+
+// Files reads the files.
+func (s Source) Files() (*Bundle, error) {
 	bundle := &Bundle{Release: s.Release, Whole: s.Whole}
 	for _, path := range s.Components {
 		file, err := s.read(path)
@@ -91,9 +103,6 @@ func (s Source) Load() (*Bundle, error) {
 			return nil, err
 		}
 		bundle.Components = append(bundle.Components, file)
-	}
-	if len(bundle.objects()) == 0 {
-		return nil, errors.New("load manifests: there is no object in the components; give the file that clusterctl would install")
 	}
 	if s.Metadata != "" {
 		file, err := s.read(s.Metadata)

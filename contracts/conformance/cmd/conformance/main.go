@@ -1,0 +1,63 @@
+// Command conformance verifies that a provider or a core keeps the rules of the contract, and writes a report.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// The exit codes.
+const (
+	exitConformant    = 0
+	exitNotConformant = 1
+	exitUsage         = 2
+	exitPartial       = 3
+)
+
+const usage = `usage: conformance <command> [flags]
+
+  static   look at the manifests of a provider; needs no cluster
+  run      run a provider or core on a cluster
+  rules    list the rules
+
+Each command lists its flags with -h. Exit codes: 0 conformant, 1 not conformant, 2 usage or input, 3 partial.
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is main without the process.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		_, _ = fmt.Fprint(stderr, usage)
+		return exitUsage
+	}
+	var code int
+	var err error
+	switch args[0] {
+	case "static":
+		code, err = runStatic(args[1:], stdin, stdout, stderr)
+	case "run":
+		code, err = runCluster(ctx, args[1:], stdout, stderr)
+	case "rules":
+		err = listRules(args[1:], stdout, stderr)
+	case "help", "-h", "--help":
+		_, _ = fmt.Fprint(stdout, usage)
+	default:
+		_, _ = fmt.Fprintf(stderr, "conformance: there is no command %q\n%s", args[0], usage)
+		return exitUsage
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "conformance: %v\n", err)
+		return exitUsage
+	}
+	return code
+}
