@@ -98,7 +98,8 @@ func (b *Bundle) providerType(c crd) string {
 	if rest == "cluster.x-k8s.io" {
 		return first
 	}
-	for kind, prefix := range map[string]string{"infrastructure": "infrastructure-", "bootstrap": "bootstrap-", "controlplane": "control-plane-"} {
+	prefixes := map[string]string{"infrastructure": "infrastructure-", "bootstrap": "bootstrap-", "controlplane": "control-plane-"}
+	for kind, prefix := range prefixes {
 		if strings.HasPrefix(c.object.GetLabels()[providerLabel], prefix) {
 			return kind
 		}

@@ -81,7 +81,8 @@ func containers(spec map[string]any) []map[string]any {
 }
 
 // canonical is a name with the domain of a registry, a repository and a tag or digest.
-var canonical = regexp.MustCompile(`^([a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?|localhost(:\d+)?|[a-z0-9-]+:\d+)/[a-z0-9._/-]+(:[\w.-]+(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})$`)
+var canonical = regexp.MustCompile(`^([a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?|localhost(:\d+)?|[a-z0-9-]+:\d+)/[a-z0-9._/-]+` +
+	`(:[\w.-]+(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})$`)
 
 func managers(t *conformance.T, b *Bundle) {
 	deployments := b.ofKind("Deployment")
@@ -141,8 +142,10 @@ func variables(t *conformance.T, b *Bundle) {
 		fmt.Sprintf("%d variables", len(names))))
 	prefix := ""
 	for _, object := range b.objects() {
-		if _, name, found := strings.Cut(object.GetLabels()[providerLabel], "-"); found && prefix == "" {
-			prefix = strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_"
+		for _, kind := range types {
+			if name, found := strings.CutPrefix(object.GetLabels()[providerLabel], kind+"-"); found && prefix == "" {
+				prefix = strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_"
+			}
 		}
 	}
 	if prefix == "" {
@@ -154,7 +157,8 @@ func variables(t *conformance.T, b *Bundle) {
 			foreign = append(foreign, name)
 		}
 	}
-	check(t, "PR-020", "", len(foreign) == 0, "names that start with "+prefix, orElse(short(foreign), "", fmt.Sprintf("%d variables", len(names))))
+	check(t, "PR-020", "", len(foreign) == 0, "names that start with "+prefix,
+		orElse(short(foreign), "", fmt.Sprintf("%d variables", len(names))))
 }
 
 func aggregates(t *conformance.T, b *Bundle) {

@@ -13,10 +13,8 @@ import (
 type need int
 
 const (
-	// optional fields may be left out, with the whole that they belong to.
-	optional need = iota
-	// required fields are broken rules when they are not there.
-	required
+	// required fields are broken rules when they are not there; others may be left out, with the whole that they belong to.
+	required need = iota + 1
 )
 
 // field is a path with the type that it has; "/"-separated types are alternatives.
@@ -84,8 +82,9 @@ func fieldCases() []conformance.Case[*Bundle] {
 	for _, rule := range slices.Concat(fieldRules, planeRules) {
 		cases = append(cases, look("Fields/"+string(rule.id), rule.look, rule.id))
 	}
+	domain := func(t *conformance.T, b *Bundle) { eitherOf(t, b, "IM-005", "status.failureDomain", chosenDomain) }
 	return append(cases,
-		look("Fields/FailureDomain", func(t *conformance.T, b *Bundle) { eitherOf(t, b, "IM-005", "status.failureDomain", chosenDomain) }, "IM-005"),
+		look("Fields/FailureDomain", domain, "IM-005"),
 		look("Fields/AddressTypes", addressTypes, "IM-014"))
 }
 

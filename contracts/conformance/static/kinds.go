@@ -118,7 +118,8 @@ func standardFields(c crd) (bool, string, string) {
 
 func conditions(s schemaPart) bool {
 	for name, kind := range map[string]string{
-		"type": "string", "status": "string", "reason": "string", "message": "string", "lastTransitionTime": "string", "observedGeneration": "integer",
+		"type": "string", "status": "string", "reason": "string", "message": "string", "lastTransitionTime": "string",
+		"observedGeneration": "integer",
 	} {
 		found, ok := s.at("status.conditions.[]." + name)
 		if ok && found.kind() != kind || !ok && (name == "type" || name == "status") {

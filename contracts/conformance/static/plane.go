@@ -54,7 +54,8 @@ var planeRules = []fieldRule{
 		v1beta2: []field{{"spec.machineTemplate.spec.taints.[].key", "string"}, {"spec.machineTemplate.spec.taints.[].effect", "string"}},
 	},
 	{
-		id: "CP-017", role: rules.ControlPlane, v1beta1: []field{{"spec.rolloutAfter", "string"}}, v1beta2: []field{{"spec.rollout.after", "string"}},
+		id: "CP-017", role: rules.ControlPlane, v1beta1: []field{{"spec.rolloutAfter", "string"}},
+		v1beta2: []field{{"spec.rollout.after", "string"}},
 	},
 }
 

@@ -149,7 +149,8 @@ func labels(t *conformance.T, b *Bundle) {
 	}
 	slices.Sort(values)
 	values = slices.Compact(values)
-	check(t, "PR-022", "", len(without) == 0, "the label "+providerLabel+" on all objects", orElse(short(without), "not on ", "on all objects"))
+	check(t, "PR-022", "", len(without) == 0, "the label "+providerLabel+" on all objects",
+		orElse(short(without), "not on ", "on all objects"))
 	if len(values) == 0 {
 		t.Skip("PR-023", "", "no object has the label %s", providerLabel)
 		t.Skip("PR-024", "", "no object has the label %s", providerLabel)

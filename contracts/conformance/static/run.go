@@ -14,8 +14,8 @@ var byVersion = []rules.Subject{rules.InfraMachine, rules.BootstrapConfig, rules
 
 // Cases are all static cases.
 func Cases() []conformance.Case[*Bundle] {
-	return slices.Concat(kindCases(), fieldCases(), planeCases(), templateCases(), releaseCases(), containerCases(), referenceCases(), fileCases(),
-		classCases())
+	return slices.Concat(kindCases(), fieldCases(), planeCases(), templateCases(), releaseCases(), containerCases(),
+		referenceCases(), fileCases(), classCases())
 }
 
 // Run looks at the bundle and returns a result for each rule that was asked for, in the order of the rules: those of kinds for each

@@ -117,7 +117,8 @@ func TestHostileInputIsAnError(t *testing.T) {
 
 func TestBrokenDefinitionsDoNotStopTheRun(t *testing.T) {
 	for _, spec := range []string{
-		"1", "{}", "[]", "{versions: 1}", "{names: [], versions: [1, {name: 2}]}", "{group: infrastructure.cluster.x-k8s.io, names: {kind: AMachine}}",
+		"1", "{}", "[]", "{versions: 1}", "{names: [], versions: [1, {name: 2}]}",
+		"{group: infrastructure.cluster.x-k8s.io, names: {kind: AMachine}}",
 	} {
 		text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\nspec: " + spec + "\n"
 		bundle, err := static.Source{Components: []string{static.Stdin}, Stdin: strings.NewReader(text)}.Load()

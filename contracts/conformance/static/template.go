@@ -47,9 +47,11 @@ func (b *Bundle) templates(t *conformance.T, role rules.Subject, exists, spec, m
 			t.Skip(meta, c.kind(), "there is no %s of contract %s", name, b.contract)
 			return
 		}
-		kept, expected, detail := sameSpec(s, template)
-		check(t, spec, c.kind(), kept, expected, detail)
-		missing, wrong := compare(template, []field{{"spec.template.metadata.labels", "object"}, {"spec.template.metadata.annotations", "object"}})
+		kept, detail := sameSpec(s, template)
+		check(t, spec, c.kind(), kept, "spec.template.spec, an object with fields of the kind's spec alone", detail)
+		missing, wrong := compare(template, []field{
+			{"spec.template.metadata.labels", "object"}, {"spec.template.metadata.annotations", "object"},
+		})
 		check(t, meta, c.kind(), len(missing)+len(wrong) == 0, "spec.template.metadata with labels and annotations, objects",
 			orElse(append(missing, wrong...), "no or of another type: ", "both"))
 	})
@@ -63,15 +65,14 @@ func orElse(list []string, before, otherwise string) string {
 }
 
 // sameSpec compares the spec within a template with that of the kind.
-func sameSpec(kind, template schemaPart) (kept bool, expected, seen string) {
-	expected = "spec.template.spec, an object with fields of the kind's spec alone"
+func sameSpec(kind, template schemaPart) (kept bool, seen string) {
 	inner, found := template.at("spec.template.spec")
 	if !found || inner.kind() != "object" {
-		return false, expected, "no such object"
+		return false, "no such object"
 	}
 	spec, _ := kind.at("spec")
 	foreign := slices.DeleteFunc(inner.names(), func(name string) bool { return slices.Contains(spec.names(), name) })
-	return len(foreign) == 0, expected, orElse(foreign, "the kind lacks ", fmt.Sprintf("%d fields, all of the kind", len(inner.names())))
+	return len(foreign) == 0, orElse(foreign, "the kind lacks ", fmt.Sprintf("%d fields, all of the kind", len(inner.names())))
 }
 
 func (b *Bundle) classTemplates(t *conformance.T, role rules.Subject, id rules.ID) {

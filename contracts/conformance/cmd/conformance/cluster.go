@@ -11,6 +11,7 @@ import (
 
 	"millwright.dev/contracts/conformance"
 	"millwright.dev/contracts/conformance/behaviour"
+	"millwright.dev/contracts/conformance/report"
 	"millwright.dev/contracts/rules"
 )
 
@@ -44,17 +45,8 @@ func runCluster(ctx context.Context, args []string, stdout, stderr io.Writer) (i
 		return exitUsage, errors.Errorf("--profile: no suite on a cluster has the profile %q", o.profile)
 	}
 	settings := conformance.RunOptions{Selection: selection, Namespace: *namespace, Parallel: *parallel, Log: stderr}
-	for _, path := range samples {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return exitUsage, errors.Wrap(err, "--sample")
-		}
-		settings.Sample = append(append(settings.Sample, "\n---\n"...), data...)
-	}
-	if *timeouts != "" {
-		if settings.Timeouts, err = os.ReadFile(*timeouts); err != nil {
-			return exitUsage, errors.Wrap(err, "--timeouts")
-		}
+	if err := readInputs(&settings, samples, *timeouts); err != nil {
+		return exitUsage, err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
@@ -67,6 +59,28 @@ func runCluster(ctx context.Context, args []string, stdout, stderr io.Writer) (i
 	if err != nil {
 		_, _ = io.WriteString(stderr, "conformance: the run ended early: "+err.Error()+"\n")
 	}
+	early := err != nil || ctx.Err() != nil
+	return o.finish(stdout, selection, rules.Behavioural, commandLine("run", set), contractsOf(results), results, early)
+}
+
+func readInputs(settings *conformance.RunOptions, samples []string, timeouts string) error {
+	for _, path := range samples {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return errors.Wrap(err, "--sample")
+		}
+		settings.Sample = append(append(settings.Sample, "\n---\n"...), data...)
+	}
+	if timeouts == "" {
+		return nil
+	}
+	data, err := os.ReadFile(timeouts)
+	settings.Timeouts = data
+	return errors.Wrap(err, "--timeouts")
+}
+
+// contractsOf are the versions of the contract that results speak of.
+func contractsOf(results []report.Result) []string {
 	var contracts []string
 	for _, contract := range []string{rules.V1Beta1, rules.V1Beta2} {
 		for _, result := range results {
@@ -76,5 +90,5 @@ func runCluster(ctx context.Context, args []string, stdout, stderr io.Writer) (i
 			}
 		}
 	}
-	return o.finish(stdout, selection, rules.Behavioural, commandLine("run", set), contracts, results, err != nil || ctx.Err() != nil)
+	return contracts
 }

@@ -134,7 +134,13 @@ func (o *options) finish(out io.Writer, s conformance.Selection, method rules.Me
 	if _, err := out.Write(data); err != nil {
 		return exitUsage, errors.Wrap(err, "write report")
 	}
-	return map[report.Outcome]int{report.Conformant: exitConformant, report.NotConformant: exitNotConformant, report.Partial: exitPartial}[r.Outcome], nil
+	switch r.Outcome {
+	case report.Conformant:
+		return exitConformant, nil
+	case report.NotConformant:
+		return exitNotConformant, nil
+	}
+	return exitPartial, nil
 }
 
 // commandLine is what repeats a call, with the filters left out, to which --rule is added.

@@ -27,7 +27,8 @@ func runStatic(args []string, stdin io.Reader, stdout, stderr io.Writer) (int, e
 	set.Var(&components, "components", "a file of components, - for standard input, or the directory of a release; may be repeated")
 	set.Var(&templates, "templates", "a template of a cluster or a ClusterClass; may be repeated")
 	metadata := set.String("metadata", "", "the file metadata.yaml")
-	set.Var(&kinds, "kind", "Kind=inframachine, bootstrapconfig, infracluster, controlplane or none: what a kind is for, where its name does not say; may be repeated")
+	set.Var(&kinds, "kind", "Kind=inframachine, bootstrapconfig, infracluster, "+
+		"controlplane or none: what a kind is for, where its name does not say; may be repeated")
 	if err := parse(set, args); err != nil {
 		return exitUsage, err
 	}
