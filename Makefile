@@ -83,6 +83,12 @@ simulate: ## Simulate N lives (10000) of a machine on the example cloud, and as 
 simulate-remediation: ## Simulate N times (10000) how unhealthy Machines are replaced while other things go wrong; SEED=… repeats one.
 	@SIMULATION_RUNS=$(or $(N),$(if $(SEED),1,10000)) SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v ./core/remediation -run '^TestSimulation$$'
 
+.PHONY: conformance
+conformance: ready ## Run the conformance suite on our providers, against simulated clouds, and write docs/conformance; break each rule in a stand-in (10 minutes).
+	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
+	$(GO) test -count=1 -timeout 40m -v ./test/conformance -conformance -write $(if $(PROVIDER),-provider "$(PROVIDER)") $(if $(LOGS),-logs "$(abspath $(LOGS))") && \
+	$(GO) test -count=1 -timeout 40m ./contracts/conformance/behaviour -matrix
+
 .PHONY: chaos
 chaos: controlplane generate ## Let everything go wrong for N Machines (200) during DURATION (2m) on each cloud, or on CLOUD; SEED=… repeats a run. RACE=1 watches for races.
 	@KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)" \

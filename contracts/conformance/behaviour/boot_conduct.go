@@ -62,7 +62,7 @@ func bootName() conformance.Case[*Env] {
 		w.awaitPaused(w.Timeouts.React.Duration)
 		w.remove()
 		w.removed = nil
-		w.must(w.Client.Delete(w.ctx, first), "to delete the data Secret")
+		w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, first)), "to delete the data Secret")
 		w.subject(machine, nil)
 		w.pause(false)
 		second := w.mustHaveData()

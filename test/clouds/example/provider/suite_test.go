@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/providers/driver/manager"
@@ -20,8 +21,9 @@ import (
 const testToken = "token-of-the-provider"
 
 var (
-	c   client.Client
-	sim *cloud.Cloud
+	c      client.Client
+	config *rest.Config
+	sim    *cloud.Cloud
 )
 
 func TestMain(m *testing.M) {
@@ -31,8 +33,8 @@ func TestMain(m *testing.M) {
 }
 
 // start opens a cloud for the provider.
-func start(_ *testenv.Env, client client.Client, directory string) (provider func(context.Context) error, stop func(), err error) {
-	c = client
+func start(env *testenv.Env, client client.Client, directory string) (provider func(context.Context) error, stop func(), err error) {
+	c, config = client, env.Config
 	sim = cloud.New(cloud.Options{Delays: cloud.Delays{Step: 20 * time.Millisecond, Start: 50 * time.Millisecond, Delete: 50 * time.Millisecond}})
 	server := httptest.NewServer(sim)
 	if err := machines.SetFile(directory, "EXAMPLE_TOKEN_FILE", []byte(testToken+"\n")); err != nil {
