@@ -86,7 +86,7 @@ simulate-remediation: ## Simulate N times (10000) how unhealthy Machines are rep
 .PHONY: conformance
 conformance: ready ## Run the conformance suite on our providers, against simulated clouds, and write docs/conformance; break each rule in a stand-in (10 minutes).
 	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
-	$(GO) test -count=1 -timeout 40m -v ./test/conformance -conformance -write $(if $(PROVIDER),-provider "$(PROVIDER)") $(if $(LOGS),-logs "$(abspath $(LOGS))") && \
+	$(GO) test -count=1 -timeout 40m -v ./test/conformance/providers -conformance -write $(if $(PROVIDER),-provider "$(PROVIDER)") $(if $(LOGS),-logs "$(abspath $(LOGS))") && \
 	$(GO) test -count=1 -timeout 40m ./contracts/conformance/behaviour -matrix
 
 .PHONY: chaos

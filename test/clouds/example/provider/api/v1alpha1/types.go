@@ -162,7 +162,6 @@ type ExampleMachineTemplate struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// spec of the template.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="ExampleMachineTemplate is immutable: create another one and refer to it"
 	Spec ExampleMachineTemplateSpec `json:"spec,omitempty,omitzero"`
 }
 

@@ -1,4 +1,6 @@
-package conformance
+// Package providers runs the conformance suite on our providers, on simulated clouds, and keeps the reports in docs/conformance.
+// See README.md.
+package providers
 
 import (
 	"context"
