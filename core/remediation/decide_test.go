@@ -313,6 +313,9 @@ func TestRecords(t *testing.T) {
 		}))).To(BeNil(), text)
 		g.Expect(remediation.RecordsOf(map[string]string{remediation.ReplacingAnnotation: text})).To(BeEmpty(), text)
 	}
+	for _, text := range []string{`[{"machine":""}]`, `[{"machine":"a","retryCount":-1}]`, `[{"machine":"","retryCount":-1}]`} {
+		g.Expect(remediation.RecordsOf(map[string]string{remediation.ReplacingAnnotation: text})).To(BeEmpty(), text)
+	}
 	list := []remediation.Record{record, {Machine: "b", Since: now}}
 	g.Expect(remediation.RecordsOf(map[string]string{remediation.ReplacingAnnotation: remediation.FormatRecords(list)})).To(Equal(list))
 	g.Expect(remediation.FormatRecords(nil)).To(BeEmpty())
