@@ -57,6 +57,7 @@ func TestRunsCleanUp(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				options := options(k, p)
+				options.Timeouts = []byte(patient) // What does not end in time is let go.
 				if interrupt {
 					options.Log = whenSaid{cancel}
 				}

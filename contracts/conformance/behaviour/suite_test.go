@@ -47,13 +47,16 @@ func addCRDs(scheme *runtime.Scheme) error { return apiextensionsv1.AddToScheme(
 const quick = `
 apiVersion: conformance.millwright.dev/v1alpha1
 kind: Timeouts
-provision: 5s
-delete: 5s
-react: 3s
+provision: 10s
+delete: 10s
+react: 6s
 quiet: 500ms
 poll: 20ms
 cleanup: 60s
 `
+
+// patient are those for a stand-in that keeps all rules: all comes, however busy the computer is.
+var patient = strings.NewReplacer("provision: 10s", "provision: 60s", "delete: 10s", "delete: 60s", "react: 6s", "react: 60s").Replace(quick)
 
 const machineSample = `
 apiVersion: standin.conformance.millwright.dev/v1alpha2
@@ -135,6 +138,9 @@ func judge(t *testing.T, k kind, contract version.Contract, switches standin.Swi
 	said := &output{}
 	options := options(k, provide(t, k, contract, switches))
 	options.Log = said
+	if len(switches.Breaks) == 0 {
+		options.Timeouts = []byte(patient)
+	}
 	results, err := k.suite(t.Context(), env.Config, options)
 	if err != nil {
 		t.Fatal(err)

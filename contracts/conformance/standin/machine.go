@@ -104,6 +104,11 @@ func (r *machines) end(o *object, waits string) (time.Duration, error) {
 		return again, nil
 	}
 	left := r.cloud.with(o.GetName())
+	if r.breaks("IM-009") && o.reason(clusterv1.ReadyCondition) != "Deleting" {
+		// It breaks this rule alone: what it is about is reported before it goes.
+		r.ready(o, metav1.ConditionFalse, "Deleting", "the machine is being ended")
+		return again, nil
+	}
 	r.cloud.end(left)
 	if len(left) > 0 && !r.breaks("IM-009") {
 		r.ready(o, metav1.ConditionFalse, "Deleting", "the machine is being ended")

@@ -61,6 +61,18 @@ func (o *object) is(path ...string) bool {
 	return value
 }
 
+// reason is that of a condition; empty if there is none.
+func (o *object) reason(name string) string {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for i := range list {
+		if entry, _ := list[i].(map[string]any); entry["type"] == name {
+			reason, _ := entry["reason"].(string)
+			return reason
+		}
+	}
+	return ""
+}
+
 // condition sets a condition; its time changes with its status.
 func (o *object) condition(name string, status metav1.ConditionStatus, reason, message string) {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
