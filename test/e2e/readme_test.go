@@ -4,22 +4,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 )
 
-// TestReadme holds the tables of scenarios to the tests: each test is in them, and each that they name exists.
+// TestReadme holds the tables of scenarios to the tests: each test is in them, and each that they name exists, those of other packages too.
 func TestReadme(t *testing.T) {
 	g := NewWithT(t)
-	files, err := filepath.Glob("*_test.go")
-	g.Expect(err).NotTo(HaveOccurred())
-	tests := map[string]bool{}
-	for _, file := range files {
-		for _, name := range named(g, file, `(?m)^func (Test\w+)\(t \*testing\.T\)`) {
-			tests[name] = true
-		}
-	}
+	tests := testsIn(g, ".")
 	delete(tests, t.Name())
 	inReadme := map[string]bool{}
 	for _, name := range named(g, "README.md", "`(Test\\w+)`") {
@@ -29,11 +23,30 @@ func TestReadme(t *testing.T) {
 	for name := range tests {
 		g.Expect(inReadme).To(HaveKey(name), "README.md does not say what this test is for")
 	}
+	elsewhere := named(g, "README.md", "`([\\w/-]+\\.Test\\w+)`")
+	g.Expect(elsewhere).NotTo(BeEmpty())
+	for _, name := range elsewhere {
+		directory, test, _ := strings.Cut(name, ".")
+		g.Expect(testsIn(g, filepath.Join("..", "..", directory))).To(HaveKey(test), "README.md names %s, which does not exist", name)
+	}
+}
+
+// testsIn are the names of the tests of a directory.
+func testsIn(g *WithT, directory string) map[string]bool {
+	files, err := filepath.Glob(filepath.Join(directory, "*_test.go"))
+	g.Expect(err).NotTo(HaveOccurred())
+	tests := map[string]bool{}
+	for _, file := range files {
+		for _, name := range named(g, file, `(?m)^func (Test\w+)\(t \*testing\.T\)`) {
+			tests[name] = true
+		}
+	}
+	return tests
 }
 
 // named are the first groups of all matches in a file.
 func named(g *WithT, file, pattern string) []string {
-	content, err := os.ReadFile(file) // within the directory
+	content, err := os.ReadFile(file) // within the repository
 	g.Expect(err).NotTo(HaveOccurred())
 	var names []string
 	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(content), -1) {
