@@ -104,7 +104,7 @@ func clusterOf(cluster *clusterv1.Cluster) Cluster {
 	_, annotated := cluster.Annotations[clusterv1.PausedAnnotation]
 	return Cluster{
 		Namespace: cluster.Namespace, Name: cluster.Name, UID: cluster.UID,
-		Paused: annotated || ptr.Deref(cluster.Spec.Paused, false), Generation: cluster.Generation,
+		Paused: annotated || ptr.Deref(cluster.Spec.Paused, false), Frozen: frozenNow(cluster), Generation: cluster.Generation,
 	}
 }
 

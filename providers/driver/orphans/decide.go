@@ -51,12 +51,16 @@ const (
 	// NotAllowed means that its Cluster is here, in a namespace that may not use the identity by which it was listed: the identity has been
 	// narrowed, or somebody has forged the mark in an account of their own.
 	NotAllowed Assessment = "NotAllowed"
+	// Frozen means that it would be an orphan, and its Cluster says that nothing may be replaced now.
+	Frozen Assessment = "Frozen"
 	// Orphan means that it is ours, certainly, and nothing claims it. It is deleted, unless the policy is to report.
 	Orphan Assessment = "Orphan"
 )
 
 // reported are the assessments that are reported to people.
-var reported = []Assessment{ClusterGone, NoLineage, UnknownEpoch, Unproven, NotLaunched, Relabeled, OtherNamespace, Contested, Orphan}
+var reported = []Assessment{
+	ClusterGone, NoLineage, UnknownEpoch, Unproven, NotLaunched, Relabeled, OtherNamespace, Contested, Frozen, Orphan,
+}
 
 // Found is an instance that the cloud lists, or something else that carries a mark.
 type Found struct {
@@ -72,6 +76,9 @@ type Observation struct {
 	First time.Time
 	// Scans before this one that saw it so.
 	Scans int
+	// Frozen is true if its Cluster was frozen in the latest of them. After a freeze what was seen until then proves nothing:
+	// whoever restores something may have needed that time to put the objects back.
+	Frozen bool
 }
 
 // Cluster is what has to be known of a Cluster.
@@ -79,6 +86,8 @@ type Cluster struct {
 	Namespace, Name string
 	UID             types.UID
 	Paused          bool
+	// Frozen is true while it says that nothing may be replaced.
+	Frozen bool
 	// Generation of the object.
 	Generation int64
 }
@@ -132,6 +141,8 @@ func Decide(w *World, f Found, seen Observation) Assessment {
 		return Young
 	case seen.Scans < 1:
 		return SeenOnce
+	case whose == Orphan:
+		return w.thawed(f, seen)
 	}
 	return whose
 }

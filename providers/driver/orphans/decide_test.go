@@ -105,6 +105,17 @@ func TestDecide(t *testing.T) {
 		"paused": {func(w *World, _ *Found, _ *Observation) {
 			w.Clusters["c"] = Cluster{Namespace: "ns", UID: "c", Paused: true}
 		}, Paused},
+		"frozen": {func(w *World, _ *Found, _ *Observation) {
+			w.Clusters["c"] = Cluster{Namespace: "ns", UID: "c", Frozen: true}
+		}, Frozen},
+		"frozen in the scan before": {func(_ *World, _ *Found, s *Observation) { s.Frozen = true }, SeenOnce},
+		"frozen, and what is ended by nobody anyway": {func(w *World, f *Found, s *Observation) {
+			marked("c", "other", 30*time.Minute)(w, f, s)
+			w.Clusters["c"] = Cluster{Namespace: "ns", UID: "c", Frozen: true}
+		}, UnknownEpoch},
+		"frozen, and not seen before": {func(w *World, _ *Found, s *Observation) {
+			w.Clusters["c"], *s = Cluster{Namespace: "ns", UID: "c", Frozen: true}, Observation{}
+		}, SeenOnce},
 		"of another namespace": {func(_ *World, f *Found, _ *Observation) { f.Owner = "else/m" }, OtherNamespace},
 		"not allowed, and not seen before": {func(w *World, _ *Found, s *Observation) {
 			w.Denies, *s = func(driver.Scope, string) bool { return true }, Observation{}
@@ -152,12 +163,12 @@ func TestAnOrphanIsCertain(t *testing.T) {
 	pick := func(some ...string) string { return some[random.IntN(len(some))] }
 	minutes := func(n int) time.Duration { return time.Duration(random.IntN(n)) * time.Minute }
 	orphans := 0
-	for range 20000 {
+	for range 40000 {
 		w, f, seen := orphan()
 		clear(w.Clusters)
 		for range random.IntN(3) {
 			uid := types.UID(pick("c", "d"))
-			w.Clusters[uid] = Cluster{UID: uid, Namespace: pick("ns", "ns", "else"), Paused: random.IntN(4) == 0}
+			w.Clusters[uid] = Cluster{UID: uid, Namespace: pick("ns", "ns", "else"), Paused: random.IntN(4) == 0, Frozen: random.IntN(4) == 0}
 		}
 		w.Record.Epochs = w.Record.Epochs[random.IntN(2):]
 		w.Contested[types.UID(pick("c", "d", "e"))] = random.IntN(2) == 0
@@ -182,7 +193,7 @@ func TestAnOrphanIsCertain(t *testing.T) {
 		g.Expect(ok).To(BeTrue())
 		cluster, here := w.Clusters[l.Cluster]
 		g.Expect(here).To(BeTrue())
-		g.Expect(cluster.Paused || w.Contested[l.Cluster]).To(BeFalse())
+		g.Expect(cluster.Paused || cluster.Frozen || w.Contested[l.Cluster]).To(BeFalse())
 		g.Expect(l.Cluster == "c" && at.Unix() >= from && at.Unix() < until).To(BeFalse())
 		g.Expect(f.Owner).To(Or(HavePrefix(cluster.Namespace+"/"), Equal("odigest")))
 		g.Expect(w.Record.Epochs).To(ContainElement(And(HaveField("ID", l.Epoch), HaveField("From", BeNumerically("<=", at.Unix())), HaveField("LastScan", BeNumerically(">", at.Unix())))))

@@ -195,10 +195,7 @@ func (c *Collector) judge(ctx context.Context, w *World, l *list, budget *budget
 		case Ended, Claimed, Foreign, NotAllowed, Paused:
 			continue // Nor does what was seen while the Cluster was paused count once it is not: its objects may be about to come back.
 		}
-		if before.First.IsZero() {
-			before.First = w.Now
-		}
-		seen[f.key()] = Observation{First: before.First, Scans: before.Scans + 1}
+		seen[f.key()] = before.next(w, f)
 		if assessment == Orphan && c.Options.Policy != PolicyReport {
 			now[f.key()] = s.reported[f.key()]
 			due = append(due, &candidate{Found: f, seen: before, tried: now[f.key()].ofDeletion()})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -56,6 +57,18 @@ var actions = map[string]func(*land) bool{
 	"change": func(l *land) bool { return l.change(func(c *clusterv1.Cluster) {}) },
 	"pause": func(l *land) bool {
 		return l.change(func(c *clusterv1.Cluster) { paused := !clusterOf(c).Paused; c.Spec.Paused = &paused })
+	},
+	"freeze": func(l *land) bool {
+		c := l.source.clusters[fmt.Sprint("c", l.random.IntN(2))]
+		if c == nil {
+			return false
+		}
+		status := metav1.ConditionFalse
+		if clusterOf(c).Frozen {
+			status = metav1.ConditionTrue
+		}
+		allow(c, status, FreezeReasons()[l.random.IntN(len(FreezeReasons()))])
+		return true
 	},
 	"move": (*land).move,
 	"copy": func(l *land) bool {

@@ -103,16 +103,30 @@ func (l *land) ends(h driver.Handle) error {
 			}
 		}
 	}
+	if lineage, _ := driver.ParseLineage(l.cloud.get(id).Lineage); l.frozen(lineage.Cluster) {
+		l.wrong = append(l.wrong, fmt.Sprintf("%s was ended, and its Cluster was frozen", id))
+	}
 	if !l.orphans[id] {
 		l.wrong = append(l.wrong, fmt.Sprintf("%s was ended, and its object was not removed by force (lost by a restore: %v, a copy: %v)", id, l.lost[id], l.copies[id]))
 	}
 	return nil
 }
 
+// frozen returns whether a Cluster of the source is.
+func (l *land) frozen(uid types.UID) bool {
+	for _, c := range l.source.clusters {
+		if c.UID == uid {
+			return clusterOf(c).Frozen
+		}
+	}
+	return false
+}
+
 // settle has everything work again, one process lead, and everybody unpaused: then each instance without an object is ended or reported.
 func (l *land) settle() {
 	l.broken = 0
 	for _, c := range l.source.clusters {
+		allow(c, metav1.ConditionTrue, "RemediationAllowed")
 		if unpaused := false; clusterOf(c).Paused {
 			c.Spec.Paused = &unpaused
 			c.Generation++

@@ -1,0 +1,19 @@
+package drivers
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/core/safety/freeze"
+	"millwright.dev/providers/driver/orphans"
+	"millwright.dev/test/doccheck"
+)
+
+// TestOrphansAreKeptInEachFreezeOfTheCore: providers read the reasons from a condition, since they know nothing of the core. This holds the two
+// together.
+func TestOrphansAreKeptInEachFreezeOfTheCore(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(orphans.FreezeReasons()).To(ContainElement(freeze.ReasonRestoreSuspected))
+	g.Expect(orphans.FreezeReasons()).To(ConsistOf(doccheck.Constants(t, doccheck.Named("Reason"), "core/safety/freeze")))
+}
