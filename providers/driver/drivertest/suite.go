@@ -32,6 +32,7 @@ func cases[M driver.Object]() []testCase[M] {
 		{"capacity nowhere", capacityNowhere[M]},
 		{"late shortage", lateShortage[M]},
 		{"orphans", orphaned[M]},
+		{"an object that is recreated", recreated[M]},
 		{"credentials that are rotated", rotated[M]},
 		{"credentials that expire", expired[M]},
 		{"foreign machines", foreignMachines[M]},
