@@ -17,8 +17,8 @@ import (
 	"millwright.dev/providers/driver/orphans"
 )
 
-// recreated: after a restore an object is made again with the provider ID of its machine, by its name, and has it again: without a launch, over
-// the end of the process, and until it is deleted, which ends the machine. One of another name never has it.
+// recreated: after a restore an object is made again with the provider ID of its machine, by its name, and has it again: without a
+// launch, over the end of the process, and until it is deleted, which ends the machine. One of another name never has it.
 func recreated[M driver.Object](t *testing.T, p Provider[M]) {
 	t.Run("under its name", func(t *testing.T) {
 		live(t, p, 1, func(l *life[M]) {
@@ -53,8 +53,8 @@ func recreated[M driver.Object](t *testing.T, p Provider[M]) {
 	})
 }
 
-// lose has a machine run whose Machine and object are not there any more, as after the restore of a backup from before both; and returns what
-// counts the calls since.
+// lose has a machine run whose Machine and object are not there any more, as after the restore of a backup from before both; and returns
+// what counts the calls since.
 func (l *life[M]) lose() (was Resource, calls func(string) int) {
 	l.Options.Orphans = orphans.Options{
 		Policy: orphans.PolicyReport, Period: orphans.DefaultPeriod,
