@@ -96,6 +96,7 @@ func TestRestoredBackup(t *testing.T) {
 		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonRestoreSuspected))
 		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("as Machines that are not there: " + lost.Name))
 	})
+	g.Eventually(func(g Gomega) []string { return reasonsOf(g, t, c) }).WithTimeout(timeout).Should(ContainElement("RemediationFrozen"))
 	patched := c.DeepCopy()
 	patched.Annotations = map[string]string{freeze.UnfreezeAnnotation: "the Machine was adopted"}
 	g.Expect(core.Client.Patch(t.Context(), patched, client.MergeFrom(c))).To(Succeed())
