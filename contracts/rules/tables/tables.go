@@ -40,7 +40,7 @@ func Update(contracts string) error {
 		if updated == string(content) {
 			continue
 		}
-		if err := os.WriteFile(path, []byte(updated), 0o644); err != nil { //nolint:gosec // a page for everybody
+		if err := os.WriteFile(path, []byte(updated), 0o644); err != nil {
 			return fmt.Errorf("writing the page of rules: %w", err)
 		}
 	}
