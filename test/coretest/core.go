@@ -143,8 +143,8 @@ func (c *Core) start() error {
 		return err
 	}
 	go func() { c.done <- mgr.Start(ctx) }()
-	// A manager that is to stop while its caches cannot be filled never does: its start waits for them all the same. A test that holds its lists
-	// opens them before it is to stop.
+	// A manager that is to stop while its caches cannot be filled never does: its start waits for them all the same. A test that
+	// holds its lists opens them before it is to stop.
 	for {
 		select {
 		case <-mgr.Elected():
