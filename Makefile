@@ -143,8 +143,9 @@ manifests: generate ## Render the install manifests of each component into out/,
 
 .PHONY: release
 release: generate ## Write the release VERSION=v0.1.0 as a local repository of clusterctl into out/release; see docs/guides/quickstart.md.
-	@REGISTRY="$(REGISTRY)" TAG="$(if $(filter file,$(origin TAG)),$(VERSION),$(TAG))" config/release.sh $(KUSTOMIZE) "$(VERSION)" $(or $(RELEASES),out/release)
+	@REGISTRY="$(REGISTRY)" TAG="$(if $(filter file,$(origin TAG)),$(VERSION),$(TAG))" config/release.sh $(KUSTOMIZE) "$(VERSION)" "$(or $(RELEASES),out/release)"
 	@$(MAKE) release-images
+	@config/checksums.sh "$(VERSION)" "$(or $(RELEASES),out/release)"
 
 # What a release has beside its manifests: the images as archives, their digests and what they are made of.
 .PHONY: release-images
@@ -158,7 +159,7 @@ images: ## Put the managers into images for PLATFORMS (linux/amd64 linux/arm64) 
 	  { GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GOBUILD) -ldflags '$(LDFLAGS)' -o $$dir/ ./core ./providers/aws ./providers/azure ./providers/gcp \
 	    ./bootstrap/cloudconfig; } 2>&1 | QUIET="$(QUIET)" test/progress.sh "managers for $$platform" || exit 1; \
 	done
-	@$(MAKEIMAGES) -programs out/programs -out $(or $(IMAGES),out/images) -platforms $(subst $() ,$(comma),$(strip $(PLATFORMS)))
+	@$(MAKEIMAGES) -programs out/programs -out "$(or $(IMAGES),out/images)" -platforms $(subst $() ,$(comma),$(strip $(PLATFORMS)))
 
 # Those of this computer alone, of the programs in bin, for tests.
 .PHONY: test-images

@@ -48,6 +48,6 @@ done
   paths=./test/clouds/example/provider/... paths=./providers/driver/... \
   output:crd:dir=test/clouds/example/provider/config/crd output:rbac:dir=test/clouds/example/provider/config/rbac
 # The tables of rules in the pages of the contracts.
-go run -trimpath ./contracts/rules/tables/cmd
+go run -trimpath ./contracts/rules/cmd/tables
 mkdir -p out
 state >"$stamp"

@@ -21,6 +21,8 @@ metadata() {
     printf -- '- major: %s\n  minor: %s\n  contract: v1beta2\n' "$major" "$minor"
   sed '1,/^releaseSeries:/d' config/metadata.yaml
 }
+# What an earlier run has written and this one does not is no part of the release.
+rm -rf "$dir"/*/"$version"
 component() { # label, rendered file, name of the file
   mkdir -p "$dir/$1/$version"
   cp "$work/$2" "$dir/$1/$version/$3"
@@ -46,7 +48,4 @@ notes=docs/releases/v$major.$minor.md
   echo; echo "## Images"; echo
   grep -ho 'image: .*' "$work"/{core,bootstrap-cloudconfig,infrastructure-*}/*-components.yaml | sed 's/image: \(.*\)/- `\1`/' | sort -u
 } >"$dir/release-notes-$version.md"
-# All that belongs to this version; clusterctl.yaml and the stub are those of every version.
-(cd "$dir" && find . -type f \( -path "*/$version/*" -o -path './cert-manager/*' -o -name clusterctl.yaml -o -name "release-notes-$version.md" \) -print0 |
-  sort -z | xargs -0 sha256sum >"checksums-$version.txt")
 echo "release: $version is in $dir; set MILLWRIGHT_RELEASE=$(cd "$dir" && pwd) and use clusterctl --config $dir/clusterctl.yaml"

@@ -15,8 +15,6 @@ import (
 var (
 	dataSecretName = field.Path{"status", "dataSecretName"}
 	nodeName       = field.Path{"status", "nodeName"}
-	failureReason  = field.Path{"status", "failureReason"}
-	failureMessage = field.Path{"status", "failureMessage"}
 )
 
 // Accessor reads a bootstrap config by one version of the contract.
@@ -60,11 +58,7 @@ func (a Accessor) Failure(obj *unstructured.Unstructured) (reason, message strin
 	if a.contract != version.V1Beta1 {
 		return "", "", nil
 	}
-	if reason, err = failureReason.Text(obj); err != nil {
-		return "", "", err
-	}
-	message, err = failureMessage.Text(obj)
-	return reason, message, err
+	return field.Failure(obj)
 }
 
 // Paused returns the provider's condition Paused, nil when it reports none (BC-024).

@@ -77,3 +77,40 @@ func (t *T) record(finding Finding) {
 	defer t.mu.Unlock()
 	t.findings = append(t.findings, finding)
 }
+
+// stopped is what Stop panics with.
+type stopped struct{ reason string }
+
+// Stop ends a case that Early has begun: the suite cannot play its part, or what the rules are about is not reached.
+func (t *T) Stop(reason string, args ...any) { panic(stopped{fmt.Sprintf(reason, args...)}) }
+
+// Early runs a case, or a part of one, and returns the reason with which it was stopped; empty if it has come to its end.
+func Early(run func()) (reason string) {
+	defer func() {
+		ended := recover()
+		if early, is := ended.(stopped); is {
+			reason = early.reason
+		} else if ended != nil {
+			panic(ended)
+		}
+	}()
+	run()
+	return ""
+}
+
+// SkipRest records of each rule of which the case has said nothing that it was skipped, and why; without a reason, that the case did not
+// come as far.
+func (t *T) SkipRest(object, reason string) {
+	if reason == "" {
+		reason = "the case did not come as far as this rule"
+	}
+	spoken := map[rules.ID]bool{}
+	for _, finding := range t.Findings() {
+		spoken[finding.Rule] = true
+	}
+	for _, id := range t.allowed {
+		if !spoken[id] {
+			t.Skip(id, object, "%s", reason)
+		}
+	}
+}

@@ -68,11 +68,7 @@ func (a Accessor) Failure(obj *unstructured.Unstructured) (reason, message strin
 	if a.contract != version.V1Beta1 {
 		return "", "", nil
 	}
-	if reason, err = (field.Path{"status", "failureReason"}).Text(obj); err != nil {
-		return "", "", err
-	}
-	message, err = (field.Path{"status", "failureMessage"}).Text(obj)
-	return reason, message, err
+	return field.Failure(obj)
 }
 
 // Condition returns one of the provider's conditions, such as RollingOut, ScalingUp or ScalingDown, nil when it reports none (CP-018).

@@ -18,8 +18,6 @@ var (
 	addresses           = field.Path{"status", "addresses"}
 	statusFailureDomain = field.Path{"status", "failureDomain"}
 	interruptible       = field.Path{"status", "interruptible"}
-	failureReason       = field.Path{"status", "failureReason"}
-	failureMessage      = field.Path{"status", "failureMessage"}
 )
 
 // Accessor reads an infrastructure machine by one version of the contract.
@@ -104,11 +102,7 @@ func (a Accessor) Failure(obj *unstructured.Unstructured) (reason, message strin
 	if a.contract != version.V1Beta1 {
 		return "", "", nil
 	}
-	if reason, err = failureReason.Text(obj); err != nil {
-		return "", "", err
-	}
-	message, err = failureMessage.Text(obj)
-	return reason, message, err
+	return field.Failure(obj)
 }
 
 // Paused returns the provider's condition Paused, nil when it reports none (IM-028).

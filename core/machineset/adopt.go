@@ -46,31 +46,28 @@ func parseAdoptions(text string) (listed []adoption, wrong []string) {
 	return listed, wrong
 }
 
-// adopt creates Machines for instances that are listed, at most n, and takes out of the list what has its Machine.
+// adopt creates Machines for instances that are listed and have none, at most n.
 func (r *Reconciler) adopt(ctx context.Context, s *scope, n int) ([]*clusterv1.Machine, error) {
-	text, ok := s.Object.Annotations[AdoptAnnotation]
-	if !ok {
-		return nil, nil
-	}
-	listed, wrong := parseAdoptions(text)
+	listed, _ := parseAdoptions(s.Object.Annotations[AdoptAnnotation])
 	var made []*clusterv1.Machine
-	var left []string
 	for _, a := range listed {
-		done := slices.ContainsFunc(s.machines, func(m *clusterv1.Machine) bool { return m.Name == a.machine })
-		if !done && len(made) < n {
-			machine, err := r.adoptOne(ctx, s, a)
-			if err != nil {
-				return made, err
-			}
-			if machine != nil {
-				made, done = append(made, machine), true
-			}
+		if len(made) == n || s.has(a) {
+			continue
 		}
-		if !done {
-			left = append(left, a.machine+"="+a.providerID)
+		machine, err := r.adoptOne(ctx, s, a)
+		if err != nil {
+			return made, err
+		}
+		if machine != nil {
+			made = append(made, machine)
 		}
 	}
-	return made, errors.WithMessage(s.writeAdoptions(ctx, text, append(left, wrong...)), "taking adopted Machines out of the list")
+	return made, nil
+}
+
+// has reports whether the set has the Machine of an entry.
+func (s *scope) has(a adoption) bool {
+	return slices.ContainsFunc(s.machines, func(m *clusterv1.Machine) bool { return m.Name == a.machine })
 }
 
 // adoptOne creates the Machine of an entry; nil if somebody else's has its name, which is noted.
@@ -96,13 +93,22 @@ func (s *scope) strangerError(a adoption) {
 		AdoptAnnotation, a.machine))
 }
 
-// reviewAdoptions notes what cannot be adopted, also while no Machine is to be created.
+// reviewAdoptions notes what cannot be adopted, and takes out of the list what has its Machine: whenever that was created, so that an
+// entry does not outlive it, and is not used again when it is gone.
 func (r *Reconciler) reviewAdoptions(ctx context.Context, s *scope) outcome.Outcome {
-	listed, wrong := parseAdoptions(s.Object.Annotations[AdoptAnnotation])
-	for _, entry := range wrong {
+	text, ok := s.Object.Annotations[AdoptAnnotation]
+	if !ok {
+		return outcome.Continue()
+	}
+	listed, left := parseAdoptions(text)
+	for _, entry := range left {
 		s.machineError(fmt.Sprintf("Annotation %s has %q, which is no machine=provider ID or repeats one: correct it", AdoptAnnotation, entry))
 	}
 	for _, a := range listed {
+		if s.has(a) {
+			continue
+		}
+		left = append(left, a.machine+"="+a.providerID)
 		found := &clusterv1.Machine{}
 		err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: a.machine}, found)
 		if client.IgnoreNotFound(err) != nil {
@@ -112,7 +118,7 @@ func (r *Reconciler) reviewAdoptions(ctx context.Context, s *scope) outcome.Outc
 			s.strangerError(a)
 		}
 	}
-	return outcome.Continue()
+	return outcome.FromError(errors.WithMessage(s.writeAdoptions(ctx, text, left), "taking adopted Machines out of the list"))
 }
 
 // writeAdoptions writes what is left of the list, if that has changed.

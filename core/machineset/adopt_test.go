@@ -92,7 +92,7 @@ func TestAdoptionOfWhatIsNotOurs(t *testing.T) {
 	w.Eventually(func(g Gomega) {
 		g.Expect(w.living()).To(HaveLen(3), "two of the set, and the one that is not its")
 		g.Expect(w.providerIDOf(g, workers.InfraKind, "lost")).To(Equal("test:///b"))
-		g.Expect(w.current().Annotations).To(HaveKeyWithValue(AdoptAnnotation, "taken=test:///a,what"))
+		g.Expect(w.current().Annotations).To(HaveKeyWithValue(AdoptAnnotation, "what,taken=test:///a"))
 	})
 	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "names Machine taken, which exists and is not of this set"))
 	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, `has "what", which is no machine=provider ID`))
@@ -105,17 +105,17 @@ func TestAdoptionOfWhatIsNotOurs(t *testing.T) {
 func TestCrashDuringAdoption(t *testing.T) {
 	crashes(t, func(t *testing.T, c *crash) bool {
 		w := newWorld(t)
-		w.set(2, func(set *clusterv1.MachineSet) {
+		w.set(1, func(set *clusterv1.MachineSet) {
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, "lost=test:///a")
 		})
 		w.start(t, c.wrap)
 		crashed := w.untilCrashOr(c, func(g Gomega) {
-			w.settled(2)(g)
+			w.settled(1)(g)
 			g.Expect(w.current().Annotations).NotTo(HaveKey(AdoptAnnotation))
 		})
 		w.Stop()
 		w.start(t)
-		w.Eventually(w.settled(2))
+		w.Eventually(w.settled(1))
 		w.Eventually(func(g Gomega) {
 			g.Expect(w.providerIDOf(g, workers.InfraKind, "lost")).To(Equal("test:///a"))
 			g.Expect(w.current().Annotations).NotTo(HaveKey(AdoptAnnotation))

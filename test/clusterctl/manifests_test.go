@@ -50,6 +50,7 @@ func TestManifests(t *testing.T) {
 	p.export("KUBECONFIG", p.write("kubeconfig", string(plane.Kubeconfig())))
 	release(t, "v0.1.0", filepath.Join(p.dir, "out", "release"), "REGISTRY=registry.example.com/team")
 	p.run(`cd "$MILLWRIGHT_RELEASE" && sha256sum --quiet --check checksums-v0.1.0.txt`)
+	p.run(`cd "$MILLWRIGHT_RELEASE" && grep -q '  ./images/v0.1.0/images.txt$' checksums-v0.1.0.txt`)
 	p.run(`mkdir -p home/.config/cluster-api && cp "$MILLWRIGHT_RELEASE/clusterctl.yaml" home/.config/cluster-api/`)
 	for _, file := range components {
 		p.run(`kubectl apply --server-side -f "$MILLWRIGHT_RELEASE/` + file + `"`)

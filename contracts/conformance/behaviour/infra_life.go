@@ -68,8 +68,9 @@ func (w *world) finalizerFirst() {
 		if made == "" {
 			return false
 		}
-		// Read after the infrastructure: a finalizer that came between the two looks counts for the provider.
-		if object := w.object(); object != nil {
+		// Read after the infrastructure, and not as the watch has it, which may be behind: a finalizer that came between the two looks
+		// counts for the provider.
+		if object := w.live(); object != nil {
 			seen, lacking = made, len(object.GetFinalizers()) == 0
 		}
 		return true

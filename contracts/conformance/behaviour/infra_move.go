@@ -107,17 +107,13 @@ func (w *world) recreate(old *unstructured.Unstructured) *unstructured.Unstructu
 
 // putBack makes the object anew at the end of a case that came no further than to remove it.
 func (w *world) putBack() {
-	defer func() {
-		if ended := recover(); ended != nil {
-			early, is := ended.(unable)
-			if !is {
-				panic(ended)
-			}
-			w.say("%s %s was removed and cannot be put back, look whether its machine is left: %s", w.Kind.Kind, w.id, early.reason)
+	reason := conformance.Early(func() {
+		if w.object() == nil {
+			w.recreate(w.removed)
 		}
-	}()
-	if w.object() == nil {
-		w.recreate(w.removed)
+	})
+	if reason != "" {
+		w.say("%s %s was removed and cannot be put back, look whether its machine is left: %s", w.Kind.Kind, w.id, reason)
 	}
 }
 

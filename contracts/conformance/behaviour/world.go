@@ -35,26 +35,14 @@ type world struct {
 	removed *unstructured.Unstructured
 }
 
-// unable ends a case in which the suite cannot play its part.
-type unable struct{ reason string }
-
 // scenario makes a case. Rules of which it says nothing before it ends early are skipped, with the reason.
 func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[*Env] {
 	look := func(ctx context.Context, t *conformance.T, env *Env) {
 		w := newWorld(ctx, t, env)
 		began := time.Now()
-		defer func() {
-			ended := recover()
-			if early, is := ended.(unable); is {
-				w.skipRest(ids, early.reason)
-			} else if ended != nil {
-				panic(ended)
-			}
-			w.say("%s: %s took %s", env.Contract, name, time.Since(began).Round(time.Millisecond))
-			w.leave()
-		}()
-		run(w)
-		w.skipRest(ids, "the case did not come as far as this rule")
+		t.SkipRest(w.Kind.Kind, conformance.Early(func() { run(w) }))
+		w.say("%s: %s took %s", env.Contract, name, time.Since(began).Round(time.Millisecond))
+		w.leave()
 	}
 	return conformance.Case[*Env]{Name: name, Rules: ids, Method: rules.Behavioural, Run: look}
 }
@@ -74,19 +62,7 @@ func (w *world) restart(works func(another *world)) {
 	works(another)
 }
 
-func (w *world) skipRest(ids []rules.ID, reason string) {
-	spoken := map[rules.ID]bool{}
-	for _, finding := range w.t.Findings() {
-		spoken[finding.Rule] = true
-	}
-	for _, id := range ids {
-		if !spoken[id] {
-			w.t.Skip(id, w.Kind.Kind, "%s", reason)
-		}
-	}
-}
-
-func (w *world) stop(reason string, args ...any) { panic(unable{fmt.Sprintf(reason, args...)}) }
+func (w *world) stop(reason string, args ...any) { w.t.Stop(reason, args...) }
 
 // must ends the case if the suite cannot do its part.
 func (w *world) must(err error, doing string) {
@@ -153,6 +129,18 @@ func (w *world) object() *unstructured.Unstructured {
 		return nil
 	}
 	return versions[len(versions)-1].Unstructured
+}
+
+// live is the provider's object as the API server has it now; nil if there is none.
+func (w *world) live() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(w.Kind)
+	err := w.Client.Get(w.ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.id}, object)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	w.must(err, "to read the object")
+	return object
 }
 
 // edit changes the provider's object, however often others change it meanwhile.

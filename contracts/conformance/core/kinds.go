@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/conformance/standin"
@@ -91,13 +92,14 @@ func install(ctx context.Context, c client.Client, patience time.Duration) ([]cl
 			return made, errors.Wrapf(err, "installing %s", object.GetName())
 		}
 	}
-	deadline := time.Now().Add(patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for _, crd := range CRDs() {
-		for !established(ctx, c, crd.Name) {
-			if time.Now().After(deadline) || ctx.Err() != nil {
-				return made, errors.Errorf("the API server does not serve %s after %s", crd.Name, patience)
-			}
-			time.Sleep(50 * time.Millisecond)
+		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			return established(ctx, c, crd.Name), nil
+		})
+		if err != nil {
+			return made, errors.Wrapf(err, "the API server does not serve %s after %s", crd.Name, patience)
 		}
 	}
 	return made, nil

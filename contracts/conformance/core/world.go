@@ -27,42 +27,18 @@ type world struct {
 	id string
 }
 
-// unable ends a case in which the suite cannot play its part, or a core does not come as far as the rules in question.
-type unable struct{ reason string }
-
 // scenario makes a case. Rules of which it says nothing before it ends early are skipped, with the reason.
 func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[*Env] {
 	look := func(ctx context.Context, t *conformance.T, env *Env) {
 		w := &world{Env: env, ctx: ctx, t: t, id: env.name()}
 		began := time.Now()
-		defer func() {
-			ended := recover()
-			if early, is := ended.(unable); is {
-				w.skipRest(ids, early.reason)
-			} else if ended != nil {
-				panic(ended)
-			}
-			w.say("%s: %s took %s", env.Contract, name, time.Since(began).Round(time.Millisecond))
-		}()
-		run(w)
-		w.skipRest(ids, "the case did not come as far as this rule")
+		t.SkipRest("", conformance.Early(func() { run(w) }))
+		w.say("%s: %s took %s", env.Contract, name, time.Since(began).Round(time.Millisecond))
 	}
 	return conformance.Case[*Env]{Name: name, Rules: ids, Method: rules.Behavioural, Run: look}
 }
 
-func (w *world) skipRest(ids []rules.ID, reason string) {
-	spoken := map[rules.ID]bool{}
-	for _, finding := range w.t.Findings() {
-		spoken[finding.Rule] = true
-	}
-	for _, id := range ids {
-		if !spoken[id] {
-			w.t.Skip(id, "", "%s", reason)
-		}
-	}
-}
-
-func (w *world) stop(reason string, args ...any) { panic(unable{fmt.Sprintf(reason, args...)}) }
+func (w *world) stop(reason string, args ...any) { w.t.Stop(reason, args...) }
 
 // must ends the case if the suite cannot do its part.
 func (w *world) must(err error, doing string) {
