@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,6 +55,7 @@ func TestAPIServerOutage(t *testing.T) {
 
 	w.watchAnew()
 	w.Eventually(w.remediationAllowed).Should(Equal("False"))
+	w.silentInGrace()
 	w.endGrace()
 	w.Eventually(w.remediationAllowed).Should(Equal("True"))
 	w.Expect(w.scenario.AwaitRunning(w.ctx, 4)).To(Succeed())
@@ -74,6 +75,27 @@ func TestAPIServerOutage(t *testing.T) {
 	w.Expect(w.scenario.Watch.Violation()).NotTo(HaveOccurred())
 }
 
+// silentInGrace has a Node be silent for longer than the health check allows, as the Nodes are whose kubelets had nobody to report to, and
+// then report again: the core sees it, and judges nobody.
+func (w *world) silentInGrace() {
+	w.t.Helper()
+	all := w.machines()
+	machine := all[slices.IndexFunc(all, func(m clusterv1.Machine) bool { return m.Status.NodeRef.IsDefined() })]
+	condition := func(kind string) func(Gomega) string {
+		return func(g Gomega) string {
+			g.Expect(w.control.Get(w.ctx, client.ObjectKeyFromObject(&machine), &machine)).To(Succeed())
+			found := meta.FindStatusCondition(machine.Status.Conditions, kind)
+			g.Expect(found).NotTo(BeNil())
+			return string(found.Status)
+		}
+	}
+	w.fallSilent(machine.Status.NodeRef.Name)
+	w.Eventually(condition(clusterv1.MachineNodeReadyCondition)).ShouldNot(Equal("True"))
+	w.Consistently(condition(clusterv1.MachineHealthCheckSucceededCondition), 3*time.Second).Should(Equal("True"))
+	w.setReady(machine.Status.NodeRef.Name, corev1.ConditionTrue, "KubeletReady")
+	w.Eventually(condition(clusterv1.MachineNodeReadyCondition)).Should(Equal("True"))
+}
+
 // endGrace says what an operator says who has seen that all is well.
 func (w *world) endGrace() {
 	w.t.Helper()
@@ -84,12 +106,12 @@ func (w *world) endGrace() {
 	w.Expect(w.control.Patch(w.ctx, cluster, client.MergeFrom(before))).To(Succeed())
 }
 
-// checkHealth has each Machine replaced whose Node is not Ready for a second.
+// checkHealth has each Machine replaced whose Node has not reported for a second. A Node that joins may take longer to be Ready.
 func (w *world) checkHealth() {
 	w.t.Helper()
 	machine := w.machines()[0]
-	condition := func(status corev1.ConditionStatus) clusterv1.UnhealthyNodeCondition {
-		return clusterv1.UnhealthyNodeCondition{Type: corev1.NodeReady, Status: status, TimeoutSeconds: ptr.To[int32](1)}
+	condition := func(status corev1.ConditionStatus, seconds int32) clusterv1.UnhealthyNodeCondition {
+		return clusterv1.UnhealthyNodeCondition{Type: corev1.NodeReady, Status: status, TimeoutSeconds: &seconds}
 	}
 	check := &clusterv1.MachineHealthCheck{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "impatient"},
@@ -97,7 +119,7 @@ func (w *world) checkHealth() {
 			ClusterName: machine.Spec.ClusterName,
 			Selector:    metav1.LabelSelector{MatchLabels: map[string]string{clusterv1.MachineDeploymentNameLabel: sandbox.SampleDeployment}},
 			Checks: clusterv1.MachineHealthCheckChecks{UnhealthyNodeConditions: []clusterv1.UnhealthyNodeCondition{
-				condition(corev1.ConditionUnknown), condition(corev1.ConditionFalse),
+				condition(corev1.ConditionUnknown, 1), condition(corev1.ConditionFalse, 60),
 			}},
 		},
 	}
