@@ -203,7 +203,8 @@ bench-docs: ## Make all measurements of docs/performance.md and write them into 
 
 # The managers of the checkout as processes of this computer, those of PROVIDERS alone.
 PROVIDERS_STARTED := $(subst $(comma), ,$(or $(PROVIDERS),aws))
-START_FLAGS = $(foreach name,core $(PROVIDERS_STARTED) cloudconfig,$(if $($(shell echo $(name) | tr a-z A-Z)_FLAGS),-flags "$(name)=$($(shell echo $(name) | tr a-z A-Z)_FLAGS)"))
+upper = $(shell echo $(1) | tr a-z A-Z)
+START_FLAGS = $(foreach name,core $(PROVIDERS_STARTED) cloudconfig,$(if $($(call upper,$(name))_FLAGS),-flags '$(subst ','\'',$(name)=$($(call upper,$(name))_FLAGS))'))
 
 .PHONY: start
 start: ## Run the managers from the checkout against CONTROL_KUBECONFIG=… and TARGET_KUBECONFIG=…: PROVIDERS=aws,… WEBHOOKS=none, localhost or an address, CORE_FLAGS=…

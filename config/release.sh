@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kustomize=$1 version=$2 dir=$3
-if ! [[ $version =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]]; then
+number='(0|[1-9][0-9]*)' identifier='[0-9A-Za-z-]+'
+if ! [[ $version =~ ^v$number\.$number\.$number(-$identifier(\.$identifier)*)?$ ]]; then
   echo "release: '$version' is no version that clusterctl reads: give one like VERSION=v0.1.0" >&2
   exit 1
 fi
@@ -21,8 +22,10 @@ metadata() {
     printf -- '- major: %s\n  minor: %s\n  contract: v1beta2\n' "$major" "$minor"
   sed '1,/^releaseSeries:/d' config/metadata.yaml
 }
-# What an earlier run has written and this one does not is no part of the release.
-rm -rf "$dir"/*/"$version"
+# What an earlier run has written and this one does not is no part of the release. Providers of others may lie in the same directory.
+for label in cluster-api bootstrap-millwright-cloudconfig infrastructure-millwright-{aws,azure,gcp} target images; do
+  rm -rf "${dir:?}/$label/$version"
+done
 component() { # label, rendered file, name of the file
   mkdir -p "$dir/$1/$version"
   cp "$work/$2" "$dir/$1/$version/$3"

@@ -6,6 +6,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 kustomize=$1 out=${2:-out}
 registry=${REGISTRY:-registry.millwright.dev} tag=${TAG:-dev}
+# What a registry would refuse is refused here, and nothing in it means anything to sed.
+if ! [[ $registry =~ ^[A-Za-z0-9]([A-Za-z0-9._:/-]*[A-Za-z0-9])?$ && $registry != *//* ]]; then
+  echo "render: REGISTRY='$registry' cannot be in the name of an image: give one like REGISTRY=registry.example.com/team" >&2
+  exit 1
+fi
+if ! [[ $tag =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$ ]]; then
+  echo "render: TAG='$tag' is no tag of an image: give one like TAG=v0.1.0" >&2
+  exit 1
+fi
 
 mkdir -p "$out"
 # As in generate.sh: nothing is to be done while inputs and outputs are those of the last run.

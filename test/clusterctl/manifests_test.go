@@ -48,9 +48,14 @@ func TestManifests(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	p := newPerson(t, plane.Program("kubectl"))
 	p.export("KUBECONFIG", p.write("kubeconfig", string(plane.Kubeconfig())))
+	const others = "out/release/infrastructure-other/v0.1.0/infrastructure-components.yaml"
+	p.write(others, "somebody else's")
+	stale := p.write("out/release/cluster-api/v0.1.0/stale.yaml", "of an earlier run")
 	release(t, "v0.1.0", filepath.Join(p.dir, "out", "release"), "REGISTRY=registry.example.com/team")
 	p.run(`cd "$MILLWRIGHT_RELEASE" && sha256sum --quiet --check checksums-v0.1.0.txt`)
 	p.run(`cd "$MILLWRIGHT_RELEASE" && grep -q '  ./images/v0.1.0/images.txt$' checksums-v0.1.0.txt`)
+	p.run(`cat ` + others + ` && ! grep -q other "$MILLWRIGHT_RELEASE/checksums-v0.1.0.txt"`)
+	g.Expect(stale).NotTo(BeAnExistingFile())
 	p.run(`mkdir -p home/.config/cluster-api && cp "$MILLWRIGHT_RELEASE/clusterctl.yaml" home/.config/cluster-api/`)
 	for _, file := range components {
 		p.run(`kubectl apply --server-side -f "$MILLWRIGHT_RELEASE/` + file + `"`)
@@ -210,14 +215,25 @@ func (i *installation) unpaused() {
 	}
 }
 
-// noVersion: clusterctl would not find such a release, so none is made.
+// noVersion: what clusterctl or a registry would not find is not made, and a release leaves alone what is not its own.
 func (i *installation) noVersion() {
 	root, err := controlplane.Root()
 	i.Expect(err).NotTo(HaveOccurred())
-	said, err := i.try(`"` + root + `/config/release.sh" kustomize latest "$PWD/none"`)
-	i.Expect(err).To(HaveOccurred())
-	i.Expect(said).To(ContainSubstring("VERSION=v0.1.0"))
-	i.Expect(filepath.Join(i.dir, "none")).NotTo(BeADirectory())
+	release := `"` + root + `/config/release.sh" kustomize `
+	for command, want := range map[string]string{
+		release + `latest "$PWD/none"`:                          "VERSION=v0.1.0",
+		release + `v01.1.0 "$PWD/none"`:                         "VERSION=v0.1.0",
+		release + `v0.1.0-.. "$PWD/none"`:                       "VERSION=v0.1.0",
+		release + `v0.1.0-rc..1 "$PWD/none"`:                    "VERSION=v0.1.0",
+		`TAG='a&b' ` + release + `v0.1.0 "$PWD/none"`:           "TAG='a&b'",
+		`REGISTRY='a|e date' ` + release + `v0.1.0 "$PWD/none"`: "REGISTRY='a|e date'",
+		`REGISTRY=a.io//b ` + release + `v0.1.0 "$PWD/none"`:    "REGISTRY='a.io//b'",
+	} {
+		said, err := i.try(command)
+		i.Expect(err).To(HaveOccurred(), command)
+		i.Expect(said).To(ContainSubstring(want))
+		i.Expect(filepath.Join(i.dir, "none")).NotTo(BeADirectory())
+	}
 }
 
 // images: the registry and the version, in each manifest and in the notes.

@@ -70,6 +70,9 @@ func parse(args []string, out io.Writer) (*options, error) {
 		if !ok {
 			return errors.New("it is not NAME=FLAGS")
 		}
+		if strings.ContainsAny(more, "'\"\\") {
+			return errors.New("quotes and backslashes are not interpreted: give flags with spaces between, and values without")
+		}
 		o.flags[name] = append(o.flags[name], strings.Fields(more)...)
 		return nil
 	})

@@ -201,6 +201,7 @@ func TestCommandLine(t *testing.T) {
 		"webhooks on lo":  {append(both, "-webhooks=127.0.0.1"), "WEBHOOKS"},
 		"unknown manager": {append(both, "-flags=azure=--v=4"), `flags for "azure", which is not started: core, aws, cloudconfig are`},
 		"no flags":        {append(both, "-flags=core"), "it is not NAME=FLAGS"},
+		"quotes":          {append(both, `-flags=core=--node-conditions="A,B"`), "quotes and backslashes are not interpreted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parse(test.args, &output{})
@@ -250,11 +251,11 @@ func TestMakeStart(t *testing.T) {
 	dir, err := controlplane.Root()
 	g.Expect(err).NotTo(HaveOccurred())
 	dry := exec.CommandContext(t.Context(), "make", "--dry-run", "start", "CONTROL_KUBECONFIG=a", "TARGET_KUBECONFIG=b", "PROVIDERS=aws,gcp",
-		"WEBHOOKS=localhost", "CORE_FLAGS=--v=4", "AWS_FLAGS=--orphan-policy=report --v=3")
+		"WEBHOOKS=localhost", "CORE_FLAGS=--v=4 it's", "AWS_FLAGS=--orphan-policy=report --v=3")
 	dry.Dir = dir
 	printed, err := dry.Output()
 	g.Expect(err).NotTo(HaveOccurred())
 	lines := strings.Split(strings.TrimSpace(string(printed)), "\n")
-	g.Expect(lines[len(lines)-1]).To(HaveSuffix(`-control-kubeconfig "a" -target-kubeconfig "b" -providers "aws,gcp" -webhooks "localhost" ` +
-		`-flags "core=--v=4" -flags "aws=--orphan-policy=report --v=3"`))
+	g.Expect(lines[len(lines)-1]).To(HaveSuffix(`-control-kubeconfig "a" -target-kubeconfig "b" -providers "aws,gcp" -webhooks "localhost" `+
+		`-flags 'core=--v=4 it'\''s' -flags 'aws=--orphan-policy=report --v=3'`), "the shell gets it as it was given")
 }
