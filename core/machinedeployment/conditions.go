@@ -171,19 +171,10 @@ func deletingCondition(s *scope, failure error) condition {
 		}
 		message = "Waiting for the end of MachineSets " + strings.Join(names, ", ") + machines.SlowDeletions(s.allMachines(), s.Now)
 	}
-	if line := refusalLine(failure); line != "" {
+	if line := persist.RefusalLine(failure); line != "" {
 		message += "\n" + line
 	}
 	return conditions.True(kind, clusterv1.MachineDeploymentDeletingReason, message)
-}
-
-// refusalLine describes what the API server refuses; it is empty when it refuses nothing.
-func refusalLine(failure error) string {
-	refusal := persist.Refusal(failure)
-	if refusal == "" {
-		return ""
-	}
-	return "The last attempt failed and is repeated: " + refusal
 }
 
 // unread reports that sets or Machines are not known.

@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/machines"
 )
 
@@ -49,7 +50,7 @@ func rollingOutCondition(s *scope, failure error) condition {
 	if s.rollbackRefused != "" && !deleting {
 		result.Reason = RollbackRevisionNotFoundReason
 	}
-	if line := refusalLine(failure); line != "" && !deleting && result.Status != metav1.ConditionTrue {
+	if line := persist.RefusalLine(failure); line != "" && !deleting && result.Status != metav1.ConditionTrue {
 		// While nothing rolls out, no other condition reports it.
 		lines = append(lines, line)
 		if result.Reason == clusterv1.MachineDeploymentNotRollingOutReason {

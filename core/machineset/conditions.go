@@ -40,7 +40,7 @@ func wanted(s *scope) int {
 // completed.
 func scalingUpCondition(s *scope, failure error) condition {
 	result := scalingUp(s, failure)
-	if line := refusalLine(failure); line != "" && result.Reason == clusterv1.MachineSetNotScalingUpReason {
+	if line := persist.RefusalLine(failure); line != "" && result.Reason == clusterv1.MachineSetNotScalingUpReason {
 		// While no Machine is missing, no other condition reports it.
 		result.Reason = clusterv1.MachineSetScalingUpInternalErrorReason
 		result.Message = strings.TrimPrefix(result.Message+"\n"+line, "\n")
@@ -152,19 +152,10 @@ func deletingCondition(s *scope, failure error) condition {
 		message = fmt.Sprintf("Waiting for the end of %s: %s", machines.Plural(len(s.machines), "Machine"), machines.ListNames(s.machines))
 		message += machines.SlowDeletions(s.machines, s.Now)
 	}
-	if line := refusalLine(failure); line != "" {
+	if line := persist.RefusalLine(failure); line != "" {
 		message += "\n" + line
 	}
 	return conditions.True(kind, clusterv1.MachineSetDeletingReason, message)
-}
-
-// refusalLine describes what the API server refuses; it is empty when it refuses nothing.
-func refusalLine(failure error) string {
-	refusal := persist.Refusal(failure)
-	if refusal == "" {
-		return ""
-	}
-	return "The last attempt failed and is repeated: " + refusal
 }
 
 func deletingMachines(s *scope) []*clusterv1.Machine {

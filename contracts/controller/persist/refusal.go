@@ -30,6 +30,15 @@ func Refusal(err error) string {
 	return fmt.Sprintf("%s (and %d more)", slices.Min(refusals), len(refusals)-1)
 }
 
+// RefusalLine is a line for the message of a condition that reports something else, as a deletion that waits; empty without a refusal.
+func RefusalLine(err error) string {
+	refusal := Refusal(err)
+	if refusal == "" {
+		return ""
+	}
+	return "The last attempt failed and is repeated: " + refusal
+}
+
 func refusals(err error) []string {
 	if err == nil {
 		return nil
