@@ -16,7 +16,18 @@ func TestPages(t *testing.T) {
 		page := doccheck.Read(t, path)
 		page.CheckLinks(t)
 		page.CheckFiles(t)
+		page.CheckRows(t)
 	}
+}
+
+func TestRowsThatAreInNoTableAreFound(t *testing.T) {
+	g := NewWithT(t)
+	r := &recorder{TB: t}
+	const table = "| A | B |\n|---|---|\n| a | b |\n"
+	doccheck.Parse("x.md", []byte(table+"\nText\n\n```\n| code |\n```\n\n"+table)).CheckRows(r)
+	g.Expect(r.reports).To(BeEmpty())
+	doccheck.Parse("x.md", []byte(table+"\n| c | d |\n")).CheckRows(r)
+	g.Expect(r.reports).To(ConsistOf(ContainSubstring("| c | d |")))
 }
 
 // TestIndex: what the architecture says where to find is there.

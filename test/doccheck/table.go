@@ -1,6 +1,7 @@
 package doccheck
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/yuin/goldmark/ast"
@@ -49,6 +50,22 @@ func (p *Page) Keys(t testing.TB, heading, column string) []string {
 		t.Fatalf("%s has no table with a column %q below %q", p.Path, column, heading)
 	}
 	return keys
+}
+
+// CheckRows reports lines that begin as a row of a table and are in none, as after an empty line in its midst: readers see them as text.
+func (p *Page) CheckRows(t testing.TB) {
+	t.Helper()
+	p.walk(p.root, func(node ast.Node) {
+		if node.Kind() != ast.KindParagraph {
+			return
+		}
+		for i := range node.Lines().Len() {
+			segment := node.Lines().At(i)
+			if line := bytes.TrimSpace(segment.Value(p.source)); bytes.HasPrefix(line, []byte("|")) {
+				t.Errorf("%s: this row is in no table: %s", p.Path, line)
+			}
+		}
+	})
 }
 
 func (p *Page) rows(table ast.Node) []Row {
