@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,6 +76,8 @@ func TestAnOvershootIsProvoked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			options := overshoot.DefaultOptions()
+			// A set whose status lags behind its spec is taken for a scale-down, which gets that long to take the surplus away.
+			options.Period = 5 * time.Second
 			w.overshoot = &options
 			var undeletable atomic.Bool
 			policy := &refuse.Patches{}
