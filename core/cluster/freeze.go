@@ -53,10 +53,10 @@ func (s *scope) setRemediationAllowed() {
 }
 
 // newlyFrozen reports whether a freeze is worth a condition on a Cluster that had none: not one from before its control plane was
-// there, since there was nothing to replace; nor the grace after the start of the core, which the Machines that wait for its end say.
+// there, since there was nothing to replace.
 func (s *scope) newlyFrozen() bool {
 	initialized := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition)
-	return s.frozen.Reason != freeze.ReasonCoreWasAway && initialized != nil && initialized.Status == metav1.ConditionTrue &&
+	return initialized != nil && initialized.Status == metav1.ConditionTrue &&
 		initialized.LastTransitionTime.Time.Before(s.frozen.Since)
 }
 

@@ -35,7 +35,8 @@ func TestRemediationAllowed(t *testing.T) {
 		{"an outage of the management cluster, which could not be said before", since(freeze.ReasonRecovering, time.Minute), initialized(time.Hour), "False/Recovering"},
 		{"a control plane that is new", since(freeze.ReasonRecovering, time.Minute), initialized(time.Second), "absent"},
 		{"no control plane", since(freeze.ReasonTargetAPIServerUnreachable, time.Minute), nil, "absent"},
-		{"the start of the core", since(freeze.ReasonCoreWasAway, time.Minute), initialized(time.Hour), "absent"},
+		{"the start of the core", since(freeze.ReasonCoreWasAway, time.Minute), initialized(time.Hour), "False/CoreWasAway"},
+		{"the start of the first core", since(freeze.ReasonCoreWasAway, time.Minute), initialized(time.Second), "absent"},
 		{"the start of the core in the midst of a freeze", since(freeze.ReasonCoreWasAway, time.Minute), append(initialized(time.Hour), frozen), "False/CoreWasAway"},
 		{"the end", freeze.State{}, append(initialized(time.Hour), frozen), "True/RemediationAllowed"},
 	} {

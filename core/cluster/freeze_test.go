@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -97,6 +98,7 @@ func TestRestoredBackup(t *testing.T) {
 		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("as Machines that are not there: " + lost.Name))
 	})
 	g.Eventually(func(g Gomega) []string { return reasonsOf(g, t, c) }).WithTimeout(timeout).Should(ContainElement("RemediationFrozen"))
+	g.Expect(frozen(t, freeze.ReasonRestoreSuspected)).To(BeNumerically(">=", 1))
 	patched := c.DeepCopy()
 	patched.Annotations = map[string]string{freeze.UnfreezeAnnotation: "the Machine was adopted"}
 	g.Expect(core.Client.Patch(t.Context(), patched, client.MergeFrom(c))).To(Succeed())
@@ -104,6 +106,47 @@ func TestRestoredBackup(t *testing.T) {
 		g.Expect(condition(c, remediationAllowed)).To(Equal("True/RemediationAllowed"))
 		g.Expect(c.Annotations).NotTo(HaveKey(freeze.UnfreezeAnnotation))
 	})
+}
+
+// TestCoreWasAway: the grace after a time without a core is said by each Cluster that had a control plane before, once, and ends by itself.
+func TestCoreWasAway(t *testing.T) {
+	g := NewWithT(t)
+	namespace := core.Namespace(t)
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
+	core.Create(t, c)
+	core.Kubeconfig(t, namespace, "c", core.Env.Kubeconfig)
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, clusterv1.ClusterControlPlaneInitializedCondition)).To(HavePrefix("True"))
+	})
+	// What was initialized in the second in which the core starts counts as new.
+	g.Eventually(time.Now).Should(BeTemporally(">", time.Now().Truncate(time.Second).Add(time.Second)))
+
+	options := freeze.DefaultOptions()
+	options.Grace, options.RestoreGrace = 3*time.Second, 0
+	freezing(t, options, time.Now().Add(-2*time.Hour))
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonCoreWasAway))
+		g.Expect(message(c, remediationAllowed)).To(And(HavePrefix("No Machine is replaced until "), ContainSubstring("no core was at work from ")))
+		g.Expect(frozen(t, freeze.ReasonCoreWasAway)).To(BeNumerically(">=", 1))
+	})
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("True/RemediationAllowed"))
+		g.Expect(frozen(t, freeze.ReasonCoreWasAway)).To(BeZero())
+	})
+	g.Eventually(func(g Gomega) (all []string) {
+		for _, reason := range reasonsOf(g, t, c) {
+			if strings.HasPrefix(reason, "Remediation") {
+				all = append(all, reason)
+			}
+		}
+		return all
+	}).WithTimeout(timeout).Should(ConsistOf("RemediationFrozen", "RemediationResumed"), "each once")
+}
+
+// frozen is how many Clusters are frozen for a reason.
+func frozen(t *testing.T, reason string) float64 {
+	t.Helper()
+	return coretest.Gauge(t, "millwright_clusters_frozen", "reason", reason)
 }
 
 // reasonsOf are those of the events of a Cluster.

@@ -192,7 +192,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 		Options:     cluster.Options{RemoteConnectionGracePeriod: 2 * time.Second},
 	}
 	if c.Freeze.Timeout > 0 {
-		if err := c.addFreezer(mgr, clusters, options); err != nil {
+		if err := c.addFreezer(ctx, mgr, clusters, options); err != nil {
 			return err
 		}
 	}
@@ -204,11 +204,12 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 }
 
 // addFreezer adds what knows when nothing is replaced. The core before had the lease until it ended.
-func (c *Core) addFreezer(mgr ctrl.Manager, clusters *cluster.Reconciler, options controller.Options) error {
+func (c *Core) addFreezer(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Reconciler, options controller.Options) error {
 	targets := freeze.Connected{Connections: c.Connections}
 	freezer := freeze.New(c.Freeze, clock.RealClock{}, targets)
+	freezer.Measure(ctx)
 	lease := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: Lease}
-	if err := freezer.ReadLease(context.Background(), c.Client, lease); err != nil {
+	if err := freezer.ReadLease(ctx, c.Client, lease); err != nil {
 		return err
 	}
 	clusters.Freezer = freezer
