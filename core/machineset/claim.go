@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/core/machines"
 )
 
 // AdoptedAnnotation marks a Machine that its MachineSet has not created: its bootstrap config and infrastructure machine are never
@@ -35,8 +36,10 @@ func planClaims(set *clusterv1.MachineSet, selector labels.Selector, owned, cand
 	}
 	have := uids(owned)
 	for _, machine := range candidates {
-		// The cache may show a Machine as free that was adopted a moment ago.
-		if !have[machine.UID] && machine.DeletionTimestamp.IsZero() && machine.Spec.ClusterName == set.Spec.ClusterName {
+		// The cache may show a Machine as free that was adopted a moment ago. One that is preserved is of no set, whatever labels it has
+		// left: who adopts it deletes it, or preserves it anew, for ever.
+		free := !have[machine.UID] && !machines.Preserved(machine)
+		if free && machine.DeletionTimestamp.IsZero() && machine.Spec.ClusterName == set.Spec.ClusterName {
 			plan.adopt = append(plan.adopt, machine)
 		}
 	}

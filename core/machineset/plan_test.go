@@ -58,9 +58,10 @@ func TestPlanClaims(t *testing.T) {
 	strayed := Machine("strayed", func(m *clusterv1.Machine) { m.Labels = nil })
 	strayedGoing := Machine("strayed-going", Deleting, func(m *clusterv1.Machine) { m.Labels = nil })
 	foreign := Machine("foreign", func(m *clusterv1.Machine) { m.Spec.ClusterName = "other" })
+	preserved := Machine("preserved", func(m *clusterv1.Machine) { metav1.SetMetaDataLabel(&m.ObjectMeta, machines.PreservedLabel, "s") })
 	owned := Machine("owned")
 	plan := planClaims(set, selector, []*clusterv1.Machine{owned, strayed, strayedGoing},
-		[]*clusterv1.Machine{Machine("free"), Machine("free-going", Deleting), foreign, owned})
+		[]*clusterv1.Machine{Machine("free"), Machine("free-going", Deleting), foreign, preserved, owned})
 	g.Expect(Names(plan.release)).To(Equal("strayed"))
 	g.Expect(Names(plan.adopt)).To(Equal("free"))
 }

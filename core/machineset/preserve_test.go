@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/core/machines"
+	"millwright.dev/test/coretest/workers"
 	"millwright.dev/test/refuse"
 )
 
@@ -56,6 +57,43 @@ func TestPreserveNow(t *testing.T) {
 		g.Expect(owned).To(ContainElement(names[1]))
 		g.Expect(w.current().Status.Replicas).To(HaveValue(BeEquivalentTo(2)))
 	})
+}
+
+// TestAPreservedMachineIsNotAdopted by the set that it was of, whose selector goes by a label that it keeps, nor by one to whose selector
+// it is free now.
+func TestAPreservedMachineIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	selector := map[string]string{clusterv1.ClusterNameLabel: workers.ClusterName}
+	w.set(2, func(set *clusterv1.MachineSet) {
+		set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = selector, map[string]string{clusterv1.ClusterNameLabel: workers.ClusterName, "team": "a"}
+	})
+	w.start(t)
+	w.Eventually(w.settled(2))
+	names := livingNames(w)
+	w.askFor(names[0], machines.PreserveAnnotation, machines.PreserveNow)
+	w.Eventually(func(g Gomega) {
+		preserved, owned := w.preserved()
+		g.Expect(preserved).To(Equal(names[:1]))
+		g.Expect(owned).To(HaveLen(2))
+	})
+	w.set(0, func(set *clusterv1.MachineSet) {
+		set.Name, set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = "other", map[string]string{"team": "a"}, map[string]string{"team": "a"}
+	})
+	w.Eventually(func(g Gomega) {
+		for _, name := range []string{"s", "other"} {
+			set := &clusterv1.MachineSet{}
+			g.Expect(direct.Get(w.Ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, set)).To(Succeed())
+			g.Expect(set.Status.ObservedGeneration).To(Equal(set.Generation))
+		}
+		preserved, owned := w.preserved()
+		g.Expect(preserved).To(Equal(names[:1]))
+		g.Expect(owned).To(HaveLen(2))
+	})
+	w.G.Expect(w.deletingNow()).To(BeZero())
+	kept := &clusterv1.Machine{}
+	w.G.Expect(direct.Get(w.Ctx, client.ObjectKey{Namespace: w.Namespace, Name: names[0]}, kept)).To(Succeed())
+	w.G.Expect(kept.Annotations).To(HaveKeyWithValue(machines.PreservedFromAnnotation, ContainSubstring(`"machineSet":"s"`)))
 }
 
 // TestPreserveWhenFailed: a Machine that would be replaced is kept, and replaced all the same; one that is well stays as it is. A crash
