@@ -48,7 +48,7 @@ func (s *round) conclude(t *target, status *clusterv1.MachineStatus) {
 		set(conditions.True(clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineHealthCheckSucceededReason, healthyMessage))
 	case health.Unhealthy:
 		set(conditions.False(clusterv1.MachineHealthCheckSucceededCondition, t.Reason, t.Message))
-		toOwner, _ := t.handOver()
+		toOwner, _ := s.handOver(t)
 		switch asked := meta.FindStatusCondition(status.Conditions, clusterv1.MachineOwnerRemediatedCondition); {
 		case toOwner && (asked == nil || asked.Status == metav1.ConditionTrue):
 			set(conditions.False(clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason,

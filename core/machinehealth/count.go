@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/health"
@@ -32,6 +33,43 @@ func (s *round) count() {
 		c.result.Limit, c.result.Unreadable = limit, s.unreadable
 		c.allowed = c.own && !c.paused && c.result.Invalid == "" && limit.Allowed
 	}
+	s.countHeld()
+}
+
+// countHeld counts for each MachineHealthCheck the unhealthy Machines that are handed to nobody because of a freeze.
+func (s *round) countHeld() {
+	if !s.frozen.Active() {
+		return
+	}
+	for _, t := range s.targets {
+		for i, c := range t.by {
+			if c.allowed && t.judgements[i].Verdict == health.Unhealthy && !t.begun(c) && s.holds(t, c) {
+				c.result.Held++
+				c.result.Frozen = s.frozen.Reason + ": " + s.frozen.Message
+			}
+		}
+	}
+}
+
+// holds reports whether an unhealthy Machine is not handed over now. A MachineSet decides that itself, and says so: it is asked.
+// Nobody else knows of a freeze: neither another owner, such as a control plane, nor who remediates externally.
+func (s *round) holds(t *target, by *check) bool {
+	return s.frozen.Active() && (by.Spec.Remediation.TemplateRef.IsDefined() || !ofMachineSet(t.Machine))
+}
+
+// ofMachineSet reports whether a MachineSet controls a Machine.
+func ofMachineSet(machine *clusterv1.Machine) bool {
+	owner := metav1.GetControllerOf(machine)
+	return owner != nil && owner.Kind == "MachineSet"
+}
+
+// begun reports whether a remediation by a MachineHealthCheck is under way.
+func (t *target) begun(by *check) bool {
+	if by.Spec.Remediation.TemplateRef.IsDefined() {
+		return requested(meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition))
+	}
+	asked := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
+	return asked != nil && asked.Status == metav1.ConditionFalse && !slices.Contains(withdrawable, asked.Reason)
 }
 
 // healthy reports whether a target counts as healthy. While nothing can be concluded, that is what was concluded before.
@@ -44,12 +82,12 @@ func (t *target) healthy() bool {
 
 // handOver reports to whom an unhealthy Machine is to be handed over: to its owner, or by which MachineHealthCheck to an external
 // remediation. Any that allows it is enough.
-func (t *target) handOver() (toOwner bool, external *check) {
+func (s *round) handOver(t *target) (toOwner bool, external *check) {
 	if len(t.by) == 0 {
-		return true, nil
+		return !s.frozen.Active() || ofMachineSet(t.Machine), nil
 	}
 	for i, c := range t.by {
-		if t.judgements[i].Verdict != health.Unhealthy || !c.allowed {
+		if t.judgements[i].Verdict != health.Unhealthy || !c.allowed || s.holds(t, c) {
 			continue
 		}
 		if !c.Spec.Remediation.TemplateRef.IsDefined() {

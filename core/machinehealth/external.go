@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,8 +25,12 @@ import (
 // maxRequests is how many requests of external remediation a round creates or deletes.
 const maxRequests = 100
 
+// recheck is how often it is looked whether a request is still there. Its kind is anybody's, and is not watched: a request that somebody
+// has deleted, or that was lost in a restore, would never be made again.
+const recheck = 10 * time.Minute
+
 // remediateExternally creates requests of external remediation for unhealthy Machines, and deletes those of Machines that are healthy
-// again. That a request is there is known from the condition ExternallyRemediated, so that nothing is read while nothing changes.
+// again. That a request was made is known from the condition ExternallyRemediated, so that nothing is read while nothing changes.
 func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.Outcome {
 	end, sent := outcome.Continue(), 0
 	templates := map[string]*unstructured.Unstructured{}
@@ -34,14 +39,14 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 			continue
 		}
 		known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
-		_, external := t.handOver()
+		_, external := s.handOver(t)
 		switch {
-		case t.Verdict == health.Unhealthy && external != nil && !requested(known):
+		case t.Verdict == health.Unhealthy && external != nil && r.toRequest(s, t, known):
 			sent++
-			err := r.request(ctx, s, t, external, templates)
+			err := r.request(ctx, s, t, external, known, templates)
 			refused([]*check{external}, err)
 			end = end.And(outcome.FromError(err))
-		case t.Verdict == health.Healthy && known != nil && known.Status == metav1.ConditionFalse:
+		case t.Verdict == health.Healthy && known != nil:
 			sent++
 			err := r.withdrawRequests(ctx, t)
 			refused(t.by, err)
@@ -51,24 +56,56 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 	return end
 }
 
-// requested reports whether a request is under way. Once the condition is True another one may be needed.
+// toRequest reports whether to see to the request for a Machine: there is none, or it is time to look whether it is still there.
+func (r *Reconciler) toRequest(s *round, t *target, known *metav1.Condition) bool {
+	if !requested(known) {
+		return true
+	}
+	due := s.histories.checked[t.UID].Add(r.recheckAfter())
+	if s.now.Before(due) {
+		s.wakeAt(due)
+		return false
+	}
+	return true
+}
+
+func (r *Reconciler) recheckAfter() time.Duration {
+	if r.recheck == 0 {
+		return recheck
+	}
+	return r.recheck
+}
+
+// requested reports whether a request was made, be it that it is done.
 func requested(c *metav1.Condition) bool {
-	return c != nil && c.Status != metav1.ConditionTrue &&
-		c.Reason != clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason &&
+	return c != nil && c.Reason != clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason &&
 		c.Reason != clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason
 }
 
-// request creates the request for a Machine, named as the Machine, which owns it.
-func (r *Reconciler) request(ctx context.Context, s *round, t *target, by *check, templates map[string]*unstructured.Unstructured) error {
-	fail := func(reason, message string) {
-		t.external = ptr.To(conditions.False(clusterv1.MachineExternallyRemediatedCondition, reason, message))
+// request creates the request for a Machine, named as the Machine, which owns it, unless one that was made before is still there: what
+// that has come to is its controller's to say.
+func (r *Reconciler) request(
+	ctx context.Context,
+	s *round,
+	t *target,
+	by *check,
+	known *metav1.Condition,
+	templates map[string]*unstructured.Unstructured,
+) error {
+	if requested(known) {
+		there, err := r.requestExists(ctx, t, by)
+		if there {
+			r.requestSeen(s, t)
+		}
+		if there || err != nil {
+			return err
+		}
 	}
 	from, err := r.template(ctx, by, templates)
 	if err != nil {
-		words := fmt.Sprintf("%s %s cannot be read: %s: create it or correct spec.remediation.templateRef of MachineHealthCheck %s",
+		by.result.Template = fmt.Sprintf("%s %s cannot be read: %s: create it or correct spec.remediation.templateRef of MachineHealthCheck %s",
 			by.Spec.Remediation.TemplateRef.Kind, by.Spec.Remediation.TemplateRef.Name, reasonOf(err), by.Name)
-		fail(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, words)
-		by.result.Template = words
+		t.saysOfRequest(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, by.result.Template)
 		return err
 	}
 	object, err := template.Clone(from, template.Options{
@@ -79,11 +116,36 @@ func (r *Reconciler) request(ctx context.Context, s *round, t *target, by *check
 		err = r.create(ctx, t, object)
 	}
 	if err != nil {
-		fail(clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason, reasonOf(err))
+		t.saysOfRequest(clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason, reasonOf(err))
 		return err
 	}
-	fail(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, "Waiting for "+object.GetKind()+" "+object.GetName())
+	t.saysOfRequest(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, "Waiting for "+object.GetKind()+" "+object.GetName())
+	r.requestSeen(s, t)
 	return nil
+}
+
+func (t *target) saysOfRequest(reason, message string) {
+	t.external = ptr.To(conditions.False(clusterv1.MachineExternallyRemediatedCondition, reason, message))
+}
+
+// requestSeen has the request looked for again after a while.
+func (r *Reconciler) requestSeen(s *round, t *target) {
+	s.histories.checked[t.UID] = s.now
+	s.wakeAt(s.now.Add(r.recheckAfter()))
+}
+
+// requestExists asks the API server for the request of a Machine. One of somebody else's is none; what it is in the way of is said when
+// ours is created.
+func (r *Reconciler) requestExists(ctx context.Context, t *target, by *check) (bool, error) {
+	ref := by.Spec.Remediation.TemplateRef
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(ref.GroupVersionKind())
+	found.Kind = strings.TrimSuffix(ref.Kind, template.Suffix)
+	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(t.Machine), found)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil && ownedBy(found, t.Machine), errors.Wrapf(err, "reading %s %s", found.Kind, t.Name)
 }
 
 // create creates a request, unless it is there: this process, or one before it, may have created it and died before it said so. One of

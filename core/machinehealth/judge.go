@@ -18,6 +18,7 @@ import (
 // judge judges each Machine by the policies that are for it. It sends nothing.
 func (s *round) judge(r *Reconciler) {
 	histories := r.memory.begin(s.key)
+	s.histories = histories
 	health.ObserveCluster(health.Facts{Cluster: s.cluster, ClusterHistory: histories.cluster, Now: s.now})
 	for _, machine := range s.machines {
 		by, policies, selected := s.policiesFor(r, machine)
@@ -36,9 +37,7 @@ func (s *round) judge(r *Reconciler) {
 			t.judgements = append(t.judgements, health.Judgement{Policy: policy.Name, Assessment: health.Judge(policy, facts)})
 		}
 		t.Assessment = health.Combine(t.judgements)
-		if !t.Next.IsZero() && (s.next.IsZero() || t.Next.Before(s.next)) {
-			s.next = t.Next
-		}
+		s.wakeAt(t.Next)
 		if t.Verdict == health.Exempt && abandonable(machine) {
 			s.abandoned = append(s.abandoned, machine)
 		}

@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,9 @@ type histories struct {
 	cluster *health.History
 	// before are those of the round before; nil in the first. now are those of this one: Machines that are gone fall out.
 	before, now map[types.UID]*health.History
+	// checked is when it was known last that the request of external remediation for a Machine was there; checkedBefore is that of the
+	// round before.
+	checkedBefore, checked map[types.UID]time.Time
 }
 
 // begin returns the histories for a round.
@@ -35,7 +39,10 @@ func (m *memory) begin(cluster client.ObjectKey) *histories {
 	if h == nil {
 		h = &histories{cluster: health.NewHistory(false)}
 	}
-	return &histories{cluster: h.cluster, before: h.now, now: map[types.UID]*health.History{}}
+	return &histories{
+		cluster: h.cluster, before: h.now, now: map[types.UID]*health.History{},
+		checkedBefore: h.checked, checked: map[types.UID]time.Time{},
+	}
 }
 
 // of is the history of a Machine. What was not there in the round before has come before the eyes of this process.
@@ -45,6 +52,9 @@ func (h *histories) of(machine types.UID) *health.History {
 		known = health.NewHistory(h.before != nil)
 	}
 	h.now[machine] = known
+	if at, ok := h.checkedBefore[machine]; ok {
+		h.checked[machine] = at
+	}
 	return known
 }
 

@@ -50,6 +50,8 @@ type Reconciler struct {
 	memory memory
 	nodes  marks
 	wake   func(cluster client.ObjectKey, after time.Duration)
+	// recheck, if not zero, is for the constant of that name, in tests.
+	recheck time.Duration
 	// onRound is called with each round, in tests.
 	onRound func(reconcile.Request)
 }

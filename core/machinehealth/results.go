@@ -25,6 +25,9 @@ type Result struct {
 	health.Limit
 	// Unreadable is why the Nodes cannot be read now; "" when they can. Then the numbers are those of before, as far as there are any.
 	Unreadable string
+	// Frozen is why Held unhealthy Machines are handed to nobody now; "" for none.
+	Frozen string
+	Held   int
 	// Refused is what the API server has refused to write to the Machines, or about their remediation, in its words; "" for nothing.
 	Refused string
 	// Template is why there is nothing to make requests of external remediation from; "" for nothing.

@@ -19,6 +19,7 @@ import (
 	"millwright.dev/core/health"
 	"millwright.dev/core/index"
 	"millwright.dev/core/remote"
+	"millwright.dev/core/safety/freeze"
 )
 
 // round is what one reconcile of a Cluster has read and concluded. What it has read is shared with the cache, and is not changed.
@@ -39,6 +40,8 @@ type round struct {
 	connection *remote.Connection
 	unreadable string
 	notBefore  time.Time
+	// frozen says whether nothing may be replaced now.
+	frozen freeze.State
 	// linked counts the Machines that are linked with a Node, by its name.
 	linked map[string]int
 
@@ -46,7 +49,9 @@ type round struct {
 	targets []*target
 	// abandoned are Machines that no policy is for, and that still say what one has concluded.
 	abandoned []*clusterv1.Machine
-	// next is when time alone changes an assessment.
+	// histories are what was seen before.
+	histories *histories
+	// next is when time alone changes something.
 	next time.Time
 }
 
@@ -105,7 +110,8 @@ func (r *Reconciler) newRound(ctx context.Context, key client.ObjectKey) (*round
 		return nil, err
 	}
 	if s.cluster != nil {
-		s.notBefore = r.freeze().NotBefore(key)
+		s.notBefore, s.frozen = r.freeze().NotBefore(key), r.freeze().Frozen(key)
+		s.wakeAt(s.frozen.Until)
 	}
 	if s.connection, err = r.Connections.Get(key); err != nil {
 		s.connection, s.unreadable = nil, err.Error()
@@ -163,6 +169,13 @@ func (r *Reconciler) readDeployments(ctx context.Context, s *round) error {
 // resting reports whether the Machines are to be left alone.
 func (s *round) resting() bool {
 	return s.cluster == nil || !s.cluster.DeletionTimestamp.IsZero() || ptr.Deref(s.cluster.Spec.Paused, false)
+}
+
+// wakeAt has the Cluster looked at again at a time; zero is never.
+func (s *round) wakeAt(at time.Time) {
+	if !at.IsZero() && (s.next.IsZero() || at.Before(s.next)) {
+		s.next = at
+	}
 }
 
 // selects reports whether the MachineHealthCheck is for that Machine.

@@ -53,6 +53,9 @@ type world struct {
 	freeze         freeze.Source
 	defaults       health.Defaults
 	kubeconfig     []byte
+	// recheck, if not zero, is how often requests of external remediation are looked for; unreadable, if set, is what comes of it.
+	recheck    time.Duration
+	unreadable func() error
 }
 
 // newWorld makes a namespace whose Cluster is ready for Machines.
@@ -100,6 +103,10 @@ func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: connections, Results: results, Freeze: w.freeze,
 		Recorder: w.events, Clock: clock.RealClock{}, Options: machinehealth.Options{Defaults: w.defaults},
 	}
+	machinehealth.Recheck(judge, w.recheck)
+	if w.unreadable != nil {
+		judge.APIReader = failing{Reader: judge.APIReader, err: w.unreadable}
+	}
 	machinehealth.OnRound(judge, func(reconcile.Request) { w.rounds.Add(1) })
 	if err := judge.SetupWithManager(mgr, options); err != nil {
 		return err
@@ -108,6 +115,16 @@ func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Results: results, Recorder: w.events, Clock: clock.RealClock{},
 	}
 	return checks.SetupWithManager(mgr, options)
+}
+
+// failing reads nothing of the API server.
+type failing struct {
+	client.Reader
+	err func() error
+}
+
+func (f failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return f.err()
 }
 
 // wrap counts and refuses writes.

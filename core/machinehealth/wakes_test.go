@@ -40,10 +40,15 @@ func TestNodesThatCannotBeRead(t *testing.T) {
 type frozen struct {
 	mu        sync.Mutex
 	notBefore time.Time
+	state     freeze.State
 	onChange  []func(client.ObjectKey)
 }
 
-func (f *frozen) Frozen(client.ObjectKey) freeze.State { return freeze.State{} }
+func (f *frozen) Frozen(client.ObjectKey) freeze.State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state
+}
 
 func (f *frozen) NotBefore(client.ObjectKey) time.Time {
 	f.mu.Lock()
@@ -60,7 +65,7 @@ func (f *frozen) OnChange(g func(client.ObjectKey)) {
 func (f *frozen) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.notBefore = time.Time{}
+	f.notBefore, f.state = time.Time{}, freeze.State{}
 	for _, g := range f.onChange {
 		g(client.ObjectKey{})
 	}

@@ -12,6 +12,7 @@ import (
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/paused"
 	"millwright.dev/contracts/controller/persist"
+	"millwright.dev/core/machines"
 )
 
 // MachinesUpdatedCondition is False while the API server refuses what a MachineHealthCheck is to write: the conditions of its
@@ -28,6 +29,9 @@ const (
 	// ReasonNodesUnreadable is the reason of RemediationAllowed while the Nodes cannot be read and too few Machines are known to be
 	// healthy from before: see the condition RemoteConnectionProbe of the Cluster.
 	ReasonNodesUnreadable = "NodesUnreadable"
+	// ReasonFrozen is the reason of RemediationAllowed while unhealthy Machines are handed to nobody, since nothing may be replaced: see
+	// the condition RemediationAllowed of the Cluster. MachineSets are asked all the same, and say it themselves.
+	ReasonFrozen = "Frozen"
 	// ReasonRefused is the reason of MachinesUpdated while the API server refuses a write. The message has its words.
 	ReasonRefused = "RefusedByAPIServer"
 	// ReasonUpdated is the reason of MachinesUpdated when nothing is refused any more.
@@ -76,6 +80,9 @@ func (s *scope) allowed() metav1.Condition {
 		return conditions.Unknown(kind, ReasonNodesUnreadable, lines("Waiting for the Nodes: "+s.result.Unreadable, s.left()))
 	case !s.result.Allowed:
 		return conditions.False(kind, clusterv1.MachineHealthCheckTooManyUnhealthyReason, lines("Remediation stops: "+s.result.Message, s.left()))
+	case s.result.Frozen != "":
+		return conditions.False(kind, ReasonFrozen,
+			lines(fmt.Sprintf("%s not handed over: %s", machines.Plural(s.result.Held, "unhealthy Machine"), s.result.Frozen), s.left()))
 	case s.result.Template != "":
 		return conditions.False(kind, clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, lines(s.result.Template, s.left()))
 	}

@@ -1,0 +1,192 @@
+package machinehealth_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/machinehealthcheck"
+	"millwright.dev/core/safety/freeze"
+	"millwright.dev/test/coretest/workers"
+)
+
+// TestAFreezeHandsNothingOver to those who know nothing of it: neither what an annotation demands nor an instance that is gone, which
+// need no time to be judged, has a request of external remediation made or a control plane asked. A MachineSet is asked, as it says
+// itself that it waits. What is held back is said with the reason, once by an event, and made up for at the end.
+func TestAFreezeHandsNothingOver(t *testing.T) {
+	w := newWorld(t)
+	stop := &frozen{
+		notBefore: time.Now().Add(100 * 365 * 24 * time.Hour),
+		state:     freeze.State{Reason: freeze.ReasonRestoreSuspected, Message: "instances are gone", Since: time.Now()},
+	}
+	w.freeze = stop
+	controlled := func(pool, kind string) func(*clusterv1.Machine) {
+		return func(m *clusterv1.Machine) {
+			m.Labels["pool"] = pool
+			m.Annotations = map[string]string{clusterv1.RemediateMachineAnnotation: ""}
+			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "x.example.com/v1", Kind: kind, Name: "o", UID: "1", Controller: ptr.To(true)}}
+		}
+	}
+	w.machine("metal", "True")
+	w.status("metal", func(s *clusterv1.MachineStatus) {
+		s.Conditions = append(s.Conditions, metav1.Condition{Type: clusterv1.MachineInfrastructureReadyCondition, Status: "False",
+			Reason: "InstanceVanished", LastTransitionTime: metav1.Now()})
+	})
+	w.machine("plane", "True", controlled("b", "SomeControlPlane"))
+	w.machine("set", "True", controlled("c", "MachineSet"))
+	w.Create(w.Template(workers.InfraTemplateKind, "remedy"))
+	w.start()
+	w.check("metal", externally)
+	for name, pool := range map[string]string{"plane": "b", "set": "c"} {
+		w.check(name, func(c *clusterv1.MachineHealthCheck) { c.Spec.Selector.MatchLabels["pool"] = pool })
+	}
+	for _, name := range []string{"metal", "plane"} {
+		w.counts(name, 1, 0, 0, "False/"+machinehealthcheck.ReasonFrozen)
+		said := meta.FindStatusCondition(w.current(name).Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
+		w.G.Expect(said.Message).To(And(HavePrefix("1 unhealthy Machine not handed over: RestoreSuspected"), ContainSubstring("instances are gone")))
+	}
+	w.becomes("set", owner, waiting)
+	w.becomes("metal", succeeded, "False/UnhealthyMachine")
+	w.becomes("plane", succeeded, "False/HasRemediateAnnotation")
+	w.atRest()
+	_, made := w.request("metal")
+	w.G.Expect(made).To(BeFalse())
+	w.G.Expect(w.said("metal", external)).To(BeEmpty())
+	w.G.Expect(w.said("plane", owner)).To(BeEmpty())
+	w.G.Expect(w.recorded("RemediationRestricted")).To(Equal(2))
+
+	stop.end()
+	w.becomes("metal", external, waiting)
+	w.becomes("plane", owner, waiting)
+	w.counts("metal", 1, 0, 0, "True/RemediationAllowed")
+}
+
+// TestAFreezeEndsByTime: what was held back is handed over without an event.
+func TestAFreezeEndsByTime(t *testing.T) {
+	w := newWorld(t)
+	end := &ending{}
+	w.freeze = end
+	w.machine("a", "True", func(m *clusterv1.Machine) {
+		m.Annotations = map[string]string{clusterv1.RemediateMachineAnnotation: ""}
+	})
+	w.Create(w.Template(workers.InfraTemplateKind, "remedy"))
+	w.start()
+	until := time.Now().Add(5 * time.Second)
+	end.at.Store(&until)
+	w.check("workers", externally)
+	w.becomes("a", external, waiting)
+	w.G.Expect(time.Now()).To(BeTemporally(">=", until))
+}
+
+// ending is a freeze that ends by itself.
+type ending struct {
+	freeze.Never
+	at atomic.Pointer[time.Time]
+}
+
+func (e *ending) Frozen(client.ObjectKey) freeze.State {
+	until := e.at.Load()
+	if until == nil || time.Now().After(*until) {
+		return freeze.State{}
+	}
+	return freeze.State{Reason: freeze.ReasonCoreWasAway, Message: "away", Until: *until}
+}
+
+// TestARequestThatIsGone is made again: after a restart at once, and after a while without one. One that is there is left alone.
+func TestARequestThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.recheck = 200 * time.Millisecond
+	w.machine("a", "False")
+	w.Create(w.Template(workers.InfraTemplateKind, "remedy"))
+	w.start()
+	w.check("workers", externally)
+	w.becomes("a", external, waiting)
+	first, ok := w.request("a")
+	w.G.Expect(ok).To(BeTrue())
+	rounds := w.rounds.Load()
+	w.G.Eventually(w.rounds.Load).Should(BeNumerically(">", rounds+2))
+	again, ok := w.request("a")
+	w.G.Expect(ok).To(BeTrue())
+	w.G.Expect(again.GetUID()).To(Equal(first.GetUID()))
+	remade := func(g Gomega) {
+		found, ok := w.request("a")
+		g.Expect(ok).To(BeTrue())
+		g.Expect(found.GetUID()).NotTo(Equal(again.GetUID()))
+	}
+	w.G.Expect(direct.Delete(w.Ctx, again)).To(Succeed())
+	w.Eventually(remade)
+
+	w.Stop()
+	w.recheck = 0
+	again, _ = w.request("a")
+	w.G.Expect(direct.Delete(w.Ctx, again)).To(Succeed())
+	w.start()
+	w.Eventually(remade)
+	w.becomes("a", external, waiting)
+}
+
+// TestARequestThatIsDone: what its controller says stays as long as the request is there, and the request goes with the illness. The
+// next illness has a request of its own.
+func TestARequestThatIsDone(t *testing.T) {
+	w := newWorld(t)
+	w.machine("a", "False")
+	w.Create(w.Template(workers.InfraTemplateKind, "remedy"))
+	w.start()
+	w.check("workers", externally)
+	w.becomes("a", external, waiting)
+	first, _ := w.request("a")
+	w.status("a", func(s *clusterv1.MachineStatus) {
+		meta.FindStatusCondition(s.Conditions, external).Status = "True"
+		meta.FindStatusCondition(s.Conditions, external).Reason = "Rebooted"
+	})
+	w.atRest()
+	w.G.Expect(w.said("a", external)).To(Equal("True/Rebooted"))
+	w.reports("a", "True", 0)
+	w.becomes("a", external, "")
+	w.Eventually(func(g Gomega) {
+		_, ok := w.request("a")
+		g.Expect(ok).To(BeFalse())
+	})
+	w.reports("a", "False", 0)
+	w.becomes("a", external, waiting)
+	second, ok := w.request("a")
+	w.G.Expect(ok).To(BeTrue())
+	w.G.Expect(second.GetUID()).NotTo(Equal(first.GetUID()))
+}
+
+// TestARequestThatCannotBeRead says nothing: none is made beside it, and it is tried again.
+func TestARequestThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.recheck = time.Millisecond
+	w.machine("a", "False")
+	w.Create(w.Template(workers.InfraTemplateKind, "remedy"))
+	w.start()
+	w.check("workers", externally)
+	w.becomes("a", external, waiting)
+	first, _ := w.request("a")
+	w.Stop()
+	created := 0
+	w.refuse = func(verb string, _ client.Object) error {
+		if verb == "create" {
+			created++
+		}
+		return nil
+	}
+	w.unreadable = func() error { return errors.New("connection reset by peer") }
+	w.start()
+	rounds := w.rounds.Load()
+	w.G.Eventually(w.rounds.Load).Should(BeNumerically(">", rounds+2))
+	w.Stop()
+	w.G.Expect(created).To(BeZero())
+	again, _ := w.request("a")
+	w.G.Expect(again.GetUID()).To(Equal(first.GetUID()))
+	w.G.Expect(w.said("a", external)).To(Equal(waiting))
+}
