@@ -7,16 +7,25 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	"sigs.k8s.io/kind/pkg/cluster"
 )
 
 // answerTimeout is how long a container engine may take to answer: its client waits for ever for a daemon that hangs.
 const answerTimeout = 10 * time.Second
 
-// engines are the programs that kind can use.
+// engines are the programs that kind can use, in the order in which they are tried.
 var engines = []string{"docker", "podman", "nerdctl"}
 
-// unavailable says why no cluster of kind can be made on this computer; nil where one can.
-func unavailable() error { return unavailableWith(exec.LookPath, ask) }
+// providers are how kind is told which of them to use. What kind finds by itself is the first that is installed, though its daemon may
+// be off, or hang, and another one work.
+var providers = map[string]func() cluster.ProviderOption{
+	"docker":  cluster.ProviderWithDocker,
+	"podman":  cluster.ProviderWithPodman,
+	"nerdctl": func() cluster.ProviderOption { return cluster.ProviderWithNerdctl("") },
+}
+
+// available is the first engine that works, or says why no cluster of kind can be made on this computer.
+func available() (engine string, err error) { return availableWith(exec.LookPath, ask) }
 
 // ask runs a program that answers at once and returns the last line that it has written.
 func ask(program string, args ...string) (string, error) {
@@ -36,7 +45,7 @@ func askFor(timeout time.Duration, program string, args ...string) (string, erro
 	return lines[len(lines)-1], err
 }
 
-func unavailableWith(look func(string) (string, error), ask func(string, ...string) (string, error)) error {
+func availableWith(look func(string) (string, error), ask func(string, ...string) (string, error)) (string, error) {
 	var reasons []string
 	for _, engine := range engines {
 		if _, err := look(engine); err != nil {
@@ -45,30 +54,22 @@ func unavailableWith(look func(string) (string, error), ask func(string, ...stri
 		said, err := ask(engine, "version")
 		switch {
 		case err == nil:
-			return nil
+			return engine, nil
 		case said == "":
 			said = err.Error()
 		}
 		reasons = append(reasons, engine+" does not work: "+said)
 	}
 	if len(reasons) > 0 {
-		return errors.New(strings.Join(reasons, "; "))
+		return "", errors.New(strings.Join(reasons, "; "))
 	}
-	return errors.Errorf("none of %s is installed: kind makes nodes from containers; see https://docs.docker.com/engine/install/",
+	return "", errors.Errorf("none of %s is installed: kind makes nodes from containers; see https://docs.docker.com/engine/install/",
 		strings.Join(engines, ", "))
 }
 
 // forbidden says why a container engine that works does not give what nodes of kind need, by running one container with
 // it: nodes are privileged. It needs the node image, which it pulls. nil where all is given.
-func forbidden(look func(string) (string, error), ask func(string, ...string) (string, error)) error {
-	for _, engine := range engines {
-		if _, err := look(engine); err != nil {
-			continue
-		}
-		if said, err := ask(engine, "run", "--rm", "--privileged", "--entrypoint", "/bin/true", nodeImage); err != nil {
-			return errors.Wrapf(err, "%s runs no privileged container of %s: %s", engine, nodeImage, said)
-		}
-		return nil
-	}
-	return errors.New("there is no container engine")
+func forbidden(engine string, ask func(string, ...string) (string, error)) error {
+	said, err := ask(engine, "run", "--rm", "--privileged", "--entrypoint", "/bin/true", nodeImage)
+	return errors.Wrapf(err, "%s runs no privileged container of %s: %s", engine, nodeImage, said)
 }

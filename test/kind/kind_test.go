@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -35,11 +34,12 @@ const pullTimeout = 10 * time.Minute
 // TestImagesInKind has real kubelets run the managers' images as the install manifests say, until all Deployments are available, and asks the core's
 // webhooks, by their Service, what they think of a Cluster. It needs a container engine that runs privileged containers.
 func TestImagesInKind(t *testing.T) {
-	if err := unavailable(); err != nil {
+	engine, err := available()
+	if err != nil {
 		t.Skip("there is no kind here: ", err)
 	}
 	privileged := func(program string, args ...string) (string, error) { return askFor(pullTimeout, program, args...) }
-	if err := forbidden(exec.LookPath, privileged); err != nil {
+	if err := forbidden(engine, privileged); err != nil {
 		t.Skip("there is no kind here: ", err)
 	}
 	g, ctx := NewWithT(t), t.Context()

@@ -75,14 +75,11 @@ func run(args []string, out io.Writer) error {
 		}
 		fmt.Fprintf(out, "Loading %d images\n", len(archives))
 	}
-	if err := unavailable(); err != nil {
+	engine, err := available()
+	if err != nil {
 		return err
 	}
-	engine, err := cluster.DetectNodeProvider()
-	if err != nil {
-		return errors.Wrap(err, "finding docker, podman or nerdctl")
-	}
-	return do(cluster.NewProvider(cluster.ProviderWithLogger(cmd.NewLogger()), engine))
+	return do(cluster.NewProvider(cluster.ProviderWithLogger(cmd.NewLogger()), providers[engine]()))
 }
 
 // up makes the cluster, unless there is one of the name.

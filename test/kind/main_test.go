@@ -136,31 +136,43 @@ func TestWhyKindCannotRun(t *testing.T) {
 	saying := func(text string, err error) func(string, ...string) (string, error) {
 		return func(string, ...string) (string, error) { return text, err }
 	}
+	hangsBut := func(working string) func(string, ...string) (string, error) {
+		return func(engine string, _ ...string) (string, error) {
+			if engine == working {
+				return "5.0", nil
+			}
+			return "", errors.New("no answer within 10s")
+		}
+	}
 	failure := errors.New("exit status 1")
 	for name, test := range map[string]struct {
-		look func(string) (string, error)
-		ask  func(string, ...string) (string, error)
-		want string
+		look         func(string) (string, error)
+		ask          func(string, ...string) (string, error)
+		want, engine string
 	}{
-		"nothing installed": {having(), saying("", nil), "none of docker, podman, nerdctl is installed"},
-		"no daemon":         {having("docker"), saying("Cannot connect to the Docker daemon", failure), "docker does not work: Cannot connect to the Docker daemon"},
-		"hangs":             {having("docker"), saying("", errors.New("no answer within 10s")), "docker does not work: no answer within 10s"},
-		"one of two":        {having("docker", "podman"), saying("broken", failure), "docker does not work: broken; podman does not work: broken"},
-		"works":             {having("podman"), saying("5.0", nil), ""},
+		"nothing installed": {having(), saying("", nil), "none of docker, podman, nerdctl is installed", ""},
+		"no daemon":         {having("docker"), saying("Cannot connect to the Docker daemon", failure), "docker does not work: Cannot connect to the Docker daemon", ""},
+		"hangs":             {having("docker"), saying("", errors.New("no answer within 10s")), "docker does not work: no answer within 10s", ""},
+		"one of two":        {having("docker", "podman"), saying("broken", failure), "docker does not work: broken; podman does not work: broken", ""},
+		"works":             {having("podman"), saying("5.0", nil), "", "podman"},
+		"first is off":      {having("docker", "podman", "nerdctl"), hangsBut("podman"), "", "podman"},
+		"last works":        {having("docker", "podman", "nerdctl"), hangsBut("nerdctl"), "", "nerdctl"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := unavailableWith(test.look, test.ask)
+			engine, err := availableWith(test.look, test.ask)
 			if test.want == "" {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				NewWithT(t).Expect(engine).To(Equal(test.engine), "not the first that is installed")
+				NewWithT(t).Expect(providers).To(HaveKey(engine))
 				return
 			}
 			NewWithT(t).Expect(err).To(MatchError(HavePrefix(test.want)))
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(forbidden(having("docker"), saying("operation not permitted", failure))).To(MatchError(
+	g.Expect(forbidden("docker", saying("operation not permitted", failure))).To(MatchError(
 		And(HavePrefix("docker runs no privileged container of kindest/node:"), ContainSubstring("operation not permitted"))))
-	g.Expect(forbidden(having("docker"), saying("", nil))).To(Succeed())
+	g.Expect(forbidden("docker", saying("", nil))).To(Succeed())
 }
 
 // TestAnEngineThatHangs is not waited for.
