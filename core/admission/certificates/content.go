@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -46,6 +47,18 @@ func readContent(data map[string][]byte) content {
 		next:      pair{data[nextKey], data[nextPrivateKey]},
 		trusted:   data[trustedKey],
 	}
+}
+
+// foreign reports whether a Secret was filled by somebody else: the core writes no certificate without what is trusted. An empty one is
+// nobody's.
+func foreign(secret *corev1.Secret) bool {
+	_, own := secret.Data[trustedKey]
+	return len(secret.Data) > 0 && !own
+}
+
+// errForeign says what to do about such a Secret.
+func errForeign(s *Settings) error {
+	return errors.Errorf("Secret %s was not written by the core: delete it, or have it written under another name", s.Secret)
 }
 
 func (c content) data() map[string][]byte {

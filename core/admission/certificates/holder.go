@@ -146,8 +146,13 @@ func (h *Holder) create(ctx context.Context) error {
 	return nil
 }
 
-// load takes the certificate over. One that cannot be used leaves the last one in place, for the leader to repair.
+// load takes the certificate over. One that cannot be used leaves the last one in place, for the leader to repair; one of somebody else,
+// which no API server trusts, until it is deleted.
 func (h *Holder) load(secret *corev1.Secret) {
+	if foreign(secret) {
+		h.setState(errForeign(h.settings).Error())
+		return
+	}
 	c := readContent(secret.Data)
 	certificate, err := tls.X509KeyPair(c.serving.certificate, c.serving.key)
 	if err != nil {

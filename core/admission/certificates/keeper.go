@@ -49,6 +49,9 @@ func (k *keeper) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading Secret %s", k.settings.Secret)
 	}
+	if foreign(secret) {
+		return ctrl.Result{}, errForeign(k.settings)
+	}
 	c := readContent(secret.Data)
 	for {
 		now := k.clock.Now()
