@@ -34,9 +34,10 @@ HERE := linux/$(or $(GOARCH),$(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(
 comma := ,
 PROGRAMS = ./core $(addprefix ./providers/,$(CLOUDS)) ./bootstrap/cloudconfig $(addprefix ./test/clouds/,$(CLOUDS)) ./test/clouds/vm ./test/sandbox/cmd/demo \
   ./test/controlplane/cmd/controlplane
-# What --version says. It follows from the commit alone, so that the same commit is always the same program; a release sets VERSION.
-COMMIT := $(or $(COMMIT),$(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
-VERSION := $(or $(VERSION),$(shell git describe --tags --match 'v[0-9]*' 2>/dev/null),v0.0.0-dev)
+# What --version says. It follows from the commit alone, so that the same commit is always the same program; a release sets VERSION. With
+# changes that are not committed it ends with -dirty: that program is not the commit's.
+COMMIT := $(or $(COMMIT),$(shell git describe --always --abbrev=12 --exclude='*' --dirty 2>/dev/null),unknown)
+VERSION := $(or $(VERSION),$(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null),v0.0.0-dev)
 BUILD := millwright.dev/contracts/controller/manager
 # The names of the images, in the manifests and of `make images`: one for each manager, such as $(REGISTRY)/millwright-core:$(TAG). clusterctl
 # takes no name without a registry's domain.
@@ -146,6 +147,7 @@ release: generate ## Write the release VERSION=v0.1.0 as a local repository of c
 	@REGISTRY="$(REGISTRY)" TAG="$(if $(filter file,$(origin TAG)),$(VERSION),$(TAG))" config/release.sh $(KUSTOMIZE) "$(VERSION)" "$(or $(RELEASES),out/release)"
 	@$(MAKE) release-images
 	@config/checksums.sh "$(VERSION)" "$(or $(RELEASES),out/release)"
+	@case "$(COMMIT)" in *-dirty) echo "release: the programs have changes that are not committed: --version says $(VERSION) of $(COMMIT)" >&2;; esac
 
 # What a release has beside its manifests: the images as archives, their digests and what they are made of.
 .PHONY: release-images
