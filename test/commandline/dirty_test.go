@@ -17,7 +17,9 @@ func TestChangesThatAreNotCommitted(t *testing.T) {
 	g, dir := NewWithT(t), t.TempDir()
 	makefile, err := os.ReadFile(filepath.Join(testenv.Root(), "Makefile"))
 	g.Expect(err).NotTo(HaveOccurred())
-	write := func(name, content string) { g.Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed()) }
+	write := func(name, content string) {
+		g.Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
+	}
 	run := func(program string, args ...string) string {
 		command := exec.CommandContext(t.Context(), program, args...)
 		command.Dir, command.Env = dir, append(os.Environ(), "HOME="+dir, "MAKEFLAGS=", "MAKELEVEL=0", "VERSION=", "COMMIT=")
@@ -25,7 +27,9 @@ func TestChangesThatAreNotCommitted(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred(), "%s", output)
 		return string(output)
 	}
-	git := func(args ...string) { run("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...) }
+	git := func(args ...string) {
+		run("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+	}
 	said := func() string {
 		return regexp.MustCompile(`\.version=(\S+) \S+ \S+\.commit=[0-9a-f]{12}(-dirty)?'`).FindString(run("make", "-n", "build"))
 	}
