@@ -20,6 +20,9 @@ import (
 // answerTimeout is how long an API server may take for its first answer.
 const answerTimeout = 10 * time.Second
 
+// requestTimeout is how long it may take for each later one: definitions are large, and a cluster that has answered once may hang.
+const requestTimeout = 30 * time.Second
+
 // cluster is one of the two clusters.
 type cluster struct {
 	client client.Client
@@ -29,7 +32,7 @@ type cluster struct {
 
 // connect makes a client of the cluster that a kubeconfig leads to, and asks it something that only who is known may ask. variable is
 // how the user has named the kubeconfig.
-func connect(ctx context.Context, variable, path string) (*cluster, error) {
+func connect(ctx context.Context, variable, path string, patience time.Duration) (*cluster, error) {
 	config, err := readKubeconfig(variable, path)
 	if err != nil {
 		return nil, err
@@ -38,7 +41,7 @@ func connect(ctx context.Context, variable, path string) (*cluster, error) {
 	if err := answers(ctx, config); err != nil {
 		return nil, errors.Wrapf(err, "%s=%s: the API server %s", variable, path, config.Host)
 	}
-	config.Timeout = 0
+	config.Timeout = patience
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(known); err != nil {

@@ -221,27 +221,23 @@ func TestKubeconfigs(t *testing.T) {
 	defer refusing.Close()
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	config := func(server string) string {
-		return "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n" +
-			"clusters: [{name: a, cluster: {server: \"" + server + "\"}}]\nusers: [{name: a, user: {token: secret}}]\n"
-	}
 	for name, test := range map[string]struct{ content, want string }{
 		"not yaml":      {"secret: [", "is not a kubeconfig"},
 		"no context":    {"apiVersion: v1\nkind: Config\n", "has no current context: set one with kubectl config use-context"},
 		"no such one":   {"apiVersion: v1\nkind: Config\ncurrent-context: b\n", `the current context "b"`},
-		"who are you":   {config(refusing.URL), "does not know who the kubeconfig says you are"},
-		"nobody serves": {config(closed.URL), "does not answer"},
+		"who are you":   {kubeconfigOf(refusing.URL), "does not know who the kubeconfig says you are"},
+		"nobody serves": {kubeconfigOf(closed.URL), "does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			path := filepath.Join(t.TempDir(), "kubeconfig")
 			g.Expect(os.WriteFile(path, []byte(test.content), 0o600)).To(Succeed())
-			_, err := connect(t.Context(), "TARGET_KUBECONFIG", path)
+			_, err := connect(t.Context(), "TARGET_KUBECONFIG", path, requestTimeout)
 			g.Expect(err).To(MatchError(And(HavePrefix("TARGET_KUBECONFIG"), ContainSubstring(path), ContainSubstring(test.want))))
 			g.Expect(err.Error()).NotTo(ContainSubstring("secret"))
 		})
 	}
-	_, err := connect(t.Context(), "CONTROL_KUBECONFIG", "/nowhere/kubeconfig")
+	_, err := connect(t.Context(), "CONTROL_KUBECONFIG", "/nowhere/kubeconfig", requestTimeout)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("CONTROL_KUBECONFIG: open /nowhere/kubeconfig: no such file")))
 }
 

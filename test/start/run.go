@@ -25,11 +25,11 @@ const (
 
 // run starts the managers and waits until ctx or one of them ends.
 func run(ctx context.Context, o *options) (err error) {
-	control, err := connect(ctx, "CONTROL_KUBECONFIG", o.control)
+	control, err := connect(ctx, "CONTROL_KUBECONFIG", o.control, o.patience)
 	if err != nil {
 		return err
 	}
-	target, err := connect(ctx, "TARGET_KUBECONFIG", o.target)
+	target, err := connect(ctx, "TARGET_KUBECONFIG", o.target, o.patience)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func run(ctx context.Context, o *options) (err error) {
 	if o.webhooks == noWebhooks {
 		// Those of an earlier start that was killed.
 		if err := o.withoutWebhooks(ctx, control); err != nil {
-			return err
+			return errors.Wrap(err, "taking webhooks out of the control cluster")
 		}
 	} else {
 		defer func() { err = o.end(control, err) }()
