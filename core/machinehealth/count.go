@@ -17,10 +17,13 @@ func (s *round) count() {
 			continue
 		}
 		healthy := t.healthy()
-		for _, c := range t.by {
+		for i, c := range t.by {
 			c.result.Targets = append(c.result.Targets, t.Name)
 			if healthy {
 				c.result.Healthy++
+			}
+			if t.judgements[i].Verdict == health.Unhealthy {
+				c.result.Unhealthy++
 			}
 		}
 	}

@@ -9,9 +9,11 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"millwright.dev/core/machinehealthcheck"
 	"millwright.dev/core/safety/freeze"
@@ -62,6 +64,10 @@ func TestAFreezeHandsNothingOver(t *testing.T) {
 	w.G.Expect(w.said("metal", external)).To(BeEmpty())
 	w.G.Expect(w.said("plane", owner)).To(BeEmpty())
 	w.G.Expect(w.recorded("RemediationRestricted")).To(Equal(2))
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.held(g, "metal")).To(Equal(map[string]int{"Frozen": 1}))
+		g.Expect(w.held(g, "set")).To(BeEmpty())
+	})
 
 	stop.end()
 	w.becomes("metal", external, waiting)
@@ -189,4 +195,58 @@ func TestARequestThatCannotBeRead(t *testing.T) {
 	again, _ := w.request("a")
 	w.G.Expect(again.GetUID()).To(Equal(first.GetUID()))
 	w.G.Expect(w.said("a", external)).To(Equal(waiting))
+}
+
+// held is what the metric says that a MachineHealthCheck holds back, by reason.
+func (w *world) held(g Gomega, check string) map[string]int {
+	families, err := metrics.Registry.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	found := map[string]int{}
+	for _, family := range families {
+		if family.GetName() != "millwright_healthcheck_held" {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range series.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if labels["namespace"] == w.Namespace && labels["machinehealthcheck"] == check {
+				found[labels["reason"]] = int(series.GetGauge().GetValue())
+			}
+		}
+	}
+	return found
+}
+
+// TestWhatIsHeldBackIsMeasured by the reason, as long as it is, and no longer than the MachineHealthCheck is there.
+func TestWhatIsHeldBackIsMeasured(t *testing.T) {
+	w := newWorld(t)
+	w.machine("a", "False")
+	w.machine("b", "False")
+	w.machine("c", "")
+	w.start()
+	check := w.check("workers", func(c *clusterv1.MachineHealthCheck) {
+		c.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = ptr.To(intstr.FromInt32(1))
+	})
+	holds := func(what ...any) {
+		w.t.Helper()
+		w.Eventually(func(g Gomega) {
+			if len(what) == 0 {
+				g.Expect(w.held(g, "workers")).To(BeEmpty())
+				return
+			}
+			g.Expect(w.held(g, "workers")).To(Equal(map[string]int{what[0].(string): what[1].(int)}))
+		})
+	}
+	holds("TooManyUnhealthy", 2)
+	change(w, check, func(c *clusterv1.MachineHealthCheck) {
+		c.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = ptr.To(intstr.FromInt32(3))
+	})
+	w.becomes("a", owner, waiting)
+	holds()
+	change(w, check, externally)
+	holds("RemediationTemplateNotFound", 2)
+	w.G.Expect(direct.Delete(w.Ctx, check)).To(Succeed())
+	holds()
 }

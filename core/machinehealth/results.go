@@ -19,8 +19,8 @@ type Result struct {
 	Invalid string
 	// Targets are the names of the Machines that it judges, sorted.
 	Targets []string
-	// Healthy is how many of them are.
-	Healthy int
+	// Healthy is how many of them are. Unhealthy is how many are to be replaced by what it asks for; the others only wait.
+	Healthy, Unhealthy int
 	// Limit is what its limits allow.
 	health.Limit
 	// Unreadable is why the Nodes cannot be read now; "" when they can. Then the numbers are those of before, as far as there are any.

@@ -53,10 +53,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.Get(ctx, request.NamespacedName, check); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Results.Forget(request.NamespacedName)
+			shownHeld.set(request.NamespacedName, "", 0)
 		}
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading MachineHealthCheck %s", request)
 	}
 	if !predicates.MatchesWatchLabel(r.WatchFilter, check) || !check.DeletionTimestamp.IsZero() {
+		shownHeld.set(request.NamespacedName, "", 0)
 		return ctrl.Result{}, nil
 	}
 	if wait := r.Written.Behind(check); wait > 0 {
@@ -80,6 +82,7 @@ func (r *Reconciler) save(ctx context.Context, s *scope) outcome.Outcome {
 		s.setStatus()
 		return true
 	})
+	s.measure()
 	if written.Status {
 		s.recordEvents(r.Recorder)
 	}
