@@ -11,6 +11,20 @@ if ! [[ $version =~ ^v$number\.$number\.$number(-$identifier(\.$identifier)*)?$ 
 fi
 major=${BASH_REMATCH[1]} minor=${BASH_REMATCH[2]}
 
+labels=(cluster-api bootstrap-millwright-cloudconfig infrastructure-millwright-{aws,azure,gcp} target images)
+# A directory of releases is told by its clusterctl.yaml. In another one, what bears our names is somebody else's.
+stop() {
+  echo "release: $1 is there and was not made by a release: give another directory, RELEASES=…" >&2
+  exit 1
+}
+if [ -e "$dir/clusterctl.yaml" ]; then
+  [ "$(head -n 1 "$dir/clusterctl.yaml")" = "$(head -n 1 config/release/clusterctl.yaml)" ] || stop "$dir/clusterctl.yaml"
+else
+  for label in "${labels[@]}"; do
+    [ ! -e "$dir/$label/$version" ] || stop "$dir/$label/$version"
+  done
+fi
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 config/render.sh "$kustomize" "$work"
@@ -22,14 +36,14 @@ metadata() {
     printf -- '- major: %s\n  minor: %s\n  contract: v1beta2\n' "$major" "$minor"
   sed '1,/^releaseSeries:/d' config/metadata.yaml
 }
-# What an earlier run has written and this one does not is no part of the release. Providers of others may lie in the same directory.
-for label in cluster-api bootstrap-millwright-cloudconfig infrastructure-millwright-{aws,azure,gcp} target images; do
-  rm -rf "${dir:?}/$label/$version"
-done
+# It is made aside, in the same file system, and moved to its place when it is whole: clusterctl takes the highest version that it finds for the latest.
+stage=$dir/.release-$version
+rm -rf "$stage"
+mkdir -p "$stage"
 component() { # label, rendered file, name of the file
-  mkdir -p "$dir/$1/$version"
-  cp "$work/$2" "$dir/$1/$version/$3"
-  metadata >"$dir/$1/$version/metadata.yaml"
+  mkdir -p "$stage/$1/$version"
+  cp "$work/$2" "$stage/$1/$version/$3"
+  metadata >"$stage/$1/$version/metadata.yaml"
 }
 component cluster-api core/core-components.yaml core-components.yaml
 component cluster-api core-cert-manager/core-components.yaml core-components-cert-manager.yaml
@@ -37,15 +51,26 @@ component cluster-api core-without-webhooks/core-components.yaml core-components
 component bootstrap-millwright-cloudconfig bootstrap-cloudconfig/bootstrap-components.yaml bootstrap-components.yaml
 for cloud in aws azure gcp; do
   component "infrastructure-millwright-$cloud" "infrastructure-$cloud/infrastructure-components.yaml" infrastructure-components.yaml
-  cp config/templates/"$cloud"/cluster-template*.yaml "$dir/infrastructure-millwright-$cloud/$version/"
+  cp config/templates/"$cloud"/cluster-template*.yaml "$stage/infrastructure-millwright-$cloud/$version/"
 done
-mkdir -p "$dir/target/$version" "$dir/cert-manager/v0.0.1"
-cp "$work/target/target-components.yaml" config/samples/aws/kubeconfig-secret.yaml.tmpl "$dir/target/$version/"
+mkdir -p "$stage/target/$version" "$dir/cert-manager/v0.0.1"
+cp "$work/target/target-components.yaml" config/samples/aws/kubeconfig-secret.yaml.tmpl "$stage/target/$version/"
 # For Cluster API's own programs in the target cluster.
-cp config/samples/upstream/kubeadm.yaml "$dir/target/$version/kubeadm.yaml"
-cp config/samples/upstream/core.yaml "$dir/target/$version/cluster-api-core.yaml"
+cp config/samples/upstream/kubeadm.yaml "$stage/target/$version/kubeadm.yaml"
+cp config/samples/upstream/core.yaml "$stage/target/$version/cluster-api-core.yaml"
 cp config/release/cert-manager.yaml "$dir/cert-manager/v0.0.1/"
 cp config/release/clusterctl.yaml "$dir/"
+
+# Without checksums a release is not complete: they come last. What an earlier run has written and this one does not is no part of it.
+rm -f "$dir/checksums-$version.txt"
+rm -rf "${dir:?}/images/$version"
+for label in "${labels[@]}"; do
+  [ -e "$stage/$label" ] || continue
+  mkdir -p "$dir/$label"
+  rm -rf "${dir:?}/$label/$version"
+  mv "$stage/$label/$version" "$dir/$label/$version"
+done
+rm -rf "$stage"
 notes=docs/releases/v$major.$minor.md
 { echo "# Millwright $version"; echo; sed 1d "$notes" 2>/dev/null || true
   echo; echo "## Images"; echo

@@ -1,0 +1,79 @@
+package clusterctl
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"millwright.dev/test/controlplane"
+)
+
+// releaser makes releases with a kustomize that renders next to nothing.
+type releaser struct {
+	*WithT
+	*person
+	command string
+}
+
+func newReleaser(t *testing.T) *releaser {
+	t.Helper()
+	g := NewWithT(t)
+	root, err := controlplane.Root()
+	g.Expect(err).NotTo(HaveOccurred())
+	p := &person{t, t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}}
+	r := &releaser{g, p, root + "/config/release.sh " + p.write("kustomize", "#!/bin/sh\necho 'image: registry.millwright.dev/a:dev'\n") + " "}
+	p.run("chmod +x kustomize")
+	return r
+}
+
+func (r *releaser) files(dir string) []string {
+	return strings.Fields(r.run(`find ` + dir + ` -mindepth 1 | sort`))
+}
+
+// TestReleaseOverAnothersDirectory: what bears the names of a release and is none stays, and who has it learns what is in the way.
+func TestReleaseOverAnothersDirectory(t *testing.T) {
+	r := newReleaser(t)
+	for _, theirs := range []string{
+		"clusterctl.yaml", "images/v0.1.0/photo", "target/v0.1.0/x", "cluster-api/v0.1.0/core-components.yaml", "infrastructure-millwright-aws/v0.1.0/x",
+	} {
+		dir := strings.Split(theirs, "/")[0] + ".of-somebody"
+		r.write(filepath.Join(dir, theirs), "theirs\n")
+		before := r.files(dir)
+		said, err := r.try(r.command + `v0.1.0 "$PWD/` + dir + `"`)
+		r.Expect(err).To(HaveOccurred(), theirs)
+		r.Expect(said).To(And(ContainSubstring(filepath.Join(dir, filepath.Dir(theirs))), ContainSubstring("RELEASES=")))
+		r.Expect(r.files(dir)).To(Equal(before))
+		r.Expect(r.run("cat " + filepath.Join(dir, theirs))).To(Equal("theirs\n"))
+	}
+	// Beside what somebody has of other providers and versions.
+	r.write("shared/cluster-api/v1.14.2/core-components.yaml", "theirs\n")
+	r.write("shared/images/photo", "theirs\n")
+	r.run(r.command + `v0.1.0 "$PWD/shared"`)
+	before := r.files("shared")
+	r.write("shared/target/v0.1.0/of-an-earlier-run", "")
+	r.run(r.command + `v0.1.0 "$PWD/shared"`)
+	r.Expect(r.files("shared")).To(Equal(before), "again, in a directory of releases")
+	r.Expect(before).To(ContainElements("shared/cluster-api/v1.14.2/core-components.yaml", "shared/images/photo", "shared/target/v0.1.0/target-components.yaml"))
+}
+
+// TestReleaseThatIsInterrupted leaves no version that clusterctl would take for the latest, and what was there as it was.
+func TestReleaseThatIsInterrupted(t *testing.T) {
+	r := newReleaser(t)
+	root := strings.TrimSuffix(strings.Fields(r.command)[0], "release.sh")
+	r.run(r.command + `v0.1.0 "$PWD/releases" && ` + root + `checksums.sh v0.1.0 "$PWD/releases"`)
+	r.run(r.command + `v0.2.0 "$PWD/whole"`)
+	r.write("interrupted/cp", "#!/bin/sh\ncase \"$*\" in *cluster-template*) kill -9 $PPID;; esac\nexec /bin/cp \"$@\"\n")
+	r.run("chmod +x interrupted/cp")
+	for _, version := range []string{"v0.2.0", "v0.1.0"} {
+		_, err := r.try(`PATH="$PWD/interrupted:$PATH" ` + r.command + version + ` "$PWD/releases"`)
+		r.Expect(err).To(HaveOccurred())
+	}
+	r.Expect(r.run(`find releases -path '*/v0.2.0*' -not -path 'releases/.*'`)).To(BeEmpty(), "clusterctl takes the directory with the highest version")
+	r.run(`cd releases && sha256sum --quiet -c checksums-v0.1.0.txt`) // What was there is whole until it is replaced.
+	r.run(r.command + `v0.2.0 "$PWD/releases"`)
+	r.Expect(r.run(`ls -A releases`)).NotTo(ContainSubstring("\n."), "nothing is left of what was interrupted")
+	r.Expect(r.run(`cd releases && find . -path '*/v0.2.0*' | sort`)).To(Equal(r.run(`cd whole && find . -path '*/v0.2.0*' | sort`)))
+}
