@@ -37,7 +37,7 @@ var kindRules = []Rule{
 	},
 	{
 		ID: "CV-005", Level: Must, Feature: FeatureContract, Verified: static,
-		Text:     "Each API version that a contract label lists is served by the CRD.",
+		Text:     "Each API version that a contract label lists is among those of the CRD, and the newest of them is served.",
 		Fields:   "`metadata.labels` and `spec.versions` of the CRD",
 		ReliedOn: "the core, which talks to the version that it picks",
 		Source:   machinePage + "all-resources-version",

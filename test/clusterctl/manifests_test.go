@@ -68,6 +68,7 @@ func TestManifests(t *testing.T) {
 		{"ImagesHaveTheNamesThatWereGiven", (*installation).images},
 		{"ApplyLeavesWhatManagersWrite", (*installation).applyLeavesWhatManagersWrite},
 		{"OlderOverNewer", (*installation).olderOverNewer},
+		{"StaticConformance", (*installation).staticConformance},
 		{"Components", (*installation).components},
 		{"SecondCore", (*installation).secondCore},
 		{"OneNamespace", (*installation).oneNamespace},

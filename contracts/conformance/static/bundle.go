@@ -87,7 +87,8 @@ func (b *Bundle) role(c crd) rules.Subject {
 		return rules.InfraCluster
 	case of == "bootstrap" && strings.HasSuffix(kind, "Config"):
 		return rules.BootstrapConfig
-	case of == "controlplane" && strings.HasSuffix(kind, "ControlPlane"):
+	// Managed control planes are often of the provider of the infrastructure, and in its group.
+	case (of == "controlplane" || of == "infrastructure") && strings.HasSuffix(kind, "ControlPlane"):
 		return rules.ControlPlane
 	}
 	return ""

@@ -149,7 +149,7 @@ func variables(t *conformance.T, b *Bundle) {
 		}
 	}
 	if prefix == "" {
-		t.Skip("PR-020", "", "no label says the name of the provider")
+		t.Skip("PR-020", "", "no label %s has a name with the prefix of a type, as those of cores have none", providerLabel)
 		return
 	}
 	for _, name := range names {

@@ -86,13 +86,22 @@ func labelledVersions(c crd) []string {
 	return slices.Compact(names)
 }
 
+// served wants every listed version among those of the definition. Nobody talks to the older ones, so that those alone that cores pick
+// have to be served.
 func served(c crd) (bool, string, string) {
 	for _, name := range labelledVersions(c) {
-		if found, ok := c.version(name); !ok || found["served"] != true {
-			return false, "a served version " + name, "it is not served"
+		if _, ok := c.version(name); !ok {
+			return false, "a version " + name + " in spec.versions", "there is none"
 		}
 	}
-	return true, "", "served: " + strings.Join(labelledVersions(c), ", ")
+	for _, contract := range []string{rules.V1Beta1, rules.V1Beta2} {
+		if name := c.apiVersion(contract); name != "" {
+			if _, ok := c.contractVersion(contract); !ok {
+				return false, "a served version " + name + ", the newest of contract " + contract, "it is not served"
+			}
+		}
+	}
+	return true, "", "there are " + strings.Join(labelledVersions(c), ", ") + ", and the newest of each contract is served"
 }
 
 // inEveryVersion asks something of each API version that a label lists.

@@ -116,7 +116,8 @@ func (s Source) Files() (*Bundle, error) {
 		if err != nil {
 			return nil, err
 		}
-		if strings.HasPrefix(filepath.Base(path), "clusterclass-") || isClass(file) {
+		base := filepath.Base(path)
+		if strings.HasPrefix(base, "clusterclass-") || !strings.HasPrefix(base, "cluster-template") && isClass(file) {
 			bundle.Classes = append(bundle.Classes, file)
 		} else {
 			bundle.Templates = append(bundle.Templates, file)
@@ -125,7 +126,8 @@ func (s Source) Files() (*Bundle, error) {
 	return bundle, nil
 }
 
-// isClass is for a ClusterClass in a file of another name: it comes without a Cluster.
+// isClass is for a ClusterClass in a file of another name: it comes without a Cluster. What is named as a template is one, whatever is
+// in it: clusterctl finds it as a flavor, replaces its variables, and never looks for a ClusterClass there.
 func isClass(file File) bool {
 	has := func(kind string) bool {
 		return slices.ContainsFunc(file.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })

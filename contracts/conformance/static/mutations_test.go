@@ -15,6 +15,8 @@ const (
 	plane         = "SampleControlPlane"
 	providerLabel = "cluster.x-k8s.io/provider"
 	other         = "other"
+	// releaseFile stands for the version of the release, which is in no file.
+	releaseFile = "version of the release"
 )
 
 type mutation = func(files map[string][]object)
@@ -86,6 +88,7 @@ var mutations = map[rules.ID]mutation{
 		files["z.yaml"], files[components] = files[components][1:], files[components][:1]
 	},
 	"PR-003": move(components, "manifests.yaml"),
+	"PR-004": func(files map[string][]object) { files[releaseFile] = []object{{"version": "v1.2"}} },
 	"PR-005": in("metadata.yaml", "", set("clusterctl.cluster.x-k8s.io/v1", "apiVersion")),
 	"PR-006": in("metadata.yaml", "", set("Data", "kind")),
 	"PR-007": in("metadata.yaml", "", func(o object) {

@@ -73,21 +73,29 @@ func podReferences(spec map[string]any, want func(kind, name string)) {
 	volumes, _, _ := unstructured.NestedSlice(spec, "volumes")
 	for _, item := range volumes {
 		volume, _ := item.(map[string]any)
-		for kind, path := range map[string][]string{"Secret": {"secret", "secretName"}, "ConfigMap": {"configMap", "name"}} {
-			name, _, _ := unstructured.NestedString(volume, path...)
-			if optional, _, _ := unstructured.NestedBool(volume, path[0], "optional"); !optional {
-				want(kind, name)
-			}
-		}
+		reference(volume, want, "Secret", "secretName", "secret")
+		reference(volume, want, "ConfigMap", "name", "configMap")
 	}
 	for _, container := range containers(spec) {
 		sources, _, _ := unstructured.NestedSlice(container, "envFrom")
 		for _, item := range sources {
 			source, _ := item.(map[string]any)
-			secret, _, _ := unstructured.NestedString(source, "secretRef", "name")
-			config, _, _ := unstructured.NestedString(source, "configMapRef", "name")
-			want("Secret", secret)
-			want("ConfigMap", config)
+			reference(source, want, "Secret", "name", "secretRef")
+			reference(source, want, "ConfigMap", "name", "configMapRef")
 		}
+		variables, _, _ := unstructured.NestedSlice(container, "env")
+		for _, item := range variables {
+			source, _ := item.(map[string]any)
+			reference(source, want, "Secret", "name", "valueFrom", "secretKeyRef")
+			reference(source, want, "ConfigMap", "name", "valueFrom", "configMapKeyRef")
+		}
+	}
+}
+
+// reference wants what the object at a path names, unless the kubelet starts the Pod without it.
+func reference(holder map[string]any, want func(kind, name string), kind, key string, path ...string) {
+	object, _, _ := unstructured.NestedMap(holder, path...)
+	if name, _ := object[key].(string); object["optional"] != true {
+		want(kind, name)
 	}
 }
