@@ -105,6 +105,7 @@ type Connections struct {
 
 	subscribers    sync.RWMutex
 	onConnectivity []func(types.NamespacedName)
+	onUnanswered   []func(types.NamespacedName)
 }
 
 // New returns Connections without any connection.

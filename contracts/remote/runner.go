@@ -27,6 +27,8 @@ type runner struct {
 	connection  *Connection
 	failure     *NotConnectedError
 	lastSuccess time.Time
+	// unanswered is what came of the latest probe of the connection; "" when it was answered.
+	unanswered string
 	// kept is why the connection goes on although the kubeconfig that it was made with is not there any more.
 	kept string
 }
@@ -166,6 +168,7 @@ func (r *runner) watchOver(ctx context.Context) error {
 		if failures++; failures >= r.options.ProbeFailures {
 			return err
 		}
+		r.failed(err)
 		var lost *NotConnectedError
 		if errors.As(err, &lost) && lost.Reason == Unauthorized {
 			// An API server whose authenticator or authorizer is away for a moment refuses everybody. It is asked again
@@ -243,15 +246,9 @@ func (r *runner) poke() {
 	}
 }
 
-func (r *runner) answered() {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.lastSuccess = r.options.Clock.Now()
-}
-
 func (r *runner) connected(ctx context.Context, connection *Connection) {
 	r.mutex.Lock()
-	r.connection, r.lastSuccess, r.kept = connection, r.options.Clock.Now(), ""
+	r.connection, r.lastSuccess, r.kept, r.unanswered = connection, r.options.Clock.Now(), "", ""
 	r.mutex.Unlock()
 	close(connection.handedOut)
 	ctrl.LoggerFrom(ctx).Info("Connected to the target cluster")

@@ -14,7 +14,14 @@ import (
 // Connected are Targets as the connections of the core know them.
 type Connected struct{ *remote.Connections }
 
-// Unanswered returns since when a target cluster has not answered: probes, or requests although it answers probes.
+// OnConnectivity has f called when a connection is made or lost, and when probes of one begin, or end, to be left unanswered.
+func (c Connected) OnConnectivity(f func(cluster client.ObjectKey)) {
+	c.Connections.OnConnectivity(f)
+	c.OnUnanswered(f)
+}
+
+// Unanswered returns since when a target cluster has not answered: probes, or requests although it answers probes. It is not waited for
+// that the connection counts as lost.
 func (c Connected) Unanswered(cluster client.ObjectKey) (time.Time, string) {
 	connection, err := c.Get(cluster)
 	var not *shared.NotConnectedError
@@ -24,7 +31,11 @@ func (c Connected) Unanswered(cluster client.ObjectKey) (time.Time, string) {
 	case err != nil:
 		return c.LastSuccess(cluster), err.Error()
 	}
-	return connection.TroubleSince()
+	since, why := c.Connections.Unanswered(cluster)
+	if trouble, what := connection.TroubleSince(); since.IsZero() || !trouble.IsZero() && trouble.Before(since) {
+		return trouble, what
+	}
+	return since, why
 }
 
 // Nodes returns the Nodes of a target cluster.
