@@ -23,6 +23,9 @@ type RunOptions struct {
 	Probe probe.Probe
 	// Restart ends the provider's process at once and starts it again; rules about restarts are skipped if it is nil.
 	Restart func(ctx context.Context) error
+	// TargetKubeconfig is how a core reaches the management cluster as the workload cluster, where that is another way than the
+	// suite's: an address inside the cluster, or credentials without a program. Of the suite for cores alone.
+	TargetKubeconfig []byte
 	// Parallel is how many cases run at once; 8 if it is 0.
 	Parallel int
 	// Log is told what goes on, for people.

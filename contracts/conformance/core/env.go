@@ -21,6 +21,8 @@ type Env struct {
 	Client client.WithWatch
 	// Config is how the suite, and by kubeconfigs the core, reaches the cluster.
 	Config *rest.Config
+	// TargetKubeconfig is how the core reaches the cluster; Config if it is empty.
+	TargetKubeconfig []byte
 	// Namespace is where everything is made that has one.
 	Namespace string
 	// Run is the ID of the run.

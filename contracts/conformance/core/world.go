@@ -162,8 +162,12 @@ func (w *world) deleted(object client.Object) string {
 
 // kubeconfig makes the Secret by which the core reaches the management cluster as the workload cluster.
 func (w *world) kubeconfig(cluster string) *corev1.Secret {
-	content, err := kubeconfigOf(w.Config)
-	w.must(err, "to make a kubeconfig")
+	content := w.TargetKubeconfig
+	if len(content) == 0 {
+		made, err := kubeconfigOf(w.Config)
+		w.must(err, "to make a kubeconfig")
+		content = made
+	}
 	secret := &corev1.Secret{ObjectMeta: w.meta(cluster + "-kubeconfig"), Type: clusterv1.ClusterSecretType}
 	secret.Labels = map[string]string{clusterv1.ClusterNameLabel: cluster}
 	secret.Data = map[string][]byte{"value": content}

@@ -7,10 +7,12 @@ import (
 	"os"
 
 	"github.com/pkg/errors"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"millwright.dev/contracts/conformance"
 	"millwright.dev/contracts/conformance/behaviour"
+	"millwright.dev/contracts/conformance/core"
 	"millwright.dev/contracts/conformance/report"
 	"millwright.dev/contracts/rules"
 )
@@ -19,20 +21,38 @@ import (
 var suites = map[string]conformance.Suite{
 	conformance.InfraMachineProfile.Name:    behaviour.InfraMachine,
 	conformance.BootstrapConfigProfile.Name: behaviour.BootstrapConfig,
+	conformance.CoreProfile.Name:            core.Suite,
+}
+
+// runFlags are the flags of run alone.
+type runFlags struct {
+	kubeconfig, namespace, timeouts, probe, restart, target string
+	samples                                                 list
+	parallel                                                int
+}
+
+func (f *runFlags) flags(set *flag.FlagSet) {
+	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "the kubeconfig of the management cluster")
+	set.StringVar(&f.namespace, "namespace", "", "the namespace to work in; one is made if it is left out")
+	set.StringVar(&f.timeouts, "timeouts", "", "a file with the suite's timeouts; defaults if it is left out")
+	set.IntVar(&f.parallel, "parallel", 0, "how many cases run at once; 8 if it is 0")
+	set.Var(&f.samples, "sample",
+		"a file with the objects of which the suite makes its own, - for standard input; may be repeated; the profile core needs none")
+	set.StringVar(&f.probe, "probe", "",
+		"a URL that answers with the machines of the infrastructure; rules that need it are skipped if it is left out")
+	set.StringVar(&f.restart, "restart", "",
+		"a command of the shell that ends the provider or core and starts it again; rules about restarts are skipped if it is left out")
+	set.StringVar(&f.target, "target-kubeconfig", "",
+		"profile core: the kubeconfig by which the core reaches the cluster as its workload cluster; that of --kubeconfig if left out")
 }
 
 // runCluster runs the suite of a profile on a management cluster.
-func runCluster(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
+func runCluster(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	set := flag.NewFlagSet("conformance run", flag.ContinueOnError)
 	set.SetOutput(stderr)
-	o := options{}
+	o, f := options{}, runFlags{}
 	o.flags(set, conformance.InfraMachineProfile.Name)
-	kubeconfig := set.String("kubeconfig", os.Getenv("KUBECONFIG"), "the kubeconfig of the management cluster")
-	namespace := set.String("namespace", "", "the namespace to work in; one is made if it is left out")
-	timeouts := set.String("timeouts", "", "a file with the suite's timeouts; defaults if it is left out")
-	parallel := set.Int("parallel", 0, "how many cases run at once; 8 if it is 0")
-	var samples list
-	set.Var(&samples, "sample", "a file with the objects of which the suite makes its own; may be repeated")
+	f.flags(set)
 	if err := parse(set, args); err != nil {
 		return exitUsage, err
 	}
@@ -42,16 +62,13 @@ func runCluster(ctx context.Context, args []string, stdout, stderr io.Writer) (i
 	}
 	suite, found := suites[o.profile]
 	if !found {
-		return exitUsage, errors.Errorf("--profile: no suite on a cluster has the profile %q", o.profile)
+		return exitUsage, errors.Errorf("--profile: %q has no suite on a cluster: give inframachine, bootstrapconfig or core", o.profile)
 	}
-	settings := conformance.RunOptions{Selection: selection, Namespace: *namespace, Parallel: *parallel, Log: stderr}
-	if err := readInputs(&settings, samples, *timeouts); err != nil {
+	config, settings, err := f.inputs(ctx, o.profile, stdin, stderr)
+	if err != nil {
 		return exitUsage, err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err != nil {
-		return exitUsage, errors.Wrap(err, "--kubeconfig")
-	}
+	settings.Selection = selection
 	results, err := suite(ctx, config, settings)
 	if err != nil && len(results) == 0 {
 		return exitUsage, err
@@ -63,20 +80,18 @@ func runCluster(ctx context.Context, args []string, stdout, stderr io.Writer) (i
 	return o.finish(stdout, selection, rules.Behavioural, commandLine("run", set), contractsOf(results), results, early)
 }
 
-func readInputs(settings *conformance.RunOptions, samples []string, timeouts string) error {
-	for _, path := range samples {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return errors.Wrap(err, "--sample")
-		}
-		settings.Sample = append(append(settings.Sample, "\n---\n"...), data...)
+// connect reads the kubeconfig.
+func (f *runFlags) connect(profile string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
+	if err != nil {
+		return nil, errors.Wrap(err, "--kubeconfig")
 	}
-	if timeouts == "" {
-		return nil
+	if profile == conformance.CoreProfile.Name && f.target == "" && (config.ExecProvider != nil || config.AuthProvider != nil) {
+		return nil, errors.New(
+			"--target-kubeconfig: give one with a token; --kubeconfig has its credentials from a program, which no core can run",
+		)
 	}
-	data, err := os.ReadFile(timeouts)
-	settings.Timeouts = data
-	return errors.Wrap(err, "--timeouts")
+	return config, nil
 }
 
 // contractsOf are the versions of the contract that results speak of.

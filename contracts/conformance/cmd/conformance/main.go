@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case "static":
 		code, err = runStatic(args[1:], stdin, stdout, stderr)
 	case "run":
-		code, err = runCluster(ctx, args[1:], stdout, stderr)
+		code, err = runCluster(ctx, args[1:], stdin, stdout, stderr)
 	case "rules":
 		err = listRules(args[1:], stdout, stderr)
 	case "help", "-h", "--help":

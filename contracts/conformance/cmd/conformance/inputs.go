@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+
+	"github.com/pkg/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/probe"
+)
+
+// inputs reads what the flags name.
+func (f *runFlags) inputs(
+	ctx context.Context, profile string, stdin io.Reader, stderr io.Writer,
+) (*rest.Config, conformance.RunOptions, error) {
+	settings := conformance.RunOptions{Namespace: f.namespace, Parallel: f.parallel, Log: stderr}
+	core := profile == conformance.CoreProfile.Name
+	if !core && len(f.samples) == 0 {
+		return nil, settings, errors.New("give --sample, a file with an object of the provider or its template")
+	}
+	for _, path := range f.samples {
+		data, err := read(path, stdin)
+		if err != nil {
+			return nil, settings, errors.Wrap(err, "--sample")
+		}
+		settings.Sample = append(append(settings.Sample, "\n---\n"...), data...)
+	}
+	var err error
+	if f.timeouts != "" {
+		if settings.Timeouts, err = read(f.timeouts, stdin); err != nil {
+			return nil, settings, errors.Wrap(err, "--timeouts")
+		}
+	}
+	if f.target != "" {
+		if !core {
+			return nil, settings, errors.New("--target-kubeconfig is of the profile core")
+		}
+		if settings.TargetKubeconfig, err = embedded(f.target); err != nil {
+			return nil, settings, errors.Wrap(err, "--target-kubeconfig")
+		}
+	}
+	if f.probe != "" {
+		if settings.Probe, err = answering(ctx, f.probe); err != nil {
+			return nil, settings, errors.Wrap(err, "--probe")
+		}
+	}
+	if f.restart != "" {
+		settings.Restart = restart(f.restart)
+	}
+	config, err := f.connect(profile)
+	return config, settings, err
+}
+
+func read(path string, stdin io.Reader) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(path)
+}
+
+// embedded reads a kubeconfig and puts what it has in files into it: the core has not these files.
+func embedded(path string) ([]byte, error) {
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := clientcmd.ResolveLocalPaths(config); err != nil {
+		return nil, err
+	}
+	for _, cluster := range config.Clusters {
+		if err := embed(cluster.CertificateAuthority, &cluster.CertificateAuthorityData); err != nil {
+			return nil, err
+		}
+		cluster.CertificateAuthority = ""
+	}
+	for _, user := range config.AuthInfos {
+		if err := embed(user.ClientCertificate, &user.ClientCertificateData); err != nil {
+			return nil, err
+		}
+		if err := embed(user.ClientKey, &user.ClientKeyData); err != nil {
+			return nil, err
+		}
+		user.ClientCertificate, user.ClientKey = "", ""
+	}
+	return clientcmd.Write(*config)
+}
+
+func embed(path string, into *[]byte) (err error) {
+	if path != "" {
+		*into, err = os.ReadFile(path)
+	}
+	return err
+}
+
+// answering returns the probe of an endpoint that answers: one that does not would leave rules out only after minutes.
+func answering(ctx context.Context, endpoint string) (probe.Probe, error) {
+	parsed, err := url.Parse(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
+		return nil, errors.Errorf("%q is no URL of HTTP, such as http://127.0.0.1:8080/machines", endpoint)
+	}
+	answers := probe.HTTP(endpoint)
+	_, err = answers.Machines(ctx)
+	return answers, err
+}
+
+// restart runs a command of the shell, which is over when the provider runs again.
+func restart(command string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var output bytes.Buffer
+		cmd := exec.CommandContext(ctx, "sh", "-c", command)
+		cmd.Stdout, cmd.Stderr = &output, &output
+		if err := cmd.Run(); err != nil {
+			return errors.Wrapf(err, "--restart %q: %s", command, bytes.TrimSpace(output.Bytes()))
+		}
+		return nil
+	}
+}
