@@ -10,6 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/machines"
 )
 
 // stormFactor is how much likelier faults are in a storm.
@@ -47,6 +49,10 @@ func (r *run) do(ctx context.Context, a action) (string, error) {
 		return r.deleteNode(ctx, a)
 	case vanish:
 		return r.vanish(ctx, a)
+	case fallSilent:
+		return r.fallSilent(ctx, a)
+	case report:
+		r.kubelets.reportAgain()
 	default:
 		done, err := r.change(ctx, a)
 		// The object may have gone since it was listed, and the core writes as well.
@@ -68,6 +74,10 @@ func (r *run) change(ctx context.Context, a action) (string, error) {
 		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error { return r.pause(ctx, m) })
 	case preferMachine:
 		return r.preferMachine(ctx, a)
+	case preserve:
+		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
+			return r.patch(ctx, m, func() { setAnnotation(m, machines.PreserveAnnotation, []string{"now", "when-failed"}[a.pick/7%2]) })
+		})
 	case scaleSet, pauseSet:
 		return r.onSet(ctx, a)
 	case deleteSet:
@@ -75,7 +85,8 @@ func (r *run) change(ctx context.Context, a action) (string, error) {
 	case deleteInfra:
 		return r.onMachine(ctx, a, func(m *clusterv1.Machine) error {
 			r.bereft[m.Name] = true
-			// The machine goes first then, and its Node cannot be drained.
+			// The machine goes first then, and its Node cannot be drained; it may have vanished before.
+			r.deletedNodes[m.Status.NodeRef.Name] = true
 			for _, instance := range r.account.machines() {
 				for _, node := range []string{m.Name, instance.host} {
 					r.deletedNodes[node] = r.deletedNodes[node] || instance.providerID == m.Spec.ProviderID
@@ -183,6 +194,7 @@ func (r *run) onDeployment(ctx context.Context, a action) (string, error) {
 
 // deleteMachine deletes a Machine. What was made by hand for one that the core has never seen is not the core's.
 func (r *run) deleteMachine(ctx context.Context, m *clusterv1.Machine) error {
+	r.deleted[m.UID] = true
 	if err := r.plane.direct.Delete(ctx, m); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,4 +61,44 @@ func (r *run) vanish(ctx context.Context, a action) (string, error) {
 	r.vanished[instance.providerID] = instance.name
 	r.kubelets.vanish(instance.providerID)
 	return instance.id + " of " + instance.name, r.account.vanish(instance)
+}
+
+// fallSilent lets a Node become Unknown, as the node lifecycle controller does when its kubelet does not report. The health check finds
+// that after silentFor, if the kubelet does not report again before.
+func (r *run) fallSilent(ctx context.Context, a action) (string, error) {
+	list := &corev1.NodeList{}
+	if err := r.plane.direct.List(ctx, list); err != nil {
+		return "", errors.Wrap(err, "listing Nodes")
+	}
+	node, ok := pickOf(list.Items, a.pick)
+	if !ok {
+		return "none there", nil
+	}
+	r.kubelets.fallSilent(node.UID)
+	return node.Name, nil
+}
+
+// reportUnowned has the kubelets report of Machines that nobody replaces. The others stay silent, and so have to be replaced.
+func (r *run) reportUnowned(ctx context.Context) error {
+	machines, nodes := &clusterv1.MachineList{}, &corev1.NodeList{}
+	if err := r.listAll(ctx, machines); err != nil {
+		return err
+	}
+	if err := r.plane.direct.List(ctx, nodes); err != nil {
+		return errors.Wrap(err, "listing Nodes")
+	}
+	unowned := sets.New[string]()
+	for i := range machines.Items {
+		if owner := metav1.GetControllerOf(&machines.Items[i]); owner == nil || owner.Kind != "MachineSet" {
+			unowned.Insert(machines.Items[i].Name)
+		}
+	}
+	for _, instance := range r.account.machines() {
+		for _, node := range nodes.Items {
+			if node.Spec.ProviderID == instance.providerID && unowned.Has(instance.name) {
+				r.kubelets.reportAgain(node.UID)
+			}
+		}
+	}
+	return nil
 }

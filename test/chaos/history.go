@@ -34,6 +34,8 @@ type moment struct {
 	owner    types.UID
 	gone     bool
 	deleting bool
+	// preserved means that a Machine is kept for inspection, and nobody has ended that.
+	preserved bool
 	// ended is when the deletion began, to the second.
 	ended time.Time
 	// limit is how many Machines a set or a deployment may have by its spec.
@@ -108,6 +110,7 @@ func (h *history) add(object client.Object, gone bool) {
 	switch o := object.(type) {
 	case *clusterv1.Machine:
 		m.kind = "Machine"
+		m.preserved = preserved(o)
 	case *clusterv1.MachineSet:
 		m.kind, m.limit, m.observed = "MachineSet", int(ptr.Deref(o.Spec.Replicas, 1)), o.Status.ObservedGeneration
 	case *clusterv1.MachineDeployment:
@@ -129,6 +132,9 @@ func (h *history) write(path string) error {
 			text.WriteString(" gone")
 		case m.deleting:
 			text.WriteString(" deleting")
+		}
+		if m.preserved {
+			text.WriteString(" preserved")
 		}
 		if m.kind != "Machine" {
 			fmt.Fprintf(&text, " at most %d, generation %d, observed %d", m.limit, m.generation, m.observed)

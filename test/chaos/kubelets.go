@@ -39,6 +39,8 @@ type kubelets struct {
 	alike  bool
 	due    map[string]time.Time
 	random *rand.Rand
+	// silent are the Nodes whose kubelets do not report.
+	silent sets.Set[types.UID]
 	// scheduled are the Nodes that have got their Pod.
 	scheduled sets.Set[types.UID]
 }
@@ -51,6 +53,7 @@ func newKubelets(account account, cached, direct client.Client, note func(string
 		note:      note,
 		vanished:  map[string]bool{},
 		due:       map[string]time.Time{},
+		silent:    sets.New[types.UID](),
 		scheduled: sets.New[types.UID](),
 		alike:     seed/2%2 == 0,
 		random:    rand.New(rand.NewPCG(seed, 7)), // Chaos, not secrets.
@@ -70,13 +73,6 @@ func (k *kubelets) run(ctx context.Context) {
 			}
 		}
 	}
-}
-
-// vanish is what happens to the Node of an instance that is gone without notice: nobody reports for it any more.
-func (k *kubelets) vanish(providerID string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.vanished[providerID] = true
 }
 
 func (k *kubelets) look(ctx context.Context, now time.Time) error {
@@ -112,7 +108,7 @@ func (k *kubelets) look(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
-	return k.silence(ctx, joined)
+	return k.report(ctx, joined)
 }
 
 // join registers a Node. A kubelet whose machine has ended meanwhile would not have.
@@ -153,27 +149,6 @@ func (k *kubelets) schedule(ctx context.Context, node *corev1.Node) error {
 		return err
 	}
 	return client.IgnoreNotFound(k.cached.Delete(ctx, pod, client.GracePeriodSeconds(0)))
-}
-
-// silence lets the Nodes of vanished instances be Unknown, as the node lifecycle controller would.
-func (k *kubelets) silence(ctx context.Context, joined map[string]*corev1.Node) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for id, node := range joined {
-		if !k.vanished[id] {
-			continue
-		}
-		delete(k.vanished, id)
-		silent := node.DeepCopy()
-		for i := range silent.Status.Conditions {
-			silent.Status.Conditions[i].Status = corev1.ConditionUnknown
-			silent.Status.Conditions[i].Reason = "NodeStatusUnknown"
-		}
-		if err := k.cached.Status().Patch(ctx, silent, client.MergeFrom(node)); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // newNode is a Node as a kubelet registers it.

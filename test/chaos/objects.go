@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +23,8 @@ const (
 	waveLabel = "node.cluster.x-k8s.io/wave"
 	// markLabel is put on single Machines by hand.
 	markLabel = "node.cluster.x-k8s.io/mark"
+	// silentFor is how long a kubelet may fall silent until its Machine is unhealthy.
+	silentFor = time.Second
 	// setLabelKey has the name of the MachineSet that no deployment owns.
 	setLabelKey = "chaos.millwright.dev/set"
 )
@@ -67,11 +71,27 @@ func (r *run) foundations() []client.Object {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}},
 		&clusterv1.Cluster{ObjectMeta: r.meta(clusterName), Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}},
 		r.standIn(standin.ConfigTemplate, configTemplate),
+		r.healthCheck(),
 	}
 	for i, name := range machineTemplates {
 		objects = append(objects, r.cloud.template(r.meta(name), r.cloud.types[i]))
 	}
 	return objects
+}
+
+// healthCheck is for all Machines. A Node that joins late is no failure here.
+func (r *run) healthCheck() *clusterv1.MachineHealthCheck {
+	condition := func(status corev1.ConditionStatus) clusterv1.UnhealthyNodeCondition {
+		return clusterv1.UnhealthyNodeCondition{Type: corev1.NodeReady, Status: status, TimeoutSeconds: ptr.To(int32(silentFor.Seconds()))}
+	}
+	return &clusterv1.MachineHealthCheck{ObjectMeta: r.meta("all"), Spec: clusterv1.MachineHealthCheckSpec{
+		ClusterName: clusterName,
+		Selector:    metav1.LabelSelector{MatchLabels: map[string]string{clusterv1.ClusterNameLabel: clusterName}},
+		Checks: clusterv1.MachineHealthCheckChecks{
+			NodeStartupTimeoutSeconds: ptr.To[int32](0),
+			UnhealthyNodeConditions:   []clusterv1.UnhealthyNodeCondition{condition(corev1.ConditionUnknown), condition(corev1.ConditionFalse)},
+		},
+	}}
 }
 
 func (r *run) meta(name string) metav1.ObjectMeta {

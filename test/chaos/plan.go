@@ -25,6 +25,9 @@ const (
 	deleteNode       act = "delete a Node"
 	vanish           act = "let an instance vanish"
 	deleteInfra      act = "delete an infrastructure machine"
+	fallSilent       act = "let a kubelet fall silent"
+	report           act = "let all kubelets report again"
+	preserve         act = "preserve a Machine"
 	pauseMachine     act = "pause a Machine"
 	pauseSet         act = "pause a MachineSet"
 	pauseDeployment  act = "pause a MachineDeployment"
@@ -58,12 +61,12 @@ var weights = []struct {
 	{rollOut, 5},
 	{wave, 5},
 	{deleteSet, 1},
-	{
-		deleteNode,
-		8,
-	},
+	{deleteNode, 8},
 	{vanish, 4},
 	{deleteInfra, 3},
+	{fallSilent, 6},
+	{report, 4},
+	{preserve, 4},
 	{pauseMachine, 4},
 	{pauseSet, 2},
 	{pauseDeployment, 2},

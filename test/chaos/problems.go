@@ -53,6 +53,10 @@ func (r *run) checkMachines(s *state, p *list) {
 			p.add("Machine %s is being deleted: %s", m.Name, textOf(m, clusterv1.MachineDeletingCondition))
 			continue
 		}
+		if preserved(m) {
+			// It is of no set, and stays as it is until somebody ends that.
+			continue
+		}
 		id := m.Spec.ProviderID
 		switch {
 		case id == "" || infra[m.Name] != id:

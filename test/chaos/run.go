@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,6 +49,8 @@ type run struct {
 	bereft   map[string]bool
 	// deletedNodes are Nodes that an action has deleted, or the machine behind them: nobody drains what is not there.
 	deletedNodes map[string]bool
+	// deleted are the Machines that an action has deleted.
+	deleted map[types.UID]bool
 	// single are the Machines without owner that must be there, by name.
 	single map[string]bool
 
@@ -60,7 +63,7 @@ func Run(ctx context.Context, plane *Plane, o Options) (err error) {
 	defer cancel()
 	r := &run{
 		Options: o, plane: plane, namespace: fmt.Sprintf("chaos-%s-%d", o.Cloud, o.Seed), cloud: clouds[o.Cloud], begin: time.Now(),
-		vanished: map[string]string{}, bereft: map[string]bool{}, deletedNodes: map[string]bool{}, single: map[string]bool{},
+		vanished: map[string]string{}, bereft: map[string]bool{}, deleted: map[types.UID]bool{}, deletedNodes: map[string]bool{}, single: map[string]bool{},
 	}
 	if err := r.setUp(ctx); err != nil {
 		return err
@@ -139,6 +142,9 @@ func (r *run) calm(ctx context.Context) error {
 	for _, d := range r.deciders() {
 		d.SetFactor(0)
 		d.SetOutage(false)
+	}
+	if err := r.reportUnowned(ctx); err != nil {
+		return err
 	}
 	if _, err := r.unpause(ctx); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -35,6 +36,12 @@ func (r *run) verify(ctx context.Context) error {
 	if err := r.await(ctx, "all is well", r.problems); err != nil {
 		return err
 	}
+	if err := r.release(ctx); err != nil {
+		return err
+	}
+	if err := r.await(ctx, "nothing is preserved, and all is well", r.problems); err != nil {
+		return err
+	}
 	if err := r.staysQuiet(ctx); err != nil {
 		return err
 	}
@@ -44,6 +51,10 @@ func (r *run) verify(ctx context.Context) error {
 	if excesses := r.history.excesses(); len(excesses) > 0 {
 		return errors.Errorf("too many Machines, see %s:\n%s", historyLog, strings.Join(excesses, "\n"))
 	}
+	if lost := r.history.lost(r.deleted); len(lost) > 0 {
+		return errors.Errorf("Machines were not kept for inspection, see %s:\n%s", historyLog, strings.Join(lost, "\n"))
+	}
+	r.note("%d Machines were preserved", r.history.preserved())
 	if err := r.leave(ctx); err != nil {
 		return err
 	}
@@ -97,8 +108,9 @@ func summary(problems []string) string {
 	return strings.Join(problems, "\n")
 }
 
-// checkVanished wants the Machines whose instance has vanished, or whose infrastructure machine was deleted, to say so, and not to
-// have another one. Then it deletes them, as a health check or a person would.
+// checkVanished wants the Machines whose instance has vanished, or whose infrastructure machine was deleted, to say so for as long as they
+// are there, and not to have another one. Then it deletes those that nobody replaces, as a person would, and those whose infrastructure machine is gone, which may come
+// back for ten minutes; the others are the health check's.
 func (r *run) checkVanished(ctx context.Context) error {
 	var machines []*clusterv1.Machine
 	err := r.await(ctx, "vanished instances are reported", func(s *state) []string {
@@ -125,12 +137,16 @@ func (r *run) checkVanished(ctx context.Context) error {
 		return err
 	}
 	for _, m := range machines {
+		if owner := metav1.GetControllerOf(m); owner != nil && owner.Kind == "MachineSet" && !r.bereft[m.Name] {
+			continue
+		}
 		delete(r.single, m.Name)
+		r.deleted[m.UID] = true
 		if err := client.IgnoreNotFound(r.plane.direct.Delete(ctx, m)); err != nil {
 			return errors.Wrapf(err, "deleting Machine %s", m.Name)
 		}
 	}
-	r.note("deleted %d Machines whose instances had vanished", len(machines))
+	r.note("%d Machines have lost their instances", len(machines))
 	return nil
 }
 
