@@ -31,6 +31,9 @@ func RunParallel[Env any](ctx context.Context, cases []Case[Env], selection Sele
 			defer func() { <-slots }()
 			t := NewT(c.Name, c.Rules...)
 			c.Run(ctx, t, env)
+			if ctx.Err() != nil {
+				t.forgive()
+			}
 			found[i] = slices.DeleteFunc(t.Findings(), func(f Finding) bool { return !selection.looksAt(f.Rule) })
 		})
 	}
