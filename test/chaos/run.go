@@ -63,7 +63,8 @@ func Run(ctx context.Context, plane *Plane, o Options) (err error) {
 	defer cancel()
 	r := &run{
 		Options: o, plane: plane, namespace: fmt.Sprintf("chaos-%s-%d", o.Cloud, o.Seed), cloud: clouds[o.Cloud], begin: time.Now(),
-		vanished: map[string]string{}, bereft: map[string]bool{}, deleted: map[types.UID]bool{}, deletedNodes: map[string]bool{}, single: map[string]bool{},
+		vanished: map[string]string{}, bereft: map[string]bool{}, deleted: map[types.UID]bool{},
+		deletedNodes: map[string]bool{}, single: map[string]bool{},
 	}
 	if err := r.setUp(ctx); err != nil {
 		return err

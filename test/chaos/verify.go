@@ -109,8 +109,8 @@ func summary(problems []string) string {
 }
 
 // checkVanished wants the Machines whose instance has vanished, or whose infrastructure machine was deleted, to say so for as long as they
-// are there, and not to have another one. Then it deletes those that nobody replaces, as a person would, and those whose infrastructure machine is gone, which may come
-// back for ten minutes; the others are the health check's.
+// are there, and not to have another one. Then it deletes those that nobody replaces, as a person would, and those whose infrastructure
+// machine is gone, which may come back for ten minutes; the others are the health check's.
 func (r *run) checkVanished(ctx context.Context) error {
 	var machines []*clusterv1.Machine
 	err := r.await(ctx, "vanished instances are reported", func(s *state) []string {
