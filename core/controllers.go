@@ -57,35 +57,39 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		return err
 	}
 	resolver := &version.Resolver{Reader: mgr.GetClient()}
-	if err := addMachineControllers(mgr, o, connections, resolver, freezer); err != nil {
+	judge := newJudge(mgr, o, connections, freezer)
+	if err := addMachineControllers(mgr, o, connections, resolver, freezer, judge); err != nil {
 		return err
 	}
 	if err := addSetControllers(mgr, o, resolver, freezer); err != nil {
 		return err
 	}
-	return addHealthControllers(mgr, o, connections, freezer)
+	return addHealthControllers(mgr, o, judge)
 }
 
-// addHealthControllers adds the one that judges Machines, and that of MachineHealthChecks, which reports what it has found.
-func addHealthControllers(mgr ctrl.Manager, o *options, connections *remote.Connections, freezer freeze.Source) error {
-	results := &machinehealth.Results{}
-	judge := &machinehealth.Reconciler{
+// newJudge returns the controller that judges Machines.
+func newJudge(mgr ctrl.Manager, o *options, connections *remote.Connections, freezer freeze.Source) *machinehealth.Reconciler {
+	return &machinehealth.Reconciler{
 		Client:      mgr.GetClient(),
 		APIReader:   mgr.GetAPIReader(),
 		Connections: connections,
 		Freeze:      freezer,
-		Results:     results,
+		Results:     &machinehealth.Results{},
 		Recorder:    events.Within(mgr.GetEventRecorder("machinehealth")),
 		Clock:       clock.RealClock{},
 		Options:     machinehealth.Options{WatchFilter: o.WatchFilter, Defaults: o.health},
 	}
+}
+
+// addHealthControllers adds the one that judges Machines, and that of MachineHealthChecks, which reports what it has found.
+func addHealthControllers(mgr ctrl.Manager, o *options, judge *machinehealth.Reconciler) error {
 	if err := judge.SetupWithManager(mgr, concurrency(o.machineHealthCheckConcurrency)); err != nil {
 		return err
 	}
 	checks := &machinehealthcheck.Reconciler{
 		Client:      mgr.GetClient(),
 		APIReader:   mgr.GetAPIReader(),
-		Results:     results,
+		Results:     judge.Results,
 		Recorder:    events.Within(mgr.GetEventRecorder("machinehealthcheck")),
 		Clock:       clock.RealClock{},
 		WatchFilter: o.WatchFilter,
@@ -117,6 +121,7 @@ func addFreezer(ctx context.Context, mgr ctrl.Manager, o *options, connections *
 // addMachineControllers adds those of Clusters and Machines, which read objects of providers and connect to target clusters.
 func addMachineControllers(
 	mgr ctrl.Manager, o *options, connections *remote.Connections, resolver *version.Resolver, freezer *freeze.Freezer,
+	judge *machinehealth.Reconciler,
 ) error {
 	kinds := func() *external.Kinds {
 		return &external.Kinds{Resolver: resolver, Cache: mgr.GetCache(), Clock: clock.RealClock{}}
@@ -142,6 +147,7 @@ func addMachineControllers(
 		Clock:       clock.RealClock{},
 		Recorder:    events.Within(mgr.GetEventRecorder("machine")),
 		Options:     o.machineOptions(),
+		AddHealth:   judge.AddFirst,
 	}
 	return machines.SetupWithManager(mgr, concurrency(o.machineConcurrency))
 }

@@ -6,7 +6,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -123,19 +125,57 @@ func (f *fixture) run() *corev1.Node {
 }
 
 // TestBudget holds the core to two patches of the Machine, three of its status and one of the Node, and no write
-// to objects that were created with their owner.
+// to objects that were created with their owner. That a health check finds the Machine healthy is no write of its own.
 func TestBudget(t *testing.T) {
-	f := newFixture(t, version.V1Beta2)
-	f.eventuallyConnected()
-	before := core.Reconciles(f.namespace)
-	f.run()
+	for name, checked := range map[string]bool{"no health check": false, "health check": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, version.V1Beta2)
+			f.eventuallyConnected()
+			if checked {
+				f.healthCheck()
+			}
+			before := core.Reconciles(f.namespace)
+			f.run()
+			if checked {
+				f.eventually(func(g Gomega, m *clusterv1.Machine) {
+					g.Expect(condition(m, "HealthCheckSucceeded")).To(Equal("True/HealthCheckSucceeded"))
+				})
+				f.awaitsNothing()
+			}
+			f.withinBudget(before)
+		})
+	}
+}
 
+// healthCheck makes a MachineHealthCheck for the Machines of the Cluster, and waits until those are judged.
+func (f *fixture) healthCheck() {
+	f.t.Helper()
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "c"}}
+	f.Eventually(func(g Gomega) {
+		g.Expect(core.Client.Get(f.t.Context(), client.ObjectKeyFromObject(cluster), cluster)).To(Succeed())
+		for _, kind := range []string{clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterControlPlaneInitializedCondition} {
+			g.Expect(meta.IsStatusConditionTrue(cluster.Status.Conditions, kind)).To(BeTrue(), kind)
+		}
+	}).WithTimeout(timeout).WithPolling(pollInterval).Should(Succeed())
+	core.Create(f.t, &clusterv1.MachineHealthCheck{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "all"},
+		Spec: clusterv1.MachineHealthCheckSpec{
+			ClusterName: "c", Selector: metav1.LabelSelector{MatchLabels: map[string]string{clusterv1.ClusterNameLabel: "c"}},
+			Checks: clusterv1.MachineHealthCheckChecks{UnhealthyNodeConditions: []clusterv1.UnhealthyNodeCondition{
+				{Type: corev1.NodeReady, Status: "False", TimeoutSeconds: ptr.To[int32](300)}}},
+		},
+	})
+}
+
+// withinBudget looks at what was written since, and at the reconciles beyond those before.
+func (f *fixture) withinBudget(before int) {
+	f.t.Helper()
 	writes := map[string]int{}
 	for _, request := range core.Requests.Writes("/" + f.machine.Name) {
 		f.Expect(request.Verb).To(Equal("PATCH"), "never an update: %s", request.Path)
 		f.Expect(request.Status).To(Equal(200), "no conflict: %s", request.Path)
 		writes[kindOf(request.Path)]++
-		t.Logf("%s %s", request.Path, request.Body)
+		f.t.Logf("%s %s", request.Path, request.Body)
 	}
 	f.Expect(writes["machines"]).To(BeNumerically("<=", 2), "%v", writes)
 	f.Expect(writes["machines/status"]).To(BeNumerically("<=", 3), "%v", writes)

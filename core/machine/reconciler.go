@@ -4,6 +4,7 @@ package machine
 
 import (
 	"context"
+	"time"
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,6 +45,9 @@ type Reconciler struct {
 	Options Options
 	// Written are the versions of the Machines that this controller has written; nil for a new list.
 	Written *persist.Versions
+	// AddHealth, if set, adds to the status of a Machine that is about to be written that the health checks find it healthy, if they do
+	// so for the first time.
+	AddHealth func(ctx context.Context, cluster *clusterv1.Cluster, machine *clusterv1.Machine, now time.Time) error
 
 	drainer *drain.Drainer
 	// reportedRules are the invalid MachineDrainRules that events have been recorded about.
@@ -149,6 +153,7 @@ func (r *Reconciler) save(ctx context.Context, s *scope) outcome.Outcome {
 		}
 		s.withholdLink()
 		result = result.And(s.setStatus())
+		r.addHealth(ctx, s)
 		return true
 	})
 	if written.Status {

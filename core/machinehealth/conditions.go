@@ -45,7 +45,7 @@ func (s *round) conclude(t *target, status *clusterv1.MachineStatus) {
 	}
 	switch t.Verdict {
 	case health.Healthy:
-		set(conditions.True(clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineHealthCheckSucceededReason, healthyMessage))
+		set(succeededCondition())
 	case health.Unhealthy:
 		set(conditions.False(clusterv1.MachineHealthCheckSucceededCondition, t.Reason, t.Message))
 		toOwner, _ := s.handOver(t)
@@ -59,6 +59,11 @@ func (s *round) conclude(t *target, status *clusterv1.MachineStatus) {
 	case health.Exempt, health.Pending, health.Undetermined:
 	}
 	setOlder(status)
+}
+
+// succeededCondition is what a healthy Machine says.
+func succeededCondition() metav1.Condition {
+	return conditions.True(clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineHealthCheckSucceededReason, healthyMessage)
 }
 
 // withdraw takes back that the owner was asked, unless it has begun.

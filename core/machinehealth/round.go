@@ -92,9 +92,10 @@ func (r *Reconciler) newRound(ctx context.Context, key client.ObjectKey) (*round
 	case !apierrors.IsNotFound(err):
 		return nil, errors.Wrapf(err, "reading Cluster %s", key)
 	}
-	if err := r.readChecks(ctx, s); err != nil {
+	if err := r.listChecks(ctx, s); err != nil {
 		return nil, err
 	}
+	r.memory.setActive(s.key, len(s.checks) > 0 || r.Options.Defaults.Enabled())
 	list := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{index.Cluster: key.Name},
 		client.UnsafeDisableDeepCopy); err != nil {
@@ -119,7 +120,7 @@ func (r *Reconciler) newRound(ctx context.Context, key client.ObjectKey) (*round
 	return s, nil
 }
 
-func (r *Reconciler) readChecks(ctx context.Context, s *round) error {
+func (r *Reconciler) listChecks(ctx context.Context, s *round) error {
 	list := &clusterv1.MachineHealthCheckList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return errors.Wrapf(err, "listing the MachineHealthChecks of Cluster %s", s.key)
@@ -146,7 +147,6 @@ func (r *Reconciler) readChecks(ctx context.Context, s *round) error {
 		s.checks = append(s.checks, c)
 	}
 	slices.SortFunc(s.checks, func(a, b *check) int { return cmp.Compare(a.Name, b.Name) })
-	r.memory.setActive(s.key, len(s.checks) > 0 || r.Options.Defaults.Enabled())
 	return nil
 }
 

@@ -56,6 +56,7 @@ type world struct {
 	// recheck, if not zero, is how often requests of external remediation are looked for; unreadable, if set, is what comes of it.
 	recheck    time.Duration
 	unreadable func() error
+	judge      *machinehealth.Reconciler
 }
 
 // newWorld makes a namespace whose Cluster is ready for Machines.
@@ -108,6 +109,7 @@ func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 		judge.APIReader = failing{Reader: judge.APIReader, err: w.unreadable}
 	}
 	machinehealth.OnRound(judge, func(reconcile.Request) { w.rounds.Add(1) })
+	w.judge = judge
 	if err := judge.SetupWithManager(mgr, options); err != nil {
 		return err
 	}

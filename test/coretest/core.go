@@ -199,8 +199,14 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 	if err := clusters.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
+	judge, err := c.addJudge(mgr, options)
+	if err != nil {
+		return err
+	}
+	machines := c.machines(mgr, kinds())
+	machines.AddHealth = judge.AddFirst
 	options.LogConstructor = c.reconciles.logger(mgr.GetLogger().WithValues("controller", "machine"), "Machine")
-	return c.machines(mgr, kinds()).SetupWithManager(mgr, options)
+	return machines.SetupWithManager(mgr, options)
 }
 
 // addFreezer adds what knows when nothing is replaced. The core before had the lease until it ended.

@@ -1,0 +1,19 @@
+package coretest
+
+import (
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"millwright.dev/contracts/controller/events"
+	"millwright.dev/core/machinehealth"
+)
+
+// addJudge adds what judges Machines by the MachineHealthChecks of a test.
+func (c *Core) addJudge(mgr ctrl.Manager, options controller.Options) (*machinehealth.Reconciler, error) {
+	judge := &machinehealth.Reconciler{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: c.Connections, Results: &machinehealth.Results{},
+		Recorder: events.Within(mgr.GetEventRecorder("machinehealth")), Clock: clock.RealClock{},
+	}
+	return judge, judge.SetupWithManager(mgr, options)
+}
