@@ -53,10 +53,10 @@ func (s *scope) setRemediationAllowed() {
 }
 
 // newlyFrozen reports whether a freeze is worth a condition on a Cluster that had none: not one from before its control plane was
-// there, since there was nothing to replace.
+// there, since there was nothing to replace; nor one that every restart brings.
 func (s *scope) newlyFrozen() bool {
 	initialized := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition)
-	return initialized != nil && initialized.Status == metav1.ConditionTrue &&
+	return !s.frozen.Routine && initialized != nil && initialized.Status == metav1.ConditionTrue &&
 		initialized.LastTransitionTime.Time.Before(s.frozen.Since)
 }
 

@@ -18,6 +18,11 @@ func TestRemediationAllowed(t *testing.T) {
 	since := func(reason string, ago time.Duration) freeze.State {
 		return freeze.State{Reason: reason, Message: "because", Since: now.Add(-ago)}
 	}
+	routine := func(ago time.Duration) freeze.State {
+		state := since(freeze.ReasonCoreWasAway, ago)
+		state.Routine = true
+		return state
+	}
 	initialized := func(ago time.Duration) []metav1.Condition {
 		return []metav1.Condition{{
 			Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-ago)),
@@ -37,6 +42,8 @@ func TestRemediationAllowed(t *testing.T) {
 		{"no control plane", since(freeze.ReasonTargetAPIServerUnreachable, time.Minute), nil, "absent"},
 		{"the start of the core", since(freeze.ReasonCoreWasAway, time.Minute), initialized(time.Hour), "False/CoreWasAway"},
 		{"the start of the first core", since(freeze.ReasonCoreWasAway, time.Minute), initialized(time.Second), "absent"},
+		{"every start of a core without a lease", routine(time.Minute), initialized(time.Hour), "absent"},
+		{"such a start in the midst of a freeze", routine(time.Minute), append(initialized(time.Hour), frozen), "False/CoreWasAway"},
 		{"the start of the core in the midst of a freeze", since(freeze.ReasonCoreWasAway, time.Minute), append(initialized(time.Hour), frozen), "False/CoreWasAway"},
 		{"the end", freeze.State{}, append(initialized(time.Hour), frozen), "True/RemediationAllowed"},
 	} {

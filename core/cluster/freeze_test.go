@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -141,6 +143,63 @@ func TestCoreWasAway(t *testing.T) {
 		}
 		return all
 	}).WithTimeout(timeout).Should(ConsistOf("RemediationFrozen", "RemediationResumed"), "each once")
+}
+
+// TestACoreThatEndsSoon after a time without one does not end what follows from that, nor tells of it again; the annotation ends it. A core
+// of which another was at work until a moment ago says nothing.
+func TestACoreThatEndsSoon(t *testing.T) {
+	g := NewWithT(t)
+	namespace := core.Namespace(t)
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
+	core.Create(t, c)
+	core.Kubeconfig(t, namespace, "c", core.Env.Kubeconfig)
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, clusterv1.ClusterControlPlaneInitializedCondition)).To(HavePrefix("True"))
+		since := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition).LastTransitionTime
+		g.Expect(time.Since(since.Time)).To(BeNumerically(">", time.Second), "it was there before the start of the next core")
+	})
+
+	options := freeze.DefaultOptions()
+	options.Grace = time.Hour
+	freezing(t, options, time.Now())
+	g.Eventually(func() float64 { return frozen(t, freeze.ReasonCoreWasAway) }).WithTimeout(timeout).Should(BeZero())
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) { g.Expect(condition(c, remediationAllowed)).To(Equal("absent")) })
+
+	lastAtWork(t, time.Now().Add(-2*time.Hour))
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonCoreWasAway))
+		g.Expect(message(c, remediationAllowed)).To(MatchRegexp(`No Machine is replaced until \S+Z: no core was at work from \S+Z to \S+Z, and Nodes get time`))
+	})
+	g.Eventually(func() float64 { return frozen(t, freeze.ReasonCoreWasAway) }).WithTimeout(timeout).Should(BeNumerically(">=", 1))
+
+	lastAtWork(t, time.Now())
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonCoreWasAway))
+		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("but for one that ended soon"))
+	})
+	g.Eventually(func() float64 { return frozen(t, freeze.ReasonCoreWasAway) }).WithTimeout(timeout).Should(BeNumerically(">=", 1))
+	g.Expect(reasonsOf(g, t, c)).To(ContainElement("RemediationFrozen"))
+	g.Expect(slices.DeleteFunc(reasonsOf(g, t, c), func(reason string) bool { return reason != "RemediationFrozen" })).To(HaveLen(1), "told once")
+
+	patched := c.DeepCopy()
+	patched.Annotations = map[string]string{freeze.UnfreezeAnnotation: ""}
+	g.Expect(core.Client.Patch(t.Context(), patched, client.MergeFrom(c))).To(Succeed())
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("True/RemediationAllowed"))
+	})
+	g.Eventually(func() float64 { return frozen(t, freeze.ReasonCoreWasAway) }).WithTimeout(timeout).Should(BeZero())
+	g.Eventually(func(g Gomega) []string { return reasonsOf(g, t, c) }).WithTimeout(timeout).Should(ContainElement("RemediationResumed"))
+}
+
+// lastAtWork restarts the core after one that was at work until then.
+func lastAtWork(t *testing.T, at time.Time) {
+	t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: coretest.Lease}}
+	NewWithT(t).Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease)).To(Succeed())
+	renewed := metav1.NewMicroTime(at)
+	lease.Spec.AcquireTime, lease.Spec.RenewTime = &renewed, &renewed
+	NewWithT(t).Expect(core.Client.Update(t.Context(), lease)).To(Succeed())
+	core.Restart(t)
 }
 
 // frozen is how many Clusters are frozen for a reason.

@@ -47,7 +47,7 @@ func (e *Examiner) SetupWithManager(mgr ctrl.Manager, options controller.Options
 
 // Reconcile examines one Cluster.
 func (e *Examiner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	since, ok := e.Freezer.restorable()
+	since, ok := e.Freezer.restorable(request.NamespacedName)
 	if !ok {
 		e.Freezer.examined(request.NamespacedName, "")
 		return ctrl.Result{}, nil

@@ -225,6 +225,7 @@ func TestTheStart(t *testing.T) {
 			if c.frozen {
 				g.Expect(state.Reason).To(Equal(ReasonCoreWasAway))
 				g.Expect(state.Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
+				g.Expect(state.Routine).To(BeFalse(), "there may be a lease the next time")
 			}
 			w.examined(cluster, "")
 			w.clock.Step(DefaultGrace)

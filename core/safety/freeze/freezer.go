@@ -57,6 +57,8 @@ type target struct {
 	dismissal time.Time
 	// recalled means that it did not answer, or had not for long, when the core before ended: the grace begins with its first answer.
 	recalled bool
+	// before is what the core before has said of a time without a core, if it ended within the grace; nil for nothing.
+	before *start
 }
 
 // observe takes in since when the API server has not answered; the zero time for that it does. Before its first answer it counts from
@@ -116,7 +118,7 @@ func (f *Freezer) stateOf(of *target, now time.Time) State {
 	var next time.Time
 	for _, state := range []State{
 		f.control.state(now, f.options), of.state(now, f.options), f.restored.state(now, f.options.RestoreGrace),
-		of.restored.state(now, f.options.RestoreGrace), f.jumps.state(now, f.options.Grace), f.start.state(now, f.options, of.examined),
+		of.restored.state(now, f.options.RestoreGrace), f.jumps.state(now, f.options.Grace), f.startOf(of).state(now, f.options, of.examined),
 	} {
 		if state.Active() {
 			if of.dismissed(state) {
@@ -143,7 +145,7 @@ func (f *Freezer) NotBefore(cluster client.ObjectKey) time.Time {
 	defer f.mutex.Unlock()
 	of := f.cluster(cluster)
 	var latest time.Time
-	for _, begun := range []time.Time{f.control.recovered, of.recovered, f.jumps.at, f.start.resumed(f.options.Timeout)} {
+	for _, begun := range []time.Time{f.control.recovered, of.recovered, f.jumps.at, f.startOf(of).resumed(f.options.Timeout)} {
 		if end := begun.Add(f.options.Grace); !begun.IsZero() && end.After(latest) {
 			latest = end
 		}

@@ -127,6 +127,7 @@ func TestReadLease(t *testing.T) {
 			w := newWorld(0)
 			w.Freezer.start = start{at: begin}
 			g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonCoreWasAway), "before it was read nothing is known")
+			g.Expect(w.Frozen(cluster).Routine).To(BeTrue(), "and perhaps never will be")
 			var objects []client.Object
 			if c.lease != nil {
 				objects = append(objects, c.lease)

@@ -28,7 +28,7 @@ func TestRecall(t *testing.T) {
 		"the target did not answer":       {said("False", ReasonTargetAPIServerUnreachable, time.Minute), nil, true},
 		"it was recovering":               {said("False", ReasonRecovering, time.Minute), nil, true},
 		"it did, and that is over":        {said("True", ReasonRecovering, time.Minute), nil, false},
-		"something else was the matter":   {said("False", ReasonRestoreSuspected, time.Minute), nil, false},
+		"something else was the matter":   {said("False", ReasonClockJumped, time.Minute), nil, false},
 		"nothing was said":                {nil, nil, false},
 		"said by a core that works still": {said("False", ReasonRecovering, 0), nil, false},
 		"it cannot be read":               {said("False", ReasonRecovering, time.Minute), errors.New("broken"), false},
@@ -157,7 +157,7 @@ func TestWithoutRestoreGrace(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(2 * time.Hour)
 	w.Freezer.options.RestoreGrace = 0
-	_, open := w.restorable()
+	_, open := w.restorable(cluster)
 	g.Expect(open).To(BeFalse())
 	w.clock.Step(DefaultGrace)
 	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
@@ -170,7 +170,7 @@ func TestALeaseThatIsNotKnown(t *testing.T) {
 	w.clock.Step(DefaultGrace)
 	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
 	g.Expect(w.NotBefore(cluster)).To(Equal(w.clock.Now()))
-	_, open := w.restorable()
+	_, open := w.restorable(cluster)
 	g.Expect(open).To(BeFalse())
 }
 
@@ -184,4 +184,89 @@ func TestALaterSignIsHeard(t *testing.T) {
 	w.examined(cluster, "the instances of Machines are gone: m, n")
 	g.Expect(w.changes).To(HaveLen(2))
 	g.Expect(w.Frozen(cluster).Message).To(ContainSubstring("gone: m, n"))
+}
+
+// inherits is a world in which a Cluster says what the core before has left there, a minute ago.
+func inherits(gap time.Duration, left State) *world {
+	w := newWorld(gap)
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
+	c.Status.Conditions = []metav1.Condition{{
+		Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Status: metav1.ConditionFalse, Reason: left.Reason, Message: left.Message,
+		LastTransitionTime: metav1.NewTime(w.clock.Now().Add(-time.Minute)),
+	}}
+	w.Recall(apiServer(func(context.Context) error { return nil }, c))
+	return w
+}
+
+// TestACoreThatEndsSoonAfterATimeWithoutOne: the lease shows the next one that a core was at work a moment ago, but the Nodes have had no
+// time to report, and nobody has compared them with the Machines.
+func TestACoreThatEndsSoonAfterATimeWithoutOne(t *testing.T) {
+	g := NewWithT(t)
+	first := newWorld(2 * time.Hour)
+	last := first.start.last
+	left := first.Frozen(cluster)
+	g.Expect(left.Reason).To(Equal(ReasonCoreWasAway))
+
+	w := inherits(10*time.Second, left)
+	g.Expect(w.Frozen(other).Active()).To(BeFalse(), "it has said nothing")
+	state := w.Frozen(cluster)
+	g.Expect(state.Reason).To(Equal(ReasonCoreWasAway))
+	g.Expect(state.Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
+	g.Expect(state.Message).To(ContainSubstring("no core was at work from 2026-11-23T10:00:00Z to 2026-11-23T12:00:00Z, but for one that ended soon"))
+	g.Expect(w.NotBefore(cluster)).To(Equal(state.Until))
+	since, open := w.restorable(cluster)
+	g.Expect(open).To(BeTrue())
+	g.Expect(since).To(BeTemporally("==", last), "the time of a backup")
+	_, open = w.restorable(other)
+	g.Expect(open).To(BeFalse())
+	w.clock.Step(DefaultGrace)
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonCoreWasAway), "the Nodes were not compared")
+	w.examined(cluster, "")
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+
+	again := inherits(10*time.Second, state)
+	since, _ = again.restorable(cluster)
+	g.Expect(since).To(BeTemporally("==", last), "however often it happens")
+	own := inherits(time.Hour, left)
+	since, _ = own.restorable(cluster)
+	g.Expect(since).To(Equal(own.start.last), "what the lease shows of a longer time without a core is later")
+}
+
+// TestACoreThatEndsSoonAfterAnUnknownTime gives a grace, and nothing to compare with.
+func TestACoreThatEndsSoonAfterAnUnknownTime(t *testing.T) {
+	g := NewWithT(t)
+	w := inherits(0, newWorld(-1).Frozen(cluster))
+	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
+	_, open := w.restorable(cluster)
+	g.Expect(open).To(BeFalse())
+	w.clock.Step(DefaultGrace)
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+}
+
+// TestASuspicionOutlivesTheCore that has had it, and ends when that would have ended it.
+func TestASuspicionOutlivesTheCore(t *testing.T) {
+	g := NewWithT(t)
+	first := newWorld(2 * time.Hour)
+	first.clock.Step(-30 * time.Minute)
+	first.examined(cluster, "Nodes have joined as Machines that are not there: n1, n2; the instances of Machines are gone: m")
+	left := first.Frozen(cluster)
+	g.Expect(left.Reason).To(Equal(ReasonRestoreSuspected))
+
+	w := inherits(0, left)
+	state := w.Frozen(cluster)
+	g.Expect(state.Message).To(Equal(left.Message), "nothing is written")
+	g.Expect(state.Until).To(BeTemporally("==", left.Until))
+	g.Expect(w.Frozen(other).Active()).To(BeFalse())
+	w.clock.Step(time.Second)
+	w.Dismiss(cluster)
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+
+	w = inherits(0, left)
+	w.Frozen(cluster)
+	w.clock.SetTime(left.Until)
+	w.Freezer.jumps = newJumps(left.Until)
+	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+
+	w = inherits(0, State{Reason: ReasonRestoreSuspected, Message: "in other words"})
+	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultRestoreGrace)), "what cannot be read begins anew")
 }

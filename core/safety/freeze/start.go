@@ -3,6 +3,7 @@ package freeze
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -17,6 +18,8 @@ type start struct {
 	last time.Time
 	// known is true once the lease was read.
 	known bool
+	// briefly means that a core was at work after last, and ended within the grace.
+	briefly bool
 }
 
 // gap is for how long no core was at work; ok is false when that is not known.
@@ -45,17 +48,35 @@ func (s start) state(now time.Time, o Options, examined bool) State {
 	until := s.at.Add(o.Grace)
 	before := "it is not known whether a core was at work before this one, which started at " + stamp(s.at)
 	if ok {
-		before = fmt.Sprintf("no core was at work from %s to %s", stamp(s.last), stamp(s.at))
+		before = fmt.Sprintf(awayFormat, stamp(s.last), stamp(s.at))
+	}
+	if s.briefly {
+		before += ", but for one that ended soon"
 	}
 	switch {
 	case now.Before(until):
-		return State{Reason: ReasonCoreWasAway, Since: s.at, Until: until, Message: fmt.Sprintf(
+		return State{Reason: ReasonCoreWasAway, Since: s.at, Until: until, Routine: !s.known, Message: fmt.Sprintf(
 			"No Machine is replaced until %s: %s, and Nodes get time to report", stamp(until), before)}
 	case ok && o.RestoreGrace > 0 && !examined:
 		return State{Reason: ReasonCoreWasAway, Since: s.at, Message: fmt.Sprintf(
 			"No Machine is replaced until the Nodes have been compared with the Machines: %s", before)}
 	}
 	return State{}
+}
+
+// awayFormat says from when to when no core was at work.
+const awayFormat = "no core was at work from %s to %s"
+
+// lastAtWork is when a core was last at work according to the message of a state; zero if that does not say.
+func lastAtWork(message string) time.Time {
+	prefix, _, _ := strings.Cut(awayFormat, "%s")
+	_, rest, _ := strings.Cut(message, prefix)
+	text, _, _ := strings.Cut(rest, " ")
+	last, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return last
 }
 
 // leaseTimeout bounds the reading of the lease: the start of the core must not hang on it.

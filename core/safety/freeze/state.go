@@ -36,6 +36,9 @@ type State struct {
 	// Until is when it ends by itself; zero while that depends on somebody else. Not every end has an event: whoever waits looks
 	// again then.
 	Until time.Time
+	// Routine means that each start of this core begins so, since it competes for no lease and so never knows of the time before: then it
+	// is not worth a condition, which each restart would write to each Cluster.
+	Routine bool
 	// Next is, while nothing is frozen, when that changes unless an API server answers before; zero if that cannot be foreseen.
 	Next time.Time
 }

@@ -29,10 +29,23 @@ func (s suspicion) state(now time.Time, grace time.Duration) State {
 	if s.since.IsZero() || !now.Before(until) {
 		return State{}
 	}
-	return State{Reason: ReasonRestoreSuspected, Since: s.since, Until: until, Message: fmt.Sprintf(
-		"No Machine is replaced until %s, since the management cluster seems to have been restored from a backup: %s. "+
-			"Adopt or remove what has no Machine, then set the annotation %s of the Cluster",
-		stamp(until), s.signs, UnfreezeAnnotation)}
+	return State{Reason: ReasonRestoreSuspected, Since: s.since, Until: until, Message: fmt.Sprintf(suspicionFormat, stamp(until), s.signs)}
+}
+
+// suspicionFormat says until when a suspicion holds, and what it rests on.
+const suspicionFormat = "No Machine is replaced until %s, since the management cluster seems to have been restored from a backup: %s. " +
+	"Adopt or remove what has no Machine, then set the annotation " + UnfreezeAnnotation + " of the Cluster"
+
+// suspicionOf is the suspicion that the message of a state tells of. If its end cannot be read, it begins anew.
+func suspicionOf(message string, grace time.Duration, now time.Time) suspicion {
+	parts := strings.SplitN(suspicionFormat, "%s", 3)
+	message = strings.TrimSuffix(strings.TrimPrefix(message, parts[0]), parts[2])
+	text, signs, _ := strings.Cut(message, parts[1])
+	until, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return suspicion{since: now, signs: "a core before this one has found signs of it"}
+	}
+	return suspicion{since: until.Add(-grace), signs: signs}
 }
 
 // UnfreezeAnnotation on a Cluster, with any value, ends a freeze that would end by itself: a grace, or the suspicion of a restore. The
@@ -54,12 +67,13 @@ func signs(what string, names []string) string {
 
 // restorable reports whether a backup may have been restored before this process started: how long no core was at work is known, and
 // more than a change of the leader takes. The time of the last renewal is that of the backup then.
-func (f *Freezer) restorable() (since time.Time, ok bool) {
+func (f *Freezer) restorable(key client.ObjectKey) (since time.Time, ok bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	gap, known := f.start.gap()
-	open := f.options.RestoreGrace > 0 && f.clock.Now().Before(f.start.at.Add(f.options.RestoreGrace))
-	return f.start.last, known && gap > restoreGap && open
+	start := f.startOf(f.cluster(key))
+	gap, known := start.gap()
+	open := f.options.RestoreGrace > 0 && f.clock.Now().Before(start.at.Add(f.options.RestoreGrace))
+	return start.last, known && gap > restoreGap && open
 }
 
 // Examined takes in what a Cluster was examined with: signs of a restore, or none.

@@ -63,8 +63,12 @@ func instanceVanished() predicate.Predicate {
 // clusterOf is the Cluster of a Machine, if it could still be examined to some purpose.
 func (e *Examiner) clusterOf(_ context.Context, object client.Object) []reconcile.Request {
 	machine, ok := object.(*clusterv1.Machine)
-	if _, open := e.Freezer.restorable(); !ok || !open {
+	if !ok {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}}}
+	key := client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}
+	if _, open := e.Freezer.restorable(key); !open {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
 }
