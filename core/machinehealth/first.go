@@ -22,7 +22,8 @@ import (
 // is not changed.
 func (r *Reconciler) AddFirst(ctx context.Context, cluster *clusterv1.Cluster, machine *clusterv1.Machine, now time.Time) error {
 	const kind = clusterv1.MachineHealthCheckSucceededCondition
-	if !machine.DeletionTimestamp.IsZero() || !machine.Status.NodeRef.IsDefined() || meta.FindStatusCondition(machine.Status.Conditions, kind) != nil {
+	if !machine.DeletionTimestamp.IsZero() || !machine.Status.NodeRef.IsDefined() ||
+		meta.FindStatusCondition(machine.Status.Conditions, kind) != nil {
 		return nil
 	}
 	healthy, err := r.isHealthy(ctx, cluster, machine, now)
