@@ -50,8 +50,8 @@ func TestAPreservedMachine(t *testing.T) {
 				f.machine.Annotations[key] = value
 			}
 			f.Expect(core.Client.Patch(t.Context(), f.machine, client.MergeFrom(before))).To(Succeed())
-			f.eventually(func(g Gomega, m *clusterv1.Machine) { g.Expect(m.DeletionTimestamp).NotTo(BeNil()) })
 			f.eventuallyRecorded("PreservationEnded")
+			f.eventuallyGone(f.machine)
 		})
 	}
 }
