@@ -102,6 +102,10 @@ interop: ready ## Run with what others make, built from its modules: Cluster API
 	$(GO) test -count=1 -timeout 60m -v ./test/interop -upstream $(if $(LOGS),-logs "$(abspath $(LOGS))") && \
 	MILLWRIGHT_CLUSTERCTL_LOGS="$(if $(LOGS),$(abspath $(LOGS))/swap)" $(GO) test -count=1 -timeout 60m -v ./test/clusterctl -run TestSwapTheCore -upstream
 
+.PHONY: conformance-static
+conformance-static: generate ## Run the static conformance suite on manifests, ours and others' from their modules, and write docs/conformance/static.
+	@$(GO) test -count=1 -timeout 20m -v ./test/conformance/manifests -kustomize "$(abspath $(KUSTOMIZE))"
+
 .PHONY: conformance-cores
 conformance-cores: ready ## Run the conformance suite for cores on this core and on Cluster API's, and write the reports below docs/conformance.
 	@mkdir -p docs/conformance/v0.1.0

@@ -107,6 +107,11 @@ func (s schemaPart) kind() string {
 	return kind
 }
 
+// placeholder is true of an object that can hold nothing.
+func (s schemaPart) placeholder() bool {
+	return s.kind() == "object" && len(s.names()) == 0 && s["additionalProperties"] == nil && s["x-kubernetes-preserve-unknown-fields"] != true
+}
+
 func (s schemaPart) names() []string {
 	properties, _ := s["properties"].(map[string]any)
 	names := make([]string, 0, len(properties))

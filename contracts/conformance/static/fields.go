@@ -27,7 +27,7 @@ type fieldRule struct {
 	// v1beta1 and v1beta2 are the fields by version of the contract; v1beta2 is both's if v1beta1 is nil.
 	v1beta1, v1beta2 []field
 	need             need
-	// when is a field without which the rule asks for nothing.
+	// when is a field without which the rule asks for nothing; an object without any field is a placeholder for it.
 	when string
 }
 
@@ -110,8 +110,8 @@ func (r fieldRule) look(t *conformance.T, b *Bundle) {
 		fields = r.v1beta1
 	}
 	b.schemas(t, r.id, r.role, func(c crd, s schemaPart) {
-		if _, found := s.at(r.when); r.when != "" && !found {
-			t.Skip(r.id, c.kind(), "the kind has no field %s", r.when)
+		if part, found := s.at(r.when); r.when != "" && (!found || part.placeholder()) {
+			t.Skip(r.id, c.kind(), "the kind has no field %s, or an empty one", r.when)
 			return
 		}
 		missing, wrong := compare(s, fields)

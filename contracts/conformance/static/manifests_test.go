@@ -75,8 +75,12 @@ spec: {infrastructure: {templateRef: {kind: SampleClusterTemplate, name: "${CLUS
 	if got := failed(results(t, files)); len(got) > 0 {
 		t.Errorf("failed: %v", got)
 	}
-	in("cluster-template-class.yaml", "", set(other, "metadata", "namespace"), addTo("cluster-template-class.yaml",
-		object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"}}))(files)
+	second := object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"}}
+	in("cluster-template-class.yaml", "", set(other, "metadata", "namespace"), addTo("cluster-template-class.yaml", second))(files)
+	if got := failed(results(t, files)); len(got) > 0 {
+		t.Errorf("an object without a namespace goes where the others go; failed: %v", got)
+	}
+	set("third", "metadata", "namespace")(second)
 	if got := failed(results(t, files)); !slices.Equal(got, []rules.ID{"PR-034"}) {
 		t.Errorf("failed: %v, want PR-034 alone", got)
 	}
@@ -122,5 +126,14 @@ func TestControlPlanesOfInfrastructureProviders(t *testing.T) {
 	}
 	if !slices.ContainsFunc(all, func(r report.Result) bool { return r.Rule == "CP-019" && r.Status == report.Pass }) {
 		t.Error("the template of the control plane was not found")
+	}
+}
+
+// TestAPlaceholderIsNoField: some managed control planes have an empty spec.machineTemplate for the sake of older topology controllers.
+func TestAPlaceholderIsNoField(t *testing.T) {
+	files := sample(t)
+	schemaOf(plane, "spec.machineTemplate", "object")(files)
+	if got := failed(results(t, files)); len(got) > 0 {
+		t.Errorf("failed: %v", got)
 	}
 }
