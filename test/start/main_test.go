@@ -55,7 +55,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s, err := sandbox.Start(t.Context(), sandbox.Options{Clusters: 2, Bare: true})
+	return newWorldOf(t, sandbox.Options{Clusters: 2, Bare: true})
+}
+
+func newWorldOf(t *testing.T, options sandbox.Options) *world {
+	t.Helper()
+	s, err := sandbox.Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
