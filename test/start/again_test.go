@@ -1,15 +1,20 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/test/sandbox"
 )
@@ -60,4 +65,63 @@ func TestStartAfterAKill(t *testing.T) {
 	w.Expect(w.webhooks()).To(BeZero())
 	w.Expect(control.Create(ctx, cluster("without"))).To(Succeed(), out.text)
 	w.Expect(end()).To(Succeed())
+}
+
+// TestStartBesideAnInstalledRelease whose Deployments are scaled down, as the program says. What was installed is the release's own: the program
+// adds where the webhooks are, takes that away again, and no field of a definition becomes its own.
+func TestStartBesideAnInstalledRelease(t *testing.T) {
+	w := newWorldOf(t, sandbox.Options{Bare: true})
+	kubectl := func(args ...string) {
+		command := exec.CommandContext(t.Context(), w.sandbox.Kubectl(), args...)
+		command.Env = append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG="+w.sandbox.Control.KubeconfigPath())
+		said, err := command.CombinedOutput()
+		w.Expect(err).NotTo(HaveOccurred(), "%s", said)
+	}
+	for _, file := range []string{"core/core", "infrastructure-aws/infrastructure", "bootstrap-cloudconfig/bootstrap"} {
+		kubectl("apply", "--server-side", "-f", filepath.Join(root(w), "out", file+"-components.yaml"))
+	}
+	for _, name := range []string{"millwright-core", "millwright-aws", "millwright-cloudconfig"} {
+		kubectl("-n", strings.TrimSuffix(name, "-core")+"-system", "scale", "deployment", name, "--replicas=0")
+	}
+	refused := func(args ...string) error {
+		o, err := parse(append(w.args, args...), &output{})
+		w.Expect(err).NotTo(HaveOccurred())
+		return run(t.Context(), o)
+	}
+	w.Expect(refused()).To(MatchError(ContainSubstring("give WEBHOOKS=")))
+	w.Expect(refused("-webhooks=localhost")).To(MatchError(ContainSubstring("give WEBHOOKS=")))
+
+	ctx, control := t.Context(), w.sandbox.Control.Client
+	valid := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "valid"}}
+	valid.Spec.ClusterNetwork.ServiceDomain = "cluster.local"
+	out, end := w.start("-webhooks=" + addressOfThisComputer(w))
+	w.Eventually(func() error { return control.Create(ctx, valid) }).Should(Succeed(), out.text)
+	w.Expect(end()).To(Succeed())
+	w.Expect(w.webhooks()).To(Equal(1), "the release's own")
+	slices := &discoveryv1.EndpointSliceList{}
+	w.Expect(control.List(ctx, slices, client.InNamespace(coreNamespace))).To(Succeed())
+	w.Expect(slices.Items).NotTo(ContainElement(HaveField("Name", webhookSlice)))
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	w.Expect(control.Get(ctx, client.ObjectKey{Name: "machines.cluster.x-k8s.io"}, definition)).To(Succeed())
+	w.Expect(string(definition.Spec.Conversion.Strategy)).To(Equal("Webhook"))
+	w.Expect(ours(definition)).To(BeFalse())
+
+	kubectl("delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", webhookConfiguration)
+	out, end = w.start()
+	valid = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: valid.Spec}
+	w.Expect(control.Create(ctx, valid)).To(Succeed(), out.text)
+	w.Expect(end()).To(Succeed())
+}
+
+// addressOfThisComputer is one that an EndpointSlice may have.
+func addressOfThisComputer(w *world) string {
+	addresses, err := net.InterfaceAddrs()
+	w.Expect(err).NotTo(HaveOccurred())
+	for _, a := range addresses {
+		if network, ok := a.(*net.IPNet); ok && network.IP.To4() != nil && network.IP.IsGlobalUnicast() {
+			return network.IP.String()
+		}
+	}
+	w.t.Skip("this computer has no address but loopback's")
+	return ""
 }

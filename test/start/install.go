@@ -57,15 +57,24 @@ func (o *options) install(ctx context.Context, control, target *cluster, webhook
 		if err != nil {
 			return err
 		}
-		if err := refuseBesideInstalled(ctx, control, objects); err != nil {
+		beside, err := besideInstalled(ctx, control, objects)
+		if err != nil {
 			return err
 		}
 		objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return !slices.Contains(installed, u.GetKind()) })
 		slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
 			return slices.Index(installed, a.GetKind()) - slices.Index(installed, b.GetKind())
 		})
-		if err := o.leadWebhooks(ctx, control, objects, webhookPort); err != nil {
-			return err
+		if beside != "" {
+			if objects, err = missing(ctx, control, objects); err != nil {
+				return err
+			}
+			fmt.Fprintf(o.out, "Deployment %s is installed, with no replicas: what came with it stays as it is\n", beside)
+		}
+		if isCore := file == o.manifests()[0]; isCore {
+			if err := o.leadWebhooks(ctx, control, objects, webhookPort, beside != ""); err != nil {
+				return err
+			}
 		}
 		if err := apply(ctx, control, objects); err != nil {
 			return errors.Wrapf(err, "installing %s in the control cluster", file)
@@ -107,9 +116,9 @@ func (o *options) read(file string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// refuseBesideInstalled: a Deployment of the same manager would work on the same objects, or, while it holds the lease, this one would
-// not work at all and not say why.
-func refuseBesideInstalled(ctx context.Context, c *cluster, objects []*unstructured.Unstructured) error {
+// besideInstalled returns the Deployment of the same manager that the cluster has without replicas, or nothing. One that runs is refused: it
+// would work on the same objects, or, while it holds the lease, this one would not work at all and not say why.
+func besideInstalled(ctx context.Context, c *cluster, objects []*unstructured.Unstructured) (string, error) {
 	for _, object := range objects {
 		if object.GetKind() != "Deployment" {
 			continue
@@ -120,14 +129,32 @@ func refuseBesideInstalled(ctx context.Context, c *cluster, objects []*unstructu
 			if apierrors.IsNotFound(err) {
 				continue
 			}
-			return errors.Wrapf(err, "looking for Deployment %s in the control cluster", key)
+			return "", errors.Wrapf(err, "looking for Deployment %s in the control cluster", key)
 		}
 		if there.Spec.Replicas == nil || *there.Spec.Replicas > 0 {
-			return errors.Errorf("the control cluster runs Deployment %s: end it first, with kubectl -n %s scale deployment %s --replicas=0",
+			return "", errors.Errorf("the control cluster runs Deployment %s: end it first, with kubectl -n %s scale deployment %s --replicas=0",
 				key, key.Namespace, key.Name)
 		}
+		return key.String(), nil
 	}
-	return nil
+	return "", nil
+}
+
+// missing are the objects that the cluster does not have. What an installed release has is its own: who applies the same has it as well, and
+// would take it away at the end.
+func missing(ctx context.Context, c *cluster, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var missing []*unstructured.Unstructured
+	for _, object := range objects {
+		there := &metav1.PartialObjectMetadata{}
+		there.SetGroupVersionKind(object.GroupVersionKind())
+		err := c.client.Get(ctx, client.ObjectKeyFromObject(object), there)
+		if apierrors.IsNotFound(err) {
+			missing = append(missing, object)
+		} else if err != nil {
+			return nil, errors.Wrapf(err, "looking for %s %s in the control cluster", object.GetKind(), object.GetName())
+		}
+	}
+	return missing, nil
 }
 
 // apply takes nothing from others: what another has set otherwise, such as Cluster API's own definitions, is a conflict that names it.

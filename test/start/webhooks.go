@@ -5,6 +5,8 @@ import (
 
 	"github.com/pkg/errors"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,11 +27,16 @@ const (
 	coreNamespace        = "millwright-system"
 	webhookService       = "millwright-core-webhook"
 	webhookConfiguration = "millwright-core"
+	// webhookSlice is where a Service leads to this computer.
+	webhookSlice = webhookService + "-start"
 )
 
 // leadWebhooks has API servers find the webhooks in this process: by URL on the same computer, else by a Service without Pods. The
-// certificate that the core makes is good for both names.
-func (o *options) leadWebhooks(ctx context.Context, control *cluster, objects []*unstructured.Unstructured, port int) error {
+// certificate that the core makes is good for both names. Beside an installed core its Service leads here, whose Pods are gone.
+func (o *options) leadWebhooks(ctx context.Context, control *cluster, objects []*unstructured.Unstructured, port int, beside bool) error {
+	if beside && (o.webhooks == noWebhooks || o.webhooks == localhost) {
+		return refuseUnanswered(ctx, control)
+	}
 	switch o.webhooks {
 	case noWebhooks:
 		return nil
@@ -39,23 +46,64 @@ func (o *options) leadWebhooks(ctx context.Context, control *cluster, objects []
 		}
 		return nil
 	}
-	name := map[string]any{"name": webhookService, "namespace": coreNamespace}
-	service := map[string]any{
-		"apiVersion": "v1", "kind": "Service", "metadata": name,
-		"spec": map[string]any{"ports": []any{map[string]any{"name": "webhook", "port": int64(443), "targetPort": int64(port)}}},
+	service := named("v1", "Service", coreNamespace, webhookService)
+	service.Object["spec"] = map[string]any{"ports": []any{map[string]any{"name": "webhook", "port": int64(443), "targetPort": int64(port)}}}
+	namespace := named("v1", "Namespace", "", coreNamespace)
+	leading := []*unstructured.Unstructured{namespace, service}
+	if beside {
+		var err error
+		if leading, err = missing(ctx, control, leading); err != nil {
+			return err
+		}
 	}
-	slice := map[string]any{
-		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-		"metadata": map[string]any{
-			"name": webhookService + "-start", "namespace": coreNamespace,
-			"labels": map[string]any{"kubernetes.io/service-name": webhookService, "endpointslice.kubernetes.io/managed-by": fieldOwner},
-		},
-		"endpoints": []any{map[string]any{"addresses": []any{o.webhooks}}},
-		"ports":     []any{map[string]any{"name": "webhook", "port": int64(port), "protocol": "TCP"}},
+	if err := apply(ctx, control, leading); err != nil {
+		return errors.Wrap(err, "leading webhooks here")
 	}
-	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": coreNamespace}}
-	objects = []*unstructured.Unstructured{{Object: namespace}, {Object: service}, {Object: slice}}
-	return errors.Wrap(apply(ctx, control, objects), "leading webhooks here")
+	portName, err := servicePort(ctx, control)
+	if err != nil {
+		return err
+	}
+	slice := named("discovery.k8s.io/v1", "EndpointSlice", coreNamespace, webhookSlice)
+	slice.SetLabels(map[string]string{"kubernetes.io/service-name": webhookService, "endpointslice.kubernetes.io/managed-by": fieldOwner})
+	slice.Object["addressType"] = "IPv4"
+	slice.Object["endpoints"] = []any{map[string]any{"addresses": []any{o.webhooks}}}
+	slice.Object["ports"] = []any{map[string]any{"name": portName, "port": int64(port), "protocol": "TCP"}}
+	return errors.Wrap(apply(ctx, control, []*unstructured.Unstructured{slice}), "leading webhooks here")
+}
+
+func named(version, kind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(version)
+	u.SetKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+// servicePort is the name by which a slice says which of the Service's ports it is for.
+func servicePort(ctx context.Context, control *cluster) (string, error) {
+	service := &corev1.Service{}
+	key := client.ObjectKey{Namespace: coreNamespace, Name: webhookService}
+	if err := control.client.Get(ctx, key, service); err != nil || len(service.Spec.Ports) == 0 {
+		return "", errors.Wrapf(err, "reading the port of Service %s", key)
+	}
+	return service.Spec.Ports[0].Name, nil
+}
+
+// refuseUnanswered: API servers ask the webhooks of an installed core, whose Pods are gone, and would refuse everything.
+func refuseUnanswered(ctx context.Context, control *cluster) error {
+	for _, object := range []client.Object{&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}} {
+		err := control.client.Get(ctx, client.ObjectKey{Name: webhookConfiguration}, object)
+		if err == nil {
+			return errors.Errorf("the control cluster has the webhooks of an installed core, which nobody answers without its Pods: give WEBHOOKS=… the address at which "+
+				"API servers reach this computer, or take them out, with kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration %s: "+
+				"applying the release again brings them back", webhookConfiguration)
+		}
+		if !gone(err) {
+			return errors.Wrap(err, "looking for webhooks in the control cluster")
+		}
+	}
+	return nil
 }
 
 // noConversion takes the webhook out of a definition, with the authority that the core has written.
@@ -63,6 +111,10 @@ const noConversion = `[{"op":"replace","path":"/spec/conversion","value":{"strat
 
 // removeWebhooks takes away what would have API servers ask a process that has ended: they refuse everything then.
 func (o *options) removeWebhooks(ctx context.Context, control *cluster) error {
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: coreNamespace, Name: webhookSlice}}
+	if err := control.client.Delete(ctx, slice); err != nil && !gone(err) {
+		return errors.Wrap(err, "having the webhooks' Service lead here no more")
+	}
 	meta := metav1.ObjectMeta{Name: webhookConfiguration}
 	for _, object := range []client.Object{
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta},
