@@ -116,8 +116,8 @@ func (o *options) read(file string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// besideInstalled returns the Deployment of the same manager that the cluster has without replicas, or nothing. One that runs is refused: it
-// would work on the same objects, or, while it holds the lease, this one would not work at all and not say why.
+// besideInstalled returns the Deployment of the same manager that the cluster has without replicas, or nothing. One that runs is refused:
+// it would work on the same objects, or, while it holds the lease, this one would not work at all and not say why.
 func besideInstalled(ctx context.Context, c *cluster, objects []*unstructured.Unstructured) (string, error) {
 	for _, object := range objects {
 		if object.GetKind() != "Deployment" {
@@ -140,8 +140,8 @@ func besideInstalled(ctx context.Context, c *cluster, objects []*unstructured.Un
 	return "", nil
 }
 
-// missing are the objects that the cluster does not have. What an installed release has is its own: who applies the same has it as well, and
-// would take it away at the end.
+// missing are the objects that the cluster does not have. What an installed release has is its own: who applies the same has it as well,
+// and would take it away at the end.
 func missing(ctx context.Context, c *cluster, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var missing []*unstructured.Unstructured
 	for _, object := range objects {

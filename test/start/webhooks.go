@@ -47,7 +47,9 @@ func (o *options) leadWebhooks(ctx context.Context, control *cluster, objects []
 		return nil
 	}
 	service := named("v1", "Service", coreNamespace, webhookService)
-	service.Object["spec"] = map[string]any{"ports": []any{map[string]any{"name": "webhook", "port": int64(443), "targetPort": int64(port)}}}
+	service.Object["spec"] = map[string]any{
+		"ports": []any{map[string]any{"name": "webhook", "port": int64(443), "targetPort": int64(port)}},
+	}
 	namespace := named("v1", "Namespace", "", coreNamespace)
 	leading := []*unstructured.Unstructured{namespace, service}
 	if beside {
@@ -92,12 +94,14 @@ func servicePort(ctx context.Context, control *cluster) (string, error) {
 
 // refuseUnanswered: API servers ask the webhooks of an installed core, whose Pods are gone, and would refuse everything.
 func refuseUnanswered(ctx context.Context, control *cluster) error {
-	for _, object := range []client.Object{&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}} {
+	for _, object := range []client.Object{
+		&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
+	} {
 		err := control.client.Get(ctx, client.ObjectKey{Name: webhookConfiguration}, object)
 		if err == nil {
-			return errors.Errorf("the control cluster has the webhooks of an installed core, which nobody answers without its Pods: give WEBHOOKS=… the address at which "+
-				"API servers reach this computer, or take them out, with kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration %s: "+
-				"applying the release again brings them back", webhookConfiguration)
+			return errors.Errorf("the control cluster has the webhooks of an installed core, which nobody answers without its Pods: "+
+				"give WEBHOOKS=… the address at which API servers reach this computer, or take them out, with kubectl delete "+
+				"mutatingwebhookconfiguration,validatingwebhookconfiguration %s: applying the release again brings them back", webhookConfiguration)
 		}
 		if !gone(err) {
 			return errors.Wrap(err, "looking for webhooks in the control cluster")
