@@ -33,6 +33,11 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 		r.forSlots.content(key)
 		return end
 	}
+	if missing := s.missingDeployment(); missing != "" {
+		r.forSlots.content(key)
+		s.held.add(notReplaceableReason, missing, len(unhealthy))
+		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, deferredBecause([]string{missing})))
+	}
 	outdated := !ofCurrentRevision(s)
 	if outdated && !replacedOnDelete(s.deployment) {
 		r.forSlots.content(key)

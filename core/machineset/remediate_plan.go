@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -43,6 +44,16 @@ func ofCurrentRevision(s *scope) bool {
 		return wanted == has
 	}
 	return len(s.outdated) == 0
+}
+
+// missingDeployment says that the deployment that the set is of has not been read, or is gone: then neither its limits are known nor
+// whether the set is the current one. Its event, or the end of the set, comes.
+func (s *scope) missingDeployment() string {
+	owner := metav1.GetControllerOf(s.Object)
+	if s.deployment != nil || owner == nil || owner.Kind != "MachineDeployment" {
+		return ""
+	}
+	return fmt.Sprintf("MachineDeployment %s cannot be read, which has the limits", owner.Name)
 }
 
 // deferredBecause describes what else keeps a Machine from being remediated.

@@ -15,6 +15,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"millwright.dev/core/remediation"
 )
 
 // TestARefusedDeletionOfAnUnhealthyMachine is said in the refuser's words. It is tried again less and less often, its place stays taken, since
@@ -61,4 +63,24 @@ func TestARefusedDeletionOfAnUnhealthyMachine(t *testing.T) {
 		found := w.condition(g, kind)
 		g.Expect(found.Message).NotTo(ContainSubstring("not before Monday"))
 	})
+}
+
+// TestADeploymentThatIsNotThere: while the one that a set belongs to cannot be read, its limits are not known, nor whether the set is the
+// current one. Nothing is replaced by those of the flags, and that is said.
+func TestADeploymentThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.change = func(r *Reconciler) { r.Remediation = remediation.NoLimits() }
+	deployment := w.deployment("1", ptr.To(intstr.FromInt32(0)))
+	w.set(2, of(deployment, "s", "1"))
+	w.start(t)
+	w.Eventually(w.settled(2))
+	w.Stop()
+	w.G.Expect(direct.Delete(w.Ctx, deployment)).To(Succeed())
+	names := livingNames(w)
+	w.findUnhealthy(names[0])
+	w.start(t)
+	w.becomes(names[0], clusterv1.MachineSetMachineRemediationDeferredReason)
+	w.Eventually(w.reports(remediationAllowedConditionType, notReplaceableReason, "MachineDeployment d cannot be read"))
+	w.G.Expect(w.deletingNow()).To(BeZero())
 }
