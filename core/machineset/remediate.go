@@ -154,7 +154,7 @@ func (r *Reconciler) replace(
 		replacements.WithLabelValues(s.Object.Spec.ClusterName, replacementReasons.of(verdict.Reason)).Inc()
 	}
 	if refusal := persist.Refusal(end.Err()); refusal != "" && refused > 0 {
-		s.held.add(notReplaceableReason, "Its deletion is refused: "+refusal, refused)
+		s.held.add(notReplaceableReason, "Its replacement is refused: "+refusal, refused)
 	}
 	return end
 }

@@ -3,6 +3,7 @@ package machineset
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -51,7 +52,7 @@ func TestARefusedDeletionOfAnUnhealthyMachine(t *testing.T) {
 	w.becomes(names[1], clusterv1.MachineSetMachineRemediationDeferredReason)
 	w.Eventually(func(g Gomega) {
 		g.Expect(w.condition(g, kind).Message).To(And(
-			ContainSubstring("* 1 Machine: Its deletion is refused"), ContainSubstring("not before Monday"),
+			ContainSubstring("* 1 Machine: Its replacement is refused"), ContainSubstring("not before Monday"),
 			ContainSubstring("spec.remediation.maxInFlight of MachineDeployment d 1 allows 1 replacement at once")))
 	})
 	w.G.Expect(w.living()).To(HaveLen(2))
@@ -83,4 +84,37 @@ func TestADeploymentThatIsNotThere(t *testing.T) {
 	w.becomes(names[0], clusterv1.MachineSetMachineRemediationDeferredReason)
 	w.Eventually(w.reports(remediationAllowedConditionType, notReplaceableReason, "MachineDeployment d cannot be read"))
 	w.G.Expect(w.deletingNow()).To(BeZero())
+}
+
+// TestARefusedMarkOfAnUnhealthyMachine: what is not marked as being replaced is not deleted, which is said in the refuser's words for what
+// it is; the others go, and it does once that is allowed.
+func TestARefusedMarkOfAnUnhealthyMachine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(3)
+	var refused atomic.Value
+	refused.Store("")
+	w.start(t, func(inner client.WithWatch) client.Client {
+		return interceptor.NewClient(inner, interceptor.Funcs{SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
+		) error {
+			data, err := patch.Data(object)
+			if err == nil && object.GetName() == refused.Load() && strings.Contains(string(data), clusterv1.MachineSetMachineRemediationMachineDeletingReason) {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "machines/status"}, object.GetName(), errors.New("not before Monday"))
+			}
+			return c.SubResource(sub).Patch(ctx, object, patch, options...)
+		}})
+	})
+	w.Eventually(w.settled(3))
+	names := livingNames(w)
+	refused.Store(names[0])
+	w.findUnhealthy(names[0], names[1])
+	w.becomes(names[1], clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+	w.Eventually(w.reports(remediationAllowedConditionType, notReplaceableReason, "Its replacement is refused: patching the status of Machine"))
+	w.Eventually(w.reports(remediationAllowedConditionType, notReplaceableReason, "not before Monday"))
+	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
+	w.G.Expect(livingNames(w)).To(ContainElement(names[0]))
+	refused.Store("")
+	w.becomes(names[0], clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(2)) })
 }
