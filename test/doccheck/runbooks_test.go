@@ -1,9 +1,11 @@
 package doccheck_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -37,9 +39,11 @@ func TestRunbooks(t *testing.T) {
 	metrics, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "reference", "metrics.md"))
 	g.Expect(err).NotTo(HaveOccurred())
 	var alerts []string
+	exprs := map[string]string{}
 	for _, group := range file.Spec.Groups {
 		for _, rule := range group.Rules {
 			alerts = append(alerts, rule.Alert)
+			exprs[rule.Alert] = rule.Expr
 			names := regexp.MustCompile(`millwright_[a-z_]+`).FindAllString(rule.Expr, -1)
 			g.Expect(names).NotTo(BeEmpty(), rule.Alert)
 			for _, name := range names {
@@ -55,4 +59,31 @@ func TestRunbooks(t *testing.T) {
 	}
 	list := doccheck.Read(t, "docs/runbooks/README.md")
 	g.Expect(list.Keys(t, "Runbooks", "Alert")).To(ConsistOf(alerts))
+	quoted := quotedAlerts(t)
+	g.Expect(len(quoted)).To(BeNumerically(">", 3))
+	for alert, expr := range quoted {
+		g.Expect(exprs).To(HaveKeyWithValue(alert, expr), "an alert that a page shows is in alerts.yaml, with its runbook")
+	}
+}
+
+// quotedAlerts are the alerts that pages show, with what they ask for.
+func quotedAlerts(t *testing.T) map[string]string {
+	t.Helper()
+	g := NewWithT(t)
+	rule := regexp.MustCompile(`(?m)^ *- alert: (\w+)\n *expr: (.*)$`)
+	quoted := map[string]string{}
+	for _, directory := range []string{"docs", "providers", "bootstrap", "core", "contracts"} {
+		err := filepath.WalkDir(filepath.Join(testenv.Root(), directory), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".md") {
+				return err
+			}
+			page, err := os.ReadFile(path)
+			for _, found := range rule.FindAllSubmatch(page, -1) {
+				quoted[string(found[1])] = string(found[2])
+			}
+			return err
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	return quoted
 }
