@@ -98,6 +98,12 @@ func commonVariables(_ *Bundle, file File) string {
 				wrong = append(wrong, fmt.Sprintf("%s %s has %v where %s is set", object.GetKind(), object.GetName(), value, name))
 			}
 		}
+		// A number may be what a flavor is about, such as one control plane machine without a load balancer.
+		count := func(value any, name string) {
+			if text, variable := value.(string); variable && strings.Contains(text, "${") {
+				want(value, name)
+			}
+		}
 		at := func(path ...string) any {
 			value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 			return value
@@ -108,10 +114,10 @@ func commonVariables(_ *Bundle, file File) string {
 			want(at("spec", "topology", "version"), "KUBERNETES_VERSION")
 		case strings.HasSuffix(object.GetKind(), "ControlPlane"):
 			want(at("spec", "version"), "KUBERNETES_VERSION")
-			want(at("spec", "replicas"), "CONTROL_PLANE_MACHINE_COUNT")
+			count(at("spec", "replicas"), "CONTROL_PLANE_MACHINE_COUNT")
 		case object.GetKind() == "MachineDeployment":
 			want(at("spec", "template", "spec", "version"), "KUBERNETES_VERSION")
-			want(at("spec", "replicas"), "WORKER_MACHINE_COUNT")
+			count(at("spec", "replicas"), "WORKER_MACHINE_COUNT")
 		}
 	}
 	return strings.Join(short(wrong), "; ")

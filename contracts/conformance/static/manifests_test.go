@@ -137,3 +137,22 @@ func TestAPlaceholderIsNoField(t *testing.T) {
 		t.Errorf("failed: %v", got)
 	}
 }
+
+// TestReplicasOfATemplate: a number may be part of a flavor, such as one without a load balancer; a variable of another name than that of the
+// flag is one too many.
+func TestReplicasOfATemplate(t *testing.T) {
+	for replicas, broken := range map[string]bool{
+		"1": false, "${CONTROL_PLANE_MACHINE_COUNT}": false, "${CONTROL_PLANE_MACHINE_COUNT:=3}": false, "${MASTERS}": true,
+	} {
+		files := sample(t)
+		files["cluster-template.yaml"] = append(files["cluster-template.yaml"], documents(t, `apiVersion: controlplane.example.dev/v1
+kind: SampleControlPlane
+metadata: {name: "${CLUSTER_NAME}"}
+spec: {replicas: "`+replicas+`", version: "${KUBERNETES_VERSION}"}
+`)...)
+		want := map[bool][]rules.ID{true: {"PR-035"}}[broken]
+		if got := failed(results(t, files)); !slices.Equal(got, want) {
+			t.Errorf("%s: failed: %v, want %v", replicas, got, want)
+		}
+	}
+}
