@@ -59,8 +59,11 @@ func TestLifeByClusterctl(t *testing.T) {
 	l.write("rule.yaml", drainRule)
 	l.run(`kubectl apply -f rule.yaml`)
 	launched, nodes, before := l.launches(), l.nodes(), l.uids(l.from)
-	l.page("move.md", "The move")
+	l.moveInterrupted()
+	l.page("move.md", "If it fails half-way")
 	l.expectMoved(l.from, l.to, before)
+	l.Expect(l.pausedOnes()).To(BeEmpty())
+	l.Expect(l.launches()).To(Equal(launched), "nothing was replaced by the move that failed, nor by its repetition")
 	l.page("move.md", "And back")
 	l.expectMoved(l.to, l.from, before)
 

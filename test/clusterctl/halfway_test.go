@@ -1,0 +1,53 @@
+package clusterctl
+
+import (
+	"strings"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/test/doccheck"
+)
+
+// refusal has an API server refuse to delete one Machine: so does a webhook or a quota, of which clusterctl learns no more.
+const refusal = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: refusal}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [cluster.x-k8s.io], apiVersions: ["*"], operations: [DELETE], resources: [machines]}]
+  validations: [{expression: "request.name != 'NAME'", message: this one stays}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: refusal}
+spec: {policyName: refusal, validationActions: [Deny]}
+`
+
+// moveInterrupted begins the move of the page, has the source refuse a deletion, and kills clusterctl, which tries it again for minutes. Everything is
+// at the target then, and the source has Machines whose infrastructure's objects it has no more.
+func (l *life) moveInterrupted() {
+	l.write("refusal.yaml", strings.ReplaceAll(refusal, "NAME", l.machines(l.from)[0].Name))
+	l.run(`kubectl apply -f refusal.yaml`)
+	l.Eventually(func() string {
+		said, _ := l.try(`kubectl delete machines --all --dry-run=server`)
+		return said
+	}).Should(ContainSubstring("this one stays"))
+	move := doccheck.Read(l.t, "docs/guides/move.md").Commands(l.t, "The move")
+	l.write("move.sh", "set -eu\n"+move)
+	l.run(`setsid bash move.sh & mover=$!
+	for i in $(seq 600); do test -n "$(kubectl get awsmachines -o name)" || break; sleep 0.1; done
+	kill -9 -- "-$mover"; wait || true
+	kubectl delete -f refusal.yaml`)
+	l.Expect(l.machines(l.from)).NotTo(BeEmpty())
+	l.Expect(l.run(`kubectl get awsmachines -o name`)).To(BeEmpty())
+	said, err := l.try(`clusterctl move --to-kubeconfig "$TO"`)
+	l.Expect(err).To(HaveOccurred())
+	l.Expect(said).To(ContainSubstring("Clusters are paused: default/my-cluster"))
+}
+
+// pausedOnes are the objects of the Cluster with the annotation that the page has them given for the time of a repeated move.
+func (l *life) pausedOnes() string {
+	return l.run(`kubectl --kubeconfig "$TO" get machinedeployments,machinesets,machines,machinehealthchecks -o yaml | grep ` + clusterv1.PausedAnnotation + `: || true`)
+}
