@@ -2,12 +2,18 @@ package e2e
 
 import (
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -17,49 +23,145 @@ import (
 	"millwright.dev/test/sandbox"
 )
 
-// TestAdoptAfterRestore: a Machine was created after the backup that is restored now: its instance runs, its Node serves, and no object knows of
-// it. The commands of the guide have the set adopt it: nothing is launched, ended or drained, and the Node stays the same.
+// TestAdoptAfterRestore is the story of a management cluster that was restored from a backup of two hours ago. Of three Machines, one was
+// created after the backup: its instance runs, its Node serves, and no object knows of it. Another was deleted since: its objects are back,
+// instance and Node are not. Nothing is ended, launched or replaced, and the Cluster says why. The commands of the guide have the set
+// adopt the first, which stays as it is; and end the grace, after which the second is replaced.
 func TestAdoptAfterRestore(t *testing.T) {
-	w := sharedWorld(t, "restore")
+	w := restoreWorld(t)
 	w.start(3)
-	launched, nodes := w.live(), w.nodes()
-	lost := w.machines()[0]
-	set := lost.Labels[clusterv1.MachineSetNameLabel]
+	w.checkHealth()
+	created, kept, deleted := w.machines()[0], w.machines()[1], w.machines()[2]
+	before, nodes := w.identities(), w.nodes()
+	w.restore(&created, &deleted)
+	w.Expect(w.sandbox.EC2.ClearCalls(w.ctx)).To(Succeed())
+	for _, manager := range []*sandbox.Manager{w.sandbox.CloudConfig, w.sandbox.AWS, w.sandbox.Core} {
+		w.Expect(manager.Start(w.ctx)).To(Succeed())
+	}
 
+	w.awaitSuspicion(created.Name)
+	w.Eventually(func(g Gomega) string {
+		g.Expect(w.control.Get(w.ctx, client.ObjectKeyFromObject(&deleted), &deleted)).To(Succeed())
+		return reasonOf(deleted.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition)
+	}).Should(Equal("InstanceVanished"))
+	w.Consistently(func(g Gomega) {
+		g.Expect(w.machines()).To(ConsistOf(HaveField("UID", kept.UID), HaveField("UID", deleted.UID)), "nothing is replaced")
+		g.Expect(w.live()).To(HaveLen(2), "nothing is ended, and nobody claims the first")
+	}, 5*time.Second).Should(Succeed())
+
+	w.guide("restore.md", "Adopt an instance", "SET", created.Labels[clusterv1.MachineSetNameLabel], "DEPLOYMENT", sandbox.SampleDeployment,
+		"=MACHINE=", "="+created.Name+"=", "PROVIDERID", created.Spec.ProviderID, "=N", "=3")
+	w.awaitAdopted(&created)
+	calls, err := w.sandbox.EC2.Calls(w.ctx, "RunInstances", "TerminateInstances")
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(calls).To(BeEmpty(), "nothing was launched or ended")
+
+	w.guide("restore.md", "End the grace", "NAME", sandbox.SampleCluster)
+	w.Eventually(w.remediationAllowed).Should(Equal("True"))
+	w.Eventually(w.machines).ShouldNot(ContainElement(HaveField("UID", deleted.UID)), "now it is replaced")
+	w.Expect(w.scenario.AwaitRunning(w.ctx, 3)).To(Succeed())
+	after := w.identities()
+	w.Expect(after).To(HaveKeyWithValue(string(kept.UID), before[string(kept.UID)]))
+	for _, machine := range []clusterv1.Machine{created, kept} {
+		node := w.nodes()[machine.Status.NodeRef.Name]
+		w.Expect(node).NotTo(BeNil())
+		w.Expect(node.UID).To(Equal(nodes[node.Name].UID), "the Node is the same")
+		w.Expect(node.Spec.Unschedulable).To(BeFalse())
+	}
+	w.Expect(w.live()).To(And(HaveLen(3), HaveKey(filepath.Base(created.Spec.ProviderID)), HaveKey(filepath.Base(kept.Spec.ProviderID))))
+}
+
+// restoreWorld has a core that holds a lease, by which it learns that no core was at work.
+func restoreWorld(t *testing.T) *world {
+	t.Helper()
+	takeTurn(t, &booting)
+	s, err := sandbox.Start(suite.ctx, sandbox.Options{
+		LogDir: filepath.Join(suite.logs, "restore"),
+		ManagerArgs: map[string][]string{"core": {"--leader-elect=true", "--machine-safety-recovery-grace=1s"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { NewWithT(t).Expect(s.Stop()).To(Succeed()) })
+	return newWorld(t, s, "restore")
+}
+
+// restore ends all managers and makes of the management cluster what it was two hours ago.
+func (w *world) restore(created, deleted *clusterv1.Machine) {
+	w.t.Helper()
 	w.sandbox.Core.Kill()
 	w.sandbox.AWS.Kill()
 	w.sandbox.CloudConfig.Kill()
 	w.change(func(md *clusterv1.MachineDeployment) { md.Spec.Replicas = ptr.To[int32](2) })
-	restored := &clusterv1.MachineSet{}
-	w.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: set}, restored)).To(Succeed())
-	before := restored.DeepCopy()
-	restored.Spec.Replicas = ptr.To[int32](2)
-	w.Expect(w.control.Patch(w.ctx, restored, client.MergeFrom(before))).To(Succeed())
-	w.forget(&lost)
-	w.Expect(w.sandbox.CloudConfig.Start(w.ctx)).To(Succeed())
-	w.Expect(w.sandbox.AWS.Start(w.ctx)).To(Succeed())
-	w.Expect(w.sandbox.Core.Start(w.ctx)).To(Succeed())
-	w.Expect(w.scenario.AwaitRunning(w.ctx, 2)).To(Succeed())
-	w.Expect(w.live()).To(HaveLen(3), "the third runs, and nobody claims it")
+	set := &clusterv1.MachineSet{}
+	w.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: created.Labels[clusterv1.MachineSetNameLabel]}, set)).To(Succeed())
+	before := set.DeepCopy()
+	set.Spec.Replicas = ptr.To[int32](2)
+	w.Expect(w.control.Patch(w.ctx, set, client.MergeFrom(before))).To(Succeed())
+	w.forget(created)
+	w.Expect(w.sandbox.EC2.Vanish(w.ctx, filepath.Base(deleted.Spec.ProviderID))).To(Succeed())
+	w.Expect(w.target.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: deleted.Status.NodeRef.Name}})).To(Succeed())
 
-	w.guide("restore.md", "Adopt an instance", "SET", set, "DEPLOYMENT", sandbox.SampleDeployment, "=MACHINE=", "="+lost.Name+"=",
-		"PROVIDERID", lost.Spec.ProviderID, "=N", "=3")
-	w.Expect(w.scenario.AwaitRunning(w.ctx, 3)).To(Succeed())
-	w.expectSameInstances(launched)
-	w.Expect(w.machines()).To(ContainElement(And(HaveField("Name", lost.Name), HaveField("Spec.ProviderID", lost.Spec.ProviderID),
-		HaveField("Status.NodeRef.Name", lost.Status.NodeRef.Name))))
-	for name, node := range w.nodes() {
-		w.Expect(nodes).To(HaveKey(name))
-		w.Expect(node.UID).To(Equal(nodes[name].UID), "the Node is the same")
-		w.Expect(node.Spec.Unschedulable).To(BeFalse())
+	leases := &coordinationv1.LeaseList{}
+	w.Expect(w.control.List(w.ctx, leases)).To(Succeed())
+	aged := 0
+	for i := range leases.Items {
+		if lease := &leases.Items[i]; lease.Name == "millwright-core" {
+			lease.Spec.AcquireTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-3 * time.Hour)))
+			lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-2 * time.Hour)))
+			lease.Spec.HolderIdentity = ptr.To("")
+			w.Expect(w.control.Update(w.ctx, lease)).To(Succeed())
+			aged++
+		}
 	}
-	events := &eventsv1.EventList{}
-	w.Expect(w.control.List(w.ctx, events, client.InNamespace(w.namespace))).To(Succeed())
-	w.Expect(events.Items).To(ContainElement(And(HaveField("Reason", "InstanceAdopted"), HaveField("Regarding.Name", lost.Name))))
+	w.Expect(aged).To(Equal(1), "the core has a lease")
+}
+
+// awaitSuspicion waits until the Cluster says that it seems to have been restored, and why, by condition, event and metric.
+func (w *world) awaitSuspicion(lost string) {
+	w.t.Helper()
+	cluster := &clusterv1.Cluster{}
 	w.Eventually(func(g Gomega) {
-		g.Expect(w.control.Get(w.ctx, client.ObjectKeyFromObject(restored), restored)).To(Succeed())
-		g.Expect(restored.Annotations).NotTo(HaveKey("machineset.millwright.dev/adopt"), "the reconcile after the creation takes it out of the list")
+		g.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: sandbox.SampleCluster}, cluster)).To(Succeed())
+		found := meta.FindStatusCondition(cluster.Status.Conditions, "RemediationAllowed")
+		g.Expect(found).To(HaveValue(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "RestoreSuspected"))))
+		g.Expect(found.Message).To(ContainSubstring(lost))
+		metrics, err := w.sandbox.Core.Metrics(w.ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(metrics.Gauge("millwright_clusters_frozen", "reason", "RestoreSuspected")).To(BeEquivalentTo(1))
 	}).Should(Succeed())
+	w.awaitEvent("RemediationFrozen", sandbox.SampleCluster)
+}
+
+// awaitAdopted waits until a Machine is back, with its instance and Node.
+func (w *world) awaitAdopted(machine *clusterv1.Machine) {
+	w.t.Helper()
+	w.Eventually(w.machines).Should(ContainElement(And(HaveField("Name", machine.Name), HaveField("Spec.ProviderID", machine.Spec.ProviderID),
+		HaveField("Status.Phase", "Running"), HaveField("Status.NodeRef.Name", machine.Status.NodeRef.Name))))
+	w.awaitEvent("InstanceAdopted", machine.Name)
+	w.Eventually(func(g Gomega) {
+		set := &clusterv1.MachineSet{}
+		g.Expect(w.control.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: machine.Labels[clusterv1.MachineSetNameLabel]}, set)).To(Succeed())
+		g.Expect(set.Annotations).NotTo(HaveKey("machineset.millwright.dev/adopt"), "the reconcile after the creation takes it out of the list")
+	}).Should(Succeed())
+}
+
+// awaitEvent waits for an event on an object of the namespace.
+func (w *world) awaitEvent(reason, name string) {
+	w.t.Helper()
+	w.Eventually(func(g Gomega) {
+		events := &eventsv1.EventList{}
+		g.Expect(w.control.List(w.ctx, events, client.InNamespace(w.namespace))).To(Succeed())
+		g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", reason), HaveField("Regarding.Name", name))))
+	}).Should(Succeed())
+}
+
+// reasonOf is that of a condition; empty without.
+func reasonOf(conditions []metav1.Condition, kind string) string {
+	if found := meta.FindStatusCondition(conditions, kind); found != nil {
+		return found.Reason
+	}
+	return ""
 }
 
 // forget takes a Machine and what was made for it out of the API server, as if it had never been there.

@@ -70,7 +70,8 @@ func (s *Sandbox) uncontained(ctx context.Context, p *podOf, more []string) (*ch
 		program = s.paths.file("bin/" + programOf(p.container.Image))
 	}
 	return &childprocess.Spec{
-		Path: program, Args: slices.Concat(args, p.args, more), CleanEnv: true,
+		// Those of the test come last, and so go first.
+		Path: program, Args: slices.Concat(args, more, p.args), CleanEnv: true,
 		Env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "TMPDIR=" + p.home}, p.environment...), Dir: p.home,
 	}, nil
 }

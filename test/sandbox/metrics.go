@@ -39,6 +39,18 @@ func (m *Metrics) Reconciles() map[string]int {
 	return m.sum("controller_runtime_reconcile_total", "controller")
 }
 
+// Gauge is the value of a gauge with that value of a label; 0 if there is none.
+func (m *Metrics) Gauge(name, label, value string) float64 {
+	for _, metric := range m.families[name].GetMetric() {
+		for _, pair := range metric.GetLabel() {
+			if pair.GetName() == label && pair.GetValue() == value {
+				return metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
 // sum adds up a counter's values by one of its labels.
 func (m *Metrics) sum(name, label string) map[string]int {
 	sums := map[string]int{}
