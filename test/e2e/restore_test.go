@@ -76,7 +76,7 @@ func restoreWorld(t *testing.T) *world {
 	t.Helper()
 	takeTurn(t, &booting)
 	s, err := sandbox.Start(suite.ctx, sandbox.Options{
-		LogDir: filepath.Join(suite.logs, "restore"),
+		LogDir:      filepath.Join(suite.logs, "restore"),
 		ManagerArgs: map[string][]string{"core": {"--leader-elect=true", "--machine-safety-recovery-grace=1s"}},
 	})
 	if err != nil {
