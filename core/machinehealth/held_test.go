@@ -250,3 +250,20 @@ func TestWhatIsHeldBackIsMeasured(t *testing.T) {
 	w.G.Expect(direct.Delete(w.Ctx, check)).To(Succeed())
 	holds()
 }
+
+// TestMachinesOfAnotherCluster are nobody's business, whatever their labels and annotations.
+func TestMachinesOfAnotherCluster(t *testing.T) {
+	w := newWorld(t)
+	w.machine("a", "True")
+	w.machine("foreign", "", func(m *clusterv1.Machine) {
+		m.Spec.ClusterName = "other"
+		m.Annotations = map[string]string{clusterv1.RemediateMachineAnnotation: ""}
+	})
+	w.start()
+	w.check("workers")
+	w.counts("workers", 1, 1, 1, "True/RemediationAllowed")
+	w.becomes("a", succeeded, well)
+	w.atRest()
+	w.G.Expect(w.said("foreign", succeeded)).To(BeEmpty())
+	w.G.Expect(w.said("foreign", owner)).To(BeEmpty())
+}

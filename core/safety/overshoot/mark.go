@@ -17,6 +17,8 @@ import (
 const (
 	frozenEvent   = "Frozen"
 	unfrozenEvent = "Unfrozen"
+	// notUnfrozenEvent is recorded when the freeze is the deployment's.
+	notUnfrozenEvent = "NotUnfrozen"
 	// freezeRefusedEvent is recorded when the API server refuses the label, or its removal.
 	freezeRefusedEvent = "FreezeRefused"
 )
@@ -68,6 +70,19 @@ func (r *Reconciler) unfreeze(ctx context.Context, object client.Object, byHand 
 	}
 	ctrl.LoggerFrom(ctx).Info("Unfroze the creation of Machines", "reason", why)
 	r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, unfrozenEvent, "Unfreeze", "Machines are created again: %s", why)
+	return nil
+}
+
+// refer takes the annotation from a set that is frozen with its deployment, and says where it belongs: the label would come back.
+func (r *Reconciler) refer(ctx context.Context, object client.Object, deployment string) error {
+	if err := r.mark(ctx, object, func(_, annotations map[string]string) {
+		delete(annotations, UnfreezeAnnotation)
+		delete(annotations, MCMUnfreezeAnnotation)
+	}); err != nil {
+		return errors.WithMessage(err, "taking the request to unfreeze a MachineSet away")
+	}
+	r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, notUnfrozenEvent, "Unfreeze",
+		"MachineDeployment %s is frozen, and its MachineSets with it: annotate that with %s", deployment, UnfreezeAnnotation)
 	return nil
 }
 
