@@ -118,7 +118,7 @@ func TestARequestThatIsGone(t *testing.T) {
 	first, ok := w.request("a")
 	w.G.Expect(ok).To(BeTrue())
 	rounds := w.rounds.Load()
-	w.G.Eventually(w.rounds.Load).Should(BeNumerically(">", rounds+2))
+	w.G.Eventually(w.rounds.Load).WithTimeout(workers.Timeout).Should(BeNumerically(">", rounds+2))
 	again, ok := w.request("a")
 	w.G.Expect(ok).To(BeTrue())
 	w.G.Expect(again.GetUID()).To(Equal(first.GetUID()))
@@ -189,7 +189,7 @@ func TestARequestThatCannotBeRead(t *testing.T) {
 	w.unreadable = func() error { return errors.New("connection reset by peer") }
 	w.start()
 	rounds := w.rounds.Load()
-	w.G.Eventually(w.rounds.Load).Should(BeNumerically(">", rounds+2))
+	w.G.Eventually(w.rounds.Load).WithTimeout(workers.Timeout).Should(BeNumerically(">", rounds+2))
 	w.Stop()
 	w.G.Expect(created).To(BeZero())
 	again, _ := w.request("a")
