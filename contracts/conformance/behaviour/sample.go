@@ -3,6 +3,7 @@ package behaviour
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"io"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	strictyaml "sigs.k8s.io/yaml"
 )
 
 const (
@@ -63,7 +65,14 @@ func ParseSample(content []byte, suffix string) (*Sample, error) {
 			return nil, err
 		}
 	}
-	return s, s.complete()
+	if err := s.complete(); err != nil {
+		return nil, err
+	}
+	if _, err := s.clusterSpec(); err != nil {
+		return nil, err
+	}
+	_, err := s.machineSpec()
+	return s, err
 }
 
 func (s *Sample) add(object *unstructured.Unstructured, document, suffix string) error {
@@ -134,11 +143,20 @@ func specInto(object *unstructured.Unstructured, spec any) error {
 	if object == nil {
 		return nil
 	}
-	content, _, err := unstructured.NestedMap(object.Object, "spec")
+	if object.GetAPIVersion() != clusterv1.GroupVersion.String() {
+		return errors.Errorf("the %s of the sample is of %s: give one of %s", object.GetKind(), object.GetAPIVersion(), clusterv1.GroupVersion)
+	}
+	content, err := json.Marshal(object.Object["spec"])
 	if err != nil {
 		return errors.Wrapf(err, "reading the %s of the sample", object.GetKind())
 	}
-	return errors.Wrapf(runtime.DefaultUnstructuredConverter.FromUnstructured(content, spec), "reading the %s of the sample", object.GetKind())
+	if err := strictyaml.UnmarshalStrict(content, spec); err != nil { // It names fields of a wrong type.
+		return errors.Wrapf(err, "reading spec of the %s of the sample", object.GetKind())
+	}
+	fields, _ := object.Object["spec"].(map[string]any)
+	// A field that nobody knows, also by its case, would be left out in silence.
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, spec, true)
+	return errors.Wrapf(err, "reading spec of the %s of the sample", object.GetKind())
 }
 
 // filled replaces the placeholders of all values of an object.

@@ -88,7 +88,7 @@ func (s *suite) run(ctx context.Context, config *rest.Config, options conformanc
 			err = failed
 		}
 	}()
-	if err := env.prepare(ctx, cleanup); err != nil {
+	if err := env.prepare(ctx, cleanup, kinds); err != nil {
 		return nil, err
 	}
 	for _, resolved := range kinds {
@@ -179,7 +179,7 @@ func kindsOf(ctx context.Context, c client.Client, kind schema.GroupVersionKind,
 }
 
 // prepare makes the namespace and what the sample has once.
-func (e *Env) prepare(ctx context.Context, cleanup *cleanup) error {
+func (e *Env) prepare(ctx context.Context, cleanup *cleanup, kinds []version.Resolved) error {
 	if e.Namespace == "" {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "conformance-" + e.Run}}
 		e.own(namespace)
@@ -205,6 +205,9 @@ func (e *Env) prepare(ctx context.Context, cleanup *cleanup) error {
 			return errors.Wrapf(err, "creating %s %s of the sample", object.GetKind(), object.GetName())
 		}
 		cleanup.once = append(cleanup.once, object)
+	}
+	if err := e.validSample(ctx, kinds); err != nil {
+		return err
 	}
 	return e.nobodyElse(ctx)
 }

@@ -69,6 +69,10 @@ func runCluster(ctx context.Context, args []string, stdin io.Reader, stdout, std
 		return exitUsage, err
 	}
 	settings.Selection = selection
+	config = limited(config, requestLimit)
+	if err := permitted(ctx, config, o.profile, settings); err != nil {
+		return exitUsage, err
+	}
 	results, err := suite(ctx, config, settings)
 	if err != nil && len(results) == 0 {
 		return exitUsage, err

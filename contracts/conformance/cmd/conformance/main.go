@@ -29,6 +29,8 @@ Each command lists its flags with -h. Exit codes: 0 conformant, 1 not conformant
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Who interrupts a run for the second time does not want to wait until it has cleaned up.
+	context.AfterFunc(ctx, stop)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

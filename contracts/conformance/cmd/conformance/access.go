@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/behaviour"
+	"millwright.dev/contracts/version"
+)
+
+// requestLimit bounds each request but watches, so that an API server that hangs ends a run.
+var requestLimit = 30 * time.Second
+
+// permitted looks, before anything is made, whether the API server answers and lets the suite do what it does.
+func permitted(ctx context.Context, config *rest.Config, profile string, o conformance.RunOptions) error {
+	rights, err := needs(profile, o.Namespace == "", o.Sample)
+	if err != nil {
+		return err
+	}
+	if err := answers(config); err != nil {
+		return err
+	}
+	return allowed(ctx, config, o.Namespace, rights)
+}
+
+// need is what a suite does with a resource.
+type need struct {
+	group, resource, subresource, verbs string
+	clusterWide                         bool
+}
+
+// needs are the rights of a profile. Of other objects of a sample the API server says what is missing when the first is made.
+func needs(profile string, ownNamespace bool, sample []byte) ([]need, error) {
+	capi := clusterv1.GroupVersion.Group
+	found := []need{
+		{capi, "clusters", "", "get list create update delete deletecollection", false},
+		{capi, "machines", "", "get list create update delete deletecollection", false},
+		{"", "secrets", "", "get list create delete deletecollection", false},
+	}
+	if ownNamespace {
+		found = append(found, need{"", "namespaces", "", "create delete", true})
+	}
+	if profile == conformance.CoreProfile.Name {
+		return append(found, need{"apiextensions.k8s.io", "customresourcedefinitions", "", "get create delete", true},
+			need{"rbac.authorization.k8s.io", "clusterroles", "", "create delete", true},
+			need{"", "nodes", "", "get list create patch delete", true}, need{"", "pods", "", "get list create delete", false}), nil
+	}
+	suffix := map[string]string{conformance.InfraMachineProfile.Name: "Machine", conformance.BootstrapConfigProfile.Name: "Config"}[profile]
+	parsed, err := behaviour.ParseSample(sample, suffix)
+	if err != nil {
+		return nil, errors.Wrap(err, "--sample")
+	}
+	subject := parsed.Subject.GroupVersionKind().GroupKind()
+	template := schema.GroupKind{Group: subject.Group, Kind: subject.Kind + clusterv1.TemplateSuffix}
+	plural := func(of schema.GroupKind) string {
+		name, _, _ := strings.Cut(version.CRDName(of), ".")
+		return name
+	}
+	return append(found, need{capi, "clusters", "status", "update", false}, need{"", "events", "", "list", false},
+		need{"apiextensions.k8s.io", "customresourcedefinitions", "", "get", true},
+		need{subject.Group, plural(subject), "", "get list watch create update patch delete", false},
+		need{template.Group, plural(template), "", "get create update patch deletecollection", false}), nil
+}
+
+// allowed asks the API server whether the user has the rights, and names all that are missing.
+func allowed(ctx context.Context, config *rest.Config, namespace string, needs []need) error {
+	reviews, err := authorizationclient.NewForConfig(config)
+	if err != nil {
+		return errors.Wrap(err, "--kubeconfig")
+	}
+	var missing []string
+	for _, n := range needs {
+		for verb := range strings.FieldsSeq(n.verbs) {
+			attributes := &authorizationv1.ResourceAttributes{Verb: verb, Group: n.group, Resource: n.resource, Subresource: n.subresource}
+			if !n.clusterWide {
+				attributes.Namespace = namespace
+			}
+			review := &authorizationv1.SelfSubjectAccessReview{}
+			review.Spec.ResourceAttributes = attributes
+			answer, err := reviews.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			if err != nil {
+				return errors.Wrap(err, "asking the API server for the rights of the kubeconfig's user")
+			}
+			if !answer.Status.Allowed {
+				missing = append(missing, n.name(verb))
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return errors.Errorf("--kubeconfig: its user lacks rights that the suite needs: %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+func (n need) name(verb string) string {
+	resource := schema.GroupResource{Group: n.group, Resource: n.resource}.String()
+	if n.subresource != "" {
+		resource = n.resource + "/" + n.subresource + "." + n.group
+	}
+	return verb + " " + resource
+}
+
+// answers looks whether the API server does.
+func answers(config *rest.Config) error {
+	c, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return errors.Wrap(err, "--kubeconfig")
+	}
+	_, err = c.ServerVersion()
+	return errors.Wrapf(err, "--kubeconfig: the API server at %s does not answer", config.Host)
+}
+
+// limited is a config whose requests end after limit, but for watches.
+func limited(config *rest.Config, limit time.Duration) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &limiter{next, limit} })
+	return config
+}
+
+type limiter struct {
+	next  http.RoundTripper
+	limit time.Duration
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *limiter) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Query().Get("watch") != "" {
+		return l.next.RoundTrip(request)
+	}
+	late := fmt.Errorf("no answer within %s", l.limit)
+	ctx, cancel := context.WithTimeoutCause(request.Context(), l.limit, late)
+	response, err := l.next.RoundTrip(request.WithContext(ctx))
+	if err != nil {
+		if errors.Is(context.Cause(ctx), late) {
+			err = late
+		}
+		cancel()
+		return nil, err
+	}
+	response.Body = &ending{response.Body, cancel}
+	return response, nil
+}
+
+// ending is a body with whose end the context of its request ends.
+type ending struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (e *ending) Close() error {
+	defer e.cancel()
+	return e.ReadCloser.Close()
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// What keeps a run from beginning is said before anything is made, so that whoever reads it knows what to change.
+func TestRunsThatCannotBegin(t *testing.T) {
+	good, from := file(t, "kubeconfig", string(env.Kubeconfig)), file(t, "sample.yaml", sample)
+	notFound := httptest.NewServer(http.NotFoundHandler())
+	defer notFound.Close()
+	for name, test := range map[string]struct {
+		kubeconfig, words string
+		args              []string
+	}{
+		"no sample":             {good, "give --sample", nil},
+		"no rights":             {nobody(t), "lacks rights that the suite needs: get clusters.cluster.x-k8s.io", []string{"--sample", from}},
+		"a hanging API server":  {hanging(t), "does not answer: ", []string{"--sample", from}},
+		"no such file":          {good, "--sample: open /nowhere", []string{"--sample", "/nowhere"}},
+		"no kubeconfig":         {"/nowhere", "--kubeconfig: ", []string{"--sample", from}},
+		"a probe of no machine": {good, "--probe: the probe at", []string{"--sample", from, "--probe", notFound.URL}},
+		"a probe without host":  {good, "--probe: \"nowhere\" is no URL", []string{"--sample", from, "--probe", "nowhere"}},
+		"a field of nobody":     {good, `unknown field "spec.instanceTyp"`, []string{"--sample", file(t, "aws.yaml", wrong)}},
+		"a field of no Machine": {good, `unknown field "failuredomain"`, []string{"--sample", file(t, "m.yaml", strings.Replace(sample, "failureD", "failured", 1))}},
+		"a kind of nobody":      {good, "reading the definition of NowhereMachine", []string{"--sample", file(t, "n.yaml", nowhere)}},
+		"not of this profile":   {good, "--target-kubeconfig is of the profile core", []string{"--sample", from, "--target-kubeconfig", good}},
+		"no suite":              {good, `--profile: "provider" has no suite on a cluster`, []string{"--sample", from, "--profile", "provider"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := command(t, test.kubeconfig, test.args...)
+			if code != exitUsage || stdout != "" || !strings.Contains(stderr, test.words) {
+				t.Errorf("exit code %d, want %d; %q does not say %q; stdout %q", code, exitUsage, stderr, test.words, stdout)
+			}
+		})
+	}
+	nothingLeft(t)
+}
+
+const (
+	wrong = `
+apiVersion: infrastructure.millwright.dev/v1alpha1
+kind: AWSMachineTemplate
+metadata: {name: any}
+spec: {template: {spec: {region: us-east-1, instanceTyp: m5.large}}}
+`
+	nowhere = "apiVersion: nowhere.example/v1\nkind: NowhereMachine\nmetadata: {name: any}\n"
+)
+
+// nobody is the kubeconfig of a user without rights.
+func nobody(t *testing.T) string {
+	t.Helper()
+	config, err := clientcmd.Load(env.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate, user.ImpersonateGroups = "nobody", []string{"system:authenticated"}
+	}
+	return written(t, config)
+}
+
+// hanging is the kubeconfig of a server that takes requests and answers none.
+func hanging(t *testing.T) string {
+	t.Helper()
+	limit := requestLimit
+	requestLimit = 200 * time.Millisecond
+	t.Cleanup(func() { requestLimit = limit })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	config := clientcmdapi.NewConfig()
+	config.Clusters["hanging"] = &clientcmdapi.Cluster{Server: "http://" + listener.Addr().String()}
+	config.Contexts["hanging"] = &clientcmdapi.Context{Cluster: "hanging"}
+	config.CurrentContext = "hanging"
+	return written(t, config)
+}
+
+func written(t *testing.T, config *clientcmdapi.Config) string {
+	t.Helper()
+	content, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file(t, "kubeconfig", string(content))
+}
+
+// An API server that hangs after its first answers ends a request and not the run; watches are not ended.
+func TestRequestsAreLimited(t *testing.T) {
+	var hang sync.WaitGroup
+	hang.Add(1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			hang.Wait()
+		}
+	}))
+	defer server.Close()
+	defer hang.Done()
+	c, err := rest.HTTPClientFor(limited(&rest.Config{Host: server.URL}, 100*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for query, ends := range map[string]bool{"": true, "?watch=true": false} {
+		response, err := c.Get(server.URL + query)
+		if ends != (err != nil) || ends && !strings.Contains(err.Error(), "no answer within 100ms") {
+			t.Errorf("%q: %v", query, err)
+		}
+		if err == nil {
+			_ = response.Body.Close()
+		}
+	}
+}
