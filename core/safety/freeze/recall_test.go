@@ -206,6 +206,7 @@ func TestACoreThatEndsSoonAfterATimeWithoutOne(t *testing.T) {
 	last := first.start.last
 	left := first.Frozen(cluster)
 	g.Expect(left.Reason).To(Equal(ReasonCoreWasAway))
+	g.Expect(left.Message).NotTo(ContainSubstring("ended soon"))
 
 	w := inherits(10*time.Second, left)
 	g.Expect(w.Frozen(other).Active()).To(BeFalse(), "it has said nothing")
@@ -227,6 +228,9 @@ func TestACoreThatEndsSoonAfterATimeWithoutOne(t *testing.T) {
 	again := inherits(10*time.Second, state)
 	since, _ = again.restorable(cluster)
 	g.Expect(since).To(BeTemporally("==", last), "however often it happens")
+	unknown := inherits(-1, left)
+	since, _ = unknown.restorable(cluster)
+	g.Expect(since).To(BeTemporally("==", last), "the lease is gone")
 	own := inherits(time.Hour, left)
 	since, _ = own.restorable(cluster)
 	g.Expect(since).To(Equal(own.start.last), "what the lease shows of a longer time without a core is later")
