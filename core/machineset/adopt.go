@@ -10,11 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 )
 
 // AdoptAnnotation lists, on a MachineSet, instances that are there already: machine=provider ID, with commas between. The Machines that
@@ -46,23 +48,28 @@ func parseAdoptions(text string) (listed []adoption, wrong []string) {
 	return listed, wrong
 }
 
-// adopt creates Machines for instances that are listed and have none, at most n.
+// adopt creates Machines for instances that are listed and have none, at most n. One that is refused holds up no other of the list; no
+// new Machine is created in its place, as the error ends that.
 func (r *Reconciler) adopt(ctx context.Context, s *scope, n int) ([]*clusterv1.Machine, error) {
 	listed, _ := parseAdoptions(s.Object.Annotations[AdoptAnnotation])
 	var made []*clusterv1.Machine
+	var refused []error
 	for _, a := range listed {
-		if len(made) == n || s.has(a) {
+		if len(made)+len(refused) >= n || s.has(a) {
 			continue
 		}
 		machine, err := r.adoptOne(ctx, s, a)
-		if err != nil {
-			return made, err
-		}
 		if machine != nil {
 			made = append(made, machine)
 		}
+		switch {
+		case err != nil && machine == nil && persist.Refusal(err) != "":
+			refused = append(refused, err)
+		case err != nil:
+			return made, kerrors.NewAggregate(append(refused, err))
+		}
 	}
-	return made, nil
+	return made, kerrors.NewAggregate(refused)
 }
 
 // has reports whether the set has the Machine of an entry.

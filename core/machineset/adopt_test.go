@@ -1,12 +1,19 @@
 package machineset
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"millwright.dev/test/coretest/workers"
 )
@@ -99,6 +106,35 @@ func TestAdoptionOfWhatIsNotOurs(t *testing.T) {
 	w.scaleTo(3)
 	w.Eventually(func(g Gomega) { g.Expect(w.living()).To(HaveLen(4)) })
 	w.G.Expect(w.children(workers.InfraKind)).NotTo(ContainElement("taken"))
+}
+
+// TestARefusedAdoption holds up no other: what is listed after it is adopted, and no new Machine is bought in its place.
+func TestARefusedAdoption(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var refused atomic.Bool
+	refused.Store(true)
+	w.set(2, func(set *clusterv1.MachineSet) {
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, "lost-a=test:///a,lost-b=test:///b")
+	})
+	w.start(t, func(inner client.WithWatch) client.Client {
+		return interceptor.NewClient(inner, interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+				if object.GetName() == "lost-a" && refused.Load() {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "lost-a", errors.New("not before Monday"))
+				}
+				return c.Create(ctx, object, options...)
+			},
+		})
+	})
+	w.Eventually(func(g Gomega) { g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-b")).To(Equal("test:///b")) })
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.condition(g, clusterv1.MachineSetScalingUpCondition).Message).To(ContainSubstring("not before Monday"))
+	})
+	w.G.Expect(livingNames(w)).To(ConsistOf("lost-b"))
+	refused.Store(false)
+	w.Eventually(func(g Gomega) { g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-a")).To(Equal("test:///a")) })
+	w.G.Expect(livingNames(w)).To(ConsistOf("lost-a", "lost-b"))
 }
 
 // TestCrashDuringAdoption: wherever the core dies, there are as many Machines as wanted, and one has the instance.
