@@ -50,6 +50,10 @@ func TestManifests(t *testing.T) {
 	p.export("KUBECONFIG", p.write("kubeconfig", string(plane.Kubeconfig())))
 	const others = "out/release/infrastructure-other/v0.1.0/infrastructure-components.yaml"
 	p.write(others, "somebody else's")
+	// By this file a directory of releases is told.
+	root, err := controlplane.Root()
+	g.Expect(err).NotTo(HaveOccurred())
+	p.run(`cp "` + root + `/config/release/clusterctl.yaml" out/release/`)
 	stale := p.write("out/release/cluster-api/v0.1.0/stale.yaml", "of an earlier run")
 	release(t, "v0.1.0", filepath.Join(p.dir, "out", "release"), "REGISTRY=registry.example.com/team")
 	p.run(`cd "$MILLWRIGHT_RELEASE" && sha256sum --quiet --check checksums-v0.1.0.txt`)
