@@ -33,6 +33,9 @@ func manyWorld(t *testing.T, namespace string) *world {
 	many.once.Do(func() {
 		many.sandbox, many.err = sandbox.Start(suite.ctx, sandbox.Options{
 			LogDir: filepath.Join(suite.logs, "many"), Unbooted: true, InterruptionQueue: true,
+			ManagerArgs: map[string][]string{"core": {
+				"--machine-safety-apiserver-statuscheck-timeout=10s", "--machine-safety-recovery-grace=10s",
+			}},
 		})
 	})
 	if many.err != nil {

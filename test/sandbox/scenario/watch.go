@@ -35,6 +35,8 @@ type Watch struct {
 	violation error
 	samples   int
 	extremes  Extremes
+	// served are the UIDs of Machines that have been available once.
+	served map[string]bool
 }
 
 // Extremes of the numbers of Machines since they were last reset.
@@ -43,6 +45,9 @@ type Extremes struct {
 	Most int
 	// Fewest available Machines: Available, and not being deleted.
 	Fewest int
+	// FewestStaying Machines: those that have been available once, whatever they are now, and are not being deleted. What
+	// is missing to the replicas is being replaced or has not come up.
+	FewestStaying int
 }
 
 func newWatch(ctx context.Context, s *sandbox.Sandbox, namespace string, onChange func()) (*Watch, error) {
@@ -56,6 +61,7 @@ func newWatch(ctx context.Context, s *sandbox.Sandbox, namespace string, onChang
 		nodes:    map[string]*corev1.Node{},
 		budgets:  map[string]bool{},
 		timeline: newTimeline(),
+		served:   map[string]bool{},
 	}
 	follow := []struct {
 		cluster *sandbox.Cluster
@@ -119,11 +125,11 @@ func (w *Watch) machineChanged(object any, gone bool) {
 	if gone {
 		delete(w.machines, key)
 		w.timeline.gone(machine, time.Now())
-		w.extremes.update(w.machines)
+		w.extremes.update(w.machines, w.served)
 		return
 	}
 	w.machines[key] = machine
-	w.extremes.update(w.machines)
+	w.extremes.update(w.machines, w.served)
 	w.timeline.observe(summarize(machine, w.nodes[machine.Status.NodeRef.Name]), time.Now())
 }
 
@@ -162,24 +168,29 @@ func (w *Watch) budgetChanged(object any, gone bool) {
 
 // update looks at the Machines alone: they come in the order in which they were written, while Nodes
 // come by another stream, sooner or later.
-func (e *Extremes) update(machines map[string]*clusterv1.Machine) {
-	available := 0
+func (e *Extremes) update(machines map[string]*clusterv1.Machine, served map[string]bool) {
+	available, staying := 0, 0
 	for _, machine := range machines {
 		c := condition(machine, clusterv1.AvailableCondition)
 		if c != nil && c.Status == metav1.ConditionTrue && machine.DeletionTimestamp.IsZero() {
 			available++
+			served[string(machine.UID)] = true
+		}
+		if served[string(machine.UID)] && machine.DeletionTimestamp.IsZero() {
+			staying++
 		}
 	}
 	e.Most = max(e.Most, len(machines))
 	e.Fewest = min(e.Fewest, available)
+	e.FewestStaying = min(e.FewestStaying, staying)
 }
 
 // ResetExtremes forgets the extremes and begins again with the Machines that there are.
 func (w *Watch) ResetExtremes() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.extremes = Extremes{Fewest: math.MaxInt}
-	w.extremes.update(w.machines)
+	w.extremes = Extremes{Fewest: math.MaxInt, FewestStaying: math.MaxInt}
+	w.extremes.update(w.machines, w.served)
 }
 
 // Extremes are the extremes since ResetExtremes.
