@@ -18,7 +18,7 @@ const suiteGroup = "conformance.millwright.dev"
 func (w *world) cluster(paused bool) {
 	spec, err := w.Sample.clusterSpec()
 	w.must(err, "to read the Cluster of the sample")
-	spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{}
+	spec.InfrastructureRef = w.Sample.infrastructure(spec.InfrastructureRef, w.id)
 	spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{}
 	if spec.ClusterNetwork.ServiceDomain == "" {
 		spec.ClusterNetwork.ServiceDomain = "cluster.local" // A spec that is empty is refused.

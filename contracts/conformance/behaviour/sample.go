@@ -139,6 +139,21 @@ func (s *Sample) machineSpec() (spec clusterv1.MachineSpec, err error) {
 	return spec, err
 }
 
+// infrastructure is the reference that the Cluster of a case has: to the object that the sample has for each Cluster, of the kind to which
+// the sample's Cluster refers; to none if there is no such object.
+func (s *Sample) infrastructure(
+	ref clusterv1.ContractVersionedObjectReference, cluster string,
+) clusterv1.ContractVersionedObjectReference {
+	for _, document := range s.perCluster {
+		object, err := decode(filled(document, cluster, "", ""))
+		if err == nil && object.GetKind() == ref.Kind && object.GroupVersionKind().Group == ref.APIGroup {
+			ref.Name = object.GetName()
+			return ref
+		}
+	}
+	return clusterv1.ContractVersionedObjectReference{}
+}
+
 func specInto(object *unstructured.Unstructured, spec any) error {
 	if object == nil {
 		return nil

@@ -33,7 +33,13 @@ var (
 	admin client.Client
 )
 
+// asCommand has the test's program be the command, for shells.
+const asCommand = "CONFORMANCE_COMMAND"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
 	options := testenv.Options{CRDs: []testenv.CRDs{testenv.CoreCRDs, testenv.AWSCRDs}, Objects: standin.CRDs()}
 	os.Exit(testenv.Main(m, options, func(e *testenv.Env) (func() error, error) {
 		env = e

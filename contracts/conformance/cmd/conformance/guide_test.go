@@ -1,0 +1,62 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/conformance/standin"
+	"millwright.dev/test/doccheck"
+)
+
+const metadata = `apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3
+kind: Metadata
+releaseSeries:
+- {major: 1, minor: 0, contract: v1beta2}
+`
+
+// The guide's commands, typed by somebody who has a provider that keeps all rules, come to reports that say so.
+func TestTheGuide(t *testing.T) {
+	guard(t, "StandInMachineTemplate")
+	_, machines := provide(t, standin.Switches{})
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"infrastructure-components.yaml": manifests, "metadata.yaml": metadata, "kubeconfig": string(env.Kubeconfig), "timeouts.yaml": waits,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := doccheck.Read(t, "docs/guides/conformance.md")
+	commands := strings.NewReplacer("infrastructure.example.com/v1beta2", standin.Group+"/v1alpha2", "ExampleMachine", "StandInMachine",
+		"http://127.0.0.1:8080/machines", machines,
+	).Replace(page.Commands(t, "Without a cluster") + page.Commands(t, "On a cluster: an infrastructure provider") + page.Commands(t, "Read the report"))
+	script := `conformance() { ` + asCommand + `=1 "$SELF" "$@" || [ $? = 3 ]; }` + "\n" + commands // No restart was given: partial.
+	cmd := exec.CommandContext(t.Context(), "bash", "-euc", script)                                 // our own guide
+	cmd.Dir, cmd.Env = dir, []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "SELF=" + self}
+	output, err := cmd.CombinedOutput()
+	if err != nil || !strings.HasSuffix(string(output), "no rule failed\n") {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	content, err := os.ReadFile(filepath.Join(dir, "report.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := report.Decode(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if decoded.Summary.Failed > 0 || decoded.Summary.Passed < 20 {
+		t.Errorf("%s: %+v", decoded.Outcome, decoded.Summary)
+	}
+	if static, err := os.ReadFile(filepath.Join(dir, "static.md")); err != nil || !strings.Contains(string(static), "infrastructure-example v1.0.0") {
+		t.Errorf("%v\n%s", err, static)
+	}
+}
