@@ -47,16 +47,18 @@ func TestExtremes(t *testing.T) {
 		}
 		return m
 	}
-	w := &Watch{machines: map[string]*clusterv1.Machine{}, nodes: map[string]*corev1.Node{}, timeline: newTimeline()}
+	w := &Watch{machines: map[string]*clusterv1.Machine{}, nodes: map[string]*corev1.Node{}, served: map[string]bool{}, timeline: newTimeline()}
 	w.machineChanged(machine("a", true, nil), false)
 	w.machineChanged(machine("b", true, nil), false)
 	w.ResetExtremes()
-	g.Expect(w.Extremes()).To(Equal(Extremes{Most: 2, Fewest: 2}))
+	g.Expect(w.Extremes()).To(Equal(Extremes{Most: 2, Fewest: 2, FewestStaying: 2}))
 	w.machineChanged(machine("c", false, nil), false)
 	w.machineChanged(machine("c", true, nil), false)
-	g.Expect(w.Extremes()).To(Equal(Extremes{Most: 3, Fewest: 2}))
+	g.Expect(w.Extremes()).To(Equal(Extremes{Most: 3, Fewest: 2, FewestStaying: 2}))
 	w.machineChanged(machine("a", true, &now), false)
 	w.machineChanged(machine("a", true, &now), true)
 	w.machineChanged(machine("b", false, nil), false)
-	g.Expect(w.Extremes()).To(Equal(Extremes{Most: 3, Fewest: 1}))
+	g.Expect(w.Extremes()).To(Equal(Extremes{Most: 3, Fewest: 1, FewestStaying: 2}), "who is not available for a moment stays")
+	w.machineChanged(machine("b", false, &now), false)
+	g.Expect(w.Extremes()).To(Equal(Extremes{Most: 3, Fewest: 1, FewestStaying: 1}), "who is being deleted does not")
 }
