@@ -4,14 +4,14 @@ package rules
 var coreClusterRules = []Rule{
 	{
 		ID: "CO-035", Level: Must, Feature: FeatureContract, Verified: behavioural,
-		Text:     "The Cluster is the controller owner of the infrastructure cluster that it refers to.",
+		Text:     "The Cluster is an owner of the infrastructure cluster that it refers to, though not always the controller owner.",
 		Fields:   "`metadata.ownerReferences` of the infrastructure cluster",
 		ReliedOn: "IC-006",
 		Source:   clusterCore,
 	},
 	{
 		ID: "CO-036", Level: Must, Feature: FeatureContract, Verified: behavioural,
-		Text:     "The Cluster is the controller owner of the control plane that it refers to.",
+		Text:     "The Cluster is an owner of the control plane that it refers to, though not always the controller owner.",
 		Fields:   "`metadata.ownerReferences` of the control plane",
 		ReliedOn: "control plane providers, which wait for it",
 		Source:   clusterCore,
@@ -156,5 +156,11 @@ var coreClusterRules = []Rule{
 		Fields:   "`status.deprecated.v1beta1.failureReason`, `status.deprecated.v1beta1.failureMessage`",
 		ReliedOn: "IC-005, CP-012",
 		Source:   clusterPage + "infracluster-terminal-failures",
+	},
+	{
+		ID: "CO-058", Level: Should, Feature: FeatureMillwright, Verified: behavioural,
+		Text:     "Machines of a Cluster whose pause ends are taken up at once, and not with the next event of another kind or the next resync.",
+		Fields:   "`spec.paused` of the Cluster",
+		ReliedOn: "people who unpause a Cluster, and expect that it goes on",
 	},
 }

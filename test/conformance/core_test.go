@@ -19,14 +19,17 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-var ruleFlag = flag.String("rule", "", "look at one rule alone")
+var (
+	ruleFlag = flag.String("rule", "", "look at one rule alone")
+	logsFlag = flag.String("logs", "", "a directory that keeps the logs of cores")
+)
 
 // waits are for cores on this computer, which need milliseconds. What must come has time, for computers that are busy.
 const waits = `
 apiVersion: conformance.millwright.dev/v1alpha1
 kind: Timeouts
 react: %s
-delete: 20s
+delete: %s
 quiet: %s
 poll: 50ms
 cleanup: 60s
@@ -42,7 +45,10 @@ func TestMain(m *testing.M) {
 // judge runs a core as a process and the suite on it.
 func judge(t *testing.T, program cores.Core, react, quiet time.Duration, args ...string) []report.Result {
 	t.Helper()
-	dir := t.TempDir()
+	dir := *logsFlag
+	if dir == "" {
+		dir = t.TempDir()
+	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	if err := os.WriteFile(kubeconfig, env.Kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
@@ -54,7 +60,7 @@ func judge(t *testing.T, program cores.Core, react, quiet time.Duration, args ..
 	defer running.Stop()
 	options := conformance.RunOptions{
 		Selection: conformance.Selection{Profile: conformance.CoreProfile, Level: conformance.Extended},
-		Timeouts:  fmt.Appendf(nil, waits, react, quiet), Log: t.Output(), Parallel: 16,
+		Timeouts:  fmt.Appendf(nil, waits, react, 2*react, quiet), Log: t.Output(), Parallel: 16,
 	}
 	if *ruleFlag != "" {
 		options.Selection.Rules = []rules.ID{rules.ID(*ruleFlag)}

@@ -39,7 +39,7 @@ func TestCoresSideBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	save(t, "core-cluster-api-"+upstream.Version, report.Implementation{Name: "core-cluster-api", Version: upstream.Version},
-		judge(t, upstream, 40*time.Second, 3*time.Second))
+		judge(t, upstream, 30*time.Second, 3*time.Second))
 	save(t, "core-millwright", report.Implementation{Name: "core-millwright"}, judge(t, ours, 20*time.Second, 2*time.Second))
 }
 

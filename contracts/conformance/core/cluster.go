@@ -35,10 +35,8 @@ func clusterCases() []conformance.Case[*Env] {
 
 func clusterOwners(w *world) {
 	s := w.declare()
-	w.check("CO-035", "the Cluster is the controller owner of the infrastructure cluster",
-		w.soon(func() string { return w.owned(s.infra, s.cluster, "Cluster") }))
-	w.check("CO-036", "the Cluster is the controller owner of the control plane",
-		w.soon(func() string { return w.owned(s.plane, s.cluster, "Cluster") }))
+	w.check("CO-035", "the Cluster is an owner of the infrastructure cluster", w.soon(func() string { return w.belongs(s.infra, s.cluster) }))
+	w.check("CO-036", "the Cluster is an owner of the control plane", w.soon(func() string { return w.belongs(s.plane, s.cluster) }))
 	w.check("CO-037", "both have the label with the name of the Cluster", w.soon(func() string {
 		if deviation := w.labelled(s.infra); deviation != "" {
 			return "infrastructure cluster: " + deviation
@@ -52,7 +50,7 @@ func clusterOwners(w *world) {
 
 func clusterProvisioning(w *world) {
 	s := w.declare()
-	w.need(w.soon(func() string { return w.owned(s.infra, s.cluster, "Cluster") }))
+	w.need(w.soon(func() string { return w.belongs(s.infra, s.cluster) }))
 	provisioned := func() bool { return ptr.Deref(w.readCluster().Status.Initialization.InfrastructureProvisioned, false) }
 	initialized := func() bool { return ptr.Deref(w.readCluster().Status.Initialization.ControlPlaneInitialized, false) }
 	infra := w.quiet(func() string { return when(provisioned(), "it says so before the provider does") })

@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -204,7 +205,14 @@ func (w *world) current(object *unstructured.Unstructured) *unstructured.Unstruc
 	return now
 }
 
-// owned says that an object has not the controller owner or the label of a Cluster.
+// belongs says that a Cluster is not among the owners of an object. It need not be the controller: somebody else may be.
+func (w *world) belongs(object *unstructured.Unstructured, cluster *clusterv1.Cluster) string {
+	owners := w.current(object).GetOwnerReferences()
+	is := func(o metav1.OwnerReference) bool { return o.Kind == "Cluster" && o.UID == cluster.UID }
+	return when(!slices.ContainsFunc(owners, is), fmt.Sprintf("its owners are %v", owners))
+}
+
+// owned says that the controller owner of an object is another than it should be.
 func (w *world) owned(object *unstructured.Unstructured, owner client.Object, kind string) string {
 	controller := metav1.GetControllerOf(w.current(object))
 	if controller == nil || controller.Kind != kind || controller.UID != owner.GetUID() {
