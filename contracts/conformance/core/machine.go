@@ -30,9 +30,9 @@ func machineOwners(w *world) {
 	w.open()
 	p := w.machine(w.id)
 	owned := w.check("CO-003", "the Machine is the controller owner of the infrastructure machine",
-		w.soon(func() string { return w.owned(p.infra, p.machine, "Machine") }))
+		w.soon(func() string { return w.owned(p.infra, p.machine) }))
 	owned = w.check("CO-004", "the Machine is the controller owner of the bootstrap config",
-		w.soon(func() string { return w.owned(p.config, p.machine, "Machine") })) && owned
+		w.soon(func() string { return w.owned(p.config, p.machine) })) && owned
 	labels := func() string {
 		if deviation := w.labelled(p.infra); deviation != "" {
 			return "infrastructure machine: " + deviation
@@ -50,7 +50,7 @@ func machineOwners(w *world) {
 	w.must(w.merge(p.infra, lost, false), "to take the owner away")
 	w.must(w.merge(p.config, lost, false), "to take the owner away")
 	w.check("CO-006", "owners and label are put back", w.soon(func() string {
-		for _, deviation := range []string{w.owned(p.infra, p.machine, "Machine"), w.owned(p.config, p.machine, "Machine"), labels()} {
+		for _, deviation := range []string{w.owned(p.infra, p.machine), w.owned(p.config, p.machine), labels()} {
 			if deviation != "" {
 				return deviation
 			}
@@ -62,7 +62,7 @@ func machineOwners(w *world) {
 func machineProvisioning(w *world) {
 	w.open()
 	p := w.machine(w.id)
-	w.need(w.soon(func() string { return w.owned(p.infra, p.machine, "Machine") }))
+	w.need(w.soon(func() string { return w.owned(p.infra, p.machine) }))
 	w.report(p.config, fields{"dataSecretName": "data-" + w.id})
 	w.settle(p.infra, fields{"providerID": w.providerID(w.id)})
 	dataName := func() string { return ptr.Deref(w.read(p).Spec.Bootstrap.DataSecretName, "") }
@@ -166,7 +166,7 @@ func machineBothLabels(w *world) {
 	}
 	w.open()
 	p := w.machine(w.id)
-	w.need(w.soon(func() string { return w.owned(p.infra, p.machine, "Machine") }))
+	w.need(w.soon(func() string { return w.owned(p.infra, p.machine) }))
 	w.report(p.config, fields{"dataSecretName": w.id, "ready": true})
 	w.settle(p.infra, fields{"providerID": w.providerID(w.id)})
 	w.report(p.infra, fields{"ready": true})

@@ -52,7 +52,7 @@ func pauseCluster(w *world) {
 	p := w.machine(w.id)
 	deviation := w.quiet(w.untouchedWhile(p.infra, p.config, s.infra, s.plane))
 	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(false) })
-	owned := func() string { return w.owned(p.infra, p.machine, "Machine") }
+	owned := func() string { return w.owned(p.infra, p.machine) }
 	idle := w.soon(owned)
 	if idle != "" {
 		// A core that is told of the end of the pause by nobody is told by the Machine: what it does in pauses can be seen all the same.
@@ -84,7 +84,7 @@ func pauseMachine(w *world) {
 	p := w.machine(w.id, func(m *clusterv1.Machine) { m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} })
 	deviation := w.quiet(w.untouchedWhile(p.infra, p.config))
 	w.change(p.machine, func() { delete(p.machine.Annotations, clusterv1.PausedAnnotation) })
-	w.need(w.soon(func() string { return w.owned(p.infra, p.machine, "Machine") }))
+	w.need(w.soon(func() string { return w.owned(p.infra, p.machine) }))
 	w.boot(p)
 	w.need(w.soon(func() string { return w.running(p) }))
 	w.change(p.machine, func() { p.machine.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} })

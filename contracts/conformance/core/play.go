@@ -212,10 +212,10 @@ func (w *world) belongs(object *unstructured.Unstructured, cluster *clusterv1.Cl
 	return when(!slices.ContainsFunc(owners, is), fmt.Sprintf("its owners are %v", owners))
 }
 
-// owned says that the controller owner of an object is another than it should be.
-func (w *world) owned(object *unstructured.Unstructured, owner client.Object, kind string) string {
+// owned says that a Machine is not the controller owner of an object.
+func (w *world) owned(object *unstructured.Unstructured, machine *clusterv1.Machine) string {
 	controller := metav1.GetControllerOf(w.current(object))
-	if controller == nil || controller.Kind != kind || controller.UID != owner.GetUID() {
+	if controller == nil || controller.Kind != "Machine" || controller.UID != machine.UID {
 		return fmt.Sprintf("its controller owner is %v", controller)
 	}
 	return ""
