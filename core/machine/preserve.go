@@ -82,11 +82,19 @@ func (s *scope) preservedCondition() metav1.Condition {
 	case !ok:
 		return conditions.True(PreservedCondition, ReasonPreservedForEver, fmt.Sprintf(
 			"Kept for inspection for ever, and counts as no replica of %s: annotation %s is no time like %s. Correct it, or delete the Machine",
-			of, machines.PreserveUntilAnnotation, s.Now.UTC().Format(time.RFC3339)))
+			of, machines.PreserveUntilAnnotation, s.Now.UTC().Format(time.RFC3339))+s.refusedCordon())
 	}
 	return conditions.True(PreservedCondition, ReasonPreserved, fmt.Sprintf(
 		"Kept for inspection until %s, and counts as no replica of %s. Delete the Machine to end that, or change annotation %s",
-		until.UTC().Format(time.RFC3339), of, machines.PreserveUntilAnnotation))
+		until.UTC().Format(time.RFC3339), of, machines.PreserveUntilAnnotation)+s.refusedCordon())
+}
+
+// refusedCordon is a line that says that the Node of a preserved Machine goes on taking pods, since it cannot be written.
+func (s *scope) refusedCordon() string {
+	if s.node == nil || s.sync.err == nil || !syncPreserved(s.node.DeepCopy(), true) {
+		return ""
+	}
+	return fmt.Sprintf("\nIts Node %s cannot be cordoned and tainted, and may take pods: %v", s.node.Name, s.sync.err)
 }
 
 // preservedTaint keeps pods off the Node of a preserved Machine.
