@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -14,6 +15,9 @@ import (
 
 	"millwright.dev/test/sandbox"
 )
+
+// manyGrace is how long nothing is replaced there after an API server answers again.
+const manyGrace = 10 * time.Second
 
 // manyWait is how long a step may take that replaces thirty machines.
 const manyWait = 5 * time.Minute
@@ -34,7 +38,7 @@ func manyWorld(t *testing.T, namespace string) *world {
 		many.sandbox, many.err = sandbox.Start(suite.ctx, sandbox.Options{
 			LogDir: filepath.Join(suite.logs, "many"), Unbooted: true, InterruptionQueue: true,
 			ManagerArgs: map[string][]string{"core": {
-				"--machine-safety-apiserver-statuscheck-timeout=10s", "--machine-safety-recovery-grace=10s",
+				"--machine-safety-apiserver-statuscheck-timeout=10s", fmt.Sprintf("--machine-safety-recovery-grace=%s", manyGrace),
 			}},
 		})
 	})
