@@ -30,20 +30,20 @@ import (
 
 // recorder keeps what is logged.
 type recorder struct {
-	mutex sync.Mutex
-	bytes.Buffer
+	mutex  sync.Mutex
+	buffer bytes.Buffer
 }
 
 func (r *recorder) Write(p []byte) (int, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return r.Buffer.Write(p)
+	return r.buffer.Write(p)
 }
 
 func (r *recorder) text() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return r.Buffer.String()
+	return r.buffer.String()
 }
 
 // world is a Cluster with Machines, and what the core would do with them.

@@ -30,19 +30,20 @@ import (
 // output is what the program says.
 type output struct {
 	mutex sync.Mutex
-	bytes.Buffer
+	// buffer is no embedded field: its ReadFrom, which io.Copy prefers to Write, takes no lock.
+	buffer bytes.Buffer
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	return o.Buffer.Write(p)
+	return o.buffer.Write(p)
 }
 
 func (o *output) text() string {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	return o.String()
+	return o.buffer.String()
 }
 
 // world is two control planes with a simulated EC2 and nothing of ours installed.
