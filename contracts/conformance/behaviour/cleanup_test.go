@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,6 +77,51 @@ func TestRunsCleanUp(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The moment in which a run may not leave its object: its finalizers are off for a move, and it is not deleted yet. What has no finalizer
+// goes at once when it is deleted, and its machine would stay for ever.
+func TestRunsCleanUpInTheMidstOfAMove(t *testing.T) {
+	t.Parallel()
+	k := kinds[0]
+	p := provide(t, k, version.V1Beta2, standin.Switches{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	config := rest.CopyConfig(env.Config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &bareThen{next: next, then: cancel} })
+	options := options(k, p)
+	options.Timeouts = []byte(patient)
+	options.Selection.Cases = regexp.MustCompile("^Move$")
+	if _, err := k.suite(ctx, config, options); !errors.Is(err, context.Canceled) {
+		t.Errorf("the run ended with %v", err)
+	}
+	if names := left(t, p.Namespace); len(names) > 0 {
+		t.Errorf("left are %v", names)
+	}
+	if machines, _ := p.Cloud.Machines(t.Context()); len(machines) > 0 {
+		t.Errorf("machines are left: %v", machines)
+	}
+}
+
+// bareThen does something once a patch has taken finalizers off.
+type bareThen struct {
+	next http.RoundTripper
+	then func()
+}
+
+func (b *bareThen) RoundTrip(request *http.Request) (*http.Response, error) {
+	bare := false
+	if request.Method == http.MethodPatch && request.GetBody != nil {
+		if body, err := request.GetBody(); err == nil {
+			sent, _ := io.ReadAll(body)
+			bare = strings.Contains(string(sent), `"finalizers":null`)
+		}
+	}
+	response, err := b.next.RoundTrip(request)
+	if bare && err == nil {
+		b.then()
+	}
+	return response, err
 }
 
 // whenSaid cancels at the first line that is written.

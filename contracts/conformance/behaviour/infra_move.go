@@ -105,12 +105,24 @@ func (w *world) recreate(old *unstructured.Unstructured) *unstructured.Unstructu
 	return moved
 }
 
-// putBack makes the object anew at the end of a case that came no further than to remove it.
+// putBack ends a case that came no further than to remove the object: it makes it anew, or puts the finalizers back if it is still there,
+// since what has none goes at once when it is deleted, and its machine would stay.
 func (w *world) putBack() {
 	reason := conformance.Early(func() {
-		if w.object() == nil {
+		now := &unstructured.Unstructured{}
+		now.SetGroupVersionKind(w.Kind)
+		err := w.Client.Get(w.ctx, w.key(), now)
+		if apierrors.IsNotFound(err) {
 			w.recreate(w.removed)
+			return
 		}
+		w.must(err, "to read the provider's object")
+		if len(now.GetFinalizers()) > 0 || now.GetUID() != w.removed.GetUID() {
+			return
+		}
+		before := now.DeepCopy()
+		now.SetFinalizers(w.removed.GetFinalizers())
+		w.must(w.Client.Patch(w.ctx, now, client.MergeFrom(before)), "to put finalizers back")
 	})
 	if reason != "" {
 		w.say("%s %s was removed and cannot be put back, look whether its machine is left: %s", w.Kind.Kind, w.id, reason)
