@@ -171,8 +171,20 @@ func (l *losses) awaitHealed() {
 	l.t.Helper()
 	l.Expect(l.scenario.AwaitRolled(l.ctx, l.lost, l.replicas)).To(Succeed())
 	l.awaitHealthy(l.check, int32(l.replicas))
+	// A replacement that is lost before its set has seen it available is a failed one, which is tried again only after ten minutes.
+	l.Eventually(l.unseen).Should(BeEmpty())
 	l.expectInstances(l.replicas)
 	l.expect()
+}
+
+// unseen are the replacements of which it is not recorded that they were available.
+func (l *losses) unseen() (names []string) {
+	for _, m := range l.machines() {
+		if record := remediation.RecordOf(&m); record != nil && record.Available == nil {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 // goneOrGoing are the Machines whose deletion was seen to have begun after that time.

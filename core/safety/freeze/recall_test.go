@@ -3,6 +3,7 @@ package freeze
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -273,4 +274,20 @@ func TestASuspicionOutlivesTheCore(t *testing.T) {
 
 	w = inherits(0, State{Reason: ReasonRestoreSuspected, Message: "in other words"})
 	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultRestoreGrace)), "what cannot be read begins anew")
+}
+
+// TestASuspicionEndsByTheFlag: whatever the condition says, that others may write, it ends a grace from now at the latest, and at once if that
+// is turned off.
+func TestASuspicionEndsByTheFlag(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	for text, ends := range map[string]time.Duration{
+		"2026-11-25T12:20:00Z": 20 * time.Minute, "2026-11-25T13:00:00Z": 30 * time.Minute, "2099-01-01T00:00:00Z": 30 * time.Minute,
+	} {
+		said := fmt.Sprintf(suspicionFormat, text, "signs")
+		state := suspicionOf(said, 30*time.Minute, now).state(now, 30*time.Minute)
+		g.Expect(state.Until).To(Equal(now.Add(ends)), text)
+		g.Expect(state.Message).To(ContainSubstring("backup: signs. Adopt"))
+		g.Expect(suspicionOf(said, 0, now).state(now, 0).Active()).To(BeFalse(), text)
+	}
 }

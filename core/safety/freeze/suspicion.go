@@ -36,7 +36,8 @@ func (s suspicion) state(now time.Time, grace time.Duration) State {
 const suspicionFormat = "No Machine is replaced until %s, since the management cluster seems to have been restored from a backup: %s. " +
 	"Adopt or remove what has no Machine, then set the annotation " + UnfreezeAnnotation + " of the Cluster"
 
-// suspicionOf is the suspicion that the message of a state tells of. If its end cannot be read, it begins anew.
+// suspicionOf is the suspicion that the message of a state tells of. It begins anew if its end cannot be read, or is later than if it did:
+// the flag may be shorter now, and others may write conditions.
 func suspicionOf(message string, grace time.Duration, now time.Time) suspicion {
 	parts := strings.SplitN(suspicionFormat, "%s", 3)
 	message = strings.TrimSuffix(strings.TrimPrefix(message, parts[0]), parts[2])
@@ -45,7 +46,11 @@ func suspicionOf(message string, grace time.Duration, now time.Time) suspicion {
 	if err != nil {
 		return suspicion{since: now, signs: "a core before this one has found signs of it"}
 	}
-	return suspicion{since: until.Add(-grace), signs: signs}
+	since := until.Add(-grace)
+	if since.After(now) {
+		since = now
+	}
+	return suspicion{since: since, signs: signs}
 }
 
 // UnfreezeAnnotation on a Cluster, with any value, ends a freeze that would end by itself: a grace, or the suspicion of a restore. The
