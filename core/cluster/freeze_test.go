@@ -79,18 +79,12 @@ func TestRemediationIsFrozenWhileTheTargetDoesNotAnswer(t *testing.T) {
 // backup whose Machine is not there. The annotation of whoever has looked into it ends that, and goes.
 func TestRestoredBackup(t *testing.T) {
 	g := NewWithT(t)
-	namespace := core.Namespace(t)
-	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
-	core.Create(t, c)
-	core.Kubeconfig(t, namespace, "c", core.Env.Kubeconfig)
-	lost := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-lost", Annotations: map[string]string{
-		clusterv1.ClusterNameAnnotation: "c", clusterv1.ClusterNamespaceAnnotation: namespace, clusterv1.MachineAnnotation: "lost",
+	c := initialized(t)
+	lost := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace + "-lost", Annotations: map[string]string{
+		clusterv1.ClusterNameAnnotation: "c", clusterv1.ClusterNamespaceAnnotation: c.Namespace, clusterv1.MachineAnnotation: "lost",
 	}}}
 	g.Expect(core.Client.Create(t.Context(), lost)).To(Succeed())
 	t.Cleanup(func() { _ = core.Client.Delete(context.Background(), lost) })
-	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(condition(c, clusterv1.ClusterControlPlaneInitializedCondition)).To(HavePrefix("True"))
-	})
 
 	options := freeze.DefaultOptions()
 	options.Grace = 0
@@ -113,18 +107,10 @@ func TestRestoredBackup(t *testing.T) {
 // TestCoreWasAway: the grace after a time without a core is said by each Cluster that had a control plane before, once, and ends by itself.
 func TestCoreWasAway(t *testing.T) {
 	g := NewWithT(t)
-	namespace := core.Namespace(t)
-	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
-	core.Create(t, c)
-	core.Kubeconfig(t, namespace, "c", core.Env.Kubeconfig)
-	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(condition(c, clusterv1.ClusterControlPlaneInitializedCondition)).To(HavePrefix("True"))
-	})
-	// What was initialized in the second in which the core starts counts as new.
-	g.Eventually(time.Now).Should(BeTemporally(">", time.Now().Truncate(time.Second).Add(time.Second)))
+	c := initialized(t)
 
 	options := freeze.DefaultOptions()
-	options.Grace, options.RestoreGrace = 3*time.Second, 0
+	options.Grace, options.RestoreGrace = 8*time.Second, 0 // As long as a start may take.
 	freezing(t, options, time.Now().Add(-2*time.Hour))
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonCoreWasAway))
@@ -149,15 +135,7 @@ func TestCoreWasAway(t *testing.T) {
 // of which another was at work until a moment ago says nothing.
 func TestACoreThatEndsSoon(t *testing.T) {
 	g := NewWithT(t)
-	namespace := core.Namespace(t)
-	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
-	core.Create(t, c)
-	core.Kubeconfig(t, namespace, "c", core.Env.Kubeconfig)
-	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(condition(c, clusterv1.ClusterControlPlaneInitializedCondition)).To(HavePrefix("True"))
-		since := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition).LastTransitionTime
-		g.Expect(time.Since(since.Time)).To(BeNumerically(">", time.Second), "it was there before the start of the next core")
-	})
+	c := initialized(t)
 
 	options := freeze.DefaultOptions()
 	options.Grace = time.Hour
@@ -189,6 +167,21 @@ func TestACoreThatEndsSoon(t *testing.T) {
 	})
 	g.Eventually(func() float64 { return frozen(t, freeze.ReasonCoreWasAway) }).WithTimeout(timeout).Should(BeZero())
 	g.Eventually(func(g Gomega) []string { return reasonsOf(g, t, c) }).WithTimeout(timeout).Should(ContainElement("RemediationResumed"))
+}
+
+// initialized is a Cluster whose control plane was there before a core that starts now: what is of the same second counts as new.
+func initialized(t *testing.T) *clusterv1.Cluster {
+	t.Helper()
+	namespace := core.Namespace(t)
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
+	core.Create(t, c)
+	core.Kubeconfig(t, namespace, "c", core.Env.Kubeconfig)
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, clusterv1.ClusterControlPlaneInitializedCondition)).To(HavePrefix("True"))
+		since := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneInitializedCondition).LastTransitionTime
+		g.Expect(time.Since(since.Time)).To(BeNumerically(">", time.Second), "it was there before the start of the next core")
+	})
+	return c
 }
 
 // lastAtWork restarts the core after one that was at work until then.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +18,6 @@ import (
 	"millwright.dev/test/clouds/aws/simapi"
 )
 
-// One zone of the account, and the samples' subnet in it.
-const zoneA, subnetA = "us-east-1a", "subnet-0a000000000000001"
-
 // TestNodesLost has most of twenty Nodes lost at once, then a zone, whose launches are refused, and then Nodes that flap; the core is killed in
 // the midst of each. Never are more replacements in flight than there are places, all heals, and no more is bought than was lost.
 func TestNodesLost(t *testing.T) {
@@ -31,12 +29,13 @@ func TestNodesLost(t *testing.T) {
 	l.healWithRestart()
 
 	l.begin()
+	one := w.live()[filepath.Base(w.machines()[0].Spec.ProviderID)]
 	fault, err := w.sandbox.EC2.AddFault(w.ctx, simapi.Fault{
-		Action: "RunInstances", Parameters: map[string]string{"NetworkInterface.1.SubnetId": subnetA},
+		Action: "RunInstances", Parameters: map[string]string{"NetworkInterface.1.SubnetId": one.SubnetID},
 		Error: &simapi.APIError{Code: "InsufficientInstanceCapacity"},
 	})
 	w.Expect(err).NotTo(HaveOccurred())
-	inZone := func(m *clusterv1.Machine) bool { return strings.Contains(m.Spec.ProviderID, zoneA+"/") }
+	inZone := func(m *clusterv1.Machine) bool { return strings.Contains(m.Spec.ProviderID, one.AvailabilityZone+"/") }
 	w.Expect(l.loseNodes(inZone)).NotTo(BeEmpty())
 	l.healWithRestart()
 	for _, m := range w.machines() {
