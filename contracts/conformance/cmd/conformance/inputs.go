@@ -7,10 +7,14 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"millwright.dev/contracts/conformance"
 	"millwright.dev/contracts/conformance/probe"
@@ -65,38 +69,32 @@ func read(path string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// embedded reads a kubeconfig and puts what it has in files into it: the core has not these files.
+// embedded reads a kubeconfig and puts what it has in files into it: the core has not these files. Nor can it run a program for credentials.
 func embedded(path string) ([]byte, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := clientcmd.ResolveLocalPaths(config); err != nil {
+	if err := clientcmdapi.FlattenConfig(config); err != nil {
 		return nil, err
 	}
-	for _, cluster := range config.Clusters {
-		if err := embed(cluster.CertificateAuthority, &cluster.CertificateAuthorityData); err != nil {
+	for name, user := range config.AuthInfos {
+		if user.Exec != nil || user.AuthProvider != nil {
+			return nil, errors.Errorf("user %s has its credentials from a program, which no core can run: give one with a token or certificate", name)
+		}
+		if user.TokenFile == "" {
+			continue
+		}
+		if !filepath.IsAbs(user.TokenFile) {
+			user.TokenFile = filepath.Join(filepath.Dir(path), user.TokenFile)
+		}
+		token, err := os.ReadFile(user.TokenFile)
+		if err != nil {
 			return nil, err
 		}
-		cluster.CertificateAuthority = ""
-	}
-	for _, user := range config.AuthInfos {
-		if err := embed(user.ClientCertificate, &user.ClientCertificateData); err != nil {
-			return nil, err
-		}
-		if err := embed(user.ClientKey, &user.ClientKeyData); err != nil {
-			return nil, err
-		}
-		user.ClientCertificate, user.ClientKey = "", ""
+		user.Token, user.TokenFile = strings.TrimSpace(string(token)), ""
 	}
 	return clientcmd.Write(*config)
-}
-
-func embed(path string, into *[]byte) (err error) {
-	if path != "" {
-		*into, err = os.ReadFile(path)
-	}
-	return err
 }
 
 // answering returns the probe of an endpoint that answers: one that does not would leave rules out only after minutes.
@@ -113,13 +111,20 @@ func answering(ctx context.Context, endpoint string) (probe.Probe, error) {
 	return answers, err
 }
 
+// restartTimeout bounds the command of --restart: one that hangs is told by its case, and the others go on.
+const restartTimeout = 5 * time.Minute
+
 // restart runs a command of the shell, which is over when the provider runs again.
 func restart(command string) func(context.Context) error {
 	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, restartTimeout)
+		defer cancel()
 		var output bytes.Buffer
 		cmd := exec.CommandContext(ctx, "sh", "-c", command)
 		cmd.Stdout, cmd.Stderr = &output, &output
-		if err := cmd.Run(); err != nil {
+		// What it has started in the background, as a provider, holds its output open.
+		cmd.WaitDelay = time.Second
+		if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 			return errors.Wrapf(err, "--restart %q: %s", command, bytes.TrimSpace(output.Bytes()))
 		}
 		return nil

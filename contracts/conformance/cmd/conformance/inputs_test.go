@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// The core that is given the kubeconfig has none of its files, and no program for credentials.
+func TestATargetKubeconfigIsWhole(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("ca", "authority")
+	write("certificate", "certificate")
+	write("key", "key")
+	write("token", "word\n")
+	const frame = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://c', certificate-authority: ca}}]\nusers: [{name: u, user: "
+	content, err := embedded(write("kubeconfig", frame+"{client-certificate: certificate, client-key: key, tokenFile: token}}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.Load(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, user := config.Clusters["c"], config.AuthInfos["u"]
+	got := []string{
+		string(cluster.CertificateAuthorityData), string(user.ClientCertificateData), string(user.ClientKeyData), user.Token,
+		cluster.CertificateAuthority + user.ClientCertificate + user.ClientKey + user.TokenFile,
+	}
+	if want := "authority certificate key word "; strings.Join(got, " ") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for name, user := range map[string]string{
+		"a program": "{exec: {apiVersion: client.authentication.k8s.io/v1, command: login, interactiveMode: Never}}", "no file": "{tokenFile: nowhere}",
+	} {
+		if _, err := embedded(write("other", frame+user+"}]\n")); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+// The words of a command that fails are in the error, and what it leaves in the background, as a provider, holds nobody up.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	if err := restart("echo no such service; exit 3")(t.Context()); err == nil || !strings.Contains(err.Error(), "no such service") {
+		t.Errorf("the error is %v", err)
+	}
+	begin := time.Now()
+	if err := restart("sleep 60 &")(t.Context()); err != nil || time.Since(begin) > 30*time.Second {
+		t.Errorf("the error is %v, after %s", err, time.Since(begin))
+	}
+}
