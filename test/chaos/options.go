@@ -30,11 +30,11 @@ type Options struct {
 
 // stallTimeout is how long a run waits without any progress before it reports that there is none. It grows with the load of
 // the machine at the time of asking, what is asserted does not.
-func stallTimeout() time.Duration { return time.Duration(float64(idlePatience) * loadFactor()) }
+func stallTimeout() time.Duration { return time.Duration(float64(idleTimeout) * loadFactor()) }
 
 const (
-	idlePatience = 60 * time.Second
-	maxLoad      = 3
+	idleTimeout = 60 * time.Second
+	maxLoad     = 3
 )
 
 // loadFactor is 1 on an idle machine and grows with the processes that wait for each processor.

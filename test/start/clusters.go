@@ -32,7 +32,7 @@ type cluster struct {
 
 // connect makes a client of the cluster that a kubeconfig leads to, and asks it something that only who is known may ask. variable is
 // how the user has named the kubeconfig.
-func connect(ctx context.Context, variable, path string, patience time.Duration) (*cluster, error) {
+func connect(ctx context.Context, variable, path string, timeout time.Duration) (*cluster, error) {
 	config, err := readKubeconfig(variable, path)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func connect(ctx context.Context, variable, path string, patience time.Duration)
 	if err := answers(ctx, config); err != nil {
 		return nil, errors.Wrapf(err, "%s=%s: the API server %s", variable, path, config.Host)
 	}
-	config.Timeout = patience
+	config.Timeout = timeout
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(known); err != nil {

@@ -52,7 +52,7 @@ func TestAClusterThatHangs(t *testing.T) {
 			g.Expect(os.WriteFile(path, []byte(kubeconfigOf(server.URL)), 0o600)).To(Succeed())
 			o, err := parse([]string{"-control-kubeconfig=" + path, "-target-kubeconfig=" + path}, &output{})
 			g.Expect(err).NotTo(HaveOccurred())
-			o.patience = 500 * time.Millisecond
+			o.timeout = 500 * time.Millisecond
 			done := make(chan error, 1)
 			go func() { done <- run(t.Context(), o) }()
 			g.Eventually(done).WithTimeout(20 * time.Second).Should(Receive(&err))

@@ -40,8 +40,8 @@ type options struct {
 	// flags are added to those of a manager, by its name.
 	flags map[string][]string
 	out   io.Writer
-	// patience is how long an API server may take for an answer.
-	patience time.Duration
+	// timeout is how long an API server may take for an answer.
+	timeout time.Duration
 }
 
 func main() {
@@ -60,7 +60,7 @@ func main() {
 
 // parse reads the command line. What is wrong is named as make's users know it.
 func parse(args []string, out io.Writer) (*options, error) {
-	o := &options{out: out, flags: map[string][]string{}, patience: requestTimeout}
+	o := &options{out: out, flags: map[string][]string{}, timeout: requestTimeout}
 	flags := flag.NewFlagSet("start", flag.ContinueOnError)
 	providers := ""
 	flags.StringVar(&o.control, "control-kubeconfig", "", "The kubeconfig of the cluster that holds Machines.")

@@ -25,11 +25,11 @@ const (
 
 // run starts the managers and waits until ctx or one of them ends.
 func run(ctx context.Context, o *options) (err error) {
-	control, err := connect(ctx, "CONTROL_KUBECONFIG", o.control, o.patience)
+	control, err := connect(ctx, "CONTROL_KUBECONFIG", o.control, o.timeout)
 	if err != nil {
 		return err
 	}
-	target, err := connect(ctx, "TARGET_KUBECONFIG", o.target, o.patience)
+	target, err := connect(ctx, "TARGET_KUBECONFIG", o.target, o.timeout)
 	if err != nil {
 		return err
 	}

@@ -109,14 +109,11 @@ func (w *world) recreate(old *unstructured.Unstructured) *unstructured.Unstructu
 // since what has none goes at once when it is deleted, and its machine would stay.
 func (w *world) putBack() {
 	reason := conformance.Early(func() {
-		now := &unstructured.Unstructured{}
-		now.SetGroupVersionKind(w.Kind)
-		err := w.Client.Get(w.ctx, w.key(), now)
-		if apierrors.IsNotFound(err) {
+		now := w.live()
+		if now == nil {
 			w.recreate(w.removed)
 			return
 		}
-		w.must(err, "to read the provider's object")
 		if len(now.GetFinalizers()) > 0 || now.GetUID() != w.removed.GetUID() {
 			return
 		}

@@ -69,7 +69,7 @@ func read(path string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// embedded reads a kubeconfig and puts what it has in files into it: the core has not these files. Nor can it run a program for credentials.
+// embedded reads a kubeconfig and puts what it has in files into it: the core has not these files, and runs no program for credentials.
 func embedded(path string) ([]byte, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if err != nil {
@@ -80,7 +80,7 @@ func embedded(path string) ([]byte, error) {
 	}
 	for name, user := range config.AuthInfos {
 		if user.Exec != nil || user.AuthProvider != nil {
-			return nil, errors.Errorf("user %s has its credentials from a program, which no core can run: give one with a token or certificate", name)
+			return nil, errors.Errorf("user %s has its credentials from a program, which no core runs: give one with a token or certificate", name)
 		}
 		if user.TokenFile == "" {
 			continue
