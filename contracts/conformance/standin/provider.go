@@ -2,6 +2,7 @@ package standin
 
 import (
 	"context"
+	"net/http"
 	"sync"
 
 	"github.com/pkg/errors"
@@ -13,9 +14,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
-	"net/http"
 
 	"millwright.dev/contracts/version"
 )
@@ -52,12 +52,15 @@ func (p *Provider) start() error {
 	}
 	mgr, err := ctrl.NewManager(p.Config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{p.Namespace: {}}},
-		MapperProvider: func(config *rest.Config, transport *http.Client) (meta.RESTMapper, error) {
+		// The priority queue can be deadlocked when it is shut down, and a restart would last as long as the grace period:
+		// https://github.com/kubernetes-sigs/controller-runtime/issues/3538
+		Controller: config.Controller{UsePriorityQueue: new(false)},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{p.Namespace: {}}},
+		MapperProvider: func(host *rest.Config, transport *http.Client) (meta.RESTMapper, error) {
 			if p.Mapper != nil {
 				return p.Mapper, nil
 			}
-			return apiutil.NewDynamicRESTMapper(config, transport)
+			return apiutil.NewDynamicRESTMapper(host, transport)
 		},
 	})
 	if err != nil {
