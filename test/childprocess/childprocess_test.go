@@ -25,7 +25,7 @@ func TestStopEndsByTerm(t *testing.T) {
 	p, err := Start(context.Background(), spec)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Eventually(func() string { b, _ := os.ReadFile(log); return string(b) }).Should(ContainSubstring("ready"))
-	p.Stop(10 * time.Second)
+	p.Stop(time.Minute)
 	g.Expect(p.Running()).To(BeFalse())
 	g.Expect(p.Err()).NotTo(HaveOccurred())
 	g.Expect(os.ReadFile(log)).To(ContainSubstring("asked"))

@@ -50,7 +50,7 @@ func start(t *testing.T, arguments ...string) *simulator {
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { s.process.Stop(10 * time.Second) })
-	s.Eventually(func() ([]byte, error) { return os.ReadFile(ready) }, "10s").ShouldNot(BeEmpty())
+	s.Eventually(func() ([]byte, error) { return os.ReadFile(ready) }, "30s").ShouldNot(BeEmpty())
 	endpoint, err := os.ReadFile(ready)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.sim = simclient.New(string(endpoint))
@@ -80,8 +80,8 @@ func (s *simulator) launch() string {
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	id := aws.ToString(out.Instances[0].InstanceId)
-	s.Eventually(filepath.Join(s.root(id), "run/up"), "10s").Should(BeARegularFile())
-	s.Eventually(func() (string, error) { return s.sim.ConsoleOutput(s.ctx, id) }, "10s").Should(ContainSubstring("hello from the console"))
+	s.Eventually(filepath.Join(s.root(id), "run/up"), "30s").Should(BeARegularFile())
+	s.Eventually(func() (string, error) { return s.sim.ConsoleOutput(s.ctx, id) }, "30s").Should(ContainSubstring("hello from the console"))
 	return id
 }
 
@@ -110,20 +110,20 @@ func TestMachinesFollowTheirInstances(t *testing.T) {
 
 	_, err := s.client.TerminateInstances(s.ctx, &sdk.TerminateInstancesInput{InstanceIds: []string{one}})
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Eventually(s.processes(one), "10s").Should(BeEmpty())
-	s.Eventually(s.root(one), "10s").ShouldNot(BeAnExistingFile())
+	s.Eventually(s.processes(one), "30s").Should(BeEmpty())
+	s.Eventually(s.root(one), "30s").ShouldNot(BeAnExistingFile())
 	s.Expect(s.processes(two)()).NotTo(BeEmpty())
 	s.Expect(s.sim.ConsoleOutput(s.ctx, one)).To(ContainSubstring("hello from the console"), "the console stays")
 
 	s.Expect(s.sim.Vanish(s.ctx, two)).To(Succeed())
-	s.Eventually(s.processes(two), "10s").Should(BeEmpty())
+	s.Eventually(s.processes(two), "30s").Should(BeEmpty())
 }
 
 func TestNothingOutlivesTheSimulator(t *testing.T) {
 	t.Run("asked to end", func(t *testing.T) {
 		s := start(t)
 		id := s.launch()
-		s.process.Stop(20 * time.Second)
+		s.process.Stop(time.Minute)
 		s.Expect(s.process.Err()).NotTo(HaveOccurred())
 		s.Expect(s.processes(id)()).To(BeEmpty())
 		s.Expect(s.root(id)).NotTo(BeAnExistingFile())
@@ -132,7 +132,7 @@ func TestNothingOutlivesTheSimulator(t *testing.T) {
 		s := start(t)
 		id := s.launch()
 		s.Expect(syscall.Kill(s.process.PID(), syscall.SIGKILL)).To(Succeed())
-		s.Eventually(s.processes(id), "10s").Should(BeEmpty())
-		s.Eventually(s.root(id), "10s").ShouldNot(BeAnExistingFile())
+		s.Eventually(s.processes(id), "30s").Should(BeEmpty())
+		s.Eventually(s.root(id), "30s").ShouldNot(BeAnExistingFile())
 	})
 }

@@ -122,6 +122,6 @@ func TestAMachineFollowsItsVirtualMachine(t *testing.T) {
 	calls, err := client.Calls(t.Context(), "VirtualMachines_CreateOrUpdate")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(calls).To(HaveLen(2))
-	process.Stop(10 * time.Second)
+	process.Stop(time.Minute)
 	g.Expect(process.Err()).NotTo(HaveOccurred())
 }

@@ -94,10 +94,16 @@ func (v *vm) file(path string) func() string {
 	return func() string { return v.read(filepath.Join(v.root, path)) }
 }
 
+// pid is what a file of the machine says, and 0 before its service has written it.
 func (v *vm) pid(path string) int {
-	n, err := strconv.Atoi(strings.TrimSpace(v.file(path)()))
-	v.Expect(err).NotTo(HaveOccurred())
+	n, _ := strconv.Atoi(strings.TrimSpace(v.file(path)()))
 	return n
+}
+
+// pids awaits the processes of the service: it is active as soon as its program is started, before that has written anything.
+func (v *vm) pids() (agent, child int) {
+	v.Eventually(func() int { return v.pid("run/agent.pid") }, "30s").ShouldNot(BeZero())
+	return v.pid("run/agent.pid"), v.pid("run/child.pid")
 }
 
 // alive reports whether a process runs; a zombie does not.
@@ -143,11 +149,11 @@ runcmd:
 
 func TestBoot(t *testing.T) {
 	v := boot(t, userData)
-	v.Eventually(v.file("run/state"), "10s").Should(Equal("active\n"))
+	v.Eventually(v.file("run/state"), "30s").Should(Equal("active\n"))
 	v.Expect(v.file("etc/agent/first")()).To(Equal("its\n"))
 	v.Expect(v.file("etc/agent/packed")()).To(Equal("hello world\n"))
 	v.Expect(v.file("etc/agent/root")()).To(Equal(v.root + "\n"))
-	v.Eventually(v.file("var/log/agent.service.log"), "5s").Should(Equal(
+	v.Eventually(v.file("var/log/agent.service.log"), "30s").Should(Equal(
 		fmt.Sprintf("agent --config=%s/etc/agent/args one two %s/var/lib/agent\n", v.root, v.root)))
 	v.Expect(filepath.Join(v.root, "var/lib/agent")).To(BeADirectory())
 	info, err := os.Stat(v.root)
@@ -164,31 +170,32 @@ func TestBoot(t *testing.T) {
 	v.Expect(console).To(ContainSubstring("agent.service: agent --config"))
 
 	// A service that is killed comes back, and nothing of its first life is left.
-	first, child := v.pid("run/agent.pid"), v.pid("run/child.pid")
+	first, child := v.pids()
 	v.Expect(syscall.Kill(first, syscall.SIGKILL)).To(Succeed())
-	v.Eventually(func() int { return v.pid("run/agent.pid") }, "5s").ShouldNot(Equal(first))
-	v.Eventually(func() bool { return alive(child) }, "5s").Should(BeFalse())
+	v.Eventually(func() int { return v.pid("run/agent.pid") }, "30s").ShouldNot(Or(BeZero(), Equal(first)))
+	v.Eventually(func() bool { return alive(child) }, "30s").Should(BeFalse())
 }
 
 func TestNothingOutlivesTheMachine(t *testing.T) {
 	for name, end := range map[string]func(*vm){
-		"switched off": func(v *vm) { v.process.Stop(10 * time.Second) },
+		"switched off": func(v *vm) { v.process.Stop(time.Minute) },
 		"killed":       func(v *vm) { v.Expect(syscall.Kill(v.process.PID(), syscall.SIGKILL)).To(Succeed()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := boot(t, userData)
-			v.Eventually(v.file("run/state"), "10s").Should(Equal("active\n"))
-			pids := []int{v.process.PID(), v.pid("run/agent.pid"), v.pid("run/child.pid")}
+			v.Eventually(v.file("run/state"), "30s").Should(Equal("active\n"))
+			agent, child := v.pids()
+			pids := []int{v.process.PID(), agent, child}
 			for _, pid := range pids {
 				v.Expect(alive(pid)).To(BeTrue())
 			}
 			end(v)
-			v.Eventually(v.process.Done(), "10s").Should(BeClosed())
+			v.Eventually(v.process.Done(), "30s").Should(BeClosed())
 			for _, pid := range pids {
-				v.Eventually(func() bool { return alive(pid) }, "5s").Should(BeFalse())
+				v.Eventually(func() bool { return alive(pid) }, "30s").Should(BeFalse())
 			}
-			v.Eventually(func() []string { return commandsWith(v.root) }, "5s").Should(BeEmpty())
-			v.Eventually(v.root, "5s").ShouldNot(BeAnExistingFile(), "it holds credentials")
+			v.Eventually(func() []string { return commandsWith(v.root) }, "30s").Should(BeEmpty())
+			v.Eventually(v.root, "30s").ShouldNot(BeAnExistingFile(), "it holds credentials")
 		})
 	}
 }
@@ -210,11 +217,11 @@ func commandsWith(root string) []string {
 
 func TestUserDataThatIsAScript(t *testing.T) {
 	v := boot(t, "#!/bin/sh\necho script > $ROOT/run/out\n")
-	v.Eventually(v.file("run/out"), "10s").Should(Equal("script\n"))
+	v.Eventually(v.file("run/out"), "30s").Should(Equal("script\n"))
 }
 
 func TestUserDataThatIsNothing(t *testing.T) {
 	v := boot(t, "Content-Type: multipart/mixed")
-	v.Eventually(func() string { return v.read(v.console) }, "10s").Should(ContainSubstring("neither #cloud-config nor a script"))
+	v.Eventually(func() string { return v.read(v.console) }, "30s").Should(ContainSubstring("neither #cloud-config nor a script"))
 	v.Expect(v.process.Running()).To(BeTrue())
 }

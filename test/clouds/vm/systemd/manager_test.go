@@ -108,15 +108,15 @@ func TestServiceLife(t *testing.T) {
 	h.Expect(h.code("is-active loop")).To(Equal(3))
 	h.Expect(h.code("start loop")).To(BeZero())
 	h.Expect(h.state("loop")()).To(Equal("active"))
-	h.Eventually(h.pids, "5s").Should(HaveLen(1))
+	h.Eventually(h.pids, "30s").Should(HaveLen(1))
 	h.Expect(h.code("start loop.service")).To(BeZero(), "starting twice does nothing")
 	h.Expect(h.pids()).To(HaveLen(1))
 
 	h.Expect(syscall.Kill(h.pids()[0], syscall.SIGKILL)).To(Succeed())
-	h.Eventually(h.pids, "5s").Should(HaveLen(2), "Restart=always")
+	h.Eventually(h.pids, "30s").Should(HaveLen(2), "Restart=always")
 	h.Expect(h.code("restart --no-block loop")).To(BeZero())
-	h.Eventually(h.pids, "5s").Should(HaveLen(3))
-	h.Eventually(h.state("loop"), "5s").Should(Equal("active"))
+	h.Eventually(h.pids, "30s").Should(HaveLen(3))
+	h.Eventually(h.state("loop"), "30s").Should(Equal("active"))
 	code, output := h.systemctl("status loop")
 	h.Expect(code).To(BeZero())
 	h.Expect(output).To(ContainSubstring("Active: active"))
@@ -176,7 +176,7 @@ func TestFailures(t *testing.T) {
 		"once.service":   "[Service]\nType=oneshot\nExecStart=/bin/false\n",
 		"pre.service":    "[Service]\nExecStartPre=/bin/false\nExecStart=/bin/sh -c 'echo > /run/never'\n",
 		"dash.service":   "[Service]\nType=oneshot\nExecStartPre=-/bin/false\nExecStart=/bin/true\nRemainAfterExit=yes\n",
-		"loop.service":   "[Service]\nExecStart=/bin/false\nRestart=on-failure\nRestartSec=10ms\n",
+		"loop.service":   "[Unit]\nStartLimitIntervalSec=1h\n[Service]\nExecStart=/bin/false\nRestart=on-failure\nRestartSec=10ms\n",
 		"calm.service":   "[Service]\nExecStart=/bin/true\nRestart=on-failure\n",
 		"absent.service": "[Service]\nExecStart=/opt/bin/absent\n",
 		"env.service":    "[Service]\nEnvironmentFile=/etc/absent\nExecStart=/bin/true\n",
@@ -191,13 +191,13 @@ func TestFailures(t *testing.T) {
 	h.Expect(h.code("start dash")).To(BeZero())
 	h.Expect(h.state("dash")()).To(Equal("active"), "RemainAfterExit")
 	h.Expect(h.code("start --no-block loop")).To(BeZero())
-	h.Eventually(h.state("loop"), "5s").Should(Equal("failed"), "the start limit")
+	h.Eventually(h.state("loop"), "30s").Should(Equal("failed"), "the start limit")
 	h.Expect(h.code("start calm")).To(BeZero())
-	h.Eventually(h.state("calm"), "5s").Should(Equal("inactive"))
+	h.Eventually(h.state("calm"), "30s").Should(Equal("inactive"))
 	h.Expect(h.code("start absent")).To(Equal(1))
 	h.Expect(h.code("start env")).To(Equal(1))
 	h.Expect(h.code("start long")).To(BeZero())
-	h.Eventually(h.state("long"), "5s").Should(Equal("failed"))
+	h.Eventually(h.state("long"), "30s").Should(Equal("failed"))
 	_, output := h.systemctl("status long")
 	h.Expect(output).To(ContainSubstring("timeout"))
 }
