@@ -45,8 +45,11 @@ func TestClusterThatIsOnlyAKubeconfig(t *testing.T) {
 		g.Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
 	})
 
-	before := coretest.Reconciles("cluster")
-	g.Consistently(func() int { return coretest.Reconciles("cluster") - before }).WithTimeout(2 * time.Second).Should(BeZero())
+	// The write that was awaited, and Clusters of earlier tests that go, may have one reconciled once more.
+	g.Eventually(func(g Gomega) {
+		before := coretest.Reconciles("cluster")
+		g.Consistently(func() int { return coretest.Reconciles("cluster") - before }).WithTimeout(2 * time.Second).Should(BeZero())
+	}).WithTimeout(timeout).Should(Succeed())
 }
 
 // TestARotationToARefusedKubeconfigIsTold: the old connection lives on, and nobody would know until the core restarts.

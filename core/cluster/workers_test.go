@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +66,7 @@ func TestWorkers(t *testing.T) {
 	})
 	good, bad := pool(t, namespace, "good", 3), pool(t, namespace, "bad", 2)
 	report(t, good, 3, metav1.Condition{Type: "Available", Status: "True", Reason: "Available"}, metav1.Condition{Type: "MachinesReady", Status: "True", Reason: "Ready"})
-	before := len(core.Requests.Writes("/namespaces/" + namespace + "/clusters/c/status"))
+	before, begun := len(core.Requests.Writes("/namespaces/"+namespace+"/clusters/c/status")), time.Now()
 	for i := range int32(20) {
 		report(t, bad, i%3, metav1.Condition{Type: "Available", Status: "False", Reason: "NotAvailable", Message: fmt.Sprint("attempt ", i)},
 			metav1.Condition{Type: "MachinesReady", Status: "False", Reason: "NotReady", Message: "* Machine m: no capacity"},
@@ -82,7 +83,8 @@ func TestWorkers(t *testing.T) {
 		g.Expect(c.Status.Workers.ReadyReplicas).To(HaveValue(BeEquivalentTo(4)))
 	})
 	after := len(core.Requests.Writes("/namespaces/" + namespace + "/clusters/c/status"))
-	g.Expect(after-before).To(BeNumerically("<=", 4), "twenty reports are not twenty writes")
+	// One in five seconds is for sums, however long the reports take on a computer that is busy.
+	g.Expect(after-before).To(BeNumerically("<=", 3+int(time.Since(begun).Seconds()/5)), "twenty reports are not twenty writes")
 }
 
 // TestLooseMachines: Machines that nobody but the Cluster owns report by themselves; those of the control plane apart.

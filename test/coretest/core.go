@@ -53,6 +53,8 @@ type Core struct {
 	GracePeriod time.Duration
 	// RequestTimeout bounds the requests of the core to target clusters after the next Restart; 10 s.
 	RequestTimeout time.Duration
+	// ProbeFailures is how many probes that are left unanswered end a connection of the core after the next Restart; 5.
+	ProbeFailures int
 	// Freeze are the options by which the core freezes replacements after the next Restart; never, if its timeout is zero.
 	Freeze freeze.Options
 	// WatchFilter is the filter of Machines and connections that the core has after the next Restart; none.
@@ -166,7 +168,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 	}
 	c.Connections = remote.New(shared.Options{
 		Secrets: mgr.GetAPIReader(), Scheme: mgr.GetScheme(), UserAgent: userAgent, QPS: -1, RequestTimeout: c.RequestTimeout,
-		MinRetry: 50 * time.Millisecond, MaxRetry: time.Second, ProbeInterval: time.Second,
+		MinRetry: 50 * time.Millisecond, MaxRetry: time.Second, ProbeInterval: time.Second, ProbeFailures: c.ProbeFailures,
 	})
 	resolver := &version.Resolver{Reader: mgr.GetClient()}
 	kinds := func() *external.Kinds {
