@@ -112,6 +112,12 @@ conformance-cores: ready ## Run the conformance suite for cores on this core and
 	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
 	$(GO) test -count=1 -timeout 30m -v ./test/conformance -run TestCoresSideBySide -upstream -write "$(abspath docs/conformance/v0.1.0)"
 
+.PHONY: conformance-bootstrap
+conformance-bootstrap: controlplane generate ## Run the conformance suite on Cluster API's bootstrap provider for kubeadm, built from its module, and write its report.
+	@mkdir -p docs/conformance/v0.1.0
+	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
+	$(GO) test -count=1 -timeout 20m -v ./test/conformance -run TestBootstrapKubeadm -upstream -write "$(abspath docs/conformance/v0.1.0)"
+
 # All that demo and tests run, from empty caches. A go command ends with links, which leave processors idle: so what several programs
 # need is compiled first, without links, and links run beside other work. What runs side by side has no package in common that
 # is not compiled yet: two go commands would both compile it.

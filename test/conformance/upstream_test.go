@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	upstreamFlag = flag.Bool("upstream", false, "build Cluster API's core and run the suite on it and on ours, as make conformance-cores does")
-	writeFlag    = flag.String("write", "", "directory for the reports of both cores")
+	upstreamFlag = flag.Bool("upstream", false, "build what Cluster API has and run the suites on it, as make conformance-cores and make conformance-bootstrap do")
+	writeFlag    = flag.String("write", "", "directory for the reports")
 )
 
 // TestCoresSideBySide runs the suite on both cores with times that suit both, and writes a report of each.
@@ -38,26 +38,31 @@ func TestCoresSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	save(t, "core-cluster-api-"+upstream.Version, report.Implementation{Name: "core-cluster-api", Version: upstream.Version},
+	save(t, "make conformance-cores", conformance.CoreProfile, report.Implementation{Name: "core-cluster-api", Version: upstream.Version},
 		judge(t, upstream, 30*time.Second, 3*time.Second))
-	save(t, "core-millwright", report.Implementation{Name: "core-millwright"}, judge(t, ours, 20*time.Second, 2*time.Second))
+	save(t, "make conformance-cores", conformance.CoreProfile, report.Implementation{Name: "core-millwright"},
+		judge(t, ours, 20*time.Second, 2*time.Second))
 }
 
 // save writes a report in YAML and Markdown, and says what failed.
-func save(t *testing.T, name string, implementation report.Implementation, results []report.Result) {
+func save(t *testing.T, command string, profile conformance.Profile, implementation report.Implementation, results []report.Result) {
 	t.Helper()
+	name := implementation.Name
+	if implementation.Version != "" {
+		name += "-" + implementation.Version
+	}
 	for _, r := range results {
 		if r.Status != report.Pass {
 			t.Logf("%s: %s %s %s %s %+v", name, r.Rule, r.ContractVersion, r.Status, r.Reason, r.Failures)
 		}
 	}
 	full := &report.Report{
-		Implementation: implementation, Suite: report.Suite{Version: "v0.1.0", Command: "make conformance-cores"},
-		Profile: conformance.CoreProfile.Name, Level: string(conformance.Extended),
+		Implementation: implementation, Suite: report.Suite{Version: "v0.1.0", Command: command},
+		Profile: profile.Name, Level: string(conformance.Extended),
 		ContractVersions: []string{string(version.V1Beta1), string(version.V1Beta2)}, Methods: []string{"behavioural"}, Results: results,
 	}
 	full.APIVersion, full.Kind = report.APIVersion, report.Kind
-	full.Judge(conformance.CoreProfile.Core, false)
+	full.Judge(profile.Core, false)
 	if content, err := yaml.Marshal(full.Summary); err == nil {
 		t.Logf("%s: %s %s", name, full.Outcome, content)
 	}

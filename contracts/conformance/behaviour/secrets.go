@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,11 +59,17 @@ func (w *world) showsNoSecrets(rule rules.ID) {
 	w.pass(rule, "none of %d secrets shows in %d versions of the object and %d events", len(words)/2, len(versions), count)
 }
 
+// conversionData is the annotation in which the conversion between versions of an API keeps the fields that a version has no place for. It is a
+// copy of the spec and the status: what it shows, the object itself shows to the same people.
+const conversionData = "cluster.x-k8s.io/conversion-data"
+
 // visible are the parts of an object that more people read than its Secrets, as text.
 func visible(object *unstructured.Unstructured) map[string]string {
 	texts := map[string]string{}
+	annotations := maps.Clone(object.GetAnnotations())
+	delete(annotations, conversionData)
 	for where, value := range map[string]any{
-		"status": object.Object["status"], "labels": object.GetLabels(), "annotations": object.GetAnnotations(),
+		"status": object.Object["status"], "labels": object.GetLabels(), "annotations": annotations,
 	} {
 		text, err := json.Marshal(value)
 		if err == nil {

@@ -67,6 +67,8 @@ type Options struct {
 	Env []string
 	// OwnLimits leaves the limits of requests to the API server at what the program has by itself.
 	OwnLimits bool
+	// WebhookPort is where webhooks are served; any free port when it is 0.
+	WebhookPort int
 }
 
 // title is how errors call a manager.
@@ -99,6 +101,9 @@ func Start(ctx context.Context, core Core, options Options) (*Running, error) {
 			return nil, errors.Wrap(err, "finding a port for a core")
 		}
 		addresses[i] = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	if options.WebhookPort != 0 {
+		port = options.WebhookPort
 	}
 	r := &Running{core: core, diagnostics: "http://" + addresses[0] + "/metrics", health: "http://" + addresses[1] + "/readyz"}
 	args := []string{
@@ -175,6 +180,9 @@ func (r *Running) Log() string { return r.process.Log() }
 
 // Stop asks the core to end and waits until it has.
 func (r *Running) Stop() { r.process.Stop(stopGrace) }
+
+// Kill ends the core at once.
+func (r *Running) Kill() { r.process.Kill() }
 
 // Counters reads the core's own metrics. Rendering them costs the core some milliseconds.
 func (r *Running) Counters(ctx context.Context) (measure.Counters, error) {
