@@ -36,7 +36,7 @@ var kubeadmTool = cores.Tool{
 	Name: "upstream-bootstrap-kubeadm",
 }
 
-// kubeadmFindings are the rules that it is known not to keep: docs/conformance/findings.md says why. Others fail the test.
+// kubeadmFindings are the rules that it does not keep, as docs/conformance/findings.md says; others fail the test.
 var kubeadmFindings = []rules.ID{"BC-004"}
 
 // waitsOfKubeadm leave time for what it does on events of other objects, after which it looks again in 10 s or more.
@@ -51,8 +51,8 @@ poll: 100ms
 cleanup: 60s
 `
 
-// TestBootstrapKubeadm: Cluster API's bootstrap provider, built from its module and served with its conversion and admission, under both versions
-// of the contract.
+// TestBootstrapKubeadm: Cluster API's bootstrap provider, built from its module, with its conversion and admission, keeps every rule but for
+// those findings, under both versions of the contract.
 func TestBootstrapKubeadm(t *testing.T) {
 	if !*upstreamFlag {
 		t.Skip("takes minutes of building: make conformance-bootstrap")
@@ -148,7 +148,9 @@ func (p *kubeadm) install(t *testing.T, module string) error {
 			Strategy: apiextensionsv1.WebhookConverter,
 			Webhook: &apiextensionsv1.WebhookConversion{
 				ConversionReviewVersions: []string{"v1"},
-				ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: ptr.To(fmt.Sprintf("https://localhost:%d/convert", p.port)), CABundle: authority},
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{
+					URL: ptr.To(fmt.Sprintf("https://localhost:%d/convert", p.port)), CABundle: authority,
+				},
 			},
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	upstreamFlag = flag.Bool("upstream", false, "build what Cluster API has and run the suites on it, as make conformance-cores and make conformance-bootstrap do")
+	upstreamFlag = flag.Bool("upstream", false, "build what Cluster API has and run the suites on it, as make conformance-cores does")
 	writeFlag    = flag.String("write", "", "directory for the reports")
 )
 

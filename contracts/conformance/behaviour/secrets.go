@@ -59,8 +59,8 @@ func (w *world) showsNoSecrets(rule rules.ID) {
 	w.pass(rule, "none of %d secrets shows in %d versions of the object and %d events", len(words)/2, len(versions), count)
 }
 
-// conversionData is the annotation in which the conversion between versions of an API keeps the fields that a version has no place for. It is a
-// copy of the spec and the status: what it shows, the object itself shows to the same people.
+// conversionData is the annotation in which conversion keeps the fields for which a version of the API has no place. It is a copy of the
+// spec and the status: what it shows, the object itself shows to the same people.
 const conversionData = "cluster.x-k8s.io/conversion-data"
 
 // visible are the parts of an object that more people read than its Secrets, as text.
