@@ -85,8 +85,9 @@ func TestForceDeletionMidDrain(t *testing.T) {
 	})
 	t.Run("by the timeout", func(t *testing.T) {
 		f := newFixture(t, version.V1Beta2)
-		f.machine.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](5)
-		f.forced(f.heldByBudget(), "nodeDrainTimeoutSeconds, 5s, is over")
+		node := f.heldByBudget()
+		f.patchMachine(func(m *clusterv1.Machine) { m.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](5) })
+		f.forced(node, "nodeDrainTimeoutSeconds, 5s, is over")
 	})
 	for conditionType, status := range map[corev1.NodeConditionType]corev1.ConditionStatus{
 		corev1.NodeReady: corev1.ConditionFalse, "ReadonlyFilesystem": corev1.ConditionTrue,

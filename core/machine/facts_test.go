@@ -171,7 +171,7 @@ func TestMetadataOnTheNode(t *testing.T) {
 func TestReadinessOverTime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
-	f.machine.Spec.MinReadySeconds = ptr.To[int32](2)
+	f.machine.Spec.MinReadySeconds = ptr.To[int32](10) // Time enough to see that it waits.
 	f.machine.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Storage"}}
 	f.createOwned()
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
@@ -271,7 +271,7 @@ func TestEventsOfAWholeLife(t *testing.T) {
 	f.eventuallyGone(f.machine)
 	gone := f.eventuallyRecorded("SuccessfulDelete")
 	f.Expect(gone.Note).To(MatchRegexp(`^Node ` + node.Name + ` is drained \(2 Pods evicted\)\. Deleted: MachineV1Beta2 ` + f.machine.Name +
-		`, ConfigV1Beta2 ` + f.machine.Name + `, Node ` + node.Name + `\. The deletion took \d+s$`))
+		`, ConfigV1Beta2 ` + f.machine.Name + `, Node ` + node.Name + `\. The deletion took (\d+m)?\d+s$`))
 	list := &eventsv1.EventList{}
 	f.Expect(core.Client.List(t.Context(), list, client.InNamespace(f.namespace))).To(Succeed())
 	counts := map[string]int{}

@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,7 @@ func TestNodeThatWasNeverSyncedIsNotAvailable(t *testing.T) {
 	f.patchMachine(func(m *clusterv1.Machine) { m.Labels[key] = "x" })
 	core.SetStatus(t, f.config, coretest.BootstrapReady(f.contract, "data"))
 	f.provision()
+	begun := time.Now()
 	node := core.Node(t, f.machine.Name, f.providerID(), true)
 
 	unavailable := func(g Gomega, m *clusterv1.Machine) {
@@ -88,7 +90,7 @@ func TestNodeThatWasNeverSyncedIsNotAvailable(t *testing.T) {
 		g.Expect(core.Client.Get(t.Context(), client.ObjectKeyFromObject(f.machine), m)).To(Succeed())
 		unavailable(g, m)
 	}).WithTimeout(4 * time.Second).Should(Succeed())
-	f.Expect(nodePatches(requests, node.Name)).To(BeNumerically("<=", 5), "it is tried again less and less often")
+	f.Expect(nodePatches(requests, node.Name)).To(BeNumerically("<=", attemptsSince(begun)), "it is tried again less and less often")
 
 	core.Restart(t)
 	f.eventuallyConnected()
@@ -103,6 +105,9 @@ func TestNodeThatWasNeverSyncedIsNotAvailable(t *testing.T) {
 	f.Expect(node.Labels).To(HaveKeyWithValue(key, "x"))
 	f.Expect(node.Spec.Taints).NotTo(ContainElement(HaveField("Key", clusterv1.NodeUninitializedTaint.Key)))
 }
+
+// attemptsSince bounds how often a Node may have been patched since then, when each patch is refused: the pauses double from one second on.
+func attemptsSince(begun time.Time) int { return 3 + int(math.Log2(1+time.Since(begun).Seconds())) }
 
 // awaitsNothingBut waits until there are hardly any reconciles any more: attempts that come ever later.
 func (f *fixture) awaitsNothingBut(attempts int) {
@@ -121,7 +126,7 @@ func TestLaterSyncThatIsRefusedIsSeen(t *testing.T) {
 	requests := f.counted()
 	node := f.run()
 	allow := f.refuseLabel(key, "labels need a ticket")
-	patches := nodePatches(requests, node.Name)
+	patches, begun := nodePatches(requests, node.Name), time.Now()
 	f.patchMachine(func(m *clusterv1.Machine) { m.Labels[key] = "x" })
 
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
@@ -131,7 +136,9 @@ func TestLaterSyncThatIsRefusedIsSeen(t *testing.T) {
 		g.Expect(condition(m, "Available")).To(Equal("True/Available"))
 	})
 	f.eventuallyRecorded("NodeSyncFailed")
-	f.Consistently(func() int { return nodePatches(requests, node.Name) - patches }).WithTimeout(3 * time.Second).Should(BeNumerically("<=", 4))
+	f.Consistently(func(g Gomega) {
+		g.Expect(nodePatches(requests, node.Name) - patches).To(BeNumerically("<=", attemptsSince(begun)))
+	}).WithTimeout(3 * time.Second).Should(Succeed())
 
 	allow()
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {

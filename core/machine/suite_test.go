@@ -141,6 +141,18 @@ func (f *fixture) awaitsNothing() {
 	}).WithTimeout(timeout).Should(Succeed(), "the controller should come to rest")
 }
 
+// wakesNobody sees that a change has no Machine of the test reconciled. One that is reconciled by itself meanwhile, at a deadline from its
+// creation, is no reason to fail: the change is made again then.
+func (f *fixture) wakesNobody(change func()) {
+	f.t.Helper()
+	f.awaitsNothing()
+	f.Eventually(func(g Gomega) {
+		before := core.Reconciles(f.namespace)
+		change()
+		g.Consistently(func() int { return core.Reconciles(f.namespace) - before }).WithTimeout(quiet / 2).Should(BeZero())
+	}).WithTimeout(timeout).Should(Succeed(), "the change should wake nobody")
+}
+
 // condition returns status and reason of a condition, for matching.
 func condition(m *clusterv1.Machine, conditionType string) string {
 	found := meta.FindStatusCondition(m.Status.Conditions, conditionType)
