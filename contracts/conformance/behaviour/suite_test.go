@@ -55,8 +55,14 @@ poll: 20ms
 cleanup: 60s
 `
 
-// patient are those for a stand-in that keeps all rules: all comes, however busy the computer is.
+// patient are those for rules that are kept: all comes, however busy the computer is.
 var patient = strings.NewReplacer("provision: 10s", "provision: 60s", "delete: 10s", "delete: 60s", "react: 6s", "react: 60s").Replace(quick)
+
+// thorough are those for a stand-in that was found to keep the rule that it breaks, or to break others: what must not come has time as
+// well, and so has the end of what is let go only when it does not end by itself.
+var thorough = strings.NewReplacer(
+	"provision: 10s", "provision: 30s", "delete: 10s", "delete: 30s", "react: 6s", "react: 30s", "quiet: 500ms", "quiet: 5s", "cleanup: 60s", "cleanup: 300s",
+).Replace(quick)
 
 const machineSample = `
 apiVersion: standin.conformance.millwright.dev/v1alpha2
@@ -132,15 +138,12 @@ func options(k kind, p *standin.Provider) conformance.RunOptions {
 	}
 }
 
-// judge runs a suite on a stand-in and returns its results.
-func judge(t *testing.T, k kind, contract version.Contract, switches standin.Switches) []report.Result {
+// judge runs a suite on a stand-in, with those timeouts, and returns its results.
+func judge(t *testing.T, k kind, contract version.Contract, switches standin.Switches, timeouts string) []report.Result {
 	t.Helper()
 	said := &output{}
 	options := options(k, provide(t, k, contract, switches))
-	options.Log = said
-	if len(switches.Breaks) == 0 {
-		options.Timeouts = []byte(patient)
-	}
+	options.Log, options.Timeouts = said, []byte(timeouts)
 	results, err := k.suite(t.Context(), env.Config, options)
 	if err != nil {
 		t.Fatal(err)
