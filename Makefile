@@ -8,8 +8,8 @@ GO ?= go
 # A checkout that belongs to another user is no reason for a build to fail.
 # Nobody debugs these programs with DWARF, stack traces do without, and a tenth of a compiler's time goes into it.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -gcflags=all=-dwarf=false
-# Gomega gives up after 1 s where a test names no timeout: less than a busy machine pauses a process.
-export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT ?= 60s
+# Gomega gives up after 1 s where a test names no timeout: less than a busy machine pauses a process. Waits of many steps took a minute there.
+export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT ?= 180s
 # It asks a hundred times a second where a test names no interval, and with the race detector each question costs an API server and the
 # test some milliseconds.
 export GOMEGA_DEFAULT_EVENTUALLY_POLLING_INTERVAL ?= 50ms

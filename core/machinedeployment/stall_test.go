@@ -106,7 +106,9 @@ func TestStallOfACompleteDeploymentSurvivesARestart(t *testing.T) {
 	machine := w.Machines()[0]
 	w.G.Expect(direct.Delete(w.Ctx, &machine)).To(Succeed())
 	w.Eventually(func(g Gomega) { g.Expect(w.current().Annotations).To(HaveKey(ProgressAnnotation)) })
-	w.G.Expect(meta.IsStatusConditionFalse(w.current().Status.Conditions, rollingOut)).To(BeTrue(), "it is no rollout")
+	// On a computer that is busy the deadline may have passed by now.
+	w.G.Expect(meta.FindStatusCondition(w.current().Status.Conditions, rollingOut)).To(HaveValue(HaveField("Reason",
+		BeElementOf(clusterv1.MachineDeploymentNotRollingOutReason, ProgressDeadlineExceededReason))), "it is no rollout")
 	recorded := w.current().Annotations[ProgressAnnotation]
 	w.Stop()
 	w.start(t)

@@ -36,7 +36,7 @@ func (w *world) quiet() {
 	w.Eventually(func(g Gomega) {
 		version := w.current().ResourceVersion
 		g.Consistently(func() string { return w.current().ResourceVersion }).
-			WithTimeout(700 * time.Millisecond).WithPolling(workers.PollInterval).Should(Equal(version))
+			WithTimeout(2 * time.Second).WithPolling(workers.PollInterval).Should(Equal(version))
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 
 const (
 	// Timeout is how long Eventually waits.
-	Timeout = time.Minute
+	Timeout = 3 * time.Minute
 	// PollInterval is how often it looks.
 	PollInterval = 50 * time.Millisecond
 )
