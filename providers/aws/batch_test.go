@@ -89,7 +89,7 @@ func (f *fixture) protected(name string) *infrav1.AWSMachine {
 // One batch has what cannot be ended for three reasons, and each is reported for its own object only.
 func TestKarpenterAWS2253ABatchWithInstancesThatCannotBeEnded(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
-	f.batch.Gather = 3 * time.Second
+	f.batch.Gather = 10 * time.Second // In which all of them ask, on a computer that is busy.
 	f.start()
 	protected := f.protected("protected")
 	good := f.machines(4)
@@ -163,7 +163,7 @@ func TestFailuresOfABatch(t *testing.T) {
 // The batch took effect and its answer was lost: the next look shows that.
 func TestLostAnswerOfABatch(t *testing.T) {
 	f := newFixture(t, simulator.Options{Delays: simapi.Delays{ShuttingDown: time.Second}})
-	f.batch.Gather = 3 * time.Second
+	f.batch.Gather = 10 * time.Second // In which all of them ask, on a computer that is busy.
 	f.start()
 	names := f.machines(5)
 	f.sim.AddFault(simapi.Fault{Action: "TerminateInstances", Count: 1, Cut: simapi.CutAfter})

@@ -68,11 +68,15 @@ func TestWhatGotNoConnectionHadNoEffect(t *testing.T) {
 			if strings.Contains(test.want, "time limit") {
 				limit = time.Second
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			defer cancel()
-			_, err := api.RunInstances(ctx, &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1)}, once)
-			g.Expect(err).To(HaveOccurred())
-			err = classify("RunInstances", err)
+			var err error
+			// On a computer that is busy the time may be over before what is tested has happened.
+			for ; limit < 2*time.Minute && driver.ClassOf(err) != test.class; limit *= 4 {
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				_, err = api.RunInstances(ctx, &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1)}, once)
+				cancel()
+				g.Expect(err).To(HaveOccurred())
+				err = classify("RunInstances", err)
+			}
 			g.Expect(driver.ClassOf(err)).To(Equal(test.class))
 			g.Expect(err.Error()).To(ContainSubstring(test.want))
 		})

@@ -172,17 +172,14 @@ func TestEveryCallEndsByItsDeadline(t *testing.T) {
 			f := newFixture(t, arm.Options{})
 			h := f.running(launch("m1"))
 			f.fault(fault)
-			for call, err := range map[string]func(context.Context) error{
+			for _, call := range map[string]func(context.Context) error{
 				"Create":  func(ctx context.Context) error { _, err := f.Create(ctx, launch("m2")); return err },
 				"Observe": func(ctx context.Context) error { return f.Observe(ctx, scope, []driver.Handle{h})[0].Err },
 				"List":    func(ctx context.Context) error { _, err := f.List(ctx, scope); return err },
 				"Cleanup": func(ctx context.Context) error { return f.Cleanup(ctx, scope, []driver.Handle{h})[0].Err },
 				"Status":  func(ctx context.Context) error { _, err := f.ListStatus(ctx, scope); return err },
 			} {
-				ctx, cancel := context.WithTimeout(f.ctx, 50*time.Millisecond)
-				f.class(err(ctx), driver.ClassUnknown)
-				cancel()
-				_ = call
+				f.unknown(call)
 			}
 		})
 	}

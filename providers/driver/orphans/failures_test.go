@@ -102,7 +102,7 @@ func TestAScopeThatCannotBeListedHoldsUpNoOther(t *testing.T) {
 			i := newInstallation(t)
 			bad := driver.Scope{Location: "bad"}
 			i.collector.Tracked = func() []driver.Scope { return []driver.Scope{bad} }
-			i.collector.CallTimeout = 50 * time.Millisecond
+			i.collector.CallTimeout = 500 * time.Millisecond // The list of the others is made within it, on a computer that is busy.
 			gone := i.launch("gone")
 			i.cloud.listing = func(ctx context.Context, in driver.Scope) error {
 				if in == bad {

@@ -191,9 +191,13 @@ func TestACloudThatHangs(t *testing.T) {
 		"Remark":        func(ctx context.Context) error { return d.Remark(ctx, scope, []driver.Handle{h}, "x")[0] },
 		"Unprotect":     func(ctx context.Context) error { return d.Unprotect(ctx, scope, h) },
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		err := call(ctx)
-		cancel()
+		// On a computer that is busy the time may be over before anything was sent.
+		var err error
+		for limit := 50 * time.Millisecond; limit < time.Minute && driver.ClassOf(err) != driver.ClassUnknown; limit *= 4 {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			err = call(ctx)
+			cancel()
+		}
 		NewWithT(t).Expect(driver.ClassOf(err)).To(Equal(driver.ClassUnknown), name)
 	}
 }
