@@ -42,7 +42,7 @@ func TestAnAnswerWithoutEndIsCut(t *testing.T) {
 	server, sent := endless(t, 2*maxAnswer>>20)
 	from := kubeconfig{config: &rest.Config{Host: server.URL}}
 	c, err := newConnection(client.ObjectKey{Namespace: "n", Name: "c"}, from,
-		Options{Scheme: scheme.Scheme, RequestTimeout: time.Minute}.withDefaults())
+		Options{Scheme: scheme.Scheme, RequestTimeout: time.Hour}.withDefaults()) // A computer that is busy takes its time for 256 MiB.
 	g.Expect(err).NotTo(HaveOccurred())
 
 	err = c.client.List(t.Context(), &corev1.NodeList{})

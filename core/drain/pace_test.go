@@ -3,7 +3,9 @@ package drain
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -11,41 +13,43 @@ import (
 
 // TestRequestsThatHangHoldUpOthersForAMomentOnly: a peer may answer one kind of requests and hang on another.
 func TestRequestsThatHangHoldUpOthersForAMomentOnly(t *testing.T) {
-	g := NewWithT(t)
-	begun := make(chan string, 1000)
-	ctx, cancel := context.WithCancel(t.Context())
-	next := newPace(roundTripper(func(r *http.Request) (*http.Response, error) {
-		begun <- r.URL.Path
-		if r.URL.Path != "/answered" {
-			<-r.Context().Done()
-		}
-		return &http.Response{StatusCode: http.StatusOK}, nil
-	}))
-	ended := make(chan struct{}, 1000)
-	send := func(url string) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://target"+url, http.NoBody)
-		g.Expect(err).NotTo(HaveOccurred())
-		go func() {
-			response, err := next.RoundTrip(request)
-			if err == nil && response.Body != nil {
-				_ = response.Body.Close()
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var begun, ended atomic.Int32
+		ctx, cancel := context.WithCancel(t.Context())
+		next := newPace(roundTripper(func(r *http.Request) (*http.Response, error) {
+			begun.Add(1)
+			if r.URL.Path != "/answered" {
+				<-r.Context().Done()
 			}
-			ended <- struct{}{}
-		}()
-	}
-	for range maxStarting + 1 {
-		send("/hanging?watch=true")
-	}
-	g.Eventually(begun).Should(HaveLen(maxStarting))
-	send("/answered")
-	g.Eventually(ended).Should(Receive(), "others than watches have a lane of their own")
-	g.Expect(begun).To(HaveLen(maxStarting + 1))
-	g.Eventually(begun).WithTimeout(waiting).Should(HaveLen(maxStarting+2), "the last watch begins all the same")
-	for range maxStarting * 2 {
-		send("/hanging")
-	}
-	cancel()
-	for range 3*maxStarting + 1 {
-		g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(), "none outlives its context")
-	}
+			return &http.Response{StatusCode: http.StatusOK}, nil
+		}))
+		send := func(number int, url string) {
+			for range number {
+				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://target"+url, http.NoBody)
+				g.Expect(err).NotTo(HaveOccurred())
+				go func() {
+					response, err := next.RoundTrip(request)
+					if err == nil && response.Body != nil {
+						_ = response.Body.Close()
+					}
+					ended.Add(1)
+				}()
+			}
+			synctest.Wait()
+		}
+		send(maxStarting+1, "/hanging?watch=true")
+		g.Expect(begun.Load()).To(BeEquivalentTo(maxStarting))
+		send(1, "/answered")
+		g.Expect(ended.Load()).To(BeEquivalentTo(1), "others than watches have a lane of their own")
+		time.Sleep(maxStart - time.Millisecond)
+		g.Expect(begun.Load()).To(BeEquivalentTo(maxStarting + 1))
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		g.Expect(begun.Load()).To(BeEquivalentTo(maxStarting+2), "the last watch begins all the same")
+		send(maxStarting*2, "/hanging")
+		cancel()
+		synctest.Wait()
+		g.Expect(ended.Load()).To(BeEquivalentTo(3*maxStarting+2), "none outlives its context")
+	})
 }

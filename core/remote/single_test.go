@@ -179,7 +179,7 @@ func TestClustersOfOneTargetShareItsConnection(t *testing.T) {
 		g.Expect(connect(i)).To(BeIdenticalTo(first))
 	}
 	g.Expect(runtime.NumGoroutine()).To(BeNumerically("<=", before+clusters/2))
-	g.Expect(proxy.watches.Load()).To(BeEquivalentTo(1))
+	g.Eventually(proxy.watches.Load).WithTimeout(timeout).Should(BeEquivalentTo(1), "it may begin after the list")
 	g.Expect(proxy.lists.Load()).To(BeNumerically("<=", 2), "the check of the permission, and the cache if it does not stream")
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "shared"}}
 	g.Expect(live.Create(t.Context(), node)).To(Succeed())

@@ -56,14 +56,15 @@ func TestStartAfterAKill(t *testing.T) {
 		return c
 	}
 	ctx, control := t.Context(), w.sandbox.Control.Client
-	w.Expect(control.Create(ctx, cluster("refused"))).NotTo(Succeed(), "nobody answers")
+	// The API server learns of webhooks, and that there are none any more, by watching.
+	w.Eventually(func() error { return control.Create(ctx, cluster("refused"), client.DryRunAll) }).ShouldNot(Succeed(), "nobody answers")
 	out, end := w.start("-webhooks=localhost")
 	w.Eventually(func() error { return control.Create(ctx, cluster("with")) }).Should(Succeed(), out.text)
 	w.Expect(end()).To(Succeed())
 	w.killed("-webhooks=localhost")
 	out, end = w.start()
 	w.Expect(w.webhooks()).To(BeZero())
-	w.Expect(control.Create(ctx, cluster("without"))).To(Succeed(), out.text)
+	w.Eventually(func() error { return control.Create(ctx, cluster("without")) }).Should(Succeed(), out.text)
 	w.Expect(end()).To(Succeed())
 }
 
@@ -109,7 +110,7 @@ func TestStartBesideAnInstalledRelease(t *testing.T) {
 	kubectl("delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", webhookConfiguration)
 	out, end = w.start()
 	valid = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: valid.Spec}
-	w.Expect(control.Create(ctx, valid)).To(Succeed(), out.text)
+	w.Eventually(func() error { return control.Create(ctx, valid) }).Should(Succeed(), out.text)
 	w.Expect(end()).To(Succeed())
 }
 

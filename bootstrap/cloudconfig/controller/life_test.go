@@ -150,10 +150,10 @@ func TestWhatTokensMayDo(t *testing.T) {
 
 	download := f.as(bearer(f.downloadToken()))
 	// The API server learns of tokens and roles by watching them.
-	f.Eventually(func() error { return download.Get(f.ctx, key(f.names), &corev1.Secret{}) }, "10s").Should(Succeed())
+	f.Eventually(func() error { return download.Get(f.ctx, key(f.names), &corev1.Secret{}) }, "30s").Should(Succeed())
 	join := f.as(bearer(f.joinToken()))
 	name := "request-" + f.names.Hash
-	f.Eventually(func() error { return join.Create(f.ctx, csr(name)) }, "10s").Should(Succeed())
+	f.Eventually(func() error { return join.Create(f.ctx, csr(name)) }, "30s").Should(Succeed())
 
 	forbidden := Satisfy(apierrors.IsForbidden)
 	f.Expect(download.Get(f.ctx, key(other.names), &corev1.Secret{})).To(forbidden, "another node's Secret")
@@ -177,7 +177,7 @@ func TestWhatTokensMayDo(t *testing.T) {
 	lost := f.downloadToken()
 	f.joined()
 	f.reconcile()
-	f.Eventually(func() error { return asNode("machine").Get(f.ctx, key(f.names), &corev1.Secret{}) }, "10s").Should(Succeed())
+	f.Eventually(func() error { return asNode("machine").Get(f.ctx, key(f.names), &corev1.Secret{}) }, "30s").Should(Succeed())
 	f.Expect(asNode("machine").Get(f.ctx, key(other.names), &corev1.Secret{})).To(forbidden)
 	f.Expect(asNode("another").Get(f.ctx, key(f.names), &corev1.Secret{})).To(forbidden)
 	// The API server remembers for ten seconds that a token was good.

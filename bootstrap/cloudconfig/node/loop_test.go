@@ -31,8 +31,10 @@ func TestTheLoop(t *testing.T) {
 	g.Eventually(func() bool { return m.exists(bootstrapKubeconfig) }, "30s", "50ms").Should(BeTrue())
 	m.join(api)
 	g.Eventually(func() bool { return m.exists(sentinel) }, "30s", "50ms").Should(BeTrue())
-	n := api.count()
-	g.Consistently(api.count, "2500ms", "100ms").Should(Equal(n), "it has joined, and looks once a minute only")
+	g.Eventually(func(g Gomega) {
+		n := api.count()
+		g.Consistently(api.count, "2500ms", "100ms").Should(Equal(n))
+	}, "30s").Should(Succeed(), "it has joined, and looks once a minute only")
 	select {
 	case err := <-done:
 		t.Fatalf("the loop has ended: %v", err)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
+	"net"
+	"net/url"
+	"os"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,13 +46,11 @@ func (s *server) WatchWithContext(context.Context, metav1.ListOptions) (watch.In
 	return watch.NewFake(), s.fail()
 }
 
-// refused is the error of a connection to a port where nobody listens.
-func refused(t *testing.T) error {
-	t.Helper()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
-	_, err := http.Get(closed.URL) // it fails
-	return err
+// refused is the error of a connection to a port where nobody listens. None is tried: another program may have got the port meanwhile.
+func refused() error {
+	return &url.Error{Op: "Get", URL: "http://127.0.0.1:1", Err: &net.OpError{
+		Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED),
+	}}
 }
 
 func TestRetrying(t *testing.T) {
@@ -63,11 +63,11 @@ func TestRetrying(t *testing.T) {
 		want     error
 	}{
 		{"an answer", nil, 1, nil},
-		{"a server that is away", []error{refused(t), io.ErrUnexpectedEOF}, 3, nil},
+		{"a server that is away", []error{refused(), io.ErrUnexpectedEOF}, 3, nil},
 		{"a server that starts", []error{apierrors.NewServiceUnavailable("starting")}, 2, nil},
 		{"an old version, which the informer itself knows to deal with", []error{gone}, 1, gone},
 		{"a missing right", []error{forbidden}, 1, forbidden},
-		{"a missing right after an outage", []error{refused(t), forbidden}, 2, forbidden},
+		{"a missing right after an outage", []error{refused(), forbidden}, 2, forbidden},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestPatienceEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	away := make([]error, 100)
 	for i := range away {
-		away[i] = refused(t)
+		away[i] = refused()
 	}
 	_, err := cache.ToListerWatcherWithContext(rewatch.Retrying(&server{failures: away})).WatchWithContext(ctx, metav1.ListOptions{})
 	g.Expect(err).To(HaveOccurred())

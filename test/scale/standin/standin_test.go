@@ -22,7 +22,7 @@ import (
 	"millwright.dev/test/testenv"
 )
 
-const timeout = 20 * time.Second
+const timeout = time.Minute
 
 var (
 	providers *Providers
