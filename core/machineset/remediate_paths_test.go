@@ -92,9 +92,14 @@ func (w *world) becomes(name, fate string) {
 	w.G.Eventually(func() string { return w.fate(name) }).WithTimeout(workers.Timeout).WithPolling(workers.PollInterval).Should(Equal(fate))
 }
 
-// deletingNow counts the Machines that are being deleted.
-func (w *world) deletingNow() int {
-	return len(w.Machines()) - len(w.living())
+// deletingNow counts the Machines that are being deleted, in one list: another one may come between two.
+func (w *world) deletingNow() (deleting int) {
+	for _, machine := range w.Machines() {
+		if !machine.DeletionTimestamp.IsZero() {
+			deleting++
+		}
+	}
+	return deleting
 }
 
 // namesIn are the names of the living Machines of a set.
