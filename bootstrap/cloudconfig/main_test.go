@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	admin, kubeconfig := startManager(t)
 	w := &world{WithT: NewWithT(t), t: t, admin: admin}
-	w.SetDefaultEventuallyTimeout(30 * time.Second)
+	w.SetDefaultEventuallyTimeout(2 * time.Minute)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cloudconfig-"}}
 	w.create(ns)
 	w.namespace = ns.Name
@@ -224,6 +224,12 @@ func (w *world) expectRequestToOutliveItsToken(name string) {
 	w.provision(name)
 	token := w.joinToken(name)
 	w.pause(true)
+	// Whoever approves learns of it by the watch that this condition follows from.
+	w.Eventually(func(g Gomega) []metav1.Condition {
+		config := &bootstrapv1.CloudConfig{}
+		g.Expect(w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, config)).To(Succeed())
+		return config.Status.Conditions
+	}).Should(ContainElement(And(HaveField("Type", bootstrapv1.PausedCondition), HaveField("Status", metav1.ConditionTrue))))
 	w.ask(withToken(w.t, token), "late", name)
 	id, _, _ := strings.Cut(token, ".")
 	w.Expect(w.admin.Delete(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -231,8 +237,8 @@ func (w *world) expectRequestToOutliveItsToken(name string) {
 	}})).To(Succeed())
 	w.Expect(w.decided("late")()).To(BeEmpty(), "the Cluster is paused")
 	w.pause(false)
-	w.Eventually(func() string { return w.joinToken(name) }).WithTimeout(time.Minute).ShouldNot(Equal(token), "it is given another token")
-	w.Eventually(w.decided("late")).WithTimeout(time.Minute).Should(Equal("Approved"))
+	w.Eventually(func() string { return w.joinToken(name) }).ShouldNot(Equal(token), "it is given another token")
+	w.Eventually(w.decided("late")).Should(Equal("Approved"))
 }
 
 func (w *world) pause(on bool) {
