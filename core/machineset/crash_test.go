@@ -185,6 +185,7 @@ func TestConflictStorm(t *testing.T) {
 	})
 	w.update(func(set *clusterv1.MachineSet) { set.Spec.Replicas = ptr.To[int32](4) })
 	w.Eventually(w.settled(4))
+	w.Stop() // It counts no more.
 	w.G.Expect(storm.failed).To(BeNumerically(">", 5), "the storm was one")
 }
 
