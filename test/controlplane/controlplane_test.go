@@ -94,11 +94,18 @@ func testSigning(ctx context.Context, t *testing.T, admin kubernetes.Interface) 
 		},
 	}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test", Message: "test",
-	}}
-	_, err = csrs.UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
+	// The controller manager writes it as well.
+	g.Eventually(func() error {
+		current, err := csrs.Get(ctx, csr.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		current.Status.Conditions = append(current.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test", Message: "test",
+		})
+		_, err = csrs.UpdateApproval(ctx, csr.Name, current, metav1.UpdateOptions{})
+		return err
+	}).WithTimeout(waitFor).Should(Succeed())
 	g.Eventually(func() (string, error) {
 		csr, err := csrs.Get(ctx, "n1", metav1.GetOptions{})
 		if err != nil {
@@ -118,8 +125,10 @@ func testServiceAccount(ctx context.Context, t *testing.T, c *ControlPlane, admi
 	config, err := restConfig(content)
 	g.Expect(err).NotTo(HaveOccurred())
 	manager := kubernetes.NewForConfigOrDie(config)
-	_, err = manager.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+	g.Eventually(func() error {
+		_, err := manager.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return err
+	}).WithTimeout(waitFor).Should(Satisfy(apierrors.IsForbidden))
 	_, err = admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "manager"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "manager"}},
