@@ -96,7 +96,7 @@ func TestOurCore(t *testing.T) {
 		t.Fatal(err)
 	}
 	passed := 0
-	for _, r := range judge(t, program, 10*time.Second, 500*time.Millisecond) {
+	for _, r := range judge(t, program, 30*time.Second, 500*time.Millisecond) {
 		why, known := deviations[r.Rule]
 		switch {
 		case known && r.Status == report.Fail:

@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 		Setting:      First,
 		N:            few,
 		Phases:       []string{ScaleUp, Heartbeats, Restart, Rollout, ScaleDown, Delete},
-		PhaseTimeout: time.Minute,
+		PhaseTimeout: 10 * time.Minute, // On a computer that is busy.
 		Log:          logr.Discard(),
 		Out:          t.Output(),
 	})
