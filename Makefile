@@ -97,10 +97,9 @@ chaos: controlplane generate ## Let everything go wrong for N Machines (200) dur
 	  -cloud $(or $(CLOUD),all) -duration $(or $(DURATION),2m) $(if $(RACE),-race-core) $(if $(LOGS),-logs "$(abspath $(LOGS))")
 
 .PHONY: interop
-interop: ready ## Run with what others make, built from its modules: Cluster API's kubeadm and in-memory providers and its core, cert-manager.
+interop: ready ## Run with what others make, built from its modules: Cluster API's kubeadm and in-memory providers.
 	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
-	$(GO) test -count=1 -timeout 60m -v ./test/interop -upstream $(if $(LOGS),-logs "$(abspath $(LOGS))") && \
-	MILLWRIGHT_CLUSTERCTL_LOGS="$(if $(LOGS),$(abspath $(LOGS))/swap)" $(GO) test -count=1 -timeout 60m -v ./test/clusterctl -run TestSwapTheCore -upstream
+	$(GO) test -count=1 -timeout 60m -v ./test/interop -upstream $(if $(LOGS),-logs "$(abspath $(LOGS))")
 
 .PHONY: conformance-static
 conformance-static: generate ## Run the static conformance suite on manifests, ours and others' from their modules, and write docs/conformance/static.

@@ -3,7 +3,6 @@ package clusterctl
 import (
 	"bytes"
 	"context"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +22,6 @@ import (
 	"millwright.dev/test/scale/cores"
 )
 
-var upstreamFlag = flag.Bool("upstream", false, "build Cluster API's core and cert-manager and run the tests with them, as make interop does")
 
 // certManager are cert-manager's controllers: see the main package in that directory.
 var certManager = cores.Tool{
@@ -45,9 +43,6 @@ type swap struct {
 // it back, both with their manifests, webhooks and conversion, while machines on a simulated EC2 run; each scales the MachineDeployment up, and
 // neither replaces a machine.
 func TestSwapTheCore(t *testing.T) {
-	if !*upstreamFlag {
-		t.Skip("takes minutes of building: make interop")
-	}
 	root, err := controlplane.Root()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	upstream, err := cores.BuildUpstream(t.Context(), root, t.Output())
