@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/paused"
@@ -158,6 +159,12 @@ func (s *findings) gone(p Policy, f Facts) {
 func (s *findings) startup(p Policy, f Facts) {
 	s.pending = "Waiting for the Node"
 	if p.NodeStartup == 0 {
+		return
+	}
+	// It was launched before it came to this API server without its status, as by a move. How long its provider is away here says nothing
+	// of the machine, which runs.
+	if f.Machine.Spec.ProviderID != "" && !ptr.Deref(f.Machine.Status.Initialization.InfrastructureProvisioned, false) {
+		s.pending = "Waiting for the infrastructure provider to look at " + f.Machine.Spec.ProviderID + ", which was launched before"
 		return
 	}
 	since := f.History.since(machineExistence, "", f.Machine.CreationTimestamp.Time, f.Now)

@@ -85,6 +85,11 @@ func says(kind string, status metav1.ConditionStatus, reason string, since time.
 	}
 }
 
+// launchedBefore is a Machine that was moved, or restored, with its provider ID and without its status.
+func launchedBefore(f *Facts) { f.Machine.Spec.ProviderID = "aws:///zone/i-1" }
+
+func provisioned(f *Facts) { f.Machine.Status.Initialization.InfrastructureProvisioned = ptr.To(true) }
+
 // nodeless is a Machine that was created a while ago and has no Node yet; deleted one whose Node is gone.
 func nodeless(age time.Duration) func(*Facts) {
 	return func(f *Facts) {
@@ -142,6 +147,11 @@ func TestJudge(t *testing.T) {
 		"no Node yet":                                       {facts(nodeless(9 * time.Minute)), Pending, "", time.Minute},
 		"no Node for too long":                              {facts(nodeless(10 * time.Minute)), Unhealthy, clusterv1.MachineHealthCheckNodeStartupTimeoutReason, 0},
 		"since the infrastructure of the Machine":           {facts(nodeless(time.Hour), says(clusterv1.MachineInfrastructureReadyCondition, "True", "", 4*time.Minute)), Pending, "", 6 * time.Minute},
+		"launched before, its provider has not looked yet":  {facts(nodeless(time.Hour), launchedBefore), Pending, "", 0},
+		"so, and what waits says that it is not ready":      {facts(nodeless(time.Hour), launchedBefore, infrastructure("NotProvisioned", time.Hour)), Pending, "", 0},
+		"since its provider has looked":                     {facts(nodeless(time.Hour), launchedBefore, provisioned, says(clusterv1.MachineInfrastructureReadyCondition, "True", "", 4*time.Minute)), Pending, "", 6 * time.Minute},
+		"its provider has looked, and it is not ready":      {facts(nodeless(time.Hour), launchedBefore, provisioned, infrastructure("InstancePending", time.Hour)), Unhealthy, clusterv1.MachineHealthCheckNodeStartupTimeoutReason, 0},
+		"launched before, its instance is lost":             {facts(nodeless(time.Hour), launchedBefore, infrastructure("InstanceTerminated", 0)), Unhealthy, unhealthyMachine, 0},
 		"not since infrastructure that is not":              {facts(nodeless(time.Hour), infrastructure("InstancePending", 4*time.Minute)), Unhealthy, clusterv1.MachineHealthCheckNodeStartupTimeoutReason, 0},
 		"since the infrastructure of the Cluster":           {facts(nodeless(time.Hour), clusterSays(infraReady, "True", 3*time.Minute)), Pending, "", 7 * time.Minute},
 		"since the control plane":                           {facts(nodeless(time.Hour), clusterSays(initialized, "True", 2*time.Minute)), Pending, "", 8 * time.Minute},
