@@ -106,6 +106,7 @@ func TestStartBesideAnInstalledRelease(t *testing.T) {
 	w.Expect(control.Get(ctx, client.ObjectKey{Name: "machines.cluster.x-k8s.io"}, definition)).To(Succeed())
 	w.Expect(string(definition.Spec.Conversion.Strategy)).To(Equal("Webhook"))
 	w.Expect(ours(definition)).To(BeFalse())
+	w.killedBeside(kubectl, refused)
 
 	kubectl("delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", webhookConfiguration)
 	out, end = w.start()

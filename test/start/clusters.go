@@ -26,8 +26,9 @@ const requestTimeout = 30 * time.Second
 // cluster is one of the two clusters.
 type cluster struct {
 	client client.Client
-	// host is the address of its API server.
-	host string
+	// config is by what it is reached, and host the address of its API server.
+	config *rest.Config
+	host   string
 }
 
 // connect makes a client of the cluster that a kubeconfig leads to, and asks it something that only who is known may ask. variable is
@@ -49,7 +50,7 @@ func connect(ctx context.Context, variable, path string, timeout time.Duration) 
 		}
 	}
 	c, err := client.New(config, client.Options{Scheme: known})
-	return &cluster{client: c, host: config.Host}, errors.Wrapf(err, "%s=%s", variable, path)
+	return &cluster{client: c, config: config, host: config.Host}, errors.Wrapf(err, "%s=%s", variable, path)
 }
 
 // readKubeconfig says what is wrong with the file without quoting it.

@@ -71,7 +71,13 @@ func (o *options) install(ctx context.Context, control, target *cluster, webhook
 			}
 			fmt.Fprintf(o.out, "Deployment %s is installed, with no replicas: what came with it stays as it is\n", beside)
 		}
-		if isCore := file == o.manifests()[0]; isCore {
+		isCore := file == o.manifests()[0]
+		if isCore && o.guest {
+			if objects, err = missing(ctx, control, objects); err != nil {
+				return err
+			}
+		}
+		if isCore {
 			if err := o.leadWebhooks(ctx, control, objects, webhookPort, beside != ""); err != nil {
 				return err
 			}

@@ -27,6 +27,9 @@ import (
 // knownProviders are those with a manager in this repository.
 var knownProviders = []string{"aws", "azure", "gcp"}
 
+// leaseNamespaceFlag says where a manager keeps what it has of its own.
+const leaseNamespaceFlag = "--leader-elect-resource-namespace"
+
 // options are what the command line says.
 type options struct {
 	// root is the checkout, with what make has made in bin and out.
@@ -42,6 +45,11 @@ type options struct {
 	out   io.Writer
 	// timeout is how long an API server may take for an answer.
 	timeout time.Duration
+	// identity names this process to others that are started on the same control cluster, with which it takes turns at a pace.
+	identity string
+	pace     pace
+	// guest is true while the webhooks are those of another.
+	guest bool
 }
 
 func main() {
@@ -60,7 +68,7 @@ func main() {
 
 // parse reads the command line. What is wrong is named as make's users know it.
 func parse(args []string, out io.Writer) (*options, error) {
-	o := &options{out: out, flags: map[string][]string{}, timeout: requestTimeout}
+	o := &options{out: out, flags: map[string][]string{}, timeout: requestTimeout, identity: identify(), pace: usualPace}
 	flags := flag.NewFlagSet("start", flag.ContinueOnError)
 	providers := ""
 	flags.StringVar(&o.control, "control-kubeconfig", "", "The kubeconfig of the cluster that holds Machines.")
@@ -111,6 +119,10 @@ func parse(args []string, out io.Writer) (*options, error) {
 		if !slices.Contains(o.managers(), name) {
 			return nil, errors.Errorf("there are flags for %q, which is not started: %s are", name, strings.Join(o.managers(), ", "))
 		}
+	}
+	if o.webhooks != noWebhooks && slices.ContainsFunc(o.flags["core"], func(f string) bool { return strings.HasPrefix(f, leaseNamespaceFlag) }) {
+		return nil, errors.Errorf("CORE_FLAGS: %s moves the certificate of the webhooks as well, which the control cluster trusts in %s alone: "+
+			"leave it out, or give WEBHOOKS=none", leaseNamespaceFlag, coreNamespace)
 	}
 	var err error
 	o.root, err = controlplane.Root()

@@ -78,14 +78,17 @@ func (w *world) start(args ...string) (out *output, end func() error) {
 	out = &output{}
 	o, err := parse(append(w.args, args...), out)
 	w.Expect(err).NotTo(HaveOccurred())
+	end, _ = w.begins(o, out)
+	return out, end
+}
+
+// begins runs the program until its managers are ready; done has how it has ended.
+func (w *world) begins(o *options, out *output) (end func() error, done chan error) {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx, o) }()
-	ended := func() error {
-		cancel()
-		return <-done
-	}
 	w.t.Cleanup(cancel)
+	done = make(chan error, 1)
+	go func() { done <- run(ctx, o) }()
 	w.Eventually(func(g Gomega) {
 		select {
 		case err := <-done:
@@ -97,7 +100,10 @@ func (w *world) start(args ...string) (out *output, end func() error) {
 			g.Expect(out.text()).To(ContainSubstring("Manager " + name + " is ready"))
 		}
 	}).Should(Succeed(), out.text)
-	return out, ended
+	return func() error {
+		cancel()
+		return <-done
+	}, done
 }
 
 func (w *world) webhooks() (n int) {
@@ -205,6 +211,7 @@ func TestCommandLine(t *testing.T) {
 		"no provider":     {append(both, "-providers="), "PROVIDERS is empty"},
 		"webhooks":        {append(both, "-webhooks=yes"), `WEBHOOKS: "yes" is neither none, nor localhost`},
 		"webhooks on lo":  {append(both, "-webhooks=127.0.0.1"), "WEBHOOKS"},
+		"certificate":     {append(both, "-webhooks=localhost", "-flags=core=--v=4 --leader-elect-resource-namespace=a"), "leave it out, or give WEBHOOKS=none"},
 		"unknown manager": {append(both, "-flags=azure=--v=4"), `flags for "azure", which is not started: core, aws, cloudconfig are`},
 		"no flags":        {append(both, "-flags=core"), "it is not NAME=FLAGS"},
 		"quotes":          {append(both, `-flags=core=--node-conditions="A,B"`), "quotes and backslashes are not interpreted"},

@@ -38,16 +38,21 @@ func run(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	webhookPort := ports[len(ports)-1]
-	if o.webhooks == noWebhooks {
-		// Those of an earlier start that was killed.
-		if err := o.withoutWebhooks(ctx, control); err != nil {
-			return errors.Wrap(err, "taking webhooks out of the control cluster")
-		}
-	} else {
-		defer func() { err = o.end(control, err) }()
+	turn, err := o.begin(ctx, control)
+	if err != nil {
+		return err
+	}
+	defer turn.end()
+	if o.webhooks != noWebhooks {
+		defer func() { err = o.end(control, turn, err) }()
 	}
 	if err := o.install(ctx, control, target, webhookPort); err != nil {
 		return err
+	}
+	lost := turn.over
+	if o.webhooks == noWebhooks {
+		turn.end()
+		lost = nil
 	}
 	fmt.Fprintf(o.out, "Installed in the control cluster %s and the target cluster %s\n", control.host, target.host)
 
@@ -82,11 +87,36 @@ func run(ctx context.Context, o *options) (err error) {
 		return nil
 	case err := <-ended:
 		return err
+	case <-lost:
+		return errors.Errorf("this process could not renew Lease %s/%s of the control cluster, and its webhooks may be another's by now: "+
+			"all managers are ended", coreNamespace, turnLease)
 	}
 }
 
-// end takes webhooks away that nobody serves any more.
-func (o *options) end(control *cluster, err error) error {
+// begin waits for the turn, and takes out what is left of an earlier start that was killed. Where another has the webhooks they stay.
+func (o *options) begin(ctx context.Context, control *cluster) (*turn, error) {
+	t, err := o.takeTurn(ctx, control)
+	var held *heldError
+	if errors.As(err, &held) && o.webhooks == noWebhooks {
+		o.guest = true
+		fmt.Fprintf(o.out, "%s has the webhooks of the control cluster, which stay and answer for all\n", held.holder)
+		return noTurn(), nil
+	}
+	if err != nil || o.webhooks != noWebhooks {
+		return t, err
+	}
+	if err := o.withoutWebhooks(ctx, control); err != nil {
+		t.end()
+		return nil, errors.Wrap(err, "taking webhooks out of the control cluster")
+	}
+	return t, nil
+}
+
+// end takes webhooks away that nobody serves any more, unless they are another's.
+func (o *options) end(control *cluster, t *turn, err error) error {
+	if t.lost() {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
 	if failure := o.withoutWebhooks(ctx, control); failure != nil && err == nil {
