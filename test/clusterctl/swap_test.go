@@ -22,7 +22,6 @@ import (
 	"millwright.dev/test/scale/cores"
 )
 
-
 // certManager are cert-manager's controllers: see the main package in that directory.
 var certManager = cores.Tool{
 	Directory: "test/interop/certmanager", Module: "github.com/cert-manager/cert-manager", Package: ".", Name: "cert-manager",

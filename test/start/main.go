@@ -120,7 +120,8 @@ func parse(args []string, out io.Writer) (*options, error) {
 			return nil, errors.Errorf("there are flags for %q, which is not started: %s are", name, strings.Join(o.managers(), ", "))
 		}
 	}
-	if o.webhooks != noWebhooks && slices.ContainsFunc(o.flags["core"], func(f string) bool { return strings.HasPrefix(f, leaseNamespaceFlag) }) {
+	moved := slices.ContainsFunc(o.flags["core"], func(f string) bool { return strings.HasPrefix(f, leaseNamespaceFlag) })
+	if o.webhooks != noWebhooks && moved {
 		return nil, errors.Errorf("CORE_FLAGS: %s moves the certificate of the webhooks as well, which the control cluster trusts in %s alone: "+
 			"leave it out, or give WEBHOOKS=none", leaseNamespaceFlag, coreNamespace)
 	}

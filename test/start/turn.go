@@ -74,7 +74,8 @@ func (e *heldError) Error() string {
 		"with which those of %s stay and answer for you as well", e.holder, e.holder)
 }
 
-// takeTurn waits for the turn until somebody is seen to have it and to be alive. A holder that was killed on this computer is not waited for.
+// takeTurn waits for the turn until somebody is seen to have it and to be alive. A holder that was killed on this computer is not
+// waited for.
 func (o *options) takeTurn(ctx context.Context, control *cluster) (*turn, error) {
 	if err := ensureNamespace(ctx, control); err != nil {
 		return nil, err

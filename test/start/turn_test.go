@@ -71,10 +71,10 @@ func TestTwoDevelopers(t *testing.T) {
 	annaEnds, _ := w.begins(anna, out)
 	answered()
 
-	ben, bensOut := w.developer("ben", only("for-ben", localhost)...)
+	ben, _ := w.developer("ben", only("for-ben", localhost)...)
 	w.Expect(run(ctx, ben)).To(MatchError(And(ContainSubstring("anna@elsewhere"), ContainSubstring("WEBHOOKS=none"))))
 	answered()
-	ben, bensOut = w.developer("ben", only("for-ben", noWebhooks)...)
+	ben, bensOut := w.developer("ben", only("for-ben", noWebhooks)...)
 	benEnds, _ := w.begins(ben, bensOut)
 	w.Expect(bensOut.text()).To(ContainSubstring("anna@elsewhere/0/1 has the webhooks of the control cluster, which stay"))
 	answered()
