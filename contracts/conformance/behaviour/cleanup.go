@@ -1,7 +1,9 @@
 package behaviour
 
 import (
+	"cmp"
 	"context"
+	stderrors "errors"
 	"slices"
 	"strings"
 	"time"
@@ -87,35 +89,47 @@ func (c *cleanup) list(ctx context.Context, kind schema.GroupVersionKind) ([]uns
 }
 
 // subjects deletes the provider's objects and waits until the provider has ended what belongs to them. What does not
-// end in time is let go, since the namespace could not end otherwise, and said.
+// end in time is let go, since the namespace could not end otherwise, and said. What is refused now may be accepted a moment later, and a
+// machine would be left for it, so that it is tried again for a while.
 func (c *cleanup) subjects(ctx context.Context, kind schema.GroupVersionKind) error {
-	objects, err := c.list(ctx, kind)
-	if err != nil {
-		return err
-	}
-	for i := range objects {
-		if err := resume(ctx, c.env.Client, kind, c.env.Namespace, objects[i].GetName()); err != nil {
-			return err
-		}
-		if err := client.IgnoreNotFound(c.env.Client.Delete(ctx, &objects[i])); err != nil {
-			return err
-		}
-	}
-	deadline := time.Now().Add(c.env.Timeouts.Delete.Duration)
+	deadline, patience := time.Now().Add(c.env.Timeouts.Delete.Duration), time.Now().Add(c.env.Timeouts.React.Duration)
+	resumed := map[types.UID]bool{}
 	for {
-		objects, err := c.list(ctx, kind)
-		if err != nil || len(objects) == 0 {
+		objects, err := c.end(ctx, kind, resumed)
+		switch {
+		case err != nil && time.Now().After(patience), err == nil && len(objects) == 0:
 			return err
-		}
-		if time.Now().After(deadline) {
+		case err == nil && time.Now().After(deadline):
 			return c.letGo(ctx, objects)
+		case err == nil:
+			patience = time.Now().Add(c.env.Timeouts.React.Duration)
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return cmp.Or(err, ctx.Err())
 		case <-time.After(c.env.Timeouts.Poll.Duration):
 		}
 	}
+}
+
+// end deletes those objects of a kind that are not being deleted, none of them paused, and returns all that there are.
+func (c *cleanup) end(ctx context.Context, kind schema.GroupVersionKind, resumed map[types.UID]bool) ([]unstructured.Unstructured, error) {
+	objects, err := c.list(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	var failures []error
+	for i := range objects {
+		if uid := objects[i].GetUID(); !resumed[uid] {
+			err := resume(ctx, c.env.Client, kind, c.env.Namespace, objects[i].GetName())
+			failures = append(failures, err)
+			resumed[uid] = err == nil
+		}
+		if objects[i].GetDeletionTimestamp() == nil {
+			failures = append(failures, client.IgnoreNotFound(c.env.Client.Delete(ctx, &objects[i])))
+		}
+	}
+	return objects, stderrors.Join(failures...)
 }
 
 func (c *cleanup) letGo(ctx context.Context, objects []unstructured.Unstructured) error {

@@ -1,12 +1,14 @@
 package behaviour
 
 import (
+	"cmp"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,7 +25,7 @@ func infraMove() conformance.Case[*Env] {
 		id, had := w.providerID(before), w.state()
 		w.pause(true)
 		w.awaitPaused(w.Timeouts.React.Duration)
-		old := w.remove()
+		w.remove()
 		if deviation := w.quiet(func() string { return w.lost(had) }); deviation != "" {
 			w.fail("IM-032", "the machine of an object that was removed while it is paused is left alone", deviation)
 			return
@@ -33,7 +35,7 @@ func infraMove() conformance.Case[*Env] {
 		} else {
 			w.pass("IM-032", "%v were left in %s after the object was removed", had.machines, w.Timeouts.Quiet.Duration)
 		}
-		w.recreate(old)
+		w.recreate()
 		w.pause(false)
 		w.movedBack(before, id, had)
 	})
@@ -66,64 +68,108 @@ func (w *world) lost(had state) string {
 	return ""
 }
 
-// remove takes the provider's object away, without its provider: finalizers first. It returns what was there.
-func (w *world) remove() *unstructured.Unstructured {
-	old := &unstructured.Unstructured{}
-	old.SetGroupVersionKind(w.Kind)
-	w.must(w.Client.Get(w.ctx, w.key(), old), "to read the provider's object")
-	bare := old.DeepCopy()
-	w.removed = old
-	patch := client.RawPatch(types.MergePatchType, []byte(noFinalizers))
-	w.must(w.Client.Patch(w.ctx, bare, patch), "to take finalizers off")
-	w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, bare)), "to remove the provider's object")
+// moved is what a move takes away and makes anew.
+type moved struct {
+	object  *unstructured.Unstructured
+	machine *clusterv1.Machine
+}
+
+// remove takes the provider's object away, without its provider: finalizers first.
+func (w *world) remove() {
+	machine := &clusterv1.Machine{}
+	w.must(w.Client.Get(w.ctx, w.key(), machine), "to read the Machine")
+	bare := &unstructured.Unstructured{}
+	bare.SetGroupVersionKind(w.Kind)
+	w.must(retry(w.ctx, func() error {
+		if err := w.Client.Get(w.ctx, w.key(), bare); err != nil {
+			return err
+		}
+		w.removed = &moved{bare.DeepCopy(), machine}
+		before := bare.DeepCopy()
+		bare.SetFinalizers(nil)
+		return w.Client.Patch(w.ctx, bare, locked(before))
+	}), "to take finalizers off")
+	w.must(client.IgnoreNotFound(retry(w.ctx, func() error {
+		uid, version := bare.GetUID(), bare.GetResourceVersion()
+		err := w.Client.Delete(w.ctx, bare, client.Preconditions{UID: &uid, ResourceVersion: &version})
+		if apierrors.IsConflict(err) {
+			return cmp.Or(w.Client.Get(w.ctx, w.key(), bare), err)
+		}
+		return err
+	})), "to remove the provider's object")
 	if !w.awaitGone(w.Timeouts.React.Duration) {
 		w.stop("the object was not gone %s after its finalizers were taken off and it was deleted: the provider put them back, or somebody did",
 			w.Timeouts.React.Duration)
 	}
-	return old
 }
 
-// recreate makes Machine and object anew, with other UIDs and without status.
-func (w *world) recreate(old *unstructured.Unstructured) *unstructured.Unstructured {
-	machine := &clusterv1.Machine{}
-	w.must(w.Client.Get(w.ctx, w.key(), machine), "to read the Machine")
-	w.must(w.Client.Delete(w.ctx, machine), "to remove the Machine")
-	again := &clusterv1.Machine{ObjectMeta: w.meta(), Spec: machine.Spec}
+// locked makes a patch that is refused once the object is another: it may be sent again, and come late, when the object must not lose its
+// finalizers any more.
+func locked(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
+// recreate makes Machine and object anew, with other UIDs and without status; also if an attempt before came half-way.
+func (w *world) recreate() *unstructured.Unstructured {
+	machine := &clusterv1.Machine{ObjectMeta: w.meta()}
+	w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, machine)), "to remove the Machine")
+	again := &clusterv1.Machine{ObjectMeta: w.meta(), Spec: w.removed.machine.Spec}
 	w.must(retryExisting(w, again), "to make the Machine anew")
 	w.uids = append(w.uids, string(again.UID))
-	moved := old.DeepCopy()
-	unstructured.RemoveNestedField(moved.Object, "status")
-	moved.SetUID("")
-	moved.SetResourceVersion("")
-	moved.SetGeneration(0)
-	moved.SetManagedFields(nil)
-	moved.SetCreationTimestamp(metav1.Time{})
-	moved.SetOwnerReferences([]metav1.OwnerReference{ownerOf(again)})
-	w.create(moved)
-	w.uids = append(w.uids, string(moved.GetUID()))
+	object := w.removed.object.DeepCopy()
+	unstructured.RemoveNestedField(object.Object, "status")
+	object.SetUID("")
+	object.SetResourceVersion("")
+	object.SetGeneration(0)
+	object.SetManagedFields(nil)
+	object.SetCreationTimestamp(metav1.Time{})
+	object.SetOwnerReferences([]metav1.OwnerReference{ownerOf(again)})
+	w.create(object)
+	w.uids = append(w.uids, string(object.GetUID()))
 	w.removed = nil
-	return moved
+	return object
 }
 
 // putBack ends a case that came no further than to remove the object: it makes it anew, or puts the finalizers back if it is still there,
 // since what has none goes at once when it is deleted, and its machine would stay.
 func (w *world) putBack() {
 	reason := conformance.Early(func() {
-		now := w.live()
-		if now == nil {
-			w.recreate(w.removed)
-			return
-		}
-		if len(now.GetFinalizers()) > 0 || now.GetUID() != w.removed.GetUID() {
-			return
-		}
-		before := now.DeepCopy()
-		now.SetFinalizers(w.removed.GetFinalizers())
-		w.must(w.Client.Patch(w.ctx, now, client.MergeFrom(before)), "to put finalizers back")
+		w.must(retry(w.ctx, func() error {
+			now := w.live()
+			if now == nil {
+				w.recreate()
+				return nil
+			}
+			if now.GetUID() != w.removed.object.GetUID() {
+				return nil
+			}
+			return w.secure(now)
+		}), "to put finalizers back")
 	})
 	if reason != "" {
 		w.say("%s %s was removed and cannot be put back, look whether its machine is left: %s", w.Kind.Kind, w.id, reason)
 	}
+}
+
+// secure gives the object its finalizers, and makes it another version than the one of which requests are perhaps still on their way: they
+// are refused then.
+func (w *world) secure(object *unstructured.Unstructured) error {
+	before := object.DeepCopy()
+	if len(object.GetFinalizers()) == 0 {
+		object.SetFinalizers(w.removed.object.GetFinalizers())
+	}
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[touched] = fmt.Sprint(time.Now().UnixNano())
+	object.SetAnnotations(annotations)
+	err := w.Client.Patch(w.ctx, object, locked(before))
+	if apierrors.IsNotFound(err) {
+		// It has gone just now, and is to be made anew.
+		return apierrors.NewConflict(schema.GroupResource{Group: w.Kind.Group, Resource: w.Kind.Kind}, w.id, err)
+	}
+	return err
 }
 
 // retryExisting creates an object as soon as the one before it is gone.

@@ -23,6 +23,7 @@ import (
 	"millwright.dev/contracts/conformance"
 	"millwright.dev/contracts/conformance/report"
 	"millwright.dev/contracts/conformance/timeouts"
+	"millwright.dev/contracts/conformance/writes"
 	"millwright.dev/contracts/rules"
 	"millwright.dev/contracts/version"
 )
@@ -142,7 +143,10 @@ func connect(config *rest.Config) (client.WithWatch, error) {
 	// What the suite waits for is the provider's time, not the suite's.
 	config.QPS = -1
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	return c, errors.Wrap(err, "making a client")
+	if err != nil {
+		return nil, errors.Wrap(err, "making a client")
+	}
+	return writes.Finished(c), nil
 }
 
 // newRun makes the ID of a run.

@@ -15,6 +15,7 @@ import (
 
 	"millwright.dev/contracts/conformance"
 	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/conformance/writes"
 	"millwright.dev/contracts/field"
 	"millwright.dev/contracts/rules"
 )
@@ -31,8 +32,8 @@ type world struct {
 	secrets []string
 	// uids are those that the provider's object and Machine have had.
 	uids []string
-	// removed is the object while it is away in a move: a machine without it would stay for ever.
-	removed *unstructured.Unstructured
+	// removed is what was there before a move takes it away: a machine without its object would stay for ever.
+	removed *moved
 }
 
 // scenario makes a case. Rules of which it says nothing before it ends early are skipped, with the reason.
@@ -54,9 +55,10 @@ func newWorld(ctx context.Context, t *conformance.T, env *Env) *world {
 	return w
 }
 
-// restart restarts the provider, and returns when it works again: once another object came as far as it should.
+// restart restarts the provider, and returns when it works again: once another object came as far as it should. A run that is interrupted
+// meanwhile does not leave it ended: it could not end its machines.
 func (w *world) restart(works func(another *world)) {
-	w.must(w.Restart(w.ctx), "to restart the provider")
+	w.must(writes.Finish(w.ctx, w.Timeouts.Provision.Duration, w.Restart), "to restart the provider")
 	another := newWorld(w.ctx, w.t, w.Env)
 	defer another.leave()
 	works(another)

@@ -22,6 +22,7 @@ import (
 	"millwright.dev/contracts/conformance"
 	"millwright.dev/contracts/conformance/report"
 	"millwright.dev/contracts/conformance/timeouts"
+	"millwright.dev/contracts/conformance/writes"
 	"millwright.dev/contracts/rules"
 	"millwright.dev/contracts/version"
 )
@@ -96,7 +97,7 @@ func newEnv(config *rest.Config, options conformance.RunOptions) (*Env, error) {
 		return nil, errors.Wrap(err, "making a client")
 	}
 	env := &Env{
-		Client: c, Config: config, Namespace: options.Namespace, Run: newRun(), Timeouts: waits, Restart: options.Restart, Log: options.Log,
+		Client: writes.Finished(c), Config: config, Namespace: options.Namespace, Run: newRun(), Timeouts: waits, Restart: options.Restart, Log: options.Log,
 		names: &atomic.Int64{}, logging: &sync.Mutex{}, TargetKubeconfig: options.TargetKubeconfig,
 	}
 	if env.Log == nil {

@@ -2,6 +2,7 @@ package standin
 
 import (
 	"context"
+	stderrors "errors"
 	"net/http"
 	"sync"
 
@@ -85,10 +86,8 @@ func (p *Provider) start() error {
 func (p *Provider) Restart(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.stop(); err != nil {
-		return err
-	}
-	return p.start()
+	// Whatever its end was, it is to run again.
+	return stderrors.Join(p.stop(), p.start())
 }
 
 // Stop ends the controllers.
