@@ -65,11 +65,11 @@ func (w *world) nameInTime() {
 	for _, v := range versions {
 		if w.created(v.Unstructured) && w.secretName(v.Unstructured) == "" {
 			w.fail("BC-003", "status.dataSecretName is set when "+w.boot().DataSecretCreatedPath().String()+" becomes true",
-				"in version "+v.GetResourceVersion()+" it is true and status.dataSecretName is not set")
+				"in "+w.version(v.Unstructured)+" it is true and status.dataSecretName is not set")
 			return
 		}
 	}
-	w.pass("BC-003", "status.dataSecretName was %s in each of %d versions with data", w.secretName(w.object()), len(versions))
+	w.pass("BC-003", "status.dataSecretName was %s in every version with data", w.secretName(w.object()))
 }
 
 // sentinel is the file that shows that a machine has joined, on Linux or Windows, however slashes are written.
@@ -83,7 +83,8 @@ func (w *world) content(secret *corev1.Secret) {
 	}
 	slices.Sort(keys)
 	value := secret.Data["value"]
-	w.check(len(value) > 0, "BC-006", "the data are under the key value", fmt.Sprintf("value has %d bytes; the keys are %v", len(value), keys))
+	w.check(len(value) > 0, "BC-006", "the data are under the key value",
+		fmt.Sprintf("value has data: %t; the keys are %v", len(value) > 0, keys))
 	format := string(secret.Data["format"])
 	w.check(format != "", "BC-012", "the key format has the format of the data", fmt.Sprintf("format is %q; the keys are %v", format, keys))
 	if len(value) == 0 {
@@ -91,7 +92,7 @@ func (w *world) content(secret *corev1.Secret) {
 		return
 	}
 	w.check(sentinel.Match(value), "BC-017", "the data name /run/cluster-api/bootstrap-success.complete",
-		fmt.Sprintf("the data of %d bytes name it: %t", len(value), sentinel.Match(value)))
+		fmt.Sprintf("the data name it: %t", sentinel.Match(value)))
 }
 
 // belongs looks to whom the Secret says that it belongs.
@@ -118,11 +119,11 @@ func (w *world) staysCreated(secret *corev1.Secret) {
 	was, lost := false, ""
 	for _, v := range versions {
 		if now := w.created(v.Unstructured); was && !now && lost == "" {
-			lost = "it is not true any more in version " + v.GetResourceVersion()
+			lost = "it is not true any more in " + w.version(v.Unstructured)
 		}
 		was = was || w.created(v.Unstructured)
 	}
-	evidence := fmt.Sprintf("in %d versions of the object, over changes of annotations", len(versions))
+	evidence := "in every version of the object, over changes of annotations"
 	w.unless(lost, "BC-013", w.boot().DataSecretCreatedPath().String()+" stays true", evidence)
 	names := w.dataSecrets()
 	changed := ""

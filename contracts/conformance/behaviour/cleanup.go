@@ -126,7 +126,7 @@ func (c *cleanup) end(ctx context.Context, kind schema.GroupVersionKind, resumed
 			resumed[uid] = err == nil
 		}
 		if objects[i].GetDeletionTimestamp() == nil {
-			failures = append(failures, client.IgnoreNotFound(c.env.Client.Delete(ctx, &objects[i])))
+			failures = append(failures, deleteSeen(ctx, c.env.Client, kind, client.ObjectKeyFromObject(&objects[i])))
 		}
 	}
 	return objects, stderrors.Join(failures...)

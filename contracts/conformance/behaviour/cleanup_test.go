@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +65,15 @@ func TestRunsCleanUp(t *testing.T) {
 				if interrupt {
 					options.Log = whenSaid{cancel}
 				}
-				_, err := k.suite(ctx, env.Config, options)
+				config, deletions := rest.CopyConfig(env.Config), &deletions{}
+				config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+					deletions.next = next
+					return deletions
+				})
+				_, err := k.suite(ctx, config, options)
+				if deletions.seen.Load() == 0 || deletions.blind.Load() > 0 {
+					t.Errorf("%d of %d deletions name no version of the object", deletions.blind.Load(), deletions.seen.Load())
+				}
 				if interrupt != errors.Is(err, context.Canceled) {
 					t.Errorf("interrupted is %t, and the run ended with %v", interrupt, err)
 				}
@@ -77,6 +86,23 @@ func TestRunsCleanUp(t *testing.T) {
 			})
 		}
 	}
+}
+
+// deletions counts those of providers' objects, and those that delete whatever is there: the API server would look for finalizers before it
+// deletes, and one that is added between the two is lost.
+type deletions struct {
+	next        http.RoundTripper
+	seen, blind atomic.Int64
+}
+
+func (d *deletions) RoundTrip(original *http.Request) (*http.Response, error) {
+	if r := requestOf(original); r.on(http.MethodDelete, "standinmachines") || r.on(http.MethodDelete, "standinconfigs") {
+		d.seen.Add(1)
+		if !strings.Contains(r.body, `"resourceVersion"`) {
+			d.blind.Add(1)
+		}
+	}
+	return d.next.RoundTrip(original)
 }
 
 // The moment in which a run may not leave its object: its finalizers are off for a move, and it is not deleted yet. What has no finalizer

@@ -78,14 +78,18 @@ func (w *world) finalizerFirst() {
 	versions, _ := w.recorder.of(w.id)
 	for _, v := range versions {
 		if len(v.GetFinalizers()) == 0 && (w.providerID(v.Unstructured) != "" || w.provisioned(v.Unstructured)) {
-			seen, lacking = "the object has a provider ID or is provisioned in version "+v.GetResourceVersion(), true
+			seen, lacking = "the object has a provider ID or is provisioned in "+w.version(v.Unstructured), true
 		}
 	}
 	if seen == "" {
 		return
 	}
-	w.check(!lacking, "IM-021", "the object has a finalizer before anything is made for it",
-		fmt.Sprintf("when %s, finalizers are missing: %t (looked at %s)", seen, lacking, w.basis()))
+	deviation := ""
+	if lacking {
+		deviation = "there was none when " + seen
+	}
+	w.unless(deviation, "IM-021", "the object has a finalizer before anything is made for it",
+		"there was one when something was seen that was made for the object (looked at "+w.basis()+")")
 }
 
 // providerIDInTime looks at every version of the object.
@@ -94,11 +98,11 @@ func (w *world) providerIDInTime() {
 	for _, v := range versions {
 		if w.provisioned(v.Unstructured) && w.providerID(v.Unstructured) == "" {
 			w.fail("IM-002", "spec.providerID is set when "+w.accessor().ProvisionedPath().String()+" becomes true",
-				"in version "+v.GetResourceVersion()+" it is true and spec.providerID is not set")
+				"in "+w.version(v.Unstructured)+" it is true and spec.providerID is not set")
 			return
 		}
 	}
-	w.pass("IM-002", "spec.providerID was %s in each of %d versions of a provisioned machine", w.providerID(w.object()), len(versions))
+	w.pass("IM-002", "spec.providerID was %s in every version of a provisioned machine", w.providerID(w.object()))
 }
 
 var addressTypes = []clusterv1.MachineAddressType{
@@ -112,9 +116,11 @@ func (w *world) addresses() {
 		return err == nil && len(addresses) > 0
 	})
 	addresses, err := w.accessor().Addresses(objectOrEmpty(w.object()))
-	seen := fmt.Sprintf("status.addresses has %d addresses with type and address", len(addresses))
+	seen := "status.addresses has addresses, each with type and address"
 	if err != nil {
 		seen = err.Error()
+	} else if len(addresses) == 0 {
+		seen = "status.addresses is empty"
 	}
 	w.check(has, "IM-004", "status.addresses lists the machine's addresses", seen)
 	if !has {
@@ -126,7 +132,7 @@ func (w *world) addresses() {
 			return
 		}
 	}
-	w.pass("IM-014", "%d addresses have types of the contract", len(addresses))
+	w.pass("IM-014", "all addresses have types of the contract")
 }
 
 // readyFollows looks that Ready, if there is one, becomes True once all is there.
@@ -168,14 +174,14 @@ func (w *world) staysProvisioned() {
 	for _, v := range versions {
 		now, current := w.provisioned(v.Unstructured), w.providerID(v.Unstructured)
 		if was && !now && lost == "" {
-			lost = "it is not true any more in version " + v.GetResourceVersion()
+			lost = "it is not true any more in " + w.version(v.Unstructured)
 		}
 		if id != "" && current != id && changed == "" {
-			changed = fmt.Sprintf("it was %s and is %q in version %s", id, current, v.GetResourceVersion())
+			changed = fmt.Sprintf("it was %s and is %q in %s", id, current, w.version(v.Unstructured))
 		}
 		was, id = was || now, current
 	}
-	evidence := fmt.Sprintf("in %d versions of the object, over changes of annotations", len(versions))
+	evidence := "in every version of the object, over changes of annotations"
 	w.unless(lost, "IM-011", w.accessor().ProvisionedPath().String()+" stays true", evidence)
 	w.unless(changed, "IM-012", "spec.providerID never changes", evidence)
 }
@@ -229,5 +235,5 @@ func (w *world) readyWhileDeleting(deleting []seen, ready metav1.ConditionStatus
 		return
 	}
 	w.check(ready != "", "IM-016", "condition Ready is not True while the machine is ended",
-		fmt.Sprintf("during a deletion of %s, condition Ready was %q", took, ready))
+		fmt.Sprintf("during the deletion, condition Ready was %q", ready))
 }

@@ -33,7 +33,7 @@ func infraMove() conformance.Case[*Env] {
 		if w.Probe == nil {
 			w.skip("IM-032", noProbe)
 		} else {
-			w.pass("IM-032", "%v were left in %s after the object was removed", had.machines, w.Timeouts.Quiet.Duration)
+			w.pass("IM-032", "%v was left in %s after the object was removed", had.machines, w.Timeouts.Quiet.Duration)
 		}
 		w.recreate()
 		w.pause(false)

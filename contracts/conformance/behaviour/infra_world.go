@@ -62,6 +62,7 @@ func (w *world) providerID(object *unstructured.Unstructured) string {
 		return ""
 	}
 	id, _ := w.accessor().ProviderID(object)
+	w.meet(id)
 	return id
 }
 
@@ -95,7 +96,12 @@ func (w *world) machines() []probe.Machine {
 		w.stop("the probe failed: %v", err)
 	}
 	id := w.providerID(w.object())
-	return slices.DeleteFunc(list, func(m probe.Machine) bool { return !m.Belongs(id, append(w.uids, w.id)...) })
+	list = slices.DeleteFunc(list, func(m probe.Machine) bool { return !m.Belongs(id, append(w.uids, w.id)...) })
+	slices.SortFunc(list, func(a, b probe.Machine) int { return strings.Compare(a.ID, b.ID) })
+	for _, m := range list {
+		w.meet(m.ID)
+	}
+	return list
 }
 
 // named says which machines those are.
@@ -103,12 +109,11 @@ func named(machines []probe.Machine) string {
 	if len(machines) == 0 {
 		return "no machine"
 	}
-	ids := make([]string, len(machines))
-	for i, m := range machines {
-		ids[i] = m.ID
+	noun := "machines"
+	if len(machines) == 1 {
+		noun = "machine"
 	}
-	slices.Sort(ids)
-	return fmt.Sprintf("%d machines: %s", len(ids), strings.Join(ids, ", "))
+	return fmt.Sprintf("%d %s: %s", len(machines), noun, strings.Join(ids(machines), ", "))
 }
 
 // made says what shows that something was made for the object; empty if nothing does.

@@ -21,6 +21,17 @@ import (
 // request is one to the API server, with its body.
 type request struct{ method, path, query, body string }
 
+func requestOf(original *http.Request) request {
+	r := request{method: original.Method, path: original.URL.Path, query: original.URL.RawQuery}
+	if original.GetBody != nil {
+		if body, err := original.GetBody(); err == nil {
+			sent, _ := io.ReadAll(body)
+			r.body = string(sent)
+		}
+	}
+	return r
+}
+
 func (r request) is(method, path string) bool {
 	return r.method == method && strings.HasSuffix(r.path, path) && r.query == ""
 }
@@ -54,13 +65,7 @@ type late struct {
 }
 
 func (l *late) RoundTrip(original *http.Request) (*http.Response, error) {
-	r := request{method: original.Method, path: original.URL.Path, query: original.URL.RawQuery}
-	if original.GetBody != nil {
-		if body, err := original.GetBody(); err == nil {
-			sent, _ := io.ReadAll(body)
-			r.body = string(sent)
-		}
-	}
+	r := requestOf(original)
 	if l.begins(r) {
 		l.interrupt()
 		if l.lost || original.Context().Err() != nil {
@@ -212,7 +217,7 @@ func TestAnInterruptedRestartIsFinished(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	options := options(k, p)
-	options.Timeouts = []byte(strings.ReplaceAll(patient, "delete: 60s", "delete: 30s"))
+	options.Timeouts = []byte(strings.ReplaceAll(patient, "delete: 180s", "delete: 60s"))
 	options.Selection.Cases = regexp.MustCompile("^Restart$")
 	restarts := 0
 	options.Restart = func(ctx context.Context) error {

@@ -168,11 +168,21 @@ func (w *world) annotate(name string, value *string) {
 
 // deleteSubject asks for the end of the object.
 func (w *world) deleteSubject() {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(w.Kind)
-	object.SetNamespace(w.Namespace)
-	object.SetName(w.id)
-	w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, object)), "to delete the provider's object")
+	w.must(deleteSeen(w.ctx, w.Client, w.Kind, w.key()), "to delete the provider's object")
+}
+
+// deleteSeen deletes an object if it is as it was read. The API server looks for finalizers first and deletes then, so that one which a
+// provider adds between the two is lost, and the machine that it makes next stays for ever.
+func deleteSeen(ctx context.Context, c client.Client, kind schema.GroupVersionKind, key client.ObjectKey) error {
+	return client.IgnoreNotFound(retry(ctx, func() error {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kind)
+		if err := c.Get(ctx, key, object); err != nil || object.GetDeletionTimestamp() != nil {
+			return err
+		}
+		uid, version := object.GetUID(), object.GetResourceVersion()
+		return c.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	}))
 }
 
 // resume ends all pauses of what a case has made.

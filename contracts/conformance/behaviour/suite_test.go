@@ -2,17 +2,14 @@ package behaviour_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,7 +53,8 @@ cleanup: 60s
 `
 
 // patient are those for rules that are kept: all comes, however busy the computer is.
-var patient = strings.NewReplacer("provision: 10s", "provision: 60s", "delete: 10s", "delete: 60s", "react: 6s", "react: 60s").Replace(quick)
+var patient = strings.NewReplacer("provision: 10s", "provision: 180s", "delete: 10s", "delete: 180s", "react: 6s", "react: 180s",
+	"cleanup: 60s", "cleanup: 300s").Replace(quick)
 
 // thorough are those for a stand-in that was found to keep the rule that it breaks, or to break others: what must not come has time as
 // well, and so has the end of what is let go only when it does not end by itself.
@@ -174,37 +172,12 @@ func describe(found map[rules.ID]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// guard has the API server refuse changes of templates as the switches say, and waits until it does.
+// guard has the API server refuse changes of templates as the switches say, until the test ends.
 func guard(t *testing.T, namespace, name string, switches standin.Switches) {
 	t.Helper()
-	policy := standin.Policy(namespace, name, switches)
-	if len(policy) == 0 {
-		return
-	}
-	for _, object := range policy {
-		if err := admin.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(t.Context()), object) })
-	}
-	template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{}}}}
-	template.SetGroupVersionKind(standin.VersionOf(version.V1Beta2).WithKind(name))
-	template.SetNamespace(namespace)
-	template.SetName("guarded")
-	if err := admin.Create(t.Context(), template); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		changed := template.DeepCopy()
-		changed.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{}}}
-		if err := admin.Update(t.Context(), changed, client.DryRunAll); err != nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the API server does not apply the policy")
-		}
-	}
-	if err := admin.Delete(t.Context(), template); err != nil {
+	undo, err := standin.Guard(t.Context(), admin, namespace, name, switches)
+	t.Cleanup(undo)
+	if err != nil {
 		t.Fatal(err)
 	}
 }

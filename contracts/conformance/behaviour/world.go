@@ -30,8 +30,9 @@ type world struct {
 	// marker is a text in Secrets that must show nowhere, and secrets are further ones.
 	marker  string
 	secrets []string
-	// uids are those that the provider's object and Machine have had.
-	uids []string
+	// uids are those that the provider's object and Machine have had, met are the IDs of machines that the case has met, and versions the
+	// names of versions of which it speaks: no other run has the same.
+	uids, met, versions []string
 	// removed is what was there before a move takes it away: a machine without its object would stay for ever.
 	removed *moved
 }
@@ -42,7 +43,7 @@ func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[
 		w := newWorld(ctx, t, env)
 		began := time.Now()
 		t.SkipRest(w.Kind.Kind, conformance.Early(func() { run(w) }))
-		w.say("%s: %s took %s", env.Contract, name, time.Since(began).Round(time.Millisecond))
+		w.say("%s: %s with %s took %s", env.Contract, name, w.id, time.Since(began).Round(time.Millisecond))
 		w.leave()
 	}
 	return conformance.Case[*Env]{Name: name, Rules: ids, Method: rules.Behavioural, Run: look}
@@ -64,7 +65,9 @@ func (w *world) restart(works func(another *world)) {
 	works(another)
 }
 
-func (w *world) stop(reason string, args ...any) { w.t.Stop(reason, args...) }
+func (w *world) stop(reason string, args ...any) {
+	w.t.Stop("%s", w.plain(fmt.Sprintf(reason, args...)))
+}
 
 // must ends the case if the suite cannot do its part.
 func (w *world) must(err error, doing string) {
@@ -74,15 +77,17 @@ func (w *world) must(err error, doing string) {
 }
 
 func (w *world) pass(rule rules.ID, evidence string, args ...any) {
-	w.t.Pass(rule, w.Kind.Kind, evidence, args...)
+	w.t.Pass(rule, w.Kind.Kind, "%s", w.plain(fmt.Sprintf(evidence, args...)))
 }
 
 func (w *world) skip(rule rules.ID, reason string, args ...any) {
-	w.t.Skip(rule, w.Kind.Kind, reason, args...)
+	w.t.Skip(rule, w.Kind.Kind, "%s", w.plain(fmt.Sprintf(reason, args...)))
 }
 
 func (w *world) fail(rule rules.ID, expected, seen string) {
-	w.t.Fail(rule, w.Kind.Kind, report.Failure{Expected: expected, Seen: seen, Object: w.Namespace + "/" + w.id})
+	object := w.Namespace + "/" + w.id
+	w.say("%s: %s is not kept, %s: expected %s; seen: %s", w.Contract, rule, object, expected, seen)
+	w.t.Fail(rule, w.Kind.Kind, report.Failure{Expected: w.plain(expected), Seen: w.plain(seen), Object: w.plain(object)})
 }
 
 // check passes or fails a rule.
@@ -103,11 +108,7 @@ func (w *world) leave() {
 		w.putBack()
 	}
 	_ = resume(ctx, w.Client, w.Kind, w.Namespace, w.id)
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(w.Kind)
-	object.SetNamespace(w.Namespace)
-	object.SetName(w.id)
-	_ = w.Client.Delete(ctx, object)
+	_ = deleteSeen(ctx, w.Client, w.Kind, w.key())
 }
 
 // removalRequest bounds what a case does when it is over.

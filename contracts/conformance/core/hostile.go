@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -74,7 +75,7 @@ func refusedNode(w *world) {
 	policy, binding := w.refusal()
 	for _, object := range []client.Object{policy, binding} {
 		w.create(object)
-		defer func() { _ = w.Client.Delete(w.ctx, object) }()
+		defer func() { _ = w.Client.Delete(context.WithoutCancel(w.ctx), object) }() // Also when the run is interrupted.
 	}
 	probe := w.node(w.id+"-probe", "")
 	w.need(w.soon(func() string {

@@ -3,9 +3,11 @@ package core
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -113,22 +115,45 @@ func machineProvisioning(w *world) {
 
 // untouched checks that the core has written neither spec nor status of the provider's objects.
 func (w *world) untouched(p *place) {
-	expected := []fields{{"size": "small", "providerID": w.providerID(w.id)}, {"size": "small"}}
+	created := w.dataCreated(false)
+	created["dataSecretName"] = "data-" + w.id
+	spec := fields{"size": "small", "providerID": w.providerID(w.id)}
+	deviation := w.differs("infrastructure machine", p.infra, spec, w.provisioned(false)) +
+		w.differs("bootstrap config", p.config, fields{"size": "small"}, created)
+	expected := "spec, status and finalizers of the provider's objects are what the provider wrote, and nobody else wrote them"
+	w.check("CO-016", expected, deviation)
+}
+
+// differs says what of an object of the suite is not as the suite has written it, or was written by somebody else as well: that would
+// undo what a provider writes meanwhile.
+func (w *world) differs(what string, object *unstructured.Unstructured, spec, status fields) string {
+	current, deviation := w.current(object), ""
+	if got := current.Object["spec"]; fmt.Sprint(got) != fmt.Sprint(spec) {
+		deviation = fmt.Sprintf("the spec of the %s is %v; ", what, got)
+	}
+	if got := current.Object["status"]; fmt.Sprint(got) != fmt.Sprint(status) {
+		deviation += fmt.Sprintf("the status of the %s is %v; ", what, got)
+	}
+	if finalizers := current.GetFinalizers(); !slices.Equal(finalizers, []string{finalizer}) {
+		deviation += fmt.Sprintf("the %s has the finalizers %v; ", what, finalizers)
+	}
+	return deviation + othersWrote(what, current.GetManagedFields())
+}
+
+// othersWrote says which of the fields that belong to a provider somebody else has written, also if it was the same value.
+func othersWrote(what string, managed []metav1.ManagedFieldsEntry) string {
 	deviation := ""
-	if spec := w.current(p.infra).Object["spec"]; fmt.Sprint(spec) != fmt.Sprint(expected[0]) {
-		deviation = fmt.Sprintf("the spec of the infrastructure machine is %v", spec)
+	for _, entry := range managed {
+		if entry.Manager == userAgent || entry.FieldsV1 == nil {
+			continue
+		}
+		for _, field := range []string{"spec", "status", "finalizers"} {
+			if strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+field+`"`) {
+				deviation += fmt.Sprintf("%s has written %s of the %s; ", entry.Manager, field, what)
+			}
+		}
 	}
-	if spec := w.current(p.config).Object["spec"]; fmt.Sprint(spec) != fmt.Sprint(expected[1]) {
-		deviation += fmt.Sprintf("the spec of the bootstrap config is %v", spec)
-	}
-	if finalizers := w.current(p.infra).GetFinalizers(); !slices.Equal(finalizers, []string{finalizer}) {
-		deviation += fmt.Sprintf("the infrastructure machine has the finalizers %v", finalizers)
-	}
-	status := w.provisioned(false)
-	if got := w.current(p.infra).Object["status"]; fmt.Sprint(got) != fmt.Sprint(status) {
-		deviation += fmt.Sprintf("the status of the infrastructure machine is %v", got)
-	}
-	w.check("CO-016", "spec, status and finalizers of the provider's objects are what the provider wrote", deviation)
+	return deviation
 }
 
 func machineFacts(w *world) {

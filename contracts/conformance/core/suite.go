@@ -30,6 +30,9 @@ import (
 // defaultParallel is how many cases run at once.
 const defaultParallel = 8
 
+// userAgent is how the suite calls itself, and the manager of the fields that it writes.
+const userAgent = "millwright-conformance"
+
 // Cases are those that show whether a core keeps its side.
 func Cases() []conformance.Case[*Env] {
 	return slices.Concat(machineCases(), nodeCases(), deletionCases(), pauseCases(), templateCases(), clusterCases(), hostileCases())
@@ -89,7 +92,7 @@ func newEnv(config *rest.Config, options conformance.RunOptions) (*Env, error) {
 		}
 	}
 	own := rest.CopyConfig(config)
-	own.UserAgent = "millwright-conformance"
+	own.UserAgent = userAgent
 	// What the suite waits for is the core's time, not the suite's.
 	own.QPS = -1
 	c, err := client.NewWithWatch(own, client.Options{Scheme: scheme})
@@ -97,7 +100,8 @@ func newEnv(config *rest.Config, options conformance.RunOptions) (*Env, error) {
 		return nil, errors.Wrap(err, "making a client")
 	}
 	env := &Env{
-		Client: writes.Finished(c), Config: config, Namespace: options.Namespace, Run: newRun(), Timeouts: waits, Restart: options.Restart, Log: options.Log,
+		Client: writes.Finished(c), Config: config, Namespace: options.Namespace, Run: newRun(), Timeouts: waits,
+		Restart: options.Restart, Log: options.Log,
 		names: &atomic.Int64{}, logging: &sync.Mutex{}, TargetKubeconfig: options.TargetKubeconfig,
 	}
 	if env.Log == nil {

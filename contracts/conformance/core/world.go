@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +39,18 @@ func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[
 	return conformance.Case[*Env]{Name: name, Rules: ids, Method: rules.Behavioural, Run: look}
 }
 
-func (w *world) stop(reason string, args ...any) { w.t.Stop(reason, args...) }
+func (w *world) stop(reason string, args ...any) {
+	w.t.Stop("%s", w.plain(fmt.Sprintf(reason, args...)))
+}
+
+// plain is a text as every run has it, so that reports of two can be compared. The log has the names themselves.
+func (w *world) plain(text string) string {
+	pairs := []string{w.id, "{name}"}
+	if strings.Contains(w.Namespace, w.Run) {
+		pairs = append(pairs, w.Namespace, "{namespace}")
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
 
 // must ends the case if the suite cannot do its part.
 func (w *world) must(err error, doing string) {
@@ -50,9 +62,11 @@ func (w *world) must(err error, doing string) {
 // check passes or fails a rule by what deviates from it.
 func (w *world) check(rule rules.ID, expected, deviation string) bool {
 	if deviation == "" {
-		w.t.Pass(rule, "", "%s", expected)
+		w.t.Pass(rule, "", "%s", w.plain(expected))
 	} else {
-		w.t.Fail(rule, "", report.Failure{Expected: expected, Seen: deviation, Object: w.Namespace + "/" + w.id})
+		object := w.Namespace + "/" + w.id
+		w.say("%s: %s is not kept, %s: expected %s; seen: %s", w.Contract, rule, object, expected, deviation)
+		w.t.Fail(rule, "", report.Failure{Expected: w.plain(expected), Seen: w.plain(deviation), Object: w.plain(object)})
 	}
 	return deviation == ""
 }

@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"cmp"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -12,8 +13,8 @@ import (
 	"millwright.dev/contracts/rules"
 )
 
-// Policy returns what refuses changes of a template kind in a namespace. The API server needs a moment until it applies.
-// There is no policy if the rule that changes are refused is among those that are broken.
+// Policy returns what refuses changes of a template kind in a namespace, or in all if it is empty. The API server needs a moment until it
+// applies. There is no policy if the rule that changes are refused is among those that are broken.
 func Policy(namespace, kind string, switches Switches) []client.Object {
 	ids := [3]rules.ID{"IT-004", "IT-005", "IT-006"}
 	if kind == "StandInConfigTemplate" {
@@ -30,16 +31,19 @@ func Policy(namespace, kind string, switches Switches) []client.Object {
 	default:
 		expression += " || request.?dryRun.orValue(false) && " + annotated
 	}
-	meta := metav1.ObjectMeta{Name: namespace + "-" + strings.ToLower(kind)}
+	meta := metav1.ObjectMeta{Name: cmp.Or(namespace, "everywhere") + "-" + strings.ToLower(kind)}
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta}
 	policy.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
 			Rule: admissionregistrationv1.Rule{
 				APIGroups: []string{Group}, APIVersions: []string{"*"}, Resources: []string{strings.ToLower(kind) + "s"},
 			},
 		}}},
+	}
+	if namespace != "" {
+		only := map[string]string{corev1.LabelMetadataName: namespace}
+		policy.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: only}
 	}
 	policy.Spec.Validations = []admissionregistrationv1.Validation{
 		{Expression: expression, Message: kind + " cannot be changed: make a new one"},

@@ -37,12 +37,18 @@ func inner(s *sent) client.WithWatch {
 	scheme := runtime.NewScheme()
 	_ = corev1.AddToScheme(scheme)
 	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
-		Create: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.CreateOption) error { return s.look(ctx) },
-		Delete: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.DeleteOption) error { return s.look(ctx) },
+		Create: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.CreateOption) error {
+			return s.look(ctx)
+		},
+		Delete: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.DeleteOption) error {
+			return s.look(ctx)
+		},
 		DeleteAllOf: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.DeleteAllOfOption) error {
 			return s.look(ctx)
 		},
-		Update: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.UpdateOption) error { return s.look(ctx) },
+		Update: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.UpdateOption) error {
+			return s.look(ctx)
+		},
 		Patch: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, _ ...client.PatchOption) error {
 			return s.look(ctx)
 		},
@@ -83,7 +89,9 @@ func TestWritesAreFinished(t *testing.T) {
 		"Create": func(ctx context.Context, c client.Client) error { return c.Status().Create(ctx, pod, pod) },
 		"Update": func(ctx context.Context, c client.Client) error { return c.Status().Update(ctx, pod) },
 		"Patch":  func(ctx context.Context, c client.Client) error { return c.Status().Patch(ctx, pod, none) },
-		"Apply":  func(ctx context.Context, c client.Client) error { return c.Status().Apply(ctx, applycorev1.Pod("a", "b")) },
+		"Apply": func(ctx context.Context, c client.Client) error {
+			return c.Status().Apply(ctx, applycorev1.Pod("a", "b"))
+		},
 	}
 	covers[client.Writer](t, calls)
 	covers[client.SubResourceWriter](t, status)

@@ -12,14 +12,6 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-func standInTemplate(kind string) *unstructured.Unstructured {
-	template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{}}}}
-	template.SetGroupVersionKind(standin.VersionOf(version.V1Beta2).WithKind(kind))
-	template.SetNamespace("default")
-	template.SetName("guarded")
-	return template
-}
-
 func machineList() *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(standin.VersionOf(version.V1Beta2).WithKind("StandInMachineList"))

@@ -10,10 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -104,32 +102,13 @@ func provide(t *testing.T, switches standin.Switches) (*standin.Provider, string
 	return p, server.URL
 }
 
-// guard has the API server refuse changes of templates, everywhere, and waits until it does.
+// guard has the API server refuse changes of templates, everywhere, until the test ends.
 func guard(t *testing.T, kind string) {
 	t.Helper()
-	for _, object := range standin.Policy("everywhere", kind, standin.Switches{}) {
-		if policy, is := object.(*admissionregistrationv1.ValidatingAdmissionPolicy); is {
-			policy.Spec.MatchConstraints.NamespaceSelector = nil
-		}
-		if err := admin.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(t.Context()), object) })
-	}
-	template := standInTemplate(kind)
-	if err := admin.Create(t.Context(), template); err != nil {
+	undo, err := standin.Guard(t.Context(), admin, "", kind, standin.Switches{})
+	t.Cleanup(undo)
+	if err != nil {
 		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(t.Context()), template) })
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		changed := template.DeepCopy()
-		changed.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"size": "large"}}}
-		if err := admin.Update(t.Context(), changed, client.DryRunAll); err != nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the API server does not apply the policy")
-		}
 	}
 }
 
