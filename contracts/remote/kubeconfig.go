@@ -19,10 +19,12 @@ import (
 
 const (
 	kubeconfigSuffix = "-kubeconfig"
-	kubeconfigKey    = "value"
 	// bootstrapGroups begin the API groups of bootstrap configs, as is the custom among providers.
 	bootstrapGroups = "bootstrap."
 )
+
+// SecretKey is the key of the kubeconfig in its Secret.
+const SecretKey = "value"
 
 // SecretName returns the name of the Secret that holds the kubeconfig of a Cluster, in the Cluster's
 // namespace under the key `value`.
@@ -65,16 +67,16 @@ func ReadSecret(ctx context.Context, reader client.Reader, cluster types.Namespa
 	if err := reader.Get(ctx, key, secret); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, &NotConnectedError{Reason: KubeconfigMissing,
-				Message: fmt.Sprintf("Secret %s does not exist: create it with the kubeconfig under the key %q", key.Name, kubeconfigKey)}
+				Message: fmt.Sprintf("Secret %s does not exist: create it with the kubeconfig under the key %q", key.Name, SecretKey)}
 		}
 		return nil, &NotConnectedError{Reason: KubeconfigMissing, Message: fmt.Sprintf("Secret %s could not be read", key.Name), cause: err}
 	}
-	if whose := foreign(secret, cluster.Name); whose != "" {
+	if whose := Foreign(secret, cluster.Name); whose != "" {
 		return nil, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s is not used: it is %s", key.Name, whose)}
 	}
-	data := secret.Data[kubeconfigKey]
+	data := secret.Data[SecretKey]
 	if len(data) == 0 {
-		return nil, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s has no key %q", key.Name, kubeconfigKey)}
+		return nil, &NotConnectedError{Reason: KubeconfigInvalid, Message: fmt.Sprintf("Secret %s has no key %q", key.Name, SecretKey)}
 	}
 	return data, nil
 }
@@ -92,9 +94,9 @@ func readKubeconfig(ctx context.Context, reader client.Reader, cluster types.Nam
 	return kubeconfig{config: config, hash: fmt.Sprintf("%x", sha256.Sum256(data))}, nil
 }
 
-// foreign returns whose a Secret is that has the name of a kubeconfig and is none of the Cluster; "" when it can be the
+// Foreign returns whose a Secret is that has the name of one of a Cluster, and is none of it; "" when it can be the
 // Cluster's. Bootstrap providers write Secrets, with the same key, under names that users choose who may not write Secrets.
-func foreign(secret *corev1.Secret, cluster string) string {
+func Foreign(secret *corev1.Secret, cluster string) string {
 	if label := secret.Labels[clusterv1.ClusterNameLabel]; label != "" && label != cluster {
 		return fmt.Sprintf("labelled as one of Cluster %q", label)
 	}

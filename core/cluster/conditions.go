@@ -118,7 +118,7 @@ func (s *scope) initializedCondition() metav1.Condition {
 		return conditions.False(
 			conditionType,
 			clusterv1.ClusterControlPlaneNotInitializedReason,
-			"Waiting for the API server to answer: "+explain(s.disconnection),
+			"Waiting for the API server to answer: "+s.explain(),
 		)
 	}
 	return conditions.False(conditionType, clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for the API server to answer")
@@ -133,7 +133,8 @@ func (s *scope) setProbeCondition() outcome.Outcome {
 		return outcome.Continue()
 	}
 	if s.connected {
-		s.set(conditions.True(conditionType, clusterv1.ClusterRemoteConnectionProbeSucceededReason, keptConnection(s.kubeconfigError)))
+		s.set(conditions.True(conditionType, clusterv1.ClusterRemoteConnectionProbeSucceededReason,
+			together(keptConnection(s.kubeconfigError), s.kubeconfigTrouble)))
 		return outcome.Continue()
 	}
 	if s.disconnection == nil || s.notYetTried() && meta.FindStatusCondition(s.Object.Status.Conditions, conditionType) != nil {
@@ -143,7 +144,7 @@ func (s *scope) setProbeCondition() outcome.Outcome {
 	if meta.IsStatusConditionTrue(s.Object.Status.Conditions, conditionType) && s.Now.Before(end) {
 		return outcome.ContinueAfter(end.Sub(s.Now))
 	}
-	s.set(conditions.False(conditionType, clusterv1.ClusterRemoteConnectionProbeFailedReason, explain(s.disconnection)))
+	s.set(conditions.False(conditionType, clusterv1.ClusterRemoteConnectionProbeFailedReason, s.explain()))
 	return outcome.Continue()
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	shared "millwright.dev/contracts/remote"
@@ -11,6 +12,19 @@ import (
 
 // maxCause is how much of a cause is repeated, in bytes: what a peer answers may be as long as it likes.
 const maxCause = 300
+
+// explain describes why there is no connection: that there is no kubeconfig tells less than why it could not be made.
+func (s *scope) explain() string {
+	if s.kubeconfigTrouble != "" {
+		return s.kubeconfigTrouble
+	}
+	return explain(s.disconnection)
+}
+
+// together puts messages on lines of their own; empty ones are left out.
+func together(messages ...string) string {
+	return strings.Join(slices.DeleteFunc(messages, func(m string) bool { return m == "" }), "\n")
+}
 
 // explain describes why there is no connection: what failed, at which server, and the cause. The message stays the same as long
 // as these do, since each change of it is a write: it has no local ports. It has no credentials: of the URL only the host.

@@ -36,7 +36,7 @@ func (s *scope) recordEvents() {
 	switch was, is := meta.IsStatusConditionTrue(before.Conditions, probe), meta.FindStatusCondition(after.Conditions, probe); {
 	case is == nil:
 	case was && meta.IsStatusConditionTrue(after.Conditions, probe):
-		if is.Message != "" && is.Message != meta.FindStatusCondition(before.Conditions, probe).Message {
+		if s.kubeconfigError != "" && is.Message != meta.FindStatusCondition(before.Conditions, probe).Message {
 			s.events.Warning(ReasonKubeconfigNotUsed, "Connect", "%s", is.Message)
 		}
 	case was && !meta.IsStatusConditionTrue(after.Conditions, probe):

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -55,6 +56,36 @@ func TestNothingIsOwnedWithoutTheFinalizer(t *testing.T) {
 // refuse lets the API server refuse Clusters of the namespace that do not fulfil an expression, until lift is called.
 func refuse(t *testing.T, namespace, expression, why string) (lift func()) {
 	t.Helper()
+	lift = refuseWrites(t, namespace, clusterv1.GroupVersion.Group, "clusters", expression, why)
+	probe := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe", Finalizers: []string{clusterv1.ClusterFinalizer}},
+		Spec:       clusterv1.ClusterSpec{Paused: ptr.To(true)},
+	}
+	untilRefused(t, probe, why)
+	return lift
+}
+
+// refuseSecrets is refuse for Secrets; it returns when the API server refuses the kubeconfig of c.
+func refuseSecrets(t *testing.T, namespace, expression, why string) (lift func()) {
+	t.Helper()
+	lift = refuseWrites(t, namespace, corev1.GroupName, "secrets", expression, why)
+	probe := kubeconfigOf(namespace)
+	probe.Name = ""
+	probe.GenerateName = "c-kubeconfig"
+	untilRefused(t, probe, why)
+	return lift
+}
+
+// untilRefused waits until the API server knows the policy.
+func untilRefused(t *testing.T, probe client.Object, why string) {
+	t.Helper()
+	NewWithT(t).Eventually(func() error {
+		return core.Client.Create(t.Context(), probe.DeepCopyObject().(client.Object), client.DryRunAll)
+	}).WithTimeout(timeout).Should(MatchError(ContainSubstring(why)))
+}
+
+func refuseWrites(t *testing.T, namespace, group, resource, expression, why string) (lift func()) {
+	t.Helper()
 	g := NewWithT(t)
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	policy.Spec = admissionv1.ValidatingAdmissionPolicySpec{
@@ -64,7 +95,7 @@ func refuse(t *testing.T, namespace, expression, why string) (lift func()) {
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
 			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{clusterv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"clusters"}},
+				Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
 			}}},
 		},
 	}
@@ -76,12 +107,6 @@ func refuse(t *testing.T, namespace, expression, why string) (lift func()) {
 		g.Expect(core.Client.Create(t.Context(), obj)).To(Succeed())
 		t.Cleanup(func() { _ = core.Client.Delete(context.Background(), obj) })
 	}
-	probe := &clusterv1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe", Finalizers: []string{clusterv1.ClusterFinalizer}},
-		Spec:       clusterv1.ClusterSpec{Paused: ptr.To(true)},
-	}
-	g.Eventually(func() error { return core.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll) }).WithTimeout(timeout).
-		Should(MatchError(ContainSubstring(why)))
 	return func() { g.Expect(core.Client.Delete(t.Context(), binding)).To(Succeed()) }
 }
 

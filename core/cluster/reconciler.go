@@ -7,6 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -44,6 +45,8 @@ type Reconciler struct {
 	Options Options
 	// Written are the versions of the Clusters that this controller has written; nil for a new list.
 	Written *persist.Versions
+
+	kubeconfigs kubeconfigs
 }
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch;patch
@@ -69,13 +72,13 @@ type Freezer interface {
 //  1. read it, and what it refers to;
 //  2. paused: report that and leave it alone;
 //  3. being deleted: delete workers, control plane, its Machines and infrastructure in order, then remove the finalizer;
-//  4. otherwise: finalizer, infrastructure, control plane, connection, workers;
+//  4. otherwise: finalizer, infrastructure, control plane, connection, kubeconfig, workers;
 //  5. save: write metadata and spec, derive conditions and phase, write the status, record events.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := r.Client.Get(ctx, request.NamespacedName, cluster); err != nil {
-		if apierrors.IsNotFound(err) && r.Freezer != nil {
-			r.Freezer.Forget(request.NamespacedName)
+		if apierrors.IsNotFound(err) {
+			r.forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Cluster %s", request)
 	}
@@ -101,9 +104,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return result.And(r.save(ctx, s)).Result()
 }
 
+// forget drops what is known of a Cluster that is gone.
+func (r *Reconciler) forget(cluster types.NamespacedName) {
+	r.kubeconfigs.forget(cluster)
+	if r.Freezer != nil {
+		r.Freezer.Forget(cluster)
+	}
+}
+
 // reconcileNormal runs the steps that do not depend on one another, only on the finalizer.
 func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope) outcome.Outcome {
-	return outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection, r.reconcileFreeze, r.readWorkers)
+	return outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection, r.reconcileKubeconfig, r.reconcileFreeze,
+		r.readWorkers)
 }
 
 // ensureFinalizer keeps the Cluster until its contents are deleted. It is written by itself and at once, since everything else

@@ -28,6 +28,8 @@ type scope struct {
 	unansweredRequests string
 	// kubeconfigError is why the connection goes on with an earlier kubeconfig; "" when it does not.
 	kubeconfigError string
+	// kubeconfigTrouble is why the core could not make or renew the kubeconfig; "" when it could, or had nothing to do.
+	kubeconfigTrouble string
 
 	// frozen says whether no Machine of the Cluster is replaced now.
 	frozen freeze.State

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -59,6 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&clusterv1.MachineDeployment{}, enqueueReportsTo(), builder.WithPredicates(reportChanged())).
 		Watches(&clusterv1.MachineSet{}, enqueueReportsTo(), builder.WithPredicates(reportChanged())).
 		Watches(&clusterv1.Machine{}, enqueueReportsTo(), builder.WithPredicates(reportChanged())).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
 		WatchesMetadata(crd, external.ToReferrersOfCRD(r.Client, clusters), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(connectivity.Source()).
 		WithOptions(options).

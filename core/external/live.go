@@ -31,8 +31,8 @@ func Live(
 	return found, nil
 }
 
-// mustLive fails with a Conflict when the API server does not have the owner any more.
-func mustLive(ctx context.Context, apiReader client.Reader, owner client.Object, gvk schema.GroupVersionKind) error {
+// MustLive fails with a Conflict when the API server does not have the owner any more.
+func MustLive(ctx context.Context, apiReader client.Reader, owner client.Object, gvk schema.GroupVersionKind) error {
 	live, err := Live(ctx, apiReader, owner, gvk)
 	if err == nil && live == nil {
 		return apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, owner.GetName(),

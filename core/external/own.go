@@ -61,7 +61,7 @@ func Own(
 		return nil
 	}
 	if !equality.Semantic.DeepEqual(references, obj.GetOwnerReferences()) {
-		if err := mustLive(ctx, apiReader, owner, gvk); err != nil {
+		if err := MustLive(ctx, apiReader, owner, gvk); err != nil {
 			return err
 		}
 	}

@@ -81,9 +81,7 @@ func judge(t *testing.T, program cores.Core, react, quiet time.Duration, args ..
 }
 
 // deviations are rules that Millwright's core does not keep, with the reason. One that it keeps after all fails the test.
-var deviations = map[rules.ID]string{
-	"CO-047": "it makes no kubeconfig from a certificate authority: whoever makes the authority makes the kubeconfig too",
-}
+var deviations = map[rules.ID]string{}
 
 // TestOurCore: Millwright's core keeps every rule but for the deviations that are known.
 func TestOurCore(t *testing.T) {
