@@ -165,7 +165,8 @@ func (r *Reconciler) makeKubeconfig(ctx context.Context, s *scope) outcome.Outco
 	if err == nil {
 		err = r.createKubeconfig(ctx, s, content)
 	}
-	return s.kubeconfigFailed("Secret "+shared.SecretName(s.Object.Name)+" cannot be made from Secret "+s.Object.Name+authoritySuffix, err)
+	doing := "Secret " + shared.SecretName(s.Object.Name) + " cannot be made from Secret " + s.Object.Name + authoritySuffix
+	return s.kubeconfigFailed(doing, err)
 }
 
 // createKubeconfig writes the Secret. Its owner is read before: what is owned by a Cluster of the past is deleted.
