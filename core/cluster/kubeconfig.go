@@ -214,7 +214,8 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope, secret *core
 		err = r.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}
 	if err != nil {
-		return s.kubeconfigFailed("The client certificate in Secret "+secret.Name+" cannot be renewed by Secret "+s.Object.Name+authoritySuffix, err)
+		doing := "The client certificate in Secret " + secret.Name + " cannot be renewed by Secret " + s.Object.Name + authoritySuffix
+		return s.kubeconfigFailed(doing, err)
 	}
 	r.kubeconfigs.remember(s.Key(), next)
 	return later(next, s.Now)

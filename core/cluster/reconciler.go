@@ -114,8 +114,8 @@ func (r *Reconciler) forget(cluster types.NamespacedName) {
 
 // reconcileNormal runs the steps that do not depend on one another, only on the finalizer.
 func (r *Reconciler) reconcileNormal(ctx context.Context, s *scope) outcome.Outcome {
-	return outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection, r.reconcileKubeconfig, r.reconcileFreeze,
-		r.readWorkers)
+	return outcome.All(ctx, s, r.reconcileInfrastructure, r.reconcileControlPlane, r.reconcileConnection, r.reconcileKubeconfig,
+		r.reconcileFreeze, r.readWorkers)
 }
 
 // ensureFinalizer keeps the Cluster until its contents are deleted. It is written by itself and at once, since everything else
