@@ -23,7 +23,7 @@ var releaseRules = []Rule{
 	{
 		ID: "PR-004", Level: Must, Feature: FeatureClusterctl, Verified: static,
 		Text:     "A release is named by a semantic version.",
-		Fields:   "the tag, or the folder of a local repository",
+		Fields:   "the tag, or the directory of a local repository",
 		ReliedOn: "clusterctl, which looks for the newest",
 		Source:   clusterctlPage + "creating-a-provider-repository-on-github",
 	},

@@ -237,8 +237,8 @@ func TestForgetStopsAndLeavesNothingBehind(t *testing.T) {
 	w.g.Eventually(settle).WithTimeout(waiting).WithPolling(pollInterval).Should(BeNumerically("<=", before+2))
 }
 
-// TestTheNextDrainReadsNothingAnew has a drain follow another after a while, and then none.
-func TestTheNextDrainReadsNothingAnew(t *testing.T) {
+// TestTheNextDrainReadsNothingAgain has a drain follow another after a while, and then none.
+func TestTheNextDrainReadsNothingAgain(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	w.pod("a")

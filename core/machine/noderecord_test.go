@@ -26,7 +26,7 @@ func TestBelievedRecord(t *testing.T) {
 		desired DesiredNode
 		want    NodeRecord
 	}{
-		"before the link, all that is wished": {NodeRecord{}, nodeKnown{}, claims, desired,
+		"before the link, all that is desired": {NodeRecord{}, nodeKnown{}, claims, desired,
 			NodeRecord{Labels: []string{"l"}, Taints: []string{"a:NoSchedule"}, Initialized: uid("")}},
 		"before the link, with a record": {record, nodeKnown{recorded: true, synced: true}, claims, desired,
 			NodeRecord{Labels: []string{"l", "r"}, Taints: []string{"a:NoSchedule", "r:NoSchedule"}, Initialized: uid("n")}},

@@ -154,8 +154,8 @@ func TestSetThatIsBeingDeletedDoesNotKeepItsName(t *testing.T) {
 	w.G.Expect(direct.Patch(w.Ctx, &going, client.MergeFrom(before))).To(Succeed())
 }
 
-// TestDeploymentThatIsMadeAnewHasSetsOfOtherNames: what was started for the one before is none of the new one's.
-func TestDeploymentThatIsMadeAnewHasSetsOfOtherNames(t *testing.T) {
+// TestDeploymentThatIsRecreatedHasSetsOfOtherNames: what was started for the one before is none of the new one's.
+func TestDeploymentThatIsRecreatedHasSetsOfOtherNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.deployment(1)

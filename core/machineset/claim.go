@@ -37,7 +37,7 @@ func planClaims(set *clusterv1.MachineSet, selector labels.Selector, owned, cand
 	have := uids(owned)
 	for _, machine := range candidates {
 		// The cache may show a Machine as free that was adopted a moment ago. One that is preserved is of no set, whatever labels it has
-		// left: who adopts it deletes it, or preserves it anew, for ever.
+		// left: who adopts it deletes it, or preserves it again, for ever.
 		free := !have[machine.UID] && !machines.Preserved(machine)
 		if free && machine.DeletionTimestamp.IsZero() && machine.Spec.ClusterName == set.Spec.ClusterName {
 			plan.adopt = append(plan.adopt, machine)

@@ -11,7 +11,7 @@ import (
 	. "millwright.dev/test/coretest/builder"
 )
 
-func TestLedgerFillsInWhatTheCacheDoesNotShow(t *testing.T) {
+func TestExpectationsFillsInWhatTheCacheDoesNotShow(t *testing.T) {
 	g := NewWithT(t)
 	l := &expectations{}
 	a, b, c := Machine("a"), Machine("b"), Machine("c")
@@ -30,7 +30,7 @@ func TestLedgerFillsInWhatTheCacheDoesNotShow(t *testing.T) {
 	g.Expect(l.of("set").deleted).To(BeEmpty())
 }
 
-func TestLedgerDoubtsWhatStaysUnseen(t *testing.T) {
+func TestExpectationsDoubtsWhatStaysUnseen(t *testing.T) {
 	g := NewWithT(t)
 	l := &expectations{}
 	g.Expect(l.verified("set")).To(BeFalse(), "after a start nothing is certain")
@@ -48,7 +48,7 @@ func TestLedgerDoubtsWhatStaysUnseen(t *testing.T) {
 	g.Expect(l.verified("set")).To(BeFalse())
 }
 
-func TestLedgerLearnsFromTheServer(t *testing.T) {
+func TestExpectationsLearnsFromTheServer(t *testing.T) {
 	g := NewWithT(t)
 	l := &expectations{}
 	a, b, gone := Machine("a"), Machine("b"), Machine("gone")
@@ -65,7 +65,7 @@ func TestLedgerLearnsFromTheServer(t *testing.T) {
 	g.Expect(going).To(ConsistOf("a", "gone"))
 }
 
-func TestLedgerRemembersWhatIsComplete(t *testing.T) {
+func TestExpectationsRemembersWhatIsComplete(t *testing.T) {
 	g := NewWithT(t)
 	l := &expectations{}
 	l.completed("set", "uid-a")
@@ -90,8 +90,8 @@ func TestPace(t *testing.T) {
 	g.Expect(p.last).To(BeEmpty())
 }
 
-// TestLedgerDropsWhatIsGone deletes a Machine that the cache has never shown and that the API server does not have.
-func TestLedgerDropsWhatIsGone(t *testing.T) {
+// TestExpectationsDropsWhatIsGone deletes a Machine that the cache has never shown and that the API server does not have.
+func TestExpectationsDropsWhatIsGone(t *testing.T) {
 	g := NewWithT(t)
 	l := &expectations{}
 	stays, late := Machine("stays"), Machine("late")

@@ -28,7 +28,7 @@ const (
 // Candidate is a Machine that a health check has handed to its owner.
 type Candidate struct {
 	Name string
-	// Begun means that its replacement has been recorded or announced: it is counted, and not decided anew.
+	// Begun means that its replacement has been recorded or announced: it is counted, and not decided again.
 	Begun bool
 	// Demanded means that a person asks for its replacement: retries neither count nor wait.
 	Demanded bool

@@ -97,8 +97,8 @@ func TestWhatIsUnderWayIsBounded(t *testing.T) {
 	g.Expect(l.calls).To(BeEmpty())
 }
 
-// TestANewerWishTakesThePlaceOfOneThatWaits: what is not under way yet is not sent when its owner wants something else.
-func TestANewerWishTakesThePlaceOfOneThatWaits(t *testing.T) {
+// TestANewerRequestReplacesOneThatWaits: what is not under way yet is not sent when its owner wants something else.
+func TestANewerRequestReplacesOneThatWaits(t *testing.T) {
 	g := NewWithT(t)
 	l, woken, _ := newTestLane(t, time.Minute)
 	release := make(chan struct{})

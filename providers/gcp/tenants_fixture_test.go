@@ -73,7 +73,7 @@ func (f *fixture) accepted(name string) *infrav1.GCPIdentity {
 	return id
 }
 
-// change changes an identity, which has it checked anew.
+// change changes an identity, which has it checked again.
 func (f *fixture) change(name string, change func(*infrav1.GCPIdentitySpec)) {
 	f.Eventually(func() error {
 		id := &infrav1.GCPIdentity{}

@@ -131,7 +131,7 @@ func build(t *testing.T, pkg string, race bool) string {
 	if race {
 		args = append(args, "-race")
 	} else {
-		// With the flags of `make build` only the program is linked anew, and nothing compiled.
+		// With the flags of `make build` only the program is linked, and nothing compiled.
 		args, cgo = append(args, "-trimpath"), "0"
 	}
 	cmd := exec.CommandContext(t.Context(), "go", append(args, "./"+pkg)...)

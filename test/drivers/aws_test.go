@@ -103,7 +103,7 @@ func openAWS() *drivertest.Cloud[*infrav1.AWSMachine] {
 
 func last(id string) string { return id[strings.LastIndex(id, "/")+1:] }
 
-func awsObject(name string, w drivertest.Wish) *infrav1.AWSMachine {
+func awsObject(name string, w drivertest.ObjectOptions) *infrav1.AWSMachine {
 	m := &infrav1.AWSMachine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Spec = infrav1.AWSMachineSpec{
 		Region: "us-east-1", InstanceType: awsTypes[0], AMI: infrav1.AMIReference{ID: "ami-0a000000000000001"},

@@ -128,7 +128,7 @@ func azureCall(r *http.Request, _ []byte) string {
 	return azureKinds[path[at-1]] + "_" + verb
 }
 
-func azureObject(name string, w drivertest.Wish) *infrav1.AzureMachine {
+func azureObject(name string, w drivertest.ObjectOptions) *infrav1.AzureMachine {
 	m := &infrav1.AzureMachine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Spec = infrav1.AzureMachineSpec{
 		SubscriptionID: arm.DefaultSubscription, ResourceGroup: arm.DefaultGroup, Location: arm.DefaultLocation, Zones: []string{"1"},

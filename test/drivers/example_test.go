@@ -123,7 +123,7 @@ func exampleCall(r *http.Request, _ []byte) string {
 	return verb + kinds[path[len(path)-2]]
 }
 
-func exampleObject(name string, w drivertest.Wish) *examplev1.ExampleMachine {
+func exampleObject(name string, w drivertest.ObjectOptions) *examplev1.ExampleMachine {
 	m := &examplev1.ExampleMachine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Spec = examplev1.ExampleMachineSpec{Account: exampleAccount, Zones: exampleZones[:1], MachineType: exampleTypes[0], Image: "node-v1", Spot: w.Spot}
 	if w.AllDomains {

@@ -126,7 +126,7 @@ func gcpCall(r *http.Request, _ []byte) string {
 	return kind + ".get"
 }
 
-func gcpObject(name string, w drivertest.Wish) *infrav1.GCPMachine {
+func gcpObject(name string, w drivertest.ObjectOptions) *infrav1.GCPMachine {
 	m := &infrav1.GCPMachine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Spec = infrav1.GCPMachineSpec{
 		Project: gcpProject, Zones: gcpZones[:1], MachineType: gcpTypes[0], Image: infrav1.ImageReference{Project: "images", Family: "node"},

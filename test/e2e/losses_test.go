@@ -105,7 +105,7 @@ func (w *world) startLosses(replicas, places int) *losses {
 	return l
 }
 
-// begin counts anew.
+// begin counts again.
 func (l *losses) begin() {
 	l.t.Helper()
 	l.lost, l.since, l.instances = map[string]bool{}, time.Now(), l.everLaunched()

@@ -53,7 +53,7 @@ func TestAPIServerOutage(t *testing.T) {
 	w.Expect(w.sandbox.Check()).To(Succeed(), "no manager gives up")
 	w.Expect(w.sandbox.Control.StartAPIServer(w.ctx)).To(Succeed())
 
-	w.watchAnew()
+	w.rewatch()
 	w.Eventually(w.remediationAllowed).Should(Equal("False"))
 	w.silentInGrace()
 	w.endGrace()
@@ -138,8 +138,8 @@ func (w *world) remediationAllowed(g Gomega) string {
 	return string(found.Status)
 }
 
-// watchAnew replaces the test's own watches, which would wait as long as those of the managers.
-func (w *world) watchAnew() {
+// rewatch replaces the test's own watches, which would wait as long as those of the managers.
+func (w *world) rewatch() {
 	w.t.Helper()
 	w.Expect(w.scenario.Watch.Violation()).NotTo(HaveOccurred())
 	var err error

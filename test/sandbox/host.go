@@ -22,7 +22,7 @@ const hostInterval = 250 * time.Millisecond
 
 // Host is what the controller of Deployments, a scheduler and kubelets are elsewhere, for the managers that somebody has installed in a
 // cluster: for each Deployment one process, with the flags, the environment and the ServiceAccount that it says, from bin/ unless
-// Options.Images has it run from the image. It is started anew when the Deployment changes, and when it ends; it ends with the
+// Options.Images has it run from the image. It is restarted when the Deployment changes, and when it ends; it ends with the
 // Deployment; and the Deployment is Available while it is ready. Services lead to the process, too, so webhooks are called by the name
 // that their certificate must have.
 type Host struct {

@@ -27,7 +27,7 @@ type entry struct {
 	}
 }
 
-// rendered are the manifests of the folders that entries name, which `make manifests` has rendered.
+// rendered are the manifests of the directories that entries name, which `make manifests` has rendered.
 var rendered = map[string]string{
 	"config/core":                  "out/core/core-components.yaml",
 	"config/bootstrap/cloudconfig": "out/bootstrap-cloudconfig/bootstrap-components.yaml",
@@ -51,7 +51,7 @@ func entries(g *WithT) []entry {
 	return all
 }
 
-// manifest is what Cluster API's tilt-prepare makes of the folder of an entry, as far as its Tiltfile looks.
+// manifest is what Cluster API's tilt-prepare makes of the directory of an entry, as far as its Tiltfile looks.
 func (p *entry) manifest(g *WithT) (text string, deployment *appsv1.Deployment) {
 	folder := filepath.Join(p.Config.Context, p.Config.KustomizeFolder)
 	g.Expect(filepath.Join(root(g), folder, "kustomization.yaml")).To(BeARegularFile())

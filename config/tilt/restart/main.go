@@ -1,4 +1,4 @@
-// Program restart runs another program and starts it anew whenever its file is replaced: what Tilt's live update needs in the container of
+// Program restart runs another program and restarts it whenever its file is replaced: what Tilt's live update needs in the container of
 // a manager, without a shell. It ends as the program ends, and hands on SIGTERM and SIGINT.
 //
 //	restart PROGRAM [ARGUMENT]...

@@ -21,7 +21,7 @@ import (
 )
 
 // Examiner looks for signs of a restore in each Cluster, once after a start before which no core was at work for a while, and again
-// when the target cluster is connected anew or an instance turns out to be gone: Nodes of Machines that are not there, and Machines
+// when the target cluster is connected again or an instance turns out to be gone: Nodes of Machines that are not there, and Machines
 // whose instances are not. It writes nothing.
 type Examiner struct {
 	Freezer *Freezer

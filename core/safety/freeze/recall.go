@@ -18,7 +18,7 @@ const recallTimeout = time.Second
 //
 //   - that the API server of the target cluster does not answer, or answers again since a moment ago: the grace begins with the first
 //     answer to this process;
-//   - that no core was at work: the grace begins anew, and Nodes are compared with Machines if that is not known to be done;
+//   - that no core was at work: the grace starts again, and Nodes are compared with Machines if that is not known to be done;
 //   - that a restore is suspected: until it said.
 func (f *Freezer) Recall(reader client.Reader) { f.recalled = reader }
 

@@ -273,7 +273,7 @@ func TestASuspicionOutlivesTheCore(t *testing.T) {
 	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
 
 	w = inherits(0, State{Reason: ReasonRestoreSuspected, Message: "in other words"})
-	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultRestoreGrace)), "what cannot be read begins anew")
+	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultRestoreGrace)), "what cannot be read starts again")
 }
 
 // TestASuspicionEndsByTheFlag: whatever the condition says, that others may write, it ends a grace from now at the latest, and at once if that

@@ -99,7 +99,7 @@ func (r *region) storeSecret(ctx context.Context, h driver.Handle, name string, 
 			name, TagOwnerUID, h.OwnerUID, TagMachine, h.Owner))
 	case found.DeletedDate == nil:
 		return r.renewSecret(ctx, found, value)
-	default: // Somebody has scheduled its deletion, in days: it is ended now, and made anew as soon as its name is free.
+	default: // Somebody has scheduled its deletion, in days: it is ended now, and recreated as soon as its name is free.
 		if err := r.deleteSecret(ctx, aws.ToString(found.ARN)); err != nil {
 			return err
 		}

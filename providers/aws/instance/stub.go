@@ -29,7 +29,7 @@ func userData(launch driver.Launch[*infrav1.AWSMachine]) []byte {
 // which is repeated with renewed data is the same request.
 //
 // cloud-init reads what is referred to before it runs the program, and goes on without it where the image says so
-// (docs/guides/aws.md); the program has cloud-init start again. A machine that boots anew has the file already.
+// (docs/guides/aws.md); the program has cloud-init start again. A machine that boots again has the file already.
 func stub(region, id string) []byte {
 	file := userDataDirectory + "user-data-" + path.Base(id)
 	program := strings.NewReplacer("@REGION@", region, "@SECRET@", id, "@FILE@", file).Replace(fetchProgram)

@@ -136,7 +136,7 @@ func (o opener) credential(id *infrav1.AzureIdentity, secret *corev1.Secret) (az
 	return nil, invalid("spec: give exactly one of ambient, servicePrincipal, workloadIdentity and managedIdentity: it is where the credentials come from")
 }
 
-// exchanged reads the token anew for each exchange, so that one that was rotated is used.
+// exchanged reads the token again for each exchange, so that one that was rotated is used.
 func (o opener) exchanged(w *infrav1.WorkloadIdentity) (azcore.TokenCredential, error) {
 	file := tokenfile.File{Field: "spec.workloadIdentity.tokenFile", Path: w.TokenFile, Directories: o.TokenDirectories}
 	if _, err := file.Read(); err != nil {

@@ -23,7 +23,7 @@ func recreated[M driver.Object](t *testing.T, p Provider[M]) {
 	t.Run("under its name", func(t *testing.T) {
 		live(t, p, 1, func(l *life[M]) {
 			was, calls := l.lose()
-			l.add(Wish{}, func(obj M) { obj.CommonSpec().ProviderID = was.ID })
+			l.add(ObjectOptions{}, func(obj M) { obj.CommonSpec().ProviderID = was.ID })
 			l.runs()
 			l.Expect(l.object().GetUID()).NotTo(Equal(was.OwnerUID))
 			l.Expect(l.machines()[0].ID).To(Equal(was.ID))
@@ -39,7 +39,7 @@ func recreated[M driver.Object](t *testing.T, p Provider[M]) {
 	t.Run("under another name", func(t *testing.T) {
 		live(t, p, 1, func(l *life[M]) {
 			was, calls := l.lose()
-			obj := l.cloud.Object(memberName(0), Wish{})
+			obj := l.cloud.Object(memberName(0), ObjectOptions{})
 			obj.CommonSpec().ProviderID = was.ID
 			l.AddMachine(obj)
 			time.Sleep(20 * time.Minute)
@@ -60,7 +60,7 @@ func (l *life[M]) lose() (was Resource, calls func(string) int) {
 		Policy: orphans.PolicyReport, Period: orphans.DefaultPeriod,
 		Record: types.NamespacedName{Namespace: simulation.Namespace, Name: "record"},
 	}
-	l.begin(Wish{})
+	l.begin(ObjectOptions{})
 	time.Sleep(time.Minute)
 	l.runs()
 	was = l.machines()[0]

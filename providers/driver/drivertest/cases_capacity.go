@@ -16,7 +16,7 @@ func capacityInAnotherZone[M driver.Object](t *testing.T, p Provider[M]) {
 		live(t, p, 1, func(l *life[M]) {
 			calls := l.calls()
 			l.cloud.Exhaust(l.cloud.Domains[at], "")
-			l.begin(Wish{AllDomains: true})
+			l.begin(ObjectOptions{AllDomains: true})
 			l.becomesReady(5 * time.Minute)
 			l.runs()
 			l.Expect(l.object().CommonStatus().FailureDomain).To(Equal(l.cloud.Domains[1-at]))
@@ -31,7 +31,7 @@ func capacityOfAnotherType[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		calls := l.calls()
 		l.cloud.Exhaust("", l.cloud.Types[0])
-		l.begin(Wish{AllDomains: true, AllTypes: true})
+		l.begin(ObjectOptions{AllDomains: true, AllTypes: true})
 		l.becomesReady(10 * time.Minute)
 		l.runs()
 		l.Expect(l.object().CommonStatus().InstanceType).To(Equal(l.cloud.Types[1]))
@@ -45,12 +45,12 @@ func capacityOfAnotherType[M driver.Object](t *testing.T, p Provider[M]) {
 func capacityNowhere[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		l.cloud.Exhaust(l.cloud.Domains[0], "")
-		l.begin(Wish{AllDomains: true})
+		l.begin(ObjectOptions{AllDomains: true})
 		l.runs()
 		l.remove()
 		calls := l.calls()
 		l.cloud.Exhaust("", "")
-		l.add(Wish{AllDomains: true, AllTypes: true})
+		l.add(ObjectOptions{AllDomains: true, AllTypes: true})
 		time.Sleep(time.Hour)
 		l.Expect(l.object().CommonStatus().FailureReason).To(BeNil())
 		l.Expect(calls(l.cloud.Launches)).To(BeNumerically("<=", 45), "every three minutes at last")
@@ -72,7 +72,7 @@ func lateShortage[M driver.Object](t *testing.T, p Provider[M]) {
 			if launches > 0 {
 				l.cloud.FailLate(launches)
 			}
-			l.begin(Wish{AllDomains: true, AllTypes: true})
+			l.begin(ObjectOptions{AllDomains: true, AllTypes: true})
 			l.runs()
 			l.Expect(calls(l.cloud.Launches)).To(Equal(launches + 1))
 			if launches == 0 {

@@ -62,7 +62,7 @@ func refusedLaunches[M driver.Object](t *testing.T, p Provider[M]) {
 // refused begins a life in which launches are refused for half an hour.
 func (l *life[M]) refused(r refusal) {
 	calls := l.calls()
-	l.begin(Wish{})
+	l.begin(ObjectOptions{})
 	time.Sleep(30 * time.Minute)
 	l.Expect(l.ready()).To(And(HavePrefix("False "+r.launch+": "), ContainSubstring(Because)))
 	l.Expect(calls(l.cloud.Launches)).To(And(BeNumerically(">", 0), BeNumerically("<=", r.most)))
@@ -83,7 +83,7 @@ func refusedDeletions[M driver.Object](t *testing.T, p Provider[M]) {
 		}
 		t.Run(string(r.class), func(t *testing.T) {
 			live(t, p, 1, func(l *life[M]) {
-				l.begin(Wish{})
+				l.begin(ObjectOptions{})
 				l.runs()
 				if !l.cloud.Refuse(l.cloud.Ends, r.class) {
 					t.Logf("the cloud refuses no deletion so")
@@ -140,7 +140,7 @@ func expired[M driver.Object](t *testing.T, p Provider[M]) {
 // outage is a time in which nothing works.
 func (l *life[M]) outage(lasts time.Duration, runs bool, reason string, begin func() bool) {
 	if runs {
-		l.begin(Wish{})
+		l.begin(ObjectOptions{})
 		l.runs()
 	}
 	if !begin() {
@@ -148,7 +148,7 @@ func (l *life[M]) outage(lasts time.Duration, runs bool, reason string, begin fu
 	}
 	calls := l.calls()
 	if !runs {
-		l.begin(Wish{})
+		l.begin(ObjectOptions{})
 	}
 	time.Sleep(lasts)
 	if runs {
@@ -174,7 +174,7 @@ func rotated[M driver.Object](t *testing.T, p Provider[M]) {
 	for name, at := range map[string]time.Duration{"at once": 0, "during the launch": time.Second, "while it starts": 10 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			live(t, p, 1, func(l *life[M]) {
-				l.begin(Wish{})
+				l.begin(ObjectOptions{})
 				time.Sleep(at)
 				l.cloud.Rotate()
 				l.runs()
@@ -183,7 +183,7 @@ func rotated[M driver.Object](t *testing.T, p Provider[M]) {
 		})
 	}
 	live(t, p, 1, func(l *life[M]) {
-		l.begin(Wish{})
+		l.begin(ObjectOptions{})
 		l.runs()
 		l.cloud.Rotate()
 		time.Sleep(time.Hour)

@@ -18,7 +18,7 @@ import (
 func foreignMachines[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		calls := l.calls()
-		l.begin(Wish{}, func(obj M) { obj.CommonSpec().ProviderID = l.foreignMachine().ID })
+		l.begin(ObjectOptions{}, func(obj M) { obj.CommonSpec().ProviderID = l.foreignMachine().ID })
 		time.Sleep(20 * time.Minute)
 		l.Expect(l.reason()).To(Equal(driverv1.ForeignInstanceReason), l.ready())
 		l.Server().Delete(machineID)
@@ -53,7 +53,7 @@ func forgedProviderIDs[M driver.Object](t *testing.T, p Provider[M]) {
 	for _, id := range forged {
 		live(t, p, 1, func(l *life[M]) {
 			calls := l.calls()
-			l.begin(Wish{}, func(obj M) { obj.CommonSpec().ProviderID = id })
+			l.begin(ObjectOptions{}, func(obj M) { obj.CommonSpec().ProviderID = id })
 			time.Sleep(20 * time.Minute)
 			l.Expect(l.ready()).To(HavePrefix("False "), id)
 			l.Server().Delete(machineID)
@@ -77,7 +77,7 @@ func forgedRecords[M driver.Object](t *testing.T, p Provider[M]) {
 	} {
 		text, _ := json.Marshal(forged)
 		live(t, p, 1, func(l *life[M]) {
-			l.begin(Wish{AllDomains: true}, func(obj M) {
+			l.begin(ObjectOptions{AllDomains: true}, func(obj M) {
 				now := time.Now().UTC().Format(time.RFC3339)
 				record := map[string]any{"uid": "1b9f1a7e-0000-4000-8000-000000000002", "attempt": 1, "firstCall": now, "lastCall": now}
 				for k, v := range forged {
@@ -101,7 +101,7 @@ func takenNames[M driver.Object](t *testing.T, p Provider[M]) {
 		l.launchForeign(name, foreignUID)
 		time.Sleep(time.Minute)
 		l.foreign = l.of(foreignUID)
-		l.begin(Wish{AllDomains: true})
+		l.begin(ObjectOptions{AllDomains: true})
 		if traits.NameLimit == 0 || traits.NamesByDomain {
 			l.runs()
 		} else {

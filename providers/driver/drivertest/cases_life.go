@@ -17,7 +17,7 @@ import (
 func plainLife[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		calls := l.calls()
-		l.begin(Wish{AllDomains: true, AllTypes: true})
+		l.begin(ObjectOptions{AllDomains: true, AllTypes: true})
 		l.runs()
 		status := l.object().CommonStatus()
 		l.Expect(status.FailureDomain).To(BeElementOf(l.cloud.Domains[0], l.cloud.Domains[1]))
@@ -55,14 +55,14 @@ func lostAnswers[M driver.Object](t *testing.T, p Provider[M]) {
 		t.Run(fate, func(t *testing.T) {
 			live(t, p, 1, func(l *life[M]) {
 				l.once(l.cloud.Launches, fate)
-				l.begin(Wish{AllDomains: true})
+				l.begin(ObjectOptions{AllDomains: true})
 				l.runs()
 				l.once(l.cloud.Ends, fate)
 				l.remove()
 			})
 			live(t, p, 2, func(l *life[M]) {
 				l.once(l.cloud.Launches, fate)
-				l.begin(Wish{})
+				l.begin(ObjectOptions{})
 				time.Sleep(time.Second)
 				l.remove()
 			})
@@ -76,7 +76,7 @@ func crashAtEveryCall[M driver.Object](t *testing.T, p Provider[M]) {
 	life := func(at int, when string) (points int) {
 		live(t, p, 1, func(l *life[M]) {
 			l.CrashAt, l.CrashWhen = at, when
-			l.begin(Wish{AllDomains: true})
+			l.begin(ObjectOptions{AllDomains: true})
 			l.runs()
 			l.remove()
 			l.Expect(l.marked).To(HaveLen(1), "machines, with a crash %s point %d", when, at)
@@ -99,7 +99,7 @@ func twoProcesses[M driver.Object](t *testing.T, p Provider[M]) {
 	for seed := range uint64(6) {
 		live(t, p, seed, func(l *life[M]) {
 			l.once(l.cloud.Launches, simulation.Late)
-			l.add(Wish{})
+			l.add(ObjectOptions{})
 			old := l.Start(l.Server())
 			time.Sleep(time.Second)
 			l.Start(l.Server())
@@ -120,7 +120,7 @@ func deletedInMidCreation[M driver.Object](t *testing.T, p Provider[M]) {
 				if fails && l.cloud.FailLate != nil {
 					l.cloud.FailLate(1)
 				}
-				l.begin(Wish{AllDomains: true})
+				l.begin(ObjectOptions{AllDomains: true})
 				time.Sleep(after)
 				l.remove()
 			})
@@ -133,7 +133,7 @@ func launchTimeout[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		calls := l.calls()
 		l.cloud.Stick()
-		l.begin(Wish{}, func(obj M) { obj.CommonSpec().LaunchTimeoutSeconds = ptr.To[int32](300) })
+		l.begin(ObjectOptions{}, func(obj M) { obj.CommonSpec().LaunchTimeoutSeconds = ptr.To[int32](300) })
 		l.await(20*time.Minute, "the launch has failed", func() bool { return l.reason() == driverv1.InstanceLaunchTimeoutReason })
 		l.Expect(l.object().CommonStatus().FailureReason).NotTo(BeNil())
 		time.Sleep(30 * time.Minute)

@@ -26,7 +26,7 @@ func manyMachines[M driver.Object](t *testing.T, p Provider[M]) {
 		l.Start(l.Server())
 		calls := l.calls()
 		for n := range fleet {
-			l.AddMachine(l.cloud.Object(memberName(n), Wish{AllDomains: true}))
+			l.AddMachine(l.cloud.Object(memberName(n), ObjectOptions{AllDomains: true}))
 		}
 		l.await(bound, "all machines are ready", func() bool { return l.members(driverv1.InstanceRunningReason) == fleet })
 		l.Expect(l.machines()).To(HaveLen(fleet))
@@ -86,7 +86,7 @@ func (l *life[M]) disturbed(d *rand.Rand) {
 	l.Workers = simulation.One(d, 1, 4)
 	l.Options.Concurrency = l.Workers
 	l.Chaos.SetOn(false)
-	l.begin(Wish{AllDomains: d.IntN(2) == 0, AllTypes: d.IntN(2) == 0, Spot: d.IntN(3) == 0})
+	l.begin(ObjectOptions{AllDomains: d.IntN(2) == 0, AllTypes: d.IntN(2) == 0, Spot: d.IntN(3) == 0})
 	l.Chaos.SetOn(true)
 	during := time.Duration(30+d.IntN(900)) * time.Second
 	happens := mishaps[M]()

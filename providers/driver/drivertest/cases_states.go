@@ -24,7 +24,7 @@ var machineID = simulation.MachineID(name)
 func vanished[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		calls := l.calls()
-		l.begin(Wish{})
+		l.begin(ObjectOptions{})
 		l.runs()
 		l.cloud.Vanish(l.machines()[0])
 		l.await(15*time.Minute, "it says so", func() bool { return l.reason() == driverv1.InstanceVanishedReason })
@@ -44,7 +44,7 @@ func (l *life[M]) isNotLaunchedAgain(calls func(string) int) {
 func takenBack[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
 		calls := l.calls()
-		l.begin(Wish{Spot: true})
+		l.begin(ObjectOptions{Spot: true})
 		l.runs()
 		l.cloud.TakeBack(l.machines()[0])
 		l.await(15*time.Minute, "it says so", func() bool {
@@ -59,7 +59,7 @@ func takenBack[M driver.Object](t *testing.T, p Provider[M]) {
 // stopped: a machine that somebody has stopped can be started again: it is not Ready, and has not failed.
 func stopped[M driver.Object](t *testing.T, p Provider[M]) {
 	live(t, p, 1, func(l *life[M]) {
-		l.begin(Wish{})
+		l.begin(ObjectOptions{})
 		l.runs()
 		l.cloud.Stop(l.machines()[0])
 		l.await(15*time.Minute, "it says so", func() bool { return l.reason() == driverv1.InstanceStoppedReason })
@@ -141,7 +141,7 @@ func statesAndEvents[M driver.Object](t *testing.T, p Provider[M]) {
 		for _, e := range events[M]() {
 			t.Run(state.name+", "+e.name, func(t *testing.T) {
 				live(t, p, 3, func(l *life[M]) {
-					l.begin(Wish{AllDomains: true})
+					l.begin(ObjectOptions{AllDomains: true})
 					state.reach(l)
 					e.do(l, l.Random.Draw("event"))
 					l.EnsureProcess(l.Server())
@@ -194,7 +194,7 @@ func orphaned[M driver.Object](t *testing.T, p Provider[M]) {
 					Policy: orphans.PolicyDelete, Period: orphans.DefaultPeriod,
 					Record: types.NamespacedName{Namespace: simulation.Namespace, Name: "record"},
 				}
-				l.begin(Wish{})
+				l.begin(ObjectOptions{})
 				time.Sleep(time.Minute)
 				l.runs()
 				time.Sleep(40 * time.Minute)

@@ -47,7 +47,7 @@ func userData[M driver.Object](t *testing.T, p Provider[M]) {
 			live(t, p, 1, func(l *life[M]) {
 				calls := l.calls()
 				l.Server().Change(simulation.SecretID, func(obj client.Object) { obj.(*corev1.Secret).Data["value"] = test.data })
-				l.begin(Wish{}, func(obj M) { obj.CommonSpec().UserDataCompression = test.compression })
+				l.begin(ObjectOptions{}, func(obj M) { obj.CommonSpec().UserDataCompression = test.compression })
 				if test.runs {
 					l.runs()
 				} else {

@@ -83,7 +83,7 @@ func (l *life[M]) end() {
 // launchForeign launches a machine with the mark of somebody else.
 func (l *life[M]) launchForeign(name string, uid types.UID) {
 	d := l.cloud.Driver(l.cloud.Transport)
-	obj := l.cloud.Object(name, Wish{})
+	obj := l.cloud.Object(name, ObjectOptions{})
 	obj.SetNamespace("others")
 	obj.SetUID(uid)
 	owner := driver.OwnerName(client.ObjectKeyFromObject(obj))
@@ -178,7 +178,7 @@ func (l *life[M]) committed(_ *simulation.Server[M], id simulation.ID, before, a
 }
 
 // add creates a Machine with its object.
-func (l *life[M]) add(w Wish, changes ...func(M)) M {
+func (l *life[M]) add(w ObjectOptions, changes ...func(M)) M {
 	obj := l.cloud.Object(name, w)
 	for _, change := range changes {
 		change(obj)
@@ -188,7 +188,7 @@ func (l *life[M]) add(w Wish, changes ...func(M)) M {
 }
 
 // begin creates a Machine with its object and starts the provider.
-func (l *life[M]) begin(w Wish, changes ...func(M)) {
+func (l *life[M]) begin(w ObjectOptions, changes ...func(M)) {
 	l.add(w, changes...)
 	l.Start(l.Server())
 }

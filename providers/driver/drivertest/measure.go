@@ -50,7 +50,7 @@ func Measure[M driver.Object](t *testing.T, p Provider[M], machines int) (figure
 		}
 		figures.Created = phase(func() {
 			for n := range machines {
-				l.AddMachine(l.cloud.Object(memberName(n), Wish{AllDomains: true}))
+				l.AddMachine(l.cloud.Object(memberName(n), ObjectOptions{AllDomains: true}))
 			}
 			l.await(bound, "all machines are ready", func() bool { return l.members(driverv1.InstanceRunningReason) == machines })
 		})

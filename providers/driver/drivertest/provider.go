@@ -45,7 +45,7 @@ type Cloud[M driver.Object] struct {
 	Lists []string
 
 	// Object returns an object of that name that can be launched.
-	Object func(name string, w Wish) M
+	Object func(name string, w ObjectOptions) M
 	// Domains are two failure domains, Types two types of machines, the second of which may take the place of the first.
 	Domains, Types [2]string
 	// Resources are all there is in the account: machines, also those that have ended as long as the cloud shows them, and what else was
@@ -81,8 +81,8 @@ type Cloud[M driver.Object] struct {
 // Because is the message of every refusal of Cloud.Refuse.
 const Because = "Because of a test"
 
-// Wish is what an object asks for.
-type Wish struct {
+// ObjectOptions say what an object asks for.
+type ObjectOptions struct {
 	// AllDomains and AllTypes let it be launched in the second failure domain and as the second type as well.
 	AllDomains, AllTypes bool
 	// Spot lets the cloud take it back.

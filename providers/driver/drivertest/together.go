@@ -65,7 +65,7 @@ func (l *life[M]) disturb() {
 	d := l.Random.Draw("life")
 	for n := range l.others {
 		at := rand.New(rand.NewPCG(d.Uint64(), 1))
-		l.AddMachine(l.cloud.Object(memberName(n), Wish{AllDomains: at.IntN(2) == 0, AllTypes: at.IntN(2) == 0, Spot: at.IntN(3) == 0}))
+		l.AddMachine(l.cloud.Object(memberName(n), ObjectOptions{AllDomains: at.IntN(2) == 0, AllTypes: at.IntN(2) == 0, Spot: at.IntN(3) == 0}))
 	}
 	l.disturbed(d)
 }

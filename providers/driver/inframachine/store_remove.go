@@ -96,7 +96,7 @@ func (r *Reconciler[M]) askRemoval(s *scope[M]) (outcome.Outcome, *explanation) 
 // keptUserData begins what is told of stored user data that cannot be removed.
 const keptUserData = "The stored user data cannot be removed: "
 
-// reportRemoved takes that back of a machine that has failed, whose Ready nothing else writes anew.
+// reportRemoved takes that back of a machine that has failed, whose Ready nothing else rewrites.
 func (s *scope[M]) reportRemoved() {
 	status := s.Object.CommonStatus()
 	ready := meta.FindStatusCondition(status.Conditions, driverv1.ReadyCondition)

@@ -130,8 +130,8 @@ func TestWhoseMarkIsAnothers(t *testing.T) {
 	}
 }
 
-// That a takeover was disputed is told anew if the instance gets to another object.
-func TestADisputeOfAnotherObjectIsToldAnew(t *testing.T) {
+// That a takeover was disputed is reported again if the instance gets to another object.
+func TestADisputeOfAnotherObjectIsReportedAgain(t *testing.T) {
 	g := NewWithT(t)
 	_, f, _ := orphan()
 	s := &scope{taken: map[string]takeover{f.key(): {object: "u", reported: true}}}

@@ -25,7 +25,7 @@ type Claim struct {
 	UID       types.UID
 	Namespace string
 	Cluster   string
-	// Settled is true if the object is this provider's, neither paused nor being deleted, so that what it owns may be marked anew.
+	// Settled is true if the object is this provider's, neither paused nor being deleted, so that what it owns may be marked again.
 	Settled bool
 	// Allowed is true if the object may use the identity that it names; what one that may not names is not listed.
 	Allowed bool

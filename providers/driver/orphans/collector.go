@@ -177,7 +177,7 @@ func (c *Collector) concludedAt(at time.Time) {
 	c.concluded = at
 }
 
-// forgetSightings begins anew: what is unclaimed must be seen in scans of which none has failed in between.
+// forgetSightings starts again: what is unclaimed must be seen in scans of which none has failed in between.
 func (c *Collector) forgetSightings() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

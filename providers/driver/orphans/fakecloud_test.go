@@ -22,7 +22,7 @@ type fakeCloud struct {
 	// leftovers are what outlives instances, by ID; cleaned is what was ended of them.
 	leftovers map[string]driver.Leftover
 	cleaned   []string
-	// remarking is called before each mark that is written anew.
+	// remarking is called before each mark that is rewritten.
 	remarking func(driver.Handle) error
 	// listing is called before each list; deleting before each deletion. Their errors are the calls'.
 	listing  func(context.Context, driver.Scope) error

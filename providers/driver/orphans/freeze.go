@@ -30,7 +30,7 @@ func (w *World) frozen(f Found) bool {
 	return ok && w.Clusters[lineage.Cluster].Frozen
 }
 
-// thawed is what an orphan is with regard to freezes: after one it has to be seen anew.
+// thawed is what an orphan is with regard to freezes: after one it has to be seen again.
 func (w *World) thawed(f Found, seen Observation) Assessment {
 	switch {
 	case w.frozen(f):

@@ -23,7 +23,7 @@ type KnownCluster struct {
 	// for, as clusterctl move does, the generation grows, so one that is as it was proves that there was none in between.
 	Generation int64 `json:"generation,omitempty"`
 	// DoubtFrom and DoubtUntil bound the marks that prove nothing, since their objects may have been moved away, or were gone before a scan
-	// has seen them. What still has its object is marked anew. DoubtUntil is zero for none.
+	// has seen them. What still has its object is marked again. DoubtUntil is zero for none.
 	DoubtFrom  int64 `json:"doubtFrom,omitempty"`
 	DoubtUntil int64 `json:"doubtUntil,omitempty"`
 	// Contested and Disputed are when the latest sign of it was seen; zero for never.

@@ -207,7 +207,7 @@ func (c *Collector) judge(ctx context.Context, w *World, l *list, budget *budget
 		}
 	}
 	if partial {
-		// What is not listed is not gone, and not to be reported anew; its sightings begin anew.
+		// What is not listed is not gone, and not to be reported again; its sightings begin again.
 		for key := range s.reported {
 			now[key] = cmp.Or(now[key], s.reported[key])
 		}

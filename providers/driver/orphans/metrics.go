@@ -37,12 +37,12 @@ var (
 
 	remarked = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_lineages_written_total",
-		Help: "Number of instances whose lineage was written anew: after a move, an upgrade or the restore of a backup.",
+		Help: "Number of instances whose lineage was rewritten: after a move, an upgrade or the restore of a backup.",
 	}, []string{"kind", "scope"})
 
 	remarkFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_lineage_failures_total",
-		Help: "Number of failed attempts to write the lineage of an instance anew, by the class of the error. Until then it is not collected.",
+		Help: "Number of failed attempts to write the lineage of an instance again, by the class of the error. Until then it is not collected.",
 	}, []string{"kind", "scope", "class"})
 
 	ages = &ageCollector{

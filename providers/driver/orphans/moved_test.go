@@ -46,7 +46,7 @@ func TestAMoveThatFailsHalfWay(t *testing.T) {
 			i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
 			i.Expect(i.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-moved-a"), ContainSubstring("paused"))))
 
-			// What still has its object here was marked anew since, so the collection goes on.
+			// What still has its object here was marked again since, so the collection goes on.
 			i.expunge(kept)
 			i.scan(2)
 			i.Expect(i.cloud.deleted).To(Equal([]string{"i-kept-a"}))
@@ -73,7 +73,7 @@ func TestAMoveWithTheAnnotationThatAScanHasSeen(t *testing.T) {
 	i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
 }
 
-// A change of a Cluster of which nothing is missing writes no mark anew.
+// A change of a Cluster of which nothing is missing writes no mark again.
 func TestAChangeOfAClusterWithoutOrphansWritesNothing(t *testing.T) {
 	i := newInstallation(t)
 	m := i.launch("m")
@@ -146,7 +146,7 @@ func TestAnObjectThatIsRemovedWithinAScanOfItsLaunch(t *testing.T) {
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-old-a"}))
 	i.Expect(assessment(Unproven)).To(BeEquivalentTo(1))
 	i.Expect(i.events).To(ContainElement(And(HavePrefix("ns/green OrphanedInstance: "), ContainSubstring("i-early-a"))))
-	i.Expect(i.cloud.get("i-other-a")).To(Equal(before), "nothing is marked anew")
+	i.Expect(i.cloud.get("i-other-a")).To(Equal(before), "nothing is marked again")
 	i.expunge(other)
 	i.scan(2)
 	i.Expect(i.cloud.deleted).To(ContainElement("i-other-a"))

@@ -237,7 +237,7 @@ func (r *Reign) read(ctx context.Context) (*corev1.ConfigMap, error) {
 func (r *Reign) begin(ctx context.Context, found *corev1.ConfigMap) error {
 	record, err := decodeRecord(found.Data[recordKey])
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "The record of lineages cannot be read and is begun anew", "configMap", r.key)
+		ctrl.LoggerFrom(ctx).Error(err, "The record of lineages cannot be read and is started again", "configMap", r.key)
 		record = Record{}
 	}
 	r.mu.Lock()

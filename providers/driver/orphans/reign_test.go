@@ -336,7 +336,7 @@ func TestALaunchInTheSecondOfAScan(t *testing.T) {
 	f.Expect(r.clusters()[lineage.Cluster].doubts(lineage.At)).To(BeTrue(), "it is missing now")
 }
 
-// A record that can be read in part is begun anew all the same: half of it proves nothing.
+// A record that can be read in part is started again all the same: half of it proves nothing.
 func TestARecordThatIsHalfReadable(t *testing.T) {
 	f := newReignFixture(t)
 	f.begin()

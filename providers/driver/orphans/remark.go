@@ -32,7 +32,7 @@ func (c *Collector) remark(ctx context.Context, w *World, l *list) {
 	}
 }
 
-// staleOf returns the claims of what has to be marked anew, with the provider IDs of the instances, by Cluster.
+// staleOf returns the claims of what has to be marked again, with the provider IDs of the instances, by Cluster.
 func (w *World) staleOf(l *list) map[Cluster][]Claim {
 	byName := w.clustersByName()
 	owned := map[Cluster][]Claim{}
@@ -51,7 +51,7 @@ func (w *World) staleOf(l *list) map[Cluster][]Claim {
 	return owned
 }
 
-// stale returns whether the lineage of what an object of the Cluster owns has to be written anew.
+// stale returns whether the lineage of what an object of the Cluster owns has to be rewritten.
 func (w *World) stale(f Found, cluster Cluster) bool {
 	lineage, ok := driver.ParseLineage(f.Lineage)
 	epoch, known := w.Record.epoch(lineage.Epoch)

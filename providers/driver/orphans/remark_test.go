@@ -63,7 +63,7 @@ func TestAfterAnUpgradeWhatIsClaimedGetsALineage(t *testing.T) {
 	i.Expect(i.cloud.deleted).To(Equal([]string{"i-m-a"}))
 }
 
-// After a restore, what the restored objects own is marked anew although their process knows nothing of its epoch.
+// After a restore, what the restored objects own is marked again although their process knows nothing of its epoch.
 func TestAfterARestoreWhatIsClaimedGetsALineage(t *testing.T) {
 	i := newInstallation(t)
 	i.scan(1)

@@ -47,7 +47,7 @@ func (i implementation) recipe() string {
 	return out
 }
 
-// gather lays out the files of a release in a directory, as clusterctl would find them. The kept directory is made anew.
+// gather lays out the files of a release in a directory, as clusterctl would find them. The kept directory is recreated.
 func (i implementation) gather(g *gatherer) error {
 	dir := filepath.Join(g.root, i.kept())
 	if err := os.RemoveAll(dir); err != nil {

@@ -33,7 +33,7 @@ func groupOf(m method) string {
 	return GroupMutate
 }
 
-// limit refuses what is beyond the quota of the minute, which begins anew with each minute of the clock.
+// limit refuses what is beyond the quota of the minute, which starts again with each minute of the clock.
 func (s *Server) limit(m method, r *request) error {
 	group := groupOf(m)
 	quota, ok := s.options.RatePerMinute[group]
