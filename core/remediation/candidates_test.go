@@ -41,6 +41,20 @@ func TestDue(t *testing.T) {
 	})))
 }
 
+// TestDueInAnyOrder: of two Machines the same one comes first, whichever is listed first.
+func TestDueInAnyOrder(t *testing.T) {
+	for name, first := range map[string]*clusterv1.Machine{
+		"announced": Machine("b", begun, Aged(time.Hour)), "demanded": Machine("b", handed, demanded, Aged(time.Hour)),
+		"newer": Machine("b", handed, Aged(time.Second)), "by name": Machine("0", handed, Aged(time.Minute)),
+	} {
+		second := Machine("a", handed, Aged(time.Minute))
+		for _, listed := range [][]*clusterv1.Machine{{first, second}, {second, first}} {
+			due := remediation.Due(&clusterv1.MachineSet{}, listed)
+			NewWithT(t).Expect(Names(due)).To(Equal(first.Name+" "+second.Name), name)
+		}
+	}
+}
+
 // TestCandidates: what Decide has to know of each.
 func TestCandidates(t *testing.T) {
 	g := NewWithT(t)
@@ -77,6 +91,20 @@ func TestDecideWhenToLookAgain(t *testing.T) {
 		To(BeTemporally("==", now.Add(6*time.Minute)))
 	d := remediation.Decide(input(func(in *remediation.Input) { in.Deployment.Max = 0 }, again(0, time.Hour)))
 	g.Expect(d.Next).To(BeZero(), "a limit does not end by itself")
+	d = remediation.Decide(input(nil, again(1, time.Minute), again(3, time.Hour)))
+	g.Expect(d.Verdicts[1].Blocker.Reason).To(Equal(remediation.MaxRetryReachedReason))
+	g.Expect(d.Next).To(BeTemporally("==", now.Add(9*time.Minute)), "one that waits for somebody does not take away when another one goes on")
+}
+
+// TestWhatHasBegunIsNotHeldUp: one that came to replace another had a place, whoever has it now, and is counted.
+func TestWhatHasBegunIsNotHeldUp(t *testing.T) {
+	g := NewWithT(t)
+	full := func(in *remediation.Input) {
+		in.Held, in.InCluster, in.Deployment.Max = map[string]bool{"x": true}, 1, 1
+	}
+	d := remediation.Decide(input(full, remediation.Candidate{Name: "m", Begun: true}))
+	g.Expect(d.Verdicts[0]).To(And(HaveField("Allowed()", true), HaveField("Fresh", true)))
+	g.Expect([]int{d.InFlight, d.InCluster}).To(Equal([]int{2, 2}))
 }
 
 // TestWhatARecordSays: reasons come from conditions, which others write.

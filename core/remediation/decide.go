@@ -166,7 +166,7 @@ func waits(limit Limit) string {
 
 // blocksRetry is what the history of a Machine has against its replacement.
 func (in *Input) blocksRetry(v Verdict) Blocker {
-	if v.Record.Retry == 0 || v.Demanded {
+	if v.Record.Retry == 0 {
 		return Blocker{}
 	}
 	if in.Retry.Max >= 0 && v.Record.Retry > in.Retry.Max {
@@ -196,11 +196,7 @@ func (in *Input) exhausted(v Verdict) string {
 
 // record is that of the replacement of a candidate. What has been well for long enough, or has another template now, is no retry.
 func (in *Input) record(c Candidate) Record {
-	reason := c.Reason
-	if len(reason) > maxReason {
-		reason = reason[:maxReason]
-	}
-	record := Record{Machine: c.Name, Since: in.Now.UTC().Truncate(time.Second), Reason: reason}
+	record := Record{Machine: c.Name, Since: in.Now.UTC().Truncate(time.Second), Reason: c.Reason[:min(len(c.Reason), maxReason)]}
 	if c.Replaces == nil || c.Demanded || c.Elsewhere {
 		return record
 	}

@@ -183,6 +183,7 @@ func TestInFlight(t *testing.T) {
 		"going for another reason":       {[]remediation.Set{set(1, nil, Machine("a", Unhealthy, Deleting))}, nil, nil, nil},
 		"recorded":                       {[]remediation.Set{set(1, of("a"), Machine("a", handed))}, []string{"a"}, nil, nil},
 		"recorded and well again":        {[]remediation.Set{set(1, of("a"), Machine("a"))}, nil, nil, []string{"a"}},
+		"well again, and one is lacking": {[]remediation.Set{set(2, of("a"), Machine("a"))}, nil, nil, []string{"a"}},
 		"recorded and going":             {[]remediation.Set{set(1, of("a"), Machine("a", begun, Deleting))}, []string{"a"}, nil, nil},
 		"recorded and deleted by others": {[]remediation.Set{set(1, of("a"), Machine("a", Deleting))}, []string{"a"}, nil, nil},
 		"gone":                           {[]remediation.Set{set(1, of("a"))}, []string{"a"}, []string{"a"}, nil},
@@ -313,7 +314,13 @@ func TestRecords(t *testing.T) {
 		}))).To(BeNil(), text)
 		g.Expect(remediation.RecordsOf(map[string]string{remediation.ReplacingAnnotation: text})).To(BeEmpty(), text)
 	}
-	for _, text := range []string{`[{"machine":""}]`, `[{"machine":"a","retryCount":-1}]`, `[{"machine":"","retryCount":-1}]`} {
+	broken := Machine("n", func(m *clusterv1.Machine) {
+		m.Annotations = map[string]string{remediation.ReplacesAnnotation: `{"machine":"a","retryCount":"often"}`}
+	})
+	g.Expect(remediation.RecordOf(broken)).To(BeNil(), "what can be read in part is not one with zeros for the rest")
+	for _, text := range []string{
+		`[{"machine":""}]`, `[{"machine":"a","retryCount":-1}]`, `[{"machine":"","retryCount":-1}]`, `[{"machine":"a","retryCount":"often"}]`,
+	} {
 		g.Expect(remediation.RecordsOf(map[string]string{remediation.ReplacingAnnotation: text})).To(BeEmpty(), text)
 	}
 	list := []remediation.Record{record, {Machine: "b", Since: now}}
