@@ -26,11 +26,13 @@ func (r *runner) nextLook() alarm {
 
 func (a alarm) due() bool { return !a.at.IsZero() && !a.clock.Now().Before(a.at) }
 
-// earliest returns how long it is until the first of two alarms; the first one has a time.
-func earliest(a, b alarm) time.Duration {
-	at := a.at
-	if !b.at.IsZero() && b.at.Before(at) {
-		at = b.at
+// earliest returns how long it is until the first of some alarms; the first one has a time.
+func earliest(first alarm, others ...alarm) time.Duration {
+	at := first.at
+	for _, other := range others {
+		if !other.at.IsZero() && other.at.Before(at) {
+			at = other.at
+		}
 	}
-	return max(0, at.Sub(a.clock.Now()))
+	return max(0, at.Sub(first.clock.Now()))
 }

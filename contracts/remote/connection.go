@@ -116,6 +116,8 @@ func newConnection(key types.NamespacedName, from kubeconfig, options Options) (
 	config.UserAgent = options.UserAgent
 	config.QPS, config.Burst = options.QPS, options.Burst
 	config.Wrap(bounded(maxAnswer, watchWindow))
+	c := &Connection{handedOut: make(chan struct{}), ended: make(chan struct{})}
+	config.Wrap(noticing(c.suspect))
 	requests := rest.CopyConfig(config)
 	requests.Timeout = options.RequestTimeout
 	httpClient, err := rest.HTTPClientFor(requests)
@@ -132,10 +134,8 @@ func newConnection(key types.NamespacedName, from kubeconfig, options Options) (
 	if err != nil {
 		return nil, errors.Wrap(err, "creating a client for probes")
 	}
-	return &Connection{
-		Key: key, Config: config, client: live, options: &options, probe: prober.RESTClient(), hash: from.hash,
-		handedOut: make(chan struct{}), ended: make(chan struct{}),
-	}, nil
+	c.Key, c.Config, c.client, c.options, c.probe, c.hash = key, config, live, &options, prober.RESTClient(), from.hash
+	return c, nil
 }
 
 func liveClient(config *rest.Config, httpClient *http.Client, options Options) (client.Client, error) {

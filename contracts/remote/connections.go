@@ -52,6 +52,8 @@ type Options struct {
 
 	// mapper is created once, since that takes longer than all else that a connection needs.
 	mapper meta.RESTMapper
+	// onPause is called before each pause of a goroutine that keeps a connection, in tests.
+	onPause func(end time.Time)
 }
 
 // Resource is a cluster-scoped resource.
@@ -213,9 +215,10 @@ func (c *Connections) join(ctx context.Context, cluster types.NamespacedName) (j
 	// The connection outlives the reconcile that asked for it, and ends with Remove or Close.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	created := &runner{
-		key: key, options: c.options, connections: c, cancel: cancel, look: make(chan struct{}, 1), lastSuccess: c.started,
-		clusters: map[types.NamespacedName]bool{cluster: true},
-		failure:  &NotConnectedError{Reason: NotDialledYet, Message: "the connection to the target cluster is being made"},
+		key: key, options: c.options, connections: c, cancel: cancel, look: make(chan struct{}, 1), suspected: make(chan struct{}, 1),
+		lastSuccess: c.started,
+		clusters:    map[types.NamespacedName]bool{cluster: true},
+		failure:     &NotConnectedError{Reason: NotDialledYet, Message: "the connection to the target cluster is being made"},
 	}
 	c.runners[key] = created
 	log := ctrl.Log.WithName("remote")

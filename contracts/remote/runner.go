@@ -22,6 +22,8 @@ type runner struct {
 	cancel      context.CancelFunc
 	// look asks the goroutine to read the kubeconfig again.
 	look chan struct{}
+	// suspected asks it to probe before it is time: a request over the connection has failed.
+	suspected chan struct{}
 
 	mutex       sync.Mutex
 	connection  *Connection
@@ -132,52 +134,6 @@ func (r *runner) sync(ctx context.Context, connection *Connection) error {
 	return connection.Failed(Unreachable, "the "+r.options.Probe.Name+" could not be read in time", ctx.Err())
 }
 
-// watchOver probes until the connection is lost or its kubeconfig has changed.
-func (r *runner) watchOver(ctx context.Context) error {
-	connection, _ := r.state()
-	failures := 0
-	probe, look := r.alarm(r.options.ProbeInterval), r.nextLook()
-	sooner, again := r.options.dialBackoff(), r.options.dialBackoff()
-	for {
-		asked := r.pause(ctx, earliest(probe, look))
-		if ctx.Err() != nil {
-			return &NotConnectedError{Reason: NotDialledYet, Message: "the connection was closed"}
-		}
-		if asked || look.due() {
-			rotated, unread := r.rotated(ctx, connection)
-			switch {
-			case rotated:
-				return &NotConnectedError{Reason: NotDialledYet, Message: "the kubeconfig has changed"}
-			case unread:
-				// There is no second notice of the change.
-				look = r.alarm(again.Step())
-			default:
-				look, again = r.nextLook(), r.options.dialBackoff()
-			}
-		}
-		if !probe.due() {
-			continue
-		}
-		err := connection.answer(ctx, r.options.ProbeTimeout)
-		probe = r.alarm(r.options.ProbeInterval)
-		if err == nil {
-			failures, sooner = 0, r.options.dialBackoff()
-			r.answered()
-			continue
-		}
-		if failures++; failures >= r.options.ProbeFailures {
-			return err
-		}
-		r.failed(err)
-		var lost *NotConnectedError
-		if errors.As(err, &lost) && lost.Reason == Unauthorized {
-			// An API server whose authenticator or authorizer is away for a moment refuses everybody. It is asked again
-			// sooner, and the kubeconfig is looked at: it may have been rotated.
-			probe, look = r.alarm(min(sooner.Step(), r.options.ProbeInterval)), r.alarm(0)
-		}
-	}
-}
-
 // rotated reports whether there is another usable kubeconfig than that of the connection, and whether that could not be
 // read. When the Secret is gone or broken the connection is kept: it still works, and a Cluster that is being
 // deleted together with its Secret needs it for its Nodes. Why it is kept is in KubeconfigProblem.
@@ -225,17 +181,22 @@ func (r *runner) keptProblem() string {
 	return r.kept
 }
 
-// pause waits for d, or for a poke; it reports whether there was one.
-func (r *runner) pause(ctx context.Context, d time.Duration) (looked bool) {
+// pause waits for d, for a poke, or for a suspicion; it reports what has ended it.
+func (r *runner) pause(ctx context.Context, d time.Duration) (looked, suspected bool) {
 	timer := r.options.Clock.NewTimer(d)
 	defer timer.Stop()
+	if r.options.onPause != nil {
+		r.options.onPause(r.options.Clock.Now().Add(d))
+	}
 	select {
 	case <-ctx.Done():
 	case <-timer.C():
 	case <-r.look:
-		return true
+		return true, false
+	case <-r.suspected:
+		return false, true
 	}
-	return false
+	return false, false
 }
 
 // poke asks the goroutine to look at the kubeconfig soon; it never blocks.
