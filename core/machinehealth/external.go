@@ -3,7 +3,6 @@ package machinehealth
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -25,8 +24,8 @@ import (
 // maxRequests is how many requests of external remediation a round creates or deletes.
 const maxRequests = 100
 
-// recheck is how often it is looked whether a request is still there. Its kind is anybody's, and is not watched: a request that somebody
-// has deleted, or that was lost in a restore, would never be made again.
+// recheck is how often it is looked whether a request is still there while its kind is not watched: a request that somebody has deleted, or
+// that was lost in a restore, would never be made again.
 const recheck = 10 * time.Minute
 
 // remediateExternally creates requests of external remediation for unhealthy Machines, and deletes those of Machines that are healthy
@@ -41,9 +40,14 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 		known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
 		_, external := s.handOver(t)
 		switch {
-		case t.Verdict == health.Unhealthy && external != nil && r.toRequest(s, t, known):
+		case t.Verdict == health.Unhealthy && external != nil:
+			due, err := r.toRequest(ctx, s, t, external, known)
+			if err != nil || !due {
+				end = end.And(outcome.FromError(err))
+				continue
+			}
 			sent++
-			err := r.request(ctx, s, t, external, known, templates)
+			err = r.request(ctx, s, t, external, known, templates)
 			refused([]*check{external}, err)
 			end = end.And(outcome.FromError(err))
 		case t.Verdict == health.Healthy && known != nil:
@@ -53,20 +57,25 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 			end = end.And(outcome.FromError(err))
 		}
 	}
+	r.sayUnwatched(s)
 	return end
 }
 
-// toRequest reports whether to see to the request for a Machine: there is none, or it is time to look whether it is still there.
-func (r *Reconciler) toRequest(s *round, t *target, known *metav1.Condition) bool {
+// toRequest reports whether to see to the request for a Machine: there is none, be it by the cache, or it is time to look whether it is
+// still there.
+func (r *Reconciler) toRequest(ctx context.Context, s *round, t *target, by *check, known *metav1.Condition) (bool, error) {
 	if !requested(known) {
-		return true
+		return true, nil
+	}
+	if there, ok, err := r.inCache(ctx, s, t, by); ok || err != nil {
+		return !there, err
 	}
 	due := s.histories.checked[t.UID].Add(r.recheckAfter())
 	if s.now.Before(due) {
 		s.wakeAt(due)
-		return false
+		return false, nil
 	}
-	return true
+	return true, nil
 }
 
 func (r *Reconciler) recheckAfter() time.Duration {
@@ -95,7 +104,7 @@ func (r *Reconciler) request(
 	if requested(known) {
 		there, err := r.requestExists(ctx, t, by)
 		if there {
-			r.requestSeen(s, t)
+			r.requestSeen(s, t, by)
 		}
 		if there || err != nil {
 			return err
@@ -120,7 +129,7 @@ func (r *Reconciler) request(
 		return err
 	}
 	t.saysOfRequest(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, "Waiting for "+object.GetKind()+" "+object.GetName())
-	r.requestSeen(s, t)
+	r.requestSeen(s, t, by)
 	return nil
 }
 
@@ -128,19 +137,19 @@ func (t *target) saysOfRequest(reason, message string) {
 	t.external = ptr.To(conditions.False(clusterv1.MachineExternallyRemediatedCondition, reason, message))
 }
 
-// requestSeen has the request looked for again after a while.
-func (r *Reconciler) requestSeen(s *round, t *target) {
+// requestSeen has the request watched, or looked for again after a while.
+func (r *Reconciler) requestSeen(s *round, t *target, by *check) {
 	s.histories.checked[t.UID] = s.now
-	s.wakeAt(s.now.Add(r.recheckAfter()))
+	if !r.requests.watch(requestKindOf(by.MachineHealthCheck), s.key, s.now) {
+		s.wakeAt(s.now.Add(r.recheckAfter()))
+	}
 }
 
 // requestExists asks the API server for the request of a Machine. One of somebody else's is none; what it is in the way of is said when
 // ours is created.
 func (r *Reconciler) requestExists(ctx context.Context, t *target, by *check) (bool, error) {
-	ref := by.Spec.Remediation.TemplateRef
 	found := &metav1.PartialObjectMetadata{}
-	found.SetGroupVersionKind(ref.GroupVersionKind())
-	found.Kind = strings.TrimSuffix(ref.Kind, template.Suffix)
+	found.SetGroupVersionKind(requestKindOf(by.MachineHealthCheck))
 	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(t.Machine), found)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return false, nil
@@ -197,8 +206,7 @@ func (r *Reconciler) withdrawRequests(ctx context.Context, t *target) error {
 			continue
 		}
 		found := &unstructured.Unstructured{}
-		found.SetGroupVersionKind(ref.GroupVersionKind())
-		found.SetKind(strings.TrimSuffix(ref.Kind, template.Suffix))
+		found.SetGroupVersionKind(requestKindOf(c.MachineHealthCheck))
 		err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(t.Machine), found)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			continue

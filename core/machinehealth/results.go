@@ -32,6 +32,8 @@ type Result struct {
 	Refused string
 	// Template is why there is nothing to make requests of external remediation from; "" for nothing.
 	Template string
+	// Unwatched says that requests of external remediation are not watched, and why; "" when they are, or none was made.
+	Unwatched string
 }
 
 // Results are the latest results by MachineHealthCheck. The zero value is ready for use.

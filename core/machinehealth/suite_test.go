@@ -2,6 +2,7 @@ package machinehealth_test
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -56,7 +57,9 @@ type world struct {
 	// recheck, if not zero, is how often requests of external remediation are looked for; unreadable, if set, is what comes of it.
 	recheck    time.Duration
 	unreadable func() error
-	judge      *machinehealth.Reconciler
+	// transport, if set, is between the manager and the API server.
+	transport func(http.RoundTripper) http.RoundTripper
+	judge     *machinehealth.Reconciler
 }
 
 // newWorld makes a namespace whose Cluster is ready for Machines.
@@ -86,7 +89,7 @@ func (w *world) start() {
 		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": w.kubeconfig},
 	}
 	w.G.Expect(client.IgnoreAlreadyExists(direct.Create(w.Ctx, secret))).To(Succeed())
-	w.Start(w.t, workers.Manager{Wrap: w.wrap, SetUp: w.setUp})
+	w.Start(w.t, workers.Manager{Wrap: w.wrap, SetUp: w.setUp, Transport: w.transport})
 }
 
 func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
@@ -104,7 +107,7 @@ func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Connections: connections, Results: results, Freeze: w.freeze,
 		Recorder: w.events, Clock: clock.RealClock{}, Options: machinehealth.Options{Defaults: w.defaults},
 	}
-	machinehealth.Recheck(judge, w.recheck)
+	machinehealth.Recheck(judge, w.recheck, time.Second)
 	if w.unreadable != nil {
 		judge.APIReader = failing{Reader: judge.APIReader, err: w.unreadable}
 	}
