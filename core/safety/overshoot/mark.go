@@ -73,19 +73,6 @@ func (r *Reconciler) unfreeze(ctx context.Context, object client.Object, byHand 
 	return nil
 }
 
-// refer takes the annotation from a set that is frozen with its deployment, and says where it belongs: the label would come back.
-func (r *Reconciler) refer(ctx context.Context, object client.Object, deployment string) error {
-	if err := r.mark(ctx, object, func(_, annotations map[string]string) {
-		delete(annotations, UnfreezeAnnotation)
-		delete(annotations, MCMUnfreezeAnnotation)
-	}); err != nil {
-		return errors.WithMessage(err, "taking the request to unfreeze a MachineSet away")
-	}
-	r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, notUnfrozenEvent, "Unfreeze",
-		"MachineDeployment %s is frozen, and its MachineSets with it: annotate that with %s", deployment, UnfreezeAnnotation)
-	return nil
-}
-
 // mark changes labels and annotations of an object as it was read: of two that do so at once one gets a conflict. What was refused before
 // is forgotten.
 func (r *Reconciler) mark(ctx context.Context, object client.Object, change func(labels, annotations map[string]string)) error {

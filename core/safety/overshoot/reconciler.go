@@ -68,8 +68,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	value, labelled := object.GetLabels()[FrozenLabel]
 	switch {
-	case asked(object) && r.ofSets && value == ByDeployment && deploymentOf(object) != nil:
-		return ctrl.Result{}, r.refer(ctx, object, deploymentOf(object).Name)
+	case asked(object) && r.ofSets && deploymentOf(object) != nil:
+		return ctrl.Result{}, r.unfreezeSet(ctx, object)
 	case asked(object):
 		return ctrl.Result{}, r.unfreeze(ctx, object, true, "somebody has asked for it")
 	case labelled && value != Overshoot:

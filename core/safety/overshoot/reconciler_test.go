@@ -252,21 +252,6 @@ func TestUnfreezeByHand(t *testing.T) {
 	}
 }
 
-// TestUnfreezingASetOfAFrozenDeployment ends nothing, and does not say so: it says where to ask.
-func TestUnfreezingASetOfAFrozenDeployment(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	d := w.deployment("d", 1)
-	s := w.set("s", 1, d)
-	w.label(d, `"by-me"`)
-	w.label(s, `"`+overshoot.ByDeployment+`"`)
-	w.annotate(s, overshoot.UnfreezeAnnotation, `""`)
-	w.reconcile(s)
-	w.G.Expect(frozen(s)).To(Equal(overshoot.ByDeployment))
-	w.G.Expect(s.Annotations).NotTo(Or(HaveKey(overshoot.UnfreezeAnnotation), HaveKey(overshoot.UnfrozenAtAnnotation)))
-	w.G.Expect(w.events()).To(ConsistOf(And(HavePrefix("Warning NotUnfrozen"), ContainSubstring("MachineDeployment d"))))
-}
-
 // TestATimeThatIsToComeHoldsNothingUp: the annotation can be written by anybody.
 func TestATimeThatIsToComeHoldsNothingUp(t *testing.T) {
 	t.Parallel()
