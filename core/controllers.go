@@ -109,6 +109,9 @@ func addFreezer(ctx context.Context, mgr ctrl.Manager, o *options, connections *
 		if err := freezer.ReadLease(ctx, mgr.GetAPIReader(), lease); err != nil {
 			mgr.GetLogger().Error(err, "The lease cannot be read, so it is not known when a core was last at work")
 		}
+		if err := freezer.RecordAbsence(ctx, mgr.GetClient(), lease); err != nil {
+			mgr.GetLogger().Error(err, "That no core was at work cannot be recorded, and is forgotten if this one ends soon")
+		}
 	}
 	err := mgr.Add(&freeze.Probe{Freezer: freezer, Reader: mgr.GetAPIReader(), Lease: lease, Clock: clock.RealClock{}})
 	if err != nil {

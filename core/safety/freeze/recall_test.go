@@ -8,9 +8,12 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // TestRecall: a core that ends during an outage or the grace after it does not end the grace; what else its predecessor has said says nothing
@@ -235,6 +238,74 @@ func TestACoreThatEndsSoonAfterATimeWithoutOne(t *testing.T) {
 	own := inherits(time.Hour, left)
 	since, _ = own.restorable(cluster)
 	g.Expect(since).To(Equal(own.start.last), "what the lease shows of a longer time without a core is later")
+}
+
+// TestACoreThatEndsBeforeItSaysAnything: it has taken the lease after a time without a core, and ends. The next ones know of that time all
+// the same, however often it happens, until one was at work for a whole grace; and a time that is not one is not believed.
+func TestACoreThatEndsBeforeItSaysAnything(t *testing.T) {
+	g := NewWithT(t)
+	first := newWorld(0)
+	begin := first.clock.Now()
+	last := begin.Add(-2 * time.Hour)
+	key := client.ObjectKey{Namespace: "s", Name: "l"}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(last))
+	server := apiServer(func(context.Context) error { return nil }, lease)
+	// starts is a process that begins then, and takes the lease until it ends.
+	starts := func(after, lives time.Duration) *world {
+		w := newWorld(-1)
+		w.clock.SetTime(begin.Add(after))
+		w.Freezer = New(DefaultOptions(), w.clock, w)
+		g.Expect(w.ReadLease(t.Context(), server, key)).To(Succeed())
+		g.Expect(w.RecordAbsence(t.Context(), server, key)).To(Succeed())
+		g.Expect(server.Get(t.Context(), key, lease)).To(Succeed())
+		lease.Spec.AcquireTime = ptr.To(metav1.NewMicroTime(w.clock.Now()))
+		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(w.clock.Now().Add(lives)))
+		g.Expect(server.Update(t.Context(), lease)).To(Succeed())
+		return w
+	}
+	starts(0, 10*time.Second)
+	for _, after := range []time.Duration{20 * time.Second, 100 * time.Second, 180 * time.Second} {
+		w := starts(after, 60*time.Second)
+		state := w.Frozen(cluster)
+		g.Expect(state.Reason).To(Equal(ReasonCoreWasAway), after.String())
+		g.Expect(state.Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
+		g.Expect(state.Message).To(ContainSubstring("no core was at work from 2026-11-23T10:00:00Z"))
+		g.Expect(w.NotBefore(cluster)).To(Equal(state.Until))
+		since, open := w.restorable(cluster)
+		g.Expect(open).To(BeTrue())
+		g.Expect(since).To(BeTemporally("==", last))
+	}
+	starts(250*time.Second, DefaultGrace)
+	later := 250*time.Second + DefaultGrace + 10*time.Second
+	g.Expect(starts(later, time.Second).Frozen(cluster).Active()).To(BeFalse(), "one was at work for the whole grace")
+
+	for _, text := range []string{"", "x", "2026-11-23T10:00:00Z", "2026-11-23T13:00:00Z/2026-11-23T12:00:00Z", "2026-11-23T10:00:00Z/soon"} {
+		lease.Annotations = map[string]string{AwayAnnotation: text}
+		g.Expect(server.Update(t.Context(), lease)).To(Succeed())
+		later += 10 * time.Second
+		g.Expect(starts(later, time.Second).Frozen(cluster).Active()).To(BeFalse(), text)
+	}
+}
+
+// TestWhatIsRecordedOnTheLease: only that no core was at work, where it is known since when; a refusal ends nothing.
+func TestWhatIsRecordedOnTheLease(t *testing.T) {
+	g := NewWithT(t)
+	key := client.ObjectKey{Namespace: "s", Name: "l"}
+	refused := errors.New("forbidden")
+	writer := interceptor.NewClient(apiServer(func(context.Context) error { return nil }).(client.WithWatch), interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return refused
+		},
+	})
+	for name, test := range map[string]struct {
+		gap  time.Duration
+		want error
+	}{"not known": {-1, nil}, "a change of the leader": {DefaultTimeout, nil}, "away": {DefaultTimeout + 1, refused}} {
+		w := newWorld(test.gap)
+		g.Expect(errors.Is(w.RecordAbsence(t.Context(), writer, key), test.want)).To(BeTrue(), name)
+		g.Expect(w.Frozen(cluster).Active()).To(Equal(test.gap != DefaultTimeout), name)
+	}
 }
 
 // TestACoreThatEndsSoonAfterAnUnknownTime gives a grace, and nothing to compare with.

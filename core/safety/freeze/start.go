@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pkg/errors"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -82,8 +85,13 @@ func lastAtWork(message string) time.Time {
 // leaseTimeout bounds the reading of the lease: the start of the core must not hang on it.
 const leaseTimeout = 5 * time.Second
 
+// AwayAnnotation on the lease says from when to when no core was at work, beside the lease itself: with the first renewal that is lost, and the
+// core may end before it has written anything else.
+const AwayAnnotation = "safety.millwright.dev/core-was-away"
+
 // ReadLease reads, before this process asks for the lease itself, when a core last had it. If it cannot be read, or is held by one that
-// took it after this process had started, nothing is known.
+// took it after this process had started, nothing is known. Of a core that had it for less than the grace since a time without one, that
+// time is what counts.
 func (f *Freezer) ReadLease(ctx context.Context, reader client.Reader, key client.ObjectKey) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
@@ -95,6 +103,36 @@ func (f *Freezer) ReadLease(ctx context.Context, reader client.Reader, key clien
 	if err == nil && lease.Spec.RenewTime != nil &&
 		(lease.Spec.AcquireTime == nil || lease.Spec.AcquireTime.Time.Before(f.start.at)) {
 		f.start.last = lease.Spec.RenewTime.Time
+		from, to, ok := parseAway(lease.Annotations[AwayAnnotation])
+		if ok && !f.start.away(f.options.Timeout) && f.start.last.Sub(to) < f.options.Grace {
+			f.start.last, f.start.briefly = from, true
+		}
 	}
 	return client.IgnoreNotFound(err)
+}
+
+// RecordAbsence writes to the lease that no core was at work, before this process asks for it. If that is refused, it is forgotten with this
+// process, unless that says it in the conditions of Clusters first.
+func (f *Freezer) RecordAbsence(ctx context.Context, writer client.Writer, key client.ObjectKey) error {
+	f.mutex.Lock()
+	start := f.start
+	f.mutex.Unlock()
+	if start.last.IsZero() || !start.away(f.options.Timeout) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, AwayAnnotation, stamp(start.last)+awaySeparator+stamp(start.at))
+	return errors.Wrap(writer.Patch(ctx, lease, client.RawPatch(types.MergePatchType, []byte(patch))), "patching the lease of the core")
+}
+
+const awaySeparator = "/"
+
+// parseAway reads AwayAnnotation. A time that ends before it begins is none.
+func parseAway(text string) (from, to time.Time, ok bool) {
+	first, second, _ := strings.Cut(text, awaySeparator)
+	from, err := time.Parse(time.RFC3339, first)
+	to, err2 := time.Parse(time.RFC3339, second)
+	return from, to, err == nil && err2 == nil && from.Before(to)
 }
