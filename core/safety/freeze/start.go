@@ -85,8 +85,8 @@ func lastAtWork(message string) time.Time {
 // leaseTimeout bounds the reading of the lease: the start of the core must not hang on it.
 const leaseTimeout = 5 * time.Second
 
-// AwayAnnotation on the lease says from when to when no core was at work, beside the lease itself: with the first renewal that is lost, and the
-// core may end before it has written anything else.
+// AwayAnnotation on the lease says from when to when no core was at work, beside the lease itself: with the first renewal that is lost,
+// and the core may end before it has written anything else.
 const AwayAnnotation = "safety.millwright.dev/core-was-away"
 
 // ReadLease reads, before this process asks for the lease itself, when a core last had it. If it cannot be read, or is held by one that
@@ -111,8 +111,8 @@ func (f *Freezer) ReadLease(ctx context.Context, reader client.Reader, key clien
 	return client.IgnoreNotFound(err)
 }
 
-// RecordAbsence writes to the lease that no core was at work, before this process asks for it. If that is refused, it is forgotten with this
-// process, unless that says it in the conditions of Clusters first.
+// RecordAbsence writes to the lease that no core was at work, before this process asks for it. If that is refused, it is forgotten with
+// this process, unless that says it in the conditions of Clusters first.
 func (f *Freezer) RecordAbsence(ctx context.Context, writer client.Writer, key client.ObjectKey) error {
 	f.mutex.Lock()
 	start := f.start
