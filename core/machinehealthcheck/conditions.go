@@ -86,7 +86,8 @@ func (s *scope) allowed() metav1.Condition {
 	case s.result.Template != "":
 		return conditions.False(kind, clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, lines(s.result.Template, s.left()))
 	}
-	return conditions.True(kind, clusterv1.MachineHealthCheckRemediationAllowedReason, strings.TrimPrefix(lines(s.result.Unwatched, s.left()), "\n"))
+	message := strings.TrimPrefix(lines(s.result.Unwatched, s.left()), "\n")
+	return conditions.True(kind, clusterv1.MachineHealthCheckRemediationAllowedReason, message)
 }
 
 // left says which Machines status.targets leaves out.
