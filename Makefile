@@ -163,14 +163,25 @@ release: generate ## Write the release VERSION=v0.1.0 as a local repository of c
 release-images:
 	@$(MAKE) images TAG="$(if $(filter file,$(origin TAG)),$(VERSION),$(TAG))" IMAGES="$(or $(RELEASES),out/release)/images/$(VERSION)"
 
+# The programs that are put into images.
+ONLY ?= core aws azure gcp cloudconfig
+PACKAGE_core := ./core
+PACKAGE_cloudconfig := ./bootstrap/cloudconfig
+package = $(or $(PACKAGE_$(1)),./providers/$(1))
+
 .PHONY: images
-images: ## Put the managers into images for PLATFORMS (linux/amd64 linux/arm64) in out/images: OCI layouts, archives, SBOMs, digests.
+images: ## Put the managers, or those of ONLY, into images for PLATFORMS (linux/amd64 linux/arm64) in out/images: OCI layouts, archives, SBOMs, digests.
 	@for platform in $(PLATFORMS); do \
 	  dir=out/programs/$${platform/\//_} && mkdir -p $$dir && \
-	  { GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GOBUILD) -ldflags '$(LDFLAGS)' -o $$dir/ ./core ./providers/aws ./providers/azure ./providers/gcp \
-	    ./bootstrap/cloudconfig; } 2>&1 | QUIET="$(QUIET)" test/progress.sh "managers for $$platform" || exit 1; \
+	  { GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GOBUILD) -ldflags '$(LDFLAGS)' -o $$dir/ $(foreach manager,$(ONLY),$(call package,$(manager))); } 2>&1 | \
+	    QUIET="$(QUIET)" test/progress.sh "managers for $$platform" || exit 1; \
 	done
-	@$(MAKEIMAGES) -programs out/programs -out "$(or $(IMAGES),out/images)" -platforms $(subst $() ,$(comma),$(strip $(PLATFORMS)))
+	@$(MAKEIMAGES) -programs out/programs -out "$(or $(IMAGES),out/images)" -platforms $(subst $() ,$(comma),$(strip $(PLATFORMS))) \
+	  -only $(subst $() ,$(comma),$(strip $(ONLY)))
+
+.PHONY: images-check
+images-check: ## Compile the commit twice, in two clones, one of them with an empty build cache, and fail unless a manager's image has the same digest: ONLY=cloudconfig.
+	@PLATFORMS="$(if $(filter file,$(origin PLATFORMS)),$(HERE),$(PLATFORMS))" config/images/again.sh $(if $(filter file,$(origin ONLY)),cloudconfig,$(ONLY))
 
 # Those of this computer alone, of the programs in bin, for tests.
 .PHONY: test-images
