@@ -96,6 +96,7 @@ func TestTheDefaultPolicy(t *testing.T) {
 	w.machine("a", "False")
 	w.machine("b", "True", func(m *clusterv1.Machine) { m.Labels["pool"] = "b" })
 	w.machine("slow", "", labelled, func(m *clusterv1.Machine) { m.Labels["pool"] = "b" })
+	w.status("slow", func(s *clusterv1.MachineStatus) { s.Initialization.InfrastructureProvisioned = new(true) })
 	w.machine("leader", "False", func(m *clusterv1.Machine) {
 		m.Labels["pool"], m.Labels[clusterv1.MachineControlPlaneLabel] = "b", ""
 	})
