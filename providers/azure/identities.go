@@ -29,7 +29,8 @@ func newSessions(mgr ctrl.Manager, options *manager.Options, clk clock.PassiveCl
 func newGuard(mgr ctrl.Manager, options *manager.Options) *identity.Guard {
 	return &identity.Guard{
 		Reader: mgr.GetClient(), Kind: identityKind, Required: options.Identities.Required,
-		New: func() identity.Object { return &infrav1.AzureIdentity{} },
+		Namespace: options.Namespace,
+		New:       func() identity.Object { return &infrav1.AzureIdentity{} },
 	}
 }
 

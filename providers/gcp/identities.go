@@ -21,7 +21,8 @@ const identityKind = "GCPIdentity"
 func newGuard(mgr ctrl.Manager, options *manager.Options) *identity.Guard {
 	return &identity.Guard{
 		Reader: mgr.GetClient(), Kind: identityKind, Required: options.Identities.Required,
-		New: func() identity.Object { return &infrav1.GCPIdentity{} },
+		Namespace: options.Namespace,
+		New:       func() identity.Object { return &infrav1.GCPIdentity{} },
 	}
 }
 

@@ -41,6 +41,8 @@ type Guard struct {
 	New func() Object
 	// Required is true if objects that name no identity get nothing either: the process's own credentials are for nobody.
 	Required bool
+	// Namespace is the one that the manager works in; empty for all.
+	Namespace string
 }
 
 // Refusal is why nothing is called for an object.

@@ -60,8 +60,16 @@ func (g *Guard) Watch(b *builder.Builder, users Users) *builder.Builder {
 			return users.requests(ctx, client.MatchingFields{Field: id.GetName()})
 		}), builder.WithPredicates(answerChanges())).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, ns client.Object) []reconcile.Request {
-			return users.requests(ctx, client.InNamespace(ns.GetName()))
+			return g.usersIn(ctx, users, ns.GetName())
 		}), builder.WithPredicates(labelChanges()))
+}
+
+// usersIn are the users in a Namespace, if it is one that the manager works in: its cache has no other, and refuses to list one.
+func (g *Guard) usersIn(ctx context.Context, users Users, namespace string) []reconcile.Request {
+	if g.Namespace != "" && g.Namespace != namespace {
+		return nil
+	}
+	return users.requests(ctx, client.InNamespace(namespace))
 }
 
 // requests lists users from the cache, without copies.
