@@ -85,7 +85,7 @@ simulate-remediation: ## Simulate N times (10000) how unhealthy Machines are rep
 	@SIMULATION_RUNS=$(or $(N),$(if $(SEED),1,10000)) SEED=$(SEED) $(GO) test -count=1 -timeout 2h -v ./core/remediation -run '^TestSimulation$$'
 
 .PHONY: conformance
-conformance: ready ## Run the conformance suite on our providers, against simulated clouds, and write docs/conformance; break each rule in a stand-in (10 minutes).
+conformance: ready $(if $(PROVIDER),,conformance-static) ## Run the conformance suites: static on manifests, then behavioural on our providers against simulated clouds; write docs/conformance; break each rule in a stand-in (15 minutes).
 	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
 	$(GO) test -count=1 -timeout 40m -v ./test/conformance/providers -conformance -write $(if $(PROVIDER),-provider "$(PROVIDER)") $(if $(LOGS),-logs "$(abspath $(LOGS))") && \
 	$(GO) test -count=1 -timeout 40m ./contracts/conformance/behaviour -matrix
@@ -97,7 +97,7 @@ chaos: controlplane generate ## Let everything go wrong for N Machines (200) dur
 	  -cloud $(or $(CLOUD),all) -duration $(or $(DURATION),2m) $(if $(RACE),-race-core) $(if $(LOGS),-logs "$(abspath $(LOGS))")
 
 .PHONY: interop
-interop: ready ## Run with what others make, built from its modules: Cluster API's kubeadm and in-memory providers.
+interop: ready ## Run with what others make, built from its modules: Cluster API's kubeadm and in-memory providers, and its provider for AWS.
 	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
 	$(GO) test -count=1 -timeout 60m -v ./test/interop -upstream $(if $(LOGS),-logs "$(abspath $(LOGS))")
 
