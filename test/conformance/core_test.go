@@ -42,28 +42,45 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m, options, func(e *testenv.Env) (func() error, error) { env = e; return nil, nil }))
 }
 
+// target is how a core is looked at.
+type target struct {
+	// kubeconfig is how the core reaches the API server, and the workload cluster; both as the administrator if it is empty.
+	kubeconfig   []byte
+	selection    conformance.Selection
+	react, quiet time.Duration
+}
+
 // judge runs a core as a process and the suite on it.
-func judge(t *testing.T, program cores.Core, react, quiet time.Duration, args ...string) []report.Result {
+func judge(t *testing.T, program cores.Core, react, quiet time.Duration) []report.Result {
+	t.Helper()
+	selection := conformance.Selection{Profile: conformance.CoreProfile, Level: conformance.Extended}
+	if *ruleFlag != "" {
+		selection.Rules = []rules.ID{rules.ID(*ruleFlag)}
+	}
+	return look(t, program, target{selection: selection, react: react, quiet: quiet})
+}
+
+func look(t *testing.T, program cores.Core, how target) []report.Result {
 	t.Helper()
 	dir := *logsFlag
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, env.Kubeconfig, 0o600); err != nil {
+	kubeconfig, content := filepath.Join(dir, "kubeconfig"), how.kubeconfig
+	if len(content) == 0 {
+		content = env.Kubeconfig
+	}
+	if err := os.WriteFile(kubeconfig, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	running, err := cores.Start(context.WithoutCancel(t.Context()), program, cores.Options{Kubeconfig: kubeconfig, Dir: dir, Args: args})
+	running, err := cores.Start(context.WithoutCancel(t.Context()), program, cores.Options{Kubeconfig: kubeconfig, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer running.Stop()
 	options := conformance.RunOptions{
-		Selection: conformance.Selection{Profile: conformance.CoreProfile, Level: conformance.Extended},
-		Timeouts:  fmt.Appendf(nil, waits, react, 2*react, quiet), Log: t.Output(), Parallel: 16,
-	}
-	if *ruleFlag != "" {
-		options.Selection.Rules = []rules.ID{rules.ID(*ruleFlag)}
+		Selection: how.selection, TargetKubeconfig: how.kubeconfig,
+		Timeouts: fmt.Appendf(nil, waits, how.react, 2*how.react, how.quiet), Log: t.Output(), Parallel: 16,
 	}
 	results, err := core.Suite(t.Context(), env.Config, options)
 	if err != nil {

@@ -9,10 +9,12 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -191,14 +193,26 @@ func clusterKubeconfig(w *world) {
 	w.create(secret)
 	w.create(cluster)
 	w.report(infra, w.provisioned(true))
-	w.check("CO-047", "there is a Secret with a kubeconfig", w.soon(func() string {
+	w.check("CO-047", "there is a Secret with a kubeconfig, of the type of Cluster API, which the Cluster owns", w.soon(func() string {
 		made := &corev1.Secret{}
 		if err := w.Client.Get(w.ctx, w.key(w.id+"-kubeconfig"), made); err != nil {
 			return err.Error()
 		}
-		wrong := len(made.Data["value"]) == 0 || made.Labels[clusterv1.ClusterNameLabel] != w.id
-		return when(wrong, "it has no value, or not the label with the name of the Cluster")
+		belongs := slices.ContainsFunc(made.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == cluster.UID })
+		return when(made.Labels[clusterv1.ClusterNameLabel] != w.id, "it has not the label with the name of the Cluster; ") +
+			when(made.Type != clusterv1.ClusterSecretType, fmt.Sprintf("its type is %q; ", made.Type)) +
+			when(!belongs, fmt.Sprintf("its owners are %v; ", made.OwnerReferences)) + leads(made.Data["value"], "https://192.0.2.1:6443")
 	}))
+}
+
+// leads says that a kubeconfig has another server than the Cluster, or no client certificate.
+func leads(kubeconfig []byte, server string) string {
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return "it has no kubeconfig: " + err.Error()
+	}
+	return when(config.Host != server || len(config.CertData) == 0,
+		fmt.Sprintf("its kubeconfig has server %q, and a client certificate of %d bytes", config.Host, len(config.CertData)))
 }
 
 func authority() (certificate, key []byte, err error) {

@@ -27,7 +27,9 @@ const nodeRole = "node-role.kubernetes.io/standin"
 var copiedLabels = map[string]string{nodeRole: "a", "node-restriction.kubernetes.io/standin": "b", "node.cluster.x-k8s.io/standin": "c"}
 
 func nodeLabels(w *world) {
-	w.open()
+	s := w.declare()
+	secret := w.nowhere()
+	w.ready(s)
 	p := w.machine(w.id, func(m *clusterv1.Machine) { m.Labels = map[string]string{} }, func(m *clusterv1.Machine) {
 		for key, value := range copiedLabels {
 			m.Labels[key] = value
@@ -37,11 +39,20 @@ func nodeLabels(w *world) {
 	defer stop()
 	early := w.watchTaint(watching, w.id)
 	w.boot(p)
-	if !w.check("CO-046", "the core finds the Node by the kubeconfig in the Secret", w.soon(func() string { return w.running(p) })) {
+	// A core that has another way to the cluster than that Secret finds the Node now.
+	deviation := w.quiet(func() string {
+		return when(w.running(p) == "", "the core finds the Node though the Secret leads nowhere")
+	})
+	right, err := w.target()
+	w.must(err, "to make a kubeconfig")
+	w.change(secret, func() { secret.Data["value"] = right })
+	// A core may wait before it tries again to connect.
+	deviation += w.within(w.Timeouts.Delete.Duration, func() string { return w.running(p) })
+	if !w.check("CO-046", "the core finds the Node by the kubeconfig in the Secret, and not without", deviation) && w.running(p) != "" {
 		w.stop("the core has not found the Node")
 	}
 	w.check("CO-018", "labels of the three domains get to the Node", w.soon(func() string { return missing(w.readNode(w.id)) }))
-	deviation := w.soon(func() string {
+	deviation = w.soon(func() string {
 		if tainted(w.readNode(w.id)) {
 			return "the taint is there still"
 		}

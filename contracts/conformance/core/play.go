@@ -124,10 +124,15 @@ func (w *world) declare(change ...func(*clusterv1.Cluster)) *site {
 func (w *world) open(change ...func(*clusterv1.Cluster)) *site {
 	s := w.declare(change...)
 	w.kubeconfig(w.id)
+	w.ready(s)
+	return s
+}
+
+// ready has providers say that a Cluster works.
+func (w *world) ready(s *site) {
 	w.settle(s.infra, fields{"controlPlaneEndpoint": fields{"host": "192.0.2.1", "port": int64(6443)}})
 	w.report(s.infra, w.provisioned(true))
 	w.report(s.plane, w.initialized())
-	return s
 }
 
 // place is a Machine with what its providers have.

@@ -174,14 +174,29 @@ func (w *world) deleted(object client.Object) string {
 	return ""
 }
 
-// kubeconfig makes the Secret by which the core reaches the management cluster as the workload cluster.
-func (w *world) kubeconfig(cluster string) *corev1.Secret {
-	content := w.TargetKubeconfig
-	if len(content) == 0 {
-		made, err := kubeconfigOf(w.Config)
-		w.must(err, "to make a kubeconfig")
-		content = made
+// target is the kubeconfig by which the core reaches the management cluster as the workload cluster.
+func (w *world) target() ([]byte, error) {
+	if len(w.TargetKubeconfig) > 0 {
+		return w.TargetKubeconfig, nil
 	}
+	return kubeconfigOf(w.Config)
+}
+
+// kubeconfig makes the Secret by which the core reaches the workload cluster.
+func (w *world) kubeconfig(cluster string) *corev1.Secret {
+	content, err := w.target()
+	w.must(err, "to make a kubeconfig")
+	return w.kubeconfigSecret(cluster, content)
+}
+
+// nowhere makes that Secret with the address of a server that there is not.
+func (w *world) nowhere() *corev1.Secret {
+	content, err := kubeconfigOf(&rest.Config{Host: "https://127.0.0.1:1"})
+	w.must(err, "to make a kubeconfig")
+	return w.kubeconfigSecret(w.id, content)
+}
+
+func (w *world) kubeconfigSecret(cluster string, content []byte) *corev1.Secret {
 	secret := &corev1.Secret{ObjectMeta: w.meta(cluster + "-kubeconfig"), Type: clusterv1.ClusterSecretType}
 	secret.Labels = map[string]string{clusterv1.ClusterNameLabel: cluster}
 	secret.Data = map[string][]byte{"value": content}

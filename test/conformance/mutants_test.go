@@ -1,0 +1,108 @@
+package conformance
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"millwright.dev/contracts/conformance"
+	"millwright.dev/contracts/conformance/core"
+	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/conformance/standin"
+	"millwright.dev/contracts/rules"
+	"millwright.dev/contracts/version"
+	"millwright.dev/test/controlplane"
+	"millwright.dev/test/scale/cores"
+)
+
+var matrixFlag = flag.Bool("matrix", false, "break every rule of cores: takes minutes")
+
+// few are the rules that are broken without the flag: one by what the core reads, one by what it writes, one by what it does too early.
+var few = []rules.ID{"CO-005", "CO-024", "CO-039"}
+
+// standIns are the versions of kinds by which the suite plays providers.
+func standIns() []schema.GroupVersion {
+	return []schema.GroupVersion{
+		standin.VersionOf(version.V1Beta2),
+		{Group: core.OlderGroup, Version: standin.VersionOf(version.V1Beta1).Version},
+	}
+}
+
+// Each rule of cores that is verified by behaviour can be broken, and so the suite be shown able to fail.
+func TestEveryRuleOfCoresHasAMutant(t *testing.T) {
+	broken := mutants()
+	for _, id := range conformance.RulesOf(core.Cases()) {
+		if _, is := broken[id]; !is {
+			t.Errorf("%s has no core that breaks it", id)
+		}
+		delete(broken, id)
+	}
+	for id := range broken {
+		t.Errorf("%s is broken, and no case speaks of it", id)
+	}
+}
+
+// A core that breaks one rule is found to break that one, and no other but those that fall with it.
+func TestBrokenCoresFailExactlyTheirRule(t *testing.T) {
+	root, err := controlplane.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := cores.BuildOurs(t.Context(), root, t.TempDir(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := mutants()
+	for _, id := range conformance.RulesOf(core.Cases()) {
+		if *ruleFlag == string(id) || *ruleFlag == "" && (*matrixFlag || slices.Contains(few, id)) {
+			t.Run(string(id), func(t *testing.T) { breakRule(t, program, id, broken[id]) })
+		}
+	}
+}
+
+func breakRule(t *testing.T, program cores.Core, id rules.ID, m mutant) {
+	wrong := misjudged(judgeMutant(t, program, id, m, 6*time.Second), id, m)
+	if len(wrong) > 0 {
+		// On a computer that is busy what keeps a rule may be late.
+		t.Logf("in little time: %v", wrong)
+		wrong = misjudged(judgeMutant(t, program, id, m, 30*time.Second), id, m)
+	}
+	for _, what := range wrong {
+		t.Error(what)
+	}
+}
+
+func judgeMutant(t *testing.T, program cores.Core, id rules.ID, m mutant, react time.Duration) []report.Result {
+	t.Helper()
+	contract := m.contract
+	if contract == "" {
+		contract = version.V1Beta2
+	}
+	selection := conformance.Selection{Profile: conformance.CoreProfile, Level: conformance.Extended, Versions: []string{string(contract)}}
+	if !*matrixFlag && *ruleFlag == "" {
+		selection.Rules = append(slices.Clone(m.with), id)
+	}
+	p := startProxy(t, m.breaker)
+	return look(t, program, target{kubeconfig: p.kubeconfig, selection: selection, react: react, quiet: 500 * time.Millisecond})
+}
+
+// misjudged is what is wrong with the results of a core that breaks one rule.
+func misjudged(results []report.Result, id rules.ID, m mutant) (wrong []string) {
+	seen := false
+	for _, r := range results {
+		switch {
+		case r.Rule == id:
+			seen = r.Status == report.Fail
+			if !seen {
+				wrong = append(wrong, fmt.Sprintf("%s is broken, and is said to %s: %s", id, r.Status, r.Reason))
+			}
+		case r.Status == report.Fail && !slices.Contains(m.with, r.Rule):
+			wrong = append(wrong, fmt.Sprintf("%s fails with %s: %+v", r.Rule, id, r.Failures))
+		}
+	}
+	return wrong
+}
