@@ -111,6 +111,11 @@ conformance-cores: ready ## Run the conformance suite for cores on this core and
 	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
 	$(GO) test -count=1 -timeout 30m -v ./test/conformance -run TestCoresSideBySide -upstream -write "$(abspath docs/conformance/v0.1.0)"
 
+.PHONY: conformance-mutants
+conformance-mutants: ready ## Break each rule of cores, one at a time, between this core and the API server, and see that the suite finds it.
+	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
+	$(GO) test -count=1 -timeout 90m -v ./test/conformance -run TestBrokenCores -matrix $(if $(EXACTLY),-exactly) $(if $(RULE),-rule "$(RULE)")
+
 .PHONY: conformance-bootstrap
 conformance-bootstrap: controlplane generate ## Run the conformance suite on Cluster API's bootstrap provider for kubeadm, built from its module, and write its report.
 	@mkdir -p docs/conformance/v0.1.0

@@ -53,7 +53,7 @@ func machineMutants() map[rules.ID]mutant {
 	return map[rules.ID]mutant{
 		"CO-001": breaks(seeing(infraMachines, func(o fields) {
 			unstructured.RemoveNestedField(o, "status", "ready")
-		})).under(version.V1Beta1).and("a Machine is not provisioned without", "CO-008", "CO-049", "CO-055"),
+		})).under(version.V1Beta1).and("a Machine is not provisioned without", "CO-008", "CO-009", "CO-010", "CO-015"),
 		"CO-002": breaks(breaker{see: func(_ *proxy, c call, _ string, o fields) bool {
 			if at(o, "status", "ready") == true && c.group != core.OlderGroup {
 				put(o, true, "status", "initialization", "provisioned")
@@ -80,7 +80,8 @@ func machineMutants() map[rules.ID]mutant {
 		"CO-010": breaks(blind(infraMachines, "status.failureDomain", "spec.failureDomain")),
 		"CO-011": breaks(breaker{see: func(p *proxy, c call, _ string, o fields) bool {
 			if c.plural == infraMachines && at(o, "status", "initialization", "provisioned") == false {
-				p.patch(coreObject(c, "Machine", text(o, "metadata", "name")), `{"status":{"initialization":{"infrastructureProvisioned":false}}}`, true)
+				machine := coreObject(c, "Machine", text(o, "metadata", "name"))
+				p.patch(machine, `{"status":{"initialization":{"infrastructureProvisioned":false}}}`, true)
 			}
 			return true
 		}}),

@@ -144,7 +144,7 @@ func coreObject(c call, kind, name string) *unstructured.Unstructured {
 	return object("cluster.x-k8s.io", "v1beta2", kind, c.namespace, name)
 }
 
-// withCondition changes those conditions in a status that the core writes, that change returns true for.
+// eachCondition changes the conditions in a status that the core writes.
 func eachCondition(content fields, change func(condition fields)) {
 	conditions, _ := at(content, "status", "conditions").([]any)
 	for _, c := range conditions {
