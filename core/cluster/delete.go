@@ -92,9 +92,7 @@ func (r *Reconciler) deleteAll(ctx context.Context, cluster *clusterv1.Cluster, 
 		if !obj.GetDeletionTimestamp().IsZero() {
 			continue
 		}
-		// Another object may have its name by now.
-		uid := obj.GetUID()
-		if err := r.Client.Delete(ctx, obj, client.Preconditions{UID: &uid}); err != nil && !apierrors.IsNotFound(err) {
+		if err := r.Client.Delete(ctx, obj, external.DeletePreconditions(obj)); err != nil && !apierrors.IsNotFound(err) {
 			return nil, errors.Wrapf(err, "deleting %T %s", obj, client.ObjectKeyFromObject(obj))
 		}
 	}

@@ -75,7 +75,7 @@ func (r *Reconciler) deleteReferenced(ctx context.Context, s *scope, reference *
 		)
 		return outcome.Wait()
 	}
-	preconditions := client.Preconditions{UID: ptr.To(reference.object.GetUID())}
+	preconditions := external.DeletePreconditions(reference.object)
 	if s.Object.Spec.ProviderID == "" || !reference.own {
 		// It must not go with a provider ID, or with an owner, that the cache does not have yet.
 		preconditions.ResourceVersion = ptr.To(reference.object.GetResourceVersion())

@@ -18,6 +18,7 @@ import (
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/contracts/template"
+	"millwright.dev/core/external"
 	"millwright.dev/core/health"
 )
 
@@ -217,7 +218,7 @@ func (r *Reconciler) withdrawRequests(ctx context.Context, t *target) error {
 		if !ownedBy(found, t.Machine) || found.GetDeletionTimestamp() != nil {
 			continue
 		}
-		err = r.Client.Delete(ctx, found, client.Preconditions{UID: ptr.To(found.GetUID())})
+		err = r.Client.Delete(ctx, found, external.DeletePreconditions(found))
 		if client.IgnoreNotFound(err) != nil {
 			return errors.Wrapf(err, "deleting %s %s", found.GetKind(), t.Name)
 		}
