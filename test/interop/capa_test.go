@@ -204,10 +204,33 @@ func (w *capaWorld) swapped() {
 	w.t.Cleanup(running.Kill)
 	w.machine("fourth")
 	w.up("first", "second", "third", "fourth")
+	uninitialized := w.kubeconfigAlone("late")
 	running.Stop()
 	w.Expect(w.sandbox.Core.Start(w.ctx)).To(Succeed())
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.client.Get(w.ctx, client.ObjectKeyFromObject(uninitialized), uninitialized)).To(Succeed())
+		g.Expect(uninitialized.Status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
+	}).Should(Succeed(), "this core asks the API server")
 	w.machine("fifth")
 	w.up("first", "second", "third", "fourth", "fifth")
+}
+
+// kubeconfigAlone makes a Cluster that is nothing but a kubeconfig, which Cluster API's core does not count as initialized: no
+// control plane object says so, and no Machine of a control plane has a Node.
+func (w *capaWorld) kubeconfigAlone(name string) *clusterv1.Cluster {
+	w.Expect(w.sandbox.CreateKubeconfigSecret(w.ctx, capaCluster, name)).To(Succeed())
+	cluster := &clusterv1.Cluster{ObjectMeta: w.at(name)}
+	cluster.Spec.ClusterNetwork.ServiceDomain = "cluster.local"
+	w.Expect(w.client.Create(w.ctx, cluster)).To(Succeed())
+	w.Eventually(func(g Gomega) {
+		g.Expect(w.client.Get(w.ctx, client.ObjectKeyFromObject(cluster), cluster)).To(Succeed())
+		g.Expect(cluster.Status.Conditions).To(ContainElement(And(HaveField("Type", clusterv1.ClusterRemoteConnectionProbeCondition),
+			HaveField("Status", metav1.ConditionTrue))), "the API server answers")
+		g.Expect(cluster.Status.Conditions).To(ContainElement(And(HaveField("Type", clusterv1.ClusterControlPlaneInitializedCondition),
+			HaveField("Status", Not(Equal(metav1.ConditionTrue))))))
+	}).Should(Succeed())
+	w.Expect(cluster.Status.Initialization.ControlPlaneInitialized).To(BeNil())
+	return cluster
 }
 
 func (w *capaWorld) upstreamModule(root string) string {
@@ -248,7 +271,9 @@ func (w *capaWorld) gone(name string) {
 
 // nothingLeft deletes the Cluster, and expects neither an object of it nor anything in the account.
 func (w *capaWorld) nothingLeft() {
-	w.Expect(w.client.Delete(w.ctx, &clusterv1.Cluster{ObjectMeta: w.at(capaCluster)})).To(Succeed())
+	for _, name := range []string{capaCluster, "late"} {
+		w.Expect(w.client.Delete(w.ctx, &clusterv1.Cluster{ObjectMeta: w.at(name)})).To(Succeed())
+	}
 	w.Eventually(func(g Gomega) {
 		for _, gvk := range []schema.GroupVersionKind{
 			clusterv1.GroupVersion.WithKind("Cluster"), clusterv1.GroupVersion.WithKind("Machine"), w.provider.Machine, *w.provider.Infrastructure,
