@@ -28,7 +28,7 @@ type RunOptions struct {
 	TargetKubeconfig []byte
 	// Parallel is how many cases run at once; 8 if it is 0.
 	Parallel int
-	// Log is told what goes on, for people.
+	// Log receives the progress of the run, for people.
 	Log io.Writer
 }
 

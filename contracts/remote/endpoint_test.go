@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestEndpointOfAFile: what machines are told of the one target cluster, with an authority in the kubeconfig or beside it.
+// TestEndpointOfAFile: the endpoint that machines get of the one target cluster, with an authority in the kubeconfig or beside it.
 func TestEndpointOfAFile(t *testing.T) {
 	for name, test := range map[string]struct{ cluster, authority, err string }{
 		"in it":     {cluster: `{server: "https://a:6443", certificate-authority-data: YXV0aG9yaXR5}`, authority: "authority"},

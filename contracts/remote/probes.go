@@ -13,8 +13,8 @@ const (
 	// soon is after how long a probe that was not answered is followed by another one, which doubles until the next interval: whether it
 	// was more than a moment is to be known before replacements are frozen for it.
 	soon = time.Second
-	// patience is for how long a probe may be under way until it counts as not answered.
-	patience = 2 * time.Second
+	// answerTimeout is for how long a probe may be under way until it counts as not answered.
+	answerTimeout = 2 * time.Second
 )
 
 // probes says when a connection is probed, and when it is lost.
@@ -86,13 +86,13 @@ func (p *probes) probe(ctx context.Context, connection *Connection) (refused boo
 func (r *runner) ask(ctx context.Context, connection *Connection) error {
 	answer := make(chan error, 1)
 	go func() { answer <- connection.answer(ctx, r.options.ProbeTimeout) }()
-	timer := r.options.Clock.NewTimer(patience)
+	timer := r.options.Clock.NewTimer(answerTimeout)
 	defer timer.Stop()
 	select {
 	case err := <-answer:
 		return err
 	case <-timer.C():
-		r.failed(connection.Failed(Unreachable, "the API server does not answer", fmt.Errorf("a probe was not answered within %s", patience)))
+		r.failed(connection.Failed(Unreachable, "the API server does not answer", fmt.Errorf("no answer to a probe within %s", answerTimeout)))
 	}
 	return <-answer
 }

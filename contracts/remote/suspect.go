@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// noticing returns a transport that calls suspect when a request gets no answer, be it one of a cache that begins its watch anew.
+// noticing returns a transport that calls suspect when a request gets no answer, be it one of a cache that begins its watch again.
 func noticing(suspect func()) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return &noticingTransport{next: next, suspect: suspect}

@@ -15,7 +15,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestUnanswered: the first probe that is not answered is told of at once, with the time of the last answer, and so is the next answer.
+// TestUnanswered: the first probe that is not answered is reported at once, with the time of the last answer, and so is the next answer.
 // The connection is kept meanwhile; once it is lost, Get says since when.
 func TestUnanswered(t *testing.T) {
 	g := NewWithT(t)
@@ -34,10 +34,10 @@ func TestUnanswered(t *testing.T) {
 	})
 	defer connections.Close()
 	key := types.NamespacedName{Namespace: "default", Name: "c"}
-	var told atomic.Int32
+	var notified atomic.Int32
 	connections.OnUnanswered(func(cluster types.NamespacedName) {
 		if cluster == key {
-			told.Add(1)
+			notified.Add(1)
 		}
 	})
 	since, why := connections.Unanswered(key)
@@ -47,10 +47,10 @@ func TestUnanswered(t *testing.T) {
 	g.Eventually(func() error { _, err := connections.Get(key); return err }).Should(Succeed())
 	answer := connections.LastSuccess(key)
 	g.Eventually(func() time.Time { return connections.LastSuccess(key) }).Should(BeTemporally(">", answer), "a probe was answered")
-	g.Expect(told.Load()).To(BeZero())
+	g.Expect(notified.Load()).To(BeZero())
 
 	down.Store(true)
-	g.Eventually(told.Load).Should(BeEquivalentTo(1))
+	g.Eventually(notified.Load).Should(BeEquivalentTo(1))
 	since, why = connections.Unanswered(key)
 	g.Expect(since).To(And(Equal(connections.LastSuccess(key)), Not(BeZero())))
 	g.Expect(why).To(ContainSubstring("503"))
@@ -58,7 +58,7 @@ func TestUnanswered(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	down.Store(false)
-	g.Eventually(told.Load).Should(BeEquivalentTo(2))
+	g.Eventually(notified.Load).Should(BeEquivalentTo(2))
 	since, _ = connections.Unanswered(key)
 	g.Expect(since).To(BeZero())
 }

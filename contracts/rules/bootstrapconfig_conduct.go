@@ -52,7 +52,7 @@ var bootstrapConduct = []Rule{
 	},
 	{
 		ID: "BC-026", Level: Must, Feature: FeatureMove, Verified: behavioural,
-		Text:     "An object that is created anew with the spec and metadata of one that had a data Secret, beside that Secret but without its status, takes the Secret over as it is.",
+		Text:     "An object that is recreated with the spec and metadata of one that had a data Secret, beside that Secret but without its status, takes the Secret over as it is.",
 		Fields:   "`status.dataSecretName`",
 		ReliedOn: "clusterctl move, and restores from backups",
 		Source:   clusterctlPage + "move",
@@ -73,7 +73,7 @@ var bootstrapConduct = []Rule{
 	},
 	{
 		ID: "BC-029", Level: Should, Versions: newer, Feature: FeatureInPlaceUpdates, Verified: notYet,
-		Text:       "The provider leaves changes in place to the Update Extension, and does not make the data anew.",
+		Text:       "The provider leaves changes in place to the Update Extension, and does not change the data.",
 		ReliedOn:   "Update Extensions",
 		Unverified: noUpdater,
 		Source:     bootstrapPage + "bootstrapconfig-support-for-in-place-changes",

@@ -103,7 +103,7 @@ var coreClusterRules = []Rule{
 	},
 	{
 		ID: "CO-049", Level: Must, Feature: FeatureMove, Verified: behavioural,
-		Text:     "Objects that are created anew under a paused Cluster, without status, are taken up when the pause ends, and none is made twice or deleted.",
+		Text:     "Objects that are recreated under a paused Cluster, without status, are taken up when the pause ends, and none is made twice or deleted.",
 		Fields:   "`status`",
 		ReliedOn: "clusterctl move, and restores from backups",
 		Source:   clusterctlPage + "move",

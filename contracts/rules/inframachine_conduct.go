@@ -87,7 +87,7 @@ var machineConduct = []Rule{
 	},
 	{
 		ID: "IM-030", Level: Must, Feature: FeatureMove, Verified: behavioural,
-		Text:     "An object that is created anew with the spec and metadata of one that had a machine, but without its status, gets that machine and no other.",
+		Text:     "An object that is recreated with the spec and metadata of one that had a machine, but without its status, gets that machine and no other.",
 		Fields:   "`spec.providerID`",
 		ReliedOn: "clusterctl move, and restores from backups",
 		Source:   clusterctlPage + "move",

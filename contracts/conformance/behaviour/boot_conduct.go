@@ -66,7 +66,7 @@ func bootName() conformance.Case[*Env] {
 		w.subject(machine, nil)
 		w.pause(false)
 		second := w.mustHaveData()
-		w.check(first.Name == second.Name, "BC-014", "the Secret of an object that is made anew has the same name",
+		w.check(first.Name == second.Name, "BC-014", "the Secret of an object that is recreated has the same name",
 			fmt.Sprintf("it was %s, and is %s", first.Name, second.Name))
 	})
 }
@@ -134,7 +134,7 @@ func (w *world) dataTakenOver(secret *corev1.Secret) {
 	if name := w.secretName(w.object()); deviation == "" && name != "" && name != secret.Name {
 		deviation = "status.dataSecretName is " + name
 	}
-	w.unless(deviation, "BC-026", "the object made anew takes Secret "+secret.Name+" over as it is",
+	w.unless(deviation, "BC-026", "the recreated object takes Secret "+secret.Name+" over as it is",
 		"Secret "+secret.Name+" and its data are those of before")
 }
 

@@ -14,8 +14,8 @@ import (
 	"millwright.dev/contracts/bootstrapconfig"
 )
 
-// config makes a bootstrap config with all that was said; it returns the Machine. Bootstrap providers may wait for infrastructure, so it
-// is there whenever the Cluster is.
+// config makes a bootstrap config with everything that the sample asks for; it returns the Machine. Bootstrap providers may wait for
+// infrastructure, so it is there whenever the Cluster is.
 func (w *world) config(has needs, annotations map[string]string, paused bool) *clusterv1.Machine {
 	if has.cluster {
 		w.cluster(paused)

@@ -89,20 +89,20 @@ func (c *cleanup) list(ctx context.Context, kind schema.GroupVersionKind) ([]uns
 }
 
 // subjects deletes the provider's objects and waits until the provider has ended what belongs to them. What does not
-// end in time is let go, since the namespace could not end otherwise, and said. What is refused now may be accepted a moment later, and a
-// machine would be left for it, so that it is tried again for a while.
+// end in time has its finalizers removed, since the namespace could not end otherwise, and is reported. What is refused now may be
+// accepted a moment later, and a machine would be left for it, so that it is tried again for a while.
 func (c *cleanup) subjects(ctx context.Context, kind schema.GroupVersionKind) error {
-	deadline, patience := time.Now().Add(c.env.Timeouts.Delete.Duration), time.Now().Add(c.env.Timeouts.React.Duration)
+	deadline, retryUntil := time.Now().Add(c.env.Timeouts.Delete.Duration), time.Now().Add(c.env.Timeouts.React.Duration)
 	resumed := map[types.UID]bool{}
 	for {
 		objects, err := c.end(ctx, kind, resumed)
 		switch {
-		case err != nil && time.Now().After(patience), err == nil && len(objects) == 0:
+		case err != nil && time.Now().After(retryUntil), err == nil && len(objects) == 0:
 			return err
 		case err == nil && time.Now().After(deadline):
 			return c.letGo(ctx, objects)
 		case err == nil:
-			patience = time.Now().Add(c.env.Timeouts.React.Duration)
+			retryUntil = time.Now().Add(c.env.Timeouts.React.Duration)
 		}
 		select {
 		case <-ctx.Done():

@@ -37,7 +37,7 @@ type Env struct {
 	Probe probe.Probe
 	// Restart restarts the provider; nil if that cannot be done.
 	Restart func(ctx context.Context) error
-	// Log is told what goes on, for people.
+	// Log receives the progress of the run, for people.
 	Log io.Writer
 
 	// planted are the secrets of the sample.

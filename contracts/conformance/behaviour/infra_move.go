@@ -68,7 +68,7 @@ func (w *world) lost(had state) string {
 	return ""
 }
 
-// moved is what a move takes away and makes anew.
+// moved is what a move takes away and recreates.
 type moved struct {
 	object  *unstructured.Unstructured
 	machine *clusterv1.Machine
@@ -109,12 +109,12 @@ func locked(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
-// recreate makes Machine and object anew, with other UIDs and without status; also if an attempt before came half-way.
+// recreate creates Machine and object again, with other UIDs and without status; also if an attempt before came half-way.
 func (w *world) recreate() *unstructured.Unstructured {
 	machine := &clusterv1.Machine{ObjectMeta: w.meta()}
 	w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, machine)), "to remove the Machine")
 	again := &clusterv1.Machine{ObjectMeta: w.meta(), Spec: w.removed.machine.Spec}
-	w.must(retryExisting(w, again), "to make the Machine anew")
+	w.must(retryExisting(w, again), "to recreate the Machine")
 	w.uids = append(w.uids, string(again.UID))
 	object := w.removed.object.DeepCopy()
 	unstructured.RemoveNestedField(object.Object, "status")
@@ -130,7 +130,7 @@ func (w *world) recreate() *unstructured.Unstructured {
 	return object
 }
 
-// putBack ends a case that came no further than to remove the object: it makes it anew, or puts the finalizers back if it is still there,
+// putBack ends a case that came no further than to remove the object: it recreates it, or puts the finalizers back if it is still there,
 // since what has none goes at once when it is deleted, and its machine would stay.
 func (w *world) putBack() {
 	reason := conformance.Early(func() {
@@ -166,7 +166,7 @@ func (w *world) secure(object *unstructured.Unstructured) error {
 	object.SetAnnotations(annotations)
 	err := w.Client.Patch(w.ctx, object, locked(before))
 	if apierrors.IsNotFound(err) {
-		// It has gone just now, and is to be made anew.
+		// It has gone just now, and is to be recreated.
 		return apierrors.NewConflict(schema.GroupResource{Group: w.Kind.Group, Resource: w.Kind.Kind}, w.id, err)
 	}
 	return err
@@ -189,7 +189,7 @@ func (w *world) movedBack(before *unstructured.Unstructured, id string, had stat
 	now := w.state()
 	seen := fmt.Sprintf("spec.providerID was %s and is %s; machines were %v and are %v", id, w.providerID(object), had.machines, now.machines)
 	same := w.providerID(object) == id && fmt.Sprint(now) == fmt.Sprint(had)
-	w.check(same, "IM-030", "the object made anew gets the machine, and no other", seen)
+	w.check(same, "IM-030", "the recreated object gets the machine, and no other", seen)
 	if w.providerID(object) != id {
 		w.skip("IM-031", "the object got another machine")
 		return

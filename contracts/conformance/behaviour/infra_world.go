@@ -21,7 +21,7 @@ var all = needs{true, true, true, true}
 // noProbe is why rules are skipped that need the infrastructure's view.
 const noProbe = "it needs the infrastructure's view: give a probe"
 
-// infra makes an infrastructure machine with all that was said; it returns the Machine.
+// infra makes an infrastructure machine with everything that the sample asks for; it returns the Machine.
 func (w *world) infra(has needs, annotations map[string]string, paused bool) *clusterv1.Machine {
 	if has.cluster {
 		w.cluster(paused)

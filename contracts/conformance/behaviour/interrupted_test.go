@@ -138,10 +138,10 @@ var moments = map[string]func() *late{
 		}
 	},
 	"the Machine is deleted": func() *late { return &late{which: func(r request) bool { return r.on(http.MethodDelete, "machines") }} },
-	"the Machine is made anew": func() *late {
+	"the Machine is recreated": func() *late {
 		return &late{which: func(r request) bool { return r.is(http.MethodPost, "/machines") }, skip: 1}
 	},
-	"the object is made anew": func() *late {
+	"the object is recreated": func() *late {
 		return &late{which: func(r request) bool { return r.is(http.MethodPost, "/standinmachines") }, skip: 1}
 	},
 	"the object is made, at all": func() *late {

@@ -68,7 +68,7 @@ func TestMutantsFailExactlyTheirRule(t *testing.T) {
 func misjudged(results []report.Result, id rules.ID) (wrong []string) {
 	failed := with(results, report.Fail)
 	if rule, _ := rules.ByID(id); rule.Level == rules.May {
-		// A provider may: it is not said to keep the rule.
+		// A provider may: it is not held to the rule.
 		if _, passed := with(results, report.Pass)[id]; passed {
 			wrong = append(wrong, fmt.Sprintf("%s is broken and passed", id))
 		}
@@ -87,7 +87,7 @@ func misjudged(results []report.Result, id rules.ID) (wrong []string) {
 // few is which part of the rules is broken without the flag.
 const few = 6
 
-// Cases speak of every rule that is said to be verified by behaviour, and of no other.
+// Cases speak of every rule whose method is behavioural, and of no other.
 func TestEveryBehaviouralRuleHasACase(t *testing.T) {
 	for _, k := range kinds {
 		var want []rules.ID

@@ -31,7 +31,7 @@ const (
 // Sample is what a run makes its objects from: a stream of YAML documents.
 //
 // One is of the provider's kind, or of its template kind. A Cluster and a Machine may give what those of the suite have in their specs,
-// such as a version and a failure domain. Documents with ${CLUSTER_NAME} in them are made anew for the Cluster of each case, all others
+// such as a version and a failure domain. Documents with ${CLUSTER_NAME} in them are created again for the Cluster of each case, all others
 // once. ${NAMESPACE} stands for the namespace, and ${MARKER} for a text that must show nowhere, to be used in Secrets.
 type Sample struct {
 	// Subject has the spec of the objects that are looked at, Template that of their template; nil if the sample has none.

@@ -31,7 +31,7 @@ type Env struct {
 	Timeouts timeouts.Timeouts
 	// Restart restarts the core; nil if that cannot be done.
 	Restart func(ctx context.Context) error
-	// Log is told what goes on, for people.
+	// Log receives the progress of the run, for people.
 	Log io.Writer
 
 	names   *atomic.Int64

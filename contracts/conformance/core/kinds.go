@@ -78,7 +78,7 @@ func Role() *rbacv1.ClusterRole {
 }
 
 // install makes the kinds and the role where they are not there yet, and returns what it made.
-func install(ctx context.Context, c client.Client, patience time.Duration) ([]client.Object, error) {
+func install(ctx context.Context, c client.Client, timeout time.Duration) ([]client.Object, error) {
 	objects := []client.Object{Role()}
 	for _, crd := range CRDs() {
 		objects = append(objects, crd)
@@ -92,14 +92,14 @@ func install(ctx context.Context, c client.Client, patience time.Duration) ([]cl
 			return made, errors.Wrapf(err, "installing %s", object.GetName())
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for _, crd := range CRDs() {
 		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			return established(ctx, c, crd.Name), nil
 		})
 		if err != nil {
-			return made, errors.Wrapf(err, "the API server does not serve %s after %s", crd.Name, patience)
+			return made, errors.Wrapf(err, "the API server does not serve %s after %s", crd.Name, timeout)
 		}
 	}
 	return made, nil

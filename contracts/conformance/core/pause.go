@@ -60,7 +60,7 @@ func pauseCluster(w *world) {
 	owned := func() string { return w.owned(p.infra, p.machine) }
 	idle := w.soon(owned)
 	if idle != "" {
-		// A core that is told of the end of the pause by nobody is told by the Machine: what it does in pauses can be seen all the same.
+		// A core that does not notice the end of the pause is woken by a change of the Machine: what it does in pauses can be seen all the same.
 		w.touch(p)
 		w.need(w.soon(owned))
 	}

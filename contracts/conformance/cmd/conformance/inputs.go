@@ -111,7 +111,7 @@ func answering(ctx context.Context, endpoint string) (probe.Probe, error) {
 	return answers, err
 }
 
-// restartTimeout bounds the command of --restart: one that hangs is told by its case, and the others go on.
+// restartTimeout bounds the command of --restart: one that hangs fails its case, and the others go on.
 const restartTimeout = 5 * time.Minute
 
 // restart runs a command of the shell, which is over when the provider runs again.

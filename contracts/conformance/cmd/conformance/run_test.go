@@ -156,7 +156,7 @@ func TestRunOfABrokenProvider(t *testing.T) {
 	nothingLeft(t)
 }
 
-// watcher is told what the command says, and interrupts it at the first case that is over.
+// watcher receives the command's output, and interrupts it at the first case that is over.
 type watcher struct {
 	bytes.Buffer
 	mu        sync.Mutex
@@ -178,17 +178,17 @@ func TestAnInterruptedRunCleansUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var stdout bytes.Buffer
-	said := &watcher{interrupt: cancel}
+	output := &watcher{interrupt: cancel}
 	code := run(ctx, []string{
 		"run", "--kubeconfig", file(t, "kubeconfig", string(env.Kubeconfig)), "--timeouts", file(t, "timeouts.yaml", waits),
 		"--sample", file(t, "sample.yaml", sample), "--probe", machines, "--contract", "v1beta2",
-	}, strings.NewReader(""), &stdout, said)
+	}, strings.NewReader(""), &stdout, output)
 	decoded, err := report.Decode(stdout.Bytes())
 	if err != nil || ctx.Err() == nil {
-		t.Fatalf("%v, interrupted: %v\n%s", err, ctx.Err(), said.String())
+		t.Fatalf("%v, interrupted: %v\n%s", err, ctx.Err(), output.String())
 	}
-	if code != exitPartial || decoded.Outcome != report.Partial || !strings.Contains(said.String(), "ended early") {
-		t.Errorf("exit code %d, outcome %s\n%s", code, decoded.Outcome, said.String())
+	if code != exitPartial || decoded.Outcome != report.Partial || !strings.Contains(output.String(), "ended early") {
+		t.Errorf("exit code %d, outcome %s\n%s", code, decoded.Outcome, output.String())
 	}
 	nothingLeft(t)
 	if left, _ := p.Cloud.Machines(t.Context()); len(left) > 0 {
