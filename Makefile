@@ -158,15 +158,10 @@ manifests: generate ## Render the install manifests of each component into out/,
 
 .PHONY: release
 release: generate ## Write the release VERSION=v0.1.0 as a local repository of clusterctl into out/release; see docs/guides/quickstart.md.
-	@REGISTRY="$(REGISTRY)" TAG="$(if $(filter file,$(origin TAG)),$(VERSION),$(TAG))" config/release.sh $(KUSTOMIZE) "$(VERSION)" "$(or $(RELEASES),out/release)"
-	@$(MAKE) release-images
+	@REGISTRY="$(REGISTRY)" TAG="$(if $(filter file,$(origin TAG)),$(VERSION),$(TAG))" MAKE_IMAGES="$(MAKE)" \
+	  config/release.sh $(KUSTOMIZE) "$(VERSION)" "$(or $(RELEASES),out/release)"
 	@config/checksums.sh "$(VERSION)" "$(or $(RELEASES),out/release)"
 	@case "$(COMMIT)" in *-dirty) echo "release: the programs have changes that are not committed: --version says $(VERSION) of $(COMMIT)" >&2;; esac
-
-# What a release has beside its manifests: the images as archives, their digests and what they are made of.
-.PHONY: release-images
-release-images:
-	@$(MAKE) images TAG="$(if $(filter file,$(origin TAG)),$(VERSION),$(TAG))" IMAGES="$(or $(RELEASES),out/release)/images/$(VERSION)"
 
 # The programs that are put into images.
 ONLY ?= core aws azure gcp cloudconfig
@@ -176,7 +171,10 @@ package = $(or $(PACKAGE_$(1)),./providers/$(1))
 
 .PHONY: images
 images: ## Put the managers, or those of ONLY, into images for PLATFORMS (linux/amd64 linux/arm64) in out/images: OCI layouts, archives, SBOMs, digests.
+	@$(foreach manager,$(ONLY),$(if $(filter $(manager),core aws azure gcp cloudconfig),,$(error ONLY=$(manager) is no manager: \
+	  give some of core aws azure gcp cloudconfig)))
 	@for platform in $(PLATFORMS); do \
+	  case $$platform in */*) ;; *) echo "images: PLATFORMS has '$$platform': give pairs like linux/amd64" >&2; exit 1;; esac; \
 	  dir=out/programs/$${platform/\//_} && mkdir -p $$dir && \
 	  { GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GOBUILD) -ldflags '$(LDFLAGS)' -o $$dir/ $(foreach manager,$(ONLY),$(call package,$(manager))); } 2>&1 | \
 	    QUIET="$(QUIET)" test/progress.sh "managers for $$platform" || exit 1; \

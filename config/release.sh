@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes a release as a local repository of clusterctl: <directory>/<label of the provider>/<version>/<file>.
-# usage: REGISTRY=… TAG=… config/release.sh path/to/kustomize v0.1.0 directory
+# usage: REGISTRY=… TAG=… [MAKE_IMAGES=make] config/release.sh path/to/kustomize v0.1.0 directory
+# With MAKE_IMAGES the release has the images as archives, their digests and SBOMs: this is the make that writes them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kustomize=$1 version=$2 dir=$3
@@ -11,7 +12,8 @@ if ! [[ $version =~ ^v$number\.$number\.$number(-$identifier(\.$identifier)*)?$ 
 fi
 major=${BASH_REMATCH[1]} minor=${BASH_REMATCH[2]}
 
-labels=(cluster-api bootstrap-millwright-cloudconfig infrastructure-millwright-{aws,azure,gcp} target images)
+# In the order in which they are put in place: what clusterctl looks for comes last.
+labels=(images target infrastructure-millwright-{aws,azure,gcp} bootstrap-millwright-cloudconfig cluster-api)
 # A directory of releases is told by its clusterctl.yaml. In another one, what bears our names is somebody else's.
 stop() {
   echo "release: $1 is there and was not made by a release: give another directory, RELEASES=…" >&2
@@ -26,7 +28,8 @@ else
 fi
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+stage=$dir/.release-$version
+trap 'rm -rf "$work" "$stage"' EXIT
 config/render.sh "$kustomize" "$work"
 
 # Each release knows the series of those before it and its own, the newest first: clusterctl goes by the first that has its contract.
@@ -37,7 +40,6 @@ metadata() {
   sed '1,/^releaseSeries:/d' config/metadata.yaml
 }
 # It is made aside, in the same file system, and moved to its place when it is whole: clusterctl takes the highest version that it finds for the latest.
-stage=$dir/.release-$version
 rm -rf "$stage"
 mkdir -p "$stage"
 component() { # label, rendered file, name of the file
@@ -53,11 +55,13 @@ for cloud in aws azure gcp; do
   component "infrastructure-millwright-$cloud" "infrastructure-$cloud/infrastructure-components.yaml" infrastructure-components.yaml
   cp config/templates/"$cloud"/cluster-template*.yaml "$stage/infrastructure-millwright-$cloud/$version/"
 done
-mkdir -p "$stage/target/$version" "$dir/cert-manager/v0.0.1"
+mkdir -p "$stage/target/$version"
 cp "$work/target/target-components.yaml" config/samples/aws/kubeconfig-secret.yaml.tmpl "$stage/target/$version/"
 # For Cluster API's own programs in the target cluster.
 cp config/samples/upstream/kubeadm.yaml "$stage/target/$version/kubeadm.yaml"
 cp config/samples/upstream/core.yaml "$stage/target/$version/cluster-api-core.yaml"
+[ -z "${MAKE_IMAGES:-}" ] || "$MAKE_IMAGES" images TAG="$TAG" IMAGES="$stage/images/$version"
+mkdir -p "$dir/cert-manager/v0.0.1"
 cp config/release/cert-manager.yaml "$dir/cert-manager/v0.0.1/"
 cp config/release/clusterctl.yaml "$dir/"
 

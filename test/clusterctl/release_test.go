@@ -77,3 +77,28 @@ func TestReleaseThatIsInterrupted(t *testing.T) {
 	r.Expect(r.run(`ls -A releases`)).NotTo(ContainSubstring("\n."), "nothing is left of what was interrupted")
 	r.Expect(r.run(`cd releases && find . -path '*/v0.2.0*' | sort`)).To(Equal(r.run(`cd whole && find . -path '*/v0.2.0*' | sort`)))
 }
+
+// TestReleaseWhoseImagesAreInterrupted: a version is not in place before its images are, which take most of the time.
+func TestReleaseWhoseImagesAreInterrupted(t *testing.T) {
+	r := newReleaser(t)
+	// As make is called: images TAG=… IMAGES=directory.
+	half := `for word; do case $word in IMAGES=*) mkdir -p "${word#IMAGES=}" && : >"${word#IMAGES=}/core.tar";; esac; done` + "\n"
+	r.write("fails", "#!/bin/sh\n"+half+"exit 2\n")
+	r.write("killed", "#!/bin/sh\n"+half+"kill -9 $PPID\n")
+	r.write("interrupted", "#!/bin/sh\n"+half+"kill -INT $PPID; exit 130\n")
+	r.write("whole", "#!/bin/sh\necho \"$*\" >asked\n"+half)
+	r.run("chmod +x fails killed interrupted whole")
+	for _, maker := range []string{"fails", "killed", "interrupted"} {
+		said, err := r.try(`MAKE_IMAGES="$PWD/` + maker + `" TAG=v0.2.0 ` + r.command + `v0.2.0 "$PWD/releases"`)
+		r.Expect(err).To(HaveOccurred(), maker)
+		r.Expect(said).NotTo(ContainSubstring("is in"), maker)
+		r.Expect(r.run(`find releases -path '*v0.2.0*' -not -path 'releases/.*'`)).To(BeEmpty(), maker)
+		if maker != "killed" {
+			r.Expect(r.run(`ls -A releases`)).To(BeEmpty(), maker)
+		}
+	}
+	said := r.run(`MAKE_IMAGES="$PWD/whole" TAG=v0.2.0 ` + r.command + `v0.2.0 "$PWD/releases"`)
+	r.Expect(said).To(ContainSubstring("v0.2.0 is in"))
+	r.Expect(r.files("releases")).To(ContainElements("releases/images/v0.2.0/core.tar", "releases/cluster-api/v0.2.0/core-components.yaml"))
+	r.Expect(r.files("releases")).NotTo(ContainElement(ContainSubstring("/.release")), "nothing is left of what was interrupted")
+}
