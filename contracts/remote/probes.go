@@ -92,7 +92,8 @@ func (r *runner) ask(ctx context.Context, connection *Connection) error {
 	case err := <-answer:
 		return err
 	case <-timer.C():
-		r.failed(connection.Failed(Unreachable, "the API server does not answer", fmt.Errorf("no answer to a probe within %s", answerTimeout)))
+		err := fmt.Errorf("a probe was not answered within %s", answerTimeout)
+		r.failed(connection.Failed(Unreachable, "the API server does not answer", err))
 	}
 	return <-answer
 }
