@@ -86,7 +86,7 @@ func TestReleaseWhoseImagesAreInterrupted(t *testing.T) {
 	r.write("fails", "#!/bin/sh\n"+half+"exit 2\n")
 	r.write("killed", "#!/bin/sh\n"+half+"kill -9 $PPID\n")
 	r.write("interrupted", "#!/bin/sh\n"+half+"kill -INT $PPID; exit 130\n")
-	r.write("whole", "#!/bin/sh\necho \"$*\" >asked\n"+half)
+	r.write("whole", "#!/bin/sh\n"+half)
 	r.run("chmod +x fails killed interrupted whole")
 	for _, maker := range []string{"fails", "killed", "interrupted"} {
 		said, err := r.try(`MAKE_IMAGES="$PWD/` + maker + `" TAG=v0.2.0 ` + r.command + `v0.2.0 "$PWD/releases"`)

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -158,4 +159,26 @@ func eachCondition(content fields, change func(condition fields)) {
 func statusSays(content fields, name, status string) (says bool) {
 	eachCondition(content, func(c fields) { says = says || c["type"] == name && c["status"] == status })
 	return says
+}
+
+// late is a core that sees the end of a pause only by another change of the Cluster, which comes after the suite has waited for it.
+func late() breaker {
+	return breaker{see: func(p *proxy, c call, event string, o fields) bool {
+		name := text(o, "metadata", "name")
+		switch {
+		case c.plural != "clusters":
+		case at(o, "spec", "paused") == true:
+			p.once("paused " + name)
+		case event != "" && p.did("paused "+name):
+			if p.once("hidden " + name) {
+				time.AfterFunc(p.react+2*time.Second, func() {
+					p.undo("paused " + name)
+					p.undo("hidden " + name)
+					p.patch(coreObject(c, "Cluster", name), `{"metadata":{"annotations":{"late":"`+time.Now().String()+`"}}}`, false)
+				})
+			}
+			return false
+		}
+		return true
+	}}
 }

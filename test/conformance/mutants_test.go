@@ -89,7 +89,7 @@ func judgeMutant(t *testing.T, program cores.Core, id rules.ID, m mutant, react 
 	if !*exactlyFlag {
 		selection.Rules = append(slices.Clone(m.with), id)
 	}
-	p := startProxy(t, m.breaker)
+	p := startProxy(t, m.breaker, react)
 	return look(t, program, target{kubeconfig: p.kubeconfig, selection: selection, react: react, quiet: 500 * time.Millisecond})
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,8 +47,10 @@ type proxy struct {
 	server     *httptest.Server
 	kubeconfig []byte
 	admin      client.Client
-	mu         sync.Mutex
-	done       map[string]bool
+	// react is for how long the suite waits for the core.
+	react time.Duration
+	mu    sync.Mutex
+	done  map[string]bool
 }
 
 // once reports whether something is done for the first time.
@@ -59,7 +62,23 @@ func (p *proxy) once(key string) bool {
 	return first
 }
 
-func startProxy(t *testing.T, how breaker) *proxy {
+// did reports whether something was done.
+func (p *proxy) did(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done[key]
+}
+
+// undo takes back that something was done, and reports whether it was.
+func (p *proxy) undo(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	done := p.done[key]
+	delete(p.done, key)
+	return done
+}
+
+func startProxy(t *testing.T, how breaker, react time.Duration) *proxy {
 	t.Helper()
 	target, err := url.Parse(env.Config.Host)
 	if err != nil {
@@ -72,7 +91,7 @@ func startProxy(t *testing.T, how breaker) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{breaker: how, done: map[string]bool{}}
+	p := &proxy{breaker: how, react: react, done: map[string]bool{}}
 	if p.admin, err = client.New(config, client.Options{Scheme: runtime.NewScheme()}); err != nil {
 		t.Fatal(err)
 	}
@@ -181,10 +200,10 @@ func (p *proxy) answer(r *http.Response) error {
 		if items, is := content["items"].([]any); is {
 			content["items"] = slices.DeleteFunc(items, func(item any) bool {
 				object, is := item.(fields)
-				return is && !p.see(p, c, "", object)
+				return is && !p.sees(c, "", object)
 			})
 		} else {
-			p.see(p, c, "", content)
+			p.sees(c, "", content)
 		}
 		if body, err = json.Marshal(content); err != nil {
 			return err
@@ -193,6 +212,14 @@ func (p *proxy) answer(r *http.Response) error {
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	return nil
+}
+
+// sees has the breaker change an object, whose namespace a request for those of all namespaces does not name.
+func (p *proxy) sees(c call, event string, o fields) bool {
+	if namespace := text(o, "metadata", "namespace"); namespace != "" {
+		c.namespace = namespace
+	}
+	return p.see(p, c, event, o)
 }
 
 // events changes the events of a watch one by one.
@@ -208,7 +235,7 @@ func (p *proxy) events(c call, from io.ReadCloser) io.ReadCloser {
 				return
 			}
 			kind, _ := event["type"].(string)
-			if object, is := event["object"].(fields); is && kind != "BOOKMARK" && kind != "ERROR" && !p.see(p, c, kind, object) {
+			if object, is := event["object"].(fields); is && kind != "BOOKMARK" && kind != "ERROR" && !p.sees(c, kind, object) {
 				continue
 			}
 			if err := encoder.Encode(event); err != nil {
