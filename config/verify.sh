@@ -18,7 +18,7 @@ if [ "$before" != "$(state | sha256sum)" ]; then
 fi
 # A module that these have in common is compiled once, since it has one version. CEL is the control plane's own: what the API
 # server evaluates is what Kubernetes was released with. JWT's is that of Azure's SDK: a small package, and no reason to build the control
-# plane anew.
+# plane again.
 versions() { awk '$1 == "require" {sub("require ", "")} $2 ~ /^v[0-9]/ {print $1, $2}' "$1" | sort; }
 files=(go.mod test/controlplane/binaries/go.mod go.tools.mod)
 differing=$(for a in "${files[@]}"; do for b in "${files[@]}"; do

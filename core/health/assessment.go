@@ -9,21 +9,21 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Verdict is what is concluded of a Machine.
-type Verdict string
+// State is what is concluded of a Machine.
+type State string
 
 const (
 	// Exempt is a Machine that is not to be judged: it, or its Cluster, is paused, or it says cluster.x-k8s.io/skip-remediation.
-	Exempt Verdict = "Exempt"
+	Exempt State = "Exempt"
 	// Undetermined means that nothing can be concluded now; what was concluded before stays.
-	Undetermined Verdict = "Undetermined"
+	Undetermined State = "Undetermined"
 	// Pending means that the Machine is not healthy, and not unhealthy either: it has no Node yet, has a bad condition for less than
 	// its timeout, or is being deleted.
-	Pending Verdict = "Pending"
+	Pending State = "Pending"
 	// Healthy means that it has a Node, and nothing speaks against it.
-	Healthy Verdict = "Healthy"
+	Healthy State = "Healthy"
 	// Unhealthy means that it is to be replaced.
-	Unhealthy Verdict = "Unhealthy"
+	Unhealthy State = "Unhealthy"
 )
 
 // Reasons are those with which a Machine is found unhealthy. By them, among others, a condition is known to be the core's.
@@ -35,8 +35,8 @@ var Reasons = []string{
 
 // Assessment is what a Policy makes of Facts.
 type Assessment struct {
-	// Verdict is the conclusion.
-	Verdict Verdict
+	// State is the conclusion.
+	State State
 	// Reason is that of the condition HealthCheckSucceeded, for an unhealthy Machine.
 	Reason string
 	// Message says why; it does not change while the reasons stay.
@@ -57,16 +57,16 @@ type Judgement struct {
 // Combine makes one assessment of those of several policies: unhealthy by any is unhealthy, and the message names which.
 func Combine(judgements []Judgement) Assessment {
 	all := slices.SortedFunc(slices.Values(judgements), func(a, b Judgement) int {
-		return cmp.Or(rank(b.Verdict)-rank(a.Verdict), strings.Compare(a.Policy, b.Policy))
+		return cmp.Or(rank(b.State)-rank(a.State), strings.Compare(a.Policy, b.Policy))
 	})
 	if len(all) == 0 {
-		return Assessment{Verdict: Exempt}
+		return Assessment{State: Exempt}
 	}
 	combined := all[0].Assessment
 	var lines []string
 	for _, j := range all {
 		combined.Next = earlier(combined.Next, j.Next)
-		if j.Verdict != combined.Verdict || j.Message == "" {
+		if j.State != combined.State || j.Message == "" {
 			continue
 		}
 		combined.Since = earlier(combined.Since, j.Since)
@@ -76,9 +76,9 @@ func Combine(judgements []Judgement) Assessment {
 	return combined
 }
 
-// rank orders verdicts: of those of several policies the highest counts.
-func rank(v Verdict) int {
-	return slices.Index([]Verdict{Exempt, Healthy, Pending, Undetermined, Unhealthy}, v)
+// rank orders states: of those of several policies the highest counts.
+func rank(v State) int {
+	return slices.Index([]State{Exempt, Healthy, Pending, Undetermined, Unhealthy}, v)
 }
 
 // earlier is the earlier of two times, where zero means never.

@@ -28,7 +28,7 @@ func TestOfCheck(t *testing.T) {
 	g.Expect(got.NodeConditions).To(Equal([]Rule{{"Ready", "False", time.Minute}}))
 	g.Expect(got.MachineConditions).To(Equal([]Rule{{"X", "True", 5 * time.Second}}))
 	f := facts(nodeless(24 * time.Hour))
-	g.Expect(Judge(got, f).Verdict).To(Equal(Pending), "0 is for ever")
+	g.Expect(Judge(got, f).State).To(Equal(Pending), "0 is for ever")
 	g.Expect(Judge(got, f).Next).To(BeZero())
 }
 
@@ -77,7 +77,7 @@ func TestDefaults(t *testing.T) {
 func TestJudgeByDefaults(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts Facts
-		want  Verdict
+		want  State
 		next  time.Duration
 	}{
 		"Ready":                            {facts(), Healthy, 0},
@@ -97,7 +97,7 @@ func TestJudgeByDefaults(t *testing.T) {
 			p := mcm.For(test.facts.Machine, nil)
 			Observe(test.facts, p)
 			got := Judge(p, test.facts)
-			g.Expect(got.Verdict).To(Equal(test.want), got.Message)
+			g.Expect(got.State).To(Equal(test.want), got.Message)
 			if test.next != 0 {
 				g.Expect(got.Next).To(BeTemporally("==", now.Add(test.next)))
 			}
@@ -107,5 +107,5 @@ func TestJudgeByDefaults(t *testing.T) {
 	only := Defaults{CreationTimeout: time.Hour}.For(facts().Machine, nil)
 	f := facts(deleted)
 	Observe(f, only)
-	g.Expect(Judge(only, f)).To(And(HaveField("Verdict", Pending), HaveField("Next", BeZero())), "without a health timeout a Node may be gone")
+	g.Expect(Judge(only, f)).To(And(HaveField("State", Pending), HaveField("Next", BeZero())), "without a health timeout a Node may be gone")
 }

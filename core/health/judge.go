@@ -19,19 +19,19 @@ const settle = 30 * time.Second
 // for; the Machine's conditions; its Node. All that is found is in the message, and the first of it is the reason.
 func Judge(p Policy, f Facts) Assessment {
 	if why := exemption(f); why != "" {
-		return Assessment{Verdict: Exempt, Message: why}
+		return Assessment{State: Exempt, Message: why}
 	}
 	if !f.Machine.DeletionTimestamp.IsZero() {
-		return Assessment{Verdict: Pending, Message: "The Machine is being deleted"}
+		return Assessment{State: Pending, Message: "The Machine is being deleted"}
 	}
 	if _, demanded := f.Machine.Annotations[clusterv1.RemediateMachineAnnotation]; demanded {
 		return Assessment{
-			Verdict: Unhealthy, Reason: clusterv1.MachineHealthCheckHasRemediateAnnotationReason, Since: f.Now,
+			State: Unhealthy, Reason: clusterv1.MachineHealthCheckHasRemediateAnnotationReason, Since: f.Now,
 			Message: "The annotation " + clusterv1.RemediateMachineAnnotation + " asks for remediation",
 		}
 	}
 	if awaited := awaited(f); awaited != "" {
-		return Assessment{Verdict: Pending, Message: awaited}
+		return Assessment{State: Pending, Message: awaited}
 	}
 	var found findings
 	found.lost(f)
@@ -195,15 +195,15 @@ func (s *findings) conclude(f Facts) Assessment {
 	}
 	switch {
 	case s.reason != "":
-		return Assessment{Verdict: Unhealthy, Reason: s.reason, Message: strings.Join(s.messages, "; "), Since: s.since}
+		return Assessment{State: Unhealthy, Reason: s.reason, Message: strings.Join(s.messages, "; "), Since: s.since}
 	case s.early:
-		return Assessment{Verdict: Undetermined, Message: "Nothing is concluded before the end of a grace period", Next: s.next}
+		return Assessment{State: Undetermined, Message: "Nothing is concluded before the end of a grace period", Next: s.next}
 	case s.unknown != "":
-		return Assessment{Verdict: Undetermined, Message: s.unknown, Next: s.next}
+		return Assessment{State: Undetermined, Message: s.unknown, Next: s.next}
 	case s.pending == "" && !s.next.IsZero():
-		return Assessment{Verdict: Pending, Message: "Something is amiss for less than its timeout", Next: s.next}
+		return Assessment{State: Pending, Message: "Something is amiss for less than its timeout", Next: s.next}
 	case s.pending != "":
-		return Assessment{Verdict: Pending, Message: s.pending, Next: s.next}
+		return Assessment{State: Pending, Message: s.pending, Next: s.next}
 	}
-	return Assessment{Verdict: Healthy}
+	return Assessment{State: Healthy}
 }

@@ -120,7 +120,7 @@ func clusterSays(kind string, status metav1.ConditionStatus, since time.Duration
 }
 
 // TestJudge has a row for each thing that a Machine may be, judged by a process that has just started: times count from what the
-// objects say. next is in how long time alone changes the verdict.
+// objects say. next is in how long time alone changes the state.
 func TestJudge(t *testing.T) {
 	const (
 		unhealthyNode, unhealthyMachine = clusterv1.MachineHealthCheckUnhealthyNodeReason, clusterv1.MachineHealthCheckUnhealthyMachineReason
@@ -128,7 +128,7 @@ func TestJudge(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		facts  Facts
-		want   Verdict
+		want   State
 		reason string
 		next   time.Duration
 	}{
@@ -214,14 +214,14 @@ func TestJudge(t *testing.T) {
 			ObserveCluster(test.facts)
 			Observe(test.facts, policy())
 			got := Judge(policy(), test.facts)
-			g.Expect(got.Verdict).To(Equal(test.want), got.Message)
+			g.Expect(got.State).To(Equal(test.want), got.Message)
 			g.Expect(got.Reason).To(Equal(test.reason))
 			want := time.Time{}
 			if test.next != 0 {
 				want = now.Add(test.next)
 			}
 			g.Expect(got.Next).To(BeTemporally("==", want))
-			if got.Verdict != Healthy {
+			if got.State != Healthy {
 				g.Expect(got.Message).NotTo(BeEmpty())
 			}
 		})
@@ -252,7 +252,7 @@ type life struct {
 	facts Facts
 }
 
-// after lets time pass by our clock, changes something, and returns the verdict with when it changes by itself.
+// after lets time pass by our clock, changes something, and returns the state with when it changes by itself.
 func (l *life) after(d time.Duration, change ...func(*Facts)) Assessment {
 	l.facts.Now = l.facts.Now.Add(d)
 	for _, c := range change {
@@ -270,12 +270,12 @@ func TestWhatHappensBeforeOurEyesCountsByOurClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &life{WithT: NewWithT(t), facts: facts()}
-			l.Expect(l.after(0).Verdict).To(Equal(Healthy))
+			l.Expect(l.after(0).State).To(Equal(Healthy))
 			got := l.after(time.Second, ready("False", says))
-			l.Expect(got.Verdict).To(Equal(Pending))
+			l.Expect(got.State).To(Equal(Pending))
 			l.Expect(got.Next).To(BeTemporally("==", l.facts.Now.Add(5*time.Minute)))
-			l.Expect(l.after(5*time.Minute - time.Nanosecond).Verdict).To(Equal(Pending))
-			l.Expect(l.after(time.Nanosecond).Verdict).To(Equal(Unhealthy))
+			l.Expect(l.after(5*time.Minute - time.Nanosecond).State).To(Equal(Pending))
+			l.Expect(l.after(time.Nanosecond).State).To(Equal(Unhealthy))
 		})
 	}
 }
@@ -284,11 +284,11 @@ func TestWhatHappensBeforeOurEyesCountsByOurClock(t *testing.T) {
 func TestWhatWasThereBeforeUsCountsByItsOwnWords(t *testing.T) {
 	l := &life{WithT: NewWithT(t), facts: facts(ready("False", 4*time.Minute))}
 	l.Expect(l.after(0).Next).To(BeTemporally("==", now.Add(time.Minute)))
-	l.Expect(l.after(time.Minute).Verdict).To(Equal(Unhealthy))
+	l.Expect(l.after(time.Minute).State).To(Equal(Unhealthy))
 
 	l = &life{WithT: NewWithT(t), facts: facts(ready("False", -time.Hour))}
 	l.Expect(l.after(0).Next).To(BeTemporally("==", now.Add(5*time.Minute)), "from when it was first seen")
-	l.Expect(l.after(5*time.Minute).Verdict).To(Equal(Unhealthy), "and not from then on again")
+	l.Expect(l.after(5*time.Minute).State).To(Equal(Unhealthy), "and not from then on again")
 }
 
 // TestANodeThatFlaps has its timeout begin again with each transition, also one that was missed between two looks.
@@ -296,13 +296,13 @@ func TestANodeThatFlaps(t *testing.T) {
 	l := &life{WithT: NewWithT(t), facts: facts()}
 	l.after(0)
 	for range 20 {
-		l.Expect(l.after(time.Minute, ready("False", 0)).Verdict).To(Equal(Pending))
-		l.Expect(l.after(4*time.Minute, ready("True", 0)).Verdict).To(Equal(Healthy))
+		l.Expect(l.after(time.Minute, ready("False", 0)).State).To(Equal(Pending))
+		l.Expect(l.after(4*time.Minute, ready("True", 0)).State).To(Equal(Healthy))
 	}
-	l.Expect(l.after(0, ready("False", 0)).Verdict).To(Equal(Pending))
-	l.Expect(l.after(4*time.Minute, ready("False", -time.Minute)).Verdict).To(Equal(Pending), "it was Ready in between")
-	l.Expect(l.after(4 * time.Minute).Verdict).To(Equal(Pending))
-	l.Expect(l.after(time.Minute).Verdict).To(Equal(Unhealthy))
+	l.Expect(l.after(0, ready("False", 0)).State).To(Equal(Pending))
+	l.Expect(l.after(4*time.Minute, ready("False", -time.Minute)).State).To(Equal(Pending), "it was Ready in between")
+	l.Expect(l.after(4 * time.Minute).State).To(Equal(Pending))
+	l.Expect(l.after(time.Minute).State).To(Equal(Unhealthy))
 }
 
 // TestANodeThatIsDeletedBeforeOurEyes is gone at once; one that was never seen may only not have been read.
@@ -310,36 +310,36 @@ func TestANodeThatIsDeletedBeforeOurEyes(t *testing.T) {
 	l := &life{WithT: NewWithT(t), facts: facts()}
 	l.after(0)
 	got := l.after(time.Second, deleted)
-	l.Expect(got.Verdict).To(Equal(Unhealthy))
+	l.Expect(got.State).To(Equal(Unhealthy))
 	l.Expect(got.Reason).To(Equal(clusterv1.MachineHealthCheckNodeDeletedReason))
 
 	l = &life{WithT: NewWithT(t), facts: facts(deleted)}
-	l.Expect(l.after(0).Verdict).To(Equal(Pending))
-	l.Expect(l.after(time.Second, unreadable).Verdict).To(Equal(Undetermined))
-	l.Expect(l.after(settle, func(f *Facts) { f.Unreadable = "" }).Verdict).To(Equal(Unhealthy))
+	l.Expect(l.after(0).State).To(Equal(Pending))
+	l.Expect(l.after(time.Second, unreadable).State).To(Equal(Undetermined))
+	l.Expect(l.after(settle, func(f *Facts) { f.Unreadable = "" }).State).To(Equal(Unhealthy))
 }
 
 // TestANodeThatWasNotReadIsNotGone: absence counts from when Nodes could be read, however long they could not.
 func TestANodeThatWasNotReadIsNotGone(t *testing.T) {
 	l := &life{WithT: NewWithT(t), facts: facts(deleted, unreadable)}
-	l.Expect(l.after(0).Verdict).To(Equal(Undetermined))
+	l.Expect(l.after(0).State).To(Equal(Undetermined))
 	readable := func(f *Facts) { f.Unreadable = "" }
 	got := l.after(time.Hour, readable)
-	l.Expect(got.Verdict).To(Equal(Pending))
+	l.Expect(got.State).To(Equal(Pending))
 	l.Expect(got.Next).To(BeTemporally("==", l.facts.Now.Add(settle)))
-	l.Expect(l.after(settle).Verdict).To(Equal(Unhealthy))
+	l.Expect(l.after(settle).State).To(Equal(Unhealthy))
 
 	l = &life{WithT: NewWithT(t), facts: facts()}
 	l.after(0)
 	l.after(time.Minute, deleted, unreadable)
-	l.Expect(l.after(time.Hour).Verdict).To(Equal(Undetermined))
+	l.Expect(l.after(time.Hour).State).To(Equal(Undetermined))
 	l.Expect(l.after(0, readable).Since).To(BeTemporally("==", l.facts.Now), "it was there when Nodes could be read last")
 
 	l = &life{WithT: NewWithT(t), facts: facts(nodeless(0))}
 	l.after(0)
 	l.after(time.Minute, func(f *Facts) { f.Machine.Status.NodeRef.Name = "n" })
 	got = l.after(settle - time.Second)
-	l.Expect(got.Verdict).To(Equal(Pending), "a Node that was never seen may not have been read")
+	l.Expect(got.State).To(Equal(Pending), "a Node that was never seen may not have been read")
 }
 
 // TestALossBeforeOurEyesCountsByOurClock: one that may end by itself gets its time from when it was seen to begin.
@@ -349,15 +349,15 @@ func TestALossBeforeOurEyesCountsByOurClock(t *testing.T) {
 		infrastructure("InstanceStopped", 24*time.Hour)(f)
 	}
 	l := &life{WithT: NewWithT(t), facts: facts(says(clusterv1.MachineInfrastructureReadyCondition, "True", "", time.Hour))}
-	l.Expect(l.after(0).Verdict).To(Equal(Healthy))
+	l.Expect(l.after(0).State).To(Equal(Healthy))
 	got := l.after(time.Minute, stopped)
-	l.Expect(got.Verdict).To(Equal(Pending))
+	l.Expect(got.State).To(Equal(Pending))
 	l.Expect(got.Next).To(BeTemporally("==", l.facts.Now.Add(10*time.Minute)))
-	l.Expect(l.after(10 * time.Minute).Verdict).To(Equal(Unhealthy))
+	l.Expect(l.after(10 * time.Minute).State).To(Equal(Unhealthy))
 
 	// It ends and begins again.
-	l.Expect(l.after(0, func(f *Facts) { f.Machine.Status.Conditions[0].Status = "True" }).Verdict).To(Equal(Healthy))
-	l.Expect(l.after(time.Minute, func(f *Facts) { f.Machine.Status.Conditions[0].Status = "False" }).Verdict).To(Equal(Pending))
+	l.Expect(l.after(0, func(f *Facts) { f.Machine.Status.Conditions[0].Status = "True" }).State).To(Equal(Healthy))
+	l.Expect(l.after(time.Minute, func(f *Facts) { f.Machine.Status.Conditions[0].Status = "False" }).State).To(Equal(Pending))
 }
 
 // TestAClusterThatComesUpBeforeOurEyes: Nodes are awaited from when that was seen, whatever its conditions say.
@@ -366,7 +366,7 @@ func TestAClusterThatComesUpBeforeOurEyes(t *testing.T) {
 	l := &life{WithT: NewWithT(t), facts: facts(nodeless(time.Hour), clusterSays(initialized, "False", time.Hour))}
 	l.after(0)
 	got := l.after(time.Minute, clusterSays(initialized, "True", 24*time.Hour))
-	l.Expect(got.Verdict).To(Equal(Pending))
+	l.Expect(got.State).To(Equal(Pending))
 	l.Expect(got.Next).To(BeTemporally("==", l.facts.Now.Add(10*time.Minute)))
 
 	l = &life{WithT: NewWithT(t), facts: facts(nodeless(time.Hour), clusterSilent(initialized))}
@@ -384,7 +384,7 @@ func TestANewMachineCountsFromWhenItCame(t *testing.T) {
 	l.Expect(l.after(0).Next).To(BeTemporally("==", now.Add(10*time.Minute)))
 	l.Expect(l.after(time.Minute, says(clusterv1.MachineInfrastructureReadyCondition, "True", "", time.Hour)).Next).
 		To(BeTemporally("==", now.Add(11*time.Minute)), "since its infrastructure is there")
-	l.Expect(l.after(10 * time.Minute).Verdict).To(Equal(Unhealthy))
+	l.Expect(l.after(10 * time.Minute).State).To(Equal(Unhealthy))
 }
 
 // TestOurClockIsSet: what was seen is measured with Go's monotonic clock, which nobody sets.
@@ -406,19 +406,19 @@ func TestOurClockIsSet(t *testing.T) {
 
 // TestCombine: unhealthy by any is unhealthy, and the message says by which.
 func TestCombine(t *testing.T) {
-	judged := func(name string, v Verdict, in time.Duration) Judgement {
-		a := Assessment{Verdict: v, Next: now.Add(in)}
+	judged := func(name string, v State, in time.Duration) Judgement {
+		a := Assessment{State: v, Next: now.Add(in)}
 		if v == Unhealthy {
 			a.Reason, a.Message, a.Since, a.Next = "R"+name, "is "+name, now.Add(-in), time.Time{}
 		}
 		return Judgement{name, a}
 	}
 	g := NewWithT(t)
-	g.Expect(Combine(nil).Verdict).To(Equal(Exempt))
-	g.Expect(Combine([]Judgement{judged("a", Healthy, 2), judged("b", Pending, 3)})).To(Equal(Assessment{Verdict: Pending, Next: now.Add(2)}))
-	g.Expect(Combine([]Judgement{judged("a", Undetermined, 2), judged("b", Pending, 1)}).Verdict).To(Equal(Undetermined))
+	g.Expect(Combine(nil).State).To(Equal(Exempt))
+	g.Expect(Combine([]Judgement{judged("a", Healthy, 2), judged("b", Pending, 3)})).To(Equal(Assessment{State: Pending, Next: now.Add(2)}))
+	g.Expect(Combine([]Judgement{judged("a", Undetermined, 2), judged("b", Pending, 1)}).State).To(Equal(Undetermined))
 	both := []Judgement{judged("b", Unhealthy, 5), judged("a", Unhealthy, 9), judged("c", Pending, 7)}
-	want := Assessment{Verdict: Unhealthy, Reason: "Ra", Message: "a: is a\nb: is b", Since: now.Add(-9), Next: now.Add(7)}
+	want := Assessment{State: Unhealthy, Reason: "Ra", Message: "a: is a\nb: is b", Since: now.Add(-9), Next: now.Add(7)}
 	g.Expect(Combine(both)).To(Equal(want))
 	both[0], both[2] = both[2], both[0]
 	g.Expect(Combine(both)).To(Equal(want), "in any order")

@@ -32,7 +32,7 @@ func failedWith(reason, message string) func(*Facts) {
 // TestWhatIsLostForGoodWaitsForNoGrace: Nodes that have yet to report do not bring an instance back.
 func TestWhatIsLostForGoodWaitsForNoGrace(t *testing.T) {
 	got := Judge(policy(), facts(terminated, func(f *Facts) { f.NotBefore = now.Add(time.Hour) }))
-	NewWithT(t).Expect(got.Verdict).To(Equal(Unhealthy))
+	NewWithT(t).Expect(got.State).To(Equal(Unhealthy))
 }
 
 // TestALossIsToldOnce although both contracts report it.
@@ -45,9 +45,9 @@ func TestALossIsToldOnce(t *testing.T) {
 func TestAFailureWithoutAReason(t *testing.T) {
 	g := NewWithT(t)
 	got := Judge(policy(), facts(failedWith("", "it broke")))
-	g.Expect(got.Verdict).To(Equal(Unhealthy))
+	g.Expect(got.State).To(Equal(Unhealthy))
 	g.Expect(got.Message).To(ContainSubstring("without a reason"))
-	g.Expect(Judge(policy(), facts(failedWith("", ""))).Verdict).To(Equal(Healthy))
+	g.Expect(Judge(policy(), facts(failedWith("", ""))).State).To(Equal(Healthy))
 }
 
 // TestAControlPlaneWaitsForTheInfrastructure of its Cluster, though not for itself.
@@ -57,9 +57,9 @@ func TestAControlPlaneWaitsForTheInfrastructure(t *testing.T) {
 		f.Machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 		f.Cluster.Status.Conditions = f.Cluster.Status.Conditions[:1]
 	}
-	g.Expect(Judge(policy(), facts(first)).Verdict).To(Equal(Healthy))
+	g.Expect(Judge(policy(), facts(first)).State).To(Equal(Healthy))
 	got := Judge(policy(), facts(first, func(f *Facts) { f.Cluster.Status.Conditions[0].Status = "False" }))
-	g.Expect(got.Verdict).To(Equal(Pending))
+	g.Expect(got.State).To(Equal(Pending))
 	g.Expect(got.Message).To(ContainSubstring(clusterv1.ClusterInfrastructureReadyCondition))
 }
 
@@ -71,12 +71,12 @@ func TestOneTimeoutEnablesTheDefaultPolicy(t *testing.T) {
 	g.Expect(Defaults{HealthTimeout: time.Minute}.Enabled()).To(BeTrue())
 }
 
-// TestWithoutHistories, as for a first verdict: what is amiss counts by what the objects say.
+// TestWithoutHistories, as for a first assessment: what is amiss counts by what the objects say.
 func TestWithoutHistories(t *testing.T) {
 	forgotten := func(f *Facts) { f.History, f.ClusterHistory = nil, nil }
 	for name, test := range map[string]struct {
 		change func(*Facts)
-		want   Verdict
+		want   State
 	}{
 		"well":          {func(*Facts) {}, Healthy},
 		"not ready":     {ready("False", time.Minute), Pending},
@@ -84,7 +84,7 @@ func TestWithoutHistories(t *testing.T) {
 		"the Node gone": {func(f *Facts) { f.Node = nil }, Pending},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(Judge(policy(), facts(test.change, forgotten)).Verdict).To(Equal(test.want))
+			NewWithT(t).Expect(Judge(policy(), facts(test.change, forgotten)).State).To(Equal(test.want))
 		})
 	}
 }
@@ -93,8 +93,8 @@ func TestWithoutHistories(t *testing.T) {
 func TestOnlyTheDecisiveSpeak(t *testing.T) {
 	g := NewWithT(t)
 	got := Combine([]Judgement{
-		{Policy: "a", Assessment: Assessment{Verdict: Pending, Message: "waits", Next: now}},
-		{Policy: "b", Assessment: Assessment{Verdict: Unhealthy, Message: "ill", Since: now}},
+		{Policy: "a", Assessment: Assessment{State: Pending, Message: "waits", Next: now}},
+		{Policy: "b", Assessment: Assessment{State: Unhealthy, Message: "ill", Since: now}},
 	})
 	g.Expect(got.Message).To(Equal("b: ill"))
 	g.Expect(got.Next).To(Equal(now))

@@ -41,7 +41,7 @@ func live(t *testing.T, seed uint64) {
 		same := Judge(policy(), l.facts)
 		g.Expect(same).To(Equal(got), "%s: judged twice", at)
 		speaks := speaksAgainst(l.facts)
-		switch got.Verdict {
+		switch got.State {
 		case Healthy:
 			g.Expect(l.facts.Node).NotTo(BeNil(), at)
 			g.Expect(speaks).To(BeFalse(), at)
@@ -67,7 +67,7 @@ func live(t *testing.T, seed uint64) {
 	for range 10 {
 		got := l.after(0)
 		if got.Next.IsZero() {
-			g.Expect(got.Verdict).To(BeElementOf(Healthy, Unhealthy), "seed %d: %+v", seed, got)
+			g.Expect(got.State).To(BeElementOf(Healthy, Unhealthy), "seed %d: %+v", seed, got)
 			return
 		}
 		l.after(got.Next.Sub(l.facts.Now))

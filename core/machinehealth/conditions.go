@@ -43,7 +43,7 @@ func (s *round) conclude(t *target, status *clusterv1.MachineStatus) {
 	if t.externalDone {
 		meta.RemoveStatusCondition(&status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
 	}
-	switch t.Verdict {
+	switch t.State {
 	case health.Healthy:
 		set(succeededCondition())
 	case health.Unhealthy:

@@ -13,7 +13,7 @@ import (
 // count counts for each MachineHealthCheck what its targets are, and applies its limits.
 func (s *round) count() {
 	for _, t := range s.targets {
-		if t.Verdict == health.Exempt {
+		if t.State == health.Exempt {
 			continue
 		}
 		healthy := t.healthy()
@@ -22,7 +22,7 @@ func (s *round) count() {
 			if healthy {
 				c.result.Healthy++
 			}
-			if t.judgements[i].Verdict == health.Unhealthy {
+			if t.judgements[i].State == health.Unhealthy {
 				c.result.Unhealthy++
 			}
 		}
@@ -46,7 +46,7 @@ func (s *round) countHeld() {
 	}
 	for _, t := range s.targets {
 		for i, c := range t.by {
-			if c.allowed && t.judgements[i].Verdict == health.Unhealthy && !t.begun(c) && s.holds(t, c) {
+			if c.allowed && t.judgements[i].State == health.Unhealthy && !t.begun(c) && s.holds(t, c) {
 				c.result.Held++
 				c.result.Frozen = s.frozen.Reason + ": " + s.frozen.Message
 			}
@@ -77,10 +77,10 @@ func (t *target) begun(by *check) bool {
 
 // healthy reports whether a target counts as healthy. While nothing can be concluded, that is what was concluded before.
 func (t *target) healthy() bool {
-	if t.Verdict == health.Undetermined {
+	if t.State == health.Undetermined {
 		return meta.IsStatusConditionTrue(t.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
 	}
-	return t.Verdict == health.Healthy
+	return t.State == health.Healthy
 }
 
 // handOver reports to whom an unhealthy Machine is to be handed over: to its owner, or by which MachineHealthCheck to an external
@@ -90,7 +90,7 @@ func (s *round) handOver(t *target) (toOwner bool, external *check) {
 		return !s.frozen.Active() || ofMachineSet(t.Machine), nil
 	}
 	for i, c := range t.by {
-		if t.judgements[i].Verdict != health.Unhealthy || !c.allowed || s.holds(t, c) {
+		if t.judgements[i].State != health.Unhealthy || !c.allowed || s.holds(t, c) {
 			continue
 		}
 		if !c.Spec.Remediation.TemplateRef.IsDefined() {

@@ -41,7 +41,7 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 		known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
 		_, external := s.handOver(t)
 		switch {
-		case t.Verdict == health.Unhealthy && external != nil:
+		case t.State == health.Unhealthy && external != nil:
 			due, err := r.toRequest(ctx, s, t, external, known)
 			if err != nil || !due {
 				end = end.And(outcome.FromError(err))
@@ -51,7 +51,7 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 			err = r.request(ctx, s, t, external, known, templates)
 			refused([]*check{external}, err)
 			end = end.And(outcome.FromError(err))
-		case t.Verdict == health.Healthy && known != nil:
+		case t.State == health.Healthy && known != nil:
 			sent++
 			err := r.withdrawRequests(ctx, t)
 			refused(t.by, err)

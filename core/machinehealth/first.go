@@ -17,7 +17,7 @@ import (
 )
 
 // AddFirst puts HealthCheckSucceeded=True into the status of a Machine that is about to be written for another reason, if it has no such
-// condition and the next round would find it healthy: so the first verdict of nearly every Machine costs no write. It reads caches only,
+// condition and the next round would find it healthy: so the first assessment of nearly every Machine costs no write. It reads caches only,
 // remembers nothing and adds nothing when in doubt, since the round writes what is missing and takes away what is too much. The Cluster
 // is not changed.
 func (r *Reconciler) AddFirst(ctx context.Context, cluster *clusterv1.Cluster, machine *clusterv1.Machine, now time.Time) error {
@@ -48,7 +48,7 @@ func (r *Reconciler) isHealthy(ctx context.Context, cluster *clusterv1.Cluster, 
 	}
 	facts := s.facts(machine)
 	for _, policy := range policies {
-		if health.Judge(policy, facts).Verdict != health.Healthy {
+		if health.Judge(policy, facts).State != health.Healthy {
 			return false, nil
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"millwright.dev/test/coretest/workers"
 )
 
-// TestTheFirstVerdictGoesAlong with another write of a Machine exactly where the round would say the same: it finds nobody healthy whom
+// TestTheFirstAssessmentGoesAlong with another write of a Machine exactly where the round would say the same: it finds nobody healthy whom
 // the round does not.
-func TestTheFirstVerdictGoesAlong(t *testing.T) {
+func TestTheFirstAssessmentGoesAlong(t *testing.T) {
 	w := newWorld(t)
 	w.defaults = health.Defaults{HealthTimeout: time.Minute}
 	pool := func(name string) func(*clusterv1.Machine) {
@@ -79,8 +79,8 @@ func TestTheFirstVerdictGoesAlong(t *testing.T) {
 	}
 }
 
-// TestTheFirstVerdictIsNotAddedTwice, nor to who goes, nor when it cannot be known.
-func TestTheFirstVerdictIsNotAddedTwice(t *testing.T) {
+// TestTheFirstAssessmentIsNotAddedTwice, nor to who goes, nor when it cannot be known.
+func TestTheFirstAssessmentIsNotAddedTwice(t *testing.T) {
 	w := newWorld(t)
 	w.check("workers")
 	w.machine("a", "True")

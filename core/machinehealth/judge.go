@@ -38,7 +38,7 @@ func (s *round) judge(r *Reconciler) {
 		}
 		t.Assessment = health.Combine(t.judgements)
 		s.wakeAt(t.Next)
-		if t.Verdict == health.Exempt && abandonable(machine) {
+		if t.State == health.Exempt && abandonable(machine) {
 			s.abandoned = append(s.abandoned, machine)
 		}
 		s.targets = append(s.targets, t)

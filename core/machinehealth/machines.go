@@ -93,10 +93,10 @@ func (r *Reconciler) changed(s *round) (writes []*write, behind time.Duration) {
 		}
 	}
 	for _, t := range s.targets {
-		if !t.DeletionTimestamp.IsZero() || t.Verdict == health.Exempt || t.settled() {
+		if !t.DeletionTimestamp.IsZero() || t.State == health.Exempt || t.settled() {
 			continue
 		}
-		due(t.Machine, t.by, t.Verdict == health.Unhealthy, func(status *clusterv1.MachineStatus) { s.conclude(t, status) })
+		due(t.Machine, t.by, t.State == health.Unhealthy, func(status *clusterv1.MachineStatus) { s.conclude(t, status) })
 	}
 	for _, machine := range s.abandoned {
 		if keepsFinding(machine) {
@@ -113,7 +113,7 @@ func (t *target) settled() bool {
 	if t.external != nil || t.externalDone {
 		return false
 	}
-	switch t.Verdict {
+	switch t.State {
 	case health.Unhealthy:
 		return false
 	case health.Healthy:

@@ -89,7 +89,7 @@ func (r *Reconciler) publish(s *round) {
 	}
 	unhealthy := map[string]int{}
 	for _, t := range s.targets {
-		if t.Verdict == health.Unhealthy {
+		if t.State == health.Unhealthy {
 			unhealthy[t.Reason]++
 		}
 	}

@@ -109,7 +109,7 @@ func (r *Reconciler) reviewAdoptions(ctx context.Context, s *scope) outcome.Outc
 	}
 	listed, left := parseAdoptions(text)
 	for _, entry := range left {
-		s.machineError(fmt.Sprintf("Annotation %s has %q, which is no machine=provider ID or repeats one: correct it", AdoptAnnotation, entry))
+		s.machineError(fmt.Sprintf("Annotation %s has %q: give <machine>=<provider ID>, each Machine and each ID once", AdoptAnnotation, entry))
 	}
 	for _, a := range listed {
 		if s.has(a) {

@@ -102,7 +102,7 @@ func TestAdoptionOfWhatIsNotOurs(t *testing.T) {
 		g.Expect(w.current().Annotations).To(HaveKeyWithValue(AdoptAnnotation, "what,taken=test:///a"))
 	})
 	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "names Machine taken, which exists and is not of this set"))
-	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, `has "what", which is no machine=provider ID`))
+	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, `has "what": give <machine>=<provider ID>`))
 	w.scaleTo(3)
 	w.Eventually(func(g Gomega) { g.Expect(w.living()).To(HaveLen(4)) })
 	w.G.Expect(w.children(workers.InfraKind)).NotTo(ContainElement("taken"))

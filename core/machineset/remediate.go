@@ -91,15 +91,15 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []
 	for _, machine := range unhealthy {
 		byName[machine.Name] = machine
 	}
-	var granted []remediation.Verdict
+	var granted []remediation.Result
 	deferred := map[string][]*clusterv1.Machine{}
-	for _, verdict := range decision.Verdicts {
-		if verdict.Allowed() {
-			granted = append(granted, verdict)
+	for _, result := range decision.Results {
+		if result.Allowed() {
+			granted = append(granted, result)
 			continue
 		}
-		s.held.add(verdict.Blocker.Reason, verdict.Blocker.Message, 1)
-		deferred[verdict.Blocker.Message] = append(deferred[verdict.Blocker.Message], byName[verdict.Name])
+		s.held.add(result.Blocker.Reason, result.Blocker.Message, 1)
+		deferred[result.Blocker.Message] = append(deferred[result.Blocker.Message], byName[result.Name])
 	}
 	s.held.numbers = decision.Numbers(len(unhealthy))
 	end := r.replace(ctx, s, granted, byName)
@@ -119,7 +119,7 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []
 func (r *Reconciler) replace(
 	ctx context.Context,
 	s *scope,
-	granted []remediation.Verdict,
+	granted []remediation.Result,
 	byName map[string]*clusterv1.Machine,
 ) outcome.Outcome {
 	if len(granted) == 0 {
@@ -130,8 +130,8 @@ func (r *Reconciler) replace(
 	}
 	end := outcome.Continue()
 	var doomed, marked []*clusterv1.Machine
-	for _, verdict := range granted {
-		doomed = append(doomed, byName[verdict.Name])
+	for _, result := range granted {
+		doomed = append(doomed, byName[result.Name])
 	}
 	doomed, failures := r.preserveFailed(ctx, s, doomed)
 	end = end.And(outcome.FromError(kerrors.NewAggregate(failures)))
@@ -146,12 +146,12 @@ func (r *Reconciler) replace(
 	s.replaceMachines(marked)
 	end = end.And(r.scaleDown(ctx, s, ScalePlan{Remove: marked, Reason: "a health check has found them unhealthy"}))
 	refused := 0
-	for _, verdict := range granted {
-		if machine := s.named(verdict.Name); machine != nil && machine.DeletionTimestamp.IsZero() {
+	for _, result := range granted {
+		if machine := s.named(result.Name); machine != nil && machine.DeletionTimestamp.IsZero() {
 			refused++
 			continue
 		}
-		replacements.WithLabelValues(s.Object.Spec.ClusterName, replacementReasons.of(verdict.Reason)).Inc()
+		replacements.WithLabelValues(s.Object.Spec.ClusterName, replacementReasons.of(result.Reason)).Inc()
 	}
 	if refusal := persist.Refusal(end.Err()); refusal != "" && refused > 0 {
 		s.held.add(notReplaceableReason, "Its replacement is refused: "+refusal, refused)
@@ -163,16 +163,16 @@ func (r *Reconciler) replace(
 func (r *Reconciler) unrecorded(
 	ctx context.Context,
 	s *scope,
-	granted []remediation.Verdict,
+	granted []remediation.Result,
 	byName map[string]*clusterv1.Machine,
 	err error,
 ) outcome.Outcome {
 	var waiting []*clusterv1.Machine
-	for _, verdict := range granted {
-		if verdict.Fresh && definitelyNot(errors.Cause(err)) {
-			r.slots.Release(s.clusterKey(), remediation.GroupOf(s.Object), verdict.Name)
+	for _, result := range granted {
+		if result.Fresh && definitelyNot(errors.Cause(err)) {
+			r.slots.Release(s.clusterKey(), remediation.GroupOf(s.Object), result.Name)
 		}
-		waiting = append(waiting, byName[verdict.Name])
+		waiting = append(waiting, byName[result.Name])
 	}
 	end := outcome.FromError(err)
 	if refusal := persist.Refusal(err); refusal != "" {

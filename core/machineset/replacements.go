@@ -86,11 +86,11 @@ func (r *Reconciler) groupSets(ctx context.Context, s *scope) ([]remediation.Set
 
 // record writes down what is about to be replaced, before anything is deleted: whoever creates Machines for this set knows from it
 // which of them are replacements, also after an interruption. Of two processes that do so at once one gets a conflict.
-func (r *Reconciler) record(ctx context.Context, s *scope, granted []remediation.Verdict) error {
+func (r *Reconciler) record(ctx context.Context, s *scope, granted []remediation.Result) error {
 	records, known := remediation.RecordsOf(s.Object.Annotations), remediation.Recorded(s.Object)
-	for _, verdict := range granted {
-		if !known[verdict.Name] {
-			records = append(records, verdict.Record)
+	for _, result := range granted {
+		if !known[result.Name] {
+			records = append(records, result.Record)
 		}
 	}
 	return errors.WithMessage(s.writeRecords(ctx, records), "recording what is replaced")

@@ -92,7 +92,7 @@ func TestDecideWhenToLookAgain(t *testing.T) {
 	d := remediation.Decide(input(func(in *remediation.Input) { in.Deployment.Max = 0 }, again(0, time.Hour)))
 	g.Expect(d.Next).To(BeZero(), "a limit does not end by itself")
 	d = remediation.Decide(input(nil, again(1, time.Minute), again(3, time.Hour)))
-	g.Expect(d.Verdicts[1].Blocker.Reason).To(Equal(remediation.MaxRetryReachedReason))
+	g.Expect(d.Results[1].Blocker.Reason).To(Equal(remediation.MaxRetryReachedReason))
 	g.Expect(d.Next).To(BeTemporally("==", now.Add(9*time.Minute)), "one that waits for somebody does not take away when another one goes on")
 }
 
@@ -103,7 +103,7 @@ func TestWhatHasBegunIsNotHeldUp(t *testing.T) {
 		in.Held, in.InCluster, in.Deployment.Max = map[string]bool{"x": true}, 1, 1
 	}
 	d := remediation.Decide(input(full, remediation.Candidate{Name: "m", Begun: true}))
-	g.Expect(d.Verdicts[0]).To(And(HaveField("Allowed()", true), HaveField("Fresh", true)))
+	g.Expect(d.Results[0]).To(And(HaveField("Allowed()", true), HaveField("Fresh", true)))
 	g.Expect([]int{d.InFlight, d.InCluster}).To(Equal([]int{2, 2}))
 }
 
@@ -112,12 +112,12 @@ func TestWhatARecordSays(t *testing.T) {
 	g := NewWithT(t)
 	for length, kept := range map[int]int{63: 63, 64: 64, 65: 64, 1000: 64} {
 		d := remediation.Decide(input(nil, remediation.Candidate{Name: "m", Reason: strings.Repeat("R", length)}))
-		g.Expect(d.Verdicts[0].Record.Reason).To(HaveLen(kept))
+		g.Expect(d.Results[0].Record.Reason).To(HaveLen(kept))
 	}
 	silent := again(3, time.Hour, func(c *remediation.Candidate) { c.Message = "" })
 	d := remediation.Decide(input(nil, silent))
-	g.Expect(d.Verdicts[0].Blocker.Reason).To(Equal(remediation.MaxRetryReachedReason))
-	g.Expect(d.Verdicts[0].Blocker.Message).To(HaveSuffix("(max-retry is 3): NodeStartupTimeout"))
+	g.Expect(d.Results[0].Blocker.Reason).To(Equal(remediation.MaxRetryReachedReason))
+	g.Expect(d.Results[0].Blocker.Message).To(HaveSuffix("(max-retry is 3): NodeStartupTimeout"))
 }
 
 // TestWhoDemandsWaitsForNoRetry, and who has begun neither.
@@ -127,7 +127,7 @@ func TestWhoDemandsWaitsForNoRetry(t *testing.T) {
 		"demanded": func(c *remediation.Candidate) { c.Demanded = true }, "begun": func(c *remediation.Candidate) { c.Begun = true },
 	} {
 		d := remediation.Decide(input(nil, again(9, time.Second, change)))
-		g.Expect(d.Verdicts[0].Allowed()).To(BeTrue(), name)
+		g.Expect(d.Results[0].Allowed()).To(BeTrue(), name)
 	}
 }
 

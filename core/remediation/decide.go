@@ -70,8 +70,8 @@ type Blocker struct {
 	Until time.Time
 }
 
-// Verdict is what becomes of a candidate.
-type Verdict struct {
+// Result is what becomes of a candidate.
+type Result struct {
 	Candidate
 	// Record is what the replacement is to have.
 	Record Record
@@ -82,11 +82,11 @@ type Verdict struct {
 }
 
 // Allowed reports whether the Machine may be replaced now.
-func (v Verdict) Allowed() bool { return v.Blocker.Reason == "" }
+func (v Result) Allowed() bool { return v.Blocker.Reason == "" }
 
 // Decision is the outcome for all candidates, in their order.
 type Decision struct {
-	Verdicts []Verdict
+	Results []Result
 	// InFlight is how many places of the MachineDeployment are taken, those included that are granted now; InCluster of the Cluster.
 	InFlight, InCluster int
 	// Next is when to decide again, without an event; zero for never.
@@ -98,18 +98,18 @@ func Decide(in Input) Decision {
 	d := Decision{InFlight: len(in.Held), InCluster: in.InCluster}
 	everything := in.blocksAll()
 	for _, candidate := range in.Candidates {
-		verdict := Verdict{Candidate: candidate, Record: in.record(candidate), Blocker: everything}
-		if verdict.Allowed() {
-			verdict.Blocker, verdict.Fresh = in.decideOne(&d, verdict)
+		result := Result{Candidate: candidate, Record: in.record(candidate), Blocker: everything}
+		if result.Allowed() {
+			result.Blocker, result.Fresh = in.decideOne(&d, result)
 		}
-		if verdict.Fresh {
+		if result.Fresh {
 			d.InFlight++
 			d.InCluster++
 		}
-		if until := verdict.Blocker.Until; !until.IsZero() && (d.Next.IsZero() || until.Before(d.Next)) {
+		if until := result.Blocker.Until; !until.IsZero() && (d.Next.IsZero() || until.Before(d.Next)) {
 			d.Next = until
 		}
-		d.Verdicts = append(d.Verdicts, verdict)
+		d.Results = append(d.Results, result)
 	}
 	return d
 }
@@ -133,7 +133,7 @@ func (in *Input) blocksAll() Blocker {
 }
 
 // decideOne decides about one candidate where nothing blocks all of them.
-func (in *Input) decideOne(d *Decision, v Verdict) (blocker Blocker, fresh bool) {
+func (in *Input) decideOne(d *Decision, v Result) (blocker Blocker, fresh bool) {
 	if !v.Begun {
 		if blocker := in.blocksRetry(v); blocker.Reason != "" {
 			return blocker, false
@@ -165,7 +165,7 @@ func waits(limit Limit) string {
 }
 
 // blocksRetry is what the history of a Machine has against its replacement.
-func (in *Input) blocksRetry(v Verdict) Blocker {
+func (in *Input) blocksRetry(v Result) Blocker {
 	if v.Record.Retry == 0 {
 		return Blocker{}
 	}
@@ -182,7 +182,7 @@ func (in *Input) blocksRetry(v Verdict) Blocker {
 }
 
 // exhausted describes a Machine whose predecessors failed too often.
-func (in *Input) exhausted(v Verdict) string {
+func (in *Input) exhausted(v Result) string {
 	how := ""
 	if v.Reason == v.Replaces.Reason {
 		how = " the same way"

@@ -91,8 +91,8 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			d := remediation.Decide(input(test.change, test.machine))
-			g.Expect(d.Verdicts).To(HaveLen(1))
-			got := d.Verdicts[0]
+			g.Expect(d.Results).To(HaveLen(1))
+			got := d.Results[0]
 			g.Expect(got.Blocker.Reason).To(Equal(test.reason))
 			g.Expect(got.Allowed()).To(Equal(test.reason == ""))
 			for _, text := range test.message {
@@ -129,7 +129,7 @@ func TestDecideKeepsToItsLimits(t *testing.T) {
 		}
 		d := remediation.Decide(in)
 		fresh := 0
-		for _, v := range d.Verdicts {
+		for _, v := range d.Results {
 			if v.Allowed() && frozen || v.Fresh && (!v.Allowed() || in.Held[v.Name]) {
 				return false
 			}
@@ -155,7 +155,7 @@ func TestTheTextOfThoseThatWaitIsTheSame(t *testing.T) {
 				in.Held[name] = true
 			}
 		}, remediation.Candidate{Name: "m"})
-		return remediation.Decide(in).Verdicts[0].Blocker.Message
+		return remediation.Decide(in).Results[0].Blocker.Message
 	}
 	g.Expect(text("a", "b")).To(Equal(text("c", "d", "e")))
 	g.Expect(text("a", "b")).NotTo(BeEmpty())

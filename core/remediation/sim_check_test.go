@@ -41,8 +41,8 @@ func (s *simulation) recovered(m *simMachine) bool {
 	return !m.back.IsZero() && s.now.Sub(m.back) < 10*s.step || s.now.Sub(m.served) < 10*s.step
 }
 
-// checkGranted holds a verdict against the truth.
-func (s *simulation) checkGranted(set *simSet, v remediation.Verdict, in remediation.Input) {
+// checkGranted holds a result against the truth.
+func (s *simulation) checkGranted(set *simSet, v remediation.Result, in remediation.Input) {
 	if why := s.forbidden(); why != "" {
 		s.fail("%s is replaced while %s", v.Name, why)
 	}
@@ -77,7 +77,7 @@ func (s *simulation) chainAfter(m *simMachine) int {
 }
 
 // condemn notes that the replacement of a Machine is recorded.
-func (s *simulation) condemn(v remediation.Verdict) {
+func (s *simulation) condemn(v remediation.Result) {
 	if m := s.named(v.Name); m != nil && m.condemned.IsZero() {
 		m.next, m.condemned = s.chainAfter(m), s.now
 	}

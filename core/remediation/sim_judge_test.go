@@ -117,9 +117,9 @@ func (s *simulation) unreadable() string {
 func (s *simulation) conclude(m *simMachine, found health.Assessment) {
 	was := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
 	switch {
-	case found.Verdict == health.Healthy && (was == nil || was.Status != metav1.ConditionTrue):
+	case found.State == health.Healthy && (was == nil || was.Status != metav1.ConditionTrue):
 		m.report(s.stamp(), conditions.True(clusterv1.MachineHealthCheckSucceededCondition, "Simulated", ""))
-	case found.Verdict == health.Unhealthy && !m.handed():
+	case found.State == health.Unhealthy && !m.handed():
 		s.checkHandedOver(m, found)
 		m.handedAt = s.now
 		s.note("%s is unhealthy: %s", m.Name, found.Message)

@@ -192,8 +192,8 @@ func (s *simulation) input(set *simSet, view remediation.View) remediation.Input
 func (s *simulation) replace(set *simSet, in remediation.Input, d remediation.Decision) {
 	known := remediation.Recorded(set.MachineSet)
 	records := remediation.RecordsOf(set.Annotations)
-	var granted []remediation.Verdict
-	for _, v := range d.Verdicts {
+	var granted []remediation.Result
+	for _, v := range d.Results {
 		if v.Allowed() {
 			s.checkGranted(set, v, in)
 			granted = append(granted, v)

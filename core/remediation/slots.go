@@ -71,13 +71,13 @@ func (s *Slots) Decide(cluster client.ObjectKey, group types.UID, view View, in 
 	}
 	decision := Decide(in)
 	waiting := false
-	for _, verdict := range decision.Verdicts {
-		if verdict.Allowed() && !view.Flights[group].Recorded[verdict.Name] {
+	for _, result := range decision.Results {
+		if result.Allowed() && !view.Flights[group].Recorded[result.Name] {
 			// It is recorded now, for the first time or once more after an attempt whose answer was lost. That it has a place as a
 			// replacement does not help: that place ends when it is written down that it was available.
-			slots.taken[Slot{Group: group, Machine: verdict.Name}] = in.Now
+			slots.taken[Slot{Group: group, Machine: result.Name}] = in.Now
 		}
-		waiting = waiting || !verdict.Allowed()
+		waiting = waiting || !result.Allowed()
 	}
 	if waiting && !expires.IsZero() && (decision.Next.IsZero() || expires.Before(decision.Next)) {
 		// A slot that nothing confirms must not hold up the others for ever.

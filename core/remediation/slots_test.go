@@ -40,9 +40,9 @@ func asking(limit, inCluster int, now time.Time, names ...string) remediation.In
 
 func allowed(d remediation.Decision) []string {
 	names := []string{}
-	for _, verdict := range d.Verdicts {
-		if verdict.Allowed() {
-			names = append(names, verdict.Name)
+	for _, result := range d.Results {
+		if result.Allowed() {
+			names = append(names, result.Name)
 		}
 	}
 	return names

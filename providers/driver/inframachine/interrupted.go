@@ -24,26 +24,26 @@ const (
 	deletionTimeout = 10 * time.Second
 )
 
-// interruption is what this process was told of the instance of one object, and what has become of the Machine.
+// interruption is what the cloud has announced of the instance of one object, and what has become of the Machine.
 type interruption struct {
 	notice Notice
 	// uid of the object.
 	uid types.UID
 	// settled is true if nothing more is to be done.
 	settled bool
-	// told describes for people what has become of the Machine; empty if there is nothing to tell yet.
-	told string
+	// message says what has become of the Machine; empty if nothing has yet.
+	message string
 	// retries is how often the Machine was kept, and next when that is looked at again.
 	retries int
 	next    time.Time
 }
 
 // Interrupted takes in that the cloud takes the instance of the object back, and has the Machine deleted, so that the core drains its Node
-// while there is time, and its MachineSet creates another. Only who was told by the cloud calls this: what stands in an annotation, anybody
+// while there is time, and its MachineSet creates another. Only who has it from the cloud calls this: what stands in an annotation, anybody
 // may have written who may write the object.
 //
-// It returns whether nothing more is to be done about it. Until then the caller keeps what it was told where it survives the process, and
-// calls again: nothing of this is persisted.
+// It returns whether nothing more is to be done about it. Until then the caller keeps what the cloud announced where it survives the
+// process, and calls again: nothing of this is persisted.
 func (r *Reconciler[M]) Interrupted(obj client.Object, n Notice) bool {
 	if !n.isInterruption() || !n.inTime(r.Clock.Now()) {
 		return true
@@ -71,7 +71,7 @@ func (i interruption) about(obj client.Object, providerID string) bool {
 	return i.notice.ProviderID != "" && i.notice.ProviderID == providerID && i.uid == obj.GetUID()
 }
 
-// replaceInterrupted deletes the Machine of an instance that the cloud takes back, as this process was told.
+// replaceInterrupted deletes the Machine of an instance that the cloud has announced to take back.
 func (r *Reconciler[M]) replaceInterrupted(ctx context.Context, s *scope[M]) outcome.Outcome {
 	i := r.interrupted.get(s.Key())
 	left := i.notice.counts(s.handle.ProviderID, s.Now)
@@ -82,7 +82,7 @@ func (r *Reconciler[M]) replaceInterrupted(ctx context.Context, s *scope[M]) out
 		s.observed.notice = &i.notice
 		r.inventory.Track(s.Key(), s.handle, true)
 	}
-	s.observed.replaced = i.told
+	s.observed.replaced = i.message
 	switch wait := i.next.Sub(s.Now); {
 	case i.settled:
 		return outcome.ContinueAfter(left)
@@ -116,19 +116,19 @@ func (r *Reconciler[M]) deleteMachine(ctx context.Context, s *scope[M], i *inter
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		r.retry(s, i, i.told)
+		r.retry(s, i, i.message)
 	case client.IgnoreNotFound(err) != nil:
 		interrupted.WithLabelValues(r.Kind, resultRefused).Inc()
 		r.retry(s, i, "Its Machine cannot be deleted, to be drained and replaced: "+err.Error())
 	case err != nil: // It went meanwhile.
 		r.settle(s, i, resultGone)
 	case keep != nil && keep.ends != "":
-		i.told = keep.why
+		i.message = keep.why
 		r.settle(s, i, keep.ends)
 	case keep != nil:
 		r.retry(s, i, keep.why)
 	default:
-		i.told = "Its Machine was deleted, to be drained and replaced"
+		i.message = "Its Machine was deleted, to be drained and replaced"
 		s.events.Normal(eventReplaced, "Replace", "Deleted Machine %s, to be drained and replaced: %s", machine.Name, i.notice.String())
 		r.settle(s, i, resultDeleted)
 	}
@@ -138,10 +138,10 @@ func (r *Reconciler[M]) deleteMachine(ctx context.Context, s *scope[M], i *inter
 func (r *Reconciler[M]) retry(s *scope[M], i *interruption, why string) {
 	i.next = s.Now.Add(min(firstDeletionRetry<<min(i.retries, 10), longestDeletionRetry))
 	i.retries++
-	if why != i.told {
+	if why != i.message {
 		s.events.Warning(eventKept, "Replace", "%s", why)
 	}
-	i.told = why
+	i.message = why
 	s.observed.replaced = why
 	r.interrupted.set(s.Key(), *i)
 }
@@ -151,8 +151,8 @@ func (r *Reconciler[M]) settle(s *scope[M], i *interruption, result string) {
 	interrupted.WithLabelValues(r.Kind, result).Inc()
 	i.settled = true
 	if result == resultKept {
-		s.events.Warning(eventKept, "Replace", "%s", i.told)
+		s.events.Warning(eventKept, "Replace", "%s", i.message)
 	}
-	s.observed.replaced = i.told
+	s.observed.replaced = i.message
 	r.interrupted.set(s.Key(), *i)
 }

@@ -115,7 +115,7 @@ func (r *Reign) Mark(cluster, object types.UID, scope driver.Scope) (string, err
 	at := max(r.clock.Now().Unix(), r.record.latest())
 	lineage := driver.Lineage{Cluster: cluster, Epoch: r.current, At: time.Unix(at, 0)}.String()
 	if _, ok := driver.ParseLineage(lineage); !ok {
-		return "", errors.Errorf("UID %q is none that a lineage can have", cluster)
+		return "", errors.Errorf("the UID %q of the Cluster cannot be part of a lineage", cluster)
 	}
 	r.marked[object] = marking{cluster, at}
 	r.scopes[scope] = true
