@@ -50,8 +50,8 @@ func (o *options) write(base v1.Layer, image, program string) ([]string, error) 
 			return nil, err
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %s %d", o.reference(image), platform, digest, size))
-		if size > maxSize {
-			return nil, fmt.Errorf("%s has %d bytes for %s, which is more than %d", image, size, platform, maxSize)
+		if size > o.maxSize {
+			return nil, fmt.Errorf("%s has %d bytes for %s, which is more than %d", image, size, platform, o.maxSize)
 		}
 	}
 	return lines, o.writeLayout(image, reference, index)

@@ -33,13 +33,14 @@ var managers = []struct{ image, program string }{
 	{"millwright-cloudconfig", "cloudconfig"},
 }
 
-// maxSize is what an image of one platform may have, compressed.
+// maxSize is what an image of one platform may have, compressed, in bytes, unless a flag says otherwise.
 const maxSize = 30_000_000
 
 type options struct {
 	programs, out, registry, tag, only string
 	platforms                          []*v1.Platform
 	created                            time.Time
+	maxSize                            int64
 }
 
 func main() {
@@ -86,6 +87,7 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.tag, "tag", "dev", "The tag of the images.")
 	flags.StringVar(&o.only, "only", "", "The programs to make images of, separated by commas; all when empty.")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "The platforms, separated by commas.")
+	flags.Int64Var(&o.maxSize, "max-size", maxSize, "How many bytes an image of one platform may have, compressed.")
 	created := flags.Int64("created", 0, "When the images were created, in seconds since 1970: the time of the commit.")
 	if err := flags.Parse(args); err != nil {
 		return nil, err

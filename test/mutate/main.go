@@ -43,6 +43,14 @@ func main() {
 	}
 }
 
+// name is that of the package.
+func (t target) name() string {
+	if t.program {
+		return "main"
+	}
+	return filepath.Base(t.dir)
+}
+
 // run compiles the package with its mutants and reports those that survive.
 func (t target) run(out io.Writer, list bool, again string) error {
 	temp, err := os.MkdirTemp("", "mutate")
@@ -106,7 +114,7 @@ func (t target) compile(temp string) ([]mutant, string, error) {
 			return nil, "", err
 		}
 	}
-	if err := put("mutate_switch.go", []byte(strings.Replace(switches, "PACKAGE", filepath.Base(t.dir), 1))); err != nil {
+	if err := put("mutate_switch.go", []byte(strings.Replace(switches, "PACKAGE", t.name(), 1))); err != nil {
 		return nil, "", err
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replaced})

@@ -7,6 +7,8 @@ type target struct {
 	tests string
 	// slow are those of them that only mutants are shown to which survive the others.
 	slow string
+	// program is true for a package main.
+	program bool
 }
 
 var targets = []target{
@@ -114,4 +116,5 @@ var targets = []target{
 		dir: "test/clouds/example/cloud", files: []string{"faults.go", "limits.go", "lists.go", "machines.go", "operations.go", "parts.go"},
 		tests: ".", slow: "^TestManyLives$",
 	},
+	{dir: "config/images", files: []string{"base.go", "image.go", "main.go", "sbom.go"}, tests: ".", program: true},
 }

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	. "github.com/onsi/gomega"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// TestDirectoriesOfALayer: each directory is in it once, before what is in it: some runtimes refuse a file without.
+func TestDirectoriesOfALayer(t *testing.T) {
+	g := NewWithT(t)
+	layer, err := layerOf(time.Unix(1750000000, 0), file{name: "a/b/c"}, file{name: "a/b/d", mode: 0o444, content: []byte("d")}, file{name: "a/e/f"}, file{name: "g"})
+	g.Expect(err).NotTo(HaveOccurred())
+	content, err := layer.Uncompressed()
+	g.Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for archive := tar.NewReader(content); ; {
+		header, err := archive.Next()
+		if err == io.EOF {
+			break
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		names = append(names, header.Name)
+		g.Expect(header.ModTime.Unix()).To(BeEquivalentTo(1750000000), header.Name)
+	}
+	g.Expect(names).To(Equal([]string{"a/", "a/b/", "a/b/c", "a/b/d", "a/e/", "a/e/f", "g"}))
+}
+
+// TestAuthorities: those that are trusted without conditions, and all of them.
+func TestAuthorities(t *testing.T) {
+	g := NewWithT(t)
+	found := map[string]bool{}
+	for rest := authorities(); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		found[string(block.Bytes)] = true
+	}
+	for root := range bundle.Roots() {
+		g.Expect(found[string(root.Certificate)]).To(Equal(root.Constraint == nil))
+	}
+	g.Expect(len(found)).To(BeNumerically(">", 50))
+}
+
+// TestSizeOfAnImage: what is reported is what a node downloads, and more than may be is refused.
+func TestSizeOfAnImage(t *testing.T) {
+	g, from := NewWithT(t), programs(t)
+	out := made(t, from)
+	list, err := os.ReadFile(filepath.Join(out, "images.txt"))
+	g.Expect(err).NotTo(HaveOccurred())
+	img, err := tarball.ImageFromPath(filepath.Join(out, "millwright-core-linux-"+runtime.GOARCH+".tar"), nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	config, err := img.RawConfigFile()
+	g.Expect(err).NotTo(HaveOccurred())
+	size := int64(len(config))
+	layers, err := img.Layers()
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, layer := range layers {
+		content, err := layer.Compressed()
+		g.Expect(err).NotTo(HaveOccurred())
+		bytes, err := io.Copy(io.Discard, content)
+		g.Expect(err).NotTo(HaveOccurred())
+		size += bytes
+	}
+	g.Expect(strings.Fields(string(list))).To(ConsistOf(
+		"registry.millwright.dev/millwright-core:dev", here, HavePrefix("sha256:"), fmt.Sprint(size)), "one image of one platform")
+	allowed := func(most int64) error {
+		return run([]string{"-programs", from, "-out", t.TempDir(), "-only", "core", "-platforms", here, "-created", "1750000000", "-max-size", fmt.Sprint(most)})
+	}
+	g.Expect(allowed(size)).To(Succeed())
+	g.Expect(allowed(size - 1)).To(MatchError(ContainSubstring(fmt.Sprintf("has %d bytes for %s, which is more than %d", size, here, size-1))))
+}
+
+// TestOnly: those that are named, and all when none is.
+func TestOnly(t *testing.T) {
+	g, from := NewWithT(t), programs(t)
+	images := func(args ...string) (names []string) {
+		out := t.TempDir()
+		g.Expect(run(append([]string{"-programs", from, "-out", out, "-platforms", here}, args...))).To(Succeed())
+		found, err := filepath.Glob(filepath.Join(out, "*", "index.json"))
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, path := range found {
+			names = append(names, filepath.Base(filepath.Dir(path)))
+		}
+		return names
+	}
+	g.Expect(images()).To(ConsistOf("millwright-core", "millwright-aws", "millwright-azure", "millwright-gcp", "millwright-cloudconfig"))
+	g.Expect(images("-only", "aws,cloudconfig")).To(ConsistOf("millwright-aws", "millwright-cloudconfig"))
+}
+
+// TestWhatCannotBeWritten: each failure to write says what, and is one.
+func TestWhatCannotBeWritten(t *testing.T) {
+	from := programs(t)
+	stem := "millwright-core-linux-" + runtime.GOARCH
+	for occupied, message := range map[string]string{
+		".":                "making the directory of the images",
+		stem + ".tar":      "writing an archive",
+		stem + ".cdx.json": "writing a bill of materials",
+		"images.txt":       "writing the list of images",
+	} {
+		t.Run(occupied, func(t *testing.T) {
+			g := NewWithT(t)
+			out := filepath.Join(t.TempDir(), "out")
+			if occupied == "." {
+				g.Expect(os.WriteFile(out, nil, 0o600)).To(Succeed())
+			} else {
+				g.Expect(os.MkdirAll(filepath.Join(out, occupied, "x"), 0o755)).To(Succeed())
+			}
+			err := run([]string{"-programs", from, "-out", out, "-only", "core", "-platforms", here})
+			g.Expect(err).To(MatchError(ContainSubstring(message)))
+		})
+	}
+}
+
+// TestPlatforms that are none.
+func TestPlatforms(t *testing.T) {
+	for _, platforms := range []string{"linux", "/amd64", "", "linux/amd64,", "linux/amd64/v1/x/y"} {
+		_, err := parse([]string{"-platforms", platforms})
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("is not like linux/amd64")), platforms)
+	}
+	_, err := parse([]string{"-nonsense"})
+	NewWithT(t).Expect(err).To(HaveOccurred())
+}
+
+// TestComponents: a checksum is named where there is one, and of the program that makes the images only what is in them.
+func TestComponents(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(library("std", "1.2", "").Properties).To(BeNil())
+	with := library("example.com/a", "v1.0.0", "h1:x")
+	g.Expect(*with.Properties).To(ContainElement(HaveField("Value", "h1:x")))
+	g.Expect(with.PackageURL).To(Equal("pkg:golang/example.com/a@v1.0.0"))
+	modules := modulesOfImage()
+	g.Expect(modules).To(HaveLen(1))
+	g.Expect(modules[0].Path).To(Equal(authoritiesModule))
+	g.Expect(bytes.Contains(authorities(), []byte("BEGIN CERTIFICATE"))).To(BeTrue())
+}
