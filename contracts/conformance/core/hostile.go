@@ -139,7 +139,13 @@ func refusedFact(w *world) {
 		said := conditionsSay(w.read(p).Status.Conditions, "address")
 		return when(!said, "no condition speaks of the address")
 	})
-	w.check("CO-054", "a condition says that the address is refused, and the Machine has all other facts", deviation)
+	w.report(p.infra, fields{"addresses": []any{fields{"type": "InternalIP", "address": "192.0.2.7"}}})
+	deviation += w.soon(func() string {
+		m := w.read(p)
+		return w.hasAddress(m) + when(conditionsSay(m.Status.Conditions, long[:100]) || conditionsSay(m.Status.Conditions, "status.addresses"),
+			"a condition still speaks of the address, which is mended")
+	})
+	w.check("CO-054", "a condition says that the address is refused until it is mended, and the Machine has all other facts", deviation)
 }
 
 func wrongType(w *world) {
@@ -153,7 +159,22 @@ func wrongType(w *world) {
 		return when(!said, "no condition names the object and status.addresses")
 	})
 	deviation += w.soon(func() string { return w.running(other) })
-	w.check("CO-055", "a condition names object and path, and another Machine goes on", deviation)
+	w.report(p.infra, fields{"addresses": []any{fields{"type": "InternalIP", "address": "192.0.2.7"}}})
+	deviation += w.soon(func() string {
+		m := w.read(p)
+		return w.hasAddress(m) + when(conditionsSay(m.Status.Conditions, "status.addresses"), "a condition still names status.addresses, which is mended")
+	})
+	w.check("CO-055", "a condition names object and path until that is mended, and another Machine goes on", deviation)
+}
+
+// hasAddress says so if a Machine lacks the address that its infrastructure machine has by now.
+func (w *world) hasAddress(m *clusterv1.Machine) string {
+	for _, address := range m.Status.Addresses {
+		if address.Address == "192.0.2.7" {
+			return ""
+		}
+	}
+	return fmt.Sprintf("status.addresses is %v; ", m.Status.Addresses)
 }
 
 // watched expects what a provider writes to be seen faster than anybody would poll.

@@ -2,9 +2,11 @@ package core
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -133,20 +135,33 @@ func pauseConditions(w *world) {
 func moved(w *world) {
 	s := w.open(paused)
 	w.report(s.infra, fields{"initialization": nil, "ready": nil})
-	p := w.machine(w.id, func(m *clusterv1.Machine) {
-		m.Spec.ProviderID = w.providerID(w.id)
-		m.Spec.Bootstrap.DataSecretName = ptr.To(w.id + "-data")
-	})
-	p.node = w.node(w.id, w.providerID(w.id))
-	w.settle(p.infra, fields{"providerID": w.providerID(w.id)})
-	uid := w.current(p.infra).GetUID()
-	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(false) })
-	early := w.quiet(func() string { return w.staying(p.infra) })
-	w.report(s.infra, w.provisioned(true))
-	w.provide(p)
-	late := w.soon(func() string { return w.running(p) })
-	if w.current(p.infra).GetUID() != uid {
-		late += "the infrastructure machine is another"
+	places, uids := make([]*place, 3), map[string]types.UID{}
+	for i := range places {
+		name := w.id + strings.Repeat("x", i)
+		p := w.machine(name, func(m *clusterv1.Machine) {
+			m.Spec.ProviderID = w.providerID(name)
+			m.Spec.Bootstrap.DataSecretName = ptr.To(name + "-data")
+		})
+		p.node = w.node(name, w.providerID(name))
+		w.settle(p.infra, fields{"providerID": w.providerID(name)})
+		places[i], uids[name] = p, w.current(p.infra).GetUID()
 	}
-	w.check("CO-049", "the Machine has its Node again, with the same infrastructure machine", early+late)
+	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(false) })
+	deviation := w.quiet(func() (gone string) {
+		for _, p := range places {
+			gone += w.staying(p.infra)
+		}
+		return gone
+	})
+	w.report(s.infra, w.provisioned(true))
+	for _, p := range places {
+		w.provide(p)
+	}
+	for _, p := range places {
+		deviation += w.soon(func() string { return w.running(p) })
+		if w.current(p.infra).GetUID() != uids[p.machine.Name] {
+			deviation += "the infrastructure machine of " + p.machine.Name + " is another"
+		}
+	}
+	w.check("CO-049", "each Machine has its Node again, with the same infrastructure machine", deviation)
 }
