@@ -60,7 +60,11 @@ cp "$work/target/target-components.yaml" config/samples/aws/kubeconfig-secret.ya
 # For Cluster API's own programs in the target cluster.
 cp config/samples/upstream/kubeadm.yaml "$stage/target/$version/kubeadm.yaml"
 cp config/samples/upstream/core.yaml "$stage/target/$version/cluster-api-core.yaml"
-[ -z "${MAKE_IMAGES:-}" ] || "$MAKE_IMAGES" images TAG="$TAG" IMAGES="$stage/images/$version"
+if [ -n "${MAKE_IMAGES:-}" ]; then
+  "$MAKE_IMAGES" images TAG="$TAG" IMAGES="$stage/images/$version"
+  # make -n runs this script, since make is in its line, and that only says what it would do.
+  [ -s "$stage/images/$version/images.txt" ] || { echo "release: no images were made: $dir stays as it is" >&2; exit 1; }
+fi
 mkdir -p "$dir/cert-manager/v0.0.1"
 cp config/release/cert-manager.yaml "$dir/cert-manager/v0.0.1/"
 cp config/release/clusterctl.yaml "$dir/"

@@ -9,7 +9,7 @@ var coreMachineRules = []Rule{
 		Source:   machinePage + "all-resources-version",
 	},
 	{
-		ID: "CO-002", Level: Must, Feature: FeatureContract, Verified: behavioural,
+		ID: "CO-002", Level: Must, Versions: newer, Feature: FeatureContract, Verified: behavioural,
 		Text:     "Where a CRD has both labels, the core reads the fields of v1beta2.",
 		ReliedOn: "providers that keep both contracts",
 		Source:   machinePage + "all-resources-version",

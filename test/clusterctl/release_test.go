@@ -82,13 +82,15 @@ func TestReleaseThatIsInterrupted(t *testing.T) {
 func TestReleaseWhoseImagesAreInterrupted(t *testing.T) {
 	r := newReleaser(t)
 	// As make is called: images TAG=… IMAGES=directory.
-	half := `for word; do case $word in IMAGES=*) mkdir -p "${word#IMAGES=}" && : >"${word#IMAGES=}/core.tar";; esac; done` + "\n"
+	half := `for word; do case $word in IMAGES=*) mkdir -p "${word#IMAGES=}" && echo x | tee "${word#IMAGES=}/core.tar" >"${word#IMAGES=}/images.txt";; esac; done` + "\n"
 	r.write("fails", "#!/bin/sh\n"+half+"exit 2\n")
 	r.write("killed", "#!/bin/sh\n"+half+"kill -9 $PPID\n")
 	r.write("interrupted", "#!/bin/sh\n"+half+"kill -INT $PPID; exit 130\n")
 	r.write("whole", "#!/bin/sh\n"+half)
 	r.run("chmod +x fails killed interrupted whole")
-	for _, maker := range []string{"fails", "killed", "interrupted"} {
+	r.write("nothing", "#!/bin/sh\n") // As with make -n.
+	r.run("chmod +x nothing")
+	for _, maker := range []string{"fails", "killed", "interrupted", "nothing"} {
 		said, err := r.try(`MAKE_IMAGES="$PWD/` + maker + `" TAG=v0.2.0 ` + r.command + `v0.2.0 "$PWD/releases"`)
 		r.Expect(err).To(HaveOccurred(), maker)
 		r.Expect(said).NotTo(ContainSubstring("is in"), maker)

@@ -32,10 +32,15 @@ func standIns() []schema.GroupVersion {
 	}
 }
 
-// Each rule of cores that is verified by behaviour can be broken, and so the suite be shown able to fail.
+// Each rule of cores that is verified by behaviour has a case, and can be broken, and so the suite be shown able to fail.
 func TestEveryRuleOfCoresHasAMutant(t *testing.T) {
-	broken := mutants()
-	for _, id := range conformance.RulesOf(core.Cases()) {
+	broken, verified := mutants(), conformance.RulesOf(core.Cases())
+	for _, rule := range rules.Of(rules.Core) {
+		if rule.Verified == rules.Behavioural && !slices.Contains(verified, rule.ID) {
+			t.Errorf("%s is said to be verified by behaviour, and no case speaks of it", rule.ID)
+		}
+	}
+	for _, id := range verified {
 		if _, is := broken[id]; !is {
 			t.Errorf("%s has no core that breaks it", id)
 		}

@@ -3,6 +3,7 @@ package behaviour
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"strings"
@@ -202,6 +203,9 @@ func secretValues(object *unstructured.Unstructured) []string {
 	for _, field := range []string{"stringData", "data"} {
 		entries, _, _ := unstructured.NestedStringMap(object.Object, field)
 		for _, value := range entries {
+			if decoded, err := base64.StdEncoding.DecodeString(value); field == "data" && err == nil && len(decoded) >= shortest {
+				values = append(values, string(decoded))
+			}
 			if len(value) >= shortest {
 				values = append(values, value)
 			}

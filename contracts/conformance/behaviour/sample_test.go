@@ -1,6 +1,9 @@
 package behaviour
 
 import (
+	"encoding/base64"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"slices"
 	"testing"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -38,5 +41,19 @@ func TestTheClusterRefersToInfrastructureOfTheSample(t *testing.T) {
 	spec.InfrastructureRef.Kind = "OtherCluster"
 	if got := s.infrastructure(spec.InfrastructureRef, "c1"); got != (clusterv1.ContractVersionedObjectReference{}) {
 		t.Errorf("it refers to %+v, which is not there", got)
+	}
+}
+
+// What is searched for in conditions and events are the values of Secrets, as they are written and as a provider reads them.
+func TestValuesOfSecrets(t *testing.T) {
+	secret := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret",
+		"stringData": map[string]any{"token": "a-long-token-of-somebody", "short": "short"},
+		"data":       map[string]any{"password": base64.StdEncoding.EncodeToString([]byte("a-long-password"))},
+	}}
+	found := secretValues(secret)
+	slices.Sort(found)
+	if want := []string{"YS1sb25nLXBhc3N3b3Jk", "a-long-password", "a-long-token-of-somebody"}; !slices.Equal(found, want) {
+		t.Errorf("found %v, not %v", found, want)
 	}
 }

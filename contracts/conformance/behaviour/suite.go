@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	stderrors "errors"
 	"fmt"
 	"io"
 	"slices"
@@ -85,9 +86,8 @@ func (s *suite) run(ctx context.Context, config *rest.Config, options conformanc
 	}
 	cleanup := newCleanup(env)
 	defer func() {
-		if failed := cleanup.run(ctx); failed != nil && err == nil {
-			err = failed
-		}
+		// Also when the run was interrupted: what is left is to be known.
+		err = stderrors.Join(err, cleanup.run(ctx))
 	}()
 	if err := env.prepare(ctx, cleanup, kinds); err != nil {
 		return nil, err

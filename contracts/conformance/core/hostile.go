@@ -162,7 +162,8 @@ func wrongType(w *world) {
 	w.report(p.infra, fields{"addresses": []any{fields{"type": "InternalIP", "address": "192.0.2.7"}}})
 	deviation += w.soon(func() string {
 		m := w.read(p)
-		return w.hasAddress(m) + when(conditionsSay(m.Status.Conditions, "status.addresses"), "a condition still names status.addresses, which is mended")
+		said := conditionsSay(m.Status.Conditions, "status.addresses")
+		return w.hasAddress(m) + when(said, "a condition still names status.addresses, which is mended")
 	})
 	w.check("CO-055", "a condition names object and path until that is mended, and another Machine goes on", deviation)
 }

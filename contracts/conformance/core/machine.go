@@ -186,9 +186,6 @@ func machineFacts(w *world) {
 }
 
 func machineBothLabels(w *world) {
-	if w.Contract == version.V1Beta1 {
-		w.stop("this is about kinds with both labels: see contract v1beta2")
-	}
 	w.open()
 	p := w.machine(w.id)
 	w.need(w.soon(func() string { return w.owned(p.infra, p.machine) }))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	stderrors "errors"
 	"io"
 	"slices"
 	"sync"
@@ -47,9 +48,8 @@ func Suite(ctx context.Context, config *rest.Config, options conformance.RunOpti
 	made, err := install(ctx, env.Client, env.Timeouts.React.Duration)
 	cleanup := &cleanup{env: env, installed: made}
 	defer func() {
-		if failed := cleanup.run(ctx); failed != nil && err == nil {
-			err = failed
-		}
+		// Also when the run was interrupted: what is left is to be known.
+		err = stderrors.Join(err, cleanup.run(ctx))
 	}()
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func TestTheGuide(t *testing.T) {
 	_, machines := provide(t, standin.Switches{})
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"infrastructure-components.yaml": manifests, "metadata.yaml": metadata, "kubeconfig": string(env.Kubeconfig), "timeouts.yaml": waits,
+		"infrastructure-components.yaml": manifests, "metadata.yaml": metadata, "kubeconfig": string(env.Kubeconfig),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -43,6 +43,7 @@ func TestTheGuide(t *testing.T) {
 		typed += page.Commands(t, heading)
 	}
 	commands := strings.NewReplacer(
+		"quiet: 2s", "quiet: 300ms", "poll: 200ms", "poll: 20ms",
 		"infrastructure.example.com/v1beta2", standin.Group+"/v1alpha2", "ExampleMachine", "StandInMachine",
 		"bootstrap.example.com/v1beta2", standin.Group+"/v1alpha2", "ExampleConfig", "StandInConfig",
 		"http://127.0.0.1:8080/machines", machines, "--profile bootstrapconfig", "--profile bootstrapconfig --contract v1beta2",

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pkg/errors"
@@ -122,6 +123,10 @@ func restart(command string) func(context.Context) error {
 		var output bytes.Buffer
 		cmd := exec.CommandContext(ctx, "sh", "-c", command)
 		cmd.Stdout, cmd.Stderr = &output, &output
+		// The terminal sends Ctrl-C to a whole process group: a restart that is interrupted in its midst leaves a provider that is down, and
+		// so machines that nobody deletes.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 		// What it has started in the background, as a provider, holds its output open.
 		cmd.WaitDelay = time.Second
 		if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,4 +63,45 @@ func TestRestart(t *testing.T) {
 	if err := restart("sleep 60 &")(t.Context()); err != nil || time.Since(begin) > 30*time.Second {
 		t.Errorf("the error is %v, after %s", err, time.Since(begin))
 	}
+}
+
+// The Ctrl-C of a terminal, which goes to all processes of a group, does not end a restart; the end of its time ends all that it waits for.
+func TestRestartIsAGroupOfItsOwn(t *testing.T) {
+	t.Parallel()
+	group := filepath.Join(t.TempDir(), "group")
+	if err := restart("cut -d' ' -f5 /proc/self/stat >" + group)(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if its := strings.TrimSpace(string(content)); its == "" || its == strconv.Itoa(syscall.Getpgrp()) {
+		t.Errorf("the group of the command is %q, and ours %d", its, syscall.Getpgrp())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	child := filepath.Join(t.TempDir(), "child")
+	over := make(chan error, 1)
+	go func() { over <- restart("sleep 600 & echo $! >" + child + "; wait")(ctx) }()
+	pid := 0
+	for pid == 0 {
+		content, _ := os.ReadFile(child)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(content)))
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+	if err := <-over; err == nil {
+		t.Error("a command that was ended is no error")
+	}
+	for begin := time.Now(); syscall.Kill(pid, 0) == nil && !zombie(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatal("what the command has started is still there")
+		}
+	}
+}
+
+// zombie reports whether a process has ended, and its parent has not asked how.
+func zombie(pid int) bool {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err != nil || strings.Contains(string(status), ") Z ")
 }

@@ -58,6 +58,14 @@ func TestExitCodesAreThoseOfTheOutcome(t *testing.T) {
 	}
 }
 
+// A format that is none is refused before anything is done: after a run its results would be lost.
+func TestTheFormatOfARunIsReadFirst(t *testing.T) {
+	code, _, stderr := call("", "run", "--kubeconfig", "/nowhere", "--sample", "/nowhere", "--output", "pdf")
+	if code != exitUsage || !strings.Contains(stderr, "--output") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
 func TestKeptReportsAreTheSameEachTime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "infrastructure-components.yaml")
 	if err := os.WriteFile(file, []byte(manifests), 0o600); err != nil {

@@ -66,6 +66,10 @@ func (o *options) selection() (conformance.Selection, error) {
 	if selection.Level != conformance.Core && selection.Level != conformance.Extended {
 		return selection, errors.Errorf("--level: %q is neither core nor extended", o.level)
 	}
+	if _, err := report.ParseFormat(o.output); err != nil {
+		// Not when the run is over: what it has found would be lost.
+		return selection, errors.Wrap(err, "--output")
+	}
 	for _, version := range o.versions {
 		if version != rules.V1Beta1 && version != rules.V1Beta2 {
 			return selection, errors.Errorf("--contract: %q is neither v1beta1 nor v1beta2", version)
