@@ -36,7 +36,7 @@ func standIns() []schema.GroupVersion {
 func TestEveryRuleOfCoresHasAMutant(t *testing.T) {
 	broken, verified := mutants(), conformance.RulesOf(core.Cases())
 	for _, rule := range rules.Of(rules.Core) {
-		if rule.Verified == rules.Behavioural && !slices.Contains(verified, rule.ID) {
+		if slices.Contains(rule.Verified, rules.Behavioural) && !slices.Contains(verified, rule.ID) {
 			t.Errorf("%s is said to be verified by behaviour, and no case speaks of it", rule.ID)
 		}
 	}
