@@ -285,7 +285,7 @@ verify: ## Fail when generated files, go.mod, formatting or lint are not up to d
 
 .PHONY: clean
 clean: ## Remove what was built here; the caches outside the tree stay.
-	@rm -rf bin out config/core/crd/generated
+	@rm -rf bin out
 
 .PHONY: tools
 tools: $(CONTROLLER_GEN) $(KUSTOMIZE)
