@@ -192,13 +192,16 @@ func (w *world) node(name, providerID string) *corev1.Node {
 // read returns the Machine as it is; an empty one if it is gone.
 func (w *world) read(p *place) *clusterv1.Machine {
 	machine := &clusterv1.Machine{}
-	_ = w.Client.Get(w.ctx, client.ObjectKeyFromObject(p.machine), machine)
+	machine.Namespace, machine.Name = p.machine.Namespace, p.machine.Name
+	w.get(machine)
 	return machine
 }
 
 func (w *world) readCluster() *clusterv1.Cluster {
 	cluster := &clusterv1.Cluster{}
-	_ = w.Client.Get(w.ctx, w.key(w.id), cluster)
+	key := w.key(w.id)
+	cluster.Namespace, cluster.Name = key.Namespace, key.Name
+	w.get(cluster)
 	return cluster
 }
 
@@ -206,7 +209,9 @@ func (w *world) readCluster() *clusterv1.Cluster {
 func (w *world) current(object *unstructured.Unstructured) *unstructured.Unstructured {
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(object.GroupVersionKind())
-	_ = w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), now)
+	now.SetNamespace(object.GetNamespace())
+	now.SetName(object.GetName())
+	w.get(now)
 	return now
 }
 

@@ -144,21 +144,32 @@ func (w *world) remove(object client.Object, options ...client.DeleteOption) {
 // gone says that an object is there still.
 func (w *world) gone(object client.Object) string {
 	current, _ := object.DeepCopyObject().(client.Object)
-	err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), current)
-	switch {
-	case err == nil:
-		return fmt.Sprintf("%T %s is there still", object, object.GetName())
-	case client.IgnoreNotFound(err) != nil:
-		return err.Error()
+	return when(w.get(current), fmt.Sprintf("%T %s is there still", object, object.GetName()))
+}
+
+// get reads an object, and reports whether it is there. What the API server says of it counts, and not that it did not answer: then it is
+// asked again, and the case ends when that lasts.
+func (w *world) get(object client.Object) bool {
+	for begin := time.Now(); ; {
+		err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object)
+		if client.IgnoreNotFound(err) == nil {
+			return err == nil
+		}
+		if w.ctx.Err() != nil || time.Since(begin) > w.Timeouts.React.Duration {
+			w.stop("the suite cannot read %T %s: %v", object, object.GetName(), err)
+		}
+		select {
+		case <-w.ctx.Done():
+		case <-time.After(w.Timeouts.Poll.Duration):
+		}
 	}
-	return ""
 }
 
 // staying says that an object is gone, or deleted.
 func (w *world) staying(object client.Object) string {
 	current, _ := object.DeepCopyObject().(client.Object)
-	if err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), current); err != nil {
-		return err.Error()
+	if !w.get(current) {
+		return object.GetName() + " is gone"
 	}
 	if current.GetDeletionTimestamp() != nil {
 		return fmt.Sprintf("%s %s is deleted", current.GetObjectKind().GroupVersionKind().Kind, current.GetName())
