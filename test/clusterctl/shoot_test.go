@@ -102,4 +102,7 @@ func TestShoot(t *testing.T) {
 		l.Expect(err).NotTo(HaveOccurred())
 		l.Expect(string(log)).NotTo(ContainSubstring("is forbidden"), "a right is missing in the overlay")
 	}
+
+	l.run(`kubectl delete -k "$OVERLAYS/mcm/shoot" --wait=false`)
+	l.run(`kubectl get clusterrole millwright-shoot`) // The rights of all other shoots.
 }
