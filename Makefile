@@ -174,7 +174,8 @@ images: ## Put the managers, or those of ONLY, into images for PLATFORMS (linux/
 	@$(foreach manager,$(ONLY),$(if $(filter $(manager),core aws azure gcp cloudconfig),,$(error ONLY=$(manager) is no manager: \
 	  give some of core aws azure gcp cloudconfig)))
 	@for platform in $(PLATFORMS); do \
-	  case $$platform in */*) ;; *) echo "images: PLATFORMS has '$$platform': give pairs like linux/amd64" >&2; exit 1;; esac; \
+	  case $$platform in *,*|*/*/*|/*|*/) good=;; */*) good=yes;; *) good=;; esac; \
+	  [ "$$good" ] || { echo "images: PLATFORMS has '$$platform': give pairs like linux/amd64, separated by spaces" >&2; exit 1; }; \
 	  dir=out/programs/$${platform/\//_} && mkdir -p $$dir && \
 	  { GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GOBUILD) -ldflags '$(LDFLAGS)' -o $$dir/ $(foreach manager,$(ONLY),$(call package,$(manager))); } 2>&1 | \
 	    QUIET="$(QUIET)" test/progress.sh "managers for $$platform" || exit 1; \

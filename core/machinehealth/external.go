@@ -39,17 +39,17 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 			continue
 		}
 		known := meta.FindStatusCondition(t.Status.Conditions, clusterv1.MachineExternallyRemediatedCondition)
-		_, external := s.handOver(t)
+		_, by := s.handOver(t)
 		switch {
-		case t.State == health.Unhealthy && external != nil:
-			due, err := r.toRequest(ctx, s, t, external, known)
+		case t.State == health.Unhealthy && by != nil:
+			due, err := r.toRequest(ctx, s, t, by, known)
 			if err != nil || !due {
 				end = end.And(outcome.FromError(err))
 				continue
 			}
 			sent++
-			err = r.request(ctx, s, t, external, known, templates)
-			refused([]*check{external}, err)
+			err = r.request(ctx, s, t, by, known, templates)
+			refused([]*check{by}, err)
 			end = end.And(outcome.FromError(err))
 		case t.State == health.Healthy && known != nil:
 			sent++

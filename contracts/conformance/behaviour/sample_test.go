@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 

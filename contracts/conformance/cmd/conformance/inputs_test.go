@@ -84,7 +84,10 @@ func TestRestartIsAGroupOfItsOwn(t *testing.T) {
 	over := make(chan error, 1)
 	go func() { over <- restart("sleep 600 & echo $! >" + child + "; wait")(ctx) }()
 	pid := 0
-	for pid == 0 {
+	for begin := time.Now(); pid == 0; {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatal("the command has started nothing")
+		}
 		content, _ := os.ReadFile(child)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(content)))
 		time.Sleep(10 * time.Millisecond)
