@@ -175,15 +175,20 @@ func (l *life) moveRefused() {
 	l.Expect(err).NotTo(HaveOccurred())
 	l.scale("3")
 	l.Eventually(l.launches).Should(Equal(3))
+	before := l.uids(l.from)
 	said, err := l.try(`clusterctl move --to-kubeconfig "$TO"`)
 	l.Expect(err).To(HaveOccurred())
 	l.Expect(said).To(ContainSubstring("provisioning"))
 	cluster := &clusterv1.Cluster{}
 	l.Expect(l.from.Client.Get(l.ctx, client.ObjectKey{Namespace: "default", Name: "my-cluster"}, cluster)).To(Succeed())
 	l.Expect(cluster.Spec.Paused).To(BeNil())
+	l.Expect(l.machines(l.to)).To(BeEmpty())
 	l.Expect(l.sandbox.EC2.ReleaseFault(l.ctx, fault)).To(Succeed())
 	l.Expect(l.sandbox.EC2.RemoveFault(l.ctx, fault)).To(Succeed())
 	l.Eventually(func() []string { return l.running(l.from) }).Should(HaveLen(3))
+	l.Expect(l.uids(l.from)).To(Equal(before), "no Machine was replaced")
+	l.Expect(l.launches()).To(Equal(3), "nothing more is launched after a move that was refused")
+	l.Expect(l.live()).To(HaveLen(3))
 }
 
 // expectMoved is true when all Machines run at one side, under the names they had, and nothing is left at the other.

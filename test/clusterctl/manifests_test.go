@@ -11,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -200,24 +198,6 @@ func (i *installation) withCertManager() {
 	i.Expect(manifest).NotTo(ContainSubstring("trust-from"))
 	i.write("certified.yaml", manifest)
 	i.run(`kubectl create namespace certified && kubectl apply --server-side --force-conflicts --dry-run=server -f certified.yaml`)
-}
-
-// unpaused: what clusterctl does at the end of a move is taken for the template's Cluster and the sample, and is refused where it would leave nothing.
-func (i *installation) unpaused() {
-	unpause := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":null}}`))
-	for _, crd := range []string{"validating", "mutating"} { // Nobody answers here.
-		i.run(`kubectl delete ` + crd + `webhookconfiguration millwright-core --ignore-not-found`)
-	}
-	paused := true
-	for name, spec := range map[string]clusterv1.ClusterSpec{
-		"nothing": {Paused: &paused},
-		"sample":  {Paused: &paused, ClusterNetwork: clusterv1.ClusterNetwork{ServiceDomain: "cluster.local"}},
-	} {
-		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: spec}
-		i.Expect(i.client.Create(i.t.Context(), cluster)).To(Succeed())
-		err := i.client.Patch(i.t.Context(), cluster, unpause)
-		i.Expect(apierrors.IsInvalid(err)).To(Equal(name == "nothing"), "%s: %v", name, err)
-	}
 }
 
 // noVersion: what clusterctl or a registry would not find is not made, and a release leaves alone what is not its own.

@@ -52,6 +52,7 @@ var (
 // templatesOfAllClouds generates a cluster from each template, with a value for each variable that its first lines describe, and with those alone that
 // it must be given; the API server takes what comes out, the bootstrap provider's kinds included.
 func (i *installation) templatesOfAllClouds() {
+	i.withoutWebhooks()
 	i.kindsOfKubeadm()
 	var all []string
 	for cloud := range values {
@@ -90,6 +91,11 @@ func (i *installation) templatesOfAllClouds() {
 	}
 	i.write("all.yaml", strings.Join(all, "\n---\n"))
 	i.run(`kubectl apply --dry-run=server --validate=strict -f all.yaml`)
+	made := clusters(i.objects(strings.Join(all, "\n---\n")))
+	i.Expect(made).To(HaveLen(2 * len(values) * len(flavours)))
+	for _, cluster := range made {
+		i.Expect(i.unpause("a template", cluster)).To(Succeed(), "Cluster %s needs a field in spec beside paused", cluster.GetName())
+	}
 }
 
 // kindsOfKubeadm are those of Cluster API's own bootstrap provider, which is not ours to release.

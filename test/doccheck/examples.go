@@ -67,6 +67,16 @@ func Apply(t testing.TB, c client.Client, namespace string, objects []*unstructu
 	}
 }
 
+// Objects are the fenced blocks of yaml that are no fragments, of the whole page, as they are written; none for a page without.
+func (p *Page) Objects(t testing.TB) []string {
+	t.Helper()
+	var found []string
+	for _, block := range p.blocks(t, "", "yaml") {
+		found = append(found, string(block))
+	}
+	return found
+}
+
 // blocks are the fenced blocks of a language that are not fragments.
 func (p *Page) blocks(t testing.TB, heading, language string) [][]byte {
 	t.Helper()
