@@ -102,11 +102,14 @@ func (p *probed) pass(d, step time.Duration) (at []time.Duration) {
 	return at
 }
 
+// answers is what unanswered returns while the API server answers.
+const answers time.Duration = -1
+
 // unanswered is for how long the API server has not answered.
 func (p *probed) unanswered() time.Duration {
 	since, _ := p.Unanswered(p.key)
 	if since.IsZero() {
-		return 0
+		return answers
 	}
 	return p.clock.Since(since)
 }
@@ -119,11 +122,11 @@ func TestProbesAfterOneThatFailed(t *testing.T) {
 
 	p.down.Store(true)
 	p.Expect(p.pass(10*time.Second, time.Second)).To(HaveLen(1))
-	p.Expect(p.unanswered()).To(Equal(10 * time.Second))
+	p.Expect(p.unanswered()).To(BeZero(), "nobody had asked before")
 	p.Expect(p.pass(5*time.Second, 500*time.Millisecond)).To(HaveLen(2), "after one second, and two")
 	p.down.Store(false)
 	p.pass(5*time.Second, 500*time.Millisecond)
-	p.Expect(p.unanswered()).To(BeZero())
+	p.Expect(p.unanswered()).To(Equal(answers))
 	p.Expect(p.pass(60*time.Second, time.Second)).To(HaveLen(6), "as before")
 
 	p.down.Store(true)
@@ -142,14 +145,14 @@ func TestAProbeThatHangs(t *testing.T) {
 	p.clock.Step(10 * time.Second)
 	p.Eventually(p.probes.Load).Should(BeEquivalentTo(1))
 	p.Eventually(p.clock.HasWaiters).Should(BeTrue())
-	p.Expect(p.unanswered()).To(BeZero(), "it may have been sent a moment ago")
+	p.Expect(p.unanswered()).To(Equal(answers), "it may have been sent a moment ago")
 	p.clock.Step(answerTimeout)
-	p.Eventually(p.unanswered).Should(Equal(10*time.Second + answerTimeout))
+	p.Eventually(p.unanswered).Should(Equal(answerTimeout), "it counts from the question, not from the answer before: ten seconds in which nobody asked")
 	_, why := p.Unanswered(p.key)
 	p.Expect(why).To(ContainSubstring("not answered"))
 	p.held.Store(nil)
 	close(held)
-	p.Eventually(p.unanswered).Should(BeZero())
+	p.Eventually(p.unanswered).Should(Equal(answers))
 	p.Expect(p.probes.Load()).To(BeEquivalentTo(1))
 }
 
@@ -171,7 +174,9 @@ func TestARequestThatFailsHasAProbeSent(t *testing.T) {
 
 	p.down.Store(true)
 	p.Expect(send(t.Context())).NotTo(Succeed())
-	p.Eventually(p.unanswered).Should(Equal(4 * time.Second))
+	p.Eventually(p.unanswered).Should(BeZero())
+	p.clock.Step(500 * time.Millisecond)
+	p.Expect(p.unanswered()).To(Equal(500 * time.Millisecond))
 	for range 10 {
 		p.Expect(send(t.Context())).NotTo(Succeed())
 	}
@@ -179,7 +184,7 @@ func TestARequestThatFailsHasAProbeSent(t *testing.T) {
 	p.rests()
 	p.down.Store(false)
 	p.pass(2*time.Second, 500*time.Millisecond)
-	p.Expect(p.unanswered()).To(BeZero())
+	p.Expect(p.unanswered()).To(Equal(answers))
 
 	// While it answers probes there is one a second at most.
 	p.probes.Store(0)

@@ -70,7 +70,7 @@ func (p *probes) probe(ctx context.Context, connection *Connection) (refused boo
 			return false, err
 		}
 	}
-	p.r.failed(err)
+	p.r.failed(err, p.asked)
 	var not *NotConnectedError
 	if errors.As(err, &not) && not.Reason == Unauthorized {
 		// An API server whose authenticator or authorizer is away for a moment refuses everybody. Each of these counts: it is not an
@@ -84,7 +84,7 @@ func (p *probes) probe(ctx context.Context, connection *Connection) (refused boo
 
 // ask probes once. While the answer takes long, it counts as not given.
 func (r *runner) ask(ctx context.Context, connection *Connection) error {
-	answer := make(chan error, 1)
+	asked, answer := r.options.Clock.Now(), make(chan error, 1)
 	go func() { answer <- connection.answer(ctx, r.options.ProbeTimeout) }()
 	timer := r.options.Clock.NewTimer(answerTimeout)
 	defer timer.Stop()
@@ -93,7 +93,7 @@ func (r *runner) ask(ctx context.Context, connection *Connection) error {
 		return err
 	case <-timer.C():
 		err := fmt.Errorf("a probe was not answered within %s", answerTimeout)
-		r.failed(connection.Failed(Unreachable, "the API server does not answer", err))
+		r.failed(connection.Failed(Unreachable, "the API server does not answer", err), asked)
 	}
 	return <-answer
 }

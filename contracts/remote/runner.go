@@ -29,8 +29,9 @@ type runner struct {
 	connection  *Connection
 	failure     *NotConnectedError
 	lastSuccess time.Time
-	// unanswered is what came of the latest probe of the connection; "" when it was answered.
+	// unanswered is what came of the latest probe of the connection; "" when it was answered. asked is when the first was sent that was not.
 	unanswered string
+	asked      time.Time
 	// kept is why the connection goes on although the kubeconfig that it was made with is not there any more.
 	kept string
 }

@@ -8,7 +8,9 @@ import (
 
 // Unanswered returns since when the API server of a cluster has not answered probes of the connection that there is, and what came of the
 // latest; the zero time while it answers, and while there is no connection: Get returns since when then. A connection is lost only after
-// Options.ProbeFailures, and what has been read over it is old long before that.
+// Options.ProbeFailures, and what has been read over it is old long before that. It counts from when the first of the probes was sent: that
+// nobody had asked between the answer before and that one is no sign of an API server that does not answer, and one that is slow would
+// look as if it had not for a whole Options.ProbeInterval.
 func (c *Connections) Unanswered(cluster types.NamespacedName) (since time.Time, why string) {
 	found := c.find(cluster)
 	if found == nil {
@@ -43,7 +45,7 @@ func (r *runner) unansweredSince() (time.Time, string) {
 	if r.connection == nil || r.unanswered == "" {
 		return time.Time{}, ""
 	}
-	return r.lastSuccess, r.unanswered
+	return r.asked, r.unanswered
 }
 
 // answered notes that a probe was answered, and failed that one was not. Subscribers are notified of the first of each.
@@ -58,10 +60,14 @@ func (r *runner) answered() {
 	}
 }
 
-func (r *runner) failed(err error) {
+// failed takes in what came of a probe, and when that was sent.
+func (r *runner) failed(err error, asked time.Time) {
 	r.mutex.Lock()
 	changed := r.unanswered == ""
 	r.unanswered = err.Error()
+	if changed {
+		r.asked = asked
+	}
 	r.mutex.Unlock()
 	if changed {
 		r.connections.unansweredChanged(r)

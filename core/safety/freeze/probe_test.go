@@ -73,6 +73,39 @@ func TestAnAPIServerThatHangs(t *testing.T) {
 	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonControlAPIServerUnreachable))
 }
 
+// TestAnAPIServerThatIsSlow: each answer that comes within the timeout is one.
+func TestAnAPIServerThatIsSlow(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(0)
+	p := &Probe{Freezer: w.Freezer, Clock: w.clock, Reader: apiServer(func(context.Context) error {
+		w.clock.Step(DefaultTimeout - 1)
+		return nil
+	})}
+	for range 10 {
+		w.clock.Step(p.check(t.Context()))
+		g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+	}
+}
+
+// TestATargetThatIsSlow: a probe that is under way for longer than a moment freezes nothing before the timeout, however often that happens
+// and however short the timeout is.
+func TestATargetThatIsSlow(t *testing.T) {
+	for _, timeout := range []time.Duration{3 * time.Second, DefaultTimeout} {
+		g := NewWithT(t)
+		w := newWorld(0)
+		w.Freezer.options.Timeout = timeout
+		w.turn(cluster)
+		for range 10 {
+			w.clock.Step(10 * time.Second)
+			w.lose(cluster)
+			w.clock.Step(timeout - 1)
+			g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+			w.restore(cluster)
+			g.Expect(w.NotBefore(cluster)).To(BeZero())
+		}
+	}
+}
+
 // TestTheEndOfTheProcessIsNoOutage: a request that was given up because the manager ends means nothing.
 func TestTheEndOfTheProcessIsNoOutage(t *testing.T) {
 	g := NewWithT(t)
