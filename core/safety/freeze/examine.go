@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -57,40 +58,68 @@ func (e *Examiner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		// Its connection enqueues it.
 		return ctrl.Result{}, nil
 	}
-	var missing []string
-	for _, node := range machineless(request.NamespacedName, nodes, since) {
-		gone, err := e.gone(ctx, request.Namespace, node.Annotations[clusterv1.MachineAnnotation])
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-		if gone {
-			missing = append(missing, node.Name)
-		}
-	}
-	vanished, err := e.vanished(ctx, request.NamespacedName, since)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
+	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
+	defer cancel()
+	lost, err := e.lost(ctx, request.NamespacedName, machineless(request.NamespacedName, nodes, since))
+	vanished, err2 := e.vanished(ctx, request.NamespacedName, since)
 	found := strings.Join(slices.DeleteFunc([]string{
-		signs("Nodes have joined since "+stamp(since)+" as Machines that are not there", missing),
+		signs("Nodes have joined since "+stamp(since)+" as Machines that are not there", lost),
 		signs("the instances of Machines are gone that were there at that time", vanished),
 	}, func(sign string) bool { return sign == "" }), "; ")
+	failed := kerrors.NewAggregate([]error{err, err2})
+	if found == "" && failed != nil {
+		return ctrl.Result{}, failed
+	}
 	if found != "" {
 		ctrl.LoggerFrom(ctx).Info("The management cluster seems to have been restored from a backup", "signs", found)
 	}
 	e.Freezer.examined(request.NamespacedName, found)
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, failed
+}
+
+const (
+	// examineTimeout bounds one look at a Cluster: an API server that hangs must not hold a worker.
+	examineTimeout = 10 * time.Second
+	// maxAsked bounds the requests of one look. A restore shows in a few Nodes as well as in thousands.
+	maxAsked = 50
+)
+
+// lost are the Nodes whose Machines the API server does not have. Those that the cache has are there; of the others some are asked for. With
+// an error come those that are known nevertheless.
+func (e *Examiner) lost(ctx context.Context, cluster client.ObjectKey, nodes []*corev1.Node) (names []string, err error) {
+	asked := 0
+	for _, node := range nodes {
+		key := client.ObjectKey{Namespace: cluster.Namespace, Name: node.Annotations[clusterv1.MachineAnnotation]}
+		if e.Client.Get(ctx, key, &clusterv1.Machine{}, client.UnsafeDisableDeepCopy) == nil {
+			continue
+		}
+		if asked == maxAsked {
+			if len(names) == 0 {
+				err = errors.Errorf("%d Machines of Cluster %s exist that the cache does not have: looking again", asked, cluster)
+			}
+			return names, err
+		}
+		asked++
+		gone, failed := e.gone(ctx, key)
+		if failed != nil {
+			return names, failed
+		}
+		if gone {
+			names = append(names, node.Name)
+		}
+	}
+	return names, nil
 }
 
 // gone asks the API server whether a Machine does not exist.
-func (e *Examiner) gone(ctx context.Context, namespace, name string) (bool, error) {
+func (e *Examiner) gone(ctx context.Context, key client.ObjectKey) (bool, error) {
 	machine := &metav1.PartialObjectMetadata{}
 	machine.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
-	err := e.APIReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, machine)
+	err := e.APIReader.Get(ctx, key, machine)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
-	return false, errors.Wrapf(err, "reading Machine %s/%s", namespace, name)
+	return false, errors.Wrapf(err, "reading Machine %s", key)
 }
 
 // machineless are the Nodes that a core has linked to a Machine of the Cluster, and that have joined since the time of the backup.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -295,16 +297,24 @@ func TestDismissal(t *testing.T) {
 	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRecovering), "the next one has")
 }
 
+// versioned is a lease of which only the version is known; "" for none.
+func versioned(version string) *coordinationv1.Lease {
+	if version == "" {
+		return nil
+	}
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+}
+
 // TestTheManagementClusterIsSetBack while the core runs.
 func TestTheManagementClusterIsSetBack(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)
 	p := &Probe{Freezer: w.Freezer, Clock: w.clock}
 	for _, version := range []string{"900", "1000", "1000", "1001"} {
-		p.compare(t.Context(), version)
+		p.compare(t.Context(), versioned(version))
 		g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
 	}
-	p.compare(t.Context(), "999")
+	p.compare(t.Context(), versioned("999"))
 	state := w.Frozen(cluster)
 	g.Expect(state.Reason).To(Equal(ReasonRestoreSuspected))
 	g.Expect(state.Message).To(ContainSubstring("its resourceVersion went back from 1001 to 999"))

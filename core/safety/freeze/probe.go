@@ -7,7 +7,6 @@ import (
 	"github.com/pkg/errors"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,8 +27,8 @@ type Probe struct {
 	// Clock has the time and timers.
 	Clock clock.Clock
 
-	// version is the latest version of the management cluster that was read.
-	version string
+	// seen is the lease as it was read last; nil while it never was.
+	seen *coordinationv1.Lease
 }
 
 // NeedLeaderElection returns false.
@@ -55,7 +54,7 @@ func (p *Probe) Start(ctx context.Context) error {
 func (p *Probe) check(ctx context.Context) time.Duration {
 	o := p.Freezer.options
 	asked := p.Clock.Now()
-	version, err := p.ask(ctx, o.Timeout)
+	lease, err := p.ask(ctx, o.Timeout)
 	if ctx.Err() != nil {
 		return o.Period
 	}
@@ -64,36 +63,35 @@ func (p *Probe) check(ctx context.Context) time.Duration {
 		return min(o.Timeout/rechecks, o.Period)
 	}
 	p.Freezer.controlAnswered(ctx)
-	p.compare(ctx, version)
+	p.compare(ctx, lease)
 	return o.Period
 }
 
-// ask reads the lease from etcd, and returns its version. That there is none, or that it may not be read, is an answer, too.
-func (p *Probe) ask(ctx context.Context, timeout time.Duration) (string, error) {
+// ask reads the lease from etcd. That there is none, or that it may not be read, is an answer, too, and returns nil.
+func (p *Probe) ask(ctx context.Context, timeout time.Duration) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	lease := &coordinationv1.Lease{}
 	err := p.Reader.Get(ctx, p.Lease, lease)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return "", nil
+		return nil, nil
 	}
-	return lease.ResourceVersion, errors.Wrap(err, "reading the lease of the core")
+	return lease, errors.Wrap(err, "reading the lease of the core")
 }
 
-// compare notices that the management cluster is at an earlier version than before. etcd counts up only, so it has been replaced.
-func (p *Probe) compare(ctx context.Context, version string) {
-	before := p.version
-	if version == "" {
+// compare notices that the management cluster is at an earlier time than before.
+func (p *Probe) compare(ctx context.Context, lease *coordinationv1.Lease) {
+	before := p.seen
+	if lease == nil {
 		return
 	}
-	p.version = version
-	if before == "" {
+	p.seen = lease
+	if before == nil {
 		return
 	}
-	if order, err := resourceversion.CompareResourceVersion(version, before); err == nil && order < 0 {
-		ctrl.LoggerFrom(ctx).Info("The management cluster is at an earlier version than before: it was restored from a backup",
-			"version", version, "before", before)
-		p.Freezer.setBack(before, version)
+	if signs := setBack(before, lease, p.Freezer.trustsClock()); signs != "" {
+		ctrl.LoggerFrom(ctx).Info("The management cluster is at an earlier time than before: it was restored from a backup", "signs", signs)
+		p.Freezer.setBack(signs)
 	}
 }
 
@@ -127,9 +125,9 @@ func (f *Freezer) turn(ctx context.Context, change func()) {
 }
 
 // setBack takes in that the management cluster was restored while this process ran.
-func (f *Freezer) setBack(before, after string) {
+func (f *Freezer) setBack(signs string) {
 	f.mutex.Lock()
-	f.restored = suspicion{since: f.clock.Now(), signs: "its resourceVersion went back from " + before + " to " + after}
+	f.restored = suspicion{since: f.clock.Now(), signs: signs}
 	f.mutex.Unlock()
 	f.changed(client.ObjectKey{})
 }

@@ -65,7 +65,7 @@ func TestALeaseThatIsGoneForAWhile(t *testing.T) {
 	w := newWorld(0)
 	p := &Probe{Freezer: w.Freezer, Clock: w.clock}
 	for _, version := range []string{"1000", "", "999"} {
-		p.compare(t.Context(), version)
+		p.compare(t.Context(), versioned(version))
 	}
 	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRestoreSuspected))
 }
