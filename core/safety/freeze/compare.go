@@ -62,7 +62,8 @@ func wentBack(before, after *coordinationv1.Lease) bool {
 }
 
 func renewedEarlier(before, after *coordinationv1.Lease) string {
-	return "the renewTime of the lease of the core went back from " + stamp(before.Spec.RenewTime.Time) + " to " + stamp(after.Spec.RenewTime.Time)
+	return fmt.Sprintf("the renewTime of the lease of the core went back from %s to %s",
+		stamp(before.Spec.RenewTime.Time), stamp(after.Spec.RenewTime.Time))
 }
 
 // says is what two reads of the same version of a lease have in common.

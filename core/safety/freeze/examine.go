@@ -84,8 +84,8 @@ const (
 	maxAsked = 50
 )
 
-// lost are the Nodes whose Machines the API server does not have. Those that the cache has are there; of the others some are asked for. With
-// an error come those that are known nevertheless.
+// lost are the Nodes whose Machines the API server does not have. Those that the cache has are there; of the others some are asked for.
+// With an error come those that are known nevertheless.
 func (e *Examiner) lost(ctx context.Context, cluster client.ObjectKey, nodes []*corev1.Node) (names []string, err error) {
 	asked := 0
 	for _, node := range nodes {
