@@ -107,3 +107,16 @@ func (p *Page) Commands(t testing.TB, heading string) string {
 	}
 	return string(bytes.Join(blocks, nil))
 }
+
+// Code are the fenced blocks of Go below a heading, of the whole page for "". It ends the test when there is none.
+func (p *Page) Code(t testing.TB, heading string) []string {
+	t.Helper()
+	var code []string
+	for _, block := range p.blocks(t, heading, "go") {
+		code = append(code, string(block))
+	}
+	if len(code) == 0 {
+		t.Fatalf("%s has no code below %q", p.Path, heading)
+	}
+	return code
+}

@@ -49,15 +49,21 @@ func (p *Page) CheckDeclarations(t testing.TB, heading string) {
 			t.Errorf("%s: the row %q has to name one file and its functions", p.Path, row["Question"].Text)
 			continue
 		}
-		declared, err := declarations(file.Code[0])
-		if err != nil {
-			t.Errorf("%s: %v", p.Path, err)
-			continue
-		}
-		for _, name := range names.Code {
-			if !slices.Contains(declared, name) {
-				t.Errorf("%s: %s does not declare %s", p.Path, file.Code[0], name)
-			}
+		p.CheckDeclared(t, file.Code[0], names.Code)
+	}
+}
+
+// CheckDeclared reports names that the file does not declare, methods as Type.method.
+func (p *Page) CheckDeclared(t testing.TB, file string, names []string) {
+	t.Helper()
+	declared, err := declarations(file)
+	if err != nil {
+		t.Errorf("%s: %v", p.Path, err)
+		return
+	}
+	for _, name := range names {
+		if !slices.Contains(declared, name) {
+			t.Errorf("%s: %s does not declare %s", p.Path, file, name)
 		}
 	}
 }

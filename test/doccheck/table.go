@@ -25,9 +25,11 @@ func (p *Page) Table(t testing.TB, heading string) []Row {
 	t.Helper()
 	var rows []Row
 	for _, node := range p.section(t, heading) {
-		if node.Kind() == tables.KindTable {
-			rows = append(rows, p.rows(node)...)
-		}
+		p.walk(node, func(inner ast.Node) {
+			if inner.Kind() == tables.KindTable {
+				rows = append(rows, p.rows(inner)...)
+			}
+		})
 	}
 	if len(rows) == 0 {
 		t.Fatalf("%s has no table with rows below %q", p.Path, heading)

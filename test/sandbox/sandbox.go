@@ -7,63 +7,17 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/pkg/errors"
 
 	"millwright.dev/test/clouds/aws/simclient"
 	"millwright.dev/test/clouds/aws/sqs"
 	"millwright.dev/test/container"
-	"millwright.dev/test/controlplane"
 )
-
-// Options of a sandbox. The zero value is one cluster with everything in it and short delays in EC2.
-type Options struct {
-	// Clusters is 1 for a cluster that holds both the Machines and the Nodes, or 2 for a control and
-	// a target cluster; 1 when unset.
-	Clusters int
-	// Clouds are the names of the simulated clouds, each with its provider: aws, azure, gcp; aws alone when unset.
-	Clouds []string
-	// LogDir takes the logs of all processes. When empty they go with the sandbox.
-	LogDir string
-	// Progress takes a line for each step of the start; nothing is said when nil.
-	Progress io.Writer
-	// Delays of the clouds; unset ones have short defaults.
-	Delays Delays
-	// Unbooted lets instances run without booting: a stand-in joins their Nodes and runs their pods. It is for more
-	// machines than fit on one computer, as each that boots takes a kubelet of some 75 MB.
-	Unbooted bool
-	// Webhooks installs the core with its webhooks, which serve on loopback; without them when false.
-	Webhooks bool
-	// InterruptionQueue has the AWS provider read the sandbox's Queue.
-	InterruptionQueue bool
-	// Bare leaves everything but control planes and clouds to somebody else, such as clusterctl: HostDeployments runs what
-	// is installed then. The control planes have no controller of Deployments.
-	Bare bool
-	// Images has the managers run from their images in out/images, in containers as their Deployments say: with the image's root file
-	// system alone, which is read-only, as its user, without capabilities, and with leader election. Otherwise, and
-	// where this computer forbids containers, which Progress is told, they are processes of bin/.
-	Images bool
-	// Programs are further programs that a Host runs, outside of containers, by the last part of their image's name; it runs ours by itself.
-	Programs map[string]string
-	// ManagerArgs are added to the flags of a manager, by its name.
-	ManagerArgs map[string][]string
-}
-
-// Delays are how long the simulated clouds take.
-type Delays struct {
-	// Pending is the time from the launch of a machine until it runs and boots; 1 s when unset.
-	Pending time.Duration
-	// ShuttingDown is the time from the deletion of a machine until it is gone; 1 s when unset.
-	ShuttingDown time.Duration
-	// Consistency is how long a new instance of EC2 cannot be found; 500 ms when unset.
-	Consistency time.Duration
-}
 
 // Sandbox is a running sandbox.
 type Sandbox struct {
@@ -144,26 +98,6 @@ func tempDir() string {
 	return "/tmp"
 }
 
-func (o *Options) setDefaults() {
-	setDefault(&o.Clusters, 1)
-	if len(o.Clouds) == 0 {
-		o.Clouds = []string{"aws"}
-	}
-	setDefault(&o.Delays.Pending, time.Second)
-	setDefault(&o.Delays.ShuttingDown, time.Second)
-	setDefault(&o.Delays.Consistency, 500*time.Millisecond)
-	if o.Progress == nil {
-		o.Progress = io.Discard
-	}
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
 // start is the order in which the parts come up: each needs those before it.
 func (s *Sandbox) start(ctx context.Context) error {
 	if err := os.MkdirAll(s.options.LogDir, 0o750); err != nil {
@@ -212,17 +146,6 @@ func (s *Sandbox) startClusters(ctx context.Context) error {
 		s.say("control plane of %q serves at %s", names[i], clusters[i].URL())
 	}
 	return nil
-}
-
-// controlPlane are the options of one of the control planes.
-func (o *Options) controlPlane(name string) controlplane.Options {
-	plane := controlplane.Options{Name: name, LogDir: filepath.Join(o.LogDir, name), Audit: true}
-	if o.Bare {
-		plane.ControllerManagerArgs = []string{"--controllers=*,bootstrapsigner,tokencleaner,-deployment-controller"}
-		// Webhooks are reached at the endpoints of their Service: no ClusterIP leads anywhere.
-		plane.APIServerArgs = []string{"--enable-aggregator-routing=true"}
-	}
-	return plane
 }
 
 func (s *Sandbox) takeInventory(ctx context.Context) error {

@@ -96,14 +96,7 @@ func (o opener) open(ctx context.Context, id *infrav1.AWSIdentity, secret *corev
 		credentials: cfg.Credentials, load: o.Load, sts: stsClient(cfg),
 		doubt: func(s *Session) { o.doubt(name, s) },
 	}
-	if id.Status.Account == "" {
-		return s, nil
-	}
-	holder, err := s.Verify(ctx)
-	if err == nil && holder.Account != id.Status.Account {
-		err = changedAccount(id.Status.Account, holder.Account)
-	}
-	if err != nil {
+	if err := identity.VerifyAccount(ctx, id.Status.Account, s.Verify, changedAccount); err != nil {
 		return nil, err
 	}
 	return s, nil
