@@ -12,7 +12,9 @@ type Holder struct {
 
 // VerifyAccount asks the cloud with verify whether credentials are of the account that an identity has had so far, and returns what changed
 // makes of the two where they are of another one: there, all machines would seem to be gone. It asks nothing while no account is known.
-func VerifyAccount(ctx context.Context, known string, verify func(context.Context) (Holder, error), changed func(was, is string) error) error {
+func VerifyAccount(
+	ctx context.Context, known string, verify func(context.Context) (Holder, error), changed func(was, is string) error,
+) error {
 	if known == "" {
 		return nil
 	}
