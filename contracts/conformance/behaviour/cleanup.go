@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,7 +24,8 @@ import (
 // noFinalizers is a patch that takes all finalizers off.
 const noFinalizers = `{"metadata":{"finalizers":null}}`
 
-// cleanup removes what a run has made: the provider's objects first, while all that they need to end is there.
+// cleanup removes what a run has made: the provider's objects first, then what the sample has beside them, the last first, and Secrets at
+// the end: all that an object needs to end, as credentials, is there until it has ended.
 type cleanup struct {
 	env       *Env
 	kinds     []schema.GroupVersionKind
@@ -37,12 +39,8 @@ func newCleanup(env *Env) *cleanup { return &cleanup{env: env} }
 func (c *cleanup) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.env.Timeouts.Cleanup.Duration)
 	defer cancel()
-	var failure error
-	note := func(err error) {
-		if failure == nil && err != nil {
-			failure = errors.Wrap(err, "removing what the run has made: see objects with the label "+LabelRun+"="+c.env.Run)
-		}
-	}
+	var failures []error
+	note := func(err error) { failures = append(failures, err) }
 	if c.env.Namespace == "" {
 		return nil
 	}
@@ -53,32 +51,59 @@ func (c *cleanup) run(ctx context.Context) error {
 			note(err)
 		}
 	}
-	for _, kind := range []schema.GroupVersionKind{
-		clusterv1.GroupVersion.WithKind("Machine"), clusterv1.GroupVersion.WithKind("Cluster"), corev1.SchemeGroupVersion.WithKind("Secret"),
-	} {
-		note(c.all(ctx, kind))
-	}
-	note(c.madeByProvider(ctx))
+	note(c.all(ctx, clusterv1.GroupVersion.WithKind("Machine")))
 	for _, kind := range c.perCluster() {
-		note(c.all(ctx, kind))
+		note(c.subjects(ctx, kind))
 	}
 	for _, object := range slices.Backward(c.once) {
-		note(client.IgnoreNotFound(c.env.Client.Delete(ctx, object)))
+		if !isSecret(object) {
+			note(c.ended(ctx, func(ctx context.Context) ([]unstructured.Unstructured, error) { return c.same(ctx, object) }))
+		}
 	}
+	note(c.all(ctx, clusterv1.GroupVersion.WithKind("Cluster")))
+	note(c.credentials(ctx))
 	if c.namespace != nil {
 		note(client.IgnoreNotFound(c.env.Client.Delete(ctx, c.namespace)))
 	}
-	return failure
+	return errors.Wrapf(stderrors.Join(failures...), "removing what the run has made: look for the label %s=%s", LabelRun, c.env.Run)
 }
 
+// credentials deletes the Secrets: those of the run, those that a provider has made, and those that a sample has in other namespaces.
+func (c *cleanup) credentials(ctx context.Context) error {
+	failures := []error{c.all(ctx, corev1.SchemeGroupVersion.WithKind("Secret")), c.madeByProvider(ctx)}
+	for _, object := range slices.Backward(c.once) {
+		if isSecret(object) {
+			failures = append(failures, client.IgnoreNotFound(c.env.Client.Delete(ctx, object)))
+		}
+	}
+	return stderrors.Join(failures...)
+}
+
+func isSecret(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().GroupKind() == corev1.SchemeGroupVersion.WithKind("Secret").GroupKind()
+}
+
+// perCluster are the kinds of what the sample has for each Cluster, the last first, as it may need those before.
 func (c *cleanup) perCluster() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
-	for _, document := range c.env.Sample.perCluster {
-		if object, err := decode(document); err == nil && object != nil && object.GetKind() != "Secret" {
+	for _, document := range slices.Backward(c.env.Sample.perCluster) {
+		object, err := decode(document)
+		if err == nil && object != nil && !isSecret(object) && !slices.Contains(kinds, object.GroupVersionKind()) {
 			kinds = append(kinds, object.GroupVersionKind())
 		}
 	}
 	return kinds
+}
+
+// same returns the object if it is still there, and is not another one of its name.
+func (c *cleanup) same(ctx context.Context, object *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
+	now := &unstructured.Unstructured{}
+	now.SetGroupVersionKind(object.GroupVersionKind())
+	err := c.env.Client.Get(ctx, client.ObjectKeyFromObject(object), now)
+	if apierrors.IsNotFound(err) || err == nil && now.GetUID() != object.GetUID() {
+		return nil, nil
+	}
+	return []unstructured.Unstructured{*now}, errors.Wrapf(err, "reading %s %s", object.GetKind(), object.GetName())
 }
 
 func (c *cleanup) list(ctx context.Context, kind schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
@@ -88,14 +113,28 @@ func (c *cleanup) list(ctx context.Context, kind schema.GroupVersionKind) ([]uns
 	return list.Items, errors.Wrapf(err, "listing %s", kind.Kind)
 }
 
-// subjects deletes the provider's objects and waits until the provider has ended what belongs to them. What does not
-// end in time has its finalizers removed, since the namespace could not end otherwise, and is reported. What is refused now may be
-// accepted a moment later, and a machine would be left for it, so that it is tried again for a while.
+// subjects deletes the objects of a kind, and waits until they have ended.
 func (c *cleanup) subjects(ctx context.Context, kind schema.GroupVersionKind) error {
+	return c.ended(ctx, func(ctx context.Context) ([]unstructured.Unstructured, error) {
+		objects, err := c.list(ctx, kind)
+		if meta.IsNoMatchError(err) {
+			return nil, nil // Nobody can have made one.
+		}
+		return objects, err
+	})
+}
+
+// ended deletes objects of a provider and waits until the provider has ended what belongs to them. What does not end in time has its
+// finalizers removed, since the namespace could not end otherwise, and is reported. What is refused now may be accepted a moment later, and
+// a machine would be left for it, so that it is tried again for a while.
+func (c *cleanup) ended(ctx context.Context, list func(context.Context) ([]unstructured.Unstructured, error)) error {
 	deadline, retryUntil := time.Now().Add(c.env.Timeouts.Delete.Duration), time.Now().Add(c.env.Timeouts.React.Duration)
 	resumed := map[types.UID]bool{}
 	for {
-		objects, err := c.end(ctx, kind, resumed)
+		objects, err := list(ctx)
+		if err == nil {
+			err = c.end(ctx, objects, resumed)
+		}
 		switch {
 		case err != nil && time.Now().After(retryUntil), err == nil && len(objects) == 0:
 			return err
@@ -112,29 +151,37 @@ func (c *cleanup) subjects(ctx context.Context, kind schema.GroupVersionKind) er
 	}
 }
 
-// end deletes those objects of a kind that are not being deleted, none of them paused, and returns all that there are.
-func (c *cleanup) end(ctx context.Context, kind schema.GroupVersionKind, resumed map[types.UID]bool) ([]unstructured.Unstructured, error) {
-	objects, err := c.list(ctx, kind)
-	if err != nil {
-		return nil, err
-	}
+// end deletes those objects that are not being deleted, none of them paused.
+func (c *cleanup) end(ctx context.Context, objects []unstructured.Unstructured, resumed map[types.UID]bool) error {
 	var failures []error
 	for i := range objects {
-		if uid := objects[i].GetUID(); !resumed[uid] {
-			err := resume(ctx, c.env.Client, kind, c.env.Namespace, objects[i].GetName())
+		object := &objects[i]
+		if uid := object.GetUID(); !resumed[uid] {
+			err := c.resume(ctx, object)
 			failures = append(failures, err)
 			resumed[uid] = err == nil
 		}
-		if objects[i].GetDeletionTimestamp() == nil {
-			failures = append(failures, deleteSeen(ctx, c.env.Client, kind, client.ObjectKeyFromObject(&objects[i])))
+		if object.GetDeletionTimestamp() == nil {
+			failures = append(failures, deleteSeen(ctx, c.env.Client, object.GroupVersionKind(), client.ObjectKeyFromObject(object)))
 		}
 	}
-	return objects, stderrors.Join(failures...)
+	return stderrors.Join(failures...)
+}
+
+// resume ends all pauses of an object: of what a case has made, of its Cluster, which need not have its name.
+func (c *cleanup) resume(ctx context.Context, object *unstructured.Unstructured) error {
+	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[clusterv1.ClusterNameLabel]}
+	if key.Name != "" && key.Name != object.GetName() {
+		if err := client.IgnoreNotFound(setPaused(ctx, c.env.Client, key, false)); err != nil {
+			return err
+		}
+	}
+	return resume(ctx, c.env.Client, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 }
 
 func (c *cleanup) letGo(ctx context.Context, objects []unstructured.Unstructured) error {
 	for i := range objects {
-		c.env.say("%s %s was not ended within %s; its finalizers are taken off, look whether its machine is left",
+		c.env.say("%s %s was not ended within %s; its finalizers are taken off, look whether anything of it is left",
 			objects[i].GetKind(), objects[i].GetName(), c.env.Timeouts.Delete.Duration)
 		patch := client.RawPatch(types.MergePatchType, []byte(noFinalizers))
 		if err := client.IgnoreNotFound(c.env.Client.Patch(ctx, &objects[i], patch)); err != nil {
