@@ -39,6 +39,8 @@ func TestTheGuardKnowsTheFlags(t *testing.T) {
 	g.Expect(guard.Required).To(BeTrue())
 	g.Expect(guard.Reader).To(BeIdenticalTo(mgr.client))
 	g.Expect(guard.Kind).To(Equal(identityKind))
+	g.Expect(guard.Unused).To(BeFalse())
+	g.Expect(given("--without-identities").Unused).To(BeTrue())
 	guard = given()
 	g.Expect(guard.Namespace).To(BeEmpty(), "all namespaces")
 	g.Expect(guard.Required).To(BeFalse())

@@ -29,8 +29,8 @@ func newSessions(mgr ctrl.Manager, options *manager.Options, clk clock.PassiveCl
 func newGuard(mgr ctrl.Manager, options *manager.Options) *identity.Guard {
 	return &identity.Guard{
 		Reader: mgr.GetClient(), Kind: identityKind, Required: options.Identities.Required,
-		Namespace: options.Namespace,
-		New:       func() identity.Object { return &infrav1.AzureIdentity{} },
+		Unused: options.Identities.Unused, Namespace: options.Namespace,
+		New: func() identity.Object { return &infrav1.AzureIdentity{} },
 	}
 }
 
@@ -58,5 +58,6 @@ func newIdentityReconciler(
 		},
 		CallTimeout: options.CloudTimeout,
 		WatchFilter: options.WatchFilter,
+		Unused:      options.Identities.Unused,
 	}
 }

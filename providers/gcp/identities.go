@@ -21,8 +21,8 @@ const identityKind = "GCPIdentity"
 func newGuard(mgr ctrl.Manager, options *manager.Options) *identity.Guard {
 	return &identity.Guard{
 		Reader: mgr.GetClient(), Kind: identityKind, Required: options.Identities.Required,
-		Namespace: options.Namespace,
-		New:       func() identity.Object { return &infrav1.GCPIdentity{} },
+		Unused: options.Identities.Unused, Namespace: options.Namespace,
+		New: func() identity.Object { return &infrav1.GCPIdentity{} },
 	}
 }
 
@@ -50,5 +50,6 @@ func newIdentityReconciler(
 		},
 		CallTimeout: options.CloudTimeout,
 		WatchFilter: options.WatchFilter,
+		Unused:      options.Identities.Unused,
 	}
 }

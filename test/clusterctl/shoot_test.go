@@ -3,6 +3,7 @@ package clusterctl
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -93,6 +94,8 @@ func TestShoot(t *testing.T) {
 	l.Expect(l.from.Client.Get(l.ctx, client.ObjectKey{Namespace: corev1.NamespaceDefault, Name: "elsewhere"}, elsewhere)).To(Succeed())
 	l.Expect(elsewhere.Finalizers).To(BeEmpty(), "another namespace is another's")
 
+	l.identitiesAreNotUsed()
+
 	l.run(`kubectl -n ` + shoot + ` delete cluster name --timeout=4m`)
 	l.Eventually(l.live).Should(BeEmpty())
 	restarts, failures := l.hosts[l.from].Restarts()
@@ -105,4 +108,29 @@ func TestShoot(t *testing.T) {
 
 	l.run(`kubectl delete -k "$OVERLAYS/mcm/shoot" --wait=false`)
 	l.run(`kubectl get clusterrole millwright-shoot`) // The rights of all other shoots.
+}
+
+// identityOfTheSeed allows the shoot, and a MachineSet names it.
+const identityOfTheSeed = `
+apiVersion: infrastructure.millwright.dev/v1alpha1
+kind: AWSIdentity
+metadata: {name: seed}
+spec: {allowedNamespaces: {}, secret: {name: keys}}
+`
+
+// identitiesAreNotUsed: nothing is launched for a machine that names one, which says so, and the identity is left as it is.
+func (l *life) identitiesAreNotUsed() {
+	launched := l.launches()
+	_, workers, found := strings.Cut(shootWorkers, "---\napiVersion: infrastructure.millwright.dev/v1alpha1\nkind: AWSMachineTemplate")
+	l.Expect(found).To(BeTrue())
+	workers = "apiVersion: infrastructure.millwright.dev/v1alpha1\nkind: AWSMachineTemplate" + workers
+	workers = strings.NewReplacer("name: workers", "name: tenants", "pool: workers", "pool: tenants",
+		"region: us-east-1", "region: us-east-1\n      identityRef: {name: seed}").Replace(workers)
+	l.write("tenants.yaml", identityOfTheSeed+"---\n"+workers)
+	l.run(`kubectl apply -f tenants.yaml`)
+	l.Eventually(func() string {
+		return l.run(`kubectl -n ` + shoot + ` get awsmachines -l pool=tenants -o jsonpath='{.items[*].status.conditions[?(@.type=="Ready")].message}'`)
+	}).Should(ContainSubstring("this provider uses none (--without-identities)"))
+	l.Expect(l.launches()).To(Equal(launched))
+	l.Expect(l.run(`kubectl get awsidentity seed -o jsonpath='{.metadata.finalizers}{.status}'`)).To(BeEmpty())
 }

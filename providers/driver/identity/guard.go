@@ -41,6 +41,8 @@ type Guard struct {
 	New func() Object
 	// Required is true if objects that name no identity get nothing either: the process's own credentials are for nobody.
 	Required bool
+	// Unused is true if identities are neither read nor watched, for a manager that has no right to them: objects that name one get nothing.
+	Unused bool
 	// Namespace is the one that the manager works in; empty for all.
 	Namespace string
 }
@@ -66,6 +68,10 @@ func (g *Guard) Check(ctx context.Context, obj client.Object, holds bool) (*Refu
 	}
 	if name == "" {
 		return g.withoutIdentity(), nil
+	}
+	if g.Unused {
+		return &Refusal{driverv1.IdentityNotAllowedReason, fmt.Sprintf("spec.identityRef names %s %s, and this provider uses none "+
+			"(--without-identities). Nothing is called in the cloud: use a template that names none", g.Kind, name)}, nil
 	}
 	id := g.New()
 	if err := g.Reader.Get(ctx, client.ObjectKey{Name: name}, id); err != nil {

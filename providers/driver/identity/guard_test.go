@@ -80,12 +80,15 @@ func TestWhoMayUseAnIdentity(t *testing.T) {
 		names     string
 		holds     bool
 		required  bool
+		unused    bool
 		want      string
 	}{
-		"allowed and ready":                                {namespace: "ns", names: "id"},
-		"the process's own":                                {namespace: "ns"},
-		"the process's own, which is for nobody":           {namespace: "ns", required: true, want: driverv1.IdentityNotAllowedReason},
-		"named, where one is required":                     {namespace: "ns", names: "id", required: true},
+		"allowed and ready":                            {namespace: "ns", names: "id"},
+		"the process's own":                            {namespace: "ns"},
+		"the process's own, which is for nobody":       {namespace: "ns", required: true, want: driverv1.IdentityNotAllowedReason},
+		"named, where one is required":                 {namespace: "ns", names: "id", required: true},
+		"named, where none is used":                    {namespace: "ns", names: "id", unused: true, want: driverv1.IdentityNotAllowedReason},
+		"the process's own, where no identity is used": {namespace: "ns", unused: true},
 		"missing":                                          {namespace: "ns", names: "other", want: driverv1.IdentityNotFoundReason},
 		"of another namespace":                             {namespace: "thief", names: "id", want: driverv1.IdentityNotAllowedReason},
 		"not checked yet":                                  {namespace: "ns", names: "id", adjust: func(id *identitytest.Identity) { id.Status.Conditions = nil }, want: driverv1.IdentityNotReadyReason},
@@ -104,7 +107,7 @@ func TestWhoMayUseAnIdentity(t *testing.T) {
 				test.adjust(id)
 			}
 			guard := guardOf(newServer(t, id))
-			guard.Required = test.required
+			guard.Required, guard.Unused = test.required, test.unused
 			refusal, err := guard.Check(t.Context(), userOf(test.namespace, test.names), test.holds)
 			g.Expect(err).NotTo(HaveOccurred())
 			if test.want == "" {

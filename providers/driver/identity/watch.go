@@ -50,9 +50,9 @@ func (u Users) Index(indexer client.FieldIndexer) error {
 }
 
 // Watch has a controller reconcile the users whenever the answer of Check may have changed: with an identity, and with the labels of a
-// Namespace. Without a Guard it does nothing.
+// Namespace. Without a Guard, or one that uses no identities, it does nothing.
 func (g *Guard) Watch(b *builder.Builder, users Users) *builder.Builder {
-	if g == nil {
+	if g == nil || g.Unused {
 		return b
 	}
 	return b.

@@ -11,6 +11,8 @@ import (
 type IdentityOptions struct {
 	// Required is true if machines without an identity get nothing.
 	Required bool
+	// Unused is true if no identity is read or written: objects that name one get nothing.
+	Unused bool
 	// TokenDirectories are where identities may name files with tokens.
 	TokenDirectories []string
 }
@@ -19,12 +21,17 @@ type IdentityOptions struct {
 func (o *IdentityOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Required, "require-identity", o.Required,
 		"Call the cloud for machines and templates that name an identity only, and never with the credentials of this process for others.")
+	fs.BoolVar(&o.Unused, "without-identities", o.Unused,
+		"Read and write no identities: call the cloud with the credentials of this process alone, and not for machines and templates that name an identity.")
 	fs.StringSliceVar(&o.TokenDirectories, "identity-token-directories", o.TokenDirectories,
 		"Directories below which identities may name files with tokens; absolute paths. Never the tokens for the API server of this cluster.")
 }
 
-// validate refuses directories that would allow every file, or none.
+// validate refuses directories that would allow every file, or none, and flags that together leave no credentials.
 func (o *IdentityOptions) validate() error {
+	if o.Required && o.Unused {
+		return errors.New("--require-identity and --without-identities exclude each other: nothing could be called. Remove one")
+	}
 	for _, directory := range o.TokenDirectories {
 		if !filepath.IsAbs(directory) || filepath.Clean(directory) == "/" {
 			return errors.Errorf("--identity-token-directories has %q: give the absolute path of a directory below the root", directory)

@@ -29,6 +29,9 @@ func TestIdentityFlags(t *testing.T) {
 		}
 		g.Expect(o.Validate()).To(MatchError(And(ContainSubstring("--identity-token-directories"), ContainSubstring(want))))
 	}
+	g := NewWithT(t)
+	g.Expect((&IdentityOptions{Unused: true}).validate()).To(Succeed())
+	g.Expect((&IdentityOptions{Unused: true, Required: true}).validate()).To(MatchError(ContainSubstring("exclude each other")))
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	NewOptions("millwright-test", driver.Traits{}).AddFlags(fs)
 	NewWithT(t).Expect(fs.Lookup("require-identity")).To(BeNil(), "a provider without identities has no such flags")

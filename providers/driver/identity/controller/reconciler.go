@@ -52,6 +52,8 @@ type Reconciler[I identity.Object] struct {
 	CallTimeout time.Duration
 	// WatchFilter, when not empty, selects the objects whose label cluster.x-k8s.io/watch-filter has this value.
 	WatchFilter string
+	// Unused is true if there is nothing to reconcile: the provider uses no identities, and may have no right to them.
+	Unused bool
 
 	checks checks
 }

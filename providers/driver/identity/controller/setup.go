@@ -22,6 +22,9 @@ const workers = 10
 
 // SetupWithManager adds the reconciler to a manager. The reconciler of the machines, which adds their index, is set up too.
 func (r *Reconciler[I]) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Unused {
+		return nil
+	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		For(r.New(), builder.WithPredicates(
 			predicates.HasWatchLabel(r.WatchFilter), predicates.Changes[client.Object](predicates.NotOnlyStatus),
