@@ -11,6 +11,10 @@ if ! [[ $version =~ ^v$number\.$number\.$number(-$identifier(\.$identifier)*)?$ 
   exit 1
 fi
 major=${BASH_REMATCH[1]} minor=${BASH_REMATCH[2]}
+if [ -n "${ONLY:-}" ]; then
+  echo "release: ONLY='$ONLY': a release has the images of all managers. Leave ONLY out; \`make images\` takes it" >&2
+  exit 1
+fi
 
 # In the order in which they are put in place: what clusterctl looks for comes last.
 labels=(images target infrastructure-millwright-{aws,azure,gcp} bootstrap-millwright-cloudconfig cluster-api)
@@ -83,5 +87,7 @@ notes=docs/releases/v$major.$minor.md
 { echo "# Millwright $version"; echo; sed 1d "$notes" 2>/dev/null || true
   echo; echo "## Images"; echo
   grep -ho 'image: .*' "$work"/{core,bootstrap-cloudconfig,infrastructure-*}/*-components.yaml | sed 's/image: \(.*\)/- `\1`/' | sort -u
+  images=$dir/images/$version/images.txt
+  [ ! -e "$images" ] || printf '\nFor %s; their digests are in `images/%s/images.txt`.\n' "$(awk '{print $2}' "$images" | sort -u | paste -sd' ' | sed 's/ /, /g')" "$version"
 } >"$dir/release-notes-$version.md"
 echo "release: $version is in $dir; set MILLWRIGHT_RELEASE=$(cd "$dir" && pwd) and use clusterctl --config $dir/clusterctl.yaml"

@@ -6,9 +6,16 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 kustomize=$1 out=${2:-out}
 registry=${REGISTRY:-registry.millwright.dev} tag=${TAG:-dev}
-# What a registry would refuse is refused here, and nothing in it means anything to sed.
-if ! [[ $registry =~ ^[A-Za-z0-9]([A-Za-z0-9._:/-]*[A-Za-z0-9])?$ && $registry != *//* ]]; then
+# What a registry or clusterctl would refuse is refused here, and nothing in it means anything to sed.
+part='[a-z0-9]+([._-]+[a-z0-9]+)*'
+if ! [[ $registry =~ ^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?)(/$part)*$ ]]; then
   echo "render: REGISTRY='$registry' cannot be in the name of an image: give one like REGISTRY=registry.example.com/team" >&2
+  exit 1
+fi
+domain=${registry%%/*}
+if ! [[ $domain =~ [.:] || $domain == localhost ]]; then
+  echo "render: REGISTRY='$registry' has no registry's domain, with a dot or a port, before the first slash: clusterctl takes no image without." \
+    "Give one like REGISTRY=registry.example.com/team, or docker.io/team" >&2
   exit 1
 fi
 if ! [[ $tag =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$ ]]; then

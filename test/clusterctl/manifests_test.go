@@ -213,6 +213,10 @@ func (i *installation) noVersion() {
 		`TAG='a&b' ` + release + `v0.1.0 "$PWD/none"`:           "TAG='a&b'",
 		`REGISTRY='a|e date' ` + release + `v0.1.0 "$PWD/none"`: "REGISTRY='a|e date'",
 		`REGISTRY=a.io//b ` + release + `v0.1.0 "$PWD/none"`:    "REGISTRY='a.io//b'",
+		`REGISTRY=team ` + release + `v0.1.0 "$PWD/none"`:       "no registry's domain",
+		`REGISTRY=team/a.io ` + release + `v0.1.0 "$PWD/none"`:  "no registry's domain",
+		`REGISTRY=a.io/Team ` + release + `v0.1.0 "$PWD/none"`:  "REGISTRY='a.io/Team'",
+		`ONLY='core aws' ` + release + `v0.1.0 "$PWD/none"`:     "ONLY='core aws'",
 	} {
 		said, err := i.try(command)
 		i.Expect(err).To(HaveOccurred(), command)
@@ -228,4 +232,5 @@ func (i *installation) images() {
 	}
 	notes := i.run(`cat "$MILLWRIGHT_RELEASE/release-notes-v0.1.0.md"`)
 	i.Expect(notes).To(ContainSubstring("`registry.example.com/team/millwright-gcp:v0.1.0`"))
+	i.Expect(notes).To(ContainSubstring("For linux/amd64, linux/arm64; their digests are in `images/v0.1.0/images.txt`"))
 }

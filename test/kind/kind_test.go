@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -46,9 +47,11 @@ func TestImagesInKind(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	name := []string{"-name", inKind, "-kubeconfig", kubeconfig}
 	images := filepath.Join(testenv.Root(), "out", "images")
-	t.Cleanup(func() { NewWithT(t).Expect(run(append([]string{"down"}, name...), io.Discard)).To(Succeed()) })
-	g.Expect(run(append([]string{"up"}, name...), os.Stdout)).To(Succeed())
-	g.Expect(run(append([]string{"load", "-images", images}, name...), os.Stdout)).To(Succeed())
+	t.Cleanup(func() {
+		NewWithT(t).Expect(run(context.WithoutCancel(ctx), append([]string{"down"}, name...), io.Discard)).To(Succeed())
+	})
+	g.Expect(run(t.Context(), append([]string{"up"}, name...), os.Stdout)).To(Succeed())
+	g.Expect(run(t.Context(), append([]string{"load", "-images", images}, name...), os.Stdout)).To(Succeed())
 
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())

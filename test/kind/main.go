@@ -3,13 +3,17 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pkg/errors"
@@ -42,16 +46,20 @@ type clusters interface {
 	Delete(name, explicitKubeconfigPath string) error
 	List() ([]string, error)
 	ListInternalNodes(name string) ([]nodes.Node, error)
+	KubeConfig(name string, internal bool) (string, error)
 }
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second interrupt ends the process at once.
+	context.AfterFunc(ctx, stop)
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "kind:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string, out io.Writer) error {
+func run(ctx context.Context, args []string, out io.Writer) error {
 	o := &options{out: out}
 	flags := flag.NewFlagSet("kind up|load|down", flag.ContinueOnError)
 	flags.StringVar(&o.name, "name", defaultName, "The name of the cluster.")
@@ -63,7 +71,8 @@ func run(args []string, out io.Writer) error {
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	do := map[string]func(clusters) error{"up": o.up, "load": o.load, "down": o.down}[args[0]]
+	up := func(p clusters) error { return o.up(ctx, p) }
+	do := map[string]func(clusters) error{"up": up, "load": o.load, "down": o.down}[args[0]]
 	if do == nil {
 		return errors.Errorf("there is no command %q: give up, load or down", args[0])
 	}
@@ -82,23 +91,47 @@ func run(args []string, out io.Writer) error {
 	return do(cluster.NewProvider(cluster.ProviderWithLogger(cmd.NewLogger()), providers[engine]()))
 }
 
-// up makes the cluster, unless there is one of the name.
-func (o *options) up(p clusters) error {
+// up makes the cluster, unless there is one of the name. What is interrupted leaves none.
+func (o *options) up(ctx context.Context, p clusters) error {
 	there, err := o.exists(p)
 	if err != nil {
 		return err
 	}
 	if there {
+		if _, err := p.KubeConfig(o.name, false); err != nil {
+			return errors.Wrapf(err, "cluster %s is half made: remove it with `make kind-down`, and make it again", o.name)
+		}
 		fmt.Fprintf(o.out, "There is a cluster %s already; `make kind-down` removes it\n", o.name)
 		return nil
 	}
-	err = p.Create(o.name, cluster.CreateWithNodeImage(nodeImage), cluster.CreateWithKubeconfigPath(o.kubeconfig),
-		cluster.CreateWithWaitForReady(readyTimeout), cluster.CreateWithDisplayUsage(false), cluster.CreateWithDisplaySalutation(false))
+	created := make(chan error, 1)
+	go func() { created <- o.create(p) }()
+	select {
+	case err = <-created:
+	case <-ctx.Done():
+		return o.interrupted(p, created)
+	}
 	if err != nil {
 		return errors.Wrapf(err, "making cluster %s", o.name)
 	}
 	fmt.Fprintf(o.out, "Cluster %s is ready: kubectl --context kind-%s\n", o.name, o.name)
 	return nil
+}
+
+func (o *options) create(p clusters) error {
+	return p.Create(o.name, cluster.CreateWithNodeImage(nodeImage), cluster.CreateWithKubeconfigPath(o.kubeconfig),
+		cluster.CreateWithWaitForReady(readyTimeout), cluster.CreateWithDisplayUsage(false), cluster.CreateWithDisplaySalutation(false))
+}
+
+// interrupted removes what has been made, which ends the making, and what that has made meanwhile.
+func (o *options) interrupted(p clusters, created <-chan error) error {
+	fmt.Fprintf(o.out, "Interrupted: removing cluster %s; once more leaves it as it is\n", o.name)
+	first := o.down(p)
+	<-created
+	if err := o.down(p); err != nil {
+		return cmp.Or(first, err)
+	}
+	return errors.Errorf("interrupted: cluster %s has been removed", o.name)
 }
 
 func (o *options) exists(p clusters) (bool, error) {

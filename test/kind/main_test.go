@@ -28,15 +28,33 @@ type recorded struct {
 	calls []string
 	nodes []nodes.Node
 	err   error
+	// creating, when set, gets a value once Create has begun, which ends when deleted is closed.
+	creating, deleted chan struct{}
+	// half is true if there is no kubeconfig yet.
+	half bool
+}
+
+func (r *recorded) KubeConfig(string, bool) (string, error) {
+	if r.half {
+		return "", errors.New("no admin.conf")
+	}
+	return "", nil
 }
 
 func (r *recorded) Create(name string, options ...cluster.CreateOption) error {
 	r.calls = append(r.calls, fmt.Sprintf("create %s with %d options", name, len(options)))
+	if r.creating != nil {
+		close(r.creating)
+		<-r.deleted
+	}
 	return r.err
 }
 
 func (r *recorded) Delete(name, _ string) error {
 	r.calls = append(r.calls, "delete "+name)
+	if r.deleted != nil && len(r.calls) == 2 {
+		close(r.deleted)
+	}
 	return r.err
 }
 
@@ -93,16 +111,40 @@ func TestUpAndDown(t *testing.T) {
 	out := &bytes.Buffer{}
 	o := &options{name: "a", out: out}
 	p := &recorded{names: []string{"b"}}
-	g.Expect(o.up(p)).To(Succeed())
+	g.Expect(o.up(t.Context(), p)).To(Succeed())
 	g.Expect(p.calls).To(ConsistOf("create a with 5 options"))
 	g.Expect(out.String()).To(ContainSubstring("kubectl --context kind-a"))
 	p.names = append(p.names, "a")
-	g.Expect(o.up(p)).To(Succeed())
+	g.Expect(o.up(t.Context(), p)).To(Succeed())
 	g.Expect(p.calls).To(HaveLen(1), "there is one already")
 	g.Expect(o.down(p)).To(Succeed())
 	g.Expect(p.calls[1]).To(Equal("delete a"))
 	failing := &recorded{err: errors.New("no space left")}
-	g.Expect(o.up(failing)).To(MatchError("making cluster a: no space left"))
+	g.Expect(o.up(t.Context(), failing)).To(MatchError("making cluster a: no space left"))
+}
+
+// TestInterrupted: the containers of a cluster that is being made go on by themselves, and would count as a cluster the next time.
+func TestInterrupted(t *testing.T) {
+	g := NewWithT(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	p := &recorded{creating: make(chan struct{}), deleted: make(chan struct{})}
+	t.Cleanup(interrupt)
+	go func() {
+		<-p.creating
+		interrupt()
+	}()
+	out := &bytes.Buffer{}
+	g.Expect((&options{name: "a", out: out}).up(ctx, p)).To(MatchError("interrupted: cluster a has been removed"))
+	g.Expect(p.calls).To(Equal([]string{"create a with 5 options", "delete a", "delete a"}), "also what was made after the first")
+	g.Expect(out.String()).NotTo(ContainSubstring("is ready"))
+}
+
+// TestHalfMade: a cluster that a process was killed over is none.
+func TestHalfMade(t *testing.T) {
+	g := NewWithT(t)
+	p := &recorded{names: []string{"a"}, half: true}
+	g.Expect((&options{name: "a", out: io.Discard}).up(t.Context(), p)).To(MatchError(And(ContainSubstring("half made"), ContainSubstring("kind-down"))))
+	g.Expect(p.calls).To(BeEmpty(), "it may be somebody else's who is making it now")
 }
 
 // TestLoad hands each archive of this computer's platform to each node, by kind's library.
@@ -184,9 +226,9 @@ func TestAnEngineThatHangs(t *testing.T) {
 // TestCommandLine: a command that there is not is named before an engine is looked for.
 func TestCommandLine(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(run(nil, io.Discard)).To(MatchError("give up, load or down"))
-	g.Expect(run([]string{"sideways"}, io.Discard)).To(MatchError(ContainSubstring(`no command "sideways"`)))
-	g.Expect(run([]string{"load", "-images", t.TempDir()}, io.Discard)).To(MatchError(ContainSubstring("make images")))
+	g.Expect(run(t.Context(), nil, io.Discard)).To(MatchError("give up, load or down"))
+	g.Expect(run(t.Context(), []string{"sideways"}, io.Discard)).To(MatchError(ContainSubstring(`no command "sideways"`)))
+	g.Expect(run(t.Context(), []string{"load", "-images", t.TempDir()}, io.Discard)).To(MatchError(ContainSubstring("make images")))
 }
 
 // TestNodeImage is of the Kubernetes minor of go.mod and pinned by its digest; the Makefile calls the program.

@@ -97,7 +97,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 		if *file.path == "" {
 			return nil, errors.Errorf("%s is not set: make start CONTROL_KUBECONFIG=… TARGET_KUBECONFIG=…, the same file twice for one cluster", file.variable)
 		}
-		absolute, err := filepath.Abs(*file.path)
+		absolute, err := absolutePath(*file.path)
 		if err != nil {
 			return nil, errors.Wrap(err, file.variable)
 		}
@@ -128,6 +128,15 @@ func parse(args []string, out io.Writer) (*options, error) {
 	var err error
 	o.root, err = controlplane.Root()
 	return o, err
+}
+
+// absolutePath is a path that also a shell would take: make hands ~ on as it is, and so do shells behind an equals sign.
+func absolutePath(path string) (string, error) {
+	if rest, found := strings.CutPrefix(path, "~/"); found {
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, rest), err
+	}
+	return filepath.Abs(path)
 }
 
 // managers are the names of the managers to start, which are those of their programs in bin.

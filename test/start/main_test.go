@@ -268,3 +268,16 @@ func TestMakeStart(t *testing.T) {
 	g.Expect(lines[len(lines)-1]).To(HaveSuffix(`-control-kubeconfig "a" -target-kubeconfig "b" -providers "aws,gcp" -webhooks "localhost" `+
 		`-flags 'core=--v=4 it'\''s' -flags 'aws=--orphan-policy=report --v=3'`), "the shell gets it as it was given")
 }
+
+// TestHomeInAPath: within the quotes of the Makefile no shell makes a directory of ~.
+func TestHomeInAPath(t *testing.T) {
+	g := NewWithT(t)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	o, err := parse([]string{"-control-kubeconfig=~/control.yaml", "-target-kubeconfig=~other/target.yaml"}, &output{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o.control).To(Equal(filepath.Join(home, "control.yaml")))
+	here, err := os.Getwd()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o.target).To(Equal(filepath.Join(here, "~other", "target.yaml")), "another's home is for a shell to find")
+}
