@@ -104,10 +104,13 @@ func (o *options) up(ctx context.Context, p clusters) error {
 		fmt.Fprintf(o.out, "There is a cluster %s already; `make kind-down` removes it\n", o.name)
 		return nil
 	}
-	created := make(chan error, 1)
-	go func() { created <- o.create(p) }()
+	created := make(chan struct{})
+	go func() {
+		defer close(created)
+		err = o.create(p)
+	}()
 	select {
-	case err = <-created:
+	case <-created:
 	case <-ctx.Done():
 		return o.interrupted(p, created)
 	}
@@ -124,7 +127,7 @@ func (o *options) create(p clusters) error {
 }
 
 // interrupted removes what has been made, which ends the making, and what that has made meanwhile.
-func (o *options) interrupted(p clusters, created <-chan error) error {
+func (o *options) interrupted(p clusters, created <-chan struct{}) error {
 	fmt.Fprintf(o.out, "Interrupted: removing cluster %s; once more leaves it as it is\n", o.name)
 	first := o.down(p)
 	<-created
