@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	stderrors "errors"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,10 +40,10 @@ func (c *cleanup) run(ctx context.Context) error {
 		failures = append(failures, c.objects(ctx))
 	}
 	if c.namespace != nil {
-		failures = append(failures, client.IgnoreNotFound(c.env.Client.Delete(ctx, c.namespace)))
+		failures = append(failures, c.delete(ctx, c.namespace))
 	}
 	for _, object := range c.installed {
-		failures = append(failures, client.IgnoreNotFound(c.env.Client.Delete(ctx, object)))
+		failures = append(failures, c.delete(ctx, object))
 	}
 	return errors.Wrapf(stderrors.Join(failures...), "removing what the run has made: look for the label %s=%s", behaviour.LabelRun, c.env.Run)
 }
@@ -62,40 +64,69 @@ func order() []schema.GroupVersionKind {
 		corev1.SchemeGroupVersion.WithKind("Node"), storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"))
 }
 
-// objects deletes what the run has made. All of it is objects and nothing else, so that finalizers that stay too long are taken off.
-func (c *cleanup) objects(ctx context.Context) error {
-	deadline := time.Now().Add(c.env.Timeouts.React.Duration / 2)
+// delete deletes an object of which nothing is waited for.
+func (c *cleanup) delete(ctx context.Context, object client.Object) error {
+	return c.until(ctx, func() (bool, error) { return true, client.IgnoreNotFound(c.env.Client.Delete(ctx, object)) })
+}
+
+// until repeats a step until it is done. What fails may succeed a moment later, and objects would be left for it, so that it is tried again
+// for as long as a core may take to react.
+func (c *cleanup) until(ctx context.Context, step func() (done bool, err error)) error {
+	retryUntil := time.Now().Add(c.env.Timeouts.React.Duration)
 	for {
-		left := 0
-		for _, kind := range order() {
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-			namespace := client.InNamespace(c.env.Namespace)
-			if kind.Kind == "Node" || kind.Kind == "VolumeAttachment" {
-				namespace = ""
-			}
-			if err := c.env.Client.List(ctx, list, namespace); err != nil {
-				return errors.Wrapf(err, "listing %s", kind.Kind)
-			}
-			for i := range list.Items {
-				if !strings.HasPrefix(list.Items[i].GetName(), c.env.prefix()) {
-					continue
-				}
-				left++
-				if err := c.remove(ctx, &list.Items[i], time.Now().After(deadline)); err != nil {
-					return err
-				}
-			}
-		}
-		if left == 0 {
-			return nil
+		done, err := step()
+		switch {
+		case err == nil && done, err != nil && time.Now().After(retryUntil):
+			return err
+		case err == nil:
+			retryUntil = time.Now().Add(c.env.Timeouts.React.Duration)
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return cmp.Or(err, ctx.Err())
 		case <-time.After(c.env.Timeouts.Poll.Duration):
 		}
 	}
+}
+
+// objects deletes what the run has made. All of it is objects and nothing else, so that finalizers that stay too long are taken off.
+func (c *cleanup) objects(ctx context.Context) error {
+	deadline := time.Now().Add(c.env.Timeouts.React.Duration / 2)
+	return c.until(ctx, func() (bool, error) {
+		left := 0
+		var failures []error
+		for _, kind := range order() {
+			found, err := c.sweep(ctx, kind, time.Now().After(deadline))
+			left += found
+			failures = append(failures, err)
+		}
+		return left == 0, stderrors.Join(failures...)
+	})
+}
+
+// sweep deletes the objects of a kind, and returns how many there were.
+func (c *cleanup) sweep(ctx context.Context, kind schema.GroupVersionKind, late bool) (int, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	namespace := client.InNamespace(c.env.Namespace)
+	if kind.Kind == "Node" || kind.Kind == "VolumeAttachment" {
+		namespace = ""
+	}
+	if err := c.env.Client.List(ctx, list, namespace); err != nil {
+		if meta.IsNoMatchError(err) {
+			return 0, nil // Nobody can have made one: the kinds were not installed.
+		}
+		return 0, errors.Wrapf(err, "listing %s", kind.Kind)
+	}
+	found := 0
+	var failures []error
+	for i := range list.Items {
+		if strings.HasPrefix(list.Items[i].GetName(), c.env.prefix()) {
+			found++
+			failures = append(failures, c.remove(ctx, &list.Items[i], late))
+		}
+	}
+	return found, stderrors.Join(failures...)
 }
 
 func (c *cleanup) remove(ctx context.Context, object *unstructured.Unstructured, late bool) error {

@@ -77,32 +77,59 @@ func Role() *rbacv1.ClusterRole {
 	}
 }
 
-// install makes the kinds and the role where they are not there yet, and returns what it made.
-func install(ctx context.Context, c client.Client, timeout time.Duration) ([]client.Object, error) {
+// install makes the kinds and the role where they are not there yet, and returns what it made, which has the label of the run.
+func install(ctx context.Context, env *Env) ([]client.Object, error) {
 	objects := []client.Object{Role()}
 	for _, crd := range CRDs() {
 		objects = append(objects, crd)
 	}
+	timeout := env.Timeouts.React.Duration
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	var made []client.Object
 	for _, object := range objects {
-		switch err := c.Create(ctx, object); {
-		case err == nil:
+		env.own(object)
+		created, err := ensure(ctx, env, object)
+		if created {
 			made = append(made, object)
-		case !apierrors.IsAlreadyExists(err):
+		}
+		if err != nil {
 			return made, errors.Wrapf(err, "installing %s", object.GetName())
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	for _, crd := range CRDs() {
 		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			return established(ctx, c, crd.Name), nil
+			return established(ctx, env.Client, crd.Name), nil
 		})
 		if err != nil {
 			return made, errors.Wrapf(err, "the API server does not serve %s after %s", crd.Name, timeout)
 		}
 	}
 	return made, nil
+}
+
+// ensure makes an object unless it is there, and reports whether it did. One that is being deleted, as by the run before, is not there for
+// long: it is waited for, and made again.
+func ensure(ctx context.Context, env *Env, object client.Object) (created bool, err error) {
+	for {
+		err := env.Client.Create(ctx, object)
+		if !apierrors.IsAlreadyExists(err) {
+			return err == nil, err
+		}
+		current, _ := object.DeepCopyObject().(client.Object)
+		err = env.Client.Get(ctx, client.ObjectKeyFromObject(object), current)
+		if err == nil && current.GetDeletionTimestamp() == nil {
+			return false, nil
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, errors.Wrapf(ctx.Err(), "it is being deleted since an earlier run: look which objects hold it, remove them, run again")
+		case <-time.After(env.Timeouts.Poll.Duration):
+		}
+	}
 }
 
 func established(ctx context.Context, c client.Client, name string) bool {

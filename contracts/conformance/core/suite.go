@@ -45,7 +45,7 @@ func Suite(ctx context.Context, config *rest.Config, options conformance.RunOpti
 	if err != nil {
 		return nil, err
 	}
-	made, err := install(ctx, env.Client, env.Timeouts.React.Duration)
+	made, err := install(ctx, env)
 	cleanup := &cleanup{env: env, installed: made}
 	defer func() {
 		// Also when the run was interrupted: what is left is to be known.
