@@ -102,7 +102,7 @@ func addHealthControllers(mgr ctrl.Manager, o *options, judge *machinehealth.Rec
 func addFreezer(ctx context.Context, mgr ctrl.Manager, o *options, connections *remote.Connections) (*freeze.Freezer, error) {
 	targets := freeze.Connected{Connections: connections}
 	freezer := freeze.New(o.freeze, clock.RealClock{}, targets)
-	freezer.Recall(mgr.GetClient())
+	freezer.Recall(ctx, mgr.GetClient())
 	freezer.Measure(ctx)
 	lease := client.ObjectKey{Namespace: o.OwnNamespace(), Name: o.Name}
 	if o.LeaderElect {
@@ -113,7 +113,9 @@ func addFreezer(ctx context.Context, mgr ctrl.Manager, o *options, connections *
 			mgr.GetLogger().Error(err, "That no core was at work cannot be recorded, and is forgotten if this one ends soon")
 		}
 	}
-	err := mgr.Add(&freeze.Probe{Freezer: freezer, Reader: mgr.GetAPIReader(), Lease: lease, Clock: clock.RealClock{}})
+	err := mgr.Add(&freeze.Probe{
+		Freezer: freezer, Reader: mgr.GetAPIReader(), Lease: lease, Writer: mgr.GetClient(), Clock: clock.RealClock{},
+	})
 	if err != nil {
 		return nil, errors.Wrap(err, "adding the check of the API server")
 	}

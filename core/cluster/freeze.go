@@ -45,6 +45,8 @@ func (s *scope) setRemediationAllowed() {
 	known := meta.FindStatusCondition(s.Object.Status.Conditions, RemediationAllowedCondition)
 	frozen := known != nil && known.Status == metav1.ConditionFalse
 	switch {
+	case s.frozen.Unread:
+		// The freezer reads the condition: it stays as the core before has left it.
 	case s.frozen.Active() && (frozen || s.newlyFrozen()):
 		s.set(conditions.False(RemediationAllowedCondition, s.frozen.Reason, s.frozen.Message))
 	case !s.frozen.Active() && known != nil:

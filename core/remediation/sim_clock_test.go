@@ -122,7 +122,7 @@ func (s *simulation) start(rest time.Duration) {
 	}
 	p := &process{simulation: s, began: s.now, away: rest > s.freezing.Timeout}
 	p.freezer = freeze.New(s.freezing, p, p)
-	p.freezer.Recall(p)
+	p.freezer.RecallAtOnce(p)
 	if err := p.freezer.ReadLease(context.Background(), p, client.ObjectKey{}); err != nil {
 		panic(err)
 	}

@@ -215,7 +215,7 @@ func (c *Core) addControllers(ctx context.Context, mgr ctrl.Manager, userAgent s
 func (c *Core) addFreezer(ctx context.Context, mgr ctrl.Manager, clusters *cluster.Reconciler, options controller.Options) error {
 	targets := freeze.Connected{Connections: c.Connections}
 	freezer := freeze.New(c.Freeze, clock.RealClock{}, targets)
-	freezer.Recall(mgr.GetClient())
+	freezer.Recall(ctx, mgr.GetClient())
 	freezer.Measure(ctx)
 	lease := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: Lease}
 	if err := freezer.ReadLease(ctx, c.Client, lease); err != nil {

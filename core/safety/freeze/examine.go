@@ -40,6 +40,11 @@ type Examiner struct {
 func (e *Examiner) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	connected := wake.New()
 	e.Freezer.targets.OnConnectivity(connected.Enqueue)
+	e.Freezer.OnChange(func(changed client.ObjectKey) {
+		for _, cluster := range e.Freezer.unexamined(changed) {
+			connected.Enqueue(cluster)
+		}
+	})
 	err := ctrl.NewControllerManagedBy(mgr).Named("restore").WatchesRawSource(connected.Source()).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(e.clusterOf), builder.WithPredicates(instanceVanished())).
 		WithOptions(options).Complete(e)
@@ -48,8 +53,11 @@ func (e *Examiner) SetupWithManager(mgr ctrl.Manager, options controller.Options
 
 // Reconcile examines one Cluster.
 func (e *Examiner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	since, ok := e.Freezer.restorable(request.NamespacedName)
-	if !ok {
+	since, look := e.Freezer.restorable(request.NamespacedName)
+	switch look {
+	case awaited:
+		return ctrl.Result{}, nil
+	case notNeeded:
 		e.Freezer.examined(request.NamespacedName, "")
 		return ctrl.Result{}, nil
 	}
@@ -62,9 +70,12 @@ func (e *Examiner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	defer cancel()
 	lost, err := e.lost(ctx, request.NamespacedName, machineless(request.NamespacedName, nodes, since))
 	vanished, err2 := e.vanished(ctx, request.NamespacedName, since)
+	joined := "Nodes have joined since " + stamp(since) + " as Machines that are not there"
+	if since.IsZero() {
+		joined = "Nodes have joined as Machines that are not there, and it is not known when a core was last at work"
+	}
 	found := strings.Join(slices.DeleteFunc([]string{
-		signs("Nodes have joined since "+stamp(since)+" as Machines that are not there", lost),
-		signs("the instances of Machines are gone that were there at that time", vanished),
+		signs(joined, lost), signs("the instances of Machines are gone that were there at that time", vanished),
 	}, func(sign string) bool { return sign == "" }), "; ")
 	failed := kerrors.NewAggregate([]error{err, err2})
 	if found == "" && failed != nil {

@@ -24,8 +24,8 @@ type Freezer struct {
 	options Options
 	clock   clock.PassiveClock
 	targets Targets
-	// recalled has the Clusters; nil if nothing is to be recalled.
-	recalled client.Reader
+	// read reads a Cluster for what the core before has said of it; nil if nothing is to be recalled. The mutex is not held.
+	read func(client.ObjectKey, *target)
 
 	mutex   sync.Mutex
 	control peer
@@ -57,6 +57,10 @@ type target struct {
 	dismissal time.Time
 	// recalled means that it did not answer, or had not for long, when the core before ended: the grace begins with its first answer.
 	recalled bool
+	// unread means that it is not known yet what the core before has said, reading that it is being read.
+	unread, reading bool
+	// later means that the Cluster was created after this process has started.
+	later bool
 	// before is what the core before has said of a time without a core, if it ended within the grace; nil for nothing.
 	before *start
 }
@@ -104,6 +108,7 @@ func New(options Options, clk clock.PassiveClock, targets Targets) *Freezer {
 // Frozen returns the state of a Cluster: the first of the reasons, in the order of how far they reach and how long they last.
 func (f *Freezer) Frozen(cluster client.ObjectKey) State {
 	since, why := f.targets.Unanswered(cluster)
+	f.begin(cluster)
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	now := f.clock.Now()
@@ -115,6 +120,10 @@ func (f *Freezer) Frozen(cluster client.ObjectKey) State {
 
 // stateOf returns the first state that holds. The mutex is held.
 func (f *Freezer) stateOf(of *target, now time.Time) State {
+	if of.unread {
+		return State{Reason: ReasonCoreWasAway, Since: f.start.at, Unread: true, Message: "No Machine is replaced until the Cluster has been " +
+			"read for what the core before has said of it"}
+	}
 	var next time.Time
 	for _, state := range []State{
 		f.control.state(now, f.options), of.state(now, f.options), f.restored.state(now, f.options.RestoreGrace),
@@ -203,9 +212,12 @@ func (f *Freezer) changed(cluster client.ObjectKey) {
 func (f *Freezer) cluster(key client.ObjectKey) *target {
 	found := f.clusters[key]
 	if found == nil {
-		found = &target{peer: peer{reason: ReasonTargetAPIServerUnreachable, name: "target cluster"}, known: f.clock.Now()}
+		found = &target{
+			peer:   peer{reason: ReasonTargetAPIServerUnreachable, name: "target cluster"},
+			known:  f.clock.Now(),
+			unread: f.read != nil,
+		}
 		f.clusters[key] = found
-		f.recall(key, found)
 	}
 	return found
 }

@@ -24,6 +24,8 @@ type Probe struct {
 	// Lease is the one that the cores compete for. It is what is read, since nothing else changes as often: its version shows that the
 	// API server still counts on from where it was.
 	Lease client.ObjectKey
+	// Writer writes to the lease that no core was at work, if that turns out late; nil for not at all.
+	Writer client.Writer
 	// Clock has the time and timers.
 	Clock clock.Clock
 
@@ -36,17 +38,48 @@ func (p *Probe) NeedLeaderElection() bool { return false }
 
 // Start checks until ctx ends.
 func (p *Probe) Start(ctx context.Context) error {
-	if p.Freezer.options.Period == 0 {
-		return nil
-	}
 	for {
-		timer := p.Clock.NewTimer(p.check(ctx))
+		pause := p.round(ctx)
+		if pause == 0 {
+			return nil
+		}
+		timer := p.Clock.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
 		case <-timer.C():
 		}
+	}
+}
+
+// round reads the lease if the start of the process could not, and checks the API server. It returns when the next one is due, zero for never.
+func (p *Probe) round(ctx context.Context) (pause time.Duration) {
+	o := p.Freezer.options
+	if p.Freezer.leaseAwaited() {
+		p.readLease(ctx)
+	}
+	if o.Period > 0 {
+		pause = p.check(ctx)
+	}
+	if soon := o.Timeout / rechecks; p.Freezer.leaseAwaited() && (pause == 0 || pause > soon) {
+		pause = soon
+	}
+	return pause
+}
+
+// readLease reads the lease again: without it, it is not known whether a backup was restored.
+func (p *Probe) readLease(ctx context.Context) {
+	log := ctrl.LoggerFrom(ctx)
+	if err := p.Freezer.ReadLease(ctx, p.Reader, p.Lease); err != nil {
+		log.Error(err, "The lease cannot be read yet, so it is not known when a core was last at work")
+		return
+	}
+	if p.Writer == nil {
+		return
+	}
+	if err := p.Freezer.RecordAbsence(ctx, p.Writer, p.Lease); err != nil {
+		log.Error(err, "That no core was at work cannot be recorded, and is forgotten if this one ends soon")
 	}
 }
 

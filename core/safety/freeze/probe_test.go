@@ -168,7 +168,8 @@ func TestReadLease(t *testing.T) {
 			err := w.ReadLease(t.Context(), apiServer(func(context.Context) error { return c.fails }, objects...), key)
 			g.Expect(errors.Is(err, c.fails)).To(BeTrue())
 			g.Expect(w.Freezer.start.last.Equal(c.last)).To(BeTrue())
-			g.Expect(w.Freezer.start.known).To(BeTrue())
+			g.Expect(w.Freezer.start.known).To(Equal(c.fails == nil))
+			g.Expect(w.leaseAwaited()).To(Equal(c.fails != nil))
 		})
 	}
 }
@@ -218,7 +219,7 @@ func TestExaminer(t *testing.T) {
 	}{
 		{name: "a Node without a Machine", gap: 2 * time.Hour, frozen: ReasonRestoreSuspected, examined: true},
 		{name: "no longer than a change of the leader", gap: restoreGap, frozen: ReasonCoreWasAway, examined: true},
-		{name: "no lease", gap: -1, frozen: ReasonCoreWasAway, examined: true},
+		{name: "no lease", gap: -1, frozen: ReasonRestoreSuspected, examined: true},
 		{name: "long after the start", gap: 2 * time.Hour, age: DefaultRestoreGrace, examined: true},
 		{name: "Nodes that cannot be read", gap: 2 * time.Hour, unread: true, frozen: ReasonCoreWasAway},
 		{name: "an API server that fails", gap: 2 * time.Hour, broken: errors.New("broken"), frozen: ReasonCoreWasAway},
@@ -241,7 +242,7 @@ func TestExaminer(t *testing.T) {
 			g.Expect(w.Frozen(cluster).Reason).To(Equal(c.frozen))
 			g.Expect(w.Freezer.clusters[cluster].examined).To(Equal(c.examined))
 			if c.frozen == ReasonRestoreSuspected {
-				g.Expect(w.Frozen(cluster).Message).To(ContainSubstring("Machines that are not there: lost."))
+				g.Expect(w.Frozen(cluster).Message).To(And(ContainSubstring("Machines that are not there"), ContainSubstring(": lost.")))
 			}
 		})
 	}

@@ -4,35 +4,97 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// recallTimeout bounds the reading of a Cluster from the cache.
+// recallTimeout bounds one attempt at reading a Cluster from the cache, which may not have been filled yet.
 const recallTimeout = time.Second
 
-// Recall has the freezer read each Cluster once, when it is first asked about it, for what the core before has said of it. Otherwise the
+// Recall has the freezer read each Cluster, when it is first asked about it, for what the core before has said of it. Otherwise the
 // end of a core would end the freeze, and Nodes that could not report would be judged:
 //
 //   - that the API server of the target cluster does not answer, or answers again since a moment ago: the grace begins with the first
 //     answer to this process;
 //   - that no core was at work: the grace starts again, and Nodes are compared with Machines if that is not known to be done;
 //   - that a restore is suspected: until it said.
-func (f *Freezer) Recall(reader client.Reader) { f.recalled = reader }
+//
+// Until it has been read, which is tried again and again until ctx ends, the Cluster is frozen. Nobody waits for the reader.
+func (f *Freezer) Recall(ctx context.Context, reader client.Reader) {
+	f.read = func(key client.ObjectKey, of *target) { go f.readUntilKnown(ctx, reader, key, of) }
+}
 
-// recall takes in what the core before has said of a Cluster. What cannot be read says nothing. The mutex is held.
-func (f *Freezer) recall(key client.ObjectKey, of *target) {
-	if f.recalled == nil {
-		return
+// RecallAtOnce is Recall for simulations: whoever asks first reads, so the reader must answer at once.
+func (f *Freezer) RecallAtOnce(reader client.Reader) {
+	f.read = func(key client.ObjectKey, of *target) { f.attempt(context.Background(), reader, key, of) }
+}
+
+// begin has a Cluster read unless it was.
+func (f *Freezer) begin(key client.ObjectKey) {
+	f.mutex.Lock()
+	of := f.cluster(key)
+	begin := of.unread && !of.reading
+	of.reading = of.reading || begin
+	f.mutex.Unlock()
+	if begin {
+		f.read(key, of)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), recallTimeout)
+}
+
+// readUntilKnown reads a Cluster until that succeeds, it turns out not to be there, or nobody asks for it any more.
+func (f *Freezer) readUntilKnown(ctx context.Context, reader client.Reader, key client.ObjectKey, of *target) {
+	pauses := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Second}
+	for {
+		done, read := f.attempt(ctx, reader, key, of)
+		if read {
+			f.changed(key)
+		}
+		if done {
+			return
+		}
+		timer := time.NewTimer(pauses.Step())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// attempt reads a Cluster once, without the mutex, and reports whether it was read, and whether that is not to be tried again.
+func (f *Freezer) attempt(ctx context.Context, reader client.Reader, key client.ObjectKey, of *target) (done, read bool) {
+	ctx, cancel := context.WithTimeout(ctx, recallTimeout)
 	defer cancel()
 	cluster := &clusterv1.Cluster{}
-	if f.recalled.Get(ctx, key, cluster) != nil {
-		return
+	err := reader.Get(ctx, key, cluster)
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	switch {
+	case f.clusters[key] != of:
+		return true, false
+	case apierrors.IsNotFound(err):
+		// It is gone, or the cache does not have it yet: then whoever asks next begins again. Nothing is kept of one that is gone.
+		of.reading = false
+		if !of.counted && !of.examined {
+			delete(f.clusters, key)
+		}
+		return true, false
+	case err != nil:
+		return false, false
 	}
+	of.unread = false
+	f.take(of, cluster)
+	return true, true
+}
+
+// take takes in what the core before has said of a Cluster. The mutex is held.
+func (f *Freezer) take(of *target, cluster *clusterv1.Cluster) {
+	of.later = cluster.CreationTimestamp.Time.After(f.start.at)
 	said := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 	if said == nil || said.Status != metav1.ConditionFalse || !said.LastTransitionTime.Time.Before(f.start.at) {
 		return
@@ -40,6 +102,9 @@ func (f *Freezer) recall(key client.ObjectKey, of *target) {
 	switch said.Reason {
 	case ReasonTargetAPIServerUnreachable, ReasonRecovering:
 		of.frozen, of.recovered, of.recalled = said.LastTransitionTime.Time, f.start.at, true
+		if of.seen {
+			of.recovered = f.clock.Now()
+		}
 	case ReasonCoreWasAway:
 		of.before = &start{at: f.start.at, last: lastAtWork(said.Message), known: true, briefly: true}
 	case ReasonRestoreSuspected:
@@ -50,6 +115,10 @@ func (f *Freezer) recall(key client.ObjectKey, of *target) {
 // startOf is what is known of the time before this process with regard to a Cluster. Of a longer time without a core, and a core that
 // ended soon after it, the lease shows that one alone. The mutex is held.
 func (f *Freezer) startOf(of *target) start {
+	if of.later {
+		// It was not there before, so nothing of it was lost, and none of its Nodes was left alone.
+		return start{at: f.start.at, last: f.start.at, known: true}
+	}
 	if of.before != nil && (f.start.last.IsZero() || !f.start.away(f.options.Timeout)) {
 		return *of.before
 	}

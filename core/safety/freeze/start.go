@@ -19,8 +19,10 @@ type start struct {
 	at time.Time
 	// last is when a core renewed the lease last, before this process; zero if that is not known.
 	last time.Time
-	// known is true once the lease was read.
-	known bool
+	// known is true once the lease was read, or is known not to be there, and knownAt is when. awaited is why it could not be read yet.
+	known   bool
+	knownAt time.Time
+	awaited string
 	// briefly means that a core was at work after last, and ended within the grace.
 	briefly bool
 }
@@ -57,10 +59,13 @@ func (s start) state(now time.Time, o Options, examined bool) State {
 		before += ", but for one that ended soon"
 	}
 	switch {
+	case s.awaited != "":
+		return State{Reason: ReasonCoreWasAway, Since: s.at, Message: "No Machine is replaced until the lease of the core has been read, " +
+			"which says whether one was at work before this one: " + s.awaited}
 	case now.Before(until):
 		return State{Reason: ReasonCoreWasAway, Since: s.at, Until: until, Routine: !s.known, Message: fmt.Sprintf(
 			"No Machine is replaced until %s: %s, and Nodes get time to report", stamp(until), before)}
-	case ok && o.RestoreGrace > 0 && !examined:
+	case s.known && o.RestoreGrace > 0 && !examined:
 		return State{Reason: ReasonCoreWasAway, Since: s.at, Message: fmt.Sprintf(
 			"No Machine is replaced until the Nodes have been compared with the Machines: %s", before)}
 	}
@@ -89,26 +94,55 @@ const leaseTimeout = 5 * time.Second
 // and the core may end before it has written anything else.
 const AwayAnnotation = "safety.millwright.dev/core-was-away"
 
-// ReadLease reads, before this process asks for the lease itself, when a core last had it. If it cannot be read, or is held by one that
-// took it after this process had started, nothing is known. Of a core that had it for less than the grace since a time without one, that
-// time is what counts.
+// ReadLease reads, before this process asks for the lease itself, when a core last had it. Of a core that had it for less than the grace
+// since a time without one, that time is what counts. If there is none, or one that was taken after this process had started, nobody knows of
+// the time before. If the API server does not say, nothing is replaced until Probe has read it.
 func (f *Freezer) ReadLease(ctx context.Context, reader client.Reader, key client.ObjectKey) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
 	lease := &coordinationv1.Lease{}
 	err := reader.Get(ctx, key, lease)
+	if client.IgnoreNotFound(err) != nil {
+		f.mutex.Lock()
+		defer f.mutex.Unlock()
+		f.start.awaited = err.Error()
+		return errors.Wrap(err, "reading the lease of the core")
+	}
+	if f.takeLease(lease) {
+		f.changed(client.ObjectKey{})
+	}
+	return nil
+}
+
+// takeLease takes in what the lease says, and reports whether that was awaited. An empty one is none.
+func (f *Freezer) takeLease(lease *coordinationv1.Lease) (awaited bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.start.known = true
-	if err == nil && lease.Spec.RenewTime != nil &&
-		(lease.Spec.AcquireTime == nil || lease.Spec.AcquireTime.Time.Before(f.start.at)) {
-		f.start.last = lease.Spec.RenewTime.Time
-		from, to, ok := parseAway(lease.Annotations[AwayAnnotation])
-		if ok && !f.start.away(f.options.Timeout) && f.start.last.Sub(to) < f.options.Grace {
-			f.start.last, f.start.briefly = from, true
-		}
+	awaited = f.start.awaited != ""
+	f.start.known, f.start.knownAt, f.start.awaited = true, f.clock.Now(), ""
+	if lease.Spec.RenewTime == nil || lease.Spec.AcquireTime != nil && !lease.Spec.AcquireTime.Time.Before(f.start.at) {
+		return awaited
 	}
-	return client.IgnoreNotFound(err)
+	f.start.last = lease.Spec.RenewTime.Time
+	from, to, ok := parseAway(lease.Annotations[AwayAnnotation])
+	if ok && !f.start.away(f.options.Timeout) && f.start.last.Sub(to) < f.options.Grace {
+		f.start.last, f.start.briefly = from, true
+	}
+	return awaited
+}
+
+// begun is when this process has started.
+func (f *Freezer) begun() time.Time {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.start.at
+}
+
+// leaseAwaited reports whether the lease could not be read yet.
+func (f *Freezer) leaseAwaited() bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.start.awaited != ""
 }
 
 // RecordAbsence writes to the lease that no core was at work, before this process asks for it. If that is refused, it is forgotten with

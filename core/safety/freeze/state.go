@@ -39,6 +39,8 @@ type State struct {
 	// Routine means that each start of this core begins so, since it competes for no lease and so never knows of the time before: then it
 	// is not worth a condition, which each restart would write to each Cluster.
 	Routine bool
+	// Unread means that it is not known yet what the core before has said of the Cluster. A condition stays as it is until then.
+	Unread bool
 	// Next is, while nothing is frozen, when that changes unless an API server answers before; zero if that cannot be foreseen.
 	Next time.Time
 }

@@ -70,15 +70,50 @@ func signs(what string, names []string) string {
 	return what + ": " + text
 }
 
-// restorable reports whether a backup may have been restored before this process started: how long no core was at work is known, and
-// more than a change of the leader takes. The time of the last renewal is that of the backup then.
-func (f *Freezer) restorable(key client.ObjectKey) (since time.Time, ok bool) {
+// looks says whether a Cluster is to be looked at for signs of a restore.
+type looks int
+
+const (
+	// notNeeded is what a Cluster needs that cannot have been restored before this process started, or not lately.
+	notNeeded looks = iota
+	// needed is what one needs that may have been.
+	needed
+	// awaited means that this is not known yet. Those who are notified by OnChange ask again.
+	awaited
+)
+
+// restorable reports whether a backup may have been restored before this process started: no core was at work for more than a change of the
+// leader takes, or it is not known. The time of the last renewal is that of the backup then; the zero time is any.
+func (f *Freezer) restorable(key client.ObjectKey) (since time.Time, look looks) {
+	f.begin(key)
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	start := f.startOf(f.cluster(key))
+	of := f.cluster(key)
+	if of.unread || f.start.awaited != "" {
+		return time.Time{}, awaited
+	}
+	start := f.startOf(of)
+	begun := start.at
+	if start.knownAt.After(begun) {
+		begun = start.knownAt
+	}
 	gap, known := start.gap()
-	open := f.options.RestoreGrace > 0 && f.clock.Now().Before(start.at.Add(f.options.RestoreGrace))
-	return start.last, known && gap > restoreGap && open
+	if start.known && (!known || gap > restoreGap) && f.options.RestoreGrace > 0 && f.clock.Now().Before(begun.Add(f.options.RestoreGrace)) {
+		return start.last, needed
+	}
+	return time.Time{}, notNeeded
+}
+
+// unexamined returns the Cluster, or all for a key without a name, that were not looked at for signs of a restore yet.
+func (f *Freezer) unexamined(key client.ObjectKey) (keys []client.ObjectKey) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for cluster, of := range f.clusters {
+		if !of.examined && (cluster == key || key.Name == "") {
+			keys = append(keys, cluster)
+		}
+	}
+	return keys
 }
 
 // Examined takes in what a Cluster was examined with: signs of a restore, or none.

@@ -26,8 +26,12 @@ const longGap = 10 * time.Minute
 
 // vanished are the names of the Machines of a Cluster whose instances are gone, if they may have been deleted after the backup.
 func (e *Examiner) vanished(ctx context.Context, cluster client.ObjectKey, since time.Time) (names []string, err error) {
-	if e.Freezer.start.at.Sub(since) < longGap {
+	start := e.Freezer.begun()
+	if start.Sub(since) < longGap {
 		return nil, nil
+	}
+	if since.IsZero() {
+		since = start
 	}
 	list := &clusterv1.MachineList{}
 	err = e.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name},
@@ -67,7 +71,7 @@ func (e *Examiner) clusterOf(_ context.Context, object client.Object) []reconcil
 		return nil
 	}
 	key := client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}
-	if _, open := e.Freezer.restorable(key); !open {
+	if _, look := e.Freezer.restorable(key); look == notNeeded {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: key}}
