@@ -53,7 +53,8 @@ func (p *Probe) Start(ctx context.Context) error {
 	}
 }
 
-// round reads the lease if the start of the process could not, and checks the API server. It returns when the next one is due, zero for never.
+// round reads the lease if the start of the process could not, and checks the API server. It returns when the next one
+// is due, zero for never.
 func (p *Probe) round(ctx context.Context) (pause time.Duration) {
 	o := p.Freezer.options
 	if p.Freezer.leaseAwaited() {
