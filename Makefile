@@ -187,11 +187,11 @@ images: ## Put the managers, or those of ONLY, into images for PLATFORMS (linux/
 images-check: ## Compile the commit twice, in two clones, one of them with an empty build cache, and fail unless a manager's image has the same digest: ONLY=cloudconfig.
 	@PLATFORMS="$(if $(filter file,$(origin PLATFORMS)),$(HERE),$(PLATFORMS))" config/images/again.sh $(if $(filter file,$(origin ONLY)),cloudconfig,$(ONLY))
 
-# Those of this computer alone, of the programs in bin, for tests.
+# Those of this computer alone, of the programs in bin, for tests: beside those that a person has made in out/images.
 .PHONY: test-images
 test-images:
 	@mkdir -p out/programs/here && ln -sfn ../../../bin out/programs/here/$(subst /,_,$(HERE))
-	@$(MAKEIMAGES) -programs out/programs/here -out out/images -platforms $(HERE) >/dev/null
+	@$(MAKEIMAGES) -programs out/programs/here -out out/test-images -platforms $(HERE) >/dev/null
 
 ##@ Measure
 

@@ -73,6 +73,7 @@ func TestManifests(t *testing.T) {
 		{"StaticConformance", (*installation).staticConformance},
 		{"Components", (*installation).components},
 		{"SecondCore", (*installation).secondCore},
+		{"OverlaysNameReleases", (*installation).overlaysNameReleases},
 		{"OneNamespace", (*installation).oneNamespace},
 		{"WithCertManager", (*installation).withCertManager},
 		{"ReleaseOfNoVersion", (*installation).noVersion},

@@ -8,10 +8,13 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"millwright.dev/test/controlplane"
+	"millwright.dev/test/doccheck"
 )
 
 // bases are what components can be added to.
@@ -72,7 +75,12 @@ func (i *installation) components() {
 		i.run("kubectl apply --server-side --force-conflicts --dry-run=server -f components.yaml")
 		d := &appsv1.Deployment{}
 		i.Expect(yaml.Unmarshal([]byte(documents["Deployment "+name]), d)).To(Succeed())
+		reader, other := metav1.PartialObjectMetadata{}, metav1.PartialObjectMetadata{}
 		i.Expect(documents).To(HaveKey("ClusterRole " + d.Namespace + "-metrics-reader"))
+		i.Expect(yaml.Unmarshal([]byte(documents["ClusterRole "+d.Namespace+"-metrics-reader"]), &reader)).To(Succeed())
+		i.Expect(yaml.Unmarshal([]byte(documents["ServiceAccount "+name]), &other)).To(Succeed())
+		i.Expect(other.Labels).To(And(HaveLen(2), HaveKey(clusterv1.ProviderNameLabel)))
+		i.Expect(reader.Labels).To(Equal(other.Labels), "clusterctl removes it with the others")
 		i.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 		pod := &corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}
 		pod.Namespace, pod.Name = d.Namespace, "dry-run"
@@ -92,5 +100,25 @@ func (i *installation) secondCore() {
 		i.Expect(name).NotTo(HavePrefix("CustomResourceDefinition"))
 	}
 	i.Expect(second).To(HaveKey("Deployment millwright-core-second"))
+	i.Expect(second["Deployment millwright-core-second"]).To(ContainSubstring("image: registry.millwright.dev/millwright-core:v0.1.0"))
 	i.run("kubectl create namespace millwright-second; kubectl apply --server-side --dry-run=server -f - <<<\"$(kubectl kustomize overlay)\"")
+}
+
+// overlaysNameReleases: what the pages show can be applied as it is shown, since its images are those of a release.
+func (i *installation) overlaysNameReleases() {
+	shoot := i.documents(i.kustomize("resources: [%CONFIG%/overlays/mcm/shoot]"))["Deployment millwright"]
+	for _, manager := range []string{"core", "aws"} {
+		i.Expect(shoot).To(ContainSubstring("image: registry.millwright.dev/millwright-" + manager + ":v0.1.0"))
+	}
+	shown := 0
+	for _, fragment := range doccheck.Read(i.t, "docs/guides/install.md").Fragments(i.t, "Your own settings") {
+		if !strings.Contains(fragment, "- ../millwright/config/") {
+			continue
+		}
+		shown++
+		manifest := i.kustomize(strings.ReplaceAll(fragment, "../millwright/config", "%CONFIG%"))
+		i.Expect(manifest).To(ContainSubstring("image: registry.example.com/team/millwright-core:v0.1.0"))
+		i.Expect(manifest).NotTo(MatchRegexp("image: .*:dev"))
+	}
+	i.Expect(shown).To(Equal(1))
 }

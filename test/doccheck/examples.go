@@ -77,8 +77,24 @@ func (p *Page) Objects(t testing.TB) []string {
 	return found
 }
 
+// Fragments are the fenced blocks of yaml below a heading that show a part of something.
+func (p *Page) Fragments(t testing.TB, heading string) []string {
+	t.Helper()
+	var found []string
+	for _, block := range p.fenced(t, heading, "yaml", true) {
+		found = append(found, string(block))
+	}
+	return found
+}
+
 // blocks are the fenced blocks of a language that are not fragments.
 func (p *Page) blocks(t testing.TB, heading, language string) [][]byte {
+	t.Helper()
+	return p.fenced(t, heading, language, false)
+}
+
+// fenced are the blocks of a language that are fragments, or are not.
+func (p *Page) fenced(t testing.TB, heading, language string, fragments bool) [][]byte {
 	t.Helper()
 	var found [][]byte
 	for _, node := range p.section(t, heading) {
@@ -88,7 +104,7 @@ func (p *Page) blocks(t testing.TB, heading, language string) [][]byte {
 				return
 			}
 			info := strings.Fields(string(block.Info.Segment.Value(p.source)))
-			if len(info) == 0 || info[0] != language || len(info) > 1 && info[1] == Fragment {
+			if len(info) == 0 || info[0] != language || (len(info) > 1 && info[1] == Fragment) != fragments {
 				return
 			}
 			found = append(found, block.Lines().Value(p.source))

@@ -46,7 +46,7 @@ func TestImagesInKind(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	name := []string{"-name", inKind, "-kubeconfig", kubeconfig}
-	images := filepath.Join(testenv.Root(), "out", "images")
+	images := filepath.Join(testenv.Root(), "out", "test-images")
 	t.Cleanup(func() {
 		NewWithT(t).Expect(run(context.WithoutCancel(ctx), append([]string{"down"}, name...), io.Discard)).To(Succeed())
 	})

@@ -246,3 +246,14 @@ func TestNodeImage(t *testing.T) {
 		g.Expect(string(output)).To(ContainSubstring("./test/kind " + want + ` "x"`))
 	}
 }
+
+// TestImagesOfTestsAreAside: those that a person has made, for other platforms and with names of their own, stay as they are.
+func TestImagesOfTestsAreAside(t *testing.T) {
+	g := NewWithT(t)
+	dry := exec.CommandContext(t.Context(), "make", "--dry-run", "test-images")
+	dry.Dir, dry.Env = testenv.Root(), append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=0")
+	said, err := dry.CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), "%s", said)
+	g.Expect(string(said)).To(ContainSubstring("-out out/test-images "))
+	g.Expect(string(said)).NotTo(MatchRegexp(`\bout/images`))
+}

@@ -76,7 +76,7 @@ func (s *Sandbox) uncontained(ctx context.Context, p *podOf, more []string) (*ch
 	}, nil
 }
 
-// contained is how a kubelet would start a container of a pod, from its image in out/images: it finds the API server and its
+// contained is how a kubelet would start a container of a pod, from its image in out/test-images: it finds the API server and its
 // ServiceAccount as every pod does, and its Secrets as files.
 func (s *Sandbox) contained(ctx context.Context, p *podOf) (*childprocess.Spec, error) {
 	c := p.container.DeepCopy()
@@ -163,7 +163,7 @@ func (p *podOf) directory(name string, files map[string][]byte) (string, error) 
 	return dir, nil
 }
 
-// unpacked is the image in out/images, unpacked once.
+// unpacked is the image in out/test-images, unpacked once.
 func (s *Sandbox) unpacked(reference string) (*container.Image, error) {
 	s.imagesMu.Lock()
 	defer s.imagesMu.Unlock()
@@ -175,7 +175,7 @@ func (s *Sandbox) unpacked(reference string) (*container.Image, error) {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return nil, errors.Wrap(err, "making the directory of an image")
 	}
-	image, err := container.Unpack(s.paths.file("out/images/"+name), into)
+	image, err := container.Unpack(s.paths.file("out/test-images/"+name), into)
 	if err != nil {
 		return nil, errors.Wrap(err, "run `make test-images`")
 	}

@@ -31,7 +31,7 @@ type Options struct {
 	// Bare leaves everything but control planes and clouds to somebody else, such as clusterctl: HostDeployments runs what
 	// is installed then. The control planes have no controller of Deployments.
 	Bare bool
-	// Images has the managers run from their images in out/images, in containers as their Deployments say: with the image's root file
+	// Images has the managers run from their images in out/test-images, in containers as their Deployments say: with the image's root file
 	// system alone, which is read-only, as its user, without capabilities, and with leader election. Otherwise, and
 	// where this computer forbids containers, which Progress is told, they are processes of bin/.
 	Images bool

@@ -39,7 +39,7 @@ func findPaths(clouds []*Cloud, images bool) (*paths, error) {
 		all = append(all, file{"bin/" + c.Name, "build"}, file{c.simulatorFile, "build"}, file{c.manifest(), "manifests"})
 	}
 	if images {
-		all = append(all, file{"bin/container", "build"}, file{"out/images/images.txt", "test-images"})
+		all = append(all, file{"bin/container", "build"}, file{"out/test-images/images.txt", "test-images"})
 	}
 	for _, n := range all {
 		if _, err := os.Stat(p.file(n.name)); err != nil {
