@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +125,52 @@ func TestWhatCannotBeWritten(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring(message)))
 		})
 	}
+}
+
+// TestABillThatIsCutOff: a disk that is full is noticed, though the file was created.
+func TestABillThatIsCutOff(t *testing.T) {
+	g, out := NewWithT(t), t.TempDir()
+	g.Expect(os.Symlink("/dev/full", filepath.Join(out, "millwright-core-linux-"+runtime.GOARCH+".cdx.json"))).To(Succeed())
+	err := run([]string{"-programs", programs(t), "-out", out, "-only", "core", "-platforms", here})
+	g.Expect(err).To(MatchError(ContainSubstring("writing a bill of materials")))
+}
+
+// TestReplacedModules: the bill names what a program was compiled from, not what go.mod requires.
+func TestReplacedModules(t *testing.T) {
+	info := &debug.BuildInfo{GoVersion: "go1.2", Deps: []*debug.Module{
+		{Path: "example.com/a", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.0.1"}},
+		{Path: "example.com/b", Version: "v1.0.0"},
+	}}
+	var urls []string
+	for _, c := range componentsOf(info, []*debug.Module{{Path: "example.com/b", Version: "v1.0.0"}}) {
+		urls = append(urls, c.PackageURL)
+	}
+	NewWithT(t).Expect(urls).To(Equal([]string{"pkg:golang/example.com/b@v1.0.0", "pkg:golang/example.com/fork@v1.0.1", "pkg:golang/std@1.2"}))
+}
+
+// TestExitCode: make goes on by it alone.
+func TestExitCode(t *testing.T) {
+	for platforms, want := range map[string]int{here: 0, "linux": 1} {
+		g := NewWithT(t)
+		self, err := os.Executable()
+		g.Expect(err).NotTo(HaveOccurred())
+		cmd := exec.CommandContext(t.Context(), self, "-programs", programs(t), "-out", t.TempDir(), "-only", "core", "-platforms", platforms)
+		cmd.Env = append(os.Environ(), asProgram+"=1")
+		said, _ := cmd.CombinedOutput()
+		g.Expect(cmd.ProcessState.ExitCode()).To(Equal(want), "%s", said)
+		g.Expect(strings.HasPrefix(string(said), "images: ")).To(Equal(want == 1), "%s", said)
+	}
+}
+
+// asProgram has the test program be the program that it tests.
+const asProgram = "MILLWRIGHT_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
 }
 
 // TestPlatforms that are none.

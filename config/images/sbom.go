@@ -31,15 +31,7 @@ func writeSBOM(path, program, reference string, digest v1.Hash, created time.Tim
 			Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: digest.Hex}},
 		},
 	}
-	components := []cdx.Component{library("std", strings.TrimPrefix(info.GoVersion, "go"), "")}
-	for _, module := range append(slices.Clone(info.Deps), modulesOfImage()...) {
-		if module.Replace != nil {
-			module = module.Replace
-		}
-		components = append(components, library(module.Path, module.Version, module.Sum))
-	}
-	slices.SortFunc(components, func(a, b cdx.Component) int { return cmp.Compare(a.BOMRef, b.BOMRef) })
-	components = slices.CompactFunc(components, func(a, b cdx.Component) bool { return a.BOMRef == b.BOMRef })
+	components := componentsOf(info, modulesOfImage())
 	bom.Components = &components
 	out, err := os.Create(path)
 	if err != nil {
@@ -51,6 +43,19 @@ func writeSBOM(path, program, reference string, digest v1.Hash, created time.Tim
 		return errors.Wrap(err, "writing a bill of materials")
 	}
 	return errors.Wrap(out.Close(), "writing a bill of materials")
+}
+
+// componentsOf are the standard library and the modules that a program and its image have code or files of, each once.
+func componentsOf(info *debug.BuildInfo, more []*debug.Module) []cdx.Component {
+	components := []cdx.Component{library("std", strings.TrimPrefix(info.GoVersion, "go"), "")}
+	for _, module := range append(slices.Clone(info.Deps), more...) {
+		if module.Replace != nil {
+			module = module.Replace
+		}
+		components = append(components, library(module.Path, module.Version, module.Sum))
+	}
+	slices.SortFunc(components, func(a, b cdx.Component) int { return cmp.Compare(a.BOMRef, b.BOMRef) })
+	return slices.CompactFunc(components, func(a, b cdx.Component) bool { return a.BOMRef == b.BOMRef })
 }
 
 func library(path, version, sum string) cdx.Component {
