@@ -117,4 +117,8 @@ var targets = []target{
 		tests: ".", slow: "^TestManyLives$",
 	},
 	{dir: "config/images", files: []string{"base.go", "image.go", "main.go", "sbom.go"}, tests: ".", program: true},
+	{
+		dir: "test/start", files: []string{"clusters.go", "main.go", "turn.go"},
+		tests: "^Test(CommandLine|WhoHasEnded|Kubeconfigs|HomeInAPath|WhereWebhooksMayBe|ProvidersAndFlags|ExitCode)$", program: true,
+	},
 }

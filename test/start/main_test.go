@@ -232,6 +232,8 @@ func TestKubeconfigs(t *testing.T) {
 		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, status.Reason, status.Code)
 	}))
 	defer refusing.Close()
+	forbidding := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer forbidding.Close()
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	for name, test := range map[string]struct{ content, want string }{
@@ -239,6 +241,7 @@ func TestKubeconfigs(t *testing.T) {
 		"no context":    {"apiVersion: v1\nkind: Config\n", "has no current context: set one with kubectl config use-context"},
 		"no such one":   {"apiVersion: v1\nkind: Config\ncurrent-context: b\n", `the current context "b"`},
 		"who are you":   {kubeconfigOf(refusing.URL), "does not know who the kubeconfig says you are"},
+		"not you":       {kubeconfigOf(forbidding.URL), "refuses to be used"},
 		"nobody serves": {kubeconfigOf(closed.URL), "does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -280,4 +283,36 @@ func TestHomeInAPath(t *testing.T) {
 	here, err := os.Getwd()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.target).To(Equal(filepath.Join(here, "~other", "target.yaml")), "another's home is for a shell to find")
+}
+
+// TestWhereWebhooksMayBe: by an IPv4 address of this computer, which an EndpointSlice has, and by nothing else that looks like one.
+func TestWhereWebhooksMayBe(t *testing.T) {
+	for where, want := range map[string]bool{
+		"none": true, "localhost": true, "192.0.2.1": true, "": false, "127.0.0.1": false, "::1": false, "2001:db8::1": false, "host.example": false,
+	} {
+		NewWithT(t).Expect(checkWebhooks(where) == nil).To(Equal(want), where)
+	}
+}
+
+// TestProvidersAndFlags: commas or spaces stand between providers; only webhooks bind the core to its namespace.
+func TestProvidersAndFlags(t *testing.T) {
+	g := NewWithT(t)
+	lease := "-flags=core=" + leaseNamespaceFlag + "=a"
+	for _, args := range [][]string{{"-providers=aws gcp,azure", lease}, {"-providers=aws, gcp, azure", "-webhooks=localhost"}} {
+		o, err := parse(append([]string{"-control-kubeconfig=a", "-target-kubeconfig=b"}, args...), &output{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(o.providers).To(ConsistOf("aws", "gcp", "azure"))
+	}
+}
+
+// TestExitCode: make goes on by it alone, and asking for help is no failure.
+func TestExitCode(t *testing.T) {
+	for args, want := range map[string]int{"-h": 0, "-providers=none": 1} {
+		g := NewWithT(t)
+		command := exec.CommandContext(t.Context(), os.Args[0])
+		command.Env = append(os.Environ(), asProgram+"="+args)
+		said, _ := command.CombinedOutput()
+		g.Expect(command.ProcessState.ExitCode()).To(Equal(want), "%s", said)
+		g.Expect(strings.Contains(string(said), "start: CONTROL_KUBECONFIG")).To(Equal(want == 1), "%s", said)
+	}
 }

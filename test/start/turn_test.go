@@ -156,10 +156,12 @@ func TestWhoHasEnded(t *testing.T) {
 	for _, other := range []string{
 		"", "other", "me@here/1a", "me@here/1a/", "me@here/1a/x", "me@here/1a/0", "me@here/1a/-1", "me@here/1a/" + fmt.Sprint(os.Getpid()),
 		"me@there/1a/" + pid, "me@here/2b/" + pid, "me@here/1a/" + pid + "/1",
+		"me@here/1a/-" + pid, "me@here/1a/99999999999999999999",
 	} {
 		g.Expect(hasEnded(own, other)).To(BeFalse(), other)
 	}
 	g.Expect(hasEnded("me@here//7", "me@here//"+pid)).To(BeFalse(), "boots without names are not compared")
+	g.Expect(hasEnded("me@here", "me@here/1a/"+pid)).To(BeFalse(), "of an own name that is none nothing follows")
 	g.Expect(strings.Count(identify(), "/")).To(Equal(2))
 	g.Expect(hasEnded(identify(), identify())).To(BeFalse())
 }
