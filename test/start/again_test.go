@@ -33,6 +33,11 @@ func TestMain(m *testing.M) {
 
 // killed starts the program with webhooks, and kills it when all managers are ready: nothing is cleaned up.
 func (w *world) killed(args ...string) {
+	w.Expect(w.endedBy(syscall.SIGKILL, args...)).NotTo(Succeed())
+}
+
+// endedBy starts the program, sends it a signal when all managers are ready, and returns how it ended.
+func (w *world) endedBy(signal os.Signal, args ...string) error {
 	out := &output{}
 	command := exec.CommandContext(w.t.Context(), os.Args[0])
 	command.Env = append(os.Environ(), asProgram+"="+strings.Join(append(w.args, args...), "\n"))
@@ -41,8 +46,8 @@ func (w *world) killed(args ...string) {
 	for _, name := range []string{"core", "aws", "cloudconfig"} {
 		w.Eventually(out.text).Should(ContainSubstring("Manager "+name+" is ready"), out.text)
 	}
-	w.Expect(command.Process.Signal(syscall.SIGKILL)).To(Succeed())
-	w.Expect(command.Wait()).NotTo(Succeed())
+	w.Expect(command.Process.Signal(signal)).To(Succeed())
+	return command.Wait()
 }
 
 // TestStartAfterAKill: one cluster is both, and whoever starts again has what an end would have left, with or without webhooks; nobody asks those of the killed one.
@@ -66,6 +71,7 @@ func TestStartAfterAKill(t *testing.T) {
 	w.Expect(w.webhooks()).To(BeZero())
 	w.Eventually(func() error { return control.Create(ctx, cluster("without")) }).Should(Succeed(), out.text)
 	w.Expect(end()).To(Succeed())
+	w.Expect(w.endedBy(os.Interrupt)).To(Succeed(), "an interrupt is how one ends it")
 }
 
 // TestStartBesideAnInstalledRelease whose Deployments are scaled down, as the program says. What was installed is the release's own: the program
