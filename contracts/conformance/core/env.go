@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -29,8 +28,6 @@ type Env struct {
 	Run      string
 	Contract version.Contract
 	Timeouts timeouts.Timeouts
-	// Restart restarts the core; nil if that cannot be done.
-	Restart func(ctx context.Context) error
 	// Log receives the progress of the run, for people.
 	Log io.Writer
 

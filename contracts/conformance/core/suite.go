@@ -101,8 +101,7 @@ func newEnv(config *rest.Config, options conformance.RunOptions) (*Env, error) {
 	}
 	env := &Env{
 		Client: writes.Finished(c), Config: config, Namespace: options.Namespace, Run: newRun(), Timeouts: waits,
-		Restart: options.Restart, Log: options.Log,
-		names: &atomic.Int64{}, logging: &sync.Mutex{}, TargetKubeconfig: options.TargetKubeconfig,
+		Log: options.Log, names: &atomic.Int64{}, logging: &sync.Mutex{}, TargetKubeconfig: options.TargetKubeconfig,
 	}
 	if env.Log == nil {
 		env.Log = io.Discard

@@ -22,7 +22,8 @@ import (
 	"millwright.dev/contracts/version"
 )
 
-// requestLimit bounds each request but watches, so that an API server that hangs ends a run.
+// requestLimit bounds each read but watches, so that an API server that hangs ends a run. A write has writes.Limit: it is done all the same
+// if it is given up while the API server has it still.
 var requestLimit = 30 * time.Second
 
 // permitted looks, before anything is made, whether the API server answers and lets the suite do what it does.
@@ -124,16 +125,16 @@ func answers(config *rest.Config) error {
 	return errors.Wrapf(err, "--kubeconfig: the API server at %s does not answer", config.Host)
 }
 
-// limited is a config whose requests end after limit, but for watches.
-func limited(config *rest.Config, limit time.Duration) *rest.Config {
+// limited is a config whose requests end, reads but watches after reads, and all that may change something after changes.
+func limited(config *rest.Config, reads, changes time.Duration) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &limiter{next, limit} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &limiter{next, reads, changes} })
 	return config
 }
 
 type limiter struct {
-	next  http.RoundTripper
-	limit time.Duration
+	next           http.RoundTripper
+	reads, changes time.Duration
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -141,8 +142,12 @@ func (l *limiter) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Query().Get("watch") != "" {
 		return l.next.RoundTrip(request)
 	}
-	late := fmt.Errorf("no answer within %s", l.limit)
-	ctx, cancel := context.WithTimeoutCause(request.Context(), l.limit, late)
+	limit := l.reads
+	if request.Method != http.MethodGet {
+		limit = l.changes
+	}
+	late := fmt.Errorf("no answer within %s", limit)
+	ctx, cancel := context.WithTimeoutCause(request.Context(), limit, late)
 	response, err := l.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		if errors.Is(context.Cause(ctx), late) {

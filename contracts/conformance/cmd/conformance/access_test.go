@@ -34,6 +34,11 @@ func TestRunsThatCannotBegin(t *testing.T) {
 		"a field of no Machine": {good, `unknown field "failuredomain"`, []string{"--sample", file(t, "m.yaml", strings.Replace(sample, "failureD", "failured", 1))}},
 		"a kind of nobody":      {good, "reading the definition of NowhereMachine", []string{"--sample", file(t, "n.yaml", nowhere)}},
 		"not of this profile":   {good, "--target-kubeconfig is of the profile core", []string{"--sample", from, "--target-kubeconfig", good}},
+		"a sample for a core":   {good, "--sample is not of the profile core", []string{"--profile", "core", "--sample", from}},
+		"a probe for a core":    {good, "--probe is not of the profile core", []string{"--profile", "core", "--probe", notFound.URL}},
+		"a restart for a core":  {good, "--restart is not of the profile core", []string{"--profile", "core", "--restart", "true"}},
+		"stdin twice":           {good, "standard input is given more than once", []string{"--sample", "-", "--timeouts", "-"}},
+		"stdin for two samples": {good, "standard input is given more than once", []string{"--sample", "-", "--sample", "-"}},
 		"no suite":              {good, `--profile: "provider" has no suite on a cluster`, []string{"--sample", from, "--profile", "provider"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +109,8 @@ func written(t *testing.T, config *clientcmdapi.Config) string {
 	return file(t, "kubeconfig", string(content))
 }
 
-// An API server that hangs after its first answers ends a request and not the run; watches are not ended.
+// An API server that hangs after its first answers ends a request and not the run; watches are not ended, and a write has the time that
+// the API server gives it itself: given up before, it would be done when nobody looks any more.
 func TestRequestsAreLimited(t *testing.T) {
 	var hang sync.WaitGroup
 	hang.Add(1)
@@ -114,18 +120,40 @@ func TestRequestsAreLimited(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	defer hang.Done()
-	c, err := rest.HTTPClientFor(limited(&rest.Config{Host: server.URL}, 100*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
+	client := func(reads, changes time.Duration) *http.Client {
+		c, err := rest.HTTPClientFor(limited(&rest.Config{Host: server.URL}, reads, changes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
 	}
+	patient := client(100*time.Millisecond, time.Hour)
+	written := make(chan error, 1)
+	go func() { written <- send(patient, http.MethodPost, server.URL) }()
 	for query, ends := range map[string]bool{"": true, "?watch=true": false} {
-		response, err := c.Get(server.URL + query)
+		err := send(patient, http.MethodGet, server.URL+query)
 		if ends != (err != nil) || ends && !strings.Contains(err.Error(), "no answer within 100ms") {
 			t.Errorf("%q: %v", query, err)
 		}
-		if err == nil {
-			_ = response.Body.Close()
-		}
 	}
+	err := send(client(time.Hour, 100*time.Millisecond), http.MethodDelete, server.URL)
+	if err == nil || !strings.Contains(err.Error(), "no answer within 100ms") {
+		t.Errorf("a write that hangs: %v", err)
+	}
+	hang.Done()
+	if err := <-written; err != nil {
+		t.Errorf("a write that lasts longer than a read may: %v", err)
+	}
+}
+
+func send(c *http.Client, method, url string) error {
+	request, err := http.NewRequest(method, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := c.Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	return err
 }

@@ -14,6 +14,7 @@ import (
 	"millwright.dev/contracts/conformance/behaviour"
 	"millwright.dev/contracts/conformance/core"
 	"millwright.dev/contracts/conformance/report"
+	"millwright.dev/contracts/conformance/writes"
 	"millwright.dev/contracts/rules"
 )
 
@@ -37,11 +38,11 @@ func (f *runFlags) flags(set *flag.FlagSet) {
 	set.StringVar(&f.timeouts, "timeouts", "", "a file with the suite's timeouts; defaults if it is left out")
 	set.IntVar(&f.parallel, "parallel", 0, "how many cases run at once; 8 if it is 0")
 	set.Var(&f.samples, "sample",
-		"a file with the objects of which the suite makes its own, - for standard input; may be repeated; the profile core needs none")
+		"a file with the objects of which the suite makes its own, - for standard input; may be repeated; not of the profile core")
 	set.StringVar(&f.probe, "probe", "",
 		"a URL that answers with the machines of the infrastructure; rules that need it are skipped if it is left out")
 	set.StringVar(&f.restart, "restart", "",
-		"a command of the shell that ends the provider or core and starts it again; rules about restarts are skipped if it is left out")
+		"a command of the shell that ends the provider and starts it again; rules about restarts are skipped if it is left out")
 	set.StringVar(&f.target, "target-kubeconfig", "",
 		"profile core: the kubeconfig by which the core reaches the cluster as its workload cluster; that of --kubeconfig if left out")
 }
@@ -69,7 +70,7 @@ func runCluster(ctx context.Context, args []string, stdin io.Reader, stdout, std
 		return exitUsage, err
 	}
 	settings.Selection = selection
-	config = limited(config, requestLimit)
+	config = limited(config, requestLimit, writes.Limit)
 	if err := permitted(ctx, config, o.profile, settings); err != nil {
 		return exitUsage, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,6 +28,9 @@ func (f *runFlags) inputs(
 ) (*rest.Config, conformance.RunOptions, error) {
 	settings := conformance.RunOptions{Namespace: f.namespace, Parallel: f.parallel, Log: stderr}
 	core := profile == conformance.CoreProfile.Name
+	if err := f.fitting(core); err != nil {
+		return nil, settings, err
+	}
 	if !core && len(f.samples) == 0 {
 		return nil, settings, errors.New("give --sample, a file with an object of the provider or its template")
 	}
@@ -44,9 +48,6 @@ func (f *runFlags) inputs(
 		}
 	}
 	if f.target != "" {
-		if !core {
-			return nil, settings, errors.New("--target-kubeconfig is of the profile core")
-		}
 		if settings.TargetKubeconfig, err = embedded(f.target); err != nil {
 			return nil, settings, errors.Wrap(err, "--target-kubeconfig")
 		}
@@ -61,6 +62,30 @@ func (f *runFlags) inputs(
 	}
 	config, err := f.connect(profile)
 	return config, settings, err
+}
+
+// fitting refuses flags that the profile does not look at, which would seem to have been heeded, and standard input that is to be read twice.
+func (f *runFlags) fitting(core bool) error {
+	if !core && f.target != "" {
+		return errors.New("--target-kubeconfig is of the profile core")
+	}
+	if core {
+		for name, given := range map[string]bool{"--sample": len(f.samples) > 0, "--probe": f.probe != "", "--restart": f.restart != ""} {
+			if given {
+				return errors.Errorf("%s is not of the profile core: leave it out", name)
+			}
+		}
+	}
+	stdins := 0
+	for _, path := range append(slices.Clone(f.samples), f.timeouts) {
+		if path == "-" {
+			stdins++
+		}
+	}
+	if stdins > 1 {
+		return errors.New("standard input is given more than once: give - to one of --sample and --timeouts, once, and files to the others")
+	}
+	return nil
 }
 
 func read(path string, stdin io.Reader) ([]byte, error) {
