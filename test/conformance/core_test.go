@@ -7,8 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/conformance"
 	"millwright.dev/contracts/conformance/core"
@@ -82,7 +88,7 @@ func look(t *testing.T, program cores.Core, how target) []report.Result {
 		Selection: how.selection, TargetKubeconfig: how.kubeconfig,
 		Timeouts: fmt.Appendf(nil, waits, how.react, 2*how.react, how.quiet), Log: t.Output(), Parallel: 16,
 	}
-	results, err := core.Suite(t.Context(), env.Config, options)
+	results, err := core.Suite(t.Context(), asSuite(t), options)
 	if err != nil {
 		t.Error(err)
 	}
@@ -95,6 +101,37 @@ func look(t *testing.T, program cores.Core, how target) []report.Result {
 		}
 	}
 	return results
+}
+
+// asSuite is the config of a user who has the rights that the suite asks for and no others, so that these are all that it needs.
+func asSuite(t *testing.T) *rest.Config {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := rbacv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := client.New(env.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaced, clusterWide := core.Rights()
+	role, binding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
+	role.GenerateName = "conformance-user-"
+	role.Rules = append(slices.Concat(namespaced, clusterWide), rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "delete"},
+	})
+	if err := admin.Create(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	binding.Name = role.Name
+	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
+	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: role.Name}}
+	if err := admin.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: role.Name, Groups: []string{"system:authenticated"}}
+	return config
 }
 
 // deviations are rules that Millwright's core does not keep, with the reason. One that it keeps after all fails the test.

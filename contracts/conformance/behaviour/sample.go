@@ -6,12 +6,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	strictyaml "sigs.k8s.io/yaml"
@@ -153,6 +155,18 @@ func (s *Sample) infrastructure(
 		}
 	}
 	return clusterv1.ContractVersionedObjectReference{}
+}
+
+// Beside are the kinds of what the sample has beside the objects of the provider and of the core.
+func (s *Sample) Beside() []schema.GroupKind {
+	var kinds []schema.GroupKind
+	for _, document := range slices.Concat(s.once, s.perCluster) {
+		object, err := decode(document)
+		if err == nil && object != nil && !slices.Contains(kinds, object.GroupVersionKind().GroupKind()) {
+			kinds = append(kinds, object.GroupVersionKind().GroupKind())
+		}
+	}
+	return kinds
 }
 
 func specInto(object *unstructured.Unstructured, spec any) error {

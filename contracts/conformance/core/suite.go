@@ -45,6 +45,9 @@ func Suite(ctx context.Context, config *rest.Config, options conformance.RunOpti
 	if err != nil {
 		return nil, err
 	}
+	if err := leftovers(ctx, env); err != nil {
+		return nil, err
+	}
 	made, err := install(ctx, env)
 	cleanup := &cleanup{env: env, installed: made}
 	defer func() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -19,6 +20,7 @@ import (
 
 	"millwright.dev/contracts/conformance"
 	"millwright.dev/contracts/conformance/behaviour"
+	"millwright.dev/contracts/conformance/core"
 	"millwright.dev/contracts/version"
 )
 
@@ -44,21 +46,15 @@ type need struct {
 	clusterWide                         bool
 }
 
-// needs are the rights of a profile. Of other objects of a sample the API server says what is missing when the first is made.
+// needs are the rights of a profile.
 func needs(profile string, ownNamespace bool, sample []byte) ([]need, error) {
-	capi := clusterv1.GroupVersion.Group
-	found := []need{
-		{capi, "clusters", "", "get list create update delete deletecollection", false},
-		{capi, "machines", "", "get list create update delete deletecollection", false},
-		{"", "secrets", "", "get list create delete deletecollection", false},
-	}
+	var found []need
 	if ownNamespace {
 		found = append(found, need{"", "namespaces", "", "create delete", true})
 	}
 	if profile == conformance.CoreProfile.Name {
-		return append(found, need{"apiextensions.k8s.io", "customresourcedefinitions", "", "get create delete", true},
-			need{"rbac.authorization.k8s.io", "clusterroles", "", "create delete", true},
-			need{"", "nodes", "", "get list create patch delete", true}, need{"", "pods", "", "get list create delete", false}), nil
+		namespaced, clusterWide := core.Rights()
+		return append(append(found, needsOf(namespaced, false)...), needsOf(clusterWide, true)...), nil
 	}
 	suffix := map[string]string{conformance.InfraMachineProfile.Name: "Machine", conformance.BootstrapConfigProfile.Name: "Config"}[profile]
 	parsed, err := behaviour.ParseSample(sample, suffix)
@@ -67,14 +63,38 @@ func needs(profile string, ownNamespace bool, sample []byte) ([]need, error) {
 	}
 	subject := parsed.Subject.GroupVersionKind().GroupKind()
 	template := schema.GroupKind{Group: subject.Group, Kind: subject.Kind + clusterv1.TemplateSuffix}
-	plural := func(of schema.GroupKind) string {
-		name, _, _ := strings.Cut(version.CRDName(of), ".")
-		return name
-	}
-	return append(found, need{capi, "clusters", "status", "update", false}, need{"", "events", "", "list", false},
+	capi := clusterv1.GroupVersion.Group
+	found = append(found,
+		need{capi, "clusters", "", "get list create update delete deletecollection", false},
+		need{capi, "clusters", "status", "update", false},
+		need{capi, "machines", "", "get list create update delete deletecollection", false},
+		need{"", "secrets", "", "get list create update delete deletecollection", false},
+		need{"", "events", "", "list", false},
 		need{"apiextensions.k8s.io", "customresourcedefinitions", "", "get", true},
 		need{subject.Group, plural(subject), "", "get list watch create update patch delete", false},
-		need{template.Group, plural(template), "", "get create update patch deletecollection", false}), nil
+		need{template.Group, plural(template), "", "get create update patch deletecollection", false})
+	for _, beside := range parsed.Beside() {
+		if secret := (schema.GroupKind{Kind: "Secret"}); beside != secret {
+			found = append(found, need{beside.Group, plural(beside), "", "get list create update patch delete", false})
+		}
+	}
+	return found, nil
+}
+
+func plural(of schema.GroupKind) string {
+	name, _, _ := strings.Cut(version.CRDName(of), ".")
+	return name
+}
+
+func needsOf(policies []rbacv1.PolicyRule, clusterWide bool) []need {
+	var found []need
+	for _, rule := range policies {
+		for _, name := range rule.Resources {
+			resource, subresource, _ := strings.Cut(name, "/")
+			found = append(found, need{rule.APIGroups[0], resource, subresource, strings.Join(rule.Verbs, " "), clusterWide})
+		}
+	}
+	return found
 }
 
 // allowed asks the API server whether the user has the rights, and names all that are missing.

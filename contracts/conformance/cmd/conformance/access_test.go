@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -67,14 +68,45 @@ spec: {template: {spec: {region: us-east-1, instanceTyp: m5.large}}}
 // nobody is the kubeconfig of a user without rights.
 func nobody(t *testing.T) string {
 	t.Helper()
+	return as(t, "nobody")
+}
+
+func as(t *testing.T, name string) string {
+	t.Helper()
 	config, err := clientcmd.Load(env.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, user := range config.AuthInfos {
-		user.Impersonate, user.ImpersonateGroups = "nobody", []string{"system:authenticated"}
+		user.Impersonate, user.ImpersonateGroups = name, []string{"system:authenticated"}
 	}
 	return written(t, config)
+}
+
+// exactly is the kubeconfig of a user who has rights and no others.
+func exactly(t *testing.T, rights []need) string {
+	t.Helper()
+	role, binding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
+	role.GenerateName = "conformance-user-"
+	for _, right := range rights {
+		resource := right.resource
+		if right.subresource != "" {
+			resource += "/" + right.subresource
+		}
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
+			APIGroups: []string{right.group}, Resources: []string{resource}, Verbs: strings.Fields(right.verbs),
+		})
+	}
+	if err := admin.Create(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	binding.Name = role.Name
+	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
+	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: role.Name}}
+	if err := admin.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	return as(t, role.Name)
 }
 
 // impatient has the test's requests end soon. One that answers takes longer than that on a computer that is busy.

@@ -64,7 +64,8 @@ func (f *runFlags) inputs(
 	return config, settings, err
 }
 
-// fitting refuses flags that the profile does not look at, which would seem to have been heeded, and standard input that is to be read twice.
+// fitting refuses flags that the profile does not look at, which would seem to have been heeded, and standard input that is to be read
+// twice.
 func (f *runFlags) fitting(core bool) error {
 	if !core && f.target != "" {
 		return errors.New("--target-kubeconfig is of the profile core")

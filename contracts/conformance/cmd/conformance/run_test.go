@@ -118,9 +118,34 @@ func command(t *testing.T, kubeconfig string, args ...string) (code int, stdout,
 	return call("", append([]string{"run", "--kubeconfig", kubeconfig, "--timeouts", file(t, "timeouts.yaml", waits)}, args...)...)
 }
 
-// A provider that keeps all rules passes, and what the command writes is a report that says so.
+// beside are an object of the sample that is made once, and one that is made for each Cluster.
+const beside = `
+---
+apiVersion: standin.conformance.millwright.dev/v1alpha2
+kind: StandInControlPlane
+metadata: {name: identity}
+---
+apiVersion: standin.conformance.millwright.dev/v1alpha2
+kind: StandInCluster
+metadata: {name: "${CLUSTER_NAME}-infra"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: "${CLUSTER_NAME}-credentials"}
+`
+
+const configSample = `
+apiVersion: standin.conformance.millwright.dev/v1alpha2
+kind: StandInConfigTemplate
+metadata: {name: any}
+spec: {template: {spec: {size: small}}}
+`
+
+// A provider that keeps all rules passes, and what the command writes is a report that says so; for that its user needs the rights that
+// the command asks for, and no others.
 func TestRunOfAGoodProvider(t *testing.T) {
 	guard(t, "StandInMachineTemplate")
+	guard(t, "StandInConfigTemplate")
 	p, machines := provide(t, standin.Switches{})
 	restarter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := p.Restart(r.Context()); err != nil {
@@ -128,19 +153,30 @@ func TestRunOfAGoodProvider(t *testing.T) {
 		}
 	}))
 	defer restarter.Close()
-	code, stdout, stderr := command(t, file(t, "kubeconfig", string(env.Kubeconfig)), "--profile", "inframachine", "--contract", "v1beta2",
-		"--sample", file(t, "sample.yaml", sample), "--probe", machines, "--restart", restartBy(restarter.URL), "--name", "stand-in")
-	if code != exitConformant {
-		t.Fatalf("exit code %d\n%s\n%s", code, stdout, stderr)
+	for profile, test := range map[string]struct {
+		sample string
+		least  int
+	}{"inframachine": {sample + beside, 20}, "bootstrapconfig": {configSample + beside, 15}} {
+		t.Run(profile, func(t *testing.T) {
+			rights, err := needs(profile, true, []byte(test.sample))
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, stdout, stderr := command(t, exactly(t, rights), "--profile", profile, "--contract", "v1beta2",
+				"--sample", file(t, "sample.yaml", test.sample), "--probe", machines, "--restart", restartBy(restarter.URL), "--name", "stand-in")
+			if code != exitConformant || strings.Contains(stderr, "forbidden") {
+				t.Fatalf("exit code %d\n%s\n%s", code, stdout, stderr)
+			}
+			decoded, err := report.Decode([]byte(stdout))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if decoded.Outcome != report.Conformant || decoded.Summary.Skipped != 0 || decoded.Summary.Passed < test.least {
+				t.Errorf("%s, %+v", decoded.Outcome, decoded.Summary)
+			}
+			nothingLeft(t)
+		})
 	}
-	decoded, err := report.Decode([]byte(stdout))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if decoded.Outcome != report.Conformant || decoded.Summary.Skipped != 0 || decoded.Summary.Passed < 20 {
-		t.Errorf("%s, %+v", decoded.Outcome, decoded.Summary)
-	}
-	nothingLeft(t)
 }
 
 // What a provider breaks is named, in each form of the report, with the way to see it again.
