@@ -25,7 +25,7 @@ func TestRunsThatCannotBegin(t *testing.T) {
 		args              []string
 	}{
 		"no sample":             {good, "give --sample", nil},
-		"no rights":             {nobody(t), "lacks rights that the suite needs: get clusters.cluster.x-k8s.io", []string{"--sample", from}},
+		"no rights":             {nobody(t), "lacks rights that the suite needs: create namespaces, delete namespaces, get clusters.cluster.x-k8s.io", []string{"--sample", from}},
 		"a hanging API server":  {hanging(t), "does not answer: ", []string{"--sample", from}},
 		"no such file":          {good, "--sample: open /nowhere", []string{"--sample", "/nowhere"}},
 		"no kubeconfig":         {"/nowhere", "--kubeconfig: ", []string{"--sample", from}},
