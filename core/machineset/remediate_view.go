@@ -122,7 +122,7 @@ func (r *Reconciler) decide(ctx context.Context, s *scope, unhealthy []*clusterv
 		Now: s.Now, Unhealthy: view.Unhealthy, Machines: total,
 		Deployment: r.Remediation.LimitOf(s.deployment, s.Object, s.groupReplicas()),
 		Cluster:    r.Remediation.LimitOfCluster(s.cluster, total), Stop: r.Remediation.StopOf(s.cluster, total),
-		Candidates: remediation.Candidates(s.Object, unhealthy, elsewhere, s.Now),
+		Candidates: remediation.Candidates(s.Object, unhealthy, elsewhere, s.Now), Retries: remediation.RetriesOf(s.Object, s.machines),
 	}
 	if in.Deployment.Max > remediation.MaxRecords {
 		in.Deployment = remediation.Limit{Max: remediation.MaxRecords, Source: "a MachineSet", Problem: in.Deployment.Problem}

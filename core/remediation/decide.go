@@ -15,8 +15,11 @@ const (
 	InvalidLimitReason = "InvalidLimit"
 	// TooManyUnhealthyReason means that more Machines of the Cluster are unhealthy than --remediation-stop-above allows.
 	TooManyUnhealthyReason = "TooManyUnhealthy"
-	// MaxRetryReachedReason means that replacements failed as often as --remediation-max-retry allows.
+	// MaxRetryReachedReason means that replacements failed as often as --remediation-max-retry allows: those of one Machine in a row, or
+	// those of all Machines of the template since one came up last.
 	MaxRetryReachedReason = "MaxRetryReached"
+	// RetryInProgressReason means that another replacement is retried. One is at a time until one of them has come up.
+	RetryInProgressReason = "RetryInProgress"
 	// RetryPeriodReason means that the replacement before was begun less than --remediation-retry-period ago.
 	RetryPeriodReason = "RetryPeriod"
 	// MaxInFlightReason means that as many Machines of the MachineDeployment are being replaced as may be.
@@ -53,6 +56,8 @@ type Input struct {
 	// Unhealthy of Machines in the Cluster have failed their health check.
 	Unhealthy, Machines int
 	Retry               Retry
+	// Retries are those of the template of the candidates.
+	Retries Retries
 	// RetryProblem is what is wrong with the settings of Retry.
 	RetryProblem string
 	// Candidates are in the order in which they shall have their turn.
@@ -105,6 +110,9 @@ func Decide(in Input) Decision {
 		if result.Fresh {
 			d.InFlight++
 			d.InCluster++
+		}
+		if in.retries(result) && result.Allowed() && !result.Begun {
+			in.Retries.Made, in.Retries.Pending = in.Retries.Made+1, result.Name
 		}
 		if until := result.Blocker.Until; !until.IsZero() && (d.Next.IsZero() || until.Before(d.Next)) {
 			d.Next = until
@@ -172,6 +180,9 @@ func (in *Input) blocksRetry(v Result) Blocker {
 	if in.Retry.Max >= 0 && v.Record.Retry > in.Retry.Max {
 		return Blocker{Reason: MaxRetryReachedReason, Message: in.exhausted(v)}
 	}
+	if blocker := in.blocksTemplate(v); blocker.Reason != "" {
+		return blocker
+	}
 	until := v.Replaces.Since.Add(in.Retry.Period)
 	if v.Replaces.Since.After(in.Now) || !in.Now.Before(until) {
 		// A time to come is of a clock that was wrong; the number of retries bounds what that costs.
@@ -181,17 +192,44 @@ func (in *Input) blocksRetry(v Result) Blocker {
 		"Waits until %s: a replacement became unhealthy, too, and the next is made %s after it", until.UTC().Format(time.RFC3339), in.Retry.Period)}
 }
 
+// retries reports whether a replacement is a retry of one that never came up: those of a template are bounded together.
+func (in *Input) retries(v Result) bool {
+	return v.Record.Retry > 0 && v.Replaces.Available == nil && in.Retry.Max >= 0
+}
+
+// blocksTemplate is what the history of its template has against a retry. Without it, a template that never comes up would be retried in
+// each place that there is.
+func (in *Input) blocksTemplate(v Result) Blocker {
+	switch {
+	case !in.retries(v):
+	case in.Retries.Pending != "":
+		return Blocker{Reason: RetryInProgressReason, Message: fmt.Sprintf(
+			"Waits until the replacement %s is available or fails: none of this template has come up lately, so one is retried at a time",
+			in.Retries.Pending)}
+	case in.Retries.Made >= in.Retry.Max:
+		r := in.Retries
+		return Blocker{Reason: MaxRetryReachedReason, Message: failed(r.Failed, r.SameWay, in.Retry.Max, r.Reason, r.Message)}
+	}
+	return Blocker{}
+}
+
 // exhausted describes a Machine whose predecessors failed too often.
 func (in *Input) exhausted(v Result) string {
-	how := ""
-	if v.Reason == v.Replaces.Reason {
+	return failed(v.Record.Retry, v.Reason == v.Replaces.Reason, in.Retry.Max, v.Reason, v.Message)
+}
+
+// failed says that n replacements failed, and how the last one did.
+func failed(n int, sameWay bool, limit int, reason, message string) string {
+	noun, how := "replacements", ""
+	if n == 1 {
+		noun = "replacement"
+	} else if sameWay {
 		how = " the same way"
 	}
-	what := v.Reason
-	if v.Message != "" {
-		what += ": " + v.Message
+	if message != "" {
+		reason += ": " + message
 	}
-	return fmt.Sprintf("%d replacements failed%s, and none is made any more (max-retry is %d): %s", v.Record.Retry, how, in.Retry.Max, what)
+	return fmt.Sprintf("%d %s failed%s, and none is made any more (max-retry is %d): %s", n, noun, how, limit, reason)
 }
 
 // record is that of the replacement of a candidate. What has been well for long enough, or has another template now, is no retry.

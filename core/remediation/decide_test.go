@@ -79,7 +79,7 @@ func TestDecide(t *testing.T) {
 		"one too many":              {nil, again(3, time.Hour), "MaxRetryReached", []string{"4 replacements failed the same way", "max-retry is 3", "NodeStartupTimeout: no Node came"}, 4, 0},
 		"otherwise each time":       {nil, again(3, time.Hour, func(c *remediation.Candidate) { c.Reason = "Vanished" }), "MaxRetryReached", []string{"4 replacements failed, and"}, 4, 0},
 		"without limit":             {func(in *remediation.Input) { in.Retry.Max = -1 }, again(99, time.Hour), "", nil, 100, 0},
-		"no retries":                {func(in *remediation.Input) { in.Retry.Max = 0 }, again(0, time.Hour), "MaxRetryReached", []string{"1 replacements failed"}, 1, 0},
+		"no retries":                {func(in *remediation.Input) { in.Retry.Max = 0 }, again(0, time.Hour), "MaxRetryReached", []string{"1 replacement failed"}, 1, 0},
 		"well for too short a time": {nil, again(3, 2*time.Hour, well(time.Hour-1)), "MaxRetryReached", nil, 4, 0},
 		"well for long enough":      {nil, again(3, 2*time.Hour, well(time.Hour)), "", nil, 0, 0},
 		"never well, for long":      {nil, again(3, 99*time.Hour), "MaxRetryReached", nil, 4, 0},

@@ -159,7 +159,7 @@ func zoneLost(seed uint64) *simulation {
 	}
 	// Of the deployment that must not leave the zone none comes up until it is back.
 	s.wait(2 * time.Hour)
-	s.expectBought(0, lost*(s.options.Retry.Max+1))
+	s.expectBought(0, lost+s.options.Retry.Max)
 	s.zoneDown = -1
 	s.run("healing", s.healed)
 	s.expectBought(s.least(lost), lost*(s.options.Retry.Max+1))
@@ -188,7 +188,7 @@ func neverComesUp(seed uint64) *simulation {
 	attempt := 12*time.Minute + s.options.Retry.Period + 5*time.Minute
 	s.wait(time.Duration(s.options.Retry.Max+2) * attempt)
 	places := s.places(lost)
-	s.expectBought(places, places*(s.options.Retry.Max+1))
+	s.expectBought(places, places+len(lost)*s.options.Retry.Max)
 	before := s.bought
 	s.wait(time.Hour)
 	if s.bought != before {
@@ -213,7 +213,7 @@ func brokenRollout(seed uint64) *simulation {
 	group.broken[1] = true
 	s.newTemplate(group)
 	s.wait(time.Duration(s.dice.IntN(4*3600)) * time.Second)
-	s.expectBought(0, group.replicas()*(s.options.Retry.Max+1))
+	s.expectBought(0, group.replicas()+s.options.Retry.Max)
 	s.newTemplate(group)
 	if group.onDelete() {
 		return s

@@ -185,6 +185,7 @@ func (s *simulation) input(set *simSet, view remediation.View) remediation.Input
 	return remediation.Input{
 		Now: s.clock(), Frozen: s.process.freezer.Frozen(simCluster), Retry: s.options.Retry, Unhealthy: view.Unhealthy, Machines: total,
 		Deployment: set.group.limit(s.options), Cluster: s.options.LimitOfCluster(s.cluster, total), Stop: s.options.StopOf(s.cluster, total),
+		Retries: remediation.RetriesOf(set.MachineSet, s.owned(set, true)),
 	}
 }
 
