@@ -45,17 +45,19 @@ const (
 // is ready for use; nil goes by labels alone.
 type Guard struct {
 	mu sync.Mutex
-	// refused has, for each object whose label could not be written, what was refused.
+	// refused has, for each object whose label could not be written, what this process has concluded and why it is not written.
 	refused map[types.UID]refusal
 	changed []func(client.Object)
 }
 
-// refusal is a change of the label that the API server has refused.
+// refusal is a change of the label that is not written.
 type refusal struct {
-	// because has the numbers of a freeze; "" when it is the end of one that was refused.
+	// because has the numbers of a freeze that is not written; "" when there is none.
 	because string
-	// text is the API server's.
+	// text is why, in the API server's words; "" when it has not refused it, but did not do it either.
 	text string
+	// end is why the end of a freeze was refused, in the API server's words; the freeze goes on.
+	end string
 }
 
 // OnChange has f called with each object whose state has changed and whose label has not. f must not block.
@@ -130,8 +132,10 @@ func (g *Guard) self(object metav1.Object) (reason, message string) {
 	value, labelled := object.GetLabels()[FrozenLabel]
 	refused := g.refusalOf(object)
 	switch {
+	case !labelled && refused.because != "" && refused.text == "":
+		reason, message = OvershootReason, fmt.Sprintf("%s\nThe label %s is not written yet", refused.because, FrozenLabel)
 	case !labelled && refused.because != "":
-		return OvershootReason, fmt.Sprintf("%s\nThe label %s is refused, so a restart of the core forgets it: %s",
+		reason, message = OvershootReason, fmt.Sprintf("%s\nThe label %s is refused, so a restart of the core forgets it: %s",
 			refused.because, FrozenLabel, refused.text)
 	case !labelled:
 		return "", ""
@@ -141,8 +145,8 @@ func (g *Guard) self(object metav1.Object) (reason, message string) {
 		reason = FrozenByLabelReason
 		message = fmt.Sprintf("somebody has set the label %s=%s", FrozenLabel, value)
 	}
-	if refused.text != "" && refused.because == "" {
-		message += "\nIt should have ended, and the removal of the label is refused: " + refused.text
+	if refused.end != "" {
+		message += "\nIt should have ended, and the removal of the label is refused: " + refused.end
 	}
 	return reason, message
 }

@@ -101,8 +101,10 @@ func TestCondition(t *testing.T) {
 		"no longer the deployment":          {set: labels{FrozenLabel: ByDeployment}, reason: NotFrozenReason},
 		"a deployment that is not read":     {set: labels{FrozenLabel: ByDeployment}, unread: true, reason: FrozenByLabelReason, message: "cannot be read"},
 		"the label is refused":              {refused: refusal{because: "7 exist", text: "policy"}, reason: OvershootReason, message: "7 exist\nThe label safety.millwright.dev/frozen is refused, so a restart of the core forgets it: policy"},
-		"the removal is refused":            {deployment: labels{FrozenLabel: Overshoot}, refused: refusal{text: "policy"}, reason: OvershootReason, message: "removal of the label is refused: policy"},
-		"of a removal nothing has remained": {refused: refusal{text: "policy"}, reason: NotFrozenReason},
+		"the removal is refused":            {deployment: labels{FrozenLabel: Overshoot}, refused: refusal{end: "policy"}, reason: OvershootReason, message: "removal of the label is refused: policy"},
+		"of a removal nothing has remained": {refused: refusal{end: "policy"}, reason: NotFrozenReason},
+		"the label is not written":          {refused: refusal{because: "7 exist"}, reason: OvershootReason, message: "7 exist\nThe label safety.millwright.dev/frozen is not written yet"},
+		"the label is refused, and its end": {refused: refusal{because: "7 exist", text: "policy", end: "webhook"}, reason: OvershootReason, message: "forgets it: policy\nIt should have ended, and the removal of the label is refused: webhook"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

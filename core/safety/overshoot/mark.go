@@ -23,15 +23,19 @@ const (
 	freezeRefusedEvent = "FreezeRefused"
 )
 
-// freeze writes the label. If it is refused, this process creates no Machine all the same.
+// freeze writes the label. If that fails, this process creates no Machine all the same: the API server has counted them.
 func (r *Reconciler) freeze(ctx context.Context, object client.Object, numbers Numbers) error {
 	because := r.Options.Because(numbers)
 	if err := r.mark(ctx, object, func(labels, annotations map[string]string) {
 		labels[FrozenLabel], annotations[FrozenBecauseAnnotation] = Overshoot, because
 		delete(annotations, UnfrozenAtAnnotation)
 	}); err != nil {
-		if text := persist.Refusal(err); text != "" && r.Guard.note(object, refusal{because: because, text: text}) {
+		text := persist.Refusal(err)
+		changed := r.Guard.note(object, refusal{because: because, text: text})
+		if changed {
 			r.show(object)
+		}
+		if text != "" && changed {
 			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, freezeRefusedEvent, "Freeze",
 				"No Machine is created by this process, but that is not recorded: %s. %s", text, because)
 		}
@@ -56,10 +60,12 @@ func (r *Reconciler) unfreeze(ctx context.Context, object client.Object, byHand 
 			annotations[UnfrozenAtAnnotation] = r.Clock.Now().UTC().Format(time.RFC3339)
 		}
 	}); err != nil {
-		if text := persist.Refusal(err); text != "" && r.Guard.note(object, refusal{text: text}) {
+		still := r.Guard.refusalOf(object)
+		still.end = persist.Refusal(err)
+		if still.end != "" && r.Guard.note(object, still) {
 			r.show(object)
 			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, freezeRefusedEvent, "Unfreeze",
-				"Machines could be created again (%s), but that is refused: %s", why, text)
+				"Machines could be created again (%s), but that is refused: %s", why, still.end)
 		}
 		return errors.WithMessage(err, "unfreezing the creation of Machines")
 	}

@@ -129,7 +129,12 @@ func (r *Reconciler) judge(ctx context.Context, object client.Object, labelled b
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	frozen := labelled || r.Guard.refusalOf(object).because != ""
+	concluded := r.Guard.refusalOf(object)
+	if labelled && concluded.because != "" {
+		// It is written: the answer was lost, or another process was faster.
+		r.Guard.note(object, refusal{end: concluded.end})
+	}
+	frozen := labelled || concluded.because != ""
 	over := r.Options.Frozen(frozen, numbers)
 	surplus := r.memory.surplus(object, numbers, over, r.Clock.Now())
 	switch {

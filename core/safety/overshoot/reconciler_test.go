@@ -322,6 +322,56 @@ func TestARefusedLabel(t *testing.T) {
 	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse))
 }
 
+// TestAFreezeWhoseEndIsRefused goes on, also where it is known to this process alone, and says so; the label that comes later has its own end.
+func TestAFreezeWhoseEndIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.deployment("d", 0)
+	w.machines(w.set("s", 0, d), "a", "b", "c")
+	isDeployment := func(object client.Object) bool { _, ok := object.(*clusterv1.MachineDeployment); return ok }
+	w.refused.Begin(isDeployment, overshoot.FrozenLabel)
+	_, err := w.try(d)
+	w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
+	w.annotate(d, overshoot.UnfreezeAnnotation, `""`)
+	w.refused.Begin(isDeployment, "")
+	for range 2 {
+		_, err = w.try(d)
+		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
+		condition := w.guard.Condition(d, nil)
+		w.G.Expect(condition.Status).To(Equal(metav1.ConditionTrue))
+		w.G.Expect(condition.Message).To(And(ContainSubstring("3 Machines counted"), ContainSubstring("It should have ended, and the removal of the label is refused")))
+	}
+	w.refused.Lift()
+	w.reconcile(d)
+	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse))
+}
+
+// TestAFreezeThatIsWrittenIsInTheLabelAlone: somebody who takes the label away is not overruled by what this process remembers.
+func TestAFreezeThatIsWrittenIsInTheLabelAlone(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("the answer is lost")
+	failing := true
+	w := newWorld(t, func(r *overshoot.Reconciler) {
+		r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				if err := c.Patch(ctx, object, patch, options...); err != nil || !failing {
+					return err
+				}
+				return lost
+			},
+		})
+	})
+	d := w.deployment("d", 0)
+	w.machines(w.set("s", 0, d), "a", "b", "c")
+	_, err := w.try(d)
+	w.G.Expect(err).To(MatchError(lost))
+	failing = false
+	w.reconcile(d)
+	w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot))
+	w.label(d, "null")
+	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse))
+}
+
 // TestALostAnswer: the write took effect, or did not; the next attempt finds what there is.
 func TestALostAnswer(t *testing.T) {
 	t.Parallel()
@@ -347,6 +397,9 @@ func TestALostAnswer(t *testing.T) {
 			_, err := w.try(d)
 			w.G.Expect(err).To(MatchError(lost))
 			w.G.Expect(w.events()).To(BeEmpty(), "no event of what is not known to be done")
+			if want == overshoot.Overshoot {
+				w.G.Expect(w.guard.Condition(d, nil).Message).To(ContainSubstring("is not written yet"), "nothing is created meanwhile")
+			}
 			failing = false
 			w.restart()
 			w.reconcile(d)
