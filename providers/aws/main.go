@@ -1,4 +1,4 @@
-// The AWS provider: keeps EC2 instances for Machines. Flags and wiring only.
+// The AWS provider: manages EC2 instances for Machines. Flags and wiring only.
 package main
 
 import (
@@ -38,7 +38,7 @@ const name = "millwright-aws"
 func main() {
 	options := newOptions()
 	queues := &interruption.Options{}
-	program := options.Program("keeps EC2 instances for Machines", func(ctx context.Context) error { return run(ctx, options, queues) })
+	program := options.Program("manages EC2 instances for Machines", func(ctx context.Context) error { return run(ctx, options, queues) })
 	addFlags, complete := program.AddFlags, program.Complete
 	program.AddFlags = func(fs *pflag.FlagSet) {
 		addFlags(fs)

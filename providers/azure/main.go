@@ -1,4 +1,4 @@
-// The Azure provider: keeps virtual machines for Machines. Flags and wiring only.
+// The Azure provider: manages virtual machines for Machines. Flags and wiring only.
 package main
 
 import (
@@ -35,7 +35,7 @@ const name = "millwright-azure"
 func main() {
 	options := newOptions()
 	azure := &session.Options{}
-	program := options.Program("keeps Azure virtual machines for Machines", func(ctx context.Context) error {
+	program := options.Program("manages Azure virtual machines for Machines", func(ctx context.Context) error {
 		return run(ctx, options, azure.Config)
 	})
 	addFlags, complete := program.AddFlags, program.Complete

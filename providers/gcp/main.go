@@ -1,4 +1,4 @@
-// The GCP provider: keeps Compute Engine instances for Machines. Flags and wiring only.
+// The GCP provider: manages Compute Engine instances for Machines. Flags and wiring only.
 package main
 
 import (
@@ -35,7 +35,7 @@ const name = "millwright-gcp"
 
 func main() {
 	options, at := newOptions(), &endpoints{}
-	program := options.Program("keeps Compute Engine instances for Machines", func(ctx context.Context) error { return run(ctx, options, at) })
+	program := options.Program("manages Compute Engine instances for Machines", func(ctx context.Context) error { return run(ctx, options, at) })
 	addFlags, complete := program.AddFlags, program.Complete
 	program.AddFlags = func(fs *pflag.FlagSet) {
 		addFlags(fs)

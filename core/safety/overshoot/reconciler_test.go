@@ -3,6 +3,7 @@ package overshoot_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -398,7 +399,9 @@ func TestALostAnswer(t *testing.T) {
 			w.G.Expect(err).To(MatchError(lost))
 			w.G.Expect(w.events()).To(BeEmpty(), "no event of what is not known to be done")
 			if want == overshoot.Overshoot {
-				w.G.Expect(w.guard.Condition(d, nil).Message).To(ContainSubstring("is not written yet"), "nothing is created meanwhile")
+				condition := w.guard.Condition(d, nil)
+				w.G.Expect(condition.Status).To(Equal(metav1.ConditionTrue), "nothing is created meanwhile")
+				w.G.Expect(strings.Contains(condition.Message, "is not written yet")).To(Equal(!effect))
 			}
 			failing = false
 			w.restart()

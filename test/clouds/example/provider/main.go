@@ -30,7 +30,7 @@ const name = "millwright-example"
 
 func main() {
 	options := manager.NewOptions(name, new(instance.Driver).Traits())
-	options.Program("keeps machines of the example cloud for Machines", func(ctx context.Context) error { return run(ctx, options) }).Main()
+	options.Program("manages machines of the example cloud for Machines", func(ctx context.Context) error { return run(ctx, options) }).Main()
 }
 
 func run(ctx context.Context, options *manager.Options) error {
