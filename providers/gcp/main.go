@@ -35,7 +35,9 @@ const name = "millwright-gcp"
 
 func main() {
 	options, at := newOptions(), &endpoints{}
-	program := options.Program("manages Compute Engine instances for Machines", func(ctx context.Context) error { return run(ctx, options, at) })
+	program := options.Program("manages Compute Engine instances for Machines", func(ctx context.Context) error {
+		return run(ctx, options, at)
+	})
 	addFlags, complete := program.AddFlags, program.Complete
 	program.AddFlags = func(fs *pflag.FlagSet) {
 		addFlags(fs)
