@@ -106,9 +106,11 @@ func (i *installation) secondCore() {
 
 // overlaysNameReleases: what the pages show can be applied as it is shown, since its images are those of a release.
 func (i *installation) overlaysNameReleases() {
-	shoot := i.documents(i.kustomize("resources: [%CONFIG%/overlays/mcm/shoot]"))["Deployment millwright"]
-	for _, manager := range []string{"core", "aws"} {
-		i.Expect(shoot).To(ContainSubstring("image: registry.millwright.dev/millwright-" + manager + ":v0.1.0"))
+	for _, cloud := range []string{"aws", "azure", "gcp"} {
+		shoot := i.documents(i.kustomize("resources: [%CONFIG%/overlays/mcm/shoot/" + cloud + "]"))["Deployment millwright"]
+		for _, manager := range []string{"core", cloud} {
+			i.Expect(shoot).To(ContainSubstring("image: registry.millwright.dev/millwright-" + manager + ":v0.1.0"))
+		}
 	}
 	shown := 0
 	for _, fragment := range doccheck.Read(i.t, "docs/guides/install.md").Fragments(i.t, "Your own settings") {

@@ -67,18 +67,19 @@ spec:
 // TestShoot runs the managers in the structure of the Machine Controller Manager: two containers of one Pod, in the namespace of a shoot, with rights
 // in that alone, and with the shoot's own kubeconfig.
 func TestShoot(t *testing.T) {
-	l := newLife(t, sandbox.Options{Images: true})
+	l := newLife(t, sandbox.Options{Images: true, Clouds: []string{"aws", "azure", "gcp"}})
 	root, err := controlplane.Root()
 	l.Expect(err).NotTo(HaveOccurred())
 	l.export("OVERLAYS", filepath.Join(root, "config", "overlays"))
-	l.run(`kubectl apply --server-side -k "$OVERLAYS/mcm/seed"`)
-	l.run(`kubectl apply --server-side -k "$OVERLAYS/mcm/shoot"`)
+	l.run(`kubectl apply --server-side -k "$OVERLAYS/mcm/seed/aws"`)
+	l.run(`kubectl apply -f "$OVERLAYS/mcm/shoot/aws/namespace.yaml"`)
 	l.run(`kubectl --kubeconfig "$TARGET" apply -f "` + root + `/out/target/target-components.yaml"`)
 	kubeconfig, err := l.sandbox.TargetKubeconfig(l.ctx)
 	l.Expect(err).NotTo(HaveOccurred())
 	l.write("shoot.kubeconfig", string(kubeconfig))
 	l.run(`kubectl -n ` + shoot + ` create secret generic cloudprovider --from-env-file=aws.env`)
 	l.run(`kubectl -n ` + shoot + ` create secret generic millwright-target --from-file=kubeconfig=shoot.kubeconfig`)
+	l.run(`kubectl apply --server-side -k "$OVERLAYS/mcm/shoot/aws"`)
 	l.run(`kubectl -n ` + shoot + ` rollout status deployment millwright --timeout=4m`)
 
 	l.write("workers.yaml", shootWorkers)
@@ -98,16 +99,63 @@ func TestShoot(t *testing.T) {
 
 	l.run(`kubectl -n ` + shoot + ` delete cluster name --timeout=4m`)
 	l.Eventually(l.live).Should(BeEmpty())
+
+	for cloud, spec := range shootSpecs {
+		l.shootOf(cloud, spec)
+	}
+	l.noRightIsMissing("core", "aws", "azure", "gcp")
+
+	l.run(`kubectl delete -k "$OVERLAYS/mcm/shoot/aws" --wait=false`)
+	l.run(`kubectl get clusterrole millwright-shoot`) // The rights of all other shoots.
+}
+
+// shootSpecs are machines of the other clouds: kind and spec.
+var shootSpecs = map[string][2]string{
+	"azure": {"AzureMachine", `
+      subscriptionID: ` + values["azure"]["AZURE_SUBSCRIPTION_ID"] + `
+      resourceGroup: nodes
+      location: westeurope
+      vmSize: Standard_D4s_v5
+      image: {id: ` + values["azure"]["AZURE_IMAGE_ID"] + `}
+      subnetID: ` + values["azure"]["AZURE_SUBNET_ID"]},
+	"gcp": {"GCPMachine", `
+      project: my-project
+      zones: [us-central1-a]
+      machineType: e2-standard-4
+      image: {project: my-images, family: millwright-node-v1-36}
+      subnetwork: ` + values["gcp"]["GCP_SUBNETWORK"]},
+}
+
+// shootOf has a shoot of another cloud in the same seed, in a namespace whose name is changed in the two files that install.md names.
+func (l *life) shootOf(cloud string, machine [2]string) {
+	namespace := "shoot--project--" + cloud
+	l.run(`cp -r "$OVERLAYS/mcm" ` + cloud + ` && sed -i 's/` + shoot + `/` + namespace + `/' ` + cloud + `/shoot/` + cloud + `/*.yaml`)
+	l.run(`kubectl apply --server-side -k "$OVERLAYS/mcm/seed/` + cloud + `"`)
+	l.run(`kubectl apply -f ` + cloud + `/shoot/` + cloud + `/namespace.yaml`)
+	l.run(`kubectl -n ` + namespace + ` create secret generic millwright-target --from-file=kubeconfig=shoot.kubeconfig`)
+	l.run(`kubectl apply --server-side -k ` + cloud + `/shoot/` + cloud)
+	l.run(`kubectl -n ` + namespace + ` rollout status deployment millwright --timeout=4m`)
+	workers := strings.NewReplacer(shoot, namespace, "AWSMachine", machine[0]).Replace(shootWorkers)
+	i, j := strings.Index(workers, "\n      region:"), strings.Index(workers, "\n---\napiVersion: cluster.x-k8s.io/v1beta2\nkind: MachineSet")
+	l.Expect([]int{i, j}).To(HaveEach(BeNumerically(">", 0)))
+	l.write(cloud+".yaml", workers[:i]+machine[1]+workers[j:])
+	l.run(`kubectl apply -f ` + cloud + `.yaml`)
+	l.Eventually(func() string {
+		return l.run(`kubectl -n ` + namespace + ` get machines -o jsonpath='{.items[*].status.initialization.infrastructureProvisioned}'`)
+	}).Should(Equal("true"))
+	l.run(`kubectl -n ` + namespace + ` delete cluster name --timeout=4m`)
+	l.Eventually(func() ([]string, error) { return l.sandbox.Cloud(cloud).Left(l.ctx) }).Should(BeEmpty())
+}
+
+// noRightIsMissing is true of managers that ran without an end and without a request that was forbidden.
+func (l *life) noRightIsMissing(containers ...string) {
 	restarts, failures := l.hosts[l.from].Restarts()
 	l.Expect(restarts).To(BeZero(), "%v", failures)
-	for _, container := range []string{"core", "aws"} {
+	for _, container := range containers {
 		log, err := os.ReadFile(filepath.Join(l.sandbox.LogDir(), "control-millwright-"+container+".log"))
 		l.Expect(err).NotTo(HaveOccurred())
 		l.Expect(string(log)).NotTo(ContainSubstring("is forbidden"), "a right is missing in the overlay")
 	}
-
-	l.run(`kubectl delete -k "$OVERLAYS/mcm/shoot" --wait=false`)
-	l.run(`kubectl get clusterrole millwright-shoot`) // The rights of all other shoots.
 }
 
 // identityOfTheSeed allows the shoot, and a MachineSet names it.
