@@ -83,9 +83,9 @@ func (r *Reconciler) endRemediation(ctx context.Context, s *scope) outcome.Outco
 func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []*clusterv1.Machine, outdated bool) outcome.Outcome {
 	// Whoever waits is added before it looks, so that no event is missed.
 	r.forSlots.await(s.Key(), s.Object.Namespace)
-	decision, err := r.decide(ctx, s, unhealthy, outdated)
-	if err != nil {
-		return outcome.FromError(err)
+	decision, failure := r.decide(ctx, s, unhealthy, outdated)
+	if len(decision.Results) == 0 {
+		return outcome.FromError(failure)
 	}
 	byName := make(map[string]*clusterv1.Machine, len(unhealthy))
 	for _, machine := range unhealthy {
@@ -102,7 +102,7 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []
 		deferred[result.Blocker.Message] = append(deferred[result.Blocker.Message], byName[result.Name])
 	}
 	s.held.numbers = decision.Numbers(len(unhealthy))
-	end := r.replace(ctx, s, granted, byName)
+	end := r.replace(ctx, s, granted, byName).And(outcome.FromError(failure))
 	if len(deferred) == 0 && end.Err() == nil {
 		r.forSlots.content(s.Key())
 	}
@@ -125,7 +125,7 @@ func (r *Reconciler) replace(
 	if len(granted) == 0 {
 		return outcome.Continue()
 	}
-	if err := r.record(ctx, s, granted); err != nil {
+	if err := r.recordGranted(ctx, s, granted); err != nil {
 		return r.unrecorded(ctx, s, granted, byName, err)
 	}
 	end := outcome.Continue()
@@ -157,6 +157,12 @@ func (r *Reconciler) replace(
 		s.held.add(notReplaceableReason, "Its replacement is refused: "+refusal, refused)
 	}
 	return end
+}
+
+// recordGranted records what is replaced. Until it returns, nothing that is read ends the places that were granted.
+func (r *Reconciler) recordGranted(ctx context.Context, s *scope, granted []remediation.Result) error {
+	defer func() { r.slots.Attempted(s.clusterKey(), remediation.GroupOf(s.Object), granted, r.Clock.Now()) }()
+	return r.record(ctx, s, granted)
 }
 
 // unrecorded gives back the places of Machines whose replacement could not be recorded: none of them is deleted.

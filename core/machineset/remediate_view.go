@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/index"
 	"millwright.dev/core/machines"
 	"millwright.dev/core/remediation"
@@ -63,43 +64,74 @@ func (r *Reconciler) machinesOf(ctx context.Context, s *scope, set *clusterv1.Ma
 	return machines.ControlledBy(ctx, r.Client, set)
 }
 
-// verifyRemediations asks the API server, once after the start for each Cluster, what is in flight: the cache may be behind what the
-// process before has done. It asks for metadata, which has all of it.
-func (r *Reconciler) verifyRemediations(ctx context.Context, s *scope, view remediation.View) error {
-	if r.slots.Verified(s.clusterKey()) {
+// verifyRemediations asks the API server what is in flight where that is in doubt: once after the start for each Cluster, since the cache
+// may be behind what the process before has done, and of decisions that the cache has not shown for long. It asks for metadata, which has
+// all of it, and holds no lock meanwhile. When that fails the places stay taken, and the decision says why.
+func (r *Reconciler) verifyRemediations(ctx context.Context, s *scope, view remediation.View, in *remediation.Input) error {
+	doubt := r.slots.Doubt(s.clusterKey(), view, r.Clock.Now())
+	if !doubt.Any() {
 		return nil
 	}
+	live, err := r.liveRemediations(ctx, s, view)
+	if err != nil {
+		in.UnreadAtAll, in.Unread = doubt.Start, persist.Refusal(err)
+		if in.Unread == "" {
+			// What a connection says differs each time.
+			in.Unread = "the API server does not answer; it is asked again"
+		}
+		return err
+	}
+	r.slots.Verify(s.clusterKey(), doubt, live, view, r.Clock.Now())
+	return nil
+}
+
+// liveRemediations are what the API server shows to be in flight in the Cluster, and what the cache does not show of it.
+func (r *Reconciler) liveRemediations(ctx context.Context, s *scope, view remediation.View) ([]remediation.Live, error) {
 	of := []client.ListOption{
 		client.InNamespace(s.Object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.Object.Spec.ClusterName},
 	}
+	// The sets come first: a record that is in none of them any more has a Machine that is listed after it.
 	sets, all := &metav1.PartialObjectMetadataList{}, &metav1.PartialObjectMetadataList{}
-	for kind, into := range map[string]*metav1.PartialObjectMetadataList{"MachineSetList": sets, "MachineList": all} {
-		into.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind))
-		if err := r.APIReader.List(ctx, into, of...); err != nil {
-			return errors.Wrapf(err, "listing the replacements in flight of Cluster %s", s.clusterKey())
+	for _, list := range []struct {
+		kind string
+		into *metav1.PartialObjectMetadataList
+	}{{"MachineSetList", sets}, {"MachineList", all}} {
+		list.into.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(list.kind))
+		if err := r.APIReader.List(ctx, list.into, of...); err != nil {
+			return nil, errors.Wrapf(err, "listing the replacements in flight of Cluster %s", s.clusterKey())
 		}
 	}
-	var live []remediation.Slot
-	groups := map[types.UID]types.UID{}
+	var live []remediation.Live
+	groups, exists, deleting, replaced := map[types.UID]types.UID{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range sets.Items {
-		set := &sets.Items[i]
-		groups[set.UID] = remediation.GroupOf(set)
-		for _, record := range remediation.RecordsOf(set.Annotations) {
-			if !view.Flights[remediation.GroupOf(set)].Settled[record.Machine] {
-				live = append(live, remediation.Slot{Group: remediation.GroupOf(set), Machine: record.Machine})
-			}
-		}
+		groups[sets.Items[i].UID] = remediation.GroupOf(&sets.Items[i])
 	}
 	for i := range all.Items {
 		machine := &clusterv1.Machine{ObjectMeta: all.Items[i].ObjectMeta}
+		exists[machine.Name], deleting[machine.Name] = true, !machine.DeletionTimestamp.IsZero()
+		if record := remediation.RecordOf(machine); record != nil {
+			replaced[record.Machine] = true
+		}
 		owner := metav1.GetControllerOf(machine)
-		if owner == nil || !remediation.Coming(machine) || r.cached(ctx, machine) {
+		if owner == nil || groups[owner.UID] == "" || !remediation.Coming(machine) || r.cached(ctx, machine) {
 			continue
 		}
-		live = append(live, remediation.Slot{Group: groups[owner.UID], Machine: machine.Name})
+		live = append(live, remediation.Live{Slot: remediation.Slot{Group: groups[owner.UID], Machine: machine.Name}, Coming: true})
 	}
-	r.slots.Verify(s.clusterKey(), live, view, s.Now)
-	return nil
+	for i := range sets.Items {
+		group := remediation.GroupOf(&sets.Items[i])
+		flight := view.Flights[group]
+		for _, record := range remediation.RecordsOf(sets.Items[i].Annotations) {
+			name := record.Machine
+			// What the cache makes of a record counts if its Machine is in both or in none.
+			behind := deleting[name] || exists[name] != flight.Existing[name]
+			if replaced[name] || flight.Settled[name] && !behind {
+				continue
+			}
+			live = append(live, remediation.Live{Slot: remediation.Slot{Group: group, Machine: record.Machine}})
+		}
+	}
+	return live, nil
 }
 
 // cached reports whether the cache has a Machine, and with it whether it is available.
@@ -108,13 +140,10 @@ func (r *Reconciler) cached(ctx context.Context, machine *clusterv1.Machine) boo
 	return r.Client.Get(ctx, client.ObjectKeyFromObject(machine), found) == nil && found.UID == machine.UID
 }
 
-// decide has the decider say which of the unhealthy Machines may be replaced now.
+// decide has the decider say which of the unhealthy Machines may be replaced now. With an error the decision may be empty.
 func (r *Reconciler) decide(ctx context.Context, s *scope, unhealthy []*clusterv1.Machine, elsewhere bool) (remediation.Decision, error) {
 	view, err := r.view(ctx, s)
 	if err != nil {
-		return remediation.Decision{}, err
-	}
-	if err := r.verifyRemediations(ctx, s, view); err != nil {
 		return remediation.Decision{}, err
 	}
 	total, group := max(view.Machines, view.Wanted), remediation.GroupOf(s.Object)
@@ -136,7 +165,9 @@ func (r *Reconciler) decide(ctx context.Context, s *scope, unhealthy []*clusterv
 		in.Frozen = r.Freeze.Frozen(s.clusterKey())
 	}
 	s.elsewhere = s.inFlightElsewhere(view.Flights[group])
-	return r.slots.Decide(s.clusterKey(), group, view, in), nil
+	// Without an answer there is a decision as well: it says so.
+	err = r.verifyRemediations(ctx, s, view, &in)
+	return r.slots.Decide(s.clusterKey(), group, view, in), err
 }
 
 // groupReplicas is what percentages of the deployment's limit are of.

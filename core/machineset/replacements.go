@@ -30,7 +30,12 @@ func (r *Reconciler) settleReplacements(ctx context.Context, s *scope) outcome.O
 	if len(records) == 0 {
 		return end
 	}
-	group, err := r.groupSets(ctx, s)
+	// A record stays until the cache shows the replacement: other sets go by the cache alone, and would find the place free.
+	seen, err := machines.ControlledBy(ctx, r.Client, s.Object)
+	if err != nil {
+		return end.And(outcome.FromError(err))
+	}
+	group, err := r.groupSets(ctx, s, seen)
 	if err != nil {
 		return end.And(outcome.FromError(err))
 	}
@@ -60,9 +65,10 @@ func (r *Reconciler) recordAvailable(
 	return updated, nil
 }
 
-// groupSets are the sets of the deployment, or the set alone, as far as they matter for what is in flight.
-func (r *Reconciler) groupSets(ctx context.Context, s *scope) ([]remediation.Set, error) {
-	group := []remediation.Owned{{MachineSet: s.Object, Machines: s.machines}}
+// groupSets are the sets of the deployment, or the set alone, as far as they matter for what is in flight; own are the Machines of the set
+// itself.
+func (r *Reconciler) groupSets(ctx context.Context, s *scope, own []*clusterv1.Machine) ([]remediation.Set, error) {
+	group := []remediation.Owned{{MachineSet: s.Object, Machines: own}}
 	if s.deployment == nil {
 		return remediation.SetsOf(nil, group), nil
 	}
@@ -119,7 +125,7 @@ func (r *Reconciler) oweReplacements(ctx context.Context, s *scope) error {
 	if len(remediation.Recorded(s.Object)) == 0 && !others {
 		return nil
 	}
-	group, err := r.groupSets(ctx, s)
+	group, err := r.groupSets(ctx, s, s.machines)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ const (
 	FrozenReason = "Frozen"
 	// InvalidLimitReason means that a setting cannot be read; the message names it and the remedy.
 	InvalidLimitReason = "InvalidLimit"
+	// UnreadReason means that the API server has not said, since the core began, what is in flight in the Cluster.
+	UnreadReason = "Unread"
 	// TooManyUnhealthyReason means that more Machines of the Cluster are unhealthy than --remediation-stop-above allows.
 	TooManyUnhealthyReason = "TooManyUnhealthy"
 	// MaxRetryReachedReason means that replacements failed as often as --remediation-max-retry allows: those of one Machine in a row, or
@@ -51,6 +53,11 @@ type Input struct {
 	// Held has the names of what is in flight in the MachineDeployment; InCluster is their number in the Cluster, these included.
 	Held      map[string]bool
 	InCluster int
+	// Unread is why the API server could not be asked what is in flight, in words that stay the same; "" when it was, or need not be.
+	// UnreadAtAll means that it has not been since the start. Overdue counts the places that are taken until it is.
+	Unread      string
+	UnreadAtAll bool
+	Overdue     int
 	// Deployment, Cluster and Stop are limits: of what is in flight in both, and of unhealthy Machines in the Cluster.
 	Deployment, Cluster, Stop Limit
 	// Unhealthy of Machines in the Cluster have failed their health check.
@@ -128,6 +135,9 @@ func (in *Input) blocksAll() Blocker {
 		return Blocker{Reason: FrozenReason, Until: in.Frozen.Until, Message: fmt.Sprintf("Nothing is replaced since %s: %s: %s",
 			in.Frozen.Since.UTC().Format(time.RFC3339), in.Frozen.Reason, in.Frozen.Message)}
 	}
+	if in.UnreadAtAll {
+		return Blocker{Reason: UnreadReason, Message: "Not replaced: it cannot be read what is in flight in the Cluster: " + in.Unread}
+	}
 	for _, problem := range []string{in.Deployment.Problem, in.Cluster.Problem, in.Stop.Problem, in.RetryProblem} {
 		if problem != "" {
 			return Blocker{Reason: InvalidLimitReason, Message: "Not replaced: " + problem}
@@ -157,19 +167,23 @@ func (in *Input) decideOne(d *Decision, v Result) (blocker Blocker, fresh bool) 
 		// It has a place, or had one when it came to replace another.
 		return Blocker{}, !in.Held[v.Name]
 	case d.InFlight >= in.Deployment.Max:
-		return Blocker{Reason: MaxInFlightReason, Message: waits(in.Deployment)}, false
+		return Blocker{Reason: MaxInFlightReason, Message: in.waits(in.Deployment)}, false
 	case d.InCluster >= in.Cluster.Max:
-		return Blocker{Reason: MaxInFlightOfClusterReason, Message: waits(in.Cluster)}, false
+		return Blocker{Reason: MaxInFlightOfClusterReason, Message: in.waits(in.Cluster)}, false
 	}
 	return Blocker{}, true
 }
 
-func waits(limit Limit) string {
+func (in *Input) waits(limit Limit) string {
 	noun := "replacements"
 	if limit.Max == 1 {
 		noun = "replacement"
 	}
-	return fmt.Sprintf("Waits until others are available: %s allows %d %s at once", limit.Source, limit.Max, noun)
+	text := fmt.Sprintf("Waits until others are available: %s allows %d %s at once", limit.Source, limit.Max, noun)
+	if in.Unread != "" && in.Overdue > 0 {
+		text += fmt.Sprintf(". Whether %d of the Cluster are still in flight cannot be read, and they keep their places: %s", in.Overdue, in.Unread)
+	}
+	return text
 }
 
 // blocksRetry is what the history of a Machine has against its replacement.

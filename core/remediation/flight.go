@@ -25,12 +25,15 @@ type Flight struct {
 	// Held has the name of each Machine that takes up a place: those that are being replaced, and replacements that were never
 	// available. Of a replacement that does not exist yet it has the name of the Machine that is replaced.
 	Held map[string]bool
-	// Recorded has those of them whose replacement is known from what was written: a record, or that they are being deleted.
+	// Recorded has those of them of which a record is seen. That one is being deleted is not enough: it goes, and another watch may not
+	// have shown the record by then.
 	Recorded map[string]bool
 	// Owed are the records whose Machines are gone and whose replacements do not exist yet.
 	Owed []Record
 	// Replaced has the names of the Machines that existing ones replace.
 	Replaced map[string]bool
+	// Existing has the names of all Machines.
+	Existing map[string]bool
 	// Settled has the names of the Machines whose records have done their duty and can go.
 	Settled map[string]bool
 }
@@ -56,17 +59,20 @@ func Coming(machine *clusterv1.Machine) bool {
 
 // InFlight counts what is in flight in the sets of one deployment.
 func InFlight(sets []Set) Flight {
-	f := Flight{Held: map[string]bool{}, Recorded: map[string]bool{}, Replaced: map[string]bool{}, Settled: map[string]bool{}}
+	f := Flight{
+		Held: map[string]bool{}, Recorded: map[string]bool{}, Replaced: map[string]bool{}, Existing: map[string]bool{},
+		Settled: map[string]bool{},
+	}
 	existing := map[string]*clusterv1.Machine{}
 	missing := 0
 	for _, set := range sets {
 		for _, machine := range set.Machines {
-			existing[machine.Name] = machine
+			existing[machine.Name], f.Existing[machine.Name] = machine, true
 			if record := RecordOf(machine); record != nil {
 				f.Replaced[record.Machine] = true
 			}
 			if Leaving(machine) || Coming(machine) && machine.DeletionTimestamp.IsZero() && !set.Outgoing {
-				f.Held[machine.Name], f.Recorded[machine.Name] = true, Leaving(machine)
+				f.Held[machine.Name] = true
 			}
 		}
 		// One that has too many for a moment, of which some are going, makes up for nothing that another one lacks.

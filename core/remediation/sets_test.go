@@ -68,8 +68,8 @@ func TestWhoWaitsForASlotLooksAgainWhenItEnds(t *testing.T) {
 	g := NewWithT(t)
 	var slots remediation.Slots
 	view := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}})
-	slots.Verify(inCluster, nil, view, Epoch)
-	first := slots.Decide(inCluster, "d", view, asking(1, 10, Epoch, "a"))
+	slots.Verify(inCluster, remediation.Doubt{}, nil, view, Epoch)
+	first := decide(&slots, "d", view, asking(1, 10, Epoch, "a"))
 	g.Expect(allowed(first)).To(Equal([]string{"a"}))
 	g.Expect(first.Next).To(BeZero(), "nobody waits")
 	later, ends := Epoch.Add(time.Second), Epoch.Add(remediation.UnseenTimeout)
@@ -92,12 +92,12 @@ func TestWhoWaitsForASlotLooksAgainWhenItEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			var slots remediation.Slots
-			slots.Decide(inCluster, "d", view, asking(1, 10, Epoch, "a"))
-			decision := slots.Decide(inCluster, "d", view, test.in)
+			decide(&slots, "d", view, asking(1, 10, Epoch, "a"))
+			decision := decide(&slots, "d", view, test.in)
 			g.Expect(allowed(decision)).To(Equal(test.allowed))
 			g.Expect(decision.Next).To(Equal(test.next))
 		})
 	}
 	var free remediation.Slots
-	g.Expect(free.Decide(inCluster, "d", view, frozen(ends)).Next).To(Equal(ends), "nobody has a slot")
+	g.Expect(decide(&free, "d", view, frozen(ends)).Next).To(Equal(ends), "nobody has a slot")
 }

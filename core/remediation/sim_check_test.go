@@ -61,7 +61,7 @@ func (s *simulation) checkGranted(set *simSet, v remediation.Result, in remediat
 		s.fail("%s is replaced, the %d. in a row that did not stay well, and %d retries are allowed", v.Name, chain+1, s.options.Retry.Max)
 	}
 	// Times in records have no fractions of a second, and a clock that was set bounds nothing.
-	if since := s.now.Sub(m.after); chain > 0 && since < s.options.Retry.Period-2*time.Second && !s.jumped.After(m.after) {
+	if since := s.now.Sub(m.after); chain > 0 && since < s.options.Retry.Period-2*time.Second && s.jumped.Before(m.after) {
 		s.fail("%s is replaced %s after the one before, and %s is the least", v.Name, since, s.options.Retry.Period)
 	}
 }
@@ -70,7 +70,7 @@ func (s *simulation) checkGranted(set *simSet, v remediation.Result, in remediat
 // meanwhile get the benefit of the doubt.
 func (s *simulation) chainAfter(m *simMachine) int {
 	well := !m.available.IsZero() && m.handedAt.Sub(m.available) >= s.options.Retry.MinHealthy-10*time.Second
-	if !m.replacement || well || s.jumped.After(m.after) || m.set != m.set.group.current() || remediation.Demanded(m.set.MachineSet, m.Machine) {
+	if !m.replacement || well || !s.jumped.Before(m.after) || m.set != m.set.group.current() || remediation.Demanded(m.set.MachineSet, m.Machine) {
 		return 0
 	}
 	return m.chain + 1

@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/contracts/controller/conditions"
+	. "millwright.dev/test/coretest/builder"
 )
 
 func intOrString(text string) intstr.IntOrString { return intstr.Parse(text) }
@@ -127,19 +128,44 @@ func (s *simulation) link(m *simMachine) {
 	}
 }
 
-// catchUp has the caches take over what is there, a share of it. Nothing stays out of them for two steps: a slot is kept for as long as a
-// cache may lag, remediation.UnseenTimeout.
+// stalls are until when each watch shows nothing new: those of sets and of Machines are not of one age.
+type stalls struct {
+	sets, machines time.Time
+	// sum is for how long any of them did in all.
+	sum time.Duration
+}
+
+// stall has a watch hang now and then, for seconds or for hours. What it shows meanwhile is what there was before.
+func (s *simulation) stall() {
+	for _, until := range []*time.Time{&s.stalled.sets, &s.stalled.machines} {
+		if s.now.After(*until) && s.dice.IntN(150) == 0 {
+			*until = s.now.Add(pick(s, time.Minute, 3*time.Minute, 20*time.Minute, 2*time.Hour) * time.Duration(1+s.dice.IntN(100)) / 100)
+			s.note("a watch hangs until %s", until.Sub(Epoch))
+		}
+	}
+	if s.now.Before(s.stalled.sets) || s.now.Before(s.stalled.machines) {
+		s.stalled.sum += s.step
+	}
+}
+
+// catchUp has the caches take over what is there, a share of it; the rest is two steps late at most, unless the watch hangs.
 func (s *simulation) catchUp(share float64) {
 	shows := func(behind *bool, same bool) bool {
 		*behind = !same && !*behind && s.dice.Float64() >= share
 		return !*behind
 	}
 	for _, group := range s.groups {
+		if s.now.Before(s.stalled.sets) {
+			break
+		}
 		for _, set := range group.sets {
 			if shows(&set.behind, set.seen == set.MachineSet) {
 				set.seen = set.MachineSet
 			}
 		}
+	}
+	if s.now.Before(s.stalled.machines) {
+		return
 	}
 	ended := false
 	for _, m := range s.machines {

@@ -22,6 +22,12 @@ func (s *simulation) wait(d time.Duration) {
 	s.run("the time", func() bool { return !s.now.Before(end) })
 }
 
+// work lets that much time go by in which the caches follow.
+func (s *simulation) work(d time.Duration) {
+	end, hung := s.now.Add(d), s.stalled.sum
+	s.run("the time", func() bool { return !s.now.Before(end.Add(s.stalled.sum - hung)) })
+}
+
 // maybeRoll has the template of a deployment change within that time, in one of three simulations.
 func (s *simulation) maybeRoll(within time.Duration) {
 	if s.dice.IntN(3) == 0 {
@@ -186,7 +192,7 @@ func neverComesUp(seed uint64) *simulation {
 	s.lose(8, 0)
 	lost := s.lostOf()
 	attempt := 12*time.Minute + s.options.Retry.Period + 5*time.Minute
-	s.wait(time.Duration(s.options.Retry.Max+2) * attempt)
+	s.work(time.Duration(s.options.Retry.Max+2) * attempt)
 	places := s.places(lost)
 	s.expectBought(places, places+len(lost)*s.options.Retry.Max)
 	before := s.bought
@@ -277,6 +283,7 @@ func clockJump(seed uint64) *simulation {
 
 func (s *simulation) setClock(by time.Duration) {
 	s.skew, s.jumped = s.skew+by, s.now
+	s.note("the clock is set by %s", by)
 }
 
 func tooMany(seed uint64) *simulation {

@@ -119,10 +119,15 @@ func (s *simulation) reconcile(set *simSet) {
 	outdated := set != set.group.current()
 	if len(due) > 0 && (!outdated || set.group.onDelete()) {
 		view := s.view(set)
-		if !s.slots.Verified(simCluster) {
-			s.slots.Verify(simCluster, s.live(view), view, s.clock())
-		}
 		in := s.input(set, view)
+		if doubt := s.slots.Doubt(simCluster, view, s.clock()); doubt.Any() {
+			// The API server may not answer.
+			if s.dice.IntN(8) > 0 {
+				s.slots.Verify(simCluster, doubt, s.live(view), view, s.clock())
+			} else {
+				in.Unread, in.UnreadAtAll = "no answer", doubt.Start
+			}
+		}
 		in.Candidates = remediation.Candidates(set.MachineSet, due, outdated, s.clock())
 		decision := s.slots.Decide(simCluster, set.group.key(), view, in)
 		s.replace(set, in, decision)
@@ -134,7 +139,7 @@ func (s *simulation) reconcile(set *simSet) {
 	}
 }
 
-// settle writes what has become of replacements.
+// settle writes what has become of replacements. A record stays until the cache shows the replacement, which others go by.
 func (s *simulation) settle(set *simSet) {
 	for _, m := range s.of(set) {
 		if m.seen != m.Machine || !m.DeletionTimestamp.IsZero() {
@@ -156,25 +161,33 @@ func (s *simulation) settle(set *simSet) {
 	if len(records) == 0 {
 		return
 	}
-	settled := s.view(set).Flights[set.group.key()].Settled
+	settled := s.view(nil).Flights[set.group.key()].Settled
 	set.record(slices.DeleteFunc(records, func(r remediation.Record) bool { return settled[r.Machine] }))
 }
 
 // live is what the API server has and the cache may not show.
-func (s *simulation) live(view remediation.View) []remediation.Slot {
-	var live []remediation.Slot
+func (s *simulation) live(view remediation.View) []remediation.Live {
+	var live []remediation.Live
+	replaced := map[string]bool{}
+	for _, m := range s.machines {
+		if record := remediation.RecordOf(m.Machine); record != nil && !m.gone {
+			replaced[record.Machine] = true
+		}
+	}
 	for _, group := range s.groups {
 		for _, set := range group.sets {
 			for _, record := range remediation.RecordsOf(set.Annotations) {
-				if !view.Flights[group.key()].Settled[record.Machine] {
-					live = append(live, remediation.Slot{Group: group.key(), Machine: record.Machine})
+				m := s.named(record.Machine)
+				going := m != nil && !m.DeletionTimestamp.IsZero()
+				if !replaced[record.Machine] && (going || !view.Flights[group.key()].Settled[record.Machine]) {
+					live = append(live, remediation.Live{Slot: remediation.Slot{Group: group.key(), Machine: record.Machine}})
 				}
 			}
 		}
 	}
 	for _, m := range s.machines {
 		if m.seen == nil && !m.gone && remediation.Coming(m.Machine) {
-			live = append(live, remediation.Slot{Group: m.set.group.key(), Machine: m.Name})
+			live = append(live, remediation.Live{Slot: remediation.Slot{Group: m.set.group.key(), Machine: m.Name}, Coming: true})
 		}
 	}
 	return live
@@ -204,6 +217,7 @@ func (s *simulation) replace(set *simSet, in remediation.Input, d remediation.De
 		}
 	}
 	fate := s.dice.IntN(12)
+	s.slots.Attempted(simCluster, set.group.key(), granted, s.clock())
 	switch fate {
 	case 0: // refused
 		for _, v := range granted {
@@ -327,6 +341,7 @@ func (s *simulation) tick() {
 		s.report()
 	}
 	s.judge()
+	s.stall()
 	s.catchUp(s.dice.Float64())
 	s.changeTemplate()
 	switch s.dice.IntN(400) {

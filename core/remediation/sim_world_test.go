@@ -111,6 +111,7 @@ type simulation struct {
 	options   remediation.Options
 	freezing  freeze.Options
 	policies  policies
+	stalled   stalls
 	slots     *remediation.Slots
 	histories histories
 	// targetDown is since when no Node is seen, targetBack when one was the last time; cloudDown that no instance starts or ends.

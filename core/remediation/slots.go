@@ -17,14 +17,29 @@ type Slots struct {
 	of map[client.ObjectKey]*clusterSlots
 }
 
-// UnseenTimeout is how long a decision may stay out of the cache before its place is given back.
+// UnseenTimeout is how long a decision may stay out of the cache before the API server is asked what has become of it.
 const UnseenTimeout = 30 * time.Second
 
 // clusterSlots holds the slots of one Cluster.
 type clusterSlots struct {
 	// verified means that the API server itself has been asked once what is in flight.
 	verified bool
-	taken    map[Slot]time.Time
+	taken    map[Slot]*state
+}
+
+// state is what is known of a slot. That the cache does not show its record proves nothing: it may lag for any time.
+type state struct {
+	// since is when it was decided, when the last attempt to record it ended, or when the API server has confirmed it last.
+	since time.Time
+	// attempts is how many requests to record it are on their way. Whatever is read meanwhile, they may take effect after it.
+	attempts int
+	// coming means that it is of a replacement that exists, and that the cache does not show.
+	coming bool
+}
+
+// overdue reports whether the API server has to be asked what has become of a slot.
+func (s *state) overdue(now time.Time) bool {
+	return s.attempts == 0 && now.Sub(s.since) >= UnseenTimeout
 }
 
 // Slot is for a Machine whose replacement has been decided, in a MachineDeployment or a set without one.
@@ -32,6 +47,24 @@ type Slot struct {
 	Group   types.UID
 	Machine string
 }
+
+// Live is a Slot that the API server shows.
+type Live struct {
+	Slot
+	// Coming means that the Machine is a replacement that has not been available, and not one that is to be replaced.
+	Coming bool
+}
+
+// Doubt is what the API server has to be asked about a Cluster, and since when it was not known: what changes meanwhile is not
+// concluded upon.
+type Doubt struct {
+	// Start means that it has not been asked since the process began.
+	Start bool
+	slots map[Slot]time.Time
+}
+
+// Any reports whether there is something to ask.
+func (d Doubt) Any() bool { return d.Start || len(d.slots) > 0 }
 
 // View is what the cache shows of a Cluster.
 type View struct {
@@ -46,7 +79,7 @@ func (s *Slots) Decide(cluster client.ObjectKey, group types.UID, view View, in 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slots := s.slotsOf(cluster)
-	slots.settle(view, in.Now)
+	slots.settle(view)
 	in.Held = map[string]bool{}
 	in.InCluster = 0
 	for owner, flight := range view.Flights {
@@ -57,16 +90,24 @@ func (s *Slots) Decide(cluster client.ObjectKey, group types.UID, view View, in 
 			}
 		}
 	}
-	var expires time.Time
-	for taken, since := range slots.taken {
+	var next time.Time
+	for taken, state := range slots.taken {
 		if !view.Flights[taken.Group].Held[taken.Machine] {
 			in.InCluster++
 		}
 		if taken.Group == group {
 			in.Held[taken.Machine] = true
 		}
-		if until := since.Add(UnseenTimeout); expires.IsZero() || until.Before(expires) {
-			expires = until
+		if state.overdue(in.Now) {
+			in.Overdue++
+		}
+		until := state.since.Add(UnseenTimeout)
+		if !until.After(in.Now) {
+			// It was asked about in vain, or the request to record it hangs.
+			until = in.Now.Add(UnseenTimeout)
+		}
+		if next.IsZero() || until.Before(next) {
+			next = until
 		}
 	}
 	decision := Decide(in)
@@ -75,52 +116,98 @@ func (s *Slots) Decide(cluster client.ObjectKey, group types.UID, view View, in 
 		if result.Allowed() && !view.Flights[group].Recorded[result.Name] {
 			// It is recorded now, for the first time or once more after an attempt whose answer was lost. That it has a place as a
 			// replacement does not help: that place ends when it is written down that it was available.
-			slots.taken[Slot{Group: group, Machine: result.Name}] = in.Now
+			slots.take(Slot{Group: group, Machine: result.Name}, in.Now).attempts++
 		}
 		waiting = waiting || !result.Allowed()
 	}
-	if waiting && !expires.IsZero() && (decision.Next.IsZero() || expires.Before(decision.Next)) {
-		// A slot that nothing confirms must not hold up the others for ever.
-		decision.Next = expires
+	if waiting && !next.IsZero() && (decision.Next.IsZero() || next.Before(decision.Next)) {
+		// A slot that the cache never confirms must not hold up the others for ever: the API server is asked then.
+		decision.Next = next
 	}
 	return decision
 }
 
-// settle drops the slots that the cache confirms or that are of no use any more.
-func (c *clusterSlots) settle(view View, now time.Time) {
-	for taken, since := range c.taken {
+// take takes a slot, or renews it as one that is to be recorded.
+func (c *clusterSlots) take(slot Slot, now time.Time) *state {
+	if c.taken[slot] == nil {
+		c.taken[slot] = &state{}
+	}
+	c.taken[slot].since, c.taken[slot].coming = now, false
+	return c.taken[slot]
+}
+
+// settle drops the slots that the cache confirms.
+func (c *clusterSlots) settle(view View) {
+	for taken, state := range c.taken {
 		flight := view.Flights[taken.Group]
-		if flight.Recorded[taken.Machine] || flight.Replaced[taken.Machine] || now.Sub(since) >= UnseenTimeout {
+		if state.coming && flight.Existing[taken.Machine] ||
+			!state.coming && (flight.Recorded[taken.Machine] || flight.Replaced[taken.Machine]) {
 			delete(c.taken, taken)
 		}
 	}
 }
 
-// Release returns the Slot of a Machine of which nothing was recorded. It must be a fresh one: an earlier try whose answer
-// was lost may have taken effect.
+// Attempted says that the attempt to record what was granted is over, whatever has come of it. It follows each Decide that grants.
+func (s *Slots) Attempted(cluster client.ObjectKey, group types.UID, granted []Result, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slots := s.slotsOf(cluster)
+	for _, result := range granted {
+		if state := slots.taken[Slot{Group: group, Machine: result.Name}]; state != nil && state.attempts > 0 {
+			state.attempts--
+			state.since = now
+		}
+	}
+}
+
+// Release returns the Slot of a Machine of which nothing was recorded, after Attempted. It must be a fresh one: an earlier try whose
+// answer was lost may have taken effect.
 func (s *Slots) Release(cluster client.ObjectKey, group types.UID, machine string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.slotsOf(cluster).taken, Slot{Group: group, Machine: machine})
+	slot := Slot{Group: group, Machine: machine}
+	if slots := s.slotsOf(cluster); slots.taken[slot] != nil && slots.taken[slot].attempts == 0 {
+		delete(slots.taken, slot)
+	}
 }
 
-// Verified reports whether what is in flight in a Cluster is known from the API server itself since the start.
-func (s *Slots) Verified(cluster client.ObjectKey) bool {
+// Doubt says what the API server has to be asked before a decision: what is in flight at all, or what has become of the decisions that
+// the cache has not shown for UnseenTimeout.
+func (s *Slots) Doubt(cluster client.ObjectKey, view View, now time.Time) Doubt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.slotsOf(cluster).verified
+	slots := s.slotsOf(cluster)
+	slots.settle(view)
+	doubt := Doubt{Start: !slots.verified, slots: map[Slot]time.Time{}}
+	for taken, state := range slots.taken {
+		if state.overdue(now) {
+			doubt.slots[taken] = state.since
+		}
+	}
+	return doubt
 }
 
-// Verify takes in what is in flight by the API server. What the cache does not show holds a Slot until it does.
-func (s *Slots) Verify(cluster client.ObjectKey, live []Slot, view View, now time.Time) {
+// Verify takes in what is in flight by the API server, which was asked after doubt was raised. What the cache does not show of it holds
+// a Slot until it does; what was in doubt and the API server does not show has ended.
+func (s *Slots) Verify(cluster client.ObjectKey, doubt Doubt, live []Live, view View, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slots := s.slotsOf(cluster)
 	slots.verified = true
-	for _, found := range live {
-		slots.taken[found] = now
+	for slot, since := range doubt.slots {
+		// One that was decided upon once more meanwhile is younger than the answer.
+		if held := slots.taken[slot]; held != nil && held.attempts == 0 && held.since.Equal(since) {
+			delete(slots.taken, slot)
+		}
 	}
-	slots.settle(view, now)
+	for _, found := range live {
+		if held := slots.taken[found.Slot]; held != nil {
+			held.since = now
+			continue
+		}
+		slots.taken[found.Slot] = &state{since: now, coming: found.Coming}
+	}
+	slots.settle(view)
 }
 
 // slotsOf returns the slots of a Cluster. It is called under mu.
@@ -130,7 +217,7 @@ func (s *Slots) slotsOf(cluster client.ObjectKey) *clusterSlots {
 	}
 	slots, ok := s.of[cluster]
 	if !ok {
-		slots = &clusterSlots{taken: map[Slot]time.Time{}}
+		slots = &clusterSlots{taken: map[Slot]*state{}}
 		s.of[cluster] = slots
 	}
 	return slots
