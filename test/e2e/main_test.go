@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -76,6 +78,12 @@ func run(m *testing.M) int {
 		}
 		suite.logs = dir
 	}
+	removeTemp, err := longTempDir()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer removeTemp()
 	code := m.Run()
 	for _, s := range []*sandbox.Sandbox{shared.sandbox, many.sandbox} {
 		if s == nil {
@@ -92,4 +100,19 @@ func run(m *testing.M) int {
 		_ = os.RemoveAll(suite.logs)
 	}
 	return code
+}
+
+// longTempDir has all tests run with a TMPDIR of more than 60 characters, as some computers have it: the sockets of kubelets must have room.
+func longTempDir() (remove func(), err error) {
+	top, err := os.MkdirTemp("", "millwright-e2e-")
+	if err != nil {
+		return nil, err
+	}
+	remove = func() { _ = os.RemoveAll(top) }
+	dir := filepath.Join(top, strings.Repeat("t", 60))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		remove()
+		return nil, err
+	}
+	return remove, os.Setenv("TMPDIR", dir)
 }
