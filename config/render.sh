@@ -44,7 +44,7 @@ render config/providers/aws infrastructure-aws/infrastructure-components.yaml
 render config/providers/azure infrastructure-azure/infrastructure-components.yaml
 render config/providers/gcp infrastructure-gcp/infrastructure-components.yaml
 render config/bootstrap/cloudconfig bootstrap-cloudconfig/bootstrap-components.yaml
-render config/target target/target-components.yaml
+render config/target-cluster target/target-components.yaml
 for provider in core core-without-webhooks core-cert-manager infrastructure-aws infrastructure-azure infrastructure-gcp bootstrap-cloudconfig; do
   cp config/metadata.yaml "$out/$provider/metadata.yaml"
 done

@@ -217,7 +217,7 @@ func createPods(t *testing.T, c client.Client) {
 }
 
 // grant gives the user core the rights of the install manifest, with those to the stand-in kinds that a provider's
-// ClusterRole would add, and the user target the rights that config/target gives.
+// ClusterRole would add, and the user target the rights that config/target-cluster gives.
 func grant(t *testing.T, c client.Client) {
 	t.Helper()
 	g := NewWithT(t)
@@ -228,7 +228,7 @@ func grant(t *testing.T, c client.Client) {
 	manager.Rules = append(manager.Rules, rbacv1.PolicyRule{
 		APIGroups: []string{coretest.Group}, Resources: []string{"*"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 	})
-	content, err = os.ReadFile(filepath.Join(testenv.Root(), "config/target/cluster_role.yaml"))
+	content, err = os.ReadFile(filepath.Join(testenv.Root(), "config/target-cluster/cluster_role.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
 	target := &rbacv1.ClusterRole{}
 	g.Expect(yaml.Unmarshal([]byte(strings.Split(string(content), "\n---\n")[0]), target)).To(Succeed())

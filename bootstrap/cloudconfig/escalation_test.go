@@ -18,19 +18,19 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/test/testenv"
 )
 
 var nothing = client.RawPatch(types.MergePatchType, []byte("{}"))
 
-// TestTheTargetIdentityIsNoClusterAdmin walks, with a token of the identity of config/target, each step of the way to cluster-admin.
+// TestTheTargetIdentityIsNoClusterAdmin walks, with a token of the identity of config/target-cluster, each step of the way to cluster-admin.
 func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
 	admin := newClient(t, env.Config)
 	for _, name := range []string{"namespace", "tokens_policy", "service_account", "cluster_role", "join_requests", "role"} {
-		install(t, admin, filepath.Join(testenv.Root(), "config/target", name+".yaml"))
+		install(t, admin, filepath.Join(testenv.Root(), "config/target-cluster", name+".yaml"))
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfigFor(t, admin, "kube-system", "millwright-target"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -40,7 +40,7 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 	tokenOf := func(namespace, name string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: powerful.Name},
-			Labels: map[string]string{target.HashLabel: "0123456789abcdef0123"},
+			Labels: map[string]string{nodeaccess.HashLabel: "0123456789abcdef0123"},
 		}, Type: corev1.SecretTypeServiceAccountToken}
 	}
 	refused := Or(Satisfy(apierrors.IsForbidden), Satisfy(apierrors.IsInvalid))
@@ -57,9 +57,9 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 	g.Expect(identity.Get(ctx, client.ObjectKeyFromObject(theirs), read)).To(refused)
 	g.Expect(identity.List(ctx, &corev1.SecretList{}, client.InNamespace("kube-system"))).To(refused)
 	g.Expect(identity.Patch(ctx, read, nothing)).To(refused, "the answer carries the object")
-	var foreign *target.ForeignError
-	_, err = (&target.Machine{Client: identity, Names: target.Names{Hash: "0123456789abcdef0123"}}).EnsureToken(ctx, target.TokenOptions{
-		Token: target.Token{ID: "theirs", Secret: "0123456789abcdef"}, TTL: time.Minute, Now: time.Now(),
+	var foreign *nodeaccess.ForeignError
+	_, err = (&nodeaccess.Machine{Client: identity, Names: nodeaccess.Names{Hash: "0123456789abcdef0123"}}).EnsureToken(ctx, nodeaccess.TokenOptions{
+		Token: nodeaccess.Token{ID: "theirs", Secret: "0123456789abcdef"}, TTL: time.Minute, Now: time.Now(),
 	})
 	g.Expect(errors.As(err, &foreign)).To(BeTrue(), "it is known by the name of the policy that denies it: %v", err)
 	g.Expect(identity.Delete(ctx, read)).To(refused)
@@ -76,18 +76,18 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 		"a ClusterRoleBinding":                 &rbacv1.ClusterRoleBinding{ObjectMeta: meta(""), RoleRef: admins, Subjects: subjects},
 		"a ClusterRole":                        &rbacv1.ClusterRole{ObjectMeta: meta(""), Rules: all},
 		"a RoleBinding of kube-system":         &rbacv1.RoleBinding{ObjectMeta: meta("kube-system"), RoleRef: admins, Subjects: subjects},
-		"a RoleBinding of its own namespace":   &rbacv1.RoleBinding{ObjectMeta: meta(target.DefaultNamespace), RoleRef: admins, Subjects: subjects},
-		"a Role of its own namespace":          &rbacv1.Role{ObjectMeta: meta(target.DefaultNamespace), Rules: all},
+		"a RoleBinding of its own namespace":   &rbacv1.RoleBinding{ObjectMeta: meta(nodeaccess.DefaultNamespace), RoleRef: admins, Subjects: subjects},
+		"a Role of its own namespace":          &rbacv1.Role{ObjectMeta: meta(nodeaccess.DefaultNamespace), Rules: all},
 		"a pod":                                &corev1.Pod{ObjectMeta: meta("kube-system"), Spec: corev1.PodSpec{ServiceAccountName: "powerful", Containers: []corev1.Container{{Name: "a", Image: "a"}}}},
-		"a pod in its namespace":               &corev1.Pod{ObjectMeta: meta(target.DefaultNamespace), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}},
+		"a pod in its namespace":               &corev1.Pod{ObjectMeta: meta(nodeaccess.DefaultNamespace), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}},
 		"a webhook":                            &admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta("")},
 		"a Secret of another namespace":        &corev1.Secret{ObjectMeta: meta("default")},
 		"a Secret of another kind":             &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-opaque", Labels: theirs.Labels}},
 		"a token that kubeadm's roles are for": bootstrapToken("kubeadm", "system:bootstrappers:kubeadm:default-node-token"),
 		"a group of somebody else's that ends in :join": bootstrapToken("within",
-			"system:bootstrappers:cloud-config,system:bootstrappers:join,"+target.RequestGroup),
+			"system:bootstrappers:cloud-config,system:bootstrappers:join,"+nodeaccess.RequestGroup),
 		"the same behind one of ours": bootstrapToken("behind",
-			target.Names{Hash: "0123456789abcdef0123"}.DownloadGroup()+",system:bootstrappers:kubeadm:default-node-token"),
+			nodeaccess.Names{Hash: "0123456789abcdef0123"}.DownloadGroup()+",system:bootstrappers:kubeadm:default-node-token"),
 	} {
 		g.Expect(identity.Create(ctx, object)).To(refused, name)
 	}
@@ -96,10 +96,10 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 	g.Expect(identity.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "millwright-target-tokens"}})).To(refused)
 
 	// What it is for it may do, and no more with it than that.
-	names := target.Names{Hash: "0123456789abcdef0123"}
+	names := nodeaccess.Names{Hash: "0123456789abcdef0123"}
 	for id, groups := range map[string]string{
-		"aaaaaa": names.DownloadGroup(), "bbbbbb": names.JoinGroup() + "," + target.RequestGroup,
-		"cccccc": names.JoinGroup() + "," + target.RequestGroup + "," + target.SharedJoinGroup,
+		"aaaaaa": names.DownloadGroup(), "bbbbbb": names.JoinGroup() + "," + nodeaccess.RequestGroup,
+		"cccccc": names.JoinGroup() + "," + nodeaccess.RequestGroup + "," + nodeaccess.SharedJoinGroup,
 	} {
 		ours := bootstrapToken(id, groups)
 		g.Expect(identity.Create(ctx, ours)).To(Succeed(), groups)
@@ -115,7 +115,7 @@ func TestTheTargetIdentityIsNoClusterAdmin(t *testing.T) {
 func bootstrapToken(id, groups string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "kube-system", Name: target.TokenSecretName(id), Labels: map[string]string{target.HashLabel: "0123456789abcdef0123"},
+			Namespace: "kube-system", Name: nodeaccess.TokenSecretName(id), Labels: map[string]string{nodeaccess.HashLabel: "0123456789abcdef0123"},
 		},
 		Type: corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{"token-id": []byte(id), "token-secret": []byte("0123456789abcdef"), "auth-extra-groups": []byte(groups)},

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"millwright.dev/bootstrap/cloudconfig/controller"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/manager"
 	"millwright.dev/contracts/remote"
 )
@@ -75,7 +75,7 @@ func (o *options) add(fs *pflag.FlagSet) {
 	fs.StringVar(
 		&o.targetNamespace,
 		"target-namespace",
-		target.DefaultNamespace,
+		nodeaccess.DefaultNamespace,
 		"Namespace of target clusters for the Secrets of their nodes. In kube-system the identity in the Cluster's kubeconfig would have to be cluster-admin.",
 	)
 	fs.Int("webhook-port", 0, "")

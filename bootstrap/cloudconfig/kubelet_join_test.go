@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/bootstrap/cloudconfig/node"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/test/controlplane"
 )
 
@@ -128,7 +128,7 @@ func (w *world) expectTheRealKubeletToJoinAfterItsTokenHasExpired(name string) {
 	stop()
 	id, _, _ := strings.Cut(token, ".")
 	w.Expect(w.admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: metav1.NamespaceSystem, Name: target.TokenSecretName(id),
+		Namespace: metav1.NamespaceSystem, Name: nodeaccess.TokenSecretName(id),
 	}})).To(Succeed())
 	first := k.requests()[0]
 	w.Expect(first.Status.Conditions).To(BeEmpty(), "the Cluster is paused")

@@ -25,7 +25,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 // recorder keeps what is logged.
@@ -80,8 +80,8 @@ func (w *world) create(object client.Object) {
 	w.Expect(w.admin.Create(w.t.Context(), object)).To(Succeed())
 }
 
-func (w *world) names(machine string) target.Names {
-	return target.NamesFor(w.namespace, "cluster", machine)
+func (w *world) names(machine string) nodeaccess.Names {
+	return nodeaccess.NamesFor(w.namespace, "cluster", machine)
 }
 
 // provision makes a Machine with its CloudConfig and takes it to where its infrastructure exists.
@@ -109,7 +109,7 @@ func (w *world) provision(name string) *clusterv1.Machine {
 
 func (w *world) joinToken(machine string) string {
 	secret := &corev1.Secret{}
-	if err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: target.DefaultNamespace, Name: w.names(machine).Object()}, secret); err != nil {
+	if err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: nodeaccess.DefaultNamespace, Name: w.names(machine).Object()}, secret); err != nil {
 		return ""
 	}
 	return string(secret.Data[node.JoinTokenKey])
@@ -207,7 +207,7 @@ func TestTheLifeOfAMachine(t *testing.T) {
 			return apierrors.IsNotFound(w.admin.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &bootstrapv1.CloudConfig{}))
 		}).Should(BeTrue())
 		left := &corev1.SecretList{}
-		w.Expect(w.admin.List(t.Context(), left, client.MatchingLabels{target.HashLabel: w.names(name).Hash})).To(Succeed())
+		w.Expect(w.admin.List(t.Context(), left, client.MatchingLabels{nodeaccess.HashLabel: w.names(name).Hash})).To(Succeed())
 		w.Expect(left.Items).To(BeEmpty())
 	}
 	for _, secret := range []string{one, two} {
@@ -233,7 +233,7 @@ func (w *world) expectRequestToOutliveItsToken(name string) {
 	w.ask(withToken(w.t, token), "late", name)
 	id, _, _ := strings.Cut(token, ".")
 	w.Expect(w.admin.Delete(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: metav1.NamespaceSystem, Name: target.TokenSecretName(id),
+		Namespace: metav1.NamespaceSystem, Name: nodeaccess.TokenSecretName(id),
 	}})).To(Succeed())
 	w.Expect(w.decided("late")()).To(BeEmpty(), "the Cluster is paused")
 	w.pause(false)

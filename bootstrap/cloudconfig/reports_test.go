@@ -15,23 +15,23 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/test/testenv"
 )
 
-// TestAMachineMayReportAndNothingElse: with the identity of config/target a machine is given a Lease, into which its download token
+// TestAMachineMayReportAndNothingElse: with the identity of config/target-cluster a machine is given a Lease, into which its download token
 // may write a line, and neither more, nor metadata that would keep the Lease.
 func TestAMachineMayReportAndNothingElse(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
 	admin := newClient(t, env.Config)
 	for _, name := range []string{"namespace", "tokens_policy", "reports_policy", "service_account", "cluster_role", "join_requests", "role"} {
-		install(t, admin, filepath.Join(testenv.Root(), "config/target", name+".yaml"))
+		install(t, admin, filepath.Join(testenv.Root(), "config/target-cluster", name+".yaml"))
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfigFor(t, admin, "kube-system", "millwright-target"))
 	g.Expect(err).NotTo(HaveOccurred())
-	names := target.NamesFor("reports", "cluster", "machine")
-	m := &target.Machine{Client: newClient(t, config), Names: names, Config: "reports/machine"}
+	names := nodeaccess.NamesFor("reports", "cluster", "machine")
+	m := &nodeaccess.Machine{Client: newClient(t, config), Names: names, Config: "reports/machine"}
 	var reports bool
 	g.Eventually(func() (bool, error) {
 		reports, err = m.EnsureReport(ctx)
@@ -43,7 +43,7 @@ func TestAMachineMayReportAndNothingElse(t *testing.T) {
 	g.Expect(admin.Create(ctx, token)).To(Succeed())
 	machine := withToken(t, "report.0123456789abcdef")
 
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: target.DefaultNamespace, Name: names.Object()}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: names.Object()}}
 	write := func(format string, args ...any) error {
 		return machine.Patch(ctx, lease.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...)))
 	}

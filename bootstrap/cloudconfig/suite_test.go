@@ -55,8 +55,8 @@ func startManager(t *testing.T) (client.Client, []byte) {
 	for _, name := range []string{
 		"bootstrap/cloudconfig/namespace.yaml", "bootstrap/cloudconfig/rbac/service_account.yaml", "bootstrap/cloudconfig/rbac/role.yaml",
 		"bootstrap/cloudconfig/rbac/role_binding.yaml", "bootstrap/cloudconfig/rbac/leader_election.yaml",
-		"target/namespace.yaml", "target/service_account.yaml", "target/cluster_role.yaml", "target/join_requests.yaml", "target/role.yaml",
-		"target/tokens_policy.yaml", "target/reports_policy.yaml",
+		"target-cluster/namespace.yaml", "target-cluster/service_account.yaml", "target-cluster/cluster_role.yaml", "target-cluster/join_requests.yaml", "target-cluster/role.yaml",
+		"target-cluster/tokens_policy.yaml", "target-cluster/reports_policy.yaml",
 	} {
 		install(t, admin, filepath.Join(testenv.Root(), "config", name))
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/bootstrap/cloudconfig/node"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/test/sandbox"
 )
 
@@ -70,8 +70,8 @@ func TestAMachineThatClaimsToBeAnother(t *testing.T) {
 	w.Expect(stolen.Annotations).NotTo(HaveKey(clusterv1.MachineAnnotation))
 }
 
-func (w *world) namesOf(m *clusterv1.Machine) target.Names {
-	return target.NamesFor(w.namespace, sandbox.SampleCluster, m.Name)
+func (w *world) namesOf(m *clusterv1.Machine) nodeaccess.Names {
+	return nodeaccess.NamesFor(w.namespace, sandbox.SampleCluster, m.Name)
 }
 
 func (w *world) reread(m *clusterv1.Machine) {
@@ -97,7 +97,7 @@ func nodeOf(name, providerID string) *corev1.Node {
 
 // identityFromToken does what a machine does to join: with the token in its user data it reads its Secret, with the one that it
 // finds there it asks for the certificate of its Node. The client has that certificate.
-func (w *world) identityFromToken(download string, names target.Names, name string) sandbox.Client {
+func (w *world) identityFromToken(download string, names nodeaccess.Names, name string) sandbox.Client {
 	w.t.Helper()
 	secret := &corev1.Secret{}
 	w.Expect(w.clientOf(download).Get(w.ctx, key(names.Object()), secret)).To(Succeed())
@@ -150,7 +150,7 @@ func (w *world) expectJoined(m *clusterv1.Machine) {
 }
 
 // expectOnlyNode makes sure that a machine's Secret can be read as one Node alone.
-func (w *world) expectOnlyNode(names target.Names, name string) {
+func (w *world) expectOnlyNode(names nodeaccess.Names, name string) {
 	w.t.Helper()
 	w.Eventually(func() ([]rbacv1.Subject, error) {
 		binding := &rbacv1.RoleBinding{}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	infrav1 "millwright.dev/providers/aws/api/v1alpha1"
 	"millwright.dev/test/sandbox"
 )
@@ -179,10 +179,10 @@ func (w *world) expectNode(m *clusterv1.Machine) {
 // may read its Secret in their place.
 func (w *world) expectNoTokens(m *clusterv1.Machine) {
 	w.t.Helper()
-	names := target.NamesFor(w.namespace, sandbox.SampleCluster, m.Name)
+	names := nodeaccess.NamesFor(w.namespace, sandbox.SampleCluster, m.Name)
 	w.Eventually(func(g Gomega) {
 		secrets := &corev1.SecretList{}
-		g.Expect(w.target.List(w.ctx, secrets, client.MatchingLabels{target.HashLabel: names.Hash})).To(Succeed())
+		g.Expect(w.target.List(w.ctx, secrets, client.MatchingLabels{nodeaccess.HashLabel: names.Hash})).To(Succeed())
 		var found []string
 		for _, s := range secrets.Items {
 			found = append(found, s.Name)

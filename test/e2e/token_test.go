@@ -18,7 +18,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/test/sandbox"
 )
 
@@ -30,8 +30,8 @@ func TestTokensBeforeTheJoin(t *testing.T) {
 	w.Expect(w.sandbox.ApplySamples(w.ctx, w.namespace, replicas(2))).To(Succeed())
 	w.Eventually(w.machines).Should(HaveLen(2))
 	machines := w.machines()
-	own := target.NamesFor(w.namespace, sandbox.SampleCluster, machines[0].Name)
-	other := target.NamesFor(w.namespace, sandbox.SampleCluster, machines[1].Name)
+	own := nodeaccess.NamesFor(w.namespace, sandbox.SampleCluster, machines[0].Name)
+	other := nodeaccess.NamesFor(w.namespace, sandbox.SampleCluster, machines[1].Name)
 	download, join := w.awaitTokens(own)
 	w.awaitTokens(other)
 
@@ -62,11 +62,11 @@ func (w *world) neverJoin() {
 }
 
 // awaitTokens waits for the tokens of a machine and for its Secret.
-func (w *world) awaitTokens(names target.Names) (download, join string) {
+func (w *world) awaitTokens(names nodeaccess.Names) (download, join string) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
 		secrets := &corev1.SecretList{}
-		g.Expect(w.target.List(w.ctx, secrets, client.InNamespace(target.TokenNamespace), client.MatchingLabels{target.HashLabel: names.Hash})).To(Succeed())
+		g.Expect(w.target.List(w.ctx, secrets, client.InNamespace(nodeaccess.TokenNamespace), client.MatchingLabels{nodeaccess.HashLabel: names.Hash})).To(Succeed())
 		download, join = "", ""
 		for _, s := range secrets.Items {
 			if s.Type != corev1.SecretTypeBootstrapToken {
@@ -96,18 +96,18 @@ func (w *world) clientOf(token string) sandbox.Client {
 }
 
 func key(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: target.DefaultNamespace, Name: name}
+	return client.ObjectKey{Namespace: nodeaccess.DefaultNamespace, Name: name}
 }
 
 // expectNothingElse tries what neither token may do.
-func (w *world) expectNothingElse(g *WithT, c sandbox.Client, other target.Names) {
+func (w *world) expectNothingElse(g *WithT, c sandbox.Client, other nodeaccess.Names) {
 	w.t.Helper()
-	own := client.InNamespace(target.DefaultNamespace)
-	meta := metav1.ObjectMeta{Namespace: target.DefaultNamespace, Name: "stolen"}
+	own := client.InNamespace(nodeaccess.DefaultNamespace)
+	meta := metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: "stolen"}
 	for what, err := range map[string]error{
 		"get another machine's Secret": c.Get(w.ctx, key(other.Object()), &corev1.Secret{}),
 		"list Secrets":                 c.List(w.ctx, &corev1.SecretList{}, own),
-		"list tokens":                  c.List(w.ctx, &corev1.SecretList{}, client.InNamespace(target.TokenNamespace)),
+		"list tokens":                  c.List(w.ctx, &corev1.SecretList{}, client.InNamespace(nodeaccess.TokenNamespace)),
 		"list all Secrets":             c.List(w.ctx, &corev1.SecretList{}),
 		"create a Secret":              c.Create(w.ctx, &corev1.Secret{ObjectMeta: meta}),
 		"get ConfigMaps":               c.List(w.ctx, &corev1.ConfigMapList{}, own),

@@ -101,7 +101,7 @@ func TestNoIdentityIsBoundToRolesOfOthers(t *testing.T) {
 // bootstrap/cloudconfig, TestTheTargetIdentityIsNoClusterAdmin.
 func TestAPolicyHoldsTheRightsOnTokens(t *testing.T) {
 	g := NewWithT(t)
-	directory := filepath.Join(testenv.Root(), "config/target")
+	directory := filepath.Join(testenv.Root(), "config/target-cluster")
 	var install struct{ Resources []string }
 	content, err := os.ReadFile(filepath.Join(directory, "kustomization.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())

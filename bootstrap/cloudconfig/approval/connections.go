@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/rewatch"
 	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/contracts/remote"
@@ -98,7 +98,7 @@ func (c *Connections) enqueue(clusters []client.ObjectKey, object any) {
 	if !ok {
 		return
 	}
-	_, first := target.NamesOfJoinGroups(csr.Spec.Groups)
+	_, first := nodeaccess.NamesOfJoinGroups(csr.Spec.Groups)
 	var to *wake.Typed[Request]
 	switch {
 	case csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName && (first || undecided(csr)):

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/wake"
 	"millwright.dev/contracts/remote"
 )
@@ -118,7 +118,7 @@ func TestASecretOfSomebodyElseConnectsNothing(t *testing.T) {
 func TestRequestsGoToTheControllerOfTheirSigner(t *testing.T) {
 	g := NewWithT(t)
 	key := client.ObjectKey{Namespace: "ns", Name: "c"}
-	joining := []string{target.NamesFor("ns", "c", "m").JoinGroup()}
+	joining := []string{nodeaccess.NamesFor("ns", "c", "m").JoinGroup()}
 	for _, test := range []struct {
 		name, signer string
 		groups       []string

@@ -10,7 +10,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	bootstraputil "k8s.io/cluster-bootstrap/token/util"
 
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 const (
@@ -143,7 +143,7 @@ func clientUsages(usages []certificatesv1.KeyUsage) bool {
 
 // refuseFirst applies rules 6 to 9.
 func refuseFirst(csr *certificatesv1.CertificateSigningRequest, observed Observation) string {
-	id, ok := target.UserOf(csr.Spec.Username)
+	id, ok := nodeaccess.UserOf(csr.Spec.Username)
 	switch {
 	case !ok || !slices.Contains(observed.JoinTokenIDs, id) || !slices.Contains(csr.Spec.Groups, observed.JoinGroup):
 		return "it was not made with a join token of this Machine"
@@ -208,7 +208,7 @@ func requestID(csr *certificatesv1.CertificateSigningRequest) string {
 
 // approvalOf is the value of ApprovedAnnotation for a first request.
 func approvalOf(csr *certificatesv1.CertificateSigningRequest) string {
-	id, _ := target.UserOf(csr.Spec.Username)
+	id, _ := nodeaccess.UserOf(csr.Spec.Username)
 	return requestID(csr) + "/" + id
 }
 

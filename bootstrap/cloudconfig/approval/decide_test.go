@@ -17,10 +17,10 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
-var testNames = target.NamesFor("default", "cluster", "machine-1")
+var testNames = nodeaccess.NamesFor("default", "cluster", "machine-1")
 
 // request makes the PEM of a certificate request.
 func request(t testing.TB, change func(*x509.CertificateRequest)) []byte {

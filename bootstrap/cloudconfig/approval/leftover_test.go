@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 // An earlier machine of the same name still runs and asks with the token that it was given: the Secret which names that token was
@@ -14,7 +14,7 @@ import (
 func TestATokenOfAnEarlierMachineOfTheNameIsWorthNothing(t *testing.T) {
 	f := newFixture(t, "leftover")
 	secret := f.nodeSecret()
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, target.DownloadTokenAnnotation, "before")
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, nodeaccess.DownloadTokenAnnotation, "before")
 	f.Expect(f.remote.Update(t.Context(), secret)).To(Succeed())
 	f.ask("leftover-1")
 	for _, id := range []string{"", "todays"} {

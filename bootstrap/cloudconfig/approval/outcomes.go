@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/bootstrap/cloudconfig/ownership"
-	"millwright.dev/bootstrap/cloudconfig/target"
 	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/wake"
 )
@@ -54,7 +54,7 @@ type Outcomes struct {
 }
 
 // Of returns the Outcome of a machine.
-func (o *Outcomes) Of(names target.Names) (Outcome, bool) {
+func (o *Outcomes) Of(names nodeaccess.Names) (Outcome, bool) {
 	if o == nil {
 		return Outcome{}, false
 	}
@@ -65,7 +65,7 @@ func (o *Outcomes) Of(names target.Names) (Outcome, bool) {
 }
 
 // Forget drops what is known of a machine that has joined or is gone.
-func (o *Outcomes) Forget(names target.Names) {
+func (o *Outcomes) Forget(names nodeaccess.Names) {
 	if o == nil {
 		return
 	}
@@ -81,7 +81,7 @@ func (o *Outcomes) Source() source.Source { return o.refused.Source() }
 // Record keeps the outcome of a request, unless a later request is known. A machine whose requests are refused one after the
 // other is woken once.
 func (o *Outcomes) Record(
-	names target.Names,
+	names nodeaccess.Names,
 	config client.ObjectKey,
 	csr *certificatesv1.CertificateSigningRequest,
 	state RequestState,
@@ -126,7 +126,7 @@ func stateOf(csr *certificatesv1.CertificateSigningRequest) (state RequestState,
 
 // note records the state of a request for a first certificate in Outcomes.
 func (r *Reconciler) note(machine *clusterv1.Machine, csr *certificatesv1.CertificateSigningRequest, state RequestState, reason string) {
-	names, ok := target.NamesOfJoinGroups(csr.Spec.Groups)
+	names, ok := nodeaccess.NamesOfJoinGroups(csr.Spec.Groups)
 	config, named := ownership.Named(machine)
 	if !ok || !named || machine.Status.NodeRef.IsDefined() {
 		return
@@ -136,7 +136,7 @@ func (r *Reconciler) note(machine *clusterv1.Machine, csr *certificatesv1.Certif
 
 // noteDecided finds, in the cache, the Machine that has made a request which is decided.
 func (r *Reconciler) noteDecided(ctx context.Context, cluster client.ObjectKey, csr *certificatesv1.CertificateSigningRequest) error {
-	names, ok := target.NamesOfJoinGroups(csr.Spec.Groups)
+	names, ok := nodeaccess.NamesOfJoinGroups(csr.Spec.Groups)
 	superseded := func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Reason == supersededReason }
 	if !ok || r.Outcomes == nil || slices.ContainsFunc(csr.Status.Conditions, superseded) {
 		return nil

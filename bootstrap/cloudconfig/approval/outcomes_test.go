@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 // The CloudConfig says what has become of the request of its machine, whoever has decided about it.
@@ -65,7 +65,7 @@ func (f *fixture) decide(decision certificatesv1.RequestConditionType) {
 
 func TestTheLatestRequestCounts(t *testing.T) {
 	g := NewWithT(t)
-	o, names := &Outcomes{}, target.Names{Hash: "0123456789abcdef0123"}
+	o, names := &Outcomes{}, nodeaccess.Names{Hash: "0123456789abcdef0123"}
 	at := func(name string, second int64) *certificatesv1.CertificateSigningRequest {
 		return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(second, 0))}}
 	}

@@ -22,7 +22,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/remote"
 	"millwright.dev/test/testenv"
 )
@@ -40,13 +40,13 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// createNodesNamespace does what config/target does.
+// createNodesNamespace does what config/target-cluster does.
 func createNodesNamespace() error {
 	admin, err := client.New(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	if err != nil {
 		return err
 	}
-	return admin.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: target.DefaultNamespace}})
+	return admin.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: nodeaccess.DefaultNamespace}})
 }
 
 // fixture is a real target cluster, and a management cluster as the manager's cache shows it.
@@ -60,7 +60,7 @@ type fixture struct {
 	cluster *clusterv1.Cluster
 	machine *clusterv1.Machine
 	config  *bootstrapv1.CloudConfig
-	names   target.Names
+	names   nodeaccess.Names
 	events  *events.FakeRecorder
 	// outcomes, if set, are notified of requests.
 	outcomes *Outcomes
@@ -85,9 +85,9 @@ func newFixture(t *testing.T, namespace string) *fixture {
 		Namespace: namespace, Name: "config",
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f.machine, clusterv1.GroupVersion.WithKind("Machine"))},
 	}}
-	f.names = target.NamesFor(namespace, "cluster", "machine-1")
+	f.names = nodeaccess.NamesFor(namespace, "cluster", "machine-1")
 	f.Expect(f.remote.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: target.DefaultNamespace, Name: f.names.Object(), Labels: map[string]string{target.HashLabel: f.names.Hash}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object(), Labels: map[string]string{nodeaccess.HashLabel: f.names.Hash}},
 		Data:       map[string][]byte{node.JoinTokenKey: []byte("abcdef.0123456789abcdef")},
 	})).To(Succeed())
 	return f
@@ -191,7 +191,7 @@ func TestReconcile(t *testing.T) {
 
 func (f *fixture) nodeSecret() *corev1.Secret {
 	secret := &corev1.Secret{}
-	f.Expect(f.as("", nil).Get(f.t.Context(), client.ObjectKey{Namespace: target.DefaultNamespace, Name: f.names.Object()}, secret)).To(Succeed())
+	f.Expect(f.as("", nil).Get(f.t.Context(), client.ObjectKey{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object()}, secret)).To(Succeed())
 	return secret
 }
 

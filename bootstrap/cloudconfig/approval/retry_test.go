@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"millwright.dev/bootstrap/cloudconfig/node"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 // A kubelet that rotates its certificates makes a request with a new key at every start, and starts again when it has waited for
@@ -101,7 +101,7 @@ func TestARequestWhoseApprovalWasRefusedGivesWayToALaterOne(t *testing.T) {
 // first token got is of no use to it.
 func TestEachJoinTokenIsWorthOneApproval(t *testing.T) {
 	f := newFixture(t, "token")
-	m := &target.Machine{Client: f.remote, Names: f.names, Config: "token/config"}
+	m := &nodeaccess.Machine{Client: f.remote, Names: f.names, Config: "token/config"}
 	give := func(id string) {
 		t.Helper()
 		_, err := m.WriteNodeSecret(t.Context(), f.nodeSecret(), map[string][]byte{node.JoinTokenKey: []byte(id + ".0123456789abcdef")}, id)

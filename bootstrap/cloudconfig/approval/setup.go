@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/bulkhead"
 	"millwright.dev/contracts/controller/wake"
 )
@@ -68,7 +68,7 @@ func indexHash(object client.Object) []string {
 	if !ok {
 		return nil
 	}
-	return []string{target.NamesFor(machine.Namespace, machine.Spec.ClusterName, machine.Name).Hash}
+	return []string{nodeaccess.NamesFor(machine.Namespace, machine.Spec.ClusterName, machine.Name).Hash}
 }
 
 func indexNode(object client.Object) []string {

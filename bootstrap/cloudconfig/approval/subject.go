@@ -14,8 +14,8 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/bootstrap/cloudconfig/ownership"
-	"millwright.dev/bootstrap/cloudconfig/target"
 	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/predicates"
 )
@@ -29,7 +29,7 @@ const ApprovedAnnotation = "bootstrap.millwright.dev/approved-request"
 type subject struct {
 	machine *clusterv1.Machine
 	config  *bootstrapv1.CloudConfig
-	target  *target.Machine
+	target  *nodeaccess.Machine
 	// secret is the node's, live; nil when there is none.
 	secret   *corev1.Secret
 	observed Observation
@@ -45,7 +45,7 @@ func (r *Reconciler) subjectOf(
 	csr *certificatesv1.CertificateSigningRequest,
 ) (*subject, error) {
 	index, value := nodeIndex, ""
-	if names, ok := target.NamesOfJoinGroups(csr.Spec.Groups); ok {
+	if names, ok := nodeaccess.NamesOfJoinGroups(csr.Spec.Groups); ok {
 		index, value = hashIndex, names.Hash
 	} else if name, ok := nodeOf(csr.Spec.Username); ok {
 		value = name
@@ -98,8 +98,8 @@ func (r *Reconciler) configured(ctx context.Context, cached *clusterv1.Machine) 
 // observe reads, live, what the decision rests on. The Secret is what the machine got its token from,
 // hence it knows the token before any cache does.
 func (r *Reconciler) observe(ctx context.Context, remote client.Client, s *subject, csr *certificatesv1.CertificateSigningRequest) error {
-	names := target.NamesFor(s.machine.Namespace, s.machine.Spec.ClusterName, s.machine.Name)
-	s.target = &target.Machine{
+	names := nodeaccess.NamesFor(s.machine.Namespace, s.machine.Spec.ClusterName, s.machine.Name)
+	s.target = &nodeaccess.Machine{
 		Client:    remote,
 		Names:     names,
 		Config:    client.ObjectKeyFromObject(s.config).String(),
@@ -132,7 +132,7 @@ func (s *subject) leftover() bool {
 	if s.secret == nil || s.observed.Joined {
 		return false
 	}
-	of := target.WrittenFor(s.secret)
+	of := nodeaccess.WrittenFor(s.secret)
 	return of != "" && of != s.config.Status.Target.DownloadTokenID
 }
 
@@ -207,7 +207,7 @@ func observedNode(node *corev1.Node, machine *clusterv1.Machine) *ObservedNode {
 }
 
 // observationOf is what the objects have.
-func observationOf(machine *clusterv1.Machine, names target.Names, secret *corev1.Secret) Observation {
+func observationOf(machine *clusterv1.Machine, names nodeaccess.Names, secret *corev1.Secret) Observation {
 	observed := Observation{
 		NodeName:  machine.Name,
 		Joined:    machine.Status.NodeRef.Name == machine.Name,
@@ -221,8 +221,8 @@ func observationOf(machine *clusterv1.Machine, names target.Names, secret *corev
 		return observed
 	}
 	observed.Approved = secret.Annotations[ApprovedAnnotation]
-	observed.JoinTokenIDs = target.JoinTokens(secret)
-	if token, ok := target.ParseToken(string(secret.Data[node.JoinTokenKey])); ok {
+	observed.JoinTokenIDs = nodeaccess.JoinTokens(secret)
+	if token, ok := nodeaccess.ParseToken(string(secret.Data[node.JoinTokenKey])); ok {
 		observed.JoinTokenIDs = append(observed.JoinTokenIDs, token.ID)
 	}
 	return observed

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"millwright.dev/bootstrap/cloudconfig/node"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 // TestARequestOutlivesItsToken: the token expires between request and approval, and the machine is given others. The kubelet
@@ -15,7 +15,7 @@ import (
 func TestARequestOutlivesItsToken(t *testing.T) {
 	f := newFixture(t, "outlives")
 	f.ask("outlives-1")
-	m := &target.Machine{Client: f.remote, Names: f.names, Config: "outlives/config"}
+	m := &nodeaccess.Machine{Client: f.remote, Names: f.names, Config: "outlives/config"}
 	give := func(id string) {
 		t.Helper()
 		_, err := m.WriteNodeSecret(t.Context(), f.nodeSecret(), map[string][]byte{node.JoinTokenKey: []byte(id + ".0123456789abcdef")}, id)
@@ -32,14 +32,14 @@ func TestARequestOutlivesItsToken(t *testing.T) {
 func TestATokenThatTheMachineWasNotGiven(t *testing.T) {
 	f := newFixture(t, "stranger")
 	f.ask("stranger-1")
-	m := &target.Machine{Client: f.remote, Names: f.names, Config: "stranger/config"}
+	m := &nodeaccess.Machine{Client: f.remote, Names: f.names, Config: "stranger/config"}
 	for i := range 40 {
 		id := fmt.Sprintf("tokn%02d", i)
 		_, err := m.WriteNodeSecret(t.Context(), f.nodeSecret(), map[string][]byte{node.JoinTokenKey: []byte(id + ".0123456789abcdef")}, id)
 		f.Expect(err).NotTo(HaveOccurred())
 	}
-	f.Expect(len(target.JoinTokens(f.nodeSecret()))).To(BeNumerically("<", 40), "they are bounded")
-	f.Expect(target.JoinTokens(f.nodeSecret())).To(ContainElement("tokn39"))
+	f.Expect(len(nodeaccess.JoinTokens(f.nodeSecret()))).To(BeNumerically("<", 40), "they are bounded")
+	f.Expect(nodeaccess.JoinTokens(f.nodeSecret())).To(ContainElement("tokn39"))
 	f.Expect(f.reconcile("stranger-1")).To(Succeed())
 	f.Expect(f.approved("stranger-1")).To(BeFalse())
 }

@@ -7,7 +7,7 @@ import (
 	pkgerrors "github.com/pkg/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/outcome"
 )
 
@@ -51,7 +51,7 @@ func (r *Reconciler) ensureAccess(ctx context.Context, s *scope) outcome.Outcome
 		return outcome.FromError(err)
 	}
 	s.Object.Status.Target.DownloadTokenID = token.ID
-	return outcome.ContinueAfter(s.until(target.RefreshAt(expiration, s.Object.Spec.TokenTTL())))
+	return outcome.ContinueAfter(s.until(nodeaccess.RefreshAt(expiration, s.Object.Spec.TokenTTL())))
 }
 
 // discardDataSecret throws away user data that nobody has used yet because another token has the id of
@@ -65,12 +65,12 @@ func (r *Reconciler) discardDataSecret(ctx context.Context, s *scope, collision 
 	return collision
 }
 
-func (s *scope) tokenOptions(token target.Token, purpose string, groups ...string) target.TokenOptions {
-	return target.TokenOptions{Token: token, Purpose: purpose, Groups: groups, TTL: s.Object.Spec.TokenTTL(), Now: s.Now}
+func (s *scope) tokenOptions(token nodeaccess.Token, purpose string, groups ...string) nodeaccess.TokenOptions {
+	return nodeaccess.TokenOptions{Token: token, Purpose: purpose, Groups: groups, TTL: s.Object.Spec.TokenTTL(), Now: s.Now}
 }
 
 // collides reports whether an object of the needed name belongs to somebody else.
 func collides(err error) bool {
-	var foreign *target.ForeignError
+	var foreign *nodeaccess.ForeignError
 	return errors.As(err, &foreign)
 }

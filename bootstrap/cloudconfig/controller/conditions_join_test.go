@@ -12,7 +12,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/conditions"
 )
 
@@ -97,9 +97,9 @@ func TestStageOfAJoin(t *testing.T) {
 		"refused":           {func(s *scope) { s.joining.request = request(approval.RequestRefused) }, bootstrapv1.CertificateRequestRefusedReason, "csr-1 is not approved: why"},
 		"pending":           {func(s *scope) { s.joining.request = request(approval.RequestPending) }, bootstrapv1.CertificateRequestPendingReason, "csr-1"},
 		"refused once more": {func(s *scope) { s.joining.approved, s.joining.request = true, request(approval.RequestRefused) }, bootstrapv1.CertificateRequestRefusedReason, ""},
-		"a report":          {func(s *scope) { s.joining.report = &target.Report{Text: "t"} }, bootstrapv1.WaitingForCertificateRequestReason, `claims "t"`},
+		"a report":          {func(s *scope) { s.joining.report = &nodeaccess.Report{Text: "t"} }, bootstrapv1.WaitingForCertificateRequestReason, `claims "t"`},
 		"a request, reported": {func(s *scope) {
-			s.joining.report, s.joining.request = &target.Report{}, request(approval.RequestPending)
+			s.joining.report, s.joining.request = &nodeaccess.Report{}, request(approval.RequestPending)
 		}, bootstrapv1.CertificateRequestPendingReason, ""},
 		"a request of before": {func(s *scope) { s.Object.Status.Join.Stage = bootstrapv1.CertificateRequestRefusedReason }, bootstrapv1.CertificateRequestRefusedReason, "seen before"},
 		"a report of before":  {func(s *scope) { s.Object.Status.Join.Stage = bootstrapv1.WaitingForCertificateRequestReason }, bootstrapv1.WaitingForMachineReason, ""},

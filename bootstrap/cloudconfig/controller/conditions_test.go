@@ -13,7 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/scopes"
@@ -72,7 +72,7 @@ func TestConditions(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	for want, err := range map[string]error{
-		bootstrapv1.ForeignObjectReason:   errors.Wrap(&target.ForeignError{Kind: "Role", Name: "x"}, "wrapped"),
+		bootstrapv1.ForeignObjectReason:   errors.Wrap(&nodeaccess.ForeignError{Kind: "Role", Name: "x"}, "wrapped"),
 		bootstrapv1.TargetForbiddenReason: errors.Wrap(apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("no")), "wrapped"),
 		bootstrapv1.InternalErrorReason:   errors.New("something"),
 	} {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/remote"
 )
@@ -33,8 +33,8 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) outcome.Outcome {
 	if err != nil {
 		return outcome.FromError(err)
 	}
-	names := target.NamesFor(s.machine.Namespace, s.machine.Spec.ClusterName, s.machine.Name)
-	s.target = &target.Machine{Client: live, Names: names, Config: client.ObjectKeyFromObject(s.Object).String(), Namespace: r.TargetNamespace}
+	names := nodeaccess.NamesFor(s.machine.Namespace, s.machine.Spec.ClusterName, s.machine.Name)
+	s.target = &nodeaccess.Machine{Client: live, Names: names, Config: client.ObjectKeyFromObject(s.Object).String(), Namespace: r.TargetNamespace}
 	s.Object.Status.Target.Name = names.Object()
 	return outcome.Continue()
 }

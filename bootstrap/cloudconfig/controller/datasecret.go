@@ -15,7 +15,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/outcome"
 )
 
@@ -85,7 +85,7 @@ func (r *Reconciler) dataSecret(ctx context.Context, s *scope, name string) (*co
 // createDataSecret creates the Secret with a new token before the token itself exists: after a crash in
 // between, the token is found here and never left over in the target cluster.
 func (r *Reconciler) createDataSecret(ctx context.Context, s *scope) outcome.Outcome {
-	token := target.NewToken()
+	token := nodeaccess.NewToken()
 	files, read := r.files(ctx, s, true)
 	if !read.Finished() {
 		return read
@@ -115,7 +115,7 @@ func (r *Reconciler) createDataSecret(ctx context.Context, s *scope) outcome.Out
 	return outcome.Continue()
 }
 
-func newDataSecret(s *scope, data []byte, token target.Token) *corev1.Secret {
+func newDataSecret(s *scope, data []byte, token nodeaccess.Token) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Object.Namespace, Name: s.Object.Name,
@@ -148,9 +148,9 @@ func setPublished(config *bootstrapv1.CloudConfig, name string) {
 }
 
 // downloadToken returns the token of the data Secret that was read.
-func (s *scope) downloadToken() (target.Token, bool) {
+func (s *scope) downloadToken() (nodeaccess.Token, bool) {
 	if s.dataSecret == nil {
-		return target.Token{}, false
+		return nodeaccess.Token{}, false
 	}
-	return target.ParseToken(string(s.dataSecret.Data[downloadTokenKey]))
+	return nodeaccess.ParseToken(string(s.dataSecret.Data[downloadTokenKey]))
 }

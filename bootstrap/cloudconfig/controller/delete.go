@@ -16,8 +16,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/bootstrap/cloudconfig/ownership"
-	"millwright.dev/bootstrap/cloudconfig/target"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/remote"
 )
@@ -42,7 +42,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) outcome.Outc
 
 // belongings is what a CloudConfig that is being deleted may remove from a target cluster.
 type belongings struct {
-	names target.Names
+	names nodeaccess.Names
 	// cluster is the Cluster's key.
 	cluster client.ObjectKey
 	// ownOnly means that only what carries the CloudConfig's own name is removed, since no Machine confirms that it is its.
@@ -62,16 +62,16 @@ func (r *Reconciler) belongings(ctx context.Context, s *scope) (*belongings, err
 			return nil, nil
 		}
 		key := clusterKey(machine)
-		return &belongings{names: target.NamesFor(key.Namespace, key.Name, machine.Name), cluster: key}, nil
+		return &belongings{names: nodeaccess.NamesFor(key.Namespace, key.Name, machine.Name), cluster: key}, nil
 	}
 	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: s.Object.Labels[clusterv1.ClusterNameLabel]}
 	if key.Name == "" {
 		return nil, nil
 	}
 	if reference := ownership.Reference(s.Object); reference != nil {
-		return &belongings{names: target.NamesFor(key.Namespace, key.Name, reference.Name), cluster: key, ownOnly: true}, nil
+		return &belongings{names: nodeaccess.NamesFor(key.Namespace, key.Name, reference.Name), cluster: key, ownOnly: true}, nil
 	}
-	names, ok := target.NamesOf(s.Object.Status.Target.Name)
+	names, ok := nodeaccess.NamesOf(s.Object.Status.Target.Name)
 	if !ok {
 		return nil, nil
 	}
@@ -83,13 +83,13 @@ func (r *Reconciler) belongings(ctx context.Context, s *scope) (*belongings, err
 }
 
 // inUse reports whether a Machine of the Cluster has these names in its target cluster.
-func (r *Reconciler) inUse(ctx context.Context, cluster client.ObjectKey, names target.Names) (bool, error) {
+func (r *Reconciler) inUse(ctx context.Context, cluster client.ObjectKey, names nodeaccess.Names) (bool, error) {
 	machines := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, machines, client.InNamespace(cluster.Namespace)); err != nil {
 		return false, errors.Wrap(err, "listing Machines")
 	}
 	return slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool {
-		return target.NamesFor(m.Namespace, m.Spec.ClusterName, m.Name) == names
+		return nodeaccess.NamesFor(m.Namespace, m.Spec.ClusterName, m.Name) == names
 	}), nil
 }
 
@@ -106,7 +106,7 @@ func (r *Reconciler) cleanTarget(ctx context.Context, s *scope) outcome.Outcome 
 		if s.dataSecret, err = r.dataSecret(ctx, s, s.Object.Status.DataSecretName); err != nil {
 			return outcome.FromError(err)
 		}
-		s.target = &target.Machine{
+		s.target = &nodeaccess.Machine{
 			Client: live, Names: b.names, Config: client.ObjectKeyFromObject(s.Object).String(), Namespace: r.TargetNamespace, OwnOnly: b.ownOnly,
 		}
 		err = r.removeFromTarget(ctx, s)

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 func aRequest(t *testing.T) []byte {
@@ -115,7 +115,7 @@ func TestCrashes(t *testing.T) {
 
 func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	f := configured(t)
-	meta := metav1.ObjectMeta{Namespace: target.DefaultNamespace, Name: f.names.Object()}
+	meta := metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object()}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}
 	f.create(role)
 	_, err := f.try()

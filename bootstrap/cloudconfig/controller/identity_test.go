@@ -14,7 +14,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 // TestTheNameOfTheNodeIsSaidFirst: the core believes no Node of another name, so it must know before a machine exists.
@@ -56,7 +56,7 @@ func TestALinkToANodeOfAnotherName(t *testing.T) {
 	f.Expect(f.client.Status().Update(f.ctx, f.machine)).To(Succeed())
 	f.reconcile()
 
-	key := client.ObjectKey{Namespace: target.DefaultNamespace, Name: f.names.Object()}
+	key := client.ObjectKey{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object()}
 	f.Consistently(func() error { return attacker.Get(f.ctx, key, &corev1.Secret{}) }).Should(Satisfy(apierrors.IsForbidden))
 	f.Expect(f.token(download.ID)).NotTo(BeNil(), "its tokens stay")
 	f.Expect(f.token(join.ID)).NotTo(BeNil())

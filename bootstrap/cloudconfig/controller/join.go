@@ -12,7 +12,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/outcome"
 )
 
@@ -37,7 +37,7 @@ type joining struct {
 	// request is the latest that the machine has made; nil if none is known.
 	request *approval.Outcome
 	// report is what the machine has reported; nil if that is nothing.
-	report *target.Report
+	report *nodeaccess.Report
 	// node is the Node of the Machine's name that came after the Machine; nil if there is none.
 	node *corev1.Node
 }

@@ -21,7 +21,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 // launched is a Machine whose infrastructure exists.
@@ -47,12 +47,12 @@ func (f *fixture) overdueEvents() []string {
 
 // claims writes into the machine's Lease, with the machine's own token.
 func (f *fixture) claims(c client.Client, text string) error {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: target.DefaultNamespace, Name: f.names.Object()}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object()}}
 	return c.Patch(f.ctx, lease, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"`+text+`","renewTime":"2026-11-22T09:00:00.000000Z"}}`)))
 }
 
 func (f *fixture) lease() error {
-	return f.client.Get(f.ctx, client.ObjectKey{Namespace: target.DefaultNamespace, Name: f.names.Object()}, &coordinationv1.Lease{})
+	return f.client.Get(f.ctx, client.ObjectKey{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object()}, &coordinationv1.Lease{})
 }
 
 func TestAMachineThatIsNeverHeardOfIsReported(t *testing.T) {
@@ -103,7 +103,7 @@ func TestWhatAMachineReportsIsShownAsItsClaim(t *testing.T) {
 	f := launched(t)
 	machine := f.as(bearer(f.downloadToken()))
 	f.Eventually(func() error { return f.claims(machine, "could not apply revision 12") }).Should(Succeed())
-	f.Expect(machine.Create(f.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: target.DefaultNamespace, Name: "another"}})).
+	f.Expect(machine.Create(f.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: "another"}})).
 		To(Satisfy(apierrors.IsForbidden))
 	other := launched(t)
 	f.Expect(other.claims(machine, "a lie")).To(Satisfy(apierrors.IsForbidden), "of another machine")
@@ -171,7 +171,7 @@ func TestANodeThatIsNotLinkedSaysWhy(t *testing.T) {
 		ContainSubstring(`its spec.providerID is "aws:///elsewhere/i-2" instead of aws:///us-east-1a/i-0123456789abcdef0`))
 }
 
-// An identity of an older config/target may not make Leases: machines join as before.
+// An identity of an older config/target-cluster may not make Leases: machines join as before.
 func TestATargetWithoutReportsLosesNothingElse(t *testing.T) {
 	f := configured(t)
 	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})

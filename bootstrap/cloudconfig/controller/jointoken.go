@@ -7,7 +7,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/outcome"
 )
 
@@ -25,9 +25,9 @@ func (r *Reconciler) syncJoining(ctx context.Context, s *scope, current *corev1.
 	if before, ok := joinTokenOf(current); ok && before.ID != token.ID {
 		s.events.Normal(bootstrapv1.ValidReason, "ReplaceToken", "Replaced join token %s, which was lost or has expired", before.ID)
 	}
-	groups := []string{s.target.Names.JoinGroup(), target.RequestGroup}
+	groups := []string{s.target.Names.JoinGroup(), nodeaccess.RequestGroup}
 	if !s.Object.Spec.ProviderApproves() {
-		groups = append(groups, target.SharedJoinGroup)
+		groups = append(groups, nodeaccess.SharedJoinGroup)
 	}
 	expiration, err := s.target.EnsureToken(ctx, s.tokenOptions(token, "Requests the client certificate of one kubelet", groups...))
 	if collides(err) {
@@ -49,16 +49,16 @@ func (r *Reconciler) syncJoining(ctx context.Context, s *scope, current *corev1.
 	}
 	s.Object.Status.Target.JoinTokenID = token.ID
 	s.tokensValid = true
-	return outcome.ContinueAfter(s.until(target.RefreshAt(expiration, s.Object.Spec.TokenTTL())))
+	return outcome.ContinueAfter(s.until(nodeaccess.RefreshAt(expiration, s.Object.Spec.TokenTTL())))
 }
 
 // joinToken returns the token to join with: the one that the machine was given, or a new one when it
 // has none or when its token, which is known to have existed, is gone or has expired. Such a token is not
 // brought back: what its kubelet has asked for with it meanwhile may have been approved in vain.
-func (r *Reconciler) joinToken(ctx context.Context, s *scope, current *corev1.Secret) (target.Token, error) {
+func (r *Reconciler) joinToken(ctx context.Context, s *scope, current *corev1.Secret) (nodeaccess.Token, error) {
 	token, ok := joinTokenOf(current)
 	if !ok {
-		return target.NewToken(), nil
+		return nodeaccess.NewToken(), nil
 	}
 	if s.Object.Status.Target.JoinTokenID != token.ID {
 		return token, nil
@@ -68,9 +68,9 @@ func (r *Reconciler) joinToken(ctx context.Context, s *scope, current *corev1.Se
 		return token, err
 	}
 	if err := s.target.RemoveTokens(ctx, token.ID); err != nil {
-		return target.Token{}, err
+		return nodeaccess.Token{}, err
 	}
-	return target.NewToken(), nil
+	return nodeaccess.NewToken(), nil
 }
 
 // removeTokens deletes the machine's tokens: those that the status, the node's Secret and the user

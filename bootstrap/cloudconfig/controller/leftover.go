@@ -5,13 +5,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 // removeLeftover removes the node's Secret before there is a machine that it could be for, unless it was written for this one.
 func (r *Reconciler) removeLeftover(ctx context.Context, s *scope) error {
 	current, err := s.target.NodeSecret(ctx)
-	if err != nil || current == nil || target.WrittenFor(current) == s.target.DownloadToken {
+	if err != nil || current == nil || nodeaccess.WrittenFor(current) == s.target.DownloadToken {
 		return err
 	}
 	return r.replaceLeftover(ctx, s, current)
@@ -25,7 +25,7 @@ func (r *Reconciler) currentNodeSecret(ctx context.Context, s *scope) (*corev1.S
 	if err != nil || current == nil || s.joined() {
 		return current, err
 	}
-	of := target.WrittenFor(current)
+	of := nodeaccess.WrittenFor(current)
 	if of == "" || s.target.DownloadToken == "" || of == s.target.DownloadToken {
 		return current, nil
 	}

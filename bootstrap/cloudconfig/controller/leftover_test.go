@@ -14,7 +14,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 // recreated deletes the fixture's Machine and CloudConfig while the target cluster cannot be reached, and creates both again.
@@ -42,7 +42,7 @@ func TestALeftoverOfAnEarlierMachineIsNotInherited(t *testing.T) {
 	for name, change := range map[string]func(*fixture){
 		"whole": func(*fixture) {},
 		"of an earlier version": func(f *fixture) {
-			f.change(func(s *corev1.Secret) { delete(s.Annotations, target.DownloadTokenAnnotation) })
+			f.change(func(s *corev1.Secret) { delete(s.Annotations, nodeaccess.DownloadTokenAnnotation) })
 		},
 		"without its RoleBinding": func(f *fixture) { f.deleteRBAC() },
 	} {
@@ -62,7 +62,7 @@ func TestALeftoverOfAnEarlierMachineIsNotInherited(t *testing.T) {
 			f.reconcile()
 			f.Expect(f.nodeSecret().UID).NotTo(Equal(before.UID))
 			f.Expect(f.nodeSecret().Annotations).NotTo(HaveKey(approval.ApprovedAnnotation))
-			f.Expect(target.JoinTokens(f.nodeSecret())).NotTo(ContainElement(join.ID))
+			f.Expect(nodeaccess.JoinTokens(f.nodeSecret())).NotTo(ContainElement(join.ID))
 			f.Expect(f.joinToken()).NotTo(Equal(join))
 			f.Expect(f.token(join.ID)).To(BeNil(), "who has it would still ask for certificates")
 			if name != "of an earlier version" {
@@ -85,7 +85,7 @@ func (f *fixture) change(change func(*corev1.Secret)) {
 // deleteRBAC leaves of what the machine has in its target cluster what a deletion does that ends before its last step.
 func (f *fixture) deleteRBAC() {
 	f.t.Helper()
-	meta := metav1.ObjectMeta{Namespace: target.DefaultNamespace, Name: f.names.Object()}
+	meta := metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object()}
 	f.Expect(f.client.Delete(f.ctx, &rbacv1.RoleBinding{ObjectMeta: meta})).To(Succeed())
 	f.Expect(f.client.Delete(f.ctx, &rbacv1.Role{ObjectMeta: meta})).To(Succeed())
 }
@@ -93,12 +93,12 @@ func (f *fixture) deleteRBAC() {
 // A Secret of before this version names no download token. It stays as it is while its machine joins, and names it from its next write on.
 func TestASecretOfAnEarlierVersionIsKept(t *testing.T) {
 	f := running(t)
-	f.change(func(s *corev1.Secret) { delete(s.Annotations, target.DownloadTokenAnnotation) })
+	f.change(func(s *corev1.Secret) { delete(s.Annotations, nodeaccess.DownloadTokenAnnotation) })
 	before := f.nodeSecret()
 	f.reconcile()
 	f.Expect(f.nodeSecret()).To(Equal(before))
 	f.update(f.config, func() { f.config.Spec.Agent.PollIntervalSeconds = 17 })
 	f.reconcile()
 	f.Expect(f.nodeSecret().UID).To(Equal(before.UID))
-	f.Expect(f.nodeSecret().Annotations).To(HaveKeyWithValue(target.DownloadTokenAnnotation, f.downloadToken().ID))
+	f.Expect(f.nodeSecret().Annotations).To(HaveKeyWithValue(nodeaccess.DownloadTokenAnnotation, f.downloadToken().ID))
 }

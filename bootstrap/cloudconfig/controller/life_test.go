@@ -19,7 +19,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 // counting returns a client that counts status patches and other writes.
@@ -138,8 +138,8 @@ func TestWhatTokensMayDo(t *testing.T) {
 	f.reconcile()
 	f.provisioned()
 	f.reconcile()
-	key := func(names target.Names) client.ObjectKey {
-		return client.ObjectKey{Namespace: target.DefaultNamespace, Name: names.Object()}
+	key := func(names nodeaccess.Names) client.ObjectKey {
+		return client.ObjectKey{Namespace: nodeaccess.DefaultNamespace, Name: names.Object()}
 	}
 	csr := func(name string) *certificatesv1.CertificateSigningRequest {
 		return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -193,16 +193,16 @@ func TestTokensAreKeptValidUntilTheJoin(t *testing.T) {
 	f.provisioned()
 	result := f.reconcile()
 	f.Expect(result.RequeueAfter).To(BeNumerically("~", 2*time.Minute, 2*time.Second))
-	first := target.Expiration(f.token(f.joinToken().ID))
+	first := nodeaccess.Expiration(f.token(f.joinToken().ID))
 
 	f.clock.Step(time.Minute)
 	f.reconcile()
-	f.Expect(target.Expiration(f.token(f.joinToken().ID))).To(Equal(first), "it is not time yet")
+	f.Expect(nodeaccess.Expiration(f.token(f.joinToken().ID))).To(Equal(first), "it is not time yet")
 
 	f.clock.Step(time.Minute + 2*time.Second)
 	f.reconcile()
 	for _, id := range []string{f.joinToken().ID, f.downloadToken().ID} {
-		f.Expect(target.Expiration(f.token(id))).To(BeTemporally("~", f.clock.Now().Add(6*time.Minute), time.Second))
+		f.Expect(nodeaccess.Expiration(f.token(id))).To(BeTemporally("~", f.clock.Now().Add(6*time.Minute), time.Second))
 	}
 
 	// An outage outlived the tokens, and the token cleaner has deleted them.
@@ -216,7 +216,7 @@ func TestTokensAreKeptValidUntilTheJoin(t *testing.T) {
 	f.Expect(f.joinToken()).NotTo(Equal(join), "the machine downloads another one")
 	f.Expect(f.token(f.joinToken().ID)).NotTo(BeNil())
 	f.Expect(f.config.Status.Target.JoinTokenID).To(Equal(f.joinToken().ID))
-	f.Expect(target.JoinTokens(f.nodeSecret())).To(Equal([]string{join.ID, f.joinToken().ID}), "a request that was made with the first is its own still")
+	f.Expect(nodeaccess.JoinTokens(f.nodeSecret())).To(Equal([]string{join.ID, f.joinToken().ID}), "a request that was made with the first is its own still")
 	f.condition(bootstrapv1.BootstrapTokenValidCondition, metav1.ConditionTrue, bootstrapv1.ValidReason)
 }
 
@@ -229,7 +229,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 		})
 	}
 	// Somebody takes the id between the creation of the user data and that of the token.
-	downloadTaken, joinTaken := target.NewToken(), target.NewToken()
+	downloadTaken, joinTaken := nodeaccess.NewToken(), nodeaccess.NewToken()
 	f.Expect(f.client.Get(f.ctx, client.ObjectKeyFromObject(f.config), f.config)).To(Succeed())
 	f.create(newDataSecret(&scope{Base: base(f.config), machine: f.machine}, []byte("x"), downloadTaken))
 	taken(downloadTaken.ID)
@@ -240,7 +240,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 	f.Expect(f.downloadToken().ID).NotTo(Equal(downloadTaken.ID))
 
 	f.create(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: target.DefaultNamespace, Name: f.names.Object(), Labels: map[string]string{target.HashLabel: f.names.Hash}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: nodeaccess.DefaultNamespace, Name: f.names.Object(), Labels: map[string]string{nodeaccess.HashLabel: f.names.Hash}},
 		Data:       map[string][]byte{node.JoinTokenKey: []byte(joinTaken.Plain())},
 	})
 	taken(joinTaken.ID)
@@ -271,5 +271,5 @@ func TestAJoinTokenThatHasExpiredIsReplaced(t *testing.T) {
 	f.Expect(f.joinToken().ID).NotTo(Equal(join.ID))
 	f.Expect(f.token(join.ID)).To(BeNil(), "the old one is not left behind")
 	f.Expect(f.token(f.joinToken().ID)).NotTo(BeNil())
-	f.Expect(target.JoinTokens(f.nodeSecret())).To(Equal([]string{join.ID, f.joinToken().ID}))
+	f.Expect(nodeaccess.JoinTokens(f.nodeSecret())).To(Equal([]string{join.ID, f.joinToken().ID}))
 }

@@ -10,7 +10,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/node"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/outcome"
 )
 
@@ -70,7 +70,7 @@ func (r *Reconciler) payload(ctx context.Context, s *scope) (*node.Payload, outc
 }
 
 // nodeData is the content of the node's Secret; without a usable token there is none in it.
-func nodeData(s *scope, current *corev1.Secret, payload *node.Payload, token target.Token) map[string][]byte {
+func nodeData(s *scope, current *corev1.Secret, payload *node.Payload, token nodeaccess.Token) map[string][]byte {
 	data := map[string][]byte{
 		node.PayloadKey:      payload.Data,
 		node.RevisionKey:     []byte(payload.Revision),
@@ -91,11 +91,11 @@ func nodeData(s *scope, current *corev1.Secret, payload *node.Payload, token tar
 }
 
 // joinTokenOf returns the token in a node's Secret.
-func joinTokenOf(secret *corev1.Secret) (target.Token, bool) {
+func joinTokenOf(secret *corev1.Secret) (nodeaccess.Token, bool) {
 	if secret == nil {
-		return target.Token{}, false
+		return nodeaccess.Token{}, false
 	}
-	return target.ParseToken(string(secret.Data[node.JoinTokenKey]))
+	return nodeaccess.ParseToken(string(secret.Data[node.JoinTokenKey]))
 }
 
 // syncJoined writes the Secret of a machine that has joined. Its tokens go first: the Secret, which
@@ -104,6 +104,6 @@ func (r *Reconciler) syncJoined(ctx context.Context, s *scope, current *corev1.S
 	if err := r.removeTokens(ctx, s, current); err != nil {
 		return err
 	}
-	_, err := s.target.WriteNodeSecret(ctx, current, nodeData(s, current, payload, target.Token{}), "")
+	_, err := s.target.WriteNodeSecret(ctx, current, nodeData(s, current, payload, nodeaccess.Token{}), "")
 	return err
 }

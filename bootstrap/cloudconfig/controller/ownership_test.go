@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
 // running returns a fixture whose machine has its Secret in the target cluster.
@@ -161,6 +161,6 @@ func TestNamesFromAForgedStatus(t *testing.T) {
 	f.Expect(f.client.Delete(f.ctx, f.config)).To(Succeed())
 	f.reconcile()
 	f.Expect(f.inTarget()).To(BeEmpty())
-	f.Expect(f.client.Get(f.ctx, client.ObjectKey{Namespace: "kube-system", Name: target.TokenSecretName(forged.config.Status.Target.JoinTokenID)}, &corev1.Secret{})).
+	f.Expect(f.client.Get(f.ctx, client.ObjectKey{Namespace: "kube-system", Name: nodeaccess.TokenSecretName(forged.config.Status.Target.JoinTokenID)}, &corev1.Secret{})).
 		To(Satisfy(apierrors.IsNotFound))
 }

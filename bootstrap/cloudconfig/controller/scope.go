@@ -7,7 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/controller/events"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/scopes"
@@ -24,7 +24,7 @@ type scope struct {
 	// cluster is the Machine's; nil while it does not exist.
 	cluster *clusterv1.Cluster
 	// target is the machine in its target cluster; nil before connect.
-	target *target.Machine
+	target *nodeaccess.Machine
 	// endpoint is how the machine reaches its API server.
 	endpoint endpoint
 	// dataSecret is the Secret with the user data; nil when there is none or it was not read.

@@ -25,7 +25,7 @@ import (
 
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
-	"millwright.dev/bootstrap/cloudconfig/target"
+	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 	"millwright.dev/contracts/remote"
 	"millwright.dev/test/testenv"
 )
@@ -48,13 +48,13 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// prepareTarget does what config/target does.
+// prepareTarget does what config/target-cluster does.
 func prepareTarget() error {
 	admin, err := client.New(env.Config, client.Options{Scheme: scheme, Mapper: env.Mapper})
 	if err != nil {
 		return err
 	}
-	manifest, err := os.ReadFile(filepath.Join(testenv.Root(), "config/target/join_requests.yaml"))
+	manifest, err := os.ReadFile(filepath.Join(testenv.Root(), "config/target-cluster/join_requests.yaml"))
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func prepareTarget() error {
 		return err
 	}
 	return errors.Join(admin.Create(context.Background(), binding),
-		admin.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: target.DefaultNamespace}}))
+		admin.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: nodeaccess.DefaultNamespace}}))
 }
 
 // fixture is a Machine with its CloudConfig and Cluster in a namespace of its own.
@@ -75,7 +75,7 @@ type fixture struct {
 	cluster *clusterv1.Cluster
 	machine *clusterv1.Machine
 	config  *bootstrapv1.CloudConfig
-	names   target.Names
+	names   nodeaccess.Names
 
 	clock     *clocktesting.FakeClock
 	events    *events.FakeRecorder
@@ -120,7 +120,7 @@ func newFixture(t *testing.T) *fixture {
 		Namespace: ns.Name, Name: "machine", Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster"},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f.machine, clusterv1.GroupVersion.WithKind("Machine"))},
 	}}
-	f.names = target.NamesFor(ns.Name, "cluster", "machine")
+	f.names = nodeaccess.NamesFor(ns.Name, "cluster", "machine")
 	return f
 }
 
@@ -198,21 +198,21 @@ func (f *fixture) secret(namespace, name string) *corev1.Secret {
 func (f *fixture) dataSecret() *corev1.Secret { return f.secret(f.config.Namespace, f.config.Name) }
 
 func (f *fixture) nodeSecret() *corev1.Secret {
-	return f.secret(target.DefaultNamespace, f.names.Object())
+	return f.secret(nodeaccess.DefaultNamespace, f.names.Object())
 }
 
 func (f *fixture) token(id string) *corev1.Secret {
 	return f.secret("kube-system", "bootstrap-token-"+id)
 }
 
-func (f *fixture) downloadToken() target.Token {
+func (f *fixture) downloadToken() nodeaccess.Token {
 	f.t.Helper()
-	token, ok := target.ParseToken(string(f.dataSecret().Data[downloadTokenKey]))
+	token, ok := nodeaccess.ParseToken(string(f.dataSecret().Data[downloadTokenKey]))
 	f.Expect(ok).To(BeTrue())
 	return token
 }
 
-func (f *fixture) joinToken() target.Token {
+func (f *fixture) joinToken() nodeaccess.Token {
 	f.t.Helper()
 	token, ok := joinTokenOf(f.nodeSecret())
 	f.Expect(ok).To(BeTrue())
@@ -233,7 +233,7 @@ func (f *fixture) condition(kind string, status metav1.ConditionStatus, reason s
 func (f *fixture) inTarget() []string {
 	f.t.Helper()
 	var found []string
-	label := client.MatchingLabels{target.HashLabel: f.names.Hash}
+	label := client.MatchingLabels{nodeaccess.HashLabel: f.names.Hash}
 	for _, gvk := range [][2]string{{"v1", "Secret"}, {"rbac.authorization.k8s.io/v1", "Role"}, {"rbac.authorization.k8s.io/v1", "RoleBinding"}, {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding"}} {
 		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: gvk[0], Kind: gvk[1] + "List"}}
 		f.Expect(f.client.List(f.ctx, list, label)).To(Succeed())
@@ -254,7 +254,7 @@ func (f *fixture) as(change func(*rest.Config)) client.Client {
 	return c
 }
 
-func bearer(token target.Token) func(*rest.Config) {
+func bearer(token nodeaccess.Token) func(*rest.Config) {
 	return func(c *rest.Config) { c.BearerToken = token.Plain() }
 }
 

@@ -1,4 +1,4 @@
-package target
+package nodeaccess
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type Report struct {
 }
 
 // EnsureReport creates the Lease that the machine may write its reports to. It returns false where the identity in the Cluster's
-// kubeconfig may not, as with an older config/target, or an admission policy denies it: the machine joins without reports.
+// kubeconfig may not, as with an older config/target-cluster, or an admission policy denies it: the machine joins without reports.
 func (m *Machine) EnsureReport(ctx context.Context) (bool, error) {
 	lease := &coordinationv1.Lease{ObjectMeta: m.Names.meta(m.NodesNamespace(), m.Names.Object(), m.Config)}
 	switch err := m.Client.Create(ctx, lease); {

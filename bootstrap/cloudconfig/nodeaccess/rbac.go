@@ -1,4 +1,4 @@
-package target
+package nodeaccess
 
 import (
 	coordinationv1 "k8s.io/api/coordination/v1"

@@ -1,4 +1,4 @@
-package target
+package nodeaccess
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TokensPolicy is the name of the ValidatingAdmissionPolicy of config/target, which the API server quotes when that denies a request.
+// TokensPolicy is the name of the ValidatingAdmissionPolicy of config/target-cluster, which the API server quotes when that denies a request.
 const TokensPolicy = "millwright-target-tokens"
 
 // TokenOptions describe a token.
@@ -62,7 +62,7 @@ func (m *Machine) EnsureToken(ctx context.Context, o TokenOptions) (expiration t
 }
 
 // token returns the token with this id; nil when there is none. It is read by a patch that changes nothing: the right to get
-// Secrets of kube-system would be one to read all of them, but what a patch meets, admission can refuse (config/target).
+// Secrets of kube-system would be one to read all of them, but what a patch meets, admission can refuse (config/target-cluster).
 func (m *Machine) token(ctx context.Context, id string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: TokenNamespace, Name: TokenSecretName(id)}}
 	err := m.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, []byte("{}")))
@@ -70,7 +70,7 @@ func (m *Machine) token(ctx context.Context, id string) (*corev1.Secret, error) 
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "'"+TokensPolicy+"'"):
-		// The policy of config/target denies a patch that changes nothing if the Secret is somebody else's. What any other policy
+		// The policy of config/target-cluster denies a patch that changes nothing if the Secret is somebody else's. What any other policy
 		// denies is no evidence of whose it is.
 		return nil, &ForeignError{Kind: "bootstrap token", Name: secret.Name}
 	}

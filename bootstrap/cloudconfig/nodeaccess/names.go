@@ -1,4 +1,4 @@
-package target
+package nodeaccess
 
 import (
 	"crypto/sha256"
@@ -19,7 +19,7 @@ const (
 	HashLabel = "bootstrap.millwright.dev/machine-hash"
 	// ConfigAnnotation names the CloudConfig, "namespace/name", for people.
 	ConfigAnnotation = "bootstrap.millwright.dev/cloudconfig"
-	// RequestGroup is a group of every join token. config/target binds it, once, to the right to ask for certificates.
+	// RequestGroup is a group of every join token. config/target-cluster binds it, once, to the right to ask for certificates.
 	RequestGroup = groupPrefix + "request"
 	// SharedJoinGroup is a group of every join token whose CloudConfig leaves approval to
 	// kube-controller-manager, so that its owner has one group to bind the approving ClusterRoles to.
