@@ -24,7 +24,7 @@ const own = "config/tilt/Tiltfile"
 // overlays are the kustomizations that it deploys, as it calls them, and the files that `make manifests` has rendered of them.
 var overlays = map[string]string{
 	"core": "tilt/core.yaml", "cloudconfig": "tilt/cloudconfig.yaml", "aws": "tilt/aws.yaml", "azure": "tilt/azure.yaml", "gcp": "tilt/gcp.yaml",
-	"clouds": "tilt/clouds.yaml", "../target": "target/target-components.yaml",
+	"clouds": "tilt/clouds.yaml", "../target-cluster": "target/target-components.yaml",
 }
 
 // evaluateOwn evaluates it with the settings of tilt-settings.yaml.

@@ -34,7 +34,9 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) outcome.Outcome {
 		return outcome.FromError(err)
 	}
 	names := nodeaccess.NamesFor(s.machine.Namespace, s.machine.Spec.ClusterName, s.machine.Name)
-	s.target = &nodeaccess.Machine{Client: live, Names: names, Config: client.ObjectKeyFromObject(s.Object).String(), Namespace: r.TargetNamespace}
+	s.target = &nodeaccess.Machine{
+		Client: live, Names: names, Config: client.ObjectKeyFromObject(s.Object).String(), Namespace: r.TargetNamespace,
+	}
 	s.Object.Status.Target.Name = names.Object()
 	return outcome.Continue()
 }

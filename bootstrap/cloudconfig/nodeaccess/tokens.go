@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TokensPolicy is the name of the ValidatingAdmissionPolicy of config/target-cluster, which the API server quotes when that denies a request.
+// TokensPolicy is the name of the ValidatingAdmissionPolicy of config/target-cluster, which the API server
+// quotes when that denies a request.
 const TokensPolicy = "millwright-target-tokens"
 
 // TokenOptions describe a token.
