@@ -17,7 +17,21 @@ func TestPages(t *testing.T) {
 		page.CheckLinks(t)
 		page.CheckFiles(t)
 		page.CheckRows(t)
+		page.CheckLists(t)
 	}
+}
+
+func TestListsThatAreNotWholeAreFound(t *testing.T) {
+	g := NewWithT(t)
+	r := &recorder{TB: t}
+	doccheck.Parse("test/doccheck/x.md", []byte("| `p*.go`, `l*.go`, `f*.go`, `c*.go`, `t*.go`, `e*.go` | a |\n")).CheckLists(r)
+	doccheck.Parse("test/doccheck/x.md", []byte("| `page.go`, `links.go` | a |\n")).CheckLists(r)
+	g.Expect(r.reports).To(BeEmpty())
+	doccheck.Parse("test/doccheck/x.md", []byte("| `p*.go`, `lists.go`, `f*.go` | a |\n\n`c*.go`, `t*.go`\n")).CheckLists(r)
+	doccheck.Parse("core/README.md", []byte("| `machine` | a |\n| `drain` | a |\n| `cluster` | a |\n")).CheckLists(r)
+	g.Expect(r.reports).To(ConsistOf(
+		Equal("test/doccheck/x.md lists files of its directory without examples.go, links.go, literals.go"),
+		MatchRegexp("core/README.md lists directories of its directory without admission, .*trim")))
 }
 
 func TestRowsThatAreInNoTableAreFound(t *testing.T) {
