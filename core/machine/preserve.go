@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -75,7 +76,7 @@ func (s *scope) preservedCondition() metav1.Condition {
 		return metav1.Condition{}
 	}
 	until, ok := machines.PreservedUntil(s.Object)
-	of := s.Object.Labels[machines.PreservedLabel]
+	of := strings.TrimSpace(machines.PreservedKind(s.Object) + " " + s.Object.Labels[machines.PreservedLabel])
 	switch {
 	case s.preservedErr != nil:
 		return conditions.True(PreservedCondition, ReasonPreservationEnded, "The Machine cannot be deleted: "+s.preservedErr.Error())

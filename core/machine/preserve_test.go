@@ -35,7 +35,7 @@ func TestAPreservedMachine(t *testing.T) {
 			})
 			f.refresh(f.machine)
 			preserved := f.machine.DeepCopy()
-			machines.Preserve(preserved, &clusterv1.MachineSet{}, time.Now().Add(time.Hour))
+			machines.Preserve(preserved, &clusterv1.MachineSet{}, time.Now(), time.Now().Add(time.Hour))
 			f.Expect(core.Client.Patch(t.Context(), preserved, client.MergeFrom(f.machine))).To(Succeed())
 			f.eventually(func(g Gomega, m *clusterv1.Machine) {
 				g.Expect(condition(m, "Preserved")).To(Equal("True/Preserved"))

@@ -13,21 +13,28 @@ import (
 )
 
 // remediationAllowedCondition passes on why the sets do not replace unhealthy Machines; its reason is that of the oldest such set.
+// What they say of settings that cannot be read is passed on as well.
 func remediationAllowedCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineHealthCheckRemediationAllowedCondition
 	if !s.read {
 		return conditions.Unknown(kind, clusterv1.MachineDeploymentRemediatingInternalErrorReason, unread(failure))
 	}
-	reason, lines := "", []string{}
+	reason, notice, lines := "", "", []string{}
 	for _, set := range s.sets {
 		found := meta.FindStatusCondition(set.Status.Conditions, kind)
-		if found != nil && found.Status == metav1.ConditionFalse {
+		if found == nil {
+			continue
+		}
+		if found.Status == metav1.ConditionTrue && found.Message != "" {
+			notice = found.Message
+		}
+		if found.Status == metav1.ConditionFalse {
 			reason = cmp.Or(reason, found.Reason)
 			lines = append(lines, fmt.Sprintf("MachineSet %s: %s", set.Name, strings.ReplaceAll(found.Message, "\n", "\n  ")))
 		}
 	}
 	if reason == "" {
-		return conditions.True(kind, clusterv1.MachineHealthCheckRemediationAllowedReason, "")
+		return conditions.True(kind, clusterv1.MachineHealthCheckRemediationAllowedReason, notice)
 	}
 	return conditions.False(kind, reason, strings.Join(lines, "\n"))
 }

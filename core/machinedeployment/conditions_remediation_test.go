@@ -21,6 +21,10 @@ func TestRemediationAllowedIsPassedOn(t *testing.T) {
 	conclude(s, nil)
 	const kind = clusterv1.MachineHealthCheckRemediationAllowedCondition
 	g.Expect(meta.IsStatusConditionTrue(s.Object.Status.Conditions, kind)).To(BeTrue())
+	conditions.Set(&a.Status.Conditions, conditions.True(kind, "RemediationAllowed", "an annotation is no number"), 1, s.Now)
+	conclude(s, nil)
+	g.Expect(meta.IsStatusConditionTrue(s.Object.Status.Conditions, kind)).To(BeTrue())
+	g.Expect(meta.FindStatusCondition(s.Object.Status.Conditions, kind).Message).To(Equal("an annotation is no number"))
 	conditions.Set(&b.Status.Conditions, conditions.False(kind, "MaxRetryReached", "4 replacements failed the same way"), 1, s.Now)
 	conclude(s, nil)
 	found := meta.FindStatusCondition(s.Object.Status.Conditions, kind)

@@ -2,8 +2,10 @@ package machines
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +20,7 @@ const (
 	// MCMPreserveAnnotation is that of Gardener's machine-controller-manager, with the same values; PreserveAnnotation goes first.
 	MCMPreserveAnnotation = "node.machine.sapcloud.io/preserve"
 	// PreservedLabel is on a Machine that is preserved: its value is the name of the MachineDeployment that it was of, or of the
-	// MachineSet if there is none.
+	// MachineSet if there is none. Which of both it is, PreservedFromAnnotation says.
 	PreservedLabel = "machine.millwright.dev/preserved"
 	// PreservedFromAnnotation is the MachineSet that a preserved Machine was of, and the labels that it had for that, as JSON.
 	PreservedFromAnnotation = "machine.millwright.dev/preserved-from"
@@ -59,14 +61,18 @@ func Preserved(machine *clusterv1.Machine) bool {
 
 // preservedFrom is the value of PreservedFromAnnotation.
 type preservedFrom struct {
-	MachineSet string            `json:"machineSet"`
-	Labels     map[string]string `json:"labels,omitempty"`
+	MachineSet string `json:"machineSet"`
+	// MachineDeployment is that of the set; "" for a set without one.
+	MachineDeployment string            `json:"machineDeployment,omitempty"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	// Since is when the Machine was preserved.
+	Since *time.Time `json:"since,omitempty"`
 }
 
 // Preserve changes a Machine so that it is preserved: it is not controlled by its MachineSet any more, and has none of the labels by
 // which it, or its deployment, would take it back, so that it counts as no replica and holds up no rollout; and no health check has
 // it replaced.
-func Preserve(machine *clusterv1.Machine, set *clusterv1.MachineSet, until time.Time) {
+func Preserve(machine *clusterv1.Machine, set *clusterv1.MachineSet, now, until time.Time) {
 	lost := []string{clusterv1.MachineSetNameLabel, clusterv1.MachineDeploymentNameLabel, clusterv1.MachineDeploymentUniqueLabel}
 	lost = slices.AppendSeq(lost, maps.Keys(set.Spec.Selector.MatchLabels))
 	for _, expression := range set.Spec.Selector.MatchExpressions {
@@ -74,7 +80,10 @@ func Preserve(machine *clusterv1.Machine, set *clusterv1.MachineSet, until time.
 			lost = append(lost, expression.Key)
 		}
 	}
-	from := preservedFrom{MachineSet: set.Name, Labels: map[string]string{}}
+	now = now.UTC()
+	from := preservedFrom{
+		MachineSet: set.Name, MachineDeployment: set.Labels[clusterv1.MachineDeploymentNameLabel], Labels: map[string]string{}, Since: &now,
+	}
 	machine.Labels, machine.Annotations = clone(machine.Labels), clone(machine.Annotations)
 	for _, key := range lost {
 		if value, ok := machine.Labels[key]; ok && key != clusterv1.ClusterNameLabel {
@@ -105,6 +114,69 @@ func clone(m map[string]string) map[string]string {
 		return map[string]string{}
 	}
 	return maps.Clone(m)
+}
+
+// PreservedFromGroup reports whether a preserved Machine was of the MachineDeployment of a set, or of the set if it has none: the label
+// has the name alone, and a MachineDeployment and a MachineSet may have the same. One whose annotation cannot be read may have been.
+func PreservedFromGroup(machine metav1.Object, set *clusterv1.MachineSet) bool {
+	if machine.GetLabels()[PreservedLabel] != PreservedOf(set) {
+		return false
+	}
+	from, err := readPreservedFrom(machine)
+	if err != nil {
+		return true
+	}
+	deployment := set.Labels[clusterv1.MachineDeploymentNameLabel]
+	return from.MachineDeployment == deployment && (deployment != "" || from.MachineSet == set.Name)
+}
+
+// PreservedKind is the kind of what a preserved Machine was of; "" if that cannot be read.
+func PreservedKind(machine metav1.Object) string {
+	switch from, err := readPreservedFrom(machine); {
+	case err != nil:
+		return ""
+	case from.MachineDeployment != "":
+		return "MachineDeployment"
+	}
+	return "MachineSet"
+}
+
+// PreservedSince is when a Machine was preserved; zero if that cannot be read.
+func PreservedSince(machine metav1.Object) time.Time {
+	from, err := readPreservedFrom(machine)
+	if err != nil || from.Since == nil {
+		return time.Time{}
+	}
+	return *from.Since
+}
+
+func readPreservedFrom(machine metav1.Object) (preservedFrom, error) {
+	var from preservedFrom
+	err := json.Unmarshal([]byte(machine.GetAnnotations()[PreservedFromAnnotation]), &from)
+	if from.MachineDeployment == "" {
+		// Those who preserved it may not have written it yet; the labels have it as well.
+		from.MachineDeployment = from.Labels[clusterv1.MachineDeploymentNameLabel]
+	}
+	return from, err
+}
+
+// PreserveMax is how many failed Machines of a deployment are preserved without being asked for, and what is wrong with the annotation that
+// says so. One that cannot be read shows that somebody wants to keep some: one is kept at least, as what is deleted does not come back,
+// and no more than that or than the default, as what is kept costs.
+func PreserveMax(deployment *clusterv1.MachineDeployment, byDefault int) (limit int, problem string) {
+	text, ok := "", false
+	if deployment != nil {
+		text, ok = deployment.Annotations[PreserveMaxAnnotation]
+	}
+	if !ok {
+		return byDefault, ""
+	}
+	if limit, err := strconv.Atoi(text); err == nil && limit >= 0 {
+		return limit, ""
+	}
+	limit = max(byDefault, 1)
+	return limit, fmt.Sprintf("annotation %s of MachineDeployment %s is %q, and no number of Machines: %d of those that fail are kept for "+
+		"inspection until it is corrected or removed", PreserveMaxAnnotation, deployment.Name, text, limit)
 }
 
 // PreservedUntil is when a preserved Machine is to be deleted. ok is false if the annotation cannot be read.

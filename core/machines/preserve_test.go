@@ -59,7 +59,7 @@ func TestPreserve(t *testing.T) {
 			OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", Name: "s", UID: "u"}, {Kind: "Other", UID: "o"}},
 		}}
 		machine := original.DeepCopy()
-		Preserve(machine, set, until)
+		Preserve(machine, set, until.Add(-time.Hour), until)
 		compiled, err := metav1.LabelSelectorAsSelector(&selector)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(compiled.Matches(labels.Set(original.Labels))).To(BeTrue())
@@ -79,7 +79,7 @@ func TestPreserve(t *testing.T) {
 func TestPreservedOfAStandaloneSet(t *testing.T) {
 	g := NewWithT(t)
 	machine := &clusterv1.Machine{}
-	Preserve(machine, &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, time.Now())
+	Preserve(machine, &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, time.Now(), time.Now())
 	g.Expect(machine.Labels[PreservedLabel]).To(Equal("s"))
 	long := PreservedOf(&clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("s", 200)}})
 	g.Expect(validation.IsValidLabelValue(long)).To(BeEmpty(), "a patch with another would be refused, and the Machine never replaced")
@@ -99,7 +99,70 @@ func TestWhatAPreservedMachineKeeps(t *testing.T) {
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Name: "m", Labels: map[string]string{"a": "1", "pool": "p", clusterv1.ClusterNameLabel: "c"},
 	}}
-	Preserve(machine, set, time.Now())
+	Preserve(machine, set, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), time.Now())
 	g.Expect(machine.Labels).To(Equal(map[string]string{"pool": "p", clusterv1.ClusterNameLabel: "c", PreservedLabel: "s"}))
-	g.Expect(machine.Annotations[PreservedFromAnnotation]).To(Equal(`{"machineSet":"s","labels":{"a":"1"}}`))
+	g.Expect(machine.Annotations[PreservedFromAnnotation]).To(Equal(`{"machineSet":"s","labels":{"a":"1"},"since":"2026-11-20T12:00:00Z"}`))
+}
+
+// TestAGroupIsMoreThanItsName: a MachineDeployment and a MachineSet may have the same, and what cannot be read may have been of either.
+func TestAGroupIsMoreThanItsName(t *testing.T) {
+	g := NewWithT(t)
+	set := func(name, deployment string) *clusterv1.MachineSet {
+		set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}
+		if deployment != "" {
+			set.Labels = map[string]string{clusterv1.MachineDeploymentNameLabel: deployment}
+		}
+		return set
+	}
+	preserved := func(by *clusterv1.MachineSet, annotation ...string) *clusterv1.Machine {
+		machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+		Preserve(machine, by, time.Unix(7, 0), time.Now())
+		if len(annotation) > 0 {
+			machine.Annotations[PreservedFromAnnotation] = annotation[0]
+		}
+		return machine
+	}
+	alone, of, twin := set("a", ""), set("a-1", "a"), set("a-2", "a")
+	g.Expect(PreservedOf(alone)).To(Equal(PreservedOf(of)))
+	g.Expect(PreservedFromGroup(preserved(alone), alone)).To(BeTrue())
+	g.Expect(PreservedFromGroup(preserved(alone), of)).To(BeFalse())
+	g.Expect(PreservedFromGroup(preserved(of), alone)).To(BeFalse())
+	g.Expect(PreservedFromGroup(preserved(of), twin)).To(BeTrue())
+	g.Expect(PreservedFromGroup(preserved(of), set("b-1", "b"))).To(BeFalse())
+	g.Expect(PreservedFromGroup(preserved(of, "nonsense"), alone)).To(BeTrue())
+	g.Expect(PreservedFromGroup(preserved(of, "nonsense"), of)).To(BeTrue())
+	earlier := `{"machineSet":"a-1","labels":{"cluster.x-k8s.io/deployment-name":"a"}}`
+	g.Expect(PreservedFromGroup(preserved(of, earlier), of)).To(BeTrue())
+	g.Expect(PreservedFromGroup(preserved(of, earlier), alone)).To(BeFalse())
+	g.Expect(PreservedKind(preserved(of))).To(Equal("MachineDeployment"))
+	g.Expect(PreservedKind(preserved(alone))).To(Equal("MachineSet"))
+	g.Expect(PreservedKind(preserved(of, "nonsense"))).To(BeEmpty())
+	g.Expect(PreservedSince(preserved(of))).To(BeTemporally("==", time.Unix(7, 0)))
+	g.Expect(PreservedSince(preserved(of, earlier))).To(BeZero())
+	g.Expect(PreservedSince(preserved(of, "nonsense"))).To(BeZero())
+}
+
+func TestPreserveMax(t *testing.T) {
+	g := NewWithT(t)
+	deployment := func(annotations map[string]string) *clusterv1.MachineDeployment {
+		return &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Annotations: annotations}}
+	}
+	for _, c := range []struct {
+		deployment *clusterv1.MachineDeployment
+		def, want  int
+		problem    string
+	}{
+		{nil, 2, 2, ""},
+		{deployment(nil), 2, 2, ""},
+		{deployment(map[string]string{PreserveMaxAnnotation: "3"}), 2, 3, ""},
+		{deployment(map[string]string{PreserveMaxAnnotation: "0"}), 2, 0, ""},
+		{deployment(map[string]string{PreserveMaxAnnotation: "all"}), 2, 2, `of MachineDeployment d is "all", and no number of Machines: 2 of`},
+		{deployment(map[string]string{PreserveMaxAnnotation: ""}), 0, 1, `of MachineDeployment d is "", and no number of Machines: 1 of`},
+		{deployment(map[string]string{PreserveMaxAnnotation: "-1"}), 0, 1, "until it is corrected or removed"},
+	} {
+		limit, problem := PreserveMax(c.deployment, c.def)
+		g.Expect(limit).To(Equal(c.want))
+		g.Expect(problem).To(ContainSubstring(c.problem))
+		g.Expect(problem == "").To(Equal(c.problem == ""))
+	}
 }

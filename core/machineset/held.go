@@ -66,14 +66,18 @@ func remediationAllowedCondition(s *scope, failure error) condition {
 	if !s.machinesRead {
 		return conditions.Unknown(remediationAllowedConditionType, clusterv1.InternalErrorReason, unread(failure))
 	}
+	_, notice := machines.PreserveMax(s.deployment, s.preserveMax)
 	if len(s.held.counts) == 0 {
-		return conditions.True(remediationAllowedConditionType, remediationAllowedReason, "")
+		return conditions.True(remediationAllowedConditionType, remediationAllowedReason, notice)
 	}
 	reasons := slices.Sorted(maps.Keys(s.held.counts))
 	most := slices.MaxFunc(reasons, func(a, b string) int { return s.held.counts[a] - s.held.counts[b] })
 	text := s.held.numbers
 	for _, reason := range reasons {
 		text += fmt.Sprintf("\n* %s: %s", machines.Plural(s.held.counts[reason], "Machine"), s.held.messages[reason])
+	}
+	if notice != "" {
+		text += "\n* " + notice
 	}
 	return conditions.False(remediationAllowedConditionType, most, trimLine(text))
 }

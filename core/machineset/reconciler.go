@@ -74,6 +74,8 @@ type Reconciler struct {
 	pace pace
 	// slots bound how many Machines of a deployment are remediated at once.
 	slots remediation.Slots
+	// preserving lets one set of a deployment at a time keep Machines for inspection.
+	preserving groupLocks
 	// forSlots are sets that wait for the end of a remediation in their namespace; forControlPlane are those that
 	// wait for a change of their control plane.
 	forSlots, forControlPlane waitList

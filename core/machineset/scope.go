@@ -56,6 +56,8 @@ type scope struct {
 	// preflighted means that the preflight checks were made; heldBy lists the reasons of those that failed.
 	preflighted bool
 	heldBy      []string
+	// preserveMax is how many failed Machines are preserved unless the deployment says otherwise.
+	preserveMax int
 	// guard knows whether the creation of Machines is frozen; nil goes by labels.
 	guard *overshoot.Guard
 }
@@ -65,7 +67,7 @@ func (r *Reconciler) newScope(set *clusterv1.MachineSet) *scope {
 	base := scopes.NewBase(set, r.Clock.Now(), scopes.Writer[*clusterv1.MachineSet, clusterv1.MachineSetStatus]{
 		Client: r.Client, Status: statusOf, Versions: r.Written,
 	})
-	return &scope{Base: base, guard: r.Overshoot}
+	return &scope{Base: base, guard: r.Overshoot, preserveMax: r.PreserveFailedMax}
 }
 
 func statusOf(set *clusterv1.MachineSet) *clusterv1.MachineSetStatus { return &set.Status }
