@@ -4,18 +4,13 @@ import (
 	"context"
 
 	"github.com/pkg/errors"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -33,29 +28,6 @@ type Reconciler struct {
 	// WatchSecrets has changed kubeconfigs noticed at once. It takes the right to list and watch all Secrets; managers without it
 	// set Options.KubeconfigInterval.
 	WatchSecrets bool
-}
-
-// SetupWithManager adds the controller, and ends all connections with the manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	adding := ctrl.NewControllerManagedBy(mgr).
-		// The name is a label of controller-runtime's metrics, which keep it.
-		Named("target").
-		For(&clusterv1.Cluster{}, builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), readinessChanged())).
-		WithOptions(options)
-	if r.WatchSecrets {
-		adding = adding.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofKubeconfig))
-	}
-	if err := adding.Complete(r); err != nil {
-		return errors.Wrap(err, "adding the controller of target connections")
-	}
-	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		defer r.Connections.Close()
-		if err := r.Connections.WatchKubeconfig(ctx); err != nil {
-			return err
-		}
-		<-ctx.Done()
-		return nil
-	}))
 }
 
 // Reconcile connects once the Cluster has infrastructure, and disconnects when the Cluster is gone. A Cluster

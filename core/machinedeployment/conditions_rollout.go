@@ -50,22 +50,28 @@ func rollingOutCondition(s *scope, failure error) condition {
 	if s.rollbackRefused != "" && !deleting {
 		result.Reason = RollbackRevisionNotFoundReason
 	}
-	if line := persist.RefusalLine(failure); line != "" && !deleting && result.Status != metav1.ConditionTrue {
+	if !deleting {
+		lines = append(lines, rolloutBlockers(s, &result, failure)...)
+	}
+	result.Message = strings.Join(lines, "\n")
+	return result
+}
+
+// rolloutBlockers returns what would keep a rollout from going on, and makes the first of them the reason where nothing rolls out.
+func rolloutBlockers(s *scope, result *condition, failure error) []string {
+	var lines []string
+	if line := persist.RefusalLine(failure); line != "" && result.Status != metav1.ConditionTrue {
 		// While nothing rolls out, no other condition reports it.
 		lines = append(lines, line)
 		if result.Reason == clusterv1.MachineDeploymentNotRollingOutReason {
 			result.Reason = clusterv1.MachineDeploymentRollingOutInternalErrorReason
 		}
 	}
-	if !deleting {
-		mismatches := selectorMismatches(s)
-		if len(mismatches) > 0 && result.Reason == clusterv1.MachineDeploymentNotRollingOutReason {
-			result.Reason = SelectorMismatchReason
-		}
-		lines = append(append(lines, mismatches...), annotationErrors(s.deployment)...)
+	mismatches := selectorMismatches(s)
+	if len(mismatches) > 0 && result.Reason == clusterv1.MachineDeploymentNotRollingOutReason {
+		result.Reason = SelectorMismatchReason
 	}
-	result.Message = strings.Join(lines, "\n")
-	return result
+	return append(append(lines, mismatches...), annotationErrors(s.deployment)...)
 }
 
 // rollsOut reports whether a rollout goes on: until all replicas are up to date and available, whether or not an outdated

@@ -170,18 +170,27 @@ func withoutOwners(in driver.Scope, leftovers []driver.Leftover, instances []dri
 	return found
 }
 
+// usable logs what is wrong with a list. A partial one lacks the failure domains that did not answer; one that is not usable says nothing.
+func (l *list) usable(ctx context.Context) (partial, usable bool) {
+	switch {
+	case driver.AsIncomplete(l.err) != nil:
+		ctrl.LoggerFrom(ctx).Error(l.err, "A scan for orphans concludes nothing about the failure domains that did not answer")
+		return true, true
+	case l.err != nil:
+		ctrl.LoggerFrom(ctx).Error(l.err, "A scan for orphans concludes nothing about a scope, since it cannot be listed")
+		return false, false
+	}
+	return false, true
+}
+
 // judge concludes what follows from the list of one scope, and does it.
 func (c *Collector) judge(ctx context.Context, w *World, l *list, budget *budget) {
 	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithValues("scope", l.scope.String()))
 	c.mu.Lock()
 	s := c.scope(l.scope)
 	c.mu.Unlock()
-	partial := driver.AsIncomplete(l.err) != nil
-	switch {
-	case partial:
-		ctrl.LoggerFrom(ctx).Error(l.err, "A scan for orphans concludes nothing about the failure domains that did not answer")
-	case l.err != nil:
-		ctrl.LoggerFrom(ctx).Error(l.err, "A scan for orphans concludes nothing about a scope, since it cannot be listed")
+	partial, usable := l.usable(ctx)
+	if !usable {
 		clear(s.seen)
 		return
 	}

@@ -63,9 +63,7 @@ func (t *transport[M]) RoundTrip(r *http.Request) (*http.Response, error) {
 	if called := p.w.Network.Called; called != nil {
 		called(p, c)
 	}
-	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil && trace.GotConn != nil {
-		trace.GotConn(httptrace.GotConnInfo{}) // By that some tell calls that never left.
-	}
+	gotConnection(r)
 	d := p.w.Random.Draw(p.name + c.Name)
 	c.fate = p.w.ofCall(c.Name, d)
 	before, after := latency(d), latency(d)
@@ -101,6 +99,13 @@ func (t *transport[M]) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errors.Join(err, r.Context().Err())
 	}
 	return t.answer(r, response, c.fate)
+}
+
+// gotConnection is what a transport of net/http does once a call has a connection: by that some know calls that never left.
+func gotConnection(r *http.Request) {
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil && trace.GotConn != nil {
+		trace.GotConn(httptrace.GotConnInfo{})
+	}
 }
 
 func read(r *http.Request) []byte {
