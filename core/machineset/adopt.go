@@ -77,8 +77,17 @@ func (s *scope) has(a adoption) bool {
 	return slices.ContainsFunc(s.machines, func(m *clusterv1.Machine) bool { return m.Name == a.machine })
 }
 
-// adoptOne creates the Machine of an entry; nil if somebody else's has its name, which is noted.
+// adoptOne creates the Machine of an entry; nil if somebody else's has its name, or its instance, which is noted.
 func (r *Reconciler) adoptOne(ctx context.Context, s *scope, a adoption) (*clusterv1.Machine, error) {
+	by, asked := s.holders[a]
+	if !asked {
+		// The step that asks has failed, and the set is looked at again.
+		return nil, errors.Errorf("it is not known whether the instance of Machine %s is free", a.machine)
+	}
+	if by != "" {
+		r.refuseAdoption(s, a, by)
+		return nil, nil
+	}
 	machine, err := r.createOne(ctx, s, a.machine, a.providerID)
 	if machine != nil || !apierrors.IsAlreadyExists(err) {
 		return machine, err
@@ -123,6 +132,9 @@ func (r *Reconciler) reviewAdoptions(ctx context.Context, s *scope) outcome.Outc
 		}
 		if err == nil && !metav1.IsControlledBy(found, s.Object) {
 			s.strangerError(a)
+		}
+		if err := r.askHolder(ctx, s, a); err != nil {
+			return outcome.FromError(err)
 		}
 	}
 	return outcome.FromError(errors.WithMessage(s.writeAdoptions(ctx, text, left), "taking adopted Machines out of the list"))

@@ -3,6 +3,7 @@ package machineset
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -42,6 +43,11 @@ func TestParseAdoptions(t *testing.T) {
 	}
 }
 
+// ids are provider IDs that no other test has: a core asks all namespaces.
+func (w *world) ids(text string) string {
+	return strings.ReplaceAll(text, "test:///", "test:///"+w.Namespace+"/")
+}
+
 // adopting has a set with n Machines adopt the instances of a list.
 func (w *world) adopting(text string) {
 	w.update(func(set *clusterv1.MachineSet) { metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, text) })
@@ -61,20 +67,20 @@ func TestAdoption(t *testing.T) {
 	w.set(1)
 	w.start(t)
 	w.Eventually(w.settled(1))
-	w.adopting("lost-a=test:///a,lost-b=test:///b")
+	w.adopting(w.ids("lost-a=test:///a,lost-b=test:///b"))
 	w.quiet()
 	w.G.Expect(w.living()).To(HaveLen(1), "replicas say how many there are")
 
 	w.scaleTo(2)
 	w.Eventually(w.settled(2))
 	w.Eventually(func(g Gomega) {
-		g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-a")).To(Equal("test:///a"))
-		g.Expect(w.current().Annotations).To(HaveKeyWithValue(AdoptAnnotation, "lost-b=test:///b"))
+		g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-a")).To(Equal(w.ids("test:///a")))
+		g.Expect(w.current().Annotations).To(HaveKeyWithValue(AdoptAnnotation, w.ids("lost-b=test:///b")))
 	})
 	w.scaleTo(4)
 	w.Eventually(w.settled(4))
 	w.Eventually(func(g Gomega) {
-		g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-b")).To(Equal("test:///b"))
+		g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-b")).To(Equal(w.ids("test:///b")))
 		g.Expect(w.current().Annotations).NotTo(HaveKey(AdoptAnnotation))
 		for _, machine := range w.living() {
 			if machine.Annotations[ProviderIDAnnotation] == "" {
@@ -93,13 +99,13 @@ func TestAdoptionOfWhatIsNotOurs(t *testing.T) {
 	taken.Labels = map[string]string{"pool": "b"}
 	w.Create(taken)
 	w.set(2, func(set *clusterv1.MachineSet) {
-		metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, "taken=test:///a,what,lost=test:///b")
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, w.ids("taken=test:///a,what,lost=test:///b"))
 	})
 	w.start(t)
 	w.Eventually(func(g Gomega) {
 		g.Expect(w.living()).To(HaveLen(3), "two of the set, and the one that is not its")
-		g.Expect(w.providerIDOf(g, workers.InfraKind, "lost")).To(Equal("test:///b"))
-		g.Expect(w.current().Annotations).To(HaveKeyWithValue(AdoptAnnotation, "what,taken=test:///a"))
+		g.Expect(w.providerIDOf(g, workers.InfraKind, "lost")).To(Equal(w.ids("test:///b")))
+		g.Expect(w.current().Annotations).To(HaveKeyWithValue(AdoptAnnotation, w.ids("what,taken=test:///a")))
 	})
 	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, "names Machine taken, which exists and is not of this set"))
 	w.Eventually(w.reports(clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetNotScalingUpReason, `has "what": give <machine>=<provider ID>`))
@@ -115,7 +121,7 @@ func TestARefusedAdoption(t *testing.T) {
 	var refused atomic.Bool
 	refused.Store(true)
 	w.set(2, func(set *clusterv1.MachineSet) {
-		metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, "lost-a=test:///a,lost-b=test:///b")
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, w.ids("lost-a=test:///a,lost-b=test:///b"))
 	})
 	w.start(t, func(inner client.WithWatch) client.Client {
 		return interceptor.NewClient(inner, interceptor.Funcs{
@@ -127,13 +133,13 @@ func TestARefusedAdoption(t *testing.T) {
 			},
 		})
 	})
-	w.Eventually(func(g Gomega) { g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-b")).To(Equal("test:///b")) })
+	w.Eventually(func(g Gomega) { g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-b")).To(Equal(w.ids("test:///b"))) })
 	w.Eventually(func(g Gomega) {
 		g.Expect(w.condition(g, clusterv1.MachineSetScalingUpCondition).Message).To(ContainSubstring("not before Monday"))
 	})
 	w.G.Expect(livingNames(w)).To(ConsistOf("lost-b"))
 	refused.Store(false)
-	w.Eventually(func(g Gomega) { g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-a")).To(Equal("test:///a")) })
+	w.Eventually(func(g Gomega) { g.Expect(w.providerIDOf(g, workers.InfraKind, "lost-a")).To(Equal(w.ids("test:///a"))) })
 	w.G.Expect(livingNames(w)).To(ConsistOf("lost-a", "lost-b"))
 }
 
@@ -142,7 +148,7 @@ func TestCrashDuringAdoption(t *testing.T) {
 	crashes(t, func(t *testing.T, c *crash) bool {
 		w := newWorld(t)
 		w.set(1, func(set *clusterv1.MachineSet) {
-			metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, "lost=test:///a")
+			metav1.SetMetaDataAnnotation(&set.ObjectMeta, AdoptAnnotation, w.ids("lost=test:///a"))
 		})
 		w.start(t, c.wrap)
 		crashed := w.untilCrashOr(c, func(g Gomega) {
@@ -153,7 +159,7 @@ func TestCrashDuringAdoption(t *testing.T) {
 		w.start(t)
 		w.Eventually(w.settled(1))
 		w.Eventually(func(g Gomega) {
-			g.Expect(w.providerIDOf(g, workers.InfraKind, "lost")).To(Equal("test:///a"))
+			g.Expect(w.providerIDOf(g, workers.InfraKind, "lost")).To(Equal(w.ids("test:///a")))
 			g.Expect(w.current().Annotations).NotTo(HaveKey(AdoptAnnotation))
 		})
 		return crashed

@@ -148,6 +148,9 @@ func (r *Reconciler) createChild(ctx context.Context, s *scope, machine *cluster
 			machine.Name, child.ref.Kind, made.GetKind()))
 		return false, nil
 	}
+	if ok, err := r.mayLaunch(ctx, s, machine, child); !ok {
+		return false, err
+	}
 	err = r.Client.Create(ctx, made)
 	if apierrors.IsAlreadyExists(err) {
 		return r.checkOwner(ctx, s, machine, made)

@@ -11,6 +11,8 @@ const (
 	deletedEvent  = "Deleted"
 	adoptedEvent  = "Adopted"
 	releasedEvent = "Released"
+	// adoptionRefusedEvent means that an instance that is to be adopted has another object.
+	adoptionRefusedEvent = "AdoptionRefused"
 )
 
 // event records an event about the set.
@@ -21,4 +23,9 @@ func (r *Reconciler) event(s *scope, reason, action, note string, args ...any) {
 // eventAbout records an event about the set and one of its Machines.
 func (r *Reconciler) eventAbout(s *scope, machine *clusterv1.Machine, reason, action, note string, args ...any) {
 	r.Recorder.Eventf(s.Object, machine, corev1.EventTypeNormal, reason, action, note, args...)
+}
+
+// warn records a warning about the set.
+func (r *Reconciler) warn(s *scope, reason, action, note string, args ...any) {
+	r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, reason, action, note, args...)
 }

@@ -56,6 +56,8 @@ type scope struct {
 	// preflighted means that the preflight checks were made; heldBy lists the reasons of those that failed.
 	preflighted bool
 	heldBy      []string
+	// holders are what has the instances that are to be adopted; "" for those that are free.
+	holders map[adoption]string
 	// preserveMax is how many failed Machines are preserved unless the deployment says otherwise.
 	preserveMax int
 	// guard knows whether the creation of Machines is frozen; nil goes by labels.
