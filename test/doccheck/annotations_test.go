@@ -35,3 +35,35 @@ func TestAnnotationsPageIsComplete(t *testing.T) {
 	}
 	g.Expect(checked).To(BeNumerically(">", 20))
 }
+
+// TestAnnotationsPageHasWhatTheCodeHas: each annotation and label that the code knows is on the page, in a command or in the table of those that
+// nobody asks for, which says of each what it is, and has none that is in no code.
+func TestAnnotationsPageHasWhatTheCodeHas(t *testing.T) {
+	g := NewWithT(t)
+	const others = "Not asked for"
+	page := doccheck.Read(t, "docs/reference/annotations.md")
+	var commands strings.Builder
+	for _, heading := range page.Headings() {
+		for _, row := range page.Table(t, heading) {
+			commands.WriteString(strings.Join(row["Command"].Code, "\n") + "\n")
+		}
+	}
+	listed := map[string]bool{}
+	for _, row := range page.Table(t, others) {
+		g.Expect(row["Key"].Code).To(HaveLen(1))
+		g.Expect(row["What it is"].Text).NotTo(BeEmpty(), row["Key"].Text)
+		g.Expect(commands.String()).NotTo(ContainSubstring(" "+row["Key"].Code[0]+"="), "there is a command")
+		listed[row["Key"].Code[0]] = true
+	}
+	keys := doccheck.Keys(t, "core", "contracts", "bootstrap", "providers")
+	g.Expect(len(keys)).To(BeNumerically(">", 80))
+	for _, key := range keys {
+		// Of hooks the code has the beginning, and users the end.
+		asked := strings.Contains(commands.String(), " "+key+"=") || strings.Contains(commands.String(), " "+key+"/")
+		if !asked && !listed[key] {
+			t.Errorf("docs/reference/annotations.md has no command for %s, and no row in %q that says what it is", key, others)
+		}
+		delete(listed, key)
+	}
+	g.Expect(listed).To(BeEmpty(), "rows of %q that no code has", others)
+}
