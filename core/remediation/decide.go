@@ -22,6 +22,8 @@ const (
 	MaxRetryReachedReason = "MaxRetryReached"
 	// RetryInProgressReason means that another replacement is retried. One is at a time until one of them has come up.
 	RetryInProgressReason = "RetryInProgress"
+	// RetryNotCreatedReason is RetryInProgressReason when that replacement should exist by now, and is not created.
+	RetryNotCreatedReason = "RetryNotCreated"
 	// RetryPeriodReason means that the replacement before was begun less than --remediation-retry-period ago.
 	RetryPeriodReason = "RetryPeriod"
 	// MaxInFlightReason means that as many Machines of the MachineDeployment are being replaced as may be.
@@ -217,14 +219,33 @@ func (in *Input) blocksTemplate(v Result) Blocker {
 	switch {
 	case !in.retries(v):
 	case in.Retries.Pending != "":
-		return Blocker{Reason: RetryInProgressReason, Message: fmt.Sprintf(
-			"Waits until the replacement %s is available or fails: none of this template has come up lately, so one is retried at a time",
-			in.Retries.Pending)}
+		return in.blocksPending()
 	case in.Retries.Made >= in.Retry.Max:
 		r := in.Retries
 		return Blocker{Reason: MaxRetryReachedReason, Message: failed(r.Failed, r.SameWay, in.Retry.Max, r.Reason, r.Message)}
 	}
 	return Blocker{}
+}
+
+// RetryOverdue is how long after its decision the others say of a retry that it is not created.
+const RetryOverdue = 10 * time.Minute
+
+// blocksPending is what a retry that has neither come up nor failed has against another one. Nothing but its creation, or that none is
+// wanted any more, ends that of one that cannot be created: it may be bought at any moment, and the next would be one too many.
+func (in *Input) blocksPending() Blocker {
+	r := in.Retries
+	since := r.PendingSince
+	if !since.IsZero() && in.Now.Sub(since) >= RetryOverdue {
+		return Blocker{Reason: RetryNotCreatedReason, Message: fmt.Sprintf(
+			"Waits for the replacement in the place of %s, which has been decided at %s and is not created: ScalingUp of the MachineSet says why; "+
+				"one is retried at a time", r.Pending, since.UTC().Format(time.RFC3339))}
+	}
+	blocker := Blocker{Reason: RetryInProgressReason, Message: fmt.Sprintf(
+		"Waits until the replacement %s is available or fails: none of this template has come up lately, so one is retried at a time", r.Pending)}
+	if !since.IsZero() {
+		blocker.Until = since.Add(RetryOverdue)
+	}
+	return blocker
 }
 
 // exhausted describes a Machine whose predecessors failed too often.

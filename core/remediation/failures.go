@@ -18,6 +18,8 @@ type Retries struct {
 	// Pending is the Machine of one that has neither come up nor failed, or the Machine that it replaces while it does not exist; "" when
 	// there is none.
 	Pending string
+	// PendingSince is when that one was decided if it should exist by now and does not: the Machine that it replaces is gone. Else zero.
+	PendingSince time.Time
 	// Failed counts the replacements that failed, those that were no retries included.
 	Failed int
 	// SameWay means that all of them failed for one reason.
@@ -37,10 +39,17 @@ func RetriesOf(set *clusterv1.MachineSet, all []*clusterv1.Machine) Retries {
 			replaced[record.Machine] = true
 		}
 	}
+	exists := map[string]bool{}
+	for _, machine := range all {
+		exists[machine.Name] = true
+	}
 	for _, record := range RecordsOf(set.Annotations) {
 		// One whose replacement exists is counted with that.
 		if !replaced[record.Machine] && record.Since.After(cameUp) {
 			c.add(record, record.Machine)
+			if c.Pending == record.Machine && !exists[record.Machine] {
+				c.PendingSince = record.Since
+			}
 		}
 		replaced[record.Machine] = true
 	}
@@ -90,7 +99,7 @@ func (c *counting) add(record Record, name string) {
 	c.Made += record.Retry
 	c.Failed += record.Retry
 	if record.Retry > 0 {
-		c.Pending = name
+		c.Pending, c.PendingSince = name, time.Time{}
 	}
 }
 
