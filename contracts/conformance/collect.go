@@ -53,9 +53,7 @@ func resultOf(rule rules.Rule, object, version string, method rules.Method, find
 		if finding.Failure != nil {
 			result.Failures = append(result.Failures, *finding.Failure)
 		}
-		if finding.Status == report.Skip {
-			result.Reason = cmp.Or(result.Reason, finding.Reason)
-		}
+		result.Reason = cmp.Or(result.Reason, finding.Reason)
 		switch {
 		case finding.Status == report.Fail:
 			result.Status = report.Fail

@@ -65,6 +65,8 @@ var targets = []target{
 		slow: "^Test(PlansOfAllKinds|SimulatedStorms|ReturningOwnersAreForgotten)$",
 	},
 	{dir: "contracts/controller/conditions", files: []string{"conditions.go", "deprecated.go"}, tests: "."},
+	{dir: "contracts/conformance", files: []string{"case.go", "collect.go", "profile.go", "run.go", "selection.go"}, tests: "."},
+	{dir: "contracts/conformance/report", files: []string{"encode.go", "judge.go", "junit.go", "markdown.go"}, tests: "."},
 	{dir: "core/limits", files: []string{"limits.go"}, tests: "."},
 	{
 		dir:   "core/remote",
