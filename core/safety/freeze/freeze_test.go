@@ -6,69 +6,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-var cluster, other = client.ObjectKey{Namespace: "a", Name: "c"}, client.ObjectKey{Namespace: "a", Name: "d"}
-
-// world is a core with two target clusters.
-type world struct {
-	*Freezer
-	clock *testingclock.FakeClock
-	// down is since when a target cluster does not answer.
-	down    map[client.ObjectKey]time.Time
-	notify  []func(client.ObjectKey)
-	changes []client.ObjectKey
-	// skew is what the wall clock is ahead by.
-	skew time.Duration
-}
-
-func (w *world) Unanswered(key client.ObjectKey) (time.Time, string) {
-	if since := w.down[key]; !since.IsZero() {
-		return since, "connection refused"
-	}
-	return time.Time{}, ""
-}
-
-func (w *world) OnConnectivity(f func(client.ObjectKey)) { w.notify = append(w.notify, f) }
-
-// newWorld starts a core of which a predecessor was at work until gap before; a negative one is not known.
-func newWorld(gap time.Duration) *world {
-	w := &world{clock: testingclock.NewFakeClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)), down: map[client.ObjectKey]time.Time{}}
-	w.Freezer = New(DefaultOptions(), w.clock, w)
-	begin := w.clock.Now()
-	w.Freezer.jumps.elapsed = func(now time.Time) time.Duration { return now.Sub(begin) - w.skew }
-	w.Freezer.start.known = true
-	if gap >= 0 {
-		w.Freezer.start.last = begin.Add(-gap)
-	}
-	w.OnChange(func(key client.ObjectKey) { w.changes = append(w.changes, key) })
-	return w
-}
-
-func (w *world) lose(key client.ObjectKey) {
-	w.down[key] = w.clock.Now()
-	w.turn(key)
-}
-
-func (w *world) restore(key client.ObjectKey) {
-	delete(w.down, key)
-	w.turn(key)
-}
-
-func (w *world) turn(key client.ObjectKey) {
-	for _, notify := range w.notify {
-		notify(key)
-	}
-}
-
-func (w *world) jump(by time.Duration) {
-	w.skew += by
-	w.clock.SetTime(w.clock.Now().Add(by))
-}
 
 func TestNothingIsFrozenWhileAllAnswer(t *testing.T) {
 	g := NewWithT(t)
@@ -250,23 +189,6 @@ func TestNothingIsReplacedBeforeTheNodesWereCompared(t *testing.T) {
 	g.Expect(w.changes).To(HaveLen(1), "nothing has changed")
 }
 
-// TestASuspectedRestore holds for its grace, or until somebody has looked.
-func TestASuspectedRestore(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(2 * time.Hour)
-	w.examined(cluster, "Nodes without Machines: n1")
-	w.examined(other, "")
-	w.clock.Step(DefaultRestoreGrace - 1)
-	state := w.Frozen(cluster)
-	g.Expect(state.Reason).To(Equal(ReasonRestoreSuspected))
-	g.Expect(state.Message).To(And(ContainSubstring("Nodes without Machines: n1"), ContainSubstring(UnfreezeAnnotation)))
-	g.Expect(w.Frozen(other).Active()).To(BeFalse())
-	w.examined(cluster, "Nodes without Machines: n1, n2")
-	g.Expect(w.Frozen(cluster).Since).To(Equal(state.Since), "what is found later prolongs nothing")
-	w.clock.Step(1)
-	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
-}
-
 // TestDismissal ends whatever would end by itself, for that Cluster alone; an API server that does not answer stays one.
 func TestDismissal(t *testing.T) {
 	g := NewWithT(t)
@@ -295,30 +217,6 @@ func TestDismissal(t *testing.T) {
 	w.clock.Step(DefaultTimeout)
 	w.restore(cluster)
 	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRecovering), "the next one has")
-}
-
-// versioned is a lease of which only the version is known; "" for none.
-func versioned(version string) *coordinationv1.Lease {
-	if version == "" {
-		return nil
-	}
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
-}
-
-// TestTheManagementClusterIsSetBack while the core runs.
-func TestTheManagementClusterIsSetBack(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(0)
-	p := &Probe{Freezer: w.Freezer, Clock: w.clock}
-	for _, version := range []string{"900", "1000", "1000", "1001"} {
-		p.compare(t.Context(), versioned(version))
-		g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
-	}
-	p.compare(t.Context(), versioned("999"))
-	state := w.Frozen(cluster)
-	g.Expect(state.Reason).To(Equal(ReasonRestoreSuspected))
-	g.Expect(state.Message).To(ContainSubstring("its resourceVersion went back from 1001 to 999"))
-	g.Expect(w.changes).To(Equal([]client.ObjectKey{{}}))
 }
 
 func TestCounts(t *testing.T) {

@@ -1,9 +1,6 @@
 package overshoot_test
 
 import (
-	"context"
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +9,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"millwright.dev/core/safety/overshoot"
 	"millwright.dev/test/refuse"
@@ -109,56 +105,6 @@ func TestOnlyOwnMachinesCount(t *testing.T) {
 	w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot))
 }
 
-// TestAScaleDownIsNoOvershoot, until it has had its time.
-func TestAScaleDownIsNoOvershoot(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	d := w.deployment("d", 6)
-	set := w.set("s", 6, d)
-	w.machines(set, "a", "b", "c", "d", "e", "f")
-	w.reconcile(d)
-	w.scale(d, 1)
-	w.G.Expect(w.reconcile(d)).To(Equal(time.Minute), "the set has not been told")
-	w.scale(set, 1)
-	w.clock.Step(10 * time.Second)
-	w.G.Expect(w.reconcile(d)).To(Equal(50*time.Second), "it has not read it")
-	w.observe(set)
-	w.G.Expect(w.reconcile(d)).To(Equal(50*time.Second), "not all deletions have succeeded at once")
-	w.remove("a", "b", "c", "d", "e")
-	w.G.Expect(w.reconcile(d)).To(BeZero())
-
-	w.scale(d, 0)
-	w.scale(set, 0)
-	w.machines(set, "x", "y", "z")
-	w.G.Expect(w.reconcile(d)).To(Equal(time.Minute), "another scale-down has a time of its own")
-	w.observe(set)
-	w.clock.Step(time.Minute)
-	w.G.Expect(frozen(d)).To(Equal("none"))
-	w.reconcile(d)
-	w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot))
-	w.scale(d, 6)
-	w.reconcile(d)
-	w.G.Expect(frozen(d)).To(Equal("none"), "so many can be meant now")
-}
-
-// TestAScaleDownThatARestartHits gets its time again; one that is over does not.
-func TestAScaleDownThatARestartHits(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	d := w.deployment("d", 0)
-	set := w.set("s", 4, d)
-	w.machines(set, "a", "b", "c", "d")
-	w.G.Expect(w.reconcile(d)).To(Equal(time.Minute))
-	w.clock.Step(50 * time.Second)
-	w.restart()
-	w.G.Expect(w.reconcile(d)).To(Equal(time.Minute))
-	w.scale(set, 0)
-	w.observe(set)
-	w.restart()
-	w.reconcile(d)
-	w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot))
-}
-
 // TestTheAPIServerHasTheLastWord, whatever the cache shows: too many, or too few.
 func TestTheAPIServerHasTheLastWord(t *testing.T) {
 	t.Parallel()
@@ -214,115 +160,6 @@ func TestManyDeploymentsShareACensus(t *testing.T) {
 	w.G.Expect(w.lists.Load()).To(BeEquivalentTo(4), "a census from before is none")
 }
 
-// TestUnfreezeByHand: both annotations, for a freeze of the core's and one of somebody else's.
-func TestUnfreezeByHand(t *testing.T) {
-	t.Parallel()
-	for _, annotation := range []string{overshoot.UnfreezeAnnotation, overshoot.MCMUnfreezeAnnotation} {
-		w := newWorld(t)
-		d := w.deployment("d", 0)
-		w.machines(w.set("s", 0, d), "a", "b", "c")
-		w.reconcile(d)
-		w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot))
-		w.events()
-		w.annotate(d, annotation, `""`)
-		w.reconcile(d)
-		w.G.Expect(frozen(d)).To(Equal("none"))
-		w.G.Expect(d.Annotations).NotTo(Or(HaveKey(annotation), HaveKey(overshoot.FrozenBecauseAnnotation)))
-		w.G.Expect(w.events()).To(Equal([]string{"Normal Unfrozen Machines are created again: somebody has asked for it"}))
-		w.restart()
-		w.G.Expect(w.reconcile(d)).To(BeNumerically("~", time.Minute, time.Second), "a period to go on in, also after a restart")
-		w.clock.Step(time.Minute)
-		w.reconcile(d)
-		w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot), "then the surplus counts again")
-		w.G.Expect(d.Annotations).NotTo(HaveKey(overshoot.UnfrozenAtAnnotation))
-
-		alone := w.set("alone", 1, nil)
-		w.label(alone, `"by-me"`)
-		w.reconcile(alone)
-		w.G.Expect(frozen(alone)).To(Equal("by-me"), "nothing but somebody ends what somebody has begun")
-		w.G.Expect(w.metric(alone)).To(Equal(overshoot.FrozenByLabelReason))
-		w.annotate(alone, annotation, `"true"`)
-		w.reconcile(alone)
-		w.G.Expect(frozen(alone)).To(Equal("none"))
-		w.G.Expect(w.metric(alone)).To(BeEmpty())
-		w.events()
-		w.annotate(alone, annotation, `"true"`)
-		w.reconcile(alone)
-		w.G.Expect(alone.Annotations).NotTo(HaveKey(annotation))
-		w.G.Expect(w.events()).To(BeEmpty(), "nothing was frozen")
-	}
-}
-
-// TestATimeThatIsToComeHoldsNothingUp: the annotation can be written by anybody.
-func TestATimeThatIsToComeHoldsNothingUp(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	d := w.deployment("d", 0)
-	w.annotate(d, overshoot.UnfrozenAtAnnotation, `"2999-01-01T00:00:00Z"`)
-	w.machines(w.set("s", 0, d), "a", "b", "c")
-	w.reconcile(d)
-	w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot))
-}
-
-// TestWhoeverTakesTheLabelAway, as a tool that keeps objects as they are in a repository, or a core with other flags, has it back after a
-// period and not at once: no two fight without end.
-func TestWhoeverTakesTheLabelAway(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	d := w.deployment("d", 0)
-	w.machines(w.set("s", 0, d), "a", "b", "c")
-	w.reconcile(d)
-	w.clock.Step(20 * time.Second)
-	w.label(d, "null")
-	w.G.Expect(w.reconcile(d)).To(Equal(40 * time.Second))
-	w.clock.Step(40 * time.Second)
-	w.reconcile(d)
-	w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot))
-}
-
-// TestARefusedLabel: what cannot be written holds all the same, and is said in the words of whoever refuses it.
-func TestARefusedLabel(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	d := w.deployment("d", 0)
-	w.machines(w.set("s", 0, d), "a", "b", "c")
-	var told []string
-	w.guard.OnChange(func(object client.Object) { told = append(told, object.GetName()) })
-	isDeployment := func(object client.Object) bool { _, ok := object.(*clusterv1.MachineDeployment); return ok }
-	w.refused.Begin(isDeployment, overshoot.FrozenLabel)
-	for range 3 {
-		_, err := w.try(d)
-		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)), "it is tried again")
-	}
-	w.G.Expect(frozen(d)).To(Equal("none"))
-	condition := w.guard.Condition(d, nil)
-	w.G.Expect(condition.Status).To(Equal(metav1.ConditionTrue))
-	w.G.Expect(condition.Reason).To(Equal(overshoot.OvershootReason))
-	w.G.Expect(condition.Message).To(And(ContainSubstring("3 Machines counted"), ContainSubstring(refuse.Because)))
-	w.G.Expect(told).To(Equal([]string{"d"}))
-	w.G.Expect(w.events()).To(ConsistOf(And(HavePrefix("Warning FreezeRefused"), ContainSubstring(refuse.Because))), "once")
-	w.G.Expect(w.metric(d)).To(Equal(overshoot.OvershootReason))
-
-	w.remove("a", "b")
-	w.reconcile(d)
-	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse), "it ends without a write")
-	w.G.Expect(w.metric(d)).To(BeEmpty())
-
-	w.refused.Lift()
-	w.label(d, `"overshoot"`)
-	w.refused.Begin(isDeployment, "")
-	w.events()
-	for range 2 {
-		_, err := w.try(d)
-		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
-	}
-	w.G.Expect(w.guard.Condition(d, nil).Message).To(ContainSubstring("the removal of the label is refused"))
-	w.G.Expect(w.events()).To(ConsistOf(HavePrefix("Warning FreezeRefused")))
-	w.refused.Lift()
-	w.reconcile(d)
-	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse))
-}
-
 // TestAFreezeWhoseEndIsRefused goes on, also where it is known to this process alone, and says so; the label that comes later has its own end.
 func TestAFreezeWhoseEndIsRefused(t *testing.T) {
 	t.Parallel()
@@ -345,110 +182,6 @@ func TestAFreezeWhoseEndIsRefused(t *testing.T) {
 	w.refused.Lift()
 	w.reconcile(d)
 	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse))
-}
-
-// TestAFreezeThatIsWrittenIsInTheLabelAlone: somebody who takes the label away is not overruled by what this process remembers.
-func TestAFreezeThatIsWrittenIsInTheLabelAlone(t *testing.T) {
-	t.Parallel()
-	lost := errors.New("the answer is lost")
-	failing := true
-	w := newWorld(t, func(r *overshoot.Reconciler) {
-		r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{
-			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-				if err := c.Patch(ctx, object, patch, options...); err != nil || !failing {
-					return err
-				}
-				return lost
-			},
-		})
-	})
-	d := w.deployment("d", 0)
-	w.machines(w.set("s", 0, d), "a", "b", "c")
-	_, err := w.try(d)
-	w.G.Expect(err).To(MatchError(lost))
-	failing = false
-	w.reconcile(d)
-	w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot))
-	w.label(d, "null")
-	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse))
-}
-
-// TestALostAnswer: the write took effect, or did not; the next attempt finds what there is.
-func TestALostAnswer(t *testing.T) {
-	t.Parallel()
-	lost := errors.New("the answer is lost")
-	for _, effect := range []bool{true, false} {
-		failing := true
-		w := newWorld(t, func(r *overshoot.Reconciler) {
-			r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{
-				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-					if !failing || effect {
-						if err := c.Patch(ctx, object, patch, options...); err != nil || !failing {
-							return err
-						}
-					}
-					return lost
-				},
-			})
-		})
-		d := w.deployment("d", 0)
-		w.machines(w.set("s", 0, d), "a", "b", "c")
-		for _, want := range []string{overshoot.Overshoot, "none"} {
-			failing = true
-			_, err := w.try(d)
-			w.G.Expect(err).To(MatchError(lost))
-			w.G.Expect(w.events()).To(BeEmpty(), "no event of what is not known to be done")
-			if want == overshoot.Overshoot {
-				condition := w.guard.Condition(d, nil)
-				w.G.Expect(condition.Status).To(Equal(metav1.ConditionTrue), "nothing is created meanwhile")
-				w.G.Expect(strings.Contains(condition.Message, "is not written yet")).To(Equal(!effect))
-			}
-			failing = false
-			w.restart()
-			w.reconcile(d)
-			w.G.Expect(frozen(d)).To(Equal(want))
-			w.remove("a", "b", "c")
-			w.events()
-		}
-	}
-}
-
-// TestAListThatHangs holds up nobody else, and concludes nothing.
-func TestAListThatHangs(t *testing.T) {
-	t.Parallel()
-	var hang string
-	w := newWorld(t, func(r *overshoot.Reconciler) {
-		inner := r.APIReader.(client.WithWatch)
-		r.APIReader = interceptor.NewClient(inner, interceptor.Funcs{
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-				if (&client.ListOptions{}).ApplyOptions(options).Namespace == hang {
-					<-ctx.Done()
-					return ctx.Err()
-				}
-				return c.List(ctx, list, options...)
-			},
-		})
-	})
-	d := w.deployment("d", 0)
-	w.machines(w.set("s", 0, d), "a", "b", "c")
-	hang = w.Namespace
-	ctx, cancel := context.WithCancel(w.Ctx)
-	ended := make(chan error)
-	w.deployments.Came(client.ObjectKeyFromObject(d), w.clock.Now())
-	go func() {
-		_, err := w.deployments.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(d)})
-		ended <- err
-	}()
-	other := newWorld(t)
-	other.deployments = w.deployments
-	e := other.deployment("e", 0)
-	other.machines(other.set("s", 0, e), "a", "b", "c")
-	other.reconcile(e)
-	w.G.Expect(frozen(e)).To(Equal(overshoot.Overshoot))
-	cancel()
-	w.G.Expect(<-ended).To(MatchError(context.Canceled))
-	w.G.Expect(direct.Get(w.Ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
-	w.G.Expect(frozen(d)).To(Equal("none"))
 }
 
 // TestNothingIsWrittenWhereNobodyWorks: while it is paused, without a Cluster, by another core, off, or in deletion.

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"millwright.dev/providers/driver"
 )
@@ -161,82 +157,6 @@ func TestTwoLeadersInterruptEachOther(t *testing.T) {
 	f.Expect(covered(record, a) || covered(record, b)).To(BeFalse())
 }
 
-func TestARecordThatSomebodyEdits(t *testing.T) {
-	for name, data := range map[string]map[string]string{
-		"emptied": nil, "no JSON": {recordKey: "{"}, "without epochs": {recordKey: "{}"}, "with forged epochs": {recordKey: `{"epochs":[{"id":"x","from":1,"lastScan":2}]}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newReignFixture(t)
-			f.begin()
-			l := f.mark("a")
-			f.restore(data)
-			_, err := f.scan()
-			f.Expect(err).To(MatchError(ErrNewEpoch))
-			record, err := f.scan()
-			f.Expect(err).NotTo(HaveOccurred())
-			f.Expect(covered(record, l)).To(BeFalse())
-		})
-	}
-}
-
-// A record that cannot be read or written is no reason to launch nothing, nor to wait.
-func TestARecordThatIsRefused(t *testing.T) {
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, testKey.Name, errors.New("a policy denies it"))
-	for name, faults := range map[string]interceptor.Funcs{
-		"read": {Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return forbidden
-		}},
-		"write": {Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return forbidden }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newReignFixture(t)
-			f.faults = faults
-			f.Expect(f.reign.Settling()).To(BeNumerically(">", 0))
-			f.Expect(f.reign.Begin(t.Context())).To(MatchError(ContainSubstring("a policy denies it")))
-			f.Expect(f.reign.Settling()).To(BeZero())
-			_, err := f.reign.Mark("cluster", "a", testScope)
-			f.Expect(err).To(MatchError(ContainSubstring("a policy denies it")))
-			_, err = f.scan()
-			f.Expect(err).To(HaveOccurred())
-			f.faults = interceptor.Funcs{}
-			_, err = f.scan()
-			f.Expect(err).To(MatchError(ErrNewEpoch), "it begins as soon as it is allowed")
-			f.mark("a")
-		})
-	}
-}
-
-// A write that is refused leaves the epoch as it was; one whose answer is lost is recognized.
-func TestACheckpointThatFails(t *testing.T) {
-	for _, effect := range []bool{false, true} {
-		t.Run(fmt.Sprint("with effect ", effect), func(t *testing.T) {
-			f := newReignFixture(t)
-			f.begin()
-			l := f.mark("a")
-			f.faults.Update = func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-				if effect {
-					if err := c.Update(ctx, obj, opts...); err != nil {
-						return err
-					}
-				}
-				return errors.New("the connection broke")
-			}
-			_, err := f.scan()
-			f.Expect(err).To(MatchError(ContainSubstring("the connection broke")))
-			f.faults.Update = nil
-			f.faults.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-				return errors.New("no answer")
-			}
-			_, err = f.scan()
-			f.Expect(err).To(MatchError(ContainSubstring("no answer")))
-			f.faults.Get = nil
-			record, err := f.scan()
-			f.Expect(err).NotTo(HaveOccurred())
-			f.Expect(covered(record, l)).To(BeTrue())
-		})
-	}
-}
-
 // A clock that is set back must not have what is marked from then on count as seen by an earlier scan.
 func TestAClockThatIsSetBack(t *testing.T) {
 	f := newReignFixture(t)
@@ -248,38 +168,6 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	f.process()
 	f.begin()
 	f.Expect(covered(record, f.mark("b"))).To(BeFalse())
-}
-
-// The record does not grow without end: not by processes that die at once, nor by scopes that somebody names.
-func TestTheRecordIsBounded(t *testing.T) {
-	f := newReignFixture(t)
-	for range 300 {
-		f.process()
-		f.begin()
-	}
-	record, err := decodeRecord(f.state()[recordKey])
-	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(record.Epochs).To(HaveLen(1), "an epoch without a scan proves nothing")
-	for range maxEpochs + 5 {
-		f.process()
-		f.begin()
-		_, err = f.scan()
-		f.Expect(err).NotTo(HaveOccurred())
-	}
-	var many []driver.Scope
-	for i := range maxScopes + 50 {
-		many = append(many, driver.Scope{Identity: strings.Repeat("i", 60), Location: fmt.Sprint("region-", i)})
-	}
-	f.clock.Step(time.Minute)
-	record, _, err = f.reign.Checkpoint(t.Context(), f.clock.Now(), func(types.UID) bool { return true }, many, nil)
-	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(record.Epochs).To(HaveLen(maxEpochs))
-	f.Expect(record.Scopes).To(HaveLen(maxScopes))
-	f.Expect(len(f.state()[recordKey])).To(BeNumerically("<", 64<<10), "a ConfigMap takes a MiB")
-	f.clock.Step(keepScope + time.Hour)
-	record, err = f.scan()
-	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(record.Scopes).To(HaveLen(1))
 }
 
 // Launches wait for the record for some seconds at the most, also if the API server never answers.
@@ -334,14 +222,4 @@ func TestALaunchInTheSecondOfAScan(t *testing.T) {
 	f.clock.Step(time.Minute)
 	r := checkpoint(false)
 	f.Expect(r.clusters()[lineage.Cluster].doubts(lineage.At)).To(BeTrue(), "it is missing now")
-}
-
-// A record that can be read in part is started again all the same: half of it proves nothing.
-func TestARecordThatIsHalfReadable(t *testing.T) {
-	f := newReignFixture(t)
-	f.begin()
-	f.restore(map[string]string{recordKey: `{"epochs":[{"id":"half","from":1,"lastScan":99}],"scopes":"none"}`})
-	f.process()
-	f.begin()
-	f.Expect(f.state()[recordKey]).NotTo(ContainSubstring("half"))
 }
