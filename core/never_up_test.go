@@ -37,7 +37,7 @@ func TestATemplateThatNeverComesUp(t *testing.T) {
 	stop = start()
 	defer func() { stop() }()
 	n.bought(retries+2, remediation.MaxRetryReachedReason,
-		"3 replacements failed the same way, and none is made any more (max-retry is 2): NodeStartupTimeout: ")
+		"Gave up after 3 failed replacements (max-retry is 2)")
 	last := n.current()
 	record := remediation.RecordOf(&last)
 	g.Expect(record).To(HaveValue(HaveField("Retry", retries)))

@@ -25,9 +25,9 @@ func TestRemediationAllowedIsPassedOn(t *testing.T) {
 	conclude(s, nil)
 	g.Expect(meta.IsStatusConditionTrue(s.Object.Status.Conditions, kind)).To(BeTrue())
 	g.Expect(meta.FindStatusCondition(s.Object.Status.Conditions, kind).Message).To(Equal("an annotation is no number"))
-	conditions.Set(&b.Status.Conditions, conditions.False(kind, "MaxRetryReached", "4 replacements failed the same way"), 1, s.Now)
+	conditions.Set(&b.Status.Conditions, conditions.False(kind, "MaxRetryReached", "Gave up after 4 failed replacements"), 1, s.Now)
 	conclude(s, nil)
 	found := meta.FindStatusCondition(s.Object.Status.Conditions, kind)
 	g.Expect(found.Reason).To(Equal("MaxRetryReached"))
-	g.Expect(found.Message).To(Equal("MachineSet b: 4 replacements failed the same way"))
+	g.Expect(found.Message).To(Equal("MachineSet b: Gave up after 4 failed replacements"))
 }

@@ -51,7 +51,7 @@ func TestCrashWhileRemediating(t *testing.T) {
 		w.start(t, c.wrap)
 		crashed := w.untilCrashOr(c, func(g Gomega) {
 			g.Expect(w.deletingNow()).To(Equal(1))
-			w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waits until others are available")(g)
+			w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waiting until others are available")(g)
 		})
 		w.Stop()
 		w.start(t)

@@ -171,7 +171,7 @@ func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
 	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })
 	w.endMachines()
 	w.Eventually(func(g Gomega) { g.Expect(w.namesIn("s")).To(HaveLen(2)) })
-	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waits until others are available"))
+	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "Waiting until others are available"))
 	w.G.Expect(w.deletingNow()).To(BeZero(), "the replacement has not come up")
 	w.bringUp()
 	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })

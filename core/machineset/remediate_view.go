@@ -154,13 +154,13 @@ func (r *Reconciler) decide(ctx context.Context, s *scope, unhealthy []*clusterv
 		Candidates: remediation.Candidates(s.Object, unhealthy, elsewhere, s.Now), Retries: remediation.RetriesOf(s.Object, s.machines),
 	}
 	if in.Deployment.Max > remediation.MaxRecords {
-		in.Deployment = remediation.Limit{Max: remediation.MaxRecords, Source: "a MachineSet", Problem: in.Deployment.Problem}
+		in.Deployment = remediation.Limit{Max: remediation.MaxRecords, Source: "a MachineSet", SpecError: in.Deployment.SpecError}
 	}
 	settings := s.Object.Annotations
 	if s.deployment != nil {
 		settings = s.deployment.Annotations
 	}
-	in.Retry, in.RetryProblem = r.Remediation.RetryOf(settings)
+	in.Retry, in.RetrySpecError = r.Remediation.RetryOf(settings)
 	if r.Freeze != nil {
 		in.Frozen = r.Freeze.Frozen(s.clusterKey())
 	}

@@ -76,7 +76,7 @@ func TestNothingIsReplacedInAFreeze(t *testing.T) {
 	name := livingNames(w)[0]
 	w.findUnhealthy(name)
 	w.Eventually(w.reports(remediationAllowedConditionType, remediation.FrozenReason,
-		"Nothing is replaced since 2026-11-23T01:02:03Z: TargetAPIServerUnreachable: it does not answer"))
+		"Replacements have been frozen since 2026-11-23T01:02:03Z (TargetAPIServerUnreachable): it does not answer"))
 	w.G.Expect(w.deletingNow()).To(BeZero())
 	cold.end()
 	w.becomes(name, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
@@ -110,7 +110,7 @@ func TestReplacementsThatFailComeToAnEnd(t *testing.T) {
 	last := livingNames(w)[0]
 	w.findUnhealthy(last)
 	w.becomes(last, clusterv1.MachineSetMachineRemediationDeferredReason)
-	w.Eventually(w.reports(remediationAllowedConditionType, remediation.MaxRetryReachedReason, "2 replacements failed the same way, and none is made any more (max-retry is 1): UnhealthyNode"))
+	w.Eventually(w.reports(remediationAllowedConditionType, remediation.MaxRetryReachedReason, "Gave up after 2 failed replacements (max-retry is 1)"))
 	w.G.Expect(livingNames(w)).To(Equal([]string{last}))
 	machine := w.living()[0]
 	w.annotate(&machine, clusterv1.RemediateMachineAnnotation, "")

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"millwright.dev/core/machines"
 	"millwright.dev/core/safety/freeze"
 )
 
@@ -67,8 +70,8 @@ type Input struct {
 	Retry               Retry
 	// Retries are those of the template of the candidates.
 	Retries Retries
-	// RetryProblem is what is wrong with the settings of Retry.
-	RetryProblem string
+	// RetrySpecError is what is wrong with the settings of Retry.
+	RetrySpecError string
 	// Candidates are in the order in which they shall have their turn.
 	Candidates []Candidate
 }
@@ -134,20 +137,20 @@ func Decide(in Input) Decision {
 // blocksAll is what keeps every Machine from being replaced.
 func (in *Input) blocksAll() Blocker {
 	if in.Frozen.Active() {
-		return Blocker{Reason: FrozenReason, Until: in.Frozen.Until, Message: fmt.Sprintf("Nothing is replaced since %s: %s: %s",
+		return Blocker{Reason: FrozenReason, Until: in.Frozen.Until, Message: fmt.Sprintf("Replacements have been frozen since %s (%s): %s",
 			in.Frozen.Since.UTC().Format(time.RFC3339), in.Frozen.Reason, in.Frozen.Message)}
 	}
 	if in.UnreadAtAll {
-		return Blocker{Reason: UnreadReason, Message: "Not replaced: it cannot be read what is in flight in the Cluster: " + in.Unread}
+		return Blocker{Reason: UnreadReason, Message: "Not replaced: cannot read which replacements are in flight in the Cluster: " + in.Unread}
 	}
-	for _, problem := range []string{in.Deployment.Problem, in.Cluster.Problem, in.Stop.Problem, in.RetryProblem} {
-		if problem != "" {
-			return Blocker{Reason: InvalidLimitReason, Message: "Not replaced: " + problem}
+	for _, specError := range []string{in.Deployment.SpecError, in.Cluster.SpecError, in.Stop.SpecError, in.RetrySpecError} {
+		if specError != "" {
+			return Blocker{Reason: InvalidLimitReason, Message: "Not replaced: " + specError}
 		}
 	}
 	if in.Unhealthy > in.Stop.Max {
 		return Blocker{Reason: TooManyUnhealthyReason, Message: fmt.Sprintf(
-			"Not replaced: %d of %d Machines of the Cluster are unhealthy, and %s allows %d", in.Unhealthy, in.Machines, in.Stop.Source, in.Stop.Max)}
+			"Not replaced: %d of %d Machines of the Cluster are unhealthy; the limit is %d (%s)", in.Unhealthy, in.Machines, in.Stop.Max, in.Stop.Source)}
 	}
 	return Blocker{}
 }
@@ -177,13 +180,9 @@ func (in *Input) decideOne(d *Decision, v Result) (blocker Blocker, fresh bool) 
 }
 
 func (in *Input) waits(limit Limit) string {
-	noun := "replacements"
-	if limit.Max == 1 {
-		noun = "replacement"
-	}
-	text := fmt.Sprintf("Waits until others are available: %s allows %d %s at once", limit.Source, limit.Max, noun)
+	text := fmt.Sprintf("Waiting until others are available: %s allows %s at once", limit.Source, machines.Plural(limit.Max, "replacement"))
 	if in.Unread != "" && in.Overdue > 0 {
-		text += fmt.Sprintf(". Whether %d of the Cluster are still in flight cannot be read, and they keep their places: %s", in.Overdue, in.Unread)
+		text += fmt.Sprintf(". Whether %d of the Cluster are still in flight cannot be read, so they keep their places: %s", in.Overdue, in.Unread)
 	}
 	return text
 }
@@ -205,7 +204,7 @@ func (in *Input) blocksRetry(v Result) Blocker {
 		return Blocker{}
 	}
 	return Blocker{Reason: RetryPeriodReason, Until: until, Message: fmt.Sprintf(
-		"Waits until %s: a replacement became unhealthy, too, and the next is made %s after it", until.UTC().Format(time.RFC3339), in.Retry.Period)}
+		"Waiting until %s: the last replacement became unhealthy, too; retries are %s apart", until.UTC().Format(time.RFC3339), in.Retry.Period)}
 }
 
 // retries reports whether a replacement is a retry of one that never came up: those of a template are bounded together.
@@ -241,7 +240,7 @@ func (in *Input) blocksPending() Blocker {
 				"one is retried at a time", r.Pending, since.UTC().Format(time.RFC3339))}
 	}
 	blocker := Blocker{Reason: RetryInProgressReason, Message: fmt.Sprintf(
-		"Waits until the replacement %s is available or fails: none of this template has come up lately, so one is retried at a time", r.Pending)}
+		"Waiting until the replacement %s is available or fails: none of this template has come up lately, so one is retried at a time", r.Pending)}
 	if !since.IsZero() {
 		blocker.Until = since.Add(RetryOverdue)
 	}
@@ -253,18 +252,17 @@ func (in *Input) exhausted(v Result) string {
 	return failed(v.Record.Retry, v.Reason == v.Replaces.Reason, in.Retry.Max, v.Reason, v.Message)
 }
 
-// failed says that n replacements failed, and how the last one did.
+// failed reports that n replacements failed, how the last one did, and what makes another one.
 func failed(n int, sameWay bool, limit int, reason, message string) string {
-	noun, how := "replacements", ""
-	if n == 1 {
-		noun = "replacement"
-	} else if sameWay {
-		how = " the same way"
+	how := "The last failure"
+	if n > 1 && sameWay {
+		how = "All failed the same way"
 	}
 	if message != "" {
 		reason += ": " + message
 	}
-	return fmt.Sprintf("%d %s failed%s, and none is made any more (max-retry is %d): %s", n, noun, how, limit, reason)
+	return fmt.Sprintf("Gave up after %s (max-retry is %d): correct the template, or annotate the Machine with %s to retry. %s: %s",
+		machines.Plural(n, "failed replacement"), limit, clusterv1.RemediateMachineAnnotation, how, reason)
 }
 
 // record is that of the replacement of a candidate. What has been well for long enough, or has another template now, is no retry.

@@ -56,15 +56,15 @@ func TestDecide(t *testing.T) {
 		next    time.Duration
 	}{
 		"first":            {machine: remediation.Candidate{Name: "m"}},
-		"frozen":           {func(in *remediation.Input) { in.Frozen = frozen }, remediation.Candidate{Name: "m"}, "Frozen", []string{"since 2026-11-20T11:59:00Z: TargetAPIServerUnreachable: it does not answer"}, 0, 0},
+		"frozen":           {func(in *remediation.Input) { in.Frozen = frozen }, remediation.Candidate{Name: "m"}, "Frozen", []string{"since 2026-11-20T11:59:00Z (TargetAPIServerUnreachable): it does not answer"}, 0, 0},
 		"frozen and begun": {func(in *remediation.Input) { in.Frozen = frozen }, remediation.Candidate{Name: "m", Begun: true}, "Frozen", nil, 0, 0},
 		"frozen for a time": {func(in *remediation.Input) {
 			in.Frozen = freeze.State{Reason: freeze.ReasonRecovering, Until: now.Add(time.Minute)}
 		}, remediation.Candidate{Name: "m"}, "Frozen", nil, 0, time.Minute},
-		"wrong limit":               {func(in *remediation.Input) { in.Cluster.Problem = "x is wrong: correct it" }, remediation.Candidate{Name: "m"}, "InvalidLimit", []string{"x is wrong: correct it"}, 0, 0},
-		"wrong retry":               {func(in *remediation.Input) { in.RetryProblem = "x is wrong: correct it" }, remediation.Candidate{Name: "m"}, "InvalidLimit", nil, 0, 0},
+		"wrong limit":               {func(in *remediation.Input) { in.Cluster.SpecError = "x is wrong: correct it" }, remediation.Candidate{Name: "m"}, "InvalidLimit", []string{"x is wrong: correct it"}, 0, 0},
+		"wrong retry":               {func(in *remediation.Input) { in.RetrySpecError = "x is wrong: correct it" }, remediation.Candidate{Name: "m"}, "InvalidLimit", nil, 0, 0},
 		"as many unhealthy as may":  {func(in *remediation.Input) { in.Unhealthy, in.Stop.Max = 4, 4 }, remediation.Candidate{Name: "m"}, "", nil, 0, 0},
-		"more unhealthy than may":   {func(in *remediation.Input) { in.Unhealthy, in.Stop.Max = 5, 4 }, remediation.Candidate{Name: "m"}, "TooManyUnhealthy", []string{"5 of 10 Machines", "allows 4"}, 0, 0},
+		"more unhealthy than may":   {func(in *remediation.Input) { in.Unhealthy, in.Stop.Max = 5, 4 }, remediation.Candidate{Name: "m"}, "TooManyUnhealthy", []string{"5 of 10 Machines", "the limit is 4 ("}, 0, 0},
 		"deployment full":           {func(in *remediation.Input) { in.Held, in.Deployment.Max = map[string]bool{"x": true}, 1 }, remediation.Candidate{Name: "m"}, "MaxInFlight", []string{"allows 1 replacement at once"}, 0, 0},
 		"Cluster full":              {func(in *remediation.Input) { in.InCluster, in.Cluster.Max = 2, 2 }, remediation.Candidate{Name: "m"}, "MaxInFlightOfCluster", []string{"allows 2 replacements at once"}, 0, 0},
 		"none allowed":              {func(in *remediation.Input) { in.Deployment.Max = 0 }, remediation.Candidate{Name: "m", Begun: true}, "MaxInFlight", []string{"allows none"}, 0, 0},
@@ -75,10 +75,10 @@ func TestDecide(t *testing.T) {
 		"retry in time":             {nil, again(0, 10*time.Minute), "", nil, 1, 0},
 		"retry of the future":       {nil, again(0, -time.Hour), "", nil, 1, 0},
 		"last retry":                {nil, again(2, time.Hour), "", nil, 3, 0},
-		"one too many":              {nil, again(3, time.Hour), "MaxRetryReached", []string{"4 replacements failed the same way", "max-retry is 3", "NodeStartupTimeout: no Node came"}, 4, 0},
-		"otherwise each time":       {nil, again(3, time.Hour, func(c *remediation.Candidate) { c.Reason = "Vanished" }), "MaxRetryReached", []string{"4 replacements failed, and"}, 4, 0},
+		"one too many":              {nil, again(3, time.Hour), "MaxRetryReached", []string{"Gave up after 4 failed replacements", "max-retry is 3", "All failed the same way: NodeStartupTimeout: no Node came"}, 4, 0},
+		"otherwise each time":       {nil, again(3, time.Hour, func(c *remediation.Candidate) { c.Reason = "Vanished" }), "MaxRetryReached", []string{"The last failure: "}, 4, 0},
 		"without limit":             {func(in *remediation.Input) { in.Retry.Max = -1 }, again(99, time.Hour), "", nil, 100, 0},
-		"no retries":                {func(in *remediation.Input) { in.Retry.Max = 0 }, again(0, time.Hour), "MaxRetryReached", []string{"1 replacement failed"}, 1, 0},
+		"no retries":                {func(in *remediation.Input) { in.Retry.Max = 0 }, again(0, time.Hour), "MaxRetryReached", []string{"1 failed replacement "}, 1, 0},
 		"well for too short a time": {nil, again(3, 2*time.Hour, well(time.Hour-1)), "MaxRetryReached", nil, 4, 0},
 		"well for long enough":      {nil, again(3, 2*time.Hour, well(time.Hour)), "", nil, 0, 0},
 		"never well, for long":      {nil, again(3, 99*time.Hour), "MaxRetryReached", nil, 4, 0},

@@ -145,18 +145,18 @@ func TestRetriesOfATemplate(t *testing.T) {
 	g.Expect(d.Results[1].Allowed()).To(BeTrue())
 }
 
-func TestWhatIsSaidOfATemplate(t *testing.T) {
+func TestMessageOfATemplate(t *testing.T) {
 	g := NewWithT(t)
 	message := func(retries remediation.Retries) string {
 		return remediation.Decide(input(func(in *remediation.Input) { in.Retries = retries }, again(0, time.Hour))).Results[0].Blocker.Message
 	}
 	for want, retries := range map[string]remediation.Retries{
-		"7 replacements failed the same way, and none is made any more (max-retry is 3): R: m": {Made: 3, Failed: 7, SameWay: true, Reason: "R", Message: "m"},
-		"7 replacements failed, and none is made any more (max-retry is 3): R":                 {Made: 3, Failed: 7, Reason: "R"},
+		"Gave up after 7 failed replacements (max-retry is 3): correct the template, or annotate the Machine with cluster.x-k8s.io/remediate-machine to retry. All failed the same way: R: m": {Made: 3, Failed: 7, SameWay: true, Reason: "R", Message: "m"},
+		"Gave up after 7 failed replacements (max-retry is 3): correct the template, or annotate the Machine with cluster.x-k8s.io/remediate-machine to retry. The last failure: R":           {Made: 3, Failed: 7, Reason: "R"},
 	} {
 		g.Expect(message(retries)).To(Equal(want))
 	}
-	g.Expect(message(remediation.Retries{Pending: "m-7"})).To(ContainSubstring("Waits until the replacement m-7 is available or fails"))
+	g.Expect(message(remediation.Retries{Pending: "m-7"})).To(ContainSubstring("Waiting until the replacement m-7 is available or fails"))
 }
 
 // TestRetriesOfATemplateAreBounded: whatever the number of places, a template that never comes up is retried as often as one Machine.

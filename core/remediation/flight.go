@@ -16,7 +16,7 @@ type Set struct {
 	Replicas int
 	// Records are those of its ReplacingAnnotation.
 	Records []Record
-	// Outgoing means that a rollout takes its Machines away: those that do not come up are its business, within its bounds.
+	// Outgoing means that a rollout takes its Machines away: the rollout handles those that do not come up, within its bounds.
 	Outgoing bool
 }
 

@@ -51,9 +51,9 @@ func TestLimits(t *testing.T) {
 			g.Expect(test.got.Max).To(Equal(test.want))
 			g.Expect(test.got.Source).To(ContainSubstring(test.source))
 			if test.wrong == "" {
-				g.Expect(test.got.Problem).To(BeEmpty())
+				g.Expect(test.got.SpecError).To(BeEmpty())
 			} else {
-				g.Expect(test.got.Problem).To(And(ContainSubstring(test.wrong), ContainSubstring("correct it")))
+				g.Expect(test.got.SpecError).To(And(ContainSubstring(test.wrong), ContainSubstring("correct it")))
 			}
 		})
 	}
@@ -61,5 +61,5 @@ func TestLimits(t *testing.T) {
 	annotated := &clusterv1.Cluster{}
 	annotated.Annotations = map[string]string{remediation.MaxInFlightAnnotation: "1", remediation.StopAboveAnnotation: "x"}
 	g.Expect(o.LimitOfCluster(annotated, 10).Max).To(Equal(1))
-	g.Expect(o.StopOf(annotated, 10).Problem).To(ContainSubstring("stop-above"))
+	g.Expect(o.StopOf(annotated, 10).SpecError).To(ContainSubstring("stop-above"))
 }

@@ -67,8 +67,8 @@ func (o Options) Validate() error {
 		"--remediation-max-in-flight": o.MaxInFlight, "--remediation-max-in-flight-per-cluster": o.MaxInFlightPerCluster,
 		"--remediation-stop-above": o.StopAbove,
 	} {
-		if limit := limitOf(flag, value, 100, true); limit.Problem != "" {
-			return errors.New(limit.Problem)
+		if limit := limitOf(flag, value, 100, true); limit.SpecError != "" {
+			return errors.New(limit.SpecError)
 		}
 	}
 	if o.Period < 0 || o.MinHealthy < 0 {
@@ -82,8 +82,8 @@ type Limit struct {
 	Max int
 	// Source names the setting and its value, for messages.
 	Source string
-	// Problem is what is wrong with it, with the remedy; nothing is replaced then.
-	Problem string
+	// SpecError is what is wrong with it, with the remedy; nothing is replaced then.
+	SpecError string
 }
 
 // limitOf reads a number or a percentage of total.
@@ -96,7 +96,7 @@ func limitOf(source, value string, total int, up bool) Limit {
 	parsed := intstr.Parse(value)
 	number, err := intstr.GetScaledValueFromIntOrPercent(&parsed, total, up)
 	if err != nil || number < 0 {
-		return Limit{Source: limit.Source, Problem: fmt.Sprintf("%s %q is neither a number nor a percentage: correct it", source, value)}
+		return Limit{Source: limit.Source, SpecError: fmt.Sprintf("%s %q is neither a number nor a percentage: correct it", source, value)}
 	}
 	limit.Max = number
 	return limit
@@ -133,9 +133,9 @@ func (o Options) StopOf(cluster *clusterv1.Cluster, machines int) Limit {
 	return limitOf("--remediation-stop-above", o.StopAbove, machines, false)
 }
 
-// RetryOf is what bounds retries of a MachineDeployment or of a MachineSet without one, by its annotations. problem is what is wrong
+// RetryOf is what bounds retries of a MachineDeployment or of a MachineSet without one, by its annotations. specError is what is wrong
 // with one of them; nothing is replaced then.
-func (o Options) RetryOf(annotations map[string]string) (retry Retry, problem string) {
+func (o Options) RetryOf(annotations map[string]string) (retry Retry, specError string) {
 	retry = o.Retry
 	if text, ok := annotations[MaxRetryAnnotation]; ok {
 		number, err := strconv.Atoi(text)

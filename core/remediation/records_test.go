@@ -15,20 +15,20 @@ func TestRetryOf(t *testing.T) {
 	g := NewWithT(t)
 	o := remediation.DefaultOptions()
 	g.Expect(o.Validate()).To(Succeed())
-	retry, problem := o.RetryOf(nil)
-	g.Expect(problem).To(BeEmpty())
+	retry, specError := o.RetryOf(nil)
+	g.Expect(specError).To(BeEmpty())
 	g.Expect(retry).To(Equal(remediation.Retry{Max: 3, Period: 10 * time.Minute, MinHealthy: time.Hour}))
-	retry, problem = o.RetryOf(map[string]string{
+	retry, specError = o.RetryOf(map[string]string{
 		remediation.MaxRetryAnnotation: "-1", remediation.RetryPeriodAnnotation: "0s", remediation.MinHealthyPeriodAnnotation: "5m",
 	})
-	g.Expect(problem).To(BeEmpty())
+	g.Expect(specError).To(BeEmpty())
 	g.Expect(retry).To(Equal(remediation.Retry{Max: -1, MinHealthy: 5 * time.Minute}))
 	for _, key := range []string{remediation.MaxRetryAnnotation, remediation.RetryPeriodAnnotation, remediation.MinHealthyPeriodAnnotation} {
-		_, problem = o.RetryOf(map[string]string{key: "often"})
-		g.Expect(problem).To(And(ContainSubstring(key), ContainSubstring("correct it")))
+		_, specError = o.RetryOf(map[string]string{key: "often"})
+		g.Expect(specError).To(And(ContainSubstring(key), ContainSubstring("correct it")))
 	}
-	_, problem = o.RetryOf(map[string]string{remediation.RetryPeriodAnnotation: "-1m"})
-	g.Expect(problem).NotTo(BeEmpty())
+	_, specError = o.RetryOf(map[string]string{remediation.RetryPeriodAnnotation: "-1m"})
+	g.Expect(specError).NotTo(BeEmpty())
 	for _, wrong := range []remediation.Options{{MaxInFlight: "few"}, {MaxInFlightPerCluster: "-1"}, {StopAbove: "x%"}, {Retry: remediation.Retry{Period: -1}}} {
 		g.Expect(wrong.Validate()).NotTo(Succeed())
 	}

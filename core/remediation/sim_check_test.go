@@ -124,7 +124,7 @@ func (s *simulation) inFlight(group *simGroup) int {
 		}
 	}
 	if len(group.sets) > 1 && !group.onDelete() {
-		// What a rollout has taken meanwhile is its business; how many were missing at that moment depends on who looked when.
+		// The rollout handles what it has taken meanwhile; how many were missing at that moment depends on who looked when.
 		settled := s.view(nil).Flights[group.key()].Settled
 		group.debts = slices.DeleteFunc(group.debts, func(d *simMachine) bool {
 			return settled[d.Name] || !remediation.Recorded(d.set.MachineSet)[d.Name]

@@ -111,7 +111,7 @@ func (s *simulation) link(m *simMachine) {
 		m.change(func(c *clusterv1.Machine) { c.Status.NodeRef.Name = m.nodeSeen.Name })
 	}
 	fine := !s.disconnected() && m.nodeSeen != nil && m.nodeSeen.Status.Conditions[0].Status == corev1.ConditionTrue
-	if fine != m.says(clusterv1.MachineAvailableCondition) {
+	if fine != m.isTrue(clusterv1.MachineAvailableCondition) {
 		condition := conditions.False(clusterv1.MachineAvailableCondition, "NotAvailable", "")
 		if fine {
 			condition = conditions.True(clusterv1.MachineAvailableCondition, "Available", "")

@@ -150,7 +150,7 @@ func (s *simulation) settle(set *simSet) {
 			record.Available = &available.LastTransitionTime.Time
 			m.change(func(c *clusterv1.Machine) { c.Annotations[remediation.ReplacesAnnotation] = record.String() })
 		}
-		if machines.OwnerRemediationRequested(m.Machine) && m.says(clusterv1.MachineHealthCheckSucceededCondition) {
+		if machines.OwnerRemediationRequested(m.Machine) && m.isTrue(clusterv1.MachineHealthCheckSucceededCondition) {
 			m.change(func(c *clusterv1.Machine) {
 				meta.RemoveStatusCondition(&c.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
 			})

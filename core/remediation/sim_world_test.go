@@ -78,7 +78,7 @@ type simSet struct {
 	behind  bool
 }
 
-// simGroup is a MachineDeployment, or a MachineSet without one, with the ledger of what is owed: Machines that are gone and were to be replaced.
+// simGroup is a MachineDeployment, or a MachineSet without one, with the list of what is owed: Machines that are gone and were to be replaced.
 type simGroup struct {
 	deployment *clusterv1.MachineDeployment
 	sets       []*simSet
@@ -170,9 +170,9 @@ func newSimulation(seed uint64, sizes ...int) *simulation {
 
 func pick[T any](s *simulation, of ...T) T { return of[s.dice.IntN(len(of))] }
 
-func (m *simMachine) says(kind string) bool { return says(m.Machine, kind) }
+func (m *simMachine) isTrue(kind string) bool { return isTrue(m.Machine, kind) }
 
-func says(machine *clusterv1.Machine, kind string) bool {
+func isTrue(machine *clusterv1.Machine, kind string) bool {
 	return slices.ContainsFunc(machine.Status.Conditions, func(c metav1.Condition) bool { return c.Type == kind && c.Status == metav1.ConditionTrue })
 }
 

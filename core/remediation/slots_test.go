@@ -176,13 +176,13 @@ func TestASlotWhoseReadFailed(t *testing.T) {
 		return decide(&slots, "d", view, in)
 	}
 	g.Expect(unread(Epoch, true).Results[0].Blocker).To(Equal(remediation.Blocker{
-		Reason: remediation.UnreadReason, Message: "Not replaced: it cannot be read what is in flight in the Cluster: no answer",
+		Reason: remediation.UnreadReason, Message: "Not replaced: cannot read which replacements are in flight in the Cluster: no answer",
 	}))
 	decide(&slots, "d", view, asking(1, 9, Epoch, "a"))
 	g.Expect(unread(Epoch.Add(remediation.UnseenTimeout-1), false).Results[0].Blocker.Message).To(HaveSuffix("allows 1 replacement at once"))
 	blocker := unread(Epoch.Add(remediation.UnseenTimeout), false).Results[0].Blocker
 	g.Expect(blocker.Reason).To(Equal(remediation.MaxInFlightReason))
-	g.Expect(blocker.Message).To(HaveSuffix("Whether 1 of the Cluster are still in flight cannot be read, and they keep their places: no answer"))
+	g.Expect(blocker.Message).To(HaveSuffix("Whether 1 of the Cluster are still in flight cannot be read, so they keep their places: no answer"))
 	in := asking(9, 1, Epoch.Add(remediation.UnseenTimeout), "b")
 	in.Unread = "no answer"
 	blocker = decide(&slots, "d", view, in).Results[0].Blocker
