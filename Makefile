@@ -87,8 +87,8 @@ simulate-remediation: ## Simulate N times (10000) how unhealthy Machines are rep
 .PHONY: conformance
 conformance: ready $(if $(PROVIDER),,conformance-static) ## Run the conformance suites: static on manifests, then behavioural on our providers against simulated clouds; write docs/conformance; break each rule in a stand-in (15 minutes).
 	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
-	$(GO) test -count=1 -timeout 40m -v ./test/conformance/providers -conformance -write $(if $(PROVIDER),-provider "$(PROVIDER)") $(if $(LOGS),-logs "$(abspath $(LOGS))") && \
-	$(GO) test -count=1 -timeout 40m ./contracts/conformance/behaviour -matrix
+	$(GO) test -count=1 -timeout 40m -v ./test/conformance/providers -conformance -write $(if $(PROVIDER),-provider "$(PROVIDER)") $(if $(RULE),-rule "$(RULE)") $(if $(LOGS),-logs "$(abspath $(LOGS))") $(if $(PROVIDER),,&& \
+	$(GO) test -count=1 -timeout 40m ./contracts/conformance/behaviour -matrix)
 
 .PHONY: chaos
 chaos: controlplane generate ## Let everything go wrong for N Machines (200) during DURATION (2m) on each cloud, or on CLOUD; SEED=… repeats a run. RACE=1 watches for races.
@@ -109,7 +109,7 @@ conformance-static: generate ## Run the static conformance suite on manifests, o
 conformance-cores: ready ## Run the conformance suite for cores on this core and on Cluster API's, and write the reports below docs/conformance.
 	@mkdir -p docs/conformance/v0.1.0
 	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
-	$(GO) test -count=1 -timeout 30m -v ./test/conformance -run TestCoresSideBySide -upstream -write "$(abspath docs/conformance/v0.1.0)"
+	$(GO) test -count=1 -timeout 30m -v ./test/conformance -run TestCoresSideBySide -upstream -write "$(abspath docs/conformance/v0.1.0)" $(if $(RULE),-rule "$(RULE)")
 
 .PHONY: conformance-mutants
 conformance-mutants: ready ## Break each rule of cores, one at a time, between this core and the API server, and see that the suite finds it.
@@ -120,7 +120,7 @@ conformance-mutants: ready ## Break each rule of cores, one at a time, between t
 conformance-bootstrap: controlplane generate ## Run the conformance suite on Cluster API's bootstrap provider for kubeadm, built from its module, and write its report.
 	@mkdir -p docs/conformance/v0.1.0
 	@export KUBEBUILDER_ASSETS="$$($(GORUN) ./test/controlplane/cmd/controlplane assets)"; \
-	$(GO) test -count=1 -timeout 20m -v ./test/conformance -run TestBootstrapKubeadm -upstream -write "$(abspath docs/conformance/v0.1.0)"
+	$(GO) test -count=1 -timeout 20m -v ./test/conformance -run TestBootstrapKubeadm -upstream -write "$(abspath docs/conformance/v0.1.0)" $(if $(RULE),-rule "$(RULE)")
 
 # All that demo and tests run, from empty caches. A go command ends with links, which leave processors idle: so what several programs
 # need is compiled first, without links, and links run beside other work. What runs side by side has no package in common that

@@ -24,6 +24,13 @@ var (
 	writeFlag    = flag.String("write", "", "directory for the reports")
 )
 
+const (
+	// suiteVersion is that of the suite and of our core, which are released together, and the directory of the reports.
+	suiteVersion = "v0.1.0"
+	// ourCore is the name of our core and of its report: the directory has the version.
+	ourCore = "core-millwright"
+)
+
 // TestCoresSideBySide runs the suite on both cores with times that suit both, and writes a report of each.
 func TestCoresSideBySide(t *testing.T) {
 	if !*upstreamFlag {
@@ -39,7 +46,7 @@ func TestCoresSideBySide(t *testing.T) {
 	}
 	results := judge(t, ours, 20*time.Second, 2*time.Second)
 	keeps(t, results, nil)
-	save(t, "make conformance-cores", conformance.CoreProfile, report.Implementation{Name: "core-millwright"}, results)
+	save(t, "make conformance-cores", conformance.CoreProfile, report.Implementation{Name: ourCore, Version: suiteVersion}, results)
 	if *oursFlag {
 		return
 	}
@@ -71,8 +78,9 @@ func keeps(t *testing.T, results []report.Result, findings []rules.ID) {
 // save writes a report in YAML and Markdown, and says what failed.
 func save(t *testing.T, command string, profile conformance.Profile, implementation report.Implementation, results []report.Result) {
 	t.Helper()
+	report.ReproduceBy(results, command+" RULE=%s")
 	name := implementation.Name
-	if implementation.Version != "" {
+	if name != ourCore {
 		name += "-" + implementation.Version
 	}
 	for _, r := range results {
@@ -81,7 +89,7 @@ func save(t *testing.T, command string, profile conformance.Profile, implementat
 		}
 	}
 	full := &report.Report{
-		Implementation: implementation, Suite: report.Suite{Version: "v0.1.0", Command: command},
+		Implementation: implementation, Suite: report.Suite{Version: suiteVersion, Command: command},
 		Profile: profile.Name, Level: string(conformance.Extended),
 		ContractVersions: []string{string(version.V1Beta1), string(version.V1Beta2)}, Methods: []string{"behavioural"}, Results: results,
 	}
@@ -90,7 +98,7 @@ func save(t *testing.T, command string, profile conformance.Profile, implementat
 	if content, err := yaml.Marshal(full.Summary); err == nil {
 		t.Logf("%s: %s %s", name, full.Outcome, content)
 	}
-	if *writeFlag == "" {
+	if *writeFlag == "" || *ruleFlag != "" {
 		return
 	}
 	for _, format := range []report.Format{report.YAML, report.Markdown} {

@@ -158,7 +158,7 @@ func (t target) survivors(judges []judge, mutants []mutant, seeds int) []mutant 
 }
 
 // A mutant counts as seen after some seconds of CPU time, since it makes a loop endless; also when it only waits.
-const limited = `ulimit -t 20; exec "$0" "$@"`
+const limited = `ulimit -t 40; exec "$0" "$@"`
 
 var timeout = 5 * time.Minute
 

@@ -67,6 +67,26 @@ func machineProvisioning(w *world) {
 	w.need(w.soon(func() string { return w.owned(p.infra, p.machine) }))
 	w.report(p.config, fields{"dataSecretName": "data-" + w.id})
 	w.settle(p.infra, fields{"providerID": w.providerID(w.id)})
+	booted, notRead := w.bootstrapData(p)
+	provisioned, alsoNotRead := w.provisionedMachine(p)
+	w.check("CO-001", "the core reads the fields of contract "+string(w.Contract), notRead+alsoNotRead)
+	if !booted || !provisioned {
+		w.stop("the Machine was not provisioned")
+	}
+	w.report(p.infra, w.provisioned(false))
+	w.report(p.config, w.dataCreated(false))
+	w.check("CO-011", "the Machine stays provisioned when providers take back that it is", w.quiet(func() string {
+		now := w.read(p).Status.Initialization
+		if !ptr.Deref(now.InfrastructureProvisioned, false) || !ptr.Deref(now.BootstrapDataSecretCreated, false) {
+			return fmt.Sprintf("initialization is %+v", now)
+		}
+		return ""
+	}))
+	w.untouched(p)
+}
+
+// bootstrapData has the provider say that the data are there, and returns how the Machine differs although it has.
+func (w *world) bootstrapData(p *place) (kept bool, late string) {
 	dataName := func() string { return ptr.Deref(w.read(p).Spec.Bootstrap.DataSecretName, "") }
 	early := w.quiet(func() string {
 		if dataName() != "" || ptr.Deref(w.read(p).Status.Initialization.BootstrapDataSecretCreated, false) {
@@ -75,14 +95,18 @@ func machineProvisioning(w *world) {
 		return ""
 	})
 	w.report(p.config, w.dataCreated(true))
-	late := w.soon(func() string {
+	late = w.soon(func() string {
 		if dataName() != "data-"+w.id || !ptr.Deref(w.read(p).Status.Initialization.BootstrapDataSecretCreated, false) {
 			return fmt.Sprintf("spec.bootstrap.dataSecretName is %q, initialization %+v", dataName(), w.read(p).Status.Initialization)
 		}
 		return ""
 	})
-	booted := w.check("CO-007", "the Machine gets the name of its bootstrap data once they are there, and not before", early+late)
-	early = w.quiet(func() string {
+	return w.check("CO-007", "the Machine gets the name of its bootstrap data once they are there, and not before", early+late), late
+}
+
+// provisionedMachine does the same with the machine.
+func (w *world) provisionedMachine(p *place) (kept bool, late string) {
+	early := w.quiet(func() string {
 		if m := w.read(p); m.Spec.ProviderID != "" || ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false) {
 			return "the Machine has the provider ID before the provider says that the machine is there"
 		}
@@ -95,22 +119,7 @@ func machineProvisioning(w *world) {
 		}
 		return ""
 	})
-	provisioned := w.check("CO-008", "the Machine gets the provider ID once the machine is there, and not before", early+late)
-	if !booted || !provisioned {
-		w.check("CO-001", "the core reads the fields of contract "+string(w.Contract), late)
-		w.stop("the Machine was not provisioned")
-	}
-	w.check("CO-001", "the core reads the fields of contract "+string(w.Contract), "")
-	w.report(p.infra, w.provisioned(false))
-	w.report(p.config, w.dataCreated(false))
-	w.check("CO-011", "the Machine stays provisioned when providers take back that it is", w.quiet(func() string {
-		now := w.read(p).Status.Initialization
-		if !ptr.Deref(now.InfrastructureProvisioned, false) || !ptr.Deref(now.BootstrapDataSecretCreated, false) {
-			return fmt.Sprintf("initialization is %+v", now)
-		}
-		return ""
-	}))
-	w.untouched(p)
+	return w.check("CO-008", "the Machine gets the provider ID once the machine is there, and not before", early+late), late
 }
 
 // untouched checks that the core has written neither spec nor status of the provider's objects.

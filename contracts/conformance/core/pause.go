@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/conformance"
 	"millwright.dev/contracts/rules"
@@ -136,11 +137,14 @@ func moved(w *world) {
 	s := w.open(paused)
 	w.report(s.infra, fields{"initialization": nil, "ready": nil})
 	places, uids := make([]*place, 3), map[string]types.UID{}
+	set := w.set(int32(len(places)))
 	for i := range places {
 		name := w.id + strings.Repeat("x", i)
 		p := w.machine(name, func(m *clusterv1.Machine) {
 			m.Spec.ProviderID = w.providerID(name)
 			m.Spec.Bootstrap.DataSecretName = ptr.To(name + "-data")
+			m.Labels = set.Spec.Selector.MatchLabels
+			m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, clusterv1.GroupVersion.WithKind("MachineSet"))}
 		})
 		p.node = w.node(name, w.providerID(name))
 		w.settle(p.infra, fields{"providerID": w.providerID(name)})
@@ -151,7 +155,7 @@ func moved(w *world) {
 		for _, p := range places {
 			gone += w.staying(p.infra)
 		}
-		return gone
+		return gone + w.asMany(set, len(places))
 	})
 	w.report(s.infra, w.provisioned(true))
 	for _, p := range places {
@@ -163,5 +167,13 @@ func moved(w *world) {
 			deviation += "the infrastructure machine of " + p.machine.Name + " is another"
 		}
 	}
-	w.check("CO-049", "each Machine has its Node again, with the same infrastructure machine", deviation)
+	deviation += w.asMany(set, len(places))
+	w.check("CO-049", "each Machine has its Node again, with the same infrastructure machine, and their MachineSet creates none", deviation)
+}
+
+// asMany says so if a MachineSet has more or fewer Machines.
+func (w *world) asMany(set *clusterv1.MachineSet, wanted int) string {
+	machines := &clusterv1.MachineList{}
+	w.must(w.Client.List(w.ctx, machines, client.InNamespace(w.Namespace), client.MatchingLabels(set.Spec.Selector.MatchLabels)), "to list Machines")
+	return when(len(machines.Items) != wanted, fmt.Sprintf("the MachineSet has %d Machines, not %d; ", len(machines.Items), wanted))
 }

@@ -30,13 +30,13 @@ func (w *world) template(kind string) {
 	w.create(object)
 }
 
-// set makes a MachineSet of one Machine.
-func (w *world) set() *clusterv1.MachineSet {
+// set makes a MachineSet.
+func (w *world) set(replicas int32) *clusterv1.MachineSet {
 	w.template(machineKind)
 	w.template(configKind)
 	set := &clusterv1.MachineSet{ObjectMeta: w.meta(w.id)}
 	set.Spec.ClusterName = w.id
-	set.Spec.Replicas = ptr.To[int32](1)
+	set.Spec.Replicas = ptr.To(replicas)
 	set.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{"set": w.id}}
 	set.Spec.Template.Labels = map[string]string{"set": w.id, "from-set": "before", clusterv1.ClusterNameLabel: w.id}
 	set.Spec.Template.Spec.ClusterName = w.id
@@ -78,7 +78,7 @@ func (w *world) clones(kind string) func() (*unstructured.Unstructured, bool) {
 func templates(w *world) {
 	w.open()
 	infras, configs := w.clones(machineKind), w.clones(configKind)
-	set := w.set()
+	set := w.set(1)
 	infra, made := infras()
 	config, also := configs()
 	if !made || !also {

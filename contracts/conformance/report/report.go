@@ -3,6 +3,8 @@
 package report
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"millwright.dev/contracts/rules"
@@ -118,6 +120,13 @@ type Result struct {
 	Reproduce string `json:"reproduce,omitempty"`
 	// Source is where Cluster API says so.
 	Source string `json:"source,omitempty"`
+}
+
+// ReproduceBy sets the command by which each result can be seen again: the command with the rule in place of %s.
+func ReproduceBy(results []Result, command string) {
+	for i := range results {
+		results[i].Reproduce = fmt.Sprintf(command, results[i].Rule)
+	}
 }
 
 // Failure is one deviation from a rule.

@@ -27,6 +27,7 @@ var (
 	run      = flag.Bool("conformance", false, "run the suites, as make conformance does: takes minutes")
 	logs     = flag.String("logs", "", "a directory that keeps the logs")
 	keep     = flag.Bool("write", false, "write the reports into docs/conformance")
+	rule     = flag.String("rule", "", "look at one rule alone; then no report is written")
 	provider = flag.String("provider", "", "the only implementation to look at")
 )
 
@@ -121,6 +122,9 @@ func judge(t *testing.T, i implementation) {
 	i.options.Timeouts = []byte(sample(t, "timeouts.yaml", nil))
 	i.options.Log = t.Output()
 	i.options.Selection = suites.Selection{Profile: i.profile, Level: suites.Extended}
+	if *rule != "" {
+		i.options.Selection.Rules = []rules.ID{rules.ID(*rule)}
+	}
 	results, err := i.suite(t.Context(), i.config, i.options)
 	if err != nil {
 		t.Error(err)
@@ -133,7 +137,7 @@ func judge(t *testing.T, i implementation) {
 			t.Errorf("%s %s, contract %s: skipped: %s", r.Level, r.Rule, r.ContractVersion, r.Reason)
 		}
 	}
-	if *keep {
+	if *keep && *rule == "" {
 		write(t, i, results)
 	}
 }
@@ -157,6 +161,7 @@ const suiteVersion = "v0.1.0"
 // write keeps the report, without the time, for people and for programs: a run that finds the same writes the same.
 func write(t *testing.T, i implementation, results []report.Result) {
 	t.Helper()
+	report.ReproduceBy(results, "make conformance PROVIDER="+i.name+" RULE=%s")
 	r := &report.Report{
 		Implementation: report.Implementation{Name: i.name, Version: suiteVersion}, Suite: report.Suite{Version: suiteVersion, Command: "make conformance"},
 		Profile: i.profile.Name, Level: string(suites.Extended), ContractVersions: versionsOf(results),

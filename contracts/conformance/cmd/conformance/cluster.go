@@ -40,7 +40,7 @@ func (f *runFlags) flags(set *flag.FlagSet) {
 	set.Var(&f.samples, "sample",
 		"a file with the objects of which the suite makes its own, - for standard input; may be repeated; not of the profile core")
 	set.StringVar(&f.probe, "probe", "",
-		"a URL that answers with the machines of the infrastructure; rules that need it are skipped if it is left out")
+		"profile inframachine: a URL that answers with the machines of the infrastructure; rules that need it are skipped if it is left out")
 	set.StringVar(&f.restart, "restart", "",
 		"a command of the shell that ends the provider and starts it again; rules about restarts are skipped if it is left out")
 	set.StringVar(&f.target, "target-kubeconfig", "",

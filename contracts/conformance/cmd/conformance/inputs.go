@@ -28,7 +28,7 @@ func (f *runFlags) inputs(
 ) (*rest.Config, conformance.RunOptions, error) {
 	settings := conformance.RunOptions{Namespace: f.namespace, Parallel: f.parallel, Log: stderr}
 	core := profile == conformance.CoreProfile.Name
-	if err := f.fitting(core); err != nil {
+	if err := f.fitting(profile); err != nil {
 		return nil, settings, err
 	}
 	if !core && len(f.samples) == 0 {
@@ -66,15 +66,19 @@ func (f *runFlags) inputs(
 
 // fitting refuses flags that the profile does not look at, which would seem to have been heeded, and standard input that is to be read
 // twice.
-func (f *runFlags) fitting(core bool) error {
-	if !core && f.target != "" {
-		return errors.New("--target-kubeconfig is of the profile core")
-	}
-	if core {
-		for name, given := range map[string]bool{"--sample": len(f.samples) > 0, "--probe": f.probe != "", "--restart": f.restart != ""} {
-			if given {
-				return errors.Errorf("%s is not of the profile core: leave it out", name)
-			}
+func (f *runFlags) fitting(profile string) error {
+	core, infra := profile == conformance.CoreProfile.Name, profile == conformance.InfraMachineProfile.Name
+	for _, flag := range []struct {
+		name           string
+		given, fitting bool
+	}{
+		{"target-kubeconfig", f.target != "", core},
+		{"sample", len(f.samples) > 0, !core},
+		{"restart", f.restart != "", !core},
+		{"probe", f.probe != "", infra},
+	} {
+		if flag.given && !flag.fitting {
+			return errors.Errorf("--%s is not of the profile %s: leave it out", flag.name, profile)
 		}
 	}
 	stdins := 0

@@ -155,15 +155,19 @@ func TestRunOfAGoodProvider(t *testing.T) {
 	defer restarter.Close()
 	for profile, test := range map[string]struct {
 		sample string
+		probe  []string
 		least  int
-	}{"inframachine": {sample + beside, 20}, "bootstrapconfig": {configSample + beside, 15}} {
+	}{
+		"inframachine":    {sample + beside, []string{"--probe", machines}, 20},
+		"bootstrapconfig": {configSample + beside, nil, 15},
+	} {
 		t.Run(profile, func(t *testing.T) {
 			rights, err := needs(profile, true, []byte(test.sample))
 			if err != nil {
 				t.Fatal(err)
 			}
-			code, stdout, stderr := command(t, exactly(t, rights), "--profile", profile, "--contract", "v1beta2",
-				"--sample", file(t, "sample.yaml", test.sample), "--probe", machines, "--restart", restartBy(restarter.URL), "--name", "stand-in")
+			code, stdout, stderr := command(t, exactly(t, rights), append(test.probe, "--profile", profile, "--contract", "v1beta2",
+				"--sample", file(t, "sample.yaml", test.sample), "--restart", restartBy(restarter.URL), "--name", "stand-in")...)
 			if code != exitConformant || strings.Contains(stderr, "forbidden") {
 				t.Fatalf("exit code %d\n%s\n%s", code, stdout, stderr)
 			}
