@@ -26,8 +26,9 @@ const noFinalizers = `{"metadata":{"finalizers":null}}`
 
 // cleanup removes what a run has made.
 type cleanup struct {
-	env       *Env
-	installed []client.Object
+	env *Env
+	// stop ends the renewal of the run's Lease; nil if there is none.
+	stop      func()
 	namespace *corev1.Namespace
 }
 
@@ -39,11 +40,14 @@ func (c *cleanup) run(ctx context.Context) error {
 	if c.env.Namespace != "" {
 		failures = append(failures, c.objects(ctx))
 	}
+	if c.stop != nil {
+		c.stop()
+		// Before the kinds: of two runs that end at once, the last one is to see that it is the last.
+		failures = append(failures, c.delete(ctx, c.env.lease()))
+		failures = append(failures, c.until(ctx, func() (bool, error) { return true, kinds(ctx, c.env) }))
+	}
 	if c.namespace != nil {
 		failures = append(failures, c.delete(ctx, c.namespace))
-	}
-	for _, object := range c.installed {
-		failures = append(failures, c.delete(ctx, object))
 	}
 	return errors.Wrapf(stderrors.Join(failures...), "removing what the run has made: look for the label %s=%s", behaviour.LabelRun, c.env.Run)
 }

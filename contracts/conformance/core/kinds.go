@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/pkg/errors"
@@ -10,9 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/conformance/behaviour"
 	"millwright.dev/contracts/conformance/standin"
 	"millwright.dev/contracts/version"
 )
@@ -77,24 +80,24 @@ func Role() *rbacv1.ClusterRole {
 	}
 }
 
-// install makes the kinds and the role where they are not there yet, and returns what it made, which has the label of the run.
-func install(ctx context.Context, env *Env) ([]client.Object, error) {
+// installation is the role and the kinds.
+func installation() []client.Object {
 	objects := []client.Object{Role()}
 	for _, crd := range CRDs() {
 		objects = append(objects, crd)
 	}
+	return objects
+}
+
+// install makes the kinds and the role where they are not there yet; what it makes has the label of the run.
+func install(ctx context.Context, env *Env) error {
 	timeout := env.Timeouts.React.Duration
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var made []client.Object
-	for _, object := range objects {
+	for _, object := range installation() {
 		env.own(object)
-		created, err := ensure(ctx, env, object)
-		if created {
-			made = append(made, object)
-		}
-		if err != nil {
-			return made, errors.Wrapf(err, "installing %s", object.GetName())
+		if err := ensure(ctx, env, object); err != nil {
+			return errors.Wrapf(err, "installing %s", object.GetName())
 		}
 	}
 	for _, crd := range CRDs() {
@@ -102,31 +105,35 @@ func install(ctx context.Context, env *Env) ([]client.Object, error) {
 			return established(ctx, env.Client, crd.Name), nil
 		})
 		if err != nil {
-			return made, errors.Wrapf(err, "the API server does not serve %s after %s", crd.Name, timeout)
+			return errors.Wrapf(err, "the API server does not serve %s after %s", crd.Name, timeout)
 		}
 	}
-	return made, nil
+	return nil
 }
 
-// ensure makes an object unless it is there, and reports whether it did. One that is being deleted, as by the run before, is not there for
-// long: it is waited for, and made again.
-func ensure(ctx context.Context, env *Env, object client.Object) (created bool, err error) {
+// ensure makes an object unless it is there. One that another run has made is marked as used by this one, so that the other does not
+// remove it. One that is being deleted, as by the run before, is not there for long: it is waited for, and made again.
+func ensure(ctx context.Context, env *Env, object client.Object) error {
 	for {
 		err := env.Client.Create(ctx, object)
 		if !apierrors.IsAlreadyExists(err) {
-			return err == nil, err
+			return err
 		}
 		current, _ := object.DeepCopyObject().(client.Object)
 		err = env.Client.Get(ctx, client.ObjectKeyFromObject(object), current)
-		if err == nil && current.GetDeletionTimestamp() == nil {
-			return false, nil
+		if err == nil && current.GetDeletionTimestamp() == nil && current.GetLabels()[behaviour.LabelRun] != "" {
+			mark := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:%q}}}`, current.GetUID(), behaviour.LabelRun, env.Run)
+			err = env.Client.Patch(ctx, current, client.RawPatch(types.MergePatchType, []byte(mark)))
 		}
-		if client.IgnoreNotFound(err) != nil {
-			return false, err
+		if err == nil && current.GetDeletionTimestamp() == nil {
+			return nil
+		}
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return false, errors.Wrapf(ctx.Err(), "it is being deleted since an earlier run: look which objects hold it, remove them, run again")
+			return errors.Wrapf(ctx.Err(), "it is being deleted since an earlier run: look which objects hold it, remove them, run again")
 		case <-time.After(env.Timeouts.Poll.Duration):
 		}
 	}

@@ -2,37 +2,111 @@ package core
 
 import (
 	"context"
-	"time"
+	stderrors "errors"
 
 	"github.com/pkg/errors"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/conformance/behaviour"
 )
 
-// leftovers removes the admission policies of runs that were killed: they are cluster-wide, and would stay when their namespace is deleted.
-// A policy that is young may be of a run that works beside this one; no case needs it for as long as ten reactions of a core.
+// leftovers removes what runs that were killed have left: their objects, their admission policies, and the kinds of the suite.
 func leftovers(ctx context.Context, env *Env) error {
-	before := time.Now().Add(-10 * env.Timeouts.React.Duration)
+	ctx, cancel := context.WithTimeout(ctx, env.Timeouts.Cleanup.Duration)
+	defer cancel()
+	if err := policies(ctx, env); err != nil {
+		return err
+	}
+	_, dead, err := others(ctx, env)
+	if err != nil {
+		return err
+	}
+	for i := range dead {
+		if err := bury(ctx, env, &dead[i]); err != nil {
+			// The user may have no rights in its namespace. This run can be made all the same, the Lease tells the next one.
+			env.say("what a run that was killed has left stays in namespace %s: %v", dead[i].Namespace, err)
+		}
+	}
+	c := &cleanup{env: env}
+	return c.until(ctx, func() (bool, error) { return true, kinds(ctx, env) })
+}
+
+// bury removes the objects of a dead run, its namespace if the run made it, and last its Lease.
+func bury(ctx context.Context, env *Env, lease *coordinationv1.Lease) error {
+	of := *env
+	of.Run, of.Namespace = lease.Labels[behaviour.LabelRun], lease.Namespace
+	c := &cleanup{env: &of}
+	if err := c.objects(ctx); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{}
+	if namespace.Name = namespaceOf(of.Run); namespace.Name == lease.Namespace {
+		if err := c.delete(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	return c.delete(ctx, lease)
+}
+
+// policies removes the admission policies of dead runs: they are cluster-wide, and stay when their namespace is deleted.
+func policies(ctx context.Context, env *Env) error {
+	var found []client.Object
 	for _, list := range []client.ObjectList{
 		&admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}, &admissionregistrationv1.ValidatingAdmissionPolicyList{},
 	} {
 		if err := env.Client.List(ctx, list, client.HasLabels{behaviour.LabelRun}); err != nil {
 			return errors.Wrap(err, "looking for admission policies of earlier runs")
 		}
-		err := meta.EachListItem(list, func(item runtime.Object) error {
-			object, is := item.(client.Object)
-			if !is || !object.GetCreationTimestamp().Time.Before(before) {
-				return nil
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			if object, is := item.(client.Object); is {
+				found = append(found, object)
 			}
-			return errors.Wrap(client.IgnoreNotFound(env.Client.Delete(ctx, object)), "removing what an earlier run has left")
+			return nil
 		})
-		if err != nil {
-			return err
+	}
+	alive, _, err := others(ctx, env)
+	if err != nil {
+		return err
+	}
+	for _, object := range found {
+		if run := object.GetLabels()[behaviour.LabelRun]; run == env.Run || alive[run] {
+			continue
+		}
+		if err := client.IgnoreNotFound(env.Client.Delete(ctx, object)); err != nil {
+			return errors.Wrap(err, "removing what an earlier run has left")
 		}
 	}
 	return nil
+}
+
+// kinds removes the kinds and the role of the suite that a run has installed, whichever it was, unless another run is alive, which may use
+// them; that one does it. A run that begins in between writes its ID into them: they are not what was read any more, and stay.
+func kinds(ctx context.Context, env *Env) error {
+	var found []client.Object
+	for _, object := range installation() {
+		err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if client.IgnoreNotFound(err) != nil {
+			return errors.Wrapf(err, "looking for %s", object.GetName())
+		}
+		if err == nil && object.GetLabels()[behaviour.LabelRun] != "" && object.GetDeletionTimestamp() == nil {
+			found = append(found, object)
+		}
+	}
+	alive, _, err := others(ctx, env)
+	if err != nil || len(alive) > 0 {
+		return err
+	}
+	var failures []error
+	for _, object := range found {
+		read := client.Preconditions{UID: ptr.To(object.GetUID()), ResourceVersion: ptr.To(object.GetResourceVersion())}
+		err := env.Client.Delete(ctx, object, read)
+		failures = append(failures, errors.Wrapf(client.IgnoreNotFound(err), "removing %s", object.GetName()))
+	}
+	return stderrors.Join(failures...)
 }

@@ -19,13 +19,15 @@ func Rights() (namespaced, clusterWide []rbacv1.PolicyRule) {
 		rule(clusterv1.GroupVersion.Group, []string{"clusters", "machines", "machinedeployments", "machinesets"}, made...),
 		rule("", []string{"secrets", "pods"}, made...),
 		rule("", []string{"pods/status"}, "patch"),
+		rule("coordination.k8s.io", []string{"leases"}, "create", "patch", "delete"),
 	}
 	clusterWide = []rbacv1.PolicyRule{
 		rule("", []string{"nodes"}, append([]string{"watch", "update"}, made...)...),
 		rule("", []string{"nodes/status"}, "patch"),
 		rule("storage.k8s.io", []string{"volumeattachments"}, made...),
-		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, "get", "create", "delete"),
-		rule("rbac.authorization.k8s.io", []string{"clusterroles"}, "get", "create", "delete"),
+		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, "get", "create", "patch", "delete"),
+		rule("rbac.authorization.k8s.io", []string{"clusterroles"}, "get", "create", "patch", "delete"),
+		rule("coordination.k8s.io", []string{"leases"}, "list"),
 		rule("admissionregistration.k8s.io", []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
 			"list", "create", "delete"),
 	}

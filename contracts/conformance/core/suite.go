@@ -45,25 +45,13 @@ func Suite(ctx context.Context, config *rest.Config, options conformance.RunOpti
 	if err != nil {
 		return nil, err
 	}
-	if err := leftovers(ctx, env); err != nil {
-		return nil, err
-	}
-	made, err := install(ctx, env)
-	cleanup := &cleanup{env: env, installed: made}
+	cleanup := &cleanup{env: env}
 	defer func() {
 		// Also when the run was interrupted: what is left is to be known.
 		err = stderrors.Join(err, cleanup.run(ctx))
 	}()
-	if err != nil {
+	if err := prepare(ctx, env, cleanup); err != nil {
 		return nil, err
-	}
-	if env.Namespace == "" {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "conformance-" + env.Run}}
-		env.own(namespace)
-		if err := env.Client.Create(ctx, namespace); err != nil {
-			return nil, errors.Wrap(err, "creating the namespace of the run")
-		}
-		env.Namespace, cleanup.namespace = namespace.Name, namespace
 	}
 	parallel := options.Parallel
 	if parallel == 0 {
@@ -80,6 +68,28 @@ func Suite(ctx context.Context, config *rest.Config, options conformance.RunOpti
 	}
 	return results, ctx.Err()
 }
+
+// prepare makes what the cases need. The Lease is the first of it that other runs look at.
+func prepare(ctx context.Context, env *Env, cleanup *cleanup) (err error) {
+	if env.Namespace == "" {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(env.Run)}}
+		env.own(namespace)
+		if err := env.Client.Create(ctx, namespace); err != nil {
+			return errors.Wrap(err, "creating the namespace of the run")
+		}
+		env.Namespace, cleanup.namespace = namespace.Name, namespace
+	}
+	if cleanup.stop, err = live(ctx, env); err != nil {
+		return err
+	}
+	if err := leftovers(ctx, env); err != nil {
+		return err
+	}
+	return install(ctx, env)
+}
+
+// namespaceOf names the namespace of a run that makes its own.
+func namespaceOf(run string) string { return "conformance-" + run }
 
 func newEnv(config *rest.Config, options conformance.RunOptions) (*Env, error) {
 	waits, err := timeouts.Parse(options.Timeouts)
