@@ -17,7 +17,7 @@ func (o *options) addRemediationFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.remediation.StopAbove, "remediation-stop-above", defaults.StopAbove,
 		"While more Machines of a Cluster are unhealthy than this number or percentage, rounded down, none is replaced.")
 	flags.IntVar(&o.remediation.Max, "remediation-max-retry", defaults.Max,
-		"How often a replacement that became unhealthy itself is replaced again; -1 for without limit.")
+		"How often a replacement that became unhealthy itself is replaced again; -1 for no limit.")
 	flags.DurationVar(&o.remediation.Period, "remediation-retry-period", defaults.Period,
 		"The time from one replacement to the next retry.")
 	flags.DurationVar(&o.remediation.MinHealthy, "remediation-min-healthy-period", defaults.MinHealthy,

@@ -26,8 +26,8 @@ func CheckKubeconfig(value string) error {
 	case "", InCluster:
 		return nil
 	case noTarget:
-		return errors.New("a Machine becomes a Node, so there is no working without a target cluster: leave --target-kubeconfig out" +
-			" and the Clusters without kubeconfig Secret; their Machines stay Provisioned")
+		return errors.New("Machines become Nodes of a target cluster, so none is not supported: omit --target-kubeconfig" +
+			" and the kubeconfig Secrets of the Clusters; their Machines stay Provisioned then")
 	}
 	_, err := readFile(value)
 	return err

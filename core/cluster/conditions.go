@@ -33,7 +33,7 @@ func (s *scope) setConditions() outcome.Outcome {
 	}
 	if s.finalizerRefused != nil {
 		s.set(conditions.False(clusterv1.ClusterAvailableCondition, clusterv1.InternalErrorReason,
-			"Nothing is done for this Cluster before it has the finalizer "+clusterv1.ClusterFinalizer+": "+s.finalizerRefused.Error()))
+			"The finalizer "+clusterv1.ClusterFinalizer+" cannot be added, and nothing is done for the Cluster without it: "+s.finalizerRefused.Error()))
 		return outcome.Continue()
 	}
 	s.set(s.infrastructureCondition())

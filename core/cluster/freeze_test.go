@@ -155,7 +155,7 @@ func TestACoreThatEndsSoon(t *testing.T) {
 	lastAtWork(t, time.Now())
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonCoreWasAway))
-		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("but for one that ended soon"))
+		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("but for one that ran only briefly"))
 	})
 	g.Eventually(func() float64 { return frozen(t, freeze.ReasonCoreWasAway) }).WithTimeout(timeout).Should(BeNumerically(">=", 1))
 	g.Expect(slices.DeleteFunc(reasonsOf(g, t, c), func(reason string) bool { return reason != "RemediationFrozen" })).To(HaveLen(1), "told once")

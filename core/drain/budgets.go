@@ -65,7 +65,7 @@ func (n *nodeDrain) explain(status *PodStatus, pod *Pod, a *attempt) {
 	}
 	slices.Sort(names)
 	status.Unsatisfiable = true
-	status.Reason = "more than one PodDisruptionBudget is about it, so the API server refuses every eviction"
+	status.Reason = "several PodDisruptionBudgets select it, so the API server refuses every eviction; leave one of them"
 	if len(names) > 0 {
 		status.Reason += ": " + strings.Join(names, ", ")
 	}

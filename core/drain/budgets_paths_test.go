@@ -85,6 +85,6 @@ func TestBudgetsThatCannotBeSatisfiedAreNamed(t *testing.T) {
 	}
 	w.create(second)
 	w.eventually(func(g Gomega) {
-		g.Expect(w.step().Message).To(ContainSubstring("more than one PodDisruptionBudget is about it, so the API server refuses every eviction: second, web"))
+		g.Expect(w.step().Message).To(ContainSubstring("several PodDisruptionBudgets select it, so the API server refuses every eviction; leave one of them: second, web"))
 	})
 }

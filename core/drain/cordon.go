@@ -66,7 +66,7 @@ func (c *cordon) undo(node *corev1.Node, now time.Time, shortest time.Duration) 
 		pause = min(shortest<<more, maxCordonPause)
 	}
 	c.retryAt = now.Add(pause)
-	c.reason = fmt.Sprintf("somebody makes Node %s schedulable each time it is cordoned, so it is cordoned less and less often: "+
+	c.reason = fmt.Sprintf("another client uncordons Node %s each time it is cordoned; cordoning is retried with backoff: "+
 		"find out who uncordons it (kubectl get node %s -o yaml --show-managed-fields)", node.Name, node.Name)
 }
 

@@ -197,11 +197,11 @@ func (s *findings) conclude(f Facts) Assessment {
 	case s.reason != "":
 		return Assessment{State: Unhealthy, Reason: s.reason, Message: strings.Join(s.messages, "; "), Since: s.since}
 	case s.early:
-		return Assessment{State: Undetermined, Message: "Nothing is concluded before the end of a grace period", Next: s.next}
+		return Assessment{State: Undetermined, Message: "Not judged before the end of a grace period", Next: s.next}
 	case s.unknown != "":
 		return Assessment{State: Undetermined, Message: s.unknown, Next: s.next}
 	case s.pending == "" && !s.next.IsZero():
-		return Assessment{State: Pending, Message: "Something is amiss for less than its timeout", Next: s.next}
+		return Assessment{State: Pending, Message: "Unhealthy for less than its timeout", Next: s.next}
 	case s.pending != "":
 		return Assessment{State: Pending, Message: s.pending, Next: s.next}
 	}

@@ -233,7 +233,7 @@ func TestPureSync(t *testing.T) {
 	}{
 		"in step":                           {nil, healthy, "True/NodeHealthy", BeEmpty()},
 		"awaits, once in step":              {[]func(*scope){func(s *scope) { s.sync = nodeSync{once: true, awaited: "Infra m"} }}, healthy, "True/NodeHealthy", BeEmpty()},
-		"awaits":                            {[]func(*scope){func(s *scope) { s.sync = nodeSync{awaited: "Infra m"} }}, healthy, "Unknown/InspectionFailed", HaveSuffix("wait until Infra m has been read")},
+		"awaits":                            {[]func(*scope){func(s *scope) { s.sync = nodeSync{awaited: "Infra m"} }}, healthy, "Unknown/InspectionFailed", HaveSuffix("are not synchronized before Infra m has been read")},
 		"nothing to await":                  {[]func(*scope){func(s *scope) { s.sync = nodeSync{} }}, healthy, "True/NodeHealthy", BeEmpty()},
 		"it goes":                           {[]func(*scope){failing(forbidden, false), leaving}, healthy, "True/NodeHealthy", BeEmpty()},
 		"refused at first":                  {[]func(*scope){failing(forbidden, false)}, healthy, "False/NodeSyncFailed", And(ContainSubstring("since 2026-11-20T12:00:00Z: "), HaveSuffix("policy p"))},

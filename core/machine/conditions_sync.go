@@ -29,7 +29,7 @@ func (s *scope) withSync(healthy metav1.Condition) metav1.Condition {
 		return healthy
 	case s.sync.err == nil:
 		return conditions.Unknown(conditionType, clusterv1.MachineNodeInspectionFailedReason,
-			"Labels, annotations and taints of Node "+s.node.Name+" wait until "+s.sync.awaited+" has been read")
+			"Labels, annotations and taints of Node "+s.node.Name+" are not synchronized before "+s.sync.awaited+" has been read")
 	}
 	message := "Labels, annotations and taints of Node " + s.node.Name + " cannot be written " + since(
 		s.syncFailedSince(),

@@ -19,7 +19,7 @@ func (s *scope) updatingCondition() metav1.Condition {
 		return conditions.False(clusterv1.MachineUpdatingCondition, clusterv1.MachineNotUpdatingReason, "")
 	}
 	return conditions.True(clusterv1.MachineUpdatingCondition, clusterv1.MachineInPlaceUpdatingReason,
-		"Waiting for the in-place update to end: whoever does it removes the annotation "+clusterv1.UpdateInProgressAnnotation)
+		"In-place update in progress; the updater ends it by removing the annotation "+clusterv1.UpdateInProgressAnnotation)
 }
 
 // setUpToDateCondition compares the Machine's MachineSet with its MachineDeployment; other Machines have no such

@@ -36,7 +36,7 @@ func (s *scope) awaitHooks(what, prefix, reason string, start func(*clusterv1.Ma
 		return outcome.Continue()
 	}
 	began := s.begin(start)
-	s.progress = deletion{reason, fmt.Sprintf("Waiting %s for %s, until whoever set the annotation removes it: %s",
+	s.progress = deletion{reason, fmt.Sprintf("Waiting %s for %s, whose owner must remove the annotation: %s",
 		since(began.Time), machines.Plural(len(hooks), what), strings.Join(s.describe(hooks), ", "))}
 	return outcome.Wait()
 }

@@ -24,18 +24,18 @@ func TestHooksAreCountedAndNamed(t *testing.T) {
 		{
 			name:        "one without an owner, from now",
 			annotations: map[string]string{prefix + "/backup": ""},
-			want:        "Waiting since 2026-11-20T12:00:00Z for 1 pre-drain hook, until whoever set the annotation removes it: " + prefix + "/backup",
+			want:        "Waiting since 2026-11-20T12:00:00Z for 1 pre-drain hook, whose owner must remove the annotation: " + prefix + "/backup",
 		},
 		{
 			name:        "several, sorted, with owners, since before",
 			annotations: map[string]string{prefix + "/b": "backup-controller", prefix + "/a": ""},
 			status:      &clusterv1.MachineDeletionStatus{WaitForPreDrainHookStartTime: began},
-			want:        "Waiting since 2026-11-20T11:00:00Z for 2 pre-drain hooks, until whoever set the annotation removes it: " + prefix + "/a, " + prefix + "/b (backup-controller)",
+			want:        "Waiting since 2026-11-20T11:00:00Z for 2 pre-drain hooks, whose owner must remove the annotation: " + prefix + "/a, " + prefix + "/b (backup-controller)",
 		},
 		{
 			name:        "a value that is no name",
 			annotations: map[string]string{prefix + "/a": strings.Repeat("x", 1000)},
-			want:        "Waiting since 2026-11-20T12:00:00Z for 1 pre-drain hook, until whoever set the annotation removes it: " + prefix + "/a (" + strings.Repeat("x", maxHookOwner) + ")",
+			want:        "Waiting since 2026-11-20T12:00:00Z for 1 pre-drain hook, whose owner must remove the annotation: " + prefix + "/a (" + strings.Repeat("x", maxHookOwner) + ")",
 		},
 	}
 	for _, test := range tests {

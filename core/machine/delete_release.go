@@ -17,7 +17,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 	if err := s.RemoveFinalizer(ctx, clusterv1.MachineFinalizer); err != nil {
 		refusal := persist.Refusal(err)
 		s.skipSave = refusal == ""
-		s.progress = deletion{clusterv1.MachineDeletingInternalErrorReason, "Nothing is left of the machine, but the object stays: " + refusal}
+		s.progress = deletion{clusterv1.MachineDeletingInternalErrorReason, "Everything of the machine is deleted, but the API server refuses to let the object go: " + refusal}
 		return outcome.FromError(err)
 	}
 	if !s.unfinalized() {
@@ -33,7 +33,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 		s.Gone = false
 		s.progress = deletion{
 			clusterv1.MachineDeletingDeletionCompletedReason,
-			"Nothing is left of the machine, but the object has " + listFinalizers(others),
+			"Everything of the machine is deleted; the object still has " + listFinalizers(others),
 		}
 		return outcome.Wait()
 	}

@@ -102,7 +102,7 @@ func volumesMessage(node string, found *drain.Result) string {
 	case !found.VolumesKnown && found.VolumesError != "":
 		return fmt.Sprintf("Waiting for the volumes of Node %s: %s", node, found.VolumesError)
 	case !found.VolumesKnown:
-		return fmt.Sprintf("Waiting for the volumes of Node %s: reading them", node)
+		return fmt.Sprintf("Reading the volumes of Node %s", node)
 	}
 	names := make([]string, 0, len(found.Volumes))
 	for _, volume := range found.Volumes {
@@ -112,7 +112,7 @@ func volumesMessage(node string, found *drain.Result) string {
 	if more := len(names) - volumesInMessage; more > 0 {
 		list = fmt.Sprintf("%s and %d more", list, more)
 	}
-	return fmt.Sprintf("Waiting for Node %s to let go of %s: %s", node, machines.Plural(len(names), "volume"), list)
+	return fmt.Sprintf("Waiting for %[2]s to detach from Node %[1]s: %[3]s", node, machines.Plural(len(names), "volume"), list)
 }
 
 // instanceGone reports whether the infrastructure has reported that the instance does not exist any more: its object, which the

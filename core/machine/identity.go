@@ -195,7 +195,7 @@ func (e *nodeEvidence) refusal(providerID, chosen string, claims []nodeClaim) st
 	if len(refused) > 1 {
 		verb, noun = " claim", "Nodes "
 	}
-	return fmt.Sprintf("%s%s the provider ID %s and is not believed: %s. Find out who registered it and delete it",
+	return fmt.Sprintf("%s%s the provider ID %s and is ignored: %s. Find out who registered it and delete it",
 		noun+few(refused), verb, providerID, cause)
 }
 

@@ -33,11 +33,11 @@ func TestPureRefusals(t *testing.T) {
 	}{
 		"no claim":              {nodeEvidence{elsewhere: nobody}, "", nil, ""},
 		"its own alone":         {nodeEvidence{elsewhere: nobody}, "n", claim("n"), ""},
-		"one beside its own":    {nodeEvidence{expected: "x", linked: "y", elsewhere: nobody}, "n", claim("z", "n"), "Node z claims the provider ID id and is not believed: this Machine is linked with Node n. "},
-		"another name expected": {nodeEvidence{expected: "x", linked: "y", elsewhere: nobody}, "", claim("z"), "Node z claims the provider ID id and is not believed: the Node of this Machine is named x. "},
-		"another linked":        {nodeEvidence{linked: "y", elsewhere: nobody}, "", claim("z"), "Node z claims the provider ID id and is not believed: this Machine is linked with Node y. "},
-		"another Machine's":     {nodeEvidence{elsewhere: func(node string) string { return "ns/" + node }}, "", claim("z", "a"), "Nodes a, z claim the provider ID id and is not believed: that is the Node of Machine ns/a. "},
-		"never provisioned":     {nodeEvidence{elsewhere: nobody}, "", claim("z"), "Node z claims the provider ID id and is not believed: its infrastructure was never provisioned. "},
+		"one beside its own":    {nodeEvidence{expected: "x", linked: "y", elsewhere: nobody}, "n", claim("z", "n"), "Node z claims the provider ID id and is ignored: this Machine is linked with Node n. "},
+		"another name expected": {nodeEvidence{expected: "x", linked: "y", elsewhere: nobody}, "", claim("z"), "Node z claims the provider ID id and is ignored: the Node of this Machine is named x. "},
+		"another linked":        {nodeEvidence{linked: "y", elsewhere: nobody}, "", claim("z"), "Node z claims the provider ID id and is ignored: this Machine is linked with Node y. "},
+		"another Machine's":     {nodeEvidence{elsewhere: func(node string) string { return "ns/" + node }}, "", claim("z", "a"), "Nodes a, z claim the provider ID id and is ignored: that is the Node of Machine ns/a. "},
+		"never provisioned":     {nodeEvidence{elsewhere: nobody}, "", claim("z"), "Node z claims the provider ID id and is ignored: its infrastructure was never provisioned. "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(test.evidence.refusal("id", test.chosen, test.claims)).To(HavePrefix(test.want))

@@ -33,7 +33,7 @@ func TestAFightOverTheNodeIsTold(t *testing.T) {
 	f.Expect(after).To(Equal(pause))
 	status, message := f.healthy()
 	f.Expect(status).To(Equal("True/NodeSyncFailed"), "the Node serves")
-	f.Expect(message).To(ContainSubstring(`the field manager "other-core" undoes changes of Node n (label node.cluster.x-k8s.io/a): only one may own them`))
+	f.Expect(message).To(ContainSubstring(`the field manager "other-core" reverts changes of Node n (label node.cluster.x-k8s.io/a): only one client may own them, stop the other`))
 	fighting = false
 	f.reconcile()
 	status, message = f.healthy()

@@ -82,7 +82,7 @@ func (s *scope) preservedCondition() metav1.Condition {
 		return conditions.True(PreservedCondition, ReasonPreservationEnded, "The Machine cannot be deleted: "+s.preservedErr.Error())
 	case !ok:
 		return conditions.True(PreservedCondition, ReasonPreservedForEver, fmt.Sprintf(
-			"Kept for inspection for ever, and counts as no replica of %s: annotation %s is no time like %s. Correct it, or delete the Machine",
+			"Kept for inspection indefinitely, and counts as no replica of %s: annotation %s is no time like %s. Correct it, or delete the Machine",
 			of, machines.PreserveUntilAnnotation, s.Now.UTC().Format(time.RFC3339))+s.refusedCordon())
 	}
 	return conditions.True(PreservedCondition, ReasonPreserved, fmt.Sprintf(

@@ -98,7 +98,7 @@ func scalingUpCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineDeploymentScalingUpCondition
 	deleting := s.Deleting()
 	if len(s.specErrors) > 0 && !deleting {
-		return conditions.True(kind, InvalidSpecReason, list("The MachineDeployment waits for its correction:", s.specErrors))
+		return conditions.True(kind, InvalidSpecReason, list("The spec of the MachineDeployment is invalid; correct it:", s.specErrors))
 	}
 	if !s.read {
 		return conditions.Unknown(kind, clusterv1.MachineDeploymentScalingUpInternalErrorReason, unread(failure))
@@ -169,7 +169,7 @@ func deletingCondition(s *scope, failure error) condition {
 		for _, set := range s.sets {
 			names = append(names, fmt.Sprintf("%s (%d Machines)", set.Name, len(s.machines[set.UID])))
 		}
-		message = "Waiting for the end of MachineSets " + strings.Join(names, ", ") + machines.SlowDeletions(s.allMachines(), s.Now)
+		message = "Waiting for the deletion of MachineSets " + strings.Join(names, ", ") + machines.SlowDeletions(s.allMachines(), s.Now)
 	}
 	if line := persist.RefusalLine(failure); line != "" {
 		message += "\n" + line
@@ -182,7 +182,7 @@ func unread(failure error) string {
 	if failure == nil {
 		return "The MachineSets and their Machines are not known"
 	}
-	return fmt.Sprintf("The MachineSets and their Machines are not known: %v", failure)
+	return fmt.Sprintf("Cannot read the MachineSets and their Machines: %v", failure)
 }
 
 // list is a heading with items below it.

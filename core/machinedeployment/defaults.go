@@ -45,7 +45,7 @@ func setAutoscalerDefaults(deployment *clusterv1.MachineDeployment) {
 }
 
 // specErrors lists what is wrong with a deployment, each with the field and what to do. Admission refuses such
-// deployments where it is installed; without it, the deployment waits for its correction. Errors of annotations that have a
+// deployments where it is installed; without it, a condition of the deployment asks for the correction. Errors of annotations that have a
 // default do not count.
 func specErrors(deployment *clusterv1.MachineDeployment) []string {
 	var found []string

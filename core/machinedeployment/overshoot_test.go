@@ -95,7 +95,7 @@ func TestAnOvershootIsProvoked(t *testing.T) {
 			}
 			undeletable.Store(true)
 			w.rogue(&old, 3)
-			numbers := "Machines counted; replicas 2, surge 1 and --safety-up 2 allow 4; it ends at 4"
+			numbers := "Machines counted; replicas 2, surge 1 and --safety-up 2 allow 4; creation resumes at 4"
 			w.Eventually(func(g Gomega) {
 				d := w.current()
 				g.Expect(stateOf(d.Status.Conditions, overshoot.FrozenCondition)).To(And(

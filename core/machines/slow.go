@@ -29,7 +29,7 @@ func SlowDeletions(all []*clusterv1.Machine, now time.Time) string {
 	if len(slow) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\nIn deletion for more than %d minutes:\n", SlowDeletion/time.Minute) +
+	return fmt.Sprintf("\nBeing deleted for more than %d minutes:\n", SlowDeletion/time.Minute) +
 		Aggregate(slow, "", Reasons{}, DeletionStage).Message
 }
 

@@ -31,7 +31,7 @@ func TestSlowDeletions(t *testing.T) {
 		named("quick", SlowDeletion-time.Minute), named("quicker", time.Minute), named("stays", 0),
 	}
 	g := NewWithT(t)
-	g.Expect(SlowDeletions(all, now)).To(Equal("\nIn deletion for more than 15 minutes:\n" +
+	g.Expect(SlowDeletions(all, now)).To(Equal("\nBeing deleted for more than 15 minutes:\n" +
 		"* Machine says-nothing: WaitingForVolumeDetach\n* Machine not-reported: being deleted\n* Machine drains: pod p stays"))
 	g.Expect(SlowDeletions(all[3:], now)).To(BeEmpty())
 

@@ -126,7 +126,8 @@ func TestTwoCoresAdoptOneInstance(t *testing.T) {
 		g.Expect(worlds[0].living()).NotTo(BeEmpty())
 		g.Expect(worlds[1].living()).NotTo(BeEmpty())
 	})
-	worlds[0].G.Expect(append(recorders[0].all(), recorders[1].all()...)).To(ContainElement(ContainSubstring(adoptionRefusedEvent)))
+	worlds[0].G.Eventually(func() []string { return append(recorders[0].all(), recorders[1].all()...) }).
+		Should(ContainElement(ContainSubstring(adoptionRefusedEvent)))
 }
 
 // recorder keeps the events that it was given.

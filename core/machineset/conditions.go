@@ -55,7 +55,7 @@ func scalingUp(s *scope, failure error) condition {
 	const kind = clusterv1.MachineSetScalingUpCondition
 	deleting := s.Deleting()
 	if len(s.specErrors) > 0 && !deleting {
-		return conditions.True(kind, machines.InvalidSpecReason, list("The MachineSet waits for its correction:", s.specErrors))
+		return conditions.True(kind, machines.InvalidSpecReason, list("The spec of the MachineSet is invalid; correct it:", s.specErrors))
 	}
 	if !s.machinesRead {
 		return conditions.Unknown(kind, clusterv1.MachineSetScalingUpInternalErrorReason, unread(failure))
@@ -149,7 +149,7 @@ func deletingCondition(s *scope, failure error) condition {
 	}
 	message := "All Machines are gone"
 	if len(s.machines) > 0 {
-		message = fmt.Sprintf("Waiting for the end of %s: %s", machines.Plural(len(s.machines), "Machine"), machines.ListNames(s.machines))
+		message = fmt.Sprintf("Waiting for the deletion of %s: %s", machines.Plural(len(s.machines), "Machine"), machines.ListNames(s.machines))
 		message += machines.SlowDeletions(s.machines, s.Now)
 	}
 	if line := persist.RefusalLine(failure); line != "" {
@@ -173,7 +173,7 @@ func unread(failure error) string {
 	if failure == nil {
 		return "The Machines are not known"
 	}
-	return fmt.Sprintf("The Machines are not known: %v", failure)
+	return fmt.Sprintf("Cannot read the Machines: %v", failure)
 }
 
 // list is a heading with items below it.

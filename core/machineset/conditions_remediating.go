@@ -25,7 +25,7 @@ func remediatingCondition(s *scope, failure error) condition {
 		); len(
 			unhealthy,
 		) > 0 {
-			message = "Unhealthy, and not handed to the MachineSet by the health check: " + machines.ListNames(unhealthy)
+			message = "Unhealthy, but their MachineHealthCheck has not requested remediation: " + machines.ListNames(unhealthy)
 		}
 		return conditions.False(kind, clusterv1.MachineSetNotRemediatingReason, message)
 	}

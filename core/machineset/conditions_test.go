@@ -81,10 +81,10 @@ func TestConditions(t *testing.T) {
 		"v or no v": {scope: with(scopeOf(1, Machine("a", func(m *clusterv1.Machine) { m.Spec.Version = "v1.36.3" })), func(s *scope) {
 			s.Object.Spec.Template.Spec.Version = "1.36.3"
 		}), kind: clusterv1.MachineSetMachinesUpToDateCondition, status: "True", reason: "UpToDate"},
-		"none is remediated":      {scope: scopeOf(1, Machine("a", Unhealthy)), kind: clusterv1.MachineSetRemediatingCondition, status: "False", reason: "NotRemediating", message: "not handed to the MachineSet by the health check: a"},
+		"none is remediated":      {scope: scopeOf(1, Machine("a", Unhealthy)), kind: clusterv1.MachineSetRemediatingCondition, status: "False", reason: "NotRemediating", message: "their MachineHealthCheck has not requested remediation: a"},
 		"one is to be remediated": {scope: scopeOf(1, Machine("a", Unhealthy, owed)), kind: clusterv1.MachineSetRemediatingCondition, status: "True", reason: "Remediating", message: "* Machine a: WaitingForRemediation"},
 		"it is there to stay":     {scope: scopeOf(1), kind: clusterv1.MachineSetDeletingCondition, status: "False", reason: "NotDeleting"},
-		"it goes":                 {scope: with(scopeOf(1, Machine("a")), goes), kind: clusterv1.MachineSetDeletingCondition, status: "True", reason: "Deleting", message: "Waiting for the end of 1 Machine: a"},
+		"it goes":                 {scope: with(scopeOf(1, Machine("a")), goes), kind: clusterv1.MachineSetDeletingCondition, status: "True", reason: "Deleting", message: "Waiting for the deletion of 1 Machine: a"},
 		"it goes, and scales":     {scope: with(scopeOf(1, Machine("a")), goes), kind: down, status: "True", reason: "ScalingDown", message: "from 1 to 0"},
 		"not paused":              {scope: scopeOf(1), kind: clusterv1.PausedCondition, status: "False", reason: "NotPaused"},
 	}
@@ -194,7 +194,7 @@ func TestSlowDeletions(t *testing.T) {
 	s := scopeOf(0, Machine("a", since(16*time.Minute, clusterv1.MachineDeletingDrainingNodeReason)), Machine("b", since(14*time.Minute, "")),
 		Machine("c", since(machines.SlowDeletion, "")), Machine("d", since(12*time.Minute, "")))
 	g.Expect(scalingDownCondition(s, nil).Message).To(HaveSuffix(
-		"\nIn deletion for more than 15 minutes:\n* Machine a: DrainingNode\n* Machine c: being deleted"))
+		"\nBeing deleted for more than 15 minutes:\n* Machine a: DrainingNode\n* Machine c: being deleted"))
 	goes(s)
 	g.Expect(deletingCondition(s, nil).Message).To(ContainSubstring("Machine a: DrainingNode"))
 	g.Expect((&Reconciler{}).requeueAfterSlowDeletion(t.Context(), s).After()).To(Equal(time.Minute))

@@ -182,7 +182,7 @@ func (r *Reconciler) unrecorded(
 	}
 	end := outcome.FromError(err)
 	if refusal := persist.Refusal(err); refusal != "" {
-		message := "Not replaced: it could not be recorded: " + refusal
+		message := "Not replaced: cannot record the replacement: " + refusal
 		s.held.add(notReplaceableReason, message, len(waiting))
 		end = end.And(r.setOwnerRemediated(ctx, s, waiting, ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason, message)))
 	}

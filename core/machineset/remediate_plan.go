@@ -53,13 +53,13 @@ func (s *scope) missingDeployment() string {
 	if s.deployment != nil || owner == nil || owner.Kind != "MachineDeployment" {
 		return ""
 	}
-	return fmt.Sprintf("MachineDeployment %s cannot be read, which has the limits", owner.Name)
+	return fmt.Sprintf("Cannot read MachineDeployment %s, which has the limits", owner.Name)
 }
 
 // deferredBecause describes what else keeps a Machine from being remediated.
 func deferredBecause(blockers []string) condition {
 	return ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason,
-		list("Waits, since the Machine could not be replaced now:", blockers))
+		list("Waiting: a replacement cannot be created now:", blockers))
 }
 
 func notOfCurrentRevision(deployment *clusterv1.MachineDeployment) condition {
@@ -79,7 +79,7 @@ func pausedRollout(deployment *clusterv1.MachineDeployment) []string {
 		return nil
 	}
 	return []string{
-		fmt.Sprintf("spec.paused of MachineDeployment %s is true, and it replaces no outdated Machine: set it to false", deployment.Name),
+		fmt.Sprintf("MachineDeployment %s is paused (spec.paused): unpause it to replace its outdated Machines", deployment.Name),
 	}
 }
 

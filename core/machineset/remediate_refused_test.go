@@ -82,7 +82,7 @@ func TestADeploymentThatIsNotThere(t *testing.T) {
 	w.findUnhealthy(names[0])
 	w.start(t)
 	w.becomes(names[0], clusterv1.MachineSetMachineRemediationDeferredReason)
-	w.Eventually(w.reports(remediationAllowedConditionType, notReplaceableReason, "MachineDeployment d cannot be read"))
+	w.Eventually(w.reports(remediationAllowedConditionType, notReplaceableReason, "Cannot read MachineDeployment d"))
 	w.G.Expect(w.deletingNow()).To(BeZero())
 }
 

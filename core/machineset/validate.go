@@ -31,7 +31,7 @@ func effectiveSelector(set *clusterv1.MachineSet) (labels.Selector, error) {
 }
 
 // specErrors lists what is wrong with a set, each with the field and what to do. Admission refuses such sets where it is
-// installed; without it, the set waits for its correction. Errors of annotations count only where the number of replicas depends
+// installed; without it, a condition of the set asks for the correction. Errors of annotations count only where the number of replicas depends
 // on them: the others can be ignored.
 func specErrors(set *clusterv1.MachineSet) []string {
 	var found []string

@@ -42,7 +42,7 @@ type Options struct {
 
 // Retry bounds repeated replacements of one Machine. The words are those of Cluster API's KubeadmControlPlane.
 type Retry struct {
-	// Max is how often a replacement that became unhealthy itself is replaced again; negative for without limit.
+	// Max is how often a replacement that became unhealthy itself is replaced again; negative for no limit.
 	Max int
 	// Period is the time from one replacement to the next retry.
 	Period time.Duration

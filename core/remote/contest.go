@@ -221,7 +221,7 @@ func (e *ContestedError) Error() string {
 		names = fmt.Sprintf("%s and %d more", names, more)
 	}
 	if e.Other != "" {
-		return fmt.Sprintf("the field manager %q undoes changes of Node %s (%s): only one may own them", e.Other, e.Node, names)
+		return fmt.Sprintf("the field manager %q reverts changes of Node %s (%s): only one client may own them, stop the other", e.Other, e.Node, names)
 	}
-	return fmt.Sprintf("somebody undoes changes of Node %s (%s): only one may own them", e.Node, names)
+	return fmt.Sprintf("another client reverts changes of Node %s (%s): only one client may own them, stop the other", e.Node, names)
 }

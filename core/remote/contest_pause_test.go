@@ -114,9 +114,9 @@ func TestContestedErrorNamesWhatAndWho(t *testing.T) {
 	for range freeRepeats {
 		c.wrote(node, []change{wanted}, now)
 	}
-	g.Expect(c.check(node, []change{wanted}, now)).To(MatchError("somebody undoes changes of Node n (label a): only one may own them"))
+	g.Expect(c.check(node, []change{wanted}, now)).To(MatchError("another client reverts changes of Node n (label a): only one client may own them, stop the other"))
 	c.undoneBy(node, []change{label("never", "written"), wanted}, func(change) string { return "the-other" })
-	g.Expect(c.check(node, []change{wanted}, now)).To(MatchError(`the field manager "the-other" undoes changes of Node n (label a): only one may own them`))
+	g.Expect(c.check(node, []change{wanted}, now)).To(MatchError(`the field manager "the-other" reverts changes of Node n (label a): only one client may own them, stop the other`))
 
 	g.Expect(&ContestedError{Node: "n", Changes: []string{"1", "2", "3"}}).To(MatchError(ContainSubstring("(1, 2, 3)")))
 	g.Expect(&ContestedError{Node: "n", Changes: []string{"1", "2", "3", "4", "5"}}).To(MatchError(ContainSubstring("(1, 2, 3 and 2 more)")))

@@ -75,7 +75,7 @@ func TestDeletionDoesNotWaitForEverForTheMachine(t *testing.T) {
 	f.Eventually(f.gone("m")).Should(BeTrue())
 }
 
-// A launch that is tried again slowly is no reason to let an instance run on that is to be ended.
+// A launch that is retried slowly is no reason to let an instance run on that is to be ended.
 func TestADeletionDoesNotWaitOutTheBackoffOfALaunch(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	var deleting atomic.Bool

@@ -142,7 +142,7 @@ func TestWhatIsNotThereYetIsWaitedFor(t *testing.T) {
 				}
 			})
 			f.Eventually(f.ready("m")).Should(Equal("False UnresolvedReference"), func() string { return f.messages["m"] })
-			for _, part := range append(test.contains, testRegion, "Tried again slowly") {
+			for _, part := range append(test.contains, testRegion, "Retried slowly") {
 				f.Expect(f.messages["m"]).To(ContainSubstring(part))
 			}
 			m, err := f.get("m")

@@ -13,17 +13,17 @@ const (
 	// ClassCapacity means that the cloud has no room for this type of instance at this place now. Another place
 	// may have; the next attempt goes there.
 	ClassCapacity Class = "Capacity"
-	// ClassQuota means that a quota of the account is used up. Tried again slowly.
+	// ClassQuota means that a quota of the account is used up. Retried slowly.
 	ClassQuota Class = "Quota"
-	// ClassThrottle means that there were too many calls. Tried again after a while that grows.
+	// ClassThrottle means that there were too many calls. Retried with backoff.
 	ClassThrottle Class = "Throttle"
-	// ClassAuth means that credentials are missing, expired or too narrow. Tried again slowly, since a person
+	// ClassAuth means that credentials are missing, expired or too narrow. Retried slowly, since a person
 	// repairs them.
 	ClassAuth Class = "Auth"
 	// ClassTerminal means that the request as such is refused. Not tried again until it changes.
 	ClassTerminal Class = "Terminal"
 	// ClassUnresolved means that something that the request names, or searches for, is not there or cannot be used now: an image,
-	// a network, a role. The call has certainly had no effect. Tried again slowly, since it may be created, shared or become
+	// a network, a role. The call has certainly had no effect. Retried slowly, since it may be created, shared or become
 	// visible later. A name that can never be right is of class Terminal.
 	ClassUnresolved Class = "Unresolved"
 	// ClassNotFound means that the instance that the call is about does not exist.
@@ -32,10 +32,10 @@ const (
 	// out what it is.
 	ClassConflict Class = "Conflict"
 	// ClassRefused means that the call has certainly had no effect, and that it may have one later: the cloud has answered
-	// with a refusal of a kind that is not known, or was never asked. Tried again after a while that grows.
+	// with a refusal of a kind that is not known, or was never asked. Retried with backoff.
 	ClassRefused Class = "Refused"
 	// ClassUnknown is anything else, above all calls whose answer was lost. The call may have taken
-	// effect. Tried again after a while that grows.
+	// effect. Retried with backoff.
 	ClassUnknown Class = "Unknown"
 )
 

@@ -132,7 +132,7 @@ func (w *world) expectClaimNamed(m *clusterv1.Machine, claiming *corev1.Node) {
 		w.reread(m)
 		g.Expect(m.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", clusterv1.MachineNodeReadyCondition),
-			HaveField("Message", ContainSubstring("Node %s claims the provider ID %s and is not believed", claiming.Name, m.Spec.ProviderID)))))
+			HaveField("Message", ContainSubstring("Node %s claims the provider ID %s and is ignored", claiming.Name, m.Spec.ProviderID)))))
 	}).Should(Succeed())
 }
 

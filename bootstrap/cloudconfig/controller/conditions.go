@@ -70,7 +70,7 @@ func dataSecretAvailable(s *scope) metav1.Condition {
 	case s.wait != nil:
 		return conditions.False(kind, s.wait.reason, s.wait.message)
 	}
-	return conditions.False(kind, bootstrapv1.WaitingForDataSecretReason, "the user data was not made yet")
+	return conditions.False(kind, bootstrapv1.WaitingForDataSecretReason, "Waiting for the user data to be created")
 }
 
 func nodeSecretSynced(s *scope) metav1.Condition {
@@ -81,7 +81,7 @@ func nodeSecretSynced(s *scope) metav1.Condition {
 	case s.wait != nil:
 		return conditions.False(kind, s.wait.reason, s.wait.message)
 	}
-	return conditions.False(kind, bootstrapv1.WaitingForDataSecretReason, "the user data comes first")
+	return conditions.False(kind, bootstrapv1.WaitingForDataSecretReason, "Waiting for the user data to be created")
 }
 
 func tokensValid(s *scope) metav1.Condition {
@@ -94,7 +94,7 @@ func tokensValid(s *scope) metav1.Condition {
 	case s.wait != nil:
 		return conditions.False(kind, s.wait.reason, s.wait.message)
 	}
-	return conditions.False(kind, bootstrapv1.WaitingForDataSecretReason, "the user data comes first")
+	return conditions.False(kind, bootstrapv1.WaitingForDataSecretReason, "Waiting for the user data to be created")
 }
 
 // ready is true when the others are; otherwise it repeats the first that is not. That the node's Secret

@@ -79,7 +79,7 @@ func (r *Reconciler) awaitCluster(_ context.Context, s *scope) outcome.Outcome {
 			fmt.Sprintf("Machine %s is being deleted; its tokens are no longer extended", s.machine.Name))
 	case util.IsControlPlaneMachine(s.machine):
 		return s.awaits(bootstrapv1.ControlPlaneUnsupportedReason,
-			fmt.Sprintf("Machine %s belongs to a control plane; a CloudConfig makes worker machines only", s.machine.Name))
+			fmt.Sprintf("Machine %s belongs to a control plane; CloudConfig supports workers only: use another bootstrap provider", s.machine.Name))
 	case s.cluster == nil:
 		return s.awaits(bootstrapv1.WaitingForClusterReason,
 			fmt.Sprintf("Cluster %s of Machine %s does not exist", s.machine.Spec.ClusterName, s.machine.Name))

@@ -85,7 +85,7 @@ func KubeletConfigFile(o KubeletOptions) ([]byte, error) {
 		if value, ok := lookup(config, s.path); !ok || !reflect.DeepEqual(value, s.value) {
 			return nil, &InvalidKubeletConfigError{
 				Field:   s.path,
-				Message: fmt.Sprintf("must be %v: a kubelet is not to be open to everybody", s.value),
+				Message: fmt.Sprintf("must be %v: access to the kubelet without authentication is not allowed", s.value),
 			}
 		}
 	}

@@ -108,7 +108,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"",
 		"Work only on objects with this value of the label cluster.x-k8s.io/watch-filter; on all when empty.",
 	)
-	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Minute, "How often everything is looked at again without an event.")
+	flags.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Minute, "How often all objects are reconciled without an event.")
 	flags.Float32Var(&o.KubeAPIQPS, "kube-api-qps", 100, "Requests per second to the management API server.")
 	flags.IntVar(&o.KubeAPIBurst, "kube-api-burst", 200, "Requests to the management API server that may exceed the rate for a moment.")
 }

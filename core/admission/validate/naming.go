@@ -23,7 +23,7 @@ func machineNaming(from clusterv1.MachineNamingSpec, clusterName, setName string
 	}
 	parsed, err := naming.Parse(from.Template)
 	if err != nil {
-		return wrong("is no template for names: " + err.Error())
+		return wrong("is not a valid name template: " + err.Error())
 	}
 	var made [len(samples)]string
 	for i, random := range samples {
@@ -36,7 +36,7 @@ func machineNaming(from clusterv1.MachineNamingSpec, clusterName, setName string
 	}
 	name := naming.Cut(made[0], samples[0])
 	if messages := validation.IsDNS1123Subdomain(name); len(messages) > 0 {
-		return wrong("makes the name " + quote(name) + ", which Kubernetes does not take: " + strings.Join(messages, "; "))
+		return wrong("makes the name " + quote(name) + ", which is not a valid name: " + strings.Join(messages, "; "))
 	}
 	return nil
 }

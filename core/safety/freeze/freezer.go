@@ -121,8 +121,8 @@ func (f *Freezer) Frozen(cluster client.ObjectKey) State {
 // stateOf returns the first state that holds. The mutex is held.
 func (f *Freezer) stateOf(of *target, now time.Time) State {
 	if of.unread {
-		return State{Reason: ReasonCoreWasAway, Since: f.start.at, Unread: true, Message: "No Machine is replaced until the Cluster has been " +
-			"read for what the core before has said of it"}
+		return State{Reason: ReasonCoreWasAway, Since: f.start.at, Unread: true, Message: "No Machine is replaced until the state that " +
+			"the core before has recorded on the Cluster has been read"}
 	}
 	var next time.Time
 	for _, state := range []State{

@@ -189,7 +189,7 @@ func TestACoreThatEndsSoonAfterATimeWithoutOne(t *testing.T) {
 	state := w.Frozen(cluster)
 	g.Expect(state.Reason).To(Equal(ReasonCoreWasAway))
 	g.Expect(state.Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
-	g.Expect(state.Message).To(ContainSubstring("no core was at work from 2026-11-23T10:00:00Z to 2026-11-23T12:00:00Z, but for one that ended soon"))
+	g.Expect(state.Message).To(ContainSubstring("no core was at work from 2026-11-23T10:00:00Z to 2026-11-23T12:00:00Z, but for one that ran only briefly"))
 	g.Expect(w.NotBefore(cluster)).To(Equal(state.Until))
 	since, open := w.restorable(cluster)
 	g.Expect(open).To(Equal(needed))

@@ -56,7 +56,7 @@ func (s start) state(now time.Time, o Options, examined bool) State {
 		before = fmt.Sprintf(awayFormat, stamp(s.last), stamp(s.at))
 	}
 	if s.briefly {
-		before += ", but for one that ended soon"
+		before += ", but for one that ran only briefly"
 	}
 	switch {
 	case s.awaited != "":

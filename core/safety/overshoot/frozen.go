@@ -111,7 +111,7 @@ func (g *Guard) refusalOf(object metav1.Object) refusal {
 func (g *Guard) Of(object, owner metav1.Object) (reason, message string) {
 	value := object.GetLabels()[FrozenLabel]
 	if owner == nil && value == ByDeployment && deploymentOf(object) != nil {
-		return FrozenByLabelReason, fmt.Sprintf("the label %s=%s says that its MachineDeployment is frozen, which cannot be read", FrozenLabel, value)
+		return FrozenByLabelReason, fmt.Sprintf("the label %s=%s says that its MachineDeployment is frozen; the MachineDeployment cannot be read", FrozenLabel, value)
 	}
 	if owner == nil || value != ByDeployment {
 		if reason, message := g.self(object); reason != "" {
@@ -146,7 +146,7 @@ func (g *Guard) self(object metav1.Object) (reason, message string) {
 		message = fmt.Sprintf("somebody has set the label %s=%s", FrozenLabel, value)
 	}
 	if refused.end != "" {
-		message += "\nIt should have ended, and the removal of the label is refused: " + refused.end
+		message += "\nThe freeze is over, but removing the label is refused: " + refused.end
 	}
 	return reason, message
 }

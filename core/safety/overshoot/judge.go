@@ -42,7 +42,7 @@ func (o *Options) low(n Numbers) int { return n.Allowed() + o.Up - max(o.Down, 1
 // Because describes an overshoot.
 func (o *Options) Because(n Numbers) string {
 	high := n.Allowed() + o.Up
-	return fmt.Sprintf("%s counted; replicas %d, surge %d and --safety-up %d allow %d; it ends at %d",
+	return fmt.Sprintf("%s counted; replicas %d, surge %d and --safety-up %d allow %d; creation resumes at %d",
 		machines.Plural(n.Living, "Machine"), n.Replicas, n.Surge, o.Up, high-1, o.low(n))
 }
 

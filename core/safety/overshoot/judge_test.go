@@ -40,7 +40,7 @@ func TestFrozen(t *testing.T) {
 		})
 	}
 	NewWithT(t).Expect(standard.Because(Numbers{Replicas: 3, Surge: 1, Living: 7})).To(
-		Equal("7 Machines counted; replicas 3, surge 1 and --safety-up 2 allow 5; it ends at 5"))
+		Equal("7 Machines counted; replicas 3, surge 1 and --safety-up 2 allow 5; creation resumes at 5"))
 }
 
 // TestHysteresis: whatever the numbers, as many Machines as a rollout may make are not frozen and end a freeze; the same number never
@@ -101,10 +101,10 @@ func TestCondition(t *testing.T) {
 		"no longer the deployment":          {set: labels{FrozenLabel: ByDeployment}, reason: NotFrozenReason},
 		"a deployment that is not read":     {set: labels{FrozenLabel: ByDeployment}, unread: true, reason: FrozenByLabelReason, message: "cannot be read"},
 		"the label is refused":              {refused: refusal{because: "7 exist", text: "policy"}, reason: OvershootReason, message: "7 exist\nThe label safety.millwright.dev/frozen is refused, so a restart of the core forgets it: policy"},
-		"the removal is refused":            {deployment: labels{FrozenLabel: Overshoot}, refused: refusal{end: "policy"}, reason: OvershootReason, message: "removal of the label is refused: policy"},
+		"the removal is refused":            {deployment: labels{FrozenLabel: Overshoot}, refused: refusal{end: "policy"}, reason: OvershootReason, message: "removing the label is refused: policy"},
 		"of a removal nothing has remained": {refused: refusal{end: "policy"}, reason: NotFrozenReason},
 		"the label is not written":          {refused: refusal{because: "7 exist"}, reason: OvershootReason, message: "7 exist\nThe label safety.millwright.dev/frozen is not written yet"},
-		"the label is refused, and its end": {refused: refusal{because: "7 exist", text: "policy", end: "webhook"}, reason: OvershootReason, message: "forgets it: policy\nIt should have ended, and the removal of the label is refused: webhook"},
+		"the label is refused, and its end": {refused: refusal{because: "7 exist", text: "policy", end: "webhook"}, reason: OvershootReason, message: "forgets it: policy\nThe freeze is over, but removing the label is refused: webhook"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

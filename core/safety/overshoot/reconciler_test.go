@@ -31,7 +31,7 @@ func TestMachinesOfAllSetsAreCounted(t *testing.T) {
 	w.machines(young, "rogue2")
 	w.reconcile(d)
 	w.G.Expect(frozen(d)).To(Equal(overshoot.Overshoot))
-	const because = "5 Machines counted; replicas 2, surge 1 and --safety-up 2 allow 4; it ends at 4"
+	const because = "5 Machines counted; replicas 2, surge 1 and --safety-up 2 allow 4; creation resumes at 4"
 	w.G.Expect(d.Annotations).To(HaveKeyWithValue(overshoot.FrozenBecauseAnnotation, because))
 	w.G.Expect(w.events()).To(Equal([]string{"Warning Frozen No Machine is created: " + because}))
 	w.G.Expect(w.metric(d)).To(Equal(overshoot.OvershootReason))
@@ -177,7 +177,7 @@ func TestAFreezeWhoseEndIsRefused(t *testing.T) {
 		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
 		condition := w.guard.Condition(d, nil)
 		w.G.Expect(condition.Status).To(Equal(metav1.ConditionTrue))
-		w.G.Expect(condition.Message).To(And(ContainSubstring("3 Machines counted"), ContainSubstring("It should have ended, and the removal of the label is refused")))
+		w.G.Expect(condition.Message).To(And(ContainSubstring("3 Machines counted"), ContainSubstring("The freeze is over, but removing the label is refused")))
 	}
 	w.refused.Lift()
 	w.reconcile(d)

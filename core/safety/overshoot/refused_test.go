@@ -53,7 +53,7 @@ func TestARefusedLabel(t *testing.T) {
 		_, err := w.try(d)
 		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
 	}
-	w.G.Expect(w.guard.Condition(d, nil).Message).To(ContainSubstring("the removal of the label is refused"))
+	w.G.Expect(w.guard.Condition(d, nil).Message).To(ContainSubstring("removing the label is refused"))
 	w.G.Expect(w.events()).To(ConsistOf(HavePrefix("Warning FreezeRefused")))
 	w.refused.Lift()
 	w.reconcile(d)

@@ -264,11 +264,11 @@ func explainDeletion(err error) *explanation {
 	switch driver.ClassOf(err) {
 	case driver.ClassTerminal:
 		return &explanation{driverv1.DeletionBlockedReason, err.Error() +
-			". Tried again slowly; if the instance is protected from deletion, disable the protection in the cloud"}
+			". Retried slowly; if the instance is protected from deletion, disable the protection in the cloud"}
 	case driver.ClassAuth:
 		return explainUnseen(err)
 	case driver.ClassUnknown:
-		return &explanation{driverv1.CloudErrorReason, strings.TrimRight(err.Error(), ".") + ". Tried again after a while that grows"}
+		return &explanation{driverv1.CloudErrorReason, strings.TrimRight(err.Error(), ".") + ". Retried with backoff"}
 	default:
 		return explain(err)
 	}

@@ -40,32 +40,32 @@ func explain(err error) *explanation {
 		return &explanation{driverv1.InsufficientCapacityReason,
 			cause + ". Tried again, where the spec allows it in another zone or with another instance type: allow more of them"}
 	case driver.ClassQuota:
-		return &explanation{driverv1.QuotaExceededReason, cause + ". Tried again slowly; raise the quota or free some of it"}
+		return &explanation{driverv1.QuotaExceededReason, cause + ". Retried slowly; raise the quota or free some of it"}
 	case driver.ClassThrottle:
 		return &explanation{driverv1.ThrottledReason, cause + ". Tried again after a while"}
 	case driver.ClassAuth:
-		return &explanation{driverv1.UnauthorizedReason, cause + ". Tried again slowly; check the permissions of identityRef, or of the provider's own credentials where that is not set"}
+		return &explanation{driverv1.UnauthorizedReason, cause + ". Retried slowly; check the permissions of identityRef, or of the provider's own credentials where that is not set"}
 	case driver.ClassTerminal:
 		return &explanation{
 			driverv1.InvalidConfigurationReason,
 			cause + ". Not tried again; replace the Machine by one with a spec that the cloud accepts",
 		}
 	case driver.ClassUnresolved:
-		return &explanation{driverv1.UnresolvedReferenceReason, cause + ". Tried again slowly until it can be used: " +
+		return &explanation{driverv1.UnresolvedReferenceReason, cause + ". Retried slowly until it can be used: " +
 			"create it, share it with the provider's account, or replace the Machine by one with a corrected spec"}
 	case driver.ClassNotFound:
 		return &explanation{driverv1.InstanceNotVisibleReason, cause + ". Waiting for the cloud to list the instance"}
 	case driver.ClassConflict:
 		return &explanation{driverv1.CloudErrorReason, cause + ". Something has the name of the instance that is no instance and does not carry " +
-			"the mark of this object: delete it in the cloud, or replace the Machine by one of another name. Tried again after a while that grows"}
+			"the mark of this object: delete it in the cloud, or replace the Machine by one of another name. Retried with backoff"}
 	case driver.ClassRefused:
-		return &explanation{driverv1.CloudErrorReason, cause + ". The call had no effect; tried again after a while that grows"}
+		return &explanation{driverv1.CloudErrorReason, cause + ". The call had no effect; retried with backoff"}
 	case driver.ClassUnknown:
 	}
-	return &explanation{driverv1.CloudErrorReason, cause + ". Tried again after a while that grows"}
+	return &explanation{driverv1.CloudErrorReason, cause + ". Retried with backoff"}
 }
 
 // explainRefusal explains what the API server refuses. The next try comes with the queue's own backoff.
 func explainRefusal(refusal string) *explanation {
-	return &explanation{driverv1.RefusedByAPIServerReason, strings.TrimRight(refusal, ".") + ". Tried again slowly; allow it to the provider"}
+	return &explanation{driverv1.RefusedByAPIServerReason, strings.TrimRight(refusal, ".") + ". Retried slowly; grant the provider this permission"}
 }

@@ -75,9 +75,9 @@ func explainUnfinished(lacking string, err error) *explanation {
 	why := explain(err)
 	switch driver.ClassOf(err) {
 	case driver.ClassTerminal:
-		why.message = withoutStop(err) + ". Tried again slowly; replace the Machine by one with a spec that the cloud accepts"
+		why.message = withoutStop(err) + ". Retried slowly; replace the Machine by one with a spec that the cloud accepts"
 	case driver.ClassNotFound:
-		why = &explanation{driverv1.CloudErrorReason, withoutStop(err) + ". Tried again after a while that grows"}
+		why = &explanation{driverv1.CloudErrorReason, withoutStop(err) + ". Retried with backoff"}
 	}
 	return &explanation{why.reason, lacking + ": " + why.message}
 }

@@ -151,9 +151,9 @@ func explainStored(err error) *explanation {
 		return &explanation{driverv1.ForeignInstanceReason, cause}
 	case driver.ClassTerminal:
 		return &explanation{driverv1.InvalidConfigurationReason,
-			cause + ". Tried again slowly; replace the Machine by one with a spec that the cloud accepts"}
+			cause + ". Retried slowly; replace the Machine by one with a spec that the cloud accepts"}
 	case driver.ClassUnknown, driver.ClassNotFound, driver.ClassRefused, driver.ClassCapacity:
-		return &explanation{driverv1.CloudErrorReason, cause + ". Tried again after a while that grows"}
+		return &explanation{driverv1.CloudErrorReason, cause + ". Retried with backoff"}
 	case driver.ClassQuota, driver.ClassThrottle, driver.ClassAuth, driver.ClassUnresolved:
 	}
 	return explain(err)

@@ -36,13 +36,13 @@ func explain(class driver.Class) (reason, advice string) {
 	const meanwhile = ". Until it is known, a node group can be scaled from zero by annotations on its MachineDeployment"
 	switch class {
 	case driver.ClassAuth:
-		return driverv1.UnauthorizedReason, ". Tried again slowly; check the permissions of identityRef, or of the provider's own credentials where that is not set" + meanwhile
+		return driverv1.UnauthorizedReason, ". Retried slowly; check the permissions of identityRef, or of the provider's own credentials where that is not set" + meanwhile
 	case driver.ClassThrottle:
 		return driverv1.ThrottledReason, ". Tried again after a while"
 	case driver.ClassTerminal:
 		return driverv1.InvalidConfigurationReason, ". Not tried again; make another template with a spec that the cloud accepts" + meanwhile
 	case driver.ClassUnresolved:
-		return driverv1.UnresolvedReferenceReason, ". Tried again slowly until it can be used" + meanwhile
+		return driverv1.UnresolvedReferenceReason, ". Retried slowly until it can be used" + meanwhile
 	case driver.ClassCapacity, driver.ClassQuota, driver.ClassNotFound, driver.ClassRefused, driver.ClassUnknown:
 	}
 	return driverv1.CloudErrorReason, ". Tried again after a while" + meanwhile

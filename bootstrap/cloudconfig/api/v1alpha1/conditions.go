@@ -34,7 +34,7 @@ const (
 	WaitingForControlPlaneReason = "WaitingForControlPlaneInitialized"
 	// WaitingForConnectionReason: the target cluster's API server does not answer.
 	WaitingForConnectionReason = "WaitingForTargetCluster"
-	// WaitingForDataSecretReason: the user data comes first.
+	// WaitingForDataSecretReason: the user data is not created yet.
 	WaitingForDataSecretReason = "WaitingForDataSecret"
 	// WaitingForProviderIDReason: the machine's infrastructure is not created yet.
 	WaitingForProviderIDReason = "WaitingForProviderID"

@@ -57,7 +57,7 @@ const (
 	// UnauthorizedReason means that the provider's credentials are missing, expired or too narrow.
 	UnauthorizedReason = "Unauthorized"
 	// UnresolvedReferenceReason means that something that the spec names, or searches for, is not there or cannot be used
-	// now: an image, a subnet, a security group, a role. Nothing was launched by the call; it is tried again slowly.
+	// now: an image, a subnet, a security group, a role. Nothing was launched by the call; it is retried slowly.
 	UnresolvedReferenceReason = "UnresolvedReference"
 	// CloudErrorReason means that a call failed for another reason; it is tried again.
 	CloudErrorReason = "CloudError"

@@ -34,7 +34,7 @@ func (s *scope[I]) deriveStatus() {
 func readyCondition(v *checkResult, refusal string) metav1.Condition {
 	if refusal != "" {
 		return conditions.False(driverv1.IdentityReadyCondition, driverv1.RefusedByAPIServerReason,
-			refusal+". Tried again slowly; allow it to the provider")
+			refusal+". Retried slowly; grant the provider this permission")
 	}
 	if v.err == nil {
 		return conditions.True(driverv1.IdentityReadyCondition, driverv1.CredentialsAcceptedReason, "")
@@ -42,7 +42,7 @@ func readyCondition(v *checkResult, refusal string) metav1.Condition {
 	invalid := identity.AsInvalid(v.err)
 	if invalid == nil {
 		return conditions.Unknown(driverv1.IdentityReadyCondition, driverv1.NotVerifiedReason, strings.TrimRight(v.err.Error(), ".: ")+
-			". It is not known whether the credentials are good; they are used all the same. Tried again slowly")
+			". It is not known whether the credentials are good; they are used all the same. Retried slowly")
 	}
 	return conditions.False(driverv1.IdentityReadyCondition, invalid.Reason, strings.TrimRight(invalid.Message, ".")+
 		". Nothing is called with the identity meanwhile")
