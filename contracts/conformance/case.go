@@ -22,7 +22,7 @@ type Case[Env any] struct {
 	Run func(ctx context.Context, t *T, env Env)
 }
 
-// T takes down what a case finds. Its methods may be called concurrently.
+// T records what a case finds. Its methods may be called concurrently.
 type T struct {
 	mu       sync.Mutex
 	name     string

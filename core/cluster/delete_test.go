@@ -17,8 +17,8 @@ import (
 // heldBy is a finalizer by which a test keeps an object.
 const heldBy = "standin.example.com/held"
 
-// looseMachine is a Machine without an owner that runs nowhere, held by a finalizer.
-func looseMachine(namespace, name string, labels map[string]string) *clusterv1.Machine {
+// standaloneMachine is a Machine without an owner that runs nowhere, held by a finalizer.
+func standaloneMachine(namespace, name string, labels map[string]string) *clusterv1.Machine {
 	return &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels, Finalizers: []string{heldBy}},
 		Spec: clusterv1.MachineSpec{
@@ -63,7 +63,7 @@ func TestControlPlaneGoesLast(t *testing.T) {
 				core.Create(t, plane)
 			}
 			core.Create(t, cluster)
-			worker, master := looseMachine(namespace, "worker", nil), looseMachine(namespace, "master", controlPlaneLabels)
+			worker, master := standaloneMachine(namespace, "worker", nil), standaloneMachine(namespace, "master", controlPlaneLabels)
 			core.Create(t, worker)
 			core.Create(t, master)
 			waitsFor := func(reason, names string) {

@@ -52,8 +52,8 @@ func TestClusterThatIsOnlyAKubeconfig(t *testing.T) {
 	}).WithTimeout(timeout).Should(Succeed())
 }
 
-// TestARotationToARefusedKubeconfigIsTold: the old connection lives on, and nobody would know until the core restarts.
-func TestARotationToARefusedKubeconfigIsTold(t *testing.T) {
+// TestARotationToARefusedKubeconfigIsReported: the old connection lives on, and nobody would know until the core restarts.
+func TestARotationToARefusedKubeconfigIsReported(t *testing.T) {
 	g := NewWithT(t)
 	namespace := core.Namespace(t)
 	cluster := core.Cluster(t, namespace, "c")

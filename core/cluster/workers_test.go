@@ -87,8 +87,8 @@ func TestWorkers(t *testing.T) {
 	g.Expect(after-before).To(BeNumerically("<=", 3+int(time.Since(begun).Seconds()/5)), "twenty reports are not twenty writes")
 }
 
-// TestLooseMachines: Machines that nobody but the Cluster owns report by themselves; those of the control plane apart.
-func TestLooseMachines(t *testing.T) {
+// TestStandaloneMachines: Machines that nobody but the Cluster owns report by themselves; those of the control plane apart.
+func TestStandaloneMachines(t *testing.T) {
 	namespace := core.Namespace(t)
 	cluster := core.Cluster(t, namespace, "c")
 	for name, labels := range map[string]map[string]string{"worker": nil, "control-plane": {clusterv1.MachineControlPlaneLabel: ""}} {
@@ -175,8 +175,8 @@ func TestFactsThatTheAPIRefuses(t *testing.T) {
 	})
 }
 
-// TestLostConnectionIsTold by one event of the Cluster, and so is that it is back.
-func TestLostConnectionIsTold(t *testing.T) {
+// TestLostConnectionIsReported by one event of the Cluster, and so is that it is back.
+func TestLostConnectionIsReported(t *testing.T) {
 	g := NewWithT(t)
 	namespace := core.Namespace(t)
 	cluster := core.Cluster(t, namespace, "c")

@@ -20,19 +20,19 @@ type collection[T any] struct {
 	example runtime.Object
 	// source lists and watches the kind; it reports each failure, and success with nil.
 	source func(report func(error)) *cache.ListWatch
-	// thin returns what is used of an object, with a key that is unique and keys to find it by.
-	thin func(obj any) (item T, key string, index []string)
+	// trim returns what is used of an object, with a key that is unique and keys to find it by.
+	trim func(obj any) (item T, key string, index []string)
 	// affects reports whether a change concerns a drain. It is called under the drain's mu, and may change the
 	// drain. An object that is new has no before, one that is gone no after.
 	affects func(n *nodeDrain, before, after *T) bool
 
 	mu      sync.Mutex
 	members map[*nodeDrain]bool
-	copied  *thinCopy[T]
+	copied  *trimmedCopy[T]
 }
 
-// thinCopy is what one run of the watch has copied.
-type thinCopy[T any] struct {
+// trimmedCopy is what one run of the watch has copied.
+type trimmedCopy[T any] struct {
 	owner  *collection[T]
 	cancel context.CancelFunc
 
@@ -60,7 +60,7 @@ func (c *collection[T]) join(n *nodeDrain) {
 	}
 	// The watch serves other drains too, so it does not end with this one.
 	ctx, cancel := context.WithCancel(context.Background())
-	c.copied = newThinCopy(c, cancel)
+	c.copied = newTrimmedCopy(c, cancel)
 	reflector := cache.NewReflectorWithOptions(rewatch.Retrying(c.source(c.copied.reported)), c.example, c.copied,
 		cache.ReflectorOptions{Name: "drains: " + c.what})
 	n.drainer.spawn(func() { reflector.RunWithContext(ctx) })
@@ -161,15 +161,15 @@ func (c *collection[T]) membersLocked() []*nodeDrain {
 	return members
 }
 
-func newThinCopy[T any](owner *collection[T], cancel context.CancelFunc) *thinCopy[T] {
-	return &thinCopy[T]{
+func newTrimmedCopy[T any](owner *collection[T], cancel context.CancelFunc) *trimmedCopy[T] {
+	return &trimmedCopy[T]{
 		owner: owner, cancel: cancel,
 		items: map[string]T{}, indexes: map[string][]string{}, index: map[string]map[string]bool{},
 	}
 }
 
 // reported takes in whether the kind could be read.
-func (t *thinCopy[T]) reported(err error) {
+func (t *trimmedCopy[T]) reported(err error) {
 	failure := ""
 	if err != nil {
 		failure = toOutcome(err).reason
@@ -187,11 +187,11 @@ func (t *thinCopy[T]) reported(err error) {
 }
 
 // Add takes in a new object.
-func (t *thinCopy[T]) Add(obj any) error { return t.Update(obj) }
+func (t *trimmedCopy[T]) Add(obj any) error { return t.Update(obj) }
 
 // Update takes in a changed object.
-func (t *thinCopy[T]) Update(obj any) error {
-	item, key, index := t.owner.thin(obj)
+func (t *trimmedCopy[T]) Update(obj any) error {
+	item, key, index := t.owner.trim(obj)
 	t.owner.mu.Lock()
 	before := t.putLocked(item, key, index)
 	members := t.owner.membersLocked()
@@ -201,8 +201,8 @@ func (t *thinCopy[T]) Update(obj any) error {
 }
 
 // Delete drops an object.
-func (t *thinCopy[T]) Delete(obj any) error {
-	_, key, _ := t.owner.thin(obj)
+func (t *trimmedCopy[T]) Delete(obj any) error {
+	_, key, _ := t.owner.trim(obj)
 	t.owner.mu.Lock()
 	before, found := t.items[key]
 	t.dropLocked(key)
@@ -215,11 +215,11 @@ func (t *thinCopy[T]) Delete(obj any) error {
 }
 
 // Replace takes in the whole list, and has all members look.
-func (t *thinCopy[T]) Replace(objects []any, _ string) error {
+func (t *trimmedCopy[T]) Replace(objects []any, _ string) error {
 	t.owner.mu.Lock()
 	left := map[string]bool{}
 	for _, obj := range objects {
-		item, key, index := t.owner.thin(obj)
+		item, key, index := t.owner.trim(obj)
 		t.putLocked(item, key, index)
 		left[key] = true
 	}
@@ -247,9 +247,9 @@ func (t *thinCopy[T]) Replace(objects []any, _ string) error {
 }
 
 // Resync has no meaning here.
-func (t *thinCopy[T]) Resync() error { return nil }
+func (t *trimmedCopy[T]) Resync() error { return nil }
 
-func (t *thinCopy[T]) putLocked(item T, key string, index []string) (before *T) {
+func (t *trimmedCopy[T]) putLocked(item T, key string, index []string) (before *T) {
 	if known, found := t.items[key]; found {
 		before = &known
 		t.dropLocked(key)
@@ -264,7 +264,7 @@ func (t *thinCopy[T]) putLocked(item T, key string, index []string) (before *T) 
 	return before
 }
 
-func (t *thinCopy[T]) dropLocked(key string) {
+func (t *trimmedCopy[T]) dropLocked(key string) {
 	for _, i := range t.indexes[key] {
 		delete(t.index[i], key)
 		if len(t.index[i]) == 0 {

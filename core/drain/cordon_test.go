@@ -47,8 +47,8 @@ func TestAFightOverTheCordonIsBounded(t *testing.T) {
 	g.Expect(c.due(now)).To(BeTrue(), "a cordon that has stood for long is no fight")
 }
 
-// TestAFightOverTheCordonIsTold: what is waited for, and what to do, is in the message, and nothing is evicted meanwhile.
-func TestAFightOverTheCordonIsTold(t *testing.T) {
+// TestAFightOverTheCordonIsReported: what is waited for, and what to do, is in the message, and nothing is evicted meanwhile.
+func TestAFightOverTheCordonIsReported(t *testing.T) {
 	w := newWorld(t, realClock)
 	w.pod("a")
 	w.budget(0)

@@ -55,7 +55,7 @@ func newAttachments(t *target) *collection[attachment] {
 		source: func(report func(error)) *cache.ListWatch {
 			return listWatch(t.storage.VolumeAttachments().List, t.storage.VolumeAttachments().Watch, report)
 		},
-		thin: func(obj any) (attachment, string, []string) {
+		trim: func(obj any) (attachment, string, []string) {
 			va, ok := obj.(*storagev1.VolumeAttachment)
 			if !ok {
 				return attachment{}, "", nil
@@ -80,7 +80,7 @@ func newVolumes(t *target) *collection[persistentVolume] {
 		source: func(report func(error)) *cache.ListWatch {
 			return listWatch(t.core.PersistentVolumes().List, t.core.PersistentVolumes().Watch, report)
 		},
-		thin: func(obj any) (persistentVolume, string, []string) {
+		trim: func(obj any) (persistentVolume, string, []string) {
 			pv, ok := obj.(*corev1.PersistentVolume)
 			if !ok {
 				return persistentVolume{}, "", nil
@@ -108,7 +108,7 @@ func newBudgets(t *target) *collection[budget] {
 			budgets := t.policy.PodDisruptionBudgets(metav1.NamespaceAll)
 			return listWatch(budgets.List, budgets.Watch, report)
 		},
-		thin: func(obj any) (budget, string, []string) {
+		trim: func(obj any) (budget, string, []string) {
 			pdb, ok := obj.(*policyv1.PodDisruptionBudget)
 			if !ok {
 				return budget{}, "", nil
@@ -141,7 +141,7 @@ func newNamespaces(t *target) *collection[labels.Set] {
 			namespaces := t.meta.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 			return listWatch(namespaces.List, namespaces.Watch, report)
 		},
-		thin: func(obj any) (labels.Set, string, []string) {
+		trim: func(obj any) (labels.Set, string, []string) {
 			namespace, ok := obj.(*metav1.PartialObjectMetadata)
 			if !ok {
 				return nil, "", nil

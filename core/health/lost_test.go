@@ -35,8 +35,8 @@ func TestWhatIsLostForGoodWaitsForNoGrace(t *testing.T) {
 	NewWithT(t).Expect(got.State).To(Equal(Unhealthy))
 }
 
-// TestALossIsToldOnce although both contracts report it.
-func TestALossIsToldOnce(t *testing.T) {
+// TestALossIsReportedOnce although both contracts report it.
+func TestALossIsReportedOnce(t *testing.T) {
 	got := Judge(policy(), facts(terminated, failedWith("CreateError", "gone")))
 	NewWithT(t).Expect(got.Message).To(And(ContainSubstring("InstanceTerminated"), Not(ContainSubstring("has failed for good"))))
 }

@@ -23,7 +23,7 @@ const maxCrashes = 150
 // after it. Nothing is left in the end.
 func TestDeletionSurvivesCrashes(t *testing.T) {
 	core.MortalTarget(t)
-	everything := newPatientFixture(t)
+	everything := newFixtureWithoutTimeout(t)
 	node := everything.run()
 	everything.pod("evicted", node.Name)
 	everything.annotate(everything.machine, preDrainHook, new(""))
@@ -34,7 +34,7 @@ func TestDeletionSurvivesCrashes(t *testing.T) {
 	all := []*fixture{everything}
 	for _, stage := range stages {
 		if stage.during == nil {
-			f := newPatientFixture(t)
+			f := newFixtureWithoutTimeout(t)
 			stage.reach(f)
 			all = append(all, f)
 		}
@@ -67,8 +67,8 @@ func TestDeletionSurvivesCrashes(t *testing.T) {
 	everything.eventuallyGone(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: everything.namespace, Name: "evicted"}})
 }
 
-// newPatientFixture is a Machine whose Node is not left behind, however long the core is away.
-func newPatientFixture(t *testing.T) *fixture {
+// newFixtureWithoutTimeout is a Machine whose Node is not left behind, however long the core is away.
+func newFixtureWithoutTimeout(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixture(t, version.V1Beta2)
 	f.machine.Spec.Deletion.NodeDeletionTimeoutSeconds = new(int32(0))

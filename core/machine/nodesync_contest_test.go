@@ -14,9 +14,9 @@ import (
 	"millwright.dev/core/remote"
 )
 
-// TestAFightOverTheNodeIsTold: what is held back since somebody undoes it is tried again when it may be, and the Machine says
+// TestAFightOverTheNodeIsReported: what is held back since somebody undoes it is tried again when it may be, and the Machine says
 // who undoes what.
-func TestAFightOverTheNodeIsTold(t *testing.T) {
+func TestAFightOverTheNodeIsReported(t *testing.T) {
 	const pause = 4 * time.Minute
 	contested := &remote.ContestedError{Node: "n", Changes: []string{"label node.cluster.x-k8s.io/a"}, Other: "other-core", RetryAt: noon.Add(pause)}
 	fighting := false

@@ -132,5 +132,5 @@ func TestPureOutages(t *testing.T) {
 		s.infrastructure.object, s.infrastructure.seen, s.infrastructure.err = s.bootstrap.object, true, errNotFound
 	})
 	s.setConditions()
-	g.Expect(s.readyCondition().Message).To(Equal("* Deleting: Machine deletion in progress, stage: Deleting"), "what was taken down is nothing to report")
+	g.Expect(s.readyCondition().Message).To(Equal("* Deleting: Machine deletion in progress, stage: Deleting"), "what is deleted is nothing to report")
 }

@@ -90,7 +90,7 @@ func TestPausingByAnnotation(t *testing.T) {
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.awaitsNothing()
 	f.refresh(node)
-	f.Expect(node.Spec.Unschedulable).To(BeFalse(), "nothing is taken down meanwhile")
+	f.Expect(node.Spec.Unschedulable).To(BeFalse(), "nothing is deleted meanwhile")
 	f.annotate(f.machine, clusterv1.PausedAnnotation, nil)
 	f.eventuallyGone(f.machine)
 	f.eventuallyGone(node)

@@ -129,7 +129,7 @@ func TestObjectOfAMachineSetIsAwaited(t *testing.T) {
 	})
 }
 
-// TestStatusChurnWakesNobody: what the contract gives no meaning is none of the core's business.
+// TestStatusChurnWakesNobody: what the contract gives no meaning is ignored by the core.
 func TestStatusChurnWakesNobody(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)

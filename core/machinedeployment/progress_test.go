@@ -30,7 +30,7 @@ func TestStalledRolloutSaysWhatItWaitsFor(t *testing.T) {
 	w.update(toTemplateB)
 	const kind = clusterv1.MachineDeploymentRollingOutCondition
 	w.Eventually(w.reports(kind, clusterv1.MachineDeploymentRollingOutReason, "1 of 2 replicas are up to date"))
-	w.update(impatient)
+	w.update(shortTimeout)
 	w.Eventually(w.reports(kind, ProgressDeadlineExceededReason, "InfrastructureReady is False: "+outOfStock))
 	for _, machine := range w.Machines() {
 		if machine.Labels[clusterv1.MachineDeploymentUniqueLabel] == w.currentSet().Labels[clusterv1.MachineDeploymentUniqueLabel] {

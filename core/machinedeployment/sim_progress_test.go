@@ -141,9 +141,9 @@ func (o *observer) check(t *testing.T) {
 	}
 }
 
-// TestSimulatedStallsAreSaid lets worlds go through chaos – Machines that never come up, that are remediated, that come and go,
+// TestSimulatedStallsAreReported lets worlds go through chaos – Machines that never come up, that are remediated, that come and go,
 // people and restarts – and holds RollingOut to what happened.
-func TestSimulatedStallsAreSaid(t *testing.T) {
+func TestSimulatedStallsAreReported(t *testing.T) {
 	stalls := 0
 	for seed := range uint64(seeds / 20) {
 		o := &observer{

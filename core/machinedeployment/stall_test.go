@@ -16,7 +16,7 @@ import (
 
 const rollingOut = clusterv1.MachineDeploymentRollingOutCondition
 
-func impatient(d *clusterv1.MachineDeployment) {
+func shortTimeout(d *clusterv1.MachineDeployment) {
 	d.Annotations = with(d.Annotations, ProgressDeadlineAnnotation, "3s")
 }
 
@@ -44,7 +44,7 @@ func TestFailedRolloutIsSeenWithoutAnOutdatedMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.deployment(2, impatient, change)
+			w.deployment(2, shortTimeout, change)
 			w.start(t)
 			w.Eventually(w.settled(2, "a", "1"))
 			w.machines.setBroken("b")
@@ -68,7 +68,7 @@ func TestNewDeploymentThatNeverComesUpIsSeen(t *testing.T) {
 	w.start(t)
 	w.Eventually(w.reports(rollingOut, clusterv1.MachineDeploymentRollingOutReason, "1 of 1 replicas are up to date, 0 available"))
 	w.notAvailable(w.G)
-	w.update(impatient)
+	w.update(shortTimeout)
 	w.Eventually(w.reports(rollingOut, ProgressDeadlineExceededReason, outOfStock))
 	w.notAvailable(w.G)
 }
@@ -98,7 +98,7 @@ func TestReplacedMachinesAreNoProgress(t *testing.T) {
 func TestStallOfACompleteDeploymentSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.deployment(2, impatient)
+	w.deployment(2, shortTimeout)
 	w.start(t)
 	w.Eventually(w.settled(2, "a", "1"))
 	w.Eventually(w.reports(rollingOut, clusterv1.MachineDeploymentNotRollingOutReason, ""))

@@ -53,17 +53,17 @@ func (s *story) until(rounds int) {
 		}
 		s.round++
 		s.record("round %d", s.round)
-		s.tellPlan(p)
+		s.notePlan(p)
 		s.trace.Reset()
 		s.apply(p)
 		for _, set := range s.sets {
 			s.act(set)
 		}
-		s.tellSets()
+		s.noteSets()
 	}
 }
 
-func (s *story) tellPlan(p plan) {
+func (s *story) notePlan(p plan) {
 	for _, i := range p.scale {
 		s.record("  %s %d → %d: %s", letters(i.set), i.from, i.to, i.reason)
 	}
@@ -75,7 +75,7 @@ func (s *story) tellPlan(p plan) {
 // letters names sets by letters, in the order in which they were made.
 func letters(set string) string { return string(rune('A' + set[len(set)-1] - '0')) }
 
-func (s *story) tellSets() {
+func (s *story) noteSets() {
 	total, available := 0, 0
 	for _, set := range s.sets {
 		if len(set.machines)+set.desired == 0 {

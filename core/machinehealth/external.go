@@ -58,7 +58,7 @@ func (r *Reconciler) remediateExternally(ctx context.Context, s *round) outcome.
 			end = end.And(outcome.FromError(err))
 		}
 	}
-	r.sayUnwatched(s)
+	r.recordUnwatched(s)
 	return end
 }
 
@@ -115,7 +115,7 @@ func (r *Reconciler) request(
 	if err != nil {
 		by.result.Template = fmt.Sprintf("%s %s cannot be read: %s: create it or correct spec.remediation.templateRef of MachineHealthCheck %s",
 			by.Spec.Remediation.TemplateRef.Kind, by.Spec.Remediation.TemplateRef.Name, reasonOf(err), by.Name)
-		t.saysOfRequest(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, by.result.Template)
+		t.setRequestCondition(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, by.result.Template)
 		return err
 	}
 	object, err := template.Clone(from, template.Options{
@@ -126,15 +126,15 @@ func (r *Reconciler) request(
 		err = r.create(ctx, t, object)
 	}
 	if err != nil {
-		t.saysOfRequest(clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason, reasonOf(err))
+		t.setRequestCondition(clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason, reasonOf(err))
 		return err
 	}
-	t.saysOfRequest(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, "Waiting for "+object.GetKind()+" "+object.GetName())
+	t.setRequestCondition(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, "Waiting for "+object.GetKind()+" "+object.GetName())
 	r.requestSeen(s, t, by)
 	return nil
 }
 
-func (t *target) saysOfRequest(reason, message string) {
+func (t *target) setRequestCondition(reason, message string) {
 	t.external = ptr.To(conditions.False(clusterv1.MachineExternallyRemediatedCondition, reason, message))
 }
 

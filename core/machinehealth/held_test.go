@@ -251,7 +251,7 @@ func TestWhatIsHeldBackIsMeasured(t *testing.T) {
 	holds()
 }
 
-// TestMachinesOfAnotherCluster are nobody's business, whatever their labels and annotations.
+// TestMachinesOfAnotherCluster are ignored, whatever their labels and annotations.
 func TestMachinesOfAnotherCluster(t *testing.T) {
 	w := newWorld(t)
 	w.machine("a", "True")

@@ -14,8 +14,8 @@ import (
 	"millwright.dev/core/machinehealthcheck"
 )
 
-// TestARefusedWriteIsSaid in the refuser's words, stops none of the others, and is made up for.
-func TestARefusedWriteIsSaid(t *testing.T) {
+// TestARefusedWriteIsReported in the refuser's words, stops none of the others, and is made up for.
+func TestARefusedWriteIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.machine("a", "False")
 	w.machine("b", "False")

@@ -176,8 +176,8 @@ func (r *Reconciler) inCache(ctx context.Context, s *round, t *target, by *check
 	return err == nil && ownedBy(found, t.Machine), true, client.IgnoreNotFound(err)
 }
 
-// sayUnwatched says on MachineHealthChecks whose requests are not watched that they are not, and why.
-func (r *Reconciler) sayUnwatched(s *round) {
+// recordUnwatched says on MachineHealthChecks whose requests are not watched that they are not, and why.
+func (r *Reconciler) recordUnwatched(s *round) {
 	for _, c := range s.checks {
 		if !c.own || !c.Spec.Remediation.TemplateRef.IsDefined() {
 			continue

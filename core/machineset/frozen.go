@@ -21,9 +21,9 @@ func (s *scope) owner() metav1.Object {
 	return s.deployment
 }
 
-// heedFreeze notes that no Machine is created while the set or its deployment is frozen, and labels a set whose deployment is. What is
+// checkFrozen notes that no Machine is created while the set or its deployment is frozen, and labels a set whose deployment is. What is
 // too much is deleted all the same, and existing Machines are completed.
-func (r *Reconciler) heedFreeze(ctx context.Context, s *scope) outcome.Outcome {
+func (r *Reconciler) checkFrozen(ctx context.Context, s *scope) outcome.Outcome {
 	if reason, message := s.guard.Of(s.Object, s.owner()); reason != "" {
 		s.block("frozen (" + reason + "): " + message)
 	}

@@ -24,7 +24,7 @@ func machineName(set *clusterv1.MachineSet, random string) (string, error) {
 	}
 	name, err := parsed.Make(set.Spec.ClusterName, set.Name, random)
 	if err != nil {
-		return "", fmt.Errorf("spec.machineNaming.template cannot be filled in: %w", err)
+		return "", fmt.Errorf("spec.machineNaming.template cannot be executed: %w", err)
 	}
 	if !strings.Contains(name, random) {
 		return "", fmt.Errorf("spec.machineNaming.template lacks {{ .random }}, without which all names are alike")

@@ -63,7 +63,7 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope) ([]string, error) 
 		}
 	}
 	if len(s.heldBy) == 0 {
-		r.forControlPlane.content(key)
+		r.forControlPlane.remove(key)
 	}
 	return s.heldBy, nil
 }

@@ -127,8 +127,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // forget drops what is remembered of a set by its name, when it is gone.
 func (r *Reconciler) forget(set types.NamespacedName) {
 	r.pace.forget(set)
-	r.forSlots.content(set)
-	r.forControlPlane.content(set)
+	r.forSlots.remove(set)
+	r.forControlPlane.remove(set)
 	forgetHeld(set)
 }
 
@@ -159,7 +159,7 @@ func (r *Reconciler) normal() []outcome.Step[*scope] {
 // work are the steps that do not depend on one another.
 func (r *Reconciler) work(ctx context.Context, s *scope) outcome.Outcome {
 	return outcome.All(ctx, s,
-		r.heedFreeze,
+		r.checkFrozen,
 		r.preserveNow,
 		r.remediate,
 		r.reviewAdoptions,

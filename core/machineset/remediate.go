@@ -30,17 +30,17 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	key := s.Key()
 	unhealthy := remediation.Due(s.Object, s.machines)
 	if len(unhealthy) == 0 {
-		r.forSlots.content(key)
+		r.forSlots.remove(key)
 		return end
 	}
 	if missing := s.missingDeployment(); missing != "" {
-		r.forSlots.content(key)
+		r.forSlots.remove(key)
 		s.held.add(notReplaceableReason, missing, len(unhealthy))
 		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, deferredBecause([]string{missing})))
 	}
 	outdated := !ofCurrentRevision(s)
 	if outdated && !replacedOnDelete(s.deployment) {
-		r.forSlots.content(key)
+		r.forSlots.remove(key)
 		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, notOfCurrentRevision(s.deployment)))
 	}
 	// What is recorded by now concerns all Machines.
@@ -59,7 +59,7 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 		return end
 	}
 	if blockers = append(blockers, awaited...); len(blockers) > 0 {
-		r.forSlots.content(key)
+		r.forSlots.remove(key)
 		s.held.add(notReplaceableReason, list("No Machine could be created:", blockers), len(unhealthy))
 		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, deferredBecause(blockers)))
 	}
@@ -104,7 +104,7 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []
 	s.held.numbers = decision.Numbers(len(unhealthy))
 	end := r.replace(ctx, s, granted, byName).And(outcome.FromError(failure))
 	if len(deferred) == 0 && end.Err() == nil {
-		r.forSlots.content(s.Key())
+		r.forSlots.remove(s.Key())
 	}
 	for message, waiting := range deferred {
 		end = end.And(r.setOwnerRemediated(ctx, s, waiting, ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason, message)))

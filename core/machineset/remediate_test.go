@@ -77,7 +77,7 @@ func TestWaitList(t *testing.T) {
 		w.await(set(name), "one")
 	}
 	w.await(set("b"), "other")
-	w.content(set("c"))
+	w.remove(set("c"))
 	g.Expect(w.wake("one")).To(ConsistOf(HaveField("Name", "a")))
 	g.Expect(w.wake("one")).To(BeEmpty(), "nobody is woken twice for one wait")
 	g.Expect(w.wake("other")).To(ConsistOf(HaveField("Name", "b")))

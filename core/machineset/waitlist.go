@@ -24,8 +24,8 @@ func (w *waitList) await(set types.NamespacedName, what string) {
 	w.sets[set] = what
 }
 
-// content removes a set.
-func (w *waitList) content(set types.NamespacedName) {
+// remove forgets a set.
+func (w *waitList) remove(set types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.sets, set)

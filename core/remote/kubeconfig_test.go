@@ -54,9 +54,9 @@ func TestARotationSurvivesAFailedRead(t *testing.T) {
 	g.Expect(connections.KubeconfigProblem(key)).To(BeEmpty())
 }
 
-// TestAKubeconfigThatIsNotUsedIsTold: the connection is kept when its kubeconfig is replaced by one that is refused, and why
+// TestAKubeconfigThatIsNotUsedIsReported: the connection is kept when its kubeconfig is replaced by one that is refused, and why
 // is notified, each time that it changes.
-func TestAKubeconfigThatIsNotUsedIsTold(t *testing.T) {
+func TestAKubeconfigThatIsNotUsedIsReported(t *testing.T) {
 	g := NewWithT(t)
 	connections := newConnections()
 	defer connections.Close()

@@ -204,7 +204,7 @@ func TestDeleteAcrossARestart(t *testing.T) {
 	f.Expect(f.live()).To(BeZero())
 }
 
-func TestDeleteBlockedIsSaid(t *testing.T) {
+func TestDeleteBlockedIsReported(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
 	f.machine("m")

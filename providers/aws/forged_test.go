@@ -89,7 +89,7 @@ func TestACallInTheFutureHoldsUpNoDeletion(t *testing.T) {
 }
 
 // The Node gets the provider ID of the zone where the instance is: no Machine with another one finds it.
-func TestAProviderIDOfAnotherZoneIsTold(t *testing.T) {
+func TestAProviderIDOfAnotherZoneIsReported(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	id, right := f.foreign()
 	f.start()

@@ -28,7 +28,7 @@ func (f *fixture) reachable(name string) func() string {
 }
 
 // Machines do not stay as they were for ever without a report when they are not listed.
-func TestExpiredCredentialsAreSaidOfEachMachine(t *testing.T) {
+func TestExpiredCredentialsAreReportedOfEachMachine(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.options.UnreachableAfter = time.Second
 	var patches atomic.Int64

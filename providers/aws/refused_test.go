@@ -32,7 +32,7 @@ func (p *policy) refusal() error {
 }
 
 // A write that is refused at any step looked like nothing at all: the object stayed as it was, and only the log had the reason.
-func TestARefusedWriteIsSaid(t *testing.T) {
+func TestARefusedWriteIsReported(t *testing.T) {
 	recordsLaunch := func(patch string) bool { return strings.Contains(patch, inframachine.LaunchAnnotation) }
 	for name, test := range map[string]struct {
 		refuses  func(patch string) bool

@@ -28,7 +28,7 @@ func (f *fixture) alive(id string) bool {
 	return false
 }
 
-func TestASecondInstanceIsToldAndEndedWithTheObject(t *testing.T) {
+func TestASecondInstanceIsReportedAndEndedWithTheObject(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.start()
 	f.machine("m")

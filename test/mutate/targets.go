@@ -52,7 +52,7 @@ var targets = []target{
 			"Evidence|Holder|ChooseNode.*|RefusalsAreShort|InstanceGone|ForcedOffVolumes|SyncNode|WhatGoesToTheNode|Desired|FirstSyncThatFails|" +
 			"LaterSyncThatFails|NodeThatClaimsToBeSynced|WhatIsNotReadIsNotConcluded|ToPhase|SyncTaints|TaintsStayOutWithTheGateClosed|" +
 			"Outdated.*OfAUser|OutdatedNode|OutdatedRevision|ScaleDownAnnotationOfAUser|LinkedWith|BelievedRecord|NodeRecord|ForgedClaims|ASyncThatFindsAnotherNode|" +
-			"AFightOverTheNodeIsTold|UpToDateIsLookedAtWhenARolloutIsDue|YouthEndsWhateverTheClocksSay|ReferenceReasonsOfEachCondition|Pure.*)|Fuzz.*)$",
+			"AFightOverTheNodeIsReported|UpToDateIsLookedAtWhenARolloutIsDue|YouthEndsWhateverTheClocksSay|ReferenceReasonsOfEachCondition|Pure.*)|Fuzz.*)$",
 	},
 	{
 		dir:   "core/drain",

@@ -30,11 +30,11 @@ var overlays = map[string]string{
 // evaluateOwn evaluates it with the settings of tilt-settings.yaml.
 func evaluateOwn(g *WithT, settings string) *evaluation {
 	files := map[string]string{}
-	for folder, file := range overlays {
-		g.Expect(filepath.Join(root(g), filepath.Dir(own), folder, "kustomization.yaml")).To(BeARegularFile())
+	for dir, file := range overlays {
+		g.Expect(filepath.Join(root(g), filepath.Dir(own), dir, "kustomization.yaml")).To(BeARegularFile())
 		content, err := os.ReadFile(filepath.Join(root(g), "out", file))
 		g.Expect(err).NotTo(HaveOccurred(), "run `make manifests`")
-		files["kustomize:"+folder] = string(content)
+		files["kustomize:"+dir] = string(content)
 	}
 	path := filepath.Join(root(g), own)
 	files[filepath.Dir(path)+"/../../tilt-settings.yaml"] = settings

@@ -53,18 +53,18 @@ func entries(g *WithT) []entry {
 
 // manifest is what Cluster API's tilt-prepare makes of the directory of an entry, as far as its Tiltfile looks.
 func (p *entry) manifest(g *WithT) (text string, deployment *appsv1.Deployment) {
-	folder := filepath.Join(p.Config.Context, p.Config.KustomizeFolder)
-	g.Expect(filepath.Join(root(g), folder, "kustomization.yaml")).To(BeARegularFile())
-	content, err := os.ReadFile(filepath.Join(root(g), rendered[folder]))
+	dir := filepath.Join(p.Config.Context, p.Config.KustomizeFolder)
+	g.Expect(filepath.Join(root(g), dir, "kustomization.yaml")).To(BeARegularFile())
+	content, err := os.ReadFile(filepath.Join(root(g), rendered[dir]))
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, document := range strings.Split(string(content), "\n---\n") {
 		if strings.Contains(document, "\nkind: Deployment\n") {
-			g.Expect(deployment).To(BeNil(), "%s has one Deployment", folder)
+			g.Expect(deployment).To(BeNil(), "%s has one Deployment", dir)
 			deployment = &appsv1.Deployment{}
 			g.Expect(yaml.Unmarshal([]byte(document), deployment)).To(Succeed())
 		}
 	}
-	g.Expect(deployment).NotTo(BeNil(), folder)
+	g.Expect(deployment).NotTo(BeNil(), dir)
 	provider := "\n---\nkind: Provider\nmetadata:\n  name: " + p.Name + "\n  namespace: " + deployment.Namespace + "\n  labels: {}\n"
 	return string(content) + provider, deployment
 }

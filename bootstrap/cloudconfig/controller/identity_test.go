@@ -17,8 +17,8 @@ import (
 	"millwright.dev/bootstrap/cloudconfig/nodeaccess"
 )
 
-// TestTheNameOfTheNodeIsSaidFirst: the core believes no Node of another name, so it must know before a machine exists.
-func TestTheNameOfTheNodeIsSaidFirst(t *testing.T) {
+// TestTheNameOfTheNodeIsReportedFirst: the core believes no Node of another name, so it must know before a machine exists.
+func TestTheNameOfTheNodeIsReportedFirst(t *testing.T) {
 	f := configured(t)
 	status, others := 0, 0
 	f.home = counting(t, &status, &others)

@@ -25,7 +25,7 @@ reported=$ROOT/var/lib/cloud-config-downloader/downloads/reported
 pending=$state/pending
 finished=$state/done
 # How many seconds systemctl may take. What systemd has begun goes on without it.
-patience=60
+timeout_seconds=60
 
 die() {
   printf 'cloud-config-downloader: %s\n' "$*"
@@ -60,9 +60,9 @@ command -v timeout >/dev/null || timeout() { shift; "$@"; }
 # ctl calls systemctl, which must not hold up what comes after: a unit that hangs costs a minute, each
 # further one a few seconds. It returns 124 when it has not waited to the end.
 ctl() {
-  timeout "$patience" systemctl "$@" </dev/null
+  timeout "$timeout_seconds" systemctl "$@" </dev/null
   set -- $?
-  [ "$1" != 124 ] || patience=5
+  [ "$1" != 124 ] || timeout_seconds=5
   return "$1"
 }
 

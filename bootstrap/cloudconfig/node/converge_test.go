@@ -57,7 +57,7 @@ func (m *machine) settled(spec bootstrapv1.CloudConfigSpec) map[string]string {
 	m.Expect(err).NotTo(HaveOccurred())
 	for _, entry := range entries {
 		kind, name, found := strings.Cut(entry.Name(), ".")
-		// What becomes of a unit of the image that is no longer mentioned is the image's business.
+		// What becomes of a unit of the image that is no longer mentioned is decided by the image.
 		if !found || (strings.HasPrefix(name, "image") && !slices.Contains(names, name)) {
 			continue
 		}

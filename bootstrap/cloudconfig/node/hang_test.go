@@ -10,8 +10,8 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 )
 
-// impatient gives systemctl one second instead of the minute that it has.
-func (m *machine) impatient() {
+// shortTimeout gives systemctl one second instead of the minute that it has.
+func (m *machine) shortTimeout() {
 	m.t.Helper()
 	real, err := exec.LookPath("timeout")
 	m.Expect(err).NotTo(HaveOccurred())
@@ -24,7 +24,7 @@ func TestAUnitThatHangsHoldsUpNothing(t *testing.T) {
 		api := newAPIServer(t)
 		m := newConverging(t, api)
 		m.shell = shell
-		m.impatient()
+		m.shortTimeout()
 		m.write("/hanging", "oneshot.service")
 		api.serve(t, bootstrapv1.CloudConfigSpec{Units: []bootstrapv1.Unit{
 			{Name: "oneshot.service", Content: "x", Command: bootstrapv1.UnitCommandRestart}, {Name: "after.service", Content: "x"},

@@ -61,7 +61,7 @@ func TestRunsCleanUp(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				options := options(k, p)
-				options.Timeouts = []byte(patient) // What does not end in time is let go.
+				options.Timeouts = []byte(longTimeouts) // What does not end in time is let go.
 				if interrupt {
 					options.Log = whenSaid{cancel}
 				}
@@ -116,7 +116,7 @@ func TestRunsCleanUpInTheMidstOfAMove(t *testing.T) {
 	config := rest.CopyConfig(env.Config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &bareThen{next: next, then: cancel} })
 	options := options(k, p)
-	options.Timeouts = []byte(patient)
+	options.Timeouts = []byte(longTimeouts)
 	options.Selection.Cases = regexp.MustCompile("^Move$")
 	if _, err := k.suite(ctx, config, options); !errors.Is(err, context.Canceled) {
 		t.Errorf("the run ended with %v", err)

@@ -52,7 +52,7 @@ func TestCredentialsStayUntilNothingNeedsThem(t *testing.T) {
 		e.run(ctx)
 	}()
 	options := options(k, p)
-	options.Sample, options.Timeouts = []byte(credentialed), []byte(patient)
+	options.Sample, options.Timeouts = []byte(credentialed), []byte(longTimeouts)
 	options.Selection.Cases = regexp.MustCompile("^FailureDomain$")
 	_, err := k.suite(t.Context(), env.Config, options)
 	if err != nil {

@@ -191,7 +191,7 @@ func cutShort(t *testing.T, l *late) {
 		return l
 	})
 	options := options(k, p)
-	options.Timeouts = []byte(patient)
+	options.Timeouts = []byte(longTimeouts)
 	options.Selection.Cases = regexp.MustCompile("^Move$")
 	if _, err := k.suite(ctx, config, options); !errors.Is(err, context.Canceled) {
 		t.Errorf("the run ended with %v", err)
@@ -217,7 +217,7 @@ func TestAnInterruptedRestartIsFinished(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	options := options(k, p)
-	options.Timeouts = []byte(strings.ReplaceAll(patient, "delete: 180s", "delete: 60s"))
+	options.Timeouts = []byte(strings.ReplaceAll(longTimeouts, "delete: 180s", "delete: 60s"))
 	options.Selection.Cases = regexp.MustCompile("^Restart$")
 	restarts := 0
 	options.Restart = func(ctx context.Context) error {

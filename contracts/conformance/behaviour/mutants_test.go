@@ -24,7 +24,7 @@ func TestGoodStandInsPass(t *testing.T) {
 		for _, contract := range contracts {
 			t.Run(k.name+"/"+string(contract), func(t *testing.T) {
 				t.Parallel()
-				results := judge(t, k, contract, standin.Switches{}, patient)
+				results := judge(t, k, contract, standin.Switches{}, longTimeouts)
 				if len(results) == 0 {
 					t.Error("there are no results")
 				}

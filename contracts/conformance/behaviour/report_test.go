@@ -47,7 +47,7 @@ func encoded(t *testing.T, k kind, switches standin.Switches, parallel int) (tex
 	said := &output{}
 	p := provide(t, k, version.V1Beta2, switches)
 	options := options(k, p)
-	options.Log, options.Parallel, options.Timeouts = said, parallel, []byte(patient)
+	options.Log, options.Parallel, options.Timeouts = said, parallel, []byte(longTimeouts)
 	results, err := k.suite(t.Context(), env.Config, options)
 	if err != nil {
 		t.Fatal(err)

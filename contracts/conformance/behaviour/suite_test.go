@@ -52,8 +52,8 @@ poll: 20ms
 cleanup: 60s
 `
 
-// patient are those for rules that are kept: all comes, however busy the computer is.
-var patient = strings.NewReplacer("provision: 10s", "provision: 180s", "delete: 10s", "delete: 180s", "react: 6s", "react: 180s",
+// longTimeouts are those for rules that are kept: all comes, however busy the computer is.
+var longTimeouts = strings.NewReplacer("provision: 10s", "provision: 180s", "delete: 10s", "delete: 180s", "react: 6s", "react: 180s",
 	"cleanup: 60s", "cleanup: 300s").Replace(quick)
 
 // thorough are those for a stand-in that was found to keep the rule that it breaks, or to break others: what must not come has time as

@@ -20,7 +20,7 @@ const (
 // shortestID is the length from which the ID of a machine is taken for a word of its own: a shorter one may be part of any other.
 const shortestID = 4
 
-// meet takes down the ID of a machine, or a provider ID, of which the last part is the ID.
+// meet records the ID of a machine, or a provider ID, of which the last part is the ID.
 func (w *world) meet(id string) {
 	id = id[strings.LastIndex(id, "/")+1:]
 	if len(id) >= shortestID && !strings.Contains(id, w.id) && !slices.Contains(w.met, id) {

@@ -1,4 +1,4 @@
-// Package defaults fills in what a core object leaves open. The functions are pure: the webhooks call them on what
+// Package defaults sets the fields that a core object leaves open. The functions are pure: the webhooks call them on what
 // a client sends, and a controller calls them on its copy of what it has read, so that an object means the same
 // whether or not admission is installed.
 //

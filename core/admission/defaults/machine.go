@@ -10,7 +10,7 @@ import (
 // NodeDeletionTimeoutSeconds is how long the deletion of a Node is tried where a Machine sets no timeout.
 const NodeDeletionTimeoutSeconds int32 = 10
 
-// Machine fills in the label with the name of the Cluster, the v of a version, and nodeDeletionTimeoutSeconds.
+// Machine sets the label with the name of the Cluster, the v of a version, and nodeDeletionTimeoutSeconds.
 func Machine(machine *clusterv1.Machine) {
 	setLabel(&machine.Labels, clusterv1.ClusterNameLabel, machine.Spec.ClusterName)
 	machine.Spec.Version = Version(machine.Spec.Version)

@@ -12,7 +12,7 @@ const (
 	MaxUnavailable int32 = 0
 )
 
-// MachineDeployment fills in the label with the name of the Cluster, replicas (see Replicas), the strategy with its
+// MachineDeployment sets the label with the name of the Cluster, replicas (see Replicas), the strategy with its
 // limits, a selector for the names of Cluster and deployment, and the v of a version. Old is the deployment before the
 // update, nil when it is being created.
 //

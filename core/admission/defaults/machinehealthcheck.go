@@ -5,7 +5,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// MachineHealthCheck fills in the label with the name of the Cluster, and how long a Node may take to appear.
+// MachineHealthCheck sets the label with the name of the Cluster, and how long a Node may take to appear.
 func MachineHealthCheck(check *clusterv1.MachineHealthCheck) {
 	setLabel(&check.Labels, clusterv1.ClusterNameLabel, check.Spec.ClusterName)
 	if check.Spec.Checks.NodeStartupTimeoutSeconds == nil {

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/labels/format"
 )
 
-// MachineSet fills in the label with the name of the Cluster, replicas (see Replicas), a selector for the set's own
+// MachineSet sets the label with the name of the Cluster, replicas (see Replicas), a selector for the set's own
 // name where there is none, and the v of a version. Old is the set before the update, nil when it is being created.
 //
 // Replicas stay empty where the limits of the autoscaler cannot be read, which validation refuses. The selector of a

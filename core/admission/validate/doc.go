@@ -1,5 +1,5 @@
 // Package validate validates core objects: each error has its field and the remedy. The functions
-// are pure, and expect an object whose defaults are filled in (package defaults): the webhooks call them on what a
+// are pure, and expect an object whose defaults are applied (package defaults): the webhooks call them on what a
 // client sends, and a controller may call them on its copy of what it has read, where admission is not installed.
 //
 // The rules are those of Cluster API's webhooks

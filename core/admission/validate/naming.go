@@ -28,7 +28,7 @@ func machineNaming(from clusterv1.MachineNamingSpec, clusterName, setName string
 	var made [len(samples)]string
 	for i, random := range samples {
 		if made[i], err = parsed.Make(clusterName, setName, random); err != nil {
-			return wrong("cannot be filled in: " + err.Error() + "; there are .cluster.name, .machineSet.name and .random")
+			return wrong("cannot be executed: " + err.Error() + "; there are .cluster.name, .machineSet.name and .random")
 		}
 	}
 	if made[0] == made[1] {

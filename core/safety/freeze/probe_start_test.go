@@ -70,8 +70,8 @@ func TestALeaseThatIsGoneForAWhile(t *testing.T) {
 	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRestoreSuspected))
 }
 
-// TestAJumpIsTold although the API server answers as before.
-func TestAJumpIsTold(t *testing.T) {
+// TestAJumpIsReported although the API server answers as before.
+func TestAJumpIsReported(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)
 	w.controlAnswered(t.Context())

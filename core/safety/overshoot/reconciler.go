@@ -51,7 +51,7 @@ type Reconciler struct {
 //  1. if somebody asks for it, unfreeze; if somebody has frozen it, leave it
 //  2. count the living Machines by the cache
 //  3. when that says that the limit is reached, and a while after Machines have come in any case, count by the API server
-//  4. freeze or unfreeze, by a label; the controllers of the object and of its sets show it as a condition and heed it
+//  4. freeze or unfreeze, by a label; the controllers of the object and of its sets show it as a condition and obey it
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	object, err := r.get(ctx, request.NamespacedName)
 	if err != nil {

@@ -56,7 +56,7 @@ func (r *region) find(ctx context.Context, left *remains) error {
 // deleteLoose deletes what is attached to nothing. An error is that of the handles that the resource belongs to; what does not exist any
 // more is no error, and what has been deleted remains until a list shows that it is gone.
 func (r *region) deleteLoose(ctx context.Context, left *remains) {
-	for _, l := range left.loose[:min(len(left.loose), maxDeletions)] {
+	for _, l := range left.detached[:min(len(left.detached), maxDeletions)] {
 		var err error
 		if l.volume {
 			_, err = r.api.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: aws.String(l.id)}, once)
@@ -97,7 +97,7 @@ func (r *region) volumes(ctx context.Context, filters []types.Filter, left *rema
 			return classify("DescribeVolumes", err)
 		}
 		for _, v := range page.Volumes {
-			left.add("volume", v.Tags, loose{
+			left.add("volume", v.Tags, detached{
 				id: aws.ToString(v.VolumeId), volume: true, isLoose: v.State == types.VolumeStateAvailable, created: aws.ToTime(v.CreateTime),
 			})
 		}
@@ -115,7 +115,7 @@ func (r *region) networkInterfaces(ctx context.Context, filters []types.Filter, 
 			return classify("DescribeNetworkInterfaces", err)
 		}
 		for _, n := range page.NetworkInterfaces {
-			left.add("network interface", n.TagSet, loose{
+			left.add("network interface", n.TagSet, detached{
 				id: aws.ToString(n.NetworkInterfaceId), isLoose: n.Status == types.NetworkInterfaceStatusAvailable,
 			})
 		}
@@ -128,15 +128,15 @@ type remains struct {
 	handles []driver.Handle
 	answers []driver.Answer[[]string]
 	byUID   map[apitypes.UID][]int
-	// loose is what is attached to nothing and carries the whole mark.
-	loose []loose
+	// detached is what is attached to nothing and carries the whole mark.
+	detached []detached
 	// marked is what carries the whole mark, by handle; leftovers are what is attached to nothing, whosever it is.
 	marked    map[int][]string
 	leftovers []driver.Leftover
 }
 
-// loose is a resource that may be deleted.
-type loose struct {
+// detached is a resource that may be deleted.
+type detached struct {
 	id      string
 	volume  bool
 	isLoose bool
@@ -167,7 +167,7 @@ func (l *remains) chunks() iter.Seq[[]string] {
 }
 
 // add counts a resource for the handles that its tags name. To be deleted, it must name the object as well.
-func (l *remains) add(kind string, tags []types.Tag, resource loose) {
+func (l *remains) add(kind string, tags []types.Tag, resource detached) {
 	owner, name := tagValue(tags, TagMachine), kind+" "+resource.id
 	if resource.isLoose {
 		l.leftovers = append(l.leftovers, driver.Leftover{
@@ -185,6 +185,6 @@ func (l *remains) add(kind string, tags []types.Tag, resource loose) {
 		}
 	}
 	if resource.isLoose && len(resource.owners) > 0 {
-		l.loose = append(l.loose, resource)
+		l.detached = append(l.detached, resource)
 	}
 }

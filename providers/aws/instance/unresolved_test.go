@@ -75,7 +75,7 @@ func TestNoSubnetInTheFailureDomain(t *testing.T) {
 }
 
 // Filters that read alike are not the same search.
-func TestSearchesAreToldApart(t *testing.T) {
+func TestSearchesAreDistinguished(t *testing.T) {
 	g := NewWithT(t)
 	api := &fakeAPI{images: []types.Image{{ImageId: aws.String("ami-1")}}}
 	d, _ := newFake(api)

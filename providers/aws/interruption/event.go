@@ -16,7 +16,7 @@ import (
 // maxBody is how long a message may be. Those of EC2 have a few hundred bytes.
 const maxBody = 16 << 10
 
-// What EventBridge calls the events that are heeded, see
+// What EventBridge calls the events that are handled, see
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html and
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html.
 const (
@@ -36,7 +36,7 @@ type event struct {
 
 var instancePattern = regexp.MustCompile(`^i-[0-9a-f]{8,32}$`)
 
-// errIgnored is the error of an event that is none of those that are heeded.
+// errIgnored is the error of an event that is none of those that are handled.
 var errIgnored = errors.New("the event is of another kind")
 
 // parse reads a message. Its errors contain nothing of the body: anybody may have sent it.

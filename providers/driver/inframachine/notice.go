@@ -111,8 +111,8 @@ func (n *Notice) String() string {
 	return "The cloud has announced at " + at + " that it takes the instance back at " + n.Deadline.UTC().Format(time.RFC3339)
 }
 
-// heed takes in what the cloud has announced about the instance. One that is taken back is looked at often from then on.
-func (r *Reconciler[M]) heed(_ context.Context, s *scope[M]) outcome.Outcome {
+// checkNotice takes in what the cloud has announced about the instance. One that is taken back is looked at often from then on.
+func (r *Reconciler[M]) checkNotice(_ context.Context, s *scope[M]) outcome.Outcome {
 	n := readNotice(s.Object)
 	left := n.counts(s.handle.ProviderID, s.Now)
 	if left == 0 || s.observed.failure != nil {

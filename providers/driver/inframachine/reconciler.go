@@ -166,7 +166,7 @@ func (r *Reconciler[M]) steps(s *scope[M]) []outcome.Step[*scope[M]] {
 	}
 	return []outcome.Step[*scope[M]]{
 		r.holdRecorded, r.checkFailure, r.checkIdentity, r.awaitOwner, r.awaitCluster, r.correctRecord, r.launch, r.ensureFinalizer,
-		r.observe, r.heed, r.replaceInterrupted, r.finishRunning,
+		r.observe, r.checkNotice, r.replaceInterrupted, r.finishRunning,
 	}
 }
 

@@ -36,7 +36,7 @@ func placed(zone, id string) driver.Handle {
 	return h
 }
 
-// TestAZoneThatDoesNotAnswer: what was known of it stays, and nothing is concluded of it; news of the other zones is not held up.
+// TestAZoneThatDoesNotAnswer: what was known of it stays, and nothing is concluded of it; changes in the other zones are not held up.
 func TestAZoneThatDoesNotAnswer(t *testing.T) {
 	g := NewWithT(t)
 	s, clk := bare(t)
@@ -49,7 +49,7 @@ func TestAZoneThatDoesNotAnswer(t *testing.T) {
 
 	clk.Step(slow)
 	changed, concerned := s.enter([]driver.Instance{in("a", "a-2")}, silent, clk.Now())
-	g.Expect(changed).To(ConsistOf(one), "its instance has vanished, which is news")
+	g.Expect(changed).To(ConsistOf(one), "its instance has vanished, which is a change")
 	g.Expect(concerned).To(BeEmpty())
 	a, b, moved := s.view(placed("a", "a-1")), s.view(placed("b", "b-1")), s.view(placed("", "b-2"))
 	g.Expect(a).To(And(HaveField("Listed", false), HaveField("ListedAt", clk.Now()), HaveField("Err", BeNil())))

@@ -19,7 +19,7 @@ const (
 	Ended Assessment = "Ended"
 	// Claimed means that an object claims it, rightly or not.
 	Claimed Assessment = "Claimed"
-	// Foreign means that nothing shows that it was ever ours. It is counted, and otherwise none of our business.
+	// Foreign means that nothing shows that it was ever ours. It is counted, and otherwise ignored.
 	Foreign Assessment = "Foreign"
 	// Young means that it has not been there, or been seen, for long enough, or no scan covers its mark yet.
 	Young Assessment = "Young"

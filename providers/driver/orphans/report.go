@@ -74,7 +74,7 @@ func (c *Collector) failed(ctx context.Context, in driver.Scope, d *candidate, e
 	}
 }
 
-// reportFirst notes what is reported of it, and returns whether that is news.
+// reportFirst notes what is reported of it, and returns whether it was not reported before.
 func (c *Collector) reportFirst(in driver.Scope, d *candidate, what Assessment) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -46,7 +46,7 @@ func (d *Driver) Observe(ctx context.Context, scope driver.Scope, handles []driv
 	for i, err := range errs {
 		answers[i].Err = err
 	}
-	d.tellPreempted(ctx, scope, handles, answers)
+	d.markPreempted(ctx, scope, handles, answers)
 	return answers
 }
 
@@ -99,7 +99,7 @@ func (d *Driver) instances(
 		all = append(all, i)
 	}
 	if len(unknown) > 0 {
-		whole := d.tellInterrupted(ctx, scope, all, unknown)
+		whole := d.markInterrupted(ctx, scope, all, unknown)
 		for id, n := range unknown {
 			if whole || all[n].Interrupted {
 				d.stops.note(scope, id, found[n].LastStopTimestamp, all[n].Interrupted)

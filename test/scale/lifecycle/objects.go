@@ -82,7 +82,7 @@ func standInObject(gvk schema.GroupVersionKind, name string) *unstructured.Unstr
 	return object
 }
 
-// controlPlaneObject is initialized, and says that its machines are none of the core's business.
+// controlPlaneObject is initialized, and says that its machines are not the core's to handle.
 func controlPlaneObject() *unstructured.Unstructured {
 	object := standInObject(standin.ControlPlane, clusterName)
 	object.Object["spec"] = map[string]any{}

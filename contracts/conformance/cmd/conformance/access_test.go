@@ -45,7 +45,7 @@ func TestRunsThatCannotBegin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "a hanging API server" {
-				impatient(t)
+				shortTimeout(t)
 			}
 			code, stdout, stderr := command(t, test.kubeconfig, test.args...)
 			if code != exitUsage || stdout != "" || !strings.Contains(stderr, test.words) {
@@ -110,8 +110,8 @@ func exactly(t *testing.T, rights []need) string {
 	return as(t, role.Name)
 }
 
-// impatient has the test's requests end soon. One that answers takes longer than that on a computer that is busy.
-func impatient(t *testing.T) {
+// shortTimeout has the test's requests end soon. One that answers takes longer than that on a computer that is busy.
+func shortTimeout(t *testing.T) {
 	t.Helper()
 	limit := requestLimit
 	requestLimit = 200 * time.Millisecond

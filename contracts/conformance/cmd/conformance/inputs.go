@@ -64,7 +64,7 @@ func (f *runFlags) inputs(
 	return config, settings, err
 }
 
-// fitting refuses flags that the profile does not look at, which would seem to have been heeded, and standard input that is to be read
+// fitting refuses flags that the profile does not look at, which would seem to have had an effect, and standard input that is to be read
 // twice.
 func (f *runFlags) fitting(profile string) error {
 	core, infra := profile == conformance.CoreProfile.Name, profile == conformance.InfraMachineProfile.Name

@@ -26,12 +26,12 @@ type machine struct {
 	create *operation
 	// before is the state before the deletion that goes on.
 	before string
-	// born are the labels that it was created with.
-	born      map[string]string
-	parts     []*part
-	placed    bool
-	poweredOn bool
-	protected bool
+	// initialLabels are the labels that it was created with.
+	initialLabels map[string]string
+	parts         []*part
+	placed        bool
+	poweredOn     bool
+	protected     bool
 	// powerFailure is why the machine has no power although nobody stopped it.
 	powerFailure *Failure
 }
@@ -68,7 +68,7 @@ func (c *Cloud) createMachine(a *account, r request) reply {
 	}}
 	a.machines[key(m.Zone, m.Name)] = m
 	a.history.began(m.Labels)
-	m.born = m.Labels
+	m.initialLabels = m.Labels
 	c.step(o, c.now(), c.options.Delays.Step, func(at time.Time) { c.makePart(a, m, at) })
 	return accepted(o)
 }
@@ -142,7 +142,7 @@ func (c *Cloud) remove(a *account, m *machine) {
 		return
 	}
 	delete(a.machines, key(m.Zone, m.Name))
-	a.history.ended(m.born)
+	a.history.ended(m.initialLabels)
 	c.short.release(m)
 	for _, p := range m.parts {
 		if p.kind == Disks {

@@ -88,7 +88,7 @@ func (c *Cloud) failCreation(a *account, m *machine, at time.Time, failure Failu
 		return
 	}
 	delete(a.machines, key(m.Zone, m.Name))
-	a.history.ended(m.born)
+	a.history.ended(m.initialLabels)
 	for _, p := range m.parts {
 		if p.UsedBy == m.Name {
 			p.UsedBy = ""
