@@ -28,7 +28,7 @@ func TestAFightOverTheCordonIsBounded(t *testing.T) {
 		c.observe(node(false), now, DefaultMinRetry)
 		if c.done || !c.due(now) {
 			held = true
-			g.Expect(c.reason).To(ContainSubstring("somebody makes Node n schedulable"))
+			g.Expect(c.reason).To(ContainSubstring("another client uncordons Node n"))
 			p := &plan{}
 			c.plan(p)
 			g.Expect(p.next).To(Equal(c.retryAt), "it comes back by itself")
@@ -65,7 +65,7 @@ func TestAFightOverTheCordonIsReported(t *testing.T) {
 		uncordon()
 		w.step()
 	}
-	w.g.Expect(w.step().Message).To(ContainSubstring("somebody makes Node " + w.node.Name + " schedulable each time it is cordoned"))
+	w.g.Expect(w.step().Message).To(ContainSubstring("another client uncordons Node " + w.node.Name + " each time it is cordoned"))
 	w.g.Expect(w.requests.count()["patch"]).To(Equal(freeCordons))
 	w.eventually(func(g Gomega) {
 		g.Expect(w.requests.count()["patch"]).To(Equal(freeCordons+1), "nobody has to wake it")
@@ -92,7 +92,7 @@ func TestACordonThatIsUndoneBeforeItIsSeen(t *testing.T) {
 		old = w.request().Node
 	}
 	w.eventually(func(g Gomega) {
-		g.Expect(w.step().Message).To(ContainSubstring("somebody makes Node " + w.node.Name + " schedulable each time it is cordoned"))
+		g.Expect(w.step().Message).To(ContainSubstring("another client uncordons Node " + w.node.Name + " each time it is cordoned"))
 	})
 	w.eventually(func(g Gomega) {
 		g.Expect(w.requests.count()["patch"]).To(Equal(freeCordons+1), "nobody has to wake it")

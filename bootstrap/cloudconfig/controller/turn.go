@@ -26,7 +26,7 @@ func (r *Reconciler) takeTurn(s *scope, cluster client.ObjectKey) outcome.Outcom
 	if !entered {
 		s.turnedAway = true
 		return s.awaitsFor(bulkhead.Pause(), bootstrapv1.WaitingForConnectionReason, fmt.Sprintf(
-			"Waiting: the API server of Cluster %s is slow, and other CloudConfigs of the Cluster are ahead in the queue", cluster.Name))
+			"Waiting: the API server of Cluster %s does not answer in time, and other CloudConfigs of the Cluster are ahead in the queue", cluster.Name))
 	}
 	s.leave = leave
 	return outcome.Continue()

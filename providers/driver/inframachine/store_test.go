@@ -71,7 +71,7 @@ func TestExplainStore(t *testing.T) {
 			g.Expect(why.message).To(ContainSubstring("CreateSecret: Code: Not you"))
 			g.Expect(why.message).NotTo(ContainSubstring("may have taken effect"), "that is about launches")
 			if class != driver.ClassConflict {
-				g.Expect(why.message).To(ContainSubstring("ried again"), string(class))
+				g.Expect(why.message).To(ContainSubstring("etried"), string(class))
 			}
 			if outstanding {
 				g.Expect(why.message).To(HavePrefix("An earlier call may have launched an instance"))
