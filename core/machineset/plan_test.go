@@ -75,11 +75,11 @@ func TestMachineName(t *testing.T) {
 		"cut":               {set: strings.Repeat("w", 70), want: strings.Repeat("w", 58) + "bcdfg"},
 		"without random":    {set: "workers", naming: "{{ .machineSet.name }}", problem: "{{ .random }}"},
 		"no template":       {set: "workers", naming: "{{ .random", problem: "no valid template"},
-		"unknown variable":  {set: "workers", naming: "{{ .nothing }}-{{ .random }}", problem: "cannot be filled in"},
+		"unknown variable":  {set: "workers", naming: "{{ .nothing }}-{{ .random }}", problem: "cannot be executed"},
 		"not a DNS name":    {set: "workers", naming: "W_{{ .random }}", problem: "makes the name"},
 		"endless":           {set: "workers", naming: "{{ range 9 }}{{ .random }}{{ end }}", problem: "range"},
 		"widths":            {set: "workers", naming: "{{ .random }}{{ printf \"%09d\" 1 }}", problem: "printf"},
-		"nested and absent": {set: "workers", naming: "{{ .cluster.zone }}-{{ .random }}", problem: "cannot be filled in"},
+		"nested and absent": {set: "workers", naming: "{{ .cluster.zone }}-{{ .random }}", problem: "cannot be executed"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func TestMachineSet(t *testing.T) {
 		"names without spaces":             {set: aSet(named("x-{{.random}}"))},
 		"names all alike":                  {set: aSet(named("{{ .machineSet.name }}")), want: "spec.machineNaming.template: Invalid value: \"{{ .machineSet.name }}\": lacks {{ .random }}"},
 		"random in a comment":              {set: aSet(named("x{{/* {{ .random }} */}}")), want: "spec.machineNaming.template: Invalid value"},
-		"names of what is unknown":         {set: aSet(named("{{ .machine.name }}-{{ .random }}")), want: "spec.machineNaming.template: Invalid value: \"{{ .machine.name }}-{{ .random }}\": cannot be filled in"},
+		"names of what is unknown":         {set: aSet(named("{{ .machine.name }}-{{ .random }}")), want: "spec.machineNaming.template: Invalid value: \"{{ .machine.name }}-{{ .random }}\": cannot be executed"},
 		"names that are none":              {set: aSet(named("X-{{ .random }}")), want: "spec.machineNaming.template: Invalid value: \"X-{{ .random }}\": makes the name \"X-bcdfg\""},
 		"names that take for ever":         {set: aSet(named("{{ range 9 }}{{ .random }}{{ end }}")), want: "spec.machineNaming.template: Invalid value: \"{{ range 9 }}{{ .random }}{{ end }}\": is not a valid name template: range"},
 		"no template":                      {set: aSet(named("{{ .random")), want: "spec.machineNaming.template: Invalid value: \"{{ .random\": is not a valid name template"},

@@ -42,7 +42,7 @@ func explain(err error) *explanation {
 	case driver.ClassQuota:
 		return &explanation{driverv1.QuotaExceededReason, cause + ". Retried slowly; raise the quota or free some of it"}
 	case driver.ClassThrottle:
-		return &explanation{driverv1.ThrottledReason, cause + ". Tried again after a while"}
+		return &explanation{driverv1.ThrottledReason, cause + ". Retried with backoff"}
 	case driver.ClassAuth:
 		return &explanation{driverv1.UnauthorizedReason, cause + ". Retried slowly; check the permissions of identityRef, or of the provider's own credentials where that is not set"}
 	case driver.ClassTerminal:

@@ -38,12 +38,12 @@ func explain(class driver.Class) (reason, advice string) {
 	case driver.ClassAuth:
 		return driverv1.UnauthorizedReason, ". Retried slowly; check the permissions of identityRef, or of the provider's own credentials where that is not set" + meanwhile
 	case driver.ClassThrottle:
-		return driverv1.ThrottledReason, ". Tried again after a while"
+		return driverv1.ThrottledReason, ". Retried with backoff"
 	case driver.ClassTerminal:
 		return driverv1.InvalidConfigurationReason, ". Not tried again; make another template with a spec that the cloud accepts" + meanwhile
 	case driver.ClassUnresolved:
 		return driverv1.UnresolvedReferenceReason, ". Retried slowly until it can be used" + meanwhile
 	case driver.ClassCapacity, driver.ClassQuota, driver.ClassNotFound, driver.ClassRefused, driver.ClassUnknown:
 	}
-	return driverv1.CloudErrorReason, ". Tried again after a while" + meanwhile
+	return driverv1.CloudErrorReason, ". Retried with backoff" + meanwhile
 }
