@@ -33,7 +33,8 @@ func (s *scope) setConditions() outcome.Outcome {
 	}
 	if s.finalizerRefused != nil {
 		s.set(conditions.False(clusterv1.ClusterAvailableCondition, clusterv1.InternalErrorReason,
-			"The finalizer "+clusterv1.ClusterFinalizer+" cannot be added, and nothing is done for the Cluster without it: "+s.finalizerRefused.Error()))
+			"The finalizer "+clusterv1.ClusterFinalizer+" cannot be added, and nothing is done for the Cluster without it: "+
+				s.finalizerRefused.Error()))
 		return outcome.Continue()
 	}
 	s.set(s.infrastructureCondition())

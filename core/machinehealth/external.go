@@ -129,7 +129,8 @@ func (r *Reconciler) request(
 		t.setRequestCondition(clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason, reasonOf(err))
 		return err
 	}
-	t.setRequestCondition(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason, "Waiting for "+object.GetKind()+" "+object.GetName())
+	t.setRequestCondition(clusterv1.MachineExternallyRemediatedWaitingForRemediationReason,
+		"Waiting for "+object.GetKind()+" "+object.GetName())
 	r.requestSeen(s, t, by)
 	return nil
 }

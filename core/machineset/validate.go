@@ -31,8 +31,8 @@ func effectiveSelector(set *clusterv1.MachineSet) (labels.Selector, error) {
 }
 
 // specErrors lists what is wrong with a set, each with the field and what to do. Admission refuses such sets where it is
-// installed; without it, a condition of the set asks for the correction. Errors of annotations count only where the number of replicas depends
-// on them: the others can be ignored.
+// installed; without it, a condition of the set asks for the correction. Errors of annotations count only where the number of replicas
+// depends on them: the others can be ignored.
 func specErrors(set *clusterv1.MachineSet) []string {
 	var found []string
 	for _, wrong := range validate.MachineSet(set, nil) {

@@ -30,7 +30,8 @@ var targets = []target{
 		tests: ".",
 	},
 	{
-		dir: "core/remediation", files: []string{"candidates.go", "decide.go", "failures.go", "flight.go", "policy.go", "record.go", "slots.go", "view.go"},
+		dir:   "core/remediation",
+		files: []string{"candidates.go", "decide.go", "failures.go", "flight.go", "policy.go", "record.go", "slots.go", "view.go"},
 		tests: ".", slow: "^TestSimulation$",
 	},
 	{

@@ -183,8 +183,8 @@ func (w *world) hasAddress(m *clusterv1.Machine) string {
 // changesWatched is how many changes watched makes.
 const changesWatched = 5
 
-// watched makes changes one after the other. A core that polls sees each of them a whole period after the one before; the median is not what
-// a computer does that was busy for a moment.
+// watched makes changes one after the other. A core that polls sees each of them a whole period after the one before; the median is not
+// what a computer does that was busy for a moment.
 func watched(w *world) {
 	p := w.booted()
 	w.need(w.quiet(func() string { return w.running(p) }))

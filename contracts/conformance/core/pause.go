@@ -174,6 +174,7 @@ func moved(w *world) {
 // asMany says so if a MachineSet has more or fewer Machines.
 func (w *world) asMany(set *clusterv1.MachineSet, wanted int) string {
 	machines := &clusterv1.MachineList{}
-	w.must(w.Client.List(w.ctx, machines, client.InNamespace(w.Namespace), client.MatchingLabels(set.Spec.Selector.MatchLabels)), "to list Machines")
+	err := w.Client.List(w.ctx, machines, client.InNamespace(w.Namespace), client.MatchingLabels(set.Spec.Selector.MatchLabels))
+	w.must(err, "to list Machines")
 	return when(len(machines.Items) != wanted, fmt.Sprintf("the MachineSet has %d Machines, not %d; ", len(machines.Items), wanted))
 }

@@ -25,7 +25,8 @@ func DefaultOptions() Options { return Options{Up: 2, Down: 1, Period: time.Minu
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Up, "safety-up", o.Up,
 		"How many Machines more than replicas and surge of a MachineDeployment stop the creation of more; 0 for never.")
-	flags.IntVar(&o.Down, "safety-down", o.Down, "How far the number of Machines must fall below the one that stopped creation until it goes on.")
+	flags.IntVar(&o.Down, "safety-down", o.Down,
+		"How far the number of Machines must fall below the one that stopped creation until it goes on.")
 	flags.DurationVar(&o.Period, "machine-safety-overshooting-period", o.Period,
 		"How long the surplus of a scale-down may last until it counts, and how long after a new Machine the API server is asked for all.")
 }

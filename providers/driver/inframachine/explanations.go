@@ -67,5 +67,6 @@ func explain(err error) *explanation {
 
 // explainRefusal explains what the API server refuses. The next try comes with the queue's own backoff.
 func explainRefusal(refusal string) *explanation {
-	return &explanation{driverv1.RefusedByAPIServerReason, strings.TrimRight(refusal, ".") + ". Retried slowly; grant the provider this permission"}
+	return &explanation{driverv1.RefusedByAPIServerReason,
+		strings.TrimRight(refusal, ".") + ". Retried slowly; grant the provider this permission"}
 }

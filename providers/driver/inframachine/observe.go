@@ -128,7 +128,8 @@ func (r *Reconciler[M]) confirmAbsence(ctx context.Context, s *scope[M]) (assess
 	return a, outcome.Continue()
 }
 
-// askAgain is when the cloud is asked again about an instance that it knows and no list has: should it vanish, no list shows that as a change.
+// askAgain is when the cloud is asked again about an instance that it knows and no list has: should it vanish, no list shows
+// that.
 func (r *Reconciler[M]) askAgain() time.Duration {
 	if r.traits.StrongReads {
 		return r.Options.ListSlow
