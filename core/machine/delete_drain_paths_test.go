@@ -202,7 +202,7 @@ func TestVolumeAttachmentsAreAwaited(t *testing.T) {
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
 		g.Expect(condition(m, "Deleting")).To(Equal("True/WaitingForVolumeDetach"))
-		g.Expect(message(m, "Deleting")).To(ContainSubstring("Waiting for 1 volume to detach from Node " + node.Name + ": PersistentVolumeClaim " + f.namespace + "/data (since "))
+		g.Expect(message(m, "Deleting")).To(ContainSubstring("Waiting for Node " + node.Name + " to detach 1 volume: PersistentVolumeClaim " + f.namespace + "/data (since "))
 	})
 	f.awaitsNothing()
 	f.Expect(core.Client.Delete(t.Context(), va)).To(Succeed())

@@ -112,7 +112,7 @@ func volumesMessage(node string, found *drain.Result) string {
 	if more := len(names) - volumesInMessage; more > 0 {
 		list = fmt.Sprintf("%s and %d more", list, more)
 	}
-	return fmt.Sprintf("Waiting for %[2]s to detach from Node %[1]s: %[3]s", node, machines.Plural(len(names), "volume"), list)
+	return fmt.Sprintf("Waiting for Node %s to detach %s: %s", node, machines.Plural(len(names), "volume"), list)
 }
 
 // instanceGone reports whether the infrastructure has reported that the instance does not exist any more: its object, which the
