@@ -51,7 +51,7 @@ func TestOptions(t *testing.T) {
 		{"broken expression", []string{"--additional-sync-machine-labels=("}, "--additional-sync-machine-labels"},
 		{"no preflight checks", []string{"--machineset-preflight-checks="}, ""},
 		{"no such check", []string{"--machineset-preflight-checks=ControlPlaneIsStable,Stable"}, `"Stable" is none of All, ControlPlaneIsStable`},
-		{"no target cluster", []string{"--target-kubeconfig=none"}, "--target-kubeconfig: a Machine becomes a Node"},
+		{"no target cluster", []string{"--target-kubeconfig=none"}, "--target-kubeconfig: Machines become Nodes"},
 		{"no kubeconfig of the target cluster", []string{"--target-kubeconfig=/does/not/exist"}, "no such file"},
 		{"unknown flag", []string{"--no-such-flag"}, "no-such-flag"},
 	}

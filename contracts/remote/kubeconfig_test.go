@@ -61,7 +61,7 @@ func TestCheckKubeconfig(t *testing.T) {
 		{"left out", "", ""},
 		{"the cluster of the process", InCluster, ""},
 		{"a file", file("good", usable), ""},
-		{"none, as machine-controller-manager has it", "none", "Machine becomes a Node"},
+		{"none, as machine-controller-manager has it", "none", "Machines become Nodes"},
 		{"missing", filepath.Join(directory, "missing"), "no such file"},
 		{"no kubeconfig", file("bad", "{secret"), "is not a kubeconfig"},
 		{"no context", file("empty", `{"apiVersion":"v1","kind":"Config"}`), "no usable current context"},
