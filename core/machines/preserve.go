@@ -163,7 +163,7 @@ func readPreservedFrom(machine metav1.Object) (preservedFrom, error) {
 // PreserveMax is how many failed Machines of a deployment are preserved without being asked for, and what is wrong with the annotation that
 // says so. One that cannot be read shows that somebody wants to keep some: one is kept at least, as what is deleted does not come back,
 // and no more than that or than the default, as what is kept costs.
-func PreserveMax(deployment *clusterv1.MachineDeployment, byDefault int) (limit int, problem string) {
+func PreserveMax(deployment *clusterv1.MachineDeployment, byDefault int) (limit int, specError string) {
 	text, ok := "", false
 	if deployment != nil {
 		text, ok = deployment.Annotations[PreserveMaxAnnotation]

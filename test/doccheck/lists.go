@@ -17,6 +17,8 @@ var (
 	goFile = regexp.MustCompile(`[\w*]+\.go\b`)
 	// word is what may be the name of a directory.
 	word = regexp.MustCompile(`[a-z0-9]+`)
+	// generatedLine is the line of https://go.dev/s/generatedcode.
+	generatedLine = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 )
 
 // lists is how many files, or directories, of its own directory a page names in tables when these are meant to be a list of them.
@@ -90,8 +92,8 @@ func goFilesIn(directory string) (here, directories []string) {
 	return here, directories
 }
 
-// generated is true of a file that says so, as https://go.dev/s/generatedcode has it.
+// generated reports whether a file is generated code.
 func generated(file string) bool {
 	source, err := os.ReadFile(filepath.Join(testenv.Root(), filepath.FromSlash(file)))
-	return err == nil && regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`).Match(source)
+	return err == nil && generatedLine.Match(source)
 }

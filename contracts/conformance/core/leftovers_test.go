@@ -153,6 +153,30 @@ func TestObjectsOfKilledRunsGo(t *testing.T) {
 	}
 }
 
+// A Lease that only has the label of a run, whoever wrote it, has nothing deleted: neither what a run has that is alive nor a namespace.
+func TestAForgedLeaseHasNothingDeleted(t *testing.T) {
+	forged := leaseOf("beside", time.Hour)
+	forged.Namespace = "elsewhere"
+	other := leaseOf("killed", time.Hour)
+	other.Name = "of-somebody"
+	objects := []client.Object{forged, other, leaseOf("beside", time.Minute)}
+	for _, namespace := range []string{"elsewhere", "conformance-killed"} {
+		machine := &clusterv1.Machine{}
+		machine.Namespace, machine.Name = namespace, "cc-beside-001"
+		objects = append(objects, machine, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	}
+	env := testEnv(t, interceptor.Funcs{}, objects...)
+	env.Timeouts.React.Duration = 100 * time.Millisecond
+	if err := leftovers(t.Context(), env); err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if !there(t, env, object) {
+			t.Errorf("%T %s/%s is gone", object, object.GetNamespace(), object.GetName())
+		}
+	}
+}
+
 // A user without rights in the namespace of a killed run can make a run, and the Lease stays for the next one.
 func TestLeftoversThatAreRefusedHoldNoRun(t *testing.T) {
 	lease := leaseOf("killed", time.Hour)

@@ -25,11 +25,14 @@ const (
 
 // lease is by what other runs see that this one is alive.
 func (e *Env) lease() *coordinationv1.Lease {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "conformance-core-" + e.Run}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: leaseName(e.Run)}}
 	lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
 	e.own(lease)
 	return lease
 }
+
+// leaseName names the Lease of a run.
+func leaseName(run string) string { return "conformance-core-" + run }
 
 // live makes the Lease of the run and renews it until stop is called, also when ctx has ended: the run cleans up then.
 func live(ctx context.Context, env *Env) (stop func(), err error) {
