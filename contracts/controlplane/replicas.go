@@ -68,7 +68,8 @@ func (a Accessor) Replicas(obj *unstructured.Unstructured) (*clusterv1.ClusterCo
 
 // number is nil where the field is absent. What does not fit is cut off: it is a number to show.
 func number(obj *unstructured.Unstructured, path field.Path) (*int32, error) {
-	if _, found, err := unstructured.NestedFieldNoCopy(obj.Object, path...); err != nil || !found {
+	last := len(path) - 1
+	if parent, err := path[:last].Object(obj); err != nil || parent[path[last]] == nil {
 		return nil, nil //nolint:nilerr // What is no object on the way is reported by those who need it.
 	}
 	value, err := path.Integer(obj)
@@ -89,7 +90,10 @@ func countedVersions(obj *unstructured.Unstructured) ([]clusterv1.StatusVersion,
 		if err != nil {
 			return nil, err
 		}
-		count, _ := entry["replicas"].(int64)
+		count, err := statusVersions.IntegerIn(obj, i, entry, "replicas")
+		if err != nil {
+			return nil, err
+		}
 		if name != "" && count > 0 {
 			versions = append(versions, clusterv1.StatusVersion{Version: name, Replicas: int32(min(count, math.MaxInt32))})
 		}

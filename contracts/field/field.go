@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pkg/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -62,15 +63,11 @@ func (p Path) Integer(obj *unstructured.Unstructured) (int64, error) {
 	if err != nil || !found {
 		return 0, err
 	}
-	switch value := raw.(type) {
-	case int64:
-		return value, nil
-	case int:
-		return int64(value), nil
-	case int32:
-		return int64(value), nil
+	value, ok := integer(raw)
+	if !ok {
+		return 0, p.typeError(obj, "an integer", raw)
 	}
-	return 0, p.typeError(obj, "an integer", raw)
+	return value, nil
 }
 
 // Object returns the object at the path, and nil when it is absent.
@@ -132,8 +129,21 @@ func (p Path) TextIn(obj *unstructured.Unstructured, i int, entry map[string]any
 	return value, nil
 }
 
+// Within returns an error of reading an entry of the object as one of its own, with the object and the path that lead to it: p is that of
+// the entry.
+func (p Path) Within(obj *unstructured.Unstructured, err error) error {
+	var wrong *TypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	return &TypeError{Object: nameOf(obj), Path: p.Child(wrong.Path...), Want: wrong.Want, Got: wrong.Got}
+}
+
 // raw walks to the path. An explicit null counts as absent, as it does in the Kubernetes API.
 func (p Path) raw(obj *unstructured.Unstructured) (any, bool, error) {
+	if obj == nil {
+		return nil, false, nil
+	}
 	var current any = obj.Object
 	for i, name := range p {
 		if current == nil {
@@ -149,8 +159,11 @@ func (p Path) raw(obj *unstructured.Unstructured) (any, bool, error) {
 }
 
 func (p Path) typeError(obj *unstructured.Unstructured, want string, got any) error {
-	name := obj.GetKind() + " " + obj.GetNamespace() + "/" + obj.GetName()
-	return &TypeError{Object: name, Path: p, Want: want, Got: typeName(got)}
+	return &TypeError{Object: nameOf(obj), Path: p, Want: want, Got: typeName(got)}
+}
+
+func nameOf(obj *unstructured.Unstructured) string {
+	return obj.GetKind() + " " + obj.GetNamespace() + "/" + obj.GetName()
 }
 
 // typeName names a JSON type in the words of the API conventions.

@@ -44,7 +44,7 @@ func (a Accessor) FailureDomains(obj *unstructured.Unstructured) ([]clusterv1.Fa
 		}
 		domain, err := domainAt(&unstructured.Unstructured{Object: entry}, field.Path{})
 		if err != nil {
-			return nil, err
+			return nil, failureDomains.Index(i).Within(obj, err)
 		}
 		if domain.Name = name; name != "" {
 			domains = append(domains, domain)

@@ -1,13 +1,13 @@
 package inframachine
 
 import (
-	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"millwright.dev/contracts/field"
 )
+
+var capacity = field.Path{"status", "capacity"}
 
 // TemplateAccessor reads the template of infrastructure machines; both versions of the contract have the same fields.
 type TemplateAccessor struct{}
@@ -15,19 +15,25 @@ type TemplateAccessor struct{}
 // Capacity returns which resources the machines have, by which the cluster autoscaler scales from zero; nil when the template does not
 // say (IT-007). A quantity that cannot be read is an error that names object and resource.
 func (TemplateAccessor) Capacity(obj *unstructured.Unstructured) (corev1.ResourceList, error) {
-	values, found, err := unstructured.NestedStringMap(obj.Object, "status", "capacity")
-	if err != nil || !found {
-		return nil, errors.Wrapf(err, "%s %s: status.capacity", obj.GetKind(), obj.GetName())
+	values, err := capacity.Object(obj)
+	if err != nil {
+		return nil, err
 	}
-	capacity := corev1.ResourceList{}
-	for name, value := range values {
-		quantity, err := resource.ParseQuantity(value)
+	var resources corev1.ResourceList
+	for name := range values {
+		quantity, found, err := capacity.Child(name).Quantity(obj)
 		if err != nil {
-			return nil, errors.Wrapf(err, "%s %s: status.capacity.%s", obj.GetKind(), obj.GetName(), name)
+			return nil, err
 		}
-		capacity[corev1.ResourceName(name)] = quantity
+		if !found {
+			continue
+		}
+		if resources == nil {
+			resources = corev1.ResourceList{}
+		}
+		resources[corev1.ResourceName(name)] = quantity
 	}
-	return capacity, nil
+	return resources, nil
 }
 
 // Architecture returns the architecture of the machines, such as arm64, "" when the template does not say (IT-008).

@@ -27,10 +27,10 @@ func TestTemplate(t *testing.T) {
 	g.Expect(read.Architecture(obj)).To(Equal("arm64"))
 	g.Expect(read.OperatingSystem(obj)).To(Equal("linux"))
 
-	for _, wrong := range []any{"none", map[string]any{"cpu": "much"}, map[string]any{"cpu": int64(2)}} {
+	for _, wrong := range []any{"none", map[string]any{"cpu": "much"}, map[string]any{"cpu": true}} {
 		obj.Object["status"] = map[string]any{"capacity": wrong, "nodeInfo": map[string]any{"architecture": int64(1)}}
 		_, err = read.Capacity(obj)
-		g.Expect(err).To(MatchError(ContainSubstring("XTemplate t: status.capacity")))
+		g.Expect(err).To(MatchError(ContainSubstring("XTemplate /t: status.capacity")))
 		_, err = read.Architecture(obj)
 		g.Expect(err).To(HaveOccurred())
 	}

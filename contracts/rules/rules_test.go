@@ -59,6 +59,9 @@ func TestRulesAreComplete(t *testing.T) {
 			g.Expect(rule.Verified).NotTo(BeEmpty())
 			notYet := slices.Equal(rule.Verified, []rules.Method{rules.NotYet})
 			g.Expect(rule.Unverified != "").To(Equal(notYet), "Unverified says why nothing verifies it")
+			if rule.VerifiedBy(rules.Behavioural) {
+				g.Expect(rule.Subject).To(BeElementOf(rules.InfraMachine, rules.BootstrapConfig, rules.Core), "no suite runs implementations of others")
+			}
 			if !notYet {
 				g.Expect(rule.Verified).NotTo(ContainElement(rules.NotYet))
 			}
