@@ -1,6 +1,7 @@
 package static
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -106,6 +107,26 @@ func (b *Bundle) providerType(c crd) string {
 		}
 	}
 	return ""
+}
+
+// promisesKinds reports whether the provider is of a type that has kinds to which core objects refer, by the label on its objects.
+func (b *Bundle) promisesKinds() bool {
+	return slices.ContainsFunc(b.objects(), func(o *unstructured.Unstructured) bool {
+		return slices.ContainsFunc([]string{"infrastructure-", "bootstrap-", "control-plane-"}, func(prefix string) bool {
+			return strings.HasPrefix(o.GetLabels()[providerLabel], prefix)
+		})
+	})
+}
+
+// Unknown returns the kinds of Roles that no component defines.
+func (b *Bundle) Unknown() []string {
+	var unknown []string
+	for _, kind := range slices.Sorted(maps.Keys(b.Roles)) {
+		if !slices.ContainsFunc(b.crds(), func(c crd) bool { return c.kind() == kind }) {
+			unknown = append(unknown, kind)
+		}
+	}
+	return unknown
 }
 
 // contracts returns the versions of the contract that labels of kinds claim.

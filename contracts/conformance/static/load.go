@@ -186,18 +186,30 @@ func Parse(path string, raw []byte) (File, error) {
 	return file, nil
 }
 
+// addObject adds an object, or those of a list: a List of any, or one of a kind, whose items need not say which they are of.
 func (f *File) addObject(object *unstructured.Unstructured) error {
 	items, isList := object.Object["items"].([]any)
-	if object.GetKind() != "List" || !isList {
+	kind, ofKind := strings.CutSuffix(object.GetKind(), "List")
+	if !ofKind || !isList {
 		f.Objects = append(f.Objects, object)
 		return nil
 	}
 	for i, item := range items {
 		content, ok := item.(map[string]any)
 		if !ok {
-			return errors.Errorf("item %d of the List is no object", i+1)
+			return errors.Errorf("item %d of the %s is no object", i+1, object.GetKind())
 		}
-		f.Objects = append(f.Objects, &unstructured.Unstructured{Object: content})
+		inner := &unstructured.Unstructured{Object: content}
+		if kind != "" && inner.GetKind() == "" && inner.GetAPIVersion() == "" {
+			inner.SetAPIVersion(object.GetAPIVersion())
+			inner.SetKind(kind)
+		}
+		if inner.GetKind() == "" || inner.GetAPIVersion() == "" {
+			return errors.Errorf("item %d of the %s has no apiVersion or kind", i+1, object.GetKind())
+		}
+		if err := f.addObject(inner); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -63,10 +63,13 @@ func releaseVersion(t *conformance.T, b *Bundle) {
 	check(t, "PR-004", "", err == nil, "a semantic version", b.Release)
 }
 
-// content is the metadata; nil, with the rules skipped, if there is none.
+// content is the metadata; nil, with the rules skipped, if there is none. A file without anything in it is one that lacks all.
 func (b *Bundle) content(t *conformance.T, ids ...rules.ID) map[string]any {
-	if b.Metadata != nil && len(b.Metadata.Objects) > 0 {
+	switch {
+	case b.Metadata != nil && len(b.Metadata.Objects) > 0:
 		return b.Metadata.Objects[0].Object
+	case b.Metadata != nil:
+		return map[string]any{}
 	}
 	for _, id := range ids {
 		t.Skip(id, "", "there is no metadata.yaml to look at")

@@ -31,10 +31,15 @@ func Run(bundle *Bundle, selection conformance.Selection) []report.Result {
 			general = append(general, rule)
 		}
 	}
+	findings := []conformance.Finding(nil)
 	if len(bundle.contractKinds(true)) == 0 {
-		general = slices.DeleteFunc(general, func(r rules.Rule) bool { return r.Subject == rules.Kinds })
+		if !bundle.promisesKinds() {
+			general = slices.DeleteFunc(general, func(r rules.Rule) bool { return r.Subject == rules.Kinds })
+		}
+		findings = noKinds(general)
 	}
-	results := conformance.Collect(general, "", rules.Static, find(bundle, selection, "", general))
+	findings = append(find(bundle, selection, "", general), findings...)
+	results := conformance.Collect(general, "", rules.Static, findings)
 	for _, contract := range Contracts(bundle, selection) {
 		results = append(results, conformance.Collect(versioned, contract, rules.Static, find(bundle, selection, contract, versioned))...)
 	}
@@ -44,6 +49,18 @@ func Run(bundle *Bundle, selection conformance.Selection) []report.Result {
 	}
 	slices.SortStableFunc(results, func(a, b report.Result) int { return order[a.Rule] - order[b.Rule] })
 	return results
+}
+
+// noKinds says of rules about kinds why nobody has looked at them. A report without them would call a provider conformant of whose kinds
+// none was recognized.
+func noKinds(asked []rules.Rule) (findings []conformance.Finding) {
+	const reason = "no kind of the components is one that core objects refer to, by its name and group: name it with --kind"
+	for _, rule := range asked {
+		if rule.Subject == rules.Kinds {
+			findings = append(findings, conformance.Finding{Rule: rule.ID, Status: report.Skip, Reason: reason})
+		}
+	}
+	return findings
 }
 
 // Contracts returns the versions of the contract that Run looks at; the newest if the bundle claims none.

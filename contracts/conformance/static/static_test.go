@@ -1,6 +1,7 @@
 package static_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,6 +142,8 @@ func TestHostileInputIsAnError(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "no YAML": "a: [", "a list": "- a\n", "a word": "word", "no kind": "apiVersion: v1\n",
 		"items that are no objects": "apiVersion: v1\nkind: List\nitems: [1]\n",
+		"items of no kind":          "apiVersion: v1\nkind: List\nitems: [{metadata: {name: x}}]\n",
+		"comments alone":            "# nothing\n---\n# nothing here either\n--- # nor here\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := static.Source{Components: []string{static.Stdin}, Stdin: strings.NewReader(text)}.Load()
@@ -178,6 +181,70 @@ func TestACoreAggregatesRoles(t *testing.T) {
 		got := failed(static.Run(bundle, conformance.Selection{Profile: conformance.CoreProfile, Level: conformance.Extended}))
 		if len(got) != want {
 			t.Errorf("failed: %v", got)
+		}
+	}
+}
+
+// Components come as a stream of documents, and as lists of any kind or of one, as kubectl and the API server write them.
+func TestListsAreTakenApart(t *testing.T) {
+	const one, two = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n", "apiVersion: v1\nkind: Secret\nmetadata: {name: two}\n"
+	for name, text := range map[string]string{
+		"documents":           "# a comment\n---\n" + one + "--- # another\n# a third\n---\r\n" + two + "---\n",
+		"a List":              "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}, {apiVersion: v1, kind: Secret, metadata: {name: two}}]\n",
+		"a List in a List":    "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}]}]\n---\n" + two,
+		"lists of each kind":  "apiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: one}}]\n---\napiVersion: v1\nkind: SecretList\nitems: [{apiVersion: v1, kind: Secret, metadata: {name: two}}]\n",
+		"lists without items": "apiVersion: v1\nkind: SecretList\nitems: []\n---\n" + one + "---\n" + two,
+	} {
+		file, err := static.Parse("x.yaml", []byte(text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var got []string
+		for _, o := range file.Objects {
+			got = append(got, o.GetAPIVersion()+" "+o.GetKind()+" "+o.GetName())
+		}
+		if want := []string{"v1 ConfigMap one", "v1 Secret two"}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A metadata.yaml without anything in it lacks all that has to be in it.
+func TestAnEmptyMetadataFileBreaksItsRules(t *testing.T) {
+	bundle, err := static.Load(write(t, sample(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle.Release, bundle.Metadata = "v1.2.3", &static.File{Path: "metadata.yaml"}
+	got := failed(static.Run(bundle, conformance.Selection{Profile: conformance.ProviderProfile, Level: conformance.Extended}))
+	if want := []rules.ID{"PR-005", "PR-006", "PR-007", "PR-008"}; !slices.Equal(got, want) {
+		t.Errorf("failed: %v, want %v", got, want)
+	}
+}
+
+// A provider whose kinds nobody recognizes is not conformant by that: what core features ask of kinds was not looked at.
+func TestKindsThatNobodyRecognizesAreSkipped(t *testing.T) {
+	const text = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
+		"metadata: {name: hosts.example.dev, labels: {cluster.x-k8s.io/provider: %s}}\n" +
+		"spec: {group: example.dev, scope: Namespaced, names: {kind: Host, plural: hosts}}\n"
+	for provider, want := range map[string]bool{"infrastructure-sample": true, "bootstrap-sample": true, "control-plane-sample": true, "addon-sample": false} {
+		bundle, err := static.Source{Components: []string{static.Stdin}, Stdin: strings.NewReader(fmt.Sprintf(text, provider))}.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		skipped := ""
+		for _, r := range static.Run(bundle, conformance.Selection{Profile: conformance.ProviderProfile, Level: conformance.Extended}) {
+			if r.Rule == "CV-001" && r.Status == report.Skip {
+				skipped = r.Reason
+			}
+		}
+		if strings.Contains(skipped, "--kind") != want {
+			t.Errorf("%s: CV-001 is skipped: %q", provider, skipped)
+		}
+		bundle.Roles = map[string]rules.Subject{"Host": rules.InfraMachine, "Hots": rules.InfraMachine}
+		if got := bundle.Unknown(); !slices.Equal(got, []string{"Hots"}) {
+			t.Errorf("unknown: %v", got)
 		}
 	}
 }

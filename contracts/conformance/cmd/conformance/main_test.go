@@ -14,11 +14,11 @@ import (
 
 const manifests = `apiVersion: v1
 kind: Namespace
-metadata: {name: sample, labels: {cluster.x-k8s.io/provider: infrastructure-sample}}
+metadata: {name: sample, labels: {cluster.x-k8s.io/provider: addon-sample}}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: manager, namespace: sample, labels: {cluster.x-k8s.io/provider: infrastructure-sample}}
+metadata: {name: manager, namespace: sample, labels: {cluster.x-k8s.io/provider: addon-sample}}
 spec: {template: {spec: {containers: [{name: manager, image: "registry.example.dev/sample:v1"}]}}}
 `
 
@@ -35,19 +35,22 @@ func TestExitCodesAreThoseOfTheOutcome(t *testing.T) {
 		stdin string
 		args  []string
 	}{
-		"conformant":       {exitConformant, manifests, nil},
-		"not conformant":   {exitNotConformant, manifests + "---\n" + second, nil},
-		"partial":          {exitPartial, manifests, []string{"--rule", "PR-010"}},
-		"no such rule":     {exitUsage, manifests, []string{"--rule", "PR-999"}},
-		"no such profile":  {exitUsage, manifests, []string{"--profile", "none"}},
-		"no such level":    {exitUsage, manifests, []string{"--level", "none"}},
-		"no such contract": {exitUsage, manifests, []string{"--contract", "v1"}},
-		"no such format":   {exitUsage, manifests, []string{"--output", "pdf"}},
-		"no such role":     {exitUsage, manifests, []string{"--kind", "A=b"}},
-		"no reason":        {exitUsage, manifests, []string{"--skip-feature", "Move"}},
-		"no YAML":          {exitUsage, "a: [", nil},
-		"no regexp":        {exitUsage, manifests, []string{"--case", "("}},
-		"an argument":      {exitUsage, manifests, []string{"x"}},
+		"conformant":           {exitConformant, manifests, nil},
+		"not conformant":       {exitNotConformant, manifests + "---\n" + second, nil},
+		"partial":              {exitPartial, manifests, []string{"--rule", "PR-010"}},
+		"no such rule":         {exitUsage, manifests, []string{"--rule", "PR-999"}},
+		"no such profile":      {exitUsage, manifests, []string{"--profile", "none"}},
+		"no such level":        {exitUsage, manifests, []string{"--level", "none"}},
+		"no such contract":     {exitUsage, manifests, []string{"--contract", "v1"}},
+		"no such format":       {exitUsage, manifests, []string{"--output", "pdf"}},
+		"no such role":         {exitUsage, manifests, []string{"--kind", "A=b"}},
+		"no such kind":         {exitUsage, manifests, []string{"--kind", "SampleMachin=inframachine"}},
+		"no kind at all":       {exitPartial, strings.ReplaceAll(manifests, "addon-", "infrastructure-"), nil},
+		"no kind of a profile": {exitPartial, manifests, []string{"--profile", "inframachine"}},
+		"no reason":            {exitUsage, manifests, []string{"--skip-feature", "Move"}},
+		"no YAML":              {exitUsage, "a: [", nil},
+		"no regexp":            {exitUsage, manifests, []string{"--case", "("}},
+		"an argument":          {exitUsage, manifests, []string{"x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := call(test.stdin, append([]string{"static", "--components", "-"}, test.args...)...)

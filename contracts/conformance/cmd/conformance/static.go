@@ -53,6 +53,9 @@ func runStatic(args []string, stdin io.Reader, stdout, stderr io.Writer) (int, e
 		}
 		bundle.Roles[kind] = role
 	}
+	if unknown := bundle.Unknown(); len(unknown) > 0 {
+		return exitUsage, errors.Errorf("--kind: the components define no kind %s: give spec.names.kind of a CRD", strings.Join(unknown, ", "))
+	}
 	results := static.Run(bundle, selection)
 	return o.finish(stdout, selection, rules.Static, commandLine("static", set), static.Contracts(bundle, selection), results, false)
 }
