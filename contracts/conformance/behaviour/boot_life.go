@@ -39,7 +39,6 @@ func bootLife() conformance.Case[*Env] {
 		w.readyFollows("BC-004", "BC-015")
 		w.notPaused("BC-024")
 		w.staysCreated(secret)
-		w.planted = append(w.planted, tokensIn(secret)...)
 		w.showsNoSecrets("BC-028")
 	})
 }

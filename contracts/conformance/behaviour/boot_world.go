@@ -67,7 +67,7 @@ func (w *world) mustHaveData() *corev1.Secret {
 	return secret
 }
 
-// secret returns a Secret; nil if there is none.
+// secret returns a Secret of the provider; nil if there is none. What is secret in it is from then on among the secrets of the case.
 func (w *world) secret(name string) *corev1.Secret {
 	secret := &corev1.Secret{}
 	err := w.Client.Get(w.ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, secret)
@@ -76,6 +76,9 @@ func (w *world) secret(name string) *corev1.Secret {
 	}
 	if err != nil {
 		return nil
+	}
+	if words := tokensIn(secret); len(words) > 0 && !slices.Contains(w.secrets, words[len(words)-1]) {
+		w.secrets = append(w.secrets, words...)
 	}
 	return secret
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,10 +30,7 @@ func infraSecrets() conformance.Case[*Env] {
 
 // showsNoSecrets searches every version of the object that was seen, and its events.
 func (w *world) showsNoSecrets(rule rules.ID) {
-	var words []string
-	for _, secret := range append(w.secrets, w.planted...) {
-		words = append(words, secret, base64.StdEncoding.EncodeToString([]byte(secret)))
-	}
+	words := w.secretWords()
 	versions, _ := w.recorder.of(w.id)
 	for _, v := range versions {
 		for where, value := range visible(v.Unstructured) {
@@ -54,7 +52,20 @@ func (w *world) showsNoSecrets(rule rules.ID) {
 			return
 		}
 	}
-	w.pass(rule, "none of %d secrets shows in any version of the object or event about it", len(words)/2)
+	w.pass(rule, "none of %d secrets shows in any version of the object or event about it", len(w.secrets)+len(w.planted))
+}
+
+// secretWords are the secrets of the case in each way in which they may be written, the longest first: one may be part of another.
+func (w *world) secretWords() []string {
+	var words []string
+	for _, secret := range slices.Concat(w.secrets, w.planted) {
+		// As it is in JSON too, where line breaks are written as \n.
+		quoted, _ := json.Marshal(secret)
+		encoded := base64.StdEncoding.EncodeToString([]byte(secret))
+		words = append(words, secret, strings.Trim(string(quoted), `"`), strings.Trim(fmt.Sprintf("%q", secret), `"`), encoded)
+	}
+	slices.SortStableFunc(words, func(a, b string) int { return len(b) - len(a) })
+	return slices.Compact(words)
 }
 
 // conversionData is the annotation in which conversion keeps the fields for which a version of the API has no place. It is a copy of the
@@ -78,12 +89,5 @@ func visible(object *unstructured.Unstructured) map[string]string {
 }
 
 func found(text string, words []string) bool {
-	for _, word := range words {
-		// As it is in JSON too, where line breaks are written as \n.
-		quoted, _ := json.Marshal(word)
-		if strings.Contains(text, word) || strings.Contains(text, strings.Trim(string(quoted), `"`)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }

@@ -15,6 +15,7 @@ const (
 	anID       = "{uid}"
 	aMachine   = "{machine}"
 	aVersion   = "version {version}"
+	aSecret    = "{secret}"
 )
 
 // shortestID is the length from which the ID of a machine is taken for a word of its own: a shorter one may be part of any other.
@@ -35,8 +36,18 @@ func (w *world) version(of *unstructured.Unstructured) string {
 	return text
 }
 
+// discreet is a text without secrets, wherever a provider has shown them: reports are published, and logs often too.
+func (w *world) discreet(text string) string {
+	var pairs []string
+	for _, word := range w.secretWords() {
+		pairs = append(pairs, word, aSecret)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
 // plain is a text as every run has it.
 func (w *world) plain(text string) string {
+	text = w.discreet(text)
 	var pairs []string
 	for _, uid := range w.uids {
 		pairs = append(pairs, uid, anID)

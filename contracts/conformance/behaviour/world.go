@@ -86,7 +86,7 @@ func (w *world) skip(rule rules.ID, reason string, args ...any) {
 
 func (w *world) fail(rule rules.ID, expected, seen string) {
 	object := w.Namespace + "/" + w.id
-	w.say("%s: %s is not kept, %s: expected %s; seen: %s", w.Contract, rule, object, expected, seen)
+	w.say("%s: %s is not kept, %s: expected %s; seen: %s", w.Contract, rule, object, w.discreet(expected), w.discreet(seen))
 	w.t.Fail(rule, w.Kind.Kind, report.Failure{Expected: w.plain(expected), Seen: w.plain(seen), Object: w.plain(object)})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/pkg/errors"
@@ -23,10 +24,20 @@ type endpoint struct {
 	client *http.Client
 }
 
+// String is the address without a password, for errors: they come to reports.
+func (e *endpoint) String() string {
+	if parsed, err := url.Parse(e.url); err == nil {
+		return parsed.Redacted()
+	}
+	return "an address that is no URL"
+}
+
 // HTTP returns the Probe of an endpoint, which answers GET with status 200 and a List as JSON:
 //
 //	{"machines": [{"id": "i-1", "providerID": "aws:///a/i-1", "running": true, "failureDomain": "a", "marks": ["team-a/workers-x"]}]}
-func HTTP(url string) Probe { return &endpoint{url: url, client: &http.Client{Timeout: timeout}} }
+func HTTP(address string) Probe {
+	return &endpoint{url: address, client: &http.Client{Timeout: timeout}}
+}
 
 func (e *endpoint) Machines(ctx context.Context) ([]Machine, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url, nil)
@@ -40,17 +51,17 @@ func (e *endpoint) Machines(ctx context.Context) ([]Machine, error) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the probe at %s answers %s, not 200", e.url, response.Status)
+		return nil, fmt.Errorf("the probe at %s answers %s, not 200", e, response.Status)
 	}
 	// A list that was left out is no empty list: an endpoint of something else would pass for an empty infrastructure.
 	list := struct {
 		Machines *[]Machine `json:"machines"`
 	}{}
 	if err := json.NewDecoder(io.LimitReader(response.Body, limit)).Decode(&list); err != nil {
-		return nil, errors.Wrapf(err, "reading what the probe at %s answers", e.url)
+		return nil, errors.Wrapf(err, "reading what the probe at %s answers", e)
 	}
 	if list.Machines == nil {
-		return nil, fmt.Errorf(`the answer of the probe at %s has no "machines"`, e.url)
+		return nil, fmt.Errorf(`the answer of the probe at %s has no "machines"`, e)
 	}
 	return *list.Machines, nil
 }

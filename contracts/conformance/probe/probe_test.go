@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -49,6 +50,24 @@ func TestHTTPRefusesOtherAnswers(t *testing.T) {
 				t.Errorf("got %v and no error", got)
 			}
 		})
+	}
+}
+
+// The errors of a probe come to reports, which are published.
+func TestErrorsHaveNoPassword(t *testing.T) {
+	for name, handler := range map[string]http.Handler{
+		"no rights": http.NotFoundHandler(), "no JSON": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`<html>`)) }),
+		"no list": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) }),
+	} {
+		server := httptest.NewServer(handler)
+		_, err := HTTP(strings.Replace(server.URL, "http://", "http://user:pass-word@", 1)).Machines(t.Context())
+		server.Close()
+		_, gone := HTTP(strings.Replace(server.URL, "http://", "http://user:pass-word@", 1)).Machines(t.Context())
+		for _, err := range []error{err, gone} {
+			if err == nil || strings.Contains(err.Error(), "pass-word") || !strings.Contains(err.Error(), "user") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,6 +51,22 @@ func TestATargetKubeconfigIsWhole(t *testing.T) {
 		if _, err := embedded(write("other", frame+user+"}]\n")); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
+	}
+}
+
+// A report is published, with the command that repeats it.
+func TestTheCommandOfAReportHasNoPassword(t *testing.T) {
+	set, f := flag.NewFlagSet("run", flag.ContinueOnError), runFlags{}
+	f.flags(set)
+	if err := set.Parse([]string{"--probe", "http://user:pass-word@127.0.0.1:8080/machines", "--namespace", "mine"}); err != nil {
+		t.Fatal(err)
+	}
+	want := "conformance run --namespace=mine --probe=http://user:xxxxx@127.0.0.1:8080/machines"
+	if got := commandLine("run", set); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if f.probe != "http://user:pass-word@127.0.0.1:8080/machines" {
+		t.Errorf("the probe is asked at %q", f.probe)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -158,11 +159,22 @@ func commandLine(name string, set *flag.FlagSet) string {
 		if several, ok := f.Value.(*list); ok {
 			values = *several
 		}
+		if f.Name == "probe" {
+			values[0] = withoutPassword(values[0])
+		}
 		for _, value := range values {
 			parts = append(parts, fmt.Sprintf("--%s=%s", f.Name, quote(value)))
 		}
 	})
 	return strings.Join(parts, " ")
+}
+
+// withoutPassword is a URL as it may stand in a report, which is published.
+func withoutPassword(address string) string {
+	if parsed, err := url.Parse(address); err == nil {
+		return parsed.Redacted()
+	}
+	return address
 }
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
