@@ -31,6 +31,8 @@ type cleanup struct {
 	kinds     []schema.GroupVersionKind
 	once      []*unstructured.Unstructured
 	namespace *corev1.Namespace
+	// stop ends the renewal of the run's Lease; nil if there is none.
+	stop func()
 }
 
 func newCleanup(env *Env) *cleanup { return &cleanup{env: env} }
@@ -62,6 +64,10 @@ func (c *cleanup) run(ctx context.Context) error {
 	}
 	note(c.all(ctx, clusterv1.GroupVersion.WithKind("Cluster")))
 	note(c.credentials(ctx))
+	if c.stop != nil {
+		c.stop()
+		note(client.IgnoreNotFound(c.env.Client.Delete(ctx, c.env.life(nil).Lease())))
+	}
 	if c.namespace != nil {
 		note(client.IgnoreNotFound(c.env.Client.Delete(ctx, c.namespace)))
 	}

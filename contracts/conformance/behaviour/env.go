@@ -10,13 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"millwright.dev/contracts/conformance/lease"
 	"millwright.dev/contracts/conformance/probe"
 	"millwright.dev/contracts/conformance/timeouts"
 	"millwright.dev/contracts/version"
 )
 
 // LabelRun is on everything that a run of the suite has made; its value is the run's ID.
-const LabelRun = "conformance.millwright.dev/run"
+const LabelRun = lease.Label
 
 // Env is what cases work with: a management cluster, and a kind of a provider under one version of the contract.
 type Env struct {

@@ -183,15 +183,21 @@ func kindsOf(ctx context.Context, c client.Client, kind schema.GroupVersionKind,
 }
 
 // prepare makes the namespace and what the sample has once.
-func (e *Env) prepare(ctx context.Context, cleanup *cleanup, kinds []version.Resolved) error {
+func (e *Env) prepare(ctx context.Context, cleanup *cleanup, kinds []version.Resolved) (err error) {
 	if e.Namespace == "" {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "conformance-" + e.Run}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(e.Run)}}
 		e.own(namespace)
 		if err := e.Client.Create(ctx, namespace); err != nil {
 			return errors.Wrap(err, "creating the namespace of the run")
 		}
 		e.Namespace = namespace.Name
 		cleanup.namespace = namespace
+	}
+	if cleanup.stop, err = e.life(kinds).Live(ctx); err != nil {
+		return err
+	}
+	if err := e.leftovers(ctx, kinds, cleanup.namespace != nil); err != nil {
+		return err
 	}
 	for _, document := range e.Sample.once {
 		object, err := decode(filled(document, "", e.Namespace, "marker-"+e.Run+"-secret"))

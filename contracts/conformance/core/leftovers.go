@@ -23,15 +23,11 @@ func leftovers(ctx context.Context, env *Env) error {
 	if err := policies(ctx, env); err != nil {
 		return err
 	}
-	alive, dead, err := others(ctx, env)
+	_, dead, err := others(ctx, env)
 	if err != nil {
 		return err
 	}
 	for i := range dead {
-		if !ofRun(&dead[i]) || alive[dead[i].Labels[behaviour.LabelRun]] {
-			// Somebody else's, with the label of a run: what that has is not deleted for it.
-			continue
-		}
 		if err := bury(ctx, env, &dead[i]); err != nil {
 			// The user may have no rights in its namespace. This run can be made all the same, the Lease tells the next one.
 			env.say("what a run that was killed has left stays in namespace %s: %v", dead[i].Namespace, err)
@@ -39,11 +35,6 @@ func leftovers(ctx context.Context, env *Env) error {
 	}
 	c := &cleanup{env: env}
 	return c.until(ctx, func() (bool, error) { return true, kinds(ctx, env) })
-}
-
-// ofRun reports whether a Lease has the name that a run gives it: everybody may write a label.
-func ofRun(lease *coordinationv1.Lease) bool {
-	return lease.Name == leaseName(lease.Labels[behaviour.LabelRun])
 }
 
 // bury removes the objects of a dead run, its namespace if the run made it, and last its Lease.

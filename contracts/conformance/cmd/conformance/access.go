@@ -70,6 +70,8 @@ func needs(profile string, ownNamespace bool, sample []byte) ([]need, error) {
 		need{capi, "machines", "", "get list create update delete deletecollection", false},
 		need{"", "secrets", "", "get list create update delete deletecollection", false},
 		need{"", "events", "", "list", false},
+		need{"coordination.k8s.io", "leases", "", "create patch delete", false},
+		need{"coordination.k8s.io", "leases", "", "list", ownNamespace},
 		need{"apiextensions.k8s.io", "customresourcedefinitions", "", "get", true},
 		need{subject.Group, plural(subject), "", "get list watch create update patch delete", false},
 		need{template.Group, plural(template), "", "get create update patch deletecollection", false})
@@ -99,6 +101,9 @@ func needsOf(policies []rbacv1.PolicyRule, clusterWide bool) []need {
 
 // allowed asks the API server whether the user has the rights, and names all that are missing.
 func allowed(ctx context.Context, config *rest.Config, namespace string, needs []need) error {
+	config = rest.CopyConfig(config)
+	// These are dozens of small requests: at the pace of a controller, people would wait for them and see nothing.
+	config.QPS = -1
 	reviews, err := authorizationclient.NewForConfig(config)
 	if err != nil {
 		return errors.Wrap(err, "--kubeconfig")
