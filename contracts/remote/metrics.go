@@ -58,7 +58,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 type Queue interface {
 	// Load returns how many requests there are, for each verb.
 	Load() []Load
-	// Trouble describes which requests the API server does not answer although it answers probes; "" while it answers all.
+	// Trouble describes which requests the API server does not answer, or refuses, although it answers probes; "" while it answers all.
 	Trouble() string
 }
 

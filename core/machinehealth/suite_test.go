@@ -50,8 +50,10 @@ type world struct {
 	writes, rounds atomic.Int64
 	events         *events.FakeRecorder
 	freeze         freeze.Source
-	defaults       health.Defaults
-	kubeconfig     []byte
+	// freezing, if set, has the next manager freeze with these options, by what it knows of its target.
+	freezing   *freeze.Options
+	defaults   health.Defaults
+	kubeconfig []byte
 	// recheck, if not zero, is how often requests of external remediation are looked for; unreadable, if set, is what comes of it.
 	recheck    time.Duration
 	unreadable func() error
@@ -99,6 +101,9 @@ func (w *world) setUp(_ context.Context, mgr ctrl.Manager) error {
 	connect := &shared.Reconciler{Client: mgr.GetClient(), Connections: connections.Connections, WatchSecrets: true}
 	if err := connect.SetupWithManager(mgr, options); err != nil {
 		return err
+	}
+	if w.freezing != nil {
+		w.freeze = freeze.New(*w.freezing, clock.RealClock{}, freeze.Connected{Connections: connections})
 	}
 	results := &machinehealth.Results{}
 	judge := &machinehealth.Reconciler{

@@ -14,6 +14,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/rewatch"
@@ -47,7 +48,7 @@ func newConnection(to *shared.Connection, notify func(*corev1.Node)) (*Connectio
 		return nil, errors.Wrap(err, "creating a client for Nodes")
 	}
 	c := &Connection{Key: to.Key, Config: to.Config, to: to, client: to.Client(), options: to.Options()}
-	c.nodes, err = newNodes(core.RESTClient(), func(node *corev1.Node, gone bool) {
+	c.nodes, err = newNodes(core.RESTClient(), c.options.Clock, func(node *corev1.Node, gone bool) {
 		if gone {
 			c.written.drop(node.Name)
 		}
@@ -61,6 +62,7 @@ func (c *Connection) subscribe(answered func(types.NamespacedName), turned func(
 	for verb, l := range map[string]*lane{http.MethodPatch: &c.patches, http.MethodDelete: &c.deletes} {
 		l.verb, l.options, l.wake, l.turned = verb, c.options, answered, turned
 	}
+	c.nodes.reading.turned = turned
 	c.lookups.options, c.lookups.wake, c.lookups.read = c.options, answered, c.readNodes
 }
 
@@ -116,14 +118,14 @@ func (c *Connection) NodesWithProviderID(id string) ([]*corev1.Node, error) {
 	return nodes, err
 }
 
-func newNodes(getter cache.Getter, notify func(node *corev1.Node, gone bool)) (nodes, error) {
-	informer := rewatch.NewInformer(
-		cache.NewListWatchFromClient(getter, "nodes", metav1.NamespaceAll, fields.Everything()), &corev1.Node{}, 0, indexers)
+func newNodes(getter cache.Getter, clk clock.PassiveClock, notify func(node *corev1.Node, gone bool)) (nodes, error) {
+	reading := newReading(cache.NewListWatchFromClient(getter, "nodes", metav1.NamespaceAll, fields.Everything()), clk)
+	informer := rewatch.NewInformer(reading, &corev1.Node{}, 0, indexers)
 	if err := informer.SetTransform(trimNode); err != nil {
 		return nodes{}, errors.Wrap(err, "setting the transform of the Node cache")
 	}
 	if _, err := informer.AddEventHandler(nodeHandler(notify)); err != nil {
 		return nodes{}, errors.Wrap(err, "adding the handler of the Node cache")
 	}
-	return nodes{informer: informer}, nil
+	return nodes{informer: informer, reading: reading}, nil
 }

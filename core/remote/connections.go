@@ -24,7 +24,16 @@ func New(options shared.Options) *Connections {
 	c := &Connections{}
 	options.Attach, options.Probe = c.attach, shared.Resource{Path: "/api/v1/nodes", Name: "Nodes"}
 	c.Connections = shared.New(options)
+	c.OnUnanswered(c.renew)
 	return c
+}
+
+// renew has the Nodes of a cluster read anew when it answers probes again.
+func (c *Connections) renew(cluster types.NamespacedName) {
+	connection, err := c.Get(cluster)
+	if since, _ := c.Unanswered(cluster); err == nil && since.IsZero() {
+		connection.nodes.reading.renew()
+	}
 }
 
 // attach prepares what is kept beside a connection.

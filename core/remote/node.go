@@ -73,7 +73,11 @@ func changed(before, after *corev1.Node) bool {
 }
 
 // nodes is the Node cache of one connection.
-type nodes struct{ informer cache.SharedIndexInformer }
+type nodes struct {
+	informer cache.SharedIndexInformer
+	// reading knows whether the API server lets Nodes be read.
+	reading *reading
+}
 
 // get returns the cached Node of that name, nil when there is none.
 func (n nodes) get(name string) (*corev1.Node, error) {

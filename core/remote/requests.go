@@ -100,14 +100,32 @@ func (c *Connection) DeleteNode(owner Owner, node *corev1.Node) error {
 	return err
 }
 
-// Trouble describes which requests the API server does not answer although it answers probes; "" while it answers all.
+// Trouble describes which requests the API server does not answer, or refuses, although it answers probes; "" while it answers all.
 func (c *Connection) Trouble() string {
-	_, trouble := c.TroubleSince()
-	return trouble
+	if _, trouble := c.unansweredRequests(); trouble != "" {
+		return trouble
+	}
+	if c.nodes.reading == nil {
+		// A connection for tests has no cache.
+		return ""
+	}
+	return c.nodes.reading.refusal(c.to.Server())
 }
 
-// TroubleSince returns Trouble, and since when it has lasted; the zero time for none.
+// TroubleSince returns since when the API server has not answered requests, or the cache of Nodes is behind, and why; the zero time for neither.
 func (c *Connection) TroubleSince() (time.Time, string) {
+	since, trouble := c.unansweredRequests()
+	if c.nodes.reading == nil {
+		return since, trouble
+	}
+	if unread, why := c.nodes.reading.unread(c.to.Server()); since.IsZero() || !unread.IsZero() && unread.Before(since) {
+		return unread, why
+	}
+	return since, trouble
+}
+
+// unansweredRequests returns since when which requests have not been answered; the zero time while all are.
+func (c *Connection) unansweredRequests() (time.Time, string) {
 	for _, l := range []*lane{&c.patches, &c.deletes} {
 		if since := l.unansweredSince(); !since.IsZero() {
 			return since, fmt.Sprintf("API requests time out: %s of Nodes has not been answered at %s since %s",

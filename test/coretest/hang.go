@@ -42,9 +42,11 @@ type HangingTarget struct {
 
 	mutex sync.Mutex
 	hang  *Hang
-	ended chan struct{}
-	held  map[string]int
-	total map[string]int
+	// stripped means that whoever asks has no rights.
+	stripped bool
+	ended    chan struct{}
+	held     map[string]int
+	total    map[string]int
 }
 
 // HangingTarget serves the API server of the tests until the end of the test.
@@ -71,7 +73,12 @@ func NewHangingTarget(config *rest.Config) (*HangingTarget, error) {
 	h := &HangingTarget{ended: make(chan struct{}), held: map[string]int{}, total: map[string]int{}}
 	proxy := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-		Rewrite: func(request *httputil.ProxyRequest) { request.SetURL(origin) },
+		Rewrite: func(request *httputil.ProxyRequest) {
+			request.SetURL(origin)
+			if h.isStripped() {
+				request.Out.Header.Set("Impersonate-User", Nobody)
+			}
+		},
 	}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !h.hold(w, r) {
@@ -114,6 +121,30 @@ func (h *HangingTarget) hold(w http.ResponseWriter, r *http.Request) bool {
 
 // Hang has the server hang in a way, from now on; requests under way go on.
 func (h *HangingTarget) Hang(hang Hang) { h.set(&hang) }
+
+// Nobody is the name of a user without rights.
+const Nobody = "nobody"
+
+// TakeRights has the API server refuse all that an authenticated user without rights may not do, and ends the watches that there are.
+func (h *HangingTarget) TakeRights() {
+	h.strip(true)
+	h.CloseClientConnections()
+}
+
+// GiveRights ends TakeRights.
+func (h *HangingTarget) GiveRights() { h.strip(false) }
+
+func (h *HangingTarget) strip(stripped bool) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.stripped = stripped
+}
+
+func (h *HangingTarget) isStripped() bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.stripped
+}
 
 // Answer ends the hanging for requests to come.
 func (h *HangingTarget) Answer() { h.set(nil) }

@@ -1,0 +1,184 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// refusedLimit is how many reads of Nodes in a row are refused until that counts: an authorizer may be away for a moment.
+	refusedLimit = 3
+	// unreadLimit is how long Nodes may not be read until that counts.
+	unreadLimit = 10 * time.Second
+	// maxRefusal bounds, in bytes, how much of a refusal is repeated: a peer may answer as much as it likes.
+	maxRefusal = 300
+)
+
+// reading reads Nodes for the cache, and notes when that does not succeed. A probe needs no right to read Nodes, and may be answered while a list
+// hangs; the cache keeps what it has read last all the same, and nothing may be concluded from that.
+type reading struct {
+	cache.ListerWatcher
+	next  cache.ListerWatcherWithContext
+	clock clock.PassiveClock
+	// turned is called when Nodes may be read no more, or again; it must not block.
+	turned func()
+
+	mu sync.Mutex
+	// since is when the first read was begun of those that have not succeeded; zero while Nodes are read. why is what came of the latest.
+	since time.Time
+	why   string
+	// refused counts the refusals in a row.
+	refused int
+	// cut ends the request that is under way; renewed counts how often that was wanted.
+	cut     func()
+	renewed int
+}
+
+func newReading(lw cache.ListerWatcher, clk clock.PassiveClock) *reading {
+	return &reading{ListerWatcher: lw, next: cache.ToListerWatcherWithContext(lw), clock: clk}
+}
+
+// ListWithContext implements cache.ListerWithContext.
+func (r *reading) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	for {
+		attempt, cancel := context.WithCancel(ctx)
+		renewed := r.begin(cancel)
+		list, err := r.next.ListWithContext(attempt, options)
+		cancel()
+		if again := r.end(err, renewed); !again || ctx.Err() != nil {
+			return list, err
+		}
+	}
+}
+
+// WatchWithContext implements cache.WatcherWithContext. Whoever watches begins again when the watch ends.
+func (r *reading) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	for {
+		attempt, cancel := context.WithCancel(ctx)
+		renewed := r.begin(cancel)
+		events, err := r.next.WatchWithContext(attempt, options)
+		again := r.end(err, renewed)
+		if err == nil {
+			return &watched{events, cancel}, nil
+		}
+		cancel()
+		if !again || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// watched is a watch that ends with its context.
+type watched struct {
+	watch.Interface
+	cancel func()
+}
+
+// Stop ends the watch.
+func (w *watched) Stop() {
+	w.cancel()
+	w.Interface.Stop()
+}
+
+// renew has Nodes read anew: what was asked while the API server did not answer may hang for minutes although it answers again.
+func (r *reading) renew() {
+	r.mu.Lock()
+	r.renewed++
+	cut := r.cut
+	if cut != nil && r.since.IsZero() {
+		r.since, r.why = r.clock.Now(), "they are read anew"
+	}
+	r.mu.Unlock()
+	if cut != nil {
+		cut()
+	}
+}
+
+// begin notes that a request is sent, and what ends it.
+func (r *reading) begin(cut func()) (renewed int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cut = cut
+	if r.since.IsZero() {
+		r.since, r.why = r.clock.Now(), "the request is not answered"
+	}
+	return r.renewed
+}
+
+// end takes in what came of a request, and reports whether it was ended to be sent again.
+func (r *reading) end(err error, renewed int) (again bool) {
+	r.mu.Lock()
+	before := r.refused >= refusedLimit
+	switch {
+	case err == nil:
+		r.since, r.why, r.refused = time.Time{}, "", 0
+	case renewed != r.renewed:
+		again = true
+	default:
+		r.why = oneLine(err.Error())
+		if refuses(err) {
+			r.refused++
+		}
+	}
+	changed := before != (r.refused >= refusedLimit)
+	r.mu.Unlock()
+	if changed && r.turned != nil {
+		r.turned()
+	}
+	return again
+}
+
+// refuses reports whether an error is an answer of the API server that will stay the same. That a version is too old, or that there is too
+// much to do, says nothing against the next read.
+func refuses(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code == 0 {
+		return false
+	}
+	return !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) && !apierrors.IsTooManyRequests(err)
+}
+
+// refusal returns why Nodes may not be read; "" while they may.
+func (r *reading) refusal(server string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refused < refusedLimit {
+		return ""
+	}
+	return r.message(server)
+}
+
+// unread returns since when Nodes have not been read, and why; the zero time while they are.
+func (r *reading) unread(server string) (time.Time, string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.since.IsZero() || r.refused < refusedLimit && r.clock.Since(r.since) < unreadLimit {
+		return time.Time{}, ""
+	}
+	return r.since, r.message(server)
+}
+
+// message is called under mu.
+func (r *reading) message(server string) string {
+	return fmt.Sprintf("Nodes cannot be read at %s since %s: %s", server, r.since.UTC().Format(time.RFC3339), r.why)
+}
+
+// oneLine puts a text on one line, of maxRefusal bytes at most.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= maxRefusal {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxRefusal], "") + "…"
+}

@@ -1,0 +1,134 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+// TestReading: three refusals in a row count, since the first read, and so does any time without a read that is too long, until one succeeds.
+func TestReading(t *testing.T) {
+	g := NewWithT(t)
+	clock, turns := testingclock.NewFakeClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)), 0
+	r := &reading{clock: clock, turned: func() { turns++ }}
+	note := func(err error) { r.end(err, r.begin(func() {})) }
+	since := func() time.Time { at, _ := r.unread("host"); return at }
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New(strings.Repeat("no ", 1000)))
+	for range 2 {
+		first := clock.Now()
+		for range refusedLimit - 1 {
+			note(forbidden)
+			g.Expect(since()).To(BeZero())
+			clock.Step(time.Second)
+		}
+		note(forbidden)
+		at, why := r.unread("host")
+		g.Expect(at).To(Equal(first))
+		g.Expect(why).To(And(HavePrefix("Nodes cannot be read at host since "), ContainSubstring("nodes is forbidden: no no")))
+		g.Expect(r.refusal("host")).To(Equal(why))
+		g.Expect(len(why)).To(BeNumerically("<", 2*maxRefusal))
+		note(nil)
+		g.Expect(since()).To(BeZero())
+		g.Expect(r.refusal("host")).To(BeEmpty())
+	}
+	g.Expect(turns).To(Equal(4))
+
+	for _, err := range []error{
+		errors.New("connection refused"), apierrors.NewResourceExpired("too old"), apierrors.NewGone("gone"), apierrors.NewTooManyRequests("later", 1),
+	} {
+		first := clock.Now()
+		for range refusedLimit {
+			note(err)
+		}
+		clock.Step(unreadLimit - 1)
+		g.Expect(since()).To(BeZero(), err.Error())
+		clock.Step(1)
+		g.Expect(since()).To(Equal(first))
+		g.Expect(r.refusal("host")).To(BeEmpty(), "it may pass by itself")
+		note(nil)
+		g.Expect(since()).To(BeZero())
+	}
+	g.Expect(turns).To(Equal(4))
+}
+
+// hanging answers reads when the test lets it.
+type hanging struct {
+	cache.ListerWatcher
+	asked, answer chan struct{}
+}
+
+func (h hanging) wait(ctx context.Context) error {
+	h.asked <- struct{}{}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-h.answer:
+		return nil
+	}
+}
+
+func (h hanging) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+	return &corev1.NodeList{}, h.wait(ctx)
+}
+
+func (h hanging) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+	if err := h.wait(ctx); err != nil {
+		return nil, err
+	}
+	return watch.NewFake(), nil
+}
+
+// TestReadingAnew: a read that hangs is sent again when that is wanted, and whoever has asked notices nothing; a watch that is open ends.
+func TestReadingAnew(t *testing.T) {
+	for name, read := range map[string]func(*reading) error{
+		"list": func(r *reading) error { _, err := r.ListWithContext(t.Context(), metav1.ListOptions{}); return err },
+		"watch": func(r *reading) error {
+			_, err := r.WatchWithContext(t.Context(), metav1.ListOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			clock := testingclock.NewFakeClock(time.Now())
+			server := hanging{asked: make(chan struct{}, 9), answer: make(chan struct{})}
+			r := &reading{next: server, clock: clock}
+			r.renew()
+			ended := make(chan error, 1)
+			go func() { ended <- read(r) }()
+			<-server.asked
+			clock.Step(unreadLimit)
+			since, why := r.unread("host")
+			g.Expect(since).To(Equal(clock.Now().Add(-unreadLimit)))
+			g.Expect(why).To(ContainSubstring("the request is not answered"))
+			r.renew()
+			<-server.asked
+			g.Expect(ended).NotTo(Receive())
+			server.answer <- struct{}{}
+			g.Expect(<-ended).To(Succeed())
+			since, _ = r.unread("host")
+			g.Expect(since).To(BeZero())
+		})
+	}
+	g := NewWithT(t)
+	clock := testingclock.NewFakeClock(time.Now())
+	r := &reading{clock: clock}
+	cut := false
+	r.end(nil, r.begin(func() { cut = true }))
+	r.renew()
+	g.Expect(cut).To(BeTrue())
+	clock.Step(unreadLimit)
+	since, _ := r.unread("host")
+	g.Expect(since).To(Equal(clock.Now().Add(-unreadLimit)), "until it is read again")
+}
