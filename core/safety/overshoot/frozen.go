@@ -145,8 +145,11 @@ func (g *Guard) self(object metav1.Object) (reason, message string) {
 		reason = FrozenByLabelReason
 		message = fmt.Sprintf("somebody has set the label %s=%s", FrozenLabel, value)
 	}
-	if refused.end != "" {
+	switch {
+	case refused.end != "" && labelled:
 		message += "\nThe freeze is over, but removing the label is refused: " + refused.end
+	case refused.end != "":
+		message += "\nSomebody has asked for its end, but taking the annotation away is refused: " + refused.end
 	}
 	return reason, message
 }

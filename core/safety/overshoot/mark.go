@@ -30,12 +30,12 @@ func (r *Reconciler) freeze(ctx context.Context, object client.Object, numbers N
 		labels[FrozenLabel], annotations[FrozenBecauseAnnotation] = Overshoot, because
 		delete(annotations, UnfrozenAtAnnotation)
 	}); err != nil {
-		text := persist.Refusal(err)
-		changed := r.Guard.note(object, refusal{because: because, text: text})
+		text, before := persist.Refusal(err), r.Guard.refusalOf(object)
+		changed := r.Guard.note(object, refusal{because: because, text: text, end: before.end})
 		if changed {
 			r.show(object)
 		}
-		if text != "" && changed {
+		if text != "" && (before.because == "" || before.text != text) {
 			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, freezeRefusedEvent, "Freeze",
 				"No Machine is created by this process, but that is not recorded: %s. %s", text, because)
 		}
@@ -60,13 +60,7 @@ func (r *Reconciler) unfreeze(ctx context.Context, object client.Object, byHand 
 			annotations[UnfrozenAtAnnotation] = r.Clock.Now().UTC().Format(time.RFC3339)
 		}
 	}); err != nil {
-		still := r.Guard.refusalOf(object)
-		still.end = persist.Refusal(err)
-		if still.end != "" && r.Guard.note(object, still) {
-			r.show(object)
-			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, freezeRefusedEvent, "Unfreeze",
-				"Machines could be created again (%s), but that is refused: %s", why, still.end)
-		}
+		r.notEnded(object, was != "", why, err)
 		return errors.WithMessage(err, "unfreezing the creation of Machines")
 	}
 	r.memory.setFroze(object, time.Time{})
@@ -77,6 +71,31 @@ func (r *Reconciler) unfreeze(ctx context.Context, object client.Object, byHand 
 	ctrl.LoggerFrom(ctx).Info("Unfroze the creation of Machines", "reason", why)
 	r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, unfrozenEvent, "Unfreeze", "Machines are created again: %s", why)
 	return nil
+}
+
+// notEnded notes that the end of a freeze is refused, or, where nothing is frozen, that the request for it cannot be taken away.
+func (r *Reconciler) notEnded(object client.Object, frozen bool, why string, err error) {
+	still := r.Guard.refusalOf(object)
+	still.end = persist.Refusal(err)
+	if still.end == "" || !r.Guard.note(object, still) {
+		return
+	}
+	r.show(object)
+	text := "Nothing is frozen, but taking the annotation away that asks for the end of a freeze is refused: %[2]s"
+	if frozen {
+		text = "Machines could be created again (%[1]s), but that is refused: %[2]s"
+	}
+	r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, freezeRefusedEvent, "Unfreeze", text, why, still.end)
+}
+
+// goesOn forgets that the end of a freeze was refused: nothing asks for it any more.
+func (r *Reconciler) goesOn(object client.Object) {
+	still := r.Guard.refusalOf(object)
+	if still.end == "" {
+		return
+	}
+	still.end = ""
+	r.Guard.note(object, still)
 }
 
 // mark changes labels and annotations of an object as it was read: of two that do so at once one gets a conflict. What was refused before

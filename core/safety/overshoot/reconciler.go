@@ -71,14 +71,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case asked(object) && r.ofSets && deploymentOf(object) != nil:
 		return ctrl.Result{}, r.unfreezeSet(ctx, object)
 	case asked(object):
-		return ctrl.Result{}, r.unfreeze(ctx, object, true, "somebody has asked for it")
+		return r.unfreezeByHand(ctx, object, labelled)
 	case labelled && value != Overshoot:
+		r.goesOn(object)
 		return ctrl.Result{}, nil
 	case r.ofSets && deploymentOf(object) != nil:
 		// Its deployment is counted as a whole.
 		if labelled {
 			return ctrl.Result{}, r.unfreeze(ctx, object, false, "a MachineDeployment has it now")
 		}
+		r.goesOn(object)
 		return ctrl.Result{}, nil
 	}
 	return r.judge(ctx, object, labelled)
@@ -136,6 +138,9 @@ func (r *Reconciler) judge(ctx context.Context, object client.Object, labelled b
 	}
 	frozen := labelled || concluded.because != ""
 	over := r.Options.Frozen(frozen, numbers)
+	if (over || !frozen) && !asked(object) {
+		r.goesOn(object)
+	}
 	surplus := r.memory.surplus(object, numbers, over, r.Clock.Now())
 	switch {
 	case over && labelled:

@@ -177,7 +177,7 @@ func TestAFreezeWhoseEndIsRefused(t *testing.T) {
 		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
 		condition := w.guard.Condition(d, nil)
 		w.G.Expect(condition.Status).To(Equal(metav1.ConditionTrue))
-		w.G.Expect(condition.Message).To(And(ContainSubstring("3 Machines counted"), ContainSubstring("The freeze is over, but removing the label is refused")))
+		w.G.Expect(condition.Message).To(And(ContainSubstring("3 Machines counted"), ContainSubstring("Somebody has asked for its end, but taking the annotation away is refused")))
 	}
 	w.refused.Lift()
 	w.reconcile(d)

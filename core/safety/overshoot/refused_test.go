@@ -22,7 +22,8 @@ func TestARefusedLabel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.deployment("d", 0)
-	w.machines(w.set("s", 0, d), "a", "b", "c")
+	set := w.set("s", 0, d)
+	w.machines(set, "a", "b", "c")
 	var told []string
 	w.guard.OnChange(func(object client.Object) { told = append(told, object.GetName()) })
 	isDeployment := func(object client.Object) bool { _, ok := object.(*clusterv1.MachineDeployment); return ok }
@@ -39,8 +40,13 @@ func TestARefusedLabel(t *testing.T) {
 	w.G.Expect(told).To(Equal([]string{"d"}))
 	w.G.Expect(w.events()).To(ConsistOf(And(HavePrefix("Warning FreezeRefused"), ContainSubstring(refuse.Because))), "once")
 	w.G.Expect(w.metric(d)).To(Equal(overshoot.OvershootReason))
+	w.machines(set, "d")
+	_, err := w.try(d)
+	w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
+	w.G.Expect(w.guard.Condition(d, nil).Message).To(ContainSubstring("4 Machines counted"))
+	w.G.Expect(w.events()).To(BeEmpty(), "the numbers are no other refusal")
 
-	w.remove("a", "b")
+	w.remove("a", "b", "d")
 	w.reconcile(d)
 	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse), "it ends without a write")
 	w.G.Expect(w.metric(d)).To(BeEmpty())

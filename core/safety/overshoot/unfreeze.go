@@ -6,9 +6,24 @@ import (
 	"github.com/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/persist"
 )
+
+// unfreezeByHand does what somebody has asked for. Where no label stops the creation and the annotation cannot be taken away, Machines are counted all
+// the same: else it would keep a freeze from beginning, and one that could not be written from ending, for as long as it stands.
+func (r *Reconciler) unfreezeByHand(ctx context.Context, object client.Object, labelled bool) (ctrl.Result, error) {
+	err := r.unfreeze(ctx, object, true, "somebody has asked for it")
+	if err == nil || labelled {
+		return ctrl.Result{}, err
+	}
+	_, judged := r.judge(ctx, object, false)
+	return ctrl.Result{}, kerrors.NewAggregate([]error{err, judged})
+}
 
 // unfreezeSet answers whoever asks for the end of the freeze of a MachineSet that a MachineDeployment controls. What counts is whether that
 // is frozen: the label of the set is a copy, which somebody may have taken away, which may not be made yet, or be there still; and there is
@@ -52,9 +67,15 @@ func (r *Reconciler) refer(ctx context.Context, object client.Object, deployment
 		delete(annotations, UnfreezeAnnotation)
 		delete(annotations, MCMUnfreezeAnnotation)
 	}); err != nil {
+		if refused := persist.Refusal(err); refused != "" && r.Guard.note(object, refusal{end: refused}) {
+			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, notUnfrozenEvent, "Unfreeze", referral+". Taking the annotation away is refused: %s",
+				deployment, UnfreezeAnnotation, refused)
+		}
 		return errors.WithMessage(err, "taking the request to unfreeze a MachineSet away")
 	}
-	r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, notUnfrozenEvent, "Unfreeze",
-		"MachineDeployment %s is frozen, and its MachineSets with it: annotate that with %s", deployment, UnfreezeAnnotation)
+	r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, notUnfrozenEvent, "Unfreeze", referral, deployment, UnfreezeAnnotation)
 	return nil
 }
+
+// referral says where to ask.
+const referral = "MachineDeployment %s is frozen, and its MachineSets with it: annotate that with %s"

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -112,4 +113,107 @@ func TestUnfreezingASetWhoseDeploymentIsNotSeen(t *testing.T) {
 	w.reconcile(s)
 	w.G.Expect(frozen(s)).To(Equal("none"))
 	w.G.Expect(w.events()).To(ConsistOf(HavePrefix("Normal Unfrozen")))
+}
+
+// TestWhoeverAsksInVain: a policy refuses that the annotation is taken away. What is frozen stays so and says why, once by an event; if the one who
+// asked takes it back, the condition says nothing of it any more.
+func TestWhoeverAsksInVain(t *testing.T) {
+	t.Parallel()
+	for name, annotation := range map[string]string{"ours": overshoot.UnfreezeAnnotation, "of MCM": overshoot.MCMUnfreezeAnnotation} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			d := w.deployment("d", 1)
+			w.label(d, `"by-me"`)
+			w.annotate(d, annotation, `""`)
+			w.refused.Begin(isDeployment, "")
+			for range 3 {
+				_, err := w.try(d)
+				w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)), "it is tried again")
+			}
+			condition := w.guard.Condition(d, nil)
+			w.G.Expect(condition.Reason).To(Equal(overshoot.FrozenByLabelReason))
+			w.G.Expect(condition.Message).To(And(ContainSubstring("removing the label is refused"), ContainSubstring(refuse.Because)))
+			w.G.Expect(w.metric(d)).To(Equal(overshoot.FrozenByLabelReason))
+			w.G.Expect(w.events()).To(ConsistOf(And(HavePrefix("Warning FreezeRefused"), ContainSubstring(refuse.Because))), "once")
+
+			w.annotate(d, annotation, "null")
+			w.reconcile(d)
+			w.G.Expect(w.guard.Condition(d, nil).Message).NotTo(ContainSubstring("refused"), "nobody asks any more")
+			w.G.Expect(w.guard.Condition(d, nil).Reason).To(Equal(overshoot.FrozenByLabelReason))
+			w.G.Expect(w.events()).To(BeEmpty())
+		})
+	}
+}
+
+// TestAnEndThatWasRefusedAndIsNotWantedAnyMore: there are too many again before the label could be taken away.
+func TestAnEndThatWasRefusedAndIsNotWantedAnyMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.deployment("d", 0)
+	s := w.set("s", 0, d)
+	w.label(d, `"`+overshoot.Overshoot+`"`)
+	w.refused.Begin(isDeployment, "")
+	_, err := w.try(d)
+	w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
+	w.G.Expect(w.guard.Condition(d, nil).Message).To(ContainSubstring("removing the label is refused"))
+	w.machines(s, "a", "b", "c")
+	w.reconcile(d)
+	w.G.Expect(w.guard.Condition(d, nil).Reason).To(Equal(overshoot.OvershootReason))
+	w.G.Expect(w.guard.Condition(d, nil).Message).NotTo(ContainSubstring("refused"))
+}
+
+// TestAnAnnotationThatCannotBeTakenAway turns nothing off: Machines are counted all the same, creation stops although no label can be written, and
+// goes on when few enough are left. Nothing says before that something was frozen.
+func TestAnAnnotationThatCannotBeTakenAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.deployment("d", 0)
+	s := w.set("s", 0, d)
+	w.annotate(d, overshoot.UnfreezeAnnotation, `""`)
+	w.refused.Begin(isDeployment, "")
+	for range 2 {
+		_, err := w.try(d)
+		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
+	}
+	w.G.Expect(w.guard.Condition(d, nil).Status).To(Equal(metav1.ConditionFalse))
+	w.G.Expect(w.events()).To(ConsistOf(And(HavePrefix("Warning FreezeRefused Nothing is frozen"), ContainSubstring(refuse.Because))))
+
+	w.machines(s, "a", "b", "c")
+	for range 3 {
+		_, err := w.try(d)
+		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
+	}
+	w.G.Expect(w.guard.Condition(s, d).Reason).To(Equal(overshoot.OvershootReason))
+	w.G.Expect(w.metric(d)).To(Equal(overshoot.OvershootReason))
+	w.G.Expect(len(w.events())).To(BeNumerically("<=", 2), "that it begins, and that it cannot be ended, once each")
+	w.remove("a", "b", "c")
+	_, err := w.try(d)
+	w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
+	w.G.Expect(w.guard.Condition(s, d).Status).To(Equal(metav1.ConditionFalse))
+	w.G.Expect(w.metric(d)).To(BeEmpty())
+}
+
+// TestASetWhoseRequestCannotBeTakenAway says so, and where to ask, once.
+func TestASetWhoseRequestCannotBeTakenAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.deployment("d", 1)
+	s := w.set("s", 1, d)
+	w.label(d, `"by-me"`)
+	w.annotate(s, overshoot.UnfreezeAnnotation, `""`)
+	w.refused.Begin(func(object client.Object) bool { return !isDeployment(object) }, "")
+	for range 3 {
+		_, err := w.try(s)
+		w.G.Expect(err).To(MatchError(ContainSubstring(refuse.Because)))
+	}
+	w.G.Expect(w.events()).To(ConsistOf(And(HavePrefix("Warning NotUnfrozen MachineDeployment d is frozen"), ContainSubstring(refuse.Because))))
+	w.refused.Lift()
+	w.reconcile(s)
+	w.G.Expect(s.Annotations).NotTo(HaveKey(overshoot.UnfreezeAnnotation))
+}
+
+func isDeployment(object client.Object) bool {
+	_, ok := object.(*clusterv1.MachineDeployment)
+	return ok
 }
