@@ -84,6 +84,8 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []
 	// Whoever waits is added before it looks, so that no event is missed.
 	r.forSlots.await(s.Key(), s.Object.Namespace)
 	decision, failure := r.decide(ctx, s, unhealthy, outdated)
+	attempted := r.slots.Attempt(s.clusterKey(), remediation.GroupOf(s.Object), decision, r.Clock)
+	defer attempted()
 	if len(decision.Results) == 0 {
 		return outcome.FromError(failure)
 	}
@@ -102,7 +104,7 @@ func (r *Reconciler) remediateWithin(ctx context.Context, s *scope, unhealthy []
 		deferred[result.Blocker.Message] = append(deferred[result.Blocker.Message], byName[result.Name])
 	}
 	s.held.numbers = decision.Numbers(len(unhealthy))
-	end := r.replace(ctx, s, granted, byName).And(outcome.FromError(failure))
+	end := r.replace(ctx, s, granted, byName, attempted).And(outcome.FromError(failure))
 	if len(deferred) == 0 && end.Err() == nil {
 		r.forSlots.remove(s.Key())
 	}
@@ -121,11 +123,15 @@ func (r *Reconciler) replace(
 	s *scope,
 	granted []remediation.Result,
 	byName map[string]*clusterv1.Machine,
+	attempted func(),
 ) outcome.Outcome {
 	if len(granted) == 0 {
 		return outcome.Continue()
 	}
-	if err := r.recordGranted(ctx, s, granted); err != nil {
+	// Until it is recorded, nothing that is read ends the places that were granted.
+	err := r.record(ctx, s, granted)
+	attempted()
+	if err != nil {
 		return r.unrecorded(ctx, s, granted, byName, err)
 	}
 	end := outcome.Continue()
@@ -157,12 +163,6 @@ func (r *Reconciler) replace(
 		s.held.add(notReplaceableReason, "Its replacement is refused: "+refusal, refused)
 	}
 	return end
-}
-
-// recordGranted records what is replaced. Until it returns, nothing that is read ends the places that were granted.
-func (r *Reconciler) recordGranted(ctx context.Context, s *scope, granted []remediation.Result) error {
-	defer func() { r.slots.Attempted(s.clusterKey(), remediation.GroupOf(s.Object), granted, r.Clock.Now()) }()
-	return r.record(ctx, s, granted)
 }
 
 // unrecorded gives back the places of Machines whose replacement could not be recorded: none of them is deleted.

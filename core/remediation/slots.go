@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -145,6 +146,18 @@ func (c *clusterSlots) settle(view View) {
 			delete(c.taken, taken)
 		}
 	}
+}
+
+// Attempt returns what ends the attempt to record what a Decide has granted; only the first call does. Whoever decides has it deferred at once, so
+// that no place outlives an attempt that ends before it has begun.
+func (s *Slots) Attempt(cluster client.ObjectKey, group types.UID, decision Decision, clk clock.PassiveClock) (over func()) {
+	var granted []Result
+	for _, result := range decision.Results {
+		if result.Allowed() {
+			granted = append(granted, result)
+		}
+	}
+	return sync.OnceFunc(func() { s.Attempted(cluster, group, granted, clk.Now()) })
 }
 
 // Attempted says that the attempt to record what was granted is over, whatever has come of it. It follows each Decide that grants.
