@@ -114,17 +114,19 @@ func (s *scope) strangerError(a adoption) {
 func (r *Reconciler) reviewAdoptions(ctx context.Context, s *scope) outcome.Outcome {
 	text, ok := s.Object.Annotations[AdoptAnnotation]
 	if !ok {
+		r.holders.keep(s.Key(), nil)
 		return outcome.Continue()
 	}
 	listed, left := parseAdoptions(text)
 	for _, entry := range left {
 		s.machineError(fmt.Sprintf("Annotation %s has %q: give <machine>=<provider ID>, each Machine and each ID once", AdoptAnnotation, entry))
 	}
+	var lacking []adoption
 	for _, a := range listed {
 		if s.has(a) {
 			continue
 		}
-		left = append(left, a.machine+"="+a.providerID)
+		left, lacking = append(left, a.machine+"="+a.providerID), append(lacking, a)
 		found := &clusterv1.Machine{}
 		err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: a.machine}, found)
 		if client.IgnoreNotFound(err) != nil {
@@ -133,11 +135,12 @@ func (r *Reconciler) reviewAdoptions(ctx context.Context, s *scope) outcome.Outc
 		if err == nil && !metav1.IsControlledBy(found, s.Object) {
 			s.strangerError(a)
 		}
-		if err := r.askHolder(ctx, s, a); err != nil {
-			return outcome.FromError(err)
-		}
 	}
-	return outcome.FromError(errors.WithMessage(s.writeAdoptions(ctx, text, left), "taking adopted Machines out of the list"))
+	end := r.askHolders(ctx, s, lacking)
+	if end.Err() != nil {
+		return end
+	}
+	return end.And(outcome.FromError(errors.WithMessage(s.writeAdoptions(ctx, text, left), "taking adopted Machines out of the list")))
 }
 
 // writeAdoptions writes what is left of the list, if that has changed.

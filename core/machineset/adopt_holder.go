@@ -3,6 +3,7 @@ package machineset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -12,34 +13,52 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/contracts/controller/outcome"
 )
 
 // claimPage bounds how many objects one answer of the API server has while it is asked who has a provider ID.
 const claimPage = 500
 
-// holderOf names what else has the provider ID of an adoption, or is about to have it; "" for nothing. The API server is asked, in all
-// namespaces that may be read: an instance must not get two Machines. Whoever adopts writes that on its Machine first and asks then, before
-// it creates the infrastructure machine, so that of two that do so at once one sees the other at least, and gives way.
-func (r *Reconciler) holderOf(ctx context.Context, s *scope, a adoption) (string, error) {
-	own := client.ObjectKey{Namespace: s.Object.Namespace, Name: a.machine}
-	by := ""
-	err := r.everyMachine(ctx, s, func(machine *clusterv1.Machine) {
-		if key := client.ObjectKeyFromObject(machine); key != own && hasProviderID(machine, a.providerID) {
-			by = "Machine " + key.String()
-		}
-	})
-	if err != nil || by != "" || s.infrastructure == nil {
+// holdersOf names what else has the provider ID of each adoption, or is about to have it. The API server is asked, in all namespaces that may be
+// read: an instance must not get two Machines. Whoever adopts writes that on its Machine first and asks then, before it creates the
+// infrastructure machine, so that of two that do so at once one sees the other at least, and gives way.
+func (r *Reconciler) holdersOf(ctx context.Context, s *scope, listed []adoption) (map[adoption]string, error) {
+	by := map[adoption]string{}
+	if len(listed) == 0 {
+		return by, nil
+	}
+	err := r.everyMachine(ctx, s, func(machine *clusterv1.Machine) { noteHolders(s, machine, listed, by) })
+	if err != nil || len(by) == len(listed) || s.infrastructure == nil {
 		return by, err
 	}
 	gvk := s.infrastructure.GroupVersionKind()
 	gvk.Kind = strings.TrimSuffix(gvk.Kind, clusterv1.TemplateSuffix)
 	err = r.everyInfrastructure(ctx, s, gvk, func(object *unstructured.Unstructured) {
 		id, _, _ := unstructured.NestedString(object.Object, "spec", "providerID")
-		if key := client.ObjectKeyFromObject(object); key != own && id == a.providerID {
-			by = gvk.Kind + " " + key.String()
+		key := client.ObjectKeyFromObject(object)
+		for _, a := range listed {
+			if by[a] == "" && key != s.keyOf(a) && id == a.providerID {
+				by[a] = gvk.Kind + " " + key.String()
+			}
 		}
 	})
 	return by, err
+}
+
+// noteHolders notes what of the instances a Machine has, or its infrastructure machine is to get.
+func noteHolders(s *scope, machine *clusterv1.Machine, listed []adoption, by map[adoption]string) {
+	key := client.ObjectKeyFromObject(machine)
+	for _, a := range listed {
+		if by[a] == "" && key != s.keyOf(a) && hasProviderID(machine, a.providerID) {
+			by[a] = "Machine " + key.String()
+		}
+	}
+}
+
+// keyOf is the key of the Machine of an adoption, which its infrastructure machine has, too.
+func (s *scope) keyOf(a adoption) client.ObjectKey {
+	return client.ObjectKey{Namespace: s.Object.Namespace, Name: a.machine}
 }
 
 // hasProviderID reports whether a Machine has a provider ID, or its infrastructure machine is to get it.
@@ -100,52 +119,74 @@ func claimMessage(a adoption, by string) string {
 		AdoptAnnotation, a.machine, a.providerID, by)
 }
 
-// askHolder asks who has the instance of an adoption, and notes it: the condition says so for as long as that is so.
-func (r *Reconciler) askHolder(ctx context.Context, s *scope, a adoption) error {
-	by, err := r.rivals(ctx, s, a)
-	if by == "" && err == nil {
-		by, err = r.holderOf(ctx, s, a)
-	}
+// askHolders asks who has the instances of adoptions, and notes it: the condition says so for as long as that is so. What the API server has
+// said lately counts, since it is asked once more before an infrastructure machine is created. Nothing tells when an instance becomes
+// free, so the set looks again.
+func (r *Reconciler) askHolders(ctx context.Context, s *scope, listed []adoption) outcome.Outcome {
+	by, err := r.rivals(ctx, s, listed)
 	if err != nil {
-		return err
+		return outcome.FromError(err)
 	}
-	if by != "" {
-		s.claimError(a, by)
+	var unknown []adoption
+	for _, a := range listed {
+		if by[a] != "" {
+			continue
+		}
+		if known, ok := r.holders.known(s.Key(), a, s.Now); ok {
+			by[a] = known
+			continue
+		}
+		unknown = append(unknown, a)
 	}
-	if s.holders == nil {
-		s.holders = map[adoption]string{}
+	found, err := r.holdersOf(ctx, s, unknown)
+	if err != nil {
+		return outcome.FromError(err)
 	}
-	s.holders[a] = by
-	return nil
+	for _, a := range unknown {
+		by[a] = found[a]
+		r.holders.note(s.Key(), a, by[a], s.Now)
+	}
+	r.holders.keep(s.Key(), listed)
+	s.holders = map[adoption]string{}
+	end := outcome.Continue()
+	for _, a := range listed {
+		s.holders[a] = by[a]
+		if by[a] != "" {
+			s.claimError(a, by[a])
+			end = end.And(outcome.ContinueAfter(askAgain))
+		}
+	}
+	return end
 }
 
-// rivals names, from the cache, who else has the provider ID of an adoption, or is told to adopt it: of two sets that are, none does
+// rivals names, from the cache, who else has the provider IDs of adoptions, or is told to adopt them: of two sets that are, none does
 // before one of them is corrected.
-func (r *Reconciler) rivals(ctx context.Context, s *scope, a adoption) (string, error) {
-	own := client.ObjectKey{Namespace: s.Object.Namespace, Name: a.machine}
+func (r *Reconciler) rivals(ctx context.Context, s *scope, listed []adoption) (map[adoption]string, error) {
+	by := map[adoption]string{}
 	all := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-		return "", errors.Wrap(err, "listing Machines")
+		return nil, errors.Wrap(err, "listing Machines")
 	}
 	for i := range all.Items {
-		if key := client.ObjectKeyFromObject(&all.Items[i]); key != own && hasProviderID(&all.Items[i], a.providerID) {
-			return "Machine " + key.String(), nil
-		}
+		noteHolders(s, &all.Items[i], listed, by)
 	}
 	sets := &clusterv1.MachineSetList{}
 	if err := r.Client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
-		return "", errors.Wrap(err, "listing MachineSets")
+		return nil, errors.Wrap(err, "listing MachineSets")
 	}
 	for i := range sets.Items {
 		set := &sets.Items[i]
-		listed, _ := parseAdoptions(set.Annotations[AdoptAnnotation])
-		for _, other := range listed {
-			if other.providerID == a.providerID && set.UID != s.Object.UID {
-				return "the same annotation of MachineSet " + client.ObjectKeyFromObject(set).String(), nil
+		if set.UID == s.Object.UID {
+			continue
+		}
+		others, _ := parseAdoptions(set.Annotations[AdoptAnnotation])
+		for _, a := range listed {
+			if by[a] == "" && slices.ContainsFunc(others, func(other adoption) bool { return other.providerID == a.providerID }) {
+				by[a] = "the same annotation of MachineSet " + client.ObjectKeyFromObject(set).String()
 			}
 		}
 	}
-	return "", nil
+	return by, nil
 }
 
 // mayLaunch reports whether a Machine may get its infrastructure machine. One that adopts an instance that something else has is deleted
@@ -156,10 +197,13 @@ func (r *Reconciler) mayLaunch(ctx context.Context, s *scope, machine *clusterv1
 		return true, nil
 	}
 	a := adoption{machine: machine.Name, providerID: id}
-	by, err := r.holderOf(ctx, s, a)
+	found, err := r.holdersOf(ctx, s, []adoption{a})
+	by := found[a]
 	if err != nil || by == "" {
 		return by == "" && err == nil, err
 	}
+	// Otherwise the Machine would be created again by what was known before.
+	r.holders.note(s.Key(), a, by, s.Now)
 	r.refuseAdoption(s, a, by)
 	err = r.Client.Delete(ctx, machine.DeepCopy(), client.Preconditions{UID: ptr.To(machine.UID)})
 	return false, errors.Wrapf(client.IgnoreNotFound(err), "deleting Machine %s, whose instance something else has", machine.Name)

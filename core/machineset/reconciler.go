@@ -72,6 +72,8 @@ type Reconciler struct {
 	expectations expectations
 	// pace spaces the reconciles that events of Machines request.
 	pace pace
+	// holders has what the API server has said of instances that are to be adopted.
+	holders holderMemory
 	// slots bound how many Machines of a deployment are remediated at once.
 	slots remediation.Slots
 	// preserving lets one set of a deployment at a time keep Machines for inspection.
@@ -129,6 +131,7 @@ func (r *Reconciler) forget(set types.NamespacedName) {
 	r.pace.forget(set)
 	r.forSlots.remove(set)
 	r.forControlPlane.remove(set)
+	r.holders.keep(set, nil)
 	forgetHeld(set)
 }
 
