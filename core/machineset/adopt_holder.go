@@ -20,9 +20,10 @@ import (
 // claimPage bounds how many objects one answer of the API server has while it is asked who has a provider ID.
 const claimPage = 500
 
-// holdersOf names what else has the provider ID of each adoption, or is about to have it. The API server is asked, in all namespaces that may be
-// read: an instance must not get two Machines. Whoever adopts writes that on its Machine first and asks then, before it creates the
-// infrastructure machine, so that of two that do so at once one sees the other at least, and gives way.
+// holdersOf names what else has the provider ID of each adoption, or is about to have it. The API server is asked, in all
+// namespaces that may be read: an instance must not get two Machines. Whoever adopts writes that on its Machine first and asks
+// then, before it creates the infrastructure machine, so that of two that do so at once one sees the other at least, and gives
+// way.
 func (r *Reconciler) holdersOf(ctx context.Context, s *scope, listed []adoption) (map[adoption]string, error) {
 	by := map[adoption]string{}
 	if len(listed) == 0 {
@@ -119,9 +120,9 @@ func claimMessage(a adoption, by string) string {
 		AdoptAnnotation, a.machine, a.providerID, by)
 }
 
-// askHolders asks who has the instances of adoptions, and notes it: the condition says so for as long as that is so. What the API server has
-// said lately counts, since it is asked once more before an infrastructure machine is created. Nothing tells when an instance becomes
-// free, so the set looks again.
+// askHolders asks who has the instances of adoptions, and notes it: the condition says so for as long as that is so. What the API
+// server has said lately counts, since it is asked once more before an infrastructure machine is created. Nothing tells when an
+// instance becomes free, so the set looks again.
 func (r *Reconciler) askHolders(ctx context.Context, s *scope, listed []adoption) outcome.Outcome {
 	by, err := r.rivals(ctx, s, listed)
 	if err != nil {

@@ -54,8 +54,8 @@ type Reconciler struct {
 	// Remediation are the defaults of what bounds replacements; see remediation.DefaultOptions. The zero value bounds nothing but
 	// retries, of which there are none.
 	Remediation remediation.Options
-	// PreserveTimeout is how long preserved Machines stay; DefaultPreserveTimeout when zero. PreserveFailedMax is how many failed Machines
-	// of a deployment, or of a set without one, are preserved without being asked for.
+	// PreserveTimeout is how long preserved Machines stay; DefaultPreserveTimeout when zero. PreserveFailedMax is how many failed
+	// Machines of a deployment, or of a set without one, are preserved without being asked for.
 	PreserveTimeout   time.Duration
 	PreserveFailedMax int
 	// Freeze says when nothing is replaced; never when nil.

@@ -148,8 +148,8 @@ func (c *clusterSlots) settle(view View) {
 	}
 }
 
-// Attempt returns what ends the attempt to record what a Decide has granted; only the first call does. Whoever decides has it deferred at once, so
-// that no place outlives an attempt that ends before it has begun.
+// Attempt returns what ends the attempt to record what a Decide has granted; only the first call does. Whoever decides has it
+// deferred at once, so that no place outlives an attempt that ends before it has begun.
 func (s *Slots) Attempt(cluster client.ObjectKey, group types.UID, decision Decision, clk clock.PassiveClock) (over func()) {
 	var granted []Result
 	for _, result := range decision.Results {

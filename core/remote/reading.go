@@ -25,8 +25,8 @@ const (
 	maxRefusal = 300
 )
 
-// reading reads Nodes for the cache, and notes when that does not succeed. A probe needs no right to read Nodes, and may be answered while a list
-// hangs; the cache keeps what it has read last all the same, and nothing may be concluded from that.
+// reading reads Nodes for the cache, and notes when that does not succeed. A probe needs no right to read Nodes, and may be
+// answered while a list hangs; the cache keeps what it has read last all the same, and nothing may be concluded from that.
 type reading struct {
 	cache.ListerWatcher
 	next  cache.ListerWatcherWithContext
@@ -139,8 +139,8 @@ func (r *reading) end(err error, renewed int) (again bool) {
 	return again
 }
 
-// refuses reports whether an error is an answer of the API server that will stay the same. That a version is too old, or that there is too
-// much to do, says nothing against the next read.
+// refuses reports whether an error is an answer of the API server that will stay the same. That a version is too old, or that
+// there is too much to do, says nothing against the next read.
 func refuses(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code == 0 {

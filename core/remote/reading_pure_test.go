@@ -46,7 +46,7 @@ func TestReading(t *testing.T) {
 	g.Expect(turns).To(Equal(4))
 
 	for _, err := range []error{
-		errors.New("connection refused"), apierrors.NewResourceExpired("too old"), apierrors.NewGone("gone"), apierrors.NewTooManyRequests("later", 1),
+		errors.New("connection refused"), apierrors.NewResourceExpired("too old"), apierrors.NewTooManyRequests("later", 1),
 	} {
 		first := clock.Now()
 		for range refusedLimit {

@@ -112,7 +112,8 @@ func (c *Connection) Trouble() string {
 	return c.nodes.reading.refusal(c.to.Server())
 }
 
-// TroubleSince returns since when the API server has not answered requests, or the cache of Nodes is behind, and why; the zero time for neither.
+// TroubleSince returns since when the API server has not answered requests, or the cache of Nodes is behind, and why; the zero
+// time for neither.
 func (c *Connection) TroubleSince() (time.Time, string) {
 	since, trouble := c.unansweredRequests()
 	if c.nodes.reading == nil {

@@ -41,8 +41,8 @@ const (
 	NotFrozenReason = "NotFrozen"
 )
 
-// Guard knows what is frozen: by the label of an object, or because this process has concluded it and the label was refused. The zero value
-// is ready for use; nil goes by labels alone.
+// Guard knows what is frozen: by the label of an object, or because this process has concluded it and the label was refused. The
+// zero value is ready for use; nil goes by labels alone.
 type Guard struct {
 	mu sync.Mutex
 	// refused has, for each object whose label could not be written, what this process has concluded and why it is not written.

@@ -14,8 +14,9 @@ import (
 	"millwright.dev/contracts/controller/persist"
 )
 
-// unfreezeByHand does what somebody has asked for. Where no label stops the creation and the annotation cannot be taken away, Machines are counted all
-// the same: else it would keep a freeze from beginning, and one that could not be written from ending, for as long as it stands.
+// unfreezeByHand does what somebody has asked for. Where no label stops the creation and the annotation cannot be taken away,
+// Machines are counted all the same: else it would keep a freeze from beginning, and one that could not be written from ending,
+// for as long as it stands.
 func (r *Reconciler) unfreezeByHand(ctx context.Context, object client.Object, labelled bool) (ctrl.Result, error) {
 	err := r.unfreeze(ctx, object, true, "somebody has asked for it")
 	if err == nil || labelled {
@@ -25,9 +26,9 @@ func (r *Reconciler) unfreezeByHand(ctx context.Context, object client.Object, l
 	return ctrl.Result{}, kerrors.NewAggregate([]error{err, judged})
 }
 
-// unfreezeSet answers whoever asks for the end of the freeze of a MachineSet that a MachineDeployment controls. What counts is whether that
-// is frozen: the label of the set is a copy, which somebody may have taken away, which may not be made yet, or be there still; and there is
-// none at all where that of the MachineDeployment was refused.
+// unfreezeSet answers whoever asks for the end of the freeze of a MachineSet that a MachineDeployment controls. What counts is
+// whether that is frozen: the label of the set is a copy, which somebody may have taken away, which may not be made yet, or be
+// there still; and there is none at all where that of the MachineDeployment was refused.
 func (r *Reconciler) unfreezeSet(ctx context.Context, set client.Object) error {
 	deployment, err := r.deploymentOf(ctx, set)
 	if err != nil {
@@ -68,8 +69,8 @@ func (r *Reconciler) refer(ctx context.Context, object client.Object, deployment
 		delete(annotations, MCMUnfreezeAnnotation)
 	}); err != nil {
 		if refused := persist.Refusal(err); refused != "" && r.Guard.note(object, refusal{end: refused}) {
-			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, notUnfrozenEvent, "Unfreeze", referral+". Taking the annotation away is refused: %s",
-				deployment, UnfreezeAnnotation, refused)
+			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, notUnfrozenEvent, "Unfreeze",
+				referral+". Taking the annotation away is refused: %s", deployment, UnfreezeAnnotation, refused)
 		}
 		return errors.WithMessage(err, "taking the request to unfreeze a MachineSet away")
 	}
