@@ -25,6 +25,15 @@ type Bundle struct {
 
 	// contract is the version of the contract that cases look at.
 	contract string
+	// defined are the definitions among the components, once they were looked for: there may be ten thousands of components.
+	defined []crd
+}
+
+// indexed is the bundle with what is asked for again and again.
+func (b *Bundle) indexed() *Bundle {
+	view := *b
+	view.defined = b.crds()
+	return &view
 }
 
 func (b *Bundle) objects() []*unstructured.Unstructured {
@@ -41,7 +50,10 @@ func (b *Bundle) ofKind(kinds ...string) []*unstructured.Unstructured {
 
 // crds returns the definitions among the components.
 func (b *Bundle) crds() []crd {
-	var all []crd
+	if b.defined != nil {
+		return slices.Clone(b.defined)
+	}
+	all := []crd{}
 	for _, object := range b.ofKind("CustomResourceDefinition") {
 		all = append(all, crd{object})
 	}
@@ -109,10 +121,14 @@ func (b *Bundle) providerType(c crd) string {
 	return ""
 }
 
-// promisesKinds reports whether the provider is of a type that has kinds to which core objects refer, by the label on its objects.
-func (b *Bundle) promisesKinds() bool {
-	return slices.ContainsFunc(b.objects(), func(o *unstructured.Unstructured) bool {
-		return slices.ContainsFunc([]string{"infrastructure-", "bootstrap-", "control-plane-"}, func(prefix string) bool {
+// needsKinds reports whether the provider is of a type that has kinds to which core objects refer, by the label on its objects. Those that
+// have none are known, and cores.
+func (b *Bundle) needsKinds() bool {
+	if slices.ContainsFunc(b.crds(), func(c crd) bool { return c.group() == "cluster.x-k8s.io" }) {
+		return false
+	}
+	return !slices.ContainsFunc(b.objects(), func(o *unstructured.Unstructured) bool {
+		return slices.ContainsFunc([]string{"core-", "ipam-", "runtime-extension-", "addon-"}, func(prefix string) bool {
 			return strings.HasPrefix(o.GetLabels()[providerLabel], prefix)
 		})
 	})

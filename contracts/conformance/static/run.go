@@ -22,6 +22,7 @@ func Cases() []conformance.Case[*Bundle] {
 // version of the contract that the selection or else the labels of the kinds name. Rules about kinds that the bundle does not have
 // are left out, unless the profile is named after them.
 func Run(bundle *Bundle, selection conformance.Selection) []report.Result {
+	bundle = bundle.indexed()
 	var general, versioned []rules.Rule
 	for _, rule := range selection.Asked() {
 		switch {
@@ -33,7 +34,7 @@ func Run(bundle *Bundle, selection conformance.Selection) []report.Result {
 	}
 	findings := []conformance.Finding(nil)
 	if len(bundle.contractKinds(true)) == 0 {
-		if !bundle.promisesKinds() {
+		if !bundle.needsKinds() {
 			general = slices.DeleteFunc(general, func(r rules.Rule) bool { return r.Subject == rules.Kinds })
 		}
 		findings = noKinds(general)

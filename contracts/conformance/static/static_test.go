@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"millwright.dev/contracts/conformance"
@@ -228,7 +230,7 @@ func TestKindsThatNobodyRecognizesAreSkipped(t *testing.T) {
 	const text = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
 		"metadata: {name: hosts.example.dev, labels: {cluster.x-k8s.io/provider: %s}}\n" +
 		"spec: {group: example.dev, scope: Namespaced, names: {kind: Host, plural: hosts}}\n"
-	for provider, want := range map[string]bool{"infrastructure-sample": true, "bootstrap-sample": true, "control-plane-sample": true, "addon-sample": false} {
+	for provider, want := range map[string]bool{"infrastructure-sample": true, "bootstrap-sample": true, "control-plane-sample": true, "addon-sample": false, "unlabelled": true} {
 		bundle, err := static.Source{Components: []string{static.Stdin}, Stdin: strings.NewReader(fmt.Sprintf(text, provider))}.Load()
 		if err != nil {
 			t.Fatal(err)
@@ -246,5 +248,26 @@ func TestKindsThatNobodyRecognizesAreSkipped(t *testing.T) {
 		if got := bundle.Unknown(); !slices.Equal(got, []string{"Hots"}) {
 			t.Errorf("unknown: %v", got)
 		}
+	}
+}
+
+// What a release has ten thousand times is looked at in the time that reading it takes.
+func TestManyObjectsTakeNoLonger(t *testing.T) {
+	bundle := &static.Bundle{}
+	for i := range 2 {
+		file := static.File{Path: fmt.Sprint(i)}
+		for j := range 20000 {
+			object, name := &unstructured.Unstructured{Object: map[string]any{}}, fmt.Sprint("c", j)
+			object.SetAPIVersion("v1")
+			object.SetKind("ConfigMap")
+			object.SetName(name)
+			file.Objects = append(file.Objects, object)
+		}
+		bundle.Components = append(bundle.Components, file)
+	}
+	began := time.Now()
+	static.Run(bundle, conformance.Selection{Profile: conformance.ProviderProfile, Level: conformance.Extended})
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s", took) // It took minutes when each object was compared with each.
 	}
 }

@@ -28,17 +28,27 @@ Each command lists its flags with -h. Exit codes: 0 conformant, 1 not conformant
 `
 
 func main() {
+	ctx, stop := context.WithCancel(context.Background())
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		// The others leave nothing to clean up: a signal ends them at once.
+		ctx, stop = interruptible()
+	}
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// interruptible is a context that ends with the first signal that is to end a run, which then cleans up.
+func interruptible() (ctx context.Context, stop context.CancelFunc) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		// A connection that is lost; with nohup it is to go on.
 		signals = append(signals, syscall.SIGHUP)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	ctx, stop = signal.NotifyContext(context.Background(), signals...)
 	// Who interrupts a run for the second time does not want to wait until it has cleaned up.
 	context.AfterFunc(ctx, stop)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	return ctx, stop
 }
 
 // run is main without the process.
