@@ -2,19 +2,20 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/pkg/errors"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -37,7 +38,10 @@ func permitted(ctx context.Context, config *rest.Config, profile string, o confo
 	if err := answers(config); err != nil {
 		return err
 	}
-	return allowed(ctx, config, o.Namespace, rights)
+	if err := allowed(ctx, config, o.Namespace, rights); err != nil || o.Namespace == "" {
+		return err
+	}
+	return usable(ctx, config, o.Namespace)
 }
 
 // need is what a suite does with a resource.
@@ -140,6 +144,23 @@ func (n need) name(verb string) string {
 	return verb + " " + resource
 }
 
+// usable looks whether something can be made in a namespace, in a dry run: its user need not have the right to read namespaces.
+func usable(ctx context.Context, config *rest.Config, namespace string) error {
+	c, err := coordinationclient.NewForConfig(config)
+	if err != nil {
+		return errors.Wrap(err, "--kubeconfig")
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-"}}
+	_, err = c.Leases(namespace).Create(ctx, lease, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case apierrors.IsNotFound(err):
+		return errors.Errorf("--namespace: there is no namespace %q: create it, or leave the flag out and the suite makes one", namespace)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return errors.Errorf("--namespace: %q is being deleted: give another one, or leave the flag out and the suite makes one", namespace)
+	}
+	return errors.Wrapf(err, "--namespace: nothing can be made in %q", namespace)
+}
+
 // answers looks whether the API server does.
 func answers(config *rest.Config) error {
 	c, err := discovery.NewDiscoveryClientForConfig(config)
@@ -148,51 +169,4 @@ func answers(config *rest.Config) error {
 	}
 	_, err = c.ServerVersion()
 	return errors.Wrapf(err, "--kubeconfig: the API server at %s does not answer", config.Host)
-}
-
-// limited is a config whose requests end, reads but watches after reads, and all that may change something after changes.
-func limited(config *rest.Config, reads, changes time.Duration) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &limiter{next, reads, changes} })
-	return config
-}
-
-type limiter struct {
-	next           http.RoundTripper
-	reads, changes time.Duration
-}
-
-// RoundTrip implements http.RoundTripper.
-func (l *limiter) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Query().Get("watch") != "" {
-		return l.next.RoundTrip(request)
-	}
-	limit := l.reads
-	if request.Method != http.MethodGet {
-		limit = l.changes
-	}
-	late := fmt.Errorf("no answer within %s", limit)
-	ctx, cancel := context.WithTimeoutCause(request.Context(), limit, late)
-	response, err := l.next.RoundTrip(request.WithContext(ctx))
-	if err != nil {
-		if errors.Is(context.Cause(ctx), late) {
-			err = late
-		}
-		cancel()
-		return nil, err
-	}
-	response.Body = &ending{response.Body, cancel}
-	return response, nil
-}
-
-// ending is a body with whose end the context of its request ends.
-type ending struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-// Close implements io.Closer.
-func (e *ending) Close() error {
-	defer e.cancel()
-	return e.ReadCloser.Close()
 }

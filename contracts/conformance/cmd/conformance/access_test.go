@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -20,6 +21,7 @@ func TestRunsThatCannotBegin(t *testing.T) {
 	good, from := file(t, "kubeconfig", string(env.Kubeconfig)), file(t, "sample.yaml", sample)
 	notFound := httptest.NewServer(http.NotFoundHandler())
 	defer notFound.Close()
+	ends := terminating(t)
 	for name, test := range map[string]struct {
 		kubeconfig, words string
 		args              []string
@@ -41,6 +43,9 @@ func TestRunsThatCannotBegin(t *testing.T) {
 		"a probe for a config":  {good, "--probe is not of the profile bootstrapconfig", []string{"--profile", "bootstrapconfig", "--sample", from, "--probe", notFound.URL}},
 		"stdin twice":           {good, "standard input is given more than once", []string{"--sample", "-", "--timeouts", "-"}},
 		"stdin for two samples": {good, "standard input is given more than once", []string{"--sample", "-", "--sample", "-"}},
+		"a namespace of nobody": {good, `--namespace: there is no namespace "nowhere"`, []string{"--sample", from, "--namespace", "nowhere"}},
+		"a namespace that ends": {good, `--namespace: "` + ends + `" is being deleted`, []string{"--sample", from, "--namespace", ends}},
+		"one that ends, a core": {good, `--namespace: "` + ends + `" is being deleted`, []string{"--profile", "core", "--namespace", ends}},
 		"no suite":              {good, `--profile: "provider" has no suite on a cluster`, []string{"--sample", from, "--profile", "provider"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,6 +59,20 @@ func TestRunsThatCannotBegin(t *testing.T) {
 		})
 	}
 	nothingLeft(t)
+}
+
+// terminating is a namespace that is being deleted.
+func terminating(t *testing.T) string {
+	t.Helper()
+	namespace := &corev1.Namespace{}
+	namespace.GenerateName = "ends-"
+	if err := admin.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Delete(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	return namespace.Name
 }
 
 const (
