@@ -13,7 +13,12 @@ func (r *Report) Judge(core []rules.Feature, interrupted bool) {
 	if interrupted || r.Filter != "" || len(r.Results) == 0 {
 		r.Outcome = Partial
 	}
+	// Of each core feature whether anything was looked at of what an implementation is asked for; what it may leave out does not count.
+	looked := map[rules.Feature]bool{}
 	for _, result := range r.Results {
+		if feature := rules.Feature(result.Feature); slices.Contains(core, feature) && result.Level != rules.May {
+			looked[feature] = looked[feature] || result.Status != Skip
+		}
 		must := result.Level == rules.Must
 		switch result.Status {
 		case Pass:
@@ -34,6 +39,11 @@ func (r *Report) Judge(core []rules.Feature, interrupted bool) {
 			if must && r.Outcome == Conformant {
 				r.Outcome = Partial
 			}
+		}
+	}
+	for _, something := range looked {
+		if !something && r.Outcome == Conformant {
+			r.Outcome = Partial
 		}
 	}
 }

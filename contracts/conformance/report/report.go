@@ -67,9 +67,9 @@ type Outcome string
 
 // The outcomes.
 const (
-	// Conformant: no rule failed, and every MUST of the core features was verified.
+	// Conformant: no MUST failed, every MUST of the core features was verified, and something of each core feature.
 	Conformant Outcome = "Conformant"
-	// Partial: no rule failed, but a MUST of the core features was skipped.
+	// Partial: no MUST failed, but one of the core features was skipped, or a core feature as a whole.
 	Partial Outcome = "Partial"
 	// NotConformant: a MUST failed.
 	NotConformant Outcome = "NotConformant"

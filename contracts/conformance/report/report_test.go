@@ -119,6 +119,31 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+// A core feature that nobody has looked at makes a report partial, also if nothing in it is a MUST; what an implementation may do, or not,
+// is no part of it.
+func TestACoreFeatureThatIsSkippedIsPartial(t *testing.T) {
+	result := func(feature rules.Feature, level rules.Level, status report.Status) report.Result {
+		return report.Result{Rule: "IM-026", Feature: string(feature), Level: level, Status: status}
+	}
+	kept := result(rules.FeatureContract, rules.Must, report.Pass)
+	for name, row := range map[string]struct {
+		results []report.Result
+		want    report.Outcome
+	}{
+		"all of it skipped":        {[]report.Result{kept, result(rules.FeaturePause, rules.Should, report.Skip), result(rules.FeaturePause, rules.Should, report.Skip)}, report.Partial},
+		"a part of it skipped":     {[]report.Result{kept, result(rules.FeaturePause, rules.Should, report.Skip), result(rules.FeaturePause, rules.Should, report.Pass)}, report.Conformant},
+		"a part of it broken":      {[]report.Result{kept, result(rules.FeaturePause, rules.Should, report.Skip), result(rules.FeaturePause, rules.Should, report.Fail)}, report.Conformant},
+		"it is left to the author": {[]report.Result{kept, result(rules.FeaturePause, rules.May, report.Skip)}, report.Conformant},
+		"one that is no core one":  {[]report.Result{kept, result(rules.FeatureMove, rules.Should, report.Skip)}, report.Conformant},
+		"all of it, and a MUST":    {[]report.Result{result(rules.FeatureContract, rules.Must, report.Fail), result(rules.FeaturePause, rules.Should, report.Skip)}, report.NotConformant},
+	} {
+		r := &report.Report{Results: row.results}
+		if r.Judge([]rules.Feature{rules.FeatureContract, rules.FeaturePause}, false); r.Outcome != row.want {
+			t.Errorf("%s: %s, want %s", name, r.Outcome, row.want)
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	const other = rules.FeatureMove
 	result := func(level rules.Level, feature rules.Feature, status report.Status) report.Result {
