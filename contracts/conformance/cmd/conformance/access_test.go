@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -101,32 +100,6 @@ func as(t *testing.T, name string) string {
 		user.Impersonate, user.ImpersonateGroups = name, []string{"system:authenticated"}
 	}
 	return written(t, config)
-}
-
-// exactly is the kubeconfig of a user who has rights and no others.
-func exactly(t *testing.T, rights []need) string {
-	t.Helper()
-	role, binding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
-	role.GenerateName = "conformance-user-"
-	for _, right := range rights {
-		resource := right.resource
-		if right.subresource != "" {
-			resource += "/" + right.subresource
-		}
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{
-			APIGroups: []string{right.group}, Resources: []string{resource}, Verbs: strings.Fields(right.verbs),
-		})
-	}
-	if err := admin.Create(t.Context(), role); err != nil {
-		t.Fatal(err)
-	}
-	binding.Name = role.Name
-	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
-	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: role.Name}}
-	if err := admin.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
-	return as(t, role.Name)
 }
 
 // shortTimeout has the test's requests end soon. One that answers takes longer than that on a computer that is busy.
