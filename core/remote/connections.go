@@ -31,9 +31,14 @@ func New(options shared.Options) *Connections {
 // renew has the Nodes of a cluster read anew when it answers probes again.
 func (c *Connections) renew(cluster types.NamespacedName) {
 	connection, err := c.Get(cluster)
-	if since, _ := c.Unanswered(cluster); err == nil && since.IsZero() {
-		connection.nodes.reading.renew()
+	if err != nil {
+		return
 	}
+	if since, _ := c.Unanswered(cluster); !since.IsZero() {
+		connection.nodes.reading.unanswered(c.LastSuccess(cluster))
+		return
+	}
+	connection.nodes.reading.renew()
 }
 
 // attach prepares what is kept beside a connection.

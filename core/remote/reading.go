@@ -21,6 +21,8 @@ const (
 	refusedLimit = 3
 	// unreadLimit is how long Nodes may not be read until that counts.
 	unreadLimit = 10 * time.Second
+	// renewLimit is how long a read that was sent anew has until it is again: one that is slow must come to its end.
+	renewLimit = 5 * time.Minute
 	// maxRefusal bounds, in bytes, how much of a refusal is repeated: a peer may answer as much as it likes.
 	maxRefusal = 300
 )
@@ -40,9 +42,13 @@ type reading struct {
 	why   string
 	// refused counts the refusals in a row.
 	refused int
-	// cut ends the request that is under way; renewed counts how often that was wanted.
-	cut     func()
-	renewed int
+	// cut ends the list or watch that is under way, which was sent at began; renewed counts how often that was done, cutAt is when it was done
+	// last, if no read has succeeded since.
+	cut          func()
+	began, cutAt time.Time
+	renewed      int
+	// outage is when the API server has answered a probe last, while it does not.
+	outage time.Time
 }
 
 func newReading(lw cache.ListerWatcher, clk clock.PassiveClock) *reading {
@@ -91,13 +97,31 @@ func (w *watched) Stop() {
 	w.Interface.Stop()
 }
 
-// renew has Nodes read anew: what was asked while the API server did not answer may hang for minutes although it answers again.
-func (r *reading) renew() {
+// unanswered notes that probes are not answered, and when one was last.
+func (r *reading) unanswered(last time.Time) {
 	r.mu.Lock()
-	r.renewed++
+	defer r.mu.Unlock()
+	if r.outage.IsZero() {
+		r.outage = last
+	}
+}
+
+// renew has Nodes read anew when probes are answered again: what was asked meanwhile may hang for minutes. What was open before goes on, since
+// to list Nodes once more costs an API server that is slow more than a probe.
+func (r *reading) renew() {
+	now := r.clock.Now()
+	r.mu.Lock()
 	cut := r.cut
-	if cut != nil && r.since.IsZero() {
-		r.since, r.why = r.clock.Now(), "they are read anew"
+	if r.outage.IsZero() || !r.began.After(r.outage) || !r.cutAt.IsZero() && now.Sub(r.cutAt) < renewLimit {
+		cut = nil
+	}
+	r.outage = time.Time{}
+	if cut != nil {
+		r.renewed++
+		r.cutAt = now
+		if r.since.IsZero() {
+			r.since, r.why = now, "they are read anew"
+		}
 	}
 	r.mu.Unlock()
 	if cut != nil {
@@ -109,9 +133,9 @@ func (r *reading) renew() {
 func (r *reading) begin(cut func()) (renewed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cut = cut
+	r.cut, r.began = cut, r.clock.Now()
 	if r.since.IsZero() {
-		r.since, r.why = r.clock.Now(), "the request is not answered"
+		r.since, r.why = r.began, "the request is not answered"
 	}
 	return r.renewed
 }
@@ -122,7 +146,7 @@ func (r *reading) end(err error, renewed int) (again bool) {
 	before := r.refused >= refusedLimit
 	switch {
 	case err == nil:
-		r.since, r.why, r.refused = time.Time{}, "", 0
+		r.since, r.why, r.refused, r.cutAt = time.Time{}, "", 0, time.Time{}
 	case renewed != r.renewed:
 		again = true
 	default:

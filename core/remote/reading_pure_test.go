@@ -105,6 +105,8 @@ func TestReadingAnew(t *testing.T) {
 			server := hanging{asked: make(chan struct{}, 9), answer: make(chan struct{})}
 			r := &reading{next: server, clock: clock}
 			r.renew()
+			r.unanswered(clock.Now())
+			clock.Step(1)
 			ended := make(chan error, 1)
 			go func() { ended <- read(r) }()
 			<-server.asked
@@ -115,20 +117,43 @@ func TestReadingAnew(t *testing.T) {
 			r.renew()
 			<-server.asked
 			g.Expect(ended).NotTo(Receive())
+			r.unanswered(clock.Now().Add(-time.Second))
+			r.renew()
+			g.Expect(r.renewed).To(Equal(1), "one that is slow comes to its end")
 			server.answer <- struct{}{}
 			g.Expect(<-ended).To(Succeed())
 			since, _ = r.unread("host")
 			g.Expect(since).To(BeZero())
 		})
 	}
+}
+
+// TestAWatchIsRenewed if it was begun while the API server did not answer, and only then: a slow one is not asked for all Nodes at each probe.
+func TestAWatchIsRenewed(t *testing.T) {
 	g := NewWithT(t)
-	clock := testingclock.NewFakeClock(time.Now())
+	clock, cuts := testingclock.NewFakeClock(time.Now()), 0
 	r := &reading{clock: clock}
-	cut := false
-	r.end(nil, r.begin(func() { cut = true }))
+	open := func() { r.end(nil, r.begin(func() { cuts++ })) }
+	open()
+	for range 3 {
+		clock.Step(time.Second)
+		r.unanswered(clock.Now())
+		clock.Step(time.Second)
+		r.renew()
+		g.Expect(cuts).To(BeZero())
+	}
+	r.unanswered(clock.Now())
+	clock.Step(time.Second)
+	r.unanswered(clock.Now())
+	open()
 	r.renew()
-	g.Expect(cut).To(BeTrue())
+	g.Expect(cuts).To(Equal(1))
 	clock.Step(unreadLimit)
 	since, _ := r.unread("host")
 	g.Expect(since).To(Equal(clock.Now().Add(-unreadLimit)), "until it is read again")
+	r.renew()
+	g.Expect(cuts).To(Equal(1), "nobody has failed to answer since")
+	open()
+	since, _ = r.unread("host")
+	g.Expect(since).To(BeZero())
 }
