@@ -42,8 +42,8 @@ type reading struct {
 	why   string
 	// refused counts the refusals in a row.
 	refused int
-	// cut ends the list or watch that is under way, which was sent at began; renewed counts how often that was done, cutAt is when it was done
-	// last, if no read has succeeded since.
+	// cut ends the list or watch that is under way, which was sent at began; renewed counts how often that was done, cutAt is when
+	// it was done last, if no read has succeeded since.
 	cut          func()
 	began, cutAt time.Time
 	renewed      int
@@ -106,8 +106,8 @@ func (r *reading) unanswered(last time.Time) {
 	}
 }
 
-// renew has Nodes read anew when probes are answered again: what was asked meanwhile may hang for minutes. What was open before goes on, since
-// to list Nodes once more costs an API server that is slow more than a probe.
+// renew has Nodes read anew when probes are answered again: what was asked meanwhile may hang for minutes. What was open before
+// goes on, since to list Nodes once more costs an API server that is slow more than a probe.
 func (r *reading) renew() {
 	now := r.clock.Now()
 	r.mu.Lock()
