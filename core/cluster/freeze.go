@@ -10,6 +10,7 @@ import (
 
 	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
+	"millwright.dev/contracts/controller/persist"
 	"millwright.dev/core/safety/freeze"
 )
 
@@ -17,13 +18,13 @@ import (
 // a condition of that name for their own limits. It appears with the first freeze.
 const RemediationAllowedCondition = clusterv1.MachineHealthCheckRemediationAllowedCondition
 
-// reconcileFreeze reads whether something keeps Machines from being replaced, and ends that if the annotation of a user says so.
+// reconcileFreeze reads whether something keeps Machines from being replaced, and takes away the annotation by which a user ends that.
 func (r *Reconciler) reconcileFreeze(_ context.Context, s *scope) outcome.Outcome {
 	if r.Freezer == nil {
 		return outcome.Continue()
 	}
 	if _, ok := s.Object.Annotations[freeze.UnfreezeAnnotation]; ok {
-		r.Freezer.Dismiss(s.Key())
+		s.unfreeze = true
 		delete(s.Object.Annotations, freeze.UnfreezeAnnotation)
 	}
 	if ptr.Deref(s.Original.Status.Initialization.ControlPlaneInitialized, false) {
@@ -40,6 +41,26 @@ func (r *Reconciler) reconcileFreeze(_ context.Context, s *scope) outcome.Outcom
 	return outcome.ContinueAfter(max(next.Sub(s.Now), 0))
 }
 
+// endFreeze ends a freeze once the annotation that asks for that is gone: while it stood, it would end each one that comes.
+func (r *Reconciler) endFreeze(s *scope, refused error) {
+	switch {
+	case !s.unfreeze:
+	case refused != nil:
+		s.unfreezeRefused = refused
+	default:
+		r.Freezer.Dismiss(s.Key())
+		s.frozen = r.Freezer.Frozen(s.Key())
+	}
+}
+
+// unfreezeProblem says that a freeze goes on although a user asks for its end; "" if none does.
+func (s *scope) unfreezeProblem() string {
+	if s.unfreezeRefused == nil {
+		return ""
+	}
+	return "The annotation " + freeze.UnfreezeAnnotation + " ends nothing, since taking it away is refused: " + persist.Refusal(s.unfreezeRefused)
+}
+
 // setRemediationAllowed sets the condition once there is something to say: a Cluster that was never frozen needs none.
 func (s *scope) setRemediationAllowed() {
 	known := meta.FindStatusCondition(s.Object.Status.Conditions, RemediationAllowedCondition)
@@ -48,9 +69,9 @@ func (s *scope) setRemediationAllowed() {
 	case s.frozen.Unread:
 		// The freezer reads the condition: it stays as the core before has left it.
 	case s.frozen.Active() && (frozen || s.newlyFrozen()):
-		s.set(conditions.False(RemediationAllowedCondition, s.frozen.Reason, s.frozen.Message))
-	case !s.frozen.Active() && known != nil:
-		s.set(conditions.True(RemediationAllowedCondition, clusterv1.MachineHealthCheckRemediationAllowedReason, ""))
+		s.set(conditions.False(RemediationAllowedCondition, s.frozen.Reason, together(s.frozen.Message, s.unfreezeProblem())))
+	case !s.frozen.Active() && (known != nil || s.unfreezeRefused != nil):
+		s.set(conditions.True(RemediationAllowedCondition, clusterv1.MachineHealthCheckRemediationAllowedReason, s.unfreezeProblem()))
 	}
 }
 

@@ -33,6 +33,9 @@ type scope struct {
 
 	// frozen says whether no Machine of the Cluster is replaced now.
 	frozen freeze.State
+	// unfreeze means that a user asks for the end of that, unfreezeRefused why the annotation cannot be taken away.
+	unfreeze        bool
+	unfreezeRefused error
 
 	// workers is nil when they were not read.
 	workers *workers

@@ -40,6 +40,7 @@ const suspicionFormat = "No Machine is replaced until %s, since the management c
 // the flag may be shorter now, and others may write conditions.
 func suspicionOf(message string, grace time.Duration, now time.Time) suspicion {
 	parts := strings.SplitN(suspicionFormat, "%s", 3)
+	message, _, _ = strings.Cut(message, "\n") // What follows is not of the suspicion.
 	message = strings.TrimSuffix(strings.TrimPrefix(message, parts[0]), parts[2])
 	text, signs, _ := strings.Cut(message, parts[1])
 	until, err := time.Parse(time.RFC3339, text)

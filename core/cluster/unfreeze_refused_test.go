@@ -1,0 +1,59 @@
+package cluster_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/core/safety/freeze"
+)
+
+// TestAnUnfreezeThatCannotBeTakenAway: a policy refuses that the annotation goes which asks for the end of a freeze. It would end each one that
+// comes while it stands, so that the freeze goes on, and the condition has the words of the policy. With the policy that ends.
+func TestAnUnfreezeThatCannotBeTakenAway(t *testing.T) {
+	g := NewWithT(t)
+	c := initialized(t)
+	lost := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace + "-lost", Annotations: map[string]string{
+		clusterv1.ClusterNameAnnotation: "c", clusterv1.ClusterNamespaceAnnotation: c.Namespace, clusterv1.MachineAnnotation: "lost",
+	}}}
+	g.Expect(core.Client.Create(t.Context(), lost)).To(Succeed())
+	t.Cleanup(func() { _ = core.Client.Delete(context.Background(), lost) })
+	options := freeze.DefaultOptions()
+	options.Grace = 0
+	freezing(t, options, time.Now().Add(-2*time.Hour))
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonRestoreSuspected))
+	})
+
+	const why = "annotations are kept"
+	has := func(object string) string {
+		return "('" + freeze.UnfreezeAnnotation + "' in " + object + ".metadata.?annotations.orValue({}))"
+	}
+	lift := refuseWrites(t, c.Namespace, clusterv1.GroupVersion.Group, "clusters",
+		"object.metadata.name != 'probe' && (request.operation != 'UPDATE' || !"+has("oldObject")+" || "+has("object")+")", why)
+	untilRefused(t, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "probe"},
+		Spec: clusterv1.ClusterSpec{Paused: ptr.To(true)}}, why)
+	read(t, g, c)
+	patched := c.DeepCopy()
+	patched.Annotations = map[string]string{freeze.UnfreezeAnnotation: ""}
+	g.Expect(core.Client.Patch(t.Context(), patched, client.MergeFrom(c))).To(Succeed())
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonRestoreSuspected))
+		g.Expect(message(c, remediationAllowed)).To(And(ContainSubstring("as Machines that are not there"), ContainSubstring(why)))
+		g.Expect(message(c, "Available")).NotTo(ContainSubstring("controlPlaneEndpoint"))
+		g.Expect(c.Annotations).To(HaveKey(freeze.UnfreezeAnnotation))
+		g.Expect(frozen(t, freeze.ReasonRestoreSuspected)).To(BeNumerically(">=", 1))
+	})
+	lift()
+	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
+		g.Expect(condition(c, remediationAllowed)).To(Equal("True/RemediationAllowed"))
+		g.Expect(c.Annotations).NotTo(HaveKey(freeze.UnfreezeAnnotation))
+	})
+}
