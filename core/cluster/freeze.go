@@ -58,7 +58,8 @@ func (s *scope) unfreezeProblem() string {
 	if s.unfreezeRefused == nil {
 		return ""
 	}
-	return "The annotation " + freeze.UnfreezeAnnotation + " ends nothing, since taking it away is refused: " + persist.Refusal(s.unfreezeRefused)
+	return "The annotation " + freeze.UnfreezeAnnotation + " ends nothing, since taking it away is refused: " +
+		persist.Refusal(s.unfreezeRefused)
 }
 
 // setRemediationAllowed sets the condition once there is something to say: a Cluster that was never frozen needs none.
