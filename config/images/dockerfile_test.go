@@ -21,6 +21,8 @@ func TestDockerfiles(t *testing.T) {
 	g := NewWithT(t)
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(g, "go.mod"))[1]
 	build := regexp.MustCompile(`(?m)^BUILD := (\S+)$`).FindStringSubmatch(read(g, "Makefile"))[1]
+	g.Expect(read(g, "docs/guides/images.md")).To(MatchRegexp(`docker build [^\n]*:(v\S+) \\\n  --build-arg VERSION=v\S+ --build-arg COMMIT=`),
+		"without them --version names no release")
 	for _, dir := range []string{"core", "providers/aws", "providers/azure", "providers/gcp", "bootstrap/cloudconfig"} {
 		t.Run(dir, func(t *testing.T) {
 			g := NewWithT(t)
