@@ -33,15 +33,22 @@ fi
 
 work=$(mktemp -d)
 stage=$dir/.release-$version
+mkdir -p "$dir"
+# Two releases into one directory would write into each other's stage. The lock is on the directory itself, so that no file is left; where
+# there is no flock (macOS), only one may run at a time.
+if command -v flock >/dev/null; then
+  exec 9<"$dir"
+  flock -n 9 || { echo "release: waits for another release that writes into $dir" >&2; flock 9; }
+fi
 trap 'rm -rf "$work" "$stage"' EXIT
 config/render.sh "$kustomize" "$work"
 
 # Each release knows the series of those before it and its own, the newest first: clusterctl goes by the first that has its contract.
 metadata() {
   sed '/^releaseSeries:/q' config/metadata.yaml
-  grep -A1 "^- major: $major$" config/metadata.yaml | grep -q "^  minor: $minor$" ||
-    printf -- '- major: %s\n  minor: %s\n  contract: v1beta2\n' "$major" "$minor"
-  sed '1,/^releaseSeries:/d' config/metadata.yaml
+  { awk '/major:/ {major=$3} /minor:/ {minor=$2} /contract:/ {print major, minor, $2}' config/metadata.yaml
+    echo "$major $minor v1beta2"
+  } | sort -k1,1nr -k2,2nr -u | awk '{printf "- major: %s\n  minor: %s\n  contract: %s\n", $1, $2, $3}'
 }
 # It is made aside, in the same file system, and moved to its place when it is whole: clusterctl takes the highest version that it finds for the latest.
 rm -rf "$stage"

@@ -2,6 +2,7 @@ package clusterctl
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,4 +104,51 @@ func TestReleaseWhoseImagesAreInterrupted(t *testing.T) {
 	r.Expect(said).To(ContainSubstring("v0.2.0 is in"))
 	r.Expect(r.files("releases")).To(ContainElements("releases/images/v0.2.0/core.tar", "releases/cluster-api/v0.2.0/core-components.yaml"))
 	r.Expect(r.files("releases")).NotTo(ContainElement(ContainSubstring("/.release")), "nothing is left of what was interrupted")
+}
+
+// TestTwoReleasesAtOnce: the second one waits for the first, since both write into one stage, and says so.
+func TestTwoReleasesAtOnce(t *testing.T) {
+	if _, err := exec.LookPath("flock"); err != nil {
+		t.Skip("no flock: only one release may run at a time here, see config/release.sh")
+	}
+	r := newReleaser(t)
+	images := `for word; do case $word in IMAGES=*) mkdir -p "${word#IMAGES=}" && echo x | tee "${word#IMAGES=}/core.tar" >"${word#IMAGES=}/images.txt";; esac; done` + "\n"
+	r.run("mkfifo go")
+	r.write("slow", "#!/bin/sh\nread line <'"+r.dir+"/go'\n"+images)
+	r.write("fast", "#!/bin/sh\n"+images)
+	r.run("chmod +x slow fast")
+	// The first one waits for a line in the pipe; it gets it when the second has said that it waits.
+	said := r.run(`
+		MAKE_IMAGES="$PWD/slow" TAG=v0.2.0 ` + r.command + `v0.2.0 "$PWD/releases" >first 2>&1 & first=$!
+		until [ -d releases/.release-v0.2.0/target ]; do kill -0 $first || exit 1; done
+		MAKE_IMAGES="$PWD/fast" TAG=v0.2.0 ` + r.command + `v0.2.0 "$PWD/releases" >second 2>&1 & second=$!
+		until grep -q 'waits for another release' second; do kill -0 $second || exit 2; done
+		echo line >go
+		wait $first && wait $second && cat first second`)
+	r.Expect(strings.Count(said, "v0.2.0 is in")).To(Equal(2), said)
+	r.Expect(r.files("releases")).To(ContainElements("releases/images/v0.2.0/core.tar", "releases/cluster-api/v0.2.0/core-components.yaml"))
+	r.Expect(r.files("releases")).NotTo(ContainElement(Or(ContainSubstring("/.release"), HaveSuffix("v0.2.0/v0.2.0"))))
+}
+
+// TestSeriesOfAReleaseAreTheNewestFirst: clusterctl goes by the first series that has its contract.
+func TestSeriesOfAReleaseAreTheNewestFirst(t *testing.T) {
+	r := newReleaser(t)
+	for version, series := range map[string]string{"v0.1.7": "0.1", "v0.3.0": "0.3 0.1", "v0.0.4": "0.1 0.0", "v1.0.0": "1.0 0.1"} {
+		r.run(r.command + version + ` "$PWD/releases"`)
+		said := r.run(`awk '/major:/ {major=$3} /minor:/ {print major "." $2}' releases/cluster-api/` + version + `/metadata.yaml | paste -sd' '`)
+		r.Expect(strings.TrimSpace(said)).To(Equal(series), version)
+	}
+}
+
+// TestChecksumsAreOfTheRelease: files of other providers beside it are not in its list.
+func TestChecksumsAreOfTheRelease(t *testing.T) {
+	r := newReleaser(t)
+	r.run(r.command + `v0.1.0 "$PWD/releases"`)
+	for _, theirs := range []string{"cert-manager/v1.20.0/cert-manager.yaml", "theirs/clusterctl.yaml", "theirs/release-notes-v0.1.0.md"} {
+		r.write("releases/"+theirs, "theirs\n")
+	}
+	r.run(strings.TrimSuffix(strings.Fields(r.command)[0], "release.sh") + `checksums.sh v0.1.0 "$PWD/releases"`)
+	list := r.run("cat releases/checksums-v0.1.0.txt")
+	r.Expect(list).NotTo(Or(ContainSubstring("theirs"), ContainSubstring("v1.20.0")))
+	r.Expect(list).To(And(ContainSubstring("./clusterctl.yaml"), ContainSubstring("./cert-manager/v0.0.1/cert-manager.yaml"), ContainSubstring("./release-notes-v0.1.0.md")))
 }
