@@ -54,7 +54,7 @@ func machineMutants() map[rules.ID]mutant {
 	return map[rules.ID]mutant{
 		"CO-001": breaks(seeing(infraMachines, func(o fields) {
 			unstructured.RemoveNestedField(o, "status", "ready")
-		})).under(version.V1Beta1).and("a Machine is not provisioned without", "CO-008", "CO-009", "CO-010", "CO-015"),
+		})).under(version.V1Beta1).and("a Machine is not provisioned without", "CO-008", "CO-009", "CO-010", "CO-015", "CO-046", "CO-049", "CO-054", "CO-055"),
 		"CO-002": breaks(breaker{see: func(_ *proxy, c call, _ string, o fields) bool {
 			if at(o, "status", "ready") == true && c.group != core.OlderGroup {
 				put(o, true, "status", "initialization", "provisioned")
@@ -72,7 +72,7 @@ func machineMutants() map[rules.ID]mutant {
 			}
 		}}),
 		"CO-007": breaks(hasty(configs, "dataSecretCreated", "status", "dataSecretName")),
-		"CO-008": breaks(hasty(infraMachines, "provisioned", "spec", "providerID")),
+		"CO-008": breaks(hasty(infraMachines, "provisioned", "spec", "providerID")).and("it goes on whatever the kind's version says", "CO-002"),
 		"CO-009": breaks(seeing(infraMachines, func(o fields) {
 			if addresses, is := at(o, "status", "addresses").([]any); is && text(addresses[len(addresses)-1].(fields), "type") == "Hostname" {
 				unstructured.RemoveNestedField(o, "status", "addresses")
@@ -133,6 +133,7 @@ func nodeMutants() map[rules.ID]mutant {
 			_ = p.admin.Delete(context.Background(), object("", "v1", "Node", "", c.name))
 		})),
 		"CO-026": breaks(deleting(configs, func(p *proxy, c call) {
+			_ = p.admin.Delete(context.Background(), object("", "v1", "Node", "", c.name)) // Its turn has come: CO-025 is kept.
 			p.patch(coreObject(c, "Machine", c.name), `{"metadata":{"finalizers":null}}`, false)
 		})),
 		"CO-030": breaks(making(func(content fields) { put(content, "other", "spec", "size") })),
@@ -156,12 +157,19 @@ func nodeMutants() map[rules.ID]mutant {
 func pauseMutants() map[rules.ID]mutant {
 	const touched = `{"metadata":{"annotations":{"broken/touched":"yes"}}}`
 	return map[rules.ID]mutant{
-		"CO-027": breaks(breaker{write: func(p *proxy, c call, content fields) {
-			if c.plural == "clusters" && statusSays(content, "Paused", "True") {
+		"CO-027": breaks(breaker{see: func(p *proxy, c call, _ string, o fields) bool {
+			name, cluster := text(o, "metadata", "name"), text(o, "spec", "clusterName")
+			switch {
+			case c.plural == "clusters" && at(o, "spec", "paused") == true:
+				p.once("paused " + name)
+			case c.plural == "clusters":
+				p.undo("paused " + name)
+			case c.plural == "machines" && at(o, "metadata", "deletionTimestamp") != nil && p.did("paused "+cluster):
 				for _, gv := range standIns() {
-					p.patch(object(gv.Group, gv.Version, "StandInCluster", c.namespace, c.name), touched, false)
+					p.patch(object(gv.Group, gv.Version, "StandInMachine", c.namespace, name), touched, false)
 				}
 			}
+			return true
 		}}),
 		"CO-028": breaks(deaf("cluster.x-k8s.io/paused")),
 		"CO-029": breaks(breaker{write: func(_ *proxy, c call, content fields) {
@@ -174,9 +182,9 @@ func pauseMutants() map[rules.ID]mutant {
 			}
 		}}),
 		"CO-049": breaks(breaker{see: func(p *proxy, c call, _ string, o fields) bool {
-			name := text(o, "metadata", "name")
-			if c.plural == "machines" && at(o, "spec", "providerID") != nil && text(o, "status", "nodeRef", "name") == "" &&
-				at(o, "status", "initialization", "infrastructureProvisioned") == nil && p.once(name) {
+			name, uid := text(o, "metadata", "name"), text(o, "metadata", "uid")
+			// One that was moved has its provider ID from the start.
+			if c.plural == "machines" && p.once("seen "+uid) && at(o, "spec", "providerID") != nil {
 				p.delete(c, name)
 			}
 			return true

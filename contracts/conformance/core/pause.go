@@ -74,9 +74,11 @@ func pauseCluster(w *world) {
 	w.need(w.soon(func() string {
 		return mirrored(w.readCluster().Status.Conditions, clusterv1.PausedCondition, metav1.ConditionTrue, "")
 	}))
+	// What is written as soon as the Machine is deleted counts too.
+	still := w.untouchedWhile(p.infra, p.config, s.infra, s.plane)
 	w.remove(p.machine)
 	if deviation == "" {
-		w.check("CO-027", untouched, w.quiet(w.untouchedWhile(p.infra, p.config, s.infra, s.plane)))
+		w.check("CO-027", untouched, w.quiet(still))
 	}
 	w.change(s.cluster, func() { s.cluster.Spec.Paused = ptr.To(false) })
 	idle += w.soon(func() string { return w.deleted(p.infra) })
@@ -106,8 +108,9 @@ func pauseMachine(w *world) {
 	w.need(w.soon(func() string {
 		return mirrored(w.read(p).Status.Conditions, clusterv1.PausedCondition, metav1.ConditionTrue, "")
 	}))
+	still := w.untouchedWhile(p.infra, p.config)
 	w.remove(p.machine)
-	deviation += w.quiet(w.untouchedWhile(p.infra, p.config))
+	deviation += w.quiet(still)
 	w.change(p.machine, func() { delete(p.machine.Annotations, clusterv1.PausedAnnotation) })
 	deviation += w.soon(func() string { return w.deleted(p.infra) })
 	w.check("CO-028", untouched, deviation)
