@@ -155,12 +155,6 @@ func eachCondition(content fields, change func(condition fields)) {
 	}
 }
 
-// statusSays reports whether the core writes a condition with a status.
-func statusSays(content fields, name, status string) (says bool) {
-	eachCondition(content, func(c fields) { says = says || c["type"] == name && c["status"] == status })
-	return says
-}
-
 // late is a core that sees the end of a pause only by another change of the Cluster, which comes after the suite has waited for it.
 func late() breaker {
 	return breaker{see: func(p *proxy, c call, event string, o fields) bool {
