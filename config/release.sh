@@ -33,6 +33,8 @@ fi
 
 work=$(mktemp -d)
 stage=$dir/.release-$version
+trap 'rm -rf "$work"' EXIT
+config/render.sh "$kustomize" "$work"
 mkdir -p "$dir"
 # Two releases into one directory would write into each other's stage. The lock is on the directory itself, so that no file is left; where
 # there is no flock (macOS), only one may run at a time.
@@ -40,8 +42,7 @@ if command -v flock >/dev/null; then
   exec 9<"$dir"
   flock -n 9 || { echo "release: waits for another release that writes into $dir" >&2; flock 9; }
 fi
-trap 'rm -rf "$work" "$stage"' EXIT
-config/render.sh "$kustomize" "$work"
+trap 'rm -rf "$work" "$stage"' EXIT # Not before: a release that waits and is interrupted leaves the stage to the one that works.
 
 # Each release knows the series of those before it and its own, the newest first: clusterctl goes by the first that has its contract.
 metadata() {
