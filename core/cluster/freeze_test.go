@@ -75,9 +75,9 @@ func TestRemediationIsFrozenWhileTheTargetDoesNotAnswer(t *testing.T) {
 		Should(ContainElements("RemediationFrozen", "RemediationResumed"))
 }
 
-// TestRestoredBackup: the Cluster of a management cluster that was restored from a backup is frozen, since a Node has joined after the
-// backup whose Machine is not there. The annotation of whoever has looked into it ends that, and goes.
-func TestRestoredBackup(t *testing.T) {
+// restored is a Cluster whose management cluster seems to have been restored: a Node has joined after the backup whose Machine is not there.
+func restored(t *testing.T) *clusterv1.Cluster {
+	t.Helper()
 	g := NewWithT(t)
 	c := initialized(t)
 	lost := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace + "-lost", Annotations: map[string]string{
@@ -85,7 +85,6 @@ func TestRestoredBackup(t *testing.T) {
 	}}}
 	g.Expect(core.Client.Create(t.Context(), lost)).To(Succeed())
 	t.Cleanup(func() { _ = core.Client.Delete(context.Background(), lost) })
-
 	options := freeze.DefaultOptions()
 	options.Grace = 0
 	freezing(t, options, time.Now().Add(-2*time.Hour))
@@ -93,6 +92,14 @@ func TestRestoredBackup(t *testing.T) {
 		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonRestoreSuspected))
 		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("as Machines that are not there: " + lost.Name))
 	})
+	return c
+}
+
+// TestRestoredBackup: the Cluster of a management cluster that was restored from a backup is frozen, since a Node has joined after the
+// backup whose Machine is not there. The annotation of whoever has looked into it ends that, and goes.
+func TestRestoredBackup(t *testing.T) {
+	g := NewWithT(t)
+	c := restored(t)
 	g.Eventually(func(g Gomega) []string { return reasonsOf(g, t, c) }).WithTimeout(timeout).Should(ContainElement("RemediationFrozen"))
 	g.Expect(frozen(t, freeze.ReasonRestoreSuspected)).To(BeNumerically(">=", 1))
 	patched := c.DeepCopy()

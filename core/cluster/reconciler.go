@@ -139,11 +139,11 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) outcome.Outc
 // reports that.
 func (r *Reconciler) save(ctx context.Context, s *scope) outcome.Outcome {
 	var deadline outcome.Outcome
-	// What is refused may be the end of an annotation alone.
-	observed := s.Object.Spec.ControlPlaneEndpoint != s.Original.Spec.ControlPlaneEndpoint || !s.unfreeze
+	// That an annotation goes may be all that is written, and refused: nothing that was observed is lost then.
+	annotationAlone := s.unfreeze && s.Object.Spec.ControlPlaneEndpoint == s.Original.Spec.ControlPlaneEndpoint
 	written, err := s.Save(ctx, func(refused error) bool {
 		r.endFreeze(s, refused)
-		if refused != nil && observed {
+		if refused != nil && !annotationAlone {
 			// What is initialized by what was refused is not: the control plane endpoint comes with the infrastructure.
 			s.specRefused = refused
 			s.Object.Status.Initialization = *s.Original.Status.Initialization.DeepCopy()

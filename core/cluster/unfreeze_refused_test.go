@@ -1,12 +1,9 @@
 package cluster_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -19,18 +16,7 @@ import (
 // comes while it stands, so that the freeze goes on, and the condition has the words of the policy. With the policy that ends.
 func TestAnUnfreezeThatCannotBeTakenAway(t *testing.T) {
 	g := NewWithT(t)
-	c := initialized(t)
-	lost := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace + "-lost", Annotations: map[string]string{
-		clusterv1.ClusterNameAnnotation: "c", clusterv1.ClusterNamespaceAnnotation: c.Namespace, clusterv1.MachineAnnotation: "lost",
-	}}}
-	g.Expect(core.Client.Create(t.Context(), lost)).To(Succeed())
-	t.Cleanup(func() { _ = core.Client.Delete(context.Background(), lost) })
-	options := freeze.DefaultOptions()
-	options.Grace = 0
-	freezing(t, options, time.Now().Add(-2*time.Hour))
-	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonRestoreSuspected))
-	})
+	c := restored(t)
 
 	const why = "annotations are kept"
 	has := func(object string) string {

@@ -188,6 +188,16 @@ func TestInFlight(t *testing.T) {
 		"gone":                           {[]remediation.Set{set(1, of("a"))}, []string{"a"}, []string{"a"}, nil},
 		"gone, and fewer are wanted":     {[]remediation.Set{set(1, of("a", "b"), Machine("x"))}, nil, nil, []string{"a", "b"}},
 		"gone, and one fewer is wanted":  {[]remediation.Set{set(2, of("a", "b"), Machine("x"))}, []string{"a"}, []string{"a"}, []string{"b"}},
+		"gone, and the place is that of one that goes": {
+			[]remediation.Set{set(2, of("a"), Machine("x"), Machine("y", Deleting))}, []string{"a"}, []string{"a"}, nil,
+		},
+		"gone, and the cache shows one that was replaced": {
+			[]remediation.Set{set(2, of("a"), Machine("y", begun, Deleting), Machine("n", replaces("y", wasAvailable)))},
+			[]string{"a", "y"}, []string{"a"}, nil,
+		},
+		"gone, and with one that goes fewer are wanted": {
+			[]remediation.Set{set(1, of("a"), Machine("x"), Machine("y", Deleting))}, nil, nil, []string{"a"},
+		},
 		"replaced, and not up yet":       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a"), Unavailable))}, []string{"n"}, nil, []string{"a"}},
 		"replaced":                       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a", wasAvailable)))}, nil, nil, []string{"a"}},
 		"up, and that is not written":    {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a")))}, []string{"n"}, nil, []string{"a"}},

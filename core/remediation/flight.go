@@ -66,7 +66,11 @@ func InFlight(sets []Set) Flight {
 	existing := map[string]*clusterv1.Machine{}
 	missing := 0
 	for _, set := range sets {
+		staying := 0
 		for _, machine := range set.Machines {
+			if machine.DeletionTimestamp.IsZero() {
+				staying++
+			}
 			existing[machine.Name], f.Existing[machine.Name] = machine, true
 			if record := RecordOf(machine); record != nil {
 				f.Replaced[record.Machine] = true
@@ -75,8 +79,9 @@ func InFlight(sets []Set) Flight {
 				f.Held[machine.Name] = true
 			}
 		}
-		// One that has too many for a moment, of which some are going, makes up for nothing that another one lacks.
-		missing += max(0, set.Replicas-len(set.Machines))
+		// One that has too many makes up for nothing that another one lacks. Those that are being deleted do not count: a cache that is
+		// behind may show them when their replacements are there already, and others may go whose replacements are not owed.
+		missing += max(0, set.Replicas-staying)
 	}
 	for _, set := range sets {
 		for _, record := range set.Records {

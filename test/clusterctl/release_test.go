@@ -79,15 +79,16 @@ func TestReleaseThatIsInterrupted(t *testing.T) {
 	r.Expect(r.run(`cd releases && find . -path '*/v0.2.0*' | sort`)).To(Equal(r.run(`cd whole && find . -path '*/v0.2.0*' | sort`)))
 }
 
+// makesImages is called as make is: images TAG=… IMAGES=directory.
+const makesImages = "#!/bin/sh\n" + `for word; do case $word in IMAGES=*) mkdir -p "${word#IMAGES=}" && echo x | tee "${word#IMAGES=}/core.tar" >"${word#IMAGES=}/images.txt";; esac; done` + "\n"
+
 // TestReleaseWhoseImagesAreInterrupted: a version is not in place before its images are, which take most of the time.
 func TestReleaseWhoseImagesAreInterrupted(t *testing.T) {
 	r := newReleaser(t)
-	// As make is called: images TAG=… IMAGES=directory.
-	half := `for word; do case $word in IMAGES=*) mkdir -p "${word#IMAGES=}" && echo x | tee "${word#IMAGES=}/core.tar" >"${word#IMAGES=}/images.txt";; esac; done` + "\n"
-	r.write("fails", "#!/bin/sh\n"+half+"exit 2\n")
-	r.write("killed", "#!/bin/sh\n"+half+"kill -9 $PPID\n")
-	r.write("interrupted", "#!/bin/sh\n"+half+"kill -INT $PPID; exit 130\n")
-	r.write("whole", "#!/bin/sh\n"+half)
+	r.write("fails", makesImages+"exit 2\n")
+	r.write("killed", makesImages+"kill -9 $PPID\n")
+	r.write("interrupted", makesImages+"kill -INT $PPID; exit 130\n")
+	r.write("whole", makesImages)
 	r.run("chmod +x fails killed interrupted whole")
 	r.write("nothing", "#!/bin/sh\n") // As with make -n.
 	r.run("chmod +x nothing")
@@ -112,17 +113,16 @@ func TestTwoReleasesAtOnce(t *testing.T) {
 		t.Skip("no flock: only one release may run at a time here, see config/release.sh")
 	}
 	r := newReleaser(t)
-	images := `for word; do case $word in IMAGES=*) mkdir -p "${word#IMAGES=}" && echo x | tee "${word#IMAGES=}/core.tar" >"${word#IMAGES=}/images.txt";; esac; done` + "\n"
 	r.run("mkfifo go")
-	r.write("slow", "#!/bin/sh\nread line <'"+r.dir+"/go'\n"+images)
-	r.write("fast", "#!/bin/sh\n"+images)
+	r.write("slow", makesImages+"read line <'"+r.dir+"/go'\n")
+	r.write("fast", makesImages)
 	r.run("chmod +x slow fast")
 	// The first one waits for a line in the pipe; it gets it when the second has said that it waits.
 	said := r.run(`
 		MAKE_IMAGES="$PWD/slow" TAG=v0.2.0 ` + r.command + `v0.2.0 "$PWD/releases" >first 2>&1 & first=$!
-		until [ -d releases/.release-v0.2.0/target ]; do kill -0 $first || exit 1; done
+		until [ -d releases/.release-v0.2.0/target ]; do kill -0 $first || exit 1; sleep 0.1; done
 		MAKE_IMAGES="$PWD/fast" TAG=v0.2.0 ` + r.command + `v0.2.0 "$PWD/releases" >second 2>&1 & second=$!
-		until grep -q 'waits for another release' second; do kill -0 $second || exit 2; done
+		until grep -q 'waits for another release' second; do kill -0 $second || exit 2; sleep 0.1; done
 		echo line >go
 		wait $first && wait $second && cat first second`)
 	r.Expect(strings.Count(said, "v0.2.0 is in")).To(Equal(2), said)
