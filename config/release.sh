@@ -96,6 +96,6 @@ notes=docs/releases/v$major.$minor.md
   echo; echo "## Images"; echo
   grep -ho 'image: .*' "$work"/{core,bootstrap-cloudconfig,infrastructure-*}/*-components.yaml | sed 's/image: \(.*\)/- `\1`/' | sort -u
   images=$dir/images/$version/images.txt
-  [ ! -e "$images" ] || printf '\nFor %s; their digests are in `images/%s/images.txt`.\n' "$(awk '{print $2}' "$images" | sort -u | paste -sd' ' | sed 's/ /, /g')" "$version"
+  [ ! -e "$images" ] || printf '\nFor %s; their digests are in `images/%s/images.txt`.\n' "$(awk '$2 != "index" {print $2}' "$images" | sort -u | paste -sd' ' | sed 's/ /, /g')" "$version"
 } >"$dir/release-notes-$version.md"
 echo "release: $version is in $dir; set MILLWRIGHT_RELEASE=$(cd "$dir" && pwd) and use clusterctl --config $dir/clusterctl.yaml"

@@ -19,7 +19,7 @@ import (
 // source is where the code of an image is.
 const source = "https://millwright.dev"
 
-// write makes the image of one manager for all platforms, and reports a line for each.
+// write makes the image of one manager for all platforms, and reports a line for each and one for their index.
 func (o *options) write(base v1.Layer, image, program string) ([]string, error) {
 	reference, err := name.NewTag(o.reference(image), name.StrictValidation)
 	if err != nil {
@@ -54,7 +54,24 @@ func (o *options) write(base v1.Layer, image, program string) ([]string, error) 
 			return nil, fmt.Errorf("%s has %d bytes for %s, which is more than %d", image, size, platform, o.maxSize)
 		}
 	}
-	return lines, o.writeLayout(image, reference, index)
+	line, err := o.indexLine(image, index)
+	if err != nil {
+		return nil, err
+	}
+	return append(lines, line), o.writeLayout(image, reference, index)
+}
+
+// indexLine names the index over all platforms, by whose digest a manifest names the image whatever the node is.
+func (o *options) indexLine(image string, index v1.ImageIndex) (string, error) {
+	digest, err := index.Digest()
+	if err != nil {
+		return "", errors.Wrap(err, "reading the digest of an index")
+	}
+	size, err := index.Size()
+	if err != nil {
+		return "", errors.Wrap(err, "reading the size of an index")
+	}
+	return fmt.Sprintf("%s index %s %d", o.reference(image), digest, size), nil
 }
 
 // imageOf is the image of one program. Its config is all that the managers' Deployments leave open.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	. "github.com/onsi/gomega"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
@@ -77,13 +78,30 @@ func TestSizeOfAnImage(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		size += bytes
 	}
-	g.Expect(strings.Fields(string(list))).To(ConsistOf(
+	one, _, _ := strings.Cut(string(list), "\n")
+	g.Expect(strings.Fields(one)).To(ConsistOf(
 		"registry.millwright.dev/millwright-core:dev", here, HavePrefix("sha256:"), fmt.Sprint(size)), "one image of one platform")
 	allowed := func(most int64) error {
 		return run([]string{"-programs", from, "-out", t.TempDir(), "-only", "core", "-platforms", here, "-created", "1750000000", "-max-size", fmt.Sprint(most)})
 	}
 	g.Expect(allowed(size)).To(Succeed())
 	g.Expect(allowed(size - 1)).To(MatchError(ContainSubstring(fmt.Sprintf("has %d bytes for %s, which is more than %d", size, here, size-1))))
+}
+
+// TestDigestOfAllPlatforms: the list has the digest by which a manifest names the image on every platform: that of the index, as it is pushed.
+func TestDigestOfAllPlatforms(t *testing.T) {
+	g := NewWithT(t)
+	out := made(t, programs(t))
+	list, err := os.ReadFile(filepath.Join(out, "images.txt"))
+	g.Expect(err).NotTo(HaveOccurred())
+	pushed, err := layout.ImageIndexFromPath(filepath.Join(out, "millwright-core"))
+	g.Expect(err).NotTo(HaveOccurred())
+	manifest, err := pushed.IndexManifest()
+	g.Expect(err).NotTo(HaveOccurred())
+	index := manifest.Manifests[0]
+	lines := strings.Split(strings.TrimSpace(string(list)), "\n")
+	g.Expect(lines).To(HaveLen(2))
+	g.Expect(lines[1]).To(Equal(fmt.Sprintf("registry.millwright.dev/millwright-core:dev index %s %d", index.Digest, index.Size)))
 }
 
 // TestOnly: those that are named, and all when none is.
