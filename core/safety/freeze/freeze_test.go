@@ -1,11 +1,13 @@
 package freeze
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -80,9 +82,12 @@ func TestATargetThatFlaps(t *testing.T) {
 func TestAClusterThatIsNewIsNotFrozenForItsPast(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)
+	young := named(cluster)
+	young.CreationTimestamp = metav1.NewTime(w.clock.Now().Add(2 * time.Hour))
+	w.RecallAtOnce(apiServer(func(context.Context) error { return nil }, young))
 	w.down[cluster] = w.clock.Now()
 	w.clock.Step(3 * time.Hour)
-	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+	g.Expect(w.Frozen(cluster)).To(Equal(State{Next: w.clock.Now().Add(DefaultTimeout)}))
 	w.clock.Step(DefaultTimeout)
 	g.Expect(w.Frozen(cluster).Since).To(Equal(w.clock.Now().Add(-DefaultTimeout)))
 }
@@ -231,9 +236,9 @@ func TestCounts(t *testing.T) {
 	w.Count(other)
 	g.Expect(w.counts()).To(Equal(map[string]int{ReasonTargetAPIServerUnreachable: 1}))
 	w.Forget(cluster)
-	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
+	g.Expect(w.Frozen(cluster).Unread).To(BeTrue())
 	w.clock.Step(time.Hour)
-	g.Expect(w.Frozen(cluster).Active()).To(BeTrue(), "somebody asks late")
+	g.Expect(w.Frozen(cluster).Unread).To(BeFalse(), "somebody asks late")
 	g.Expect(w.counts()).To(BeEmpty(), "and it is gone")
 }
 

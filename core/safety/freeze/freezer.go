@@ -1,6 +1,7 @@
 package freeze
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -82,6 +83,17 @@ func (t *target) observe(now time.Time, timeout time.Duration, since time.Time, 
 	}
 }
 
+// outage is the state that follows from how the API server answers. For how long it has not answered is not known before it has answered
+// this process once, unless the Cluster is younger than that: then the timeout may be over.
+func (t *target) outage(now time.Time, o Options) State {
+	state := t.state(now, o)
+	if t.failing.IsZero() || t.seen || t.later || state.Reason == t.reason {
+		return state
+	}
+	return State{Reason: t.reason, Since: t.failing, Until: t.failing.Add(o.Timeout), Unread: true, Message: fmt.Sprintf(
+		"No Machine is replaced: the API server of the %s has not answered this core, which asks since %s: %s", t.name, stamp(t.failing), t.why)}
+}
+
 // dismissed reports whether somebody has said that a state is over. An API server that does not answer stays one.
 func (t *target) dismissed(state State) bool {
 	outage := state.Reason == ReasonControlAPIServerUnreachable || state.Reason == ReasonTargetAPIServerUnreachable
@@ -126,7 +138,7 @@ func (f *Freezer) stateOf(of *target, now time.Time) State {
 	}
 	var next time.Time
 	for _, state := range []State{
-		f.control.state(now, f.options), of.state(now, f.options), f.restored.state(now, f.options.RestoreGrace),
+		f.control.state(now, f.options), of.outage(now, f.options), f.restored.state(now, f.options.RestoreGrace),
 		of.restored.state(now, f.options.RestoreGrace), f.jumps.state(now, f.options.Grace), f.startOf(of).state(now, f.options, of.examined),
 	} {
 		if state.Active() {
@@ -145,7 +157,7 @@ func (f *Freezer) stateOf(of *target, now time.Time) State {
 // NotBefore returns the end of the latest grace.
 func (f *Freezer) NotBefore(cluster client.ObjectKey) time.Time {
 	if state := f.Frozen(cluster); state.Active() {
-		if state.Until.IsZero() {
+		if state.Until.IsZero() || state.Unread {
 			return f.clock.Now().Add(never)
 		}
 		return state.Until
