@@ -42,7 +42,24 @@ if command -v flock >/dev/null; then
   exec 9<"$dir"
   flock -n 9 || { echo "release: waits for another release that writes into $dir" >&2; flock 9; }
 fi
-trap 'rm -rf "$work" "$stage"' EXIT # Not before: a release that waits and is interrupted leaves the stage to the one that works.
+# What a version consists of, in the order in which it is put in place: without checksums it is not complete, and what clusterctl looks for comes last.
+paths() { printf '%s\n' "checksums-$1.txt" "release-notes-$1.md" "${labels[@]/%//$1}"; }
+# While a version takes the place of another of the same name, that is in a directory aside, with an empty file *.none for what it had not. Where
+# there is such a directory the replacement was interrupted: the former version comes back, whole.
+put_back() { # version
+  local aside=$dir/.release-before-$1 path
+  [ -d "$aside" ] || return 0
+  for path in $(paths "$1" | awk '{line[NR]=$0} END {for (n=NR; n; n--) print line[n]}'); do # the other way round
+    if [ -e "$aside/$path.none" ] || [ -e "$aside/$path" ]; then rm -rf "${dir:?}/$path"; fi
+    if [ -e "$aside/$path" ]; then mv "$aside/$path" "$dir/$path"; fi
+  done
+  rm -rf "$aside"
+}
+# Not before: a release that waits and is interrupted leaves the stage to the one that works.
+trap 'put_back "$version"; rm -rf "$work" "$stage"' EXIT
+for left in "$dir"/.release-before-v*; do
+  put_back "${left#"$dir"/.release-before-}"
+done
 
 # Each release knows the series of those before it and its own, the newest first: clusterctl goes by the first that has its contract.
 metadata() {
@@ -52,7 +69,7 @@ metadata() {
   } | sort -k1,1nr -k2,2nr -u | awk '{printf "- major: %s\n  minor: %s\n  contract: %s\n", $1, $2, $3}'
 }
 # It is made aside, in the same file system, and moved to its place when it is whole: clusterctl takes the highest version that it finds for the latest.
-rm -rf "$stage"
+rm -rf "$dir"/.release-v* # Of releases that were killed, of whatever version: this one alone has the lock.
 mkdir -p "$stage"
 component() { # label, rendered file, name of the file
   mkdir -p "$stage/$1/$version"
@@ -81,21 +98,23 @@ mkdir -p "$dir/cert-manager/v0.0.1"
 cp config/release/cert-manager.yaml "$dir/cert-manager/v0.0.1/"
 cp config/release/clusterctl.yaml "$dir/"
 
-# Without checksums a release is not complete: they come last. What an earlier run has written and this one does not is no part of it.
-rm -f "$dir/checksums-$version.txt"
-rm -rf "${dir:?}/images/$version"
-for label in "${labels[@]}"; do
-  [ -e "$stage/$label" ] || continue
-  mkdir -p "$dir/$label"
-  rm -rf "${dir:?}/$label/$version"
-  mv "$stage/$label/$version" "$dir/$label/$version"
-done
-rm -rf "$stage"
 notes=docs/releases/v$major.$minor.md
 { echo "# Millwright $version"; echo; sed 1d "$notes" 2>/dev/null || true
   echo; echo "## Images"; echo
   grep -ho 'image: .*' "$work"/{core,bootstrap-cloudconfig,infrastructure-*}/*-components.yaml | sed 's/image: \(.*\)/- `\1`/' | sort -u
-  images=$dir/images/$version/images.txt
+  images=$stage/images/$version/images.txt
   [ ! -e "$images" ] || printf '\nFor %s; their digests are in `images/%s/images.txt`.\n' "$(awk '$2 != "index" {print $2}' "$images" | sort -u | paste -sd' ' | sed 's/ /, /g')" "$version"
-} >"$dir/release-notes-$version.md"
+} >"$stage/release-notes-$version.md"
+
+# What an earlier run has written and this one does not is no part of it. The checksums are made when all is in place.
+aside=$dir/.release-before-$version
+for path in $(paths "$version"); do
+  mkdir -p "$aside/$(dirname "$path")"
+  if [ -e "$dir/$path" ]; then mv "$dir/$path" "$aside/$path"; else : >"$aside/$path.none"; fi
+  [ -e "$stage/$path" ] || continue
+  mkdir -p "$dir/$(dirname "$path")"
+  mv "$stage/$path" "$dir/$path"
+done
+mv "$aside" "$stage/before" # From here on the new one is in place.
+rm -rf "$stage"
 echo "release: $version is in $dir; set MILLWRIGHT_RELEASE=$(cd "$dir" && pwd) and use clusterctl --config $dir/clusterctl.yaml"
