@@ -40,8 +40,29 @@ func (r *Reconciler) settleReplacements(ctx context.Context, s *scope) outcome.O
 		return end.And(outcome.FromError(err))
 	}
 	flight := remediation.InFlight(group)
-	left := slices.DeleteFunc(records, func(record remediation.Record) bool { return flight.Settled[record.Machine] })
+	left := slices.DeleteFunc(records, func(record remediation.Record) bool {
+		if flight.Recovered[record.Machine] {
+			recovered, failure := r.hasRecovered(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: record.Machine})
+			end = end.And(failure)
+			return recovered
+		}
+		return flight.Settled[record.Machine]
+	})
 	return end.And(outcome.FromError(client.IgnoreNotFound(s.writeRecords(ctx, left))))
+}
+
+// hasRecovered asks the API server whether a Machine that was to be replaced has recovered, as the cache has it. If it has not, the cache is
+// behind, and it is asked again in a while: what comes next may be an event, or nothing if the watch hangs.
+func (r *Reconciler) hasRecovered(ctx context.Context, key client.ObjectKey) (bool, outcome.Outcome) {
+	machine := &clusterv1.Machine{}
+	err := r.APIReader.Get(ctx, key, machine)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return false, outcome.FromError(errors.Wrapf(err, "reading whether Machine %s has recovered", key))
+	case err != nil, !remediation.Recovered(machine):
+		return false, outcome.ContinueAfter(remediation.UnseenTimeout)
+	}
+	return true, outcome.Continue()
 }
 
 // recordAvailable writes when a replacement became available first; from then on it takes up no place, whatever becomes of it.

@@ -181,9 +181,9 @@ func TestWhatIsInFlight(t *testing.T) {
 		"a replacement that was available":          {Machine("m", replaces("x", wasAvailable)), nil, false, false},
 		"a replacement that is being deleted":       {Machine("m", replaces("x"), Deleting), nil, false, false},
 		"recorded and handed over":                  {Machine("m", handed), []remediation.Record{{Machine: "m", Since: now}}, true, false},
-		"recorded, and found healthy since":         {Machine("m"), []remediation.Record{{Machine: "m", Since: now}}, false, true},
-		"recorded, unhealthy and not handed over":   {Machine("m", Unhealthy), []remediation.Record{{Machine: "m", Since: now}}, false, true},
-		"recorded, handed over and found well":      {Machine("m", announce), []remediation.Record{{Machine: "m", Since: now}}, false, true},
+		"recorded, and found healthy since":         {Machine("m"), []remediation.Record{{Machine: "m", Since: now}}, true, false},
+		"recorded, unhealthy and not handed over":   {Machine("m", Unhealthy), []remediation.Record{{Machine: "m", Since: now}}, true, false},
+		"recorded, handed over and found well":      {Machine("m", announce), []remediation.Record{{Machine: "m", Since: now}}, true, false},
 		"recorded, and being deleted by the record": {Machine("m", Deleting), []remediation.Record{{Machine: "m", Since: now}}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {

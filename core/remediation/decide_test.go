@@ -176,37 +176,38 @@ func TestInFlight(t *testing.T) {
 	tests := map[string]struct {
 		sets                []remediation.Set
 		held, owed, settled []string
+		recovered           []string
 	}{
-		"nothing":                        {[]remediation.Set{set(1, nil, Machine("a"))}, nil, nil, nil},
-		"going":                          {[]remediation.Set{set(1, nil, Machine("a", begun, Deleting))}, []string{"a"}, nil, nil},
-		"going for another reason":       {[]remediation.Set{set(1, nil, Machine("a", Unhealthy, Deleting))}, nil, nil, nil},
-		"recorded":                       {[]remediation.Set{set(1, of("a"), Machine("a", handed))}, []string{"a"}, nil, nil},
-		"recorded and well again":        {[]remediation.Set{set(1, of("a"), Machine("a"))}, nil, nil, []string{"a"}},
-		"well again, and one is lacking": {[]remediation.Set{set(2, of("a"), Machine("a"))}, nil, nil, []string{"a"}},
-		"recorded and going":             {[]remediation.Set{set(1, of("a"), Machine("a", begun, Deleting))}, []string{"a"}, nil, nil},
-		"recorded and deleted by others": {[]remediation.Set{set(1, of("a"), Machine("a", Deleting))}, []string{"a"}, nil, nil},
-		"gone":                           {[]remediation.Set{set(1, of("a"))}, []string{"a"}, []string{"a"}, nil},
-		"gone, and fewer are wanted":     {[]remediation.Set{set(1, of("a", "b"), Machine("x"))}, nil, nil, []string{"a", "b"}},
-		"gone, and one fewer is wanted":  {[]remediation.Set{set(2, of("a", "b"), Machine("x"))}, []string{"a"}, []string{"a"}, []string{"b"}},
+		"nothing":                        {[]remediation.Set{set(1, nil, Machine("a"))}, nil, nil, nil, nil},
+		"going":                          {[]remediation.Set{set(1, nil, Machine("a", begun, Deleting))}, []string{"a"}, nil, nil, nil},
+		"going for another reason":       {[]remediation.Set{set(1, nil, Machine("a", Unhealthy, Deleting))}, nil, nil, nil, nil},
+		"recorded":                       {[]remediation.Set{set(1, of("a"), Machine("a", handed))}, []string{"a"}, nil, nil, nil},
+		"recorded and well again":        {[]remediation.Set{set(1, of("a"), Machine("a"))}, []string{"a"}, nil, nil, []string{"a"}},
+		"well again, and one is lacking": {[]remediation.Set{set(2, of("a"), Machine("a"))}, []string{"a"}, nil, nil, []string{"a"}},
+		"recorded and going":             {[]remediation.Set{set(1, of("a"), Machine("a", begun, Deleting))}, []string{"a"}, nil, nil, nil},
+		"recorded and deleted by others": {[]remediation.Set{set(1, of("a"), Machine("a", Deleting))}, []string{"a"}, nil, nil, nil},
+		"gone":                           {[]remediation.Set{set(1, of("a"))}, []string{"a"}, []string{"a"}, nil, nil},
+		"gone, and fewer are wanted":     {[]remediation.Set{set(1, of("a", "b"), Machine("x"))}, nil, nil, []string{"a", "b"}, nil},
+		"gone, and one fewer is wanted":  {[]remediation.Set{set(2, of("a", "b"), Machine("x"))}, []string{"a"}, []string{"a"}, []string{"b"}, nil},
 		"gone, and the place is that of one that goes": {
-			[]remediation.Set{set(2, of("a"), Machine("x"), Machine("y", Deleting))}, []string{"a"}, []string{"a"}, nil,
+			[]remediation.Set{set(2, of("a"), Machine("x"), Machine("y", Deleting))}, []string{"a"}, []string{"a"}, nil, nil,
 		},
 		"gone, and the cache shows one that was replaced": {
 			[]remediation.Set{set(2, of("a"), Machine("y", begun, Deleting), Machine("n", replaces("y", wasAvailable)))},
-			[]string{"a", "y"}, []string{"a"}, nil,
+			[]string{"a", "y"}, []string{"a"}, nil, nil,
 		},
 		"gone, and with one that goes fewer are wanted": {
-			[]remediation.Set{set(1, of("a"), Machine("x"), Machine("y", Deleting))}, nil, nil, []string{"a"},
+			[]remediation.Set{set(1, of("a"), Machine("x"), Machine("y", Deleting))}, nil, nil, []string{"a"}, nil,
 		},
-		"replaced, and not up yet":       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a"), Unavailable))}, []string{"n"}, nil, []string{"a"}},
-		"replaced":                       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a", wasAvailable)))}, nil, nil, []string{"a"}},
-		"up, and that is not written":    {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a")))}, []string{"n"}, nil, []string{"a"}},
-		"one has too many, one too few":  {[]remediation.Set{set(0, nil, Machine("x", Deleting)), set(1, of("a"))}, []string{"a"}, []string{"a"}, nil},
-		"up once":                        {[]remediation.Set{set(1, nil, Machine("n", replaces("a", wasAvailable), Unavailable))}, nil, nil, nil},
-		"a replacement that is replaced": {[]remediation.Set{set(1, of("n"), Machine("n", replaces("a"), Unavailable, begun, Deleting))}, []string{"n"}, nil, nil},
-		"of a rollout":                   {[]remediation.Set{outgoing}, nil, nil, nil},
-		"made up for by another set":     {[]remediation.Set{set(0, of("a")), set(1, nil)}, []string{"a"}, []string{"a"}, nil},
-		"made up for already":            {[]remediation.Set{set(0, of("a")), set(1, nil, Machine("n", replaces("a"), Unavailable))}, []string{"n"}, nil, []string{"a"}},
+		"replaced, and not up yet":       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a"), Unavailable))}, []string{"n"}, nil, []string{"a"}, nil},
+		"replaced":                       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a", wasAvailable)))}, nil, nil, []string{"a"}, nil},
+		"up, and that is not written":    {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a")))}, []string{"n"}, nil, []string{"a"}, nil},
+		"one has too many, one too few":  {[]remediation.Set{set(0, nil, Machine("x", Deleting)), set(1, of("a"))}, []string{"a"}, []string{"a"}, nil, nil},
+		"up once":                        {[]remediation.Set{set(1, nil, Machine("n", replaces("a", wasAvailable), Unavailable))}, nil, nil, nil, nil},
+		"a replacement that is replaced": {[]remediation.Set{set(1, of("n"), Machine("n", replaces("a"), Unavailable, begun, Deleting))}, []string{"n"}, nil, nil, nil},
+		"of a rollout":                   {[]remediation.Set{outgoing}, nil, nil, nil, nil},
+		"made up for by another set":     {[]remediation.Set{set(0, of("a")), set(1, nil)}, []string{"a"}, []string{"a"}, nil, nil},
+		"made up for already":            {[]remediation.Set{set(0, of("a")), set(1, nil, Machine("n", replaces("a"), Unavailable))}, []string{"n"}, nil, []string{"a"}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -219,6 +220,7 @@ func TestInFlight(t *testing.T) {
 			g.Expect(sorted(f.Held)).To(Equal(test.held), "held")
 			g.Expect(owed).To(Equal(test.owed), "owed")
 			g.Expect(sorted(f.Settled)).To(Equal(test.settled), "settled")
+			g.Expect(sorted(f.Recovered)).To(Equal(test.recovered), "recovered")
 		})
 	}
 }

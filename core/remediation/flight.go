@@ -36,6 +36,9 @@ type Flight struct {
 	Existing map[string]bool
 	// Settled has the names of the Machines whose records have done their duty and can go.
 	Settled map[string]bool
+	// Recovered has those that seem to have recovered before they were deleted. Their records keep their places until the API server
+	// has been asked: a cache that is behind shows a Machine that has fallen ill again as it was in between.
+	Recovered map[string]bool
 }
 
 // Leaving reports whether a Machine is being deleted because it was unhealthy.
@@ -61,7 +64,7 @@ func Coming(machine *clusterv1.Machine) bool {
 func InFlight(sets []Set) Flight {
 	f := Flight{
 		Held: map[string]bool{}, Recorded: map[string]bool{}, Replaced: map[string]bool{}, Existing: map[string]bool{},
-		Settled: map[string]bool{},
+		Settled: map[string]bool{}, Recovered: map[string]bool{},
 	}
 	existing := map[string]*clusterv1.Machine{}
 	missing := 0
@@ -87,13 +90,17 @@ func InFlight(sets []Set) Flight {
 		for _, record := range set.Records {
 			machine := existing[record.Machine]
 			switch {
-			case machine != nil && (!machine.DeletionTimestamp.IsZero() || handedOver(machine)):
+			case machine != nil && !Recovered(machine):
 				f.Held[record.Machine], f.Recorded[record.Machine] = true, true
-			case machine != nil, f.Replaced[record.Machine], missing <= len(f.Owed):
-				// It has recovered, its replacement is there, or none is wanted any more.
+			case f.Replaced[record.Machine], machine == nil && missing <= len(f.Owed):
+				// Its replacement is there, or none is wanted any more.
 				f.Settled[record.Machine] = true
 			default:
 				f.Held[record.Machine], f.Recorded[record.Machine] = true, true
+				if machine != nil {
+					f.Recovered[record.Machine] = true
+					continue
+				}
 				f.Owed = append(f.Owed, record)
 			}
 		}
@@ -101,7 +108,7 @@ func InFlight(sets []Set) Flight {
 	return f
 }
 
-// handedOver reports whether a health check asks for the replacement of a Machine.
-func handedOver(machine *clusterv1.Machine) bool {
-	return machines.FailedHealthCheck(machine) && machines.OwnerRemediationRequested(machine)
+// Recovered reports whether no health check asks for the replacement of a Machine any more, and it is not being deleted.
+func Recovered(machine *clusterv1.Machine) bool {
+	return machine.DeletionTimestamp.IsZero() && !(machines.FailedHealthCheck(machine) && machines.OwnerRemediationRequested(machine))
 }

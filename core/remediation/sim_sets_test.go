@@ -160,8 +160,16 @@ func (s *simulation) settle(set *simSet) {
 	if len(records) == 0 {
 		return
 	}
-	settled := s.view(nil).Flights[set.group.key()].Settled
-	set.record(slices.DeleteFunc(records, func(r remediation.Record) bool { return settled[r.Machine] }))
+	flight := s.view(nil).Flights[set.group.key()]
+	set.record(slices.DeleteFunc(records, func(r remediation.Record) bool {
+		return flight.Settled[r.Machine] || flight.Recovered[r.Machine] && s.hasRecovered(r.Machine)
+	}))
+}
+
+// hasRecovered asks the API server, which may not answer, whether a Machine that was to be replaced has recovered.
+func (s *simulation) hasRecovered(name string) bool {
+	m := s.named(name)
+	return s.dice.IntN(8) > 0 && m != nil && remediation.Recovered(m.Machine)
 }
 
 func (s *simulation) named(name string) *simMachine {
