@@ -37,9 +37,17 @@ const (
 type contests struct {
 	mu sync.Mutex
 	// nodes are the changes written to each Node, by what they change and set, and allWrites.
-	nodes map[types.UID]map[string]*repeats
+	nodes map[nodeKey]map[string]*repeats
 	swept time.Time
 }
+
+// nodeKey is a Node. Its UID alone does not do: an API server in memory may set none.
+type nodeKey struct {
+	name string
+	uid  types.UID
+}
+
+func keyOf(node *corev1.Node) nodeKey { return nodeKey{node.Name, node.UID} }
 
 // allWrites is the key of the writes of a Node as a whole.
 const allWrites = ""
@@ -58,7 +66,7 @@ func (c change) key() string { return strings.Join(c.path, "/") + "=" + c.value 
 func (c *contests) check(node *corev1.Node, changes []change, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.nodes[node.UID]
+	known := c.nodes[keyOf(node)]
 	held := &ContestedError{Node: node.Name}
 	hold := func(r *repeats) bool {
 		if r == nil || !now.Before(r.until) {
@@ -87,7 +95,7 @@ func (c *contests) check(node *corev1.Node, changes []change, now time.Time) err
 func (c *contests) repeated(node *corev1.Node, changes []change) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.nodes[node.UID]
+	known := c.nodes[keyOf(node)]
 	return slices.ContainsFunc(changes, func(change change) bool { return known[change.key()] != nil })
 }
 
@@ -96,13 +104,13 @@ func (c *contests) wrote(before *corev1.Node, changes []change, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sweep(now)
-	known := c.nodes[before.UID]
+	known := c.nodes[keyOf(before)]
 	if known == nil {
 		known = map[string]*repeats{}
 		if c.nodes == nil {
-			c.nodes = map[types.UID]map[string]*repeats{}
+			c.nodes = map[nodeKey]map[string]*repeats{}
 		}
-		c.nodes[before.UID] = known
+		c.nodes[keyOf(before)] = known
 	}
 	for _, change := range changes {
 		again(known, change.key(), freeRepeats, contestMemory, now)
@@ -134,14 +142,14 @@ func (c *contests) sweep(now time.Time) {
 		return
 	}
 	c.swept = now
-	for uid, known := range c.nodes {
+	for node, known := range c.nodes {
 		for key, r := range known {
 			if now.Sub(r.last) > contestMemory && now.Sub(r.until) > contestMemory {
 				delete(known, key)
 			}
 		}
 		if len(known) == 0 {
-			delete(c.nodes, uid)
+			delete(c.nodes, node)
 		}
 	}
 }
@@ -151,7 +159,7 @@ func (c *contests) undoneBy(node *corev1.Node, changes []change, other func(chan
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, change := range changes {
-		if r := c.nodes[node.UID][change.key()]; r != nil {
+		if r := c.nodes[keyOf(node)][change.key()]; r != nil {
 			r.other = other(change)
 		}
 	}

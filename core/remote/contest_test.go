@@ -98,3 +98,16 @@ func TestLastManager(t *testing.T) {
 	g.Expect(lastManager(entries, []string{"metadata", "labels", "a/x"})).To(Equal("second"))
 	g.Expect(lastManager(entries, []string{"metadata", "labels", "removed"})).To(BeEmpty())
 }
+
+// TestNodesWithoutUIDsAreDistinguishedByName: an API server in memory sets none, and the same label of each Node is no fight.
+func TestNodesWithoutUIDsAreDistinguishedByName(t *testing.T) {
+	g := NewWithT(t)
+	c := &contests{}
+	now := time.Now()
+	for write := range 3 * freeWrites {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: time.Duration(write).String()}}
+		g.Expect(c.check(node, []change{label("a", "1")}, now)).To(Succeed())
+		g.Expect(c.repeated(node, []change{label("a", "1")})).To(BeFalse())
+		c.wrote(node, []change{label("a", "1")}, now)
+	}
+}

@@ -48,7 +48,7 @@ func (c *Connection) PatchNode(owner Owner, patch NodePatch) (*corev1.Node, erro
 		return nil, errors.Wrapf(err, "reading the patch of Node %s", patch.Before.Name)
 	}
 	return c.patches.ask(owner, request{
-		id: string(patch.Before.UID), object: "Node " + patch.Before.Name, forget: true,
+		id: patch.Before.Name + "/" + string(patch.Before.UID), object: "Node " + patch.Before.Name, forget: true,
 		allowed: func(now time.Time) error { return c.contests.check(patch.Before, changes, now) },
 		send: func(ctx context.Context) (*corev1.Node, error) {
 			return c.sendPatch(ctx, patch, changes, data)
@@ -90,7 +90,7 @@ func (c *Connection) sendPatch(ctx context.Context, patch NodePatch, changes []c
 func (c *Connection) DeleteNode(owner Owner, node *corev1.Node) error {
 	uid := node.UID
 	_, err := c.deletes.ask(owner, request{
-		id: string(uid), object: "Node " + node.Name,
+		id: node.Name + "/" + string(uid), object: "Node " + node.Name,
 		send: func(ctx context.Context) (*corev1.Node, error) {
 			doomed := &corev1.Node{}
 			doomed.Name = node.Name
