@@ -8,7 +8,11 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -81,10 +85,47 @@ func (i *installation) components() {
 		i.Expect(yaml.Unmarshal([]byte(documents["ServiceAccount "+name]), &other)).To(Succeed())
 		i.Expect(other.Labels).To(And(HaveLen(2), HaveKey(clusterv1.ProviderNameLabel)))
 		i.Expect(reader.Labels).To(Equal(other.Labels), "clusterctl removes it with the others")
-		i.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
+		i.whatComponentsDo(base, documents, d)
 		pod := &corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}
 		pod.Namespace, pod.Name = d.Namespace, "dry-run"
 		i.Expect(i.client.Create(i.t.Context(), pod, client.DryRunAll)).To(Succeed(), base)
+	}
+}
+
+// whatComponentsDo: each of them does in a cluster what its page says.
+func (i *installation) whatComponentsDo(base string, documents map[string]string, d *appsv1.Deployment) {
+	budget, policy, service := &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}, &corev1.Service{}
+	for kind, object := range map[string]any{"PodDisruptionBudget": budget, "NetworkPolicy": policy, "Service": service} {
+		i.Expect(yaml.Unmarshal([]byte(documents[kind+" "+d.Name]), object)).To(Succeed())
+	}
+	pod := &d.Spec.Template
+	i.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
+	i.Expect(budget.Spec.MaxUnavailable.IntValue()).To(Equal(1), base)
+	i.Expect(pod.Spec.PriorityClassName).To(Equal("system-cluster-critical"), base)
+	var spread []string
+	for _, constraint := range pod.Spec.TopologySpreadConstraints {
+		spread = append(spread, constraint.TopologyKey+" "+string(constraint.WhenUnsatisfiable))
+		i.Expect(constraint.MatchLabelKeys).To(ContainElement("app.kubernetes.io/name"), base)
+	}
+	i.Expect(spread).To(ConsistOf("topology.kubernetes.io/zone ScheduleAnyway", "kubernetes.io/hostname ScheduleAnyway"), base)
+	ports := map[string]int{}
+	for _, port := range pod.Spec.Containers[0].Ports {
+		ports[port.Name] = int(port.ContainerPort)
+	}
+	i.Expect(ports).To(HaveKey("metrics"))
+	i.Expect(service.Spec.Ports).To(ConsistOf(And(HaveField("Name", "metrics"), HaveField("TargetPort", intstr.FromString("metrics")))))
+	for _, selector := range []map[string]string{budget.Spec.Selector.MatchLabels, policy.Spec.PodSelector.MatchLabels, service.Spec.Selector} {
+		i.Expect(labels.SelectorFromSet(selector).Matches(labels.Set(pod.Labels))).To(BeTrue(), "%s: %v", base, selector)
+	}
+	i.Expect(policy.Spec.PolicyTypes).To(Equal([]networkingv1.PolicyType{networkingv1.PolicyTypeIngress}), "what goes out is not limited")
+	i.Expect(policy.Spec.Ingress).To(HaveLen(2))
+	webhooks, metrics := policy.Spec.Ingress[0], policy.Spec.Ingress[1]
+	i.Expect(metrics.Ports).To(ConsistOf(HaveField("Port.IntVal", BeEquivalentTo(ports["metrics"]))), base)
+	i.Expect(metrics.From).To(ConsistOf(HaveField("NamespaceSelector.MatchLabels", Equal(map[string]string{"metrics": "enabled"}))))
+	i.Expect(webhooks.From).To(BeEmpty(), "API servers are anywhere")
+	if base == "core" {
+		i.Expect(ports).To(HaveKey("webhook"))
+		i.Expect(webhooks.Ports).To(ConsistOf(HaveField("Port.IntVal", BeEquivalentTo(ports["webhook"]))))
 	}
 }
 
@@ -93,8 +134,8 @@ func (i *installation) secondCore() {
 	first, second := i.documents(i.kustomize("resources: [%CONFIG%/core]")), i.documents(i.kustomize("resources: [%CONFIG%/overlays/second-core]"))
 	for name, document := range second {
 		i.Expect(first).NotTo(HaveKey(name))
-		if strings.HasPrefix(name, "ClusterRole") {
-			// By its label and the begin of its name clusterctl would remove it with the first core.
+		if strings.HasPrefix(name, "ClusterRole") || strings.HasPrefix(name, "Namespace") {
+			// By its label and the begin of its name clusterctl would remove it with the first core, and so would who goes by labels alone.
 			i.Expect(document).NotTo(ContainSubstring("clusterctl.cluster.x-k8s.io"), name)
 		}
 		i.Expect(name).NotTo(HavePrefix("CustomResourceDefinition"))
