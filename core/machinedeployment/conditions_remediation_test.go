@@ -18,15 +18,15 @@ func TestRemediationAllowedIsPassedOn(t *testing.T) {
 	s.read = true
 	a, b := setOf("a", "t", 3, time.Hour, "1"), setOf("b", "t", 3, time.Minute, "2")
 	s.sets = []*clusterv1.MachineSet{a, b}
-	conclude(s, nil)
+	s.setStatus(nil)
 	const kind = clusterv1.MachineHealthCheckRemediationAllowedCondition
 	g.Expect(meta.IsStatusConditionTrue(s.Object.Status.Conditions, kind)).To(BeTrue())
 	conditions.Set(&a.Status.Conditions, conditions.True(kind, "RemediationAllowed", "an annotation is no number"), 1, s.Now)
-	conclude(s, nil)
+	s.setStatus(nil)
 	g.Expect(meta.IsStatusConditionTrue(s.Object.Status.Conditions, kind)).To(BeTrue())
 	g.Expect(meta.FindStatusCondition(s.Object.Status.Conditions, kind).Message).To(Equal("an annotation is no number"))
 	conditions.Set(&b.Status.Conditions, conditions.False(kind, "MaxRetryReached", "Gave up after 4 failed replacements"), 1, s.Now)
-	conclude(s, nil)
+	s.setStatus(nil)
 	found := meta.FindStatusCondition(s.Object.Status.Conditions, kind)
 	g.Expect(found.Reason).To(Equal("MaxRetryReached"))
 	g.Expect(found.Message).To(Equal("MachineSet b: Gave up after 4 failed replacements"))

@@ -133,7 +133,7 @@ func TestConditions(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			conclude(test.scope, test.failure)
+			test.scope.setStatus(test.failure)
 			status := &test.scope.Object.Status
 			for _, want := range test.want {
 				reported := meta.FindStatusCondition(status.Conditions, want.kind)
@@ -150,7 +150,7 @@ func TestPausedDeploymentStaysAsItWasFound(t *testing.T) {
 	g := NewWithT(t)
 	s := rollout(servingAll(2), nil, func(s *scope) { s.paused = []string{"the Cluster is paused"} })
 	s.Object.Status.Phase = "Running"
-	conclude(s, nil)
+	s.setStatus(nil)
 	g.Expect(s.Object.Status.Conditions).To(ConsistOf(And(HaveField("Type", "Paused"), HaveField("Message", "the Cluster is paused"))))
 	g.Expect(s.Object.Status.Phase).To(Equal("Running"))
 	g.Expect(s.Object.Status.Replicas).To(BeNil())
@@ -161,7 +161,7 @@ func TestCounts(t *testing.T) {
 	updated := serving("updated")
 	updated.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 	s := rollout(append(servingAll(2), going5m(serving("going"))), append(servingAll(1), updated, member("coming", time.Minute)), wants(4))
-	conclude(s, nil)
+	s.setStatus(nil)
 	status := s.Object.Status
 	g.Expect(*status.Replicas).To(BeEquivalentTo(6), "deleting ones count")
 	g.Expect(*status.AvailableReplicas).To(BeEquivalentTo(3))

@@ -143,7 +143,7 @@ func (r *Reconciler) deletion() []outcome.Step[*scope] {
 func (r *Reconciler) save(ctx context.Context, s *scope, failure error) outcome.Outcome {
 	setRevision(s)
 	_, err := s.Save(ctx, func(refused error) bool {
-		conclude(s, kerrors.NewAggregate([]error{failure, refused}))
+		s.setStatus(kerrors.NewAggregate([]error{failure, refused}))
 		return true
 	})
 	return outcome.FromError(err)

@@ -12,7 +12,7 @@ import (
 	"millwright.dev/core/safety/overshoot"
 )
 
-// scope is what one reconcile has read and done. The steps fill it in; conclude derives the status from it.
+// scope is what one reconcile has read and done. The steps fill it in; setStatus derives the status from it.
 type scope struct {
 	scopes.Base[*clusterv1.MachineDeployment, clusterv1.MachineDeploymentStatus]
 

@@ -94,7 +94,7 @@ func (o *observer) observe(restarts bool) {
 			s.deployment.Annotations = map[string]string{ProgressAnnotation: best.text()}
 		}
 	}
-	conclude(s, nil)
+	s.setStatus(nil)
 	o.deployment.Status = s.Object.Status
 	reported := meta.FindStatusCondition(o.deployment.Status.Conditions, clusterv1.MachineDeploymentRollingOutCondition)
 	o.shown = append(o.shown, shown{

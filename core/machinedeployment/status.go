@@ -12,9 +12,9 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// conclude derives the status of the deployment from what was read and done. failure is the error that ended the
+// setStatus derives the status of the deployment from what was read and done. failure is the error that ended the
 // reconcile, if one did.
-func conclude(s *scope, failure error) {
+func (s *scope) setStatus(failure error) {
 	status := &s.Object.Status
 	set := func(condition condition) {
 		conditions.Set(&status.Conditions, condition, s.Object.Generation, s.Now)

@@ -33,9 +33,9 @@ var olderConditions = []conditions.Older{
 	{Type: clusterv1.MachineOwnerRemediatedCondition, As: clusterv1.MachineOwnerRemediatedV1Beta1Condition},
 }
 
-// conclude puts into the status of a target what the round has concluded. The owner is asked once: what it answers stays, unless it
+// setConditions puts into the status of a target what the round has concluded. The owner is asked once: what it answers stays, unless it
 // has remediated and the Machine is unhealthy again. It is asked no more when no policy allows it, for as long as it has not begun.
-func (s *round) conclude(t *target, status *clusterv1.MachineStatus) {
+func (s *round) setConditions(t *target, status *clusterv1.MachineStatus) {
 	set := func(c metav1.Condition) { conditions.Set(&status.Conditions, c, t.Generation, s.now) }
 	if t.external != nil {
 		set(*t.external)

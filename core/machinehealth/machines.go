@@ -96,7 +96,7 @@ func (r *Reconciler) changed(s *round) (writes []*write, behind time.Duration) {
 		if !t.DeletionTimestamp.IsZero() || t.State == health.Exempt || t.settled() {
 			continue
 		}
-		due(t.Machine, t.by, t.State == health.Unhealthy, func(status *clusterv1.MachineStatus) { s.conclude(t, status) })
+		due(t.Machine, t.by, t.State == health.Unhealthy, func(status *clusterv1.MachineStatus) { s.setConditions(t, status) })
 	}
 	for _, machine := range s.abandoned {
 		if keepsFinding(machine) {

@@ -91,7 +91,7 @@ func TestConditions(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			conclude(test.scope, test.failure)
+			test.scope.setStatus(test.failure)
 			got := meta.FindStatusCondition(test.scope.Object.Status.Conditions, test.kind)
 			g.Expect(got).NotTo(BeNil())
 			g.Expect(got.Status).To(Equal(test.status))
@@ -121,7 +121,7 @@ func TestCounts(t *testing.T) {
 	versioned := func(m *clusterv1.Machine) { m.Status.NodeInfo = nodeInfo("v1.36.3") }
 	s := scopeOf(4, Machine("a", versioned), Machine("b", Unavailable, versioned), Machine("c", notReady("x"), Unavailable),
 		Machine("d", Deleting))
-	conclude(s, nil)
+	s.setStatus(nil)
 	status := s.Object.Status
 	g.Expect(status.Replicas).To(HaveValue(BeEquivalentTo(4)), "one that is being deleted counts until it is gone")
 	g.Expect(status.ReadyReplicas).To(HaveValue(BeEquivalentTo(3)))
@@ -134,7 +134,7 @@ func TestCounts(t *testing.T) {
 
 	before := s.Object.DeepCopy()
 	s.Now = Epoch.Add(1)
-	conclude(s, nil)
+	s.setStatus(nil)
 	g.Expect(s.Object).To(Equal(before), "the same state gives the same status")
 }
 
@@ -142,7 +142,7 @@ func TestPausedLeavesTheRestAlone(t *testing.T) {
 	g := NewWithT(t)
 	s := scopeOf(4)
 	s.paused = []string{"spec.paused of Cluster c is true"}
-	conclude(s, nil)
+	s.setStatus(nil)
 	g.Expect(s.Object.Status.Conditions).To(ConsistOf(And(HaveField("Type", "Paused"), HaveField("Message", "spec.paused of Cluster c is true"))))
 	g.Expect(s.Object.Status.ObservedGeneration).To(BeZero())
 	g.Expect(s.Object.Status.Replicas).To(BeNil())

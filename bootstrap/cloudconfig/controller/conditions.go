@@ -40,6 +40,14 @@ func (s *scope) paused() bool { return len(s.pausedBy()) > 0 }
 // the extension of bootstrap tokens: a Cluster that is being moved must not be written to from here.
 func (s *scope) pausedBy() []string { return paused.By(s.Original, s.cluster) }
 
+// setStatus brings the status in line with what the steps have observed.
+func (s *scope) setStatus() {
+	s.Object.Status.ObservedGeneration = s.Object.Generation
+	for _, c := range s.conditions() {
+		conditions.Set(&s.Object.Status.Conditions, c, s.Object.Generation, s.Now)
+	}
+}
+
 // conditions are those that the reconcile sets; others stay as they are.
 func (s *scope) conditions() []metav1.Condition {
 	notPaused := paused.Condition(nil)

@@ -16,7 +16,6 @@ import (
 	bootstrapv1 "millwright.dev/bootstrap/cloudconfig/api/v1alpha1"
 	"millwright.dev/bootstrap/cloudconfig/approval"
 	"millwright.dev/contracts/controller/bulkhead"
-	"millwright.dev/contracts/controller/conditions"
 	"millwright.dev/contracts/controller/outcome"
 	"millwright.dev/contracts/controller/predicates"
 )
@@ -135,10 +134,7 @@ func (r *Reconciler) save(ctx context.Context, s *scope) outcome.Outcome {
 		if kept = s.keepsConditions(); kept {
 			return false
 		}
-		s.Object.Status.ObservedGeneration = s.Object.Generation
-		for _, c := range s.conditions() {
-			conditions.Set(&s.Object.Status.Conditions, c, s.Object.Generation, s.Now)
-		}
+		s.setStatus()
 		return true
 	})
 	if err == nil && !kept && !s.paused() && !s.Deleting() {

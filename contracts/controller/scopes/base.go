@@ -142,14 +142,14 @@ func (b *Base[O, S]) released(desired O, answered bool) {
 	}
 }
 
-// Save writes what the steps have changed in metadata and spec, has conclude derive the status, and writes that: in this order,
+// Save writes what the steps have changed in metadata and spec, has setStatus derive the status, and writes that: in this order,
 // since conditions name the generation that they are about. Each is one patch at most, and none when nothing has changed.
 //
-// When the API server refuses metadata or spec (see persist.Refusal), Object has those of Original again, conclude gets the
+// When the API server refuses metadata or spec (see persist.Refusal), Object has those of Original again, setStatus gets the
 // refusal to report it, and the status is written all the same; the refusal is returned too. On another error nothing further is
-// written: a reconcile that reads again will do better. conclude returns false when there is no status to write. An object that
+// written: a reconcile that reads again will do better. setStatus returns false when there is no status to write. An object that
 // is gone needs none, and is no error.
-func (b *Base[O, S]) Save(ctx context.Context, conclude func(refused error) bool) (persist.Written, error) {
+func (b *Base[O, S]) Save(ctx context.Context, setStatus func(refused error) bool) (persist.Written, error) {
 	var written persist.Written
 	base, failure := persist.Object(ctx, b.client, b.Original, b.Object, b.status)
 	if failure != nil && persist.Refusal(failure) == "" {
@@ -159,7 +159,7 @@ func (b *Base[O, S]) Save(ctx context.Context, conclude func(refused error) bool
 	if written.Object {
 		b.wrote(base)
 	}
-	if !conclude(failure) {
+	if !setStatus(failure) {
 		return written, failure
 	}
 	write := persist.OwnStatus[O, S]

@@ -150,7 +150,7 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	}
 	defer s.endTurn()
 	out := outcome.InOrder(ctx, s, r.steps(s)...)
-	return out.And(r.afterFailure(s)).And(outcome.FromError(r.save(ctx, s, out.Err()))).And(r.lookAgain(s.Now)).Result()
+	return out.And(r.afterFailure(s)).And(r.save(ctx, s, out.Err())).And(r.lookAgain(s.Now)).Result()
 }
 
 // steps are those that the state of the object asks for. They end with the first that is not finished.
@@ -177,7 +177,7 @@ func (r *Reconciler[M]) finishRunning(ctx context.Context, s *scope[M]) outcome.
 
 // save writes the status that follows from what the steps have observed, then records events and metrics. failure is what the
 // steps have ended with: what the API server has refused them is reported.
-func (r *Reconciler[M]) save(ctx context.Context, s *scope[M], failure error) error {
+func (r *Reconciler[M]) save(ctx context.Context, s *scope[M], failure error) outcome.Outcome {
 	written, err := s.Save(ctx, func(refused error) bool {
 		if refusal := persist.Refusal(cmp.Or(failure, refused)); refusal != "" {
 			s.observed.state = explainRefusal(refusal)
@@ -185,11 +185,11 @@ func (r *Reconciler[M]) save(ctx context.Context, s *scope[M], failure error) er
 		if s.Gone || s.observed.unsettled || apierrors.IsConflict(failure) || !s.explained() {
 			return false
 		}
-		s.deriveStatus()
+		s.setStatus()
 		return true
 	})
 	r.record(s, written.Status, err)
-	return err
+	return outcome.FromError(err)
 }
 
 // forget drops what is kept in memory for an object.

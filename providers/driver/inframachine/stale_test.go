@@ -67,7 +67,7 @@ func TestALostRaceWritesNoStatus(t *testing.T) {
 			s := newTestScope(stored, time.Unix(1000, 0), testWriter{Client: server})
 			s.observed.state = &explanation{driverv1.WaitingForClusterReason, "m"}
 			r := &Reconciler[*testMachine]{Recorder: events.NewFakeRecorder(5)}
-			g.Expect(r.save(t.Context(), s, test.failure)).To(Succeed())
+			g.Expect(r.save(t.Context(), s, test.failure).Err()).To(Succeed())
 			after := &testMachine{}
 			g.Expect(server.Get(t.Context(), client.ObjectKeyFromObject(stored), after)).To(Succeed())
 			g.Expect(len(after.Status.Conditions) > 0).To(Equal(test.written))

@@ -17,8 +17,8 @@ import (
 // maxFailureMessage is how long status.failureMessage may be.
 const maxFailureMessage = 10240
 
-// deriveStatus brings the status in line with what the steps have observed.
-func (s *scope[M]) deriveStatus() {
+// setStatus brings the status in line with what the steps have observed.
+func (s *scope[M]) setStatus() {
 	deriveMachine(s.Object.CommonStatus(), s.observed, s.Object.GetGeneration(), s.Now)
 	s.deriveReachable()
 }

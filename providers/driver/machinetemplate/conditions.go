@@ -8,8 +8,8 @@ import (
 	driverv1 "millwright.dev/providers/driver/api/v1alpha1"
 )
 
-// deriveStatus brings the status in line with what the cloud has answered.
-func (s *scope[T]) deriveStatus() {
+// setStatus brings the status in line with what the cloud has answered.
+func (s *scope[T]) setStatus() {
 	status := s.Object.CommonStatus()
 	if s.refused != nil {
 		refused := conditions.False(driverv1.CapacityKnownCondition, s.refused.Reason, s.refused.Message)

@@ -88,7 +88,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 // save writes the answer of the cloud, or why there is none.
 func (r *Reconciler[T]) save(ctx context.Context, s *scope[T]) outcome.Outcome {
 	_, err := s.Save(ctx, func(error) bool {
-		s.deriveStatus()
+		s.setStatus()
 		return true
 	})
 	return outcome.FromError(err)

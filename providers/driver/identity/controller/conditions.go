@@ -12,8 +12,8 @@ import (
 	"millwright.dev/providers/driver/identity"
 )
 
-// deriveStatus brings the status in line with what was found out.
-func (s *scope[I]) deriveStatus() {
+// setStatus brings the status in line with what was found out.
+func (s *scope[I]) setStatus() {
 	status, generation := s.Object.CommonStatus(), s.Object.GetGeneration()
 	if s.result != nil && s.result.err == nil {
 		status.Account, status.Principal = s.result.holder.Account, s.result.holder.Principal

@@ -75,21 +75,21 @@ func (r *Reconciler[I]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	}
 	s := r.newScope(id)
 	out := outcome.InOrder(ctx, s, r.release, r.hold, r.check)
-	return out.And(outcome.FromError(r.save(ctx, s, out.Err()))).Result()
+	return out.And(r.save(ctx, s, out.Err())).Result()
 }
 
 // save writes the status that follows, then records events and metrics.
-func (r *Reconciler[I]) save(ctx context.Context, s *scope[I], failure error) error {
+func (r *Reconciler[I]) save(ctx context.Context, s *scope[I], failure error) outcome.Outcome {
 	_, err := s.Save(ctx, func(refused error) bool {
 		if s.Gone {
 			return false
 		}
 		s.refusal = persist.Refusal(cmp.Or(failure, refused))
-		s.deriveStatus()
+		s.setStatus()
 		return true
 	})
 	r.record(s, err)
-	return err
+	return outcome.FromError(err)
 }
 
 // forget drops what is kept in memory for an identity.
