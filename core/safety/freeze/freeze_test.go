@@ -83,7 +83,7 @@ func TestAClusterThatIsNewIsNotFrozenForItsPast(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(0)
 	young := named(cluster)
-	young.CreationTimestamp = metav1.NewTime(w.clock.Now().Add(2 * time.Hour))
+	young.CreationTimestamp = metav1.NewTime(w.clock.Now().Add(3*time.Hour - DefaultTimeout + time.Second))
 	w.RecallAtOnce(apiServer(func(context.Context) error { return nil }, young))
 	w.down[cluster] = w.clock.Now()
 	w.clock.Step(3 * time.Hour)

@@ -60,8 +60,8 @@ type target struct {
 	recalled bool
 	// unread means that it is not known yet what the core before has said, reading that it is being read.
 	unread, reading bool
-	// later means that the Cluster was created after this process has started.
-	later bool
+	// later means that the Cluster was created after this process has started, young that it was less than the timeout before somebody asked.
+	later, young bool
 	// before is what the core before has said of a time without a core, if it ended within the grace; nil for nothing.
 	before *start
 }
@@ -84,10 +84,10 @@ func (t *target) observe(now time.Time, timeout time.Duration, since time.Time, 
 }
 
 // outage is the state that follows from how the API server answers. For how long it has not answered is not known before it has answered
-// this process once, unless the Cluster is younger than that: then the timeout may be over.
+// this process once, unless the Cluster was created just before somebody asked.
 func (t *target) outage(now time.Time, o Options) State {
 	state := t.state(now, o)
-	if t.failing.IsZero() || t.seen || t.later || state.Reason == t.reason {
+	if t.failing.IsZero() || t.seen || t.young || state.Reason == t.reason {
 		return state
 	}
 	return State{Reason: t.reason, Since: t.failing, Until: t.failing.Add(o.Timeout), Unread: true, Message: fmt.Sprintf(

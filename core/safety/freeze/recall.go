@@ -92,23 +92,27 @@ func (f *Freezer) attempt(ctx context.Context, reader client.Reader, key client.
 	return true, true
 }
 
-// take takes in what the core before has said of a Cluster. The mutex is held.
+// take takes in what the core before has said of a Cluster. That core may have worked after this process has started, which was on standby:
+// what counts is since when somebody asks. The mutex is held.
 func (f *Freezer) take(of *target, cluster *clusterv1.Cluster) {
-	of.later = cluster.CreationTimestamp.Time.After(f.start.at)
+	created := cluster.CreationTimestamp.Time
+	of.later = created.After(f.start.at)
+	of.young = of.known.Sub(created) < f.options.Timeout
 	said := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
-	if said == nil || said.Status != metav1.ConditionFalse || !said.LastTransitionTime.Time.Before(f.start.at) {
+	if said == nil || said.Status != metav1.ConditionFalse || !said.LastTransitionTime.Time.Before(of.known) {
 		return
 	}
 	switch said.Reason {
 	case ReasonTargetAPIServerUnreachable, ReasonRecovering:
-		of.frozen, of.recovered, of.recalled = said.LastTransitionTime.Time, f.start.at, true
+		of.frozen, of.recovered, of.recalled = said.LastTransitionTime.Time, of.known, true
 		if of.seen {
 			of.recovered = f.clock.Now()
 		}
 	case ReasonCoreWasAway:
-		of.before = &start{at: f.start.at, last: lastAtWork(said.Message), known: true, briefly: true}
+		of.before = &start{at: of.known, last: lastAtWork(said.Message), known: true, briefly: true}
+		of.later = false
 	case ReasonRestoreSuspected:
-		of.restored = suspicionOf(said.Message, f.options.RestoreGrace, f.start.at)
+		of.restored = suspicionOf(said.Message, f.options.RestoreGrace, of.known)
 	}
 }
 
