@@ -5,7 +5,8 @@
 //	OUT/<image>-<os>-<arch>.tar     an archive for `docker load`, `kind load image-archive` and `ctr images import`
 //	OUT/<image>-<os>-<arch>.cdx.json  its software bill of materials, CycloneDX
 //
-// and OUT/images.txt with names, digests and sizes: a line for each platform, and one for the index over all. The same programs give the same digests, whoever runs it and when.
+// and OUT/images.txt with names, digests and sizes: a line for each platform, and one for the index over all. The same programs give the
+// same digests, whoever runs it and when.
 //
 //	images -programs DIR -out DIR -registry HOST -tag TAG -created SECONDS -platforms linux/amd64,linux/arm64
 //

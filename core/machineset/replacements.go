@@ -51,8 +51,8 @@ func (r *Reconciler) settleReplacements(ctx context.Context, s *scope) outcome.O
 	return end.And(outcome.FromError(client.IgnoreNotFound(s.writeRecords(ctx, left))))
 }
 
-// hasRecovered asks the API server whether a Machine that was to be replaced has recovered, as the cache has it. If it has not, the cache is
-// behind, and it is asked again in a while: what comes next may be an event, or nothing if the watch hangs.
+// hasRecovered asks the API server whether a Machine that was to be replaced has recovered, as the cache has it. If it has not, the
+// cache is behind, and it is asked again in a while: what comes next may be an event, or nothing if the watch hangs.
 func (r *Reconciler) hasRecovered(ctx context.Context, key client.ObjectKey) (bool, outcome.Outcome) {
 	machine := &clusterv1.Machine{}
 	err := r.APIReader.Get(ctx, key, machine)

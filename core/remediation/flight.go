@@ -110,5 +110,6 @@ func InFlight(sets []Set) Flight {
 
 // Recovered reports whether no health check asks for the replacement of a Machine any more, and it is not being deleted.
 func Recovered(machine *clusterv1.Machine) bool {
-	return machine.DeletionTimestamp.IsZero() && !(machines.FailedHealthCheck(machine) && machines.OwnerRemediationRequested(machine))
+	return machine.DeletionTimestamp.IsZero() &&
+		(!machines.FailedHealthCheck(machine) || !machines.OwnerRemediationRequested(machine))
 }
