@@ -199,8 +199,11 @@ func TestInFlight(t *testing.T) {
 		"gone, and with one that goes fewer are wanted": {
 			[]remediation.Set{set(1, of("a"), Machine("x"), Machine("y", Deleting))}, nil, nil, []string{"a"}, nil,
 		},
-		"replaced, and not up yet":       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a"), Unavailable))}, []string{"n"}, nil, []string{"a"}, nil},
-		"replaced":                       {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a", wasAvailable)))}, nil, nil, []string{"a"}, nil},
+		"replaced, and not up yet": {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a"), Unavailable))}, []string{"n"}, nil, []string{"a"}, nil},
+		"replaced":                 {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a", wasAvailable)))}, nil, nil, []string{"a"}, nil},
+		"replaced, and there all the same": {
+			[]remediation.Set{set(2, of("a"), Machine("a"), Machine("n", replaces("a", wasAvailable)))}, nil, nil, []string{"a"}, nil,
+		},
 		"up, and that is not written":    {[]remediation.Set{set(1, of("a"), Machine("n", replaces("a")))}, []string{"n"}, nil, []string{"a"}, nil},
 		"one has too many, one too few":  {[]remediation.Set{set(0, nil, Machine("x", Deleting)), set(1, of("a"))}, []string{"a"}, []string{"a"}, nil, nil},
 		"up once":                        {[]remediation.Set{set(1, nil, Machine("n", replaces("a", wasAvailable), Unavailable))}, nil, nil, nil, nil},
