@@ -120,12 +120,11 @@ func New(options Options, clk clock.PassiveClock, targets Targets) *Freezer {
 // Frozen returns the state of a Cluster: the first of the reasons, in the order of how far they reach and how long they last.
 func (f *Freezer) Frozen(cluster client.ObjectKey) State {
 	since, why := f.targets.Unanswered(cluster)
-	f.begin(cluster)
+	of := f.begin(cluster)
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	now := f.clock.Now()
 	f.jumps.observe(now)
-	of := f.cluster(cluster)
 	of.observe(now, f.options.Timeout, since, why)
 	return f.stateOf(of, now)
 }

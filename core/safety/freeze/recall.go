@@ -33,8 +33,8 @@ func (f *Freezer) RecallAtOnce(reader client.Reader) {
 	f.read = func(key client.ObjectKey, of *target) { f.attempt(context.Background(), reader, key, of) }
 }
 
-// begin has a Cluster read unless it was.
-func (f *Freezer) begin(key client.ObjectKey) {
+// begin has a Cluster read unless it was, and returns what is known of it. If it turns out at once not to be there, that is kept no more.
+func (f *Freezer) begin(key client.ObjectKey) *target {
 	f.mutex.Lock()
 	of := f.cluster(key)
 	begin := of.unread && !of.reading
@@ -43,6 +43,7 @@ func (f *Freezer) begin(key client.ObjectKey) {
 	if begin {
 		f.read(key, of)
 	}
+	return of
 }
 
 // readUntilKnown reads a Cluster until that succeeds, it turns out not to be there, or nobody asks for it any more.
