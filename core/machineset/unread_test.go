@@ -119,15 +119,19 @@ func TestWhatTheServerShowsInFlight(t *testing.T) {
 		"of one that is replaced":          {set: recordingSet("a"), live: []*clusterv1.Machine{Machine("n", replacing("a", 0))}, want: []remediation.Live{slot("n", true)}},
 		"the cache shows the replacement":  {set: recordingSet("a"), live: []*clusterv1.Machine{Machine("n", replacing("a", 0))}, cached: []*clusterv1.Machine{Machine("n")}},
 		"nobody has the replacement's set": {set: nil, live: []*clusterv1.Machine{Machine("n", replacing("a", 0))}},
-		"it has recovered": {
+		"it seems to have recovered": {
+			set: recordingSet("a"), live: []*clusterv1.Machine{Machine("a")}, want: []remediation.Live{slot("a", false)},
+			flight: remediation.Flight{Recovered: map[string]bool{"a": true}, Existing: map[string]bool{"a": true}},
+		},
+		"its record is settled": {
 			set: recordingSet("a"), live: []*clusterv1.Machine{Machine("a")},
 			flight: remediation.Flight{Settled: map[string]bool{"a": true}, Existing: map[string]bool{"a": true}},
 		},
-		"it seems to have, and goes": {
+		"it seems to be, and the Machine goes": {
 			set: recordingSet("a"), live: []*clusterv1.Machine{Machine("a", Deleting)}, want: []remediation.Live{slot("a", false)},
 			flight: remediation.Flight{Settled: map[string]bool{"a": true}, Existing: map[string]bool{"a": true}},
 		},
-		"it seems to have, and is gone": {
+		"it seems to be, and the Machine is gone": {
 			set: recordingSet("a"), want: []remediation.Live{slot("a", false)},
 			flight: remediation.Flight{Settled: map[string]bool{"a": true}, Existing: map[string]bool{"a": true}},
 		},

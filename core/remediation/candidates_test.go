@@ -168,10 +168,10 @@ func TestViewCounts(t *testing.T) {
 // TestWhatIsInFlight of single Machines.
 func TestWhatIsInFlight(t *testing.T) {
 	for name, test := range map[string]struct {
-		machine *clusterv1.Machine
-		records []remediation.Record
-		held    bool
-		settled bool
+		machine   *clusterv1.Machine
+		records   []remediation.Record
+		held      bool
+		recovered bool
 	}{
 		"announced, not deleted yet":                {Machine("m", begun), nil, false, false},
 		"deleted without having been announced":     {Machine("m", Deleting), nil, false, false},
@@ -181,16 +181,17 @@ func TestWhatIsInFlight(t *testing.T) {
 		"a replacement that was available":          {Machine("m", replaces("x", wasAvailable)), nil, false, false},
 		"a replacement that is being deleted":       {Machine("m", replaces("x"), Deleting), nil, false, false},
 		"recorded and handed over":                  {Machine("m", handed), []remediation.Record{{Machine: "m", Since: now}}, true, false},
-		"recorded, and found healthy since":         {Machine("m"), []remediation.Record{{Machine: "m", Since: now}}, true, false},
-		"recorded, unhealthy and not handed over":   {Machine("m", Unhealthy), []remediation.Record{{Machine: "m", Since: now}}, true, false},
-		"recorded, handed over and found well":      {Machine("m", announce), []remediation.Record{{Machine: "m", Since: now}}, true, false},
+		"recorded, and found healthy since":         {Machine("m"), []remediation.Record{{Machine: "m", Since: now}}, true, true},
+		"recorded, unhealthy and not handed over":   {Machine("m", Unhealthy), []remediation.Record{{Machine: "m", Since: now}}, true, true},
+		"recorded, handed over and found well":      {Machine("m", announce), []remediation.Record{{Machine: "m", Since: now}}, true, true},
 		"recorded, and being deleted by the record": {Machine("m", Deleting), []remediation.Record{{Machine: "m", Since: now}}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			flight := remediation.InFlight([]remediation.Set{{Machines: []*clusterv1.Machine{test.machine}, Replicas: 1, Records: test.records}})
 			g.Expect(flight.Held["m"]).To(Equal(test.held))
-			g.Expect(flight.Settled["m"]).To(Equal(test.settled))
+			g.Expect(flight.Recovered["m"]).To(Equal(test.recovered))
+			g.Expect(flight.Settled).To(BeEmpty(), "that takes a look at the API server, or a replacement")
 		})
 	}
 }

@@ -59,3 +59,13 @@ func TestAnOutageOfTheCoreBeforeStays(t *testing.T) {
 	w.restore(cluster)
 	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRecovering))
 }
+
+// TestAClusterThatIsNotThereIsNotKept: what is known of it goes while somebody asks, and does not come back by that.
+func TestAClusterThatIsNotThereIsNotKept(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(0)
+	w.RecallAtOnce(apiServer(func(context.Context) error { return nil }))
+	g.Expect(w.Frozen(cluster).Unread).To(BeTrue())
+	g.Expect(w.NotBefore(cluster)).To(BeTemporally(">", w.clock.Now()))
+	g.Expect(w.clusters).To(BeEmpty())
+}
