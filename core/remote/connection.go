@@ -118,7 +118,7 @@ func (c *Connection) NodesWithProviderID(id string) ([]*corev1.Node, error) {
 	return nodes, err
 }
 
-func newNodes(getter cache.Getter, clk clock.PassiveClock, notify func(node *corev1.Node, gone bool)) (nodes, error) {
+func newNodes(getter cache.Getter, clk clock.Clock, notify func(node *corev1.Node, gone bool)) (nodes, error) {
 	reading := newReading(cache.NewListWatchFromClient(getter, "nodes", metav1.NamespaceAll, fields.Everything()), clk)
 	informer := rewatch.NewInformer(reading, &corev1.Node{}, 0, indexers)
 	if err := informer.SetTransform(trimNode); err != nil {

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 )
@@ -32,7 +31,7 @@ const (
 type reading struct {
 	cache.ListerWatcher
 	next  cache.ListerWatcherWithContext
-	clock clock.PassiveClock
+	clock clock.Clock
 	// turned is called when Nodes may be read no more, or again; it must not block.
 	turned func()
 
@@ -49,9 +48,11 @@ type reading struct {
 	renewed      int
 	// outage is when the API server has answered a probe last, while it does not.
 	outage time.Time
+	// bookmarks is true once the API server has sent one: from then on it is known to send something at least each minute.
+	bookmarks bool
 }
 
-func newReading(lw cache.ListerWatcher, clk clock.PassiveClock) *reading {
+func newReading(lw cache.ListerWatcher, clk clock.Clock) *reading {
 	return &reading{ListerWatcher: lw, next: cache.ToListerWatcherWithContext(lw), clock: clk}
 }
 
@@ -66,35 +67,6 @@ func (r *reading) ListWithContext(ctx context.Context, options metav1.ListOption
 			return list, err
 		}
 	}
-}
-
-// WatchWithContext implements cache.WatcherWithContext. Whoever watches begins again when the watch ends.
-func (r *reading) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	for {
-		attempt, cancel := context.WithCancel(ctx)
-		renewed := r.begin(cancel)
-		events, err := r.next.WatchWithContext(attempt, options)
-		again := r.end(err, renewed)
-		if err == nil {
-			return &watched{events, cancel}, nil
-		}
-		cancel()
-		if !again || ctx.Err() != nil {
-			return nil, err
-		}
-	}
-}
-
-// watched is a watch that ends with its context.
-type watched struct {
-	watch.Interface
-	cancel func()
-}
-
-// Stop ends the watch.
-func (w *watched) Stop() {
-	w.cancel()
-	w.Interface.Stop()
 }
 
 // unanswered notes that probes are not answered, and when one was last.

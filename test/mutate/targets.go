@@ -68,8 +68,8 @@ var targets = []target{
 	{dir: "core/limits", files: []string{"limits.go"}, tests: "."},
 	{
 		dir:   "core/remote",
-		files: []string{"contest.go"},
-		tests: "^Test(ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
+		files: []string{"contest.go", "reading.go", "silence.go"},
+		tests: "^Test(Reading|ReadingAnew|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
 	},
 	{
 		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},

@@ -1,0 +1,217 @@
+package remote
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"millwright.dev/contracts/controller/rewatch"
+)
+
+// streams is a server of one Node whose watches the test feeds; while it is mute, streams are opened and nothing comes of them.
+type streams struct {
+	cache.ListerWatcher
+	mu      sync.Mutex
+	version string
+	mute    bool
+	lists   int
+	opened  []metav1.ListOptions
+	stream  *watch.FakeWatcher
+}
+
+func (s *streams) set(version string, mute bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version, s.mute = version, mute
+}
+
+func (s *streams) node() *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", ResourceVersion: s.version, Labels: map[string]string{"version": s.version}}}
+}
+
+func (s *streams) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lists++
+	return &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: s.version}, Items: []corev1.Node{*s.node()}}, nil
+}
+
+func (s *streams) WatchWithContext(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened = append(s.opened, options)
+	s.stream = watch.NewFakeWithChanSize(9, false)
+	if ptr.Deref(options.SendInitialEvents, false) && !s.mute {
+		s.stream.Add(s.node())
+		s.stream.Action(watch.Bookmark, bookmark(s.version, true))
+	}
+	return s.stream, nil
+}
+
+// latest is the watch that was opened last, and how many there were.
+func (s *streams) latest() (*watch.FakeWatcher, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stream, len(s.opened)
+}
+
+func (s *streams) listed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists
+}
+
+func bookmark(version string, endOfInitial bool) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+	if endOfInitial {
+		node.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	return node
+}
+
+// silentWorld is a cache of Nodes that a server of streams feeds.
+type silentWorld struct {
+	*WithT
+	server   *streams
+	clock    *testingclock.FakeClock
+	reading  *reading
+	informer cache.SharedIndexInformer
+}
+
+func newSilentWorld(t *testing.T) *silentWorld {
+	t.Helper()
+	server, clock := &streams{version: "1"}, testingclock.NewFakeClock(time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC))
+	w := &silentWorld{WithT: NewWithT(t), server: server, clock: clock, reading: &reading{next: server, clock: clock}}
+	w.informer = rewatch.NewInformer(w.reading, &corev1.Node{}, 0, indexers)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.informer.RunWithContext(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	w.Eventually(w.cached).Should(Equal("1"))
+	return w
+}
+
+// cached is the version of the Node that the cache has.
+func (w *silentWorld) cached() string {
+	node, there, err := w.informer.GetStore().GetByKey("node")
+	if err != nil || !there {
+		return "none"
+	}
+	return node.(*corev1.Node).Labels["version"]
+}
+
+func (w *silentWorld) unread() string {
+	_, why := w.reading.unread("host")
+	return why
+}
+
+// pass lets time pass once the watch waits for its next event: it has a timer then that was set at the time of now.
+func (w *silentWorld) pass(d time.Duration) {
+	w.Eventually(w.clock.HasWaiters).Should(BeTrue())
+	w.clock.Step(d)
+}
+
+// heard has the server send a bookmark, and waits until it is noted.
+func (w *silentWorld) heard() {
+	stream, _ := w.server.latest()
+	stream.Action(watch.Bookmark, bookmark("1", false))
+	w.Eventually(w.reading.hasBookmarks).Should(BeTrue())
+}
+
+// TestASilentWatchIsReadAgain: a proxy keeps the stream open that has lost the API server behind it. Where bookmarks come every minute, their
+// absence shows that soon, and all Nodes are read again.
+func TestASilentWatchIsReadAgain(t *testing.T) {
+	w := newSilentWorld(t)
+	w.heard()
+	w.server.set("2", false)
+	w.pass(silentLimit)
+	w.Eventually(w.cached).Should(Equal("2"))
+	w.Eventually(w.unread).Should(BeEmpty())
+	_, opened := w.server.latest()
+	w.Expect(opened).To(Equal(2))
+}
+
+// TestStreamsThatStaySilent: Nodes count as not read until they are; where streams bring nothing, they are listed.
+func TestStreamsThatStaySilent(t *testing.T) {
+	w := newSilentWorld(t)
+	w.heard()
+	w.server.set("2", true)
+	w.pass(silentLimit)
+	w.Eventually(func() int { _, opened := w.server.latest(); return opened }).Should(Equal(2))
+	w.Expect(w.cached()).To(Equal("1"))
+	w.pass(unreadLimit)
+	w.Expect(w.unread()).To(HavePrefix("Nodes cannot be read at host since 2026-11-27T10:02:30Z: their watch sends nothing"))
+	w.pass(silentLimit - unreadLimit)
+	w.Eventually(w.cached).Should(Equal("2"))
+	w.Expect(w.server.listed()).To(Equal(1))
+	w.Eventually(w.unread).Should(BeEmpty())
+}
+
+// TestAWatchWithoutBookmarks is not suspected of anything before the time that the API server was to end it, and read again after it.
+func TestAWatchWithoutBookmarks(t *testing.T) {
+	w := newSilentWorld(t)
+	asked := time.Duration(*w.server.opened[0].TimeoutSeconds) * time.Second
+	w.server.set("2", false)
+	w.pass(asked + overdueLimit - 1)
+	w.Expect(w.clock.HasWaiters()).To(BeTrue())
+	w.Expect(w.unread()).To(BeEmpty())
+	w.clock.Step(1)
+	w.Eventually(w.cached).Should(Equal("2"))
+}
+
+// TestAWatchThatIsSlow goes on as long as something comes of it now and then.
+func TestAWatchThatIsSlow(t *testing.T) {
+	g := NewWithT(t)
+	clock := testingclock.NewFakeClock(time.Now())
+	server := &streams{version: "1"}
+	r := &reading{next: server, clock: clock}
+	events, err := r.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: ptr.To[int64](1)})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer events.Stop()
+	stream, _ := server.latest()
+	for range 5 {
+		stream.Action(watch.Bookmark, bookmark("1", false))
+		g.Eventually(events.ResultChan()).Should(Receive(HaveField("Type", watch.Bookmark)))
+		g.Eventually(clock.HasWaiters).Should(BeTrue())
+		clock.Step(silentLimit - 1)
+	}
+	stream.Modify(server.node())
+	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Type", watch.Modified)))
+	g.Eventually(clock.HasWaiters).Should(BeTrue())
+	clock.Step(silentLimit)
+	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Type", watch.Error)))
+	g.Eventually(events.ResultChan()).Should(BeClosed())
+	g.Expect(r.since).To(Equal(clock.Now()))
+}
+
+// TestAStreamOfAllNodesIsReadAtItsEnd: that the API server has begun to send them says nothing of those that are still to come.
+func TestAStreamOfAllNodesIsReadAtItsEnd(t *testing.T) {
+	g := NewWithT(t)
+	clock := testingclock.NewFakeClock(time.Now())
+	server := &streams{version: "1", mute: true}
+	r := &reading{next: server, clock: clock}
+	events, err := r.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true), TimeoutSeconds: ptr.To[int64](300)})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer events.Stop()
+	stream, _ := server.latest()
+	stream.Add(server.node())
+	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Type", watch.Added)))
+	clock.Step(unreadLimit)
+	_, why := r.unread("host")
+	g.Expect(why).To(ContainSubstring("the request is not answered"))
+	stream.Action(watch.Bookmark, bookmark("1", true))
+	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Type", watch.Bookmark)))
+	_, why = r.unread("host")
+	g.Expect(why).To(BeEmpty())
+	g.Expect(r.hasBookmarks()).To(BeFalse(), "this one comes once")
+}
