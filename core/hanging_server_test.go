@@ -48,18 +48,18 @@ func hangs(t *testing.T, way coretest.Hang) {
 	server.CloseClientConnections()
 	notReady(t, c, before.Status.NodeRef.Name)
 	deadline := time.Now().Add(unhealthyAfter)
-	awaitFreeze(t, freeze.ReasonControlAPIServerUnreachable)
+	awaitFreeze(t, freeze.ControlAPIServerUnreachableReason)
 	g.Eventually(time.Now).WithTimeout(timeout).Should(BeTemporally(">", deadline))
 
 	answers := time.Now()
 	server.Answer()
 	server.CloseClientConnections() // What hung ends; a core with a lease has ended itself by then.
-	awaitFreeze(t, freeze.ReasonRecovering)
+	awaitFreeze(t, freeze.RecoveringReason)
 	g.Eventually(func(g Gomega) {
 		cluster := &clusterv1.Cluster{}
 		g.Expect(c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "c"}, cluster)).To(Succeed())
 		g.Expect(meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)).
-			To(HaveValue(HaveField("Reason", freeze.ReasonRecovering)))
+			To(HaveValue(HaveField("Reason", freeze.RecoveringReason)))
 	}).WithTimeout(timeout).Should(Succeed())
 	after := awaitMachine(t, c, before.Name)
 	g.Expect(after.CreationTimestamp.Time).To(BeTemporally(">=", answers.Add(grace-time.Second)), "times are in whole seconds")

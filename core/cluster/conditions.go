@@ -16,9 +16,9 @@ import (
 	"millwright.dev/core/limits"
 )
 
-// ReasonNotNeeded is the reason of InfrastructureReady and ControlPlaneAvailable for a Cluster that refers to no
+// NotNeededReason is the reason of InfrastructureReady and ControlPlaneAvailable for a Cluster that refers to no
 // such object: it is its kubeconfig alone.
-const ReasonNotNeeded = "NotNeeded"
+const NotNeededReason = "NotNeeded"
 
 // setConditions derives all conditions. The outcome is the deadline at which one of them changes without an event.
 func (s *scope) setConditions() outcome.Outcome {
@@ -68,7 +68,7 @@ func (s *scope) deletingCondition() metav1.Condition {
 func (s *scope) infrastructureCondition() metav1.Condition {
 	const conditionType = clusterv1.ClusterInfrastructureReadyCondition
 	if !s.infrastructure.ref.IsDefined() {
-		return conditions.True(conditionType, ReasonNotNeeded, "The Cluster has no infrastructureRef")
+		return conditions.True(conditionType, NotNeededReason, "The Cluster has no infrastructureRef")
 	}
 	return s.infrastructure.condition(conditionType, ptr.Deref(s.Object.Status.Initialization.InfrastructureProvisioned, false),
 		func(o external.Object) (*metav1.Condition, error) {
@@ -79,7 +79,7 @@ func (s *scope) infrastructureCondition() metav1.Condition {
 func (s *scope) controlPlaneCondition() metav1.Condition {
 	const conditionType = clusterv1.ClusterControlPlaneAvailableCondition
 	if !s.controlPlane.ref.IsDefined() {
-		return conditions.True(conditionType, ReasonNotNeeded, "The Cluster has no controlPlaneRef")
+		return conditions.True(conditionType, NotNeededReason, "The Cluster has no controlPlaneRef")
 	}
 	return s.controlPlane.condition(conditionType, ptr.Deref(s.Object.Status.Initialization.ControlPlaneInitialized, false),
 		func(o external.Object) (*metav1.Condition, error) {

@@ -91,8 +91,8 @@ func (s *scope) recordFreeze() {
 	switch {
 	case is == nil:
 	case is.Status == metav1.ConditionFalse && (was == nil || was.Status != is.Status || was.Reason != is.Reason):
-		s.events.Warning(ReasonRemediationFrozen, "Freeze", "%s", is.Message)
+		s.events.Warning(RemediationFrozenEvent, "Freeze", "%s", is.Message)
 	case is.Status == metav1.ConditionTrue && was != nil && was.Status != is.Status:
-		s.events.Normal(ReasonRemediationResumed, "Unfreeze", "Unhealthy Machines are replaced again")
+		s.events.Normal(RemediationResumedEvent, "Unfreeze", "Unhealthy Machines are replaced again")
 	}
 }

@@ -42,7 +42,7 @@ func TestATargetThatHangsFreezesItsClusterAlone(t *testing.T) {
 	target.Hang(coretest.HangAtFirstByte)
 	// It takes more than an hour until the connection counts as lost.
 	eventually(t, hung, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonTargetAPIServerUnreachable))
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.TargetAPIServerUnreachableReason))
 	})
 	read(t, g, hung)
 	g.Expect(message(hung, remediationAllowed)).To(ContainSubstring("has not answered since"))

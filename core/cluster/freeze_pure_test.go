@@ -19,7 +19,7 @@ func TestRemediationAllowed(t *testing.T) {
 		return freeze.State{Reason: reason, Message: "because", Since: now.Add(-ago)}
 	}
 	routine := func(ago time.Duration) freeze.State {
-		state := since(freeze.ReasonCoreWasAway, ago)
+		state := since(freeze.CoreWasAwayReason, ago)
 		state.Routine = true
 		return state
 	}
@@ -28,7 +28,7 @@ func TestRemediationAllowed(t *testing.T) {
 			Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-ago)),
 		}}
 	}
-	frozen := metav1.Condition{Type: RemediationAllowedCondition, Status: metav1.ConditionFalse, Reason: freeze.ReasonClockJumped}
+	frozen := metav1.Condition{Type: RemediationAllowedCondition, Status: metav1.ConditionFalse, Reason: freeze.ClockJumpedReason}
 	for _, c := range []struct {
 		name  string
 		state freeze.State
@@ -36,15 +36,15 @@ func TestRemediationAllowed(t *testing.T) {
 		want  string
 	}{
 		{"never frozen", freeze.State{}, initialized(time.Hour), "absent"},
-		{"a target that does not answer", since(freeze.ReasonTargetAPIServerUnreachable, time.Minute), initialized(time.Hour), "False/TargetAPIServerUnreachable"},
-		{"an outage of the management cluster, which could not be said before", since(freeze.ReasonRecovering, time.Minute), initialized(time.Hour), "False/Recovering"},
-		{"a control plane that is new", since(freeze.ReasonRecovering, time.Minute), initialized(time.Second), "absent"},
-		{"no control plane", since(freeze.ReasonTargetAPIServerUnreachable, time.Minute), nil, "absent"},
-		{"the start of the core", since(freeze.ReasonCoreWasAway, time.Minute), initialized(time.Hour), "False/CoreWasAway"},
-		{"the start of the first core", since(freeze.ReasonCoreWasAway, time.Minute), initialized(time.Second), "absent"},
+		{"a target that does not answer", since(freeze.TargetAPIServerUnreachableReason, time.Minute), initialized(time.Hour), "False/TargetAPIServerUnreachable"},
+		{"an outage of the management cluster, which could not be said before", since(freeze.RecoveringReason, time.Minute), initialized(time.Hour), "False/Recovering"},
+		{"a control plane that is new", since(freeze.RecoveringReason, time.Minute), initialized(time.Second), "absent"},
+		{"no control plane", since(freeze.TargetAPIServerUnreachableReason, time.Minute), nil, "absent"},
+		{"the start of the core", since(freeze.CoreWasAwayReason, time.Minute), initialized(time.Hour), "False/CoreWasAway"},
+		{"the start of the first core", since(freeze.CoreWasAwayReason, time.Minute), initialized(time.Second), "absent"},
 		{"every start of a core without a lease", routine(time.Minute), initialized(time.Hour), "absent"},
 		{"such a start in the midst of a freeze", routine(time.Minute), append(initialized(time.Hour), frozen), "False/CoreWasAway"},
-		{"the start of the core in the midst of a freeze", since(freeze.ReasonCoreWasAway, time.Minute), append(initialized(time.Hour), frozen), "False/CoreWasAway"},
+		{"the start of the core in the midst of a freeze", since(freeze.CoreWasAwayReason, time.Minute), append(initialized(time.Hour), frozen), "False/CoreWasAway"},
 		{"the end", freeze.State{}, append(initialized(time.Hour), frozen), "True/RemediationAllowed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -64,7 +64,7 @@ func TestRemediationIsFrozenWhileTheTargetDoesNotAnswer(t *testing.T) {
 	})
 	down()
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonTargetAPIServerUnreachable))
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.TargetAPIServerUnreachableReason))
 		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("No Machine is replaced: the API server of the target cluster has not answered since"))
 	})
 	rotate(t, namespace, core.Env.Kubeconfig)
@@ -89,7 +89,7 @@ func restored(t *testing.T) *clusterv1.Cluster {
 	options.Grace = 0
 	freezing(t, options, time.Now().Add(-2*time.Hour))
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonRestoreSuspected))
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.RestoreSuspectedReason))
 		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("as Machines that are not there: " + lost.Name))
 	})
 	return c
@@ -101,7 +101,7 @@ func TestRestoredBackup(t *testing.T) {
 	g := NewWithT(t)
 	c := restored(t)
 	g.Eventually(func(g Gomega) []string { return reasonsOf(g, t, c) }).WithTimeout(timeout).Should(ContainElement("RemediationFrozen"))
-	g.Expect(frozen(t, freeze.ReasonRestoreSuspected)).To(BeNumerically(">=", 1))
+	g.Expect(frozen(t, freeze.RestoreSuspectedReason)).To(BeNumerically(">=", 1))
 	patched := c.DeepCopy()
 	patched.Annotations = map[string]string{freeze.UnfreezeAnnotation: "the Machine was adopted"}
 	g.Expect(core.Client.Patch(t.Context(), patched, client.MergeFrom(c))).To(Succeed())
@@ -120,13 +120,13 @@ func TestCoreWasAway(t *testing.T) {
 	options.Grace, options.RestoreGrace = 20*time.Second, 0 // As long as a start may take.
 	freezing(t, options, time.Now().Add(-2*time.Hour))
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonCoreWasAway))
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.CoreWasAwayReason))
 		g.Expect(message(c, remediationAllowed)).To(And(HavePrefix("No Machine is replaced until "), ContainSubstring("no core was at work from ")))
-		g.Expect(frozen(t, freeze.ReasonCoreWasAway)).To(BeNumerically(">=", 1))
+		g.Expect(frozen(t, freeze.CoreWasAwayReason)).To(BeNumerically(">=", 1))
 	})
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, remediationAllowed)).To(Equal("True/RemediationAllowed"))
-		g.Expect(frozen(t, freeze.ReasonCoreWasAway)).To(BeZero())
+		g.Expect(frozen(t, freeze.CoreWasAwayReason)).To(BeZero())
 	})
 	g.Eventually(func(g Gomega) (all []string) {
 		for _, reason := range reasonsOf(g, t, c) {
@@ -147,24 +147,24 @@ func TestACoreThatEndsSoon(t *testing.T) {
 	options := freeze.DefaultOptions()
 	options.Grace = time.Hour
 	freezing(t, options, time.Now())
-	g.Eventually(func() float64 { return frozen(t, freeze.ReasonCoreWasAway) }).WithTimeout(timeout).Should(BeZero())
+	g.Eventually(func() float64 { return frozen(t, freeze.CoreWasAwayReason) }).WithTimeout(timeout).Should(BeZero())
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) { g.Expect(condition(c, remediationAllowed)).To(Equal("absent")) })
 
 	lastAtWork(t, time.Now().Add(-2*time.Hour))
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonCoreWasAway))
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.CoreWasAwayReason))
 		g.Expect(message(c, remediationAllowed)).To(MatchRegexp(`No Machine is replaced until \S+Z: no core was at work from \S+Z to \S+Z, and Nodes get time`))
 	})
-	g.Eventually(func() float64 { return frozen(t, freeze.ReasonCoreWasAway) }).WithTimeout(timeout).Should(BeNumerically(">=", 1))
+	g.Eventually(func() float64 { return frozen(t, freeze.CoreWasAwayReason) }).WithTimeout(timeout).Should(BeNumerically(">=", 1))
 	// An event is sent after the write that it is about, and one that a core has not sent before its end is lost.
 	g.Eventually(func(g Gomega) []string { return reasonsOf(g, t, c) }).WithTimeout(timeout).Should(ContainElement("RemediationFrozen"))
 
 	lastAtWork(t, time.Now())
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
-		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.ReasonCoreWasAway))
+		g.Expect(condition(c, remediationAllowed)).To(Equal("False/" + freeze.CoreWasAwayReason))
 		g.Expect(message(c, remediationAllowed)).To(ContainSubstring("but for one that ran only briefly"))
 	})
-	g.Eventually(func() float64 { return frozen(t, freeze.ReasonCoreWasAway) }).WithTimeout(timeout).Should(BeNumerically(">=", 1))
+	g.Eventually(func() float64 { return frozen(t, freeze.CoreWasAwayReason) }).WithTimeout(timeout).Should(BeNumerically(">=", 1))
 	g.Expect(slices.DeleteFunc(reasonsOf(g, t, c), func(reason string) bool { return reason != "RemediationFrozen" })).To(HaveLen(1), "told once")
 
 	patched := c.DeepCopy()
@@ -173,7 +173,7 @@ func TestACoreThatEndsSoon(t *testing.T) {
 	eventually(t, c, func(g Gomega, c *clusterv1.Cluster) {
 		g.Expect(condition(c, remediationAllowed)).To(Equal("True/RemediationAllowed"))
 	})
-	g.Eventually(func() float64 { return frozen(t, freeze.ReasonCoreWasAway) }).WithTimeout(timeout).Should(BeZero())
+	g.Eventually(func() float64 { return frozen(t, freeze.CoreWasAwayReason) }).WithTimeout(timeout).Should(BeZero())
 	g.Eventually(func(g Gomega) []string { return reasonsOf(g, t, c) }).WithTimeout(timeout).Should(ContainElement("RemediationResumed"))
 }
 

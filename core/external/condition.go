@@ -15,10 +15,10 @@ import (
 
 // Reasons of conditions about a referenced object, beside those of the Cluster API.
 const (
-	// ReasonCRDMissing means that the kind of a reference is not installed or implements no known contract.
-	ReasonCRDMissing = "CRDMissing"
-	// ReasonOwnedElsewhere means that the object of a reference is controlled by something else.
-	ReasonOwnedElsewhere = "OwnedElsewhere"
+	// CRDMissingReason means that the kind of a reference is not installed or implements no known contract.
+	CRDMissingReason = "CRDMissing"
+	// OwnedElsewhereReason means that the object of a reference is controlled by something else.
+	OwnedElsewhereReason = "OwnedElsewhere"
 )
 
 // validReason is what the API allows as the reason of a condition.
@@ -72,9 +72,9 @@ func UnusableCondition(conditionType string, ref clusterv1.ContractVersionedObje
 	)
 	switch {
 	case NotInstalled(err), errors.As(err, &noContract):
-		return conditions.False(conditionType, ReasonCRDMissing, err.Error())
+		return conditions.False(conditionType, CRDMissingReason, err.Error())
 	case errors.As(err, &elsewhere):
-		return conditions.False(conditionType, ReasonOwnedElsewhere, err.Error())
+		return conditions.False(conditionType, OwnedElsewhereReason, err.Error())
 	case errors.As(err, &notSynced):
 		return conditions.Unknown(conditionType, clusterv1.InternalErrorReason, err.Error())
 	case errors.As(err, &wrongType), errors.As(err, &wrongCond):

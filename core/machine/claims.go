@@ -18,10 +18,6 @@ import (
 	"millwright.dev/core/index"
 )
 
-// ReasonNodeOfAnotherMachine is the reason of NodeReady and NodeHealthy, and of the event, for a Machine whose provider ID is that of
-// another Machine.
-const ReasonNodeOfAnotherMachine = "NodeOfAnotherMachine"
-
 // identity is what was found out about the Node of a Machine beside the Node itself.
 type identity struct {
 	// evidence is how well it is established that the provider ID is the Machine's own.

@@ -13,6 +13,27 @@ import (
 	"millwright.dev/contracts/controller/paused"
 )
 
+// Reasons that Cluster API does not have.
+const (
+	// ClusterMissingReason is the reason of Ready for a Machine whose Cluster does not exist.
+	ClusterMissingReason = "ClusterDoesNotExist"
+	// BeingCreatedReason is the reason for an object that does not exist yet within creationSettling. Another reason would mean that it
+	// has existed, also to another process.
+	BeingCreatedReason = "BeingCreated"
+	// NodeOfAnotherMachineReason is the reason of NodeReady and NodeHealthy, and of the event, for a Machine whose provider ID is that of
+	// another Machine.
+	NodeOfAnotherMachineReason = "NodeOfAnotherMachine"
+	// NodeSyncFailedReason is the reason of NodeHealthy when labels, annotations and taints of the Node cannot be written:
+	// False before the first time, since the Node then keeps its taint and no Pod comes; True afterwards.
+	NodeSyncFailedReason = "NodeSyncFailed"
+	// PreservedReason means that the Machine is kept until a time.
+	PreservedReason = "Preserved"
+	// PreservedForEverReason means that the annotation with that time cannot be read, so that the Machine stays.
+	PreservedForEverReason = "PreservedForEver"
+	// PreservationEndedReason means that the time is over, or that a user has ended it: the Machine is deleted. It is an event's as well.
+	PreservationEndedReason = "PreservationEnded"
+)
+
 // ownConditions are the types that this controller writes. Others may write any other type.
 var ownConditions = []string{
 	clusterv1.MachineAvailableCondition, clusterv1.MachineReadyCondition, clusterv1.MachineUpToDateCondition,
@@ -28,7 +49,7 @@ func (s *scope) setConditions() outcome.Outcome {
 		return outcome.Continue()
 	}
 	if s.cluster == nil && !s.Deleting() {
-		s.set(conditions.Unknown(clusterv1.MachineReadyCondition, ReasonClusterMissing,
+		s.set(conditions.Unknown(clusterv1.MachineReadyCondition, ClusterMissingReason,
 			"Cluster "+s.Object.Spec.ClusterName+" does not exist: create it or delete the Machine"))
 		return outcome.Continue()
 	}
@@ -47,9 +68,6 @@ func (s *scope) setConditions() outcome.Outcome {
 	s.set(s.withRefusal(s.readyCondition()))
 	return deadline.And(s.setAvailableCondition())
 }
-
-// ReasonClusterMissing is the reason of Ready for a Machine whose Cluster does not exist.
-const ReasonClusterMissing = "ClusterDoesNotExist"
 
 // set puts a condition into the status; one without a type means that nothing is known and leaves what was there.
 func (s *scope) set(condition metav1.Condition) {

@@ -29,7 +29,7 @@ func (s *scope) setNodeConditions() outcome.Outcome {
 	case s.disconnection != nil:
 		return s.setDisconnected()
 	case isOtherMachine(s.nodeErr):
-		s.setBoth(metav1.ConditionFalse, ReasonNodeOfAnotherMachine, s.nodeErr.Error())
+		s.setBoth(metav1.ConditionFalse, NodeOfAnotherMachineReason, s.nodeErr.Error())
 	case s.nodeErr != nil:
 		s.setBoth(metav1.ConditionUnknown, clusterv1.MachineNodeInternalErrorReason, s.nodeErr.Error())
 	case s.Object.Spec.ProviderID != "" && s.unproven() && !s.Deleting():

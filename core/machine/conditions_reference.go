@@ -61,7 +61,7 @@ func (s *scope) referenceCondition(conditionType string, r *reference, done bool
 	read func(external.Object) (ready *metav1.Condition, reason, message string, err error)) metav1.Condition {
 	switch {
 	case r.beingCreated:
-		return conditions.False(conditionType, ReasonBeingCreated, awaited)
+		return conditions.False(conditionType, BeingCreatedReason, awaited)
 	case apierrors.IsNotFound(r.err) && (r.seen || s.existed(conditionType, done)):
 		return conditions.False(conditionType, clusterv1.ObjectDeletedReason, external.Name(r.ref)+" has been deleted")
 	case r.err != nil:
@@ -81,8 +81,8 @@ func (s *scope) referenceCondition(conditionType string, r *reference, done bool
 
 // neverSeen are the reasons of a condition that do not show that the object has ever existed.
 var neverSeen = []string{
-	clusterv1.ObjectDoesNotExistReason, ReasonBeingCreated, clusterv1.InternalErrorReason,
-	external.ReasonCRDMissing, external.ReasonOwnedElsewhere,
+	clusterv1.ObjectDoesNotExistReason, BeingCreatedReason, clusterv1.InternalErrorReason,
+	external.CRDMissingReason, external.OwnedElsewhereReason,
 }
 
 // existed reports whether an object that does not exist now has been observed before, be it by another process. NotReady is the

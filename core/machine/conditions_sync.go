@@ -14,10 +14,6 @@ import (
 	"millwright.dev/core/remote"
 )
 
-// ReasonNodeSyncFailed is the reason of NodeHealthy when labels, annotations and taints of the Node cannot be written:
-// False before the first time, since the Node then keeps its taint and no Pod comes; True afterwards.
-const ReasonNodeSyncFailed = "NodeSyncFailed"
-
 // maxSyncError is how many bytes of an API server's answer are repeated in a condition.
 const maxSyncError = 2000
 
@@ -41,9 +37,9 @@ func (s *scope) withSync(healthy metav1.Condition) metav1.Condition {
 	}
 	switch {
 	case !s.sync.once:
-		return conditions.False(conditionType, ReasonNodeSyncFailed, message)
+		return conditions.False(conditionType, NodeSyncFailedReason, message)
 	case healthy.Status == metav1.ConditionTrue:
-		return conditions.True(conditionType, ReasonNodeSyncFailed, message)
+		return conditions.True(conditionType, NodeSyncFailedReason, message)
 	}
 	healthy.Message = message
 	return healthy
@@ -52,7 +48,7 @@ func (s *scope) withSync(healthy metav1.Condition) metav1.Condition {
 // neverSynced reports whether, by the condition as read, the first synchronization failed.
 func (s *scope) neverSynced() bool {
 	before := meta.FindStatusCondition(s.Original.Status.Conditions, clusterv1.MachineNodeHealthyCondition)
-	return before != nil && before.Status == metav1.ConditionFalse && before.Reason == ReasonNodeSyncFailed
+	return before != nil && before.Status == metav1.ConditionFalse && before.Reason == NodeSyncFailedReason
 }
 
 // failedSince finds in the message of NodeHealthy since when the synchronization fails.

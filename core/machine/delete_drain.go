@@ -117,11 +117,11 @@ func (r *Reconciler) stepDrain(ctx context.Context, s *scope, mode drain.Mode, f
 // recordDrain records events about pods that the drain does not wait for.
 func (r *Reconciler) recordDrain(s *scope, result drain.Result, forced forcing) {
 	if result.ForcedNow {
-		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, ReasonDrainForced, "Drain",
+		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, DrainForcedEvent, "Drain",
 			"Node %s is drained by force: %s", s.node.Name, forced.cause)
 	}
 	if result.LeftNow {
-		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, ReasonPodsLeft, "Drain",
+		r.Recorder.Eventf(s.Original, nil, corev1.EventTypeWarning, PodsLeftEvent, "Drain",
 			"The drain of Node %s goes on without pods that return to it: %s", s.node.Name, result.Left())
 	}
 }

@@ -53,7 +53,7 @@ func (f *fixture) forced(node *corev1.Node, because string) {
 	f.eventuallyGone(f.machine)
 	f.eventuallyGone(node)
 	f.eventuallyGone(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "held"}})
-	f.recorded(machine.ReasonDrainForced, because)
+	f.recorded(machine.DrainForcedEvent, because)
 }
 
 // recorded waits for an event in the namespace.
@@ -145,7 +145,7 @@ func TestDrainRulesActOnDrainsUnderWay(t *testing.T) {
 	invalid := f.drainRule("invalid", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Resembles", Values: []string{"x"}}}})
 	f.heldByBudget()
 	f.draining("MachineDrainRule " + f.namespace + "/" + invalid.Name + " is invalid and has no effect: spec.pods[0].selector")
-	f.recorded(machine.ReasonInvalidDrainRule, "spec.pods[0].selector")
+	f.recorded(machine.InvalidDrainRuleEvent, "spec.pods[0].selector")
 
 	rule := f.drainRule("valid", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "y"}})
 	f.awaitsNothing()
@@ -217,7 +217,7 @@ func TestVolumesTimeOut(t *testing.T) {
 	f.setFinalizers(f.infra, providerFinalizer)
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.isDeleting(clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
-	f.recorded(machine.ReasonVolumeDetachTimedOut, "1s")
+	f.recorded(machine.VolumeDetachTimedOutEvent, "1s")
 	f.staysAttached(va)
 	f.setFinalizers(f.infra)
 	f.eventuallyGone(va)

@@ -28,7 +28,7 @@ func TestPodsThatReturnDoNotHoldTheDrain(t *testing.T) {
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.draining("Deployment "+f.namespace+"/web tolerates the cordon and returns to the Node", "remove the toleration")
 	f.eventuallyGone(f.machine)
-	f.recorded(machine.ReasonPodsLeft, "Deployment "+f.namespace+"/web")
+	f.recorded(machine.PodsLeftEvent, "Deployment "+f.namespace+"/web")
 	// Here pods are evicted after a second, and waited for for four.
 	f.Expect(made()).To(BeNumerically("<=", 6*replicas), "each replica at first, and once in each interval")
 }

@@ -34,7 +34,7 @@ func (r *Reconciler) drainRules(ctx context.Context, s *scope) (*drain.Rules, []
 	for i := range invalid {
 		rule := invalid[i].Rule
 		if r.reportedRules.first(rule.Namespace, rule.UID, rule.ResourceVersion) {
-			r.Recorder.Eventf(rule.DeepCopy(), s.Original, corev1.EventTypeWarning, ReasonInvalidDrainRule, "Drain", "%s", invalid[i].String())
+			r.Recorder.Eventf(rule.DeepCopy(), s.Original, corev1.EventTypeWarning, InvalidDrainRuleEvent, "Drain", "%s", invalid[i].String())
 		}
 	}
 	return rules, invalid, nil

@@ -34,7 +34,7 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope) outcome.Outcome {
 	}
 	if s.connection != nil && s.node == nil && !s.mayJoinLate() {
 		if s.nodeErr != nil {
-			s.timedOut(ReasonNodesLeft, "DeleteNode", "Nodes are left behind: "+s.nodeErr.Error())
+			s.timedOut(NodesLeftEvent, "DeleteNode", "Nodes are left behind: "+s.nodeErr.Error())
 		}
 		s.recordGoneNode()
 		return outcome.Continue()
@@ -46,7 +46,7 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope) outcome.Outcome {
 		rest = max(rest, start.Add(s.options.RemoteConditionsGracePeriod).Sub(s.Now))
 	}
 	if limited && rest <= 0 {
-		s.timedOut(ReasonNodeDeletionTimedOut, "DeleteNode", s.leavingNodeName()+
+		s.timedOut(NodeDeletionTimedOutEvent, "DeleteNode", s.leavingNodeName()+
 			" could not be deleted within spec.deletion.nodeDeletionTimeoutSeconds and is left behind")
 		return outcome.Continue()
 	}

@@ -25,7 +25,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome.Outcome {
 		return outcome.Continue()
 	}
 	if before {
-		s.events.Normal(ReasonDeleted, "Delete", "%s", r.deleted(s))
+		s.events.Normal(DeletedEvent, "Delete", "%s", r.deleted(s))
 		s.events.Record(r.Recorder, s.Original)
 		r.drains.forget(s.Key())
 	}

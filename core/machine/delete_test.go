@@ -265,7 +265,7 @@ func TestDeletionWithoutCluster(t *testing.T) {
 	f.createObjects()
 	f.createMachine()
 	f.eventually(func(g Gomega, m *clusterv1.Machine) {
-		g.Expect(condition(m, "Ready")).To(Equal("Unknown/" + machine.ReasonClusterMissing))
+		g.Expect(condition(m, "Ready")).To(Equal("Unknown/" + machine.ClusterMissingReason))
 	})
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 	f.eventuallyGone(f.machine)

@@ -59,7 +59,7 @@ func (r *Reconciler) detachVolumes(_ context.Context, s *scope) outcome.Outcome 
 	}
 	if s.volumesTimedOut() {
 		s.timedOut(
-			ReasonVolumeDetachTimedOut,
+			VolumeDetachTimedOutEvent,
 			"DetachVolumes",
 			fmt.Sprintf("Volumes are still attached to the Node after %s", s.volumesTimeout()),
 		)

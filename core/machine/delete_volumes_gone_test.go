@@ -30,7 +30,7 @@ func TestAForcedDrainLeavesVolumesToTheirTimeout(t *testing.T) {
 	f.heldPod(node.Name)
 	va := f.attachedVolume("data", node.Name)
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
-	f.recorded(machine.ReasonDrainForced, "nodeDrainTimeoutSeconds, 3s, is over")
+	f.recorded(machine.DrainForcedEvent, "nodeDrainTimeoutSeconds, 3s, is over")
 	f.isDeleting(clusterv1.MachineDeletingWaitingForVolumeDetachReason)
 	f.staysAttached(va)
 	f.refresh(f.infra)

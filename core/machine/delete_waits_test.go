@@ -177,7 +177,7 @@ func TestTargetThatIsGone(t *testing.T) {
 		f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 		f.eventuallyGone(f.machine) // Each stage lasts a second, which is too short to be looked for; the last one has its event.
 		f.eventuallyGone(f.infra)
-		f.Expect(f.eventuallyRecorded(machine.ReasonNodeDeletionTimedOut).Note).To(ContainSubstring(node.Name))
+		f.Expect(f.eventuallyRecorded(machine.NodeDeletionTimedOutEvent).Note).To(ContainSubstring(node.Name))
 	})
 }
 
@@ -276,6 +276,6 @@ func TestNodesThatAreNotTheMachines(t *testing.T) {
 		})
 		f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
 		f.eventuallyGone(f.machine)
-		f.Expect(f.eventuallyRecorded(machine.ReasonNodesLeft).Note).To(ContainSubstring(f.machine.Name + "-0, " + f.machine.Name + "-1"))
+		f.Expect(f.eventuallyRecorded(machine.NodesLeftEvent).Note).To(ContainSubstring(f.machine.Name + "-0, " + f.machine.Name + "-1"))
 	})
 }

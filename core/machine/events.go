@@ -12,37 +12,37 @@ import (
 
 // Reasons of events that are no reasons of conditions. Some are those of other controllers.
 const (
-	// ReasonBootstrapDataReady means that the bootstrap data exist, for a Machine that has waited for them.
-	ReasonBootstrapDataReady = "BootstrapDataReady"
-	// ReasonInfrastructureProvisioned means that the infrastructure is provisioned, for a Machine that has waited for it.
-	ReasonInfrastructureProvisioned = "InfrastructureProvisioned"
-	// ReasonNodeLinked means that the Node has joined and is known as the Machine's.
-	ReasonNodeLinked = "SuccessfulSetNodeRef"
-	// ReasonNodeReplaced means that another Node has the provider ID of the Machine now.
-	ReasonNodeReplaced = "NodeReplaced"
-	// ReasonProviderFailed means that a provider of the older contract reports a failure that it cannot recover from.
-	ReasonProviderFailed = "ProviderFailed"
-	// ReasonProviderIDContested is on a Machine that keeps its Node while the infrastructure of another one reports the same provider
+	// BootstrapDataReadyEvent means that the bootstrap data exist, for a Machine that has waited for them.
+	BootstrapDataReadyEvent = "BootstrapDataReady"
+	// InfrastructureProvisionedEvent means that the infrastructure is provisioned, for a Machine that has waited for it.
+	InfrastructureProvisionedEvent = "InfrastructureProvisioned"
+	// NodeLinkedEvent means that the Node has joined and is known as the Machine's.
+	NodeLinkedEvent = "SuccessfulSetNodeRef"
+	// NodeReplacedEvent means that another Node has the provider ID of the Machine now.
+	NodeReplacedEvent = "NodeReplaced"
+	// ProviderFailedEvent means that a provider of the older contract reports a failure that it cannot recover from.
+	ProviderFailedEvent = "ProviderFailed"
+	// ProviderIDContestedEvent is on a Machine that keeps its Node while the infrastructure of another one reports the same provider
 	// ID.
-	ReasonProviderIDContested = "ProviderIDContested"
-	// ReasonNodeClaimRefused is about Nodes that claim the provider ID of a Machine and are not accepted as its Node.
-	ReasonNodeClaimRefused = "NodeClaimRefused"
-	// ReasonNodeDrained means that a drain is over that has taken long.
-	ReasonNodeDrained = "SuccessfulDrainNode"
-	// ReasonDrainForced means that a drain has become a forced one; the note has the cause.
-	ReasonDrainForced = "DrainForced"
-	// ReasonPodsLeft means that a drain has gone on without Pods that return to the Node.
-	ReasonPodsLeft = "PodsLeftBehind"
-	// ReasonInvalidDrainRule is on a MachineDrainRule that is invalid and has no effect.
-	ReasonInvalidDrainRule = "InvalidDrainRule"
-	// ReasonVolumeDetachTimedOut means that volumes were attached for too long and are not waited for any more.
-	ReasonVolumeDetachTimedOut = "VolumeDetachTimedOut"
-	// ReasonNodeDeletionTimedOut means that the Node could not be deleted in time and is left behind.
-	ReasonNodeDeletionTimedOut = "NodeDeletionTimedOut"
-	// ReasonNodesLeft means that several Nodes claim the provider ID of the Machine, and none is known to be its.
-	ReasonNodesLeft = "NodesLeftBehind"
-	// ReasonDeleted means that nothing is left of the Machine.
-	ReasonDeleted = "SuccessfulDelete"
+	ProviderIDContestedEvent = "ProviderIDContested"
+	// NodeClaimRefusedEvent is about Nodes that claim the provider ID of a Machine and are not accepted as its Node.
+	NodeClaimRefusedEvent = "NodeClaimRefused"
+	// NodeDrainedEvent means that a drain is over that has taken long.
+	NodeDrainedEvent = "SuccessfulDrainNode"
+	// DrainForcedEvent means that a drain has become a forced one; the note has the cause.
+	DrainForcedEvent = "DrainForced"
+	// PodsLeftEvent means that a drain has gone on without Pods that return to the Node.
+	PodsLeftEvent = "PodsLeftBehind"
+	// InvalidDrainRuleEvent is on a MachineDrainRule that is invalid and has no effect.
+	InvalidDrainRuleEvent = "InvalidDrainRule"
+	// VolumeDetachTimedOutEvent means that volumes were attached for too long and are not waited for any more.
+	VolumeDetachTimedOutEvent = "VolumeDetachTimedOut"
+	// NodeDeletionTimedOutEvent means that the Node could not be deleted in time and is left behind.
+	NodeDeletionTimedOutEvent = "NodeDeletionTimedOut"
+	// NodesLeftEvent means that several Nodes claim the provider ID of the Machine, and none is known to be its.
+	NodesLeftEvent = "NodesLeftBehind"
+	// DeletedEvent means that nothing is left of the Machine.
+	DeletedEvent = "SuccessfulDelete"
 )
 
 // warningReasons are the reasons of conditions that need attention: that a condition comes to have one of them is an event too. The
@@ -51,14 +51,14 @@ var warningReasons = map[string]map[string]bool{
 	clusterv1.MachineBootstrapConfigReadyCondition: referenceWarningReasons,
 	clusterv1.MachineInfrastructureReadyCondition:  referenceWarningReasons,
 	clusterv1.MachineNodeHealthyCondition: {
-		clusterv1.MachineNodeDeletedReason: true, clusterv1.MachineNodeInternalErrorReason: true, ReasonNodeSyncFailed: true,
-		ReasonNodeOfAnotherMachine: true,
+		clusterv1.MachineNodeDeletedReason: true, clusterv1.MachineNodeInternalErrorReason: true, NodeSyncFailedReason: true,
+		NodeOfAnotherMachineReason: true,
 	},
 }
 
 var referenceWarningReasons = map[string]bool{
 	clusterv1.ObjectDeletedReason: true, clusterv1.ObjectDoesNotExistReason: true, clusterv1.InvalidConditionReportedReason: true,
-	external.ReasonCRDMissing: true, external.ReasonOwnedElsewhere: true,
+	external.CRDMissingReason: true, external.OwnedElsewhereReason: true,
 }
 
 // recordConditionEvents records an event for each condition that has come to have a warning reason, and for a terminal failure.
@@ -73,14 +73,14 @@ func (s *scope) recordConditionEvents() {
 	}
 	s.recordClaimEvents()
 	if message := failureMessage(s.Object); message != "" && message != failureMessage(s.Original) && s.infrastructure.found() {
-		s.events.Warning(ReasonProviderFailed, "Inspect", "%s", message)
+		s.events.Warning(ProviderFailedEvent, "Inspect", "%s", message)
 	}
 }
 
 // recordClaimEvents records an event for each new claim to the provider ID.
 func (s *scope) recordClaimEvents() {
 	before := messageOf(s.Original.Status.Conditions, clusterv1.MachineNodeReadyCondition)
-	for reason, note := range map[string]string{ReasonProviderIDContested: s.identity.contested, ReasonNodeClaimRefused: s.identity.refused} {
+	for reason, note := range map[string]string{ProviderIDContestedEvent: s.identity.contested, NodeClaimRefusedEvent: s.identity.refused} {
 		if note != "" && !strings.Contains(before, note) {
 			s.events.Warning(reason, "Identify", "%s", note)
 		}

@@ -68,7 +68,7 @@ func (r *Reconciler) finishDrain(s *scope, began time.Time, result drain.Result)
 			s.Original,
 			nil,
 			corev1.EventTypeNormal,
-			ReasonNodeDrained,
+			NodeDrainedEvent,
 			"Drain",
 			"%s, after %s",
 			finished.note,

@@ -29,7 +29,7 @@ func (s *scope) recordProgressEvents() {
 	if own && s.bootstrap.ref.IsDefined() &&
 		became(before.Initialization.BootstrapDataSecretCreated, after.Initialization.BootstrapDataSecretCreated) {
 		s.events.Normal(
-			ReasonBootstrapDataReady,
+			BootstrapDataReadyEvent,
 			"Bootstrap",
 			"%s",
 			"The bootstrap data are in Secret "+ptr.Deref(s.Object.Spec.Bootstrap.DataSecretName, ""),
@@ -37,14 +37,14 @@ func (s *scope) recordProgressEvents() {
 	}
 	if own && became(before.Initialization.InfrastructureProvisioned, after.Initialization.InfrastructureProvisioned) {
 		s.events.Normal(
-			ReasonInfrastructureProvisioned,
+			InfrastructureProvisionedEvent,
 			"Provision",
 			"%s",
 			external.Name(s.infrastructure.ref)+" is provisioned with the provider ID "+s.Object.Spec.ProviderID,
 		)
 	}
 	if !before.NodeRef.IsDefined() && after.NodeRef.IsDefined() {
-		s.events.Normal(ReasonNodeLinked, "Link", "%s", s.joined())
+		s.events.Normal(NodeLinkedEvent, "Link", "%s", s.joined())
 	}
 }
 

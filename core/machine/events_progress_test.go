@@ -27,8 +27,8 @@ func TestEventsOfLongSteps(t *testing.T) {
 		age  time.Duration
 		want []string
 	}{
-		{"at once", 59 * time.Second, []string{ReasonNodeLinked}},
-		{"after a minute", time.Minute, []string{ReasonBootstrapDataReady, ReasonInfrastructureProvisioned, ReasonNodeLinked}},
+		{"at once", 59 * time.Second, []string{NodeLinkedEvent}},
+		{"after a minute", time.Minute, []string{BootstrapDataReadyEvent, InfrastructureProvisionedEvent, NodeLinkedEvent}},
 	} {
 		g := NewWithT(t)
 		before := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(-test.age))}}
@@ -52,7 +52,7 @@ func TestLateStepsAreNotSilent(t *testing.T) {
 	after := before.DeepCopy()
 	after.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	s := &scope{Base: base{Now: noon, Original: before, Object: after}}
-	g.Expect(progressReasons(s)).To(ConsistOf(ReasonInfrastructureProvisioned))
+	g.Expect(progressReasons(s)).To(ConsistOf(InfrastructureProvisionedEvent))
 }
 
 // progressReasons returns the reasons of the events about the progress since the Machine was read.

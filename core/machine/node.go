@@ -81,6 +81,6 @@ func (s *scope) link() {
 	}
 	s.Object.Status.NodeRef = clusterv1.MachineNodeReference{Name: s.node.Name}
 	if before != "" {
-		s.events.Normal(ReasonNodeReplaced, "Link", "%s", "Node "+s.node.Name+" has taken the place of Node "+before)
+		s.events.Normal(NodeReplacedEvent, "Link", "%s", "Node "+s.node.Name+" has taken the place of Node "+before)
 	}
 }

@@ -23,15 +23,6 @@ import (
 // PreservedCondition of a Machine says that it is kept for inspection, until when, and what it was of.
 const PreservedCondition = "Preserved"
 
-const (
-	// ReasonPreserved means that the Machine is kept until a time.
-	ReasonPreserved = "Preserved"
-	// ReasonPreservedForEver means that the annotation with that time cannot be read, so that the Machine stays.
-	ReasonPreservedForEver = "PreservedForEver"
-	// ReasonPreservationEnded means that the time is over, or that a user has ended it: the Machine is deleted.
-	ReasonPreservationEnded = "PreservationEnded"
-)
-
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=delete
 
 // reconcilePreserved deletes a preserved Machine when its time is over, or a user says so. A time that cannot be read is no time: what
@@ -59,7 +50,7 @@ func (r *Reconciler) reconcilePreserved(ctx context.Context, s *scope) outcome.O
 		return outcome.FromError(errors.Wrap(err, "deleting the Machine that is not to be preserved any more"))
 	}
 	ctrl.LoggerFrom(ctx).Info("Deleted the Machine, which is not to be preserved any more", "until", until)
-	r.Recorder.Eventf(s.Original, nil, corev1.EventTypeNormal, ReasonPreservationEnded, "Delete", "%s", preservationEnded(ended, until))
+	r.Recorder.Eventf(s.Original, nil, corev1.EventTypeNormal, PreservationEndedReason, "Delete", "%s", preservationEnded(ended, until))
 	return outcome.Wait()
 }
 
@@ -79,13 +70,13 @@ func (s *scope) preservedCondition() metav1.Condition {
 	of := strings.TrimSpace(machines.PreservedKind(s.Object) + " " + s.Object.Labels[machines.PreservedLabel])
 	switch {
 	case s.preservedErr != nil:
-		return conditions.True(PreservedCondition, ReasonPreservationEnded, "The Machine cannot be deleted: "+s.preservedErr.Error())
+		return conditions.True(PreservedCondition, PreservationEndedReason, "The Machine cannot be deleted: "+s.preservedErr.Error())
 	case !ok:
-		return conditions.True(PreservedCondition, ReasonPreservedForEver, fmt.Sprintf(
+		return conditions.True(PreservedCondition, PreservedForEverReason, fmt.Sprintf(
 			"Kept for inspection indefinitely, and counts as no replica of %s: annotation %s is no time like %s. Correct it, or delete the Machine",
 			of, machines.PreserveUntilAnnotation, s.Now.UTC().Format(time.RFC3339))+s.refusedCordon())
 	}
-	return conditions.True(PreservedCondition, ReasonPreserved, fmt.Sprintf(
+	return conditions.True(PreservedCondition, PreservedReason, fmt.Sprintf(
 		"Kept for inspection until %s, and counts as no replica of %s. Delete the Machine to end that, or change annotation %s",
 		until.UTC().Format(time.RFC3339), of, machines.PreserveUntilAnnotation)+s.refusedCordon())
 }

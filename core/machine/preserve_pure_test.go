@@ -58,13 +58,13 @@ func TestPreservedCondition(t *testing.T) {
 		err, refused error
 		reason, text string
 	}{
-		{machine: machine("2026-11-27T12:00:00Z"), refused: errors.New("policy says no"), reason: ReasonPreserved,
+		{machine: machine("2026-11-27T12:00:00Z"), refused: errors.New("policy says no"), reason: PreservedReason,
 			text: "\nIts Node n cannot be cordoned and tainted, and may take pods: policy says no"},
-		{machine: machine("soon"), refused: errors.New("policy says no"), reason: ReasonPreservedForEver, text: "policy says no"},
+		{machine: machine("soon"), refused: errors.New("policy says no"), reason: PreservedForEverReason, text: "policy says no"},
 		{machine: &clusterv1.Machine{}},
-		{machine: machine("2026-11-27T12:00:00Z"), reason: ReasonPreserved, text: "until 2026-11-27T12:00:00Z, and counts as no replica of workers"},
-		{machine: machine("soon"), reason: ReasonPreservedForEver, text: "is no time like 2026-11-23T12:00:00Z"},
-		{machine: machine("2026-11-22T12:00:00Z"), err: errors.New("policy says no"), reason: ReasonPreservationEnded, text: "policy says no"},
+		{machine: machine("2026-11-27T12:00:00Z"), reason: PreservedReason, text: "until 2026-11-27T12:00:00Z, and counts as no replica of workers"},
+		{machine: machine("soon"), reason: PreservedForEverReason, text: "is no time like 2026-11-23T12:00:00Z"},
+		{machine: machine("2026-11-22T12:00:00Z"), err: errors.New("policy says no"), reason: PreservationEndedReason, text: "policy says no"},
 	} {
 		g := NewWithT(t)
 		s := &scope{preservedErr: c.err, node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, sync: nodeSync{err: c.refused}}

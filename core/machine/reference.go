@@ -21,10 +21,6 @@ const creationGrace = 10 * time.Second
 // moment later, and a condition in between would be one more write for each Machine.
 const creationSettling = 2 * time.Second
 
-// ReasonBeingCreated is the reason for an object that does not exist yet in that time. Another reason would mean that it has existed,
-// also to another process.
-const ReasonBeingCreated = "BeingCreated"
-
 // observe reads the object of a reference and records why it cannot be used.
 func (r *Reconciler) observe(ctx context.Context, s *scope, reference *reference) outcome.Outcome {
 	if !reference.ref.IsDefined() {
@@ -64,7 +60,7 @@ func (s *scope) youth(conditionType string) (rest, silent time.Duration) {
 	switch {
 	case reported == nil:
 		return creationGrace, 0
-	case reported.Reason == ReasonBeingCreated:
+	case reported.Reason == BeingCreatedReason:
 		return min(reported.LastTransitionTime.Add(creationGrace).Sub(s.Now), creationGrace), 0
 	}
 	return 0, 0

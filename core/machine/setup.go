@@ -136,7 +136,7 @@ func (r *Reconciler) ofNode(ctx context.Context, cluster types.NamespacedName, n
 
 // lostToAnother is true for a Machine whose provider ID is another Machine's, by its conditions.
 func lostToAnother(m *clusterv1.Machine) bool {
-	return reasonOf(m.Status.Conditions, clusterv1.MachineNodeReadyCondition) == ReasonNodeOfAnotherMachine
+	return reasonOf(m.Status.Conditions, clusterv1.MachineNodeReadyCondition) == NodeOfAnotherMachineReason
 }
 
 // ofCluster finds the Machines of a Cluster.

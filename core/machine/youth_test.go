@@ -36,7 +36,7 @@ func TestYouthEndsWhateverTheClocksSay(t *testing.T) {
 					continue
 				}
 				conditions.Set(&machine.Status.Conditions,
-					conditions.False(clusterv1.MachineInfrastructureReadyCondition, ReasonBeingCreated, ""), 1, now)
+					conditions.False(clusterv1.MachineInfrastructureReadyCondition, BeingCreatedReason, ""), 1, now)
 				now = now.Add(rest)
 			}
 			conditions.Set(&machine.Status.Conditions,

@@ -8,11 +8,17 @@ import (
 // Reasons of the Kubernetes Events about a deployment. RollbackRevisionNotFoundReason and SelectorMismatchReason are reasons of
 // events as well.
 const (
-	AdoptedEvent    = "Adopted"
-	ReleasedEvent   = "Released"
-	CreatedEvent    = "Created"
-	ScaledEvent     = "Scaled"
-	DeletedEvent    = "Deleted"
+	// AdoptedEvent means that a MachineSet that nobody controlled is the deployment's now.
+	AdoptedEvent = "Adopted"
+	// ReleasedEvent means that a MachineSet is the deployment's no more; the note has why.
+	ReleasedEvent = "Released"
+	// CreatedEvent means that a MachineSet was created.
+	CreatedEvent = "Created"
+	// ScaledEvent means that the replicas of a MachineSet were changed; the note has from how many, to how many and why.
+	ScaledEvent = "Scaled"
+	// DeletedEvent means that a MachineSet or Machine was deleted; the note has why.
+	DeletedEvent = "Deleted"
+	// RolledBackEvent means that the template is that of an earlier revision again.
 	RolledBackEvent = "RolledBack"
 	// NameTakenEvent means that another object has the name that was chosen for a new set.
 	NameTakenEvent = "NameTaken"

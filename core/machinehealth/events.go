@@ -6,8 +6,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// ReasonMachineMarkedUnhealthy is the reason of the event about a Machine that has become unhealthy, or is so for another reason.
-const ReasonMachineMarkedUnhealthy = "MachineMarkedUnhealthy"
+// MachineMarkedUnhealthyEvent is the reason of the event about a Machine that has become unhealthy, or is so for another reason.
+const MachineMarkedUnhealthyEvent = "MachineMarkedUnhealthy"
 
 // recordEvents records what a write has changed: one event when a Machine becomes unhealthy, and one when the reason is another.
 func (r *Reconciler) recordEvents(w *write) {
@@ -16,5 +16,5 @@ func (r *Reconciler) recordEvents(w *write) {
 	if after == nil || after.Status != "False" || before != nil && before.Status == after.Status && before.Reason == after.Reason {
 		return
 	}
-	r.Recorder.Eventf(w.after, nil, corev1.EventTypeWarning, ReasonMachineMarkedUnhealthy, "Judge", "%s: %s", after.Reason, after.Message)
+	r.Recorder.Eventf(w.after, nil, corev1.EventTypeWarning, MachineMarkedUnhealthyEvent, "Judge", "%s: %s", after.Reason, after.Message)
 }

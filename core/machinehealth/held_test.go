@@ -27,7 +27,7 @@ func TestAFreezeHandsNothingOver(t *testing.T) {
 	w := newWorld(t)
 	stop := &frozen{
 		notBefore: time.Now().Add(100 * 365 * 24 * time.Hour),
-		state:     freeze.State{Reason: freeze.ReasonRestoreSuspected, Message: "instances are gone", Since: time.Now()},
+		state:     freeze.State{Reason: freeze.RestoreSuspectedReason, Message: "instances are gone", Since: time.Now()},
 	}
 	w.freeze = stop
 	controlled := func(pool, kind string) func(*clusterv1.Machine) {
@@ -51,7 +51,7 @@ func TestAFreezeHandsNothingOver(t *testing.T) {
 		w.check(name, func(c *clusterv1.MachineHealthCheck) { c.Spec.Selector.MatchLabels["pool"] = pool })
 	}
 	for _, name := range []string{"metal", "plane"} {
-		w.counts(name, 1, 0, 0, "False/"+machinehealthcheck.ReasonFrozen)
+		w.counts(name, 1, 0, 0, "False/"+machinehealthcheck.FrozenReason)
 		said := meta.FindStatusCondition(w.current(name).Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 		w.G.Expect(said.Message).To(And(HavePrefix("1 unhealthy Machine not handed over: RestoreSuspected"), ContainSubstring("instances are gone")))
 	}
@@ -103,7 +103,7 @@ func (e *ending) Frozen(client.ObjectKey) freeze.State {
 	if until == nil || time.Now().After(*until) {
 		return freeze.State{}
 	}
-	return freeze.State{Reason: freeze.ReasonCoreWasAway, Message: "away", Until: *until}
+	return freeze.State{Reason: freeze.CoreWasAwayReason, Message: "away", Until: *until}
 }
 
 // TestARequestThatIsGone is made again: at once, also when it went while no core was at work. One that is there is left alone.

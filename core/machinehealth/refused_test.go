@@ -31,7 +31,7 @@ func TestARefusedWriteIsReported(t *testing.T) {
 	w.Eventually(func(g Gomega) {
 		c := meta.FindStatusCondition(w.current("workers").Status.Conditions, machinehealthcheck.MachinesUpdatedCondition)
 		g.Expect(c).NotTo(BeNil())
-		g.Expect(c.Reason).To(Equal(machinehealthcheck.ReasonRefused))
+		g.Expect(c.Reason).To(Equal(machinehealthcheck.RefusedReason))
 		g.Expect(c.Message).To(ContainSubstring("policy says no"))
 	})
 	w.counts("workers", 2, 0, 0, "True/RemediationAllowed")
@@ -89,7 +89,7 @@ func TestAClusterThatIsNotThere(t *testing.T) {
 	w.check("lonely", func(c *clusterv1.MachineHealthCheck) { c.Spec.ClusterName = "none" })
 	w.check("wrong", func(c *clusterv1.MachineHealthCheck) { c.Spec.Remediation.TriggerIf.UnhealthyInRange = "[3-2]" })
 	w.Eventually(func(g Gomega) {
-		for name, reason := range map[string]string{"lonely": machinehealthcheck.ReasonClusterMissing, "wrong": machinehealthcheck.ReasonInvalidSpec} {
+		for name, reason := range map[string]string{"lonely": machinehealthcheck.ClusterMissingReason, "wrong": machinehealthcheck.InvalidSpecReason} {
 			c := meta.FindStatusCondition(w.current(name).Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
 			g.Expect(c).NotTo(BeNil(), name)
 			g.Expect(c.Reason).To(Equal(reason))

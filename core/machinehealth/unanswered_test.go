@@ -51,13 +51,13 @@ func TestATargetThatStopsAnsweringInMidLook(t *testing.T) {
 
 			way.begin(target)
 			w.reports("a", "True", 0)
-			w.frozenFor(freeze.ReasonTargetAPIServerUnreachable)
+			w.frozenFor(freeze.TargetAPIServerUnreachableReason)
 			w.G.Eventually(time.Now).WithTimeout(2 * unhealthyAfter).Should(BeTemporally(">", deadline))
 			w.looked(func() { w.touch("a", "late") })
 			w.G.Expect(w.said("a", succeeded)).To(Equal(well), "nobody knows what its Node says now")
 
 			way.end(target)
-			w.frozenFor(freeze.ReasonRecovering)
+			w.frozenFor(freeze.RecoveringReason)
 			w.frozenFor("")
 			w.looked(func() { w.touch("a", "after") })
 			w.G.Expect(w.said("a", succeeded)).To(Equal(well))

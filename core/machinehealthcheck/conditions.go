@@ -21,21 +21,21 @@ import (
 const MachinesUpdatedCondition = "MachinesUpdated"
 
 const (
-	// ReasonClusterMissing is the reason of RemediationAllowed while the Cluster does not exist: create it, or delete the
+	// ClusterMissingReason is the reason of RemediationAllowed while the Cluster does not exist: create it, or delete the
 	// MachineHealthCheck.
-	ReasonClusterMissing = "ClusterDoesNotExist"
-	// ReasonInvalidSpec is the reason of RemediationAllowed while the spec has a selector or limits that cannot be used: correct it.
-	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonNodesUnreadable is the reason of RemediationAllowed while the Nodes cannot be read and too few Machines are known to be
+	ClusterMissingReason = "ClusterDoesNotExist"
+	// InvalidSpecReason is the reason of RemediationAllowed while the spec has a selector or limits that cannot be used: correct it.
+	InvalidSpecReason = "InvalidSpec"
+	// NodesUnreadableReason is the reason of RemediationAllowed while the Nodes cannot be read and too few Machines are known to be
 	// healthy from before: see the condition RemoteConnectionProbe of the Cluster.
-	ReasonNodesUnreadable = "NodesUnreadable"
-	// ReasonFrozen is the reason of RemediationAllowed while unhealthy Machines are handed to nobody, since nothing may be replaced: see
+	NodesUnreadableReason = "NodesUnreadable"
+	// FrozenReason is the reason of RemediationAllowed while unhealthy Machines are handed to nobody, since nothing may be replaced: see
 	// the condition RemediationAllowed of the Cluster. MachineSets are asked all the same, and say it themselves.
-	ReasonFrozen = "Frozen"
-	// ReasonRefused is the reason of MachinesUpdated while the API server refuses a write. The message has its words.
-	ReasonRefused = "RefusedByAPIServer"
-	// ReasonUpdated is the reason of MachinesUpdated when nothing is refused any more.
-	ReasonUpdated = "MachinesUpdated"
+	FrozenReason = "Frozen"
+	// RefusedReason is the reason of MachinesUpdated while the API server refuses a write. The message has its words.
+	RefusedReason = "RefusedByAPIServer"
+	// UpdatedReason is the reason of MachinesUpdated when nothing is refused any more.
+	UpdatedReason = "MachinesUpdated"
 )
 
 // maxTargets is how many names the API allows in status.targets.
@@ -48,7 +48,7 @@ func (s *scope) setStatus() {
 	switch {
 	case s.paused():
 	case s.cluster == nil:
-		s.set(conditions.Unknown(clusterv1.MachineHealthCheckRemediationAllowedCondition, ReasonClusterMissing,
+		s.set(conditions.Unknown(clusterv1.MachineHealthCheckRemediationAllowedCondition, ClusterMissingReason,
 			"Cluster "+s.Object.Spec.ClusterName+" does not exist: create it or delete the MachineHealthCheck"))
 	case s.result != nil:
 		status.ObservedGeneration = s.Object.Generation
@@ -75,13 +75,13 @@ func (s *scope) allowed() metav1.Condition {
 	const kind = clusterv1.MachineHealthCheckRemediationAllowedCondition
 	switch {
 	case s.result.Invalid != "":
-		return conditions.False(kind, ReasonInvalidSpec, s.result.Invalid)
+		return conditions.False(kind, InvalidSpecReason, s.result.Invalid)
 	case !s.result.Allowed && s.result.Unreadable != "":
-		return conditions.Unknown(kind, ReasonNodesUnreadable, lines("Waiting for the Nodes: "+s.result.Unreadable, s.left()))
+		return conditions.Unknown(kind, NodesUnreadableReason, lines("Waiting for the Nodes: "+s.result.Unreadable, s.left()))
 	case !s.result.Allowed:
 		return conditions.False(kind, clusterv1.MachineHealthCheckTooManyUnhealthyReason, lines("Remediation stops: "+s.result.Message, s.left()))
 	case s.result.Frozen != "":
-		return conditions.False(kind, ReasonFrozen,
+		return conditions.False(kind, FrozenReason,
 			lines(fmt.Sprintf("%s not handed over: %s", machines.Plural(s.result.Held, "unhealthy Machine"), s.result.Frozen), s.left()))
 	case s.result.Template != "":
 		return conditions.False(kind, clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, lines(s.result.Template, s.left()))
@@ -108,9 +108,9 @@ func (s *scope) updated() metav1.Condition {
 	}
 	switch {
 	case words != "":
-		return conditions.False(MachinesUpdatedCondition, ReasonRefused, words)
+		return conditions.False(MachinesUpdatedCondition, RefusedReason, words)
 	case meta.FindStatusCondition(s.Object.Status.Conditions, MachinesUpdatedCondition) != nil:
-		return conditions.True(MachinesUpdatedCondition, ReasonUpdated, "")
+		return conditions.True(MachinesUpdatedCondition, UpdatedReason, "")
 	}
 	return metav1.Condition{}
 }

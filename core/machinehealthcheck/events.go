@@ -7,9 +7,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// ReasonRemediationRestricted is the reason of the event about a MachineHealthCheck whose limits, spec or template have stopped
+// RemediationRestrictedEvent is the reason of the event about a MachineHealthCheck whose limits, spec or template have stopped
 // remediation.
-const ReasonRemediationRestricted = "RemediationRestricted"
+const RemediationRestrictedEvent = "RemediationRestricted"
 
 // recordEvents records once that remediation has stopped. The numbers in the message, which change, are in the condition.
 func (s *scope) recordEvents(recorder events.EventRecorder) {
@@ -18,5 +18,5 @@ func (s *scope) recordEvents(recorder events.EventRecorder) {
 	if after == nil || after.Status != "False" || before != nil && before.Status == after.Status && before.Reason == after.Reason {
 		return
 	}
-	recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, ReasonRemediationRestricted, "Judge", "%s: %s", after.Reason, after.Message)
+	recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, RemediationRestrictedEvent, "Judge", "%s: %s", after.Reason, after.Message)
 }

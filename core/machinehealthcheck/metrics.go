@@ -63,7 +63,7 @@ func (s *scope) measure() {
 
 // heldBy is how many Machines are held back for that reason: by a freeze those that nobody had begun with before.
 func heldBy(result machinehealth.Result, reason string) int {
-	if reason == ReasonFrozen {
+	if reason == FrozenReason {
 		return result.Held
 	}
 	return result.Unhealthy

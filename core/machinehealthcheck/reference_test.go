@@ -42,13 +42,9 @@ func TestReferenceIsWhole(t *testing.T) {
 	reasons = append(reasons, clusterv1.MachineSetMachineRemediationMachineDeletingReason, clusterv1.MachineSetMachineRemediationDeferredReason,
 		clusterv1.MachineSetMachineCannotBeRemediatedReason)
 	coded := doccheck.Constants(t, doccheck.Named("Reason"), directories...)
-	coded = slices.DeleteFunc(coded, func(r string) bool {
-		return r == machinehealth.ReasonMachineMarkedUnhealthy || r == ReasonRemediationRestricted
-	})
 	coded = append(coded, clusterv1.MachineSetMachineRemediationMachineDeletingReason)
 	doccheck.Compare(t, page, "reasons", unique(reasons), unique(coded))
-	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"),
-		[]string{machinehealth.ReasonMachineMarkedUnhealthy, ReasonRemediationRestricted})
+	doccheck.Compare(t, page, "events", page.Keys(t, "Events", "Event"), doccheck.Constants(t, doccheck.Named("Event"), directories...))
 	doccheck.Compare(t, page, "annotations", page.Keys(t, "Annotations", "Annotation"),
 		doccheck.Constants(t, doccheck.Named("Annotation"), directories...))
 	documented := page.Keys(t, "When a Machine is unhealthy", "Reason of HealthCheckSucceeded")

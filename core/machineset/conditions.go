@@ -16,6 +16,9 @@ import (
 
 type condition = metav1.Condition
 
+// notReplaceableReason is the reason of RemediationAllowed when no Machine could be created in the place of an unhealthy one.
+const notReplaceableReason = "NotReplaceable"
+
 // derivations are the conditions of a set, each a function of the scope alone.
 var derivations = []func(*scope, error) condition{
 	scalingUpCondition,

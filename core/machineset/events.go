@@ -7,12 +7,22 @@ import (
 
 // Reasons of the Kubernetes Events about a set.
 const (
-	createdEvent  = "Created"
-	deletedEvent  = "Deleted"
-	adoptedEvent  = "Adopted"
+	// createdEvent means that Machines were created; the note has why, and their names.
+	createdEvent = "Created"
+	// deletedEvent means that Machines were deleted; the note has why, and their names.
+	deletedEvent = "Deleted"
+	// adoptedEvent means that a Machine that nobody controlled is the set's now.
+	adoptedEvent = "Adopted"
+	// releasedEvent means that a Machine is the set's no more; the note has why.
 	releasedEvent = "Released"
 	// adoptionRefusedEvent means that an instance that is to be adopted has another object.
 	adoptionRefusedEvent = "AdoptionRefused"
+	// remediationBlockedEvent is recorded once when a set begins to hold up replacements, or has another reason for it.
+	remediationBlockedEvent = "RemediationBlocked"
+	// preservedEvent means that a Machine is kept for inspection, and is the set's no more.
+	preservedEvent = "Preserved"
+	// preservationEndedEvent means that a Machine that was kept is one too many.
+	preservationEndedEvent = "PreservationEnded"
 )
 
 // event records an event about the set.

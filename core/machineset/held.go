@@ -18,16 +18,12 @@ import (
 	"millwright.dev/core/machines"
 )
 
-// The condition RemediationAllowed, whose name is that of MachineHealthChecks. Its reasons are those of package remediation, and these.
+// The condition RemediationAllowed and its reason when it is True, whose names are those of MachineHealthChecks. The other reasons are
+// those of package remediation, and notReplaceableReason.
 const (
 	remediationAllowedConditionType = clusterv1.MachineHealthCheckRemediationAllowedCondition
 	remediationAllowedReason        = clusterv1.MachineHealthCheckRemediationAllowedReason
-	// notReplaceableReason means that no Machine could be created in the place of an unhealthy one.
-	notReplaceableReason = "NotReplaceable"
 )
-
-// remediationBlockedEvent is recorded once when a set begins to hold up replacements, or has another reason for it.
-const remediationBlockedEvent = "RemediationBlocked"
 
 var (
 	blockedMachines = prometheus.NewGaugeVec(prometheus.GaugeOpts{

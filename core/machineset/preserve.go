@@ -21,12 +21,6 @@ import (
 // DefaultPreserveTimeout is how long preserved Machines stay: as with Gardener's machine-controller-manager.
 const DefaultPreserveTimeout = 96 * time.Hour
 
-// preservedEvent is recorded when a Machine is kept for inspection, and is of the set no more.
-const preservedEvent = "Preserved"
-
-// preservationEndedEvent is recorded when a Machine that was kept is one too many.
-const preservationEndedEvent = "PreservationEnded"
-
 // preserveNow lets those Machines go that somebody wants to inspect at once. They are of the set no more, and others are created.
 func (r *Reconciler) preserveNow(ctx context.Context, s *scope) outcome.Outcome {
 	end := outcome.Continue()

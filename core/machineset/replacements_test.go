@@ -67,7 +67,7 @@ func TestNothingIsReplacedInAFreeze(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cold := &frost{state: freeze.State{
-		Reason: freeze.ReasonTargetAPIServerUnreachable, Message: "it does not answer", Since: time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC),
+		Reason: freeze.TargetAPIServerUnreachableReason, Message: "it does not answer", Since: time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC),
 	}}
 	w.change = func(r *Reconciler) { r.Freeze = cold }
 	w.set(2)

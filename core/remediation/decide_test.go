@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 	well := func(d time.Duration) func(*remediation.Candidate) {
 		return func(c *remediation.Candidate) { c.Replaces.Available = ptr.To(now.Add(-d)) }
 	}
-	frozen := freeze.State{Reason: freeze.ReasonTargetAPIServerUnreachable, Message: "it does not answer", Since: now.Add(-time.Minute)}
+	frozen := freeze.State{Reason: freeze.TargetAPIServerUnreachableReason, Message: "it does not answer", Since: now.Add(-time.Minute)}
 	tests := map[string]struct {
 		change  func(*remediation.Input)
 		machine remediation.Candidate
@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 		"frozen":           {func(in *remediation.Input) { in.Frozen = frozen }, remediation.Candidate{Name: "m"}, "Frozen", []string{"since 2026-11-20T11:59:00Z (TargetAPIServerUnreachable): it does not answer"}, 0, 0},
 		"frozen and begun": {func(in *remediation.Input) { in.Frozen = frozen }, remediation.Candidate{Name: "m", Begun: true}, "Frozen", nil, 0, 0},
 		"frozen for a time": {func(in *remediation.Input) {
-			in.Frozen = freeze.State{Reason: freeze.ReasonRecovering, Until: now.Add(time.Minute)}
+			in.Frozen = freeze.State{Reason: freeze.RecoveringReason, Until: now.Add(time.Minute)}
 		}, remediation.Candidate{Name: "m"}, "Frozen", nil, 0, time.Minute},
 		"wrong limit":               {func(in *remediation.Input) { in.Cluster.SpecError = "x is wrong: correct it" }, remediation.Candidate{Name: "m"}, "InvalidLimit", []string{"x is wrong: correct it"}, 0, 0},
 		"wrong retry":               {func(in *remediation.Input) { in.RetrySpecError = "x is wrong: correct it" }, remediation.Candidate{Name: "m"}, "InvalidLimit", nil, 0, 0},
@@ -120,7 +120,7 @@ func TestDecideKeepsToItsLimits(t *testing.T) {
 			in.InCluster = len(in.Held) + int(inOthers%8)
 			in.Deployment.Max, in.Cluster.Max = int(limit%12), int(inCluster%16)
 			if frozen {
-				in.Frozen.Reason = freeze.ReasonRecovering
+				in.Frozen.Reason = freeze.RecoveringReason
 			}
 		})
 		for n, begun := range names[:min(len(names), 20)] {

@@ -75,7 +75,7 @@ func TestWhoWaitsForASlotLooksAgainWhenItEnds(t *testing.T) {
 	later, ends := Epoch.Add(time.Second), Epoch.Add(remediation.UnseenTimeout)
 	frozen := func(until time.Time) remediation.Input {
 		in := asking(1, 10, later, "b")
-		in.Frozen = freeze.State{Reason: freeze.ReasonRecovering, Until: until}
+		in.Frozen = freeze.State{Reason: freeze.RecoveringReason, Until: until}
 		return in
 	}
 	for name, test := range map[string]struct {

@@ -100,7 +100,7 @@ func TestAnInstanceWhoseObjectWasRemovedByForceIsDeleted(t *testing.T) {
 	f.scanned()
 	f.scanned()
 	f.Eventually(func() bool { return f.alive(m.Status.InstanceID) }).Should(BeFalse())
-	f.Eventually(f.events).Should(ContainElement(orphans.EventDeleted))
+	f.Eventually(f.events).Should(ContainElement(orphans.DeletedEvent))
 	f.Expect(f.alive(kept.Status.InstanceID)).To(BeTrue())
 }
 
@@ -112,7 +112,7 @@ func TestThePolicyReportDeletesNothing(t *testing.T) {
 	for range 3 {
 		f.scanned()
 	}
-	f.Eventually(f.events).Should(ContainElement(orphans.EventOrphaned))
+	f.Eventually(f.events).Should(ContainElement(orphans.OrphanedEvent))
 	f.Expect(f.alive(m.Status.InstanceID)).To(BeTrue())
 	f.Expect(f.calls("TerminateInstances")).To(BeZero())
 }
@@ -127,7 +127,7 @@ func TestAProtectedOrphan(t *testing.T) {
 	for range 3 {
 		f.scanned()
 	}
-	f.Eventually(f.events).Should(ContainElement(orphans.EventFailed))
+	f.Eventually(f.events).Should(ContainElement(orphans.FailedEvent))
 	f.Expect(f.alive(m.Status.InstanceID)).To(BeTrue())
 	f.sim.ClearFaults()
 	f.Eventually(func() bool { return f.alive(m.Status.InstanceID) }).Should(BeFalse())
@@ -183,7 +183,7 @@ func TestWhatAnOrphanLeavesBehindIsDeleted(t *testing.T) {
 	}
 	f.Eventually(f.sim.Volumes).Should(BeEmpty())
 	f.Eventually(f.sim.NetworkInterfaces).Should(BeEmpty())
-	f.Eventually(f.events).Should(ContainElement(orphans.EventDeleted))
+	f.Eventually(f.events).Should(ContainElement(orphans.DeletedEvent))
 }
 
 // clusterctl move takes objects and their records along, and gives all of them new UIDs. At the target the instance belongs to the new Cluster, and

@@ -166,7 +166,7 @@ func TestSecretsOfOrphansAreDeleted(t *testing.T) {
 	f.expunge(m)
 	f.start()
 	f.Eventually(func() []string { f.scanned(); return f.secretNames() }).Should(ConsistOf(kept[0], "infrastructure.millwright.dev/x/1"))
-	f.Eventually(f.events).Should(ContainElement(orphans.EventDeleted))
+	f.Eventually(f.events).Should(ContainElement(orphans.DeletedEvent))
 	f.Expect(f.alive(m.Status.InstanceID)).To(BeFalse())
 }
 

@@ -43,9 +43,9 @@ func Constants(t testing.TB, match func(name string) bool, directories ...string
 	return slices.Sorted(maps.Keys(values))
 }
 
-// Named accepts names that begin or end with the word, as ReasonPaused and PausedReason do with Reason.
+// Named accepts names that end with the word, as PausedReason does with Reason.
 func Named(word string) func(string) bool {
-	return func(name string) bool { return strings.HasPrefix(name, word) || strings.HasSuffix(name, word) }
+	return func(name string) bool { return strings.HasSuffix(name, word) }
 }
 
 // loader type-checks packages as far as constants need it: errors, as of packages that are not followed, are let pass.

@@ -35,7 +35,7 @@ func TestRecipes(t *testing.T) {
 	o.edit("core/machine/reconciler.go", "outcome.All(ctx, s, ", "r.reconcileQuota, ")
 	o.edit("core/machine/conditions.go", "func (s *scope) setConditions() outcome.Outcome {\n", "\ts.set(s.quotaCondition())\n")
 	o.edit("core/machine/conditions.go", "\tPreservedCondition,\n", "\tQuotaCondition,\n")
-	o.edit("core/machine/conditions.go", "const ReasonClusterMissing = \"ClusterDoesNotExist\"\n", only("Add a condition"))
+	o.edit("core/machine/conditions.go", "\tPreservationEndedReason = \"PreservationEnded\"\n)\n", only("Add a condition"))
 	o.edit("core/machine/events.go", "var warningReasons = map[string]map[string]bool{\n", only("Add an event"))
 	o.edit("core/options.go", "type options struct {\n", "\tquotaTimeout time.Duration\n")
 	o.edit("core/options.go", "func (o *options) addMachineFlags(flags *pflag.FlagSet) {\n", only("Add a flag"))

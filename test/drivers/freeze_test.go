@@ -14,6 +14,6 @@ import (
 // together.
 func TestOrphansAreKeptInEachFreezeOfTheCore(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(orphans.FreezeReasons()).To(ContainElement(freeze.ReasonRestoreSuspected))
+	g.Expect(orphans.FreezeReasons()).To(ContainElement(freeze.RestoreSuspectedReason))
 	g.Expect(orphans.FreezeReasons()).To(ConsistOf(doccheck.Constants(t, doccheck.Named("Reason"), "core/safety/freeze")))
 }

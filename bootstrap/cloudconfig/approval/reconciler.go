@@ -205,19 +205,16 @@ func (r *Reconciler) approve(ctx context.Context, remote client.Client, s *subje
 	approved := csr.DeepCopy()
 	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-		Reason: "MillwrightApproved", Message: "The request is of Machine " + client.ObjectKeyFromObject(s.machine).String(),
+		Reason: approvedReason, Message: "The request is of Machine " + client.ObjectKeyFromObject(s.machine).String(),
 	})
 	if err := remote.SubResource("approval").Update(ctx, approved); err != nil {
 		return errors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
 	}
 	r.note(s.machine, csr, RequestApproved, "")
-	s.events.About(csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
+	s.events.About(csr, corev1.EventTypeNormal, approvedEvent, "Approve",
 		"Approved CertificateSigningRequest %s for Node %s", csr.Name, s.observed.NodeName)
 	return nil
 }
-
-// supersededReason means that this provider has denied a request, because its machine has made a later one.
-const supersededReason = "MillwrightSuperseded"
 
 // supersede denies the request whose approval was recorded and not given, so that nobody who is about to approve it still can.
 func (r *Reconciler) supersede(ctx context.Context, remote client.Client, outstanding, by *certificatesv1.CertificateSigningRequest) error {

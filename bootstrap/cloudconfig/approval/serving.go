@@ -104,12 +104,12 @@ func (r *servingReconciler) approveServing(
 	approved := csr.DeepCopy()
 	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-		Reason: "MillwrightApproved", Message: "It names addresses of Machine " + client.ObjectKeyFromObject(s.machine).String() + " only",
+		Reason: approvedReason, Message: "It names addresses of Machine " + client.ObjectKeyFromObject(s.machine).String() + " only",
 	})
 	if err := remote.SubResource("approval").Update(ctx, approved); err != nil {
 		return errors.Wrapf(client.IgnoreNotFound(err), "approving CertificateSigningRequest %s", csr.Name)
 	}
-	s.events.About(csr, corev1.EventTypeNormal, "CertificateRequestApproved", "Approve",
+	s.events.About(csr, corev1.EventTypeNormal, approvedEvent, "Approve",
 		"Approved CertificateSigningRequest %s for the serving certificate of Node %s", csr.Name, s.machine.Name)
 	return nil
 }

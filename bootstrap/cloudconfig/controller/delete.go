@@ -58,7 +58,7 @@ func (r *Reconciler) belongings(ctx context.Context, s *scope) (*belongings, err
 	}
 	if machine != nil {
 		if why := ownership.Refuse(s.Object, machine); why != "" {
-			s.events.Warning(reasonCleanupSkipped, "CleanUp", "Removed nothing from the target cluster: %s", why)
+			s.events.Warning(cleanupSkippedEvent, "CleanUp", "Removed nothing from the target cluster: %s", why)
 			return nil, nil
 		}
 		key := clusterKey(machine)
@@ -174,7 +174,7 @@ func (r *Reconciler) giveUpOrWait(ctx context.Context, s *scope, b *belongings, 
 		// The pauses grow with the wait.
 		return wait.And(outcome.WaitFor(min(max(s.Now.Sub(s.Object.DeletionTimestamp.Time)/2, time.Second), maxCleanupPause)))
 	}
-	s.events.Warning(reasonCleanupSkipped, "CleanUp", "Left Secret, Role and RoleBinding %s and expiring tokens: %s", b.names.Object(), why)
+	s.events.Warning(cleanupSkippedEvent, "CleanUp", "Left Secret, Role and RoleBinding %s and expiring tokens: %s", b.names.Object(), why)
 	return outcome.Continue()
 }
 

@@ -8,10 +8,10 @@ import (
 
 // Reasons of events, besides those that conditions have too.
 const (
-	// reasonCleanupSkipped means that something stays behind in the target cluster of a CloudConfig that is deleted.
-	reasonCleanupSkipped = "CleanupSkipped"
-	// reasonLeftoverRemoved means that the Secret and the tokens of an earlier Machine of the same name were removed.
-	reasonLeftoverRemoved = "LeftoverRemoved"
+	// cleanupSkippedEvent means that something stays behind in the target cluster of a CloudConfig that is deleted.
+	cleanupSkippedEvent = "CleanupSkipped"
+	// leftoverRemovedEvent means that the Secret and the tokens of an earlier Machine of the same name were removed.
+	leftoverRemovedEvent = "LeftoverRemoved"
 )
 
 // addStatusEvents adds the events about what the status has that was written: user data that are published, and a join that is overdue.

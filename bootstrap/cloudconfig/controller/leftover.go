@@ -36,7 +36,7 @@ func (r *Reconciler) replaceLeftover(ctx context.Context, s *scope, secret *core
 	if err := s.target.RemoveLeftover(ctx, secret); err != nil {
 		return err
 	}
-	s.events.Normal(reasonLeftoverRemoved, "CleanUp", "Removed Secret %s and the tokens of an earlier Machine %s from the target cluster",
+	s.events.Normal(leftoverRemovedEvent, "CleanUp", "Removed Secret %s and the tokens of an earlier Machine %s from the target cluster",
 		secret.Name, s.machine.Name)
 	return nil
 }

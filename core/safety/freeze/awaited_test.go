@@ -30,7 +30,7 @@ func named(key client.ObjectKey) *clusterv1.Cluster {
 func recovering(w *world) *clusterv1.Cluster {
 	c := named(cluster)
 	c.Status.Conditions = []metav1.Condition{{
-		Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Status: metav1.ConditionFalse, Reason: ReasonRecovering,
+		Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Status: metav1.ConditionFalse, Reason: RecoveringReason,
 		LastTransitionTime: metav1.NewTime(w.clock.Now().Add(-time.Minute)),
 	}}
 	return c
@@ -63,10 +63,10 @@ func TestAReaderThatHangsBlocksNobody(t *testing.T) {
 	var state State
 	g.Eventually(done).Should(Receive(&state))
 	g.Expect(state.Unread).To(BeTrue())
-	g.Expect(state.Reason).To(Equal(ReasonCoreWasAway))
+	g.Expect(state.Reason).To(Equal(CoreWasAwayReason))
 	g.Expect(w.NotBefore(cluster)).To(BeTemporally(">", w.clock.Now().Add(24*time.Hour)), "nobody is judged")
 	close(hangs)
-	g.Eventually(func() string { return w.Frozen(cluster).Reason }).Should(Equal(ReasonRecovering))
+	g.Eventually(func() string { return w.Frozen(cluster).Reason }).Should(Equal(RecoveringReason))
 	g.Eventually(func() bool { return w.Frozen(other).Active() }).Should(BeFalse())
 }
 
@@ -92,7 +92,7 @@ func TestAReadThatFailsIsRepeated(t *testing.T) {
 	g.Expect(notified).To(BeEmpty())
 	broken.Store(false)
 	g.Eventually(notified).Should(Receive(Equal(cluster)))
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRecovering), "the freeze of the core before goes on")
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(RecoveringReason), "the freeze of the core before goes on")
 	reads := asked.Load()
 	w.Frozen(cluster)
 	g.Consistently(asked.Load).WithTimeout(100*time.Millisecond).Should(Equal(reads), "it is read once")
@@ -194,7 +194,7 @@ func TestALeaseThatCannotBeReadAtTheStart(t *testing.T) {
 			w.controlAnswered(t.Context())
 			w.clock.Step(DefaultRestoreGrace)
 			state := w.Frozen(cluster)
-			g.Expect(state.Reason).To(Equal(ReasonCoreWasAway))
+			g.Expect(state.Reason).To(Equal(CoreWasAwayReason))
 			g.Expect(state.Message).To(ContainSubstring("until the lease of the core has been read, which says whether one was at work before this one: broken"))
 			g.Expect(state.Until).To(BeZero())
 			g.Expect(state.Routine).To(BeFalse(), "it is worth a condition")
@@ -243,12 +243,12 @@ func TestAFirstInstallation(t *testing.T) {
 
 // TestVanishedInstancesWithoutALease are a sign, of Machines that were there before the core.
 func TestVanishedInstancesWithoutALease(t *testing.T) {
-	for age, frozen := range map[time.Duration]string{time.Minute: ReasonRestoreSuspected, -time.Minute: ""} {
+	for age, frozen := range map[time.Duration]string{time.Minute: RestoreSuspectedReason, -time.Minute: ""} {
 		g := NewWithT(t)
 		w := newWorld(-1)
 		w.Freezer.options.Grace = 0
 		cached := fake.NewClientBuilder().WithScheme(testenv.Scheme()).
-			WithObjects(machine("m", reasonInstanceVanished, w.clock.Now().Add(-age))).
+			WithObjects(machine("m", reportedVanished, w.clock.Now().Add(-age))).
 			WithIndex(&clusterv1.Machine{}, index.Cluster, func(client.Object) []string { return []string{cluster.Name} }).Build()
 		e := &Examiner{
 			Freezer: w.Freezer, Client: cached, APIReader: cached,

@@ -108,7 +108,7 @@ func TestARestoreWhoseVersionIsNotLower(t *testing.T) {
 	g.Expect(server.Update(t.Context(), lease)).To(Succeed())
 	p.check(t.Context())
 	state := w.Frozen(cluster)
-	g.Expect(state.Reason).To(Equal(ReasonRestoreSuspected))
+	g.Expect(state.Reason).To(Equal(RestoreSuspectedReason))
 	g.Expect(state.Message).To(ContainSubstring("leaseTransitions of the core went back from 5 to 2"))
 	p.check(t.Context())
 	g.Expect(w.changes).To(HaveLen(1), "it is noticed once")
@@ -135,6 +135,6 @@ func TestAClockThatIsSetBackIsNoRestore(t *testing.T) {
 		p.compare(t.Context(), renewed("1001", time.Second))
 		w.clock.Step(DefaultPeriod)
 		p.compare(t.Context(), renewed("1002", DefaultPeriod-time.Hour))
-		g.Expect(w.Frozen(cluster).Reason == ReasonRestoreSuspected).To(Equal(jumped == 0), name)
+		g.Expect(w.Frozen(cluster).Reason == RestoreSuspectedReason).To(Equal(jumped == 0), name)
 	}
 }

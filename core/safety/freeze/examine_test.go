@@ -46,7 +46,7 @@ func TestOneReadThatFailsHidesNoSign(t *testing.T) {
 			w.Freezer.options.Grace = 0
 			var cached []client.Object
 			if c.vanished {
-				cached = append(cached, machine("m", reasonInstanceVanished, w.clock.Now().Add(-3*time.Hour)))
+				cached = append(cached, machine("m", reportedVanished, w.clock.Now().Add(-3*time.Hour)))
 			}
 			var nodes []*corev1.Node
 			for i := range c.nodes {
@@ -74,10 +74,10 @@ func TestOneReadThatFailsHidesNoSign(t *testing.T) {
 			g.Expect(asked).To(Equal(c.asked))
 			state := w.Frozen(cluster)
 			if c.want == "" {
-				g.Expect(state.Reason == ReasonCoreWasAway).To(Equal(c.again))
+				g.Expect(state.Reason == CoreWasAwayReason).To(Equal(c.again))
 				return
 			}
-			g.Expect(state.Reason).To(Equal(ReasonRestoreSuspected))
+			g.Expect(state.Reason).To(Equal(RestoreSuspectedReason))
 			g.Expect(state.Message).To(ContainSubstring(c.want))
 		})
 	}
@@ -99,5 +99,5 @@ func TestTheLookAtAClusterIsBounded(t *testing.T) {
 	}
 	_, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: cluster})
 	g.Expect(errors.Is(err, context.DeadlineExceeded)).To(BeTrue())
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonCoreWasAway))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(CoreWasAwayReason))
 }

@@ -32,7 +32,7 @@ func TestATargetThatDoesNotAnswer(t *testing.T) {
 	g.Expect(w.Frozen(cluster)).To(Equal(State{Next: lost.Add(DefaultTimeout)}), "a moment is no outage")
 	w.clock.Step(DefaultTimeout)
 	state := w.Frozen(cluster)
-	g.Expect(state.Reason).To(Equal(ReasonTargetAPIServerUnreachable))
+	g.Expect(state.Reason).To(Equal(TargetAPIServerUnreachableReason))
 	g.Expect(state.Since).To(Equal(lost))
 	g.Expect(state.Until).To(BeZero())
 	g.Expect(state.Message).To(ContainSubstring("has not answered since 2026-11-23T12:00:00Z: connection refused"))
@@ -43,7 +43,7 @@ func TestATargetThatDoesNotAnswer(t *testing.T) {
 	w.restore(cluster)
 	back := w.clock.Now()
 	state = w.Frozen(cluster)
-	g.Expect(state.Reason).To(Equal(ReasonRecovering))
+	g.Expect(state.Reason).To(Equal(RecoveringReason))
 	g.Expect(state.Until).To(Equal(back.Add(DefaultGrace)))
 	w.clock.Step(DefaultGrace - 1)
 	g.Expect(w.Frozen(cluster).Active()).To(BeTrue())
@@ -101,12 +101,12 @@ func TestTheManagementCluster(t *testing.T) {
 	w.clock.Step(DefaultTimeout)
 	w.controlFailed(t.Context(), w.clock.Now(), errTest("etcd is away"))
 	for _, key := range []client.ObjectKey{cluster, other} {
-		g.Expect(w.Frozen(key).Reason).To(Equal(ReasonControlAPIServerUnreachable))
+		g.Expect(w.Frozen(key).Reason).To(Equal(ControlAPIServerUnreachableReason))
 		g.Expect(w.Frozen(key).Message).To(HaveSuffix("etcd is away"))
 	}
 	g.Expect(w.changes).To(Equal([]client.ObjectKey{{}}))
 	w.controlAnswered(t.Context())
-	g.Expect(w.Frozen(other).Reason).To(Equal(ReasonRecovering))
+	g.Expect(w.Frozen(other).Reason).To(Equal(RecoveringReason))
 	g.Expect(w.changes).To(HaveLen(2))
 	w.clock.Step(DefaultGrace)
 	g.Expect(w.Frozen(other).Active()).To(BeFalse())
@@ -141,7 +141,7 @@ func TestTheClockJumps(t *testing.T) {
 			if !c.frozen {
 				return
 			}
-			g.Expect(state.Reason).To(Equal(ReasonClockJumped))
+			g.Expect(state.Reason).To(Equal(ClockJumpedReason))
 			g.Expect(w.NotBefore(cluster)).To(Equal(w.clock.Now().Add(DefaultGrace)))
 			w.clock.Step(DefaultGrace)
 			g.Expect(w.Frozen(cluster).Active()).To(BeFalse(), "the new time is the time")
@@ -169,7 +169,7 @@ func TestTheStart(t *testing.T) {
 			g.Expect(state.Active()).To(Equal(c.frozen))
 			g.Expect(state.Message).To(ContainSubstring(c.text))
 			if c.frozen {
-				g.Expect(state.Reason).To(Equal(ReasonCoreWasAway))
+				g.Expect(state.Reason).To(Equal(CoreWasAwayReason))
 				g.Expect(state.Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
 				g.Expect(state.Routine).To(BeFalse(), "there may be a lease the next time")
 			}
@@ -185,7 +185,7 @@ func TestNothingIsReplacedBeforeTheNodesWereCompared(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(2 * time.Hour)
 	w.clock.Step(time.Hour)
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonCoreWasAway))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(CoreWasAwayReason))
 	g.Expect(w.Frozen(cluster).Until).To(BeZero())
 	w.examined(cluster, "")
 	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
@@ -199,7 +199,7 @@ func TestDismissal(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(2 * time.Hour)
 	w.examined(cluster, "Nodes without Machines: n1")
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRestoreSuspected))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(RestoreSuspectedReason))
 	w.changes = nil
 	w.clock.Step(time.Second)
 	w.Dismiss(cluster)
@@ -214,14 +214,14 @@ func TestDismissal(t *testing.T) {
 	w.lose(cluster)
 	w.clock.Step(DefaultTimeout)
 	w.Dismiss(cluster)
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonTargetAPIServerUnreachable))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(TargetAPIServerUnreachableReason))
 	w.restore(cluster)
 	g.Expect(w.Frozen(cluster).Active()).To(BeFalse(), "the outage that was dismissed has no grace")
 	w.clock.Step(time.Second)
 	w.lose(cluster)
 	w.clock.Step(DefaultTimeout)
 	w.restore(cluster)
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRecovering), "the next one has")
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(RecoveringReason), "the next one has")
 }
 
 func TestCounts(t *testing.T) {
@@ -234,7 +234,7 @@ func TestCounts(t *testing.T) {
 	g.Expect(w.counts()).To(BeEmpty(), "its control plane may never have been there")
 	w.Count(cluster)
 	w.Count(other)
-	g.Expect(w.counts()).To(Equal(map[string]int{ReasonTargetAPIServerUnreachable: 1}))
+	g.Expect(w.counts()).To(Equal(map[string]int{TargetAPIServerUnreachableReason: 1}))
 	w.Forget(cluster)
 	g.Expect(w.Frozen(cluster).Unread).To(BeTrue())
 	w.clock.Step(time.Hour)

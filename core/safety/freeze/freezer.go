@@ -96,7 +96,7 @@ func (t *target) outage(now time.Time, o Options) State {
 
 // dismissed reports whether somebody has said that a state is over. An API server that does not answer stays one.
 func (t *target) dismissed(state State) bool {
-	outage := state.Reason == ReasonControlAPIServerUnreachable || state.Reason == ReasonTargetAPIServerUnreachable
+	outage := state.Reason == ControlAPIServerUnreachableReason || state.Reason == TargetAPIServerUnreachableReason
 	return !outage && !state.Since.After(t.dismissal)
 }
 
@@ -105,7 +105,7 @@ func New(options Options, clk clock.PassiveClock, targets Targets) *Freezer {
 	now := clk.Now()
 	f := &Freezer{
 		options: options, clock: clk, targets: targets,
-		control:  peer{reason: ReasonControlAPIServerUnreachable, name: "management cluster"},
+		control:  peer{reason: ControlAPIServerUnreachableReason, name: "management cluster"},
 		jumps:    newJumps(now),
 		start:    start{at: now},
 		clusters: map[client.ObjectKey]*target{},
@@ -132,7 +132,7 @@ func (f *Freezer) Frozen(cluster client.ObjectKey) State {
 // stateOf returns the first state that holds. The mutex is held.
 func (f *Freezer) stateOf(of *target, now time.Time) State {
 	if of.unread {
-		return State{Reason: ReasonCoreWasAway, Since: f.start.at, Unread: true, Message: "No Machine is replaced until the state that " +
+		return State{Reason: CoreWasAwayReason, Since: f.start.at, Unread: true, Message: "No Machine is replaced until the state that " +
 			"the core before has recorded on the Cluster has been read"}
 	}
 	var next time.Time
@@ -224,7 +224,7 @@ func (f *Freezer) cluster(key client.ObjectKey) *target {
 	found := f.clusters[key]
 	if found == nil {
 		found = &target{
-			peer:   peer{reason: ReasonTargetAPIServerUnreachable, name: "target cluster"},
+			peer:   peer{reason: TargetAPIServerUnreachableReason, name: "target cluster"},
 			known:  f.clock.Now(),
 			unread: f.read != nil,
 		}

@@ -46,7 +46,7 @@ func (j *jumps) state(now time.Time, grace time.Duration) State {
 	if j.by < 0 {
 		direction = "back"
 	}
-	return State{Reason: ReasonClockJumped, Since: j.at, Until: until, Message: fmt.Sprintf(
+	return State{Reason: ClockJumpedReason, Since: j.at, Until: until, Message: fmt.Sprintf(
 		"No Machine is replaced until %s: the clock of the core was set %s by %s, or its machine was suspended, and Nodes get time to report",
 		stamp(until), direction, j.by.Abs().Round(time.Second))}
 }

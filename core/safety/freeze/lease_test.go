@@ -17,7 +17,7 @@ func TestALeaseThatIsNotKnown(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(-1)
 	w.clock.Step(DefaultGrace)
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonCoreWasAway))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(CoreWasAwayReason))
 	g.Expect(w.Frozen(cluster).Until).To(BeZero())
 	since, look := w.restorable(cluster)
 	g.Expect(look).To(Equal(needed))
@@ -66,7 +66,7 @@ func TestASuspicionOutlivesTheCore(t *testing.T) {
 	first.clock.Step(-30 * time.Minute)
 	first.examined(cluster, "Nodes have joined as Machines that are not there: n1, n2; the instances of Machines are gone: m")
 	left := first.Frozen(cluster)
-	g.Expect(left.Reason).To(Equal(ReasonRestoreSuspected))
+	g.Expect(left.Reason).To(Equal(RestoreSuspectedReason))
 
 	w := inherits(0, left)
 	state := w.Frozen(cluster)
@@ -83,7 +83,7 @@ func TestASuspicionOutlivesTheCore(t *testing.T) {
 	w.Freezer.jumps = newJumps(left.Until)
 	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
 
-	w = inherits(0, State{Reason: ReasonRestoreSuspected, Message: "in other words"})
+	w = inherits(0, State{Reason: RestoreSuspectedReason, Message: "in other words"})
 	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultRestoreGrace)), "what cannot be read starts again")
 }
 

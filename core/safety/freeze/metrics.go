@@ -14,8 +14,8 @@ var frozenDesc = prometheus.NewDesc("millwright_clusters_frozen",
 
 // reasons are all that the metric can have, so that one that has ended is 0 and not absent.
 var reasons = []string{
-	ReasonControlAPIServerUnreachable, ReasonTargetAPIServerUnreachable, ReasonRecovering, ReasonClockJumped, ReasonCoreWasAway,
-	ReasonRestoreSuspected,
+	ControlAPIServerUnreachableReason, TargetAPIServerUnreachableReason, RecoveringReason, ClockJumpedReason, CoreWasAwayReason,
+	RestoreSuspectedReason,
 }
 
 // collected has the Freezer of this process. There is one but in tests.

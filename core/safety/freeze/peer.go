@@ -40,7 +40,7 @@ func (p *peer) state(now time.Time, o Options) State {
 		return State{Reason: p.reason, Since: p.failing, Message: fmt.Sprintf(
 			"No Machine is replaced: the API server of the %s has not answered since %s: %s", p.name, stamp(p.failing), p.why)}
 	case !p.recovered.IsZero() && now.Before(until):
-		return State{Reason: ReasonRecovering, Since: p.frozen, Until: until, Message: fmt.Sprintf(
+		return State{Reason: RecoveringReason, Since: p.frozen, Until: until, Message: fmt.Sprintf(
 			"No Machine is replaced until %s: the API server of the %s did not answer from %s to %s, and Nodes get time to report",
 			stamp(until), p.name, stamp(p.frozen), stamp(p.recovered))}
 	case !p.failing.IsZero():

@@ -67,7 +67,7 @@ func TestALeaseThatIsGoneForAWhile(t *testing.T) {
 	for _, version := range []string{"1000", "", "999"} {
 		p.compare(t.Context(), versioned(version))
 	}
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRestoreSuspected))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(RestoreSuspectedReason))
 }
 
 // TestAJumpIsReported although the API server answers as before.
@@ -96,5 +96,5 @@ func TestMachinesThatCannotBeListed(t *testing.T) {
 	}
 	_, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: cluster})
 	g.Expect(errors.Is(err, broken)).To(BeTrue())
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonCoreWasAway))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(CoreWasAwayReason))
 }

@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 	g.Expect(w.Frozen(cluster).Message).To(ContainSubstring("etcdserver: leader changed"))
 	failure = nil
 	g.Expect(p.check(t.Context())).To(Equal(DefaultPeriod))
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRecovering))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(RecoveringReason))
 }
 
 // TestAnAPIServerThatHangs: the request ends with the timeout, and what it was counts from its beginning.
@@ -70,7 +70,7 @@ func TestAnAPIServerThatHangs(t *testing.T) {
 		return ctx.Err()
 	})}
 	p.check(t.Context())
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonControlAPIServerUnreachable))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(ControlAPIServerUnreachableReason))
 }
 
 // TestAnAPIServerThatIsSlow: each answer that comes within the timeout is one.
@@ -159,7 +159,7 @@ func TestReadLease(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(0)
 			w.Freezer.start = start{at: begin}
-			g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonCoreWasAway), "before it was read nothing is known")
+			g.Expect(w.Frozen(cluster).Reason).To(Equal(CoreWasAwayReason), "before it was read nothing is known")
 			g.Expect(w.Frozen(cluster).Routine).To(BeTrue(), "and perhaps never will be")
 			var objects []client.Object
 			if c.lease != nil {
@@ -217,12 +217,12 @@ func TestExaminer(t *testing.T) {
 		frozen   string
 		examined bool
 	}{
-		{name: "a Node without a Machine", gap: 2 * time.Hour, frozen: ReasonRestoreSuspected, examined: true},
-		{name: "no longer than a change of the leader", gap: restoreGap, frozen: ReasonCoreWasAway, examined: true},
-		{name: "no lease", gap: -1, frozen: ReasonRestoreSuspected, examined: true},
+		{name: "a Node without a Machine", gap: 2 * time.Hour, frozen: RestoreSuspectedReason, examined: true},
+		{name: "no longer than a change of the leader", gap: restoreGap, frozen: CoreWasAwayReason, examined: true},
+		{name: "no lease", gap: -1, frozen: RestoreSuspectedReason, examined: true},
 		{name: "long after the start", gap: 2 * time.Hour, age: DefaultRestoreGrace, examined: true},
-		{name: "Nodes that cannot be read", gap: 2 * time.Hour, unread: true, frozen: ReasonCoreWasAway},
-		{name: "an API server that fails", gap: 2 * time.Hour, broken: errors.New("broken"), frozen: ReasonCoreWasAway},
+		{name: "Nodes that cannot be read", gap: 2 * time.Hour, unread: true, frozen: CoreWasAwayReason},
+		{name: "an API server that fails", gap: 2 * time.Hour, broken: errors.New("broken"), frozen: CoreWasAwayReason},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -241,7 +241,7 @@ func TestExaminer(t *testing.T) {
 			g.Expect(errors.Is(err, c.broken)).To(BeTrue())
 			g.Expect(w.Frozen(cluster).Reason).To(Equal(c.frozen))
 			g.Expect(w.Freezer.clusters[cluster].examined).To(Equal(c.examined))
-			if c.frozen == ReasonRestoreSuspected {
+			if c.frozen == RestoreSuspectedReason {
 				g.Expect(w.Frozen(cluster).Message).To(And(ContainSubstring("Machines that are not there"), ContainSubstring(": lost.")))
 			}
 		})

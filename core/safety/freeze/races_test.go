@@ -40,7 +40,7 @@ func TestAStandbyThatStartedWithTheLeader(t *testing.T) {
 	g.Expect(standby.ReadLease(t.Context(), server, key)).To(Succeed())
 
 	standby.clock.Step(DefaultGrace + time.Minute)
-	g.Expect(standby.Frozen(cluster).Reason).To(Equal(ReasonCoreWasAway), "the grace is over, and nobody has looked")
+	g.Expect(standby.Frozen(cluster).Reason).To(Equal(CoreWasAwayReason), "the grace is over, and nobody has looked")
 	e := &Examiner{
 		Freezer: standby.Freezer, Client: indexed(), APIReader: indexed(),
 		Nodes: func(client.ObjectKey) ([]*corev1.Node, bool) {
@@ -49,7 +49,7 @@ func TestAStandbyThatStartedWithTheLeader(t *testing.T) {
 	}
 	_, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: cluster})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(standby.Frozen(cluster).Reason).To(Equal(ReasonRestoreSuspected))
+	g.Expect(standby.Frozen(cluster).Reason).To(Equal(RestoreSuspectedReason))
 }
 
 // TestAStandbyOfALongTime takes over from a core that was at work all the while: there is nothing to wait for.

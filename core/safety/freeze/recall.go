@@ -104,15 +104,15 @@ func (f *Freezer) take(of *target, cluster *clusterv1.Cluster) {
 		return
 	}
 	switch said.Reason {
-	case ReasonTargetAPIServerUnreachable, ReasonRecovering:
+	case TargetAPIServerUnreachableReason, RecoveringReason:
 		of.frozen, of.recovered, of.recalled = said.LastTransitionTime.Time, of.known, true
 		if of.seen {
 			of.recovered = f.clock.Now()
 		}
-	case ReasonCoreWasAway:
+	case CoreWasAwayReason:
 		of.before = &start{at: of.known, last: lastAtWork(said.Message), known: true, briefly: true}
 		of.later = false
-	case ReasonRestoreSuspected:
+	case RestoreSuspectedReason:
 		of.restored = suspicionOf(said.Message, f.options.RestoreGrace, of.known)
 	}
 }

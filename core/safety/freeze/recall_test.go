@@ -25,12 +25,12 @@ func TestRecall(t *testing.T) {
 		conditions []metav1.Condition
 		grace      bool
 	}{
-		"the target did not answer":       {said("False", ReasonTargetAPIServerUnreachable, time.Minute), true},
-		"it was recovering":               {said("False", ReasonRecovering, time.Minute), true},
-		"it did, and that is over":        {said("True", ReasonRecovering, time.Minute), false},
-		"something else was the matter":   {said("False", ReasonClockJumped, time.Minute), false},
+		"the target did not answer":       {said("False", TargetAPIServerUnreachableReason, time.Minute), true},
+		"it was recovering":               {said("False", RecoveringReason, time.Minute), true},
+		"it did, and that is over":        {said("True", RecoveringReason, time.Minute), false},
+		"something else was the matter":   {said("False", ClockJumpedReason, time.Minute), false},
 		"nothing was said":                {nil, false},
-		"said by a core that works still": {said("False", ReasonRecovering, 0), false},
+		"said by a core that works still": {said("False", RecoveringReason, 0), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -46,7 +46,7 @@ func TestRecall(t *testing.T) {
 				g.Expect(w.NotBefore(cluster)).To(BeZero())
 				return
 			}
-			g.Expect(state.Reason).To(Equal(ReasonRecovering))
+			g.Expect(state.Reason).To(Equal(RecoveringReason))
 			g.Expect(state.Since).To(BeTemporally("==", begin.Add(-time.Minute)), "since its beginning")
 			g.Expect(state.Until).To(Equal(begin.Add(DefaultGrace)))
 			w.clock.Step(DefaultGrace)
@@ -62,7 +62,7 @@ func TestTheGraceBeginsWithTheFirstAnswer(t *testing.T) {
 	w := newWorld(0)
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
 	c.Status.Conditions = []metav1.Condition{{
-		Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Status: metav1.ConditionFalse, Reason: ReasonTargetAPIServerUnreachable,
+		Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Status: metav1.ConditionFalse, Reason: TargetAPIServerUnreachableReason,
 		LastTransitionTime: metav1.NewTime(w.clock.Now().Add(-10 * time.Minute)),
 	}}
 	w.RecallAtOnce(apiServer(func(context.Context) error { return nil }, c, named(other)))
@@ -87,12 +87,12 @@ func TestWhatIsDismissed(t *testing.T) {
 	w.controlFailed(t.Context(), w.clock.Now(), errTest("etcd is away"))
 	w.clock.Step(DefaultTimeout)
 	w.Dismiss(cluster)
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonControlAPIServerUnreachable))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(ControlAPIServerUnreachableReason))
 
 	w = newWorld(0)
 	w.clock.Step(time.Hour)
 	w.jump(time.Hour)
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonClockJumped))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(ClockJumpedReason))
 	w.clock.Step(time.Second)
 	w.Dismiss(cluster)
 	g.Expect(w.NotBefore(cluster)).To(Equal(w.clock.Now()), "Nodes are judged from then on")
@@ -181,13 +181,13 @@ func TestACoreThatEndsSoonAfterATimeWithoutOne(t *testing.T) {
 	first := newWorld(2 * time.Hour)
 	last := first.start.last
 	left := first.Frozen(cluster)
-	g.Expect(left.Reason).To(Equal(ReasonCoreWasAway))
+	g.Expect(left.Reason).To(Equal(CoreWasAwayReason))
 	g.Expect(left.Message).NotTo(ContainSubstring("ended soon"))
 
 	w := inherits(10*time.Second, left)
 	g.Expect(w.Frozen(other).Active()).To(BeFalse(), "it has said nothing")
 	state := w.Frozen(cluster)
-	g.Expect(state.Reason).To(Equal(ReasonCoreWasAway))
+	g.Expect(state.Reason).To(Equal(CoreWasAwayReason))
 	g.Expect(state.Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
 	g.Expect(state.Message).To(ContainSubstring("no core was at work from 2026-11-23T10:00:00Z to 2026-11-23T12:00:00Z, but for one that ran only briefly"))
 	g.Expect(w.NotBefore(cluster)).To(Equal(state.Until))
@@ -197,7 +197,7 @@ func TestACoreThatEndsSoonAfterATimeWithoutOne(t *testing.T) {
 	_, open = w.restorable(other)
 	g.Expect(open).To(Equal(notNeeded))
 	w.clock.Step(DefaultGrace)
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonCoreWasAway), "the Nodes were not compared")
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(CoreWasAwayReason), "the Nodes were not compared")
 	w.examined(cluster, "")
 	g.Expect(w.Frozen(cluster).Active()).To(BeFalse())
 
@@ -240,7 +240,7 @@ func TestACoreThatEndsBeforeItSaysAnything(t *testing.T) {
 	for _, after := range []time.Duration{20 * time.Second, 100 * time.Second, 180 * time.Second} {
 		w := starts(after, 60*time.Second)
 		state := w.Frozen(cluster)
-		g.Expect(state.Reason).To(Equal(ReasonCoreWasAway), after.String())
+		g.Expect(state.Reason).To(Equal(CoreWasAwayReason), after.String())
 		g.Expect(state.Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
 		g.Expect(state.Message).To(ContainSubstring("no core was at work from 2026-11-23T10:00:00Z"))
 		g.Expect(w.NotBefore(cluster)).To(Equal(state.Until))

@@ -18,7 +18,7 @@ func TestASuspectedRestore(t *testing.T) {
 	w.examined(other, "")
 	w.clock.Step(DefaultRestoreGrace - 1)
 	state := w.Frozen(cluster)
-	g.Expect(state.Reason).To(Equal(ReasonRestoreSuspected))
+	g.Expect(state.Reason).To(Equal(RestoreSuspectedReason))
 	g.Expect(state.Message).To(And(ContainSubstring("Nodes without Machines: n1"), ContainSubstring(UnfreezeAnnotation)))
 	g.Expect(w.Frozen(other).Active()).To(BeFalse())
 	w.examined(cluster, "Nodes without Machines: n1, n2")
@@ -46,7 +46,7 @@ func TestTheManagementClusterIsSetBack(t *testing.T) {
 	}
 	p.compare(t.Context(), versioned("999"))
 	state := w.Frozen(cluster)
-	g.Expect(state.Reason).To(Equal(ReasonRestoreSuspected))
+	g.Expect(state.Reason).To(Equal(RestoreSuspectedReason))
 	g.Expect(state.Message).To(ContainSubstring("its resourceVersion went back from 1001 to 999"))
 	g.Expect(w.changes).To(Equal([]client.ObjectKey{{}}))
 }

@@ -60,13 +60,13 @@ func (s start) state(now time.Time, o Options, examined bool) State {
 	}
 	switch {
 	case s.awaited != "":
-		return State{Reason: ReasonCoreWasAway, Since: s.at, Message: "No Machine is replaced until the lease of the core has been read, " +
+		return State{Reason: CoreWasAwayReason, Since: s.at, Message: "No Machine is replaced until the lease of the core has been read, " +
 			"which says whether one was at work before this one: " + s.awaited}
 	case now.Before(until):
-		return State{Reason: ReasonCoreWasAway, Since: s.at, Until: until, Routine: !s.known, Message: fmt.Sprintf(
+		return State{Reason: CoreWasAwayReason, Since: s.at, Until: until, Routine: !s.known, Message: fmt.Sprintf(
 			"No Machine is replaced until %s: %s, and Nodes get time to report", stamp(until), before)}
 	case s.known && o.RestoreGrace > 0 && !examined:
-		return State{Reason: ReasonCoreWasAway, Since: s.at, Message: fmt.Sprintf(
+		return State{Reason: CoreWasAwayReason, Since: s.at, Message: fmt.Sprintf(
 			"No Machine is replaced until the Nodes have been compared with the Machines: %s", before)}
 	}
 	return State{}

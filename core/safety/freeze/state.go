@@ -6,28 +6,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reasons of a State. They are those of the condition RemediationAllowed of Clusters, too.
-const (
-	// ReasonControlAPIServerUnreachable means that the API server of the management cluster has not answered for longer than
-	// Options.Timeout.
-	ReasonControlAPIServerUnreachable = "ControlAPIServerUnreachable"
-	// ReasonTargetAPIServerUnreachable means that the API server of the target cluster has not.
-	ReasonTargetAPIServerUnreachable = "TargetAPIServerUnreachable"
-	// ReasonRecovering means that one of the two answers again, and that what it reports may still be from before: Nodes get
-	// Options.Grace to report.
-	ReasonRecovering = "Recovering"
-	// ReasonClockJumped means that the clock of the core was set, so that times since when something has been so are not what they say.
-	ReasonClockJumped = "ClockJumped"
-	// ReasonCoreWasAway means that no core was at work before this one started, for longer than Options.Timeout, or that it is not
-	// known. Nodes get Options.Grace to report.
-	ReasonCoreWasAway = "CoreWasAway"
-	// ReasonRestoreSuspected means that the management cluster was probably restored from a backup: see Restore.
-	ReasonRestoreSuspected = "RestoreSuspected"
-)
-
 // State says whether nothing may be replaced in a Cluster. The zero value means that replacements go on.
 type State struct {
-	// Reason is one of the constants above; "" when nothing is frozen.
+	// Reason is one of those in conditions.go; "" when nothing is frozen.
 	Reason string
 	// Message says what is the matter and, where someone must act, what to do.
 	Message string

@@ -29,7 +29,7 @@ func (s suspicion) state(now time.Time, grace time.Duration) State {
 	if s.since.IsZero() || !now.Before(until) {
 		return State{}
 	}
-	return State{Reason: ReasonRestoreSuspected, Since: s.since, Until: until, Message: fmt.Sprintf(suspicionFormat, stamp(until), s.signs)}
+	return State{Reason: RestoreSuspectedReason, Since: s.since, Until: until, Message: fmt.Sprintf(suspicionFormat, stamp(until), s.signs)}
 }
 
 // suspicionFormat says until when a suspicion holds, and what it rests on.

@@ -34,13 +34,13 @@ func TestAStandbyTakesOverInAnOutage(t *testing.T) {
 	w.lose(cluster)
 	g.Expect(w.Frozen(cluster).Unread).To(BeTrue(), "the Cluster is older than the first question")
 
-	w = takesOver(ReasonTargetAPIServerUnreachable, "")
+	w = takesOver(TargetAPIServerUnreachableReason, "")
 	begin := w.clock.Now()
 	w.lose(cluster)
 	w.clock.Step(DefaultTimeout / 2)
 	w.restore(cluster)
 	state := w.Frozen(cluster)
-	g.Expect(state.Reason).To(Equal(ReasonRecovering), "Nodes could not report before")
+	g.Expect(state.Reason).To(Equal(RecoveringReason), "Nodes could not report before")
 	g.Expect(state.Since).To(BeTemporally("==", begin.Add(-10*time.Minute)))
 	g.Expect(state.Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
 }
@@ -48,14 +48,14 @@ func TestAStandbyTakesOverInAnOutage(t *testing.T) {
 // TestAStandbyTakesOverWhatIsSaid of a restore, and of a time without a core.
 func TestAStandbyTakesOverWhatIsSaid(t *testing.T) {
 	g := NewWithT(t)
-	w := takesOver(ReasonRestoreSuspected, "")
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRestoreSuspected))
+	w := takesOver(RestoreSuspectedReason, "")
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(RestoreSuspectedReason))
 	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultRestoreGrace)))
 
 	w = newWorld(0)
-	w = takesOver(ReasonCoreWasAway, "No Machine is replaced until then: no core was at work from "+
+	w = takesOver(CoreWasAwayReason, "No Machine is replaced until then: no core was at work from "+
 		stamp(w.clock.Now().Add(22*time.Hour))+" to "+stamp(w.clock.Now().Add(23*time.Hour)))
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonCoreWasAway))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(CoreWasAwayReason))
 	g.Expect(w.Frozen(cluster).Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
 	_, look := w.restorable(cluster)
 	g.Expect(look).To(Equal(needed))

@@ -18,7 +18,7 @@ func TestATargetThatHasNotAnsweredThisCore(t *testing.T) {
 	begin := w.clock.Now()
 	w.lose(cluster)
 	state := w.Frozen(cluster)
-	g.Expect(state.Reason).To(Equal(ReasonTargetAPIServerUnreachable))
+	g.Expect(state.Reason).To(Equal(TargetAPIServerUnreachableReason))
 	g.Expect(state.Unread).To(BeTrue(), "the condition stays until the timeout")
 	g.Expect(state.Until).To(Equal(begin.Add(DefaultTimeout)), "then it changes")
 	g.Expect(state.Message).To(And(ContainSubstring("has not answered this core"), ContainSubstring("connection refused")))
@@ -27,7 +27,7 @@ func TestATargetThatHasNotAnsweredThisCore(t *testing.T) {
 
 	w.clock.Step(DefaultTimeout)
 	state = w.Frozen(cluster)
-	g.Expect(state.Reason).To(Equal(ReasonTargetAPIServerUnreachable))
+	g.Expect(state.Reason).To(Equal(TargetAPIServerUnreachableReason))
 	g.Expect(state.Unread).To(BeFalse())
 	g.Expect(state.Since).To(Equal(begin), "a core cannot say more")
 
@@ -48,16 +48,16 @@ func TestAnOutageOfTheCoreBeforeStays(t *testing.T) {
 	w := newWorld(0)
 	c := named(cluster)
 	c.Status.Conditions = []metav1.Condition{{
-		Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Status: metav1.ConditionFalse, Reason: ReasonTargetAPIServerUnreachable,
+		Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Status: metav1.ConditionFalse, Reason: TargetAPIServerUnreachableReason,
 		LastTransitionTime: metav1.NewTime(w.clock.Now().Add(-10 * time.Minute)),
 	}}
 	w.RecallAtOnce(apiServer(func(context.Context) error { return nil }, c, named(other)))
 	w.lose(cluster)
 	state := w.Frozen(cluster)
 	g.Expect(state.Unread).To(BeTrue())
-	g.Expect(state.Reason).To(Equal(ReasonTargetAPIServerUnreachable))
+	g.Expect(state.Reason).To(Equal(TargetAPIServerUnreachableReason))
 	w.restore(cluster)
-	g.Expect(w.Frozen(cluster).Reason).To(Equal(ReasonRecovering))
+	g.Expect(w.Frozen(cluster).Reason).To(Equal(RecoveringReason))
 }
 
 // TestAClusterThatIsNotThereIsNotKept: what is known of it goes while somebody asks, and does not come back by that.

@@ -16,9 +16,9 @@ import (
 	"millwright.dev/core/index"
 )
 
-// reasonInstanceVanished is the reason of InfrastructureReady of a Machine whose instance the cloud does not know any more, rule IM-010
+// reportedVanished is the reason of InfrastructureReady of a Machine whose instance the cloud does not know any more, rule IM-010
 // of contracts/inframachine.
-const reasonInstanceVanished = "InstanceVanished"
+const reportedVanished = "InstanceVanished"
 
 // longGap is how long no core must have been at work before vanished instances are taken for a sign of a restore: in less time
 // somebody may have deleted a Machine, and its backup was not the cause.
@@ -47,7 +47,7 @@ func (e *Examiner) vanished(ctx context.Context, cluster client.ObjectKey, since
 
 func instanceGone(machine *clusterv1.Machine) bool {
 	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition)
-	return found != nil && found.Status == metav1.ConditionFalse && found.Reason == reasonInstanceVanished
+	return found != nil && found.Status == metav1.ConditionFalse && found.Reason == reportedVanished
 }
 
 // instanceVanished lets those updates of a Machine pass by which its instance turns out to be gone.

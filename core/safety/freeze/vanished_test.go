@@ -37,25 +37,25 @@ func TestVanishedInstances(t *testing.T) {
 		age    time.Duration
 		frozen string
 	}{
-		{"brought back by the backup", 2 * time.Hour, reasonInstanceVanished, 3 * time.Hour, ReasonRestoreSuspected},
+		{"brought back by the backup", 2 * time.Hour, reportedVanished, 3 * time.Hour, RestoreSuspectedReason},
 		{"not gone", 2 * time.Hour, "InstancePending", 3 * time.Hour, ""},
-		{"created since", 2 * time.Hour, reasonInstanceVanished, time.Hour, ""},
-		{"a short time", longGap - time.Second, reasonInstanceVanished, 3 * time.Hour, ""},
+		{"created since", 2 * time.Hour, reportedVanished, time.Hour, ""},
+		{"a short time", longGap - time.Second, reportedVanished, 3 * time.Hour, ""},
 		{"reported by a provider that has recovered", 2 * time.Hour, "", 3 * time.Hour, ""},
-		{"just long enough", longGap, reasonInstanceVanished, 3 * time.Hour, ReasonRestoreSuspected},
+		{"just long enough", longGap, reportedVanished, 3 * time.Hour, RestoreSuspectedReason},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(c.gap)
 			w.Freezer.options.Grace = 0
 			m := machine("m", c.reason, w.clock.Now().Add(-c.age))
-			leaving := machine("leaving", reasonInstanceVanished, w.clock.Now().Add(-3*time.Hour))
+			leaving := machine("leaving", reportedVanished, w.clock.Now().Add(-3*time.Hour))
 			leaving.Finalizers, leaving.DeletionTimestamp = []string{"test/held"}, &metav1.Time{Time: w.clock.Now()}
 			silent := machine("silent", "", w.clock.Now().Add(-3*time.Hour))
 			silent.Status.Conditions = nil
-			recovered := machine("recovered", reasonInstanceVanished, w.clock.Now().Add(-3*time.Hour))
+			recovered := machine("recovered", reportedVanished, w.clock.Now().Add(-3*time.Hour))
 			recovered.Status.Conditions[0].Status = metav1.ConditionTrue
-			elsewhere := machine("elsewhere", reasonInstanceVanished, w.clock.Now().Add(-24*time.Hour))
+			elsewhere := machine("elsewhere", reportedVanished, w.clock.Now().Add(-24*time.Hour))
 			elsewhere.Spec.ClusterName = "another"
 			cached := fake.NewClientBuilder().WithScheme(testenv.Scheme()).WithObjects(m, elsewhere, leaving, silent, recovered).
 				WithIndex(&clusterv1.Machine{}, index.Cluster, func(o client.Object) []string {
@@ -78,7 +78,7 @@ func TestVanishedInstances(t *testing.T) {
 // TestWhatWakesTheExaminer: an instance that turns out to be gone, as long as a restore can be suspected at all.
 func TestWhatWakesTheExaminer(t *testing.T) {
 	g := NewWithT(t)
-	was, gone := machine("m", "InstanceRunning", time.Time{}), machine("m", reasonInstanceVanished, time.Time{})
+	was, gone := machine("m", "InstanceRunning", time.Time{}), machine("m", reportedVanished, time.Time{})
 	wakes := instanceVanished()
 	g.Expect(wakes.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: gone})).To(BeTrue())
 	g.Expect(wakes.Update(event.UpdateEvent{ObjectOld: gone, ObjectNew: gone})).To(BeFalse())

@@ -7,8 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"millwright.dev/contracts/controller/conditions"
 )
 
 const (
@@ -27,18 +25,6 @@ const (
 	MCMUnfreezeAnnotation = "safety.machine.sapcloud.io/unfreeze"
 	// UnfrozenAtAnnotation is written when somebody has unfrozen it: it is not frozen again for Options.Period from then.
 	UnfrozenAtAnnotation = "safety.millwright.dev/unfrozen-at"
-)
-
-// The condition of MachineDeployments and MachineSets, and its reasons.
-const (
-	// FrozenCondition is True while no Machine is created.
-	FrozenCondition = "Frozen"
-	// OvershootReason means that there are more Machines than can be meant; the message has the numbers.
-	OvershootReason = "Overshoot"
-	// FrozenByLabelReason means that somebody has set FrozenLabel.
-	FrozenByLabelReason = "FrozenByLabel"
-	// NotFrozenReason means that Machines are created.
-	NotFrozenReason = "NotFrozen"
 )
 
 // Guard knows what is frozen: by the label of an object, or because this process has concluded it and the label was refused. The
@@ -152,15 +138,6 @@ func (g *Guard) self(object metav1.Object) (reason, message string) {
 		message += "\nSomebody has asked for its end, but taking the annotation away is refused: " + refused.end
 	}
 	return reason, message
-}
-
-// Condition is the condition Frozen of an object. owner is the deployment of a set, nil if it has none.
-func (g *Guard) Condition(object, owner metav1.Object) metav1.Condition {
-	reason, message := g.Of(object, owner)
-	if reason == "" {
-		return conditions.False(FrozenCondition, NotFrozenReason, "")
-	}
-	return conditions.True(FrozenCondition, reason, "No Machine is created: "+message)
 }
 
 // LabelOfSet is the value that the label of a set ought to have, and whether it ought to have any, by what is known of its deployment.

@@ -13,16 +13,6 @@ import (
 	"millwright.dev/contracts/controller/persist"
 )
 
-// Reasons of events.
-const (
-	frozenEvent   = "Frozen"
-	unfrozenEvent = "Unfrozen"
-	// notUnfrozenEvent is recorded when the freeze is the deployment's.
-	notUnfrozenEvent = "NotUnfrozen"
-	// freezeRefusedEvent is recorded when the API server refuses the label, or its removal.
-	freezeRefusedEvent = "FreezeRefused"
-)
-
 // freeze writes the label. If that fails, this process creates no Machine all the same: the API server has counted them.
 func (r *Reconciler) freeze(ctx context.Context, object client.Object, numbers Numbers) error {
 	because := r.Options.Because(numbers)

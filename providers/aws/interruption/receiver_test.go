@@ -97,7 +97,7 @@ func TestANoticeThatIsRefused(t *testing.T) {
 	r.send(detailInterruption, 0)
 	r.receiveOnce()
 	r.Expect(r.queue.Left()).To(Equal(1))
-	r.Expect(<-r.recorder.Events).To(And(ContainSubstring(eventRefused), ContainSubstring("denied by policy")))
+	r.Expect(<-r.recorder.Events).To(And(ContainSubstring(refusedEvent), ContainSubstring("denied by policy")))
 	r.refuse = nil
 	r.queue.Redeliver()
 	r.receiveOnce()

@@ -26,8 +26,6 @@ const (
 	staleAfter = 15 * time.Minute
 	// writers is how many notices are written at a time.
 	writers = 10
-	// eventRefused: the API server does not take a notice.
-	eventRefused = "NoticeRefused"
 	// instanceField indexes AWSMachines by the ID of their instance.
 	instanceField = "spec.providerID.instance"
 )
@@ -177,7 +175,7 @@ func (r *Receiver) write(ctx context.Context, m *infrav1.AWSMachine, e event, no
 	case err != nil:
 		ctrl.LoggerFrom(ctx).Error(err, "Writing the notice of an interrupted instance failed",
 			"instance", e.instance, "AWSMachine", client.ObjectKeyFromObject(m))
-		r.Recorder.Eventf(base, nil, corev1.EventTypeWarning, eventRefused, "RecordNotice", "Instance %s: %s: %v", e.instance, e.kind, err)
+		r.Recorder.Eventf(base, nil, corev1.EventTypeWarning, refusedEvent, "RecordNotice", "Instance %s: %s: %v", e.instance, e.kind, err)
 		return resultRefused
 	}
 	return resultRecorded

@@ -30,7 +30,7 @@ func (r *Reconciler[M]) terminateIfAbandoned(ctx context.Context, s *scope[M], i
 	if err != nil || len(paused.By(latest, cluster)) > 0 {
 		log.Info("The object was removed while its instance was launched. The instance is left running, since the object may have been moved")
 		s.events.Warning(
-			eventAbandoned,
+			abandonedEvent,
 			"Launch",
 			"The object was removed while instance %s was launched; terminate it by hand unless the object was moved",
 			instance.ID,
@@ -43,7 +43,7 @@ func (r *Reconciler[M]) terminateIfAbandoned(ctx context.Context, s *scope[M], i
 	if err := r.endInstances(ctx, handle.Scope, []driver.Handle{handle})[0]; err != nil {
 		log.Error(err, "Terminating an instance failed whose object was removed while it was launched; terminate it by hand")
 		s.events.Warning(
-			eventAbandoned,
+			abandonedEvent,
 			"Launch",
 			"The object was removed while instance %s was launched, and terminating it failed; terminate it by hand: %v",
 			instance.ID,
@@ -51,7 +51,7 @@ func (r *Reconciler[M]) terminateIfAbandoned(ctx context.Context, s *scope[M], i
 		)
 	} else {
 		s.events.Warning(
-			eventAbandoned,
+			abandonedEvent,
 			"Launch",
 			"The object was removed while instance %s was launched; the instance is terminated",
 			instance.ID,

@@ -37,7 +37,7 @@ func (r *Reconciler[M]) takeBack(ctx context.Context, s *scope[M], instance driv
 	s.handle = r.handleOf(s.Object, s.launched, nil)
 	r.backoff.forget(s.Key())
 	adoptions.WithLabelValues(r.Kind).Inc()
-	s.events.Normal(eventAdopted, "Adopt", "Instance %s belongs to this object now: it was launched for an object of this name that is gone",
+	s.events.Normal(adoptedEvent, "Adopt", "Instance %s belongs to this object now: it was launched for an object of this name that is gone",
 		instance.ID)
 	return outcome.Continue()
 }

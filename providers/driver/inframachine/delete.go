@@ -151,7 +151,7 @@ func (r *Reconciler[M]) acceptTermination(s *scope[M], t termination) {
 	r.backoff.forget(s.Key())
 	if t.accepted {
 		r.terminated.set(s.Key(), s.Now)
-		s.events.Normal(eventTerminating, "Terminate", "Asked the cloud to terminate instance %s", s.handle.ProviderID)
+		s.events.Normal(terminatingEvent, "Terminate", "Asked the cloud to terminate instance %s", s.handle.ProviderID)
 	}
 	if s.view.Known && hasEnded(s.view.Instance.State) {
 		return // A list has shown it meanwhile, and perhaps more.
@@ -224,7 +224,7 @@ func (r *Reconciler[M]) release(ctx context.Context, s *scope[M]) outcome.Outcom
 		return outcome.FromError(err)
 	}
 	if s.handle.ProviderID != "" {
-		s.events.Normal(eventTerminated, "Terminate", "Instance %s and what was launched with it are gone", s.handle.ProviderID)
+		s.events.Normal(terminatedEvent, "Terminate", "Instance %s and what was launched with it are gone", s.handle.ProviderID)
 	}
 	r.reached(s, stateReleased)
 	r.released(s)

@@ -11,42 +11,42 @@ import (
 
 // Reasons of events on the provider's machine.
 const (
-	// eventLaunched: the cloud has accepted the launch and the provider ID is recorded.
-	eventLaunched = "InstanceLaunched"
-	// eventAdopted: the object has taken back an instance that was launched for an object of its name that is gone.
-	eventAdopted = "InstanceAdopted"
-	// eventLaunchFailed: the cloud has refused the launch, or its answer was lost.
-	eventLaunchFailed = "InstanceLaunchFailed"
-	// eventRunning: the instance has been seen running for the first time.
-	eventRunning = "InstanceRunning"
-	// eventUnmarked: the record of lineages cannot be read or written, so the instance is launched without one.
-	eventUnmarked = "LineageMissing"
-	// eventScheduled: the cloud has announced to do something with the instance.
-	eventScheduled = "InstanceEventScheduled"
-	// eventReplaced: the Machine was deleted since the cloud takes the instance back.
-	eventReplaced = "MachineDeleted"
-	// eventKept: the Machine is not deleted although the cloud takes the instance back, and why.
-	eventKept = "MachineKept"
-	// eventNotConfigured: the cloud refuses something that the spec wants of the instance that runs.
-	eventNotConfigured = "InstanceNotConfigured"
-	// eventUserDataKept: user data that is stored and not needed any more cannot be removed.
-	eventUserDataKept = "UserDataKept"
-	// eventFailed: the machine has failed for good.
-	eventFailed = "MachineFailed"
-	// eventSecond: another live instance carries the mark of the object.
-	eventSecond = "SecondInstance"
-	// eventUnreachable: the cloud's instances could not be listed for long. It is recorded once for all machines of a scope.
-	eventUnreachable = "CloudUnreachable"
-	// eventAbandoned: the object was removed while its instance was launched, and what became of the instance.
-	eventAbandoned = "InstanceAbandoned"
-	// eventRefused: the API server refuses the status, in which everything else is reported.
-	eventRefused = "StatusRefused"
-	// eventIdentityRefused: nothing is called in the cloud, since the object may not use the identity that it names.
-	eventIdentityRefused = "IdentityRefused"
-	// eventTerminating: the cloud has accepted the termination.
-	eventTerminating = "InstanceTerminating"
-	// eventTerminated: the instance and what was launched with it are gone.
-	eventTerminated = "InstanceTerminated"
+	// launchedEvent: the cloud has accepted the launch and the provider ID is recorded.
+	launchedEvent = "InstanceLaunched"
+	// adoptedEvent: the object has taken back an instance that was launched for an object of its name that is gone.
+	adoptedEvent = "InstanceAdopted"
+	// launchFailedEvent: the cloud has refused the launch, or its answer was lost.
+	launchFailedEvent = "InstanceLaunchFailed"
+	// runningEvent: the instance has been seen running for the first time.
+	runningEvent = "InstanceRunning"
+	// unmarkedEvent: the record of lineages cannot be read or written, so the instance is launched without one.
+	unmarkedEvent = "LineageMissing"
+	// scheduledEvent: the cloud has announced to do something with the instance.
+	scheduledEvent = "InstanceEventScheduled"
+	// replacedEvent: the Machine was deleted since the cloud takes the instance back.
+	replacedEvent = "MachineDeleted"
+	// keptEvent: the Machine is not deleted although the cloud takes the instance back, and why.
+	keptEvent = "MachineKept"
+	// notConfiguredEvent: the cloud refuses something that the spec wants of the instance that runs.
+	notConfiguredEvent = "InstanceNotConfigured"
+	// userDataKeptEvent: user data that is stored and not needed any more cannot be removed.
+	userDataKeptEvent = "UserDataKept"
+	// failedEvent: the machine has failed for good.
+	failedEvent = "MachineFailed"
+	// secondEvent: another live instance carries the mark of the object.
+	secondEvent = "SecondInstance"
+	// unreachableEvent: the cloud's instances could not be listed for long. It is recorded once for all machines of a scope.
+	unreachableEvent = "CloudUnreachable"
+	// abandonedEvent: the object was removed while its instance was launched, and what became of the instance.
+	abandonedEvent = "InstanceAbandoned"
+	// refusedEvent: the API server refuses the status, in which everything else is reported.
+	refusedEvent = "StatusRefused"
+	// identityRefusedEvent: nothing is called in the cloud, since the object may not use the identity that it names.
+	identityRefusedEvent = "IdentityRefused"
+	// terminatingEvent: the cloud has accepted the termination.
+	terminatingEvent = "InstanceTerminating"
+	// terminatedEvent: the instance and what was launched with it are gone.
+	terminatedEvent = "InstanceTerminated"
 )
 
 // record records the events of this reconcile, and those of what has changed with the status if it has been written. writeErr is
@@ -54,7 +54,7 @@ const (
 func (r *Reconciler[M]) record(s *scope[M], written bool, writeErr error) {
 	switch refusal := persist.Refusal(writeErr); {
 	case refusal != "":
-		s.events.Warning(eventRefused, "WriteStatus", "%s", refusal)
+		s.events.Warning(refusedEvent, "WriteStatus", "%s", refusal)
 	case apierrors.IsConflict(writeErr):
 		// What has happened has happened, and its own writes have succeeded. Another reconcile reports how things are.
 	case writeErr != nil:
@@ -70,19 +70,19 @@ func (r *Reconciler[M]) record(s *scope[M], written bool, writeErr error) {
 // addChanges adds the events of what differs between the status before and after the write.
 func (s *scope[M]) addChanges(before, after *driverv1.MachineStatus) {
 	if !before.IsProvisioned() && after.IsProvisioned() {
-		s.events.Normal(eventRunning, "Observe", "Instance %s runs%s", after.InstanceID, in(after.FailureDomain))
+		s.events.Normal(runningEvent, "Observe", "Instance %s runs%s", after.InstanceID, in(after.FailureDomain))
 	}
 	if !before.HasFailed() && after.HasFailed() {
-		s.events.Warning(eventFailed, "Observe", "%s: %s", *after.FailureReason, *after.FailureMessage)
+		s.events.Warning(failedEvent, "Observe", "%s: %s", *after.FailureReason, *after.FailureMessage)
 	}
 	lacks := meta.FindStatusCondition(after.Conditions, driverv1.InstanceConfiguredCondition)
 	if lacks != nil && lacks.Status == metav1.ConditionFalse && !meta.IsStatusConditionFalse(before.Conditions, lacks.Type) {
-		s.events.Warning(eventNotConfigured, "Configure", "%s", lacks.Message)
+		s.events.Warning(notConfiguredEvent, "Configure", "%s", lacks.Message)
 	}
 	announced := meta.FindStatusCondition(after.Conditions, driverv1.InstanceEventScheduledCondition)
 	if announced != nil && announced.Status == metav1.ConditionTrue {
 		if was := meta.FindStatusCondition(before.Conditions, announced.Type); was == nil || was.Reason != announced.Reason {
-			s.events.Warning(eventScheduled, "Observe", "%s: %s", announced.Reason, announced.Message)
+			s.events.Warning(scheduledEvent, "Observe", "%s: %s", announced.Reason, announced.Message)
 		}
 	}
 	s.addRefusal(before)
@@ -107,5 +107,5 @@ func (s *scope[M]) addOutage(before, after *driverv1.MachineStatus) {
 	if condition == nil || condition.Status != metav1.ConditionFalse || !o.FirstReport() {
 		return
 	}
-	s.events.Warning(eventUnreachable, "Observe", "All machines of %s: %s", s.handle.Scope, condition.Message)
+	s.events.Warning(unreachableEvent, "Observe", "All machines of %s: %s", s.handle.Scope, condition.Message)
 }

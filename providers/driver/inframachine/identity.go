@@ -70,5 +70,5 @@ func (s *scope[M]) addRefusal(before *driverv1.MachineStatus) {
 	if why == nil || reports(before, driverv1.ReadyCondition, why.reason) || reports(before, driverv1.CloudReachableCondition, why.reason) {
 		return
 	}
-	s.events.Warning(eventIdentityRefused, "CheckIdentity", "%s", why.message)
+	s.events.Warning(identityRefusedEvent, "CheckIdentity", "%s", why.message)
 }

@@ -94,7 +94,7 @@ func TestNothingIsCalledForAnObjectThatMayNotUseItsIdentity(t *testing.T) {
 			g.Expect(reported).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", driverv1.IdentityNotAllowedReason),
 				HaveField("Message", ContainSubstring("spec.allowedNamespaces"))))
 			g.Expect(recorder.Events).To(HaveLen(1), "told once")
-			g.Expect(<-recorder.Events).To(ContainSubstring(eventIdentityRefused))
+			g.Expect(<-recorder.Events).To(ContainSubstring(identityRefusedEvent))
 		})
 	}
 }

@@ -129,7 +129,7 @@ func (r *Reconciler[M]) deleteMachine(ctx context.Context, s *scope[M], i *inter
 		r.retry(s, i, keep.why)
 	default:
 		i.message = "Its Machine was deleted, to be drained and replaced"
-		s.events.Normal(eventReplaced, "Replace", "Deleted Machine %s, to be drained and replaced: %s", machine.Name, i.notice.String())
+		s.events.Normal(replacedEvent, "Replace", "Deleted Machine %s, to be drained and replaced: %s", machine.Name, i.notice.String())
 		r.settle(s, i, resultDeleted)
 	}
 }
@@ -139,7 +139,7 @@ func (r *Reconciler[M]) retry(s *scope[M], i *interruption, why string) {
 	i.next = s.Now.Add(min(firstDeletionRetry<<min(i.retries, 10), longestDeletionRetry))
 	i.retries++
 	if why != i.message {
-		s.events.Warning(eventKept, "Replace", "%s", why)
+		s.events.Warning(keptEvent, "Replace", "%s", why)
 	}
 	i.message = why
 	s.observed.replaced = why
@@ -151,7 +151,7 @@ func (r *Reconciler[M]) settle(s *scope[M], i *interruption, result string) {
 	interrupted.WithLabelValues(r.Kind, result).Inc()
 	i.settled = true
 	if result == resultKept {
-		s.events.Warning(eventKept, "Replace", "%s", i.message)
+		s.events.Warning(keptEvent, "Replace", "%s", i.message)
 	}
 	s.observed.replaced = i.message
 	r.interrupted.set(s.Key(), *i)

@@ -87,7 +87,7 @@ func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instanc
 		return outcome.FromError(errors.Wrapf(err, "recording %s", instance.ProviderID))
 	}
 	s.handle.ProviderID = instance.ProviderID
-	s.events.Normal(eventLaunched, "Launch", "Instance %s was launched%s", instance.ID, in(instance.FailureDomain))
+	s.events.Normal(launchedEvent, "Launch", "Instance %s was launched%s", instance.ID, in(instance.FailureDomain))
 	return outcome.Continue()
 }
 
@@ -95,7 +95,7 @@ func (r *Reconciler[M]) recordInstance(ctx context.Context, s *scope[M], instanc
 // launch.
 func (r *Reconciler[M]) launchFailed(ctx context.Context, s *scope[M], err error, record launchRecord) outcome.Outcome {
 	why := r.explainHeld(s, err)
-	s.events.Warning(eventLaunchFailed, "Launch", "%s", why.message)
+	s.events.Warning(launchFailedEvent, "Launch", "%s", why.message)
 	wait := r.backoff.fail(s.Key(), err)
 	vanished := driver.IsNotFound(err) && s.launched.FirstCall != nil && !s.Now.Before(s.launched.FirstCall.Add(r.grace(s)))
 	switch {

@@ -38,7 +38,7 @@ func (r *Reconciler[M]) launchFailedLate(ctx context.Context, s *scope[M], i dri
 		if driver.IsCapacity(err) {
 			s.observed.state = explain(r.reportShortage(ctx, s, err))
 		}
-		s.events.Warning(eventLaunchFailed, "Launch", "%s", s.observed.state.message)
+		s.events.Warning(launchFailedEvent, "Launch", "%s", s.observed.state.message)
 		if err := s.writeRecord(ctx, s.launched.failed(i.Refused), nil); err != nil {
 			return outcome.FromError(err)
 		}

@@ -43,7 +43,7 @@ func (r *Reconciler[M]) leaveType(ctx context.Context, s *scope[M], err error) (
 	r.refused.set(s.Key(), refusedTypes{s.Object.GetGeneration(), names, s.launched.Attempt})
 	s.observed.state = &explanation{driverv1.InvalidConfigurationReason,
 		withoutStop(err) + ". " + leftOut(names) + ". Now the other types are tried"}
-	s.events.Warning(eventLaunchFailed, "Launch", "%s", s.observed.state.message)
+	s.events.Warning(launchFailedEvent, "Launch", "%s", s.observed.state.message)
 	if err := s.writeRecord(ctx, s.launched.next(), nil); err != nil {
 		return outcome.FromError(err), true
 	}

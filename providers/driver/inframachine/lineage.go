@@ -31,7 +31,7 @@ func (r *Reconciler[M]) lineage(ctx context.Context, s *scope[M]) (lineage strin
 	if err != nil {
 		orphans.Unmarked(r.Kind)
 		ctrl.LoggerFrom(ctx).Error(err, "The instance is launched without a lineage: it is not collected should the object be removed by force")
-		s.events.Warning(eventUnmarked, "Launch", "The instance is launched without a lineage, and not collected should this object "+
+		s.events.Warning(unmarkedEvent, "Launch", "The instance is launched without a lineage, and not collected should this object "+
 			"be removed by force, until it has one: %v", err)
 	}
 	return lineage, 0

@@ -27,7 +27,7 @@ func (r *Reconciler[M]) withOthers(s *scope[M], why *explanation) *explanation {
 		driverv1.ReadyCondition,
 	); ready == nil ||
 		!strings.Contains(ready.Message, others) {
-		s.events.Warning(eventSecond, "Observe", "%s", others)
+		s.events.Warning(secondEvent, "Observe", "%s", others)
 	}
 	if why.message == "" {
 		return &explanation{why.reason, others}
@@ -80,7 +80,7 @@ func (r *Reconciler[M]) terminateOthers(_ context.Context, s *scope[M]) outcome.
 func (r *Reconciler[M]) acceptOtherTermination(s *scope[M], other driver.Instance, t termination) {
 	r.backoff.forget(s.Key())
 	if t.accepted {
-		s.events.Normal(eventTerminating, "Terminate", "Asked the cloud to terminate instance %s", other.ProviderID)
+		s.events.Normal(terminatingEvent, "Terminate", "Asked the cloud to terminate instance %s", other.ProviderID)
 	}
 	if !hasEnded(other.State) {
 		other.State = driverv1.InstanceTerminating

@@ -109,7 +109,7 @@ func (r *Reconciler[M]) storeFailed(s *scope[M], err error) outcome.Outcome {
 		Err: &storeError{err: err, outstanding: s.launched.outstanding()},
 	}
 	why := explain(err)
-	s.events.Warning(eventLaunchFailed, "Launch", "%s", why.message)
+	s.events.Warning(launchFailedEvent, "Launch", "%s", why.message)
 	s.observed.state = why
 	return outcome.WaitFor(r.backoff.fail(s.Key(), err))
 }

@@ -115,7 +115,7 @@ func (r *Reconciler[M]) reportKept(s *scope[M], why *explanation) {
 	kept := keptUserData + why.message
 	status := s.Object.CommonStatus()
 	if ready := meta.FindStatusCondition(status.Conditions, driverv1.ReadyCondition); ready == nil || !strings.Contains(ready.Message, kept) {
-		s.events.Warning(eventUserDataKept, "RemoveUserData", "%s", kept)
+		s.events.Warning(userDataKeptEvent, "RemoveUserData", "%s", kept)
 	}
 	state := s.observed.state
 	if state == nil && status.HasFailed() {

@@ -229,14 +229,14 @@ func TestAnswersToACleanup(t *testing.T) {
 		do   func([]driver.Handle) []driver.Answer[[]string]
 		want string
 	}{
-		"of each": {func(h []driver.Handle) []driver.Answer[[]string] { return make([]driver.Answer[[]string], len(h)) }, EventDeleted},
-		"too few": {func([]driver.Handle) []driver.Answer[[]string] { return make([]driver.Answer[[]string], 1) }, EventFailed},
-		"none":    {func([]driver.Handle) []driver.Answer[[]string] { return nil }, EventFailed},
-		"a panic": {func([]driver.Handle) []driver.Answer[[]string] { panic("oh") }, EventFailed},
+		"of each": {func(h []driver.Handle) []driver.Answer[[]string] { return make([]driver.Answer[[]string], len(h)) }, DeletedEvent},
+		"too few": {func([]driver.Handle) []driver.Answer[[]string] { return make([]driver.Answer[[]string], 1) }, FailedEvent},
+		"none":    {func([]driver.Handle) []driver.Answer[[]string] { return nil }, FailedEvent},
+		"a panic": {func([]driver.Handle) []driver.Answer[[]string] { panic("oh") }, FailedEvent},
 		"a refusal": {func(h []driver.Handle) []driver.Answer[[]string] {
 			return driver.Failed[[]string](len(h), errors.New("no"))
-		}, EventFailed},
-		"too many, so": {func(h []driver.Handle) []driver.Answer[[]string] { return make([]driver.Answer[[]string], len(h)+1) }, EventFailed},
+		}, FailedEvent},
+		"too many, so": {func(h []driver.Handle) []driver.Answer[[]string] { return make([]driver.Answer[[]string], len(h)+1) }, FailedEvent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := newInstallation(t)

@@ -9,9 +9,6 @@ import (
 	"millwright.dev/providers/driver"
 )
 
-// EventContested means that another management cluster writes its mark on an instance that an object here owns.
-const EventContested = "InstanceContested"
-
 // takeover is a mark that this process has replaced, or tried to.
 type takeover struct {
 	// object that owns the instance here.
@@ -61,7 +58,7 @@ func (c *Collector) dispute(w *World, listed []*list) {
 			if !t.reported {
 				t.reported = true
 				taken[f.key()] = t
-				c.event(cluster, corev1.EventTypeWarning, EventContested, "Another management cluster writes its mark on instance %s of %s, which %s %s "+
+				c.event(cluster, corev1.EventTypeWarning, ContestedEvent, "Another management cluster writes its mark on instance %s of %s, which %s %s "+
 					"claims here: it was moved, and restored here from a backup since? Nothing of this Cluster is collected before a week has passed "+
 					"without that. Let only one management cluster keep the object", f.ID, f.Owner, c.Kind, f.Owner)
 			}

@@ -10,27 +10,27 @@ import (
 
 // Reasons of events on an identity.
 const (
-	// eventUnusable: the identity cannot be used any more, or from the beginning.
-	eventUnusable = "IdentityUnusable"
-	// eventInUse: the identity is being deleted and machines use it.
-	eventInUse = "IdentityInUse"
-	// eventRefused: the API server refuses the status, in which everything else is reported.
-	eventRefused = "StatusRefused"
+	// unusableEvent: the identity cannot be used any more, or from the beginning.
+	unusableEvent = "IdentityUnusable"
+	// inUseEvent: the identity is being deleted and machines use it.
+	inUseEvent = "IdentityInUse"
+	// refusedEvent: the API server refuses the status, in which everything else is reported.
+	refusedEvent = "StatusRefused"
 )
 
 // record records the events of what has changed, if it was written, and the metrics.
 func (r *Reconciler[I]) record(s *scope[I], writeErr error) {
 	switch refusal := persist.Refusal(writeErr); {
 	case refusal != "":
-		s.events.Warning(eventRefused, "WriteStatus", "%s", refusal)
+		s.events.Warning(refusedEvent, "WriteStatus", "%s", refusal)
 	case writeErr != nil:
 		return
 	}
 	after := s.Object.CommonStatus()
 	if writeErr == nil && !s.Gone {
 		before := s.Original.CommonStatus()
-		s.addChange(before, after, driverv1.IdentityReadyCondition, metav1.ConditionFalse, eventUnusable)
-		s.addChange(before, after, driverv1.IdentityInUseCondition, metav1.ConditionTrue, eventInUse)
+		s.addChange(before, after, driverv1.IdentityReadyCondition, metav1.ConditionFalse, unusableEvent)
+		s.addChange(before, after, driverv1.IdentityInUseCondition, metav1.ConditionTrue, inUseEvent)
 		value := 0.0
 		if meta.IsStatusConditionTrue(after.Conditions, driverv1.IdentityReadyCondition) {
 			value = 1

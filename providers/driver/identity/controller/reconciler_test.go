@@ -119,7 +119,7 @@ func TestWhatTheCloudSaysOfCredentials(t *testing.T) {
 			f.Expect(id.Status.ObservedGeneration).To(Equal(id.Generation))
 			f.Expect(id.Status.Account == "one").To(Equal(test.err == nil && test.openErr == nil))
 			if test.event {
-				f.Expect(<-f.events.Events).To(ContainSubstring(eventUnusable))
+				f.Expect(<-f.events.Events).To(ContainSubstring(unusableEvent))
 			}
 			f.step(time.Minute)
 			_, again := f.reconciled(driverv1.IdentityReadyCondition)
@@ -172,7 +172,7 @@ func TestAnIdentityGoesWhenNobodyUsesIt(t *testing.T) {
 	id, state := f.reconciled(driverv1.IdentityInUseCondition)
 	f.Expect(state).To(Equal("True UsedByMachines"), "the API server has a machine")
 	f.Expect(meta.FindStatusCondition(id.Status.Conditions, driverv1.IdentityInUseCondition).Message).To(ContainSubstring("1 machines"))
-	f.Expect(<-f.events.Events).To(ContainSubstring(eventInUse))
+	f.Expect(<-f.events.Events).To(ContainSubstring(inUseEvent))
 
 	working := f.r.APIReader
 	f.r.APIReader = interceptor.NewClient(f.server, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {

@@ -15,12 +15,14 @@ import (
 
 // Reasons of events on the Cluster.
 const (
-	// EventOrphaned: something carries our mark and no object claims it; it is not deleted, and the message says why and what to do.
-	EventOrphaned = "OrphanedInstance"
-	// EventDeleted: the cloud has agreed to delete an orphan.
-	EventDeleted = "OrphanDeleted"
-	// EventFailed: the cloud has refused to delete an orphan, or its answer was lost.
-	EventFailed = "OrphanDeletionFailed"
+	// OrphanedEvent: something carries our mark and no object claims it; it is not deleted, and the message says why and what to do.
+	OrphanedEvent = "OrphanedInstance"
+	// DeletedEvent: the cloud has agreed to delete an orphan.
+	DeletedEvent = "OrphanDeleted"
+	// FailedEvent: the cloud has refused to delete an orphan, or its answer was lost.
+	FailedEvent = "OrphanDeletionFailed"
+	// ContestedEvent: another management cluster writes its mark on an instance that an object here owns.
+	ContestedEvent = "InstanceContested"
 )
 
 // advice is what is reported to people, by assessment.
@@ -51,7 +53,7 @@ func (c *Collector) report(ctx context.Context, w *World, f Found, assessment As
 	}
 	ctrl.LoggerFrom(ctx).Info("No object claims what the cloud lists", append(describe(f), "assessment", assessment)...)
 	if cluster, ok := w.clusterOf(f); ok {
-		c.event(cluster, corev1.EventTypeWarning, EventOrphaned, "No %s claims %s %s of %s. %s", c.Kind, f.Kind, f.ID, f.Owner, why)
+		c.event(cluster, corev1.EventTypeWarning, OrphanedEvent, "No %s claims %s %s of %s. %s", c.Kind, f.Kind, f.ID, f.Owner, why)
 	}
 }
 
@@ -59,7 +61,7 @@ func (c *Collector) report(ctx context.Context, w *World, f Found, assessment As
 func (c *Collector) deleted(ctx context.Context, in driver.Scope, d *candidate) {
 	deletions.WithLabelValues(c.Kind, in.String(), d.Kind).Inc()
 	ctrl.LoggerFrom(ctx).Info("The cloud deletes what no object claims", describe(d.Found)...)
-	c.event(d.cluster, corev1.EventTypeNormal, EventDeleted, "No %s claimed %s %s of %s since %s: it is deleted",
+	c.event(d.cluster, corev1.EventTypeNormal, DeletedEvent, "No %s claimed %s %s of %s since %s: it is deleted",
 		c.Kind, d.Kind, d.ID, d.Owner, d.seen.First.UTC().Format("15:04:05 MST"))
 }
 
@@ -69,7 +71,7 @@ func (c *Collector) failed(ctx context.Context, in driver.Scope, d *candidate, e
 	failures.WithLabelValues(c.Kind, in.String(), string(class)).Inc()
 	ctrl.LoggerFrom(ctx).Error(err, "Deleting what no object claims failed; the next scan tries it again", describe(d.Found)...)
 	if c.reportFirst(in, d, Assessment(class)) {
-		c.event(d.cluster, corev1.EventTypeWarning, EventFailed, "Deleting %s %s of %s, which no %s claims, failed, and is tried again: %v",
+		c.event(d.cluster, corev1.EventTypeWarning, FailedEvent, "Deleting %s %s of %s, which no %s claims, failed, and is tried again: %v",
 			d.Kind, d.ID, d.Owner, c.Kind, err)
 	}
 }
