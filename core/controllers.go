@@ -77,7 +77,8 @@ func newJudge(mgr ctrl.Manager, o *options, connections *remote.Connections, fre
 		Results:     &machinehealth.Results{},
 		Recorder:    events.Within(mgr.GetEventRecorder("machinehealth")),
 		Clock:       clock.RealClock{},
-		Options:     machinehealth.Options{WatchFilter: o.WatchFilter, Defaults: o.health},
+		Options:     machinehealth.Options{Defaults: o.health},
+		WatchFilter: o.WatchFilter,
 	}
 }
 
@@ -139,7 +140,8 @@ func addMachineControllers(
 		Kinds:       kinds(),
 		Clock:       clock.RealClock{},
 		Recorder:    events.Within(mgr.GetEventRecorder("cluster")),
-		Options:     cluster.Options{RemoteConnectionGracePeriod: o.remoteConnectionGrace, WatchFilter: o.WatchFilter},
+		Options:     cluster.Options{RemoteConnectionGracePeriod: o.remoteConnectionGrace},
+		WatchFilter: o.WatchFilter,
 	}
 	if err := clusters.SetupWithManager(mgr, concurrency(o.clusterConcurrency)); err != nil {
 		return err
@@ -152,6 +154,7 @@ func addMachineControllers(
 		Clock:       clock.RealClock{},
 		Recorder:    events.Within(mgr.GetEventRecorder("machine")),
 		Options:     o.machineOptions(),
+		WatchFilter: o.WatchFilter,
 		AddHealth:   judge.AddFirst,
 	}
 	return machines.SetupWithManager(mgr, concurrency(o.machineConcurrency))
@@ -205,8 +208,8 @@ func (o *options) machineOptions() machine.Options {
 		DrainTimeout:                drainTimeout,
 		ForceDetach:                 o.forceDetach,
 		Drain:                       drain.Options{DetachTimeout: o.pvDetachTimeout, ReattachTimeout: o.pvReattachTimeout},
-		RemoteConditionsGracePeriod: o.remoteConditionsGrace, WatchFilter: o.WatchFilter,
-		SyncLabels: o.syncLabels, SyncAnnotations: o.syncAnnotations,
+		RemoteConditionsGracePeriod: o.remoteConditionsGrace,
+		SyncLabels:                  o.syncLabels, SyncAnnotations: o.syncAnnotations,
 		PropagateTaints: features.TaintPropagation(), KeepOutdatedFromScaleDown: o.keepOutdatedFromScaleDown,
 		PreserveByNode: o.preserveByNode,
 	}

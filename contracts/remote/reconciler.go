@@ -23,7 +23,7 @@ type Reconciler struct {
 	Client client.Client
 	// Connections is what is kept in step.
 	Connections *Connections
-	// WatchFilter restricts to Clusters with that value of the label cluster.x-k8s.io/watch-filter; "" is all.
+	// WatchFilter restricts the controller to Clusters with this value of the watch label; "" is all.
 	WatchFilter string
 	// WatchSecrets has changed kubeconfigs noticed at once. It takes the right to list and watch all Secrets; managers without it
 	// set Options.KubeconfigInterval.

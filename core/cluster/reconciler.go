@@ -41,6 +41,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock has the time.
 	Clock clock.Clock
+	// WatchFilter restricts the controller to Clusters with this value of the watch label; "" is all.
+	WatchFilter string
 	// Options are what flags set.
 	Options Options
 	// Written are the versions of the Clusters that this controller has written; nil for a new list.
@@ -82,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Cluster %s", request)
 	}
-	if !predicates.MatchesWatchLabel(r.Options.WatchFilter, cluster) {
+	if !predicates.MatchesWatchLabel(r.WatchFilter, cluster) {
 		return ctrl.Result{}, nil
 	}
 	if wait := r.Written.Behind(cluster); wait > 0 {

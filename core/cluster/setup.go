@@ -30,8 +30,6 @@ import (
 type Options struct {
 	// RemoteConnectionGracePeriod is how long RemoteConnectionProbe stays True after the last answer of the API server.
 	RemoteConnectionGracePeriod time.Duration
-	// WatchFilter restricts the controller to Clusters with this value of the watch label; "" is all.
-	WatchFilter string
 }
 
 // SetupWithManager adds the controller to the manager.
@@ -50,7 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("cluster").
 		For(&clusterv1.Cluster{}, builder.WithPredicates(
-			predicates.HasWatchLabel(r.Options.WatchFilter), predicate.Or(r.Written.Awaited(), clusterChanged()))).
+			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), clusterChanged()))).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(clusterOfDeployment),
 			builder.WithPredicates(predicates.OnlyDeletions())).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfStandalone),

@@ -30,7 +30,7 @@ func TestNothingIsRememberedOfAMachineOfAnotherCore(t *testing.T) {
 	t.Cleanup(drainer.Close)
 	r := &Reconciler{
 		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(m).Build(), Connections: connections, drainer: drainer,
-		Options: Options{WatchFilter: "mine"},
+		WatchFilter: "mine",
 	}
 	key := (&scope{Base: base{Original: m}}).Key()
 	r.drains.remember(key, finishedDrain{})

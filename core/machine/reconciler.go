@@ -41,6 +41,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock is the time.
 	Clock clock.WithDelayedExecution
+	// WatchFilter restricts the controller to Machines with this value of the watch label; "" is all.
+	WatchFilter string
 	// Options are what flags set.
 	Options Options
 	// Written are the versions of the Machines that this controller has written; nil for a new list.
@@ -85,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "reading Machine %s", request)
 	}
-	if !predicates.MatchesWatchLabel(r.Options.WatchFilter, machine) {
+	if !predicates.MatchesWatchLabel(r.WatchFilter, machine) {
 		// It is another core's now, which drains its Node itself.
 		r.forget(request.NamespacedName)
 		r.withdraw(machine)

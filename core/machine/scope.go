@@ -27,7 +27,8 @@ import (
 type scope struct {
 	scopes.Base[*clusterv1.Machine, clusterv1.MachineStatus]
 
-	options Options
+	watchFilter string
+	options     Options
 
 	// cluster is nil when the Cluster does not exist.
 	cluster *clusterv1.Cluster
@@ -112,6 +113,7 @@ func (r *Reconciler) newScope(ctx context.Context, machine *clusterv1.Machine) (
 		Base: scopes.NewBase(machine, r.Clock.Now(), scopes.Writer[*clusterv1.Machine, clusterv1.MachineStatus]{
 			Client: r.Client, Status: statusOf, Shared: true, Versions: r.Written,
 		}),
+		watchFilter:    r.WatchFilter,
 		options:        r.Options,
 		bootstrap:      reference{ref: machine.Spec.Bootstrap.ConfigRef},
 		infrastructure: reference{ref: machine.Spec.InfrastructureRef},
@@ -172,7 +174,7 @@ func (r *Reconciler) find(ctx context.Context, key types.NamespacedName, obj cli
 
 // ofAnotherCore is true when the Cluster is for another core than the Machine: that one has the connection.
 func (s *scope) ofAnotherCore() bool {
-	return s.cluster != nil && !predicates.MatchesWatchLabel(s.options.WatchFilter, s.cluster)
+	return s.cluster != nil && !predicates.MatchesWatchLabel(s.watchFilter, s.cluster)
 }
 
 func statusOf(m *clusterv1.Machine) *clusterv1.MachineStatus { return &m.Status }

@@ -35,8 +35,6 @@ type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Options are what flags set.
 type Options struct {
-	// WatchFilter restricts the controller to Machines with this value of the watch label; "" is all.
-	WatchFilter string
 	// RemoteConditionsGracePeriod is how long the conditions about the Node stay after the API server of the target
 	// cluster has answered last.
 	RemoteConditionsGracePeriod time.Duration
@@ -75,7 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("machine").
 		For(&clusterv1.Machine{}, builder.WithPredicates(
-			predicates.HasWatchLabel(r.Options.WatchFilter), predicate.Or(r.Written.Awaited(), machineChanged()))).
+			predicates.HasWatchLabel(r.WatchFilter), predicate.Or(r.Written.Awaited(), machineChanged()))).
 		Watches(&clusterv1.Machine{}, r.toRivals()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofLabelledCluster), builder.WithPredicates(labelsChanged())).

@@ -37,8 +37,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock is the time source.
 	Clock clock.PassiveClock
-	// WatchFilter, when not empty, limits the reconciler to deployments with this value of the label
-	// cluster.x-k8s.io/watch-filter.
+	// WatchFilter restricts the controller to MachineDeployments with this value of the watch label; "" is all.
 	WatchFilter string
 	// Overshoot knows of freezes that no label records; none when nil.
 	Overshoot *overshoot.Guard

@@ -87,7 +87,7 @@ func (r *Reconciler) roundOf(ctx context.Context, cluster *clusterv1.Cluster, ma
 // readDeployment reads the MachineDeployment of a Machine, whose annotations change the default policy.
 func (r *Reconciler) readDeployment(ctx context.Context, s *round, machine *clusterv1.Machine) error {
 	name := machine.Labels[clusterv1.MachineDeploymentNameLabel]
-	if name == "" || !r.Options.Defaults.Judges(machine) || !predicates.MatchesWatchLabel(r.Options.WatchFilter, machine) {
+	if name == "" || !r.Options.Defaults.Judges(machine) || !predicates.MatchesWatchLabel(r.WatchFilter, machine) {
 		return nil
 	}
 	found := &clusterv1.MachineDeployment{}

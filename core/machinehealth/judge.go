@@ -24,7 +24,7 @@ func (s *round) judge(r *Reconciler) {
 		by, policies, selected := s.policiesFor(r, machine)
 		history := histories.of(machine.UID)
 		if len(policies) == 0 {
-			if !selected && abandonable(machine) && predicates.MatchesWatchLabel(r.Options.WatchFilter, machine) {
+			if !selected && abandonable(machine) && predicates.MatchesWatchLabel(r.WatchFilter, machine) {
 				s.abandoned = append(s.abandoned, machine)
 			}
 			continue
@@ -66,7 +66,7 @@ func (s *round) policiesFor(r *Reconciler, machine *clusterv1.Machine) (by []*ch
 		return nil, nil, true
 	case selected:
 		return by, policies, true
-	case r.Options.Defaults.Judges(machine) && predicates.MatchesWatchLabel(r.Options.WatchFilter, machine):
+	case r.Options.Defaults.Judges(machine) && predicates.MatchesWatchLabel(r.WatchFilter, machine):
 		deployment := s.deployments[machine.Labels[clusterv1.MachineDeploymentNameLabel]]
 		return nil, []health.Policy{r.Options.Defaults.For(machine, deployment)}, false
 	}

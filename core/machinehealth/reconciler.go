@@ -19,9 +19,6 @@ import (
 
 // Options are what flags set.
 type Options struct {
-	// WatchFilter restricts the controller to MachineHealthChecks, and for the default policy to Machines, with this value of the
-	// watch label; "" is all.
-	WatchFilter string
 	// Defaults is the policy for Machines that no MachineHealthCheck selects.
 	Defaults health.Defaults
 }
@@ -42,6 +39,9 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock has the time.
 	Clock clock.PassiveClock
+	// WatchFilter restricts the controller to MachineHealthChecks, and for the default policy to Machines, with this value of the
+	// watch label; "" is all.
+	WatchFilter string
 	// Options are what flags set.
 	Options Options
 	// Written are the versions of the Machines that this controller has written; nil for a new list.

@@ -132,7 +132,7 @@ func (r *Reconciler) listChecks(ctx context.Context, s *round) error {
 		}
 		c := &check{
 			MachineHealthCheck: found, policy: health.OfCheck(found),
-			own: predicates.MatchesWatchLabel(r.Options.WatchFilter, found), paused: len(paused.By(found, s.cluster)) > 0,
+			own: predicates.MatchesWatchLabel(r.WatchFilter, found), paused: len(paused.By(found, s.cluster)) > 0,
 		}
 		c.result = Result{UID: found.UID, Generation: found.Generation}
 		selector, err := metav1.LabelSelectorAsSelector(&found.Spec.Selector)

@@ -48,8 +48,7 @@ type Reconciler struct {
 	Clock clock.Clock
 	// Preflight are the checks that come before each creation or remediation of a Machine; none when empty.
 	Preflight []clusterv1.MachineSetPreflightCheck
-	// WatchFilter, when not empty, limits the reconciler to sets with this value of the label
-	// cluster.x-k8s.io/watch-filter.
+	// WatchFilter restricts the controller to MachineSets with this value of the watch label; "" is all.
 	WatchFilter string
 	// Remediation are the defaults of what bounds replacements; see remediation.DefaultOptions. The zero value bounds nothing but
 	// retries, of which there are none.

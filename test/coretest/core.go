@@ -241,8 +241,8 @@ func (c *Core) machines(mgr ctrl.Manager, kinds *external.Kinds) *machine.Reconc
 		Kinds:       kinds,
 		Clock:       clock.RealClock{},
 		Recorder:    events.Within(mgr.GetEventRecorder("machine")),
+		WatchFilter: c.WatchFilter,
 		Options: machine.Options{
-			WatchFilter:                 c.WatchFilter,
 			RemoteConditionsGracePeriod: cmp.Or(c.GracePeriod, 5*time.Minute),
 			PropagateTaints:             true,
 			KeepOutdatedFromScaleDown:   true,

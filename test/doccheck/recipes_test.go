@@ -31,7 +31,7 @@ func TestRecipes(t *testing.T) {
 	o.write("core/machine/quota.go", "package machine\n\nimport (\n\"context\"\n\n"+
 		"\"millwright.dev/contracts/controller/outcome\"\n)\n\n"+only("Add a step")+
 		"\nfunc (r *Reconciler) room(context.Context, *scope) (bool, error) { return true, nil }\n")
-	o.edit("core/machine/scope.go", "\toptions Options\n", "\twaitsForQuota, withinQuota bool\n")
+	o.edit("core/machine/scope.go", "\toptions     Options\n", "\twaitsForQuota, withinQuota bool\n")
 	o.edit("core/machine/reconciler.go", "outcome.All(ctx, s, ", "r.reconcileQuota, ")
 	o.edit("core/machine/conditions.go", "func (s *scope) setConditions() outcome.Outcome {\n", "\ts.set(s.quotaCondition())\n")
 	o.edit("core/machine/conditions.go", "\tPreservedCondition,\n", "\tQuotaCondition,\n")

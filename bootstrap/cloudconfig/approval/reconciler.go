@@ -59,7 +59,7 @@ type Reconciler struct {
 	Targets Targets
 	// TargetNamespace holds the Secrets of nodes in target clusters; target.DefaultNamespace when empty.
 	TargetNamespace string
-	// WatchFilter restricts the CloudConfigs by label cluster.x-k8s.io/watch-filter; empty for all.
+	// WatchFilter restricts the controller to CloudConfigs with this value of the watch label; "" is all.
 	WatchFilter string
 	// Recorder records events on CloudConfigs.
 	Recorder events.EventRecorder

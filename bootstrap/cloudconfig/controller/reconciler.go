@@ -46,7 +46,7 @@ type Reconciler struct {
 	// TargetKubeconfig is what the connections were given as remote.Options.Kubeconfig: the one target cluster of all Clusters. Empty,
 	// machines learn of their API server from the kubeconfig Secret of their Cluster.
 	TargetKubeconfig string
-	// WatchFilter restricts the objects by label cluster.x-k8s.io/watch-filter; empty for all.
+	// WatchFilter restricts the controller to CloudConfigs with this value of the watch label; "" is all.
 	WatchFilter string
 
 	// JoinOverdueAfter is the time after which a machine that could join and has not is reported; DefaultJoinOverdueAfter when zero.

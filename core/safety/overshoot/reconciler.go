@@ -35,7 +35,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Options are the numbers.
 	Options Options
-	// WatchFilter, when not empty, limits it to objects with this value of the label cluster.x-k8s.io/watch-filter.
+	// WatchFilter restricts the controller to objects with this value of the watch label; "" is all.
 	WatchFilter string
 	// Clock is the time source.
 	Clock clock.PassiveClock

@@ -50,7 +50,7 @@ type Receiver struct {
 	Recorder events.EventRecorder
 	// Clock for the age of messages and pauses.
 	Clock clock.Clock
-	// WatchFilter, when not empty, selects the objects whose label cluster.x-k8s.io/watch-filter has this value.
+	// WatchFilter restricts the controller to objects with this value of the watch label; "" is all.
 	WatchFilter string
 	// Interrupted has the Machine of an instance deleted that EC2 takes back, and returns whether nothing more is to be done; nil if
 	// interruptions are only reported. A message is not deleted before that, so that a process that ends loses none.

@@ -38,9 +38,6 @@ type Options struct {
 	Random func(below time.Duration) time.Duration
 	// Orphans are the options of the collector of orphans. Default: none are looked for.
 	Orphans orphans.Options
-	// WatchFilter, when not empty, selects the objects whose label cluster.x-k8s.io/watch-filter has
-	// this value.
-	WatchFilter string
 	// Concurrency is the number of objects that are reconciled at a time. A quarter of them may call the cloud in one scope, so
 	// that one that does not answer delays no other. Default: 40.
 	Concurrency int

@@ -62,7 +62,7 @@ type Reconciler[T Object] struct {
 	NewList func() client.ObjectList
 	// CallTimeout limits each call to the cloud.
 	CallTimeout time.Duration
-	// WatchFilter, when not empty, selects the objects whose label cluster.x-k8s.io/watch-filter has this value.
+	// WatchFilter restricts the controller to objects with this value of the watch label; "" is all.
 	WatchFilter string
 
 	retries retries

@@ -50,7 +50,7 @@ type Reconciler[I identity.Object] struct {
 	Open func(ctx context.Context, id I) (Verifier, error)
 	// CallTimeout limits each check.
 	CallTimeout time.Duration
-	// WatchFilter, when not empty, selects the objects whose label cluster.x-k8s.io/watch-filter has this value.
+	// WatchFilter restricts the controller to objects with this value of the watch label; "" is all.
 	WatchFilter string
 	// Unused is true if there is nothing to reconcile: the provider uses no identities, and may have no right to them.
 	Unused bool
