@@ -13,7 +13,7 @@ var tracing = os.Getenv("SEED") != ""
 
 // TestSimulation runs seeds, each of which is a scenario with other dice: more with SIMULATION_RUNS, one again with SEED, which tells what happens.
 func TestSimulation(t *testing.T) {
-	runs, first, failed := uint64(120), uint64(0), 0
+	runs, first, failed := uint64(seeds), uint64(0), 0
 	if n, err := strconv.ParseUint(os.Getenv("SIMULATION_RUNS"), 10, 32); err == nil {
 		runs = n
 	}

@@ -31,6 +31,9 @@ func secret(t *testing.T) *corev1.Secret {
 	return s
 }
 
+// pause is between two requests of one client. Without it four clients take both processors for as long as certificates take to run out.
+const pause = 40 * time.Millisecond
+
 // load sends requests that need admission, conversion, or both, until the context ends.
 type load struct {
 	sent     atomic.Int64
@@ -39,6 +42,8 @@ type load struct {
 }
 
 func (l *load) run(ctx context.Context, c client.Client, ns string) {
+	next := time.NewTicker(pause)
+	defer next.Stop()
 	for i := 0; ctx.Err() == nil; i++ {
 		var err error
 		switch i % 3 {
@@ -56,6 +61,10 @@ func (l *load) run(ctx context.Context, c client.Client, ns string) {
 			l.mu.Unlock()
 		}
 		l.sent.Add(1)
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+		}
 	}
 }
 
