@@ -28,9 +28,11 @@ run() { # name, format, packages, flags of go test
     -- -race "${race[@]}" -ldflags=-s\ -w -vet=off -timeout 40m "$@" | tee "out/test/$name.log"
 }
 # The packages that take longest start first, so that no processor idles while the last of them runs.
-longest=(core/machine test/chaos core/machinedeployment providers/aws test/admission test/clusterctl test/scale/lifecycle bootstrap/cloudconfig/node
-  core/machineset providers/azure test/clouds/example/provider bootstrap/cloudconfig/controller core bootstrap/cloudconfig providers/gcp
-  test/sandbox/cmd/demo core/cluster core/drain test/drivers bootstrap/cloudconfig/approval core/remote providers/driver/inframachine)
+longest=(test/clusterctl core/machine core/machinedeployment test/chaos providers/aws core bootstrap/cloudconfig/node core/machineset test/start
+  test/scale/lifecycle test/admission contracts/conformance/behaviour core/cluster contracts/conformance/cmd/conformance providers/azure
+  test/clouds/example/provider test/conformance bootstrap/cloudconfig/controller test/drivers test/sandbox/cmd/demo bootstrap/cloudconfig
+  core/remediation core/machinehealth test/tilt core/drain providers/driver/inframachine core/remote providers/gcp test/commandline
+  bootstrap/cloudconfig/approval test/doccheck)
 all=$(go list ./... | grep -v '/test/e2e$') || exit 1
 packages=$({ printf 'millwright.dev/%s\n' "${longest[@]}" | grep -Fx "$all"; echo "$all"; } | awk '!seen[$0]++' | tr '\n' ' ')
 failed=0

@@ -142,7 +142,7 @@ func newLife(t *testing.T, options sandbox.Options) *life {
 
 // quickStart goes from a release to Running machines.
 func (l *life) quickStart() {
-	release(l.t, "v0.1.0", filepath.Join(l.dir, "out", "release"))
+	release(l.t, filepath.Join(l.dir, "out", "release"))
 	said := l.page("quickstart.md", "The release", "AWS", "The managers", "The cluster", "The machines")
 	l.Expect(said).To(ContainSubstring("Cluster default/my-cluster"), "clusterctl describes")
 	l.Expect(said).To(MatchRegexp("MachineDeployment default/" + deployment + ", v1.36.3 +2/2 +2 "))

@@ -46,18 +46,11 @@ func TestManifests(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	p := newPerson(t, plane.Program("kubectl"))
 	p.export("KUBECONFIG", p.write("kubeconfig", string(plane.Kubeconfig())))
-	const others = "out/release/infrastructure-other/v0.1.0/infrastructure-components.yaml"
-	p.write(others, "somebody else's")
-	// By this file a directory of releases is told.
-	root, err := controlplane.Root()
-	g.Expect(err).NotTo(HaveOccurred())
-	p.run(`cp "` + root + `/config/release/clusterctl.yaml" out/release/`)
-	stale := p.write("out/release/cluster-api/v0.1.0/stale.yaml", "of an earlier run")
-	release(t, "v0.1.0", filepath.Join(p.dir, "out", "release"), "REGISTRY=registry.example.com/team")
+	release(t, filepath.Join(p.dir, "out", "release"))
 	p.run(`cd "$MILLWRIGHT_RELEASE" && sha256sum --quiet --check checksums-v0.1.0.txt`)
 	p.run(`cd "$MILLWRIGHT_RELEASE" && grep -q '  ./images/v0.1.0/images.txt$' checksums-v0.1.0.txt`)
-	p.run(`cat ` + others + ` && ! grep -q other "$MILLWRIGHT_RELEASE/checksums-v0.1.0.txt"`)
-	g.Expect(stale).NotTo(BeAnExistingFile())
+	p.run(`cat "$MILLWRIGHT_RELEASE/` + otherProvider + `" && ! grep -q other "$MILLWRIGHT_RELEASE/checksums-v0.1.0.txt"`)
+	g.Expect(filepath.Join(p.dir, "out", "release", earlierRun)).NotTo(BeAnExistingFile())
 	p.run(`mkdir -p home/.config/cluster-api && cp "$MILLWRIGHT_RELEASE/clusterctl.yaml" home/.config/cluster-api/`)
 	for _, file := range components {
 		p.run(`kubectl apply --server-side -f "$MILLWRIGHT_RELEASE/` + file + `"`)
@@ -190,7 +183,7 @@ func (i *installation) oneNamespace() {
 // withCertManager: the variant asks for a certificate of the namespace that it is in, by kinds that the stub has.
 func (i *installation) withCertManager() {
 	i.run(`kubectl apply --server-side -f "$MILLWRIGHT_RELEASE/cert-manager/v0.0.1/cert-manager.yaml"`)
-	i.run(`kubectl wait crd issuers.cert-manager.io certificates.cert-manager.io --for=condition=Established --timeout=1m`)
+	i.established("issuers.cert-manager.io certificates.cert-manager.io")
 	i.run(`sed -i s/core-components.yaml/core-components-cert-manager.yaml/ home/.config/cluster-api/clusterctl.yaml`)
 	manifest := i.run(`clusterctl generate provider --core cluster-api --target-namespace certified`)
 	i.run(`sed -i s/core-components-cert-manager.yaml/core-components.yaml/ home/.config/cluster-api/clusterctl.yaml`)

@@ -24,7 +24,7 @@ const (
 // nextRelease makes a release whose AWS provider differs from that of this checkout: its definition has another field and column, its role another
 // rule, its manager another variable, and it lacks a binding.
 func (l *life) nextRelease(version string) {
-	release(l.t, version, filepath.Join(l.dir, "out", "release"))
+	l.Expect(l.releaseManifests(version, filepath.Join(l.dir, "out", "release"))).To(Succeed())
 	path := filepath.Join(l.dir, "out", "release", "infrastructure-millwright-aws", version, "infrastructure-components.yaml")
 	content, err := os.ReadFile(path)
 	l.Expect(err).NotTo(HaveOccurred())

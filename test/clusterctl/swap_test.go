@@ -51,7 +51,7 @@ func TestSwapTheCore(t *testing.T) {
 	s.Expect(err).NotTo(HaveOccurred())
 	s.startCertManager()
 
-	release(t, "v0.1.0", filepath.Join(s.dir, "out", "release"))
+	release(t, filepath.Join(s.dir, "out", "release"))
 	s.page("quickstart.md", "The release")
 	s.page("install.md", "With the real cert-manager")
 	s.page("quickstart.md", "AWS", "The managers", "The cluster", "The machines")
@@ -91,7 +91,8 @@ func (s *swap) startCertManager() {
 	s.t.Logf("cert-manager %s", version)
 	module, err := cores.ModuleDirectory(s.ctx, s.root, certManager)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.run(`kubectl apply --server-side -f "` + module + `/deploy/crds" && kubectl wait crd --all --for=condition=Established --timeout=1m`)
+	s.run(`kubectl apply --server-side -f "` + module + `/deploy/crds"`)
+	s.established("--all")
 	process, err := childprocess.Start(context.WithoutCancel(s.ctx), childprocess.Spec{
 		Name: "cert-manager", Path: path, Args: []string{"--kubeconfig=" + filepath.Join(s.dir, "from")}, CleanEnv: true,
 		Env: []string{"HOME=" + s.dir}, Dir: s.dir, Log: filepath.Join(s.sandbox.LogDir(), "cert-manager.log"),

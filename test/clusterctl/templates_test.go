@@ -104,8 +104,8 @@ func (i *installation) kindsOfKubeadm() {
 	i.Expect(err).NotTo(HaveOccurred())
 	module, err := cores.ModuleDirectory(i.t.Context(), root, clusterctl)
 	i.Expect(err).NotTo(HaveOccurred())
-	i.run(`kubectl apply --server-side -f "` + module + `/bootstrap/kubeadm/config/crd/bases" &&
-	kubectl wait crd kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io --for=condition=Established --timeout=1m`)
+	i.run(`kubectl apply --server-side -f "` + module + `/bootstrap/kubeadm/config/crd/bases"`)
+	i.established("kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io")
 }
 
 // found are the names in a text, each once.

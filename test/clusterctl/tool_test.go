@@ -47,19 +47,6 @@ func build(t *testing.T) string {
 	return built.path
 }
 
-// release makes a release in a directory as a maintainer would.
-func release(t *testing.T, version, directory string, settings ...string) {
-	t.Helper()
-	g := NewWithT(t)
-	root, err := controlplane.Root()
-	g.Expect(err).NotTo(HaveOccurred())
-	cmd := exec.CommandContext(t.Context(), "make", append([]string{"release", "VERSION=" + version, "RELEASES=" + directory}, settings...)...)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=0")
-	output, err := cmd.CombinedOutput()
-	g.Expect(err).NotTo(HaveOccurred(), "%s", output)
-}
-
 // person is somebody at a shell, with clusterctl and kubectl.
 type person struct {
 	t *testing.T
@@ -103,6 +90,16 @@ func (p *person) run(commands string) string {
 		p.t.Fatalf("%v\n$ %s\n%s", err, commands, output)
 	}
 	return output
+}
+
+// established waits for definitions, by name or --all. kubectl fails on those that have no conditions yet, so it is asked again.
+func (p *person) established(definitions string) {
+	p.t.Helper()
+	p.run(`for i in $(seq 100); do
+		! said=$(kubectl wait crd ` + definitions + ` --for=condition=Established --timeout=1m 2>&1) || exit 0
+		case $said in *"accessor error"*) sleep 0.1;; *) break;; esac
+	done
+	echo "$said"; exit 1`)
 }
 
 // page types the commands of sections of a page.

@@ -10,10 +10,12 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/pkg/errors"
 
 	"millwright.dev/test/testenv"
 )
@@ -32,27 +34,54 @@ type ended struct {
 	stdout, stderr string
 }
 
-// build builds the programs with the linker flags of the Makefile.
+// built is where the programs are, which all tests only run.
+var built struct {
+	once      sync.Once
+	directory string
+	err       error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(built.directory)
+	os.Exit(code)
+}
+
+// build returns the directory of the programs, which are linked once.
 func build(t *testing.T) string {
 	t.Helper()
-	g := NewWithT(t)
-	directory := t.TempDir()
+	built.once.Do(func() { built.err = link(t) })
+	NewWithT(t).Expect(built.err).NotTo(HaveOccurred())
+	return built.directory
+}
+
+// link builds the programs with the linker flags of the Makefile.
+func link(t *testing.T) (err error) {
+	built.directory, err = os.MkdirTemp("", "commandline")
+	if err != nil {
+		return errors.Wrap(err, "making a directory for programs")
+	}
 	const version = "millwright.dev/contracts/controller/manager."
 	printed := exec.CommandContext(t.Context(), "make", "-n", "build", "VERSION=v9.8.7", "COMMIT=abcdef")
 	printed.Dir = testenv.Root()
 	script, err := printed.CombinedOutput()
-	g.Expect(err).NotTo(HaveOccurred(), "%s", script)
+	if err != nil {
+		return errors.Wrapf(err, "make: %s", script)
+	}
 	flags := regexp.MustCompile(`-ldflags '([^']*)' -o bin/ `).FindSubmatch(script)
-	g.Expect(flags).NotTo(BeNil(), "%s", script)
-	g.Expect(string(flags[1])).To(ContainSubstring(version))
+	if flags == nil || !strings.Contains(string(flags[1]), version) {
+		return errors.Errorf("make build has no linker flags with %s: %s", version, script)
+	}
 	for name, main := range programs {
-		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", string(flags[1]), "-o", filepath.Join(directory, name), main)
+		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", string(flags[1]),
+			"-o", filepath.Join(built.directory, name), main)
 		command.Dir = testenv.Root()
 		command.Env = append(os.Environ(), "CGO_ENABLED=0")
-		output, err := command.CombinedOutput()
-		g.Expect(err).NotTo(HaveOccurred(), "%s", output)
+		if output, err := command.CombinedOutput(); err != nil {
+			return errors.Wrapf(err, "go build: %s", output)
+		}
 	}
-	return directory
+	return nil
 }
 
 // execute runs a program to its end, without an API server.

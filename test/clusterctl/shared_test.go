@@ -1,0 +1,94 @@
+package clusterctl
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/pkg/errors"
+
+	"millwright.dev/test/controlplane"
+)
+
+const (
+	// otherProvider is somebody else's, in the directory of the release before ours is.
+	otherProvider = "infrastructure-other/v0.1.0/infrastructure-components.yaml"
+	// earlierRun is what a release of the same version had that ours has not.
+	earlierRun = "cluster-api/v0.1.0/stale.yaml"
+)
+
+// shared is the release v0.1.0 of this run, which tests only read.
+var shared struct {
+	once      sync.Once
+	directory string
+	err       error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(shared.directory)
+	os.Exit(code)
+}
+
+// release puts the release v0.1.0 into a directory. It is made once for all tests: half a minute of processor time is in its images, for which managers
+// are linked for each platform.
+func release(t *testing.T, directory string) {
+	t.Helper()
+	shared.once.Do(func() { shared.directory, shared.err = makeShared(t) })
+	NewWithT(t).Expect(shared.err).NotTo(HaveOccurred(), "the release that all tests have in common")
+	NewWithT(t).Expect(os.CopyFS(directory, os.DirFS(shared.directory))).To(Succeed())
+}
+
+// makeShared makes it as a maintainer would, with the images of all platforms and for a registry of their own, in a directory of releases that has
+// another provider and what an earlier run has left.
+func makeShared(t *testing.T) (directory string, err error) {
+	root, err := controlplane.Root()
+	if err != nil {
+		return "", err
+	}
+	directory, err = os.MkdirTemp("", "release")
+	if err != nil {
+		return "", errors.Wrap(err, "making a directory for the release")
+	}
+	// By this file a directory of releases is told.
+	marker, err := os.ReadFile(filepath.Join(root, "config", "release", "clusterctl.yaml"))
+	if err != nil {
+		return directory, errors.Wrap(err, "reading clusterctl's configuration")
+	}
+	for file, content := range map[string]string{
+		"clusterctl.yaml": string(marker), otherProvider: "somebody else's", earlierRun: "of an earlier run",
+	} {
+		path := filepath.Join(directory, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return directory, errors.Wrap(err, "making what is there before the release")
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return directory, errors.Wrap(err, "writing what is there before the release")
+		}
+	}
+	return directory, makeRelease(t, "v0.1.0", directory, "REGISTRY=registry.example.com/team")
+}
+
+// releaseManifests makes a release for the default registry, by make, whose images come from a stub: for tests that read its manifests alone.
+func (p *person) releaseManifests(version, directory string) error {
+	maker := p.write("makes-images", makesImages)
+	p.run("chmod +x makes-images")
+	return makeRelease(p.t, version, directory, "MAKE="+maker)
+}
+
+// makeRelease makes a release by make.
+func makeRelease(t *testing.T, version, directory string, settings ...string) error {
+	t.Helper()
+	root, err := controlplane.Root()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(t.Context(), "make", append([]string{"release", "VERSION=" + version, "RELEASES=" + directory}, settings...)...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=0")
+	output, err := cmd.CombinedOutput()
+	return errors.Wrapf(err, "make release: %s", output)
+}
