@@ -64,10 +64,22 @@ func TestRetriesOf(t *testing.T) {
 		"each in another way": {machines: []*clusterv1.Machine{
 			Machine("a", attempt("x", m1, 0), failing(timeout, m9)), Machine("b", attempt("y", m1, 0), failing("Vanished", m1)),
 		}, want: remediation.Retries{Failed: 2, Reason: timeout, Message: "how a"}},
+		"each in another way, and then as the first": {machines: []*clusterv1.Machine{
+			Machine("a", attempt("x", m1, 0), failing(timeout, m9)), Machine("b", attempt("y", m1, 0), failing("Vanished", m1)),
+			Machine("c", attempt("z", m1, 0), failing(timeout, m1)),
+		}, want: remediation.Retries{Failed: 3, Reason: timeout, Message: "how a"}},
+		"the one that failed last says how": {machines: []*clusterv1.Machine{
+			Machine("a", attempt("x", m1, 0), failing(timeout, m1)), Machine("b", attempt("y", m1, 0), failing(timeout, m9)),
+			Machine("c", attempt("z", m1, 0), failing(timeout, m1)),
+		}, want: remediation.Retries{Failed: 3, SameWay: true, Reason: timeout, Message: "how b"}},
 		"otherwise than the one before": {machines: []*clusterv1.Machine{Machine("a", attempt("x", m1, 1), failing("Vanished", m9))},
 			want: remediation.Retries{Made: 1, Failed: 2, Reason: "Vanished", Message: "how a"}},
 		"a replacement that came up later": {machines: []*clusterv1.Machine{
 			Machine("a", attempt("x", m1, 2), failing(timeout, m9)), Machine("b", attempt("y", 0, 0, came(2*time.Minute))),
+		}, want: remediation.Retries{SameWay: true}},
+		"two that came up, the later one first": {machines: []*clusterv1.Machine{
+			Machine("b", attempt("y", 0, 0, came(m9))), Machine("c", attempt("z", 0, 0, came(m1))),
+			Machine("a", attempt("x", 5*time.Minute, 2), failing(timeout, m9)),
 		}, want: remediation.Retries{SameWay: true}},
 		"one that came up before": {machines: []*clusterv1.Machine{
 			Machine("a", attempt("x", m9, 2), failing(timeout, m9)), Machine("b", attempt("y", 0, 0, came(2*time.Minute))),
@@ -84,6 +96,10 @@ func TestRetriesOf(t *testing.T) {
 			want: remediation.Retries{SameWay: true}},
 		"recorded, before its replacement is there": {
 			recorded: []remediation.Record{{Machine: "a", Since: Epoch.Add(m9), Retry: 1}},
+			machines: []*clusterv1.Machine{Machine("a", attempt("x", m1, 0), failing(timeout, m9))},
+			want:     remediation.Retries{Made: 1, Failed: 1, Pending: "a", SameWay: true}},
+		"recorded, and another that is gone and is no retry": {
+			recorded: []remediation.Record{{Machine: "a", Since: Epoch.Add(m9), Retry: 1}, {Machine: "gone", Since: Epoch.Add(m9)}},
 			machines: []*clusterv1.Machine{Machine("a", attempt("x", m1, 0), failing(timeout, m9))},
 			want:     remediation.Retries{Made: 1, Failed: 1, Pending: "a", SameWay: true}},
 		"recorded, and its replacement is there": {
@@ -156,6 +172,9 @@ func TestMessageOfATemplate(t *testing.T) {
 	} {
 		g.Expect(message(retries)).To(Equal(want))
 	}
+	first := remediation.Decide(input(func(in *remediation.Input) { in.Retry.Max = 0 }, again(0, time.Hour))).Results[0].Blocker
+	g.Expect(first.Message).To(And(HavePrefix("Gave up after 1 failed replacement (max-retry is 0): "),
+		HaveSuffix("The last failure: NodeStartupTimeout: no Node came")), "one alone has nothing to be the same as")
 	g.Expect(message(remediation.Retries{Pending: "m-7"})).To(ContainSubstring("Waiting until the replacement m-7 is available or fails"))
 }
 

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/remediation"
 	. "millwright.dev/test/coretest/builder"
@@ -31,8 +32,63 @@ func TestAnAttemptThatDiesBeforeItBegins(t *testing.T) {
 	die()
 	g.Expect(allowed(decide(slots, "d", view, asking(1, 9, Epoch.Add(time.Second), "b")))).To(BeEmpty(), "it may be recorded for all that is known")
 	later := Epoch.Add(remediation.UnseenTimeout)
+	g.Expect(slots.Doubt(inCluster, view, later).Any()).To(BeTrue(), "the attempt is over")
 	verify(slots, view, later)
+	g.Expect(decide(slots, "d", view, asking(1, 9, later)).InFlight).To(BeZero())
 	g.Expect(allowed(slots.Decide(inCluster, "d", view, asking(1, 9, later, "a")))).To(Equal([]string{"a"}))
 	over()
 	g.Expect(slots.Doubt(inCluster, view, later.Add(remediation.UnseenTimeout)).Any()).To(BeFalse(), "the second attempt goes on")
+}
+
+// TestAnAttemptEndsNoOther: two attempts for one Machine are both waited for, and a decision that grants nothing ends none.
+func TestAnAttemptEndsNoOther(t *testing.T) {
+	g := NewWithT(t)
+	slots, clock := &remediation.Slots{}, testingclock.NewFakeClock(Epoch)
+	view := seen(map[types.UID][]remediation.Set{"d": {{Replicas: 2}}})
+	verify(slots, view, Epoch)
+	late := Epoch.Add(99 * remediation.UnseenTimeout)
+	attempt := func() func() {
+		return slots.Attempt(inCluster, "d", slots.Decide(inCluster, "d", view, asking(1, 9, Epoch, "a")), clock)
+	}
+	first, second := attempt(), attempt()
+	frozen := asking(1, 9, Epoch, "a")
+	frozen.Unread, frozen.UnreadAtAll = "no answer", true
+	refused := slots.Decide(inCluster, "d", view, frozen)
+	g.Expect(allowed(refused)).To(BeEmpty())
+	slots.Attempt(inCluster, "d", refused, clock)()
+	first()
+	g.Expect(slots.Doubt(inCluster, view, late).Any()).To(BeFalse(), "one is on its way")
+	slots.Release(inCluster, "d", "a")
+	g.Expect(decide(slots, "d", view, asking(1, 9, Epoch)).InFlight).To(Equal(1), "what is on its way may take effect yet")
+	// The API server shows that one has taken effect; the other one may do so later, again.
+	verify(slots, view, Epoch, toGo("a"))
+	g.Expect(slots.Doubt(inCluster, view, late).Any()).To(BeFalse())
+	second()
+	g.Expect(slots.Doubt(inCluster, view, late).Any()).To(BeTrue())
+	slots.Release(inCluster, "d", "a")
+	slots.Release(inCluster, "d", "a")
+	g.Expect(decide(slots, "d", view, asking(1, 9, Epoch)).InFlight).To(BeZero())
+}
+
+// TestASlotEndsWhenItsRecordIsSeen, once for all: when the record goes later, the place is free.
+func TestASlotEndsWhenItsRecordIsSeen(t *testing.T) {
+	g := NewWithT(t)
+	var slots remediation.Slots
+	set := remediation.Set{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}
+	view := func() remediation.View { return seen(map[types.UID][]remediation.Set{"d": {set}}) }
+	decide(&slots, "d", view(), asking(1, 9, Epoch, "a"))
+	set.Records = []remediation.Record{{Machine: "a"}}
+	g.Expect(allowed(decide(&slots, "d", view(), asking(1, 9, Epoch, "b")))).To(BeEmpty())
+	set.Records = nil
+	g.Expect(allowed(decide(&slots, "d", view(), asking(1, 9, Epoch, "b")))).To(Equal([]string{"b"}))
+}
+
+// TestAMachineTakesUpOnePlace of the Cluster, be it as a replacement that has not come up and as one that is to be replaced.
+func TestAMachineTakesUpOnePlace(t *testing.T) {
+	g := NewWithT(t)
+	var slots remediation.Slots
+	view := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed, replaces("x")), Machine("b", handed)}, Replicas: 2}}})
+	g.Expect(allowed(decide(&slots, "d", view, asking(9, 2, Epoch, "a")))).To(Equal([]string{"a"}))
+	g.Expect(allowed(decide(&slots, "d", view, asking(9, 2, Epoch, "b")))).To(Equal([]string{"b"}))
+	g.Expect(decide(&slots, "d", view, asking(9, 2, Epoch)).InCluster).To(Equal(2))
 }

@@ -131,9 +131,12 @@ func TestAnAttemptIsNotConcludedUpon(t *testing.T) {
 		meanwhile func(slots *remediation.Slots)
 		want      []string
 	}{
-		"nothing":             {func(*remediation.Slots) {}, []string{"b"}},
-		"another attempt":     {func(slots *remediation.Slots) { decide(slots, "d", view, asking(1, 9, at(2), "a")) }, []string{}},
-		"it is on its way":    {func(slots *remediation.Slots) { slots.Decide(inCluster, "d", view, asking(1, 9, at(1), "a")) }, []string{}},
+		"nothing":          {func(*remediation.Slots) {}, []string{"b"}},
+		"another attempt":  {func(slots *remediation.Slots) { decide(slots, "d", view, asking(1, 9, at(2), "a")) }, []string{}},
+		"it is on its way": {func(slots *remediation.Slots) { slots.Decide(inCluster, "d", view, asking(1, 9, at(1), "a")) }, []string{}},
+		"it is on its way, by a clock that stands still": {
+			func(slots *remediation.Slots) { slots.Decide(inCluster, "d", view, asking(1, 9, at(0), "a")) }, []string{}},
+		"it is released":      {func(slots *remediation.Slots) { slots.Release(inCluster, "d", "a") }, []string{"b"}},
 		"another one's":       {func(slots *remediation.Slots) { decide(slots, "e", view, asking(1, 9, at(2), "a")) }, []string{"b"}},
 		"another core has it": {func(slots *remediation.Slots) { verify(slots, view, at(2), toGo("a")) }, []string{}},
 	} {

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,7 @@ func TestReading(t *testing.T) {
 
 	for _, err := range []error{
 		errors.New("connection refused"), apierrors.NewResourceExpired("too old"), apierrors.NewTooManyRequests("later", 1),
+		apierrors.NewGenericServerResponse(http.StatusGone, "list", schema.GroupResource{Resource: "nodes"}, "", "", 0, false), &apierrors.StatusError{ErrStatus: metav1.Status{Message: "an error without a code"}},
 	} {
 		first := clock.Now()
 		for range refusedLimit {
@@ -117,15 +119,58 @@ func TestReadingAnew(t *testing.T) {
 			r.renew()
 			<-server.asked
 			g.Expect(ended).NotTo(Receive())
+			again, _ := r.unread("host")
+			g.Expect(again).To(Equal(since), "it has not been read since the first time")
+			r.renew()
+			g.Expect(r.renewed).To(Equal(1), "there was no outage")
 			r.unanswered(clock.Now().Add(-time.Second))
 			r.renew()
 			g.Expect(r.renewed).To(Equal(1), "one that is slow comes to its end")
+			clock.Step(renewLimit)
+			r.unanswered(clock.Now().Add(-2 * renewLimit))
+			r.renew()
+			<-server.asked
+			g.Expect(r.renewed).To(Equal(2))
 			server.answer <- struct{}{}
 			g.Expect(<-ended).To(Succeed())
 			since, _ = r.unread("host")
 			g.Expect(since).To(BeZero())
 		})
 	}
+}
+
+// TestReadingEndsWithItsContext, also one that is to be sent again.
+func TestReadingEndsWithItsContext(t *testing.T) {
+	g := NewWithT(t)
+	clock := testingclock.NewFakeClock(time.Now())
+	server := hanging{asked: make(chan struct{}, 9), answer: make(chan struct{})}
+	r := &reading{next: server, clock: clock}
+	for _, read := range []func(context.Context) error{
+		func(ctx context.Context) error { _, err := r.ListWithContext(ctx, metav1.ListOptions{}); return err },
+		func(ctx context.Context) error { _, err := r.WatchWithContext(ctx, metav1.ListOptions{}); return err },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		r.unanswered(clock.Now())
+		clock.Step(renewLimit)
+		go func() { ended <- read(ctx) }()
+		<-server.asked
+		cut := r.cut
+		r.cut = func() { cancel(); cut() }
+		r.renew()
+		g.Expect(<-ended).To(MatchError(context.Canceled))
+		g.Expect(server.asked).To(BeEmpty())
+		r.end(nil, r.renewed)
+	}
+}
+
+// TestOneLine: texts that just fit stay whole.
+func TestOneLine(t *testing.T) {
+	g := NewWithT(t)
+	fits := strings.Repeat("x", maxRefusal)
+	g.Expect(oneLine(fits)).To(Equal(fits))
+	g.Expect(oneLine(fits + "x")).To(Equal(fits + "…"))
+	g.Expect(oneLine("a\n\tb")).To(Equal("a b"))
 }
 
 // TestAWatchIsRenewed if it was begun while the API server did not answer, and only then: a slow one is not asked for all Nodes at each probe.
@@ -151,6 +196,7 @@ func TestAWatchIsRenewed(t *testing.T) {
 	clock.Step(unreadLimit)
 	since, _ := r.unread("host")
 	g.Expect(since).To(Equal(clock.Now().Add(-unreadLimit)), "until it is read again")
+	clock.Step(renewLimit)
 	r.renew()
 	g.Expect(cuts).To(Equal(1), "nobody has failed to answer since")
 	open()

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ type streams struct {
 	mute    bool
 	lists   int
 	opened  []metav1.ListOptions
+	refusal error
 	stream  *watch.FakeWatcher
 }
 
@@ -50,6 +52,9 @@ func (s *streams) WatchWithContext(_ context.Context, options metav1.ListOptions
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened = append(s.opened, options)
+	if s.refusal != nil {
+		return nil, s.refusal
+	}
 	s.stream = watch.NewFakeWithChanSize(9, false)
 	if ptr.Deref(options.SendInitialEvents, false) && !s.mute {
 		s.stream.Add(s.node())
@@ -189,7 +194,7 @@ func TestAWatchThatIsSlow(t *testing.T) {
 	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Type", watch.Modified)))
 	g.Eventually(clock.HasWaiters).Should(BeTrue())
 	clock.Step(silentLimit)
-	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Type", watch.Error)))
+	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Object.Reason", metav1.StatusReasonExpired)))
 	g.Eventually(events.ResultChan()).Should(BeClosed())
 	g.Expect(r.since).To(Equal(clock.Now()))
 }
@@ -214,4 +219,42 @@ func TestAStreamOfAllNodesIsReadAtItsEnd(t *testing.T) {
 	_, why = r.unread("host")
 	g.Expect(why).To(BeEmpty())
 	g.Expect(r.hasBookmarks()).To(BeFalse(), "this one comes once")
+}
+
+// TestAStreamOfAllNodesThatStops is not waited for until it is over, whatever is known of bookmarks, and its error has Nodes listed and not streamed
+// once more. Nodes have not been read since it began.
+func TestAStreamOfAllNodesThatStops(t *testing.T) {
+	g := NewWithT(t)
+	clock := testingclock.NewFakeClock(time.Now())
+	began := clock.Now()
+	r := &reading{next: &streams{version: "1", mute: true}, clock: clock}
+	events, err := r.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true), TimeoutSeconds: ptr.To[int64](300)})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer events.Stop()
+	g.Eventually(clock.HasWaiters).Should(BeTrue())
+	clock.Step(silentLimit)
+	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Object.Reason", metav1.StatusReasonTimeout)))
+	since, _ := r.unread("host")
+	g.Expect(since).To(Equal(began))
+}
+
+// TestAWatchThatEnds is passed on: when the API server ends it, with what cannot be read, and when it is refused.
+func TestAWatchThatEnds(t *testing.T) {
+	g := NewWithT(t)
+	server := &streams{version: "1"}
+	r := &reading{next: server, clock: testingclock.NewFakeClock(time.Now())}
+	events, err := r.WatchWithContext(t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	stream, _ := server.latest()
+	stream.Action(watch.Bookmark, &metav1.Status{})
+	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Type", watch.Bookmark)))
+	stream.Stop()
+	g.Eventually(events.ResultChan()).Should(BeClosed())
+	events.Stop()
+
+	server.refusal = errors.New("no")
+	_, err = r.WatchWithContext(t.Context(), metav1.ListOptions{})
+	g.Expect(err).To(MatchError("no"))
+	_, opened := server.latest()
+	g.Expect(opened).To(Equal(2), "it is for the informer to try again")
 }
