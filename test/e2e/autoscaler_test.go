@@ -11,7 +11,7 @@ import (
 // TestAutoscaler does what the cluster autoscaler does: it marks Machines and lowers the replicas. Exactly those go,
 // also in the midst of a rollout, and a Node that a user keeps from the autoscaler stays so.
 func TestAutoscaler(t *testing.T) {
-	w := manyWorld(t, "autoscaler")
+	w := manyWorld(t, &rolling, "autoscaler")
 	w.start(6, surge(int64(1), int64(0)))
 	machines := w.machines()
 	w.keepByUser(machines[5].Status.NodeRef.Name)

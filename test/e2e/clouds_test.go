@@ -12,7 +12,7 @@ import (
 // TestLifeOnThreeClouds is the demo: one Cluster with a MachineDeployment on each cloud, scaled, replaced by larger machines side by side
 // under a disruption budget, and deleted with nothing left in any of them. The managers run from their images.
 func TestLifeOnThreeClouds(t *testing.T) {
-	takeTurn(t, &booting)
+	rolling.takeTurn(t)
 	s, err := sandbox.Start(suite.ctx, sandbox.Options{
 		Clouds: []string{"aws", "azure", "gcp"}, Images: true, LogDir: filepath.Join(suite.logs, "three-clouds"),
 	})

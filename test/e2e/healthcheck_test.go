@@ -17,7 +17,7 @@ import (
 // TestHealthCheck: of one of three Nodes nothing is heard any more, which its control plane says as Ready Unknown. The core is killed
 // before the timeout of the MachineHealthCheck; the next one counts on, and the Machine is replaced, it alone.
 func TestHealthCheck(t *testing.T) {
-	w := manyWorld(t, "health-check")
+	w := manyWorld(t, &failing, "health-check")
 	w.start(3)
 	machines := w.machines()
 	check := &clusterv1.MachineHealthCheck{

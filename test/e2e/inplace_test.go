@@ -13,7 +13,7 @@ import (
 // TestInPlace changes what reaches existing Machines: labels, annotations, timeouts and taints. None is replaced.
 // Then another infrastructure template replaces all.
 func TestInPlace(t *testing.T) {
-	w := manyWorld(t, "in-place")
+	w := manyWorld(t, &rolling, "in-place")
 	w.start(2)
 	first := w.identities()
 	taints := func(list ...clusterv1.MachineTaint) {

@@ -25,7 +25,7 @@ func spot(object *unstructured.Unstructured) {
 // TestInterruption: EC2 announces that it takes one of two spot instances back. Its Node is cordoned at once and drained as far as a budget
 // allows, before the two minutes are over; then the Machine goes, and its MachineSet creates another.
 func TestInterruption(t *testing.T) {
-	w := manyWorld(t, "interruption")
+	w := manyWorld(t, &failing, "interruption")
 	w.start(2, spot)
 	w.Expect(w.scenario.DeployWorkload(w.ctx, 4, 4)).To(Succeed())
 	machine := w.machineWithPods()

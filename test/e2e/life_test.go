@@ -24,7 +24,7 @@ import (
 func TestLife(t *testing.T) { life(sharedWorld(t, "life")) }
 
 func TestLifeWithTwoClusters(t *testing.T) {
-	takeTurn(t, &booting)
+	booting.takeTurn(t)
 	s, err := sandbox.Start(suite.ctx, sandbox.Options{Clusters: 2, Webhooks: true, LogDir: filepath.Join(suite.logs, "two-clusters")})
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ const stillness = 5 * time.Second
 // the timeout, of which most come back. The core is killed in the midst of each. In the freeze and its grace nothing is replaced;
 // never are more replacements in flight than there are places, and no more is bought than was lost.
 func TestOutagesWithLosses(t *testing.T) {
-	w := manyWorld(t, "outages")
+	w := manyWorld(t, &failing, "outages")
 	l := w.startLosses(20, 3)
 	direct, err := w.sandbox.TargetKubeconfig(w.ctx)
 	w.Expect(err).NotTo(HaveOccurred())

@@ -21,7 +21,7 @@ import (
 // TestNodesLost has most of twenty Nodes lost at once, then a zone, whose launches are refused, and then Nodes that flap; the core is killed in
 // the midst of each. Never are more replacements in flight than there are places, all heals, and no more is bought than was lost.
 func TestNodesLost(t *testing.T) {
-	w := manyWorld(t, "nodes-lost")
+	w := manyWorld(t, &failing, "nodes-lost")
 	l := w.startLosses(20, 4)
 
 	lost := l.loseNodes(func(m *clusterv1.Machine) bool { return len(l.lost) < 16 })

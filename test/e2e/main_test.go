@@ -25,13 +25,17 @@ import (
 // test fails.
 const logsEnv = "E2E_LOGS"
 
-// shared is the sandbox with one cluster that most tests take turns in: each has a namespace of its
-// own and leaves nothing behind.
-var shared struct {
+// row is a sandbox that tests take turns in: each has a namespace of its own and leaves nothing behind. Tests of one sandbox count its machines and
+// have it fail, so in each row one test runs at a time. A test with a sandbox of its own goes in the row that takes the least time.
+type row struct {
+	turn    sync.Mutex
 	once    sync.Once
 	sandbox *sandbox.Sandbox
 	err     error
 }
+
+// The rows take about as long as each other. The machines of one boot, and those of two do not, as kubelets take much of a computer.
+var booting, rolling, failing row
 
 // suite is the context of all processes, and the directory of their logs.
 var suite struct {
@@ -39,16 +43,23 @@ var suite struct {
 	logs string
 }
 
-// The tests go in two rows: one whose machines boot, and one whose machines do not. In each row one test runs at a time,
-// since tests of one sandbox count its machines and have it fail, and since kubelets take much of a computer.
-var booting, unbooted sync.Mutex
-
-// takeTurn waits until it is the test's turn in its row; the turn ends after all that the test cleans up.
-func takeTurn(t *testing.T, row *sync.Mutex) {
+// takeTurn waits until it is the test's turn in the row; the turn ends after all that the test cleans up.
+func (r *row) takeTurn(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	row.Lock()
-	t.Cleanup(row.Unlock)
+	r.turn.Lock()
+	t.Cleanup(r.turn.Unlock)
+}
+
+// start waits for the test's turn, and starts the sandbox of the row with the first of its tests.
+func (r *row) start(t *testing.T, options sandbox.Options) *sandbox.Sandbox {
+	t.Helper()
+	r.takeTurn(t)
+	r.once.Do(func() { r.sandbox, r.err = sandbox.Start(suite.ctx, options) })
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	return r.sandbox
 }
 
 // waiting is how many tests may wait for their turn or run: all of them.
@@ -85,11 +96,11 @@ func run(m *testing.M) int {
 	}
 	defer removeTemp()
 	code := m.Run()
-	for _, s := range []*sandbox.Sandbox{shared.sandbox, many.sandbox} {
-		if s == nil {
+	for _, r := range []*row{&booting, &rolling, &failing} {
+		if r.sandbox == nil {
 			continue
 		}
-		if err := s.Stop(); err != nil {
+		if err := r.sandbox.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}

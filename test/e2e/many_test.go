@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,30 +21,21 @@ const manyGrace = 10 * time.Second
 // manyWait is how long a step may take that replaces thirty machines.
 const manyWait = 5 * time.Minute
 
-// many is a sandbox whose instances do not boot, for scenarios about numbers of machines: a stand-in joins their
-// Nodes and runs their pods.
-var many struct {
-	once    sync.Once
-	sandbox *sandbox.Sandbox
-	err     error
-}
-
-// manyWorld is a namespace in that sandbox; everything in it is deleted when the test ends.
-func manyWorld(t *testing.T, namespace string) *world {
+// manyWorld is a namespace in a sandbox whose instances do not boot, for scenarios about numbers of machines: a stand-in joins their Nodes and runs
+// their pods. Everything in it is deleted when the test ends. Those about rollouts and scaling are in one row, those about failures in another.
+func manyWorld(t *testing.T, r *row, namespace string) *world {
 	t.Helper()
-	takeTurn(t, &unbooted)
-	many.once.Do(func() {
-		many.sandbox, many.err = sandbox.Start(suite.ctx, sandbox.Options{
-			LogDir: filepath.Join(suite.logs, "many"), Unbooted: true, InterruptionQueue: true,
-			ManagerArgs: map[string][]string{"core": {
-				"--machine-safety-apiserver-statuscheck-timeout=10s", fmt.Sprintf("--machine-safety-recovery-grace=%s", manyGrace),
-			}},
-		})
-	})
-	if many.err != nil {
-		t.Fatal(many.err)
+	name := "rolling"
+	if r == &failing {
+		name = "failing"
 	}
-	return newWorldWithin(t, many.sandbox, namespace, manyWait)
+	s := r.start(t, sandbox.Options{
+		LogDir: filepath.Join(suite.logs, name), Unbooted: true, InterruptionQueue: true,
+		ManagerArgs: map[string][]string{"core": {
+			"--machine-safety-apiserver-statuscheck-timeout=10s", fmt.Sprintf("--machine-safety-recovery-grace=%s", manyGrace),
+		}},
+	})
+	return newWorldWithin(t, s, namespace, manyWait)
 }
 
 // surge edits the rolling update of the sample MachineDeployment; each is a number or a percentage.

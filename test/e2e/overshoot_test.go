@@ -26,7 +26,7 @@ const (
 // and say so, also after a restart of the core; the freeze ends when few enough are left, or by hand by either annotation; nothing that was
 // there goes, and while frozen nothing comes.
 func TestOvershoot(t *testing.T) {
-	w := manyWorld(t, "overshoot")
+	w := manyWorld(t, &failing, "overshoot")
 	w.start(3)
 	before := w.scenario.Watch.UIDs()
 	allow := w.keepMachines()

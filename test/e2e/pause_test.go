@@ -17,7 +17,7 @@ const settled = 5 * time.Second
 // TestPauseAndRollback pauses a rollout before it begins, lets it go on, and in its midst goes back to the revision
 // before: no Machine of that revision that is still there is replaced, and the marks are taken back from its Node.
 func TestPauseAndRollback(t *testing.T) {
-	w := manyWorld(t, "rollback")
+	w := manyWorld(t, &rolling, "rollback")
 	w.start(4, surge(int64(1), int64(0)))
 	old := w.scenario.Watch.UIDs()
 

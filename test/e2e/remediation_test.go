@@ -14,7 +14,7 @@ import (
 // TestRemediation lets a health check find two of three Machines unhealthy: both are replaced, one after the other as
 // maxInFlight asks for, and the third stays.
 func TestRemediation(t *testing.T) {
-	w := manyWorld(t, "remediation")
+	w := manyWorld(t, &failing, "remediation")
 	w.start(3)
 	w.change(func(md *clusterv1.MachineDeployment) { md.Spec.Remediation.MaxInFlight = ptr.To(intstr.FromInt32(1)) })
 	machines := w.machines()

@@ -74,7 +74,7 @@ func TestAdoptAfterRestore(t *testing.T) {
 // restoreWorld has a core that holds a lease, by which it learns that no core was at work.
 func restoreWorld(t *testing.T) *world {
 	t.Helper()
-	takeTurn(t, &booting)
+	failing.takeTurn(t)
 	s, err := sandbox.Start(suite.ctx, sandbox.Options{
 		LogDir:      filepath.Join(suite.logs, "restore"),
 		ManagerArgs: map[string][]string{"core": {"--leader-elect=true", "--machine-safety-recovery-grace=1s"}},

@@ -22,7 +22,7 @@ const (
 // are marked while new ones are not.
 func TestRolloutOfThirty(t *testing.T) {
 	const pods, needed = 60, 54
-	w := manyWorld(t, "thirty")
+	w := manyWorld(t, &rolling, "thirty")
 	w.start(thirty, surge("10%", int64(0)))
 	w.Expect(w.scenario.DeployWorkload(w.ctx, pods, needed)).To(Succeed())
 	w.Eventually(func() int { w.scenario.Watch.ResetExtremes(); return w.scenario.Watch.Extremes().Fewest }).Should(Equal(thirty))

@@ -21,7 +21,7 @@ import (
 // TestScale takes a MachineDeployment from nothing to one machine, to six and at once to two, to three and to one,
 // then to four of another type in one change, and deletes it in the foreground.
 func TestScale(t *testing.T) {
-	w := manyWorld(t, "scale")
+	w := manyWorld(t, &rolling, "scale")
 	w.start(0)
 	w.expectDeployment(0)
 	w.Expect(w.live()).To(BeEmpty())
@@ -104,7 +104,7 @@ func (w *world) deleteInForeground() {
 
 // TestSingleMachine makes a Machine without a set, deletes it, and deletes it again.
 func TestSingleMachine(t *testing.T) {
-	w := manyWorld(t, "single")
+	w := manyWorld(t, &rolling, "single")
 	w.start(0)
 	before := len(w.nodes())
 	machine := w.makeMachine("single")

@@ -27,7 +27,7 @@ import (
 // cut, Machines that run are left in peace, one that is deleted waits and says for what, and a new one gets as far as it
 // can; when there is a way again, all goes on. It has a core of its own, which reports a lost connection soon.
 func TestTargetCluster(t *testing.T) {
-	takeTurn(t, &unbooted)
+	rolling.takeTurn(t)
 	s, err := sandbox.Start(suite.ctx, sandbox.Options{
 		LogDir: filepath.Join(suite.logs, "target"), Unbooted: true,
 		ManagerArgs: map[string][]string{"core": {"--remote-connection-grace-period=5s"}},

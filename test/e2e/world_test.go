@@ -41,24 +41,17 @@ type world struct {
 	control, target sandbox.Client
 }
 
-// sharedWorld is a namespace in the shared sandbox; everything in it is deleted when the test ends.
+// sharedWorld is a namespace in the sandbox whose machines boot; everything in it is deleted when the test ends.
 func sharedWorld(t *testing.T, namespace string) *world {
 	t.Helper()
-	takeTurn(t, &booting)
-	shared.once.Do(func() {
-		shared.sandbox, shared.err = sandbox.Start(suite.ctx, sandbox.Options{
-			LogDir: filepath.Join(suite.logs, "shared"),
-			ManagerArgs: map[string][]string{"core": {
-				"--machine-safety-apiserver-statuscheck-period=2s", "--machine-safety-apiserver-statuscheck-timeout=10s",
-				// A test ends it, whatever the load of the machine that it runs on.
-				"--machine-safety-recovery-grace=1h",
-			}},
-		})
-	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	return newWorld(t, shared.sandbox, namespace)
+	return newWorld(t, booting.start(t, sandbox.Options{
+		LogDir: filepath.Join(suite.logs, "shared"),
+		ManagerArgs: map[string][]string{"core": {
+			"--machine-safety-apiserver-statuscheck-period=2s", "--machine-safety-apiserver-statuscheck-timeout=10s",
+			// A test ends it, whatever the load of the machine that it runs on.
+			"--machine-safety-recovery-grace=1h",
+		}},
+	}), namespace)
 }
 
 func newWorld(t *testing.T, s *sandbox.Sandbox, namespace string) *world {
