@@ -33,7 +33,7 @@ func TestAFreezeThatAPolicyRefuses(t *testing.T) {
 	defer keep()
 	lift := f.refuseMarks()
 	stray := f.intrude(7)
-	f.says(overshoot.OvershootReason, "is refused, so a restart of the core forgets it", "marks need a ticket")
+	f.awaitFrozen(overshoot.OvershootReason, "is refused, so a restart of the core forgets it", "marks need a ticket")
 	f.Expect(f.current().Labels).NotTo(HaveKey(overshoot.FrozenLabel))
 	f.Eventually(func() []string { return f.events() }).WithTimeout(timeout).Should(ContainElement("FreezeRefused"))
 	f.Eventually(func() float64 {
@@ -48,25 +48,25 @@ func TestAFreezeThatAPolicyRefuses(t *testing.T) {
 	f.Expect(f.own(stray)).To(HaveLen(1))
 
 	f.annotate(`{"metadata":{"annotations":{"` + overshoot.UnfreezeAnnotation + `":""}}}`)
-	f.says(overshoot.OvershootReason, "Somebody has asked for its end, but taking the annotation away is refused", "marks need a ticket")
+	f.awaitFrozen(overshoot.OvershootReason, "Somebody has asked for its end, but taking the annotation away is refused", "marks need a ticket")
 	f.Expect(f.own(stray)).To(HaveLen(1))
 
 	lift()
-	f.says(overshoot.NotFrozenReason)
+	f.awaitFrozen(overshoot.NotFrozenReason)
 	f.Expect(f.current().Annotations).NotTo(HaveKey(overshoot.UnfreezeAnnotation))
 	// The surplus is still there: after the period it is frozen again, by a label now.
 	f.Eventually(func() string { return f.current().Labels[overshoot.FrozenLabel] }).WithTimeout(3 * timeout).Should(Equal(overshoot.Overshoot))
-	f.says(overshoot.OvershootReason)
+	f.awaitFrozen(overshoot.OvershootReason)
 
 	// The end of a freeze by the label is refused.
 	lift = f.refuseMarks()
 	f.annotate(`{"metadata":{"annotations":{"` + overshoot.MCMUnfreezeAnnotation + `":""}}}`)
-	f.says(overshoot.OvershootReason, "removing the label is refused", "marks need a ticket")
+	f.awaitFrozen(overshoot.OvershootReason, "removing the label is refused", "marks need a ticket")
 	tries = f.tries()
 	f.Consistently(f.tries).WithTimeout(5*time.Second).Should(BeNumerically("<=", tries+15), "it backs off")
 	lift()
 	keep()
-	f.says(overshoot.NotFrozenReason)
+	f.awaitFrozen(overshoot.NotFrozenReason)
 	f.Expect(f.current().Annotations).NotTo(HaveKey(overshoot.MCMUnfreezeAnnotation))
 	f.Eventually(func() []clusterv1.Machine { return f.own(stray) }).WithTimeout(3 * timeout).Should(HaveLen(2))
 }
@@ -101,8 +101,8 @@ func (f *frozenWorld) annotate(patch string) {
 	f.Expect(f.Patch(f.t.Context(), f.current(), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// says waits until the condition Frozen of the MachineDeployment has the reason and the texts.
-func (f *frozenWorld) says(reason string, texts ...string) {
+// awaitFrozen waits until the condition Frozen of the MachineDeployment has the reason and the texts.
+func (f *frozenWorld) awaitFrozen(reason string, texts ...string) {
 	f.t.Helper()
 	f.Eventually(func(g Gomega) {
 		found := meta.FindStatusCondition(f.current().Status.Conditions, overshoot.FrozenCondition)

@@ -41,8 +41,8 @@ func TestDetachDeletesTheVolumeAttachmentsOfItsNodeAlone(t *testing.T) {
 	w.g.Expect(w.requests.count()).To(Equal(map[string]int{"watch volumeattachments": 1, "delete volumeattachment": 1}))
 }
 
-// TestDetachSaysWhatIsRefusedAndEnds: in the words of who refuses it.
-func TestDetachSaysWhatIsRefusedAndEnds(t *testing.T) {
+// TestDetachReportsWhatIsRefusedAndEnds: in the words of who refuses it.
+func TestDetachReportsWhatIsRefusedAndEnds(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, fake)
 	va := w.volume("v", w.node.Name)

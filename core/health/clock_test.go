@@ -110,7 +110,7 @@ func TestALossBeforeOurEyesCountsByOurClock(t *testing.T) {
 		f.Machine.Status.Conditions = nil
 		infrastructure("InstanceStopped", 24*time.Hour)(f)
 	}
-	l := &life{WithT: NewWithT(t), facts: facts(says(clusterv1.MachineInfrastructureReadyCondition, "True", "", time.Hour))}
+	l := &life{WithT: NewWithT(t), facts: facts(withCondition(clusterv1.MachineInfrastructureReadyCondition, "True", "", time.Hour))}
 	l.Expect(l.after(0).State).To(Equal(Healthy))
 	got := l.after(time.Minute, stopped)
 	l.Expect(got.State).To(Equal(Pending))
@@ -125,16 +125,16 @@ func TestALossBeforeOurEyesCountsByOurClock(t *testing.T) {
 // TestAClusterThatComesUpBeforeOurEyes: Nodes are awaited from when that was seen, whatever its conditions say.
 func TestAClusterThatComesUpBeforeOurEyes(t *testing.T) {
 	const initialized = clusterv1.ClusterControlPlaneInitializedCondition
-	l := &life{WithT: NewWithT(t), facts: facts(nodeless(time.Hour), clusterSays(initialized, "False", time.Hour))}
+	l := &life{WithT: NewWithT(t), facts: facts(nodeless(time.Hour), clusterCondition(initialized, "False", time.Hour))}
 	l.after(0)
-	got := l.after(time.Minute, clusterSays(initialized, "True", 24*time.Hour))
+	got := l.after(time.Minute, clusterCondition(initialized, "True", 24*time.Hour))
 	l.Expect(got.State).To(Equal(Pending))
 	l.Expect(got.Next).To(BeTemporally("==", l.facts.Now.Add(10*time.Minute)))
 
 	l = &life{WithT: NewWithT(t), facts: facts(nodeless(time.Hour), clusterSilent(initialized))}
 	l.after(0)
 	cluster := facts().Cluster
-	clusterSays(initialized, "True", 24*time.Hour)(&Facts{Cluster: cluster})
+	clusterCondition(initialized, "True", 24*time.Hour)(&Facts{Cluster: cluster})
 	got = l.after(time.Minute, func(f *Facts) { f.Cluster = cluster })
 	l.Expect(got.Next).To(BeTemporally("==", l.facts.Now.Add(10*time.Minute)))
 }
@@ -144,7 +144,7 @@ func TestANewMachineCountsFromWhenItCame(t *testing.T) {
 	l := &life{WithT: NewWithT(t), facts: facts(nodeless(time.Hour))}
 	l.facts.History = NewHistory(true)
 	l.Expect(l.after(0).Next).To(BeTemporally("==", now.Add(10*time.Minute)))
-	l.Expect(l.after(time.Minute, says(clusterv1.MachineInfrastructureReadyCondition, "True", "", time.Hour)).Next).
+	l.Expect(l.after(time.Minute, withCondition(clusterv1.MachineInfrastructureReadyCondition, "True", "", time.Hour)).Next).
 		To(BeTemporally("==", now.Add(11*time.Minute)), "since its infrastructure is there")
 	l.Expect(l.after(10 * time.Minute).State).To(Equal(Unhealthy))
 }

@@ -76,7 +76,7 @@ func annotated(key string) func(*Facts) {
 	return func(f *Facts) { f.Machine.Annotations = map[string]string{key: ""} }
 }
 
-func says(kind string, status metav1.ConditionStatus, reason string, since time.Duration) func(*Facts) {
+func withCondition(kind string, status metav1.ConditionStatus, reason string, since time.Duration) func(*Facts) {
 	return func(f *Facts) {
 		f.Machine.Status.Conditions = append(f.Machine.Status.Conditions,
 			metav1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: ago(since)})
@@ -100,14 +100,14 @@ func deleted(f *Facts) { f.Node = nil }
 func graceUntil(d time.Duration) func(*Facts) { return func(f *Facts) { f.NotBefore = now.Add(d) } }
 
 func infrastructure(reason string, since time.Duration) func(*Facts) {
-	return says(clusterv1.MachineInfrastructureReadyCondition, "False", reason, since)
+	return withCondition(clusterv1.MachineInfrastructureReadyCondition, "False", reason, since)
 }
 
 func controlPlane(f *Facts) {
 	f.Machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 }
 
-func clusterSays(kind string, status metav1.ConditionStatus, since time.Duration) func(*Facts) {
+func clusterCondition(kind string, status metav1.ConditionStatus, since time.Duration) func(*Facts) {
 	return func(f *Facts) {
 		for i := range f.Cluster.Status.Conditions {
 			if c := &f.Cluster.Status.Conditions[i]; c.Type == kind {

@@ -30,7 +30,7 @@ func TestEveryWaitIsNamed(t *testing.T) {
 	f.setFinalizers(f.infra, providerFinalizer, "example.com/another")
 	f.annotate(f.machine, preDrainHook, ptr.To("backup"))
 	f.Expect(core.Client.Delete(t.Context(), f.machine)).To(Succeed())
-	says := func(reason string, parts ...string) {
+	reports := func(reason string, parts ...string) {
 		t.Helper()
 		f.eventually(func(g Gomega, m *clusterv1.Machine) {
 			g.Expect(condition(m, "Deleting")).To(Equal("True/" + reason))
@@ -39,15 +39,15 @@ func TestEveryWaitIsNamed(t *testing.T) {
 			}
 		})
 	}
-	says(clusterv1.MachineDeletingWaitingForPreDrainHookReason, "1 pre-drain hook", preDrainHook+" (backup)")
+	reports(clusterv1.MachineDeletingWaitingForPreDrainHookReason, "1 pre-drain hook", preDrainHook+" (backup)")
 	f.annotate(f.machine, preDrainHook, nil)
-	says(clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, f.infra.GetKind(), f.infra.GetName(), "2 finalizers: example.com/another, "+providerFinalizer)
+	reports(clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, f.infra.GetKind(), f.infra.GetName(), "2 finalizers: example.com/another, "+providerFinalizer)
 	f.setFinalizers(f.infra, providerFinalizer)
-	says(clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, "1 finalizer: "+providerFinalizer)
+	reports(clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, "1 finalizer: "+providerFinalizer)
 	f.setFinalizers(f.infra)
-	says(clusterv1.MachineDeletingWaitingForBootstrapDeletionReason, f.config.GetKind(), "1 finalizer: "+providerFinalizer)
+	reports(clusterv1.MachineDeletingWaitingForBootstrapDeletionReason, f.config.GetKind(), "1 finalizer: "+providerFinalizer)
 	f.setFinalizers(f.config)
-	says(clusterv1.MachineDeletingDeletingNodeReason, "Node "+node.Name, "1 finalizer: "+providerFinalizer)
+	reports(clusterv1.MachineDeletingDeletingNodeReason, "Node "+node.Name, "1 finalizer: "+providerFinalizer)
 	f.setFinalizers(node)
 	f.leavesNothing()
 }

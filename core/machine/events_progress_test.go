@@ -156,8 +156,8 @@ func TestNoteOfADeletedMachine(t *testing.T) {
 	}
 }
 
-// TestToldRulesAreForgotten: what is remembered of MachineDrainRules goes with them.
-func TestToldRulesAreForgotten(t *testing.T) {
+// TestReportedRulesAreForgotten: what is remembered of MachineDrainRules goes with them.
+func TestReportedRulesAreForgotten(t *testing.T) {
 	g := NewWithT(t)
 	reported := &reportedOnce{}
 	g.Expect(reported.first("a", types.UID("1"), "5")).To(BeTrue())

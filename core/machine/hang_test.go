@@ -57,9 +57,9 @@ func TestATargetThatHangsHoldsNoWorker(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsForATargetThatHangsSaysSo: each Machine says what it waits for, the Cluster since when; and when the target
+// TestWhatWaitsForATargetThatHangsIsReported: each Machine says what it waits for, the Cluster since when; and when the target
 // answers again, all goes on without a nudge.
-func TestWhatWaitsForATargetThatHangsSaysSo(t *testing.T) {
+func TestWhatWaitsForATargetThatHangsIsReported(t *testing.T) {
 	core.RequestTimeout = 3 * time.Second
 	core.Restart(t)
 	t.Cleanup(func() { core.RequestTimeout = 0; core.Restart(t) })

@@ -25,7 +25,7 @@ func TestMachineChanged(t *testing.T) {
 			m.Status.Conditions = append(m.Status.Conditions, conditions.True("Ready", "Ready", ""))
 		}, false},
 		{"somebody else's condition", func(m *clusterv1.Machine) {
-			m.Status.Conditions = append(m.Status.Conditions, conditions.False("HealthCheckSucceeded", "Sick", ""))
+			m.Status.Conditions = append(m.Status.Conditions, conditions.False("HealthCheckSucceeded", "NodeUnhealthy", ""))
 		}, true},
 		{"spec", func(m *clusterv1.Machine) { m.Generation++ }, true},
 		{"deletion", func(m *clusterv1.Machine) { m.DeletionTimestamp = ptr.To(metav1.Now()) }, true},

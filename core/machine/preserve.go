@@ -56,7 +56,7 @@ func (r *Reconciler) reconcilePreserved(ctx context.Context, s *scope) outcome.O
 
 func preservationEnded(byUser bool, until time.Time) string {
 	if byUser {
-		return "The Machine is deleted: annotation " + machines.PreserveAnnotation + " says that it is not to be preserved any more"
+		return "The Machine is deleted: annotation " + machines.PreserveAnnotation + " ends its preservation"
 	}
 	return "The Machine is deleted: it was preserved until " + until.UTC().Format(time.RFC3339)
 }

@@ -225,8 +225,8 @@ func TestMachineWhoseProviderIDIsRefusedIsNotReady(t *testing.T) {
 	})
 }
 
-// TestMachineWhoseFinalizerIsRefusedSaysSo: nothing is done for it.
-func TestMachineWhoseFinalizerIsRefusedSaysSo(t *testing.T) {
+// TestMachineWhoseFinalizerIsRefusedReportsIt: nothing is done for it.
+func TestMachineWhoseFinalizerIsRefusedReportsIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	allow := f.refuseMachines("!('"+clusterv1.MachineFinalizer+"' in object.metadata.?finalizers.orValue([]))", "finalizers are frozen")
@@ -268,8 +268,8 @@ func TestRefusedLabelOfARunningMachineIsSeen(t *testing.T) {
 	})
 }
 
-// TestMachineWhoseEndIsRefusedSaysSo: nothing is left of it but the object.
-func TestMachineWhoseEndIsRefusedSaysSo(t *testing.T) {
+// TestMachineWhoseEndIsRefusedReportsIt: nothing is left of it but the object.
+func TestMachineWhoseEndIsRefusedReportsIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, version.V1Beta2)
 	f.createMachine()

@@ -11,9 +11,9 @@ import (
 	"millwright.dev/contracts/controller/conditions"
 )
 
-// TestYouthEndsWhateverTheClocksSay: the time of birth is the API server's. However far this process's clock is from that,
+// TestYouthEndsWhateverTheClocksShow: the time of birth is the API server's. However far this process's clock is from that,
 // an object that never comes is soon reported.
-func TestYouthEndsWhateverTheClocksSay(t *testing.T) {
+func TestYouthEndsWhateverTheClocksShow(t *testing.T) {
 	for name, behind := range map[string]time.Duration{
 		"one clock": 0, "behind by a moment": time.Second, "behind": 5 * time.Minute, "far behind": 24 * time.Hour, "ahead": -time.Minute,
 	} {

@@ -27,7 +27,7 @@ func (s *simulation) seen() overshoot.Numbers {
 	return n
 }
 
-// checkNotFrozen makes sure that the guard with the least patience does not take for an overshoot what planner and sets have made, whatever
+// checkNotFrozen makes sure that the guard with the shortest timeout does not take for an overshoot what planner and sets have made, whatever
 // people have done.
 func (s *simulation) checkNotFrozen(t *testing.T) {
 	t.Helper()

@@ -142,7 +142,7 @@ func TestFieldsReachMachinesWithoutARollout(t *testing.T) {
 	})
 }
 
-func TestInvalidDeploymentSaysWhatToDo(t *testing.T) {
+func TestInvalidDeploymentReportsWhatToDo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.deployment(1, func(d *clusterv1.MachineDeployment) {

@@ -18,9 +18,9 @@ import (
 	"millwright.dev/test/coretest/workers"
 )
 
-// TestStalledRolloutSaysWhatItWaitsFor lets a rollout hang: one condition names the Machine and what it waits for,
+// TestStalledRolloutReportsWhatItWaitsFor lets a rollout hang: one condition names the Machine and what it waits for,
 // nothing is written while nothing changes, and the report ends with the standstill.
-func TestStalledRolloutSaysWhatItWaitsFor(t *testing.T) {
+func TestStalledRolloutReportsWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.deployment(2)
@@ -94,7 +94,7 @@ func rollout(outdated, current []*clusterv1.Machine, change ...func(*scope)) *sc
 	return s
 }
 
-func TestToldProgress(t *testing.T) {
+func TestReportedProgress(t *testing.T) {
 	up := conditions.True(clusterv1.MachineAvailableCondition, "Available", "")
 	down := conditions.False(clusterv1.MachineAvailableCondition, "NotAvailable", "")
 	machines := func(m ...*clusterv1.Machine) []*clusterv1.Machine { return m }

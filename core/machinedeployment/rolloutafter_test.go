@@ -22,9 +22,9 @@ type skewedClock struct {
 func (c skewedClock) Now() time.Time                  { return time.Now().Add(c.by) }
 func (c skewedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// TestRolloutAfterMakesOneSetWhateverTheClocksSay lets the clock of the controller run ahead of that of the API server,
+// TestRolloutAfterMakesOneSetWhateverTheClocksShow lets the clock of the controller run ahead of that of the API server,
 // and behind: there is one new set, and each Machine is replaced once.
-func TestRolloutAfterMakesOneSetWhateverTheClocksSay(t *testing.T) {
+func TestRolloutAfterMakesOneSetWhateverTheClocksShow(t *testing.T) {
 	for _, by := range []time.Duration{
 		100 * time.Millisecond, time.Second, 4 * time.Second, time.Hour,
 		-100 * time.Millisecond, -time.Second, -4 * time.Second, -time.Hour,

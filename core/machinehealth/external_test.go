@@ -47,7 +47,7 @@ func TestExternalRemediation(t *testing.T) {
 	w.becomes("c", external, waiting)
 	w.becomes("b", external, "False/"+clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason)
 	w.becomes("a", succeeded, ill)
-	w.G.Expect(w.said("a", owner)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("a", owner)).To(BeEmpty())
 	request, ok := w.request("a")
 	w.G.Expect(ok).To(BeTrue())
 	w.G.Expect(request.GetLabels()).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, workers.ClusterName))

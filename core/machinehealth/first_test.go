@@ -61,7 +61,7 @@ func TestTheFirstAssessmentGoesAlong(t *testing.T) {
 	for _, m := range w.Machines() {
 		t.Run(m.Name, func(t *testing.T) {
 			g := NewWithT(t)
-			said := w.said(m.Name, succeeded)
+			said := w.conditionOf(m.Name, succeeded)
 			first := m.DeepCopy()
 			meta.RemoveStatusCondition(&first.Status.Conditions, succeeded)
 			g.Expect(w.judge.AddFirst(w.Ctx, cluster, first, time.Now())).To(Succeed())

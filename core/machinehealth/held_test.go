@@ -61,8 +61,8 @@ func TestAFreezeHandsNothingOver(t *testing.T) {
 	w.atRest()
 	_, made := w.request("metal")
 	w.G.Expect(made).To(BeFalse())
-	w.G.Expect(w.said("metal", external)).To(BeEmpty())
-	w.G.Expect(w.said("plane", owner)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("metal", external)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("plane", owner)).To(BeEmpty())
 	w.G.Expect(w.recorded("RemediationRestricted")).To(Equal(2))
 	w.Eventually(func(g Gomega) {
 		g.Expect(w.held(g, "metal")).To(Equal(map[string]int{"Frozen": 1}))
@@ -154,7 +154,7 @@ func TestARequestThatIsDone(t *testing.T) {
 		meta.FindStatusCondition(s.Conditions, external).Reason = "Rebooted"
 	})
 	w.atRest()
-	w.G.Expect(w.said("a", external)).To(Equal("True/Rebooted"))
+	w.G.Expect(w.conditionOf("a", external)).To(Equal("True/Rebooted"))
 	w.reports("a", "True", 0)
 	w.becomes("a", external, "")
 	w.Eventually(func(g Gomega) {
@@ -194,7 +194,7 @@ func TestARequestThatCannotBeRead(t *testing.T) {
 	w.G.Expect(created).To(BeZero())
 	again, _ := w.request("a")
 	w.G.Expect(again.GetUID()).To(Equal(first.GetUID()))
-	w.G.Expect(w.said("a", external)).To(Equal(waiting))
+	w.G.Expect(w.conditionOf("a", external)).To(Equal(waiting))
 }
 
 // held is what the metric says that a MachineHealthCheck holds back, by reason.
@@ -264,6 +264,6 @@ func TestMachinesOfAnotherCluster(t *testing.T) {
 	w.counts("workers", 1, 1, 1, "True/RemediationAllowed")
 	w.becomes("a", succeeded, well)
 	w.atRest()
-	w.G.Expect(w.said("foreign", succeeded)).To(BeEmpty())
-	w.G.Expect(w.said("foreign", owner)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("foreign", succeeded)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("foreign", owner)).To(BeEmpty())
 }

@@ -33,9 +33,9 @@ func TestAnUnhealthyMachineIsHandedOver(t *testing.T) {
 	w.becomes("b", succeeded, ill)
 	w.becomes("b", owner, waiting)
 	w.counts("workers", 3, 1, 1, "True/RemediationAllowed")
-	w.G.Expect(w.said("a", succeeded)).To(Equal(well))
-	w.G.Expect(w.said("c", succeeded)).To(BeEmpty(), "it waits for its Node")
-	w.G.Expect(w.said("other", succeeded)).To(BeEmpty(), "nothing selects it")
+	w.G.Expect(w.conditionOf("a", succeeded)).To(Equal(well))
+	w.G.Expect(w.conditionOf("c", succeeded)).To(BeEmpty(), "it waits for its Node")
+	w.G.Expect(w.conditionOf("other", succeeded)).To(BeEmpty(), "nothing selects it")
 
 	check := w.current("workers")
 	w.G.Expect(check.Status.Targets).To(Equal([]string{"a", "b", "c"}))
@@ -83,7 +83,7 @@ func TestTooManyUnhealthy(t *testing.T) {
 	w.counts("workers", 3, 1, 0, "False/TooManyUnhealthy")
 	w.becomes("b", succeeded, ill)
 	w.becomes("a", owner, "")
-	w.G.Expect(w.said("b", owner)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("b", owner)).To(BeEmpty())
 	w.G.Expect(meta.FindStatusCondition(w.current("workers").Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition).Message).
 		To(ContainSubstring("2 of 3 Machines"))
 	w.reports("c", "False", 0)
@@ -127,7 +127,7 @@ func TestAnOwnerThatHasBegunIsNotInterrupted(t *testing.T) {
 	w.reports("b", "False", 0)
 	w.counts("workers", 2, 0, 0, "False/TooManyUnhealthy")
 	w.becomes("b", succeeded, ill)
-	w.G.Expect(w.said("a", owner)).To(Equal("False/" + begun))
+	w.G.Expect(w.conditionOf("a", owner)).To(Equal("False/" + begun))
 }
 
 // TestTwoHealthChecksOfOneMachine agree: unhealthy by one is unhealthy, the message says by which, and neither undoes the other.
@@ -211,9 +211,9 @@ func TestAMachineThatNothingSelectsAnyMore(t *testing.T) {
 	w.start()
 	w.becomes("d", succeeded, "")
 	w.becomes("d", owner, "")
-	w.G.Expect(w.said("c", succeeded)).To(Equal(ill), "a paused Machine is left alone")
-	w.G.Expect(w.said("foreign", succeeded)).To(Equal("False/ByHand"))
-	w.G.Expect(w.said("foreign", owner)).To(Equal("False/ByHand"))
+	w.G.Expect(w.conditionOf("c", succeeded)).To(Equal(ill), "a paused Machine is left alone")
+	w.G.Expect(w.conditionOf("foreign", succeeded)).To(Equal("False/ByHand"))
+	w.G.Expect(w.conditionOf("foreign", owner)).To(Equal("False/ByHand"))
 }
 
 // TestAPreservedMachineKeepsWhatWasFound: whoever inspects it wants to know why it failed. Its owner is asked no more.
@@ -240,5 +240,5 @@ func TestAPreservedMachineKeepsWhatWasFound(t *testing.T) {
 	w.becomes("failed", owner, "")
 	w.becomes("skipped", succeeded, "")
 	w.becomes("well", succeeded, "")
-	w.G.Expect(w.said("failed", succeeded)).To(Equal(ill))
+	w.G.Expect(w.conditionOf("failed", succeeded)).To(Equal(ill))
 }

@@ -77,7 +77,7 @@ func TestPausedMachineHealthCheck(t *testing.T) {
 		g.Expect(meta.IsStatusConditionTrue(w.current("workers").Status.Conditions, clusterv1.PausedCondition)).To(BeTrue())
 	})
 	w.atRest()
-	w.G.Expect(w.said("a", succeeded)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("a", succeeded)).To(BeEmpty())
 	change(w, check, func(c *clusterv1.MachineHealthCheck) { c.Annotations = nil })
 	w.becomes("a", owner, waiting)
 }

@@ -140,7 +140,7 @@ func (r *Reconciler) listChecks(ctx context.Context, s *round) error {
 		case err != nil:
 			c.result.Invalid = "spec.selector is no selector: " + err.Error() + ": correct it"
 		case selector.Empty():
-			c.result.Invalid = "spec.selector is empty: say which Machines, by their labels"
+			c.result.Invalid = "spec.selector is empty: select Machines by their labels"
 		default:
 			c.selector = selector
 		}

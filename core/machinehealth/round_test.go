@@ -96,7 +96,7 @@ func TestWhatOfARequestWakes(t *testing.T) {
 
 // TestWhichUpdatesOfAMachineWake: our own do not, nor what is derived from other conditions.
 func TestWhichUpdatesOfAMachineWake(t *testing.T) {
-	says := func(kind string) func(*clusterv1.Machine) {
+	withCondition := func(kind string) func(*clusterv1.Machine) {
 		return func(m *clusterv1.Machine) {
 			conditions.Set(&m.Status.Conditions, conditions.False(kind, "R", ""), 1, epoch)
 		}
@@ -105,14 +105,14 @@ func TestWhichUpdatesOfAMachineWake(t *testing.T) {
 		change func(*clusterv1.Machine)
 		wakes  bool
 	}{
-		"our condition":        {says(clusterv1.MachineHealthCheckSucceededCondition), false},
-		"Ready":                {says(clusterv1.MachineReadyCondition), false},
-		"Available":            {says(clusterv1.MachineAvailableCondition), false},
+		"our condition":        {withCondition(clusterv1.MachineHealthCheckSucceededCondition), false},
+		"Ready":                {withCondition(clusterv1.MachineReadyCondition), false},
+		"Available":            {withCondition(clusterv1.MachineAvailableCondition), false},
 		"addresses":            {func(m *clusterv1.Machine) { m.Status.Addresses = clusterv1.MachineAddresses{{Address: "a"}} }, false},
 		"a phase":              {func(m *clusterv1.Machine) { m.Status.Phase = "Running" }, false},
-		"infrastructure":       {says(clusterv1.MachineInfrastructureReadyCondition), true},
-		"any other condition":  {says("Strange"), true},
-		"what the owner says":  {says(clusterv1.MachineOwnerRemediatedCondition), true},
+		"infrastructure":       {withCondition(clusterv1.MachineInfrastructureReadyCondition), true},
+		"any other condition":  {withCondition("Strange"), true},
+		"what the owner says":  {withCondition(clusterv1.MachineOwnerRemediatedCondition), true},
 		"a link":               {func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }, true},
 		"a label":              {func(m *clusterv1.Machine) { m.Labels = map[string]string{"a": "b"} }, true},
 		"an annotation":        {func(m *clusterv1.Machine) { m.Annotations = map[string]string{"a": "b"} }, true},
@@ -121,7 +121,7 @@ func TestWhichUpdatesOfAMachineWake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := &clusterv1.Machine{}
-			says("Other")(before)
+			withCondition("Other")(before)
 			conditions.Set(&before.Status.Conditions, conditions.True(clusterv1.MachineHealthCheckSucceededCondition, "R", ""), 1, epoch)
 			after := before.DeepCopy()
 			test.change(after)

@@ -54,13 +54,13 @@ func TestATargetThatStopsAnsweringInMidLook(t *testing.T) {
 			w.frozenFor(freeze.TargetAPIServerUnreachableReason)
 			w.G.Eventually(time.Now).WithTimeout(2 * unhealthyAfter).Should(BeTemporally(">", deadline))
 			w.looked(func() { w.touch("a", "late") })
-			w.G.Expect(w.said("a", succeeded)).To(Equal(well), "nobody knows what its Node says now")
+			w.G.Expect(w.conditionOf("a", succeeded)).To(Equal(well), "nobody knows what its Node says now")
 
 			way.end(target)
 			w.frozenFor(freeze.RecoveringReason)
 			w.frozenFor("")
 			w.looked(func() { w.touch("a", "after") })
-			w.G.Expect(w.said("a", succeeded)).To(Equal(well))
+			w.G.Expect(w.conditionOf("a", succeeded)).To(Equal(well))
 		})
 	}
 }

@@ -32,7 +32,7 @@ func TestNodesThatCannotBeRead(t *testing.T) {
 	w.becomes("ended", succeeded, "False/UnhealthyMachine")
 	w.becomes("ended", owner, waiting)
 	w.atRest()
-	w.G.Expect(w.said("linked", succeeded)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("linked", succeeded)).To(BeEmpty())
 	w.counts("workers", 2, 0, 0, "True/RemediationAllowed")
 }
 
@@ -82,7 +82,7 @@ func TestNobodyIsJudgedDuringAFreeze(t *testing.T) {
 	w.check("workers")
 	w.becomes("b", succeeded, well)
 	w.atRest()
-	w.G.Expect(w.said("a", succeeded)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("a", succeeded)).To(BeEmpty())
 	stop.end()
 	w.becomes("a", succeeded, ill)
 }
@@ -107,8 +107,8 @@ func TestTheDefaultPolicy(t *testing.T) {
 	w.start()
 	w.becomes("b", succeeded, well)
 	w.becomes("a", owner, waiting)
-	w.G.Expect(w.said("slow", succeeded)).To(BeEmpty())
-	w.G.Expect(w.said("leader", succeeded)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("slow", succeeded)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("leader", succeeded)).To(BeEmpty())
 	change(w, deployment, func(d *clusterv1.MachineDeployment) {
 		d.Annotations = map[string]string{health.MCMCreationTimeoutAnnotation: "1s"}
 	})
@@ -133,6 +133,6 @@ func TestANodeThatTwoMachinesClaim(t *testing.T) {
 	w.check("workers")
 	w.becomes("c", succeeded, ill)
 	w.atRest()
-	w.G.Expect(w.said("a", succeeded)).To(BeEmpty())
-	w.G.Expect(w.said("b", succeeded)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("a", succeeded)).To(BeEmpty())
+	w.G.Expect(w.conditionOf("b", succeeded)).To(BeEmpty())
 }

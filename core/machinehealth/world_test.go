@@ -93,8 +93,8 @@ func (w *world) check(name string, change ...func(*clusterv1.MachineHealthCheck)
 	return c
 }
 
-// said is status and reason of a condition of a Machine; "" without one.
-func (w *world) said(name, kind string) string {
+// conditionOf is status and reason of a condition of a Machine; "" without one.
+func (w *world) conditionOf(name, kind string) string {
 	m := &clusterv1.Machine{}
 	if err := direct.Get(w.Ctx, w.key(name), m); err != nil {
 		return err.Error()
@@ -105,10 +105,10 @@ func (w *world) said(name, kind string) string {
 	return ""
 }
 
-// becomes waits until a Machine says so.
+// becomes waits until a condition of a Machine is so.
 func (w *world) becomes(name, kind, want string) {
 	w.t.Helper()
-	w.G.Eventually(func() string { return w.said(name, kind) }).WithTimeout(workers.Timeout).WithPolling(workers.PollInterval).Should(Equal(want))
+	w.G.Eventually(func() string { return w.conditionOf(name, kind) }).WithTimeout(workers.Timeout).WithPolling(workers.PollInterval).Should(Equal(want))
 }
 
 // current reads a MachineHealthCheck.

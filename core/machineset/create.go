@@ -79,7 +79,7 @@ func (r *Reconciler) createOne(ctx context.Context, s *scope, name, providerID s
 			// A creation before has taken effect by now, or another core has created it: the API server is asked.
 			r.expectations.taken(s.Object.UID, name)
 		case !definitelyNot(err):
-			r.expectations.doubt(s.Object.UID)
+			r.expectations.invalidate(s.Object.UID)
 		}
 		return nil, errors.Wrapf(err, "creating Machine %s", client.ObjectKeyFromObject(machine))
 	}

@@ -177,8 +177,8 @@ func (e *expectations) verify(set types.UID, live []*clusterv1.Machine, cached [
 	}
 }
 
-// doubt makes the API server be asked again before the next Machine is created or deleted.
-func (e *expectations) doubt(set types.UID) {
+// invalidate makes the API server be asked again before the next Machine is created or deleted.
+func (e *expectations) invalidate(set types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.of(set).verified = false

@@ -30,7 +30,7 @@ func TestExpectationsFillsInWhatTheCacheDoesNotShow(t *testing.T) {
 	g.Expect(l.of("set").deleted).To(BeEmpty())
 }
 
-func TestExpectationsDoubtsWhatStaysUnseen(t *testing.T) {
+func TestExpectationsVerifyWhatStaysUnseen(t *testing.T) {
 	g := NewWithT(t)
 	l := &expectations{}
 	g.Expect(l.verified("set")).To(BeFalse(), "after a start nothing is certain")
@@ -44,7 +44,7 @@ func TestExpectationsDoubtsWhatStaysUnseen(t *testing.T) {
 	l.created("set", Machine("young"), Epoch.Add(unseenTimeout-time.Second))
 	l.verify("set", nil, nil, Epoch.Add(unseenTimeout))
 	g.Expect(Names(l.settle("set", nil, Epoch))).To(Equal("young"), "the other has gone unseen")
-	l.doubt("set")
+	l.invalidate("set")
 	g.Expect(l.verified("set")).To(BeFalse())
 }
 

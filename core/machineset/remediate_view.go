@@ -64,24 +64,24 @@ func (r *Reconciler) machinesOf(ctx context.Context, s *scope, set *clusterv1.Ma
 	return machines.ControlledBy(ctx, r.Client, set)
 }
 
-// verifyRemediations asks the API server what is in flight where that is in doubt: once after the start for each Cluster, since the cache
+// verifyRemediations asks the API server what is in flight where it is not certain: once after a start for each Cluster, since the cache
 // may be behind what the process before has done, and of decisions that the cache has not shown for long. It asks for metadata, which has
 // all of it, and holds no lock meanwhile. When that fails the places stay taken, and the decision says why.
 func (r *Reconciler) verifyRemediations(ctx context.Context, s *scope, view remediation.View, in *remediation.Input) error {
-	doubt := r.slots.Doubt(s.clusterKey(), view, r.Clock.Now())
-	if !doubt.Any() {
+	unverified := r.slots.Unverified(s.clusterKey(), view, r.Clock.Now())
+	if !unverified.Any() {
 		return nil
 	}
 	live, err := r.liveRemediations(ctx, s, view)
 	if err != nil {
-		in.UnreadAtAll, in.Unread = doubt.Start, persist.Refusal(err)
+		in.UnreadAtAll, in.Unread = unverified.Start, persist.Refusal(err)
 		if in.Unread == "" {
 			// What a connection says differs each time.
 			in.Unread = "the API server does not answer; it is asked again"
 		}
 		return err
 	}
-	r.slots.Verify(s.clusterKey(), doubt, live, view, r.Clock.Now())
+	r.slots.Verify(s.clusterKey(), unverified, live, view, r.Clock.Now())
 	return nil
 }
 

@@ -36,9 +36,9 @@ func TestRefusedRecordIsSeen(t *testing.T) {
 // frost is a freeze that a test begins and ends.
 type frost struct {
 	freeze.Never
-	mu    sync.Mutex
-	state freeze.State
-	tell  []func(client.ObjectKey)
+	mu      sync.Mutex
+	state   freeze.State
+	enqueue []func(client.ObjectKey)
 }
 
 func (f *frost) Frozen(client.ObjectKey) freeze.State {
@@ -47,18 +47,18 @@ func (f *frost) Frozen(client.ObjectKey) freeze.State {
 	return f.state
 }
 
-func (f *frost) OnChange(tell func(client.ObjectKey)) {
+func (f *frost) OnChange(enqueue func(client.ObjectKey)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.tell = append(f.tell, tell)
+	f.enqueue = append(f.enqueue, enqueue)
 }
 
 func (f *frost) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state = freeze.State{}
-	for _, tell := range f.tell {
-		tell(client.ObjectKey{})
+	for _, enqueue := range f.enqueue {
+		enqueue(client.ObjectKey{})
 	}
 }
 

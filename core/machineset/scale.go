@@ -115,7 +115,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, machine *clusterv1.Ma
 		return nil
 	}
 	if !definitelyNot(err) {
-		r.expectations.doubt(s.Object.UID)
+		r.expectations.invalidate(s.Object.UID)
 	}
 	return errors.Wrapf(err, "deleting Machine %s", client.ObjectKeyFromObject(machine))
 }

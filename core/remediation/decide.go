@@ -236,7 +236,7 @@ func (in *Input) blocksPending() Blocker {
 	since := r.PendingSince
 	if !since.IsZero() && in.Now.Sub(since) >= RetryOverdue {
 		return Blocker{Reason: RetryNotCreatedReason, Message: fmt.Sprintf(
-			"Waits for the replacement in the place of %s, which has been decided at %s and is not created: ScalingUp of the MachineSet says why; "+
+			"Waits for the replacement in the place of %s, which has been decided at %s and is not created: see ScalingUp of the MachineSet; "+
 				"one is retried at a time", r.Pending, since.UTC().Format(time.RFC3339))}
 	}
 	blocker := Blocker{Reason: RetryInProgressReason, Message: fmt.Sprintf(

@@ -68,7 +68,7 @@ func TestWhoWaitsForASlotLooksAgainWhenItEnds(t *testing.T) {
 	g := NewWithT(t)
 	var slots remediation.Slots
 	view := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}})
-	slots.Verify(inCluster, remediation.Doubt{}, nil, view, Epoch)
+	slots.Verify(inCluster, remediation.Unverified{}, nil, view, Epoch)
 	first := decide(&slots, "d", view, asking(1, 10, Epoch, "a"))
 	g.Expect(allowed(first)).To(Equal([]string{"a"}))
 	g.Expect(first.Next).To(BeZero(), "nobody waits")

@@ -67,7 +67,7 @@ func (s *simulation) checkGranted(set *simSet, v remediation.Result, in remediat
 }
 
 // chainAfter is how many replacements in a row did not stay well when this Machine is replaced. Those who have set the clock
-// meanwhile get the benefit of the doubt.
+// meanwhile get the benefit of the unverified.
 func (s *simulation) chainAfter(m *simMachine) int {
 	well := !m.available.IsZero() && m.handedAt.Sub(m.available) >= s.options.Retry.MinHealthy-10*time.Second
 	if !m.replacement || well || !s.jumped.Before(m.after) || m.set != m.set.group.current() || remediation.Demanded(m.set.MachineSet, m.Machine) {

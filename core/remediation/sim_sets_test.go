@@ -119,12 +119,12 @@ func (s *simulation) reconcile(set *simSet) {
 	if len(due) > 0 && (!outdated || set.group.onDelete()) {
 		view := s.view(set)
 		in := s.input(set, view)
-		if doubt := s.slots.Doubt(simCluster, view, s.clock()); doubt.Any() {
+		if unverified := s.slots.Unverified(simCluster, view, s.clock()); unverified.Any() {
 			// The API server may not answer.
 			if s.dice.IntN(8) > 0 {
-				s.slots.Verify(simCluster, doubt, s.live(view), view, s.clock())
+				s.slots.Verify(simCluster, unverified, s.live(view), view, s.clock())
 			} else {
-				in.Unread, in.UnreadAtAll = "no answer", doubt.Start
+				in.Unread, in.UnreadAtAll = "no answer", unverified.Start
 			}
 		}
 		in.Candidates = remediation.Candidates(set.MachineSet, due, outdated, s.clock())

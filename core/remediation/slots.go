@@ -56,16 +56,16 @@ type Live struct {
 	Coming bool
 }
 
-// Doubt is what the API server has to be asked about a Cluster, and since when it was not known: what changes meanwhile is not
+// Unverified is what the API server has to be asked about a Cluster, and since when it was not known: what changes meanwhile is not
 // concluded upon.
-type Doubt struct {
+type Unverified struct {
 	// Start means that it has not been asked since the process began.
 	Start bool
 	slots map[Slot]time.Time
 }
 
 // Any reports whether there is something to ask.
-func (d Doubt) Any() bool { return d.Start || len(d.slots) > 0 }
+func (u Unverified) Any() bool { return u.Start || len(u.slots) > 0 }
 
 // View is what the cache shows of a Cluster.
 type View struct {
@@ -184,30 +184,30 @@ func (s *Slots) Release(cluster client.ObjectKey, group types.UID, machine strin
 	}
 }
 
-// Doubt says what the API server has to be asked before a decision: what is in flight at all, or what has become of the decisions that
-// the cache has not shown for UnseenTimeout.
-func (s *Slots) Doubt(cluster client.ObjectKey, view View, now time.Time) Doubt {
+// Unverified returns what the API server has to be asked before a decision: what is in flight at all, or what has become of the decisions
+// that the cache has not shown for UnseenTimeout.
+func (s *Slots) Unverified(cluster client.ObjectKey, view View, now time.Time) Unverified {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slots := s.slotsOf(cluster)
 	slots.settle(view)
-	doubt := Doubt{Start: !slots.verified, slots: map[Slot]time.Time{}}
+	unverified := Unverified{Start: !slots.verified, slots: map[Slot]time.Time{}}
 	for taken, state := range slots.taken {
 		if state.overdue(now) {
-			doubt.slots[taken] = state.since
+			unverified.slots[taken] = state.since
 		}
 	}
-	return doubt
+	return unverified
 }
 
-// Verify takes in what is in flight by the API server, which was asked after doubt was raised. What the cache does not show of it holds
-// a Slot until it does; what was in doubt and the API server does not show has ended.
-func (s *Slots) Verify(cluster client.ObjectKey, doubt Doubt, live []Live, view View, now time.Time) {
+// Verify takes in what is in flight by the API server, which was asked after Unverified. What the cache does not show of it holds
+// a Slot until it does; what was unverified and the API server does not show has ended.
+func (s *Slots) Verify(cluster client.ObjectKey, unverified Unverified, live []Live, view View, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slots := s.slotsOf(cluster)
 	slots.verified = true
-	for slot, since := range doubt.slots {
+	for slot, since := range unverified.slots {
 		// One that was decided upon once more meanwhile is younger than the answer.
 		if held := slots.taken[slot]; held != nil && held.attempts == 0 && held.since.Equal(since) {
 			delete(slots.taken, slot)

@@ -32,12 +32,12 @@ func TestAnAttemptThatDiesBeforeItBegins(t *testing.T) {
 	die()
 	g.Expect(allowed(decide(slots, "d", view, asking(1, 9, Epoch.Add(time.Second), "b")))).To(BeEmpty(), "it may be recorded for all that is known")
 	later := Epoch.Add(remediation.UnseenTimeout)
-	g.Expect(slots.Doubt(inCluster, view, later).Any()).To(BeTrue(), "the attempt is over")
+	g.Expect(slots.Unverified(inCluster, view, later).Any()).To(BeTrue(), "the attempt is over")
 	verify(slots, view, later)
 	g.Expect(decide(slots, "d", view, asking(1, 9, later)).InFlight).To(BeZero())
 	g.Expect(allowed(slots.Decide(inCluster, "d", view, asking(1, 9, later, "a")))).To(Equal([]string{"a"}))
 	over()
-	g.Expect(slots.Doubt(inCluster, view, later.Add(remediation.UnseenTimeout)).Any()).To(BeFalse(), "the second attempt goes on")
+	g.Expect(slots.Unverified(inCluster, view, later.Add(remediation.UnseenTimeout)).Any()).To(BeFalse(), "the second attempt goes on")
 }
 
 // TestAnAttemptEndsNoOther: two attempts for one Machine are both waited for, and a decision that grants nothing ends none.
@@ -57,14 +57,14 @@ func TestAnAttemptEndsNoOther(t *testing.T) {
 	g.Expect(allowed(refused)).To(BeEmpty())
 	slots.Attempt(inCluster, "d", refused, clock)()
 	first()
-	g.Expect(slots.Doubt(inCluster, view, late).Any()).To(BeFalse(), "one is on its way")
+	g.Expect(slots.Unverified(inCluster, view, late).Any()).To(BeFalse(), "one is on its way")
 	slots.Release(inCluster, "d", "a")
 	g.Expect(decide(slots, "d", view, asking(1, 9, Epoch)).InFlight).To(Equal(1), "what is on its way may take effect yet")
 	// The API server shows that one has taken effect; the other one may do so later, again.
 	verify(slots, view, Epoch, toGo("a"))
-	g.Expect(slots.Doubt(inCluster, view, late).Any()).To(BeFalse())
+	g.Expect(slots.Unverified(inCluster, view, late).Any()).To(BeFalse())
 	second()
-	g.Expect(slots.Doubt(inCluster, view, late).Any()).To(BeTrue())
+	g.Expect(slots.Unverified(inCluster, view, late).Any()).To(BeTrue())
 	slots.Release(inCluster, "d", "a")
 	slots.Release(inCluster, "d", "a")
 	g.Expect(decide(slots, "d", view, asking(1, 9, Epoch)).InFlight).To(BeZero())

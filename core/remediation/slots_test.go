@@ -52,7 +52,7 @@ func granted(d remediation.Decision) []remediation.Result {
 
 // verify has the API server asked, which shows these.
 func verify(slots *remediation.Slots, view remediation.View, now time.Time, live ...remediation.Live) {
-	slots.Verify(inCluster, slots.Doubt(inCluster, view, now), live, view, now)
+	slots.Verify(inCluster, slots.Unverified(inCluster, view, now), live, view, now)
 }
 
 // toGo is what the API server shows of a Machine whose replacement is recorded, coming of a replacement that has not come up.
@@ -145,11 +145,11 @@ func TestAnAttemptIsNotConcludedUpon(t *testing.T) {
 			var slots remediation.Slots
 			verify(&slots, view, Epoch)
 			decide(&slots, "d", view, asking(1, 9, at(0), "a"))
-			g.Expect(slots.Doubt(inCluster, view, at(1).Add(-1)).Any()).To(BeFalse())
-			doubt := slots.Doubt(inCluster, view, at(1))
-			g.Expect(doubt.Any()).To(BeTrue())
+			g.Expect(slots.Unverified(inCluster, view, at(1).Add(-1)).Any()).To(BeFalse())
+			unverified := slots.Unverified(inCluster, view, at(1))
+			g.Expect(unverified.Any()).To(BeTrue())
 			test.meanwhile(&slots)
-			slots.Verify(inCluster, doubt, nil, view, at(2))
+			slots.Verify(inCluster, unverified, nil, view, at(2))
 			g.Expect(allowed(decide(&slots, "d", view, asking(1, 9, at(2), "b")))).To(Equal(test.want))
 		})
 	}
@@ -157,15 +157,15 @@ func TestAnAttemptIsNotConcludedUpon(t *testing.T) {
 	var slots remediation.Slots
 	verify(&slots, view, Epoch)
 	d := slots.Decide(inCluster, "d", view, asking(1, 9, at(0), "a"))
-	g.Expect(slots.Doubt(inCluster, view, at(9)).Any()).To(BeFalse(), "a request that hangs may take effect yet")
+	g.Expect(slots.Unverified(inCluster, view, at(9)).Any()).To(BeFalse(), "a request that hangs may take effect yet")
 	g.Expect(slots.Decide(inCluster, "d", view, asking(1, 9, at(9), "b")).Next).To(Equal(at(10)))
 	slots.Release(inCluster, "d", "a")
 	g.Expect(allowed(decide(&slots, "d", view, asking(1, 9, at(9), "b")))).To(BeEmpty())
 	slots.Attempted(inCluster, "d", granted(d), at(9))
-	g.Expect(slots.Doubt(inCluster, view, at(10).Add(-1)).Any()).To(BeFalse())
-	g.Expect(slots.Doubt(inCluster, view, at(10)).Any()).To(BeTrue())
+	g.Expect(slots.Unverified(inCluster, view, at(10).Add(-1)).Any()).To(BeFalse())
+	g.Expect(slots.Unverified(inCluster, view, at(10)).Any()).To(BeTrue())
 	slots.Attempted(inCluster, "d", granted(d), at(11))
-	g.Expect(slots.Doubt(inCluster, view, at(10)).Any()).To(BeTrue(), "there was one attempt")
+	g.Expect(slots.Unverified(inCluster, view, at(10)).Any()).To(BeTrue(), "there was one attempt")
 }
 
 // TestASlotWhoseReadFailed stays, and those that wait for its place say why, once it is overdue.
@@ -231,9 +231,9 @@ func TestSlotsAfterARestart(t *testing.T) {
 	g := NewWithT(t)
 	var slots remediation.Slots
 	stale := seen(map[types.UID][]remediation.Set{"d": {{Machines: []*clusterv1.Machine{Machine("a", handed), Machine("b", handed)}, Replicas: 2}}})
-	g.Expect(slots.Doubt(inCluster, stale, Epoch)).To(HaveField("Start", true))
+	g.Expect(slots.Unverified(inCluster, stale, Epoch)).To(HaveField("Start", true))
 	verify(&slots, stale, Epoch, toGo("a"), coming("n"))
-	g.Expect(slots.Doubt(inCluster, stale, Epoch).Any()).To(BeFalse())
+	g.Expect(slots.Unverified(inCluster, stale, Epoch).Any()).To(BeFalse())
 	g.Expect(decide(&slots, "d", stale, asking(0, 0, Epoch)).InCluster).To(Equal(2))
 	g.Expect(allowed(decide(&slots, "d", stale, asking(1, 9, Epoch, "b")))).To(BeEmpty(), "the cache is behind")
 	// The cache shows that it was replaced and that all is well.
@@ -241,8 +241,8 @@ func TestSlotsAfterARestart(t *testing.T) {
 	g.Expect(allowed(decide(&slots, "d", fresh, asking(1, 9, Epoch, "b")))).To(Equal([]string{"b"}))
 }
 
-// TestSlotsAreDoubtedOneByOne: of slots of different age, whoever waits is woken when the oldest is overdue, and gets its room alone.
-func TestSlotsAreDoubtedOneByOne(t *testing.T) {
+// TestSlotsAreVerifiedOneByOne: of slots of different age, whoever waits is woken when the oldest is overdue, and gets its room alone.
+func TestSlotsAreVerifiedOneByOne(t *testing.T) {
 	const many = 8
 	g := NewWithT(t)
 	var slots remediation.Slots
@@ -276,9 +276,9 @@ func TestWhatTheServerConfirmsStays(t *testing.T) {
 	now := Epoch
 	for range 5 {
 		now = now.Add(remediation.UnseenTimeout)
-		g.Expect(slots.Doubt(inCluster, view, now).Any()).To(BeTrue())
+		g.Expect(slots.Unverified(inCluster, view, now).Any()).To(BeTrue())
 		verify(&slots, view, now, toGo("a"))
-		g.Expect(slots.Doubt(inCluster, view, now.Add(remediation.UnseenTimeout-1)).Any()).To(BeFalse())
+		g.Expect(slots.Unverified(inCluster, view, now.Add(remediation.UnseenTimeout-1)).Any()).To(BeFalse())
 		d := decide(&slots, "d", view, asking(1, 9, now, "b"))
 		g.Expect(allowed(d)).To(BeEmpty())
 		g.Expect(d.Next).To(Equal(now.Add(remediation.UnseenTimeout)))

@@ -89,7 +89,7 @@ func TestARefusedWriteIsReported(t *testing.T) {
 }
 
 // The wait after a quota is long, and the refusal was replaced by the quota at once: nobody could see what to mend.
-func TestARefusedRecordStaysSaid(t *testing.T) {
+func TestARefusedRecordStaysReported(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.backoff = func(driver.Class, int) time.Duration { return time.Hour }
 	f.sim.AddFault(apiFault("VcpuLimitExceeded", 1))

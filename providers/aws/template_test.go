@@ -73,7 +73,7 @@ func TestCAPA3679TemplatesTellTheirCapacity(t *testing.T) {
 	f.Expect(f.calls("DescribeInstanceTypes")).To(Equal(2), "one call for each instance type")
 }
 
-func TestTemplateWhoseCapacityCannotBeTold(t *testing.T) {
+func TestTemplateWhoseCapacityIsUnknown(t *testing.T) {
 	f := newFixture(t, simulator.Options{})
 	f.sim.AddFault(simapi.Fault{ID: "denied", Action: "DescribeInstanceTypes", Error: &simapi.APIError{Code: "UnauthorizedOperation"}})
 	f.start()

@@ -33,7 +33,7 @@ func (r refuser) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // Whoever interrupts a run learns both: that it was interrupted, and what was left for all that.
-func TestAnInterruptedRunSaysWhatIsLeft(t *testing.T) {
+func TestAnInterruptedRunReportsWhatIsLeft(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	config := rest.CopyConfig(env.Config)

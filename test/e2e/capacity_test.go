@@ -44,7 +44,7 @@ func (w *world) expectRefused(machine *clusterv1.Machine, reason, code string) {
 	w.t.Helper()
 	infra := &infrav1.AWSMachine{}
 	infra.Namespace, infra.Name = machine.Namespace, machine.Spec.InfrastructureRef.Name
-	w.awaitCondition(infra, func() []metav1.Condition { return infra.Status.Conditions }, "Ready", says(reason, code))
-	w.awaitCondition(machine, machine.GetConditions, clusterv1.MachineInfrastructureReadyCondition, says(code))
+	w.awaitCondition(infra, func() []metav1.Condition { return infra.Status.Conditions }, "Ready", reports(reason, code))
+	w.awaitCondition(machine, machine.GetConditions, clusterv1.MachineInfrastructureReadyCondition, reports(code))
 	w.Expect(machine.Status.Phase).To(Equal(string(clusterv1.MachinePhaseProvisioning)))
 }

@@ -24,7 +24,7 @@ func (d *drains) prepareForced(node *corev1.Node) {
 }
 
 func (d *drains) followForced(node *corev1.Node) {
-	d.says(node, clusterv1.MachineDeletingDrainingNodeReason, "PodDisruptionBudget "+d.pod("forced").String())
+	d.awaitDeleting(node, clusterv1.MachineDeletingDrainingNodeReason, "PodDisruptionBudget "+d.pod("forced").String())
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, machine.ForceDeletionAnnotation)
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: node.Name}}
 	d.Expect(d.control.Patch(d.ctx, m, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())

@@ -137,8 +137,8 @@ func (d *drains) pod(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: d.pods, Name: name}
 }
 
-// says waits until the Machine of a Node waits for what the texts say.
-func (d *drains) says(node *corev1.Node, reason string, texts ...string) {
+// awaitDeleting waits until the condition Deleting of the Machine of a Node has the reason and the texts.
+func (d *drains) awaitDeleting(node *corev1.Node, reason string, texts ...string) {
 	d.t.Helper()
 	d.Eventually(func(g Gomega) {
 		m := &clusterv1.Machine{}
@@ -187,7 +187,7 @@ func (d *drains) prepareCompletion(node *corev1.Node) {
 }
 
 func (d *drains) followCompletion(node *corev1.Node) {
-	d.says(node, clusterv1.MachineDeletingDrainingNodeReason, "waiting for completion of pod "+d.pod("job").String())
+	d.awaitDeleting(node, clusterv1.MachineDeletingDrainingNodeReason, "waiting for completion of pod "+d.pod("job").String())
 	d.untouched("job")
 	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.pods, Name: "job"}}
 	d.Expect(d.target.Patch(d.ctx, job, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"activeDeadlineSeconds":1}}`)))).To(Succeed())
@@ -220,7 +220,7 @@ func (d *drains) prepareRules(node *corev1.Node) {
 
 func (d *drains) followRules(node *corev1.Node) {
 	d.eventuallyEvicted("front")
-	d.says(node, clusterv1.MachineDeletingDrainingNodeReason, "3 pods left", "after them: pods "+d.pod("back").String()+", "+d.pod("middle").String())
+	d.awaitDeleting(node, clusterv1.MachineDeletingDrainingNodeReason, "3 pods left", "after them: pods "+d.pod("back").String()+", "+d.pod("middle").String())
 	d.untouched("middle")
 	d.release("front")
 	d.eventuallyEvicted("middle")
@@ -254,7 +254,7 @@ func (d *drains) prepareBlocked(node *corev1.Node) {
 }
 
 func (d *drains) followBlocked(node *corev1.Node) {
-	d.says(node, clusterv1.MachineDeletingDrainingNodeReason, "PodDisruptionBudget "+d.pod("blocked").String()+" can never be satisfied")
+	d.awaitDeleting(node, clusterv1.MachineDeletingDrainingNodeReason, "PodDisruptionBudget "+d.pod("blocked").String()+" can never be satisfied")
 	d.untouched("blocked")
 	began := time.Now()
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: d.pods, Name: "blocked"}}

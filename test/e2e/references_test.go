@@ -45,7 +45,7 @@ func TestWrongReferences(t *testing.T) {
 		machines = append(machines, w.strayMachine(c.name, c.edit))
 	}
 	for i, c := range wrong {
-		w.awaitCondition(machines[i], machines[i].GetConditions, c.condition, says(c.says))
+		w.awaitCondition(machines[i], machines[i].GetConditions, c.condition, reports(c.says))
 	}
 
 	since, before := time.Now(), w.reconciles()

@@ -53,7 +53,7 @@ func TestTargetCluster(t *testing.T) {
 	way.close()
 	w.rotate(way.kubeconfig, "\n")
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: sandbox.SampleCluster}}
-	w.awaitCondition(cluster, cluster.GetConditions, clusterv1.ClusterRemoteConnectionProbeCondition, says("ProbeFailed", "does not answer"))
+	w.awaitCondition(cluster, cluster.GetConditions, clusterv1.ClusterRemoteConnectionProbeCondition, reports("ProbeFailed", "does not answer"))
 	deleted := &w.machines()[0]
 	w.Expect(w.control.Delete(w.ctx, deleted)).To(Succeed())
 	w.awaitCondition(deleted, deleted.GetConditions, clusterv1.MachineDeletingCondition, func(c *metav1.Condition) error {

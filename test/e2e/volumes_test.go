@@ -87,14 +87,14 @@ func (d *drains) prepareVolumes(node *corev1.Node) {
 func (d *drains) followVolumes(node *corev1.Node) {
 	volume := "PersistentVolume " + d.namespace + "-database is "
 	d.eventuallyEvicted("database")
-	d.says(node, clusterv1.MachineDeletingDrainingNodeReason, "waiting until "+volume+"detached", "one by one, because of their volumes: pod "+d.pod("archive").String())
+	d.awaitDeleting(node, clusterv1.MachineDeletingDrainingNodeReason, "waiting until "+volume+"detached", "one by one, because of their volumes: pod "+d.pod("archive").String())
 	d.untouched("archive")
 	d.detach("database", node.Name)
-	d.says(node, clusterv1.MachineDeletingDrainingNodeReason, "waiting until "+volume+"attached to another Node")
+	d.awaitDeleting(node, clusterv1.MachineDeletingDrainingNodeReason, "waiting until "+volume+"attached to another Node")
 	d.untouched("archive")
 	d.attachment("database", "elsewhere")
 	d.eventuallyEvicted("archive")
-	d.says(node, clusterv1.MachineDeletingWaitingForVolumeDetachReason, "1 volume: PersistentVolumeClaim "+d.pod("archive").String())
+	d.awaitDeleting(node, clusterv1.MachineDeletingWaitingForVolumeDetachReason, "1 volume: PersistentVolumeClaim "+d.pod("archive").String())
 	d.untouched("logs")
 	d.detach("archive", node.Name)
 }

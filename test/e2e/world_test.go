@@ -159,8 +159,8 @@ func (w *world) awaitCondition(object client.Object, conditions func() []metav1.
 	}).Should(Succeed())
 }
 
-// says matches a condition that is not true and has all texts in its reason and message.
-func says(texts ...string) func(*metav1.Condition) error {
+// reports matches a condition that is not true and has all texts in its reason and message.
+func reports(texts ...string) func(*metav1.Condition) error {
 	return func(c *metav1.Condition) error {
 		reported := c.Reason + ": " + c.Message
 		if c.Status == metav1.ConditionTrue {

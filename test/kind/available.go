@@ -51,14 +51,14 @@ func availableWith(look func(string) (string, error), ask func(string, ...string
 		if _, err := look(engine); err != nil {
 			continue
 		}
-		said, err := ask(engine, "version")
+		output, err := ask(engine, "version")
 		switch {
 		case err == nil:
 			return engine, nil
-		case said == "":
-			said = err.Error()
+		case output == "":
+			output = err.Error()
 		}
-		reasons = append(reasons, engine+" does not work: "+said)
+		reasons = append(reasons, engine+" does not work: "+output)
 	}
 	if len(reasons) > 0 {
 		return "", errors.New(strings.Join(reasons, "; "))
@@ -70,6 +70,6 @@ func availableWith(look func(string) (string, error), ask func(string, ...string
 // forbidden says why a container engine that works does not give what nodes of kind need, by running one container with
 // it: nodes are privileged. It needs the node image, which it pulls. nil where all is given.
 func forbidden(engine string, ask func(string, ...string) (string, error)) error {
-	said, err := ask(engine, "run", "--rm", "--privileged", "--entrypoint", "/bin/true", nodeImage)
-	return errors.Wrapf(err, "%s runs no privileged container of %s: %s", engine, nodeImage, said)
+	output, err := ask(engine, "run", "--rm", "--privileged", "--entrypoint", "/bin/true", nodeImage)
+	return errors.Wrapf(err, "%s runs no privileged container of %s: %s", engine, nodeImage, output)
 }

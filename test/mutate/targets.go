@@ -73,7 +73,7 @@ var targets = []target{
 	},
 	{
 		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},
-		tests: "^(TestDecide|TestUndecided|TestNodeOf|TestParseApproval|TestARefusalSaysWhatIsNotVisibleAtTheMachine|FuzzDecide)$",
+		tests: "^(TestDecide|TestUndecided|TestNodeOf|TestParseApproval|TestARefusalExplainsWhatIsNotVisibleAtTheMachine|FuzzDecide)$",
 	},
 	{
 		dir:   "bootstrap/cloudconfig/controller",

@@ -53,7 +53,7 @@ func (s *Sandbox) install(ctx context.Context) error {
 	if err := await(ctx, "aggregated ClusterRoles are filled", installTimeout, s.rolesAggregated); err != nil {
 		return err
 	}
-	s.say("installed CRDs, roles and ServiceAccounts of %s and cloudconfig (their Deployments are left out: processes take their place)",
+	s.logf("installed CRDs, roles and ServiceAccounts of %s and cloudconfig (their Deployments are left out: processes take their place)",
 		strings.Join(names, ", "))
 	return nil
 }

@@ -141,7 +141,7 @@ func (s *Sandbox) startManagers(ctx context.Context) error {
 		if err := m.awaitReady(ctx); err != nil {
 			return err
 		}
-		s.say("manager %q is ready, as ServiceAccount %s", m.Name, m.account)
+		s.logf("manager %q is ready, as ServiceAccount %s", m.Name, m.account)
 	}
 	if s.options.Webhooks {
 		if err := await(ctx, "the certificate of the core's webhooks is trusted", managerTimeout, s.webhooksTrusted); err != nil {

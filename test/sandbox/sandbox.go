@@ -143,7 +143,7 @@ func (s *Sandbox) startClusters(ctx context.Context) error {
 		if err != nil {
 			return errors.Wrapf(err, "starting the control plane of %q", names[i])
 		}
-		s.say("control plane of %q serves at %s", names[i], clusters[i].URL())
+		s.logf("control plane of %q serves at %s", names[i], clusters[i].URL())
 	}
 	return nil
 }
@@ -242,6 +242,6 @@ func (s *Sandbox) clusters() []*Cluster {
 	return clusters
 }
 
-func (s *Sandbox) say(format string, args ...any) {
+func (s *Sandbox) logf(format string, args ...any) {
 	fmt.Fprintf(s.options.Progress, format+"\n", args...)
 }

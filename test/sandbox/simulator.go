@@ -47,7 +47,7 @@ func (s *Sandbox) startSimulators(ctx context.Context) error {
 		if err := s.startSimulator(ctx, c); err != nil {
 			return err
 		}
-		s.say("simulated %s serves at %s", c.Title, c.URL())
+		s.logf("simulated %s serves at %s", c.Title, c.URL())
 	}
 	if c := s.Cloud("aws"); c != nil {
 		s.EC2 = simclient.New(c.URL())

@@ -197,7 +197,7 @@ func TestParseApproval(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysWhatIsNotVisibleAtTheMachine(t *testing.T) {
+func TestARefusalExplainsWhatIsNotVisibleAtTheMachine(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect((&ObservedNode{}).why()).To(BeEmpty())
 	g.Expect((&ObservedNode{Older: true}).why()).To(ContainSubstring("older"))

@@ -111,7 +111,7 @@ func (j *joining) whyNotLinked(s *scope) string {
 	case id != s.machine.Spec.ProviderID:
 		return fmt.Sprintf("its spec.providerID is %q instead of %s", cut(id), s.machine.Spec.ProviderID)
 	case owner != "" && owner != s.machine.Name:
-		return fmt.Sprintf("it says that it is of Machine %q", cut(owner))
+		return fmt.Sprintf("its annotation "+clusterv1.MachineAnnotation+" names Machine %q", cut(owner))
 	}
 	return "see condition NodeReady of the Machine"
 }

@@ -86,7 +86,7 @@ func TestStageOfAJoin(t *testing.T) {
 		"a Node of another provider ID": {own(func(n *corev1.Node) { n.Spec.ProviderID = "aws:///a/i-2" }), bootstrapv1.NodeNotLinkedReason,
 			`"aws:///a/i-2" instead of aws:///a/i-1`},
 		"a Node of another Machine": {own(func(n *corev1.Node) { n.Annotations = map[string]string{clusterv1.MachineAnnotation: "other"} }),
-			bootstrapv1.NodeNotLinkedReason, `of Machine "other"`},
+			bootstrapv1.NodeNotLinkedReason, `names Machine "other"`},
 		"a Node of this Machine": {own(func(n *corev1.Node) { n.Annotations = map[string]string{clusterv1.MachineAnnotation: "machine"} }),
 			bootstrapv1.NodeNotLinkedReason, "condition NodeReady"},
 		"a Node of nobody":  {own(func(*corev1.Node) {}), bootstrapv1.NodeNotLinkedReason, "condition NodeReady"},

@@ -160,7 +160,7 @@ func TestWhatBecomesOfACertificateRequestIsShown(t *testing.T) {
 	})
 }
 
-func TestANodeThatIsNotLinkedSaysWhy(t *testing.T) {
+func TestANodeThatIsNotLinkedReportsWhy(t *testing.T) {
 	f := launched(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "machine"}, Spec: corev1.NodeSpec{ProviderID: "aws:///elsewhere/i-2"}}
 	f.create(node)

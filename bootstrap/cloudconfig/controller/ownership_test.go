@@ -95,8 +95,8 @@ func TestACopyTakesNothing(t *testing.T) {
 	}
 }
 
-// TestACopySaysWhoseTheMachineIs: it is not Ready, and names Machine and CloudConfig.
-func TestACopySaysWhoseTheMachineIs(t *testing.T) {
+// TestACopyReportsWhoseTheMachineIs: it is not Ready, and names Machine and CloudConfig.
+func TestACopyReportsWhoseTheMachineIs(t *testing.T) {
 	f := running(t)
 	copied := f.another(f.copied(nil))
 	copied.reconcile()

@@ -70,7 +70,7 @@ func (m *machine) sleeps() []int {
 	return all
 }
 
-func TestAMachineWaitsAsLongAsItsSpecSays(t *testing.T) {
+func TestAMachineWaitsAsLongAsItsSpecAsks(t *testing.T) {
 	inEachShell(t, func(t *testing.T, shell []string) {
 		api := newAPIServer(t)
 		m := newMachine(t, shell, api)

@@ -187,7 +187,7 @@ func (c *cleanup) resume(ctx context.Context, object *unstructured.Unstructured)
 
 func (c *cleanup) letGo(ctx context.Context, objects []unstructured.Unstructured) error {
 	for i := range objects {
-		c.env.say("%s %s was not ended within %s; its finalizers are taken off, look whether anything of it is left",
+		c.env.logf("%s %s was not ended within %s; its finalizers are taken off, look whether anything of it is left",
 			objects[i].GetKind(), objects[i].GetName(), c.env.Timeouts.Delete.Duration)
 		patch := client.RawPatch(types.MergePatchType, []byte(noFinalizers))
 		if err := client.IgnoreNotFound(c.env.Client.Patch(ctx, &objects[i], patch)); err != nil {

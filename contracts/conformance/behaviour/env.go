@@ -54,7 +54,7 @@ func (e *Env) name() string { return fmt.Sprintf("%s%03d", prefix(e.Run), e.name
 // prefix is what the names of a run begin with.
 func prefix(run string) string { return "cf-" + run + "-" }
 
-func (e *Env) say(format string, args ...any) {
+func (e *Env) logf(format string, args ...any) {
 	e.logging.Lock()
 	defer e.logging.Unlock()
 	fmt.Fprintf(e.Log, format+"\n", args...)

@@ -147,7 +147,7 @@ func (w *world) putBack() {
 		}), "to put finalizers back")
 	})
 	if reason != "" {
-		w.say("%s %s was removed and cannot be put back, look whether its machine is left: %s", w.Kind.Kind, w.id, reason)
+		w.logf("%s %s was removed and cannot be put back, look whether its machine is left: %s", w.Kind.Kind, w.id, reason)
 	}
 }
 

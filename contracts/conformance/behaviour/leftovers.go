@@ -21,7 +21,7 @@ func namespaceOf(run string) string { return "conformance-" + run }
 
 // life is by what other runs see that this one is alive.
 func (e *Env) life(kinds []version.Resolved) lease.Run {
-	run := lease.Run{Client: e.Client, Suite: "provider", ID: e.Run, Namespace: e.Namespace, Say: e.say}
+	run := lease.Run{Client: e.Client, Suite: "provider", ID: e.Run, Namespace: e.Namespace, Logf: e.logf}
 	if len(kinds) > 0 {
 		run.Annotations = map[string]string{kindAnnotation: kinds[0].GVK.GroupKind().String()}
 	}
@@ -42,14 +42,14 @@ func (e *Env) leftovers(ctx context.Context, kinds []version.Resolved, everywher
 	for i := range dead {
 		killed, kind := dead[i].Labels[LabelRun], dead[i].Annotations[kindAnnotation]
 		if kind != life.Annotations[kindAnnotation] {
-			e.say("run %s, which was killed, looked at %s and has left what it made in namespace %s: a run on that kind removes it",
+			e.logf("run %s, which was killed, looked at %s and has left what it made in namespace %s: a run on that kind removes it",
 				killed, kind, dead[i].Namespace)
 			continue
 		}
-		e.say("removing what run %s, which was killed, has left in namespace %s", killed, dead[i].Namespace)
+		e.logf("removing what run %s, which was killed, has left in namespace %s", killed, dead[i].Namespace)
 		if err := e.bury(ctx, &dead[i], kinds, everywhere); err != nil {
 			// This run can be made all the same, and the Lease that stays tells the next one.
-			e.say("what run %s has left stays: %v", killed, err)
+			e.logf("what run %s has left stays: %v", killed, err)
 		}
 	}
 	return ctx.Err()

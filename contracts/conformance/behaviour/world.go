@@ -43,7 +43,7 @@ func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[
 		w := newWorld(ctx, t, env)
 		began := time.Now()
 		t.SkipRest(w.Kind.Kind, conformance.Early(func() { run(w) }))
-		w.say("%s: %s with %s took %s", env.Contract, name, w.id, time.Since(began).Round(time.Millisecond))
+		w.logf("%s: %s with %s took %s", env.Contract, name, w.id, time.Since(began).Round(time.Millisecond))
 		w.leave()
 	}
 	return conformance.Case[*Env]{Name: name, Rules: ids, Method: rules.Behavioural, Run: look}
@@ -86,7 +86,7 @@ func (w *world) skip(rule rules.ID, reason string, args ...any) {
 
 func (w *world) fail(rule rules.ID, expected, seen string) {
 	object := w.Namespace + "/" + w.id
-	w.say("%s: %s is not kept, %s: expected %s; seen: %s", w.Contract, rule, object, w.discreet(expected), w.discreet(seen))
+	w.logf("%s: %s is not kept, %s: expected %s; seen: %s", w.Contract, rule, object, w.discreet(expected), w.discreet(seen))
 	w.t.Fail(rule, w.Kind.Kind, report.Failure{Expected: w.plain(expected), Seen: w.plain(seen), Object: w.plain(object)})
 }
 

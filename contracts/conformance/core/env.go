@@ -41,7 +41,7 @@ func (e *Env) prefix() string { return "cc-" + e.Run + "-" }
 // name makes a name that nothing else has. All are of equal length, so that none is part of another.
 func (e *Env) name() string { return fmt.Sprintf("%s%03d", e.prefix(), e.names.Add(1)) }
 
-func (e *Env) say(format string, args ...any) {
+func (e *Env) logf(format string, args ...any) {
 	e.logging.Lock()
 	defer e.logging.Unlock()
 	fmt.Fprintf(e.Log, format+"\n", args...)

@@ -89,9 +89,9 @@ func refusedNode(w *world) {
 	w.provide(other)
 	deviation := w.soon(func() string {
 		m := w.read(p)
-		said := conditionsSay(m.Status.Conditions, "refused-by-conformance")
-		return when(m.Status.NodeRef.Name == "" || !said,
-			fmt.Sprintf("the Machine has Node %q, and a condition that says what was refused: %t", m.Status.NodeRef.Name, said))
+		reported := conditionsContain(m.Status.Conditions, "refused-by-conformance")
+		return when(m.Status.NodeRef.Name == "" || !reported,
+			fmt.Sprintf("the Machine has Node %q, and a condition that says what was refused: %t", m.Status.NodeRef.Name, reported))
 	})
 	deviation += w.soon(func() string { return when(w.read(other).Spec.ProviderID == "", "another Machine does not go on") })
 	w.check("CO-053", "the Machine has its Node, a condition says what was refused, and another Machine goes on", deviation)
@@ -114,8 +114,8 @@ func (w *world) refusal() (*admissionregistrationv1.ValidatingAdmissionPolicy, *
 	return policy, binding
 }
 
-// conditionsSay reports whether a condition has one of the texts.
-func conditionsSay(conditions []metav1.Condition, texts ...string) bool {
+// conditionsContain reports whether a condition has one of the texts.
+func conditionsContain(conditions []metav1.Condition, texts ...string) bool {
 	for _, c := range conditions {
 		all := true
 		for _, text := range texts {
@@ -138,13 +138,14 @@ func refusedFact(w *world) {
 	w.boot(p)
 	deviation := w.soon(func() string { return w.running(p) })
 	deviation += w.soon(func() string {
-		said := conditionsSay(w.read(p).Status.Conditions, "address")
-		return when(!said, "no condition speaks of the address")
+		reported := conditionsContain(w.read(p).Status.Conditions, "address")
+		return when(!reported, "no condition speaks of the address")
 	})
 	w.report(p.infra, fields{"addresses": []any{fields{"type": "InternalIP", "address": "192.0.2.7"}}})
 	deviation += w.soon(func() string {
 		m := w.read(p)
-		return w.hasAddress(m) + when(conditionsSay(m.Status.Conditions, long[:100]) || conditionsSay(m.Status.Conditions, "status.addresses"),
+		list := m.Status.Conditions
+		return w.hasAddress(m) + when(conditionsContain(list, long[:100]) || conditionsContain(list, "status.addresses"),
 			"a condition still speaks of the address, which is mended")
 	})
 	w.check("CO-054", "a condition says that the address is refused until it is mended, and the Machine has all other facts", deviation)
@@ -157,15 +158,15 @@ func wrongType(w *world) {
 	w.provide(p)
 	w.boot(other)
 	deviation := w.soon(func() string {
-		said := conditionsSay(w.read(p).Status.Conditions, w.id, "status.addresses")
-		return when(!said, "no condition names the object and status.addresses")
+		reported := conditionsContain(w.read(p).Status.Conditions, w.id, "status.addresses")
+		return when(!reported, "no condition names the object and status.addresses")
 	})
 	deviation += w.soon(func() string { return w.running(other) })
 	w.report(p.infra, fields{"addresses": []any{fields{"type": "InternalIP", "address": "192.0.2.7"}}})
 	deviation += w.soon(func() string {
 		m := w.read(p)
-		said := conditionsSay(m.Status.Conditions, "status.addresses")
-		return w.hasAddress(m) + when(said, "a condition still names status.addresses, which is mended")
+		reported := conditionsContain(m.Status.Conditions, "status.addresses")
+		return w.hasAddress(m) + when(reported, "a condition still names status.addresses, which is mended")
 	})
 	w.check("CO-055", "a condition names object and path until that is mended, and another Machine goes on", deviation)
 }

@@ -30,7 +30,7 @@ func leftovers(ctx context.Context, env *Env) error {
 	for i := range dead {
 		if err := bury(ctx, env, &dead[i]); err != nil {
 			// The user may have no rights in its namespace. This run can be made all the same, the Lease tells the next one.
-			env.say("what a run that was killed has left stays in namespace %s: %v", dead[i].Namespace, err)
+			env.logf("what a run that was killed has left stays in namespace %s: %v", dead[i].Namespace, err)
 		}
 	}
 	c := &cleanup{env: env}

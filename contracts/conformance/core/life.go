@@ -10,7 +10,7 @@ import (
 
 // life is by what other runs of the suite see that this one is alive.
 func (e *Env) life() lease.Run {
-	return lease.Run{Client: e.Client, Suite: "core", ID: e.Run, Namespace: e.Namespace, Say: e.say}
+	return lease.Run{Client: e.Client, Suite: "core", ID: e.Run, Namespace: e.Namespace, Logf: e.logf}
 }
 
 // lease is that of the run.

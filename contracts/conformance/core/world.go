@@ -34,7 +34,7 @@ func scenario(name string, ids []rules.ID, run func(w *world)) conformance.Case[
 		w := &world{Env: env, ctx: ctx, t: t, id: env.name()}
 		began := time.Now()
 		t.SkipRest("", conformance.Early(func() { run(w) }))
-		w.say("%s: %s took %s", env.Contract, name, time.Since(began).Round(time.Millisecond))
+		w.logf("%s: %s took %s", env.Contract, name, time.Since(began).Round(time.Millisecond))
 	}
 	return conformance.Case[*Env]{Name: name, Rules: ids, Method: rules.Behavioural, Run: look}
 }
@@ -65,7 +65,7 @@ func (w *world) check(rule rules.ID, expected, deviation string) bool {
 		w.t.Pass(rule, "", "%s", w.plain(expected))
 	} else {
 		object := w.Namespace + "/" + w.id
-		w.say("%s: %s is not kept, %s: expected %s; seen: %s", w.Contract, rule, object, expected, deviation)
+		w.logf("%s: %s is not kept, %s: expected %s; seen: %s", w.Contract, rule, object, expected, deviation)
 		w.t.Fail(rule, "", report.Failure{Expected: w.plain(expected), Seen: w.plain(deviation), Object: w.plain(object)})
 	}
 	return deviation == ""

@@ -38,8 +38,8 @@ type Run struct {
 	Within string
 	// Annotations are those of the Lease: what the next run has to know of this one.
 	Annotations map[string]string
-	// Say receives what people should know.
-	Say func(format string, args ...any)
+	// Logf receives what people should know.
+	Logf func(format string, args ...any)
 }
 
 // Name is that of the Lease.
@@ -74,7 +74,7 @@ func (r Run) Live(ctx context.Context) (stop func(), err error) {
 			renewal := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, metav1.NowMicro().UTC().Format(metav1.RFC3339Micro))
 			err := r.Client.Patch(ctx, lease.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(renewal)))
 			if err != nil && ctx.Err() == nil {
-				r.Say("the Lease of the run is not renewed, other runs take this one for dead after %s: %v", DeadAfter, err)
+				r.Logf("the Lease of the run is not renewed, other runs take this one for dead after %s: %v", DeadAfter, err)
 			}
 		}
 	})

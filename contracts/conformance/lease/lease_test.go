@@ -35,7 +35,7 @@ func runs(t *testing.T, patch func() error) (make func(suite, id, namespace stri
 	}).Build()
 	said = &[]string{}
 	return func(suite, id, namespace string) Run {
-		return Run{Client: c, Suite: suite, ID: id, Namespace: namespace, Say: func(format string, args ...any) {
+		return Run{Client: c, Suite: suite, ID: id, Namespace: namespace, Logf: func(format string, args ...any) {
 			*said = append(*said, fmt.Sprintf(format, args...))
 		}}
 	}, said
@@ -96,7 +96,7 @@ func TestARunIsAliveUntilItStops(t *testing.T) {
 }
 
 // A renewal that is refused is said, and tried again.
-func TestARefusedRenewalIsSaid(t *testing.T) {
+func TestARefusedRenewalIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused, away := errors.New("the API server is away"), atomic.Bool{}
 		away.Store(true)

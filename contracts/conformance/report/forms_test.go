@@ -141,8 +141,8 @@ func TestJUnitOfEachStatus(t *testing.T) {
 	}))
 }
 
-// TestJUnitReplacesWhatXMLCannotSay, each such character alone, and keeps tabs and ends of lines.
-func TestJUnitReplacesWhatXMLCannotSay(t *testing.T) {
+// TestJUnitReplacesWhatXMLCannotExpress, each such character alone, and keeps tabs and ends of lines.
+func TestJUnitReplacesWhatXMLCannotExpress(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\tb\nc d": "a\tb\nc d", "\x00": "\uFFFD", "\x1b": "\uFFFD", "\uFFFE": "\uFFFD", "\uFFFF": "\uFFFD", "\xff": "\uFFFD", "\U0001F600": "\U0001F600",
 	} {

@@ -88,7 +88,7 @@ func (b *Bundle) find(group, kind string) (crd, bool) {
 
 // role says what a kind is for: by Roles, else by the end of its name and by its group, or the type of the provider in other groups.
 func (b *Bundle) role(c crd) rules.Subject {
-	if role, said := b.Roles[c.kind()]; said {
+	if role, known := b.Roles[c.kind()]; known {
 		return role
 	}
 	kind, of := c.kind(), b.providerType(c)

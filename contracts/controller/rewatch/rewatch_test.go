@@ -96,8 +96,8 @@ func TestRetrying(t *testing.T) {
 	}
 }
 
-// TestPatienceEndsWithItsContext: nothing goes on when the informer is stopped.
-func TestPatienceEndsWithItsContext(t *testing.T) {
+// TestRetriesEndWithTheirContext: nothing goes on when the informer is stopped.
+func TestRetriesEndWithTheirContext(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

@@ -31,7 +31,7 @@ func checkAlone(check *clusterv1.MachineHealthCheck) field.ErrorList {
 			found,
 			field.Required(
 				path.Child("selector"),
-				"all Machines of the Cluster would be meant, its control plane included: say which, by their labels",
+				"all Machines of the Cluster would be meant, its control plane included: select them by their labels",
 			),
 		)
 	}

@@ -17,9 +17,9 @@ func setBack(before, after *coordinationv1.Lease, trusted bool) string {
 	switch {
 	case err == nil && order < 0:
 		return "its resourceVersion went back from " + before.ResourceVersion + " to " + after.ResourceVersion
-	case err == nil && order == 0 && says(before) != says(after):
-		return "resourceVersion " + before.ResourceVersion + " is another one than before: the lease of the core says " + says(after) +
-			" instead of " + says(before)
+	case err == nil && order == 0 && describe(before) != describe(after):
+		return "resourceVersion " + before.ResourceVersion + " is another one than before: the lease of the core has " + describe(after) +
+			" instead of " + describe(before)
 	}
 	if before.UID != after.UID {
 		return setBackByAnother(before, after, trusted)
@@ -66,8 +66,8 @@ func renewedEarlier(before, after *coordinationv1.Lease) string {
 		stamp(before.Spec.RenewTime.Time), stamp(after.Spec.RenewTime.Time))
 }
 
-// says is what two reads of the same version of a lease have in common.
-func says(lease *coordinationv1.Lease) string {
+// describe returns what two reads of the same version of a lease have in common.
+func describe(lease *coordinationv1.Lease) string {
 	renewed := "never"
 	if lease.Spec.RenewTime != nil {
 		renewed = lease.Spec.RenewTime.UTC().Format(time.RFC3339Nano)

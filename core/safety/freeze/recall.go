@@ -21,7 +21,7 @@ const recallTimeout = time.Second
 //   - that the API server of the target cluster does not answer, or answers again since a moment ago: the grace begins with the first
 //     answer to this process;
 //   - that no core was at work: the grace starts again, and Nodes are compared with Machines if that is not known to be done;
-//   - that a restore is suspected: until it said.
+//   - that a restore is suspected: until it reported.
 //
 // Until it has been read, which is tried again and again until ctx ends, the Cluster is frozen. Nobody waits for the reader.
 func (f *Freezer) Recall(ctx context.Context, reader client.Reader) {
@@ -93,27 +93,27 @@ func (f *Freezer) attempt(ctx context.Context, reader client.Reader, key client.
 	return true, true
 }
 
-// take takes in what the core before has said of a Cluster. That core may have worked after this process has started, which was on standby:
-// what counts is since when somebody asks. The mutex is held.
+// take takes in what the core before has reported of a Cluster. That core may have worked after this process has started, which was on
+// standby: what counts is since when somebody asks. The mutex is held.
 func (f *Freezer) take(of *target, cluster *clusterv1.Cluster) {
 	created := cluster.CreationTimestamp.Time
 	of.later = created.After(f.start.at)
 	of.young = of.known.Sub(created) < f.options.Timeout
-	said := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
-	if said == nil || said.Status != metav1.ConditionFalse || !said.LastTransitionTime.Time.Before(of.known) {
+	reported := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.MachineHealthCheckRemediationAllowedCondition)
+	if reported == nil || reported.Status != metav1.ConditionFalse || !reported.LastTransitionTime.Time.Before(of.known) {
 		return
 	}
-	switch said.Reason {
+	switch reported.Reason {
 	case TargetAPIServerUnreachableReason, RecoveringReason:
-		of.frozen, of.recovered, of.recalled = said.LastTransitionTime.Time, of.known, true
+		of.frozen, of.recovered, of.recalled = reported.LastTransitionTime.Time, of.known, true
 		if of.seen {
 			of.recovered = f.clock.Now()
 		}
 	case CoreWasAwayReason:
-		of.before = &start{at: of.known, last: lastAtWork(said.Message), known: true, briefly: true}
+		of.before = &start{at: of.known, last: lastAtWork(reported.Message), known: true, briefly: true}
 		of.later = false
 	case RestoreSuspectedReason:
-		of.restored = suspicionOf(said.Message, f.options.RestoreGrace, of.known)
+		of.restored = suspicionOf(reported.Message, f.options.RestoreGrace, of.known)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // of Nodes.
 func TestRecall(t *testing.T) {
 	const allowed = clusterv1.MachineHealthCheckRemediationAllowedCondition
-	said := func(status metav1.ConditionStatus, reason string, ago time.Duration) []metav1.Condition {
+	reported := func(status metav1.ConditionStatus, reason string, ago time.Duration) []metav1.Condition {
 		at := metav1.NewTime(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).Add(-ago))
 		return []metav1.Condition{{Type: allowed, Status: status, Reason: reason, LastTransitionTime: at}}
 	}
@@ -25,12 +25,12 @@ func TestRecall(t *testing.T) {
 		conditions []metav1.Condition
 		grace      bool
 	}{
-		"the target did not answer":       {said("False", TargetAPIServerUnreachableReason, time.Minute), true},
-		"it was recovering":               {said("False", RecoveringReason, time.Minute), true},
-		"it did, and that is over":        {said("True", RecoveringReason, time.Minute), false},
-		"something else was the matter":   {said("False", ClockJumpedReason, time.Minute), false},
-		"nothing was said":                {nil, false},
-		"said by a core that works still": {said("False", RecoveringReason, 0), false},
+		"the target did not answer":           {reported("False", TargetAPIServerUnreachableReason, time.Minute), true},
+		"it was recovering":                   {reported("False", RecoveringReason, time.Minute), true},
+		"it did, and that is over":            {reported("True", RecoveringReason, time.Minute), false},
+		"something else was the matter":       {reported("False", ClockJumpedReason, time.Minute), false},
+		"nothing was said":                    {nil, false},
+		"reported by a core that works still": {reported("False", RecoveringReason, 0), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -212,9 +212,9 @@ func TestACoreThatEndsSoonAfterATimeWithoutOne(t *testing.T) {
 	g.Expect(since).To(Equal(own.start.last), "what the lease shows of a longer time without a core is later")
 }
 
-// TestACoreThatEndsBeforeItSaysAnything: it has taken the lease after a time without a core, and ends. The next ones know of that time all
+// TestACoreThatEndsBeforeItReportsAnything: it has taken the lease after a time without a core, and ends. The next ones know of that time all
 // the same, however often it happens, until one was at work for a whole grace; and a time that is not one is not believed.
-func TestACoreThatEndsBeforeItSaysAnything(t *testing.T) {
+func TestACoreThatEndsBeforeItReportsAnything(t *testing.T) {
 	g := NewWithT(t)
 	first := newWorld(0)
 	begin := first.clock.Now()

@@ -61,7 +61,7 @@ func (s start) state(now time.Time, o Options, examined bool) State {
 	switch {
 	case s.awaited != "":
 		return State{Reason: CoreWasAwayReason, Since: s.at, Message: "No Machine is replaced until the lease of the core has been read, " +
-			"which says whether one was at work before this one: " + s.awaited}
+			"which shows whether one was at work before this one: " + s.awaited}
 	case now.Before(until):
 		return State{Reason: CoreWasAwayReason, Since: s.at, Until: until, Routine: !s.known, Message: fmt.Sprintf(
 			"No Machine is replaced until %s: %s, and Nodes get time to report", stamp(until), before)}

@@ -45,8 +45,8 @@ func TestAStandbyTakesOverInAnOutage(t *testing.T) {
 	g.Expect(state.Until).To(Equal(w.clock.Now().Add(DefaultGrace)))
 }
 
-// TestAStandbyTakesOverWhatIsSaid of a restore, and of a time without a core.
-func TestAStandbyTakesOverWhatIsSaid(t *testing.T) {
+// TestAStandbyTakesOverWhatIsReported of a restore, and of a time without a core.
+func TestAStandbyTakesOverWhatIsReported(t *testing.T) {
 	g := NewWithT(t)
 	w := takesOver(RestoreSuspectedReason, "")
 	g.Expect(w.Frozen(cluster).Reason).To(Equal(RestoreSuspectedReason))

@@ -69,9 +69,9 @@ func (g *Guard) note(object client.Object, what refusal) bool {
 		}
 		g.refused[object.GetUID()] = what
 	}
-	tell := g.changed
+	changed := g.changed
 	g.mu.Unlock()
-	for _, f := range tell {
+	for _, f := range changed {
 		f(object)
 	}
 	return true
@@ -97,7 +97,7 @@ func (g *Guard) refusalOf(object metav1.Object) refusal {
 func (g *Guard) Of(object, owner metav1.Object) (reason, message string) {
 	value := object.GetLabels()[FrozenLabel]
 	if owner == nil && value == ByDeployment && deploymentOf(object) != nil {
-		return FrozenByLabelReason, fmt.Sprintf("the label %s=%s says that its MachineDeployment is frozen; the MachineDeployment cannot be read", FrozenLabel, value)
+		return FrozenByLabelReason, fmt.Sprintf("by the label %s=%s its MachineDeployment is frozen; the MachineDeployment cannot be read", FrozenLabel, value)
 	}
 	if owner == nil || value != ByDeployment {
 		if reason, message := g.self(object); reason != "" {

@@ -154,8 +154,8 @@ func TestLabelOfSet(t *testing.T) {
 	}
 }
 
-// TestTheGuardTellsOnce: whoever listens hears of what is new.
-func TestTheGuardTellsOnce(t *testing.T) {
+// TestTheGuardNotifiesOnce: whoever listens hears of what is new.
+func TestTheGuardNotifiesOnce(t *testing.T) {
 	g, guard, told := NewWithT(t), &Guard{}, 0
 	guard.OnChange(func(client.Object) { told++ })
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{UID: "u"}}

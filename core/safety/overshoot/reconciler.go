@@ -29,7 +29,7 @@ type Reconciler struct {
 	Client client.Client
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Guard is told what the API server refuses.
+	// Guard records what the API server refuses.
 	Guard *Guard
 	// Recorder records events.
 	Recorder events.EventRecorder

@@ -83,7 +83,7 @@ func TestLaunchesThatWereRefusedLate(t *testing.T) {
 }
 
 // A replacement is launched elsewhere, if it may be.
-func TestEndedInstancesThatTellOfAShortage(t *testing.T) {
+func TestEndedInstancesThatShowAShortage(t *testing.T) {
 	for _, test := range []struct {
 		code string
 		spot bool

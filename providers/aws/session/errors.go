@@ -65,8 +65,8 @@ func (passed) Error() string { return "" }
 
 func (p passed) Unwrap() error { return p.err }
 
-// doubtful are the codes with which AWS refuses the credentials as such, and not what is asked for with them.
-var doubtful = []string{
+// refusalCodes are the codes with which AWS refuses the credentials as such, and not what is asked for with them.
+var refusalCodes = []string{
 	"AuthFailure", "ExpiredToken", "ExpiredTokenException", "InvalidAccessKeyId", "InvalidClientTokenId", "RequestExpired",
 	"SignatureDoesNotMatch", "UnrecognizedClientException",
 }
@@ -74,5 +74,5 @@ var doubtful = []string{
 // refusesCredentials returns whether AWS has answered that the credentials are none, or not any more.
 func refusesCredentials(err error) bool {
 	var api smithy.APIError
-	return errors.As(err, &api) && slices.Contains(doubtful, api.ErrorCode())
+	return errors.As(err, &api) && slices.Contains(refusalCodes, api.ErrorCode())
 }

@@ -58,7 +58,7 @@ type Options struct {
 // itself.
 func NewSessions(identities, secrets client.Reader, clk clock.PassiveClock, o Options) *Sessions {
 	var sessions *Sessions
-	opener := opener{Options: o, doubt: func(name string, s *Session) { sessions.Doubt(name, s) }}
+	opener := opener{Options: o, onRefusal: func(name string, s *Session) { sessions.Refused(name, s) }}
 	sessions = &Sessions{
 		Identities: identities, Secrets: secrets, Namespace: o.Namespace, Kind: "AWSIdentity", Clock: clk,
 		New: func() *infrav1.AWSIdentity { return &infrav1.AWSIdentity{} },
@@ -75,7 +75,7 @@ func NewSessions(identities, secrets client.Reader, clk clock.PassiveClock, o Op
 
 type opener struct {
 	Options
-	doubt func(name string, s *Session)
+	onRefusal func(name string, s *Session)
 }
 
 // open makes a session. If the account of the identity is known, AWS is asked first whether the credentials are of the same: in another
@@ -94,7 +94,7 @@ func (o opener) open(ctx context.Context, id *infrav1.AWSIdentity, secret *corev
 	name := id.Name
 	s := &Session{
 		credentials: cfg.Credentials, load: o.Load, sts: stsClient(cfg),
-		doubt: func(s *Session) { o.doubt(name, s) },
+		onRefusal: func(s *Session) { o.onRefusal(name, s) },
 	}
 	if err := identity.VerifyAccount(ctx, id.Status.Account, s.Verify, changedAccount); err != nil {
 		return nil, err

@@ -21,8 +21,8 @@ type Session struct {
 	credentials aws.CredentialsProvider
 	load        Load
 	sts         *sts.Client
-	// doubt is called when AWS refuses the credentials.
-	doubt func(*Session)
+	// onRefusal is called when AWS refuses the credentials.
+	onRefusal func(*Session)
 
 	mu      sync.Mutex
 	account string
@@ -51,7 +51,7 @@ func (s *Session) Verify(ctx context.Context) (identity.Holder, error) {
 	out, err := s.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		if refusesCredentials(err) {
-			s.doubt(s)
+			s.onRefusal(s)
 		}
 		return identity.Holder{}, explain("GetCallerIdentity", err)
 	}
@@ -68,7 +68,7 @@ func (s *Session) retrieve(ctx context.Context) (aws.Credentials, error) {
 		return credentials, nil
 	}
 	if err = explain("credentials", err); identity.AsInvalid(err) != nil {
-		s.doubt(s)
+		s.onRefusal(s)
 		return credentials, driver.NewAuthError("", "", unusable{"refused", err})
 	}
 	return credentials, driver.NewRefusedError("", "", unusable{"not available now", err})
@@ -81,7 +81,7 @@ type unusable struct {
 }
 
 func (e unusable) Error() string {
-	return "the credentials of the identity are " + e.what + "; its condition Ready says why"
+	return "the credentials of the identity are " + e.what + "; see its condition Ready"
 }
 
 func (e unusable) Unwrap() error { return e.err }
@@ -93,7 +93,7 @@ func (s *Session) noticing(stack *middleware.Stack) error {
 	) (middleware.InitializeOutput, middleware.Metadata, error) {
 		out, metadata, err := next.HandleInitialize(ctx, in)
 		if refusesCredentials(err) {
-			s.doubt(s)
+			s.onRefusal(s)
 		}
 		return out, metadata, err
 	}), middleware.After)

@@ -64,11 +64,11 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// view is what a run time status says: the power state, and why provisioning has failed.
+// view is what a run time status has: the power state, and why provisioning has failed.
 type view struct{ power, code, message string }
 
-// says is false of a status that does not tell anything yet: the host has not reported, or Azure has not filled it in.
-func (v view) says() bool {
+// complete is false of a status that shows nothing yet: the host has not reported, or Azure has not filled it in.
+func (v view) complete() bool {
 	_, known := powerStates[v.power]
 	return known || v.code != ""
 }

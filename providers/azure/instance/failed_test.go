@@ -104,8 +104,8 @@ func TestAMachineWhoseViewCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestAStatusThatSaysNothing is none: the machine is not taken for one that has failed, which would be ended if it had not run before.
-func TestAStatusThatSaysNothing(t *testing.T) {
+// TestAStatusWithoutContent is none: the machine is not taken for one that has failed, which would be ended if it had not run before.
+func TestAStatusWithoutContent(t *testing.T) {
 	f := newFixture(t, arm.Options{})
 	ran, h := f.running(launch("m1")), f.accepted(launch("m2"))
 	f.list()

@@ -52,7 +52,7 @@ func (f *failures) note(scope driver.Scope, vmID string, v view, now time.Time) 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.scopes[scope][vmID]
-	if known.asked = now; v.says() {
+	if known.asked = now; v.complete() {
 		known.view = v
 	}
 	if f.scopes[scope] == nil {
@@ -96,7 +96,7 @@ func (k failure) due(now time.Time) bool {
 // either, it is about to start, or runs if launches have long ended by now. It has failed for good only if Azure says why: a shortage is
 // followed by another attempt, which ends this machine.
 func (k failure) explain(i driver.Instance, now time.Time) driver.Instance {
-	if k.view.says() {
+	if k.view.complete() {
 		return withView(i, k.view)
 	}
 	switch {

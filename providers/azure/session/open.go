@@ -40,7 +40,7 @@ type Sources struct {
 // itself.
 func NewSessions(identities, secrets client.Reader, clk clock.PassiveClock, o Sources) *Sessions {
 	var sessions *Sessions
-	opener := opener{Sources: o, doubt: func(name string, s *Session) { sessions.Doubt(name, s) }}
+	opener := opener{Sources: o, onRefusal: func(name string, s *Session) { sessions.Refused(name, s) }}
 	sessions = &Sessions{
 		Identities: identities, Secrets: secrets, Namespace: o.Namespace, Kind: "AzureIdentity", Clock: clk,
 		New: func() *infrav1.AzureIdentity { return &infrav1.AzureIdentity{} },
@@ -57,7 +57,7 @@ func NewSessions(identities, secrets client.Reader, clk clock.PassiveClock, o So
 
 type opener struct {
 	Sources
-	doubt func(name string, s *Session)
+	onRefusal func(name string, s *Session)
 }
 
 // open makes a session. If the tenant of the identity is known, it is asked for first whether the credentials are of the same: in another
@@ -70,7 +70,7 @@ func (o opener) open(ctx context.Context, id *infrav1.AzureIdentity, secret *cor
 	name := id.Name
 	s := &Session{
 		credential: credential, scope: strings.TrimSuffix(o.Config.Cloud.Services[cloud.ResourceManager].Audience, "/") + "/.default",
-		timeout: o.Timeout, doubt: func(s *Session) { o.doubt(name, s) },
+		timeout: o.Timeout, onRefusal: func(s *Session) { o.onRefusal(name, s) },
 	}
 	if err := identity.VerifyAccount(ctx, id.Status.Account, s.Verify, changedAccount); err != nil {
 		return nil, err

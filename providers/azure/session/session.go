@@ -27,8 +27,8 @@ type Session struct {
 	scope string
 	// timeout of a request for a token: one that hangs must not be waited for by all later calls.
 	timeout time.Duration
-	// doubt is called when Azure refuses the credentials.
-	doubt func(*Session)
+	// onRefusal is called when Azure refuses the credentials.
+	onRefusal func(*Session)
 
 	mu                sync.Mutex
 	tenant, principal string
@@ -52,7 +52,7 @@ func (s *Session) token(ctx context.Context, options policy.TokenRequestOptions)
 	token, err := s.credential.GetToken(ctx, options)
 	switch err = Explain(err); {
 	case identity.AsInvalid(err) != nil:
-		s.doubt(s)
+		s.onRefusal(s)
 		return token, err
 	case err != nil && ctx.Err() != nil: // The SDK's error does not wrap that of the context.
 		return token, fmt.Errorf("no token within the time limit%w", passed{err})
@@ -67,7 +67,7 @@ func (s *Session) token(ctx context.Context, options policy.TokenRequestOptions)
 }
 
 // Refused is called when Azure has answered that a token is none, or not any more.
-func (s *Session) Refused() { s.doubt(s) }
+func (s *Session) Refused() { s.onRefusal(s) }
 
 // Principal is the object ID of who calls; empty until there was a token.
 func (s *Session) Principal() string {
@@ -111,7 +111,7 @@ type unusable struct {
 }
 
 func (e unusable) Error() string {
-	return "the credentials of the identity are " + e.what + "; its condition Ready says why"
+	return "the credentials of the identity are " + e.what + "; see its condition Ready"
 }
 
 func (e unusable) Unwrap() error { return e.err }

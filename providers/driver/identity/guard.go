@@ -114,7 +114,7 @@ func (g *Guard) unready(id Object, holds bool) *Refusal {
 	}
 	if ready.Status == metav1.ConditionFalse {
 		return &Refusal{driverv1.IdentityNotReadyReason, fmt.Sprintf("%s %s is not ready (%s). Nothing is called in the cloud until it is: "+
-			"its condition Ready says what to do", g.Kind, id.GetName(), ready.Reason)}
+			"see its condition Ready", g.Kind, id.GetName(), ready.Reason)}
 	}
 	return nil
 }

@@ -64,10 +64,10 @@ type entry[S any] struct {
 	until time.Time
 
 	mu sync.Mutex
-	// latest is the session that is in use; doubted is true if the cloud has refused it.
+	// latest is the session that is in use; refused is true if the cloud has refused it.
 	latest  S
 	current bool
-	doubted bool
+	refused bool
 	// opened is when the latest session was opened.
 	opened time.Time
 }
@@ -110,9 +110,9 @@ func (s *Sessions[I, S]) Get(ctx context.Context, name string) (S, error) {
 // refresh brings the entry in line with the identity and its Secret, as far as it is time to look.
 func (s *Sessions[I, S]) refresh(ctx context.Context, id I, e *entry[S]) {
 	now := s.Clock.Now()
-	doubted := e.takeDoubt(now)
+	refused := e.takeRefusal(now)
 	same := e.version.identity == id.GetUID() && e.version.generation == id.GetGeneration()
-	if same && !doubted && now.Before(e.until) {
+	if same && !refused && now.Before(e.until) {
 		return
 	}
 	at := version{identity: id.GetUID(), generation: id.GetGeneration()}
@@ -127,7 +127,7 @@ func (s *Sessions[I, S]) refresh(ctx context.Context, id I, e *entry[S]) {
 	case secret != nil:
 		at.secret, at.secretVersion = secret.UID, secret.ResourceVersion
 	}
-	if e.open && at == e.version && !doubted {
+	if e.open && at == e.version && !refused {
 		e.until = now.Add(recheckAfter)
 		return
 	}
@@ -158,7 +158,7 @@ func (s *Sessions[I, S]) readSecret(ctx context.Context, id I) (*corev1.Secret, 
 }
 
 func (s *Sessions[I, S]) explained(name string, err error) error {
-	why := &unusable{fmt.Sprintf("the credentials of %s %s cannot be used; its condition Ready says why", s.Kind, name), err}
+	why := &unusable{fmt.Sprintf("the credentials of %s %s cannot be used; see its condition Ready", s.Kind, name), err}
 	if AsInvalid(err) != nil || driver.IsAuth(err) {
 		return driver.NewAuthError("", "", why)
 	}
@@ -189,9 +189,9 @@ func (s *Sessions[I, S]) Latest(name string) (S, bool) {
 	return e.latest, e.current
 }
 
-// Doubt is called when the cloud has refused the credentials of a session: the next Get reads the Secret, and opens another session, but
+// Refused is called when the cloud has refused the credentials of a session: the next Get reads the Secret, and opens another session, but
 // not sooner than ten seconds after the one before, so that refusals cost a bounded number of calls.
-func (s *Sessions[I, S]) Doubt(name string, session S) {
+func (s *Sessions[I, S]) Refused(name string, session S) {
 	s.mu.Lock()
 	e := s.entries[name]
 	s.mu.Unlock()
@@ -201,7 +201,7 @@ func (s *Sessions[I, S]) Doubt(name string, session S) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.current && e.latest == session {
-		e.doubted = true
+		e.refused = true
 	}
 }
 
@@ -225,13 +225,13 @@ func (s *Sessions[I, S]) forget(name string) {
 	delete(s.entries, name)
 }
 
-func (e *entry[S]) takeDoubt(now time.Time) bool {
+func (e *entry[S]) takeRefusal(now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.doubted || now.Before(e.opened.Add(retryAfter)) {
+	if !e.refused || now.Before(e.opened.Add(retryAfter)) {
 		return false
 	}
-	e.doubted = false
+	e.refused = false
 	return true
 }
 
@@ -244,12 +244,12 @@ func (e *entry[S]) fail(at version, err error, now time.Time) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.latest, e.current, e.doubted = none, false, false
+	e.latest, e.current, e.refused = none, false, false
 }
 
 func (e *entry[S]) succeed(at version, session S, now time.Time) {
 	e.version, e.session, e.err, e.open, e.until = at, session, nil, true, now.Add(recheckAfter)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.latest, e.current, e.doubted, e.opened = session, true, false, now
+	e.latest, e.current, e.refused, e.opened = session, true, false, now
 }

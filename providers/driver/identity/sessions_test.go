@@ -116,23 +116,23 @@ func TestARefusedSessionIsReplacedAtOnceAndNotForEachRefusal(t *testing.T) {
 	first := f.get(t)
 	f.step(15 * time.Second)
 	f.rotate(t, "two")
-	f.sessions.Doubt("id", first)
+	f.sessions.Refused("id", first)
 	second := f.get(t)
 	f.Expect(second.key).To(Equal("two"))
-	f.sessions.Doubt("id", first)
+	f.sessions.Refused("id", first)
 	f.Expect(f.get(t)).To(BeIdenticalTo(second), "a late answer to a call with the former session says nothing about this one")
 	for range 100 {
-		f.sessions.Doubt("id", second)
+		f.sessions.Refused("id", second)
 		second = f.get(t)
 	}
 	f.Expect(f.opens).To(Equal(2))
 	for range 6 {
 		f.step(10 * time.Second)
 		second = f.get(t)
-		f.sessions.Doubt("id", second)
+		f.sessions.Refused("id", second)
 	}
 	f.Expect(f.opens).To(BeNumerically("<=", 2+6), "once in ten seconds")
-	f.sessions.Doubt("nobody", second)
+	f.sessions.Refused("nobody", second)
 }
 
 func TestAChangedIdentityHasAnotherSession(t *testing.T) {

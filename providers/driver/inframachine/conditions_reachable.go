@@ -83,7 +83,7 @@ func explainOutage(o *inventory.Outage, reported *metav1.Condition) string {
 		since = "since before " + instant(reported.LastTransitionTime.Time)
 	}
 	message := fmt.Sprintf(
-		"Instances have not been listed successfully %s; the status of this instance may be out of date, and Ready stays as it was. The cloud says: %s",
+		"Instances have not been listed successfully %s; the status of this instance may be out of date, and Ready stays as it was. The cloud answers: %s",
 		since,
 		strings.TrimRight(events.Cut(o.Err.Error()), "."),
 	)

@@ -52,18 +52,18 @@ func TestCloudReachable(t *testing.T) {
 		"one failed list":                {status: runs(reachable("True", "InstancesListed", "")), view: inventory.View{ListedAt: nine, Err: expired}, want: "True InstancesListed"},
 		"an outage": {status: runs(), view: lost, want: "False Unauthorized",
 			message: "Instances have not been listed successfully since 2026-11-22T09:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
-				"The cloud says: DescribeInstances: AuthFailure: expired. Check the permissions of identityRef, or of the provider's own credentials where that is not set"},
+				"The cloud answers: DescribeInstances: AuthFailure: expired. Check the permissions of identityRef, or of the provider's own credentials where that is not set"},
 		"an outage from the start of the process on": {status: runs(), view: never, want: "False Throttled",
 			message: "Instances have not been listed successfully since this provider began to list them at 2026-11-22T10:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
-				"The cloud says: DescribeInstances: RequestLimitExceeded: slow down"},
+				"The cloud answers: DescribeInstances: RequestLimitExceeded: slow down"},
 		"what was reported stays":             {status: runs(reachable("False", "Unauthorized", "since long ago")), view: lost, want: "False Unauthorized", message: "since long ago"},
 		"a restart in an outage adds nothing": {status: runs(reachable("False", "Unauthorized", "since long ago")), view: inventory.View{Err: expired}, want: "False Unauthorized", message: "since long ago"},
 		"another reason after a restart": {status: runs(reachable("False", "Unauthorized", "since long ago")), view: never, want: "False Throttled",
 			message: "Instances have not been listed successfully since before 2026-11-22T09:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
-				"The cloud says: DescribeInstances: RequestLimitExceeded: slow down"},
+				"The cloud answers: DescribeInstances: RequestLimitExceeded: slow down"},
 		"the first outage of this process": {status: runs(reachable("True", "InstancesListed", "")), view: never, want: "False Throttled",
 			message: "Instances have not been listed successfully since this provider began to list them at 2026-11-22T10:00:00Z; the status of this instance may be out of date, and Ready stays as it was. " +
-				"The cloud says: DescribeInstances: RequestLimitExceeded: slow down"},
+				"The cloud answers: DescribeInstances: RequestLimitExceeded: slow down"},
 		"no end while lists fail": {status: runs(reachable("False", "Unauthorized", "m")), view: inventory.View{ListedAt: nine, Err: expired}, want: "False Unauthorized", message: "m"},
 		"the end":                 {status: runs(reachable("False", "Unauthorized", "m")), view: listed, want: "True InstancesListed"},
 		"a failed machine":        {status: failed, view: lost, want: "none"},

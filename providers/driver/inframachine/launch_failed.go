@@ -36,7 +36,7 @@ func (r *Reconciler[M]) confirmFailed(ctx context.Context, s *scope[M]) outcome.
 	instance, err := r.askCloud(ctx, s)
 	switch {
 	case driver.IsNotFound(err) && r.graceLeft(s, s.Now) > 0:
-		s.observed.state = &explanation{driverv1.WaitingForLaunchOutcomeReason, "The launch record says that the launch has failed; looking for its instance"}
+		s.observed.state = &explanation{driverv1.WaitingForLaunchOutcomeReason, "The launch has failed by its record; looking for its instance"}
 		return outcome.WaitFor(min(r.graceLeft(s, s.Now), r.backoff.fail(s.Key(), err))) // The inventory wakes the object if it shows up before.
 	case driver.IsNotFound(err), err == nil && s.isNamesake(instance):
 		r.dead.set(s.Key(), s.launched.Attempt)
@@ -72,7 +72,7 @@ func (r *Reconciler[M]) aliveLeft(s *scope[M]) time.Duration {
 		r.alive.set(s.Key(), since)
 	}
 	s.observed.state = &explanation{driverv1.WaitingForLaunchOutcomeReason,
-		"The launch record says that the launch has failed, and the cloud shows its instance; looking at it again"}
+		"The launch has failed by its record, and the cloud shows its instance; looking at it again"}
 	return since.at.Add(settleGrace).Sub(s.Now)
 }
 

@@ -227,7 +227,7 @@ func (w *simWorld) settled() string {
 		return w.gone()
 	case obj.Status.HasFailed():
 		w.seen.outcome = "failed: " + *obj.Status.FailureReason
-		return w.doubt(*obj.Status.FailureReason)
+		return w.disproof(*obj.Status.FailureReason)
 	}
 	ready := meta.FindStatusCondition(obj.Status.Conditions, driverv1.ReadyCondition)
 	if ready == nil {
@@ -249,8 +249,8 @@ func (w *simWorld) settled() string {
 	return fmt.Sprintf("%+v", ready)
 }
 
-// doubt returns why it is not true that the machine has failed for that reason, or "".
-func (w *simWorld) doubt(reason string) string {
+// disproof returns why it is not true that the machine has failed for that reason, or "".
+func (w *simWorld) disproof(reason string) string {
 	machines := w.cloud.Machines(simAccount, mark())
 	switch {
 	case w.caused("forged"), w.caused(reason):

@@ -57,7 +57,7 @@ func TestAnOutageBeginsAfterSomeTimeAndEndsWithAList(t *testing.T) {
 	r.Eventually(r.woken).Should(ConsistOf("one"))
 }
 
-func TestAProcessThatHasNeverListedDoesNotSayWhenItDid(t *testing.T) {
+func TestAProcessThatHasNeverListedDoesNotReportWhenItDid(t *testing.T) {
 	r := newRig(t)
 	began := r.clock.Now()
 	r.cloud.answer(expired)

@@ -111,7 +111,7 @@ type listerFunc func() []driver.Instance
 func (f listerFunc) List(context.Context, driver.Scope) ([]driver.Instance, error) { return f(), nil }
 
 // A list that was under way when an instance was ended shows it as running, and is no reason to end it again.
-func TestAListDoesNotUndoWhatWasSaidMeanwhile(t *testing.T) {
+func TestAListDoesNotUndoWhatWasReportedMeanwhile(t *testing.T) {
 	r := newRig(t)
 	var s *scope
 	ending := instance("i-1", driverv1.InstanceTerminating)

@@ -71,8 +71,8 @@ func TestWhatIsCertainlyUnclaimed(t *testing.T) {
 		"of a Cluster that is not here": {func(w *World, _ *Found) { clear(w.Clusters) }, false},
 		"of an identity for others":     {func(w *World, _ *Found) { w.Denies = func(driver.Scope, string) bool { return true } }, false},
 		"not covered by its epoch":      {func(_ *World, f *Found) { f.Lineage = lineageAt("then", time.Hour) }, false},
-		"doubted before": {func(w *World, _ *Found) {
-			w.Record.Clusters = []KnownCluster{{UID: "c", DoubtUntil: testStart.Add(time.Hour).Unix()}}
+		"unproven before": {func(w *World, _ *Found) {
+			w.Record.Clusters = []KnownCluster{{UID: "c", UnprovenUntil: testStart.Add(time.Hour).Unix()}}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -126,7 +126,7 @@ func (c *Collector) Scan(ctx context.Context) {
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "A scan for orphans concludes nothing")
 		scansFailed.WithLabelValues(c.Kind).Inc()
-		c.forgetSightings()
+		c.forgetObservations()
 		return
 	}
 	budget := newBudget(maxDeletions)
@@ -177,8 +177,8 @@ func (c *Collector) concludedAt(at time.Time) {
 	c.concluded = at
 }
 
-// forgetSightings starts again: what is unclaimed must be seen in scans of which none has failed in between.
-func (c *Collector) forgetSightings() {
+// forgetObservations starts again: what is unclaimed must be seen in scans of which none has failed in between.
+func (c *Collector) forgetObservations() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.scopes {

@@ -185,7 +185,7 @@ func (w *World) assess(f Found) Assessment {
 // covered is whose something is that was marked in the name of a Cluster here and an epoch that covers it.
 func (w *World) covered(f Found, cluster Cluster, at time.Time) Assessment {
 	switch {
-	case w.doubts(cluster.UID, at):
+	case w.unproven(cluster.UID, at):
 		return Unproven
 	case !w.launched(f, cluster):
 		return NotLaunched

@@ -81,12 +81,12 @@ func TestDecide(t *testing.T) {
 		"of another management cluster": {marked("other", "other", 30*time.Minute), Foreign},
 		"moved":                         {marked("other", "then", 30*time.Minute), ClusterGone},
 		"of a Cluster that the record does not have":    {func(w *World, _ *Found, _ *Observation) { clear(w.Known) }, Unproven},
-		"removed while its Cluster was paused, perhaps": {func(w *World, _ *Found, _ *Observation) { w.Known["c"] = KnownCluster{DoubtUntil: w.Now.Unix()} }, Unproven},
+		"removed while its Cluster was paused, perhaps": {func(w *World, _ *Found, _ *Observation) { w.Known["c"] = KnownCluster{UnprovenUntil: w.Now.Unix()} }, Unproven},
 		"marked since": {func(w *World, _ *Found, _ *Observation) {
-			w.Known["c"] = KnownCluster{DoubtUntil: testStart.Add(30 * time.Minute).Unix()}
+			w.Known["c"] = KnownCluster{UnprovenUntil: testStart.Add(30 * time.Minute).Unix()}
 		}, Orphan},
-		"marked before what is doubted": {func(w *World, _ *Found, _ *Observation) {
-			w.Known["c"] = KnownCluster{DoubtFrom: testStart.Add(31 * time.Minute).Unix(), DoubtUntil: w.Now.Unix()}
+		"marked before what is unproven": {func(w *World, _ *Found, _ *Observation) {
+			w.Known["c"] = KnownCluster{UnprovenFrom: testStart.Add(31 * time.Minute).Unix(), UnprovenUntil: w.Now.Unix()}
 		}, Orphan},
 		"of an epoch that is not ours":                {marked("c", "other", 30*time.Minute), UnknownEpoch},
 		"after the latest scan of an epoch":           {marked("c", "then", time.Hour), UnknownEpoch},
@@ -174,7 +174,7 @@ func TestAnOrphanIsCertain(t *testing.T) {
 		w.Contested[types.UID(pick("c", "d", "e"))] = random.IntN(2) == 0
 		at := testStart.Add(minutes(150))
 		from, until := testStart.Add(minutes(150)).Unix(), testStart.Add(minutes(150)).Unix()
-		w.Known["d"], w.Known["c"] = KnownCluster{}, KnownCluster{DoubtFrom: from, DoubtUntil: until}
+		w.Known["d"], w.Known["c"] = KnownCluster{}, KnownCluster{UnprovenFrom: from, UnprovenUntil: until}
 		f.Lineage = pick("", "x", driver.Lineage{Cluster: types.UID(pick("c", "c", "d")), Epoch: pick("then", "now", "other"), At: at}.String())
 		f.Token = pick(f.Token, f.Token, driver.Token("ns/m", "u", 2), "", "mw-1")
 		f.Owner, f.OwnerUID = pick("ns/m", "ns/m", "else/m", "odigest"), types.UID(pick("u", "u", "u", ""))

@@ -40,7 +40,7 @@ var advice = map[Assessment]string{
 		"somebody has replaced the lineage. If it is nobody's, terminate it in the cloud",
 	OtherNamespace: "Its lineage is that of a Cluster in another namespace than its owner's. If it is nobody's, terminate it in the cloud",
 	Contested:      "Another management cluster with the same UIDs marks instances of this Cluster: find the copy and shut it down",
-	Frozen: "Its Cluster says that nothing may be replaced now (condition RemediationAllowed): it is deleted once that has ended and two more scans " +
+	Frozen: "Nothing of its Cluster may be replaced now (condition RemediationAllowed): it is deleted once that has ended and two more scans " +
 		"have seen it. If it is to stay, give it back its object until then",
 	Orphan: "--orphan-policy=report leaves it running",
 }

@@ -22,26 +22,27 @@ type KnownCluster struct {
 	// Generation is that of the Cluster when it was last seen, not paused; zero if it was paused then. With each pause that spec.paused asks
 	// for, as clusterctl move does, the generation grows, so one that is as it was proves that there was none in between.
 	Generation int64 `json:"generation,omitempty"`
-	// DoubtFrom and DoubtUntil bound the marks that prove nothing, since their objects may have been moved away, or were gone before a scan
-	// has seen them. What still has its object is marked again. DoubtUntil is zero for none.
-	DoubtFrom  int64 `json:"doubtFrom,omitempty"`
-	DoubtUntil int64 `json:"doubtUntil,omitempty"`
+	// UnprovenFrom and UnprovenUntil bound the marks that prove nothing, since their objects may have been moved away, or were gone
+	// before a scan has seen them. What still has its object is marked again. UnprovenUntil is zero for none. The names in the record
+	// are of before, so that one that was written by an earlier version counts.
+	UnprovenFrom  int64 `json:"doubtFrom,omitempty"`
+	UnprovenUntil int64 `json:"doubtUntil,omitempty"`
 	// Contested and Disputed are when the latest sign of it was seen; zero for never.
 	Contested int64 `json:"contested,omitempty"`
 	Disputed  int64 `json:"disputed,omitempty"`
 }
 
-// doubts returns whether a mark of that time proves nothing.
-func (k KnownCluster) doubts(at time.Time) bool {
-	return at.Unix() >= k.DoubtFrom && at.Unix() < k.DoubtUntil
+// unproven returns whether a mark of that time proves nothing.
+func (k KnownCluster) unproven(at time.Time) bool {
+	return at.Unix() >= k.UnprovenFrom && at.Unix() < k.UnprovenUntil
 }
 
-// doubted returns it with more marks that prove nothing.
-func (k KnownCluster) doubted(from, until int64) KnownCluster {
-	if k.DoubtUntil > 0 {
-		from = min(from, k.DoubtFrom)
+// withUnproven returns it with more marks that prove nothing.
+func (k KnownCluster) withUnproven(from, until int64) KnownCluster {
+	if k.UnprovenUntil > 0 {
+		from = min(from, k.UnprovenFrom)
 	}
-	k.DoubtFrom, k.DoubtUntil = from, max(until, k.DoubtUntil)
+	k.UnprovenFrom, k.UnprovenUntil = from, max(until, k.UnprovenUntil)
 	return k
 }
 
@@ -62,7 +63,7 @@ func (r Record) examined(w *World, began time.Time, listed []*list) Record {
 			k.Generation = 0
 		case k.Generation != cluster.Generation:
 			if unclaimed[uid] || !complete {
-				k = k.doubted(0, began.Unix())
+				k = k.withUnproven(0, began.Unix())
 			}
 			k.Generation = cluster.Generation
 		}
@@ -100,7 +101,7 @@ func (w *World) unclaimed(r Record, listed []*list) (clusters map[types.UID]bool
 			}
 			cluster, here := w.Clusters[lineage.Cluster]
 			epoch, _ := r.epoch(lineage.Epoch)
-			if here && !w.denies(f.Scope, cluster.Namespace) && epoch.covers(lineage.At) && !known[cluster.UID].doubts(lineage.At) {
+			if here && !w.denies(f.Scope, cluster.Namespace) && epoch.covers(lineage.At) && !known[cluster.UID].unproven(lineage.At) {
 				clusters[cluster.UID] = true
 			}
 		}
@@ -117,15 +118,15 @@ func (r Record) clusters() map[types.UID]KnownCluster {
 	return all
 }
 
-// doubted returns the record with marks of a Cluster that prove nothing.
-func (r Record) doubted(cluster types.UID, from, until int64) Record {
+// withUnproven returns the record with marks of a Cluster that prove nothing.
+func (r Record) withUnproven(cluster types.UID, from, until int64) Record {
 	r.Clusters = slices.Clone(r.Clusters)
 	i := slices.IndexFunc(r.Clusters, func(k KnownCluster) bool { return k.UID == cluster })
 	if i < 0 {
 		i = len(r.Clusters)
 		r.Clusters = append(r.Clusters, KnownCluster{UID: cluster})
 	}
-	r.Clusters[i] = r.Clusters[i].doubted(from, until)
+	r.Clusters[i] = r.Clusters[i].withUnproven(from, until)
 	return r
 }
 
@@ -139,8 +140,8 @@ func (w *World) persisted(r Record, current string) {
 	}
 }
 
-// doubts returns whether a mark of a Cluster proves nothing, by what is known of the Cluster.
-func (w *World) doubts(cluster types.UID, at time.Time) bool {
+// unproven returns whether a mark of a Cluster proves nothing, by what is known of the Cluster.
+func (w *World) unproven(cluster types.UID, at time.Time) bool {
 	k, known := w.Known[cluster]
-	return !known || k.doubts(at)
+	return !known || k.unproven(at)
 }

@@ -216,7 +216,7 @@ func (c *Collector) judge(ctx context.Context, w *World, l *list, budget *budget
 		}
 	}
 	if partial {
-		// What is not listed is not gone, and not to be reported again; its sightings begin again.
+		// What is not listed is not gone, and not to be reported again; its observations begin again.
 		for key := range s.reported {
 			now[key] = cmp.Or(now[key], s.reported[key])
 		}

@@ -181,7 +181,7 @@ func (r *Reign) Checkpoint(
 	for object, m := range missing {
 		ctrl.LoggerFrom(ctx).Info("An object is gone that was launched since the latest scan, and that this process has not released: "+
 			"what its Cluster has launched since then and no object claims is not collected", "objectUID", object, "clusterUID", m.cluster)
-		next = next.doubted(m.cluster, since, began.Unix())
+		next = next.withUnproven(m.cluster, since, began.Unix())
 	}
 	if err := r.write(ctx, found, next); err != nil {
 		return Record{}, "", err

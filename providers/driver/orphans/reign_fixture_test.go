@@ -106,5 +106,5 @@ func (f *reignFixture) restore(data map[string]string) {
 
 func covered(r Record, l driver.Lineage) bool {
 	e, known := r.epoch(l.Epoch)
-	return known && e.covers(l.At) && !r.clusters()[l.Cluster].doubts(l.At)
+	return known && e.covers(l.At) && !r.clusters()[l.Cluster].unproven(l.At)
 }

@@ -221,5 +221,5 @@ func TestALaunchInTheSecondOfAScan(t *testing.T) {
 	f.Expect(checkpoint(false).Clusters).To(BeEmpty(), "its object may have been created since what the scan has read")
 	f.clock.Step(time.Minute)
 	r := checkpoint(false)
-	f.Expect(r.clusters()[lineage.Cluster].doubts(lineage.At)).To(BeTrue(), "it is missing now")
+	f.Expect(r.clusters()[lineage.Cluster].unproven(lineage.At)).To(BeTrue(), "it is missing now")
 }

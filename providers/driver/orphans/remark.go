@@ -55,7 +55,7 @@ func (w *World) staleOf(l *list) map[Cluster][]Claim {
 func (w *World) stale(f Found, cluster Cluster) bool {
 	lineage, ok := driver.ParseLineage(f.Lineage)
 	epoch, known := w.Record.epoch(lineage.Epoch)
-	if !ok || !known || lineage.Cluster != cluster.UID || w.Known[cluster.UID].doubts(lineage.At) {
+	if !ok || !known || lineage.Cluster != cluster.UID || w.Known[cluster.UID].unproven(lineage.At) {
 		return true
 	}
 	return !epoch.covers(lineage.At) && (epoch.ID != w.Current || lineage.At.Unix() < epoch.From)

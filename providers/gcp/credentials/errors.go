@@ -46,12 +46,12 @@ func explain(what string, err error) error {
 
 // refusal is the error of a request for a token that was answered with a status that is no success.
 func refusal(what string, status int, body []byte) error {
-	says := strings.TrimSpace(fmt.Sprintf("%d %s %s", status, http.StatusText(status), words(body)))
+	answer := strings.TrimSpace(fmt.Sprintf("%d %s %s", status, http.StatusText(status), words(body)))
 	if status < 400 || status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout {
-		return errors.Errorf("%s: Google Cloud answers %s", what, says)
+		return errors.Errorf("%s: Google Cloud answers %s", what, answer)
 	}
 	return identity.NewInvalid(driverv1.CredentialsRefusedReason, fmt.Sprintf("Google Cloud refuses %s: %s. Check the credentials, that the "+
-		"account is enabled, and who may impersonate it", what, strings.TrimRight(says, ". ")))
+		"account is enabled, and who may impersonate it", what, strings.TrimRight(answer, ". ")))
 }
 
 // classed is an error of a request for a token with a class, for metrics.
@@ -77,7 +77,7 @@ func words(body []byte) string {
 	}
 	_ = json.Unmarshal(body, &api) // Of both forms one fails at least.
 	_ = json.Unmarshal(body, &oauth)
-	said := cmp.Or(strings.TrimSpace(oauth.Error+" "+oauth.Description), strings.TrimSpace(api.Error.Status+" "+api.Error.Message))
-	said = strings.Join(strings.Fields(said), " ")
-	return said[:min(len(said), maxWords)]
+	detail := cmp.Or(strings.TrimSpace(oauth.Error+" "+oauth.Description), strings.TrimSpace(api.Error.Status+" "+api.Error.Message))
+	detail = strings.Join(strings.Fields(detail), " ")
+	return detail[:min(len(detail), maxWords)]
 }

@@ -53,7 +53,7 @@ var unused = []string{
 // refused are fields that are refused with what they would do; other unknown ones are refused by their names.
 var refused = map[string]string{
 	"credential_source":           "it reads a file of the provider, runs a program or calls an address: use spec.workloadIdentity",
-	"token_url":                   "tokens are exchanged by what spec.workloadIdentity says",
+	"token_url":                   "tokens are exchanged as spec.workloadIdentity sets",
 	"token_info_url":              "it would send tokens to an address",
 	"revoke_url":                  "it would send tokens to an address",
 	"refresh_token":               "credentials of a person are not used: give the key of a service account",

@@ -42,7 +42,7 @@ type Options struct {
 // itself.
 func NewSessions(identities, secrets client.Reader, clk clock.PassiveClock, o Options) *Sessions {
 	var sessions *Sessions
-	opener := opener{o, newExchanger(o.Endpoints, o.Transport, o.Timeout), func(name string, s *Session) { sessions.Doubt(name, s) }}
+	opener := opener{o, newExchanger(o.Endpoints, o.Transport, o.Timeout), func(name string, s *Session) { sessions.Refused(name, s) }}
 	sessions = &Sessions{
 		Identities: identities, Secrets: secrets, Namespace: o.Namespace, Kind: "GCPIdentity", Clock: clk,
 		New: func() *infrav1.GCPIdentity { return &infrav1.GCPIdentity{} },
@@ -62,8 +62,8 @@ type Session struct {
 	tokens *Tokens
 	// principal returns whose they are; empty if that is not known.
 	principal func(ctx context.Context) string
-	// doubt is called when Google Cloud refuses the credentials.
-	doubt func(*Session)
+	// onRefusal is called when Google Cloud refuses the credentials.
+	onRefusal func(*Session)
 }
 
 // Token returns a token. Its error has a class, and says little to those who use an identity: the rest is for its condition.
@@ -73,7 +73,7 @@ func (s *Session) Token(ctx context.Context) (string, error) {
 	case err == nil:
 		return token, nil
 	case identity.AsInvalid(err) != nil:
-		s.doubt(s)
+		s.onRefusal(s)
 		return "", driver.NewAuthError("", "", unusable{"refused", err})
 	}
 	return "", driver.NewRefusedError("", "", unusable{"not available now", err})
@@ -82,14 +82,14 @@ func (s *Session) Token(ctx context.Context) (string, error) {
 // Refused says that Google Cloud has answered that a token is none, or not any more.
 func (s *Session) Refused(token string) {
 	s.tokens.Refused(token)
-	s.doubt(s)
+	s.onRefusal(s)
 }
 
 // Verify asks for a new token, so that credentials that were withdrawn do not seem good as long as the last one lasts.
 func (s *Session) Verify(ctx context.Context) (identity.Holder, error) {
 	if err := s.tokens.Renew(ctx); err != nil {
 		if identity.AsInvalid(err) != nil {
-			s.doubt(s)
+			s.onRefusal(s)
 		}
 		return identity.Holder{}, err
 	}
@@ -103,7 +103,7 @@ type unusable struct {
 }
 
 func (e unusable) Error() string {
-	return "the credentials of the identity are " + e.what + "; its condition Ready says why"
+	return "the credentials of the identity are " + e.what + "; see its condition Ready"
 }
 
 func (e unusable) Unwrap() error { return e.err }
@@ -111,7 +111,7 @@ func (e unusable) Unwrap() error { return e.err }
 type opener struct {
 	Options
 	exchanger exchanger
-	doubt     func(name string, s *Session)
+	onRefusal func(name string, s *Session)
 }
 
 // open makes a session. It calls nobody: a token is asked for when it is needed.
@@ -126,7 +126,7 @@ func (o opener) open(_ context.Context, id *infrav1.GCPIdentity, secret *corev1.
 		principal = fixed(i.Email)
 	}
 	name := id.Name
-	return &Session{tokens: New(source, o.Timeout), principal: principal, doubt: func(s *Session) { o.doubt(name, s) }}, nil
+	return &Session{tokens: New(source, o.Timeout), principal: principal, onRefusal: func(s *Session) { o.onRefusal(name, s) }}, nil
 }
 
 // source is where the tokens come from, and whose they are.

@@ -85,8 +85,8 @@ func (p *page[T]) alsoAnswered(before zones, first bool) zones {
 	answered := zones{}
 	for scope, list := range p.Items {
 		zone, ok := strings.CutPrefix(scope, "zones/")
-		says := len(list.Instances)+len(list.Disks)+len(list.Operations) > 0 || list.Warning.Code == noResults
-		if ok && says && (first || before[zone]) {
+		complete := len(list.Instances)+len(list.Disks)+len(list.Operations) > 0 || list.Warning.Code == noResults
+		if ok && complete && (first || before[zone]) {
 			answered[zone] = true
 		}
 	}
@@ -134,7 +134,7 @@ func (p *page[T]) silent(name, kind string) (missing []string, err error) {
 	case code == "" || code == noResults:
 	case (code == unreachable || code == partial) && len(lacks) > 0:
 	default:
-		return nil, driver.NewUnknownError(name, code, errors.New("the list is incomplete, and does not say what it lacks"))
+		return nil, driver.NewUnknownError(name, code, errors.New("the list is incomplete, and does not show what it lacks"))
 	}
 	for _, what := range lacks {
 		zone := zonePattern.FindStringSubmatch(what)

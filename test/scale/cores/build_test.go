@@ -66,7 +66,7 @@ func TestEnsureCertificate(t *testing.T) {
 	g.Expect(os.ReadFile(filepath.Join(dir, "tls.crt"))).To(Equal(before), "a restarted core keeps its certificate")
 }
 
-func TestStartTellsOfACoreThatEnds(t *testing.T) {
+func TestStartReportsACoreThatEnds(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

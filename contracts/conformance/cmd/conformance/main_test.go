@@ -84,7 +84,7 @@ func TestKeptReportsAreTheSameEachTime(t *testing.T) {
 	}
 }
 
-func TestAReportSaysHowToSeeEachResultAgain(t *testing.T) {
+func TestAReportExplainsHowToSeeEachResultAgain(t *testing.T) {
 	_, stdout, _ := call(manifests, "static", "--components", "-", "--skip-feature", "Move=a, b", "--name", "sample", "--keep")
 	decoded, err := report.Decode([]byte(stdout))
 	if err != nil {

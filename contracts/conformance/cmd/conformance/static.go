@@ -28,7 +28,7 @@ func runStatic(args []string, stdin io.Reader, stdout, stderr io.Writer) (int, e
 	set.Var(&templates, "templates", "a template of a cluster or a ClusterClass; may be repeated")
 	metadata := set.String("metadata", "", "the file metadata.yaml")
 	set.Var(&kinds, "kind", "Kind=inframachine, bootstrapconfig, infracluster, "+
-		"controlplane or none: what a kind is for, where its name does not say; may be repeated")
+		"controlplane or none: what a kind is for, where its name does not show it; may be repeated")
 	if err := parse(set, args); err != nil {
 		return exitUsage, err
 	}

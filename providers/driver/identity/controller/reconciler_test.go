@@ -96,7 +96,7 @@ func (f *fixture) state(conditionType string) (*identitytest.Identity, string) {
 
 func (f *fixture) step(d time.Duration) { f.clock.SetTime(f.clock.Now().Add(d)) }
 
-func TestWhatTheCloudSaysOfCredentials(t *testing.T) {
+func TestWhatTheCloudAnswersAboutCredentials(t *testing.T) {
 	invalid := identity.NewInvalid(driverv1.CredentialsRefusedReason, "STS refuses it")
 	for name, test := range map[string]struct {
 		openErr, err error

@@ -108,7 +108,7 @@ func (m *Machine) Boot(ctx context.Context) error {
 	if m.spawner, err = spawn.New(); err != nil {
 		return err
 	}
-	m.services = systemd.New(m.root, m.spawner, m.environment(), m.say)
+	m.services = systemd.New(m.root, m.spawner, m.environment(), m.logf)
 	if m.listener, err = m.services.Serve(); err != nil {
 		return err
 	}
@@ -120,13 +120,13 @@ func (m *Machine) Boot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.say("boot: instance %s", id)
+	m.logf("boot: instance %s", id)
 	userData, err := service.userData(ctx)
 	if err != nil {
 		return err
 	}
 	if userData == "" {
-		m.say("boot: no user data")
+		m.logf("boot: no user data")
 		return nil
 	}
 	config, err := cloudinit.Parse([]byte(userData))
@@ -139,12 +139,12 @@ func (m *Machine) Boot(ctx context.Context) error {
 // initialize does what cloud-init does at the first boot.
 func (m *Machine) initialize(config *cloudinit.Config) error {
 	if len(config.Ignored) > 0 {
-		m.say("cloud-init: not simulated: %s", strings.Join(config.Ignored, ", "))
+		m.logf("cloud-init: not simulated: %s", strings.Join(config.Ignored, ", "))
 	}
 	for _, f := range config.WriteFiles {
 		// One bad file does not keep the others from being written.
 		if err := f.Write(m.root); err != nil {
-			m.say("cloud-init: %v", err)
+			m.logf("cloud-init: %v", err)
 		}
 	}
 	script := config.Script
@@ -178,10 +178,10 @@ func (m *Machine) runScript(path string) error {
 	}
 	<-child.Done()
 	if err := child.Err(); err != nil {
-		m.say("cloud-init: the commands ended with: %v", err)
+		m.logf("cloud-init: the commands ended with: %v", err)
 		return nil
 	}
-	m.say("cloud-init: done")
+	m.logf("cloud-init: done")
 	return nil
 }
 
@@ -191,7 +191,7 @@ func (m *Machine) copyLines(name string, from io.ReadCloser) {
 	for {
 		line, err := lines.ReadString('\n')
 		if line != "" {
-			m.say("%s: %s", name, strings.TrimRight(line, "\n"))
+			m.logf("%s: %s", name, strings.TrimRight(line, "\n"))
 		}
 		if err != nil {
 			return
@@ -199,8 +199,8 @@ func (m *Machine) copyLines(name string, from io.ReadCloser) {
 	}
 }
 
-// say writes a line to the console.
-func (m *Machine) say(format string, args ...any) {
+// logf writes a line to the console.
+func (m *Machine) logf(format string, args ...any) {
 	m.console.Lock()
 	defer m.console.Unlock()
 	_, _ = fmt.Fprintf(m.options.Console, "%s %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, args...))

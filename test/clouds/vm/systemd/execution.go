@@ -64,7 +64,7 @@ func (m *Manager) openLog(name string) (*os.File, error) {
 			line, err := lines.ReadString('\n')
 			if line != "" {
 				_, _ = file.WriteString(line)
-				m.say("%s: %s", name, strings.TrimRight(line, "\n"))
+				m.logf("%s: %s", name, strings.TrimRight(line, "\n"))
 			}
 			if err != nil {
 				return

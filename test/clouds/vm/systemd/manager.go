@@ -21,16 +21,16 @@ type Manager struct {
 	root    rootfs.Root
 	spawner *spawn.Spawner
 	env     []string
-	// say writes a line to the machine's console.
-	say func(format string, args ...any)
+	// logf writes a line to the machine's console.
+	logf func(format string, args ...any)
 
 	mu       sync.Mutex
 	services map[string]*service
 }
 
 // New makes a manager whose services get the environment.
-func New(root rootfs.Root, spawner *spawn.Spawner, env []string, say func(string, ...any)) *Manager {
-	return &Manager{root: root, spawner: spawner, env: env, say: say, services: map[string]*service{}}
+func New(root rootfs.Root, spawner *spawn.Spawner, env []string, logf func(string, ...any)) *Manager {
+	return &Manager{root: root, spawner: spawner, env: env, logf: logf, services: map[string]*service{}}
 }
 
 // get is the service with the name, loaded from its files when it is used for the first time. As with
@@ -53,7 +53,7 @@ func (m *Manager) get(name string) (*service, error) {
 
 func (m *Manager) warn(u *unit) {
 	if len(u.ignored) > 0 {
-		m.say("systemd: %s: not simulated: %s", u.name, strings.Join(u.ignored, ", "))
+		m.logf("systemd: %s: not simulated: %s", u.name, strings.Join(u.ignored, ", "))
 	}
 }
 

@@ -59,7 +59,7 @@ func (r *run) loop() {
 func (r *run) life() (end state, result string, again bool) {
 	s, u := r.service, r.service.settings()
 	if !s.mayStart(u) {
-		s.manager.say("systemd: %s: Start request repeated too quickly.", u.name)
+		s.manager.logf("systemd: %s: Start request repeated too quickly.", u.name)
 		return failed, "start-limit-hit", false
 	}
 	result = r.attempt(u)
@@ -68,7 +68,7 @@ func (r *run) life() (end state, result string, again bool) {
 	}
 	end = inactive
 	if result != "success" {
-		s.manager.say("systemd: %s: Failed with result '%s'.", u.name, result)
+		s.manager.logf("systemd: %s: Failed with result '%s'.", u.name, result)
 		end = failed
 	}
 	if u.restart == "no" || u.restart == "on-failure" && result == "success" {
@@ -104,7 +104,7 @@ func (r *run) pause(d time.Duration) bool {
 func (r *run) attempt(u *unit) string {
 	x, err := r.service.manager.prepare(u)
 	if err != nil {
-		r.service.manager.say("systemd: %s: %v", u.name, err)
+		r.service.manager.logf("systemd: %s: %v", u.name, err)
 		return "resources"
 	}
 	defer x.close()
@@ -119,7 +119,7 @@ func (r *run) attempt(u *unit) string {
 	}
 	child, err := x.start(u.start[0])
 	if err != nil {
-		r.service.manager.say("systemd: %s: %v", u.name, err)
+		r.service.manager.logf("systemd: %s: %v", u.name, err)
 		return "exit-code"
 	}
 	r.service.mu.Lock()
@@ -164,7 +164,7 @@ func (r *run) runCommand(x *execution, u *unit, c command) string {
 	}
 	child, err := x.start(c)
 	if err != nil {
-		r.service.manager.say("systemd: %s: %v", u.name, err)
+		r.service.manager.logf("systemd: %s: %v", u.name, err)
 		if c.ignoreFailure {
 			return "success"
 		}

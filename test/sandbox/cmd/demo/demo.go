@@ -123,7 +123,7 @@ func (d *demo) run(ctx context.Context) error {
 		if err := s.run(ctx); err != nil {
 			return errors.Wrapf(err, "step %d (%s)", i+1, s.title)
 		}
-		d.screen.say("done in %.1f s", time.Since(begin).Seconds())
+		d.screen.logf("done in %.1f s", time.Since(begin).Seconds())
 	}
 	if d.keep {
 		return nil
@@ -184,7 +184,7 @@ func (d *demo) roll(ctx context.Context) error {
 		return err
 	}
 	_, states := d.scenario.Watch.BudgetSatisfied()
-	d.screen.say("the disruption budget held in all %d states that were seen of it", states)
+	d.screen.logf("the disruption budget held in all %d states that were seen of it", states)
 	return nil
 }
 
@@ -209,7 +209,7 @@ func (d *demo) check(ctx context.Context) error {
 	if len(forbidden) > 0 {
 		return errors.Errorf("an install manifest lacks rights; %d times a manager was refused, first:\n%s", len(forbidden), forbidden[0])
 	}
-	d.screen.say(
+	d.screen.logf(
 		"no machines, disks or network interfaces in the clouds; no Nodes, Secrets, bootstrap tokens, roles, bindings or pending certificate requests in the cluster",
 	)
 	return nil

@@ -95,8 +95,8 @@ func (s *screen) title(format string, args ...any) {
 	s.lines("", text)
 }
 
-// say prints a line of progress.
-func (s *screen) say(format string, args ...any) {
+// logf prints a line of progress.
+func (s *screen) logf(format string, args ...any) {
 	s.lines(fmt.Sprintf("  %5.1fs  %s", time.Since(s.begin).Seconds(), fmt.Sprintf(format, args...)))
 }
 
@@ -109,7 +109,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	s.mu.Unlock()
 	if end > 0 {
 		for line := range strings.SplitSeq(text[:end], "\n") {
-			s.say("%s", line)
+			s.logf("%s", line)
 		}
 	}
 	return len(p), nil
