@@ -61,7 +61,12 @@ func (c *child) watch(ctx context.Context, p *childprocess.Process) {
 		return
 	}
 	c.note("%s ended by itself: %v", c.spec.Name, p.Err())
-	time.Sleep(restartPause)
+	// The pause is part of what is played: a kubelet does not restart a container at once.
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(restartPause):
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.launch(ctx); err != nil {

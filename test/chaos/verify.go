@@ -212,7 +212,12 @@ func (r *run) leave(ctx context.Context) error {
 	if err := r.deleteAll(ctx); err != nil {
 		return err
 	}
-	time.Sleep(min(r.Duration/4, 10*time.Second))
+	// For how long the deletion goes on under faults, whatever it gets done in that time; nothing is hoped for here, the end is awaited below.
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(min(r.Duration/4, 10*time.Second)):
+	}
 	r.core.kill()
 	if err := r.calm(ctx); err != nil {
 		return err
