@@ -115,22 +115,11 @@ func asSuite(t *testing.T) *rest.Config {
 		t.Fatal(err)
 	}
 	namespaced, clusterWide := core.Rights()
-	role, binding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
-	role.GenerateName = "conformance-user-"
-	role.Rules = append(slices.Concat(namespaced, clusterWide), rbacv1.PolicyRule{
+	user := testenv.User(t, admin, append(slices.Concat(namespaced, clusterWide), rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "delete"},
-	})
-	if err := admin.Create(t.Context(), role); err != nil {
-		t.Fatal(err)
-	}
-	binding.Name = role.Name
-	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
-	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: role.Name}}
-	if err := admin.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	config := rest.CopyConfig(env.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: role.Name, Groups: []string{"system:authenticated"}}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
 	return config
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"millwright.dev/contracts/conformance/report"
 	"millwright.dev/contracts/conformance/standin"
+	"millwright.dev/test/testenv"
 )
 
 // policies are the rules of roles for rights.
@@ -30,25 +31,7 @@ func policies(rights []need) (found []rbacv1.PolicyRule) {
 // exactly is the kubeconfig of a user who has rights everywhere and no others.
 func exactly(t *testing.T, rights []need) string {
 	t.Helper()
-	return as(t, user(t, rights))
-}
-
-// user makes a user who has rights everywhere and no others, and returns the name.
-func user(t *testing.T, rights []need) string {
-	t.Helper()
-	role, binding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
-	role.GenerateName = "conformance-user-"
-	role.Rules = policies(rights)
-	if err := admin.Create(t.Context(), role); err != nil {
-		t.Fatal(err)
-	}
-	binding.Name = role.Name
-	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
-	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: role.Name}}
-	if err := admin.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
-	return role.Name
+	return as(t, testenv.User(t, admin, policies(rights)))
 }
 
 // A user who has rights in one namespace alone, and may read the provider's definition, can run the suite there.
@@ -66,7 +49,7 @@ func TestRunInOneNamespace(t *testing.T) {
 	if len(everywhere) != 1 || everywhere[0].resource != "customresourcedefinitions" {
 		t.Errorf("rights everywhere: %v", everywhere)
 	}
-	name := user(t, everywhere)
+	name := testenv.User(t, admin, policies(everywhere))
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "mine"}}
 	role.Rules = policies(slices.DeleteFunc(slices.Clone(rights), func(n need) bool { return n.clusterWide }))
 	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}}}
