@@ -26,11 +26,7 @@ func newSessions(mgr ctrl.Manager, options *manager.Options, clk clock.PassiveCl
 
 // newGuard decides who may use them.
 func newGuard(mgr ctrl.Manager, options *manager.Options) *identity.Guard {
-	return &identity.Guard{
-		Reader: mgr.GetClient(), Kind: identityKind, Required: options.Identities.Required,
-		Unused: options.Identities.Unused, Namespace: options.Namespace,
-		New: func() identity.Object { return &infrav1.AWSIdentity{} },
-	}
+	return options.Guard(mgr.GetClient(), identityKind, func() identity.Object { return &infrav1.AWSIdentity{} })
 }
 
 func newIdentityReconciler(

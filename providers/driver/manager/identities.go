@@ -5,6 +5,9 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"millwright.dev/providers/driver/identity"
 )
 
 // IdentityOptions are the flags of a provider that has an identity kind.
@@ -38,4 +41,12 @@ func (o *IdentityOptions) validate() error {
 		}
 	}
 	return nil
+}
+
+// Guard decides which objects may use identities of a kind. Without --namespace it looks for the users of one in all namespaces, which
+// a manager of one namespace may not list.
+func (o *Options) Guard(reader client.Reader, kind string, newIdentity func() identity.Object) *identity.Guard {
+	return &identity.Guard{
+		Reader: reader, Kind: kind, Required: o.Identities.Required, Unused: o.Identities.Unused, Namespace: o.Namespace, New: newIdentity,
+	}
 }
