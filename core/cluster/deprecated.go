@@ -3,7 +3,6 @@ package cluster
 
 import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
@@ -31,13 +30,7 @@ func (s *scope) setDeprecated() {
 	}
 	status.Conditions = conditions.ToV1Beta1(s.Object.Status.Conditions, status.Conditions, olderConditions...)
 	if reason, message, known := s.terminalFailure(); known {
-		status.FailureReason, status.FailureMessage = nil, nil
-		if reason != "" {
-			status.FailureReason = ptr.To(capierrors.ClusterStatusError(reason))
-		}
-		if message != "" {
-			status.FailureMessage = ptr.To(conditions.Cut(message, conditions.MaxOlderMessage))
-		}
+		status.FailureReason, status.FailureMessage = conditions.OlderFailure[capierrors.ClusterStatusError](reason, message)
 	}
 	s.Object.Status.Deprecated = &clusterv1.ClusterDeprecatedStatus{V1Beta1: &status}
 }

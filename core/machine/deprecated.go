@@ -33,13 +33,7 @@ func (s *scope) setDeprecated() {
 	status.Conditions = conditions.ToV1Beta1(s.Object.Status.Conditions, status.Conditions, olderConditions...)
 	if !s.Deleting() {
 		if reason, message, known := s.terminalFailure(); known {
-			status.FailureReason, status.FailureMessage = nil, nil
-			if reason != "" {
-				status.FailureReason = ptr.To(capierrors.MachineStatusError(reason))
-			}
-			if message != "" {
-				status.FailureMessage = ptr.To(conditions.Cut(message, conditions.MaxOlderMessage))
-			}
+			status.FailureReason, status.FailureMessage = conditions.OlderFailure[capierrors.MachineStatusError](reason, message)
 		}
 	}
 	s.Object.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &status}

@@ -98,7 +98,7 @@ func scalingUpCondition(s *scope, failure error) condition {
 	const kind = clusterv1.MachineDeploymentScalingUpCondition
 	deleting := s.Deleting()
 	if len(s.specErrors) > 0 && !deleting {
-		return conditions.True(kind, InvalidSpecReason, list("The spec of the MachineDeployment is invalid; correct it:", s.specErrors))
+		return conditions.True(kind, InvalidSpecReason, machines.List("The spec of the MachineDeployment is invalid; correct it:", s.specErrors))
 	}
 	if !s.read {
 		return conditions.Unknown(kind, clusterv1.MachineDeploymentScalingUpInternalErrorReason, unread(failure))
@@ -108,12 +108,12 @@ func scalingUpCondition(s *scope, failure error) condition {
 		return conditions.False(kind, clusterv1.MachineDeploymentNotScalingUpReason, "")
 	}
 	if existing(s) >= wanted(s) {
-		return conditions.True(kind, machines.BlockedReason, list("Machines cannot be created, completed or updated:", blocked))
+		return conditions.True(kind, machines.BlockedReason, machines.List("Machines cannot be created, completed or updated:", blocked))
 	}
 	message := fmt.Sprintf("Scaling up from %d to %d replicas", existing(s), wanted(s))
 	switch {
 	case len(blocked) > 0:
-		return conditions.True(kind, machines.BlockedReason, list(message+" is blocked:", blocked))
+		return conditions.True(kind, machines.BlockedReason, machines.List(message+" is blocked:", blocked))
 	case failure != nil:
 		message += fmt.Sprintf(": the last attempt failed and is repeated: %v", failure)
 	}
@@ -177,15 +177,5 @@ func deletingCondition(s *scope, failure error) condition {
 	return conditions.True(kind, clusterv1.MachineDeploymentDeletingReason, message)
 }
 
-// unread reports that sets or Machines are not known.
-func unread(failure error) string {
-	if failure == nil {
-		return "The MachineSets and their Machines are not known"
-	}
-	return fmt.Sprintf("Cannot read the MachineSets and their Machines: %v", failure)
-}
-
-// list is a heading with items below it.
-func list(heading string, items []string) string {
-	return heading + "\n* " + strings.Join(items, "\n* ")
-}
+// unread reports that what the status is derived from is not known.
+func unread(failure error) string { return machines.Unread("MachineSets and their Machines", failure) }

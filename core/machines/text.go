@@ -23,6 +23,19 @@ func ListNames(machines []*clusterv1.Machine) string {
 	return text
 }
 
+// List is a heading with items below it.
+func List(heading string, items []string) string {
+	return heading + "\n* " + strings.Join(items, "\n* ")
+}
+
+// Unread reports that something is not known; failure is why, nil if nothing has failed.
+func Unread(what string, failure error) string {
+	if failure == nil {
+		return "The " + what + " are not known"
+	}
+	return fmt.Sprintf("Cannot read the %s: %v", what, failure)
+}
+
 // Plural is a number with its noun, which takes an s when there is not exactly one.
 func Plural(number int, noun string) string {
 	if number == 1 {

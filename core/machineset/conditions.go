@@ -49,7 +49,7 @@ func scalingUpCondition(s *scope, failure error) condition {
 		result.Message = strings.TrimPrefix(result.Message+"\n"+line, "\n")
 	}
 	if len(s.machineErrors) > 0 {
-		result.Message = strings.TrimPrefix(result.Message+"\n"+list("Machines that cannot be completed:", s.machineErrors), "\n")
+		result.Message = strings.TrimPrefix(result.Message+"\n"+machines.List("Machines that cannot be completed:", s.machineErrors), "\n")
 	}
 	return result
 }
@@ -58,7 +58,8 @@ func scalingUp(s *scope, failure error) condition {
 	const kind = clusterv1.MachineSetScalingUpCondition
 	deleting := s.Deleting()
 	if len(s.specErrors) > 0 && !deleting {
-		return conditions.True(kind, machines.InvalidSpecReason, list("The spec of the MachineSet is invalid; correct it:", s.specErrors))
+		return conditions.True(kind, machines.InvalidSpecReason,
+			machines.List("The spec of the MachineSet is invalid; correct it:", s.specErrors))
 	}
 	if !s.machinesRead {
 		return conditions.Unknown(kind, clusterv1.MachineSetScalingUpInternalErrorReason, unread(failure))
@@ -67,9 +68,9 @@ func scalingUp(s *scope, failure error) condition {
 	disabled := s.Object.Annotations[clusterv1.DisableMachineCreateAnnotation] == "true"
 	switch {
 	case missing <= 0 && len(s.refusals) > 0:
-		return conditions.True(kind, machines.BlockedReason, list("Machines cannot be completed:", firstOf(s.refusals)))
+		return conditions.True(kind, machines.BlockedReason, machines.List("Machines cannot be completed:", firstOf(s.refusals)))
 	case missing <= 0 && len(s.blockers) > 0:
-		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, list("Scaling up would be blocked:", s.blockers))
+		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, machines.List("Scaling up would be blocked:", s.blockers))
 	case missing <= 0:
 		return conditions.False(kind, clusterv1.MachineSetNotScalingUpReason, "")
 	case disabled:
@@ -82,7 +83,8 @@ func scalingUp(s *scope, failure error) condition {
 	message := fmt.Sprintf("Scaling up from %d to %d replicas", len(s.machines), wanted(s))
 	switch {
 	case s.blocked():
-		return conditions.True(kind, machines.BlockedReason, list(message+" is blocked:", slices.Concat(s.blockers, firstOf(s.refusals))))
+		return conditions.True(kind, machines.BlockedReason,
+			machines.List(message+" is blocked:", slices.Concat(s.blockers, firstOf(s.refusals))))
 	case failure != nil:
 		message += fmt.Sprintf(": the last attempt failed and is repeated: %v", failure)
 	}
@@ -171,15 +173,5 @@ func deletingMachines(s *scope) []*clusterv1.Machine {
 	return deleting
 }
 
-// unread reports that the Machines are not known.
-func unread(failure error) string {
-	if failure == nil {
-		return "The Machines are not known"
-	}
-	return fmt.Sprintf("Cannot read the Machines: %v", failure)
-}
-
-// list is a heading with items below it.
-func list(heading string, items []string) string {
-	return heading + "\n* " + strings.Join(items, "\n* ")
-}
+// unread reports that what the status is derived from is not known.
+func unread(failure error) string { return machines.Unread("Machines", failure) }

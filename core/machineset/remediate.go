@@ -60,7 +60,7 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	}
 	if blockers = append(blockers, awaited...); len(blockers) > 0 {
 		r.forSlots.remove(key)
-		s.held.add(notReplaceableReason, list("No Machine could be created:", blockers), len(unhealthy))
+		s.held.add(notReplaceableReason, machines.List("No Machine could be created:", blockers), len(unhealthy))
 		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, deferredBecause(blockers)))
 	}
 	return end.And(r.remediateWithin(ctx, s, unhealthy, outdated))

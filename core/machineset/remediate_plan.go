@@ -59,7 +59,7 @@ func (s *scope) missingDeployment() string {
 // deferredBecause describes what else keeps a Machine from being remediated.
 func deferredBecause(blockers []string) condition {
 	return ownerRemediated(clusterv1.MachineSetMachineRemediationDeferredReason,
-		list("Waiting: a replacement cannot be created now:", blockers))
+		machines.List("Waiting: a replacement cannot be created now:", blockers))
 }
 
 func notOfCurrentRevision(deployment *clusterv1.MachineDeployment) condition {

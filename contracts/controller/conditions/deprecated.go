@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -59,6 +60,21 @@ const (
 	MaxOlderMessage = 10240
 	maxOlderReason  = 256
 )
+
+// OlderFailure are reason and message of a terminal failure in the older form; nil for what is empty.
+func OlderFailure[R ~string](reason, message string) (*R, *string) {
+	var (
+		olderReason  *R
+		olderMessage *string
+	)
+	if reason != "" {
+		olderReason = ptr.To(R(reason))
+	}
+	if message != "" {
+		olderMessage = ptr.To(Cut(message, MaxOlderMessage))
+	}
+	return olderReason, olderMessage
+}
 
 // older is a condition in the older form: a True one has no reason, a False one a severity.
 func older(condition *metav1.Condition, as clusterv1.ConditionType) clusterv1.Condition {

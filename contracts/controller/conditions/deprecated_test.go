@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	capierrors "sigs.k8s.io/cluster-api/api/deprecated/errors"
 
 	"millwright.dev/contracts/controller/conditions"
 )
@@ -42,4 +43,14 @@ func TestToV1Beta1(t *testing.T) {
 	got = conditions.ToV1Beta1(long, nil, types...)
 	g.Expect(len(got[0].Reason)).To(Equal(256), "the older form has shorter reasons")
 	g.Expect(len(got[0].Message)).To(Equal(conditions.MaxOlderMessage))
+}
+
+func TestOlderFailure(t *testing.T) {
+	g := NewWithT(t)
+	reason, message := conditions.OlderFailure[capierrors.MachineStatusError]("CreateError", strings.Repeat("m", conditions.MaxOlderMessage+1))
+	g.Expect(reason).To(HaveValue(Equal(capierrors.CreateMachineError)))
+	g.Expect(*message).To(HaveLen(conditions.MaxOlderMessage), "the API refuses a longer one")
+	reason, message = conditions.OlderFailure[capierrors.MachineStatusError]("", "m")
+	g.Expect(reason).To(BeNil())
+	g.Expect(message).To(HaveValue(Equal("m")))
 }
