@@ -30,9 +30,9 @@ import (
 	utilflag "k8s.io/kubernetes/pkg/util/flag"
 )
 
-// runtimeEndpoint is the fake runtime's socket, in the kubelet's own folder, so that it goes with the
+// runtimeEndpoint is the fake runtime's socket, in the kubelet's own directory, so that it goes with the
 // machine. It is named by way of /proc because the path of a socket may have 107 characters at most,
-// which a folder of a test exceeds easily.
+// which a directory of a test exceeds easily.
 const runtimeEndpoint = "unix:///proc/self/cwd/runtime.sock"
 
 // options are the flags of a kubelet that the simulated machines set.
@@ -53,8 +53,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.config, "config", "", "File with a KubeletConfiguration.")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig to use; written by TLS bootstrapping when it is missing.")
 	fs.StringVar(&o.bootstrapKubeconfig, "bootstrap-kubeconfig", "", "Kubeconfig used once, to ask for a client certificate.")
-	fs.StringVar(&o.certDir, "cert-dir", "/var/lib/kubelet/pki", "Folder for the client certificate.")
-	fs.StringVar(&o.rootDir, "root-dir", "/var/lib/kubelet", "Folder for the kubelet's state.")
+	fs.StringVar(&o.certDir, "cert-dir", "/var/lib/kubelet/pki", "Directory for the client certificate.")
+	fs.StringVar(&o.rootDir, "root-dir", "/var/lib/kubelet", "Directory for the kubelet's state.")
 	fs.StringVar(&o.nodeName, "hostname-override", "", "Name of the Node.")
 	fs.StringVar(&o.providerID, "provider-id", "", "spec.providerID of the Node.")
 	fs.IntVar(&o.maxPods, "max-pods", 110, "Number of pods that the Node takes.")
@@ -113,7 +113,7 @@ func runKubelet(ctx context.Context, o *options, config *restclient.Config, file
 	flags, kubeletConfig := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{
 		NodeName: o.nodeName, MaxPods: o.maxPods, NodeLabels: o.labels, RegisterWithTaints: o.taints,
 	})
-	// kubemark makes a folder of its own below TMPDIR; the machine's root folder takes its place,
+	// kubemark makes a directory of its own below TMPDIR; the machine's root directory takes its place,
 	// so that nothing is left behind when the machine goes.
 	_ = os.RemoveAll(flags.RootDirectory)
 	flags.RootDirectory = o.rootDir
