@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 )
 
@@ -32,7 +33,7 @@ func (r *reading) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		renewed := r.begin(cancel)
 		events, err := r.next.WatchWithContext(attempt, options)
 		if err == nil {
-			return r.listen(events, cancel, options, renewed), nil
+			return r.listen(ctx, events, cancel, options, renewed), nil
 		}
 		again := r.end(err, renewed)
 		cancel()
@@ -59,7 +60,13 @@ type watched struct {
 }
 
 // listen passes the events of an open watch on.
-func (r *reading) listen(events watch.Interface, cancel func(), options metav1.ListOptions, renewed int) *watched {
+func (r *reading) listen(
+	ctx context.Context,
+	events watch.Interface,
+	cancel func(),
+	options metav1.ListOptions,
+	renewed int,
+) *watched {
 	w := &watched{
 		Interface: events, reading: r, cancel: cancel, renewed: renewed,
 		result: make(chan watch.Event), stopped: make(chan struct{}),
@@ -69,7 +76,7 @@ func (r *reading) listen(events watch.Interface, cancel func(), options metav1.L
 	if !w.initial {
 		r.end(nil, renewed)
 	}
-	go w.run()
+	go w.run(ctx)
 	return w
 }
 
@@ -84,11 +91,12 @@ func (w *watched) Stop() {
 }
 
 // run passes events on until the watch ends, is stopped, or is silent for too long.
-func (w *watched) run() {
+func (w *watched) run(ctx context.Context) {
 	defer close(w.result)
 	defer w.cancel()
 	for {
-		timer := w.reading.clock.NewTimer(w.limit())
+		limit := w.limit()
+		timer := w.reading.clock.NewTimer(limit)
 		select {
 		case event, open := <-w.Interface.ResultChan():
 			timer.Stop()
@@ -100,6 +108,7 @@ func (w *watched) run() {
 				return
 			}
 		case <-timer.C():
+			klog.FromContext(ctx).Info("The watch of Nodes sends nothing; all Nodes are read again", "since", w.reading.clock.Now().Add(-limit))
 			w.send(watch.Event{Type: watch.Error, Object: w.silence()})
 			return
 		case <-w.stopped:
