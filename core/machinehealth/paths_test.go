@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"millwright.dev/core/machines"
+	"millwright.dev/test/coretest"
 	"millwright.dev/test/coretest/workers"
 )
 
@@ -33,6 +34,10 @@ func TestAnUnhealthyMachineIsHandedOver(t *testing.T) {
 	w.becomes("b", succeeded, ill)
 	w.becomes("b", owner, waiting)
 	w.counts("workers", 3, 1, 1, "True/RemediationAllowed")
+	unhealthy := func() float64 {
+		return coretest.Gauge(t, "millwright_machines_unhealthy", "cluster", w.Namespace+"/"+workers.ClusterName, "reason", "UnhealthyNode")
+	}
+	w.G.Eventually(unhealthy).Should(BeEquivalentTo(1))
 	w.G.Expect(w.conditionOf("a", succeeded)).To(Equal(well))
 	w.G.Expect(w.conditionOf("c", succeeded)).To(BeEmpty(), "it waits for its Node")
 	w.G.Expect(w.conditionOf("other", succeeded)).To(BeEmpty(), "nothing selects it")
@@ -51,6 +56,7 @@ func TestAnUnhealthyMachineIsHandedOver(t *testing.T) {
 	w.G.Expect(w.events.Events).To(BeEmpty())
 	w.reports("b", "True", 0)
 	w.becomes("b", succeeded, well)
+	w.G.Eventually(unhealthy).Should(BeEquivalentTo(-1))
 }
 
 // TestANodeThatIsGone: its Machine is unhealthy at once, since this process has seen the Node.

@@ -32,7 +32,7 @@ var (
 	}, []string{"namespace", "machineset", "reason"})
 	replacements = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_replacements_total",
-		Help: "Unhealthy Machines that were deleted to be replaced, by the reason of HealthCheckSucceeded.",
+		Help: "Unhealthy Machines that were deleted or preserved to be replaced, by namespace and name of the Cluster and by the reason of HealthCheckSucceeded.",
 	}, []string{"cluster", "reason"})
 )
 
@@ -134,6 +134,11 @@ func (h *heldSets) set(key types.NamespacedName, counts map[string]int) {
 
 // forgetHeld drops a set that is gone.
 func forgetHeld(key types.NamespacedName) { shownHeld.set(key, nil) }
+
+// forgetReplacements drops what was counted of a Cluster that is being deleted.
+func forgetReplacements(cluster types.NamespacedName) {
+	replacements.DeletePartialMatch(prometheus.Labels{"cluster": cluster.String()})
+}
 
 // maxReasons bounds the label reason: conditions are written by others.
 const maxReasons = 50

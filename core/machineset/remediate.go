@@ -157,7 +157,7 @@ func (r *Reconciler) replace(
 			refused++
 			continue
 		}
-		replacements.WithLabelValues(s.Object.Spec.ClusterName, replacementReasons.of(result.Reason)).Inc()
+		replacements.WithLabelValues(s.clusterKey().String(), replacementReasons.of(result.Reason)).Inc()
 	}
 	if refusal := persist.Refusal(end.Err()); refusal != "" && refused > 0 {
 		s.held.add(notReplaceableReason, "Its replacement is refused: "+refusal, refused)

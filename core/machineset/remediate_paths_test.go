@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"millwright.dev/contracts/controller/conditions"
+	"millwright.dev/core/remediation"
+	"millwright.dev/test/coretest"
 	"millwright.dev/test/coretest/workers"
 )
 
@@ -120,6 +122,12 @@ func TestRemediationOfAStandaloneSet(t *testing.T) {
 		w.settled(3)(g)
 	})
 	w.G.Expect(livingNames(w)).To(ContainElement(names[2]), "the healthy one was left alone")
+	replaced := func() float64 {
+		return coretest.Gauge(t, "millwright_replacements_total", "cluster", w.Namespace+"/"+workers.ClusterName, "reason", "UnhealthyNode")
+	}
+	w.G.Expect(replaced()).To(BeEquivalentTo(2))
+	forgetReplacements(client.ObjectKey{Namespace: w.Namespace, Name: workers.ClusterName})
+	w.G.Expect(replaced()).To(BeEquivalentTo(-1), "the Cluster is deleted")
 	w.Eventually(w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetNotRemediatingReason, ""))
 }
 
@@ -166,6 +174,10 @@ func TestRemediationsOfAllSetsOfADeploymentCount(t *testing.T) {
 		w.reports(clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetRemediatingReason, "In flight in other MachineSets: "+old)(g)
 	})
 	w.G.Expect(w.deletingNow()).To(Equal(1))
+	blocked := func() float64 {
+		return coretest.Gauge(t, "millwright_remediation_blocked", "namespace", w.Namespace, "machineset", "s", "reason", remediation.MaxInFlightReason)
+	}
+	w.G.Eventually(blocked).WithTimeout(workers.Timeout).WithPolling(workers.PollInterval).Should(BeEquivalentTo(2))
 
 	w.endMachines()
 	w.Eventually(func(g Gomega) { g.Expect(w.deletingNow()).To(Equal(1)) })

@@ -154,6 +154,7 @@ func (r *Reconciler) setsOfCluster(ctx context.Context, cluster client.Object) [
 	if !cluster.GetDeletionTimestamp().IsZero() {
 		// Should one of that name replace Machines, the API server is asked again.
 		r.slots.Forget(client.ObjectKeyFromObject(cluster))
+		forgetReplacements(client.ObjectKeyFromObject(cluster))
 	}
 	return r.setsWhere(ctx, cluster.GetNamespace(), func(set *clusterv1.MachineSet) bool {
 		return set.Spec.ClusterName == cluster.GetName()

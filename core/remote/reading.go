@@ -39,8 +39,8 @@ type reading struct {
 	// since is when the first read was begun of those that have not succeeded; zero while Nodes are read. why is what came of the latest.
 	since time.Time
 	why   string
-	// refused counts the refusals in a row.
-	refused int
+	// refused counts the refusals of reads in a row, unwatched those of watches: who may list Nodes and not watch them is behind soon.
+	refused, unwatched int
 	// cut ends the list or watch that is under way, which was sent at began; renewed counts how often that was done, cutAt is when
 	// it was done last, if no read has succeeded since.
 	cut          func()
@@ -63,7 +63,7 @@ func (r *reading) ListWithContext(ctx context.Context, options metav1.ListOption
 		renewed := r.begin(cancel)
 		list, err := r.next.ListWithContext(attempt, options)
 		cancel()
-		if again := r.end(err, renewed); !again || ctx.Err() != nil {
+		if again := r.end(listed, err, renewed); !again || ctx.Err() != nil {
 			return list, err
 		}
 	}
@@ -112,28 +112,49 @@ func (r *reading) begin(cut func()) (renewed int) {
 	return r.renewed
 }
 
+// verb is what a request asks for.
+type verb string
+
+const (
+	listed    verb = "list"
+	watchOpen verb = "watch"
+)
+
 // end takes in what came of a request, and reports whether it was ended to be sent again.
-func (r *reading) end(err error, renewed int) (again bool) {
+func (r *reading) end(of verb, err error, renewed int) (again bool) {
 	r.mu.Lock()
-	before := r.refused >= refusedLimit
+	before := r.isRefused()
 	switch {
 	case err == nil:
-		r.since, r.why, r.refused, r.cutAt = time.Time{}, "", 0, time.Time{}
+		r.refused = 0
+		if of == watchOpen {
+			r.unwatched = 0
+		}
+		if !r.isRefused() {
+			r.since, r.why, r.cutAt = time.Time{}, "", time.Time{}
+		}
 	case renewed != r.renewed:
 		again = true
 	default:
 		r.why = oneLine(err.Error())
-		if refuses(err) {
+		switch {
+		case !refuses(err):
+		case of == watchOpen:
+			r.unwatched++
+		default:
 			r.refused++
 		}
 	}
-	changed := before != (r.refused >= refusedLimit)
+	changed := before != r.isRefused()
 	r.mu.Unlock()
 	if changed && r.turned != nil {
 		r.turned()
 	}
 	return again
 }
+
+// isRefused is called under mu.
+func (r *reading) isRefused() bool { return r.refused >= refusedLimit || r.unwatched >= refusedLimit }
 
 // refuses reports whether an error is an answer of the API server that will stay the same. That a version is too old, or that
 // there is too much to do, says nothing against the next read.
@@ -149,7 +170,7 @@ func refuses(err error) bool {
 func (r *reading) refusal(server string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.refused < refusedLimit {
+	if !r.isRefused() {
 		return ""
 	}
 	return r.message(server)
@@ -159,7 +180,7 @@ func (r *reading) refusal(server string) string {
 func (r *reading) unread(server string) (time.Time, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.since.IsZero() || r.refused < refusedLimit && r.clock.Since(r.since) < unreadLimit {
+	if r.since.IsZero() || !r.isRefused() && r.clock.Since(r.since) < unreadLimit {
 		return time.Time{}, ""
 	}
 	return r.since, r.message(server)

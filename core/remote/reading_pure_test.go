@@ -24,7 +24,7 @@ func TestReading(t *testing.T) {
 	g := NewWithT(t)
 	clock, turns := testingclock.NewFakeClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)), 0
 	r := &reading{clock: clock, turned: func() { turns++ }}
-	note := func(err error) { r.end(err, r.begin(func() {})) }
+	note := func(err error) { r.end(listed, err, r.begin(func() {})) }
 	since := func() time.Time { at, _ := r.unread("host"); return at }
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New(strings.Repeat("no ", 1000)))
 	for range 2 {
@@ -160,7 +160,7 @@ func TestReadingEndsWithItsContext(t *testing.T) {
 		r.renew()
 		g.Expect(<-ended).To(MatchError(context.Canceled))
 		g.Expect(server.asked).To(BeEmpty())
-		r.end(nil, r.renewed)
+		r.end(watchOpen, nil, r.renewed)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestAWatchIsRenewed(t *testing.T) {
 	g := NewWithT(t)
 	clock, cuts := testingclock.NewFakeClock(time.Now()), 0
 	r := &reading{clock: clock}
-	open := func() { r.end(nil, r.begin(func() { cuts++ })) }
+	open := func() { r.end(watchOpen, nil, r.begin(func() { cuts++ })) }
 	open()
 	for range 3 {
 		clock.Step(time.Second)

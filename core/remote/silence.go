@@ -35,7 +35,7 @@ func (r *reading) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		if err == nil {
 			return r.listen(ctx, events, cancel, options, renewed), nil
 		}
-		again := r.end(err, renewed)
+		again := r.end(watchOpen, err, renewed)
 		cancel()
 		if !again || ctx.Err() != nil {
 			return nil, err
@@ -74,7 +74,7 @@ func (r *reading) listen(
 		until:   r.clock.Now().Add(time.Duration(ptr.Deref(options.TimeoutSeconds, defaultWatchSeconds)) * time.Second),
 	}
 	if !w.initial {
-		r.end(nil, renewed)
+		r.end(watchOpen, nil, renewed)
 	}
 	go w.run(ctx)
 	return w
@@ -135,15 +135,14 @@ func (w *watched) send(event watch.Event) bool {
 	}
 }
 
-// heard notes that something has come of a watch: all Nodes when their end is marked, or that the API server sends bookmarks.
+// heard notes that something has come of a watch: all Nodes when their end is marked, and that the API server sends bookmarks.
 func (w *watched) heard(event watch.Event) {
 	if event.Type != watch.Bookmark {
 		return
 	}
 	if object, err := meta.Accessor(event.Object); err == nil && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
 		w.initial = false
-		w.reading.end(nil, w.renewed)
-		return
+		w.reading.end(watchOpen, nil, w.renewed)
 	}
 	w.reading.notePeriodic()
 }

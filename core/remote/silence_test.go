@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,7 +28,9 @@ type streams struct {
 	mute    bool
 	lists   int
 	opened  []metav1.ListOptions
+	// refusal is what watches are refused with; plain means that only those are that begin with all Nodes, as by a server that knows no better.
 	refusal error
+	plain   bool
 	stream  *watch.FakeWatcher
 }
 
@@ -54,6 +57,9 @@ func (s *streams) WatchWithContext(_ context.Context, options metav1.ListOptions
 	s.opened = append(s.opened, options)
 	if s.refusal != nil {
 		return nil, s.refusal
+	}
+	if s.plain && options.SendInitialEvents != nil {
+		return nil, apierrors.NewBadRequest("unknown field")
 	}
 	s.stream = watch.NewFakeWithChanSize(9, false)
 	if ptr.Deref(options.SendInitialEvents, false) && !s.mute {
@@ -93,9 +99,10 @@ type silentWorld struct {
 	informer cache.SharedIndexInformer
 }
 
-func newSilentWorld(t *testing.T) *silentWorld {
+func newSilentWorld(t *testing.T, server *streams) *silentWorld {
 	t.Helper()
-	server, clock := &streams{version: "1"}, testingclock.NewFakeClock(time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC))
+	server.version = "1"
+	clock := testingclock.NewFakeClock(time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC))
 	w := &silentWorld{WithT: NewWithT(t), server: server, clock: clock, reading: &reading{next: server, clock: clock}}
 	w.informer = rewatch.NewInformer(w.reading, &corev1.Node{}, 0, indexers)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -126,18 +133,10 @@ func (w *silentWorld) pass(d time.Duration) {
 	w.clock.Step(d)
 }
 
-// heard has the server send a bookmark, and waits until it is noted.
-func (w *silentWorld) heard() {
-	stream, _ := w.server.latest()
-	stream.Action(watch.Bookmark, bookmark("1", false))
-	w.Eventually(w.reading.hasBookmarks).Should(BeTrue())
-}
-
 // TestASilentWatchIsReadAgain: a proxy keeps the stream open that has lost the API server behind it. Where bookmarks come every minute, their
-// absence shows that soon, and all Nodes are read again.
+// absence shows that soon, and all Nodes are read again. The one at the end of all Nodes shows that this server sends them.
 func TestASilentWatchIsReadAgain(t *testing.T) {
-	w := newSilentWorld(t)
-	w.heard()
+	w := newSilentWorld(t, &streams{})
 	w.server.set("2", false)
 	w.pass(silentLimit)
 	w.Eventually(w.cached).Should(Equal("2"))
@@ -148,8 +147,7 @@ func TestASilentWatchIsReadAgain(t *testing.T) {
 
 // TestStreamsThatStaySilent: Nodes count as not read until they are; where streams bring nothing, they are listed.
 func TestStreamsThatStaySilent(t *testing.T) {
-	w := newSilentWorld(t)
-	w.heard()
+	w := newSilentWorld(t, &streams{})
 	w.server.set("2", true)
 	w.pass(silentLimit)
 	w.Eventually(func() int { _, opened := w.server.latest(); return opened }).Should(Equal(2))
@@ -164,8 +162,10 @@ func TestStreamsThatStaySilent(t *testing.T) {
 
 // TestAWatchWithoutBookmarks is not suspected of anything before the time that the API server was to end it, and read again after it.
 func TestAWatchWithoutBookmarks(t *testing.T) {
-	w := newSilentWorld(t)
-	asked := time.Duration(*w.server.opened[0].TimeoutSeconds) * time.Second
+	w := newSilentWorld(t, &streams{plain: true})
+	opened := func() int { _, n := w.server.latest(); return n }
+	w.Eventually(opened).Should(Equal(2))
+	asked := time.Duration(*w.server.opened[1].TimeoutSeconds) * time.Second
 	w.server.set("2", false)
 	w.pass(asked + overdueLimit - 1)
 	w.Expect(w.clock.HasWaiters()).To(BeTrue())
@@ -218,7 +218,7 @@ func TestAStreamOfAllNodesIsReadAtItsEnd(t *testing.T) {
 	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Type", watch.Bookmark)))
 	_, why = r.unread("host")
 	g.Expect(why).To(BeEmpty())
-	g.Expect(r.hasBookmarks()).To(BeFalse(), "this one comes once")
+	g.Expect(r.hasBookmarks()).To(BeTrue())
 }
 
 // TestAStreamOfAllNodesThatStops is not waited for until it is over, whatever is known of bookmarks, and its error has Nodes listed and not streamed
@@ -236,6 +236,43 @@ func TestAStreamOfAllNodesThatStops(t *testing.T) {
 	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Object.Reason", metav1.StatusReasonTimeout)))
 	since, _ := r.unread("host")
 	g.Expect(since).To(Equal(began))
+}
+
+// TestWatchesThatAreRefused: who may list Nodes and not watch them has them as they were, and says so in the words of the API server until a watch
+// is open; each list that succeeds meanwhile ends nothing.
+func TestWatchesThatAreRefused(t *testing.T) {
+	g := NewWithT(t)
+	clock, turns := testingclock.NewFakeClock(time.Now()), 0
+	server := &streams{version: "1", refusal: apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no watch"))}
+	r := &reading{next: server, clock: clock, turned: func() { turns++ }}
+	var since time.Time
+	for n := range 5 {
+		_, err := r.WatchWithContext(t.Context(), metav1.ListOptions{})
+		g.Expect(err).To(HaveOccurred())
+		_, err = r.ListWithContext(t.Context(), metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		at, why := r.unread("host")
+		if n < refusedLimit-1 {
+			g.Expect(why).To(BeEmpty())
+			clock.Step(unreadLimit)
+			continue
+		}
+		if since.IsZero() {
+			since = clock.Now()
+		}
+		g.Expect(at).To(Equal(since))
+		g.Expect(why).To(ContainSubstring("no watch"))
+		g.Expect(r.refusal("host")).To(Equal(why))
+		clock.Step(time.Minute)
+	}
+	server.refusal = nil
+	events, err := r.WatchWithContext(t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	events.Stop()
+	_, why := r.unread("host")
+	g.Expect(why).To(BeEmpty())
+	g.Expect(r.refusal("host")).To(BeEmpty())
+	g.Expect(turns).To(Equal(2))
 }
 
 // TestAWatchThatEnds is passed on: when the API server ends it, with what cannot be read, and when it is refused.

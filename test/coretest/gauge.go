@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Gauge is the value of a gauge of this process whose labels are those given, as name and value by turns; -1 if there is none.
+// Gauge is the value of a gauge or counter of this process whose labels are those given, as name and value by turns; -1 if there is none.
 func Gauge(t testing.TB, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -30,7 +30,7 @@ func Gauge(t testing.TB, name string, labels ...string) float64 {
 					continue series
 				}
 			}
-			return series.GetGauge().GetValue()
+			return series.GetGauge().GetValue() + series.GetCounter().GetValue()
 		}
 	}
 	return -1

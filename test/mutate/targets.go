@@ -69,7 +69,7 @@ var targets = []target{
 	{
 		dir:   "core/remote",
 		files: []string{"contest.go", "reading.go", "silence.go"},
-		tests: "^Test(Reading|ReadingAnew|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
+		tests: "^Test(Reading|ReadingAnew|ReadingEnds.*|OneLine|AWatch.*|ASilentWatch.*|Streams.*|AStream.*|Watches.*|ChangesOf|ChangesCountAs.*|AFightIsBounded|WhatStandsIsForgotten|LastManager.*|PausesDouble|TheLongestPauseCounts|RepeatedChanges.*|ContestedError.*)$",
 	},
 	{
 		dir: "bootstrap/cloudconfig/approval", files: []string{"decide.go"},
