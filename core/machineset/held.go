@@ -94,11 +94,10 @@ func heldBecause(set *clusterv1.MachineSet) string {
 	return found.Reason
 }
 
-// recordHeld records the event, once for each reason, and sets the metric. It comes after the condition was written.
+// recordHeld records the event when there is a reason that was not there before, and sets the metric. It comes after the condition was
+// written. After a restart the condition of before has one reason alone.
 func (r *Reconciler) recordHeld(s *scope, before string) {
-	key := s.Key()
-	shownHeld.set(key, s.held.counts)
-	if now := heldBecause(s.Object); now != "" && now != before {
+	if shownHeld.set(s.Key(), s.held.counts, before) && heldBecause(s.Object) != "" {
 		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, remediationBlockedEvent, "Remediate", "%s",
 			meta.FindStatusCondition(s.Object.Status.Conditions, remediationAllowedConditionType).Message)
 	}
@@ -109,31 +108,40 @@ var shownHeld heldSets
 
 // heldSets remembers which sets the metric has, so that nothing is looked up for all others.
 type heldSets struct {
-	mu   sync.Mutex
-	sets map[types.NamespacedName]bool
+	mu sync.Mutex
+	// sets has the reasons of each.
+	sets map[types.NamespacedName]map[string]int
 }
 
-func (h *heldSets) set(key types.NamespacedName, counts map[string]int) {
+// set notes the reasons of a set, and reports whether one of them is new: neither known, nor the one of before.
+func (h *heldSets) set(key types.NamespacedName, counts map[string]int, before string) (fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.sets[key] {
+	known := h.sets[key]
+	for reason := range counts {
+		if _, ok := known[reason]; !ok && reason != before {
+			fresh = true
+		}
+	}
+	if known != nil {
 		blockedMachines.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "machineset": key.Name})
 		delete(h.sets, key)
 	}
 	if len(counts) == 0 {
-		return
+		return false
 	}
 	if h.sets == nil {
-		h.sets = map[types.NamespacedName]bool{}
+		h.sets = map[types.NamespacedName]map[string]int{}
 	}
-	h.sets[key] = true
+	h.sets[key] = maps.Clone(counts)
 	for reason, n := range counts {
 		blockedMachines.WithLabelValues(key.Namespace, key.Name, reason).Set(float64(n))
 	}
+	return fresh
 }
 
 // forgetHeld drops a set that is gone.
-func forgetHeld(key types.NamespacedName) { shownHeld.set(key, nil) }
+func forgetHeld(key types.NamespacedName) { shownHeld.set(key, nil, "") }
 
 // forgetReplacements drops what was counted of a Cluster that is being deleted.
 func forgetReplacements(cluster types.NamespacedName) {

@@ -41,7 +41,9 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) outcome.Outcome {
 	outdated := !ofCurrentRevision(s)
 	if outdated && !replacedOnDelete(s.deployment) {
 		r.forSlots.remove(key)
-		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, notOfCurrentRevision(s.deployment)))
+		left := notOfCurrentRevision(s.deployment)
+		s.held.add(left.Reason, left.Message, len(unhealthy))
+		return end.And(r.setOwnerRemediated(ctx, s, unhealthy, left))
 	}
 	// What is recorded by now concerns all Machines.
 	blockers := slices.Clone(s.blockers)

@@ -217,6 +217,16 @@ func TestNoRemediationOfAnEarlierRevision(t *testing.T) {
 	w.findUnhealthy(name)
 	w.becomes(name, clusterv1.MachineSetMachineCannotBeRemediatedReason)
 	w.G.Expect(w.deletingNow()).To(BeZero())
+	w.Eventually(w.reports(remediationAllowedConditionType, clusterv1.MachineSetMachineCannotBeRemediatedReason, "it goes with the rollout"))
+	w.G.Eventually(func() float64 {
+		return coretest.Gauge(t, "millwright_remediation_blocked", "namespace", w.Namespace, "machineset", "s",
+			"reason", clusterv1.MachineSetMachineCannotBeRemediatedReason)
+	}).WithTimeout(workers.Timeout).WithPolling(workers.PollInterval).Should(BeEquivalentTo(1))
+	// Nothing takes it away while the rollout is paused, and it says so.
+	paused := deployment.DeepCopy()
+	deployment.Spec.Paused = ptr.To(true)
+	w.G.Expect(direct.Patch(w.Ctx, deployment, client.MergeFrom(paused))).To(Succeed())
+	w.Eventually(w.reports(remediationAllowedConditionType, clusterv1.MachineSetMachineCannotBeRemediatedReason, "is paused (spec.paused): unpause it"))
 	// The deployment goes back to it, by nothing but its annotation.
 	w.annotate(deployment, clusterv1.RevisionAnnotation, "1")
 	w.becomes(name, clusterv1.MachineSetMachineRemediationMachineDeletingReason)

@@ -77,17 +77,16 @@ func newMachineReconciler(
 	mgr ctrl.Manager, options *manager.Options, clk clock.WithTicker, ec2 *instance.Driver,
 ) *inframachine.Reconciler[*infrav1.AWSMachine] {
 	return &inframachine.Reconciler[*infrav1.AWSMachine]{
-		Client:      mgr.GetClient(),
-		APIReader:   mgr.GetAPIReader(),
-		Recorder:    mgr.GetEventRecorder(name),
-		Clock:       clk,
-		Driver:      ec2,
-		Kind:        "AWSMachine",
-		Identities:  newGuard(mgr, options),
-		New:         func() *infrav1.AWSMachine { return &infrav1.AWSMachine{} },
-		NewList:     func() client.ObjectList { return &infrav1.AWSMachineList{} },
-		Options:     options.Machine(),
-		WatchFilter: options.WatchFilter,
+		Client:     mgr.GetClient(),
+		APIReader:  mgr.GetAPIReader(),
+		Recorder:   mgr.GetEventRecorder(name),
+		Clock:      clk,
+		Driver:     ec2,
+		Kind:       "AWSMachine",
+		Identities: newGuard(mgr, options),
+		New:        func() *infrav1.AWSMachine { return &infrav1.AWSMachine{} },
+		NewList:    func() client.ObjectList { return &infrav1.AWSMachineList{} },
+		Options:    options.Machine(),
 	}
 }
 

@@ -76,17 +76,16 @@ func newMachineReconciler(
 	mgr ctrl.Manager, options *manager.Options, clk clock.WithTicker, azure *instance.Driver,
 ) *inframachine.Reconciler[*infrav1.AzureMachine] {
 	return &inframachine.Reconciler[*infrav1.AzureMachine]{
-		Client:      mgr.GetClient(),
-		APIReader:   mgr.GetAPIReader(),
-		Recorder:    mgr.GetEventRecorder(name),
-		Clock:       clk,
-		Driver:      azure,
-		Kind:        "AzureMachine",
-		Identities:  newGuard(mgr, options),
-		New:         func() *infrav1.AzureMachine { return &infrav1.AzureMachine{} },
-		NewList:     func() client.ObjectList { return &infrav1.AzureMachineList{} },
-		Options:     options.Machine(),
-		WatchFilter: options.WatchFilter,
+		Client:     mgr.GetClient(),
+		APIReader:  mgr.GetAPIReader(),
+		Recorder:   mgr.GetEventRecorder(name),
+		Clock:      clk,
+		Driver:     azure,
+		Kind:       "AzureMachine",
+		Identities: newGuard(mgr, options),
+		New:        func() *infrav1.AzureMachine { return &infrav1.AzureMachine{} },
+		NewList:    func() client.ObjectList { return &infrav1.AzureMachineList{} },
+		Options:    options.Machine(),
 	}
 }
 

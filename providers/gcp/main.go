@@ -66,17 +66,16 @@ func setup(mgr ctrl.Manager, options *manager.Options, at *endpoints) error {
 	})
 	cloud := instance.New(strings.TrimSuffix(at.compute, "/"), transport, credentials.Own(transport)).WithIdentities(sessions)
 	machines := &inframachine.Reconciler[*infrav1.GCPMachine]{
-		Client:      mgr.GetClient(),
-		APIReader:   mgr.GetAPIReader(),
-		Recorder:    mgr.GetEventRecorder(name),
-		Clock:       clock.RealClock{},
-		Driver:      cloud,
-		Kind:        "GCPMachine",
-		Identities:  newGuard(mgr, options),
-		New:         func() *infrav1.GCPMachine { return &infrav1.GCPMachine{} },
-		NewList:     func() client.ObjectList { return &infrav1.GCPMachineList{} },
-		Options:     options.Machine(),
-		WatchFilter: options.WatchFilter,
+		Client:     mgr.GetClient(),
+		APIReader:  mgr.GetAPIReader(),
+		Recorder:   mgr.GetEventRecorder(name),
+		Clock:      clock.RealClock{},
+		Driver:     cloud,
+		Kind:       "GCPMachine",
+		Identities: newGuard(mgr, options),
+		New:        func() *infrav1.GCPMachine { return &infrav1.GCPMachine{} },
+		NewList:    func() client.ObjectList { return &infrav1.GCPMachineList{} },
+		Options:    options.Machine(),
 	}
 	if err := machines.SetupWithManager(mgr); err != nil {
 		return err

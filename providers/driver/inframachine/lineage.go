@@ -70,7 +70,7 @@ func (r *Reconciler[M]) collector() *orphans.Collector {
 func (r *Reconciler[M]) claim(ctx context.Context, listed client.Object) orphans.Claim {
 	claim := orphans.Claim{
 		UID: listed.GetUID(), Namespace: listed.GetNamespace(), Cluster: listed.GetLabels()[clusterv1.ClusterNameLabel],
-		Settled: predicates.MatchesWatchLabel(r.WatchFilter, listed) && len(paused.By(listed, nil)) == 0 &&
+		Settled: predicates.MatchesWatchLabel(r.Options.WatchFilter, listed) && len(paused.By(listed, nil)) == 0 &&
 			listed.GetDeletionTimestamp().IsZero(),
 	}
 	if obj, ok := listed.(M); ok {

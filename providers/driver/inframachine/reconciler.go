@@ -52,8 +52,6 @@ type Reconciler[M driver.Object] struct {
 	New func() M
 	// NewList returns an empty list of M.
 	NewList func() client.ObjectList
-	// WatchFilter restricts the controller to objects with this value of the watch label; "" is all.
-	WatchFilter string
 	// Options of behaviour.
 	Options Options
 
@@ -136,7 +134,7 @@ func (r *Reconciler[M]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		}
 		return ctrl.Result{}, errors.Wrapf(err, "reading %s %s", r.Kind, req)
 	}
-	if !predicates.MatchesWatchLabel(r.WatchFilter, obj) {
+	if !predicates.MatchesWatchLabel(r.Options.WatchFilter, obj) {
 		r.withdraw(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}

@@ -44,7 +44,7 @@ func (r *Reconciler[M]) SetupWithManager(mgr ctrl.Manager) error {
 		}
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
-		For(r.New(), builder.WithPredicates(predicates.HasWatchLabel(r.WatchFilter), wiring.Changes))
+		For(r.New(), builder.WithPredicates(predicates.HasWatchLabel(r.Options.WatchFilter), wiring.Changes))
 	for _, w := range wiring.Watches {
 		b = b.Watches(w.Object, handler.EnqueueRequestsFromMapFunc(w.Map), builder.WithPredicates(w.Changes))
 	}

@@ -137,6 +137,7 @@ func (o *Options) Machine() inframachine.Options {
 	return inframachine.Options{
 		VisibilityGrace:  o.VisibilityGrace,
 		CallTimeout:      o.CloudTimeout,
+		WatchFilter:      o.WatchFilter,
 		Concurrency:      o.Concurrency,
 		ListFast:         o.InventoryFast,
 		ListSlow:         o.InventorySlow,

@@ -33,7 +33,7 @@ func TestFlagsHaveUpstreamsNamesAndDefaults(t *testing.T) {
 	}
 	g.Expect(fs.Parse([]string{"--instance-visibility-grace=7m", "--watch-filter=x", "--inventory-fast-interval=1s"})).To(Succeed())
 	g.Expect(o.Machine().VisibilityGrace).To(Equal(7 * time.Minute))
-	g.Expect(o.WatchFilter).To(Equal("x"))
+	g.Expect(o.Machine().WatchFilter).To(Equal("x"))
 	g.Expect(o.Machine().ListFast).To(Equal(time.Second))
 }
 

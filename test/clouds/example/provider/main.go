@@ -38,8 +38,7 @@ func run(ctx context.Context, options *manager.Options) error {
 		machines := &inframachine.Reconciler[*examplev1.ExampleMachine]{
 			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(name), Clock: clock.RealClock{},
 			Driver: instance.New(os.Getenv("EXAMPLE_ENDPOINT"), http.DefaultTransport, tokenOf), Options: options.Machine(),
-			WatchFilter: options.WatchFilter,
-			Kind:        "ExampleMachine", New: func() *examplev1.ExampleMachine { return &examplev1.ExampleMachine{} },
+			Kind: "ExampleMachine", New: func() *examplev1.ExampleMachine { return &examplev1.ExampleMachine{} },
 			NewList: func() client.ObjectList { return &examplev1.ExampleMachineList{} },
 		}
 		return machines.SetupWithManager(mgr)
