@@ -39,7 +39,8 @@ type Options struct {
 	// Orphans are the options of the collector of orphans. Default: none are looked for.
 	Orphans orphans.Options
 	// WatchFilter restricts the controller to objects with this value of the watch label; "" is all. It is here, and not a field of the
-	// Reconciler as elsewhere, since the author of a provider takes all options at once: one that is forgotten would be --watch-filter without effect.
+	// Reconciler as elsewhere, since the author of a provider takes all options at once: --watch-filter must not lack its effect by one
+	// line that is forgotten.
 	WatchFilter string
 	// Concurrency is the number of objects that are reconciled at a time. A quarter of them may call the cloud in one scope, so
 	// that one that does not answer delays no other. Default: 40.
