@@ -140,7 +140,14 @@ func (s *simulation) start(rest time.Duration) {
 func (s *simulation) examine() {
 	examiner := &freeze.Examiner{
 		Freezer: s.process.freezer, Client: s.process, APIReader: s.process,
-		Nodes: func(client.ObjectKey) ([]*corev1.Node, bool) { return nil, s.nodesKnown },
+		Nodes: func(client.ObjectKey) (nodes []*corev1.Node, known bool) {
+			for _, m := range s.machines {
+				if m.nodeSeen != nil {
+					nodes = append(nodes, m.nodeSeen)
+				}
+			}
+			return nodes, s.nodesKnown
+		},
 	}
 	if _, err := examiner.Reconcile(context.Background(), ctrl.Request{NamespacedName: simCluster}); err != nil {
 		panic(err)

@@ -248,7 +248,7 @@ func TestVanishedInstancesWithoutALease(t *testing.T) {
 		w := newWorld(-1)
 		w.Freezer.options.Grace = 0
 		cached := fake.NewClientBuilder().WithScheme(testenv.Scheme()).
-			WithObjects(machine("m", reportedVanished, w.clock.Now().Add(-age))).
+			WithObjects(machine("m", "InstanceVanished", w.clock.Now().Add(-age))).
 			WithIndex(&clusterv1.Machine{}, index.Cluster, func(client.Object) []string { return []string{cluster.Name} }).Build()
 		e := &Examiner{
 			Freezer: w.Freezer, Client: cached, APIReader: cached,

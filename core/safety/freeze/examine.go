@@ -18,7 +18,7 @@ import (
 
 // Examiner looks for signs of a restore in each Cluster, once after a start before which no core was at work for a while, and again
 // when the target cluster is connected again or an instance turns out to be gone: Nodes of Machines that are not there, and Machines
-// whose instances are not. It writes nothing.
+// whose instances or Nodes are not. It writes nothing.
 type Examiner struct {
 	Freezer *Freezer
 	// Client reads Machines from the cache.
@@ -49,13 +49,13 @@ func (e *Examiner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
 	defer cancel()
 	lost, err := e.lost(ctx, request.NamespacedName, machineless(request.NamespacedName, nodes, since))
-	vanished, err2 := e.vanished(ctx, request.NamespacedName, since)
+	vanished, err2 := e.vanished(ctx, request.NamespacedName, nodes, since)
 	joined := "Nodes have joined since " + stamp(since) + " as Machines that are not there"
 	if since.IsZero() {
 		joined = "Nodes have joined as Machines that are not there, and it is not known when a core was last at work"
 	}
 	found := strings.Join(slices.DeleteFunc([]string{
-		signs(joined, lost), signs("the instances of Machines are gone that were there at that time", vanished),
+		signs(joined, lost), signs("the instances or Nodes of Machines are gone that were there at that time", vanished),
 	}, func(sign string) bool { return sign == "" }), "; ")
 	failed := kerrors.NewAggregate([]error{err, err2})
 	if found == "" && failed != nil {

@@ -2,9 +2,11 @@ package freeze
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -16,16 +18,25 @@ import (
 	"millwright.dev/core/index"
 )
 
-// reportedVanished is the reason of InfrastructureReady of a Machine whose instance the cloud does not know any more, rule IM-010
-// of contracts/inframachine.
-const reportedVanished = "InstanceVanished"
+// reportedGone are the reasons of InfrastructureReady of a Machine whose instance the cloud does not know any more, or still lists as
+// terminated, rule IM-010 of contracts/inframachine.
+var reportedGone = []string{"InstanceVanished", "InstanceTerminated"}
+
+// reportedInterrupted is that of an instance that the cloud has taken back: no sign.
+const reportedInterrupted = "InstanceInterrupted"
 
 // longGap is how long no core must have been at work before vanished instances are taken for a sign of a restore: in less time
 // somebody may have deleted a Machine, and its backup was not the cause.
 const longGap = 10 * time.Minute
 
-// vanished are the names of the Machines of a Cluster whose instances are gone, if they may have been deleted after the backup.
-func (e *Examiner) vanished(ctx context.Context, cluster client.ObjectKey, since time.Time) (names []string, err error) {
+// vanished are the names of the Machines of a Cluster whose instances or Nodes are gone, if they may have been deleted after the backup.
+// Of a provider that is not at work yet, or reports nothing, the Nodes are all that shows it. nodes are all of the target cluster.
+func (e *Examiner) vanished(
+	ctx context.Context,
+	cluster client.ObjectKey,
+	nodes []*corev1.Node,
+	since time.Time,
+) (names []string, err error) {
 	start := e.Freezer.begun()
 	if start.Sub(since) < longGap {
 		return nil, nil
@@ -33,21 +44,35 @@ func (e *Examiner) vanished(ctx context.Context, cluster client.ObjectKey, since
 	if since.IsZero() {
 		since = start
 	}
+	known := make(map[string]bool, len(nodes))
+	for _, node := range nodes {
+		known[node.Name] = true
+	}
 	list := &clusterv1.MachineList{}
 	err = e.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name},
 		client.UnsafeDisableDeepCopy)
 	for i := range list.Items {
 		machine := &list.Items[i]
-		if instanceGone(machine) && machine.DeletionTimestamp.IsZero() && machine.CreationTimestamp.Time.Before(since) {
+		there := machine.DeletionTimestamp.IsZero() && machine.CreationTimestamp.Time.Before(since)
+		if there && (instanceGone(machine) || nodeGone(machine, known)) {
 			names = append(names, machine.Name)
 		}
 	}
 	return names, errors.Wrapf(err, "listing the Machines of Cluster %s", cluster)
 }
 
+// nodeGone reports whether the Node of a Machine is not there, and its provider has not said that the instance is lost for a reason that
+// has nothing to do with a restore.
+func nodeGone(machine *clusterv1.Machine, nodes map[string]bool) bool {
+	name := machine.Status.NodeRef.Name
+	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition)
+	interrupted := found != nil && found.Status == metav1.ConditionFalse && found.Reason == reportedInterrupted
+	return name != "" && !nodes[name] && !interrupted
+}
+
 func instanceGone(machine *clusterv1.Machine) bool {
 	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition)
-	return found != nil && found.Status == metav1.ConditionFalse && found.Reason == reportedVanished
+	return found != nil && found.Status == metav1.ConditionFalse && slices.Contains(reportedGone, found.Reason)
 }
 
 // instanceVanished lets those updates of a Machine pass by which its instance turns out to be gone.

@@ -36,26 +36,35 @@ func TestVanishedInstances(t *testing.T) {
 		reason string
 		age    time.Duration
 		frozen string
+		// node is that of the Machine; there is one Node, node-1.
+		node string
 	}{
-		{"brought back by the backup", 2 * time.Hour, reportedVanished, 3 * time.Hour, RestoreSuspectedReason},
-		{"not gone", 2 * time.Hour, "InstancePending", 3 * time.Hour, ""},
-		{"created since", 2 * time.Hour, reportedVanished, time.Hour, ""},
-		{"a short time", longGap - time.Second, reportedVanished, 3 * time.Hour, ""},
-		{"reported by a provider that has recovered", 2 * time.Hour, "", 3 * time.Hour, ""},
-		{"just long enough", longGap, reportedVanished, 3 * time.Hour, RestoreSuspectedReason},
+		{"brought back by the backup", 2 * time.Hour, "InstanceVanished", 3 * time.Hour, RestoreSuspectedReason, ""},
+		{name: "still listed as terminated", gap: 2 * time.Hour, reason: "InstanceTerminated", age: 3 * time.Hour, frozen: RestoreSuspectedReason},
+		{name: "taken back by the cloud", gap: 2 * time.Hour, reason: "InstanceInterrupted", age: 3 * time.Hour, node: "gone"},
+		{name: "its Node is gone, and no provider is at work", gap: 2 * time.Hour, age: 3 * time.Hour, node: "gone", frozen: RestoreSuspectedReason},
+		{name: "its Node is there", gap: 2 * time.Hour, age: 3 * time.Hour, node: "node-1"},
+		{name: "its Node is gone, of one created since", gap: 2 * time.Hour, age: time.Hour, node: "gone"},
+		{name: "its Node is gone, after a short time", gap: longGap - time.Second, age: 3 * time.Hour, node: "gone"},
+		{"not gone", 2 * time.Hour, "InstancePending", 3 * time.Hour, "", ""},
+		{"created since", 2 * time.Hour, "InstanceVanished", time.Hour, "", ""},
+		{"a short time", longGap - time.Second, "InstanceVanished", 3 * time.Hour, "", ""},
+		{"reported by a provider that has recovered", 2 * time.Hour, "", 3 * time.Hour, "", ""},
+		{"just long enough", longGap, "InstanceVanished", 3 * time.Hour, RestoreSuspectedReason, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(c.gap)
 			w.Freezer.options.Grace = 0
 			m := machine("m", c.reason, w.clock.Now().Add(-c.age))
-			leaving := machine("leaving", reportedVanished, w.clock.Now().Add(-3*time.Hour))
+			m.Status.NodeRef.Name = c.node
+			leaving := machine("leaving", "InstanceVanished", w.clock.Now().Add(-3*time.Hour))
 			leaving.Finalizers, leaving.DeletionTimestamp = []string{"test/held"}, &metav1.Time{Time: w.clock.Now()}
 			silent := machine("silent", "", w.clock.Now().Add(-3*time.Hour))
 			silent.Status.Conditions = nil
-			recovered := machine("recovered", reportedVanished, w.clock.Now().Add(-3*time.Hour))
+			recovered := machine("recovered", "InstanceVanished", w.clock.Now().Add(-3*time.Hour))
 			recovered.Status.Conditions[0].Status = metav1.ConditionTrue
-			elsewhere := machine("elsewhere", reportedVanished, w.clock.Now().Add(-24*time.Hour))
+			elsewhere := machine("elsewhere", "InstanceVanished", w.clock.Now().Add(-24*time.Hour))
 			elsewhere.Spec.ClusterName = "another"
 			cached := fake.NewClientBuilder().WithScheme(testenv.Scheme()).WithObjects(m, elsewhere, leaving, silent, recovered).
 				WithIndex(&clusterv1.Machine{}, index.Cluster, func(o client.Object) []string {
@@ -63,13 +72,15 @@ func TestVanishedInstances(t *testing.T) {
 				}).Build()
 			e := &Examiner{
 				Freezer: w.Freezer, Client: cached, APIReader: cached,
-				Nodes: func(client.ObjectKey) ([]*corev1.Node, bool) { return nil, true },
+				Nodes: func(client.ObjectKey) ([]*corev1.Node, bool) {
+					return []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}, true
+				},
 			}
 			_, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: cluster})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(w.Frozen(cluster).Reason).To(Equal(c.frozen))
 			if c.frozen != "" {
-				g.Expect(w.Frozen(cluster).Message).To(ContainSubstring("the instances of Machines are gone that were there at that time: m."))
+				g.Expect(w.Frozen(cluster).Message).To(ContainSubstring("the instances or Nodes of Machines are gone that were there at that time: m."))
 			}
 		})
 	}
@@ -78,7 +89,7 @@ func TestVanishedInstances(t *testing.T) {
 // TestWhatWakesTheExaminer: an instance that turns out to be gone, as long as a restore can be suspected at all.
 func TestWhatWakesTheExaminer(t *testing.T) {
 	g := NewWithT(t)
-	was, gone := machine("m", "InstanceRunning", time.Time{}), machine("m", reportedVanished, time.Time{})
+	was, gone := machine("m", "InstanceRunning", time.Time{}), machine("m", "InstanceVanished", time.Time{})
 	wakes := instanceVanished()
 	g.Expect(wakes.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: gone})).To(BeTrue())
 	g.Expect(wakes.Update(event.UpdateEvent{ObjectOld: gone, ObjectNew: gone})).To(BeFalse())
