@@ -17,7 +17,7 @@ const (
 	releasedEvent = "Released"
 	// adoptionRefusedEvent means that an instance that is to be adopted has another object.
 	adoptionRefusedEvent = "AdoptionRefused"
-	// remediationBlockedEvent is recorded once when a set begins to hold up replacements, or has another reason for it.
+	// remediationBlockedEvent means that a set holds up replacements for a reason that was not there before.
 	remediationBlockedEvent = "RemediationBlocked"
 	// preservedEvent means that a Machine is kept for inspection, and is the set's no more.
 	preservedEvent = "Preserved"

@@ -217,7 +217,7 @@ func TestNoRemediationOfAnEarlierRevision(t *testing.T) {
 	w.findUnhealthy(name)
 	w.becomes(name, clusterv1.MachineSetMachineCannotBeRemediatedReason)
 	w.G.Expect(w.deletingNow()).To(BeZero())
-	w.Eventually(w.reports(remediationAllowedConditionType, clusterv1.MachineSetMachineCannotBeRemediatedReason, "it goes with the rollout"))
+	w.Eventually(w.reports(remediationAllowedConditionType, clusterv1.MachineSetMachineCannotBeRemediatedReason, "left to the rollout"))
 	w.G.Eventually(func() float64 {
 		return coretest.Gauge(t, "millwright_remediation_blocked", "namespace", w.Namespace, "machineset", "s",
 			"reason", clusterv1.MachineSetMachineCannotBeRemediatedReason)

@@ -64,12 +64,12 @@ func deferredBecause(blockers []string) condition {
 
 // notOfCurrentRevision leaves a Machine to the rollout, which replaces it; while that is paused nothing does.
 func notOfCurrentRevision(deployment *clusterv1.MachineDeployment) condition {
-	ends := "it goes with the rollout"
+	ends := "left to the rollout"
 	if blockers := pausedRollout(deployment); len(blockers) > 0 {
 		ends = blockers[0]
 	}
 	return ownerRemediated(clusterv1.MachineSetMachineCannotBeRemediatedReason, fmt.Sprintf(
-		"The Machine is not of the current revision of MachineDeployment %s: %s", deployment.Name, ends))
+		"Not of the current revision of MachineDeployment %s: %s", deployment.Name, ends))
 }
 
 // replacedOnDelete reports whether outdated Machines are replaced when they are deleted, and not before. No rollout takes an

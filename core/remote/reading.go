@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,7 +51,7 @@ type reading struct {
 	// outage is when the API server has answered a probe last, while it does not.
 	outage time.Time
 	// bookmarks is true once the API server has sent one: from then on it is known to send something at least each minute.
-	bookmarks bool
+	bookmarks atomic.Bool
 }
 
 func newReading(lw cache.ListerWatcher, clk clock.Clock) *reading {
@@ -63,7 +65,7 @@ func (r *reading) ListWithContext(ctx context.Context, options metav1.ListOption
 		renewed := r.begin(cancel)
 		list, err := r.next.ListWithContext(attempt, options)
 		cancel()
-		if again := r.end(listed, err, renewed); !again || ctx.Err() != nil {
+		if again := r.end(listing, err, renewed); !again || ctx.Err() != nil {
 			return list, err
 		}
 	}
@@ -116,8 +118,8 @@ func (r *reading) begin(cut func()) (renewed int) {
 type verb string
 
 const (
-	listed    verb = "list"
-	watchOpen verb = "watch"
+	listing  verb = "list"
+	watching verb = "watch"
 )
 
 // end takes in what came of a request, and reports whether it was ended to be sent again.
@@ -127,7 +129,7 @@ func (r *reading) end(of verb, err error, renewed int) (again bool) {
 	switch {
 	case err == nil:
 		r.refused = 0
-		if of == watchOpen {
+		if of == watching {
 			r.unwatched = 0
 		}
 		if !r.isRefused() {
@@ -139,7 +141,7 @@ func (r *reading) end(of verb, err error, renewed int) (again bool) {
 		r.why = oneLine(err.Error())
 		switch {
 		case !refuses(err):
-		case of == watchOpen:
+		case of == watching:
 			r.unwatched++
 		default:
 			r.refused++
@@ -156,14 +158,16 @@ func (r *reading) end(of verb, err error, renewed int) (again bool) {
 // isRefused is called under mu.
 func (r *reading) isRefused() bool { return r.refused >= refusedLimit || r.unwatched >= refusedLimit }
 
-// refuses reports whether an error is an answer of the API server that will stay the same. That a version is too old, or that
-// there is too much to do, says nothing against the next read.
+// refuses reports whether an error is an answer of the API server that will stay the same. That a version is too old, that there is too
+// much to do, or that a server is not up behind its load balancer, says nothing against the next read.
 func refuses(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Code == 0 {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
 		return false
 	}
-	return !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) && !apierrors.IsTooManyRequests(err)
+	code := answer.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
+		!apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) && !apierrors.IsTooManyRequests(err)
 }
 
 // refusal returns why Nodes may not be read; "" while they may.

@@ -24,7 +24,7 @@ func TestReading(t *testing.T) {
 	g := NewWithT(t)
 	clock, turns := testingclock.NewFakeClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)), 0
 	r := &reading{clock: clock, turned: func() { turns++ }}
-	note := func(err error) { r.end(listed, err, r.begin(func() {})) }
+	note := func(err error) { r.end(listing, err, r.begin(func() {})) }
 	since := func() time.Time { at, _ := r.unread("host"); return at }
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New(strings.Repeat("no ", 1000)))
 	for range 2 {
@@ -48,6 +48,7 @@ func TestReading(t *testing.T) {
 
 	for _, err := range []error{
 		errors.New("connection refused"), apierrors.NewResourceExpired("too old"), apierrors.NewTooManyRequests("later", 1),
+		apierrors.NewServiceUnavailable("not up"), apierrors.NewInternalError(errors.New("away")),
 		apierrors.NewGenericServerResponse(http.StatusGone, "list", schema.GroupResource{Resource: "nodes"}, "", "", 0, false), &apierrors.StatusError{ErrStatus: metav1.Status{Message: "an error without a code"}},
 	} {
 		first := clock.Now()
@@ -160,7 +161,7 @@ func TestReadingEndsWithItsContext(t *testing.T) {
 		r.renew()
 		g.Expect(<-ended).To(MatchError(context.Canceled))
 		g.Expect(server.asked).To(BeEmpty())
-		r.end(watchOpen, nil, r.renewed)
+		r.end(watching, nil, r.renewed)
 	}
 }
 
@@ -178,7 +179,7 @@ func TestAWatchIsRenewed(t *testing.T) {
 	g := NewWithT(t)
 	clock, cuts := testingclock.NewFakeClock(time.Now()), 0
 	r := &reading{clock: clock}
-	open := func() { r.end(watchOpen, nil, r.begin(func() { cuts++ })) }
+	open := func() { r.end(watching, nil, r.begin(func() { cuts++ })) }
 	open()
 	for range 3 {
 		clock.Step(time.Second)

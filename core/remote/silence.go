@@ -35,7 +35,7 @@ func (r *reading) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		if err == nil {
 			return r.listen(ctx, events, cancel, options, renewed), nil
 		}
-		again := r.end(watchOpen, err, renewed)
+		again := r.end(watching, err, renewed)
 		cancel()
 		if !again || ctx.Err() != nil {
 			return nil, err
@@ -74,7 +74,7 @@ func (r *reading) listen(
 		until:   r.clock.Now().Add(time.Duration(ptr.Deref(options.TimeoutSeconds, defaultWatchSeconds)) * time.Second),
 	}
 	if !w.initial {
-		r.end(watchOpen, nil, renewed)
+		r.end(watching, nil, renewed)
 	}
 	go w.run(ctx)
 	return w
@@ -120,7 +120,7 @@ func (w *watched) run(ctx context.Context) {
 
 // limit is how long to wait for the next event.
 func (w *watched) limit() time.Duration {
-	if w.initial || w.reading.hasBookmarks() {
+	if w.initial || w.reading.bookmarks.Load() {
 		return silentLimit
 	}
 	return max(w.until.Add(overdueLimit).Sub(w.reading.clock.Now()), time.Nanosecond)
@@ -142,9 +142,9 @@ func (w *watched) heard(event watch.Event) {
 	}
 	if object, err := meta.Accessor(event.Object); err == nil && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
 		w.initial = false
-		w.reading.end(watchOpen, nil, w.renewed)
+		w.reading.end(watching, nil, w.renewed)
 	}
-	w.reading.notePeriodic()
+	w.reading.bookmarks.Store(true)
 }
 
 // silence is the error by which whoever watches reads all Nodes again. One that says that the version is too old would have the same stream
@@ -157,18 +157,6 @@ func (w *watched) silence() *metav1.Status {
 	}
 	status := err.Status()
 	return &status
-}
-
-func (r *reading) hasBookmarks() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.bookmarks
-}
-
-func (r *reading) notePeriodic() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.bookmarks = true
 }
 
 // noteSilence has Nodes count as not read from now on, until they are.

@@ -218,7 +218,7 @@ func TestAStreamOfAllNodesIsReadAtItsEnd(t *testing.T) {
 	g.Eventually(events.ResultChan()).Should(Receive(HaveField("Type", watch.Bookmark)))
 	_, why = r.unread("host")
 	g.Expect(why).To(BeEmpty())
-	g.Expect(r.hasBookmarks()).To(BeTrue())
+	g.Expect(r.bookmarks.Load()).To(BeTrue())
 }
 
 // TestAStreamOfAllNodesThatStops is not waited for until it is over, whatever is known of bookmarks, and its error has Nodes listed and not streamed

@@ -21,7 +21,7 @@ const recallTimeout = time.Second
 //   - that the API server of the target cluster does not answer, or answers again since a moment ago: the grace begins with the first
 //     answer to this process;
 //   - that no core was at work: the grace starts again, and Nodes are compared with Machines if that is not known to be done;
-//   - that a restore is suspected: until it reported.
+//   - that a restore is suspected: until the time that it named.
 //
 // Until it has been read, which is tried again and again until ctx ends, the Cluster is frozen. Nobody waits for the reader.
 func (f *Freezer) Recall(ctx context.Context, reader client.Reader) {

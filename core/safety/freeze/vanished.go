@@ -54,25 +54,36 @@ func (e *Examiner) vanished(
 	for i := range list.Items {
 		machine := &list.Items[i]
 		there := machine.DeletionTimestamp.IsZero() && machine.CreationTimestamp.Time.Before(since)
-		if there && (instanceGone(machine) || nodeGone(machine, known)) {
+		if there && !failedBefore(machine, since) && (instanceGone(machine) || nodeGone(machine, known)) {
 			names = append(names, machine.Name)
 		}
 	}
 	return names, errors.Wrapf(err, "listing the Machines of Cluster %s", cluster)
 }
 
-// nodeGone reports whether the Node of a Machine is not there, and its provider has not said that the instance is lost for a reason that
-// has nothing to do with a restore.
+// nodeGone reports whether the Node of a Machine is not there, and its cloud has not taken the instance back.
 func nodeGone(machine *clusterv1.Machine, nodes map[string]bool) bool {
 	name := machine.Status.NodeRef.Name
-	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition)
-	interrupted := found != nil && found.Status == metav1.ConditionFalse && found.Reason == reportedInterrupted
-	return name != "" && !nodes[name] && !interrupted
+	return name != "" && !nodes[name] && infrastructureReason(machine) != reportedInterrupted
 }
 
 func instanceGone(machine *clusterv1.Machine) bool {
+	return slices.Contains(reportedGone, infrastructureReason(machine))
+}
+
+// infrastructureReason is why the infrastructure of a Machine is not ready; "" if it is, or nothing is known.
+func infrastructureReason(machine *clusterv1.Machine) string {
 	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition)
-	return found != nil && found.Status == metav1.ConditionFalse && slices.Contains(reportedGone, found.Reason)
+	if found == nil || found.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return found.Reason
+}
+
+// failedBefore reports whether a Machine was found unhealthy by the core before already: what it lacks is not news, and not of a restore.
+func failedBefore(machine *clusterv1.Machine, since time.Time) bool {
+	found := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
+	return found != nil && found.Status == metav1.ConditionFalse && found.LastTransitionTime.Time.Before(since)
 }
 
 // instanceVanished lets those updates of a Machine pass by which its instance turns out to be gone.
