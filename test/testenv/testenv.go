@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/pkg/errors"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -42,6 +43,9 @@ type Options struct {
 	APIServerArgs map[string]string
 }
 
+// startTimeout is how long etcd and the API server may take, each, to start or to end.
+const startTimeout = 2 * time.Minute
+
 // Env is a running API server.
 type Env struct {
 	// Config is the administrator's.
@@ -66,6 +70,9 @@ func Start(o Options) (*Env, error) {
 		BinaryAssetsDirectory: assets,
 		CRDs:                  o.Objects,
 		ErrorIfCRDPathMissing: true,
+		// envtest's 20 seconds are not enough on a computer that does much else, and another try finds what the first has left.
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  startTimeout,
 	}
 	for _, directory := range o.CRDs {
 		path := filepath.Join(Root(), string(directory))
