@@ -45,6 +45,7 @@ func TestReading(t *testing.T) {
 		g.Expect(r.refusal("host")).To(BeEmpty())
 	}
 	g.Expect(turns).To(Equal(4))
+	g.Expect(refuses(apierrors.NewBadRequest("no"))).To(BeTrue())
 
 	for _, err := range []error{
 		errors.New("connection refused"), apierrors.NewResourceExpired("too old"), apierrors.NewTooManyRequests("later", 1),

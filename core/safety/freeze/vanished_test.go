@@ -40,22 +40,26 @@ func TestVanishedInstances(t *testing.T) {
 		node string
 		// unhealthy is for how long a health check has failed.
 		unhealthy time.Duration
+		// well is for how long one has succeeded.
+		well time.Duration
 	}{
-		{"brought back by the backup", 2 * time.Hour, "InstanceVanished", 3 * time.Hour, RestoreSuspectedReason, "", 0},
+		{"brought back by the backup", 2 * time.Hour, "InstanceVanished", 3 * time.Hour, RestoreSuspectedReason, "", 0, 0},
 		{name: "still listed as terminated", gap: 2 * time.Hour, reason: "InstanceTerminated", age: 3 * time.Hour, frozen: RestoreSuspectedReason},
 		{name: "taken back by the cloud", gap: 2 * time.Hour, reason: "InstanceInterrupted", age: 3 * time.Hour, node: "gone"},
 		{name: "its Node is gone, and no provider is at work", gap: 2 * time.Hour, age: 3 * time.Hour, node: "gone", frozen: RestoreSuspectedReason},
 		{name: "unhealthy before no core was at work", gap: 2 * time.Hour, reason: "InstanceVanished", age: 3 * time.Hour, node: "gone",
 			unhealthy: 2*time.Hour + time.Minute},
 		{name: "unhealthy by this core", gap: 2 * time.Hour, age: 3 * time.Hour, node: "gone", frozen: RestoreSuspectedReason, unhealthy: time.Minute},
+		{name: "well before no core was at work", gap: 2 * time.Hour, reason: "InstanceVanished", age: 3 * time.Hour, node: "gone",
+			frozen: RestoreSuspectedReason, well: 2*time.Hour + time.Minute},
 		{name: "its Node is there", gap: 2 * time.Hour, age: 3 * time.Hour, node: "node-1"},
 		{name: "its Node is gone, of one created since", gap: 2 * time.Hour, age: time.Hour, node: "gone"},
 		{name: "its Node is gone, after a short time", gap: longGap - time.Second, age: 3 * time.Hour, node: "gone"},
-		{"not gone", 2 * time.Hour, "InstancePending", 3 * time.Hour, "", "", 0},
-		{"created since", 2 * time.Hour, "InstanceVanished", time.Hour, "", "", 0},
-		{"a short time", longGap - time.Second, "InstanceVanished", 3 * time.Hour, "", "", 0},
-		{"reported by a provider that has recovered", 2 * time.Hour, "", 3 * time.Hour, "", "", 0},
-		{"just long enough", longGap, "InstanceVanished", 3 * time.Hour, RestoreSuspectedReason, "", 0},
+		{"not gone", 2 * time.Hour, "InstancePending", 3 * time.Hour, "", "", 0, 0},
+		{"created since", 2 * time.Hour, "InstanceVanished", time.Hour, "", "", 0, 0},
+		{"a short time", longGap - time.Second, "InstanceVanished", 3 * time.Hour, "", "", 0, 0},
+		{"reported by a provider that has recovered", 2 * time.Hour, "", 3 * time.Hour, "", "", 0, 0},
+		{"just long enough", longGap, "InstanceVanished", 3 * time.Hour, RestoreSuspectedReason, "", 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -63,11 +67,13 @@ func TestVanishedInstances(t *testing.T) {
 			w.Freezer.options.Grace = 0
 			m := machine("m", c.reason, w.clock.Now().Add(-c.age))
 			m.Status.NodeRef.Name = c.node
-			if c.unhealthy > 0 {
-				m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
-					Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse,
-					LastTransitionTime: metav1.NewTime(w.clock.Now().Add(-c.unhealthy)),
-				})
+			for status, since := range map[metav1.ConditionStatus]time.Duration{metav1.ConditionFalse: c.unhealthy, metav1.ConditionTrue: c.well} {
+				if since > 0 {
+					m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
+						Type: clusterv1.MachineHealthCheckSucceededCondition, Status: status,
+						LastTransitionTime: metav1.NewTime(w.clock.Now().Add(-since)),
+					})
+				}
 			}
 			leaving := machine("leaving", "InstanceVanished", w.clock.Now().Add(-3*time.Hour))
 			leaving.Finalizers, leaving.DeletionTimestamp = []string{"test/held"}, &metav1.Time{Time: w.clock.Now()}
